@@ -1,0 +1,94 @@
+// Every error that Holdfast throws or emits on purpose is a HoldfastError with one of these codes.
+// docs/errors.md explains each; a test fails when a code is missing there. Codes are stable: programs branch on them.
+
+export const ERROR_CODES = {
+  INVALID_OPTION: 'an option has a value that cannot be meant',
+  OPTION_UNSUPPORTED: 'an option that other queues know and this version does not carry out',
+  INVALID_QUEUE_NAME: 'a queue name is empty, too long or has forbidden characters',
+  INVALID_JOB_NAME: 'a job name is empty, too long or not a string',
+  INVALID_JOB_ID: 'a job id is empty, too long, a bare integer or has forbidden characters',
+  INVALID_PAYLOAD: 'job data, progress or a result cannot be kept as JSON without losing something',
+  PAYLOAD_TOO_LARGE: 'job data is over its sizeLimit',
+  INVALID_CONNECTION: 'a connection is neither a known URL, nor options, nor a store',
+  JOB_MISSING: 'the job does not exist (any more)',
+  JOB_STATE: 'the job is not in the state that the call needs',
+  JOB_LOCKED: 'somebody holds the lock of the job, so it cannot be removed, retried or cleaned',
+  JOB_FINISHED: 'waitUntilFinished: the job failed',
+  JOB_STALLED: 'a worker found jobs whose owner had died',
+  QUEUE_ACTIVE: 'obliterate without force while jobs are running',
+  LOCK_LOST: 'the lock is no longer ours: somebody else may run the job, nothing was written',
+  LOCK_UNTRUSTED: 'the lock could not be renewed in time, so it is no longer trusted',
+  SESSION_LOST: 'the store has ended the session of this worker',
+  NO_TOKEN: 'a move that only the owner of a lock may make was called without a token',
+  NO_PROCESSOR: 'run() was called on a worker that has no processor',
+  ALREADY_RUNNING: 'run() was called on a worker that is running',
+  CLOSED: 'the queue, worker or listener was closed before the call',
+  TIMEOUT: 'something was not finished within the time that the caller gave it',
+  OUTCOME_UNKNOWN: 'the store did not answer in time: the call may or may not have happened',
+  THREAD_FAILED: 'the dedicated lock thread could not start or died; locks are renewed on the event loop meanwhile',
+  NOT_CLONEABLE: 'connection options hold something that cannot be handed to a thread',
+  LOOP_BLOCKED: 'the event loop was blocked for longer than maxBlockedMs, so its locks were given up',
+  STORE_UNAVAILABLE: 'the store cannot be reached at the moment; the call is tried again',
+  STORE_BUSY: 'another program holds the write lock of the store for too long; the call is tried again',
+  STORE_FULL: 'the disk of the store is full',
+  STORE_READONLY: 'the store cannot be written to',
+  STORE_FOREIGN: 'the file is not a database, or not one of ours',
+  STORE_GONE: 'the file of the store was deleted or replaced while it was open',
+  STORE_NEWER: 'the schema of the store is newer than this version of Holdfast',
+  STORE_CLOSED: 'the store was closed before the call',
+  STORE_FAILED: 'the store reported an error that is not known better',
+  DRIVER_MISSING: 'the package that drives this store is not installed or cannot be loaded',
+} as const;
+
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+export interface ErrorDetails {
+  cause?: unknown;
+  /** Trying the same call again may succeed: the failure lies in the moment, not in the call. */
+  retryable?: boolean;
+  jobId?: string;
+  queue?: string;
+  option?: string;
+  store?: string;
+}
+
+export class HoldfastError extends Error {
+  readonly code: ErrorCode;
+  readonly retryable: boolean;
+  readonly jobId?: string;
+  readonly queue?: string;
+  readonly option?: string;
+  readonly store?: string;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.name = 'HoldfastError';
+    this.code = code;
+    this.retryable = details.retryable ?? false;
+    if (details.jobId !== undefined) this.jobId = details.jobId;
+    if (details.queue !== undefined) this.queue = details.queue;
+    if (details.option !== undefined) this.option = details.option;
+    if (details.store !== undefined) this.store = details.store;
+  }
+}
+
+export function isRetryable(error: unknown): boolean {
+  return error instanceof HoldfastError && error.retryable;
+}
+
+/** Anything that can be thrown, as an Error: handlers throw strings, undefined and worse. */
+export function toError(thrown: unknown): Error {
+  if (thrown instanceof Error) return thrown;
+  if (typeof thrown === 'object' && thrown !== null && typeof (thrown as { message?: unknown }).message === 'string') {
+    return Object.assign(new Error((thrown as { message: string }).message), { cause: thrown });
+  }
+  return new Error(describeThrown(thrown), { cause: thrown });
+}
+
+function describeThrown(thrown: unknown): string {
+  try {
+    return typeof thrown === 'string' ? thrown : `a non-error was thrown: ${String(thrown)}`;
+  } catch {
+    return 'a non-error was thrown that cannot be printed';
+  }
+}

@@ -1,0 +1,1 @@
+export { HoldfastError, ERROR_CODES, type ErrorCode } from './errors.js';

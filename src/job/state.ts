@@ -1,0 +1,39 @@
+// The states of a job and the moves between them. Every store keeps each job in exactly one of these states.
+//
+//   add ──► waiting ◄──────────────┐          delayed ──(due, promote)──► waiting
+//     └───► delayed                │
+//                                  │
+//   waiting ──claim──► active ─────┼─ wait, release, stall, retry ──► waiting
+//                        │         └─ delay, retry with backoff ───► delayed
+//                        ├─ complete ──► completed ──retry──► waiting
+//                        └─ fail ──────► failed ─────retry──► waiting
+//
+// 'prioritized' is a waiting job with a priority above 0, and 'paused' a waiting job of a paused queue: two names that
+// users know, derived when they are asked for and never stored.
+
+export type StoredState = 'waiting' | 'delayed' | 'active' | 'completed' | 'failed';
+
+/** What `getState` answers. */
+export type JobState = StoredState | 'prioritized' | 'unknown';
+
+/** What the getters and counts accept. */
+export type JobType = StoredState | 'prioritized' | 'paused' | 'wait' | 'repeat' | 'waiting-children';
+
+export type FinishedState = 'completed' | 'failed';
+
+export const LEGAL_MOVES: Readonly<Record<StoredState, readonly StoredState[]>> = {
+  waiting: ['active', 'delayed'],
+  delayed: ['waiting'],
+  active: ['waiting', 'delayed', 'completed', 'failed'],
+  completed: ['waiting'],
+  failed: ['waiting'],
+};
+
+export function isFinished(state: string): state is FinishedState {
+  return state === 'completed' || state === 'failed';
+}
+
+/** The state as users of the getters know it. */
+export function visibleState(job: { state: StoredState; priority: number }): JobState {
+  return job.state === 'waiting' && job.priority > 0 ? 'prioritized' : job.state;
+}

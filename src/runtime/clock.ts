@@ -1,0 +1,14 @@
+// The clocks of this process. Trust in a lock is measured on the monotonic one, which no time step moves;
+// the wall clock is only ever shown to people.
+
+export interface Clock {
+  /** Milliseconds that only grow, from an arbitrary start that all processes of this host share until it reboots. */
+  monotonic(): number;
+  /** Milliseconds since the epoch, as this host believes. */
+  wall(): number;
+}
+
+export const systemClock: Clock = {
+  monotonic: () => Number(process.hrtime.bigint() / 1000n) / 1000,
+  wall: () => Date.now(),
+};

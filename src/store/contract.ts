@@ -1,0 +1,363 @@
+// The store contract: all that the rest of Holdfast knows about a store. Engines implement it, the conformance suite in
+// testing/ holds them to it, nothing else talks to an engine.
+//
+// What holds for every verb:
+// - A write verb takes a list (or names a bounded chunk), is atomic as a whole, and is durable when its promise resolves.
+// - Only the store's clock decides. Times that go in are durations; times that come out are durations or the store's epoch ms.
+// - Losing a lock is a result per item, never an exception. Exceptions are HoldfastErrors of the store itself (STORE_…);
+//   `retryable` ones may or may not have happened, so every write can be repeated: see `Call`.
+// - An empty list does no I/O.
+// - Everything is scoped to the queue that it names.
+import type { ClaimedJob, JobRecord, NewJob } from '../job/record.js';
+import type { Outcome, SettleStatus } from '../job/outcome.js';
+import type { StoredState } from '../job/state.js';
+import type { Capabilities } from './capabilities.js';
+import type { StoreDescriptor } from './descriptor.js';
+
+export interface Store extends Adding, Claiming, Settling, Sessions, Locks, Control, Inspecting, Waking {
+  readonly capabilities: Capabilities;
+  /** How a thread reopens this store, as plain data; undefined when only this process can reach it. */
+  describe(): StoreDescriptor | undefined;
+  /** Connects, creates or migrates. Idempotent; every other verb may be called only after it. */
+  open(): Promise<void>;
+  /** Lets everything in flight end, then lets go of the engine. Idempotent. Later calls reject with STORE_CLOSED. */
+  close(): Promise<void>;
+}
+
+/**
+ * Makes a write repeatable after a lost reply. A caller numbers its calls 1, 2, 3 …, has one in flight at a time, and repeats a
+ * call whose reply it did not get with the same number: the store then answers as it did the first time and changes nothing.
+ * A producer has a caller id of its own; a worker's is its session's id.
+ */
+export interface Call {
+  caller: string;
+  seq: number;
+}
+
+// ── in ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface Adding {
+  /**
+   * Adds all jobs, in order. An id that exists already changes nothing and answers `duplicate`.
+   * Stores remember a producer's last call for at least ten minutes after it.
+   */
+  add(queue: string, jobs: NewJob[], call: Call): Promise<AddReply[]>;
+}
+
+export interface AddReply {
+  id: string;
+  duplicate: boolean;
+}
+
+// ── out ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface Claiming {
+  /**
+   * Moves up to `count` jobs from waiting to active and grants their locks in the same step. Delayed jobs that are due count
+   * as waiting. Order: priority (0 first), then front to back.
+   * The same session and seq again: the same jobs, with the same tokens, as far as they are still owned under that seq.
+   */
+  claim(queue: string, request: ClaimRequest): Promise<ClaimReply>;
+}
+
+export interface ClaimRequest {
+  session: string;
+  /** The `seq` of the worker's call; shared with `settle` when both happen in one call. */
+  seq: number;
+  count: number;
+  /** Goes to `processedBy`. */
+  by?: string;
+  /** The locks get an end of their own instead of living as long as the session (skipLockRenewal, manual processing). */
+  timedMs?: number;
+  /** At most `max` claims of this queue per window, whoever claims. */
+  limit?: { max: number; durationMs: number };
+}
+
+export interface ClaimReply {
+  jobs: ClaimedJob[];
+  /** False: the session has expired or never was; nothing was claimed. */
+  sessionAlive: boolean;
+  paused: boolean;
+  /** When the next job may become claimable through time alone: a delayed job falls due, a rate limit ends. */
+  nextInMs?: number;
+  /** Set while the queue is rate limited. */
+  limitedMs?: number;
+  /** True when nothing is left waiting after this claim. */
+  drained: boolean;
+}
+
+// ── done ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface Settling {
+  /**
+   * Carries out the outcomes and then, in the same atomic step and round trip, the claim if one is given.
+   * With a `call`, a repetition answers as the first time, even for jobs that were removed on finishing. Without one (a lock
+   * holder that is not a worker) a repeated finish is recognised by its token as long as the job is kept.
+   */
+  settle(queue: string, outcomes: Outcome[], call?: Call, claim?: ClaimRequest): Promise<SettleReply>;
+}
+
+export interface SettleReply {
+  /** One per outcome, in order. */
+  results: SettleStatus[];
+  claimed?: ClaimReply;
+}
+
+// ── hold ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface Sessions {
+  /** Opens a session with a full duration from now. The id must never have been used; an id that is open is an error. */
+  openSession(session: NewSession): Promise<void>;
+  /**
+   * A full duration from now for each session that was not reaped, even if it has expired; never revives a reaped one.
+   * One round trip. Clears a suspicion (`probe`).
+   */
+  renew(renewals: Renewal[]): Promise<RenewReply[]>;
+  /**
+   * Ends sessions and hands back everything that they hold, at once. `charged` says whether that counts as a stall
+   * (a crash that could still speak) or not (a shutdown). A session that is gone already is fine.
+   */
+  closeSessions(sessions: SessionRef[], charged: boolean): Promise<void>;
+  /**
+   * Reaps expired sessions and locks whose own end has passed, at most `limit` locks per call. Their jobs go to the front of
+   * waiting with one more stall, or, over the session's maxStalls, to failed with STALLED_REASON (the job's removeOnFail holds).
+   * Atomic and idempotent: any number of sweepers may run.
+   */
+  sweep(queue: string, limit: number): Promise<SweepReply>;
+  /**
+   * Looks for owners that are surely gone (their process died) and shortens their sessions to at most `graceMs` from now;
+   * never ends one, never lengthens one. Answers how many it newly suspected. Stores without a hint answer 0.
+   */
+  probe(queue: string, graceMs: number): Promise<number>;
+}
+
+export const STALLED_REASON = 'job stalled more than allowable limit';
+
+export interface SessionRef {
+  queue: string;
+  id: string;
+}
+
+export interface Owner {
+  host: string;
+  pid: number;
+  name: string;
+}
+
+export interface NewSession extends SessionRef {
+  owner: Owner;
+  durationMs: number;
+  /** How often a job of this session may stall before it fails. */
+  maxStalls: number;
+}
+
+export interface Renewal extends SessionRef {
+  /** The highest revocation number that this session has seen; the store may forget those up to it. */
+  acked: number;
+}
+
+export interface RenewReply {
+  /** False: reaped or closed. It stays so for ever. */
+  alive: boolean;
+  /** Locks of this session that were taken away, above `acked`, ascending. */
+  revoked: Revocation[];
+}
+
+export interface Revocation {
+  number: number;
+  jobId: string;
+  token: string;
+  fence: number;
+  reason: string;
+}
+
+export interface SweepReply {
+  /** Back to waiting. */
+  stalled: string[];
+  /** Over the limit. */
+  failed: string[];
+  /** More is dead than `limit`: call again. */
+  more: boolean;
+}
+
+export interface Locks {
+  /**
+   * Makes locks last at least `durationMs` from now. A timed lock then ends exactly there. A lock that lives as long as its
+   * session keeps doing so and survives the session until there. False: not the current token; nothing changed.
+   */
+  extend(queue: string, extensions: Extension[]): Promise<boolean[]>;
+  /**
+   * Takes locks away: the jobs go to the front of waiting, uncharged, and the sessions learn of it at their next renewal.
+   * False: not active.
+   */
+  revoke(queue: string, jobIds: string[], reason: string): Promise<boolean[]>;
+}
+
+export interface Extension {
+  jobId: string;
+  token: string;
+  durationMs: number;
+}
+
+// ── operate ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface Control {
+  pause(queue: string, paused: boolean): Promise<void>;
+  /** Nothing of this queue is claimed for `durationMs` from now; 0 ends a limit. */
+  limit(queue: string, durationMs: number): Promise<void>;
+  /** Writes to a job, by its owner (with token) or from outside (without). */
+  write(queue: string, writes: Write[]): Promise<WriteReply[]>;
+  /** Moves that do not belong to an owner. */
+  change(queue: string, changes: Change[]): Promise<ChangeStatus[]>;
+  /** Removes jobs with all that belongs to them. A locked job stays. */
+  remove(queue: string, jobIds: string[]): Promise<RemoveStatus[]>;
+  /** Removes up to `limit` unlocked jobs in one of `states`, oldest first; answers their ids. Call until it answers fewer. */
+  clear(queue: string, selection: Selection): Promise<string[]>;
+  /** Moves up to `limit` jobs from one of failed, completed, delayed to waiting; answers how many. Call until it answers fewer. */
+  requeue(queue: string, selection: Selection): Promise<number>;
+  /** Forgets an emptied queue: events, pause, limits, counters of ids. Fences keep growing. */
+  forget(queue: string): Promise<void>;
+  /** Keeps about the newest `keep` events; answers how many went. */
+  trimEvents(queue: string, keep: number): Promise<number>;
+}
+
+/** Selects by state and, for finished jobs, by age since they finished (for others since they were added). */
+export interface Selection {
+  states: StoredState[];
+  olderThanMs?: number;
+  limit: number;
+}
+
+export type Write = { jobId: string; token?: string } & (
+  | { kind: 'data'; data: string }
+  | { kind: 'progress'; progress: string }
+  /** `keep` newest rows stay. */
+  | { kind: 'log'; row: string; keep?: number }
+  | { kind: 'clearLogs'; keep?: number }
+);
+
+export interface WriteReply {
+  status: SettleStatus;
+  /** For logs: rows that the job has now. */
+  count?: number;
+}
+
+export type Change = { jobId: string } & (
+  | { kind: 'retry'; from: 'completed' | 'failed'; resetAttemptsMade: boolean; resetAttemptsStarted: boolean }
+  | { kind: 'promote' }
+  | { kind: 'delay'; delayMs: number }
+  | { kind: 'priority'; priority: number; lifo: boolean }
+);
+
+/** state: the job is not where the change starts from; nothing changed. */
+export type ChangeStatus = 'done' | 'missing' | 'state';
+export type RemoveStatus = 'done' | 'missing' | 'locked';
+
+// ── look ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface Inspecting {
+  jobs(queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]>;
+  /** Positions `start` to `end` (inclusive, -1 = last) of the named lists, one list after the other. */
+  list(queue: string, query: ListQuery): Promise<JobRecord[]>;
+  status(queue: string): Promise<QueueStatus>;
+  logs(queue: string, jobId: string, range: { start: number; end: number; asc: boolean }): Promise<{ logs: string[]; count: number }>;
+  /** Events after `after` in order; without it, none, but `last` is where the log ends now. */
+  events(queue: string, after: number | undefined, limit: number): Promise<EventsReply>;
+  /** The lock of an active job. */
+  lockOf(queue: string, jobId: string): Promise<LockInfo | undefined>;
+  sessions(queue: string): Promise<SessionInfo[]>;
+  /** What the store thinks that a session holds: for reconciling after lost replies. */
+  owned(queue: string, session: string): Promise<OwnedLock[]>;
+}
+
+/** 'prioritized' lists waiting jobs with a priority, 'waiting' those without. */
+export type ListName = StoredState | 'prioritized';
+
+export interface ListQuery {
+  lists: ListName[];
+  start: number;
+  end: number;
+  /** Waiting: claim order or its reverse. Delayed: by due time. Active, finished: by when they came there. */
+  asc: boolean;
+}
+
+export interface QueueStatus {
+  paused: boolean;
+  counts: Record<ListName, number>;
+  limitedMs?: number;
+}
+
+export interface LockInfo {
+  jobId: string;
+  token: string;
+  fence: number;
+  /** The session that holds it. */
+  session: string;
+  owner: Owner;
+  /** Store's epoch ms. */
+  since: number;
+  /** Until it is dead if nobody renews; negative when it is dead already and was not swept yet. */
+  endsInMs: number;
+}
+
+export interface SessionInfo extends SessionRef {
+  owner: Owner;
+  durationMs: number;
+  /** Store's epoch ms. */
+  since: number;
+  renewals: number;
+  expiresInMs: number;
+  suspected: boolean;
+  locks: number;
+}
+
+export interface OwnedLock {
+  jobId: string;
+  token: string;
+  fence: number;
+  /** The seq of the claim. */
+  seq: number;
+}
+
+/*
+ * Which verb tells what, in this order within a call. `prev` is the state before.
+ *   add         added{name}, then waiting or delayed{delay}; duplicated for an id that exists
+ *   claim       waiting{prev: delayed} for jobs that fell due, active{prev: waiting}
+ *   settle      completed{returnvalue, prev} · failed{failedReason, prev} then retries-exhausted{attemptsMade} ·
+ *               retry: waiting{prev: failed, failedReason} or delayed{delay, failedReason} · delay: delayed{delay} · release: waiting{prev: active};
+ *               then the claim's, then drained if jobs finished and none is waiting or active
+ *   sweep       stalled, then waiting{prev: active} or failed{failedReason, prev: active}; closeSessions, revoke: waiting{prev: active}
+ *               (a charged close tells what a sweep tells)
+ *   control     progress{data} · retry, promote: waiting{prev} · delay: delayed{delay} · removed{prev} · cleaned{count} · paused · resumed
+ */
+/** What happened, told to the outside. Ids count up per queue, so a listener that comes back reads on where it stopped. */
+export interface StoredEvent {
+  id: number;
+  name: EventName;
+  jobId?: string;
+  /** prev, returnvalue (JSON text), failedReason, delay, data (JSON text of progress), name, count … */
+  [field: string]: string | number | undefined;
+}
+
+export type EventName =
+  | 'added' | 'waiting' | 'active' | 'progress' | 'completed' | 'failed' | 'retries-exhausted' | 'stalled' | 'delayed'
+  | 'removed' | 'cleaned' | 'paused' | 'resumed' | 'drained' | 'duplicated';
+
+export interface EventsReply {
+  events: StoredEvent[];
+  /** Read on from here. */
+  last: number;
+}
+
+/** Events that a queue keeps unless trimmed to fewer. */
+export const EVENTS_KEPT = 10_000;
+
+// ── wake ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface Waking {
+  /**
+   * Calls back soon after something of the queue may have changed: jobs became claimable, events were written, pause or limits changed.
+   * May call back for nothing, and a wake-up can be lost: callers look for themselves from time to time.
+   */
+  watch(queue: string, listener: () => void): () => void;
+}
