@@ -1,1 +1,14 @@
-export { HoldfastError, ERROR_CODES, type ErrorCode } from './errors.js';
+// The public door: re-exports only.
+export { ERROR_CODES, type ErrorCode, HoldfastError } from './errors.js';
+export { Job } from './handle/job.js';
+export type { JobLock } from './job/lock.js';
+export type { BackoffOptions, DefaultJobOptions, JobsOptions, KeepJobs } from './job/options.js';
+export { DelayedError, RateLimitError, UnrecoverableError, WaitingError } from './job/signals.js';
+export type { JobState, JobType } from './job/state.js';
+export { LockManager, type LockManagerContext, type LockManagerOptions } from './lock/lock-manager.js';
+export type { Connection } from './store/connection.js';
+export type { Store } from './store/contract.js';
+export { MemoryStore } from './store/memory/index.js';
+export type { WorkerOptions } from './worker/options.js';
+export type { ProcessorOf as Processor } from './worker/typing.js';
+export { Worker } from './worker/worker.js';

@@ -12,3 +12,17 @@ export function tokenOf(session: string, fence: number): string {
 export function nextFence(last: number, storeNowMs: number): number {
   return Math.max(last + 1, Math.floor(storeNowMs * 1000));
 }
+
+/** What the holder of a lock may know about it at any moment, also inside a synchronous loop. Reading it does no I/O. */
+export interface JobLock {
+  /** Still ours, as far as anyone can know without asking the store: once false, it never turns true again. */
+  readonly held: boolean;
+  readonly token: string;
+  /** Hand this to every system that the handler writes to; it must refuse a smaller one than it has seen. */
+  readonly fence: number;
+  /** When trust ends unless the lock is renewed before, in ms since the epoch on this host's clock. */
+  readonly expiresAt: number;
+}
+
+/** The lock of a job that this process does not hold. */
+export const NO_LOCK: JobLock = { held: false, token: '', fence: 0, expiresAt: 0 };

@@ -126,7 +126,8 @@ export interface Sessions {
   sweep(queue: string, limit: number): Promise<SweepReply>;
   /**
    * Looks for owners that are surely gone (their process died) and shortens their sessions to at most `graceMs` from now;
-   * never ends one, never lengthens one. Answers how many it newly suspected. Stores without a hint answer 0.
+   * never ends one, never lengthens one. Answers how many are under suspicion now, also those that others suspected (who may
+   * themselves be gone before they sweep). Stores without a hint answer 0.
    */
   probe(queue: string, graceMs: number): Promise<number>;
 }
@@ -183,9 +184,9 @@ export interface SweepReply {
 export interface Locks {
   /**
    * Makes locks last at least `durationMs` from now. A timed lock then ends exactly there. A lock that lives as long as its
-   * session keeps doing so and survives the session until there. False: not the current token; nothing changed.
+   * session keeps doing so and survives the session until there.
    */
-  extend(queue: string, extensions: Extension[]): Promise<boolean[]>;
+  extend(queue: string, extensions: Extension[]): Promise<ExtendStatus[]>;
   /**
    * Takes locks away: the jobs go to the front of waiting, uncharged, and the sessions learn of it at their next renewal.
    * False: not active.
@@ -198,6 +199,9 @@ export interface Extension {
   token: string;
   durationMs: number;
 }
+
+/** finished: this very token has finished the job meanwhile, so nothing was lost. lost, missing: nothing was changed. */
+export type ExtendStatus = SettleStatus | 'finished';
 
 // ── operate ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 

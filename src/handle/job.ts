@@ -1,0 +1,263 @@
+// Job: the live handle of one job, given out by queues, workers and getters. It shows the job as last seen and sends writes and moves
+// to the store; what the store refuses leaves its fields as they are. It must never retry, renew or decide about locks: that is its
+// home's business. A handle from a worker carries the lock of its run, and sends the token with every write.
+import { HoldfastError } from '../errors.js';
+import { type JobLock, NO_LOCK } from '../job/lock.js';
+import type { JobsOptions } from '../job/options.js';
+import type { Outcome } from '../job/outcome.js';
+import type { JobRecord } from '../job/record.js';
+import { type FinishedState, type JobState, visibleState } from '../job/state.js';
+import { checkInteger } from '../runtime/check.js';
+import { Card } from './card.js';
+import { homeOf, type JobHome, type JobProgress } from './home.js';
+import { cardOf, type JobJson, jsonOf } from './json.js';
+import * as moves from './moves.js';
+import { type FinishSource, waitUntilFinished } from './waiting.js';
+import * as writes from './writes.js';
+
+export interface JobExtras {
+  lock?: JobLock | undefined;
+  /** The user's own name for the lock's token (`getNextJob('my-token')`). */
+  alias?: string | undefined;
+  duplicate?: boolean;
+}
+
+/** What `create` needs: a Queue. */
+export interface JobMaker {
+  // biome-ignore lint/suspicious/noExplicitAny: queues are typed by job name, and `create` is not.
+  add(name: any, ...args: any): Promise<Job>;
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  addBulk(jobs: any): Promise<Job[]>;
+}
+
+type HomeSource = JobHome | { readonly home: JobHome };
+
+// biome-ignore lint/suspicious/noExplicitAny: BullMQ's defaults, on which its users' code relies.
+export class Job<Data = any, Result = any, Name extends string = string> {
+  readonly #card: Card;
+  /** `add` found a job with this id, and changed nothing. */
+  readonly duplicate: boolean;
+
+  constructor(home: JobHome, record: JobRecord, { lock = NO_LOCK, alias, duplicate = false }: JobExtras = {}) {
+    this.#card = new Card(home, record, lock, alias);
+    this.duplicate = duplicate;
+  }
+
+  static async create(queue: JobMaker, name: string, data?: unknown, opts?: JobsOptions): Promise<Job> {
+    return queue.add(name, data, opts);
+  }
+
+  static async createBulk(queue: JobMaker, jobs: { name: string; data?: unknown; opts?: JobsOptions }[]): Promise<Job[]> {
+    return queue.addBulk(jobs);
+  }
+
+  static async fromId<D = any, R = any, N extends string = string>(queue: HomeSource, id: string): Promise<Job<D, R, N> | undefined> {
+    const home = homeOf(queue);
+    const [record] = await (await home.ready()).jobs(home.name, [id]);
+    return record === undefined ? undefined : new Job<D, R, N>(home, record);
+  }
+
+  /** From what `asJSON` gave, or from the next job that `moveToCompleted` fetched; then it has its lock. */
+  static fromJSON<D = any, R = any, N extends string = string>(
+    queue: HomeSource,
+    json: Partial<Omit<JobJson, 'opts'>> & { opts?: string | object },
+    id?: string,
+  ): Job<D, R, N> {
+    const { home, record, lock, alias } = cardOf(homeOf(queue), json, id);
+    return new Job<D, R, N>(home, record, { lock, alias });
+  }
+
+  get id(): string {
+    return this.#card.record.id;
+  }
+  get name(): Name {
+    return this.#card.record.name as Name;
+  }
+  get queueName(): string {
+    return this.#card.home.name;
+  }
+  get data(): Data {
+    return this.#card.data as Data;
+  }
+  /** Changes this handle only; `updateData` changes the job. */
+  set data(data: Data) {
+    this.#card.data = data;
+  }
+  get opts(): JobsOptions {
+    return this.#card.opts;
+  }
+  get progress(): JobProgress {
+    return this.#card.progress;
+  }
+  /** null until it has completed, and when the processor returned nothing. */
+  get returnvalue(): Result {
+    return this.#card.returnvalue as Result;
+  }
+  get failedReason(): string | undefined {
+    return this.#card.record.failedReason;
+  }
+  /** One for each failed attempt, newest last. */
+  get stacktrace(): string[] {
+    return this.#card.stacktrace;
+  }
+  get delay(): number {
+    return this.#card.record.delay;
+  }
+  get priority(): number {
+    return this.#card.record.priority;
+  }
+  get timestamp(): number {
+    return this.#card.record.timestamp;
+  }
+  get processedOn(): number | undefined {
+    return this.#card.record.processedOn;
+  }
+  get finishedOn(): number | undefined {
+    return this.#card.record.finishedOn;
+  }
+  get processedBy(): string | undefined {
+    return this.#card.record.processedBy;
+  }
+  get attemptsMade(): number {
+    return this.#card.record.attemptsMade;
+  }
+  get attemptsStarted(): number {
+    return this.#card.record.attemptsStarted;
+  }
+  get stalledCounter(): number {
+    return this.#card.record.stalledCounter;
+  }
+  get discarded(): boolean {
+    return this.#card.discarded;
+  }
+  /** The token of this run; the one given to `getNextJob`, if any. */
+  get token(): string | undefined {
+    return this.#card.alias ?? this.#card.token;
+  }
+  get lock(): JobLock {
+    return this.#card.lock;
+  }
+
+  async updateData(data: Data): Promise<void> {
+    await writes.writeData(this.#card, data);
+  }
+
+  async updateProgress(progress: JobProgress): Promise<void> {
+    await writes.writeProgress(this.#card, progress);
+    this.#card.home.progressed?.(this, progress);
+  }
+
+  /** Answers how many rows the job has now. */
+  async log(row: string): Promise<number> {
+    return writes.writeLog(this.#card, row);
+  }
+
+  async clearLogs(keepLogs?: number): Promise<void> {
+    await writes.clearLogs(this.#card, keepLogs);
+  }
+
+  async getState(): Promise<JobState> {
+    const { home, record } = this.#card;
+    const [now] = await (await home.ready()).jobs(home.name, [record.id]);
+    return now === undefined ? 'unknown' : visibleState(now);
+  }
+  async isCompleted(): Promise<boolean> {
+    return (await this.getState()) === 'completed';
+  }
+  async isFailed(): Promise<boolean> {
+    return (await this.getState()) === 'failed';
+  }
+  async isDelayed(): Promise<boolean> {
+    return (await this.getState()) === 'delayed';
+  }
+  async isWaiting(): Promise<boolean> {
+    return (await this.getState()) === 'waiting';
+  }
+  async isActive(): Promise<boolean> {
+    return (await this.getState()) === 'active';
+  }
+  /** Always false: no job waits for others in this version. */
+  async isWaitingChildren(): Promise<boolean> {
+    return false;
+  }
+
+  /** The value it completes with; rejects with JOB_FINISHED and the reason when it fails, and with TIMEOUT after `ttl` ms. */
+  async waitUntilFinished(queueEvents: FinishSource, ttl?: number): Promise<Result> {
+    return (await waitUntilFinished(this.#card, queueEvents, ttl)) as Result;
+  }
+
+  async remove(): Promise<void> {
+    await moves.remove(this.#card);
+  }
+
+  async retry(state: FinishedState = 'failed', opts: moves.RetryOptions = {}): Promise<void> {
+    await moves.retry(this.#card, state, opts);
+  }
+
+  async promote(): Promise<void> {
+    await moves.promote(this.#card);
+  }
+
+  async changeDelay(delay: number): Promise<void> {
+    await moves.changeDelay(this.#card, delay);
+  }
+
+  async changePriority(opts: { priority?: number; lifo?: boolean }): Promise<void> {
+    await moves.changePriority(this.#card, opts);
+  }
+
+  /** With `fetchNext`, a job of a worker answers [json, id] of the next one: `Job.fromJSON(worker, json, id)`. */
+  async moveToCompleted(value: Result, token?: string, fetchNext = true): Promise<moves.NextJob> {
+    return moves.complete(this.#card, this, value, token, fetchNext);
+  }
+
+  /** Another attempt if there is one left, else failed. */
+  async moveToFailed(error: Error, token?: string, fetchNext = false): Promise<moves.NextJob> {
+    return moves.fail(this.#card, this, error, token, fetchNext);
+  }
+
+  /** `timestamp`: ms since the epoch. In a processor, throw DelayedError afterwards. */
+  async moveToDelayed(timestamp: number, token?: string): Promise<void> {
+    await moves.delayUntil(this.#card, timestamp, token);
+  }
+
+  /** To the front of waiting. In a processor, throw WaitingError afterwards. */
+  async moveToWait(token?: string): Promise<void> {
+    await moves.handBack(this.#card, token);
+  }
+
+  /** 1: it lasts at least that long from now; 0: it is no longer ours. A job that came with its lock needs no token. */
+  async extendLock(duration: number): Promise<number>;
+  async extendLock(token: string, duration: number): Promise<number>;
+  async extendLock(...args: [number] | [string, number]): Promise<number> {
+    const [token, duration] = typeof args[0] === 'number' && args.length === 1 ? [undefined, args[0]] : (args as [string, number]);
+    return moves.extendLock(this.#card, token, checkInteger('duration', duration, { min: 1 }));
+  }
+
+  /** However this run fails, there is no further attempt. */
+  discard(): void {
+    this.#card.discarded = true;
+  }
+
+  /** For the home: the store has accepted how the run ended. */
+  settled(outcome: Outcome): void {
+    if (outcome.jobId !== this.id) throw new HoldfastError('JOB_STATE', `An outcome of job ${outcome.jobId} is not one of job ${this.id}.`);
+    this.#card.settled(outcome);
+  }
+
+  /** Plain data with decoded payloads, for people and logs. */
+  toJSON(): Record<string, unknown> {
+    const { state: _state, ...record } = jsonOf(this.#card.record);
+    const { data, opts, progress, returnvalue, stacktrace } = this.#card;
+    return { ...record, data, opts, progress, returnvalue, stacktrace, queueName: this.queueName };
+  }
+
+  /** Plain data with payloads as JSON text, for `Job.fromJSON`. */
+  asJSON(): JobJson {
+    return jsonOf(this.#card.record);
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): Record<string, unknown> {
+    return this.toJSON();
+  }
+}

@@ -1,0 +1,51 @@
+// A job as plain data, to be sent somewhere and turned into a handle again. Payloads stay JSON text, as stores keep them.
+import type { JobLock } from '../job/lock.js';
+import { NO_LOCK } from '../job/lock.js';
+import { encode } from '../job/payload.js';
+import type { ClaimedJob, JobRecord } from '../job/record.js';
+import { Card } from './card.js';
+import type { JobHome } from './home.js';
+
+export interface JobJson extends JobRecord {
+  /** With a job that was claimed for the receiver. */
+  token?: string;
+  fence?: number;
+  /** The receiver's own name for the token. */
+  alias?: string;
+}
+
+/** Without the token of a claimed job: whoever has that may end the run. */
+export function jsonOf(record: JobRecord): JobJson {
+  const { token: _token, fence: _fence, ...rest } = record as JobJson;
+  return rest;
+}
+
+export function jsonOfClaimed(claimed: ClaimedJob, alias: string | undefined): JobJson {
+  return { ...claimed, ...(alias === undefined ? {} : { alias }) };
+}
+
+/** Fields that are missing get what a new job has; `opts` may also come as an object. */
+export function cardOf(home: JobHome, json: Partial<Omit<JobJson, 'opts'>> & { opts?: string | object }, id?: string): Card {
+  const { token, fence, alias, opts, ...rest } = json;
+  const record: JobRecord = {
+    name: '',
+    data: '{}',
+    state: 'waiting',
+    priority: 0,
+    delay: 0,
+    timestamp: Date.now(),
+    attemptsMade: 0,
+    attemptsStarted: 0,
+    stalledCounter: 0,
+    ...rest,
+    id: id ?? json.id ?? '',
+    opts: typeof opts === 'object' ? encode('Options of the job', opts) : (opts ?? '{}'),
+  };
+  return new Card(home, record, lockOf(home, record, token, fence), alias);
+}
+
+function lockOf(home: JobHome, record: JobRecord, token: string | undefined, fence: number | undefined): JobLock {
+  if (token === undefined || fence === undefined) return NO_LOCK;
+  // Without a home that keeps the lock, nothing is known about it but its names.
+  return home.lockFor?.({ ...record, token, fence }) ?? { held: false, token, fence, expiresAt: 0 };
+}

@@ -1,0 +1,112 @@
+// The moves of a handle. An owner's moves (how a run ends) carry the token and go through the home, so that a worker knows that
+// the run has ended; the others are changes from outside, which a store refuses for a job that somebody holds.
+import { HoldfastError, toError } from '../errors.js';
+import type { Outcome } from '../job/outcome.js';
+import { completedOutcome, failedOutcome, type TriedJob } from '../job/verdict.js';
+import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
+import { MAX_PRIORITY } from '../job/options.js';
+import type { Change } from '../store/contract.js';
+import type { Card } from './card.js';
+import { type JobJson, jsonOfClaimed } from './json.js';
+
+/** The next job when one was fetched, in BullMQ's shape, so that `const [json, id] = await job.moveToCompleted(…)` works. */
+export type NextJob = [json: JobJson, id: string] | [];
+
+export async function complete(card: Card, job: TriedJob, value: unknown, given: string | undefined, fetchNext: boolean): Promise<NextJob> {
+  const outcome = completedOutcome(job, card.tokenFor(given, 'moveToCompleted'), value, card.home);
+  return settle(card, outcome, 'moveToCompleted', fetchNext);
+}
+
+export async function fail(card: Card, job: TriedJob, thrown: unknown, given: string | undefined, fetchNext: boolean): Promise<NextJob> {
+  const outcome = await failedOutcome(job, card.tokenFor(given, 'moveToFailed'), toError(thrown), card.home);
+  return settle(card, outcome, 'moveToFailed', fetchNext);
+}
+
+/** `timestamp` is on this host's clock; what goes to the store is how long that is from now. */
+export async function delayUntil(card: Card, timestamp: number, given: string | undefined): Promise<void> {
+  checkInteger('timestamp', timestamp);
+  const delayMs = checkInteger('timestamp', Math.max(0, timestamp - Date.now()), { max: MAX_DELAY_MS });
+  await settle(card, { kind: 'delay', jobId: card.record.id, token: card.tokenFor(given, 'moveToDelayed'), delayMs }, 'moveToDelayed', false);
+}
+
+export async function handBack(card: Card, given: string | undefined): Promise<void> {
+  await settle(card, { kind: 'release', jobId: card.record.id, token: card.tokenFor(given, 'moveToWait') }, 'moveToWait', false);
+}
+
+/** 1 when the lock lasts at least that long from now, 0 when it is no longer ours. */
+export async function extendLock(card: Card, given: string | undefined, durationMs: number): Promise<number> {
+  checkInteger('duration', durationMs, { min: 1, max: MAX_DELAY_MS });
+  const token = card.tokenFor(given, 'extendLock');
+  const { home, record } = card;
+  if (home.extend !== undefined) return (await home.extend(record.id, token, durationMs)) ? 1 : 0;
+  const store = await home.ready();
+  const [status] = await store.extend(home.name, [{ jobId: record.id, token, durationMs }]);
+  return status === 'done' ? 1 : 0;
+}
+
+export interface RetryOptions {
+  resetAttemptsMade?: boolean;
+  resetAttemptsStarted?: boolean;
+}
+
+export async function retry(card: Card, from: 'completed' | 'failed', options: RetryOptions): Promise<void> {
+  if (from !== 'completed' && from !== 'failed') throw invalidOption('state', from, "'failed' or 'completed'");
+  const { resetAttemptsMade = false, resetAttemptsStarted = false } = options;
+  const reset = {
+    resetAttemptsMade: checkBoolean('resetAttemptsMade', resetAttemptsMade),
+    resetAttemptsStarted: checkBoolean('resetAttemptsStarted', resetAttemptsStarted),
+  };
+  await change(card, 'retry', { kind: 'retry', jobId: card.record.id, from, ...reset }, from);
+  card.retried(reset);
+}
+
+export async function promote(card: Card): Promise<void> {
+  await change(card, 'promote', { kind: 'promote', jobId: card.record.id }, 'delayed');
+  card.record.delay = 0;
+}
+
+export async function changeDelay(card: Card, delayMs: number): Promise<void> {
+  checkInteger('delay', delayMs, { max: MAX_DELAY_MS });
+  await change(card, 'changeDelay', { kind: 'delay', jobId: card.record.id, delayMs }, 'delayed');
+  card.record.delay = delayMs;
+}
+
+export async function changePriority(card: Card, { priority = 0, lifo = false }: { priority?: number; lifo?: boolean }): Promise<void> {
+  checkInteger('priority', priority, { max: MAX_PRIORITY });
+  checkBoolean('lifo', lifo);
+  await change(card, 'changePriority', { kind: 'priority', jobId: card.record.id, priority, lifo }, 'waiting or delayed');
+  card.record.priority = priority;
+}
+
+export async function remove(card: Card): Promise<void> {
+  const { home, record } = card;
+  const store = await home.ready();
+  const [status] = await store.remove(home.name, [record.id]);
+  if (status === 'locked') {
+    const hint = 'Wait for its run to end, or take its lock away first.';
+    throw new HoldfastError('JOB_LOCKED', `Job ${record.id} of queue "${home.name}" is being worked on, so it stays. ${hint}`, {
+      jobId: record.id,
+      queue: home.name,
+    });
+  }
+  if (status === 'done') home.removed?.(record.id);
+}
+
+async function settle(card: Card, outcome: Outcome, action: string, fetchNext: boolean): Promise<NextJob> {
+  const { status, next } = await card.home.settle(outcome, fetchNext);
+  card.accept(status, action);
+  card.settled(outcome);
+  return next === undefined ? [] : [jsonOfClaimed(next, card.alias), next.id];
+}
+
+async function change(card: Card, action: string, change: Change, wanted: string): Promise<void> {
+  const { home, record } = card;
+  const store = await home.ready();
+  const [status] = await store.change(home.name, [change]);
+  if (status === 'done') return;
+  if (status === 'missing') throw card.missing(action);
+  throw new HoldfastError('JOB_STATE', `${action}: job ${record.id} of queue "${home.name}" is not ${wanted}, so nothing changed.`, {
+    jobId: record.id,
+    queue: home.name,
+  });
+}

@@ -1,0 +1,111 @@
+// waitUntilFinished: the end of a job from the event log, with the job itself as the second witness. The log alone is not enough: a
+// job may have finished before, and a listener that is slower than the queue misses what was trimmed. The job alone is not
+// enough either: it may be removed on finishing.
+import { HoldfastError } from '../errors.js';
+import { decode } from '../job/payload.js';
+import { MAX_TIMER_MS, checkInteger, invalidOption } from '../runtime/check.js';
+import type { Store } from '../store/contract.js';
+import type { Card } from './card.js';
+
+export type JobEnd =
+  | { kind: 'completed'; value: unknown }
+  | { kind: 'failed'; reason: string }
+  | { kind: 'removed' }
+  /** The listener was closed; nothing more will be told. */
+  | { kind: 'closed' };
+
+/** What QueueEvents is to a waiting job. */
+export interface FinishSource {
+  readonly name: string;
+  waitUntilReady(): Promise<void>;
+  /** Calls back with every end of the job that the log tells; answers how to stop that. */
+  watchJob(jobId: string, listener: (end: JobEnd) => void): () => void;
+}
+
+const RECHECK_MS = 5000;
+const PAGE = 1000;
+
+export async function waitUntilFinished(card: Card, source: FinishSource, ttl?: number): Promise<unknown> {
+  checkSource(card, source);
+  if (ttl !== undefined) checkInteger('ttl', ttl, { max: MAX_TIMER_MS });
+  const started = performance.now();
+  await source.waitUntilReady();
+  const store = await card.home.ready();
+  return new Promise((resolve, reject) => {
+    const timers: NodeJS.Timeout[] = [];
+    const finish = (settle: () => void): void => {
+      unwatch();
+      for (const timer of timers) clearTimeout(timer);
+      settle();
+    };
+    const end = (told: JobEnd): void => finish(() => (told.kind === 'completed' ? resolve(told.value) : reject(errorOf(card, told))));
+    // Watching comes before looking, or a finish between the two would be missed.
+    const unwatch = source.watchJob(card.record.id, end);
+    const look = async (): Promise<void> => {
+      const found = await endOf(card, store);
+      if (found !== undefined) end(found);
+    };
+    const recheck = (): void => {
+      // An outage is no verdict on the job: the next look decides.
+      look().catch(() => undefined);
+    };
+    timers.push(setInterval(recheck, RECHECK_MS));
+    look().then(
+      () => {
+        if (ttl === undefined) return;
+        const left = Math.max(0, ttl - (performance.now() - started));
+        timers.push(setTimeout(() => finish(() => reject(timedOut(card, ttl))), left));
+      },
+      (error: unknown) => finish(() => reject(error)),
+    );
+  });
+}
+
+async function endOf(card: Card, store: Store): Promise<JobEnd | undefined> {
+  const { name } = card.home;
+  const [record] = await store.jobs(name, [card.record.id]);
+  if (record === undefined) return (await lastEndInLog(store, name, card.record.id)) ?? { kind: 'removed' };
+  if (record.state === 'completed') return { kind: 'completed', value: decode(record.returnvalue ?? 'null') };
+  if (record.state === 'failed') return { kind: 'failed', reason: record.failedReason ?? '' };
+  return undefined;
+}
+
+/** A job that is gone may have left its end in the log, if that has not been trimmed since. */
+async function lastEndInLog(store: Store, queue: string, jobId: string): Promise<JobEnd | undefined> {
+  let found: JobEnd | undefined;
+  for (let after = 0; ; ) {
+    const { events, last } = await store.events(queue, after, PAGE);
+    for (const event of events) {
+      if (event.jobId !== jobId) continue;
+      if (event.name === 'completed') found = { kind: 'completed', value: decode(String(event['returnvalue'] ?? 'null')) };
+      if (event.name === 'failed') found = { kind: 'failed', reason: String(event['failedReason'] ?? '') };
+      // The id was used again: what came before is another job's end.
+      if (event.name === 'added') found = undefined;
+    }
+    if (events.length === 0 || last <= after) return found;
+    after = last;
+  }
+}
+
+function errorOf(card: Card, end: Exclude<JobEnd, { kind: 'completed' }>): HoldfastError {
+  const facts = { jobId: card.record.id, queue: card.home.name };
+  if (end.kind === 'failed') return new HoldfastError('JOB_FINISHED', end.reason, facts);
+  if (end.kind === 'removed') return card.missing('waitUntilFinished');
+  return new HoldfastError('CLOSED', `waitUntilFinished: the QueueEvents was closed before job ${card.record.id} finished.`, facts);
+}
+
+function timedOut(card: Card, ttl: number): HoldfastError {
+  const { id, name } = card.record;
+  return new HoldfastError('TIMEOUT', `Job ${id} ("${name}") did not finish within ${ttl} ms. It goes on; wait again or look at its state.`, {
+    jobId: id,
+    queue: card.home.name,
+  });
+}
+
+function checkSource(card: Card, source: unknown): void {
+  const given = source as Partial<FinishSource> | null | undefined;
+  if (typeof given?.watchJob !== 'function') throw invalidOption('queueEvents', source, 'a QueueEvents');
+  if (given.name !== card.home.name) {
+    throw invalidOption('queueEvents', given.name, `a QueueEvents of the same queue ("${card.home.name}")`);
+  }
+}

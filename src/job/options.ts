@@ -1,0 +1,168 @@
+// The options of a job, in BullMQ's shape, and the check that every one of them passes before it reaches a store.
+// Strict on purpose: a NaN or a fraction that gets as far as a score or an index fails much later and far away.
+import { HoldfastError } from '../errors.js';
+import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
+import { checkJobId } from './names.js';
+import type { Keep } from './outcome.js';
+
+export interface DefaultJobOptions {
+  /** Milliseconds until the job may start, from the moment that the store takes it. */
+  delay?: number;
+  /** 0 (the default) comes first, then 1, 2 … up to 2097152. */
+  priority?: number;
+  /** Runs until the job has failed for good; 0 and 1 both mean one run. */
+  attempts?: number;
+  /** Wait before another attempt. A number is a fixed delay in milliseconds. */
+  backoff?: number | BackoffOptions;
+  /** Ahead of those that wait, instead of behind them. */
+  lifo?: boolean;
+  /** true: gone once completed; a number: that many completed jobs of the queue stay; false (the default): all stay. */
+  removeOnComplete?: KeepOption;
+  removeOnFail?: KeepOption;
+  /** So many newest log rows stay. */
+  keepLogs?: number;
+  /** So many newest stack traces stay; 10 unless said otherwise. */
+  stackTraceLimit?: number;
+  /** Bytes of JSON that the data may have. */
+  sizeLimit?: number;
+  /** When the job was made, in ms since the epoch; for people, nothing is scheduled by it. */
+  timestamp?: number;
+}
+
+export interface JobsOptions extends DefaultJobOptions {
+  /** A name of its own instead of a number: adding it again while it exists changes nothing. */
+  jobId?: string;
+}
+
+export interface BackoffOptions {
+  /** Any other name is looked up in the worker's `settings.backoffStrategy`. */
+  type: 'fixed' | 'exponential' | (string & {});
+  /** Milliseconds. */
+  delay?: number;
+  /** 0 … 1: the share of the delay that chance may take away. */
+  jitter?: number;
+}
+
+export interface KeepJobs {
+  /** Seconds. */
+  age?: number;
+  count?: number;
+  /** BullMQ's bound on removals per finish; stores here bound that themselves. */
+  limit?: number;
+}
+
+export type KeepOption = boolean | number | KeepJobs;
+
+export const MAX_PRIORITY = 2 ** 21;
+const MAX_TIMESTAMP = 8.64e15;
+
+type Check = (path: string, value: unknown) => void;
+
+const whole =
+  (max?: number): Check =>
+  (path, value) => {
+    checkInteger(path, value, max === undefined ? {} : { max });
+  };
+
+const CHECKS: ReadonlyMap<string, Check> = new Map<string, Check>([
+  ['jobId', (_path, value) => void checkJobId(value)],
+  ['delay', whole(MAX_DELAY_MS)],
+  ['priority', whole(MAX_PRIORITY)],
+  ['attempts', whole()],
+  ['backoff', checkBackoff],
+  ['lifo', (path, value) => void checkBoolean(path, value)],
+  ['removeOnComplete', checkKeep],
+  ['removeOnFail', checkKeep],
+  ['keepLogs', whole()],
+  ['stackTraceLimit', whole()],
+  ['sizeLimit', whole()],
+  ['timestamp', whole(MAX_TIMESTAMP)],
+  ...[
+    'repeat',
+    'repeatJobKey',
+    'prevMillis',
+    'deduplication',
+    'debounce',
+    'parent',
+    'failParentOnFailure',
+    'continueParentOnFailure',
+    'ignoreDependencyOnFailure',
+    'removeDependencyOnFailure',
+    'rateLimiterKey',
+    'telemetry',
+  ].map((name): [string, Check] => [name, checkUnsupported]),
+]);
+
+/** Throws INVALID_OPTION, INVALID_JOB_ID or OPTION_UNSUPPORTED. Names that nobody knows are kept and mean nothing. */
+export function checkJobOptions(options: unknown, within = ''): JobsOptions {
+  if (!isRecord(options)) throw invalidOption(within === '' ? 'opts' : within, options, 'an object with job options');
+  for (const name of Object.keys(options)) {
+    const value = options[name];
+    if (value !== undefined) CHECKS.get(name)?.(within === '' ? name : `${within}.${name}`, value);
+  }
+  return options;
+}
+
+/** The options that every job of a queue starts from. */
+export function checkDefaultJobOptions(options: unknown): DefaultJobOptions {
+  const checked = checkJobOptions(options, 'defaultJobOptions');
+  if (checked.jobId !== undefined) {
+    throw invalidOption('defaultJobOptions.jobId', checked.jobId, 'given with each job: as a default it would make every job a duplicate');
+  }
+  return checked;
+}
+
+/** Job options over the queue's defaults. Undefined means "not set", so it does not hide a default. */
+export function mergeOptions(defaults: DefaultJobOptions, options: JobsOptions): JobsOptions {
+  const merged: Record<string, unknown> = { ...defaults };
+  for (const [name, value] of Object.entries(options)) {
+    if (value !== undefined) merged[name] = value;
+  }
+  return merged;
+}
+
+/** What a finished job leaves: its own option, else the worker's, else everything. Never throws: it also reads what is stored. */
+export function keepOf(option: KeepOption | undefined, workerDefault?: KeepOption | undefined): Keep {
+  const chosen = option ?? workerDefault;
+  if (chosen === true) return { count: 0 };
+  if (typeof chosen === 'number') return { count: chosen };
+  if (!isRecord(chosen)) return {};
+  const { age, count } = chosen;
+  return {
+    ...(typeof count === 'number' ? { count } : {}),
+    ...(typeof age === 'number' ? { ageMs: age * 1000 } : {}),
+  };
+}
+
+export function checkKeep(path: string, value: unknown): void {
+  if (typeof value === 'boolean') return;
+  if (typeof value === 'number') return void checkInteger(path, value);
+  if (!isRecord(value)) throw invalidOption(path, value, 'a boolean, a count or { age, count }');
+  if (value.age !== undefined) checkInteger(`${path}.age`, value.age, { max: MAX_DELAY_MS / 1000 });
+  if (value.count !== undefined) checkInteger(`${path}.count`, value.count);
+  if (value.limit !== undefined) checkInteger(`${path}.limit`, value.limit);
+}
+
+function checkBackoff(path: string, value: unknown): void {
+  if (typeof value === 'number') return void checkInteger(path, value, { max: MAX_DELAY_MS });
+  if (!isRecord(value)) throw invalidOption(path, value, 'a delay in milliseconds or { type, delay, jitter }');
+  const { type, delay, jitter } = value;
+  if (typeof type !== 'string' || type === '') throw invalidOption(`${path}.type`, type, "'fixed', 'exponential' or a name of yours");
+  if (delay !== undefined) checkInteger(`${path}.delay`, delay, { max: MAX_DELAY_MS });
+  if (jitter !== undefined && !(typeof jitter === 'number' && jitter >= 0 && jitter <= 1)) {
+    throw invalidOption(`${path}.jitter`, jitter, 'a number from 0 to 1');
+  }
+}
+
+function checkUnsupported(path: string, value: unknown): void {
+  if (value === false) return;
+  throw new HoldfastError(
+    'OPTION_UNSUPPORTED',
+    `The job option ${path} is not carried out by this version, and leaving it out silently would change what your program does. Remove it.`,
+    { option: path },
+  );
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,68 @@
+// How queues and workers are typed. BullMQ's parameters <Data, Result, Name> hold as they are; one map from job names to data
+// and result types instead of them types every job by its name:
+//
+//   type Mail = { welcome: { data: { to: string }; result: boolean }; digest: { data: { week: number } } };
+//   const queue = new Queue<Mail>('mail');
+//   await queue.add('welcome', { to: 'a@example.com' });
+//
+// A map is told from data by its shape, narrowly: literal names only, and under each nothing but `data` and perhaps `result`. Where a
+// result type is given too, the first parameter is always data.
+
+type IsAny<T> = 0 extends 1 & T ? true : false;
+
+type IsEntry<E> =
+  IsAny<E> extends true
+    ? false
+    : [E] extends [{ data: unknown }]
+      ? [keyof E] extends ['data' | 'result']
+        ? true
+        : false
+      : false;
+
+/** Distinguishes `{ data?: … }` (not an entry) from `{ data: … }`. */
+type AllEntries<T> = false extends { [K in keyof T]-?: undefined extends T[K] ? false : IsEntry<T[K]> }[keyof T] ? false : true;
+
+export type IsJobMap<T, Result> =
+  IsAny<T> extends true
+    ? false
+    : IsAny<Result> extends false
+      ? false
+      : [keyof T] extends [never]
+        ? false
+        : string extends keyof T
+          ? false
+          : number extends keyof T
+            ? false
+            : AllEntries<T>;
+
+/** A Job type as first parameter stands for its own three, as in BullMQ. */
+interface JobShape<Data, Result, Name> {
+  data: Data;
+  returnvalue: Result;
+  name: Name;
+  attemptsMade: number;
+  readonly queueName: string;
+}
+
+type FromJob<T, Else, Which extends 'data' | 'result' | 'name'> =
+  IsAny<T> extends true
+    ? Else
+    : [T] extends [JobShape<infer D, infer R, infer N>]
+      ? { data: D; result: R; name: N }[Which]
+      : Else;
+
+export type NameIn<T, Result, Name extends string> =
+  IsJobMap<T, Result> extends true ? keyof T & string : FromJob<T, Name, 'name'> & string;
+
+/** The data of the jobs called `K`. */
+export type DataIn<T, Result, K extends string> =
+  IsJobMap<T, Result> extends true ? (K extends keyof T ? (T[K] extends { data: infer D } ? D : never) : never) : FromJob<T, T, 'data'>;
+
+export type ResultIn<T, Result, K extends string> =
+  IsJobMap<T, Result> extends true
+    ? K extends keyof T
+      ? T[K] extends { result: infer R }
+        ? R
+        : any
+      : never
+    : FromJob<T, Result, 'result'>;

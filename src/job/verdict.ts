@@ -1,0 +1,81 @@
+// How a run is to end, decided from what the processor did: pure, apart from asking the user's backoff strategy. Whatever goes
+// wrong in deciding is itself a verdict (failed, with that reason): a job must never be left without one.
+import { toError } from '../errors.js';
+import { type BackoffStrategy, backoffDelay } from './backoff.js';
+import { type JobsOptions, type KeepOption, keepOf } from './options.js';
+import type { Outcome } from './outcome.js';
+import { encodeResult } from './payload.js';
+import { UnrecoverableError, isSignal } from './signals.js';
+
+/** What a verdict needs to know of the job; a Job fits. */
+export interface TriedJob {
+  readonly id: string;
+  readonly name: string;
+  readonly opts: JobsOptions;
+  /** Before this run. */
+  readonly attemptsMade: number;
+  readonly stacktrace: readonly string[];
+  /** `job.discard()`: no further attempt. */
+  readonly discarded: boolean;
+}
+
+/** What the worker brings in. */
+export interface VerdictRules {
+  readonly backoffStrategy?: BackoffStrategy | undefined;
+  readonly removeOnComplete?: KeepOption | undefined;
+  readonly removeOnFail?: KeepOption | undefined;
+}
+
+const STACKTRACES_KEPT = 10;
+
+/**
+ * The processor returned. A value that cannot be kept fails the job for good: the work has been done, so that another attempt
+ * would repeat its effects and end here again.
+ */
+export function completedOutcome(job: TriedJob, token: string, value: unknown, rules: VerdictRules): Outcome {
+  try {
+    const keep = keepOf(job.opts.removeOnComplete, rules.removeOnComplete);
+    return { kind: 'completed', jobId: job.id, token, value: encodeResult(job.name, value), keep };
+  } catch (thrown) {
+    return failed(job, token, toError(thrown), rules);
+  }
+}
+
+/** The processor threw: another attempt if there is one left, else failed. */
+export async function failedOutcome(job: TriedJob, token: string, error: Error, rules: VerdictRules): Promise<Outcome> {
+  const attemptsMade = job.attemptsMade + 1;
+  if (job.discarded || isUnrecoverable(error) || attemptsMade >= (job.opts.attempts ?? 0)) return failed(job, token, error, rules);
+  try {
+    const delayMs = await backoffDelay(job.opts.backoff, { attemptsMade, error, job }, rules.backoffStrategy);
+    if (delayMs < 0) return failed(job, token, error, rules);
+    const lifo = job.opts.lifo ?? false;
+    return { kind: 'retry', jobId: job.id, token, reason: reasonOf(error), stacktrace: stacktraceOf(job, error), delayMs, lifo };
+  } catch (thrown) {
+    const cause = toError(thrown);
+    return failed(job, token, new Error(`${reasonOf(error)} (not tried again: ${reasonOf(cause)})`, { cause: error }), rules);
+  }
+}
+
+function failed(job: TriedJob, token: string, error: Error, rules: VerdictRules): Outcome {
+  const keep = keepOf(job.opts.removeOnFail, rules.removeOnFail);
+  return { kind: 'failed', jobId: job.id, token, reason: reasonOf(error), stacktrace: stacktraceOf(job, error), keep };
+}
+
+/** Newest last; JSON text. */
+function stacktraceOf(job: TriedJob, error: Error): string {
+  const limit = job.opts.stackTraceLimit ?? STACKTRACES_KEPT;
+  if (limit === 0) return '[]';
+  const stack = typeof error.stack === 'string' ? error.stack : reasonOf(error);
+  return JSON.stringify([...job.stacktrace, stack].slice(-limit));
+}
+
+/** Errors of foreign make have messages that are empty, not strings, or hold a NUL, which not every store can keep. */
+function reasonOf(error: Error): string {
+  const message: unknown = error.message;
+  const text = typeof message === 'string' && message !== '' ? message : String(error.name);
+  return text.replaceAll('\0', '\ufffd');
+}
+
+function isUnrecoverable(error: Error): boolean {
+  return error instanceof UnrecoverableError || isSignal(error, 'UnrecoverableError');
+}

@@ -1,0 +1,88 @@
+// One lock of this process: what `job.lock` shows, and what aborts the handler when it is lost.
+// A lock hangs on its session, or, if it is timed, has an end of its own; a pin (extendLock) makes it outlive its session.
+import { HoldfastError } from '../errors.js';
+import type { JobLock } from '../job/lock.js';
+import type { ClaimedJob } from '../job/record.js';
+import type { Session } from './session.js';
+import { between, now, trustUntil, type Moment } from './trust.js';
+
+export interface HeldLockOptions {
+  session: Session;
+  job: Pick<ClaimedJob, 'id' | 'token' | 'fence'>;
+  /** Set for timed locks: their duration and the moment before the claim was sent. */
+  timed?: { durationMs: number; sentAt: Moment };
+  onGrown(block: SharedArrayBuffer): void;
+}
+
+export class HeldLock implements JobLock {
+  readonly jobId: string;
+  readonly token: string;
+  readonly fence: number;
+  readonly session: Session;
+  readonly timed: boolean;
+  readonly #slot: number;
+  readonly #controller = new AbortController();
+  /** The end of a timed lock, or until when a pin lasts. */
+  #ownEnd: Moment | undefined;
+  #released = false;
+  #lost = false;
+  /** The handler has ended, or has moved the job itself; only the store's answer is missing. */
+  finishing = false;
+  /** The store has acknowledged a move that the handler made itself. */
+  settled = false;
+
+  constructor({ session, job, timed, onGrown }: HeldLockOptions) {
+    this.jobId = job.id;
+    this.token = job.token;
+    this.fence = job.fence;
+    this.session = session;
+    this.timed = timed !== undefined;
+    this.#slot = session.takeSlot(job.fence, onGrown);
+    if (timed !== undefined) this.#ownEnd = trustUntil(timed.sentAt, timed.durationMs);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get held(): boolean {
+    return !this.#released && !this.#lost && this.session.memory.holds(this.#slot) && this.trustedForMs() > 0;
+  }
+
+  get expiresAt(): number {
+    return this.session.clock.wall() + this.trustedForMs();
+  }
+
+  trustedForMs(): number {
+    const own = this.#ownEnd === undefined ? 0 : between(now(this.session.clock), this.#ownEnd);
+    return this.timed ? own : Math.max(own, this.session.trustedForMs());
+  }
+
+  /** After the store has agreed to make it last `durationMs` from a moment not before `sentAt`. */
+  extend(sentAt: Moment, durationMs: number): void {
+    const end = trustUntil(sentAt, durationMs);
+    if (this.timed || this.#ownEnd === undefined || between(this.#ownEnd, end) > 0) this.#ownEnd = end;
+  }
+
+  /** True the first time. */
+  lose(reason: string): boolean {
+    if (this.#lost || this.#released) return false;
+    this.#lost = true;
+    this.session.memory.lose(this.fence);
+    const text = `lock lost: job ${this.jobId}: ${reason}`;
+    this.#controller.abort(new HoldfastError('LOCK_LOST', text, { jobId: this.jobId, queue: this.session.queue }));
+    return true;
+  }
+
+  /** Asks the handler to stop while the lock stays. */
+  cancel(reason: unknown): void {
+    this.#controller.abort(reason);
+  }
+
+  /** The store has acknowledged the end of the run. */
+  release(): void {
+    if (this.#released) return;
+    this.#released = true;
+    this.session.returnSlot(this.#slot);
+  }
+}

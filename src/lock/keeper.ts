@@ -1,0 +1,54 @@
+// HOLD. A keeper renews sessions, so that what a worker has claimed stays its own, and sweeps for its queue. There are two with one
+// interface: LoopKeeper on the worker's own event loop, ThreadKeeper in a thread that user code cannot block. Workers call them;
+// a keeper never runs user code and never decides that a lock is good: it only reports what the store answered and when it was asked.
+import type { Revocation, SessionRef, Store, SweepReply } from '../store/contract.js';
+import type { StoreDescriptor } from '../store/descriptor.js';
+import type { SessionMemory } from './session-memory.js';
+
+export interface Keeper {
+  /** Renews the session from now on, the first time at once or within `renewMs`. */
+  keep(kept: KeptSession): void;
+  /** The session's memory got another block of slots. */
+  grow(sessionId: string, block: SharedArrayBuffer): void;
+  /** Stops renewing and sweeping for it. With `handBackAtExit` its locks are still handed back when the process exits. */
+  release(sessionId: string, handBackAtExit: boolean): Promise<void>;
+}
+
+/** All that a keeper needs to know about a session, as plain data. */
+export interface SessionPlan extends SessionRef {
+  durationMs: number;
+  /** 0: the session is not renewed (skipLockRenewal). */
+  renewMs: number;
+  /** 0: this worker does not sweep (skipStalledCheck). */
+  sweepMs: number;
+  /** How long a session lives on after a hint that its owner died. */
+  graceMs: number;
+  /** 0: no ceiling. */
+  maxBlockedMs: number;
+}
+
+export interface KeptSession {
+  plan: SessionPlan;
+  memory: SessionMemory;
+  /** The worker's own store, for renewal on its loop. */
+  store: Store;
+  /** How the thread reaches the same store. */
+  descriptor?: StoreDescriptor;
+  listener: KeeperListener;
+}
+
+/** Reports to the worker, on its own loop. */
+export interface KeeperListener {
+  renewed(): void;
+  /** Single locks were taken away. */
+  revoked(revocations: Revocation[]): void;
+  /** The store has ended the session, and with it all its locks. */
+  lost(): void;
+  swept(reply: Pick<SweepReply, 'stalled' | 'failed'>): void;
+  /** Something failed and is tried again; never the end of renewal. */
+  failed(error: Error): void;
+  /** A thread looks after this session, or (false) the worker's loop does. */
+  threaded(byThread: boolean): void;
+  /** The event loop was blocked; with `ceiling`, for so long that renewal was stopped. Told when it is free again. */
+  blocked(blockedMs: number, ceiling: boolean): void;
+}

@@ -1,0 +1,34 @@
+// A window onto the lock thread of a worker, for people who watch it: `worker.lockManagerThread`.
+import { Emitter } from '../runtime/emitter.js';
+
+export interface LockMonitorEvents {
+  lockExtended: [jobIds: string[]];
+  lockRenewalFailed: [jobIds: string[]];
+  stalledJobs: [jobIds: string[]];
+  /** The event loop was blocked for so many milliseconds; told when it is free again. */
+  loopBlocked: [blockedMs: number];
+  error: [error: Error];
+}
+
+export class LockMonitor extends Emitter<LockMonitorEvents> {
+  readonly #jobIds: () => string[];
+  #running = true;
+
+  constructor(jobIds: () => string[]) {
+    super();
+    this.#jobIds = jobIds;
+  }
+
+  /** False after close, and while the event loop stands in for a thread that is not there. */
+  isRunning(): boolean {
+    return this.#running;
+  }
+
+  getMonitoredJobs(): string[] {
+    return this.#jobIds();
+  }
+
+  setRunning(running: boolean): void {
+    this.#running = running;
+  }
+}

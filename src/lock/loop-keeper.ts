@@ -1,0 +1,73 @@
+// Renewal on the worker's own event loop: for stores that only this process can reach, for `useDedicatedLockThread: false`, and as the
+// stand-in whenever the thread is not (yet, or any more) there. A handler that blocks the loop blocks this too.
+import type { Clock } from '../runtime/clock.js';
+import type { Store } from '../store/contract.js';
+import { Sweeper } from '../upkeep/sweeper.js';
+import type { Keeper, KeptSession } from './keeper.js';
+import { RenewalLoop } from './renewal-loop.js';
+
+interface Held {
+  store: Store;
+  sweeper: Sweeper | undefined;
+}
+
+export class LoopKeeper implements Keeper {
+  readonly #clock: Clock;
+  readonly #loops = new Map<Store, RenewalLoop>();
+  readonly #held = new Map<string, Held>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  keep({ plan, memory, store, listener }: KeptSession, firstInMs = plan.renewMs): void {
+    if (this.#held.has(plan.id)) return;
+    let sweeper: Sweeper | undefined;
+    if (plan.sweepMs > 0) {
+      const { queue, sweepMs: intervalMs, graceMs } = plan;
+      const onSwept = listener.swept.bind(listener);
+      sweeper = new Sweeper({ store, queue, intervalMs, graceMs, onSwept, onError: listener.failed.bind(listener) });
+      sweeper.start();
+    }
+    this.#held.set(plan.id, { store, sweeper });
+    if (plan.renewMs === 0) return;
+    this.#loopOf(store).add(
+      {
+        plan,
+        memory,
+        onRenewed: () => listener.renewed(),
+        onRevoked: (revocations) => listener.revoked(revocations),
+        onLost: () => {
+          void this.release(plan.id);
+          listener.lost();
+        },
+        onError: (error) => listener.failed(error),
+      },
+      firstInMs,
+    );
+  }
+
+  /** The memory is this process' own. */
+  grow(): void {}
+
+  release(sessionId: string): Promise<void> {
+    const held = this.#held.get(sessionId);
+    if (held !== undefined) {
+      this.#held.delete(sessionId);
+      held.sweeper?.stop();
+      const loop = this.#loops.get(held.store);
+      loop?.delete(sessionId);
+      if (loop?.size === 0) this.#loops.delete(held.store);
+    }
+    return Promise.resolve();
+  }
+
+  #loopOf(store: Store): RenewalLoop {
+    let loop = this.#loops.get(store);
+    if (loop === undefined) {
+      loop = new RenewalLoop(store, this.#clock);
+      this.#loops.set(store, loop);
+    }
+    return loop;
+  }
+}

@@ -1,0 +1,140 @@
+// The one renewal loop, used on the worker's loop and inside the thread. All sessions of a store that are due go into one call.
+// A failed call is reported and tried again soon; a call that hangs is reported, and does not keep the next from being made.
+import { HoldfastError, toError } from '../errors.js';
+import type { Clock } from '../runtime/clock.js';
+import type { Renewal, RenewReply, Revocation, Store } from '../store/contract.js';
+import type { SessionPlan } from './keeper.js';
+import type { SessionMemory } from './session-memory.js';
+import { now, trustUntil, type Moment } from './trust.js';
+
+export interface Renewed {
+  plan: SessionPlan;
+  memory: SessionMemory;
+  /** Asked before each renewal: false skips it (the watchdog's ceiling). */
+  mayRenew?(): boolean;
+  onRenewed(): void;
+  onRevoked(revocations: Revocation[]): void;
+  onLost(): void;
+  onError(error: Error): void;
+}
+
+interface Entry {
+  renewed: Renewed;
+  acked: number;
+  dueAt: number;
+}
+
+const MIN_RETRY_MS = 20;
+const MAX_RETRY_MS = 1000;
+const MIN_PATIENCE_MS = 1000;
+
+export class RenewalLoop {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #entries = new Map<string, Entry>();
+  #timer: NodeJS.Timeout | undefined;
+  #wakeAt = Number.POSITIVE_INFINITY;
+
+  constructor(store: Store, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** `firstInMs` 0 renews at once. Adding a session twice changes nothing. */
+  add(renewed: Renewed, firstInMs: number): void {
+    if (this.#entries.has(renewed.plan.id)) return;
+    this.#entries.set(renewed.plan.id, { renewed, acked: 0, dueAt: this.#clock.monotonic() + firstInMs });
+    this.#schedule();
+  }
+
+  delete(sessionId: string): void {
+    this.#entries.delete(sessionId);
+    if (this.#entries.size === 0) this.stop();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#wakeAt = Number.POSITIVE_INFINITY;
+    this.#entries.clear();
+  }
+
+  #schedule(): void {
+    let soonest = Number.POSITIVE_INFINITY;
+    for (const entry of this.#entries.values()) soonest = Math.min(soonest, entry.dueAt);
+    if (soonest === Number.POSITIVE_INFINITY || (this.#timer !== undefined && this.#wakeAt <= soonest)) return;
+    clearTimeout(this.#timer);
+    this.#wakeAt = soonest;
+    this.#timer = setTimeout(() => this.#tick(), Math.max(0, soonest - this.#clock.monotonic()));
+    this.#timer.unref();
+  }
+
+  #tick(): void {
+    this.#timer = undefined;
+    this.#wakeAt = Number.POSITIVE_INFINITY;
+    const time = this.#clock.monotonic();
+    const due: Entry[] = [];
+    for (const entry of this.#entries.values()) {
+      const { renewMs } = entry.renewed.plan;
+      // Those that would be due soon join this call: one round trip for all, and they stay in step from here on.
+      if (entry.dueAt > time + renewMs / 4) continue;
+      entry.dueAt = time + renewMs;
+      if (entry.renewed.mayRenew?.() ?? true) due.push(entry);
+    }
+    if (due.length > 0) void this.#renew(due);
+    this.#schedule();
+  }
+
+  async #renew(entries: Entry[]): Promise<void> {
+    const sentAt = now(this.#clock);
+    const patience = setTimeout(
+      () => this.#fail(entries, new HoldfastError('TIMEOUT', 'The store did not answer a lock renewal in time.', { retryable: true })),
+      Math.max(MIN_PATIENCE_MS, ...entries.map(({ renewed }) => renewed.plan.renewMs)),
+    );
+    patience.unref();
+    try {
+      const renewals: Renewal[] = entries.map(({ renewed: { plan }, acked }) => ({ queue: plan.queue, id: plan.id, acked }));
+      const replies = await this.#store.renew(renewals);
+      entries.forEach((entry, index) => this.#apply(entry, replies[index] as RenewReply, sentAt));
+    } catch (error) {
+      this.#fail(entries, toError(error));
+    } finally {
+      clearTimeout(patience);
+    }
+  }
+
+  #apply(entry: Entry, reply: RenewReply, sentAt: Moment): void {
+    const { plan, memory } = entry.renewed;
+    // Released while the call was under way: its worker no longer listens.
+    if (this.#entries.get(plan.id) !== entry) return;
+    if (!reply.alive) {
+      memory.markLost();
+      this.delete(plan.id);
+      entry.renewed.onLost();
+      return;
+    }
+    memory.extendTrust(trustUntil(sentAt, plan.durationMs));
+    // A repeated reply may carry what was told before.
+    const fresh = reply.revoked.filter(({ number }) => number > entry.acked);
+    for (const { fence, number } of fresh) {
+      memory.lose(fence);
+      entry.acked = Math.max(entry.acked, number);
+    }
+    if (fresh.length > 0) entry.renewed.onRevoked(fresh);
+    entry.renewed.onRenewed();
+  }
+
+  #fail(entries: Entry[], error: Error): void {
+    const time = this.#clock.monotonic();
+    for (const entry of entries) {
+      if (this.#entries.get(entry.renewed.plan.id) !== entry) continue;
+      entry.dueAt = Math.min(entry.dueAt, time + Math.min(MAX_RETRY_MS, Math.max(MIN_RETRY_MS, entry.renewed.plan.renewMs / 4)));
+      entry.renewed.onError(error);
+    }
+    this.#schedule();
+  }
+}

@@ -1,0 +1,100 @@
+// The few words that a worker and its keeper share about a session, readable by a handler that blocks its loop. The keeper writes
+// the trust deadline and what was lost; the worker writes which locks run. Nothing is ever sent per job: a lock is found by its fence.
+import { between, type Moment } from './trust.js';
+
+/** What crosses to the thread. Slots come in blocks, so that a worker whose concurrency is raised can grow while it runs. */
+export interface SessionBuffers {
+  words: SharedArrayBuffer;
+  slots: SharedArrayBuffer[];
+}
+
+const STATE = 0;
+const TRUST = 1;
+const ALIVE = 0;
+const LOST = 1;
+
+export const SLOTS_PER_BLOCK = 256;
+
+export class SessionMemory {
+  readonly buffers: SessionBuffers;
+  readonly #words: Int32Array;
+  /** A slot holds 0 when free, a fence while its lock is ours, and the negated fence once it was lost. */
+  readonly #blocks: BigInt64Array[];
+
+  constructor(buffers: SessionBuffers = newBuffers()) {
+    this.buffers = buffers;
+    this.#words = new Int32Array(buffers.words);
+    this.#blocks = buffers.slots.map((slots) => new BigInt64Array(slots));
+  }
+
+  get alive(): boolean {
+    return Atomics.load(this.#words, STATE) === ALIVE;
+  }
+
+  markLost(): void {
+    Atomics.store(this.#words, STATE, LOST);
+  }
+
+  get trustedUntil(): Moment {
+    return Atomics.load(this.#words, TRUST);
+  }
+
+  /** The first trust of a session, before anybody else knows it. */
+  startTrust(until: Moment): void {
+    Atomics.store(this.#words, TRUST, until);
+  }
+
+  /** Only ever later: the loop and the thread may both renew, and replies may overtake each other. */
+  extendTrust(until: Moment): void {
+    for (;;) {
+      const current = Atomics.load(this.#words, TRUST);
+      if (between(current, until) <= 0) return;
+      if (Atomics.compareExchange(this.#words, TRUST, current, until) === current) return;
+    }
+  }
+
+  get capacity(): number {
+    return this.#blocks.length * SLOTS_PER_BLOCK;
+  }
+
+  /** Answers the new block, for the keeper. */
+  addBlock(block: SharedArrayBuffer = newBlock()): SharedArrayBuffer {
+    this.buffers.slots.push(block);
+    this.#blocks.push(new BigInt64Array(block));
+    return block;
+  }
+
+  occupy(slot: number, fence: number): void {
+    Atomics.store(this.#block(slot), slot % SLOTS_PER_BLOCK, BigInt(fence));
+  }
+
+  vacate(slot: number): void {
+    Atomics.store(this.#block(slot), slot % SLOTS_PER_BLOCK, 0n);
+  }
+
+  holds(slot: number): boolean {
+    return Atomics.load(this.#block(slot), slot % SLOTS_PER_BLOCK) > 0n;
+  }
+
+  /** Marks the lock with this fence as lost. Compare-and-set: the slot may have moved on to another job in between. */
+  lose(fence: number): void {
+    const held = BigInt(fence);
+    for (const block of this.#blocks) {
+      for (let slot = 0; slot < block.length; slot += 1) {
+        if (Atomics.compareExchange(block, slot, held, -held) === held) return;
+      }
+    }
+  }
+
+  #block(slot: number): BigInt64Array {
+    return this.#blocks[Math.floor(slot / SLOTS_PER_BLOCK)] as BigInt64Array;
+  }
+}
+
+function newBuffers(): SessionBuffers {
+  return { words: new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT), slots: [newBlock()] };
+}
+
+function newBlock(): SharedArrayBuffer {
+  return new SharedArrayBuffer(SLOTS_PER_BLOCK * BigInt64Array.BYTES_PER_ELEMENT);
+}

@@ -1,0 +1,156 @@
+// Renewal in a thread of its own, one per process for all workers. Until the thread has renewed a session for the first time, and
+// whenever it is not there, the loop stands in: a session is never without a keeper.
+import type { Clock } from '../runtime/clock.js';
+import { HoldfastError } from '../errors.js';
+import type { StoreDescriptor } from '../store/descriptor.js';
+import type { Keeper, KeptSession } from './keeper.js';
+import { LoopKeeper } from './loop-keeper.js';
+import type { FromThread } from './messages.js';
+import { LockThread } from './lock-thread.js';
+
+interface Entry {
+  kept: KeptSession & { descriptor: StoreDescriptor };
+  byThread: boolean;
+}
+
+const MIN_RESTART_MS = 500;
+const MAX_RESTART_MS = 30_000;
+
+export class ThreadKeeper implements Keeper {
+  readonly #clock: Clock;
+  readonly #entryFile: string | undefined;
+  readonly #standIn: LoopKeeper;
+  readonly #entries = new Map<string, Entry>();
+  readonly #releases = new Map<string, () => void>();
+  /** Of workers that were closed by force: the thread stays, to hand them back when the process exits. */
+  readonly #retired = new Set<string>();
+  #thread: LockThread | undefined;
+  #restart: NodeJS.Timeout | undefined;
+  #restartMs = MIN_RESTART_MS;
+
+  constructor(clock: Clock, entryFile: string | undefined) {
+    this.#clock = clock;
+    this.#entryFile = entryFile;
+    this.#standIn = new LoopKeeper(clock);
+  }
+
+  keep(kept: KeptSession): void {
+    const { descriptor } = kept;
+    if (descriptor === undefined) {
+      this.#standIn.keep(kept);
+      return;
+    }
+    const entry: Entry = { kept: { ...kept, descriptor }, byThread: false };
+    this.#entries.set(kept.plan.id, entry);
+    this.#standIn.keep(kept);
+    if (this.#thread !== undefined) this.#hand(entry, this.#thread);
+    else if (this.#restart === undefined) this.#start();
+  }
+
+  grow(sessionId: string, block: SharedArrayBuffer): void {
+    if (this.#entries.has(sessionId)) this.#thread?.send({ type: 'grow', sessionId, block });
+  }
+
+  async release(sessionId: string, handBackAtExit: boolean): Promise<void> {
+    this.#entries.delete(sessionId);
+    if (handBackAtExit) this.#retired.add(sessionId);
+    else this.#retired.delete(sessionId);
+    await this.#standIn.release(sessionId);
+    const thread = this.#thread;
+    if (thread !== undefined) {
+      const released = new Promise<void>((resolve) => this.#releases.set(sessionId, resolve));
+      thread.send({ type: 'release', sessionId, handBackAtExit });
+      await thread.awaited(released);
+    }
+    if (this.#entries.size + this.#retired.size > 0) return;
+    clearTimeout(this.#restart);
+    this.#restart = undefined;
+    if (this.#thread === thread && thread !== undefined) {
+      this.#thread = undefined;
+      await thread.stop();
+    }
+  }
+
+  #start(): void {
+    this.#restart = undefined;
+    const thread = new LockThread(this.#entryFile, this.#clock, {
+      onMessage: (message) => this.#receive(message),
+      onEnd: (error, wasReady) => this.#ended(thread, error, wasReady),
+    });
+    this.#thread = thread;
+    for (const entry of this.#entries.values()) this.#hand(entry, thread);
+    thread.start();
+  }
+
+  #hand({ kept: { plan, memory, descriptor } }: Entry, thread: LockThread): void {
+    thread.send({ type: 'keep', plan, buffers: memory.buffers, descriptor });
+  }
+
+  #ended(thread: LockThread, cause: Error, wasReady: boolean): void {
+    if (this.#thread !== thread) return;
+    this.#thread = undefined;
+    for (const resolve of this.#releases.values()) resolve();
+    this.#releases.clear();
+    this.#retired.clear();
+    if (this.#entries.size === 0) return;
+    const delay = this.#restartMs;
+    this.#restartMs = Math.min(MAX_RESTART_MS, this.#restartMs * 2);
+    this.#restart = setTimeout(() => this.#start(), delay).unref();
+    const what = wasReady ? 'The dedicated lock thread died' : 'Failed to initialize dedicated lock thread';
+    const message = `${what}: ${cause.message}. Locks are renewed on the event loop until it runs again; next try in ${delay} ms.`;
+    for (const entry of [...this.#entries.values()]) {
+      entry.byThread = false;
+      // At once: nobody knows when the thread renewed last.
+      this.#standIn.keep(entry.kept, 0);
+      entry.kept.listener.threaded(false);
+      entry.kept.listener.failed(new HoldfastError('THREAD_FAILED', message, { cause, retryable: true }));
+    }
+  }
+
+  #receive(message: FromThread): void {
+    if (message.type === 'released') {
+      this.#releases.get(message.sessionId)?.();
+      this.#releases.delete(message.sessionId);
+      return;
+    }
+    const entry = this.#entries.get(message.sessionId);
+    if (entry === undefined) return;
+    const { listener, plan } = entry.kept;
+    switch (message.type) {
+      case 'renewed':
+        this.#adopt(entry);
+        if (plan.renewMs > 0) listener.renewed();
+        break;
+      case 'revoked':
+        listener.revoked(message.revocations);
+        break;
+      case 'lost':
+        this.#entries.delete(message.sessionId);
+        void this.#standIn.release(message.sessionId);
+        listener.lost();
+        break;
+      case 'swept':
+        listener.swept(message.reply);
+        break;
+      case 'blocked':
+        listener.blocked(message.blockedMs, message.ceiling);
+        break;
+      case 'failed': {
+        const { code, message: text, retryable } = message.error;
+        const told = message.opening ? `Failed to initialize dedicated lock thread: ${text}` : text;
+        listener.failed(new HoldfastError(message.opening ? 'THREAD_FAILED' : code, told, { retryable }));
+        break;
+      }
+    }
+  }
+
+  /** The first renewal by the thread is the proof that it works. */
+  #adopt(entry: Entry): void {
+    if (entry.byThread) return;
+    entry.byThread = true;
+    this.#restartMs = MIN_RESTART_MS;
+    this.#thread?.markReady();
+    void this.#standIn.release(entry.kept.plan.id);
+    entry.kept.listener.threaded(true);
+  }
+}

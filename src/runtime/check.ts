@@ -1,0 +1,36 @@
+// Checks of what users pass in. Each names the option, shows the value and says what is wanted; 0 is a value, not "unset".
+import { HoldfastError } from '../errors.js';
+
+/** The longest delay that a timer of Node takes: about 24.8 days. */
+export const MAX_TIMER_MS = 2 ** 31 - 1;
+/** A hundred years: longer delays are a mistake in the unit. */
+export const MAX_DELAY_MS = 100 * 365 * 24 * 3600 * 1000;
+
+export interface IntegerRange {
+  min?: number;
+  max?: number;
+}
+
+export function checkInteger(option: string, value: unknown, { min = 0, max = Number.MAX_SAFE_INTEGER }: IntegerRange = {}): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max) {
+    throw invalidOption(option, value, `a whole number from ${min} to ${max}`);
+  }
+  return value;
+}
+
+export function checkBoolean(option: string, value: unknown): boolean {
+  if (typeof value !== 'boolean') throw invalidOption(option, value, 'true or false');
+  return value;
+}
+
+export function invalidOption(option: string, value: unknown, wanted: string): HoldfastError {
+  return new HoldfastError('INVALID_OPTION', `${option} must be ${wanted}, but it is ${show(value)}.`, { option });
+}
+
+export function show(value: unknown): string {
+  if (typeof value === 'string') return value.length > 60 ? `${JSON.stringify(value.slice(0, 60))}…` : JSON.stringify(value);
+  if (typeof value === 'function') return 'a function';
+  if (typeof value === 'bigint') return `${value}n`;
+  if (typeof value !== 'object' || value === null) return String(value);
+  return Array.isArray(value) ? 'an array' : 'an object';
+}

@@ -1,0 +1,60 @@
+// Node's EventEmitter with typed events (a map from event to its arguments) and two differences. An `error` that nobody listens
+// to is printed and does not end the process: a queue that cannot reach its store for a moment must not take the application
+// down. A listener that throws is reported as an `error` and does not stop the part that emitted.
+import { EventEmitter } from 'node:events';
+import { toError } from '../errors.js';
+
+export type EventArguments<E> = Record<keyof E, unknown[]>;
+
+export class Emitter<E extends EventArguments<E>> extends EventEmitter {
+  constructor() {
+    super();
+    // Many jobs may each wait for an event of one listener.
+    this.setMaxListeners(0);
+  }
+
+  override emit<K extends keyof E & string>(event: K, ...args: E[K]): boolean {
+    if (event === 'error' && this.listenerCount('error') === 0) {
+      console.error(args[0]);
+      return false;
+    }
+    try {
+      return super.emit(event, ...args);
+    } catch (thrown) {
+      this.#report(event, toError(thrown));
+      return true;
+    }
+  }
+
+  override on<K extends keyof E & string>(event: K, listener: (...args: E[K]) => void): this {
+    return super.on(event, listener as (...args: unknown[]) => void);
+  }
+
+  override once<K extends keyof E & string>(event: K, listener: (...args: E[K]) => void): this {
+    return super.once(event, listener as (...args: unknown[]) => void);
+  }
+
+  override off<K extends keyof E & string>(event: K, listener: (...args: E[K]) => void): this {
+    return super.off(event, listener as (...args: unknown[]) => void);
+  }
+
+  override addListener<K extends keyof E & string>(event: K, listener: (...args: E[K]) => void): this {
+    return this.on(event, listener);
+  }
+
+  override removeListener<K extends keyof E & string>(event: K, listener: (...args: E[K]) => void): this {
+    return super.removeListener(event, listener as (...args: unknown[]) => void);
+  }
+
+  #report(event: string, error: Error): void {
+    if (event !== 'error' && this.listenerCount('error') > 0) {
+      try {
+        super.emit('error', error);
+        return;
+      } catch {
+        // An error listener that throws has nobody left to tell but the console.
+      }
+    }
+    console.error(error);
+  }
+}

@@ -1,0 +1,124 @@
+// From a connection to an open store. The only file that knows the engines, and it loads one only when it is used.
+// All queues, workers and listeners of a process that name the same store share one, so that their writes share commits; it is
+// closed when the last of them lets go.
+import { pathToFileURL } from 'node:url';
+import { HoldfastError } from '../errors.js';
+import { type Connection, type ConnectionPlan, isStore, planConnection, type StoreModule } from './connection.js';
+import type { Store } from './contract.js';
+import { assertCloneable, type StoreDescriptor } from './descriptor.js';
+
+export type { Connection } from './connection.js';
+
+export interface StoreLease {
+  /** The opened store. After a failure, the next call tries again. */
+  ready(): Promise<Store>;
+  /** What the lock thread needs to reach the same store; undefined when it cannot. Throws NOT_CLONEABLE. */
+  describe(): Promise<StoreDescriptor | undefined>;
+  /** Idempotent. */
+  release(): Promise<void>;
+}
+
+interface Shared {
+  leases: number;
+  store?: Promise<Store>;
+}
+
+const shared = new Map<string, Shared>();
+
+export function leaseStore(connection: Connection | undefined): StoreLease {
+  const plan = planConnection(connection);
+  const entry = acquire(plan);
+  let released: Promise<void> | undefined;
+  const ready = async (): Promise<Store> => {
+    if (released !== undefined) throw new HoldfastError('STORE_CLOSED', 'The store was closed; make a new queue or worker to use it again.');
+    const opening = (entry.store ??= open(plan));
+    try {
+      return await opening;
+    } catch (error) {
+      if (entry.store === opening) delete entry.store;
+      throw error;
+    }
+  };
+  return {
+    ready,
+    describe: async () => {
+      if (plan.engine === 'sqlite') assertCloneable(plan.options, 'connection');
+      if (plan.engine === 'module') {
+        assertCloneable(plan.module, 'connection');
+        return describeModule(plan.module);
+      }
+      return (await ready()).describe();
+    },
+    release: () => (released ??= release(plan, entry)),
+  };
+}
+
+/** Opens a store of its own for the lock thread. */
+export async function openDescribed(descriptor: StoreDescriptor): Promise<Store> {
+  const store = descriptor.engine === 'module' ? await loadModule(descriptor) : await loadSqlite(descriptor.options as { path: string });
+  await store.open();
+  return store;
+}
+
+function acquire(plan: ConnectionPlan): Shared {
+  const key = 'key' in plan ? plan.key : undefined;
+  const entry = (key === undefined ? undefined : shared.get(key)) ?? { leases: 0 };
+  entry.leases += 1;
+  if (key !== undefined) shared.set(key, entry);
+  return entry;
+}
+
+async function release(plan: ConnectionPlan, entry: Shared): Promise<void> {
+  entry.leases -= 1;
+  if (entry.leases > 0) return;
+  if ('key' in plan) shared.delete(plan.key);
+  // A store that was passed in belongs to whoever made it.
+  if (plan.engine === 'given' || entry.store === undefined) return;
+  const store = await entry.store.catch(() => undefined);
+  await store?.close();
+}
+
+async function open(plan: ConnectionPlan): Promise<Store> {
+  const store = await create(plan);
+  await store.open();
+  return store;
+}
+
+async function create(plan: ConnectionPlan): Promise<Store> {
+  switch (plan.engine) {
+    case 'given':
+      return plan.store;
+    case 'module':
+      return loadModule(describeModule(plan.module));
+    case 'sqlite':
+      return loadSqlite(plan.options);
+    case 'memory': {
+      const { MemoryStore } = await import('./memory/index.js');
+      return new MemoryStore();
+    }
+    case 'sync': {
+      const { SyncStore } = await import('./memory/index.js');
+      return new SyncStore();
+    }
+  }
+}
+
+async function loadSqlite(options: { path: string }): Promise<Store> {
+  const { SqliteStore } = await import('./sqlite/index.js');
+  return new SqliteStore(options);
+}
+
+function describeModule({ module, export: name = 'default', options }: StoreModule): StoreDescriptor & { engine: 'module' } {
+  return { engine: 'module', module, export: name, ...(options === undefined ? {} : { options }) };
+}
+
+async function loadModule({ module, export: name, options }: StoreDescriptor & { engine: 'module' }): Promise<Store> {
+  const url = /^(\.|\/|[a-z]:\\)/i.test(module) ? pathToFileURL(module).href : module;
+  const loaded = (await import(url)) as Record<string, unknown>;
+  const factory = loaded[name];
+  const store: unknown = typeof factory === 'function' ? await (factory as (options: unknown) => unknown)(options) : factory;
+  if (typeof store !== 'object' || store === null || !isStore(store)) {
+    throw new HoldfastError('INVALID_CONNECTION', `The export ${name} of ${module} is not a store nor a function that returns one.`);
+  }
+  return store;
+}

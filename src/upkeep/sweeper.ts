@@ -1,0 +1,100 @@
+// Moves what time moves: finds sessions and locks whose time is over, on a schedule of this worker's own, and looks every second for
+// owners whose process died, so that their jobs move on after a short grace instead of a whole lock duration.
+// Keepers run it, in the thread or on the loop. It never decides who is dead: the store does.
+import { toError } from '../errors.js';
+import type { Store, SweepReply } from '../store/contract.js';
+
+export interface SweeperOptions {
+  store: Store;
+  queue: string;
+  /** How often to sweep. */
+  intervalMs: number;
+  /** How long a session lives on after a hint. */
+  graceMs: number;
+  onSwept(reply: Pick<SweepReply, 'stalled' | 'failed'>): void;
+  onError(error: Error): void;
+}
+
+/** Few enough that no store is held up for more than about 2 ms. */
+const CHUNK = 100;
+const PROBE_MS = 1000;
+/** After the grace has passed, the sweep must find the session expired on the store's clock, which may round. */
+const AFTER_GRACE_MS = 10;
+
+export class Sweeper {
+  readonly #options: SweeperOptions;
+  readonly #timers = new Set<NodeJS.Timeout>();
+  #sweeping = false;
+  #probing = false;
+  #again = false;
+  #stopped = false;
+
+  constructor(options: SweeperOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    const { store, intervalMs } = this.#options;
+    this.#every(intervalMs, () => void this.sweep());
+    // What died while nobody was here is found at once.
+    void this.sweep();
+    if (store.capabilities.crashHints) {
+      this.#every(PROBE_MS, () => void this.#probe());
+      void this.#probe();
+    }
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#timers.clear();
+  }
+
+  /** One pass over all that is dead now. A pass that is asked for while one runs follows it. */
+  async sweep(): Promise<void> {
+    if (this.#sweeping) {
+      this.#again = true;
+      return;
+    }
+    this.#sweeping = true;
+    const { store, queue, onSwept, onError } = this.#options;
+    try {
+      for (let more = true; more && !this.#stopped; ) {
+        this.#again = false;
+        const reply = await store.sweep(queue, CHUNK);
+        if (reply.stalled.length + reply.failed.length > 0 && !this.#stopped) onSwept(reply);
+        more = reply.more || this.#again;
+      }
+    } catch (error) {
+      if (!this.#stopped) onError(toError(error));
+    } finally {
+      this.#sweeping = false;
+    }
+  }
+
+  async #probe(): Promise<void> {
+    if (this.#probing || this.#stopped) return;
+    this.#probing = true;
+    const { store, queue, graceMs, onError } = this.#options;
+    try {
+      const suspected = await store.probe(queue, graceMs);
+      if (suspected > 0 && !this.#stopped) this.#after(graceMs + AFTER_GRACE_MS, () => void this.sweep());
+    } catch (error) {
+      if (!this.#stopped) onError(toError(error));
+    } finally {
+      this.#probing = false;
+    }
+  }
+
+  #every(ms: number, work: () => void): void {
+    this.#timers.add(setInterval(work, ms).unref());
+  }
+
+  #after(ms: number, work: () => void): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      work();
+    }, ms).unref();
+    this.#timers.add(timer);
+  }
+}

@@ -1,0 +1,22 @@
+// What a worker tells its listeners: BullMQ's events with BullMQ's arguments.
+import type { JobOf, ResultOf } from './typing.js';
+
+export interface WorkerEvents<Data, Result, Name extends string> {
+  active: [job: JobOf<Data, Result, Name>, prev: string];
+  completed: [job: JobOf<Data, Result, Name>, result: ResultOf<Data, Result, Name>, prev: string];
+  /** Also after an attempt that will be repeated. Without a job when it was removed on failing. */
+  failed: [job: JobOf<Data, Result, Name> | undefined, error: Error, prev: string];
+  progress: [job: JobOf<Data, Result, Name>, progress: unknown];
+  /** A job whose owner died was found by this worker. */
+  stalled: [jobId: string, prev: string];
+  drained: [];
+  paused: [];
+  resumed: [];
+  closing: [message: string];
+  closed: [];
+  ready: [];
+  /** Never ends the process when nobody listens; it is printed then. */
+  error: [error: Error];
+  locksRenewed: [renewed: { count: number; jobIds: string[] }];
+  lockRenewalFailed: [jobIds: string[]];
+}

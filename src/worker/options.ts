@@ -1,0 +1,101 @@
+// What a Worker may be told, with BullMQ's names and defaults; Holdfast's own durations end in Ms. All of it is checked when the worker
+// is made, and readable afterwards as `worker.opts`.
+import { HoldfastError } from '../errors.js';
+import type { BackoffStrategy } from '../handle/home.js';
+import { checkKeep, type KeepJobs } from '../job/options.js';
+import { checkBoolean, checkInteger, invalidOption, MAX_TIMER_MS, show } from '../runtime/check.js';
+import type { Connection } from '../store/connection.js';
+
+export interface WorkerOptions {
+  connection?: Connection;
+  /** Shown as `processedBy` and in the list of sessions. */
+  name?: string;
+  /** Start with the constructor (true), or with `run()`. */
+  autorun?: boolean;
+  concurrency?: number;
+  limiter?: { max: number; duration: number };
+  maxStartedAttempts?: number;
+  removeOnComplete?: boolean | number | KeepJobs;
+  removeOnFail?: boolean | number | KeepJobs;
+  /** Seconds between two looks at an empty queue, should a wake-up get lost. */
+  drainDelay?: number;
+  /** Milliseconds until the next try after the store refused for a reason that time alone does not heal. */
+  runRetryDelay?: number;
+  settings?: { backoffStrategy?: BackoffStrategy };
+
+  lockDuration?: number;
+  lockRenewTime?: number;
+  skipLockRenewal?: boolean;
+  stalledInterval?: number;
+  maxStalledCount?: number;
+  skipStalledCheck?: boolean;
+  /** Renew in a thread of its own (true), or on the event loop. Stores that only this process can reach are renewed on the loop. */
+  useDedicatedLockThread?: boolean;
+  /** Entry file of the thread, for bundles: `holdfast/lock-thread` copied beside them. */
+  lockThreadEntry?: string;
+  /** Give the locks up when the event loop has been blocked for so long. 0: never. */
+  maxBlockedMs?: number;
+  /** How long the session of a process that died is left before its jobs move on. */
+  crashGraceMs?: number;
+}
+
+type Defaulted = Exclude<keyof WorkerOptions, 'connection' | 'limiter' | 'maxStartedAttempts' | 'removeOnComplete' | 'removeOnFail' | 'settings' | 'lockThreadEntry'>;
+export type CheckedWorkerOptions = WorkerOptions & Required<Pick<WorkerOptions, Defaulted>>;
+
+/** Of BullMQ, and not carried out here: silently ignoring them would be worse than saying so. */
+const UNSUPPORTED = ['useWorkerThreads', 'workerForkOptions', 'workerThreadsOptions', 'metrics', 'telemetry'];
+
+export function checkWorkerOptions(given: WorkerOptions = {}): CheckedWorkerOptions {
+  if (typeof given !== 'object' || given === null) throw invalidOption('options', given, 'an object');
+  for (const option of UNSUPPORTED) {
+    if ((given as Record<string, unknown>)[option] === undefined) continue;
+    throw new HoldfastError('OPTION_UNSUPPORTED', `This version of Holdfast does not carry out ${option}; leave it out.`, { option });
+  }
+  const lockDuration = checkInteger('lockDuration', given.lockDuration ?? 30_000, { min: 10, max: MAX_TIMER_MS });
+  const lockRenewTime = checkInteger('lockRenewTime', given.lockRenewTime ?? Math.floor(lockDuration / 2), { min: 1, max: MAX_TIMER_MS });
+  if (lockRenewTime >= lockDuration) {
+    throw invalidOption('lockRenewTime', lockRenewTime, `below lockDuration (${lockDuration}), or locks end before they are renewed`);
+  }
+  const checked: CheckedWorkerOptions = {
+    ...given,
+    name: checkName(given.name ?? 'worker'),
+    autorun: checkBoolean('autorun', given.autorun ?? true),
+    concurrency: checkConcurrency(given.concurrency ?? 1),
+    drainDelay: checkInteger('drainDelay', given.drainDelay ?? 5, { min: 1, max: 86_400 }),
+    runRetryDelay: checkInteger('runRetryDelay', given.runRetryDelay ?? 15_000, { min: 1, max: MAX_TIMER_MS }),
+    lockDuration,
+    lockRenewTime,
+    skipLockRenewal: checkBoolean('skipLockRenewal', given.skipLockRenewal ?? false),
+    stalledInterval: checkInteger('stalledInterval', given.stalledInterval ?? 30_000, { min: 1, max: MAX_TIMER_MS }),
+    maxStalledCount: checkInteger('maxStalledCount', given.maxStalledCount ?? 1),
+    skipStalledCheck: checkBoolean('skipStalledCheck', given.skipStalledCheck ?? false),
+    useDedicatedLockThread: checkBoolean('useDedicatedLockThread', given.useDedicatedLockThread ?? true),
+    maxBlockedMs: checkInteger('maxBlockedMs', given.maxBlockedMs ?? 0, { max: MAX_TIMER_MS }),
+    crashGraceMs: checkInteger('crashGraceMs', given.crashGraceMs ?? 2000, { max: MAX_TIMER_MS }),
+  };
+  if (given.maxStartedAttempts !== undefined) checkInteger('maxStartedAttempts', given.maxStartedAttempts);
+  if (given.removeOnComplete !== undefined) checkKeep('removeOnComplete', given.removeOnComplete);
+  if (given.removeOnFail !== undefined) checkKeep('removeOnFail', given.removeOnFail);
+  if (given.limiter !== undefined) checkLimiter(given.limiter);
+  if (given.lockThreadEntry !== undefined && typeof given.lockThreadEntry !== 'string') {
+    throw invalidOption('lockThreadEntry', given.lockThreadEntry, 'the path of a file');
+  }
+  const strategy = given.settings?.backoffStrategy;
+  if (strategy !== undefined && typeof strategy !== 'function') throw invalidOption('settings.backoffStrategy', strategy, 'a function');
+  return checked;
+}
+
+export function checkConcurrency(value: unknown): number {
+  return checkInteger('concurrency', value, { min: 1, max: 100_000 });
+}
+
+function checkName(name: unknown): string {
+  if (typeof name !== 'string' || name.length > 200) throw invalidOption('name', name, 'a string of at most 200 characters');
+  return name;
+}
+
+function checkLimiter(limiter: { max: number; duration: number }): void {
+  if (typeof limiter !== 'object' || limiter === null) throw invalidOption('limiter', limiter, `{ max, duration }, not ${show(limiter)}`);
+  checkInteger('limiter.max', limiter.max, { min: 1 });
+  checkInteger('limiter.duration', limiter.duration, { min: 1, max: MAX_TIMER_MS });
+}

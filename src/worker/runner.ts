@@ -1,0 +1,57 @@
+// RUN. Calls the user's processor for one job and turns whatever it does (return, throw, throw something odd, move the job itself)
+// into an outcome. It never talks to the store and never throws.
+import { toError } from '../errors.js';
+import type { Job } from '../handle/job.js';
+import type { Outcome } from '../job/outcome.js';
+import { isSignal, UnrecoverableError } from '../job/signals.js';
+import { completedOutcome, failedOutcome, type VerdictRules } from '../job/verdict.js';
+import type { HeldLock } from '../lock/held-lock.js';
+
+export type Processor<J extends Job = Job, Result = unknown> = (job: J, token: string, signal: AbortSignal) => Promise<Result> | Result;
+
+/** How a run ended, and what the worker's listeners are told when the store has agreed. */
+export type RunEnd =
+  | { told: 'completed'; outcome: Outcome; value: unknown }
+  | { told: 'failed'; outcome: Outcome; error: Error }
+  | { told: 'nothing'; outcome: Outcome }
+  /** The processor has moved the job itself. */
+  | { told: 'nothing'; outcome: undefined };
+
+export interface RunnerOptions {
+  processor: Processor<never>;
+  rules: VerdictRules;
+  maxStartedAttempts: number | undefined;
+}
+
+export class Runner {
+  readonly #processor: Processor;
+  readonly #rules: VerdictRules;
+  readonly #maxStartedAttempts: number;
+
+  constructor({ processor, rules, maxStartedAttempts = Number.POSITIVE_INFINITY }: RunnerOptions) {
+    this.#processor = processor as Processor;
+    this.#rules = rules;
+    this.#maxStartedAttempts = maxStartedAttempts;
+  }
+
+  async run(job: Job, lock: HeldLock): Promise<RunEnd> {
+    try {
+      if (job.attemptsStarted > this.#maxStartedAttempts) throw new UnrecoverableError('job started more than allowable limit');
+      const value: unknown = await this.#processor(job, lock.token, lock.signal);
+      if (lock.settled) return { told: 'nothing', outcome: undefined };
+      const outcome = completedOutcome(job, lock.token, value, this.#rules);
+      return outcome.kind === 'failed' ? { told: 'failed', outcome, error: new Error(outcome.reason) } : { told: 'completed', outcome, value };
+    } catch (thrown) {
+      return this.#thrown(job, lock, toError(thrown));
+    }
+  }
+
+  async #thrown(job: Job, lock: HeldLock, error: Error): Promise<RunEnd> {
+    if (lock.settled) return { told: 'nothing', outcome: undefined };
+    if (isSignal(error, 'RateLimitError')) {
+      return { told: 'nothing', outcome: { kind: 'release', jobId: job.id, token: lock.token } };
+    }
+    // DelayedError and WaitingError say that the processor has moved the job. If it has not, they are failures like any other.
+    return { told: 'failed', outcome: await failedOutcome(job, lock.token, error, this.#rules), error };
+  }
+}

@@ -1,0 +1,392 @@
+// OUT, RUN, DONE. A Worker takes jobs of one queue from the store, runs the processor on them and tells the store how they ended.
+// This class wires the stations and holds none of their work: Tenure (the session), Calls (numbered calls to the store), Exchange
+// (claim and settle), Runner (the processor), LockTable (what is held), ManualJobs (getNextJob). It must never touch a job
+// without its token, nor free a slot before the store has acknowledged the outcome.
+import { HoldfastError, toError } from '../errors.js';
+import { Job } from '../handle/job.js';
+import type { JobHome } from '../handle/home.js';
+import { checkQueueName } from '../job/names.js';
+import { NO_LOCK } from '../job/lock.js';
+import type { SettleStatus } from '../job/outcome.js';
+import type { ClaimedJob } from '../job/record.js';
+import { RateLimitError } from '../job/signals.js';
+import { HeldLock } from '../lock/held-lock.js';
+import type { KeeperListener } from '../lock/keeper.js';
+import { LockMonitor } from '../lock/lock-monitor.js';
+import { LockTable } from '../lock/lock-table.js';
+import type { Session } from '../lock/session.js';
+import { checkInteger, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
+import { Emitter } from '../runtime/emitter.js';
+import { STALLED_REASON, type Store } from '../store/contract.js';
+import { leaseStore, type StoreLease } from '../store/open.js';
+import { Calls, type CallReply, type ClaimWish } from './calls.js';
+import { Exchange } from './exchange.js';
+import { ManualJobs } from './manual-jobs.js';
+import { checkConcurrency, checkWorkerOptions, type CheckedWorkerOptions, type WorkerOptions } from './options.js';
+import { Runner, type RunEnd } from './runner.js';
+import { Slots } from './slots.js';
+import { Tenure } from './tenure.js';
+import type { JobOf, ProcessorOf } from './typing.js';
+import type { WorkerEvents } from './events.js';
+
+// biome-ignore lint/suspicious/noExplicitAny: BullMQ's defaults, so that its programs keep compiling.
+export class Worker<Data = any, Result = any, Name extends string = string> extends Emitter<WorkerEvents<Data, Result, Name>> {
+  readonly name: string;
+  readonly opts: CheckedWorkerOptions;
+  /** For watching the lock thread; undefined when renewal is on the event loop. */
+  readonly lockManagerThread: LockMonitor | undefined;
+  closing: Promise<void> | undefined;
+  /** What the jobs of this worker need of it. */
+  readonly home: JobHome;
+
+  readonly #lease: StoreLease;
+  readonly #slots: Slots;
+  readonly #table: LockTable;
+  readonly #tenure: Tenure;
+  readonly #calls: Calls;
+  readonly #exchange: Exchange;
+  readonly #manual: ManualJobs;
+  readonly #runner: Runner | undefined;
+  #running: Promise<void> | undefined;
+  #ended: (() => void) | undefined;
+  #unwatch: (() => void) | undefined;
+  #paused = false;
+  #readyTold = false;
+
+  constructor(name: string, processor?: ProcessorOf<Data, Result, Name> | null, options: WorkerOptions = {}) {
+    super();
+    this.name = checkQueueName(name);
+    this.opts = checkWorkerOptions(options);
+    checkProcessor(processor);
+    this.#lease = leaseStore(options.connection);
+    this.#slots = new Slots(this.opts.concurrency);
+    this.#table = new LockTable({ onLost: (locks, reason) => this.#locksLost(locks, reason) });
+    const onError = (error: Error): void => this.#report(error);
+    const ready = (): Promise<Store> => this.#lease.ready();
+    this.#tenure = new Tenure({
+      queue: this.name,
+      lease: this.#lease,
+      options: this.opts,
+      listenerFor: (session) => this.#listenerFor(session),
+      onError,
+    });
+    this.#calls = new Calls({ queue: this.name, tenure: this.#tenure, ready, retryDelayMs: this.opts.runRetryDelay, onError });
+    this.#exchange = new Exchange({
+      calls: this.#calls,
+      slots: this.#slots,
+      wish: (count) => this.#wish(count),
+      start: (job, reply) => this.#start(job, reply),
+      sessionGone: (session) => this.#tenure.drop(session),
+      strays: (session) => this.#strays(session),
+      drained: () => this.emit('drained'),
+      onError,
+      idleMs: this.opts.drainDelay * 1000,
+    });
+    this.#manual = new ManualJobs({ calls: this.#calls, tenure: this.#tenure, table: this.#table, ready, name: this.name, options: this.opts });
+    const { settings, removeOnComplete, removeOnFail, maxStartedAttempts } = this.opts;
+    const rules = { backoffStrategy: settings?.backoffStrategy, removeOnComplete, removeOnFail };
+    if (typeof processor === 'function') this.#runner = new Runner({ processor, rules, maxStartedAttempts });
+    this.home = {
+      name: this.name,
+      ...rules,
+      ready,
+      settle: (outcome, fetchNext) => this.#manual.settle(outcome, fetchNext),
+      extend: async (jobId, token, durationMs) => (await this.#manual.extend([{ jobId, token, durationMs }]))[0] === 'done',
+      lockFor: ({ token }) => this.#table.get(token) ?? NO_LOCK,
+      progressed: (job, progress) => this.emit('progress', job as JobOf<Data, Result, Name>, progress),
+    };
+    this.lockManagerThread = this.opts.useDedicatedLockThread ? new LockMonitor(() => this.#table.jobIds()) : undefined;
+    if (this.opts.autorun && this.#runner !== undefined) this.run().catch(onError);
+  }
+
+  static RateLimitError(): RateLimitError {
+    return new RateLimitError();
+  }
+
+  get concurrency(): number {
+    return this.opts.concurrency;
+  }
+
+  /** Takes effect at once: more jobs are claimed, or none until enough have ended. */
+  set concurrency(value: number) {
+    this.opts.concurrency = checkConcurrency(value);
+    this.#slots.concurrency = value;
+    this.#exchange.wake();
+  }
+
+  isRunning(): boolean {
+    return this.#running !== undefined && this.closing === undefined;
+  }
+
+  isPaused(): boolean {
+    return this.#paused;
+  }
+
+  /** Resolves when the store is open; rejects with the reason why it cannot be. */
+  async waitUntilReady(): Promise<Store> {
+    return this.#lease.ready();
+  }
+
+  /** Takes and runs jobs until the worker is closed. Called by the constructor unless `autorun` is false. */
+  async run(): Promise<void> {
+    if (this.#runner === undefined) throw new HoldfastError('NO_PROCESSOR', `The worker of ${this.name} has no processor to run; pass one, or use getNextJob().`);
+    if (this.closing !== undefined) throw closed(this.name);
+    if (this.#running !== undefined) throw new HoldfastError('ALREADY_RUNNING', `The worker of ${this.name} is running already.`);
+    this.#running = new Promise((resolve) => {
+      this.#ended = resolve;
+    });
+    void this.#begin();
+    return this.#running;
+  }
+
+  async #begin(): Promise<void> {
+    // An empty call opens the store and the session, tried again until they are there.
+    await this.#calls.perform([]).catch((error: unknown) => this.#report(toError(error)));
+    if (this.closing !== undefined) return;
+    const store = await this.#lease.ready();
+    if (store.capabilities.inline) this.#slots.concurrency = Number.MAX_SAFE_INTEGER;
+    this.#unwatch = store.watch(this.name, () => this.#exchange.wake());
+    this.#tellReady();
+    if (!this.#paused) this.#exchange.startClaiming();
+  }
+
+  #tellReady(): void {
+    if (this.#readyTold) return;
+    this.#readyTold = true;
+    this.emit('ready');
+  }
+
+  /** Takes no more jobs; resolves when the running ones have ended, or at once with `doNotWaitActive`. */
+  async pause(doNotWaitActive = false): Promise<void> {
+    if (this.#paused) return;
+    this.#paused = true;
+    this.#exchange.stopClaiming();
+    if (!doNotWaitActive) await this.#exchange.idle();
+    this.emit('paused');
+  }
+
+  resume(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    if (this.isRunning()) this.#exchange.startClaiming();
+    this.emit('resumed');
+  }
+
+  /**
+   * Takes no more jobs, lets the running ones end (their locks are renewed meanwhile), tells the store, and lets go of everything.
+   * With `force` it does not wait: handlers are told by their signal, their locks are no longer renewed, their results are still
+   * delivered if they come in time, and whatever is left when the process exits is handed back.
+   */
+  close(force = false): Promise<void> {
+    this.closing ??= this.#close(force);
+    return this.closing;
+  }
+
+  async #close(force: boolean): Promise<void> {
+    this.emit('closing', 'closing queue');
+    this.#exchange.stopClaiming();
+    this.#manual.stop();
+    this.#unwatch?.();
+    // A store that has not answered for a whole lock duration has let the locks lapse; waiting longer saves nothing.
+    this.#calls.giveUpAfter(this.opts.lockDuration);
+    if (force) {
+      this.cancelAllJobs('the worker was closed by force');
+      await this.#tenure.retire();
+      void this.#letGo().catch((error: unknown) => this.#report(toError(error)));
+    } else await this.#letGo();
+    this.lockManagerThread?.setRunning(false);
+    this.#ended?.();
+    this.emit('closed');
+  }
+
+  async #letGo(): Promise<void> {
+    await this.#exchange.idle();
+    this.#table.stop();
+    try {
+      // Somebody may still be working on a job that was taken by hand: its lock ends when it said it would.
+      await this.#tenure.close(this.#table.size === 0);
+    } catch (error) {
+      this.#report(toError(error));
+    }
+    await this.#lease.release();
+  }
+
+  disconnect(): Promise<void> {
+    return this.close();
+  }
+
+  /** The next job for processing by hand: it has a lock of its own for `lockDuration`, which only `job.extendLock` makes longer. */
+  async getNextJob(token?: string, { block = true }: { block?: boolean } = {}): Promise<JobOf<Data, Result, Name> | undefined> {
+    if (this.closing !== undefined) throw closed(this.name);
+    const taken = await this.#manual.take(block);
+    if (taken === undefined) return undefined;
+    this.#manual.alias(taken.lock, token);
+    return new Job(this.home, taken.job, { lock: taken.lock, alias: token }) as JobOf<Data, Result, Name>;
+  }
+
+  /** For processing by hand: looks for dead sessions and lapsed locks on `stalledInterval`, as a running worker does by itself. */
+  async startStalledCheckTimer(): Promise<void> {
+    await this.#tenure.session();
+  }
+
+  /** No job of the queue starts, on any worker, for so many milliseconds. Then throw `Worker.RateLimitError()` from the processor. */
+  async rateLimit(ms: number): Promise<void> {
+    const store = await this.#lease.ready();
+    await store.limit(this.name, checkInteger('rateLimit', ms, { max: MAX_TIMER_MS }));
+  }
+
+  /** Extends locks by hand, all in one call. Answers the ids of those that are lost. */
+  async extendJobLocks(jobIds: string[], tokens: string[], duration: number): Promise<string[]> {
+    const durationMs = checkInteger('duration', duration, { min: 1, max: MAX_TIMER_MS });
+    const statuses = await this.#manual.extend(jobIds.map((jobId, index) => ({ jobId, token: tokens[index] ?? '', durationMs })));
+    return jobIds.filter((_, index) => statuses[index] === 'lost' || statuses[index] === 'missing');
+  }
+
+  /** Aborts the signal of a job that runs here. False: it does not run here. */
+  cancelJob(jobId: string, reason: unknown = 'cancelled'): boolean {
+    const locks = this.#table.find(jobId);
+    for (const lock of locks) lock.cancel(reason);
+    return locks.length > 0;
+  }
+
+  cancelAllJobs(reason: unknown = 'cancelled'): void {
+    for (const lock of this.#table.locks()) lock.cancel(reason);
+  }
+
+  #wish(count: number): ClaimWish {
+    const { name, limiter, skipLockRenewal, lockDuration } = this.opts;
+    return {
+      count,
+      by: name,
+      ...(limiter === undefined ? {} : { limit: { max: limiter.max, durationMs: limiter.duration } }),
+      ...(skipLockRenewal ? { timedMs: lockDuration } : {}),
+    };
+  }
+
+  #start(claimed: ClaimedJob, { session, sentAt }: CallReply): void {
+    const timed = this.opts.skipLockRenewal ? { timed: { durationMs: this.opts.lockDuration, sentAt } } : {};
+    const lock = new HeldLock({ session, job: claimed, ...timed, onGrown: (block) => this.#tenure.grow(session, block) });
+    this.#table.track(lock);
+    this.#slots.running += 1;
+    const job = new Job(this.home, claimed, { lock });
+    this.emit('active', job as JobOf<Data, Result, Name>, 'waiting');
+    void this.#runner?.run(job, lock).then((end) => this.#ranTo(end, job, lock));
+  }
+
+  #ranTo(end: RunEnd, job: Job, lock: HeldLock): void {
+    lock.finishing = true;
+    if (end.outcome === undefined) {
+      this.#endRun(lock);
+      this.#exchange.slotFreed();
+      return;
+    }
+    this.#exchange.deliver({
+      outcome: end.outcome,
+      occupies: true,
+      settled: (status, error) => {
+        this.#endRun(lock);
+        this.#tell(end, job, status, error);
+      },
+    });
+  }
+
+  #endRun(lock: HeldLock): void {
+    this.#table.untrack(lock);
+    this.#slots.running -= 1;
+  }
+
+  #tell(end: RunEnd, job: Job, status: SettleStatus | 'unknown', error: Error | undefined): void {
+    if (status === 'unknown') {
+      this.#report(error ?? new Error('the store did not answer'));
+      return;
+    }
+    if (status !== 'done') {
+      const what = status === 'lost' ? 'its lock was lost, somebody else may be running it' : 'it does not exist any more';
+      const message = `Could not settle job ${job.id} as ${end.outcome?.kind ?? 'moved'}: ${what}. Nothing was changed.`;
+      this.#report(new HoldfastError(status === 'lost' ? 'LOCK_LOST' : 'JOB_MISSING', message, { jobId: job.id, queue: this.name }));
+      return;
+    }
+    if (end.outcome !== undefined) job.settled(end.outcome);
+    if (end.told === 'completed') this.emit('completed', job as JobOf<Data, Result, Name>, end.value as never, 'active');
+    if (end.told === 'failed') this.emit('failed', job as JobOf<Data, Result, Name>, end.error, 'active');
+  }
+
+  #listenerFor(session: Session): KeeperListener {
+    const monitor = this.lockManagerThread;
+    return {
+      renewed: () => {
+        const jobIds = this.#table.renewedJobIds(session);
+        if (jobIds.length === 0) return;
+        monitor?.emit('lockExtended', jobIds);
+        this.emit('locksRenewed', { count: jobIds.length, jobIds });
+      },
+      revoked: (revocations) => {
+        for (const { token, reason } of revocations) this.#table.loseTokens([token], reason);
+      },
+      lost: () => {
+        this.#table.loseSession(session, 'the store has ended the session of this worker');
+        this.#tenure.drop(session);
+        this.#exchange.wake();
+      },
+      swept: ({ stalled, failed }) => {
+        monitor?.emit('stalledJobs', [...stalled, ...failed]);
+        for (const jobId of [...stalled, ...failed]) this.emit('stalled', jobId, 'active');
+        if (failed.length > 0) void this.#tellStalledFailures(failed);
+        this.#exchange.wake();
+      },
+      failed: (error) => this.#report(error),
+      threaded: (byThread) => monitor?.setRunning(byThread),
+      blocked: (blockedMs, ceiling) => {
+        monitor?.emit('loopBlocked', blockedMs);
+        if (!ceiling) return;
+        const message = `The event loop was blocked for ${blockedMs} ms, longer than maxBlockedMs (${this.opts.maxBlockedMs}): its locks were given up.`;
+        this.#report(new HoldfastError('LOOP_BLOCKED', message, { queue: this.name }));
+      },
+    };
+  }
+
+  async #tellStalledFailures(jobIds: string[]): Promise<void> {
+    try {
+      const records = await (await this.#lease.ready()).jobs(this.name, jobIds);
+      for (const record of records) {
+        const job = record === undefined ? undefined : (new Job(this.home, record) as JobOf<Data, Result, Name>);
+        this.emit('failed', job, new HoldfastError('JOB_STALLED', STALLED_REASON, { queue: this.name }), 'active');
+      }
+    } catch (error) {
+      this.#report(toError(error));
+    }
+  }
+
+  #locksLost(locks: HeldLock[], reason: string): void {
+    const kept = locks.filter((lock) => !this.#manual.forget(lock));
+    if (kept.length === 0) return;
+    const jobIds = kept.map(({ jobId }) => jobId);
+    this.lockManagerThread?.emit('lockRenewalFailed', jobIds);
+    this.emit('lockRenewalFailed', jobIds);
+    for (const jobId of jobIds) {
+      this.#report(new HoldfastError('LOCK_UNTRUSTED', `could not renew lock for job ${jobId}: ${reason}`, { jobId, queue: this.name }));
+    }
+  }
+
+  async #strays(session: Session): Promise<{ jobId: string; token: string }[]> {
+    const store = await this.#lease.ready();
+    const owned = await store.owned(this.name, session.id);
+    return owned.filter(({ token }) => this.#table.get(token) === undefined);
+  }
+
+  #report(error: Error): void {
+    this.emit('error', error);
+  }
+}
+
+function checkProcessor(processor: unknown): void {
+  if (processor === undefined || processor === null || typeof processor === 'function') return;
+  if (typeof processor === 'string' || processor instanceof URL) {
+    throw new HoldfastError('OPTION_UNSUPPORTED', 'Processors in files of their own are not carried out by this version; pass a function.', { option: 'processor' });
+  }
+  throw invalidOption('processor', processor, 'a function (job, token, signal) => result, or null to take jobs by hand');
+}
+
+function closed(name: string): HoldfastError {
+  return new HoldfastError('CLOSED', `The worker of ${name} is closed; make a new one.`);
+}
