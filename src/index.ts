@@ -8,7 +8,7 @@ export type { JobState, JobType } from './job/state.js';
 export { LockManager, type LockManagerContext, type LockManagerOptions } from './lock/lock-manager.js';
 export type { Connection } from './store/connection.js';
 export type { Store } from './store/contract.js';
-export { MemoryStore } from './store/memory/index.js';
+export { openStore } from './store/open.js';
 export type { WorkerOptions } from './worker/options.js';
 export type { ProcessorOf as Processor } from './worker/typing.js';
 export { Worker } from './worker/worker.js';

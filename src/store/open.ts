@@ -53,6 +53,11 @@ export function leaseStore(connection: Connection | undefined): StoreLease {
   };
 }
 
+/** An opened store that the caller owns: pass it as `connection` to any number of queues and workers, and close it after them. */
+export async function openStore(connection?: Connection): Promise<Store> {
+  return open(planConnection(connection));
+}
+
 /** Opens a store of its own for the lock thread. */
 export async function openDescribed(descriptor: StoreDescriptor): Promise<Store> {
   const store = descriptor.engine === 'module' ? await loadModule(descriptor) : await loadSqlite(descriptor.options as { path: string });

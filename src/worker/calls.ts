@@ -34,8 +34,9 @@ const MAX_BACKOFF_MS = 2000;
 export class Calls {
   readonly #options: CallsOptions;
   #last: Promise<unknown> = Promise.resolve();
-  #deadline: number | undefined;
-  #interrupt: (() => void) | undefined;
+  /** Set when the worker closes: how long a store that does not answer is still waited for. */
+  #patienceMs: number | undefined;
+  #onClosing: (() => void) | undefined;
 
   constructor(options: CallsOptions) {
     this.#options = options;
@@ -47,14 +48,18 @@ export class Calls {
     return call;
   }
 
-  /** From now on, a store that does not answer is given up on after `ms`, so that closing comes to an end. */
-  giveUpAfter(ms: number): void {
-    this.#deadline ??= systemClock.monotonic() + ms;
-    this.#interrupt?.();
+  /**
+   * The worker closes. From now on a call that has nothing to deliver is not repeated, and one that has is given up when the store
+   * has not taken it for `patienceMs`, so that closing comes to an end.
+   */
+  close(patienceMs: number): void {
+    this.#patienceMs ??= patienceMs;
+    this.#onClosing?.();
   }
 
   async #perform(outcomes: Outcome[], wish: ClaimWish | undefined): Promise<CallReply> {
     let numbered: { session: Session; seq: number } | undefined;
+    let failingSince: number | undefined;
     for (let failures = 0; ; ) {
       try {
         const store = await this.#options.ready();
@@ -63,11 +68,17 @@ export class Calls {
           numbered = { session, seq: this.#options.tenure.nextSeq() };
         }
         const sentAt = now(systemClock);
-        const reply = await this.#send(store, numbered.session, numbered.seq, outcomes, wish);
+        const reply = await this.#patiently(this.#send(store, numbered.session, numbered.seq, outcomes, wish));
         return { ...reply, session: numbered.session, sentAt, retried: failures > 0 };
       } catch (thrown) {
+        const error = toError(thrown);
         failures += 1;
-        await this.#backOff(toError(thrown), failures);
+        failingSince ??= systemClock.monotonic();
+        this.#options.onError(error);
+        await this.#pause(error, failures);
+        if (this.#isOver(outcomes, failingSince)) {
+          throw new HoldfastError('OUTCOME_UNKNOWN', `The store did not answer before the worker was closed: ${error.message}`, { cause: error });
+        }
       }
     }
   }
@@ -79,20 +90,41 @@ export class Calls {
     return claim === undefined ? { results: [] } : { results: [], claimed: await store.claim(queue, claim) };
   }
 
-  async #backOff(error: Error, failures: number): Promise<void> {
-    this.#options.onError(error);
-    if (this.#deadline !== undefined && systemClock.monotonic() >= this.#deadline) {
-      throw new HoldfastError('OUTCOME_UNKNOWN', `The store did not answer before the worker was closed: ${error.message}`, { cause: error });
+  #isOver(outcomes: Outcome[], failingSince: number): boolean {
+    if (this.#patienceMs === undefined) return false;
+    return outcomes.length === 0 || systemClock.monotonic() - failingSince >= this.#patienceMs;
+  }
+
+  /** A call that hangs is waited for as long as the worker is open, and for `patienceMs` once it closes. */
+  async #patiently<T>(answer: Promise<T>): Promise<T> {
+    let timer: NodeJS.Timeout | undefined;
+    const impatience = new Promise<never>((_, reject) => {
+      const arm = (): void => {
+        const error = new HoldfastError('TIMEOUT', 'The store does not answer.', { retryable: true });
+        timer ??= setTimeout(() => reject(error), this.#patienceMs);
+      };
+      if (this.#patienceMs === undefined) this.#onClosing = arm;
+      else arm();
+    });
+    try {
+      return await Promise.race([answer, impatience]);
+    } finally {
+      clearTimeout(timer);
+      this.#onClosing = undefined;
     }
+  }
+
+  async #pause(error: Error, failures: number): Promise<void> {
     const grown = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** Math.min(failures - 1, 10));
-    const ms = isRetryable(error) ? grown : Math.max(grown, this.#deadline === undefined ? this.#options.retryDelayMs : 0);
+    const closing = this.#patienceMs !== undefined;
+    const ms = isRetryable(error) || closing ? grown : Math.max(grown, this.#options.retryDelayMs);
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms);
-      this.#interrupt = () => {
+      this.#onClosing = () => {
         clearTimeout(timer);
         resolve();
       };
     });
-    this.#interrupt = undefined;
+    this.#onClosing = undefined;
   }
 }

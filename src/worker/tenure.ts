@@ -102,6 +102,7 @@ export class Tenure {
     const keeper = descriptor === undefined ? keeperOnLoop() : keeperInThread(options.lockThreadEntry);
     this.#keeper = keeper;
     const listener = listenerFor(session);
+    if (descriptor === undefined) listener.threaded(false);
     keeper.keep({ plan, memory: session.memory, store, listener, ...(descriptor === undefined ? {} : { descriptor }) });
   }
 

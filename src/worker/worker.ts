@@ -76,7 +76,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       slots: this.#slots,
       wish: (count) => this.#wish(count),
       start: (job, reply) => this.#start(job, reply),
-      sessionGone: (session) => this.#tenure.drop(session),
+      sessionGone: (session) => this.#sessionLost(session),
       strays: (session) => this.#strays(session),
       drained: () => this.emit('drained'),
       onError,
@@ -188,7 +188,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     this.#manual.stop();
     this.#unwatch?.();
     // A store that has not answered for a whole lock duration has let the locks lapse; waiting longer saves nothing.
-    this.#calls.giveUpAfter(this.opts.lockDuration);
+    this.#calls.close(this.opts.lockDuration);
     if (force) {
       this.cancelAllJobs('the worker was closed by force');
       await this.#tenure.retire();
@@ -324,8 +324,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
         for (const { token, reason } of revocations) this.#table.loseTokens([token], reason);
       },
       lost: () => {
-        this.#table.loseSession(session, 'the store has ended the session of this worker');
-        this.#tenure.drop(session);
+        this.#sessionLost(session);
         this.#exchange.wake();
       },
       swept: ({ stalled, failed }) => {
@@ -343,6 +342,13 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
         this.#report(new HoldfastError('LOOP_BLOCKED', message, { queue: this.name }));
       },
     };
+  }
+
+  /** What hangs on it is lost; locks with an end of their own live on. The next call opens a new session. */
+  #sessionLost(session: Session): void {
+    session.memory.markLost();
+    this.#table.loseSession(session, 'the store has ended the session of this worker');
+    this.#tenure.drop(session);
   }
 
   async #tellStalledFailures(jobIds: string[]): Promise<void> {

@@ -1,0 +1,44 @@
+// Prints what a process with so many workers takes: memory, threads beyond those of an empty one, and connections to the store.
+import { readdirSync, readlinkSync } from 'node:fs';
+import { Worker } from 'holdfast';
+
+const [url, count] = process.argv.slice(2);
+const threadsBefore = taskCount();
+const workers = Array.from({ length: Number(count) }, (_, n) => new Worker(`queue-${n}`, async () => undefined, { connection: url, lockRenewTime: 100, lockDuration: 2000 }));
+await Promise.all(workers.map((worker) => new Promise((resolve) => worker.once('ready', resolve))));
+// The thread counts once it has renewed something: give the first tick its time.
+await new Promise((resolve) => setTimeout(resolve, 500));
+globalThis.gc();
+console.log(
+  JSON.stringify({
+    rssMiB: process.memoryUsage().rss / 2 ** 20,
+    threads: taskCount() - threadsBefore,
+    connections: url.startsWith('sqlite:') ? openFiles(url.slice('sqlite:'.length)) : null,
+  }),
+);
+await Promise.all(workers.map((worker) => worker.close()));
+
+/** Linux only; elsewhere nothing is claimed. */
+function taskCount() {
+  try {
+    return readdirSync('/proc/self/task').length;
+  } catch {
+    return Number.NaN;
+  }
+}
+
+function openFiles(path) {
+  try {
+    return readdirSync('/proc/self/fd').filter((fd) => linkOf(fd) === path).length;
+  } catch {
+    return Number.NaN;
+  }
+}
+
+function linkOf(fd) {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`);
+  } catch {
+    return '';
+  }
+}
