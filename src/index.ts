@@ -10,5 +10,5 @@ export type { Connection } from './store/connection.js';
 export type { Store } from './store/contract.js';
 export { openStore } from './store/open.js';
 export type { WorkerOptions } from './worker/options.js';
-export type { ProcessorOf as Processor } from './worker/typing.js';
+export type { Processor } from './handle/typed-job.js';
 export { Worker } from './worker/worker.js';

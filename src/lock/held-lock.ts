@@ -21,7 +21,10 @@ export class HeldLock implements JobLock {
   readonly session: Session;
   readonly timed: boolean;
   readonly #slot: number;
-  readonly #controller = new AbortController();
+  /** Made on first use: a signal costs more than all the rest of a lock, and most handlers never look at theirs. */
+  #controller: AbortController | undefined;
+  #abortReason: unknown;
+  #aborted = false;
   /** The end of a timed lock, or until when a pin lasts. */
   #ownEnd: Moment | undefined;
   #released = false;
@@ -42,6 +45,10 @@ export class HeldLock implements JobLock {
   }
 
   get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#aborted) this.#controller.abort(this.#abortReason);
+    }
     return this.#controller.signal;
   }
 
@@ -70,13 +77,16 @@ export class HeldLock implements JobLock {
     this.#lost = true;
     this.session.memory.lose(this.fence);
     const text = `lock lost: job ${this.jobId}: ${reason}`;
-    this.#controller.abort(new HoldfastError('LOCK_LOST', text, { jobId: this.jobId, queue: this.session.queue }));
+    this.cancel(new HoldfastError('LOCK_LOST', text, { jobId: this.jobId, queue: this.session.queue }));
     return true;
   }
 
   /** Asks the handler to stop while the lock stays. */
   cancel(reason: unknown): void {
-    this.#controller.abort(reason);
+    if (this.#aborted) return;
+    this.#aborted = true;
+    this.#abortReason = reason;
+    this.#controller?.abort(reason);
   }
 
   /** The store has acknowledged the end of the run. */

@@ -1,5 +1,5 @@
 // What a worker tells its listeners: BullMQ's events with BullMQ's arguments.
-import type { JobOf, ResultOf } from './typing.js';
+import type { JobOf, ResultOf } from '../handle/typed-job.js';
 
 export interface WorkerEvents<Data, Result, Name extends string> {
   active: [job: JobOf<Data, Result, Name>, prev: string];

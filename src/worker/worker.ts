@@ -26,7 +26,7 @@ import { checkConcurrency, checkWorkerOptions, type CheckedWorkerOptions, type W
 import { Runner, type RunEnd } from './runner.js';
 import { Slots } from './slots.js';
 import { Tenure } from './tenure.js';
-import type { JobOf, ProcessorOf } from './typing.js';
+import type { JobOf, Processor } from '../handle/typed-job.js';
 import type { WorkerEvents } from './events.js';
 
 // biome-ignore lint/suspicious/noExplicitAny: BullMQ's defaults, so that its programs keep compiling.
@@ -53,7 +53,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   #paused = false;
   #readyTold = false;
 
-  constructor(name: string, processor?: ProcessorOf<Data, Result, Name> | null, options: WorkerOptions = {}) {
+  constructor(name: string, processor?: Processor<Data, Result, Name> | null, options: WorkerOptions = {}) {
     super();
     this.name = checkQueueName(name);
     this.opts = checkWorkerOptions(options);
