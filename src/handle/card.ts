@@ -77,7 +77,11 @@ export class Card {
     const token = given === undefined || given === this.alias ? (this.token ?? given) : given;
     if (typeof token === 'string' && token !== '') return token;
     const hint = 'Only the owner of its lock may do that: take the job from a worker, or pass the token.';
-    throw new HoldfastError('NO_TOKEN', `${action} of job ${this.record.id} of queue "${this.home.name}" needs a token. ${hint}`, this.#facts);
+    throw new HoldfastError(
+      'NO_TOKEN',
+      `${action} of job ${this.record.id} of queue "${this.home.name}" needs a token. ${hint}`,
+      this.#facts,
+    );
   }
 
   /** Throws unless the store did it. */
@@ -85,13 +89,19 @@ export class Card {
     if (status === 'done') return;
     const subject = `${action} of job ${this.record.id} of queue "${this.home.name}" changed nothing`;
     if (status === 'missing') throw new HoldfastError('JOB_MISSING', `${subject}: the job does not exist any more.`, this.#facts);
-    const why = this.ended ? 'this run of it has ended already' : 'its lock is no longer ours, and another worker may be running it';
+    const why = this.ended
+      ? 'this run of it has ended already'
+      : 'its lock is no longer ours, and another worker may be running it';
     throw new HoldfastError('LOCK_LOST', `${subject}: ${why}. Stop working on it; its new owner has the say.`, this.#facts);
   }
 
   missing(action: string): HoldfastError {
     const { record, home } = this;
-    return new HoldfastError('JOB_MISSING', `${action}: job ${record.id} of queue "${home.name}" does not exist (any more).`, this.#facts);
+    return new HoldfastError(
+      'JOB_MISSING',
+      `${action}: job ${record.id} of queue "${home.name}" does not exist (any more).`,
+      this.#facts,
+    );
   }
 
   /** Makes the fields say what the store has accepted. Times are this host's: the store's come with the next look at the job. */
@@ -111,7 +121,8 @@ export class Card {
         this.#stacktrace = undefined;
         record.state = outcome.kind === 'failed' ? 'failed' : 'waiting';
         break;
-      default:
+      case 'delay':
+      case 'release':
         record.state = 'waiting';
     }
     if (record.state === 'waiting') {

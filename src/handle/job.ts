@@ -6,6 +6,7 @@ import { type JobLock, NO_LOCK } from '../job/lock.js';
 import type { JobsOptions } from '../job/options.js';
 import type { Outcome } from '../job/outcome.js';
 import type { JobRecord } from '../job/record.js';
+import type { Any } from '../job/typing.js';
 import { type FinishedState, type JobState, visibleState } from '../job/state.js';
 import { checkInteger } from '../runtime/check.js';
 import { Card } from './card.js';
@@ -24,16 +25,13 @@ export interface JobExtras {
 
 /** What `create` needs: a Queue. */
 export interface JobMaker {
-  // biome-ignore lint/suspicious/noExplicitAny: queues are typed by job name, and `create` is not.
-  add(name: any, ...args: any): Promise<Job>;
-  // biome-ignore lint/suspicious/noExplicitAny: as above.
-  addBulk(jobs: any): Promise<Job[]>;
+  add(name: Any, ...args: Any): Promise<Job>;
+  addBulk(jobs: Any): Promise<Job[]>;
 }
 
 type HomeSource = JobHome | { readonly home: JobHome };
 
-// biome-ignore lint/suspicious/noExplicitAny: BullMQ's defaults, on which its users' code relies.
-export class Job<Data = any, Result = any, Name extends string = string> {
+export class Job<Data = Any, Result = Any, Name extends string = string> {
   readonly #card: Card;
   /** `add` found a job with this id, and changed nothing. */
   readonly duplicate: boolean;
@@ -51,14 +49,17 @@ export class Job<Data = any, Result = any, Name extends string = string> {
     return queue.addBulk(jobs);
   }
 
-  static async fromId<D = any, R = any, N extends string = string>(queue: HomeSource, id: string): Promise<Job<D, R, N> | undefined> {
+  static async fromId<D = Any, R = Any, N extends string = string>(
+    queue: HomeSource,
+    id: string,
+  ): Promise<Job<D, R, N> | undefined> {
     const home = homeOf(queue);
     const [record] = await (await home.ready()).jobs(home.name, [id]);
     return record === undefined ? undefined : new Job<D, R, N>(home, record);
   }
 
   /** From what `asJSON` gave, or from the next job that `moveToCompleted` fetched; then it has its lock. */
-  static fromJSON<D = any, R = any, N extends string = string>(
+  static fromJSON<D = Any, R = Any, N extends string = string>(
     queue: HomeSource,
     json: Partial<Omit<JobJson, 'opts'>> & { opts?: string | object },
     id?: string,
@@ -230,7 +231,8 @@ export class Job<Data = any, Result = any, Name extends string = string> {
   async extendLock(duration: number): Promise<number>;
   async extendLock(token: string, duration: number): Promise<number>;
   async extendLock(...args: [number] | [string, number]): Promise<number> {
-    const [token, duration] = typeof args[0] === 'number' && args.length === 1 ? [undefined, args[0]] : (args as [string, number]);
+    const [token, duration] =
+      typeof args[0] === 'number' && args.length === 1 ? [undefined, args[0]] : (args as [string, number]);
     return moves.extendLock(this.#card, token, checkInteger('duration', duration, { min: 1 }));
   }
 
@@ -241,7 +243,8 @@ export class Job<Data = any, Result = any, Name extends string = string> {
 
   /** For the home: the store has accepted how the run ended. */
   settled(outcome: Outcome): void {
-    if (outcome.jobId !== this.id) throw new HoldfastError('JOB_STATE', `An outcome of job ${outcome.jobId} is not one of job ${this.id}.`);
+    if (outcome.jobId !== this.id)
+      throw new HoldfastError('JOB_STATE', `An outcome of job ${outcome.jobId} is not one of job ${this.id}.`);
     this.#card.settled(outcome);
   }
 

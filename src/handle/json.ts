@@ -46,6 +46,7 @@ export function cardOf(home: JobHome, json: Partial<Omit<JobJson, 'opts'>> & { o
 
 function lockOf(home: JobHome, record: JobRecord, token: string | undefined, fence: number | undefined): JobLock {
   if (token === undefined || fence === undefined) return NO_LOCK;
-  // Without a home that keeps the lock, nothing is known about it but its names.
-  return home.lockFor?.({ ...record, token, fence }) ?? { held: false, token, fence, expiresAt: 0 };
+  const kept = home.lockFor?.({ ...record, token, fence });
+  // A lock that its home does not keep (any more) has nothing but its names; writes must carry them all the same.
+  return kept?.token === token ? kept : { held: false, token, fence, expiresAt: 0 };
 }

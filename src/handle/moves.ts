@@ -12,12 +12,24 @@ import { type JobJson, jsonOfClaimed } from './json.js';
 /** The next job when one was fetched, in BullMQ's shape, so that `const [json, id] = await job.moveToCompleted(…)` works. */
 export type NextJob = [json: JobJson, id: string] | [];
 
-export async function complete(card: Card, job: TriedJob, value: unknown, given: string | undefined, fetchNext: boolean): Promise<NextJob> {
+export async function complete(
+  card: Card,
+  job: TriedJob,
+  value: unknown,
+  given: string | undefined,
+  fetchNext: boolean,
+): Promise<NextJob> {
   const outcome = completedOutcome(job, card.tokenFor(given, 'moveToCompleted'), value, card.home);
   return settle(card, outcome, 'moveToCompleted', fetchNext);
 }
 
-export async function fail(card: Card, job: TriedJob, thrown: unknown, given: string | undefined, fetchNext: boolean): Promise<NextJob> {
+export async function fail(
+  card: Card,
+  job: TriedJob,
+  thrown: unknown,
+  given: string | undefined,
+  fetchNext: boolean,
+): Promise<NextJob> {
   const outcome = await failedOutcome(job, card.tokenFor(given, 'moveToFailed'), toError(thrown), card.home);
   return settle(card, outcome, 'moveToFailed', fetchNext);
 }
@@ -26,7 +38,12 @@ export async function fail(card: Card, job: TriedJob, thrown: unknown, given: st
 export async function delayUntil(card: Card, timestamp: number, given: string | undefined): Promise<void> {
   checkInteger('timestamp', timestamp);
   const delayMs = checkInteger('timestamp', Math.max(0, timestamp - Date.now()), { max: MAX_DELAY_MS });
-  await settle(card, { kind: 'delay', jobId: card.record.id, token: card.tokenFor(given, 'moveToDelayed'), delayMs }, 'moveToDelayed', false);
+  await settle(
+    card,
+    { kind: 'delay', jobId: card.record.id, token: card.tokenFor(given, 'moveToDelayed'), delayMs },
+    'moveToDelayed',
+    false,
+  );
 }
 
 export async function handBack(card: Card, given: string | undefined): Promise<void> {
@@ -71,7 +88,10 @@ export async function changeDelay(card: Card, delayMs: number): Promise<void> {
   card.record.delay = delayMs;
 }
 
-export async function changePriority(card: Card, { priority = 0, lifo = false }: { priority?: number; lifo?: boolean }): Promise<void> {
+export async function changePriority(
+  card: Card,
+  { priority = 0, lifo = false }: { priority?: number; lifo?: boolean },
+): Promise<void> {
   checkInteger('priority', priority, { max: MAX_PRIORITY });
   checkBoolean('lifo', lifo);
   await change(card, 'changePriority', { kind: 'priority', jobId: card.record.id, priority, lifo }, 'waiting or delayed');
@@ -105,8 +125,12 @@ async function change(card: Card, action: string, change: Change, wanted: string
   const [status] = await store.change(home.name, [change]);
   if (status === 'done') return;
   if (status === 'missing') throw card.missing(action);
-  throw new HoldfastError('JOB_STATE', `${action}: job ${record.id} of queue "${home.name}" is not ${wanted}, so nothing changed.`, {
-    jobId: record.id,
-    queue: home.name,
-  });
+  throw new HoldfastError(
+    'JOB_STATE',
+    `${action}: job ${record.id} of queue "${home.name}" is not ${wanted}, so nothing changed.`,
+    {
+      jobId: record.id,
+      queue: home.name,
+    },
+  );
 }

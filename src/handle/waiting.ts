@@ -1,7 +1,7 @@
 // waitUntilFinished: the end of a job from the event log, with the job itself as the second witness. The log alone is not enough: a
 // job may have finished before, and a listener that is slower than the queue misses what was trimmed. The job alone is not
 // enough either: it may be removed on finishing.
-import { HoldfastError } from '../errors.js';
+import { HoldfastError, toError } from '../errors.js';
 import { decode } from '../job/payload.js';
 import { MAX_TIMER_MS, checkInteger, invalidOption } from '../runtime/check.js';
 import type { Store } from '../store/contract.js';
@@ -38,7 +38,8 @@ export async function waitUntilFinished(card: Card, source: FinishSource, ttl?: 
       for (const timer of timers) clearTimeout(timer);
       settle();
     };
-    const end = (told: JobEnd): void => finish(() => (told.kind === 'completed' ? resolve(told.value) : reject(errorOf(card, told))));
+    const end = (told: JobEnd): void =>
+      finish(() => (told.kind === 'completed' ? resolve(told.value) : reject(errorOf(card, told))));
     // Watching comes before looking, or a finish between the two would be missed.
     const unwatch = source.watchJob(card.record.id, end);
     const look = async (): Promise<void> => {
@@ -56,7 +57,7 @@ export async function waitUntilFinished(card: Card, source: FinishSource, ttl?: 
         const left = Math.max(0, ttl - (performance.now() - started));
         timers.push(setTimeout(() => finish(() => reject(timedOut(card, ttl))), left));
       },
-      (error: unknown) => finish(() => reject(error)),
+      (thrown: unknown) => finish(() => reject(toError(thrown))),
     );
   });
 }
@@ -91,15 +92,23 @@ function errorOf(card: Card, end: Exclude<JobEnd, { kind: 'completed' }>): Holdf
   const facts = { jobId: card.record.id, queue: card.home.name };
   if (end.kind === 'failed') return new HoldfastError('JOB_FINISHED', end.reason, facts);
   if (end.kind === 'removed') return card.missing('waitUntilFinished');
-  return new HoldfastError('CLOSED', `waitUntilFinished: the QueueEvents was closed before job ${card.record.id} finished.`, facts);
+  return new HoldfastError(
+    'CLOSED',
+    `waitUntilFinished: the QueueEvents was closed before job ${card.record.id} finished.`,
+    facts,
+  );
 }
 
 function timedOut(card: Card, ttl: number): HoldfastError {
   const { id, name } = card.record;
-  return new HoldfastError('TIMEOUT', `Job ${id} ("${name}") did not finish within ${ttl} ms. It goes on; wait again or look at its state.`, {
-    jobId: id,
-    queue: card.home.name,
-  });
+  return new HoldfastError(
+    'TIMEOUT',
+    `Job ${id} ("${name}") did not finish within ${ttl} ms. It goes on; wait again or look at its state.`,
+    {
+      jobId: id,
+      queue: card.home.name,
+    },
+  );
 }
 
 function checkSource(card: Card, source: unknown): void {

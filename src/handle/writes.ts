@@ -1,7 +1,7 @@
 // What a handle writes to its job without moving it: data, progress, logs. A handle that came with a lock sends its token with each.
 import { HoldfastError } from '../errors.js';
 import { encode, encodeData } from '../job/payload.js';
-import { checkInteger } from '../runtime/check.js';
+import { checkInteger, show } from '../runtime/check.js';
 import type { Write, WriteReply } from '../store/contract.js';
 import type { Card } from './card.js';
 import type { JobProgress } from './home.js';
@@ -36,7 +36,10 @@ export async function clearLogs(card: Card, keep?: number): Promise<void> {
 
 export function encodeProgress(jobId: string, progress: unknown): string {
   if (progress === null || progress === undefined || Number.isNaN(progress)) {
-    throw new HoldfastError('INVALID_PAYLOAD', `Progress of job ${jobId} must be a number, string, boolean or object, but it is ${progress}.`);
+    throw new HoldfastError(
+      'INVALID_PAYLOAD',
+      `Progress of job ${jobId} must be a number, string, boolean or object, but it is ${show(progress)}.`,
+    );
   }
   return encode(`Progress of job ${jobId}`, progress);
 }
@@ -47,7 +50,9 @@ export function encodeRow(row: unknown): string {
 
 async function write(card: Card, action: string, content: Content, token: string | undefined): Promise<WriteReply> {
   const store = await card.home.ready();
-  const [reply] = await store.write(card.home.name, [{ jobId: card.record.id, ...(token === undefined ? {} : { token }), ...content }]);
+  const [reply] = await store.write(card.home.name, [
+    { jobId: card.record.id, ...(token === undefined ? {} : { token }), ...content },
+  ]);
   card.accept(reply?.status ?? 'missing', action);
   return reply as WriteReply;
 }

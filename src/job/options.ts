@@ -107,7 +107,11 @@ export function checkJobOptions(options: unknown, within = ''): JobsOptions {
 export function checkDefaultJobOptions(options: unknown): DefaultJobOptions {
   const checked = checkJobOptions(options, 'defaultJobOptions');
   if (checked.jobId !== undefined) {
-    throw invalidOption('defaultJobOptions.jobId', checked.jobId, 'given with each job: as a default it would make every job a duplicate');
+    throw invalidOption(
+      'defaultJobOptions.jobId',
+      checked.jobId,
+      'given with each job: as a default it would make every job a duplicate',
+    );
   }
   return checked;
 }
@@ -122,7 +126,7 @@ export function mergeOptions(defaults: DefaultJobOptions, options: JobsOptions):
 }
 
 /** What a finished job leaves: its own option, else the worker's, else everything. Never throws: it also reads what is stored. */
-export function keepOf(option: KeepOption | undefined, workerDefault?: KeepOption | undefined): Keep {
+export function keepOf(option: KeepOption | undefined, workerDefault?: KeepOption): Keep {
   const chosen = option ?? workerDefault;
   if (chosen === true) return { count: 0 };
   if (typeof chosen === 'number') return { count: chosen };
@@ -147,7 +151,8 @@ function checkBackoff(path: string, value: unknown): void {
   if (typeof value === 'number') return void checkInteger(path, value, { max: MAX_DELAY_MS });
   if (!isRecord(value)) throw invalidOption(path, value, 'a delay in milliseconds or { type, delay, jitter }');
   const { type, delay, jitter } = value;
-  if (typeof type !== 'string' || type === '') throw invalidOption(`${path}.type`, type, "'fixed', 'exponential' or a name of yours");
+  if (typeof type !== 'string' || type === '')
+    throw invalidOption(`${path}.type`, type, "'fixed', 'exponential' or a name of yours");
   if (delay !== undefined) checkInteger(`${path}.delay`, delay, { max: MAX_DELAY_MS });
   if (jitter !== undefined && !(typeof jitter === 'number' && jitter >= 0 && jitter <= 1)) {
     throw invalidOption(`${path}.jitter`, jitter, 'a number from 0 to 1');

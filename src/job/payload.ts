@@ -46,22 +46,18 @@ export function decode(text: string): unknown {
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    throw new HoldfastError('INVALID_PAYLOAD', 'The store holds a payload that is not JSON: something else than Holdfast has written to it.', { cause });
+    throw new HoldfastError(
+      'INVALID_PAYLOAD',
+      'The store holds a payload that is not JSON: something else than Holdfast has written to it.',
+      { cause },
+    );
   }
   if (text.includes('__proto__') || text.includes('\\u005')) disarm(value);
   return value;
 }
 
 function isSound(value: unknown): boolean {
-  switch (typeof value) {
-    case 'function':
-    case 'symbol':
-      return false;
-    case 'object':
-      break;
-    default:
-      return true;
-  }
+  if (typeof value !== 'object') return typeof value !== 'function' && typeof value !== 'symbol';
   if (value === null) return true;
   if (Array.isArray(value)) {
     for (const item of value) if (!isSound(item)) return false;
@@ -88,7 +84,8 @@ function opaqueKind(value: object): string | undefined {
 }
 
 function refused(what: string, value: unknown, thrown: unknown): HoldfastError {
-  const fault = faultIn(value, 'it', []) ?? (thrown instanceof Error ? `it cannot be written as JSON: ${thrown.message}` : 'it is undefined');
+  const fault =
+    faultIn(value, 'it', []) ?? (thrown instanceof Error ? `it cannot be written as JSON: ${thrown.message}` : 'it is undefined');
   return new HoldfastError('INVALID_PAYLOAD', `${what}: ${fault}.`, { cause: thrown });
 }
 

@@ -8,6 +8,10 @@
 // A map is told from data by its shape, narrowly: literal names only, and under each nothing but `data` and perhaps `result`. Where a
 // result type is given too, the first parameter is always data.
 
+/** What BullMQ's parameters default to: its users' code relies on it. */
+// oxlint-disable-next-line typescript/no-explicit-any
+export type Any = any;
+
 type IsAny<T> = 0 extends 1 & T ? true : false;
 
 type IsEntry<E> =
@@ -56,13 +60,19 @@ export type NameIn<T, Result, Name extends string> =
 
 /** The data of the jobs called `K`. */
 export type DataIn<T, Result, K extends string> =
-  IsJobMap<T, Result> extends true ? (K extends keyof T ? (T[K] extends { data: infer D } ? D : never) : never) : FromJob<T, T, 'data'>;
+  IsJobMap<T, Result> extends true
+    ? K extends keyof T
+      ? T[K] extends { data: infer D }
+        ? D
+        : never
+      : never
+    : FromJob<T, T, 'data'>;
 
 export type ResultIn<T, Result, K extends string> =
   IsJobMap<T, Result> extends true
     ? K extends keyof T
       ? T[K] extends { result: infer R }
         ? R
-        : any
+        : Any
       : never
     : FromJob<T, Result, 'result'>;

@@ -44,7 +44,8 @@ export function completedOutcome(job: TriedJob, token: string, value: unknown, r
 /** The processor threw: another attempt if there is one left, else failed. */
 export async function failedOutcome(job: TriedJob, token: string, error: Error, rules: VerdictRules): Promise<Outcome> {
   const attemptsMade = job.attemptsMade + 1;
-  if (job.discarded || isUnrecoverable(error) || attemptsMade >= (job.opts.attempts ?? 0)) return failed(job, token, error, rules);
+  if (job.discarded || isUnrecoverable(error) || attemptsMade >= (job.opts.attempts ?? 0))
+    return failed(job, token, error, rules);
   try {
     const delayMs = await backoffDelay(job.opts.backoff, { attemptsMade, error, job }, rules.backoffStrategy);
     if (delayMs < 0) return failed(job, token, error, rules);

@@ -29,6 +29,8 @@ export class HeldLock implements JobLock {
   #ownEnd: Moment | undefined;
   #released = false;
   #lost = false;
+  /** Somebody has read `held` as false. */
+  #doubted = false;
   /** The handler has ended, or has moved the job itself; only the store's answer is missing. */
   finishing = false;
   /** The store has acknowledged a move that the handler made itself. */
@@ -53,7 +55,10 @@ export class HeldLock implements JobLock {
   }
 
   get held(): boolean {
-    return !this.#released && !this.#lost && this.session.memory.holds(this.#slot) && this.trustedForMs() > 0;
+    if (this.#released || this.#lost) return false;
+    // A handler that was told once must not be told otherwise by a renewal that comes late.
+    this.#doubted ||= !this.session.memory.holds(this.#slot) || this.trustedForMs() <= 0;
+    return !this.#doubted;
   }
 
   get expiresAt(): number {
@@ -61,21 +66,24 @@ export class HeldLock implements JobLock {
   }
 
   trustedForMs(): number {
+    if (this.#doubted) return 0;
     const own = this.#ownEnd === undefined ? 0 : between(now(this.session.clock), this.#ownEnd);
     return this.timed ? own : Math.max(own, this.session.trustedForMs());
   }
 
-  /** After the store has agreed to make it last `durationMs` from a moment not before `sentAt`. */
+  /**
+   * After the store has agreed to make it last `durationMs` from a moment not before `sentAt`. The newest extension counts, even if
+   * it ends sooner: the store may have forgotten the one before.
+   */
   extend(sentAt: Moment, durationMs: number): void {
-    const end = trustUntil(sentAt, durationMs);
-    if (this.timed || this.#ownEnd === undefined || between(this.#ownEnd, end) > 0) this.#ownEnd = end;
+    this.#ownEnd = trustUntil(sentAt, durationMs);
   }
 
   /** True the first time. */
   lose(reason: string): boolean {
     if (this.#lost || this.#released) return false;
     this.#lost = true;
-    this.session.memory.lose(this.fence);
+    this.session.memory.loseSlot(this.#slot, this.fence);
     const text = `lock lost: job ${this.jobId}: ${reason}`;
     this.cancel(new HoldfastError('LOCK_LOST', text, { jobId: this.jobId, queue: this.session.queue }));
     return true;

@@ -2,17 +2,24 @@
 // even when nobody answers: when a session's deadline passes without a renewal, its handlers are told.
 import type { HeldLock } from './held-lock.js';
 import type { Session } from './session.js';
+import type { Moment } from './trust.js';
 
 export interface LockTableReports {
   /** These were lost; told once for each. */
   onLost(locks: HeldLock[], reason: string): void;
 }
 
+/** Locks that were taken away and are not known here: mostly of runs that have just ended, so few are worth remembering. */
+const MAX_FOREIGN = 1000;
+
 export class LockTable {
   /** By token: a worker may run a job again while its first, lost run has not ended. */
   readonly #locks = new Map<string, HeldLock>();
   readonly #reports: LockTableReports;
+  /** Tokens of locks that were taken away before the claim that granted them was answered. */
+  readonly #foreign = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
+  #looksAt = Number.POSITIVE_INFINITY;
 
   constructor(reports: LockTableReports) {
     this.#reports = reports;
@@ -45,9 +52,19 @@ export class LockTable {
     return Array.from(this.#locks.values()).filter((lock) => lock.jobId === jobId);
   }
 
-  track(lock: HeldLock): void {
+  /** False: it was lost on its way here (the process was frozen, an operator took it away), so nothing may be run under it. */
+  track(lock: HeldLock): boolean {
+    if (this.#foreign.delete(lock.token) || !lock.held) return false;
     this.#locks.set(lock.token, lock);
-    this.#timer ??= setTimeout(() => this.#checkTrust(), lock.trustedForMs() + 1).unref();
+    this.#lookIn(lock.trustedForMs(), lock);
+    return true;
+  }
+
+  extend(token: string, sentAt: Moment, durationMs: number): void {
+    const lock = this.#locks.get(token);
+    if (lock === undefined) return;
+    lock.extend(sentAt, durationMs);
+    this.#lookIn(lock.trustedForMs(), lock);
   }
 
   untrack(lock: HeldLock): void {
@@ -56,7 +73,14 @@ export class LockTable {
   }
 
   loseTokens(tokens: string[], reason: string): void {
-    this.#lose(tokens.map((token) => this.#locks.get(token)).filter((lock) => lock !== undefined), reason);
+    const known: HeldLock[] = [];
+    for (const token of tokens) {
+      const lock = this.#locks.get(token);
+      if (lock !== undefined) known.push(lock);
+      else this.#foreign.add(token);
+    }
+    for (const token of this.#foreign) if (this.#foreign.size > MAX_FOREIGN) this.#foreign.delete(token);
+    this.#lose(known, reason);
   }
 
   /** All that hang on the session. One that is timed or pinned lives on. */
@@ -67,6 +91,7 @@ export class LockTable {
   stop(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+    this.#looksAt = Number.POSITIVE_INFINITY;
   }
 
   #lose(candidates: HeldLock[], reason: string): void {
@@ -77,15 +102,21 @@ export class LockTable {
 
   /** Deadlines move in shared memory without a message, so the timer looks again instead of being told. */
   #checkTrust(): void {
-    this.#timer = undefined;
+    this.stop();
     const over: HeldLock[] = [];
-    let soonest = Number.POSITIVE_INFINITY;
     for (const lock of this.#locks.values()) {
       const left = lock.trustedForMs();
       if (left <= 0) over.push(lock);
-      else soonest = Math.min(soonest, left);
+      else this.#lookIn(left, lock);
     }
     this.#lose(over, 'it was not renewed in time');
-    if (soonest < Number.POSITIVE_INFINITY) this.#timer = setTimeout(() => this.#checkTrust(), soonest + 1).unref();
+  }
+
+  #lookIn(ms: number, { session: { clock } }: HeldLock): void {
+    const at = clock.monotonic() + ms;
+    if (at >= this.#looksAt) return;
+    clearTimeout(this.#timer);
+    this.#looksAt = at;
+    this.#timer = setTimeout(() => this.#checkTrust(), Math.max(0, ms) + 1).unref();
   }
 }

@@ -27,7 +27,7 @@ export type FromThread =
   | { type: 'swept'; sessionId: string; reply: Pick<SweepReply, 'stalled' | 'failed'> }
   /** `opening`: the thread could not reach the store at all so far. */
   | { type: 'failed'; sessionId: string; opening: boolean; error: PlainError }
-  /** The main loop has been blocked; told once per block, and again when a ceiling stops renewal. */
+  /** The main loop was blocked: told once, when it is over, and before that when a ceiling stops renewal. */
   | { type: 'blocked'; sessionId: string; blockedMs: number; ceiling: boolean }
   | { type: 'released'; sessionId: string };
 

@@ -76,6 +76,11 @@ export class SessionMemory {
     return Atomics.load(this.#block(slot), slot % SLOTS_PER_BLOCK) > 0n;
   }
 
+  /** By its owner, who knows the slot: a session that ends loses all of its locks in one turn. */
+  loseSlot(slot: number, fence: number): void {
+    Atomics.compareExchange(this.#block(slot), slot % SLOTS_PER_BLOCK, BigInt(fence), -BigInt(fence));
+  }
+
   /** Marks the lock with this fence as lost. Compare-and-set: the slot may have moved on to another job in between. */
   lose(fence: number): void {
     const held = BigInt(fence);

@@ -1,6 +1,7 @@
 // When a holder stops believing in its lock: before the store lets anyone else in. Deadlines are milliseconds of the monotonic clock
 // cut to 32 bits, so that one word of shared memory holds them; they are compared by their difference, which survives the wrap-around
 // after 49 days as long as no duration is longer than MAX_TIMER_MS.
+import { MAX_TIMER_MS } from '../runtime/check.js';
 import type { Clock } from '../runtime/clock.js';
 
 /** A moment on the monotonic clock as a 32-bit word. */
@@ -27,7 +28,10 @@ export function marginOf(durationMs: number): number {
   return Math.min(1000, Math.ceil(durationMs / 20));
 }
 
-/** `sentAt` is the moment before the request left, never the moment when its reply came. */
+/**
+ * `sentAt` is the moment before the request left, never the moment when its reply came. Beyond MAX_TIMER_MS trust is shorter than
+ * the lock: a word cannot tell later moments from past ones.
+ */
 export function trustUntil(sentAt: Moment, durationMs: number): Moment {
-  return moment(sentAt + durationMs - marginOf(durationMs));
+  return moment(sentAt + Math.min(durationMs, MAX_TIMER_MS) - marginOf(durationMs));
 }

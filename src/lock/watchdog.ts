@@ -37,7 +37,8 @@ export class Watchdog {
   #lookedAt: Moment;
   /** The main loop is not blamed for anything before this. */
   #since: Moment;
-  #reported = false;
+  /** How long the present block has lasted. */
+  #lasted = 0;
 
   constructor(beat: SharedArrayBuffer, clock: Clock, onBlocked: (blockedMs: number) => void) {
     this.#word = new Int32Array(beat);
@@ -62,10 +63,12 @@ export class Watchdog {
 
   #report(onBlocked: (blockedMs: number) => void): void {
     const blocked = this.blockedMs();
-    if (blocked < REPORT_MS) this.#reported = false;
-    else if (!this.#reported) {
-      this.#reported = true;
-      onBlocked(blocked);
+    if (blocked >= REPORT_MS) {
+      this.#lasted = blocked;
+    } else if (this.#lasted > 0) {
+      // Only now: the main loop cannot hear of it before it is free, and wants to know for how long it was not.
+      onBlocked(this.#lasted);
+      this.#lasted = 0;
     }
   }
 }

@@ -1,0 +1,91 @@
+// `npm test`: everything that must hold, in a fresh clone too. Without arguments: build, types, lint, formatting and all tests.
+// With arguments, which go to vitest (`npm test -- test/unit -t 'a name'`): build and the tests that they select.
+// The last line counts: `N passed, N failed`. A failed check counts as one failure.
+import { spawnSync } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseCLI, startVitest } from 'vitest/node';
+import { build } from './build.mjs';
+
+process.chdir(dirname(dirname(fileURLToPath(import.meta.url))));
+const selection = process.argv.slice(2);
+const failedChecks = [];
+
+ensureSqliteDriver();
+check('build', build);
+if (failedChecks.length > 0) finish({ passed: 0, failed: 0, skipped: 0 });
+
+if (selection.length === 0) {
+  check('types', () => npmRun('typecheck'));
+  check('lint and formatting', () => npmRun('lint'));
+}
+finish(await runTests());
+
+function check(name, run) {
+  const start = performance.now();
+  try {
+    run();
+    console.log(`✓ ${name} (${Math.round(performance.now() - start)} ms)`);
+  } catch (error) {
+    failedChecks.push(name);
+    console.error(`✗ ${name}: ${error.message}`);
+  }
+}
+
+function npmRun(script) {
+  if (npm(['run', '--silent', script]) !== 0) throw new Error(`npm run ${script} failed`);
+}
+
+/** Its output goes to ours. */
+function npm(args) {
+  // npm tells its scripts where it is itself; run by hand, this file looks for it on the PATH.
+  const cli = process.env.npm_execpath;
+  const [command, first] = cli === undefined ? ['npm', []] : [process.execPath, [cli]];
+  return spawnSync(command, [...first, ...args], { stdio: ['ignore', 'inherit', 'inherit'], shell: cli === undefined }).status;
+}
+
+// npm may be told to run no install scripts, and a change of Node's version leaves a binding that does not load.
+function ensureSqliteDriver() {
+  if (sqliteLoads()) return;
+  console.log('The binding of better-sqlite3 is missing or does not fit this Node: npm rebuild better-sqlite3');
+  npm(['rebuild', 'better-sqlite3']);
+  if (sqliteLoads()) return;
+  console.error('It could not be built. Type this to see why (it needs a C++ compiler and python3):');
+  console.error('  npm rebuild better-sqlite3 --foreground-scripts');
+  failedChecks.push('better-sqlite3');
+}
+
+function sqliteLoads() {
+  const driver = createRequire(import.meta.url).resolve('better-sqlite3');
+  return spawnSync(process.execPath, ['-e', `new (require(${JSON.stringify(driver)}))(':memory:').close()`]).status === 0;
+}
+
+async function runTests() {
+  const { filter, options } = parseCLI(['vitest', 'run', ...selection]);
+  const vitest = await startVitest('test', filter, { ...options, watch: false });
+  const counts = { passed: 0, failed: 0, skipped: 0 };
+  for (const module of vitest.state.getTestModules()) {
+    let failedInside = 0;
+    for (const test of module.children.allTests()) {
+      const { state } = test.result();
+      if (state === 'failed') failedInside++;
+      else if (state === 'passed') counts.passed++;
+      else counts.skipped++;
+    }
+    // A file can fail without a failed test: it does not compile, a hook throws, something was left running.
+    counts.failed += failedInside > 0 || module.state() !== 'failed' ? failedInside : 1;
+  }
+  counts.failed += vitest.state.getUnhandledErrors().length;
+  // vitest fails runs for reasons of its own, such as a selection that selects nothing.
+  if (counts.failed === 0 && process.exitCode) counts.failed = 1;
+  await vitest.close();
+  return counts;
+}
+
+function finish({ passed, failed, skipped }) {
+  for (const name of failedChecks) console.error(`✗ ${name} failed, see above`);
+  const failures = failed + failedChecks.length;
+  console.log(`\n${passed} passed, ${failures} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
+  process.exit(failures > 0 ? 1 : 0);
+}

@@ -1,0 +1,36 @@
+// What QueueEvents tells: names and arguments as users of BullMQ know them, made from what a store has written down.
+import type { JobProgress } from '../handle/home.js';
+import { decode } from '../job/payload.js';
+import type { Any } from '../job/typing.js';
+import type { EventName, StoredEvent } from '../store/contract.js';
+
+export type QueueEventsMap = {
+  active: [args: { jobId: string; prev?: string }, id: string];
+  added: [args: { jobId: string; name: string }, id: string];
+  cleaned: [args: { count: number }, id: string];
+  completed: [args: { jobId: string; returnvalue: Any; prev?: string }, id: string];
+  delayed: [args: { jobId: string; delay: number }, id: string];
+  drained: [id: string];
+  duplicated: [args: { jobId: string }, id: string];
+  error: [error: Error];
+  failed: [args: { jobId: string; failedReason: string; prev?: string }, id: string];
+  paused: [args: object, id: string];
+  progress: [args: { jobId: string; data: JobProgress }, id: string];
+  removed: [args: { jobId: string; prev?: string }, id: string];
+  resumed: [args: object, id: string];
+  'retries-exhausted': [args: { jobId: string; attemptsMade: number }, id: string];
+  stalled: [args: { jobId: string }, id: string];
+  waiting: [args: { jobId: string; prev?: string; failedReason?: string }, id: string];
+};
+
+/** Which field of an event is JSON text. */
+const ENCODED: Partial<Record<EventName, string>> = { completed: 'returnvalue', progress: 'data' };
+
+export function argumentsOf({ id, name, ...fields }: StoredEvent): QueueEventsMap[EventName] {
+  if (name === 'drained') return [String(id)];
+  // Stores call it so because `name` is the name of the event.
+  if (name === 'added') return [{ jobId: fields.jobId ?? '', name: String(fields['jobName'] ?? '') }, String(id)];
+  const encoded = ENCODED[name];
+  const args = encoded === undefined ? fields : { ...fields, [encoded]: decode(String(fields[encoded] ?? 'null')) };
+  return [args, String(id)] as unknown as QueueEventsMap[EventName];
+}

@@ -1,0 +1,38 @@
+// Who waits for the end of which job. A map, because thousands may wait on one listener, and each event concerns one job.
+import type { JobEnd } from '../handle/waiting.js';
+import type { EventName } from '../store/contract.js';
+
+type Listener = (end: JobEnd) => void;
+
+export class JobWatch {
+  readonly #listeners = new Map<string, Set<Listener>>();
+
+  watch(jobId: string, listener: Listener): () => void {
+    const known = this.#listeners.get(jobId) ?? new Set();
+    this.#listeners.set(jobId, known.add(listener));
+    return () => {
+      known.delete(listener);
+      if (known.size === 0 && this.#listeners.get(jobId) === known) this.#listeners.delete(jobId);
+    };
+  }
+
+  /** With the arguments that listeners of the event get. */
+  tell(name: EventName, [args]: unknown[]): void {
+    if (this.#listeners.size === 0 || (name !== 'completed' && name !== 'failed' && name !== 'removed')) return;
+    const { jobId, returnvalue, failedReason } = args as { jobId: string; returnvalue?: unknown; failedReason?: string };
+    const listeners = this.#listeners.get(jobId);
+    if (listeners === undefined) return;
+    const end: JobEnd =
+      name === 'completed'
+        ? { kind: 'completed', value: returnvalue }
+        : name === 'failed'
+          ? { kind: 'failed', reason: failedReason ?? '' }
+          : { kind: 'removed' };
+    // Each stops watching as it is told.
+    for (const listener of listeners) listener(end);
+  }
+
+  close(): void {
+    for (const listeners of this.#listeners.values()) for (const listener of listeners) listener({ kind: 'closed' });
+  }
+}

@@ -1,0 +1,107 @@
+// QueueEvents: what happens in a queue, in whatever process it happens, told to listeners here in the order in which the store wrote it
+// down. It only reads; a listener that was away reads on from the last id that it saw (`lastEventId`).
+import { HoldfastError, toError } from '../errors.js';
+import { StoreAccess } from '../handle/access.js';
+import type { FinishSource, JobEnd } from '../handle/waiting.js';
+import { checkQueueName } from '../job/names.js';
+import { MAX_TIMER_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
+import { Emitter } from '../runtime/emitter.js';
+import type { StoredEvent } from '../store/contract.js';
+import { type Connection, leaseStore } from '../store/open.js';
+import { argumentsOf, type QueueEventsMap } from './event-map.js';
+import { JobWatch } from './job-watch.js';
+import { LogReader } from './log-reader.js';
+
+export interface QueueEventsOptions {
+  connection?: Connection;
+  /** Start reading at once (default), or when `run` is called. */
+  autorun?: boolean;
+  /** '$' (default): from now on. '0': from the oldest event that is kept. Otherwise: after the event with this id. */
+  lastEventId?: string;
+  /** How long to wait for a wake-up of the store before looking without one; 1 s unless said otherwise. */
+  blockingTimeout?: number;
+}
+
+const POLL_MS = 1000;
+
+export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource {
+  readonly name: string;
+  readonly opts: Readonly<QueueEventsOptions>;
+  readonly #access: StoreAccess;
+  readonly #reader: LogReader;
+  readonly #jobs = new JobWatch();
+  #running: Promise<void> | undefined;
+
+  constructor(name: string, opts: QueueEventsOptions = {}) {
+    super();
+    this.name = checkQueueName(name);
+    if (typeof opts !== 'object' || opts === null) throw invalidOption('opts', opts, 'an object with options');
+    this.opts = opts;
+    const { lastEventId = '$', blockingTimeout = POLL_MS, autorun = true } = opts;
+    const after = positionOf(lastEventId);
+    const pollMs = checkInteger('blockingTimeout', blockingTimeout, { min: 1, max: MAX_TIMER_MS });
+    checkBoolean('autorun', autorun);
+    const onError = (error: Error): void => void this.emit('error', error);
+    this.#access = new StoreAccess(`QueueEvents "${name}"`, leaseStore(opts.connection), onError);
+    const open = () => this.#access.open();
+    this.#reader = new LogReader({ queue: name, open, after, pollMs, onEvent: (event) => this.#tell(event), onError });
+    if (autorun) this.#running = this.#reader.run();
+  }
+
+  get closing(): Promise<void> | undefined {
+    return this.#access.closing;
+  }
+
+  /** Reads until `close`. */
+  async run(): Promise<void> {
+    if (this.closing !== undefined) throw this.#access.closed();
+    if (this.#running !== undefined) {
+      throw new HoldfastError(
+        'ALREADY_RUNNING',
+        `QueueEvents "${this.name}" is running already. Call run() only with autorun: false, and once.`,
+      );
+    }
+    this.#running = this.#reader.run();
+    await this.#running;
+  }
+
+  /** Resolves when the place to read from is fixed: whatever happens afterwards will be told. */
+  async waitUntilReady(): Promise<void> {
+    await this.#access.ready();
+    await this.#reader.fix();
+  }
+
+  /** For `job.waitUntilFinished`. */
+  watchJob(jobId: string, listener: (end: JobEnd) => void): () => void {
+    if (this.closing !== undefined) throw this.#access.closed();
+    return this.#jobs.watch(jobId, listener);
+  }
+
+  close(): Promise<void> {
+    return this.#access.close(async () => {
+      // A read that hangs is not waited for: what it brings is dropped.
+      this.#reader.stop();
+      this.#jobs.close();
+    });
+  }
+
+  #tell(event: StoredEvent): void {
+    try {
+      const args = argumentsOf(event);
+      this.#jobs.tell(event.name, args);
+      (this.emit as (name: string, ...args: unknown[]) => boolean).call(this, event.name, ...args);
+    } catch (thrown) {
+      // One event that cannot be read must not keep the others back.
+      this.emit('error', toError(thrown));
+    }
+  }
+}
+
+function positionOf(lastEventId: unknown): number | undefined {
+  if (lastEventId === '$') return undefined;
+  // Users of Redis write the beginning of a stream like this.
+  if (lastEventId === '0-0') return 0;
+  const id = typeof lastEventId === 'string' && /^\d+$/.test(lastEventId) ? Number(lastEventId) : Number.NaN;
+  if (!Number.isSafeInteger(id)) throw invalidOption('lastEventId', lastEventId, "'$', '0' or the id of an event");
+  return id;
+}

@@ -1,0 +1,162 @@
+// Removing and moving jobs in large numbers: always in chunks, so that no call blocks a store for long, and never more than were
+// there at the start, so that a queue that fills as fast as it is emptied does not hold the caller for ever.
+import { HoldfastError } from '../errors.js';
+import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
+import type { ListName, Store } from '../store/contract.js';
+
+export const CHUNK = 500;
+
+export type CleanType = 'completed' | 'failed' | 'delayed' | 'active' | 'wait' | 'waiting' | 'paused' | 'prioritized';
+
+export async function drain(store: Store, queue: string, delayed: boolean): Promise<void> {
+  const { counts } = await store.status(queue);
+  await clearAll(store, queue, ['waiting'], counts.waiting + counts.prioritized);
+  if (delayed) await clearAll(store, queue, ['delayed'], counts.delayed);
+}
+
+/** Ids of the jobs that went: those that came to their state (or, unless finished, were added) at least `grace` ms ago. */
+export async function clean(store: Store, queue: string, grace: number, limit: number, type: CleanType): Promise<string[]> {
+  checkInteger('grace', grace, { max: MAX_DELAY_MS });
+  checkInteger('limit', limit);
+  const max = limit === 0 ? Number.POSITIVE_INFINITY : limit;
+  switch (type) {
+    case 'completed':
+    case 'failed':
+    case 'delayed':
+    case 'active': {
+      const { counts } = await store.status(queue);
+      return clearAll(store, queue, [type], Math.min(max, counts[type]), grace);
+    }
+    case 'wait':
+    case 'waiting':
+      return removeListed(store, queue, 'waiting', grace, max);
+    case 'paused':
+      return (await store.status(queue)).paused ? removeListed(store, queue, 'waiting', grace, max) : [];
+    case 'prioritized':
+      return removeListed(store, queue, 'prioritized', grace, max);
+    default:
+      throw invalidOption('type', type, 'completed, failed, delayed, active, wait, paused or prioritized');
+  }
+}
+
+export interface RequeueOptions {
+  /** Jobs per step. */
+  count?: number;
+  state?: 'completed' | 'failed';
+  /** Only jobs that finished before this moment, in ms since the epoch. */
+  timestamp?: number;
+}
+
+export async function retryJobs(
+  store: Store,
+  queue: string,
+  { count = CHUNK, state = 'failed', timestamp }: RequeueOptions,
+): Promise<void> {
+  if (state !== 'failed' && state !== 'completed') throw invalidOption('state', state, "'failed' or 'completed'");
+  if (timestamp !== undefined) checkInteger('timestamp', timestamp);
+  const age = timestamp === undefined ? {} : { olderThanMs: Math.max(0, Date.now() - timestamp) };
+  await requeueAll(store, queue, state, count, age);
+}
+
+export async function promoteJobs(store: Store, queue: string, { count = CHUNK }: { count?: number }): Promise<void> {
+  await requeueAll(store, queue, 'delayed', count, {});
+}
+
+/** Takes everything, running jobs too if forced; whoever runs them learns that their locks are gone. */
+export async function obliterate(
+  store: Store,
+  queue: string,
+  { force = false, count = CHUNK }: ObliterateOptions,
+): Promise<void> {
+  checkBoolean('force', force);
+  const limit = Math.min(checkInteger('count', count, { min: 1 }), CHUNK);
+  const { paused } = await store.status(queue);
+  // Paused, nothing moves from waiting to active while we look.
+  await store.pause(queue, true);
+  const { counts } = await store.status(queue);
+  if (counts.active > 0 && !force) {
+    await store.pause(queue, paused);
+    const hint = 'Wait for them, or pass { force: true } to take their locks away.';
+    throw new HoldfastError(
+      'QUEUE_ACTIVE',
+      `Queue "${queue}" has ${counts.active} running jobs, so it stays as it was. ${hint}`,
+      { queue },
+    );
+  }
+  for (let left = counts.active; left > 0; left -= limit) {
+    const running = await store.list(queue, { lists: ['active'], start: 0, end: limit - 1, asc: true });
+    await store.revoke(
+      queue,
+      running.map(({ id }) => id),
+      'the queue was obliterated',
+    );
+  }
+  const all = Object.values((await store.status(queue)).counts).reduce((sum, each) => sum + each, 0);
+  await clearAll(store, queue, ['waiting', 'delayed', 'completed', 'failed'], all, undefined, limit);
+  await store.forget(queue);
+}
+
+export interface ObliterateOptions {
+  force?: boolean;
+  /** Jobs per step. */
+  count?: number;
+}
+
+type Cleared = 'waiting' | 'delayed' | 'active' | 'completed' | 'failed';
+
+async function clearAll(
+  store: Store,
+  queue: string,
+  states: Cleared[],
+  max: number,
+  olderThanMs?: number,
+  chunk = CHUNK,
+): Promise<string[]> {
+  const gone: string[] = [];
+  while (gone.length < max) {
+    const limit = Math.min(chunk, max - gone.length);
+    const ids = await store.clear(queue, { states, limit, ...(olderThanMs === undefined ? {} : { olderThanMs }) });
+    gone.push(...ids);
+    if (ids.length < limit) break;
+  }
+  return gone;
+}
+
+async function requeueAll(
+  store: Store,
+  queue: string,
+  state: Cleared,
+  chunk: number,
+  age: { olderThanMs?: number },
+): Promise<void> {
+  const step = Math.min(checkInteger('count', chunk, { min: 1 }), CHUNK);
+  const { counts } = await store.status(queue);
+  for (let left = counts[state]; left > 0; ) {
+    const limit = Math.min(step, left);
+    const moved = await store.requeue(queue, { states: [state], limit, ...age });
+    left -= moved;
+    if (moved < limit) return;
+  }
+}
+
+/**
+ * A store selects waiting jobs whatever their priority; those with and those without one are told apart by their lists. The age is
+ * taken from the job's own timestamp here. A job that a worker takes between the look and the removal is locked, and stays.
+ */
+async function removeListed(store: Store, queue: string, list: ListName, grace: number, max: number): Promise<string[]> {
+  const gone: string[] = [];
+  const latest = Date.now() - grace;
+  let kept = 0;
+  for (let left = (await store.status(queue)).counts[list]; left > 0 && gone.length < max; left -= CHUNK) {
+    const page = await store.list(queue, { lists: [list], start: kept, end: kept + CHUNK - 1, asc: true });
+    const old = page.filter(({ timestamp }) => timestamp <= latest).slice(0, max - gone.length);
+    const statuses = await store.remove(
+      queue,
+      old.map(({ id }) => id),
+    );
+    const removed = old.filter((_, index) => statuses[index] === 'done').map(({ id }) => id);
+    gone.push(...removed);
+    kept += page.length - removed.length;
+  }
+  return gone;
+}

@@ -1,0 +1,56 @@
+// From what a user passes to `add` to what a store takes: checked, defaults merged in, payload as JSON text.
+import { checkJobName } from '../job/names.js';
+import {
+  checkDefaultJobOptions,
+  checkJobOptions,
+  type DefaultJobOptions,
+  type JobsOptions,
+  mergeOptions,
+} from '../job/options.js';
+import { encode, encodeData } from '../job/payload.js';
+import type { JobRecord, NewJob } from '../job/record.js';
+
+export class Drafts {
+  readonly defaults: DefaultJobOptions;
+  // Most jobs have no options of their own: the text of the defaults is made once.
+  readonly #defaultsText: string;
+
+  constructor(defaults: DefaultJobOptions = {}) {
+    // A copy: changing the object later must not undo the check.
+    this.defaults = { ...checkDefaultJobOptions(defaults) };
+    this.#defaultsText = encode('defaultJobOptions', this.defaults);
+  }
+
+  make(name: unknown, data: unknown, given: JobsOptions | undefined): NewJob {
+    const jobName = checkJobName(name);
+    const opts: JobsOptions = given === undefined ? this.defaults : mergeOptions(this.defaults, checkJobOptions(given));
+    const job: NewJob = {
+      name: jobName,
+      data: encodeData(jobName, data, opts.sizeLimit),
+      opts: given === undefined ? this.#defaultsText : encode(`Options of job "${jobName}"`, opts),
+      priority: opts.priority ?? 0,
+      delayMs: opts.delay ?? 0,
+      lifo: opts.lifo ?? false,
+      timestamp: opts.timestamp ?? Date.now(),
+    };
+    if (opts.jobId !== undefined) job.id = opts.jobId;
+    return job;
+  }
+}
+
+/** What the store holds right after it has taken the job. */
+export function recordOf(job: NewJob, id: string): JobRecord {
+  return {
+    id,
+    name: job.name,
+    data: job.data,
+    opts: job.opts,
+    state: job.delayMs > 0 ? 'delayed' : 'waiting',
+    priority: job.priority,
+    delay: job.delayMs,
+    timestamp: job.timestamp,
+    attemptsMade: 0,
+    attemptsStarted: 0,
+    stalledCounter: 0,
+  };
+}

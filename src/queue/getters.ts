@@ -1,0 +1,150 @@
+// The looking half of a Queue: jobs and counts by state. Nothing in here changes anything.
+import { homeOf, type JobHome } from '../handle/home.js';
+import { Job } from '../handle/job.js';
+import type { JobOf } from '../handle/typed-job.js';
+import type { JobState, JobType } from '../job/state.js';
+import { checkInteger, invalidOption } from '../runtime/check.js';
+import { Emitter } from '../runtime/emitter.js';
+import type { Store } from '../store/contract.js';
+import { checkTypes, countOf, listsOf } from './lists.js';
+import type { QueueEventMap } from './queue-options.js';
+
+export abstract class QueueGetters<T, R, N extends string> extends Emitter<QueueEventMap<JobOf<T, R, N>>> {
+  abstract readonly name: string;
+  /** What jobs of this queue reach the store through. */
+  abstract readonly home: JobHome;
+
+  /** @internal */
+  protected get store(): Promise<Store> {
+    return this.home.ready();
+  }
+
+  async getJob(jobId: string): Promise<JobOf<T, R, N> | undefined> {
+    return (await Job.fromId(homeOf(this), jobId)) as JobOf<T, R, N> | undefined;
+  }
+
+  /** `start` to `end`, inclusive, of each type; -1 is the last. */
+  async getJobs(types?: JobType[] | JobType, start = 0, end = -1, asc = false): Promise<JobOf<T, R, N>[]> {
+    const checked = checkTypes(types);
+    checkPosition('start', start);
+    checkPosition('end', end);
+    const store = await this.store;
+    const paused = checked.includes('paused') && !checked.includes('waiting') && (await store.status(this.name)).paused;
+    const records = await store.list(this.name, { lists: listsOf(checked, paused), start, end, asc });
+    return records.map((record) => new Job(this.home, record) as JobOf<T, R, N>);
+  }
+
+  getWaiting(start = 0, end = -1): Promise<JobOf<T, R, N>[]> {
+    return this.getJobs(['waiting'], start, end, true);
+  }
+  getActive(start = 0, end = -1): Promise<JobOf<T, R, N>[]> {
+    return this.getJobs(['active'], start, end, true);
+  }
+  getDelayed(start = 0, end = -1): Promise<JobOf<T, R, N>[]> {
+    return this.getJobs(['delayed'], start, end, true);
+  }
+  getPrioritized(start = 0, end = -1): Promise<JobOf<T, R, N>[]> {
+    return this.getJobs(['prioritized'], start, end, true);
+  }
+  /** Newest first. */
+  getCompleted(start = 0, end = -1): Promise<JobOf<T, R, N>[]> {
+    return this.getJobs(['completed'], start, end, false);
+  }
+  getFailed(start = 0, end = -1): Promise<JobOf<T, R, N>[]> {
+    return this.getJobs(['failed'], start, end, false);
+  }
+
+  async getJobCounts(...types: JobType[]): Promise<Record<string, number>> {
+    const checked = checkTypes(types);
+    const status = await (await this.store).status(this.name);
+    return Object.fromEntries(checked.map((type) => [type, countOf(type, status)]));
+  }
+
+  /** The sum of `getJobCounts`. */
+  async getJobCountByTypes(...types: JobType[]): Promise<number> {
+    const { wait, ...counts } = await this.getJobCounts(...types);
+    // 'wait' and 'waiting' are the same jobs.
+    if (wait !== undefined) counts['waiting'] ??= wait;
+    return Object.values(counts).reduce((sum, count) => sum + count, 0);
+  }
+
+  /** Jobs that have yet to start. */
+  count(): Promise<number> {
+    return this.getJobCountByTypes('waiting', 'paused', 'delayed', 'prioritized');
+  }
+  /** Those of a paused queue too. */
+  getWaitingCount(): Promise<number> {
+    return this.getJobCountByTypes('waiting');
+  }
+  getActiveCount(): Promise<number> {
+    return this.getJobCountByTypes('active');
+  }
+  getDelayedCount(): Promise<number> {
+    return this.getJobCountByTypes('delayed');
+  }
+  getPrioritizedCount(): Promise<number> {
+    return this.getJobCountByTypes('prioritized');
+  }
+  getCompletedCount(): Promise<number> {
+    return this.getJobCountByTypes('completed');
+  }
+  getFailedCount(): Promise<number> {
+    return this.getJobCountByTypes('failed');
+  }
+
+  async getCountsPerPriority(priorities: number[]): Promise<Record<string, number>> {
+    if (!Array.isArray(priorities)) throw invalidOption('priorities', priorities, 'a list of priorities');
+    for (const priority of priorities) checkInteger('priorities', priority);
+    const store = await this.store;
+    const { counts } = await store.status(this.name);
+    const result: Record<string, number> = {};
+    for (const priority of priorities) {
+      result[priority] =
+        priority === 0
+          ? counts.waiting
+          : (await this.#firstFrom(priority + 1, counts.prioritized)) - (await this.#firstFrom(priority, counts.prioritized));
+    }
+    return result;
+  }
+
+  async getJobState(jobId: string): Promise<JobState> {
+    return Job.fromJSON(this.home, {}, jobId).getState();
+  }
+
+  async getJobLogs(jobId: string, start = 0, end = -1, asc = true): Promise<{ logs: string[]; count: number }> {
+    checkPosition('start', start);
+    checkPosition('end', end);
+    return (await this.store).logs(this.name, jobId, { start, end, asc });
+  }
+
+  async isPaused(): Promise<boolean> {
+    return (await (await this.store).status(this.name)).paused;
+  }
+
+  async getMeta(): Promise<{ paused: boolean }> {
+    return { paused: await this.isPaused() };
+  }
+
+  /** Milliseconds for which the queue is rate limited; 0 when it is not. */
+  async getRateLimitTtl(): Promise<number> {
+    return (await (await this.store).status(this.name)).limitedMs ?? 0;
+  }
+
+  /** Position of the first job with at least this priority: the list is in order, so a few looks find it among any number. */
+  async #firstFrom(priority: number, size: number): Promise<number> {
+    const store = await this.store;
+    let low = 0;
+    let high = size;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const [job] = await store.list(this.name, { lists: ['prioritized'], start: middle, end: middle, asc: true });
+      if (job !== undefined && job.priority < priority) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+function checkPosition(option: string, value: number): void {
+  checkInteger(option, value, { min: Number.MIN_SAFE_INTEGER });
+}

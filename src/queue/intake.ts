@@ -1,0 +1,187 @@
+// The way in: collects what is added during one turn of the loop into one call of the store, acknowledges each job by itself,
+// and repeats a call whose reply was lost. One call is in flight at a time, because the store knows a repetition by its number; the
+// next one collects meanwhile, so that the batches grow with the load. It must never acknowledge what the store did not.
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HoldfastError, isRetryable, toError } from '../errors.js';
+import type { NewJob } from '../job/record.js';
+import type { AddReply, Store } from '../store/contract.js';
+
+/** What one call may carry: more would block the store for others. */
+export const MAX_JOBS = 1000;
+export const MAX_BYTES = 8 * 1024 * 1024;
+
+const FIRST_PAUSE_MS = 50;
+const LAST_PAUSE_MS = 2000;
+
+export interface IntakeOptions {
+  queue: string;
+  open(): Promise<Store>;
+  /** How long a job may take from add to its acknowledgement. */
+  timeoutMs: number;
+  onError(error: Error): void;
+}
+
+/** Jobs that are added together, in one call. */
+interface Parcel {
+  jobs: NewJob[];
+  size: number;
+  since: number;
+  resolve(replies: AddReply[]): void;
+  reject(error: Error): void;
+}
+
+export class Intake {
+  readonly #options: IntakeOptions;
+  #caller = randomUUID() as string;
+  #seq = 0;
+  #waiting: Parcel[] = [];
+  #pump: Promise<void> | undefined;
+  /** Calls to a store that runs handlers inside `add`. */
+  readonly #inline = new Set<Promise<void>>();
+  #outage = false;
+
+  constructor(options: IntakeOptions) {
+    this.#options = options;
+  }
+
+  /** At most MAX_JOBS and MAX_BYTES; one job may be larger. */
+  add(jobs: NewJob[]): Promise<AddReply[]> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ jobs, size: sizeOf(jobs), since: performance.now(), resolve, reject });
+      this.#pump ??= this.#run();
+    });
+  }
+
+  /** Resolves when everything that was added has its answer. */
+  async idle(): Promise<void> {
+    while (this.#pump !== undefined || this.#inline.size > 0) await Promise.all([this.#pump, ...this.#inline]);
+  }
+
+  async #run(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      await new Promise((resolve) => setImmediate(resolve));
+      const parcels = this.#take();
+      if (parcels.length > 0) await this.#deliver(parcels);
+    }
+    this.#pump = undefined;
+  }
+
+  /** What fits into one call. Parcels whose time ran out behind a call that hung are sent back: they surely did not happen. */
+  #take(): Parcel[] {
+    const expired = performance.now() - this.#options.timeoutMs;
+    let count = 0;
+    let jobs = 0;
+    let size = 0;
+    for (const parcel of this.#waiting) {
+      jobs += parcel.jobs.length;
+      size += parcel.size;
+      if (count > 0 && (jobs > MAX_JOBS || size > MAX_BYTES)) break;
+      count += 1;
+    }
+    return this.#waiting.splice(0, count).filter((parcel) => {
+      if (parcel.since > expired) return true;
+      parcel.reject(this.#notSent());
+      return false;
+    });
+  }
+
+  async #deliver(parcels: Parcel[]): Promise<void> {
+    try {
+      const store = await this.#options.open();
+      if (!store.capabilities.inline) return answer(parcels, await this.#call(store, parcels));
+      // A handler may add to this very queue before its own job is acknowledged, so nothing may wait for anything here.
+      for (const parcel of parcels) this.#track(this.#addInline(store, parcel));
+    } catch (thrown) {
+      for (const parcel of parcels) parcel.reject(toError(thrown));
+    }
+  }
+
+  /** The same call until the store answers, refuses, or the time is up. */
+  async #call(store: Store, parcels: Parcel[]): Promise<AddReply[]> {
+    const { queue, timeoutMs } = this.#options;
+    const jobs = parcels.flatMap((parcel) => parcel.jobs);
+    const call = { caller: this.#caller, seq: ++this.#seq };
+    const oldest = parcels[0]?.since ?? 0;
+    // A tenth at least, for jobs that waited behind a call that hung.
+    const deadline = Math.max(oldest + timeoutMs, performance.now() + timeoutMs / 10);
+    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LAST_PAUSE_MS)) {
+      let failure: Error;
+      try {
+        const replies = await until(deadline, store.add(queue, jobs, call));
+        if (replies === undefined) throw this.#giveUp(undefined);
+        this.#outage = false;
+        return replies;
+      } catch (thrown) {
+        if (!isRetryable(thrown)) throw thrown;
+        failure = toError(thrown);
+      }
+      if (!this.#outage) this.#options.onError(failure);
+      this.#outage = true;
+      const left = deadline - performance.now();
+      if (left <= 0) throw this.#giveUp(failure);
+      await sleep(Math.min(pause, left));
+    }
+  }
+
+  #giveUp(cause: unknown): HoldfastError {
+    // The fate of the last number is open, so it must not be the one before the next: later calls come from a new caller.
+    this.#caller = randomUUID();
+    this.#seq = 0;
+    const { queue, timeoutMs } = this.#options;
+    return new HoldfastError(
+      'OUTCOME_UNKNOWN',
+      `The store did not answer within ${timeoutMs} ms, so the job may or may not have been added to queue "${queue}". Adding it again is safe if it has a jobId.`,
+      { queue, cause },
+    );
+  }
+
+  #notSent(): HoldfastError {
+    const { queue, timeoutMs } = this.#options;
+    return new HoldfastError(
+      'TIMEOUT',
+      `The job was not added to queue "${queue}": the store did not answer for ${timeoutMs} ms. Add it again.`,
+      {
+        queue,
+        retryable: true,
+      },
+    );
+  }
+
+  async #addInline(store: Store, parcel: Parcel): Promise<void> {
+    try {
+      parcel.resolve(await store.add(this.#options.queue, parcel.jobs, { caller: randomUUID(), seq: 1 }));
+    } catch (thrown) {
+      parcel.reject(toError(thrown));
+    }
+  }
+
+  #track(work: Promise<void>): void {
+    this.#inline.add(work);
+    void work.then(() => this.#inline.delete(work));
+  }
+}
+
+export function sizeOf(jobs: NewJob[]): number {
+  let size = 0;
+  for (const job of jobs) size += job.data.length + job.opts.length + job.name.length;
+  return size;
+}
+
+function answer(parcels: Parcel[], replies: AddReply[]): void {
+  let from = 0;
+  for (const { jobs, resolve } of parcels) resolve(replies.slice(from, (from += jobs.length)));
+}
+
+/** Undefined when the deadline passes first; what comes later is nobody's. */
+async function until<T>(deadline: number, work: Promise<T>): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), Math.max(0, deadline - performance.now()));
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,21 @@
+// Cuts a bulk into what one call of the store may carry. A bulk that fits is never cut, so that it is added as a whole or not at all.
+import type { NewJob } from '../job/record.js';
+import { MAX_BYTES, MAX_JOBS, sizeOf } from './intake.js';
+
+export function parcelsOf(jobs: NewJob[]): NewJob[][] {
+  const parcels: NewJob[][] = [];
+  let parcel: NewJob[] = [];
+  let size = 0;
+  for (const job of jobs) {
+    const more = sizeOf([job]);
+    if (parcel.length > 0 && (parcel.length === MAX_JOBS || size + more > MAX_BYTES)) {
+      parcels.push(parcel);
+      parcel = [];
+      size = 0;
+    }
+    parcel.push(job);
+    size += more;
+  }
+  if (parcel.length > 0) parcels.push(parcel);
+  return parcels;
+}

@@ -1,0 +1,46 @@
+// What a Queue is made with and what it tells.
+import { HoldfastError } from '../errors.js';
+import type { JobProgress } from '../handle/home.js';
+import type { DefaultJobOptions } from '../job/options.js';
+import { MAX_TIMER_MS, checkInteger, invalidOption } from '../runtime/check.js';
+import type { Connection } from '../store/open.js';
+
+export interface QueueOptions {
+  connection?: Connection;
+  /** What every job starts from. */
+  defaultJobOptions?: DefaultJobOptions;
+  /** How long an add is repeated while the store does not answer; 30 s unless said otherwise. */
+  addTimeoutMs?: number;
+}
+
+export const ADD_TIMEOUT_MS = 30_000;
+
+export type QueueEventMap<J> = {
+  cleaned: [jobIds: string[], type: string];
+  error: [error: Error];
+  paused: [];
+  progress: [jobId: string, progress: JobProgress];
+  removed: [jobId: string];
+  resumed: [];
+  waiting: [job: J];
+};
+
+/** BullMQ's options that only make sense with Redis or save it a round trip are let pass; those that change what a program does are not. */
+export function checkQueueOptions(options: unknown): Required<Pick<QueueOptions, 'addTimeoutMs'>> & QueueOptions {
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
+    throw invalidOption('opts', options, 'an object with queue options');
+  const given = options as QueueOptions & Record<string, unknown>;
+  for (const [name, instead] of UNSUPPORTED) {
+    if (given[name] === undefined) continue;
+    throw new HoldfastError('OPTION_UNSUPPORTED', `The queue option ${name} is not carried out by this version. ${instead}`, {
+      option: name,
+    });
+  }
+  const { addTimeoutMs = ADD_TIMEOUT_MS } = given;
+  return { ...given, addTimeoutMs: checkInteger('addTimeoutMs', addTimeoutMs, { min: 1, max: MAX_TIMER_MS }) };
+}
+
+const UNSUPPORTED = [
+  ['prefix', 'Give each environment a store of its own, or put the prefix into the name of the queue.'],
+  ['telemetry', 'Remove it.'],
+] as const;

@@ -1,0 +1,220 @@
+// Queue: where jobs come in, and where they are looked at and operated from outside. It wires the intake (adding), the getters and
+// the cleaning to one store, which workers share. It must never run, claim or renew anything: queue and worker meet in the store.
+import { HoldfastError } from '../errors.js';
+import { StoreAccess } from '../handle/access.js';
+import type { JobHome, JobProgress } from '../handle/home.js';
+import { Job } from '../handle/job.js';
+import type { JobOf, NamedJob } from '../handle/typed-job.js';
+import { encodeProgress, encodeRow } from '../handle/writes.js';
+import { checkQueueName } from '../job/names.js';
+import type { DefaultJobOptions, JobsOptions } from '../job/options.js';
+import type { NewJob } from '../job/record.js';
+import type { Any, DataIn, NameIn } from '../job/typing.js';
+import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
+import type { AddReply, Write } from '../store/contract.js';
+import { leaseStore } from '../store/open.js';
+import * as cleaning from './cleaning.js';
+import { Drafts, recordOf } from './draft.js';
+import { QueueGetters } from './getters.js';
+import { Intake } from './intake.js';
+import { parcelsOf } from './parcels.js';
+import { checkQueueOptions, type QueueOptions } from './queue-options.js';
+
+/** Data may be left out where it may be undefined. */
+type AddArguments<D> = undefined extends D ? [data?: D, opts?: JobsOptions] : [data: D, opts?: JobsOptions];
+
+export type BulkJob<T, R, N extends string> = {
+  [K in NameIn<T, R, N>]: { name: K; opts?: JobsOptions } & (undefined extends DataIn<T, R, K>
+    ? { data?: DataIn<T, R, K> }
+    : { data: DataIn<T, R, K> });
+}[NameIn<T, R, N>];
+
+export class Queue<T = Any, R = Any, N extends string = string> extends QueueGetters<T, R, N> {
+  readonly name: string;
+  readonly opts: Readonly<QueueOptions>;
+  readonly home: JobHome;
+  readonly #access: StoreAccess;
+  readonly #intake: Intake;
+  readonly #drafts: Drafts;
+
+  constructor(name: string, opts: QueueOptions = {}) {
+    super();
+    this.name = checkQueueName(name);
+    this.opts = checkQueueOptions(opts);
+    this.#drafts = new Drafts(opts.defaultJobOptions);
+    const onError = (error: Error): void => void this.emit('error', error);
+    this.#access = new StoreAccess(`Queue "${name}"`, leaseStore(opts.connection), onError);
+    const { addTimeoutMs: timeoutMs = 0 } = this.opts;
+    this.#intake = new Intake({ queue: name, open: () => this.#access.open(), timeoutMs, onError });
+    this.home = this.#makeHome();
+  }
+
+  get defaultJobOptions(): DefaultJobOptions {
+    return this.#drafts.defaults;
+  }
+
+  /** Set once `close` was called. */
+  get closing(): Promise<void> | undefined {
+    return this.#access.closing;
+  }
+
+  /** Resolves when the job is safe in the store. A jobId that exists already changes nothing: `job.duplicate` says so. */
+  async add<K extends NameIn<T, R, N>>(name: K, ...[data, opts]: AddArguments<DataIn<T, R, K>>): Promise<NamedJob<T, R, N, K>> {
+    const [job] = await this.#add([this.#draft(name, data, opts)]);
+    return job as unknown as NamedJob<T, R, N, K>;
+  }
+
+  /** All of them or, if one is not valid, none. More than 1,000 jobs or 8 MB go in several steps. */
+  async addBulk(jobs: BulkJob<T, R, N>[]): Promise<JobOf<T, R, N>[]> {
+    if (!Array.isArray(jobs)) throw invalidOption('jobs', jobs, 'a list of { name, data, opts }');
+    const drafts = (jobs as { name: string; data?: unknown; opts?: JobsOptions }[]).map((job) => {
+      if (typeof job !== 'object' || job === null) throw invalidOption('jobs', job, 'a list of { name, data, opts }');
+      return this.#draft(job.name, job.data, job.opts);
+    });
+    const added: Job[] = [];
+    for (const parcel of parcelsOf(drafts)) {
+      try {
+        added.push(...(await this.#add(parcel)));
+      } catch (error) {
+        throw added.length === 0 ? error : halfway(error, added.length, drafts.length);
+      }
+    }
+    return added as JobOf<T, R, N>[];
+  }
+
+  async pause(): Promise<void> {
+    await (await this.store).pause(this.name, true);
+    this.emit('paused');
+  }
+
+  async resume(): Promise<void> {
+    await (await this.store).pause(this.name, false);
+    this.emit('resumed');
+  }
+
+  /** Nothing of this queue starts for so long from now. */
+  async rateLimit(expireTimeMs: number): Promise<void> {
+    checkInteger('expireTimeMs', expireTimeMs, { max: MAX_DELAY_MS });
+    await (await this.store).limit(this.name, expireTimeMs);
+  }
+
+  /** 1 when it is gone by this call; 0 when there was no such job, or somebody is working on it. */
+  async remove(jobId: string): Promise<number> {
+    const [status] = await (await this.store).remove(this.name, [jobId]);
+    if (status !== 'done') return 0;
+    this.emit('removed', jobId);
+    return 1;
+  }
+
+  /** Removes what waits, and what is delayed too if asked for. */
+  async drain(delayed = false): Promise<void> {
+    await cleaning.drain(await this.store, this.name, checkBoolean('delayed', delayed));
+  }
+
+  /** Removes jobs of one type that are at least `grace` ms old, `limit` at most (0: all); answers their ids. */
+  async clean(grace: number, limit: number, type: cleaning.CleanType = 'completed'): Promise<string[]> {
+    const jobIds = await cleaning.clean(await this.store, this.name, grace, limit, type);
+    this.emit('cleaned', jobIds, type);
+    return jobIds;
+  }
+
+  async retryJobs(opts: cleaning.RequeueOptions = {}): Promise<void> {
+    await cleaning.retryJobs(await this.store, this.name, opts);
+  }
+
+  async promoteJobs(opts: { count?: number } = {}): Promise<void> {
+    await cleaning.promoteJobs(await this.store, this.name, opts);
+  }
+
+  /** Removes the queue with all that belongs to it. */
+  async obliterate(opts: cleaning.ObliterateOptions = {}): Promise<void> {
+    await cleaning.obliterate(await this.store, this.name, opts);
+  }
+
+  async updateJobProgress(jobId: string, progress: JobProgress): Promise<void> {
+    await this.#write('updateJobProgress', { kind: 'progress', jobId, progress: encodeProgress(jobId, progress) });
+    this.emit('progress', jobId, progress);
+  }
+
+  /** Answers how many rows the job has now. */
+  async addJobLog(jobId: string, row: string, keepLogs?: number): Promise<number> {
+    const keep = keepLogs === undefined ? {} : { keep: checkInteger('keepLogs', keepLogs) };
+    return this.#write('addJobLog', { kind: 'log', jobId, row: encodeRow(row), ...keep });
+  }
+
+  /** Answers how many events went. */
+  async trimEvents(maxLength: number): Promise<number> {
+    return (await this.store).trimEvents(this.name, checkInteger('maxLength', maxLength));
+  }
+
+  async waitUntilReady(): Promise<void> {
+    await this.store;
+  }
+
+  /** Waits for the adds that are under way. */
+  close(): Promise<void> {
+    return this.#access.close(() => this.#intake.idle());
+  }
+
+  #draft(name: unknown, data: unknown, opts: JobsOptions | undefined): NewJob {
+    if (this.closing !== undefined) throw this.#access.closed();
+    return this.#drafts.make(name, data, opts);
+  }
+
+  async #add(jobs: NewJob[]): Promise<Job[]> {
+    const replies = await this.#intake.add(jobs);
+    const existing = replies.some(({ duplicate }) => duplicate) ? await this.#existing(replies) : undefined;
+    const handles = jobs.map((job, index) => {
+      const { id, duplicate } = replies[index] as AddReply;
+      return new Job(this.home, existing?.get(id) ?? recordOf(job, id), { duplicate });
+    });
+    if (this.listenerCount('waiting') > 0) this.#tellWaiting(handles);
+    return handles;
+  }
+
+  /** The jobs that a duplicate stands for. The add itself is done: when they cannot be read, what was given is shown instead. */
+  async #existing(replies: AddReply[]): Promise<Map<string, NonNullable<ConstructorParameters<typeof Job>[1]>>> {
+    const ids = replies.filter(({ duplicate }) => duplicate).map(({ id }) => id);
+    const records = await this.#access
+      .open()
+      .then((store) => store.jobs(this.name, ids))
+      .catch(() => []);
+    return new Map(records.flatMap((record) => (record === undefined ? [] : [[record.id, record]])));
+  }
+
+  #tellWaiting(jobs: Job[]): void {
+    for (const job of jobs) if (!job.duplicate && job.delay === 0) this.emit('waiting', job as JobOf<T, R, N>);
+  }
+
+  async #write(action: string, write: Write): Promise<number> {
+    const [reply] = await (await this.store).write(this.name, [write]);
+    if (reply?.status === 'done') return reply.count ?? 0;
+    const { jobId } = write;
+    throw new HoldfastError('JOB_MISSING', `${action}: job ${jobId} of queue "${this.name}" does not exist (any more).`, {
+      jobId,
+      queue: this.name,
+    });
+  }
+
+  #makeHome(): JobHome {
+    return {
+      name: this.name,
+      ready: () => this.#access.ready(),
+      settle: async (outcome) => {
+        const { results } = await (await this.#access.ready()).settle(this.name, [outcome]);
+        return { status: results[0] ?? 'missing' };
+      },
+      progressed: (job, progress) => void this.emit('progress', job.id, progress),
+      removed: (jobId) => void this.emit('removed', jobId),
+    };
+  }
+}
+
+function halfway(error: unknown, done: number, all: number): unknown {
+  if (!(error instanceof HoldfastError)) return error;
+  const { code, retryable, message } = error;
+  return new HoldfastError(code, `The first ${done} of ${all} jobs were added. For the rest: ${message}`, {
+    retryable,
+    cause: error,
+  });
+}

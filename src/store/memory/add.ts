@@ -1,0 +1,43 @@
+import type { NewJob } from '../../job/record.js';
+import type { AddReply, Call } from '../contract.js';
+import { putDelayed, putWaiting } from './moves.js';
+import { type QueueState, StoredJob } from './state.js';
+
+export function add(queue: QueueState, jobs: NewJob[], call: Call, now: number): AddReply[] {
+  const remembered = queue.adds.recall(call);
+  if (remembered !== undefined) return copy(remembered);
+  const replies = jobs.map((job) => addOne(queue, job, now));
+  queue.adds.remember(call, copy(replies), now, () => false);
+  return replies;
+}
+
+function addOne(queue: QueueState, job: NewJob, now: number): AddReply {
+  const id = job.id ?? nextId(queue);
+  if (queue.jobs.has(id)) {
+    queue.log.tell('duplicated', id);
+    return { id, duplicate: true };
+  }
+  const stored = new StoredJob(id, job, ++queue.added, Math.floor(now));
+  queue.jobs.set(id, stored);
+  queue.log.tell('added', id, { jobName: job.name });
+  if (job.delayMs > 0) {
+    putDelayed(queue, stored, job.delayMs, now);
+    queue.log.tell('delayed', id, { delay: job.delayMs });
+  } else {
+    putWaiting(queue, stored, job.lifo);
+    queue.log.tell('waiting', id);
+  }
+  return { id, duplicate: false };
+}
+
+/** An id of the user's that looks like ours is stepped over: the new job must not vanish as its duplicate. */
+function nextId(queue: QueueState): string {
+  let id: string;
+  do id = String(++queue.lastId);
+  while (queue.jobs.has(id));
+  return id;
+}
+
+function copy(replies: AddReply[]): AddReply[] {
+  return replies.map(({ id, duplicate }) => ({ id, duplicate }));
+}

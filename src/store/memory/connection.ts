@@ -1,0 +1,220 @@
+// The memory store: everything in this process, gone with it. For tests, for one process, and the model that the other
+// engines are compared with, so each sentence of the contract is carried out here in the plainest way.
+// The rest of Holdfast calls it through the contract only. A verb does all of its work inside the call, before its promise
+// is handed out: that is what makes it atomic, so none of them may ever await. Nothing that goes in or out is shared with the inside.
+import { HoldfastError } from '../../errors.js';
+import type { Outcome } from '../../job/outcome.js';
+import type { JobRecord, NewJob } from '../../job/record.js';
+import { type Clock, systemClock } from '../../runtime/clock.js';
+import type { Capabilities } from '../capabilities.js';
+import type * as contract from '../contract.js';
+import type { StoreDescriptor } from '../descriptor.js';
+import { add } from './add.js';
+import { claim } from './claim.js';
+import * as control from './control.js';
+import * as inspect from './inspect.js';
+import * as lock from './lock.js';
+import { recordOf } from './record.js';
+import * as session from './session.js';
+import { settle } from './settle.js';
+import { QueueState } from './state.js';
+
+export interface MemoryStoreOptions {
+  clock?: Clock;
+}
+
+export class MemoryStore implements contract.Store {
+  readonly capabilities: Capabilities = { engine: 'memory', shared: false, durable: false, crashHints: false, inline: false };
+  readonly #queues = new Map<string, QueueState>();
+  readonly #clock: Clock;
+  readonly #epoch: number;
+  #closed = false;
+
+  constructor({ clock = systemClock }: MemoryStoreOptions = {}) {
+    this.#clock = clock;
+    // Taken once: a step of the wall clock moves nothing.
+    this.#epoch = clock.wall() - clock.monotonic();
+  }
+
+  describe(): StoreDescriptor | undefined {
+    return undefined;
+  }
+
+  async open(): Promise<void> {
+    this.#checkOpen();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const queue of this.#queues.values()) queue.wake.clear();
+    this.#queues.clear();
+  }
+
+  async add(queue: string, jobs: NewJob[], call: contract.Call): Promise<contract.AddReply[]> {
+    return this.#write(queue, (state, now) => add(state, jobs, call, now));
+  }
+
+  async claim(queue: string, request: contract.ClaimRequest): Promise<contract.ClaimReply> {
+    return this.#write(queue, (state, now) => claim(state, request, now));
+  }
+
+  async settle(
+    queue: string,
+    outcomes: Outcome[],
+    call?: contract.Call,
+    request?: contract.ClaimRequest,
+  ): Promise<contract.SettleReply> {
+    return this.#write(queue, (state, now) => settle(state, outcomes, call, request, now));
+  }
+
+  async openSession(opened: contract.NewSession): Promise<void> {
+    this.#write(opened.queue, (state, now) => session.openSession(state, opened, now));
+  }
+
+  async renew(renewals: contract.Renewal[]): Promise<contract.RenewReply[]> {
+    this.#checkOpen();
+    return renewals.map((renewal) => this.#write(renewal.queue, (state, now) => session.renew(state, renewal, now)));
+  }
+
+  async closeSessions(sessions: contract.SessionRef[], charged: boolean): Promise<void> {
+    this.#checkOpen();
+    for (const { queue, id } of sessions) this.#write(queue, (state, now) => session.closeSession(state, id, charged, now));
+  }
+
+  async sweep(queue: string, limit: number): Promise<contract.SweepReply> {
+    return this.#write(queue, (state, now) => session.sweep(state, limit, now));
+  }
+
+  async probe(): Promise<number> {
+    this.#checkOpen();
+    return 0;
+  }
+
+  async extend(queue: string, extensions: contract.Extension[]): Promise<contract.ExtendStatus[]> {
+    return this.#write(queue, (state, now) => extensions.map((extension) => lock.extend(state, extension, now)));
+  }
+
+  async revoke(queue: string, jobIds: string[], reason: string): Promise<boolean[]> {
+    return this.#write(queue, (state) => jobIds.map((id) => lock.revoke(state, id, reason)));
+  }
+
+  async pause(queue: string, paused: boolean): Promise<void> {
+    this.#write(queue, (state) => control.pause(state, paused));
+  }
+
+  async limit(queue: string, durationMs: number): Promise<void> {
+    this.#write(queue, (state, now) => {
+      state.rate.block(durationMs, now);
+      state.wake.signal();
+    });
+  }
+
+  async write(queue: string, writes: contract.Write[]): Promise<contract.WriteReply[]> {
+    return this.#write(queue, (state) => writes.map((write) => control.write(state, write)));
+  }
+
+  async change(queue: string, changes: contract.Change[]): Promise<contract.ChangeStatus[]> {
+    return this.#write(queue, (state, now) => changes.map((change) => control.change(state, change, now)));
+  }
+
+  async remove(queue: string, jobIds: string[]): Promise<contract.RemoveStatus[]> {
+    return this.#write(queue, (state) => jobIds.map((id) => control.remove(state, id)));
+  }
+
+  async clear(queue: string, selection: contract.Selection): Promise<string[]> {
+    return this.#write(queue, (state, now) => control.clear(state, selection, now));
+  }
+
+  async requeue(queue: string, selection: contract.Selection): Promise<number> {
+    return this.#write(queue, (state, now) => control.requeue(state, selection, now));
+  }
+
+  async forget(queue: string): Promise<void> {
+    this.#write(queue, (state) => {
+      control.forget(state);
+      state.wake.signal();
+    });
+  }
+
+  async trimEvents(queue: string, keep: number): Promise<number> {
+    return this.#write(queue, (state) => state.log.trim(keep));
+  }
+
+  async jobs(queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
+    const { jobs } = this.state(queue);
+    return jobIds.map((id) => {
+      const job = jobs.get(id);
+      return job === undefined ? undefined : recordOf(job);
+    });
+  }
+
+  async list(queue: string, query: contract.ListQuery): Promise<JobRecord[]> {
+    return inspect.list(this.state(queue), query);
+  }
+
+  async status(queue: string): Promise<contract.QueueStatus> {
+    return inspect.status(this.state(queue), this.now());
+  }
+
+  async logs(
+    queue: string,
+    jobId: string,
+    range: { start: number; end: number; asc: boolean },
+  ): ReturnType<contract.Store['logs']> {
+    return inspect.logs(this.state(queue), jobId, range);
+  }
+
+  async events(queue: string, after: number | undefined, limit: number): Promise<contract.EventsReply> {
+    return this.state(queue).log.read(after, limit);
+  }
+
+  async lockOf(queue: string, jobId: string): Promise<contract.LockInfo | undefined> {
+    return inspect.lockOf(this.state(queue), jobId, this.now());
+  }
+
+  async sessions(queue: string): Promise<contract.SessionInfo[]> {
+    return inspect.sessions(this.state(queue), queue, this.now());
+  }
+
+  async owned(queue: string, id: string): Promise<contract.OwnedLock[]> {
+    return inspect.owned(this.state(queue), id);
+  }
+
+  watch(queue: string, listener: () => void): () => void {
+    return this.state(queue).wake.watch(listener);
+  }
+
+  /** Store's epoch ms, with fractions: expiry must not come early by rounding. */
+  protected now(): number {
+    return this.#clock.monotonic() + this.#epoch;
+  }
+
+  protected state(queue: string): QueueState {
+    this.#checkOpen();
+    let state = this.#queues.get(queue);
+    if (state === undefined) {
+      state = new QueueState();
+      this.#queues.set(queue, state);
+    }
+    return state;
+  }
+
+  /** Called after every verb that may have changed the queue. */
+  protected changed(_state: QueueState): void {}
+
+  #write<T>(queue: string, work: (state: QueueState, now: number) => T): T {
+    const state = this.state(queue);
+    const lastEvent = state.log.last;
+    const result = work(state, this.now());
+    if (state.log.last !== lastEvent) state.wake.signal();
+    this.changed(state);
+    return result;
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) {
+      const { engine } = this.capabilities;
+      throw new HoldfastError('STORE_CLOSED', `The ${engine} store was closed: open a new one.`, { store: engine });
+    }
+  }
+}

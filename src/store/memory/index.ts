@@ -1,0 +1,2 @@
+export { MemoryStore, type MemoryStoreOptions } from './connection.js';
+export { SyncStore } from './sync.js';

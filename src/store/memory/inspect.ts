@@ -1,0 +1,106 @@
+import type { JobRecord } from '../../job/record.js';
+import type { ListName, ListQuery, LockInfo, OwnedLock, QueueStatus, SessionInfo } from '../contract.js';
+import { recordOf } from './record.js';
+import type { QueueState, StoredJob, StoredLock } from './state.js';
+
+export function list(queue: QueueState, { lists, start, end, asc }: ListQuery): JobRecord[] {
+  return lists.flatMap((name) => {
+    const range = positions(countOf(queue, name), start, end);
+    return slice(inOrder(queue, name, asc), range).map(recordOf);
+  });
+}
+
+function countOf(queue: QueueState, name: ListName): number {
+  switch (name) {
+    case 'waiting':
+      return queue.waiting.plain.size;
+    case 'prioritized':
+      return queue.waiting.size - queue.waiting.plain.size;
+    case 'delayed':
+      return queue.delayed.size;
+    case 'active':
+      return queue.active.size;
+    case 'completed':
+    case 'failed':
+      return queue.finished[name].size;
+  }
+}
+
+function inOrder(queue: QueueState, name: ListName, asc: boolean): Iterable<StoredJob> {
+  if (name === 'prioritized') return queue.waiting.prioritized(asc);
+  if (name === 'delayed') return asc ? queue.delayed.sorted() : queue.delayed.sorted().reverse();
+  const jobs = name === 'waiting' ? queue.waiting.plain : name === 'active' ? queue.active : queue.finished[name];
+  return asc ? jobs.forward() : jobs.backward();
+}
+
+interface Positions {
+  from: number;
+  /** Exclusive. */
+  to: number;
+}
+
+/** Negative positions count from the end. */
+function positions(size: number, start: number, end: number): Positions {
+  return { from: Math.max(0, start < 0 ? size + start : start), to: (end < 0 ? size + end : Math.min(end, size - 1)) + 1 };
+}
+
+function slice<T>(items: Iterable<T>, { from, to }: Positions): T[] {
+  const picked: T[] = [];
+  let position = 0;
+  if (from >= to) return picked;
+  for (const item of items) {
+    if (position >= from) picked.push(item);
+    if (++position >= to) break;
+  }
+  return picked;
+}
+
+export function status(queue: QueueState, now: number): QueueStatus {
+  const names = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'] as const;
+  const counts = Object.fromEntries(names.map((name) => [name, countOf(queue, name)])) as QueueStatus['counts'];
+  const limitedMs = Math.ceil(queue.rate.visibleMs(now));
+  return { paused: queue.paused, counts, ...(limitedMs > 0 && { limitedMs }) };
+}
+
+export function logs(
+  queue: QueueState,
+  jobId: string,
+  { start, end, asc }: { start: number; end: number; asc: boolean },
+): { logs: string[]; count: number } {
+  const rows = queue.jobs.get(jobId)?.logs ?? [];
+  const ordered = asc ? rows : rows.toReversed();
+  return { logs: slice(ordered, positions(rows.length, start, end)), count: rows.length };
+}
+
+export function lockOf(queue: QueueState, jobId: string, now: number): LockInfo | undefined {
+  const lock = queue.jobs.get(jobId)?.lock;
+  if (lock === undefined) return undefined;
+  const { session, token, order: fence, since } = lock;
+  const owner = { ...session.owner };
+  return { jobId, token, fence, session: session.id, owner, since, endsInMs: Math.floor(endOf(lock) - now) };
+}
+
+function endOf({ at, timed, session }: StoredLock): number {
+  if (timed) return at;
+  return at === Number.POSITIVE_INFINITY ? session.expiresAt : Math.max(at, session.expiresAt);
+}
+
+export function sessions(queue: QueueState, name: string, now: number): SessionInfo[] {
+  const open = [...queue.sessions.values()].filter((session) => session.open);
+  return open.map(({ id, owner, durationMs, since, renewals, expiresAt, locks }) => ({
+    queue: name,
+    id,
+    owner: { ...owner },
+    durationMs,
+    since,
+    renewals,
+    expiresInMs: Math.floor(expiresAt - now),
+    suspected: false,
+    locks,
+  }));
+}
+
+export function owned(queue: QueueState, session: string): OwnedLock[] {
+  const held = queue.sessions.get(session)?.held() ?? [];
+  return held.reverse().map(({ job, token, order: fence, seq }) => ({ jobId: job.id, token, fence, seq }));
+}

@@ -1,0 +1,102 @@
+// The moves of a job between its places. Every verb takes a job out of its place and puts it into another within one call,
+// and nobody else touches the places or `state`.
+import type { FinishedState } from '../../job/state.js';
+import type { QueueState, StoredJob, StoredLock } from './state.js';
+
+/** Shared by all events that say no more than where the job was. */
+export const FROM = {
+  waiting: { prev: 'waiting' },
+  delayed: { prev: 'delayed' },
+  active: { prev: 'active' },
+  completed: { prev: 'completed' },
+  failed: { prev: 'failed' },
+} as const;
+
+/** Out of its place. An active job loses its lock. */
+export function take(queue: QueueState, job: StoredJob): void {
+  switch (job.state) {
+    case 'waiting':
+      queue.waiting.remove(job);
+      break;
+    case 'delayed':
+      queue.delayed.remove(job);
+      job.delay = 0;
+      break;
+    case 'active':
+      queue.active.remove(job);
+      if (job.lock !== undefined) unlock(queue, job.lock);
+      break;
+    case 'completed':
+    case 'failed':
+      queue.finished[job.state].remove(job);
+  }
+}
+
+export function putWaiting(queue: QueueState, job: StoredJob, front: boolean): void {
+  job.state = 'waiting';
+  queue.waiting.add(job, front);
+}
+
+export function putDelayed(queue: QueueState, job: StoredJob, delayMs: number, now: number): void {
+  job.state = 'delayed';
+  job.delay = delayMs;
+  job.at = now + delayMs;
+  queue.delayed.push(job);
+}
+
+export function putActive(queue: QueueState, job: StoredJob, lock: StoredLock): void {
+  job.state = 'active';
+  job.lock = lock;
+  queue.active.pushBack(job);
+  lock.session.bound.pushBack(lock);
+}
+
+export function putFinished(queue: QueueState, job: StoredJob, state: FinishedState, now: number): void {
+  job.state = state;
+  job.finishedOn = Math.floor(now);
+  queue.finished[state].pushBack(job);
+  queue.finishes++;
+}
+
+/** A finished job becomes one that has not run; its attempts, stack trace and logs stay. */
+export function reopen(job: StoredJob): void {
+  job.finishedOn = undefined;
+  job.finishedBy = undefined;
+  job.processedOn = undefined;
+  job.returnvalue = undefined;
+  job.failedReason = undefined;
+}
+
+/** Gone, with all that belongs to it. */
+export function drop(queue: QueueState, job: StoredJob): void {
+  take(queue, job);
+  queue.jobs.delete(job.id);
+}
+
+/** Gives a lock an end of its own; an infinite one takes it away. */
+export function setEnd(queue: QueueState, lock: StoredLock, at: number): void {
+  detach(queue, lock);
+  lock.at = at;
+  if (at === Number.POSITIVE_INFINITY) {
+    lock.session.bound.pushBack(lock);
+  } else {
+    lock.session.ending.pushBack(lock);
+    queue.lockEnds.push(lock);
+  }
+}
+
+function unlock(queue: QueueState, lock: StoredLock): void {
+  detach(queue, lock);
+  lock.job.lock = undefined;
+  const { session } = lock;
+  if (!session.open && session.locks === 0) queue.sessions.delete(session.id);
+}
+
+function detach(queue: QueueState, lock: StoredLock): void {
+  if (lock.slot === -1) {
+    lock.session.bound.remove(lock);
+  } else {
+    lock.session.ending.remove(lock);
+    queue.lockEnds.remove(lock);
+  }
+}

@@ -1,0 +1,93 @@
+import type { Outcome, SettleStatus } from '../../job/outcome.js';
+import type { Call, ClaimRequest, SettleReply } from '../contract.js';
+import { anyWaiting, claim } from './claim.js';
+import { putDelayed, putFinished, putWaiting, take } from './moves.js';
+import { retain } from './retention.js';
+import { giveBack } from './stall.js';
+import type { QueueState, StoredJob } from './state.js';
+
+export function settle(
+  queue: QueueState,
+  outcomes: Outcome[],
+  call: Call | undefined,
+  request: ClaimRequest | undefined,
+  now: number,
+): SettleReply {
+  const finishesBefore = queue.finishes;
+  const results = settleOnce(queue, outcomes, call, now);
+  const reply: SettleReply = request === undefined ? { results } : { results, claimed: claim(queue, request, now) };
+  const session = call === undefined ? undefined : queue.sessions.get(call.caller);
+  // After the claim, which has the same number when it belongs to the same call.
+  if (call !== undefined && session !== undefined) session.seq = Math.max(session.seq, call.seq);
+  const drained = queue.finishes > finishesBefore && queue.active.size === 0 && !anyWaiting(queue, now);
+  if (drained) queue.log.tell('drained');
+  return reply;
+}
+
+function settleOnce(queue: QueueState, outcomes: Outcome[], call: Call | undefined, now: number): SettleStatus[] {
+  const remembered = call === undefined ? undefined : queue.settles.recall(call);
+  if (remembered !== undefined) return [...remembered];
+  const results = outcomes.map((outcome) => settleOne(queue, outcome, now));
+  // A worker may repeat its last call for as long as its session is open.
+  const lasting = (caller: string) => queue.sessions.get(caller)?.open === true;
+  if (call !== undefined) queue.settles.remember(call, [...results], now, lasting);
+  return results;
+}
+
+function settleOne(queue: QueueState, outcome: Outcome, now: number): SettleStatus {
+  const job = queue.jobs.get(outcome.jobId);
+  if (job === undefined) return 'missing';
+  if (job.lock?.token === outcome.token) {
+    carryOut(queue, job, outcome, now);
+    return 'done';
+  }
+  return job.finishedBy === outcome.token && job.state === outcome.kind ? 'done' : 'lost';
+}
+
+function carryOut(queue: QueueState, job: StoredJob, outcome: Outcome, now: number): void {
+  switch (outcome.kind) {
+    case 'completed':
+      take(queue, job);
+      job.attemptsMade++;
+      job.returnvalue = outcome.value;
+      job.finishedBy = outcome.token;
+      putFinished(queue, job, 'completed', now);
+      queue.log.tell('completed', job.id, { returnvalue: outcome.value, prev: 'active' });
+      retain(queue, job, outcome.keep, now);
+      break;
+    case 'failed':
+      take(queue, job);
+      chargeFailure(job, outcome);
+      job.finishedBy = outcome.token;
+      putFinished(queue, job, 'failed', now);
+      queue.log.tell('failed', job.id, { failedReason: outcome.reason, prev: 'active' });
+      queue.log.tell('retries-exhausted', job.id, { attemptsMade: job.attemptsMade });
+      retain(queue, job, outcome.keep, now);
+      break;
+    case 'retry':
+      take(queue, job);
+      chargeFailure(job, outcome);
+      if (outcome.delayMs > 0) {
+        putDelayed(queue, job, outcome.delayMs, now);
+        queue.log.tell('delayed', job.id, { delay: outcome.delayMs, failedReason: outcome.reason });
+      } else {
+        putWaiting(queue, job, outcome.lifo);
+        queue.log.tell('waiting', job.id, { prev: 'failed', failedReason: outcome.reason });
+      }
+      break;
+    case 'delay':
+      take(queue, job);
+      putDelayed(queue, job, outcome.delayMs, now);
+      queue.log.tell('delayed', job.id, { delay: outcome.delayMs });
+      break;
+    case 'release':
+      giveBack(queue, job);
+      break;
+  }
+}
+
+function chargeFailure(job: StoredJob, { reason, stacktrace }: { reason: string; stacktrace: string }): void {
+  job.attemptsMade++;
+  job.failedReason = reason;
+  job.stacktrace = stacktrace;
+}

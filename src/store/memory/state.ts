@@ -1,0 +1,146 @@
+// What the memory store holds of a queue. Verbs change it through moves.ts, so that a job is always in exactly one place:
+// the waiting lists, the delayed heap, the active list or one of the finished lists, as its `state` says.
+import type { NewJob } from '../../job/record.js';
+import type { SettleStatus } from '../../job/outcome.js';
+import type { FinishedState, StoredState } from '../../job/state.js';
+import type { AddReply, NewSession, Owner, Revocation } from '../contract.js';
+import { CallMemory } from './call-memory.js';
+import { EventLog } from './event-log.js';
+import { Heap, type Timed } from './heap.js';
+import { LinkedList, type Linked } from './linked-list.js';
+import { RateLimit } from './rate-limit.js';
+import { Waiting } from './waiting.js';
+import { Wake } from './wake.js';
+
+export class QueueState {
+  readonly jobs = new Map<string, StoredJob>();
+  readonly waiting = new Waiting<StoredJob>();
+  readonly delayed = new Heap<StoredJob>();
+  readonly active = new LinkedList<StoredJob>();
+  /** Oldest finish first. */
+  readonly finished: Readonly<Record<FinishedState, LinkedList<StoredJob>>> = {
+    completed: new LinkedList(),
+    failed: new LinkedList(),
+  };
+  /** Open ones, and ended ones for as long as they hold anything. */
+  readonly sessions = new Map<string, StoredSession>();
+  /** Locks that have an end of their own. */
+  readonly lockEnds = new Heap<StoredLock>();
+  readonly adds = new CallMemory<AddReply[]>();
+  readonly settles = new CallMemory<SettleStatus[]>();
+  readonly log = new EventLog();
+  readonly wake = new Wake();
+  rate = new RateLimit();
+  paused = false;
+  /** Counter of job ids. */
+  lastId = 0;
+  lastFence = 0;
+  /** Jobs ever added. */
+  added = 0;
+  /** Jobs ever finished. */
+  finishes = 0;
+}
+
+export class StoredJob implements Linked<StoredJob>, Timed {
+  before: StoredJob | undefined = undefined;
+  after: StoredJob | undefined = undefined;
+  /** When a delayed job falls due. */
+  at = 0;
+  slot = -1;
+
+  readonly name: string;
+  data: string;
+  readonly opts: string;
+  state: StoredState = 'waiting';
+  priority: number;
+  delay = 0;
+  readonly timestamp: number;
+  attemptsMade = 0;
+  attemptsStarted = 0;
+  stalledCounter = 0;
+  processedOn: number | undefined = undefined;
+  finishedOn: number | undefined = undefined;
+  processedBy: string | undefined = undefined;
+  returnvalue: string | undefined = undefined;
+  failedReason: string | undefined = undefined;
+  stacktrace: string | undefined = undefined;
+  progress: string | undefined = undefined;
+
+  logs: string[] | undefined = undefined;
+  /** Present exactly while the job is active. */
+  lock: StoredLock | undefined = undefined;
+  /** The token that finished it: a repeated finish is recognised by it. */
+  finishedBy: string | undefined = undefined;
+
+  constructor(
+    readonly id: string,
+    job: NewJob,
+    readonly order: number,
+    readonly addedOn: number,
+  ) {
+    this.name = job.name;
+    this.data = job.data;
+    this.opts = job.opts;
+    this.priority = job.priority;
+    this.timestamp = job.timestamp;
+  }
+}
+
+export class StoredLock implements Linked<StoredLock>, Timed {
+  before: StoredLock | undefined = undefined;
+  after: StoredLock | undefined = undefined;
+  /** An end of its own; infinite when it has none. */
+  at = Number.POSITIVE_INFINITY;
+  slot = -1;
+
+  constructor(
+    readonly job: StoredJob,
+    readonly session: StoredSession,
+    readonly token: string,
+    /** The fence. */
+    readonly order: number,
+    /** The seq of the claim. */
+    readonly seq: number,
+    readonly since: number,
+    /** Its own end is the only one. Otherwise it lives as long as its session, and at least until its own end. */
+    readonly timed: boolean,
+  ) {}
+}
+
+export class StoredSession {
+  readonly id: string;
+  readonly owner: Owner;
+  readonly durationMs: number;
+  readonly maxStalls: number;
+  /** False once it was reaped or closed, for ever. */
+  open = true;
+  renewals = 0;
+  /** The highest number of its calls. */
+  seq = 0;
+  /** Locks that die with it… */
+  readonly bound = new LinkedList<StoredLock>();
+  /** … and locks that have an end of their own. */
+  readonly ending = new LinkedList<StoredLock>();
+  readonly revocations: Revocation[] = [];
+  revoked = 0;
+
+  constructor(
+    session: NewSession,
+    readonly since: number,
+    public expiresAt: number,
+  ) {
+    this.id = session.id;
+    this.owner = { ...session.owner };
+    this.durationMs = session.durationMs;
+    this.maxStalls = session.maxStalls;
+  }
+
+  get locks(): number {
+    return this.bound.size + this.ending.size;
+  }
+
+  /** Newest first: put at the front one after the other, jobs wait again in the order in which they were claimed. */
+  held(): StoredLock[] {
+    return [...this.bound.forward(), ...this.ending.forward()].sort((a, b) => b.order - a.order);
+  }
+}

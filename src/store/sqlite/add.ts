@@ -1,0 +1,73 @@
+import type { NewJob } from '../../job/record.js';
+import type { AddReply, Call } from '../contract.js';
+import type { Callers } from './callers.js';
+import type { Database, Statement } from './driver.js';
+import type { QueueState } from './queue-state.js';
+import { STATE } from './schema.js';
+import type { Transaction } from './transaction.js';
+
+export class Adding {
+  readonly #callers: Callers;
+  readonly #insert: Statement;
+
+  constructor(db: Database, callers: Callers) {
+    this.#callers = callers;
+    this.#insert = db.prepare(
+      `INSERT INTO jobs (queue, id, state, priority, ord, dueAt, delay, addedAt, timestamp, name, opts, data)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (queue, id) DO NOTHING`,
+    );
+  }
+
+  add(transaction: Transaction, name: string, jobs: NewJob[], call: Call): AddReply[] {
+    const queue = transaction.queue(name);
+    const remembered = this.#callers.recall(queue.queue, call);
+    if (remembered !== undefined) return decode(remembered);
+    const replies = jobs.map((job) => this.#addOne(transaction, queue, job));
+    this.#callers.remember(queue.queue, call, encode(replies), transaction.now);
+    return replies;
+  }
+
+  #addOne(transaction: Transaction, queue: QueueState, job: NewJob): AddReply {
+    let id = job.id ?? String(++queue.lastId);
+    while (!this.#insertOne(transaction, queue, id, job)) {
+      if (job.id !== undefined) {
+        queue.tell('duplicated', id);
+        return { id, duplicate: true };
+      }
+      // An id of the user's that looks like ours is stepped over: the new job must not vanish as its duplicate.
+      id = String(++queue.lastId);
+    }
+    queue.tell('added', id, { jobName: job.name });
+    if (job.delayMs > 0) {
+      queue.delayed += 1;
+      queue.tell('delayed', id, { delay: job.delayMs });
+    } else {
+      queue.countWaiting(job.priority, 1);
+      queue.tell('waiting', id);
+    }
+    return { id, duplicate: false };
+  }
+
+  #insertOne(transaction: Transaction, queue: QueueState, id: string, job: NewJob): boolean {
+    const { priority, delayMs, lifo, timestamp, name, opts, data } = job;
+    const delayed = delayMs > 0;
+    const state = delayed ? STATE.delayed : STATE.waiting;
+    const ord = lifo && !delayed ? queue.toFront() : queue.toBack();
+    const dueAt = delayed ? transaction.after(delayMs) : null;
+    return this.#insert.run(queue.queue, id, state, priority, ord, dueAt, delayMs, transaction.now, timestamp, name, opts, data) === 1;
+  }
+}
+
+/** A run of counted ids, which is what most calls get, is told by its two ends. */
+function encode(replies: AddReply[]): string {
+  const first = Number(replies[0]?.id);
+  const run = Number.isInteger(first) && replies.every(({ id, duplicate }, index) => !duplicate && id === String(first + index));
+  return JSON.stringify(run ? [first, replies.length] : replies);
+}
+
+function decode(text: string): AddReply[] {
+  const reply = JSON.parse(text) as [number, number] | AddReply[];
+  const [first, count] = reply;
+  if (typeof first !== 'number' || typeof count !== 'number') return reply as AddReply[];
+  return Array.from({ length: count }, (_, index) => ({ id: String(first + index), duplicate: false }));
+}

@@ -1,0 +1,81 @@
+import type { StoredState } from '../../job/state.js';
+import type { Change, ChangeStatus } from '../contract.js';
+import type { Database, Statement } from './driver.js';
+import { stateOf } from './job-row.js';
+import type { QueueState } from './queue-state.js';
+import { STATE } from './schema.js';
+import type { Selected } from './select.js';
+import type { Transaction } from './transaction.js';
+
+export class Changing {
+  readonly #find: Statement<[job: number, state: number, priority: number]>;
+  readonly #toWaiting: Statement;
+  readonly #resetMade: Statement;
+  readonly #resetStarted: Statement;
+  readonly #delay: Statement;
+  readonly #priority: Statement;
+  readonly #place: Statement;
+
+  constructor(db: Database) {
+    this.#find = db.prepare('SELECT job, state, priority FROM jobs WHERE queue = ? AND id = ?');
+    // A finished job becomes one that has not run: its attempts, stack trace and logs stay. `CASE`: a delayed one keeps why it was put off.
+    this.#toWaiting = db.prepare(
+      `UPDATE jobs SET state = ${STATE.waiting}, ord = ?, delay = 0, dueAt = NULL, session = NULL, fence = NULL, finishedOn = NULL, returnvalue = NULL,
+         processedOn = CASE WHEN state >= 4 THEN NULL ELSE processedOn END,
+         failedReason = CASE WHEN state >= 4 THEN NULL ELSE failedReason END
+       WHERE job = ?`,
+    );
+    this.#resetMade = db.prepare('UPDATE jobs SET attemptsMade = 0 WHERE job = ?');
+    this.#resetStarted = db.prepare('UPDATE jobs SET attemptsStarted = 0 WHERE job = ?');
+    this.#delay = db.prepare('UPDATE jobs SET delay = ?, dueAt = ?, ord = ? WHERE job = ?');
+    this.#priority = db.prepare('UPDATE jobs SET priority = ? WHERE job = ?');
+    this.#place = db.prepare('UPDATE jobs SET priority = ?, ord = ? WHERE job = ?');
+  }
+
+  change(transaction: Transaction, name: string, change: Change): ChangeStatus {
+    const queue = transaction.find(name);
+    const row = queue === undefined ? undefined : this.#find.get(queue.queue, change.jobId);
+    if (queue === undefined || row === undefined) return 'missing';
+    const [job, code, priority] = row;
+    const state = stateOf(code);
+    switch (change.kind) {
+      case 'retry':
+        if (state !== change.from) return 'state';
+        this.toWaiting(queue, state, { job, id: change.jobId, priority });
+        if (change.resetAttemptsMade) this.#resetMade.run(job);
+        if (change.resetAttemptsStarted) this.#resetStarted.run(job);
+        return 'done';
+      case 'promote':
+        if (state !== 'delayed') return 'state';
+        this.toWaiting(queue, state, { job, id: change.jobId, priority });
+        return 'done';
+      case 'delay':
+        if (state !== 'delayed') return 'state';
+        this.#delay.run(change.delayMs, transaction.after(change.delayMs), queue.toBack(), job);
+        queue.tell('delayed', change.jobId, { delay: change.delayMs });
+        return 'done';
+      case 'priority':
+        this.#setPriority(queue, job, state, priority, change);
+        return 'done';
+    }
+  }
+
+  toWaiting(queue: QueueState, from: Exclude<StoredState, 'waiting'>, { job, id, priority }: Omit<Selected, 'logNext'>): void {
+    this.#toWaiting.run(queue.toBack(), job);
+    queue[from] -= 1;
+    queue.countWaiting(priority, 1);
+    queue.tell('waiting', id, { prev: from });
+  }
+
+  /** A job that does not wait keeps the priority for when it does. */
+  #setPriority(queue: QueueState, job: number, state: StoredState, before: number, { priority, lifo }: { priority: number; lifo: boolean }): void {
+    if (state !== 'waiting') {
+      this.#priority.run(priority, job);
+      return;
+    }
+    this.#place.run(priority, lifo ? queue.toFront() : queue.toBack(), job);
+    queue.countWaiting(before, -1);
+    queue.countWaiting(priority, 1);
+    queue.changed = true;
+  }
+}

@@ -1,0 +1,165 @@
+// Group commit: all operations of one turn of the event loop share one transaction and one fsync, in the order of their calls.
+// An operation is synchronous and touches nothing but the transaction, so a batch can be rolled back and run again. Promises are
+// answered after the commit.
+import type { StoreClock } from './clock.js';
+import type { Database, Statement } from './driver.js';
+import { blameOf, busy, toStoreError } from './errors.js';
+import { gone, identify } from './file.js';
+import type { QueueTable } from './queue-state.js';
+import { Transaction } from './transaction.js';
+import { WriteLock } from './write-lock.js';
+
+export interface Operation<T> {
+  /** Answers without the write lock when there is nothing to write. */
+  look?: () => T | undefined;
+  run: (transaction: Transaction) => T;
+}
+
+interface Pending extends Operation<unknown> {
+  since: number;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+export interface CommitterOptions {
+  db: Database;
+  path: string;
+  clock: StoreClock;
+  table: QueueTable;
+  busyTimeoutMs: number;
+  /** Called after each commit with the queues that changed. */
+  onCommit(queues: string[]): void;
+}
+
+/** What one transaction may take before the rest of the turn goes into the next: others wait for the write lock meanwhile. */
+const MAX_BATCH_MS = 10;
+
+export class Committer {
+  readonly #options: CommitterOptions;
+  readonly #lock: WriteLock;
+  readonly #commit: Statement;
+  readonly #rollback: Statement;
+  readonly #identity: string | undefined;
+  #pending: Pending[] = [];
+  #timer: NodeJS.Immediate | NodeJS.Timeout | undefined;
+  #waited = false;
+  #gone = false;
+  #onIdle: (() => void) | undefined;
+
+  constructor(options: CommitterOptions) {
+    this.#options = options;
+    this.#lock = new WriteLock(options.db);
+    this.#commit = options.db.prepare('COMMIT');
+    this.#rollback = options.db.prepare('ROLLBACK');
+    this.#identity = identify(options.path);
+  }
+
+  submit<T>(operation: Operation<T>): Promise<T> {
+    if (this.#gone) return Promise.reject(gone(this.#options.path));
+    return new Promise<T>((resolve, reject) => {
+      this.#pending.push({ ...operation, since: performance.now(), resolve: resolve as (value: unknown) => void, reject });
+      this.#timer ??= setImmediate(this.#flush);
+    });
+  }
+
+  /** Resolves when nothing is under way. */
+  idle(): Promise<void> {
+    if (this.#pending.length === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onIdle = resolve;
+    });
+  }
+
+  /** Finds out whether the path still names the file that is open. */
+  check(): boolean {
+    if (!this.#gone && identify(this.#options.path) !== this.#identity) {
+      this.#gone = true;
+      this.#rejectAll(gone(this.#options.path));
+    }
+    return !this.#gone;
+  }
+
+  readonly #flush = (): void => {
+    this.#timer = undefined;
+    try {
+      this.#answerByLooking();
+      if (this.#pending.length > 0) this.#writeBatch();
+    } catch (error) {
+      this.#recover(error);
+    }
+    if (this.#pending.length > 0) this.#timer ??= setImmediate(this.#flush);
+    else this.#onIdle?.();
+  };
+
+  /** From the front, until one has to write: the others must see what it writes. */
+  #answerByLooking(): void {
+    let answered = 0;
+    for (const operation of this.#pending) {
+      let answer: unknown;
+      try {
+        answer = operation.look?.();
+      } catch (error) {
+        if (blameOf(error) !== 'operation') throw error;
+        operation.reject(toStoreError(error, this.#options.path));
+        answered += 1;
+        continue;
+      }
+      if (answer === undefined) break;
+      operation.resolve(answer);
+      answered += 1;
+    }
+    this.#pending.splice(0, answered);
+  }
+
+  #writeBatch(): void {
+    if (!this.#lock.tryBegin(this.#waited)) {
+      this.#waitForLock();
+      return;
+    }
+    this.#waited = false;
+    const { clock, table, path, onCommit } = this.#options;
+    const transaction = new Transaction(clock, table);
+    const end = performance.now() + MAX_BATCH_MS;
+    const answers: unknown[] = [];
+    for (const operation of this.#pending) {
+      try {
+        answers.push(operation.run(transaction));
+      } catch (error) {
+        if (blameOf(error) !== 'operation') throw error;
+        // Without a savepoint for every operation, which the common case would pay for: the rest of the batch runs again without it.
+        this.#rollback.run();
+        this.#pending.splice(answers.length, 1);
+        operation.reject(toStoreError(error, path));
+        return;
+      }
+      if (performance.now() > end) break;
+    }
+    const changed = transaction.save();
+    this.#commit.run();
+    // Before anybody is told: into a file that was unlinked meanwhile nothing was really written.
+    if (!this.check()) return;
+    this.#pending.splice(0, answers.length).forEach((operation, index) => {
+      operation.resolve(answers[index]);
+    });
+    onCommit(changed);
+  }
+
+  #waitForLock(): void {
+    this.#waited = true;
+    const oldest = performance.now() - this.#options.busyTimeoutMs;
+    const late = this.#pending.findIndex(({ since }) => since > oldest);
+    for (const operation of this.#pending.splice(0, late === -1 ? this.#pending.length : late)) operation.reject(busy(this.#options.path));
+    this.#timer = setTimeout(this.#flush, 1 + Math.random());
+  }
+
+  /** The store is in trouble: everybody is told, and the connection is left fit for the next try. */
+  #recover(error: unknown): void {
+    if (this.#options.db.inTransaction) this.#rollback.run();
+    if (blameOf(error) === 'busy') this.#waitForLock();
+    else if (this.check()) this.#rejectAll(toStoreError(error, this.#options.path));
+  }
+
+  #rejectAll(error: Error): void {
+    for (const operation of this.#pending.splice(0)) operation.reject(error);
+  }
+}

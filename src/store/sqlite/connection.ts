@@ -1,0 +1,246 @@
+// The SQLite store: one file that all processes of a host may share. It wires the parts of this folder to the store contract, through
+// which alone the rest of Holdfast calls it. Writes go through the committer and share transactions; reads run at once.
+// Nothing here may await inside a transaction: the lock thread's connection would wait for it.
+import path from 'node:path';
+import { HoldfastError } from '../../errors.js';
+import type { Outcome } from '../../job/outcome.js';
+import type { JobRecord, NewJob } from '../../job/record.js';
+import { type Clock, systemClock } from '../../runtime/clock.js';
+import type { Capabilities } from '../capabilities.js';
+import type * as contract from '../contract.js';
+import type { StoreDescriptor } from '../descriptor.js';
+import { type Engine, startEngine } from './engine.js';
+import { toStoreError } from './errors.js';
+import { blankQueue, type QueueState } from './queue-state.js';
+import type { Transaction } from './transaction.js';
+
+export interface SqliteStoreOptions {
+  path: string;
+  clock?: Clock;
+  /**
+   * 'full' (default): what is acknowledged survives a power cut. 'normal': it survives a crash of the process, but the last commits may
+   * be lost with the power.
+   */
+  synchronous?: 'full' | 'normal';
+  /** How long calls wait while another program holds the write lock (default 10 s), before they reject with STORE_BUSY. */
+  busyTimeoutMs?: number;
+}
+
+export class SqliteStore implements contract.Store {
+  readonly capabilities: Capabilities = { engine: 'sqlite', shared: true, durable: true, crashHints: true, inline: false };
+  readonly #options: Required<SqliteStoreOptions>;
+  #opening: Promise<Engine> | undefined;
+  #engine: Engine | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor({ path: file, clock = systemClock, synchronous = 'full', busyTimeoutMs = 10_000 }: SqliteStoreOptions) {
+    this.#options = { path: path.resolve(file), clock, synchronous, busyTimeoutMs };
+  }
+
+  describe(): StoreDescriptor | undefined {
+    const { path: file, synchronous, busyTimeoutMs } = this.#options;
+    return { engine: 'sqlite', options: { path: file, synchronous, busyTimeoutMs } };
+  }
+
+  async open(): Promise<void> {
+    if (this.#closing !== undefined) throw closed();
+    this.#opening ??= startEngine(this.#options);
+    try {
+      this.#engine = await this.#opening;
+    } catch (error) {
+      // The next call tries again: the folder may be there by then.
+      this.#opening = undefined;
+      throw toStoreError(error, this.#options.path);
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const engine = await this.#opening?.catch(() => undefined);
+    this.#engine = undefined;
+    await engine?.close();
+  }
+
+  async add(queue: string, jobs: NewJob[], call: contract.Call): Promise<contract.AddReply[]> {
+    const { adding } = this.#use();
+    return jobs.length === 0 ? [] : this.#write((transaction) => adding.add(transaction, queue, jobs, call));
+  }
+
+  async claim(queue: string, request: contract.ClaimRequest): Promise<contract.ClaimReply> {
+    const { claiming } = this.#use();
+    return this.#write(
+      (transaction) => claiming.claim(transaction, transaction.queue(queue), request),
+      (engine) => claiming.look(engine.queues.read(queue), queue, request, engine.clock.now()),
+    );
+  }
+
+  async settle(queue: string, outcomes: Outcome[], call?: contract.Call, claim?: contract.ClaimRequest): Promise<contract.SettleReply> {
+    const { settling } = this.#use();
+    if (outcomes.length === 0) return claim === undefined ? { results: [] } : { results: [], claimed: await this.claim(queue, claim) };
+    return this.#write((transaction) => settling.settle(transaction, queue, outcomes, call, claim));
+  }
+
+  async openSession(session: contract.NewSession): Promise<void> {
+    const engine = this.#use();
+    const presence = engine.presence();
+    await this.#write((transaction) => engine.sessions.open(transaction, session, presence));
+  }
+
+  async renew(renewals: contract.Renewal[]): Promise<contract.RenewReply[]> {
+    const { sessions } = this.#use();
+    return renewals.length === 0 ? [] : this.#write((transaction) => renewals.map((renewal) => sessions.renew(transaction, renewal)));
+  }
+
+  async closeSessions(refs: contract.SessionRef[], charged: boolean): Promise<void> {
+    const { sessions } = this.#use();
+    if (refs.length === 0) return;
+    await this.#write((transaction) => {
+      for (const ref of refs) sessions.close(transaction, ref, charged);
+    });
+  }
+
+  async sweep(queue: string, limit: number): Promise<contract.SweepReply> {
+    const { sessions } = this.#use();
+    return this.#write(
+      (transaction) => sessions.sweep(transaction, queue, limit),
+      (engine) => {
+        const state = engine.queues.read(queue);
+        if (state !== undefined && sessions.anyDead(state, engine.clock.now())) return undefined;
+        return { stalled: [], failed: [], more: false };
+      },
+    );
+  }
+
+  async probe(queue: string, graceMs: number): Promise<number> {
+    const { probing } = this.#use();
+    return this.#write(
+      (transaction) => probing.probe(transaction, queue, graceMs),
+      (engine) => probing.look(engine.queues.read(queue)),
+    );
+  }
+
+  async extend(queue: string, extensions: contract.Extension[]): Promise<contract.ExtendStatus[]> {
+    const { locks } = this.#use();
+    return this.#writeEach(extensions, (transaction, extension) => locks.extend(transaction, queue, extension));
+  }
+
+  async revoke(queue: string, jobIds: string[], reason: string): Promise<boolean[]> {
+    const { locks } = this.#use();
+    return this.#writeEach(jobIds, (transaction, id) => locks.revoke(transaction, queue, id, reason));
+  }
+
+  async pause(queue: string, paused: boolean): Promise<void> {
+    const { controlling } = this.#use();
+    return this.#write((transaction) => controlling.pause(transaction, queue, paused));
+  }
+
+  async limit(queue: string, durationMs: number): Promise<void> {
+    const { controlling } = this.#use();
+    return this.#write((transaction) => controlling.limit(transaction, queue, durationMs));
+  }
+
+  async write(queue: string, writes: contract.Write[]): Promise<contract.WriteReply[]> {
+    const { writing } = this.#use();
+    return this.#writeEach(writes, (transaction, write) => writing.write(transaction, queue, write));
+  }
+
+  async change(queue: string, changes: contract.Change[]): Promise<contract.ChangeStatus[]> {
+    const { changing } = this.#use();
+    return this.#writeEach(changes, (transaction, change) => changing.change(transaction, queue, change));
+  }
+
+  async remove(queue: string, jobIds: string[]): Promise<contract.RemoveStatus[]> {
+    const { removing } = this.#use();
+    return this.#writeEach(jobIds, (transaction, id) => removing.remove(transaction, queue, id));
+  }
+
+  async clear(queue: string, selection: contract.Selection): Promise<string[]> {
+    const { removing } = this.#use();
+    return this.#write((transaction) => removing.clear(transaction, queue, selection));
+  }
+
+  async requeue(queue: string, selection: contract.Selection): Promise<number> {
+    const { controlling } = this.#use();
+    return this.#write((transaction) => controlling.requeue(transaction, queue, selection));
+  }
+
+  async forget(queue: string): Promise<void> {
+    const { controlling } = this.#use();
+    return this.#write((transaction) => controlling.forget(transaction, queue));
+  }
+
+  async trimEvents(queue: string, keep: number): Promise<number> {
+    const { controlling } = this.#use();
+    return this.#write((transaction) => controlling.trimEvents(transaction, queue, keep));
+  }
+
+  async jobs(queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
+    if (jobIds.length === 0) return [];
+    return this.#read(queue, ({ inspecting }, state) => jobIds.map((id) => inspecting.job(state, id)));
+  }
+
+  async list(queue: string, query: contract.ListQuery): Promise<JobRecord[]> {
+    return this.#read(queue, ({ inspecting }, state) => inspecting.list(state, query));
+  }
+
+  async status(queue: string): Promise<contract.QueueStatus> {
+    return this.#read(queue, ({ inspecting, clock }, state) => inspecting.status(state, clock.now()));
+  }
+
+  async logs(queue: string, jobId: string, range: { start: number; end: number; asc: boolean }): ReturnType<contract.Store['logs']> {
+    return this.#read(queue, ({ inspecting }, state) => inspecting.logs(state, jobId, range));
+  }
+
+  async events(queue: string, after: number | undefined, limit: number): Promise<contract.EventsReply> {
+    return this.#read(queue, ({ events }, state) => events.read(state, after, limit));
+  }
+
+  async lockOf(queue: string, jobId: string): Promise<contract.LockInfo | undefined> {
+    return this.#read(queue, ({ inspecting, clock }, state) => inspecting.lockOf(state, jobId, clock.now()));
+  }
+
+  async sessions(queue: string): Promise<contract.SessionInfo[]> {
+    return this.#read(queue, ({ inspecting, clock }, state) => inspecting.sessions(state, clock.now()));
+  }
+
+  async owned(queue: string, session: string): Promise<contract.OwnedLock[]> {
+    return this.#read(queue, ({ inspecting }, state) => inspecting.owned(state, session));
+  }
+
+  watch(queue: string, listener: () => void): () => void {
+    return this.#use().wake.watch(queue, listener);
+  }
+
+  #use(): Engine {
+    if (this.#engine !== undefined && this.#closing === undefined) return this.#engine;
+    if (this.#closing !== undefined) throw closed();
+    throw new HoldfastError('STORE_CLOSED', 'The store is not open yet: call open() and wait for it first.', { store: 'sqlite' });
+  }
+
+  #write<T>(run: (transaction: Transaction) => T, look?: (engine: Engine) => T | undefined): Promise<T> {
+    const engine = this.#use();
+    return engine.committer.submit(look === undefined ? { run } : { run, look: () => look(engine) });
+  }
+
+  #writeEach<I, O>(items: I[], run: (transaction: Transaction, item: I) => O): Promise<O[]> {
+    if (items.length === 0) return Promise.resolve([]);
+    return this.#write((transaction) => items.map((item) => run(transaction, item)));
+  }
+
+  #read<T>(queue: string, look: (engine: Engine, state: QueueState) => T): T {
+    const engine = this.#use();
+    try {
+      return look(engine, engine.queues.read(queue) ?? blankQueue(queue));
+    } catch (error) {
+      throw engine.committer.check() ? toStoreError(error, this.#options.path) : error;
+    }
+  }
+}
+
+function closed(): HoldfastError {
+  return new HoldfastError('STORE_CLOSED', 'The store was closed before the call: make a new one to use it again.', { store: 'sqlite' });
+}

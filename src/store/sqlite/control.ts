@@ -1,0 +1,57 @@
+import type { Selection } from '../contract.js';
+import type { Changing } from './change.js';
+import type { EventLog } from './events.js';
+import type { Selecting } from './select.js';
+import type { Transaction } from './transaction.js';
+
+export class Controlling {
+  readonly #selecting: Selecting;
+  readonly #changing: Changing;
+  readonly #events: EventLog;
+
+  constructor(selecting: Selecting, changing: Changing, events: EventLog) {
+    this.#selecting = selecting;
+    this.#changing = changing;
+    this.#events = events;
+  }
+
+  pause(transaction: Transaction, name: string, paused: boolean): void {
+    const queue = transaction.queue(name);
+    if ((queue.paused === 1) === paused) return;
+    queue.paused = paused ? 1 : 0;
+    queue.tell(paused ? 'paused' : 'resumed');
+  }
+
+  limit(transaction: Transaction, name: string, durationMs: number): void {
+    const queue = transaction.queue(name);
+    queue.changed = true;
+    queue.limitedUntil = durationMs === 0 ? 0 : transaction.after(durationMs);
+    if (durationMs === 0) queue.windowEnds = 0;
+  }
+
+  requeue(transaction: Transaction, name: string, selection: Selection): number {
+    const queue = transaction.find(name);
+    if (queue === undefined) return 0;
+    let moved = 0;
+    const states = selection.states.filter((state) => state !== 'waiting');
+    for (const [state, jobs] of this.#selecting.select(queue, { ...selection, states }, transaction.now)) {
+      if (state === 'waiting') continue;
+      for (const job of jobs) this.#changing.toWaiting(queue, state, job);
+      moved += jobs.length;
+    }
+    return moved;
+  }
+
+  /** The counters of events and places go on: listeners read on, and jobs that are still there keep their order. */
+  forget(transaction: Transaction, name: string): void {
+    const queue = transaction.find(name);
+    if (queue === undefined) return;
+    this.#events.trim(queue, 0);
+    Object.assign(queue, { changed: true, paused: 0, limitedUntil: 0, windowEnds: 0, lastId: 0 });
+  }
+
+  trimEvents(transaction: Transaction, name: string, keep: number): number {
+    const queue = transaction.find(name);
+    return queue === undefined ? 0 : this.#events.trim(queue, keep);
+  }
+}

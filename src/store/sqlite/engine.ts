@@ -1,0 +1,128 @@
+// Opening the file and putting the parts together.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Clock } from '../../runtime/clock.js';
+import { Adding } from './add.js';
+import { Callers } from './callers.js';
+import { Changing } from './change.js';
+import { Claiming } from './claim.js';
+import { type StoreClock, startClock } from './clock.js';
+import { Committer } from './commit.js';
+import { Controlling } from './control.js';
+import { type Database, type Driver, loadDriver } from './driver.js';
+import { blameOf, busy } from './errors.js';
+import { EventLog } from './events.js';
+import { inspectFile } from './file.js';
+import { HandBack } from './hand-back.js';
+import { Inspecting } from './inspect.js';
+import { Locks } from './lock.js';
+import { holdPresence, Peers, type Presence } from './presence.js';
+import { Probing } from './probe.js';
+import { QueueTable } from './queue-state.js';
+import { Removing } from './remove.js';
+import { Retention } from './retention.js';
+import { migrate } from './schema.js';
+import { Selecting } from './select.js';
+import { Sessions } from './session.js';
+import { Settling } from './settle.js';
+import { Wake } from './wake.js';
+import { Writing } from './write.js';
+
+export interface EngineOptions {
+  path: string;
+  clock: Clock;
+  synchronous: 'full' | 'normal';
+  busyTimeoutMs: number;
+}
+
+export async function startEngine(options: EngineOptions): Promise<Engine> {
+  const driver = await loadDriver();
+  const deadline = performance.now() + options.busyTimeoutMs;
+  for (;;) {
+    inspectFile(options.path);
+    const db = driver.open(options.path);
+    try {
+      migrate(db, options.path);
+      db.exec('PRAGMA journal_mode = WAL');
+      db.exec(`PRAGMA synchronous = ${options.synchronous}`);
+      // Checkpoints of 16 MB instead of 4 MB: 7 % more jobs per second, and the same pages are written to the file less often.
+      db.exec('PRAGMA wal_autocheckpoint = 4000');
+      db.exec('PRAGMA temp_store = MEMORY');
+      return new Engine(driver, db, startClock(db, options.clock), options);
+    } catch (error) {
+      db.close();
+      if (blameOf(error) !== 'busy') throw error;
+      if (performance.now() > deadline) throw busy(options.path, error);
+    }
+    // Others are starting too, or a foreign program holds the file.
+    await sleep(2 + Math.random() * 10);
+  }
+}
+
+export class Engine {
+  readonly clock: StoreClock;
+  readonly queues: QueueTable;
+  readonly committer: Committer;
+  readonly wake: Wake;
+  readonly adding: Adding;
+  readonly claiming: Claiming;
+  readonly settling: Settling;
+  readonly sessions: Sessions;
+  readonly probing: Probing;
+  readonly locks: Locks;
+  readonly controlling: Controlling;
+  readonly writing: Writing;
+  readonly changing: Changing;
+  readonly removing: Removing;
+  readonly inspecting: Inspecting;
+  readonly events: EventLog;
+  readonly #driver: Driver;
+  readonly #db: Database;
+  readonly #path: string;
+  readonly #peers: Peers;
+  #presence: Presence | undefined;
+
+  constructor(driver: Driver, db: Database, clock: StoreClock, { path, busyTimeoutMs }: EngineOptions) {
+    this.#driver = driver;
+    this.#db = db;
+    this.#path = path;
+    this.clock = clock;
+    this.queues = new QueueTable(db);
+    const onCommit = (queues: string[]): void => this.wake.signal(queues);
+    this.committer = new Committer({ db, path, clock, table: this.queues, busyTimeoutMs, onCommit });
+    this.wake = new Wake(db, path, () => this.committer.check());
+    this.#peers = new Peers(driver, path);
+    const callers = new Callers(db);
+    const retention = new Retention(db);
+    const handBack = new HandBack(db, retention);
+    const selecting = new Selecting(db);
+    this.adding = new Adding(db, callers);
+    this.claiming = new Claiming(db, callers);
+    this.settling = new Settling(db, callers, this.claiming, retention);
+    this.sessions = new Sessions(db, callers, handBack);
+    this.probing = new Probing(db, this.#peers);
+    this.locks = new Locks(db, handBack);
+    this.writing = new Writing(db);
+    this.changing = new Changing(db);
+    this.removing = new Removing(db, selecting, retention);
+    this.inspecting = new Inspecting(db);
+    this.events = new EventLog(db);
+    this.controlling = new Controlling(selecting, this.changing, this.events);
+  }
+
+  /** Held from the first session on. */
+  presence(): string | undefined {
+    if (this.#presence === undefined) {
+      this.#presence = holdPresence(this.#driver, this.#path);
+      this.probing.cleanOrphans();
+    }
+    return this.#presence?.name;
+  }
+
+  async close(): Promise<void> {
+    await this.committer.idle();
+    this.wake.close();
+    this.#peers.close();
+    this.#presence?.release();
+    this.#db.close();
+  }
+}

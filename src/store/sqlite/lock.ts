@@ -1,0 +1,49 @@
+import type { Extension, ExtendStatus } from '../contract.js';
+import type { Database, Statement } from './driver.js';
+import { type HandBack, HELD_COLUMNS, type HeldRow } from './hand-back.js';
+import { splitToken } from './job-row.js';
+import { STATE } from './schema.js';
+import type { Transaction } from './transaction.js';
+
+export class Locks {
+  readonly #handBack: HandBack;
+  readonly #extend: Statement;
+  readonly #owner: Statement<[state: number, session: string | null, fence: number | null]>;
+  readonly #active: Statement<[...HeldRow, session: string, fence: number]>;
+  readonly #number: Statement<[revoked: number]>;
+  readonly #revoke: Statement;
+
+  constructor(db: Database, handBack: HandBack) {
+    this.#handBack = handBack;
+    this.#extend = db.prepare(
+      `UPDATE jobs SET endsAt = ? WHERE queue = ? AND id = ? AND state = ${STATE.active} AND session = ? AND fence = ?`,
+    );
+    this.#owner = db.prepare('SELECT state, session, fence FROM jobs WHERE queue = ? AND id = ?');
+    this.#active = db.prepare(
+      `SELECT ${HELD_COLUMNS}, session, fence FROM jobs WHERE queue = ? AND id = ? AND state = ${STATE.active}`,
+    );
+    this.#number = db.prepare('UPDATE sessions SET revoked = revoked + 1 WHERE queue = ? AND id = ? RETURNING revoked');
+    this.#revoke = db.prepare('INSERT INTO revocations (queue, session, number, job, fence, reason) VALUES (?, ?, ?, ?, ?, ?)');
+  }
+
+  extend(transaction: Transaction, name: string, { jobId, token, durationMs }: Extension): ExtendStatus {
+    const queue = transaction.find(name);
+    if (queue === undefined) return 'missing';
+    const { session, fence } = splitToken(token);
+    if (this.#extend.run(transaction.after(durationMs), queue.queue, jobId, session, fence) === 1) return 'done';
+    const row = this.#owner.get(queue.queue, jobId);
+    if (row === undefined) return 'missing';
+    return row[0] >= STATE.completed && row[1] === session && row[2] === fence ? 'finished' : 'lost';
+  }
+
+  revoke(transaction: Transaction, name: string, jobId: string, reason: string): boolean {
+    const queue = transaction.find(name);
+    const row = queue === undefined ? undefined : this.#active.get(queue.queue, jobId);
+    if (queue === undefined || row === undefined) return false;
+    const [, , , , session, fence] = row;
+    this.#handBack.giveBack(queue, [row as unknown as HeldRow]);
+    const number = this.#number.get(queue.queue, session)?.[0];
+    if (number !== undefined) this.#revoke.run(queue.queue, session, number, jobId, fence, reason);
+    return true;
+  }
+}

@@ -1,0 +1,123 @@
+// The row of a queue: counters, counts, pause and limits. A transaction reads it once, its operations change it in memory and tell
+// their events to it, and it is written once at the end, with all events in one row.
+import { EVENTS_KEPT, type EventName, type QueueStatus } from '../contract.js';
+import type { FinishedState } from '../../job/state.js';
+import type { Database, Statement, Value } from './driver.js';
+
+const COLUMNS = [
+  'version', 'touchedAt', 'paused', 'limitedUntil', 'windowEnds', 'windowUsed', 'windowMax', 'lastId', 'front', 'back', 'fence',
+  'firstEvent', 'lastEvent', 'waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed',
+] as const; // biome-ignore format: one line per theme would hide that this is the order of the columns
+
+type Fields = Record<(typeof COLUMNS)[number], number>;
+export type EventFields = Readonly<Record<string, string | number>>;
+
+export interface ToldEvent extends Record<string, string | number | undefined> {
+  name: EventName;
+  jobId?: string;
+}
+
+export interface QueueState extends Fields {}
+
+export class QueueState {
+  readonly queue: number;
+  readonly name: string;
+  readonly events: ToldEvent[] = [];
+  changed = false;
+
+  constructor(queue: number, name: string, values: readonly number[]) {
+    this.queue = queue;
+    this.name = name;
+    COLUMNS.forEach((column, index) => {
+      this[column] = values[index] ?? 0;
+    });
+  }
+
+  tell(name: EventName, jobId?: string, fields?: EventFields): void {
+    this.changed = true;
+    const event: ToldEvent = jobId === undefined ? { name } : { name, jobId };
+    this.events.push(fields === undefined ? event : Object.assign(event, fields));
+  }
+
+  /** Place before all that wait, after all that wait. */
+  toFront(): number {
+    return --this.front;
+  }
+
+  toBack(): number {
+    return ++this.back;
+  }
+
+  /** Counts a job in (1) or out (-1) of waiting. */
+  countWaiting(priority: number, by: 1 | -1): void {
+    if (priority > 0) this.prioritized += by;
+    else this.waiting += by;
+  }
+
+  get allWaiting(): number {
+    return this.waiting + this.prioritized;
+  }
+
+  countFinished(state: FinishedState, by: number): void {
+    this[state] += by;
+  }
+
+  get counts(): QueueStatus['counts'] {
+    const { waiting, prioritized, delayed, active, completed, failed } = this;
+    return { waiting, prioritized, delayed, active, completed, failed };
+  }
+}
+
+/** A queue that nobody has used. */
+export function blankQueue(name: string): QueueState {
+  return new QueueState(0, name, COLUMNS.map((column) => (column === 'firstEvent' ? 1 : 0)));
+}
+
+/** More than `EVENTS_KEPT` may lie there by this many, so that trimming is rare. */
+const TRIM_EVERY = 1000;
+
+export class QueueTable {
+  readonly #read: Statement<[queue: number, ...values: number[]]>;
+  readonly #create: Statement;
+  readonly #save: Statement;
+  readonly #tell: Statement;
+  readonly #trim: Statement;
+  readonly #firstEvent: Statement<[number | null]>;
+
+  constructor(db: Database) {
+    this.#read = db.prepare(`SELECT queue, ${COLUMNS.join(', ')} FROM queues WHERE name = ?`);
+    this.#create = db.prepare('INSERT INTO queues (name) VALUES (?)');
+    this.#save = db.prepare(`UPDATE queues SET ${COLUMNS.map((column) => `${column} = ?`).join(', ')} WHERE queue = ?`);
+    this.#tell = db.prepare('INSERT INTO events (queue, first, last, body) VALUES (?, ?, ?, ?)');
+    this.#trim = db.prepare('DELETE FROM events WHERE queue = ? AND last <= ?');
+    this.#firstEvent = db.prepare('SELECT min(first) FROM events WHERE queue = ?');
+  }
+
+  read(name: string): QueueState | undefined {
+    const row = this.#read.get(name);
+    return row === undefined ? undefined : new QueueState(row[0], name, row.slice(1) as number[]);
+  }
+
+  create(name: string): QueueState {
+    this.#create.run(name);
+    return this.read(name) as QueueState;
+  }
+
+  save(state: QueueState, now: number): void {
+    if (!state.changed) return;
+    const { queue, events } = state;
+    if (events.length > 0) {
+      const first = state.lastEvent + 1;
+      state.lastEvent += events.length;
+      this.#tell.run(queue, first, state.lastEvent, JSON.stringify(events));
+      if (state.lastEvent - state.firstEvent >= EVENTS_KEPT + TRIM_EVERY) {
+        this.#trim.run(queue, state.lastEvent - EVENTS_KEPT);
+        state.firstEvent = this.#firstEvent.get(queue)?.[0] ?? first;
+      }
+    }
+    state.version += 1;
+    state.touchedAt = now;
+    const values: Value[] = COLUMNS.map((column) => state[column]);
+    this.#save.run(...values, queue);
+  }
+}

@@ -1,0 +1,58 @@
+import type { RemoveStatus, Selection } from '../contract.js';
+import type { Database, Statement } from './driver.js';
+import { stateOf } from './job-row.js';
+import type { QueueState } from './queue-state.js';
+import type { Retention } from './retention.js';
+import { STATE } from './schema.js';
+import type { Selecting } from './select.js';
+import type { Transaction } from './transaction.js';
+
+export class Removing {
+  readonly #selecting: Selecting;
+  readonly #retention: Retention;
+  readonly #remove: Statement<[job: number, state: number, priority: number, logNext: number]>;
+  readonly #exists: Statement<[number]>;
+  readonly #delete: Statement;
+
+  constructor(db: Database, selecting: Selecting, retention: Retention) {
+    this.#selecting = selecting;
+    this.#retention = retention;
+    this.#remove = db.prepare(
+      `DELETE FROM jobs WHERE queue = ? AND id = ? AND state <> ${STATE.active} RETURNING job, state, priority, logNext`,
+    );
+    this.#exists = db.prepare('SELECT 1 FROM jobs WHERE queue = ? AND id = ?');
+    this.#delete = db.prepare('DELETE FROM jobs WHERE job = ?');
+  }
+
+  remove(transaction: Transaction, name: string, id: string): RemoveStatus {
+    const queue = transaction.find(name);
+    if (queue === undefined) return 'missing';
+    const row = this.#remove.get(queue.queue, id);
+    if (row === undefined) return this.#exists.get(queue.queue, id) === undefined ? 'missing' : 'locked';
+    const [job, state, priority, logNext] = row;
+    this.#gone(queue, stateOf(state), { job, priority, logNext });
+    queue.tell('removed', id, { prev: stateOf(state) });
+    return 'done';
+  }
+
+  clear(transaction: Transaction, name: string, selection: Selection): string[] {
+    const queue = transaction.find(name);
+    if (queue === undefined) return [];
+    const ids: string[] = [];
+    for (const [state, jobs] of this.#selecting.select(queue, selection, transaction.now)) {
+      for (const selected of jobs) {
+        this.#delete.run(selected.job);
+        this.#gone(queue, state, selected);
+        ids.push(selected.id);
+      }
+    }
+    if (ids.length > 0) queue.tell('cleaned', undefined, { count: ids.length });
+    return ids;
+  }
+
+  #gone(queue: QueueState, state: ReturnType<typeof stateOf>, { job, priority, logNext }: { job: number; priority: number; logNext: number }): void {
+    if (state === 'waiting') queue.countWaiting(priority, -1);
+    else queue[state] -= 1;
+    if (logNext > 0) this.#retention.deleteLogs(job);
+  }
+}

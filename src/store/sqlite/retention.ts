@@ -1,0 +1,66 @@
+// How many finished jobs stay. Trimming takes from the old end, and at most a bounded number per call: the rest goes with the next.
+import type { Keep } from '../../job/outcome.js';
+import type { FinishedState } from '../../job/state.js';
+import type { Database, Statement } from './driver.js';
+import type { QueueState } from './queue-state.js';
+import { STATE } from './schema.js';
+
+const TRIMMED_AT_ONCE = 1000;
+
+export class Retention {
+  readonly #beyondCount: Statement<[job: number, logNext: number]>;
+  readonly #beyondAge: Statement<[job: number, logNext: number]>;
+  readonly #delete: Statement;
+  readonly #deleteLogs: Statement;
+
+  constructor(db: Database) {
+    const oldest = 'SELECT job, logNext FROM jobs WHERE queue = ? AND state >= 4 AND state = ?';
+    this.#beyondCount = db.prepare(`${oldest} ORDER BY ord LIMIT ?`);
+    this.#beyondAge = db.prepare(`${oldest} AND finishedOn <= ? ORDER BY ord LIMIT ${TRIMMED_AT_ONCE}`);
+    this.#delete = db.prepare('DELETE FROM jobs WHERE job = ?');
+    this.#deleteLogs = db.prepare('DELETE FROM logs WHERE job = ?');
+  }
+
+  /** After jobs have finished with these wishes. `{ count: 0 }` speaks of its own job alone, which is gone by now. */
+  trim(queue: QueueState, state: FinishedState, keeps: readonly Keep[], now: number): void {
+    const wanted = keeps.filter(({ count }) => count !== 0);
+    const most = Math.min(...wanted.map(({ count }) => count ?? Number.POSITIVE_INFINITY));
+    const age = Math.min(...wanted.map(({ ageMs }) => ageMs ?? Number.POSITIVE_INFINITY));
+    const excess = Math.min(queue[state] - most, TRIMMED_AT_ONCE);
+    if (excess > 0) this.#drop(queue, state, this.#beyondCount.all(queue.queue, STATE[state], excess));
+    if (age < Number.POSITIVE_INFINITY) this.#drop(queue, state, this.#beyondAge.all(queue.queue, STATE[state], now - age));
+  }
+
+  deleteLogs(job: number): void {
+    this.#deleteLogs.run(job);
+  }
+
+  #drop(queue: QueueState, state: FinishedState, rows: [job: number, logNext: number][]): void {
+    for (const [job, logNext] of rows) {
+      this.#delete.run(job);
+      if (logNext > 0) this.#deleteLogs.run(job);
+    }
+    queue[state] -= rows.length;
+  }
+}
+
+/** What the job's own options say of a failure that no worker reports. */
+export function keepOnFail(opts: string): Keep {
+  const rule = parse(opts).removeOnFail;
+  if (rule === true) return { count: 0 };
+  if (typeof rule === 'number') return { count: rule };
+  if (typeof rule !== 'object' || rule === null) return {};
+  const { age, count } = rule as { age?: unknown; count?: unknown };
+  const keep: Keep = {};
+  if (typeof age === 'number') keep.ageMs = age * 1000;
+  if (typeof count === 'number') keep.count = count;
+  return keep;
+}
+
+function parse(opts: string): { removeOnFail?: unknown } {
+  try {
+    return (JSON.parse(opts) ?? {}) as { removeOnFail?: unknown };
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,59 @@
+import type { StoredState } from '../../job/state.js';
+import type { Selection } from '../contract.js';
+import type { Database, Statement } from './driver.js';
+import type { QueueState } from './queue-state.js';
+import { STATE } from './schema.js';
+
+export interface Selected {
+  job: number;
+  id: string;
+  priority: number;
+  logNext: number;
+}
+
+type Row = [job: number, id: string, priority: number, logNext: number];
+type Unlocked = Exclude<StoredState, 'active'>;
+
+/** Up to here, waiting and delayed jobs are sorted by age; more are taken as the index has them, or emptying a queue of a million
+ * in chunks would sort a million rows for each chunk. */
+const SORTED_UP_TO = 10_000;
+
+/** Finds unlocked jobs, one state after the other, the oldest of each first. */
+export class Selecting {
+  readonly #finished: Statement<Row>;
+  readonly #waitingByAge: Statement<Row>;
+  readonly #waiting: Statement<Row>;
+  readonly #delayedByAge: Statement<Row>;
+  readonly #delayed: Statement<Row>;
+
+  constructor(db: Database) {
+    const select = 'SELECT job, id, priority, logNext FROM jobs WHERE queue = ? AND';
+    this.#finished = db.prepare(`${select} state >= 4 AND state = ? AND finishedOn <= ? ORDER BY ord LIMIT ?`);
+    this.#waitingByAge = db.prepare(`${select} state = ${STATE.waiting} AND addedAt <= ? ORDER BY job LIMIT ?`);
+    this.#waiting = db.prepare(`${select} state = ${STATE.waiting} AND addedAt <= ? ORDER BY priority, ord LIMIT ?`);
+    this.#delayedByAge = db.prepare(`${select} state = ${STATE.delayed} AND addedAt <= ? ORDER BY job LIMIT ?`);
+    this.#delayed = db.prepare(`${select} state = ${STATE.delayed} AND addedAt <= ? ORDER BY dueAt, ord LIMIT ?`);
+  }
+
+  select(queue: QueueState, { states, olderThanMs, limit }: Selection, now: number): [Unlocked, Selected[]][] {
+    const latest = olderThanMs === undefined ? Number.MAX_SAFE_INTEGER : now - olderThanMs;
+    let left = limit;
+    return [...new Set(states)].flatMap((state): [Unlocked, Selected[]][] => {
+      // Active jobs are locked, all of them.
+      if (state === 'active' || left <= 0) return [];
+      const rows = this.#oldest(queue, state, latest, left);
+      left -= rows.length;
+      return [[state, rows.map(([job, id, priority, logNext]) => ({ job, id, priority, logNext }))]];
+    });
+  }
+
+  #oldest(queue: QueueState, state: Unlocked, latest: number, limit: number): Row[] {
+    if (state === 'completed' || state === 'failed') return this.#finished.all(queue.queue, STATE[state], latest, limit);
+    if (state === 'waiting') {
+      const statement = queue.allWaiting <= SORTED_UP_TO ? this.#waitingByAge : this.#waiting;
+      return statement.all(queue.queue, latest, limit);
+    }
+    const statement = queue.delayed <= SORTED_UP_TO ? this.#delayedByAge : this.#delayed;
+    return statement.all(queue.queue, latest, limit);
+  }
+}

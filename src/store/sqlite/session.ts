@@ -1,0 +1,177 @@
+import { HoldfastError } from '../../errors.js';
+import { tokenOf } from '../../job/lock.js';
+import type { NewSession, Renewal, RenewReply, SessionRef, SweepReply } from '../contract.js';
+import type { Callers } from './callers.js';
+import type { Database, Statement } from './driver.js';
+import { type HandBack, HELD_COLUMNS, type HeldRow } from './hand-back.js';
+import type { QueueState } from './queue-state.js';
+import { STATE } from './schema.js';
+import type { Transaction } from './transaction.js';
+
+// `sessions.reaped`: 0 open; 1 reaped, and locks that died with it are still to be handed back; 2 kept only because of locks that have
+// an end of their own, which need its owner and its maxStalls. A session that holds nothing more is deleted.
+
+/** How often a store looks for what nobody needs any more. */
+const PRUNE_EVERY_MS = 60_000;
+
+export class Sessions {
+  readonly #callers: Callers;
+  readonly #handBack: HandBack;
+  readonly #open: Statement;
+  readonly #renew: Statement<[revoked: number]>;
+  readonly #revocations: Statement<[number: number, job: string, fence: number, reason: string]>;
+  readonly #acknowledge: Statement;
+  readonly #find: Statement<[maxStalls: number, reaped: number]>;
+  readonly #delete: Statement;
+  readonly #held: Statement<HeldRow>;
+  readonly #bound: Statement<HeldRow>;
+  readonly #expired: Statement<[id: string, maxStalls: number]>;
+  readonly #reap: Statement;
+  readonly #ended: Statement<[...HeldRow, session: string, timed: number]>;
+  readonly #clearEnd: Statement;
+  readonly #anyDead: Statement<[number]>;
+  readonly #pruneEmpty: Statement;
+  #prunedAt = 0;
+
+  constructor(db: Database, callers: Callers, handBack: HandBack) {
+    this.#callers = callers;
+    this.#handBack = handBack;
+    const active = `FROM jobs WHERE queue = ? AND state = ${STATE.active} AND session = ?`;
+    this.#open = db.prepare(
+      `INSERT INTO sessions (queue, id, host, pid, name, presence, durationMs, maxStalls, since, expiresAt)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+    );
+    // All that a renewal writes, whatever the session holds.
+    this.#renew = db.prepare(
+      `UPDATE sessions SET expiresAt = ceil(? + durationMs), renewals = renewals + 1, suspected = 0
+       WHERE queue = ? AND id = ? AND reaped = 0 RETURNING revoked`,
+    );
+    this.#revocations = db.prepare(
+      'SELECT number, job, fence, reason FROM revocations WHERE queue = ? AND session = ? AND number > ? ORDER BY number',
+    );
+    this.#acknowledge = db.prepare('DELETE FROM revocations WHERE queue = ? AND session = ? AND number <= ?');
+    this.#find = db.prepare('SELECT maxStalls, reaped FROM sessions WHERE queue = ? AND id = ?');
+    this.#delete = db.prepare('DELETE FROM sessions WHERE queue = ? AND id = ?');
+    this.#held = db.prepare(`SELECT ${HELD_COLUMNS} ${active} ORDER BY claimSeq, fence`);
+    this.#bound = db.prepare(`SELECT ${HELD_COLUMNS} ${active} AND endsAt IS NULL ORDER BY claimSeq, fence LIMIT ?`);
+    this.#expired = db.prepare(
+      'SELECT id, maxStalls FROM sessions WHERE queue = ? AND reaped < 2 AND expiresAt <= ? ORDER BY expiresAt LIMIT 1',
+    );
+    this.#reap = db.prepare('UPDATE sessions SET reaped = ? WHERE queue = ? AND id = ?');
+    this.#ended = db.prepare(
+      `SELECT ${HELD_COLUMNS}, session, timed FROM jobs WHERE queue = ? AND endsAt IS NOT NULL AND endsAt <= ? ORDER BY endsAt LIMIT ?`,
+    );
+    this.#clearEnd = db.prepare('UPDATE jobs SET endsAt = NULL WHERE job = ?');
+    this.#anyDead = db.prepare(
+      `SELECT 1 WHERE EXISTS (SELECT 1 FROM sessions WHERE queue = ? AND reaped < 2 AND expiresAt <= ?)
+         OR EXISTS (SELECT 1 FROM jobs WHERE queue = ? AND endsAt IS NOT NULL AND endsAt <= ?)`,
+    );
+    this.#pruneEmpty = db.prepare(
+      `DELETE FROM sessions WHERE reaped = 2
+         AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.queue = sessions.queue AND state = ${STATE.active} AND session = sessions.id)`,
+    );
+  }
+
+  open(transaction: Transaction, session: NewSession, presence: string | undefined): void {
+    const { queue, id, owner, durationMs, maxStalls } = session;
+    const row = [transaction.queue(queue).queue, id, owner.host, owner.pid, owner.name, presence ?? null] as const;
+    if (this.#open.run(...row, durationMs, maxStalls, transaction.now, transaction.after(durationMs)) === 1) return;
+    throw new HoldfastError('STORE_FAILED', `Session ${id} was opened before: give every session an id of its own.`, { queue, store: 'sqlite' });
+  }
+
+  renew(transaction: Transaction, { queue, id, acked }: Renewal): RenewReply {
+    const state = transaction.find(queue);
+    const row = state === undefined ? undefined : this.#renew.get(transaction.after(0), state.queue, id);
+    if (state === undefined || row === undefined) return { alive: false, revoked: [] };
+    const [revoked] = row;
+    if (revoked > 0 && acked > 0) this.#acknowledge.run(state.queue, id, acked);
+    const rows = revoked > acked ? this.#revocations.all(state.queue, id, acked) : [];
+    return {
+      alive: true,
+      revoked: rows.map(([number, jobId, fence, reason]) => ({ number, jobId, token: tokenOf(id, fence), fence, reason })),
+    };
+  }
+
+  close(transaction: Transaction, { queue: name, id }: SessionRef, charged: boolean): void {
+    const queue = transaction.find(name);
+    const session = queue === undefined ? undefined : this.#find.get(queue.queue, id);
+    if (queue === undefined || session === undefined) return;
+    const held = this.#held.all(queue.queue, id);
+    if (charged) this.#handBack.stall(queue, held, session[0], transaction.now);
+    else this.#handBack.giveBack(queue, held);
+    this.#forget(queue, id);
+    this.#callers.forget(queue.queue, id);
+  }
+
+  /** Whether a sweep would find anything. */
+  anyDead(queue: QueueState, now: number): boolean {
+    if (this.#isAnyDead(queue, now)) return true;
+    if (!this.#mayPrune(now)) return false;
+    const anyOld = this.#callers.anyOld(now);
+    if (!anyOld) this.#prunedAt = now;
+    return anyOld;
+  }
+
+  sweep(transaction: Transaction, name: string, limit: number): SweepReply {
+    const queue = transaction.find(name);
+    const reply: SweepReply = { stalled: [], failed: [], more: false };
+    if (queue === undefined) return reply;
+    const left = this.#sweepEnded(queue, limit, reply, transaction.now);
+    this.#sweepSessions(queue, left, limit, reply, transaction.now);
+    if (this.#mayPrune(transaction.now)) {
+      this.#prunedAt = transaction.now;
+      this.#callers.prune(transaction.now);
+      this.#pruneEmpty.run();
+    }
+    reply.more = this.#isAnyDead(queue, transaction.now);
+    return reply;
+  }
+
+  /** Locks whose own end has passed. Answers how many locks may still be swept. */
+  #sweepEnded(queue: QueueState, limit: number, reply: SweepReply, now: number): number {
+    const rows = this.#ended.all(queue.queue, now, limit);
+    // Put to the front one after the other: the one that ended first is to be there first.
+    for (const row of rows.reverse()) {
+      const [job, , , , session, timed] = row;
+      const [maxStalls, reaped] = this.#find.get(queue.queue, session) ?? [0, 1];
+      // An extended lock whose session outlived the extension lives as long as the session again.
+      if (timed === 0 && reaped === 0) this.#clearEnd.run(job);
+      else this.#stall(queue, [row as unknown as HeldRow], maxStalls, reply, now);
+    }
+    return limit - rows.length;
+  }
+
+  #sweepSessions(queue: QueueState, locks: number, sessions: number, reply: SweepReply, now: number): void {
+    let left = locks;
+    for (let n = 0; n < sessions && left > 0; n += 1) {
+      const expired = this.#expired.get(queue.queue, now);
+      if (expired === undefined) return;
+      const [id, maxStalls] = expired;
+      const held = this.#bound.all(queue.queue, id, left + 1);
+      this.#stall(queue, held.slice(0, left), maxStalls, reply, now);
+      if (held.length > left) this.#reap.run(1, queue.queue, id);
+      else if (this.#held.get(queue.queue, id) === undefined) this.#forget(queue, id);
+      else this.#reap.run(2, queue.queue, id);
+      left -= Math.min(left, held.length);
+    }
+  }
+
+  #isAnyDead({ queue }: QueueState, now: number): boolean {
+    return this.#anyDead.get(queue, now, queue, now) !== undefined;
+  }
+
+  #mayPrune(now: number): boolean {
+    return now >= this.#prunedAt + PRUNE_EVERY_MS;
+  }
+
+  #stall(queue: QueueState, held: HeldRow[], maxStalls: number, reply: SweepReply, now: number): void {
+    const { stalled, failed } = this.#handBack.stall(queue, held, maxStalls, now);
+    reply.stalled.push(...stalled);
+    reply.failed.push(...failed);
+  }
+
+  #forget(queue: QueueState, id: string): void {
+    this.#acknowledge.run(queue.queue, id, Number.MAX_SAFE_INTEGER);
+    this.#delete.run(queue.queue, id);
+  }
+}

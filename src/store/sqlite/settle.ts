@@ -1,0 +1,172 @@
+import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
+import type { FinishedState } from '../../job/state.js';
+import type { Call, ClaimRequest, SettleReply } from '../contract.js';
+import type { Callers } from './callers.js';
+import type { Claiming } from './claim.js';
+import type { Database, Statement } from './driver.js';
+import { splitToken } from './job-row.js';
+import type { QueueState } from './queue-state.js';
+import type { Retention } from './retention.js';
+import { STATE } from './schema.js';
+import type { Transaction } from './transaction.js';
+
+type Of<Kind extends Outcome['kind']> = Extract<Outcome, { kind: Kind }>;
+type Finished = Record<FinishedState, Keep[]>;
+
+/** The update is the check: it finds its row only under the current token. */
+const OWNED = `queue = ? AND id = ? AND state = ${STATE.active} AND session = ? AND fence = ?`;
+/** Who finished it stays in the row, so that a repeated finish is recognised. */
+const FINISH = 'ord = ?, finishedOn = ?, attemptsMade = attemptsMade + 1, claimSeq = NULL, endsAt = NULL, timed = 0';
+const UNLOCK = 'session = NULL, fence = NULL, claimSeq = NULL, endsAt = NULL, timed = 0';
+
+const LETTERS: Record<SettleStatus, string> = { done: 'd', lost: 'l', missing: 'm' };
+const STATUSES = new Map(Object.entries(LETTERS).map(([status, letter]) => [letter, status as SettleStatus]));
+
+export class Settling {
+  readonly #callers: Callers;
+  readonly #claiming: Claiming;
+  readonly #retention: Retention;
+  readonly #complete: Statement;
+  readonly #fail: Statement<[attemptsMade: number]>;
+  readonly #remove: Statement<[job: number, attemptsMade: number, logNext: number]>;
+  readonly #retryNow: Statement<[priority: number]>;
+  readonly #retryLater: Statement;
+  readonly #delay: Statement;
+  readonly #release: Statement<[priority: number]>;
+  readonly #find: Statement<[state: number, session: string | null, fence: number | null]>;
+
+  constructor(db: Database, callers: Callers, claiming: Claiming, retention: Retention) {
+    this.#callers = callers;
+    this.#claiming = claiming;
+    this.#retention = retention;
+    const failure = 'failedReason = ?, stacktrace = ?';
+    this.#complete = db.prepare(`UPDATE jobs SET state = ${STATE.completed}, ${FINISH}, returnvalue = ? WHERE ${OWNED}`);
+    this.#fail = db.prepare(`UPDATE jobs SET state = ${STATE.failed}, ${FINISH}, ${failure} WHERE ${OWNED} RETURNING attemptsMade`);
+    this.#remove = db.prepare(`DELETE FROM jobs WHERE ${OWNED} RETURNING job, attemptsMade, logNext`);
+    this.#retryNow = db.prepare(
+      `UPDATE jobs SET state = ${STATE.waiting}, ord = ?, attemptsMade = attemptsMade + 1, ${failure}, ${UNLOCK} WHERE ${OWNED} RETURNING priority`,
+    );
+    this.#retryLater = db.prepare(
+      `UPDATE jobs SET state = ${STATE.delayed}, ord = ?, delay = ?, dueAt = ?, attemptsMade = attemptsMade + 1, ${failure}, ${UNLOCK} WHERE ${OWNED}`,
+    );
+    this.#delay = db.prepare(`UPDATE jobs SET state = ${STATE.delayed}, ord = ?, delay = ?, dueAt = ?, ${UNLOCK} WHERE ${OWNED}`);
+    this.#release = db.prepare(`UPDATE jobs SET state = ${STATE.waiting}, ord = ?, ${UNLOCK} WHERE ${OWNED} RETURNING priority`);
+    this.#find = db.prepare('SELECT state, session, fence FROM jobs WHERE queue = ? AND id = ?');
+  }
+
+  settle(transaction: Transaction, name: string, outcomes: Outcome[], call?: Call, claim?: ClaimRequest): SettleReply {
+    const queue = transaction.queue(name);
+    const remembered = call === undefined ? undefined : this.#callers.recall(queue.queue, call);
+    const finished: Finished = { completed: [], failed: [] };
+    const results = remembered === undefined ? outcomes.map((outcome) => this.#settleOne(transaction, queue, outcome, finished)) : decode(remembered);
+    for (const state of ['completed', 'failed'] as const) {
+      if (finished[state].length > 0) this.#retention.trim(queue, state, finished[state], transaction.now);
+    }
+    const sameCall = call?.caller === claim?.session && call?.seq === claim?.seq;
+    const reply: SettleReply =
+      claim === undefined ? { results } : { results, claimed: this.#claiming.claim(transaction, queue, claim, !sameCall) };
+    // After the claim, which would take its own number for that of a call that was carried out before.
+    if (call !== undefined && remembered === undefined) this.#callers.remember(queue.queue, call, encode(results), transaction.now);
+    const anyFinished = finished.completed.length + finished.failed.length > 0;
+    if (anyFinished && queue.active === 0 && queue.allWaiting === 0 && !this.#claiming.anyDue(queue, transaction.now)) queue.tell('drained');
+    return reply;
+  }
+
+  #settleOne(transaction: Transaction, queue: QueueState, outcome: Outcome, finished: Finished): SettleStatus {
+    const { session, fence } = splitToken(outcome.token);
+    const owned = [queue.queue, outcome.jobId, session, fence] as const;
+    switch (outcome.kind) {
+      case 'completed':
+        if (!this.#finish(queue, outcome, owned, transaction.now)) break;
+        finished.completed.push(outcome.keep);
+        return 'done';
+      case 'failed':
+        if (!this.#finish(queue, outcome, owned, transaction.now)) break;
+        finished.failed.push(outcome.keep);
+        return 'done';
+      case 'retry':
+        if (!this.#retry(transaction, queue, outcome, owned)) break;
+        return 'done';
+      case 'delay':
+        if (this.#delay.run(queue.toBack(), outcome.delayMs, transaction.after(outcome.delayMs), ...owned) === 0) break;
+        this.#toDelayed(queue, outcome.jobId, { delay: outcome.delayMs });
+        return 'done';
+      case 'release': {
+        const row = this.#release.get(queue.toFront(), ...owned);
+        if (row === undefined) break;
+        this.#toWaiting(queue, outcome.jobId, row[0], { prev: 'active' });
+        return 'done';
+      }
+    }
+    return this.#judge(queue, outcome, session, fence);
+  }
+
+  #finish(queue: QueueState, outcome: Of<'completed'> | Of<'failed'>, owned: readonly [number, string, string, number], now: number): boolean {
+    const { jobId, kind, keep } = outcome;
+    let attemptsMade = 0;
+    if (keep.count === 0) {
+      const row = this.#remove.get(...owned);
+      if (row === undefined) return false;
+      attemptsMade = row[1] + 1;
+      if (row[2] > 0) this.#retention.deleteLogs(row[0]);
+    } else {
+      if (kind === 'completed') {
+        if (this.#complete.run(queue.toBack(), now, outcome.value, ...owned) === 0) return false;
+      } else {
+        const row = this.#fail.get(queue.toBack(), now, outcome.reason, outcome.stacktrace, ...owned);
+        if (row === undefined) return false;
+        attemptsMade = row[0];
+      }
+      queue[kind] += 1;
+    }
+    queue.active -= 1;
+    if (kind === 'completed') {
+      queue.tell('completed', jobId, { returnvalue: outcome.value, prev: 'active' });
+    } else {
+      queue.tell('failed', jobId, { failedReason: outcome.reason, prev: 'active' });
+      queue.tell('retries-exhausted', jobId, { attemptsMade });
+    }
+    return true;
+  }
+
+  #retry(transaction: Transaction, queue: QueueState, outcome: Of<'retry'>, owned: readonly [number, string, string, number]): boolean {
+    const { jobId, delayMs, lifo, reason, stacktrace } = outcome;
+    if (delayMs > 0) {
+      if (this.#retryLater.run(queue.toBack(), delayMs, transaction.after(delayMs), reason, stacktrace, ...owned) === 0) return false;
+      this.#toDelayed(queue, jobId, { delay: delayMs, failedReason: reason });
+      return true;
+    }
+    const row = this.#retryNow.get(lifo ? queue.toFront() : queue.toBack(), reason, stacktrace, ...owned);
+    if (row === undefined) return false;
+    this.#toWaiting(queue, jobId, row[0], { prev: 'failed', failedReason: reason });
+    return true;
+  }
+
+  #toDelayed(queue: QueueState, jobId: string, fields: Record<string, string | number>): void {
+    queue.active -= 1;
+    queue.delayed += 1;
+    queue.tell('delayed', jobId, fields);
+  }
+
+  #toWaiting(queue: QueueState, jobId: string, priority: number, fields: Record<string, string | number>): void {
+    queue.active -= 1;
+    queue.countWaiting(priority, 1);
+    queue.tell('waiting', jobId, fields);
+  }
+
+  /** Why an outcome found no row to change. */
+  #judge(queue: QueueState, { jobId, kind }: Outcome, session: string, fence: number): SettleStatus {
+    const row = this.#find.get(queue.queue, jobId);
+    if (row === undefined) return 'missing';
+    const repeated = (kind === 'completed' || kind === 'failed') && row[0] === STATE[kind] && row[1] === session && row[2] === fence;
+    return repeated ? 'done' : 'lost';
+  }
+}
+
+function encode(results: SettleStatus[]): string {
+  return results.map((status) => LETTERS[status]).join('');
+}
+
+function decode(text: string): SettleStatus[] {
+  return Array.from(text, (letter) => STATUSES.get(letter) as SettleStatus);
+}

@@ -1,0 +1,115 @@
+// Facet: opening, closing, and what is there when the data is opened again.
+import assert from 'node:assert/strict';
+import type { Store } from '../../store/contract.js';
+import { ids, only } from './expect.js';
+import { completed, failed, newJob, newSession, released } from './samples.js';
+import type { Scene } from './scene.js';
+import type { Test } from './suite.js';
+
+export function closing(test: Test): void {
+  test('opening twice is opening', async (scene) => {
+    await scene.add({});
+    await scene.store.open();
+    assert.equal((await scene.list('waiting')).length, 1);
+  });
+
+  test('closing twice is closing', async (scene) => {
+    await scene.store.close();
+    await scene.store.close();
+  });
+
+  test('what was called before the close is carried out before it', async (scene) => {
+    const added = [scene.add({}), scene.add({}), scene.add({})];
+    const closed = scene.store.close();
+    assert.deepEqual((await Promise.all(added)).flat(), ['1', '2', '3']);
+    await closed;
+  });
+
+  test('after the close every verb rejects with STORE_CLOSED', async (scene) => {
+    const { job } = await scene.running();
+    await scene.store.close();
+    for (const [verb, call] of Object.entries(everyVerb(scene, job.id))) {
+      await assert.rejects(call(scene.store), { code: 'STORE_CLOSED' }, verb);
+    }
+  });
+
+  test('it describes itself in plain data that survives being sent to a thread', async (scene) => {
+    const descriptor = scene.store.describe();
+    assert.deepEqual(structuredClone(descriptor), descriptor);
+    assert.deepEqual(JSON.parse(JSON.stringify(descriptor ?? null)), descriptor ?? null);
+  });
+
+  test.durable('everything is there when it is opened again', async (scene) => {
+    await scene.add({ id: 'done' }, { id: 'broken' }, { id: 'runs' }, { id: 'waits' }, { id: 'first', lifo: true, priority: 2 });
+    await scene.add({ id: 'late', delayMs: scene.ms(5_000) });
+    const session = await scene.session();
+    const [done, broken, runs] = await scene.claim(session, 3);
+    assert(done && broken && runs);
+    await scene.store.write(scene.queue, [{ jobId: 'runs', kind: 'log', row: 'kept' }]);
+    await scene.finish(completed(done), failed(broken));
+    await scene.store.pause(scene.queue, true);
+    const seen = ['done', 'broken', 'runs', 'waits', 'first', 'late'];
+    const before = await Promise.all(seen.map((id) => scene.snapshot(id)));
+    const later = await scene.reopen();
+    assert.deepEqual(await Promise.all(seen.map((id) => later.snapshot(id))), before);
+    assert.deepEqual(ids(await later.store.sessions(scene.queue)), [session]);
+    assert.equal(only(await later.store.owned(scene.queue, session)).token, runs.token);
+    assert.deepEqual(await later.settle(completed(runs)), ['done']);
+  });
+
+  test.durable('ids, order and limits go on where they were', async (scene) => {
+    await scene.add({}, {});
+    const job = await scene.claimOne(await scene.session());
+    await scene.finish(released(job));
+    await scene.store.limit(scene.queue, scene.ms(5_000));
+    const end = await scene.lastEvent();
+    const later = await scene.reopen();
+    assert((await later.store.status(scene.queue)).limitedMs !== undefined);
+    await later.store.limit(scene.queue, 0);
+    assert.deepEqual(await later.add({}), ['3']);
+    assert.equal((await later.events(end))[0]?.id, end + 1);
+    assert.deepEqual(await later.order(), ['1', '2', '3']);
+  });
+
+  test.durable('a session goes on when the data is opened again, and dies when nobody renews it', async (scene) => {
+    const { session, job } = await scene.running({}, { durationMs: scene.ms(12) });
+    const later = await scene.reopen();
+    assert.equal(only(await later.store.renew([{ queue: scene.queue, id: session, acked: 0 }])).alive, true);
+    await later.pass(13);
+    assert.deepEqual((await later.sweep()).stalled, [job.id]);
+  });
+}
+
+function everyVerb({ queue }: Scene, id: string): Record<string, (store: Store) => Promise<unknown>> {
+  const call = { caller: 'late', seq: 1 };
+  const selection = { states: ['completed' as const], limit: 1 };
+  return {
+    add: (store) => store.add(queue, [newJob()], call),
+    claim: (store) => store.claim(queue, { session: 's', seq: 1, count: 1 }),
+    settle: (store) => store.settle(queue, [{ kind: 'release', jobId: id, token: 't' }]),
+    openSession: (store) => store.openSession(newSession(queue, 1_000, {})),
+    renew: (store) => store.renew([{ queue, id: 's', acked: 0 }]),
+    closeSessions: (store) => store.closeSessions([{ queue, id: 's' }], false),
+    sweep: (store) => store.sweep(queue, 1),
+    probe: (store) => store.probe(queue, 1),
+    extend: (store) => store.extend(queue, [{ jobId: id, token: 't', durationMs: 1 }]),
+    revoke: (store) => store.revoke(queue, [id], 'r'),
+    pause: (store) => store.pause(queue, true),
+    limit: (store) => store.limit(queue, 1),
+    write: (store) => store.write(queue, [{ jobId: id, kind: 'data', data: '1' }]),
+    change: (store) => store.change(queue, [{ jobId: id, kind: 'promote' }]),
+    remove: (store) => store.remove(queue, [id]),
+    clear: (store) => store.clear(queue, selection),
+    requeue: (store) => store.requeue(queue, selection),
+    forget: (store) => store.forget(queue),
+    trimEvents: (store) => store.trimEvents(queue, 1),
+    jobs: (store) => store.jobs(queue, [id]),
+    list: (store) => store.list(queue, { lists: ['waiting'], start: 0, end: -1, asc: true }),
+    status: (store) => store.status(queue),
+    logs: (store) => store.logs(queue, id, { start: 0, end: -1, asc: true }),
+    events: (store) => store.events(queue, 0, 1),
+    lockOf: (store) => store.lockOf(queue, id),
+    sessions: (store) => store.sessions(queue),
+    owned: (store) => store.owned(queue, 's'),
+  };
+}

@@ -1,0 +1,168 @@
+// Facet: pause, rate limits, and writes to a job.
+import assert from 'node:assert/strict';
+import { between, ids, only } from './expect.js';
+import { completed } from './samples.js';
+import type { Test } from './suite.js';
+
+export function control(test: Test): void {
+  test('a paused queue hands nothing out, says so, and goes on when resumed', async (scene) => {
+    const id = await scene.addOne();
+    const session = await scene.session();
+    await scene.store.pause(scene.queue, true);
+    const reply = await scene.tryClaim(session);
+    assert.deepEqual([reply.jobs, reply.paused, reply.sessionAlive], [[], true, true]);
+    assert.equal((await scene.store.status(scene.queue)).paused, true);
+    await scene.store.pause(scene.queue, false);
+    const resumed = await scene.tryClaim(session);
+    assert.deepEqual([ids(resumed.jobs), resumed.paused], [[id], false]);
+    assert.equal((await scene.store.status(scene.queue)).paused, false);
+  });
+
+  test('jobs that run when the queue is paused go on; what finishes hands out nothing new', async (scene) => {
+    const { session, job } = await scene.running();
+    await scene.add({});
+    await scene.store.pause(scene.queue, true);
+    const call = scene.call(session);
+    const { results, claimed } = await scene.store.settle(
+      scene.queue,
+      [completed(job)],
+      call,
+      scene.request(session, 1, { seq: call.seq }),
+    );
+    assert.deepEqual([results, claimed?.jobs, claimed?.paused], [['done'], [], true]);
+  });
+
+  test('pausing twice is pausing', async (scene) => {
+    await scene.store.pause(scene.queue, true);
+    await scene.store.pause(scene.queue, true);
+    await scene.store.pause(scene.queue, false);
+    assert.equal((await scene.store.status(scene.queue)).paused, false);
+  });
+
+  test('a limit holds back the whole queue for its time', async (scene) => {
+    await scene.add({});
+    const session = await scene.session();
+    await scene.store.limit(scene.queue, scene.ms(10));
+    const reply = await scene.tryClaim(session);
+    assert.deepEqual(reply.jobs, []);
+    between(reply.limitedMs, 1, scene.ms(10), 'limitedMs');
+    between(reply.nextInMs, 1, scene.ms(10), 'nextInMs');
+    between((await scene.store.status(scene.queue)).limitedMs, 1, scene.ms(10), 'limitedMs of the status');
+    await scene.pass(11);
+    const free = await scene.tryClaim(session);
+    assert.deepEqual([free.jobs.length, free.limitedMs], [1, undefined]);
+    assert.equal((await scene.store.status(scene.queue)).limitedMs, undefined);
+  });
+
+  test('limit 0 ends a limit', async (scene) => {
+    await scene.add({});
+    await scene.store.limit(scene.queue, scene.ms(5_000));
+    await scene.store.limit(scene.queue, 0);
+    assert.equal((await scene.claim(await scene.session())).length, 1);
+  });
+
+  test('at most `max` claims per window, whoever claims', async (scene) => {
+    await scene.addMany(6);
+    const [a, b] = [await scene.session(), await scene.session()];
+    const limit = { max: 2, durationMs: scene.ms(10) };
+    assert.equal((await scene.claim(a, 1, { limit })).length, 1);
+    assert.equal((await scene.claim(b, 5, { limit })).length, 1, 'what is left of the window');
+    const full = await scene.tryClaim(a, 5, { limit });
+    assert.deepEqual(full.jobs, []);
+    between(full.limitedMs, 1, scene.ms(10), 'limitedMs');
+    between(full.nextInMs, 1, scene.ms(10), 'nextInMs');
+    await scene.pass(11);
+    assert.equal((await scene.claim(a, 5, { limit })).length, 2);
+  });
+
+  test('the limit of a window holds for a claim within settle as well', async (scene) => {
+    await scene.addMany(3);
+    const session = await scene.session();
+    const limit = { max: 1, durationMs: scene.ms(50) };
+    const [job] = await scene.claim(session, 1, { limit });
+    assert(job);
+    const call = scene.call(session);
+    const { claimed } = await scene.store.settle(
+      scene.queue,
+      [completed(job)],
+      call,
+      scene.request(session, 1, { seq: call.seq, limit }),
+    );
+    assert.deepEqual(claimed?.jobs, []);
+  });
+
+  test('data is replaced, by the owner or from outside, in any state', async (scene) => {
+    const { job } = await scene.running();
+    const write = async (data: string, token?: string): Promise<string> =>
+      only(
+        await scene.store.write(scene.queue, [{ jobId: job.id, kind: 'data', data, ...(token === undefined ? {} : { token }) }]),
+      ).status;
+    assert.equal(await write('"owner"', job.token), 'done');
+    assert.equal((await scene.job(job.id)).data, '"owner"');
+    assert.equal(await write('"outside"'), 'done');
+    await scene.finish(completed(job));
+    assert.equal((await scene.job(job.id)).data, '"outside"');
+    assert.equal(await write('"after"'), 'done');
+    assert.equal((await scene.job(job.id)).data, '"after"');
+  });
+
+  test('progress is kept as it is given, zero and null too', async (scene) => {
+    const { job } = await scene.running();
+    for (const progress of ['0', '42', 'null', '{"step":"two"}', '""', 'false']) {
+      const write = { jobId: job.id, token: job.token, kind: 'progress', progress } as const;
+      assert.equal(only(await scene.store.write(scene.queue, [write])).status, 'done');
+      assert.equal((await scene.job(job.id)).progress, progress);
+    }
+  });
+
+  test('a write to a job that does not exist: missing', async (scene) => {
+    const writes = [
+      { jobId: 'ghost', kind: 'data', data: '1' },
+      { jobId: 'ghost', kind: 'progress', progress: '1' },
+      { jobId: 'ghost', kind: 'log', row: 'x' },
+      { jobId: 'ghost', kind: 'clearLogs' },
+    ] as const;
+    const replies = await scene.store.write(scene.queue, [...writes]);
+    assert.deepEqual(
+      replies.map(({ status }) => status),
+      writes.map(() => 'missing'),
+    );
+    assert.equal((await scene.store.logs(scene.queue, 'ghost', { start: 0, end: -1, asc: true })).count, 0);
+  });
+
+  test('logs are counted, and with `keep` the newest rows stay', async (scene) => {
+    const id = await scene.addOne();
+    const log = async (row: string, keep?: number): Promise<number | undefined> =>
+      only(await scene.store.write(scene.queue, [{ jobId: id, kind: 'log', row, ...(keep === undefined ? {} : { keep }) }]))
+        .count;
+    assert.deepEqual([await log('a'), await log('b'), await log('c'), await log('d', 2)], [1, 2, 3, 2]);
+    assert.deepEqual(await scene.store.logs(scene.queue, id, { start: 0, end: -1, asc: true }), { logs: ['c', 'd'], count: 2 });
+  });
+
+  test('logs are cleared, all or up to the newest', async (scene) => {
+    const id = await scene.addOne();
+    const rows = ['a', 'b', 'c', 'd'].map((row) => ({ jobId: id, kind: 'log', row }) as const);
+    await scene.store.write(scene.queue, rows);
+    await scene.store.write(scene.queue, [{ jobId: id, kind: 'clearLogs', keep: 1 }]);
+    assert.deepEqual((await scene.store.logs(scene.queue, id, { start: 0, end: -1, asc: true })).logs, ['d']);
+    await scene.store.write(scene.queue, [{ jobId: id, kind: 'clearLogs' }]);
+    assert.deepEqual(await scene.store.logs(scene.queue, id, { start: 0, end: -1, asc: true }), { logs: [], count: 0 });
+  });
+
+  test('logs are read in ranges, oldest or newest first', async (scene) => {
+    const id = await scene.addOne();
+    await scene.store.write(
+      scene.queue,
+      ['a', 'b', 'c', 'd', 'e'].map((row) => ({ jobId: id, kind: 'log', row }) as const),
+    );
+    const read = async (start: number, end: number, asc: boolean) =>
+      (await scene.store.logs(scene.queue, id, { start, end, asc })).logs;
+    assert.deepEqual(await read(0, -1, true), ['a', 'b', 'c', 'd', 'e']);
+    assert.deepEqual(await read(1, 2, true), ['b', 'c']);
+    assert.deepEqual(await read(3, 99, true), ['d', 'e']);
+    assert.deepEqual(await read(9, 10, true), []);
+    assert.deepEqual(await read(0, -1, false), ['e', 'd', 'c', 'b', 'a']);
+    assert.deepEqual(await read(0, 1, false), ['e', 'd']);
+    assert.equal((await scene.store.logs(scene.queue, id, { start: 1, end: 1, asc: true })).count, 5, 'the count is of all rows');
+  });
+}

@@ -1,0 +1,294 @@
+// Facet: what happened is told to the outside, in order, with nothing missed.
+import assert from 'node:assert/strict';
+import { EVENTS_KEPT, STALLED_REASON, type StoredEvent } from '../../store/contract.js';
+import { nth, only } from './expect.js';
+import { completed, delayed, failed, newJob, released, retried } from './samples.js';
+import type { Scene } from './scene.js';
+import type { Test } from './suite.js';
+
+export function events(test: Test): void {
+  test('add tells added, then waiting or delayed{delay}; duplicated for an id that exists', async (scene) => {
+    const delayMs = scene.ms(500);
+    await scene.add({ id: 'a', name: 'mail' }, { id: 'b', delayMs }, { id: 'a' });
+    const told = await scene.events();
+    assert.deepEqual(about(told, 'a'), ['added', 'waiting', 'duplicated']);
+    assert.deepEqual(about(told, 'b'), ['added', 'delayed']);
+    assert.equal(Number(only(told.filter(({ name }) => name === 'delayed'))['delay']), delayMs);
+    const fields = Object.entries(only(told.filter(({ jobId, name }) => jobId === 'a' && name === 'added')));
+    assert(
+      fields.some(([field, value]) => field !== 'name' && value === 'mail'),
+      "added tells the job's name",
+    );
+  });
+
+  test('claim tells waiting{prev: delayed} for jobs that fell due, and active{prev: waiting}', async (scene) => {
+    await scene.add({ id: 'due', delayMs: scene.ms(1) }, { id: 'now' });
+    const session = await scene.session();
+    await scene.pass(2);
+    const told = await tellingOf(scene, () => scene.claim(session, 2));
+    assert.deepEqual(about(told, 'due', 'prev'), ['waiting delayed', 'active waiting']);
+    assert.deepEqual(about(told, 'now', 'prev'), ['active waiting']);
+  });
+
+  test('settle tells completed{returnvalue, prev}, and drained when that was the last', async (scene) => {
+    const { job } = await scene.running();
+    const told = await tellingOf(scene, () => scene.finish(completed(job)));
+    assert.deepEqual(names(told), ['completed', 'drained']);
+    assert.deepEqual([nth(told, 0).jobId, nth(told, 0)['returnvalue'], nth(told, 0)['prev']], [job.id, '"done"', 'active']);
+  });
+
+  test('settle tells failed{failedReason, prev}, then retries-exhausted{attemptsMade}', async (scene) => {
+    const { job } = await scene.running();
+    const told = await tellingOf(scene, () => scene.finish(failed(job)));
+    assert.deepEqual(names(told), ['failed', 'retries-exhausted', 'drained']);
+    assert.deepEqual([nth(told, 0).jobId, nth(told, 0)['failedReason'], nth(told, 0)['prev']], [job.id, 'broken', 'active']);
+    assert.deepEqual([nth(told, 1).jobId, Number(nth(told, 1)['attemptsMade'])], [job.id, 1]);
+  });
+
+  test('drained only when jobs finished and none is waiting or active', async (scene) => {
+    await scene.add({}, {}, {}, { delayMs: scene.ms(5_000) });
+    const session = await scene.session();
+    const [a, b] = await scene.claim(session, 2);
+    assert(a && b);
+    assert.deepEqual(names(await tellingOf(scene, () => scene.finish(completed(a)))), ['completed'], 'one active, one waiting');
+    const c = await scene.claimOne(session);
+    assert.deepEqual(names(await tellingOf(scene, () => scene.finish(completed(b)))), ['completed'], 'one active');
+    assert.deepEqual(names(await tellingOf(scene, () => scene.finish(released(c)))), ['waiting'], 'nothing finished');
+    const again = await scene.claimOne(session);
+    assert.deepEqual(names(await tellingOf(scene, () => scene.finish(delayed(again, 100_000)))), ['delayed'], 'nothing finished');
+    const { job } = await scene.running();
+    assert.deepEqual(
+      names(await tellingOf(scene, () => scene.finish(completed(job)))),
+      ['completed', 'drained'],
+      'delayed ones do not count',
+    );
+  });
+
+  test('retry tells waiting{prev: failed, failedReason} or delayed{delay, failedReason}', async (scene) => {
+    const { session, job } = await scene.running();
+    const [waiting] = await tellingOf(scene, () => scene.finish(retried(job)));
+    assert.deepEqual([waiting?.name, waiting?.['prev'], waiting?.['failedReason']], ['waiting', 'failed', 'not yet']);
+    const again = await scene.claimOne(session);
+    const [late] = await tellingOf(scene, () => scene.finish(retried(again, scene.ms(500))));
+    assert.deepEqual([late?.name, Number(late?.['delay']), late?.['failedReason']], ['delayed', scene.ms(500), 'not yet']);
+  });
+
+  test('delay tells delayed{delay}, release tells waiting{prev: active}', async (scene) => {
+    const { session, job } = await scene.running();
+    const [waiting, ...none] = await tellingOf(scene, () => scene.finish(released(job)));
+    assert.deepEqual([waiting?.name, waiting?.['prev'], none], ['waiting', 'active', []]);
+    const again = await scene.claimOne(session);
+    const late = only(await tellingOf(scene, () => scene.finish(delayed(again, scene.ms(500)))));
+    assert.deepEqual([late.name, Number(late['delay'])], ['delayed', scene.ms(500)]);
+  });
+
+  test('settle with a claim tells the outcomes, then the claim', async (scene) => {
+    const { session, job } = await scene.running();
+    await scene.add({ id: 'next' });
+    const call = scene.call(session);
+    const request = scene.request(session, 1, { seq: call.seq });
+    const told = await tellingOf(scene, () => scene.store.settle(scene.queue, [completed(job)], call, request));
+    assert.deepEqual(
+      told.map(({ name, jobId }) => [name, jobId]),
+      [
+        ['completed', job.id],
+        ['active', 'next'],
+      ],
+    );
+  });
+
+  test('sweep tells stalled, then waiting{prev: active} or failed{failedReason, prev: active}', async (scene) => {
+    const id = await scene.addOne();
+    for (const expected of [
+      ['stalled', 'waiting active'],
+      ['stalled', 'failed active'],
+    ]) {
+      await scene.claimOne(await scene.briefSession());
+      await scene.perish();
+      const told = await tellingOf(scene, () => scene.sweep());
+      assert.deepEqual(about(told, id, 'prev').slice(0, 2), expected);
+      const fail = told.find(({ name }) => name === 'failed');
+      if (fail) assert.equal(fail['failedReason'], STALLED_REASON);
+    }
+  });
+
+  test('closing a session and revoking tell waiting{prev: active}; a charged close tells what a sweep tells', async (scene) => {
+    const id = await scene.addOne();
+    const told: string[][] = [];
+    for (const charged of [false, true]) {
+      const session = await scene.session();
+      await scene.claimOne(session);
+      const close = () => scene.store.closeSessions([{ queue: scene.queue, id: session }], charged);
+      told.push(about(await tellingOf(scene, close), id, 'prev'));
+    }
+    await scene.claimOne(await scene.session());
+    told.push(about(await tellingOf(scene, () => scene.store.revoke(scene.queue, [id], 'r')), id, 'prev'));
+    assert.deepEqual(told, [['waiting active'], ['stalled', 'waiting active'], ['waiting active']]);
+  });
+
+  test('control tells progress{data}, waiting{prev}, delayed{delay}, removed{prev}, cleaned{count}, paused, resumed', async (scene) => {
+    const { store, queue } = scene;
+    const { job } = await scene.running();
+    const progress = only(
+      await tellingOf(scene, () => store.write(queue, [{ jobId: job.id, kind: 'progress', progress: '{"at":5}' }])),
+    );
+    assert.deepEqual([progress.name, progress.jobId, progress['data']], ['progress', job.id, '{"at":5}']);
+    await scene.finish(failed(job));
+    const retry = {
+      jobId: job.id,
+      kind: 'retry',
+      from: 'failed',
+      resetAttemptsMade: false,
+      resetAttemptsStarted: false,
+    } as const;
+    assert.deepEqual(about(await tellingOf(scene, () => store.change(queue, [retry])), job.id, 'prev'), ['waiting failed']);
+    await scene.add({ id: 'late', delayMs: scene.ms(500) });
+    const putOff = only(
+      await tellingOf(scene, () => store.change(queue, [{ jobId: 'late', kind: 'delay', delayMs: scene.ms(900) }])),
+    );
+    assert.deepEqual([putOff.name, putOff.jobId, Number(putOff['delay'])], ['delayed', 'late', scene.ms(900)]);
+    const promoted = await tellingOf(scene, () => store.change(queue, [{ jobId: 'late', kind: 'promote' }]));
+    assert.deepEqual(about(promoted, 'late', 'prev'), ['waiting delayed']);
+    assert.deepEqual(about(await tellingOf(scene, () => store.remove(queue, ['late'])), 'late', 'prev'), ['removed waiting']);
+    const cleaned = await tellingOf(scene, () => store.clear(queue, { states: ['waiting'], limit: 10 }));
+    assert.equal(Number(only(cleaned.filter(({ name }) => name === 'cleaned'))['count']), 1);
+    assert.deepEqual(names(await tellingOf(scene, () => store.pause(queue, true))), ['paused']);
+    assert.deepEqual(names(await tellingOf(scene, () => store.pause(queue, false))), ['resumed']);
+  });
+
+  test('requeue tells waiting{prev} for each', async (scene) => {
+    const { job } = await scene.running();
+    await scene.finish(completed(job));
+    await scene.add({ id: 'late', delayMs: scene.ms(500) });
+    const told = await tellingOf(scene, () => scene.store.requeue(scene.queue, { states: ['completed', 'delayed'], limit: 5 }));
+    assert.deepEqual([about(told, job.id, 'prev'), about(told, 'late', 'prev')], [['waiting completed'], ['waiting delayed']]);
+  });
+
+  test('what was refused is not told', async (scene) => {
+    const { job } = await scene.running();
+    const stale = { ...job, token: 'stale' };
+    const { store, queue } = scene;
+    const told = await tellingOf(scene, async () => {
+      await scene.settle(completed(stale), failed(stale), completed({ ...job, id: 'ghost' }));
+      await store.write(queue, [{ jobId: job.id, token: 'stale', kind: 'progress', progress: '1' }]);
+      await store.change(queue, [{ jobId: job.id, kind: 'promote' }]);
+      await store.remove(queue, [job.id, 'ghost']);
+      await store.revoke(queue, ['ghost'], 'r');
+      await store.requeue(queue, { states: ['failed'], limit: 5 });
+      await scene.sweep();
+    });
+    assert.deepEqual(told, []);
+  });
+
+  test('ids ascend without a gap, and a reader that goes on from its last id misses nothing', async (scene) => {
+    const read: StoredEvent[] = [];
+    let last = (await scene.store.events(scene.queue, undefined, 10)).last;
+    const session = await scene.session();
+    for (let round = 0; round < 6; round += 1) {
+      await scene.addMany(round);
+      await scene.finish(...(await scene.claim(session, 2)).map((job) => completed(job)));
+      for (;;) {
+        const reply = await scene.store.events(scene.queue, last, 3);
+        assert(reply.events.length <= 3, 'no more than asked for');
+        read.push(...reply.events);
+        last = reply.last;
+        if (reply.events.length === 0) break;
+      }
+    }
+    assert.deepEqual(read, await scene.events());
+    assertDense(read);
+    assert.equal(last, nth(read, read.length - 1).id);
+  });
+
+  test('without `after`: no events, but where the log ends now', async (scene) => {
+    await scene.add({});
+    const { events: none, last } = await scene.store.events(scene.queue, undefined, 10);
+    assert.deepEqual(none, []);
+    await scene.add({ id: 'new' });
+    const { events: fresh } = await scene.store.events(scene.queue, last, 10);
+    assert.deepEqual(about(fresh, 'new'), names(fresh), 'only what came later');
+    assert.equal(fresh.length, 2);
+  });
+
+  test('nothing new: no events, and reading on from there works', async (scene) => {
+    await scene.add({});
+    const end = await scene.lastEvent();
+    assert.deepEqual(await scene.store.events(scene.queue, end, 10), { events: [], last: end });
+  });
+
+  test('trimming keeps the newest and does not disturb who reads on', async (scene) => {
+    await scene.addMany(20);
+    const before = await scene.events();
+    const went = await scene.store.trimEvents(scene.queue, 6);
+    const kept = await scene.events();
+    assert.equal(went + kept.length, before.length);
+    assert(kept.length >= 6 && kept.length < before.length, `${kept.length} are left`);
+    assert.deepEqual(kept, before.slice(-kept.length));
+    await scene.add({});
+    assertDense(await scene.events());
+    assert.equal((await scene.events(nth(before, before.length - 1).id)).length, 2);
+  });
+
+  test('trimming to none keeps the count going', async (scene) => {
+    await scene.addMany(3);
+    const end = await scene.lastEvent();
+    await scene.store.trimEvents(scene.queue, 0);
+    assert.equal(await scene.lastEvent(), end);
+    await scene.add({});
+    assert.deepEqual(
+      (await scene.events(end)).map(({ id }) => id),
+      [end + 1, end + 2],
+    );
+  });
+
+  test(`the newest ${EVENTS_KEPT} events are kept`, async (scene) => {
+    const jobs = Array.from({ length: EVENTS_KEPT / 2 + 100 }, () => newJob());
+    await scene.store.add(scene.queue, jobs, scene.call('p'));
+    const end = await scene.lastEvent();
+    const { events: kept } = await scene.store.events(scene.queue, end - EVENTS_KEPT, EVENTS_KEPT);
+    assert.equal(kept.length, EVENTS_KEPT);
+    assertDense(kept);
+  });
+
+  test('a listener that reads on after the queue was forgotten hears what comes then', async (scene) => {
+    await scene.addMany(3);
+    const end = await scene.lastEvent();
+    await scene.store.clear(scene.queue, { states: ['waiting'], limit: 10 });
+    await scene.store.forget(scene.queue);
+    await scene.add({ id: 'new' });
+    assert(about(await scene.events(end), 'new').includes('added'), 'ids go on counting, or the listener would wait for ever');
+  });
+
+  test.shared('two connections write one log: dense, in one order, the same for both', async (scene) => {
+    const peer = await scene.peer();
+    const add = (side: Scene, caller: string) => side.store.add(scene.queue, [newJob()], { caller, seq: 1 });
+    await Promise.all(Array.from({ length: 20 }, (_, n) => add(n % 2 === 0 ? scene : peer, `p${n}`)));
+    const told = await scene.events();
+    assert.equal(told.length, 40);
+    assertDense(told);
+    assert.deepEqual(await peer.events(), told);
+  });
+}
+
+async function tellingOf(scene: Scene, act: () => Promise<unknown>): Promise<StoredEvent[]> {
+  const before = await scene.lastEvent();
+  await act();
+  return scene.events(before);
+}
+
+function names(told: StoredEvent[]): string[] {
+  return told.map(({ name }) => name);
+}
+
+/** The events of one job, each with a field's value where it has one. */
+function about(told: StoredEvent[], id: string, field?: string): string[] {
+  return told
+    .filter(({ jobId }) => jobId === id)
+    .map((event) => [event.name, ...(field !== undefined && event[field] !== undefined ? [event[field]] : [])].join(' '));
+}
+
+function assertDense(told: StoredEvent[]): void {
+  told.slice(1).forEach((event, index) => {
+    assert.equal(event.id, nth(told, index).id + 1, 'no gap between the ids');
+  });
+}

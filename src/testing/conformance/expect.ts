@@ -1,0 +1,38 @@
+// What tests insist on, beside node:assert.
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** How long a moment of real time may take to come (a wake-up from a second connection). */
+const PATIENCE_MS = 4_000;
+
+export function ids(records: { id: string }[]): string[] {
+  return records.map(({ id }) => id);
+}
+
+export function only<T>(list: T[]): T {
+  assert.equal(list.length, 1, 'exactly one');
+  return list[0] as T;
+}
+
+/** The n-th of a list that must have it. */
+export function nth<T>(list: T[], index: number): T {
+  assert(index < list.length, `there are only ${list.length}`);
+  return list[index] as T;
+}
+
+export function sorted(list: string[]): string[] {
+  return [...list].sort();
+}
+
+export function between(value: number | undefined, low: number, high: number, what: string): void {
+  assert(value !== undefined && value >= low && value <= high, `${what} is ${value}, not between ${low} and ${high}`);
+}
+
+/** Something that must come true before patience ends. */
+export async function eventually(condition: () => boolean, what: string): Promise<void> {
+  const end = performance.now() + PATIENCE_MS;
+  while (!condition()) {
+    assert(performance.now() < end, `${what}: not within ${PATIENCE_MS} ms`);
+    await sleep(2);
+  }
+}

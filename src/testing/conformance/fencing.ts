@@ -1,0 +1,143 @@
+// Facet: whoever lost a lock can no longer change the job. Every owner's write is tried with a stale token in every way in which a
+// token goes stale, and everything that can be seen of the job is compared before and after.
+import assert from 'node:assert/strict';
+import type { ClaimedJob } from '../../job/record.js';
+import type { ExtendStatus, Write } from '../../store/contract.js';
+import { only } from './expect.js';
+import { completed, delayed, failed, released, retried } from './samples.js';
+import type { Scene } from './scene.js';
+import type { Test } from './suite.js';
+
+type OwnersWrite = (scene: Scene, job: ClaimedJob) => Promise<ExtendStatus>;
+
+const write =
+  (
+    content:
+      | { kind: 'data'; data: string }
+      | { kind: 'progress'; progress: string }
+      | { kind: 'log'; row: string }
+      | { kind: 'clearLogs' },
+  ): OwnersWrite =>
+  async (scene, { id, token }) =>
+    only(await scene.store.write(scene.queue, [{ jobId: id, token, ...content } as Write])).status;
+
+const OWNERS_WRITES: Record<string, OwnersWrite> = {
+  completed: async (scene, job) => only(await scene.settle(completed(job))),
+  'completed and removed': async (scene, job) => only(await scene.settle(completed(job, { count: 0 }))),
+  failed: async (scene, job) => only(await scene.settle(failed(job))),
+  retry: async (scene, job) => only(await scene.settle(retried(job))),
+  'retry with delay': async (scene, job) => only(await scene.settle(retried(job, scene.ms(5)))),
+  delay: async (scene, job) => only(await scene.settle(delayed(job, scene.ms(5)))),
+  release: async (scene, job) => only(await scene.settle(released(job))),
+  'settle with a call': async (scene, job) => {
+    const { results } = await scene.store.settle(scene.queue, [completed(job)], { caller: `late-${job.token}`, seq: 1 });
+    return only(results);
+  },
+  progress: write({ kind: 'progress', progress: '99' }),
+  data: write({ kind: 'data', data: '"stolen"' }),
+  log: write({ kind: 'log', row: 'late' }),
+  clearLogs: write({ kind: 'clearLogs' }),
+  extend: async (scene, { id, token }) =>
+    only(await scene.store.extend(scene.queue, [{ jobId: id, token, durationMs: scene.ms(100_000) }])),
+};
+
+/** How a token goes stale: answers the job as its old owner knew it. The job always has a log row that must stay. */
+const WAYS: Record<string, (scene: Scene) => Promise<ClaimedJob>> = {
+  'swept and waiting': async (scene) => {
+    const { job } = await scene.running({}, { durationMs: scene.ms(3) });
+    await scene.perish();
+    await scene.sweep();
+    return job;
+  },
+  'swept and run by another worker': async (scene) => {
+    const { job } = await scene.running({}, { durationMs: scene.ms(3) });
+    await scene.perish();
+    await scene.sweep();
+    await scene.claimOne(await scene.session());
+    return job;
+  },
+  'revoked and run again by the same worker': async (scene) => {
+    const { session, job } = await scene.running();
+    await scene.store.revoke(scene.queue, [job.id], 'test');
+    await scene.claimOne(session);
+    return job;
+  },
+  'released and run again by the same worker': async (scene) => {
+    const { session, job } = await scene.running();
+    await scene.finish(released(job));
+    await scene.claimOne(session);
+    return job;
+  },
+  'retried, run again by the same worker and completed': async (scene) => {
+    const { session, job } = await scene.running();
+    await scene.finish(retried(job));
+    await scene.finish(completed(await scene.claimOne(session)));
+    return job;
+  },
+  'a token of another job of the same session': async (scene) => {
+    await scene.addMany(2);
+    const [job, other] = await scene.claim(await scene.session(), 2);
+    assert(job && other);
+    return { ...job, token: other.token };
+  },
+  'an empty token': async (scene) => ({ ...(await scene.running()).job, token: '' }),
+};
+
+export function fencing(test: Test): void {
+  for (const [way, makeStale] of Object.entries(WAYS)) {
+    test(`S4-10 a stale token (${way}) is refused for every owner's write, and nothing changes`, async (scene) => {
+      const stale = await makeStale(scene);
+      await scene.store.write(scene.queue, [{ jobId: stale.id, kind: 'log', row: 'stays' }]);
+      const before = await scene.snapshot(stale.id);
+      const ends = (await scene.store.lockOf(scene.queue, stale.id))?.endsInMs ?? 0;
+      for (const [what, attempt] of Object.entries(OWNERS_WRITES)) {
+        const answer = await attempt(scene, stale);
+        assert.equal(answer, 'lost', what);
+        assert.deepEqual(await scene.snapshot(stale.id), before, `${what} changed something`);
+      }
+      assert(
+        ((await scene.store.lockOf(scene.queue, stale.id))?.endsInMs ?? 0) <= ends,
+        'the lock of the owner was not prolonged',
+      );
+    });
+  }
+
+  test('S4-10 control: the same writes with the current token are accepted', async (scene) => {
+    const session = await scene.session();
+    for (const [what, attempt] of Object.entries(OWNERS_WRITES)) {
+      await scene.add({});
+      const job = await scene.claimOne(session);
+      const answer = await attempt(scene, job);
+      assert.equal(answer, 'done', what);
+      await scene.store.settle(scene.queue, [completed(job)]);
+    }
+  });
+
+  test('a finished run can no longer write with the token that it finished with', async (scene) => {
+    const { job } = await scene.running();
+    await scene.finish(completed(job));
+    const before = await scene.snapshot(job.id);
+    for (const what of ['progress', 'data', 'log', 'clearLogs', 'extend', 'release', 'retry', 'delay']) {
+      const answer = await OWNERS_WRITES[what]?.(scene, job);
+      assert.equal(answer, what === 'extend' ? 'finished' : 'lost', what);
+      assert.deepEqual(await scene.snapshot(job.id), before, `${what} changed something`);
+    }
+  });
+
+  test('of a list of writes, only those of the owner are carried out', async (scene) => {
+    await scene.addMany(2);
+    const [mine, lost] = await scene.claim(await scene.session(), 2);
+    assert(mine && lost);
+    await scene.store.revoke(scene.queue, [lost.id], 'test');
+    const replies = await scene.store.write(scene.queue, [
+      { jobId: lost.id, token: lost.token, kind: 'data', data: '1' },
+      { jobId: mine.id, token: mine.token, kind: 'data', data: '2' },
+      { jobId: 'ghost', token: mine.token, kind: 'data', data: '3' },
+    ]);
+    assert.deepEqual(
+      replies.map(({ status }) => status),
+      ['lost', 'done', 'missing'],
+    );
+    assert.deepEqual([(await scene.job(lost.id)).data, (await scene.job(mine.id)).data], ['{}', '2']);
+  });
+}

@@ -1,0 +1,61 @@
+// The conformance suite: one door through which every store engine goes, a file per facet of the contract. It is written against
+// src/store/contract.ts alone and must never know an engine. Called by our own tests for each of our stores, and by anybody who
+// writes a store of their own: `conformance({ describe, it, name, capabilities, open })` needs nothing but a test runner.
+import assert from 'node:assert/strict';
+import { adding } from './adding.js';
+import { changing } from './changing.js';
+import { claiming } from './claiming.js';
+import { closing } from './closing.js';
+import { control } from './control.js';
+import { events } from './events.js';
+import { fencing } from './fencing.js';
+import { inspecting } from './inspecting.js';
+import { isolation } from './isolation.js';
+import { keeping } from './keeping.js';
+import { locks } from './locks.js';
+import { model } from './model.js';
+import { ordering } from './ordering.js';
+import { replays } from './replays.js';
+import { revoking } from './revoking.js';
+import type { ConformanceOptions } from './runner.js';
+import { sessions } from './sessions.js';
+import { settling } from './settling.js';
+import { define, type Facet } from './suite.js';
+import { sweeping } from './sweeping.js';
+import { values } from './values.js';
+import { waking } from './waking.js';
+
+export type { ConformanceOptions, StoreUnderTest, TestCase, TestRunner } from './runner.js';
+
+const FACETS: Record<string, Facet> = {
+  adding,
+  ordering,
+  claiming,
+  settling,
+  keeping,
+  fencing,
+  replays,
+  sessions,
+  sweeping,
+  locks,
+  revoking,
+  control,
+  changing,
+  inspecting,
+  events,
+  waking,
+  values,
+  isolation,
+  closing,
+  'random work': model,
+};
+
+/** Defines the tests that a store must pass, in the given runner. */
+export function conformance(options: ConformanceOptions): void {
+  options.describe(`S4-13 ${options.name} conforms to the store contract`, () => {
+    define(options, 'capabilities', (test) => {
+      test('are what the harness was told', async ({ store }) => assert.deepEqual(store.capabilities, options.capabilities));
+    });
+    for (const [name, facet] of Object.entries(FACETS)) define(options, name, facet);
+  });
+}

@@ -1,0 +1,151 @@
+// Facet: looking at a queue changes nothing and tells the truth.
+import assert from 'node:assert/strict';
+import type { ListName } from '../../store/contract.js';
+import { ids, nth } from './expect.js';
+import { completed, failed } from './samples.js';
+import type { Scene } from './scene.js';
+import type { Test } from './suite.js';
+
+export function inspecting(test: Test): void {
+  test('jobs are answered in the order of asking; undefined for those that do not exist', async (scene) => {
+    await scene.add({ id: 'a' }, { id: 'b' });
+    const records = await scene.store.jobs(scene.queue, ['b', 'ghost', 'a', 'b']);
+    assert.deepEqual(
+      records.map((record) => record?.id),
+      ['b', undefined, 'a', 'b'],
+    );
+  });
+
+  test('each state has its list, and counts are the lengths of the lists', async (scene) => {
+    await scene.add(
+      { id: 'done' },
+      { id: 'broken' },
+      { id: 'runs' },
+      { id: 'waits' },
+      { id: 'prior', priority: 1 },
+      { id: 'later', delayMs: scene.ms(500) },
+    );
+    const [done, broken] = await scene.claim(await scene.session(), 3);
+    assert(done && broken);
+    await scene.finish(completed(done), failed(broken));
+    const expected: Record<ListName, string[]> = {
+      waiting: ['waits'],
+      prioritized: ['prior'],
+      delayed: ['later'],
+      active: ['runs'],
+      completed: ['done'],
+      failed: ['broken'],
+    };
+    const { counts } = await scene.store.status(scene.queue);
+    for (const [name, list] of Object.entries(expected) as [ListName, string[]][]) {
+      assert.deepEqual(await scene.list(name), list, name);
+      assert.equal(counts[name], list.length, name);
+    }
+    assert.equal((await scene.job('prior')).state, 'waiting', 'prioritized is a name, not a state');
+  });
+
+  test('an unknown queue is an empty queue', async (scene) => {
+    const { counts, paused } = await scene.store.status(scene.queue);
+    assert.deepEqual(counts, { waiting: 0, prioritized: 0, delayed: 0, active: 0, completed: 0, failed: 0 });
+    assert.equal(paused, false);
+    assert.deepEqual(await scene.list('waiting'), []);
+    assert.deepEqual(await scene.store.sessions(scene.queue), []);
+    assert.equal(await scene.store.lockOf(scene.queue, 'x'), undefined);
+    assert.deepEqual(await scene.store.sweep(scene.queue, 5), { stalled: [], failed: [], more: false });
+  });
+
+  test('waiting is listed in claim order, or the other way round', async (scene) => {
+    await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c', lifo: true });
+    await scene.add({ id: 'p2', priority: 2 }, { id: 'p1', priority: 1 }, { id: 'p2-too', priority: 2 });
+    assert.deepEqual(await scene.list('waiting', true), ['c', 'a', 'b']);
+    assert.deepEqual(await scene.list('waiting', false), ['b', 'a', 'c']);
+    assert.deepEqual(await scene.list('prioritized', true), ['p1', 'p2', 'p2-too']);
+    assert.deepEqual(await scene.list('prioritized', false), ['p2-too', 'p2', 'p1']);
+    assert.deepEqual(await scene.order(), ['c', 'a', 'b', 'p1', 'p2', 'p2-too']);
+  });
+
+  test('delayed is listed by due time', async (scene) => {
+    await scene.add(
+      { id: 'b', delayMs: scene.ms(600) },
+      { id: 'c', delayMs: scene.ms(700) },
+      { id: 'a', delayMs: scene.ms(500) },
+    );
+    assert.deepEqual(await scene.list('delayed', true), ['a', 'b', 'c']);
+    assert.deepEqual(await scene.list('delayed', false), ['c', 'b', 'a']);
+  });
+
+  test('active and finished are listed by when they came there', async (scene) => {
+    await scene.add({ id: 'x', priority: 1 }, { id: 'y', priority: 2 }, { id: 'z', priority: 3 });
+    const session = await scene.session();
+    const jobs = [await scene.claimOne(session), await scene.claimOne(session), await scene.claimOne(session)];
+    assert.deepEqual(await scene.list('active', true), ['x', 'y', 'z']);
+    assert.deepEqual(await scene.list('active', false), ['z', 'y', 'x']);
+    for (const index of [1, 2, 0]) await scene.finish(completed(nth(jobs, index)));
+    assert.deepEqual(await scene.list('completed', true), ['y', 'z', 'x']);
+    assert.deepEqual(await scene.list('completed', false), ['x', 'z', 'y']);
+  });
+
+  test('ranges are inclusive, -1 is the last, and what lies outside is left out', async (scene) => {
+    const all = await scene.addMany(6);
+    const read = async (start: number, end: number, asc = true) =>
+      ids(await scene.store.list(scene.queue, { lists: ['waiting'], start, end, asc }));
+    assert.deepEqual(await read(0, -1), all);
+    assert.deepEqual(await read(0, 0), all.slice(0, 1));
+    assert.deepEqual(await read(1, 3), all.slice(1, 4));
+    assert.deepEqual(await read(4, 99), all.slice(4));
+    assert.deepEqual(await read(2, -1), all.slice(2));
+    assert.deepEqual(await read(6, 9), []);
+    assert.deepEqual(await read(3, 2), []);
+    assert.deepEqual(await read(0, 1, false), [nth(all, 5), nth(all, 4)]);
+  });
+
+  test('several lists come one after the other', async (scene) => {
+    await scene.add({ id: 'runs' }, { id: 'waits' }, { id: 'later', delayMs: scene.ms(500) });
+    await scene.claim(await scene.session(), 1);
+    const lists: ListName[] = ['delayed', 'active', 'waiting'];
+    assert.deepEqual(ids(await scene.store.list(scene.queue, { lists, start: 0, end: -1, asc: true })), [
+      'later',
+      'runs',
+      'waits',
+    ]);
+  });
+
+  test('a lock is seen from outside: who holds it, since when; not before and not after', async (scene) => {
+    const id = await scene.addOne();
+    assert.equal(await scene.store.lockOf(scene.queue, id), undefined);
+    const job = await scene.claimOne(await scene.session());
+    const lock = await scene.store.lockOf(scene.queue, id);
+    assert(lock && lock.since > 0 && lock.endsInMs > 0);
+    await scene.finish(completed(job));
+    assert.equal(await scene.store.lockOf(scene.queue, id), undefined);
+    assert.equal(await scene.store.lockOf(scene.queue, 'ghost'), undefined);
+  });
+
+  test('looking changes nothing', async (scene) => {
+    const { session, job } = await scene.running();
+    await scene.add({}, { delayMs: scene.ms(500) });
+    const before = await scene.snapshot(job.id);
+    await lookAtEverything(scene, session, job.id);
+    assert.deepEqual(await scene.snapshot(job.id), before);
+  });
+
+  test.shared('two connections see the same', async (scene) => {
+    const { job } = await scene.running();
+    await scene.add({}, { priority: 4 }, { delayMs: scene.ms(500) });
+    await scene.store.pause(scene.queue, true);
+    const peer = await scene.peer();
+    assert.deepEqual(await peer.snapshot(job.id), await scene.snapshot(job.id));
+  });
+}
+
+async function lookAtEverything({ store, queue }: Scene, session: string, jobId: string): Promise<void> {
+  const lists: ListName[] = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'];
+  await store.jobs(queue, [jobId]);
+  await store.list(queue, { lists, start: 0, end: -1, asc: false });
+  await store.status(queue);
+  await store.logs(queue, jobId, { start: 0, end: -1, asc: true });
+  await store.events(queue, 0, 10);
+  await store.lockOf(queue, jobId);
+  await store.sessions(queue);
+  await store.owned(queue, session);
+}

@@ -1,0 +1,82 @@
+// Facet: how many finished jobs stay.
+import assert from 'node:assert/strict';
+import type { ClaimedJob } from '../../job/record.js';
+import type { Keep, Outcome } from '../../job/outcome.js';
+import { nth } from './expect.js';
+import { completed, failed } from './samples.js';
+import type { Scene } from './scene.js';
+import type { Test } from './suite.js';
+
+export function keeping(test: Test): void {
+  test('without limits, everything stays', async (scene) => {
+    await runMany(scene, 5, completed, {});
+    assert.equal((await scene.list('completed')).length, 5);
+  });
+
+  test('keep { count: 0 } removes the job with all that belongs to it', async (scene) => {
+    const { job } = await scene.running({ id: 'x' });
+    await scene.store.write(scene.queue, [{ jobId: 'x', kind: 'log', row: 'old' }]);
+    await scene.finish(completed(job, { count: 0 }));
+    assert.equal(await scene.find('x'), undefined);
+    assert.deepEqual(await scene.list('completed'), []);
+    await scene.add({ id: 'x' });
+    assert.equal((await scene.store.logs(scene.queue, 'x', { start: 0, end: -1, asc: true })).count, 0);
+  });
+
+  test('keep { count: 0 } removes that job alone: those that were kept before stay', async (scene) => {
+    const done = await runMany(scene, 3, completed, {});
+    await runMany(scene, 2, completed, { count: 0 });
+    assert.deepEqual(await scene.list('completed'), done);
+  });
+
+  test('keep { count } leaves the newest of the same state', async (scene) => {
+    const fails = await runMany(scene, 2, failed, {});
+    const done = await runMany(scene, 5, completed, { count: 2 });
+    assert.deepEqual(await scene.list('completed'), done.slice(3));
+    assert.deepEqual(await scene.list('failed'), fails);
+    const more = await runMany(scene, 2, failed, { count: 3 });
+    assert.deepEqual(await scene.list('failed'), [nth(fails, 1), ...more]);
+  });
+
+  test('keep { ageMs } removes those that finished longer ago', async (scene) => {
+    const old = await runMany(scene, 2, completed, {});
+    await scene.pass(6);
+    const fresh = await runMany(scene, 1, completed, { ageMs: scene.ms(4) });
+    assert.deepEqual(await scene.list('completed'), fresh);
+    assert.deepEqual(await scene.store.jobs(scene.queue, old), [undefined, undefined]);
+  });
+
+  test('a retry or a release keeps the job, whatever its options say of finished ones', async (scene) => {
+    const { session, job } = await scene.running({ opts: '{"removeOnFail":true,"removeOnComplete":true}' });
+    await scene.finish({
+      kind: 'retry',
+      jobId: job.id,
+      token: job.token,
+      reason: 'r',
+      stacktrace: '[]',
+      delayMs: 0,
+      lifo: false,
+    });
+    const again = await scene.claimOne(session);
+    await scene.finish({ kind: 'release', jobId: again.id, token: again.token });
+    assert.equal(await scene.stateOf(job.id), 'waiting');
+  });
+}
+
+/** One after the other, so that they have an order; answers the ids. */
+async function runMany(
+  scene: Scene,
+  count: number,
+  outcome: (job: ClaimedJob, keep: Keep) => Outcome,
+  keep: Keep,
+): Promise<string[]> {
+  const session = await scene.session();
+  const done: string[] = [];
+  for (let n = 0; n < count; n += 1) {
+    await scene.add({});
+    const job = await scene.claimOne(session);
+    await scene.finish(outcome(job, keep));
+    done.push(job.id);
+  }
+  return done;
+}

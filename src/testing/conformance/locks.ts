@@ -1,0 +1,178 @@
+// Facet: locks with an end of their own, and extending them.
+import assert from 'node:assert/strict';
+import { between, only } from './expect.js';
+import { completed } from './samples.js';
+import type { Scene } from './scene.js';
+import type { Test } from './suite.js';
+
+export function locks(test: Test): void {
+  test('a lock of a session ends when the session does', async (scene) => {
+    const { session, job } = await scene.running({}, { durationMs: scene.ms(40) });
+    between(await endsIn(scene, job.id), scene.ms(30), scene.ms(40), 'endsInMs');
+    await scene.pass(20);
+    between(await endsIn(scene, job.id), 1, scene.ms(20), 'endsInMs later');
+    await scene.store.renew([{ queue: scene.queue, id: session, acked: 0 }]);
+    between(await endsIn(scene, job.id), scene.ms(30), scene.ms(40), 'endsInMs renewed');
+  });
+
+  test('a dead lock that was not swept yet says so', async (scene) => {
+    const { job } = await scene.running({}, { durationMs: scene.ms(3) });
+    await scene.perish();
+    assert((await endsIn(scene, job.id)) < 0);
+  });
+
+  test('a timed lock ends by itself, however alive its session is', async (scene) => {
+    await scene.add({});
+    const session = await scene.session();
+    const job = await scene.claimOne(session, { timedMs: scene.ms(3) });
+    between(await endsIn(scene, job.id), 1, scene.ms(3), 'endsInMs');
+    assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
+    await scene.perish();
+    await scene.store.renew([{ queue: scene.queue, id: session, acked: 0 }]);
+    assert.deepEqual((await scene.sweep()).stalled, [job.id]);
+    assert.equal((await scene.job(job.id)).stalledCounter, 1);
+    assert.deepEqual(await scene.settle(completed(job)), ['lost']);
+    assert.equal(only(await scene.store.sessions(scene.queue)).id, session, 'the session lives on');
+  });
+
+  test('a timed lock lives on when its session has died, until its own end', async (scene) => {
+    await scene.add({});
+    const job = await scene.claimOne(await scene.briefSession(), { timedMs: scene.ms(40) });
+    await scene.perish();
+    assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
+    assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, job.token);
+    await scene.pass(40);
+    assert.deepEqual((await scene.sweep()).stalled, [job.id]);
+  });
+
+  test('a timed lock that outlived its session still finishes its job', async (scene) => {
+    await scene.add({});
+    const job = await scene.claimOne(await scene.briefSession(), { timedMs: scene.ms(400) });
+    await scene.perish();
+    await scene.sweep();
+    await scene.finish(completed(job));
+    assert.equal(await scene.stateOf(job.id), 'completed');
+  });
+
+  test('closing a session hands back its timed locks as well', async (scene) => {
+    await scene.add({});
+    const session = await scene.session();
+    const job = await scene.claimOne(session, { timedMs: scene.ms(400) });
+    await scene.store.closeSessions([{ queue: scene.queue, id: session }], false);
+    assert.equal(await scene.stateOf(job.id), 'waiting');
+  });
+
+  test('over the stall limit a timed lock fails its job as any other', async (scene) => {
+    await scene.add({});
+    const job = await scene.claimOne(await scene.session({ maxStalls: 0 }), { timedMs: scene.ms(3) });
+    await scene.perish();
+    assert.deepEqual(await scene.sweep(), { stalled: [], failed: [job.id] });
+  });
+
+  test('S2-7 extending a timed lock: it ends exactly there, later or sooner', async (scene) => {
+    await scene.add({});
+    const job = await scene.claimOne(await scene.session(), { timedMs: scene.ms(30) });
+    assert.equal(await extend(scene, job, 80), 'done');
+    between(await endsIn(scene, job.id), scene.ms(70), scene.ms(80), 'endsInMs, later');
+    assert.equal(await extend(scene, job, 20), 'done');
+    between(await endsIn(scene, job.id), scene.ms(10), scene.ms(20), 'endsInMs, sooner');
+    await scene.pass(21);
+    assert.deepEqual((await scene.sweep()).stalled, [job.id]);
+  });
+
+  test("extending a session's lock: it survives the session until there, then dies", async (scene) => {
+    const { job } = await scene.running({}, { durationMs: scene.ms(3) });
+    assert.equal(await extend(scene, job, 30), 'done');
+    between(await endsIn(scene, job.id), scene.ms(20), scene.ms(30), 'endsInMs');
+    await scene.perish();
+    assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
+    assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, job.token);
+    await scene.pass(30);
+    assert.deepEqual((await scene.sweep()).stalled, [job.id]);
+  });
+
+  test("extending a session's lock never shortens it: renewal goes on keeping it", async (scene) => {
+    const { session, job } = await scene.running({}, { durationMs: scene.ms(6) });
+    assert.equal(await extend(scene, job, 1), 'done');
+    for (let round = 0; round < 4; round += 1) {
+      await scene.pass(2);
+      await scene.store.renew([{ queue: scene.queue, id: session, acked: 0 }]);
+      assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
+    }
+    await scene.finish(completed(job));
+  });
+
+  test("closing a session hands back extended locks as well: 'everything that they hold'", async (scene) => {
+    const { session, job } = await scene.running();
+    await extend(scene, job, 400);
+    await scene.store.closeSessions([{ queue: scene.queue, id: session }], false);
+    assert.equal(await scene.stateOf(job.id), 'waiting');
+  });
+
+  test('a dead lock with the current token that was not swept yet can be extended', async (scene) => {
+    await scene.add({});
+    const job = await scene.claimOne(await scene.session(), { timedMs: scene.ms(3) });
+    await scene.perish();
+    assert.equal(await extend(scene, job, 100), 'done');
+    assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
+  });
+
+  test('S2-8 extending a lock that was lost: lost, and the new one is untouched; a job that is gone: missing', async (scene) => {
+    const { session, job } = await scene.running();
+    await scene.store.revoke(scene.queue, [job.id], 'stolen');
+    assert.equal(await extend(scene, job, 100), 'lost');
+    const thief = await scene.claimOne(session, { timedMs: scene.ms(50) });
+    assert.equal(await extend(scene, job, 100_000), 'lost');
+    between(await endsIn(scene, job.id), scene.ms(30), scene.ms(50), "the thief's endsInMs");
+    assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, thief.token);
+    assert.equal(await extend(scene, { id: 'ghost', token: job.token }, 1), 'missing');
+  });
+
+  test('S1-8 extending a lock whose own token has finished the job: finished, not lost', async (scene) => {
+    const { job } = await scene.running();
+    await scene.finish(completed(job));
+    assert.equal(await extend(scene, job, 10), 'finished');
+    assert.equal(await extend(scene, { ...job, token: 'other' }, 10), 'lost');
+    assert.equal(await scene.stateOf(job.id), 'completed');
+  });
+
+  test('many locks in one call, answers in order', async (scene) => {
+    await scene.addMany(2);
+    const [a, b] = await scene.claim(await scene.session(), 2);
+    assert(a && b);
+    const extensions = [b, { id: 'ghost', token: 't' }, { ...a, token: 'stale' }, a].map(({ id, token }) => ({
+      jobId: id,
+      token,
+      durationMs: scene.ms(5),
+    }));
+    assert.deepEqual(await scene.store.extend(scene.queue, extensions), ['done', 'missing', 'lost', 'done']);
+  });
+
+  test('what a session owns can be asked for: token, fence and the seq of the claim', async (scene) => {
+    await scene.addMany(3);
+    const session = await scene.session();
+    const [first] = await scene.claim(session, 1, { seq: 7 });
+    const [second, third] = await scene.claim(session, 2, { seq: 9, timedMs: scene.ms(500) });
+    assert(first && second && third);
+    await scene.finish(completed(second));
+    const owned = await scene.store.owned(scene.queue, session);
+    assert.deepEqual(
+      owned.sort((a, b) => a.seq - b.seq),
+      [
+        { jobId: first.id, token: first.token, fence: first.fence, seq: 7 },
+        { jobId: third.id, token: third.token, fence: third.fence, seq: 9 },
+      ],
+    );
+    assert.deepEqual(await scene.store.owned(scene.queue, 'nobody'), []);
+  });
+}
+
+async function endsIn(scene: Scene, jobId: string): Promise<number> {
+  const lock = await scene.store.lockOf(scene.queue, jobId);
+  assert(lock, 'there is a lock');
+  return lock.endsInMs;
+}
+
+async function extend(scene: Scene, { id, token }: { id: string; token: string }, units: number): Promise<string> {
+  return only(await scene.store.extend(scene.queue, [{ jobId: id, token, durationMs: scene.ms(units) }]));
+}

@@ -1,0 +1,40 @@
+// Facet: hundreds of random verbs, beside a model of a queue that fits on a page. After each verb the store's answer must be the
+// model's, and every few verbs everything that can be seen is compared: each job in exactly one state, counts equal to lists, at
+// most one lock per job, fences that only grow.
+import assert from 'node:assert/strict';
+import { ModelQueue } from './model-queue.js';
+import { Random } from './random.js';
+import type { Scene } from './scene.js';
+import type { Test } from './suite.js';
+
+const SEEDS = [1, 20_301, 777_777];
+const STEPS = 130;
+const CHECK_EVERY = 10;
+
+export function model(test: Test): void {
+  for (const seed of SEEDS) {
+    test(`${STEPS} random verbs keep every invariant (seed ${seed})`, (scene) => wander(scene, [scene], seed));
+  }
+
+  test.shared(`${STEPS} random verbs through two connections keep every invariant`, async (scene) =>
+    wander(scene, [scene, await scene.peer()], 4_242),
+  );
+}
+
+async function wander(scene: Scene, sides: Scene[], seed: number): Promise<void> {
+  const random = new Random(seed);
+  const queue = new ModelQueue(random);
+  const steps = queue.steps();
+  const trail: string[] = [];
+  try {
+    for (let step = 1; step <= STEPS; step += 1) {
+      const [name, act] = random.pick(steps) ?? assert.fail('no steps');
+      trail.push(name);
+      await act(random.pick(sides) ?? scene);
+      if (step % CHECK_EVERY === 0 || step === STEPS) await queue.compare(random.pick(sides) ?? scene);
+    }
+  } catch (error) {
+    const { message } = error as Error;
+    throw new Error(`seed ${seed}, step ${trail.length}, after … ${trail.slice(-12).join(' → ')}: ${message}`, { cause: error });
+  }
+}

@@ -1,0 +1,106 @@
+// Facet: which job comes out next.
+import assert from 'node:assert/strict';
+import { nth, sorted } from './expect.js';
+import { released, retried } from './samples.js';
+import type { Test } from './suite.js';
+
+export function ordering(test: Test): void {
+  test('first in, first out', async (scene) => {
+    await scene.add({ id: 'a' }, { id: 'b' });
+    await scene.add({ id: 'c' });
+    assert.deepEqual(await scene.order(), ['a', 'b', 'c']);
+  });
+
+  test('lifo goes ahead of those that wait; the last one in is the first one out', async (scene) => {
+    await scene.add({ id: 'a' }, { id: 'b', lifo: true }, { id: 'c', lifo: true }, { id: 'd' });
+    assert.deepEqual(await scene.order(), ['c', 'b', 'a', 'd']);
+  });
+
+  test('priority 0 first, then the smaller number, and front to back among equals', async (scene) => {
+    await scene.add(
+      { id: 'p9', priority: 9 },
+      { id: 'p1', priority: 1 },
+      { id: 'p0' },
+      { id: 'p1-too', priority: 1 },
+      { id: 'top', priority: 2_097_152 },
+    );
+    assert.deepEqual(await scene.order(), ['p0', 'p1', 'p1-too', 'p9', 'top']);
+  });
+
+  test('lifo goes ahead of its own priority alone', async (scene) => {
+    await scene.add(
+      { id: 'a', priority: 1 },
+      { id: 'b', priority: 2 },
+      { id: 'c', priority: 2, lifo: true },
+      { id: 'd', priority: 3, lifo: true },
+    );
+    assert.deepEqual(await scene.order(), ['a', 'c', 'b', 'd']);
+  });
+
+  test('one by one or all at once: the order is the same', async (scene) => {
+    await scene.add({ id: 'a' }, { id: 'b', priority: 2 }, { id: 'c', lifo: true }, { id: 'd', priority: 1 });
+    const session = await scene.session();
+    const order: string[] = [];
+    for (let n = 0; n < 4; n += 1) order.push((await scene.claimOne(session)).id);
+    assert.deepEqual(order, ['c', 'a', 'd', 'b']);
+  });
+
+  test('a released job goes to the front', async (scene) => {
+    await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c' });
+    await scene.finish(released(await scene.claimOne(await scene.session())));
+    assert.deepEqual(await scene.order(), ['a', 'b', 'c']);
+  });
+
+  test('a released job goes to the front of its own priority, not past the others', async (scene) => {
+    await scene.add({ id: 'low', priority: 5 }, { id: 'low-too', priority: 5 });
+    const low = await scene.claimOne(await scene.session());
+    await scene.add({ id: 'high' });
+    await scene.finish(released(low));
+    assert.deepEqual(await scene.order(), ['high', 'low', 'low-too']);
+  });
+
+  test('stalled jobs go to the front', async (scene) => {
+    await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c' });
+    await scene.claim(await scene.briefSession(), 2);
+    await scene.perish();
+    await scene.sweep();
+    const order = await scene.order();
+    assert.deepEqual(sorted(order.slice(0, 2)), ['a', 'b']);
+    assert.equal(nth(order, 2), 'c');
+  });
+
+  test('jobs of a closed session go to the front', async (scene) => {
+    await scene.add({ id: 'a' }, { id: 'b' });
+    const session = await scene.session();
+    await scene.claim(session, 1);
+    await scene.store.closeSessions([{ queue: scene.queue, id: session }], false);
+    assert.deepEqual(await scene.order(), ['a', 'b']);
+  });
+
+  test('revoked jobs go to the front', async (scene) => {
+    await scene.add({ id: 'a' }, { id: 'b' });
+    await scene.claim(await scene.session(), 1);
+    await scene.store.revoke(scene.queue, ['a'], 'test');
+    assert.deepEqual(await scene.order(), ['a', 'b']);
+  });
+
+  test('a retry goes to the back, or with lifo to the front', async (scene) => {
+    await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c' });
+    const [a, b] = await scene.claim(await scene.session(), 2);
+    assert(a && b);
+    await scene.finish(retried(a), retried(b, 0, true));
+    assert.deepEqual(await scene.order(), ['b', 'c', 'a']);
+  });
+
+  test('delayed jobs that are due count as waiting, in the order in which they fell due', async (scene) => {
+    await scene.add({ id: 'later', delayMs: scene.ms(3) }, { id: 'sooner', delayMs: scene.ms(1) });
+    await scene.pass(4);
+    assert.deepEqual(await scene.order(), ['sooner', 'later']);
+  });
+
+  test('a delayed job keeps its priority when it falls due', async (scene) => {
+    await scene.add({ id: 'urgent', priority: 1, delayMs: scene.ms(1) }, { id: 'idle', priority: 9 });
+    await scene.pass(2);
+    assert.deepEqual(await scene.order(), ['urgent', 'idle']);
+  });
+}

@@ -1,0 +1,111 @@
+// Facet: locks are taken away from living owners, who are told until they have heard it.
+import assert from 'node:assert/strict';
+import type { Revocation } from '../../store/contract.js';
+import { FaultyStore } from '../faulty-store.js';
+import { nth, only } from './expect.js';
+import { completed } from './samples.js';
+import type { Scene } from './scene.js';
+import type { Test } from './suite.js';
+
+export function revoking(test: Test): void {
+  test('the job goes back to waiting, uncharged, and its token is stale', async (scene) => {
+    const { job } = await scene.running({}, { maxStalls: 0 });
+    assert.deepEqual(await scene.store.revoke(scene.queue, [job.id], 'cancelled'), [true]);
+    const record = await scene.job(job.id);
+    assert.deepEqual([record.state, record.stalledCounter, record.attemptsMade], ['waiting', 0, 0]);
+    assert.equal(await scene.store.lockOf(scene.queue, job.id), undefined);
+    assert.deepEqual(await scene.settle(completed(job)), ['lost']);
+  });
+
+  test('false for what is not active, answers in order', async (scene) => {
+    const { job } = await scene.running();
+    const waiting = await scene.addOne();
+    assert.deepEqual(await scene.store.revoke(scene.queue, ['ghost', job.id, waiting, job.id], 'r'), [false, true, false, false]);
+  });
+
+  test('the session learns of it at its next renewal: job, token, fence, reason', async (scene) => {
+    const { session, job } = await scene.running();
+    await scene.store.revoke(scene.queue, [job.id], 'cancelled by an operator');
+    const { number, ...rest } = only(await revoked(scene, session));
+    assert.deepEqual(rest, { jobId: job.id, token: job.token, fence: job.fence, reason: 'cancelled by an operator' });
+    assert(number > 0);
+  });
+
+  test('other sessions do not hear of it', async (scene) => {
+    const { job } = await scene.running();
+    const other = await scene.session();
+    await scene.store.revoke(scene.queue, [job.id], 'r');
+    assert.deepEqual(await revoked(scene, other), []);
+  });
+
+  test('told again at every renewal until it is acknowledged, ascending', async (scene) => {
+    await scene.addMany(3);
+    const session = await scene.session();
+    const jobs = await scene.claim(session, 3);
+    await scene.store.revoke(scene.queue, [nth(jobs, 0).id, nth(jobs, 1).id], 'r');
+    const first = await revoked(scene, session);
+    assert.equal(first.length, 2);
+    assert(nth(first, 0).number < nth(first, 1).number);
+    assert.deepEqual(await revoked(scene, session), first);
+    const after = await revoked(scene, session, nth(first, 0).number);
+    assert.deepEqual(after, [nth(first, 1)]);
+    await scene.store.revoke(scene.queue, [nth(jobs, 2).id], 'r');
+    const third = only(await revoked(scene, session, nth(first, 1).number));
+    assert.equal(third.token, nth(jobs, 2).token);
+    assert(third.number > nth(first, 1).number);
+    assert.deepEqual(await revoked(scene, session, third.number), []);
+  });
+
+  test('S4-15 a renewal whose reply was lost loses no revocation', async (scene) => {
+    const { session, job } = await scene.running();
+    await scene.store.revoke(scene.queue, [job.id], 'r');
+    const lossy = new FaultyStore(scene.store);
+    lossy.on('renew', { times: 1, fault: 'drop-reply' });
+    const renewal = { queue: scene.queue, id: session, acked: 0 };
+    await assert.rejects(lossy.renew([renewal]), { retryable: true });
+    assert.equal(only(only(await lossy.renew([renewal])).revoked).token, job.token);
+  });
+
+  test('the same job, claimed and revoked again by the same session, is told with each token', async (scene) => {
+    const { session, job } = await scene.running();
+    await scene.store.revoke(scene.queue, [job.id], 'once');
+    const again = await scene.claimOne(session);
+    await scene.store.revoke(scene.queue, [job.id], 'twice');
+    assert.deepEqual(
+      (await revoked(scene, session)).map(({ token, reason }) => [token, reason]),
+      [
+        [job.token, 'once'],
+        [again.token, 'twice'],
+      ],
+    );
+  });
+
+  test('the other locks of the session stay', async (scene) => {
+    await scene.addMany(2);
+    const session = await scene.session();
+    const [lost, kept] = await scene.claim(session, 2);
+    assert(lost && kept);
+    await scene.store.revoke(scene.queue, [lost.id], 'r');
+    assert.equal(only(await scene.store.owned(scene.queue, session)).token, kept.token);
+    await scene.finish(completed(kept));
+  });
+
+  test.shared('a lock revoked through another connection is told here', async (scene) => {
+    const { session, job } = await scene.running();
+    const peer = await scene.peer();
+    assert.deepEqual(await peer.store.revoke(scene.queue, [job.id], 'r'), [true]);
+    assert.equal(only(await revoked(scene, session)).token, job.token);
+  });
+
+  test.durable('revocations outlive the store object', async (scene) => {
+    const { session, job } = await scene.running();
+    await scene.store.revoke(scene.queue, [job.id], 'r');
+    assert.equal(only(await revoked(await scene.reopen(), session)).token, job.token);
+  });
+}
+
+async function revoked(scene: Scene, id: string, acked = 0): Promise<Revocation[]> {
+  const { alive, revoked: list } = only(await scene.store.renew([{ queue: scene.queue, id, acked }]));
+  assert.equal(alive, true);
+  return list;
+}

@@ -1,0 +1,44 @@
+// Plain values that tests start from: a job, a session, the five ways in which a run ends.
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { Keep, Outcome } from '../../job/outcome.js';
+import type { ClaimedJob, NewJob } from '../../job/record.js';
+import type { NewSession } from '../../store/contract.js';
+
+export function newJob(difference: Partial<NewJob> = {}): NewJob {
+  return {
+    name: 'work',
+    data: '{}',
+    opts: '{}',
+    priority: 0,
+    delayMs: 0,
+    lifo: false,
+    timestamp: 1_700_000_000_000,
+    ...difference,
+  };
+}
+
+export function newSession(queue: string, durationMs: number, difference: Partial<NewSession>): NewSession {
+  const owner = { host: hostname(), pid: process.pid, name: 'worker' };
+  return { queue, id: randomUUID(), owner, durationMs, maxStalls: 1, ...difference };
+}
+
+export function completed({ id, token }: ClaimedJob, keep: Keep = {}): Outcome {
+  return { kind: 'completed', jobId: id, token, value: '"done"', keep };
+}
+
+export function failed({ id, token }: ClaimedJob, keep: Keep = {}): Outcome {
+  return { kind: 'failed', jobId: id, token, reason: 'broken', stacktrace: '["at once"]', keep };
+}
+
+export function retried({ id, token }: ClaimedJob, delayMs = 0, lifo = false): Outcome {
+  return { kind: 'retry', jobId: id, token, reason: 'not yet', stacktrace: '["at first"]', delayMs, lifo };
+}
+
+export function delayed({ id, token }: ClaimedJob, delayMs: number): Outcome {
+  return { kind: 'delay', jobId: id, token, delayMs };
+}
+
+export function released({ id, token }: ClaimedJob): Outcome {
+  return { kind: 'release', jobId: id, token };
+}

@@ -1,0 +1,218 @@
+// What every test of the suite starts from: an opened store, a queue that nobody else uses, callers that number their calls, and short
+// words for what most tests do. It speaks to the store through the contract alone.
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import type { Outcome, SettleStatus } from '../../job/outcome.js';
+import type { ClaimedJob, JobRecord, NewJob } from '../../job/record.js';
+import type { Call, ClaimReply, ClaimRequest, ListName, NewSession, Store, StoredEvent } from '../../store/contract.js';
+import { ids, only } from './expect.js';
+import type { StoreUnderTest } from './runner.js';
+import { newJob, newSession } from './samples.js';
+
+export class Scene {
+  readonly store: Store;
+  readonly queue: string;
+  readonly unit: number;
+  readonly #under: StoreUnderTest;
+  readonly #shared: { seqs: Map<string, number>; opened: Store[] };
+
+  constructor(under: StoreUnderTest, unit: number, view?: { of: Scene; store?: Store; queue?: string }) {
+    this.#under = under;
+    this.unit = unit;
+    this.store = view?.store ?? view?.of.store ?? under.store;
+    this.queue = view?.queue ?? view?.of.queue ?? `conformance-${randomUUID()}`;
+    this.#shared = view === undefined ? { seqs: new Map(), opened: [] } : view.of.#shared;
+  }
+
+  // ── other views of the same data ────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The same scene on another queue. */
+  at(queue: string): Scene {
+    return new Scene(this.#under, this.unit, { of: this, queue });
+  }
+
+  /** The same scene through another store. */
+  through(store: Store): Scene {
+    return new Scene(this.#under, this.unit, { of: this, store });
+  }
+
+  /** The same scene through a second connection. */
+  async peer(): Promise<Scene> {
+    assert(this.#under.peer, 'capabilities say shared, so the harness must offer peer()');
+    return this.#joined(await this.#under.peer());
+  }
+
+  /** Closes the store and opens its data again. */
+  async reopen(): Promise<Scene> {
+    assert(this.#under.reopen, 'capabilities say durable, so the harness must offer reopen()');
+    await this.store.close();
+    return this.#joined(await this.#under.reopen());
+  }
+
+  #joined(store: Store): Scene {
+    this.#shared.opened.push(store);
+    return this.through(store);
+  }
+
+  async close(): Promise<void> {
+    for (const store of this.#shared.opened) await store.close();
+    await this.#under.close();
+  }
+
+  // ── time ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  ms(units: number): number {
+    return units * this.unit;
+  }
+
+  pass(units: number): Promise<void> {
+    return this.#under.advance(this.ms(units));
+  }
+
+  stepWall(ms: number): void {
+    assert(this.#under.stepWall, 'a harness with a manual clock must offer stepWall()');
+    this.#under.stepWall(ms);
+  }
+
+  // ── in ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The next call of a caller: 1, 2, 3 … */
+  call(caller: string): Call {
+    const seq = (this.#shared.seqs.get(caller) ?? 0) + 1;
+    this.#shared.seqs.set(caller, seq);
+    return { caller, seq };
+  }
+
+  /** Adds jobs, one per given difference from a plain one; answers their ids. */
+  async add(...jobs: Partial<NewJob>[]): Promise<string[]> {
+    const replies = await this.store.add(this.queue, jobs.map(newJob), this.call(`producer-of-${this.queue}`));
+    return replies.map(({ id }) => id);
+  }
+
+  async addOne(job: Partial<NewJob> = {}): Promise<string> {
+    return only(await this.add(job));
+  }
+
+  async addMany(count: number): Promise<string[]> {
+    return this.add(...Array.from({ length: count }, () => ({})));
+  }
+
+  // ── out ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Opens a session that outlives the test unless it is told to be brief; answers its id. */
+  async session(options: Partial<NewSession> = {}): Promise<string> {
+    const session = newSession(this.queue, this.ms(1_000), options);
+    await this.store.openSession(session);
+    return session.id;
+  }
+
+  /** A session that dies if nobody renews it: see `perish`. */
+  briefSession(options: Partial<NewSession> = {}): Promise<string> {
+    return this.session({ durationMs: this.ms(3), ...options });
+  }
+
+  /** Lets brief sessions and brief locks die. Does not sweep. */
+  perish(): Promise<void> {
+    return this.pass(4);
+  }
+
+  request(session: string, count: number, options: Partial<ClaimRequest> = {}): ClaimRequest {
+    return { session, seq: options.seq ?? this.call(session).seq, count, ...options };
+  }
+
+  tryClaim(session: string, count = 1, options: Partial<ClaimRequest> = {}): Promise<ClaimReply> {
+    return this.store.claim(this.queue, this.request(session, count, options));
+  }
+
+  async claim(session: string, count = 1, options: Partial<ClaimRequest> = {}): Promise<ClaimedJob[]> {
+    const { jobs, sessionAlive } = await this.tryClaim(session, count, options);
+    assert.equal(sessionAlive, true, 'the session is alive');
+    return jobs;
+  }
+
+  async claimOne(session: string, options: Partial<ClaimRequest> = {}): Promise<ClaimedJob> {
+    return only(await this.claim(session, 1, options));
+  }
+
+  /** Adds a job, opens a session and claims it. */
+  async running(job: Partial<NewJob> = {}, options: Partial<NewSession> = {}): Promise<{ session: string; job: ClaimedJob }> {
+    await this.add(job);
+    const session = await this.session(options);
+    return { session, job: await this.claimOne(session) };
+  }
+
+  /** Claims everything that is waiting, in order; answers the ids. */
+  async order(): Promise<string[]> {
+    return ids(await this.claim(await this.session(), 1_000));
+  }
+
+  // ── done ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  async settle(...outcomes: Outcome[]): Promise<SettleStatus[]> {
+    return (await this.store.settle(this.queue, outcomes)).results;
+  }
+
+  /** Settles and insists that it was accepted. */
+  async finish(...outcomes: Outcome[]): Promise<void> {
+    assert.deepEqual(
+      await this.settle(...outcomes),
+      outcomes.map(() => 'done'),
+    );
+  }
+
+  /** Sweeps until nothing dead is left; answers all that it found. */
+  async sweep(limit = 1_000): Promise<{ stalled: string[]; failed: string[] }> {
+    const found = { stalled: [] as string[], failed: [] as string[] };
+    for (let round = 0; round < 10_000; round += 1) {
+      const { stalled, failed, more } = await this.store.sweep(this.queue, limit);
+      found.stalled.push(...stalled);
+      found.failed.push(...failed);
+      if (!more) return found;
+    }
+    throw new Error('sweep answered `more` ten thousand times');
+  }
+
+  // ── look ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  async find(id: string): Promise<JobRecord | undefined> {
+    return only(await this.store.jobs(this.queue, [id]));
+  }
+
+  async job(id: string): Promise<JobRecord> {
+    const record = await this.find(id);
+    assert(record, `job ${id} exists`);
+    return record;
+  }
+
+  async stateOf(id: string): Promise<string> {
+    return (await this.find(id))?.state ?? 'missing';
+  }
+
+  async list(name: ListName, asc = true): Promise<string[]> {
+    return ids(await this.store.list(this.queue, { lists: [name], start: 0, end: -1, asc }));
+  }
+
+  /** All events, or those after an id. */
+  async events(after = 0): Promise<StoredEvent[]> {
+    return (await this.store.events(this.queue, after, 100_000)).events;
+  }
+
+  async lastEvent(): Promise<number> {
+    return (await this.store.events(this.queue, undefined, 1)).last;
+  }
+
+  /** Everything that an outsider can see of a job and its queue, apart from what time alone changes. */
+  async snapshot(id: string): Promise<unknown> {
+    const { counts, paused } = await this.store.status(this.queue);
+    const lock = await this.store.lockOf(this.queue, id);
+    return {
+      record: await this.find(id),
+      logs: await this.store.logs(this.queue, id, { start: 0, end: -1, asc: true }),
+      events: await this.events(),
+      lock: lock && { token: lock.token, fence: lock.fence, session: lock.session },
+      waiting: await this.list('waiting'),
+      counts,
+      paused,
+    };
+  }
+}

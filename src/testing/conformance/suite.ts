@@ -1,0 +1,47 @@
+// How a facet of the suite defines its tests: each runs on a scene of its own, and what a store cannot do is skipped with the reason
+// in the title.
+import type { ConformanceOptions } from './runner.js';
+import { Scene } from './scene.js';
+
+export type Body = (scene: Scene) => Promise<void>;
+
+export interface Test {
+  (title: string, body: Body): void;
+  /** Needs a second connection to the same data. */
+  shared(title: string, body: Body): void;
+  /** Needs data that outlives the store object. */
+  durable(title: string, body: Body): void;
+  /** Needs a clock that can be moved by hand. */
+  manual(title: string, body: Body): void;
+}
+
+export type Facet = (test: Test) => void;
+
+export function define(
+  { name, describe, it, capabilities, clock = 'real', unit = 100, open }: ConformanceOptions,
+  title: string,
+  facet: Facet,
+): void {
+  const run = (body: Body) => async (): Promise<void> => {
+    const scene = new Scene(await open(), unit);
+    try {
+      await body(scene);
+    } finally {
+      await scene.close();
+    }
+  };
+  const unless = (missing: boolean, reason: string) => (what: string, body: Body) => {
+    if (!missing) it(what, run(body));
+    else (it.skip ?? it)(`${what} (not on ${name}: ${reason})`, async () => {});
+  };
+  const test = (what: string, body: Body): void => void it(what, run(body));
+  describe(title, () =>
+    facet(
+      Object.assign(test, {
+        shared: unless(!capabilities.shared, 'one process only'),
+        durable: unless(!capabilities.durable, 'nothing outlives its process'),
+        manual: unless(clock !== 'manual', 'its clock cannot be moved by hand'),
+      }),
+    ),
+  );
+}

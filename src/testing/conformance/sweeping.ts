@@ -1,0 +1,156 @@
+// Facet: what died is found, and its jobs move on.
+import assert from 'node:assert/strict';
+import { STALLED_REASON } from '../../store/contract.js';
+import { ids, sorted } from './expect.js';
+import { completed } from './samples.js';
+import type { Scene } from './scene.js';
+import type { Test } from './suite.js';
+
+export function sweeping(test: Test): void {
+  test('a living session is left alone', async (scene) => {
+    const { job } = await scene.running();
+    assert.deepEqual(await scene.store.sweep(scene.queue, 10), { stalled: [], failed: [], more: false });
+    assert.equal(await scene.stateOf(job.id), 'active');
+  });
+
+  test('the jobs of an expired session go back to waiting with one more stall', async (scene) => {
+    const added = await die(scene, 3);
+    const reply = await scene.store.sweep(scene.queue, 10);
+    assert.deepEqual([sorted(reply.stalled), reply.failed, reply.more], [sorted(added), [], false]);
+    for (const id of added) {
+      const { state, stalledCounter, attemptsMade } = await scene.job(id);
+      assert.deepEqual([state, stalledCounter, attemptsMade], ['waiting', 1, 0]);
+      assert.equal(await scene.store.lockOf(scene.queue, id), undefined);
+    }
+    assert.deepEqual(await scene.store.sessions(scene.queue), []);
+  });
+
+  test('idempotent: a second sweep finds nothing and counts nothing', async (scene) => {
+    const added = await die(scene, 2);
+    await scene.sweep();
+    const told = await scene.events();
+    assert.deepEqual(await scene.store.sweep(scene.queue, 10), { stalled: [], failed: [], more: false });
+    assert.deepEqual(await scene.events(), told);
+    for (const id of added) assert.equal((await scene.job(id)).stalledCounter, 1);
+  });
+
+  test('at most `limit` locks per call; `more` until all are found, each once', async (scene) => {
+    const added = await die(scene, 7);
+    const found: string[] = [];
+    for (let round = 0; ; round += 1) {
+      assert(round < 20, 'it comes to an end');
+      const { stalled, failed, more } = await scene.store.sweep(scene.queue, 3);
+      assert(stalled.length + failed.length <= 3, `${stalled.length} at once`);
+      found.push(...stalled, ...failed);
+      if (!more) break;
+    }
+    assert.deepEqual(sorted(found), sorted(added));
+  });
+
+  test('many dead sessions, with and without jobs: all are reaped', async (scene) => {
+    await scene.addMany(6);
+    for (let n = 0; n < 12; n += 1) {
+      const session = await scene.briefSession({ durationMs: scene.ms(20) });
+      if (n % 2 === 0) await scene.claimOne(session);
+    }
+    await scene.pass(21);
+    assert.equal((await scene.sweep(2)).stalled.length, 6);
+    assert.deepEqual(await scene.store.sessions(scene.queue), []);
+  });
+
+  test('many sweepers at once: each stall is counted once', async (scene) => sweepTogether(scene, [scene, scene, scene]));
+
+  test.shared('sweepers on two connections: each stall is counted once', async (scene) =>
+    sweepTogether(scene, [scene, await scene.peer()]),
+  );
+
+  test('S2-11 S4-12 over the limit: failed with the reason, kept, told; never run again', async (scene) => {
+    const id = await scene.addOne({ opts: '{"attempts":5}' });
+    for (let round = 0; round < 2; round += 1) {
+      await scene.claimOne(await scene.briefSession({ maxStalls: 1 }));
+      await scene.perish();
+      assert.deepEqual(await scene.sweep(), round === 0 ? { stalled: [id], failed: [] } : { stalled: [], failed: [id] });
+    }
+    const record = await scene.job(id);
+    assert.deepEqual([record.state, record.failedReason], ['failed', STALLED_REASON]);
+    assert(record.finishedOn !== undefined);
+    assert.deepEqual(await scene.list('failed'), [id]);
+    assert.deepEqual(await scene.order(), []);
+    const told = (await scene.events()).filter(({ name }) => name === 'failed');
+    assert.deepEqual([told.length, told[0]?.jobId, told[0]?.['failedReason']], [1, id, STALLED_REASON]);
+  });
+
+  test('S3-7 maxStalls 0: the first stall fails the job', async (scene) => {
+    const { job } = await scene.running({}, { durationMs: scene.ms(3), maxStalls: 0 });
+    await scene.perish();
+    assert.deepEqual(await scene.sweep(), { stalled: [], failed: [job.id] });
+  });
+
+  test('S4-12 removeOnFail holds for jobs that stalled too often: true removes', async (scene) => {
+    const { job } = await scene.running({ opts: '{"removeOnFail":true}' }, { durationMs: scene.ms(3), maxStalls: 0 });
+    await scene.perish();
+    assert.deepEqual((await scene.sweep()).failed, [job.id]);
+    assert.equal(await scene.find(job.id), undefined);
+    assert(
+      (await scene.events()).some(({ name, jobId }) => name === 'failed' && jobId === job.id),
+      'it is told nevertheless',
+    );
+  });
+
+  for (const [what, opts] of [
+    ['a number', '{"removeOnFail":2}'],
+    ['a count', '{"removeOnFail":{"count":2}}'],
+  ]) {
+    test(`S4-12 removeOnFail holds for jobs that stalled too often: ${what} keeps the newest`, async (scene) => {
+      const added: string[] = [];
+      for (let round = 0; round < 4; round += 1) {
+        const { job } = await scene.running({ opts: opts as string }, { durationMs: scene.ms(3), maxStalls: 0 });
+        added.push(job.id);
+        await scene.perish();
+        await scene.sweep();
+      }
+      assert.deepEqual(await scene.list('failed'), added.slice(2));
+    });
+  }
+
+  test('removeOnFail false keeps it', async (scene) => {
+    const { job } = await scene.running({ opts: '{"removeOnFail":false}' }, { durationMs: scene.ms(3), maxStalls: 0 });
+    await scene.perish();
+    await scene.sweep();
+    assert.equal(await scene.stateOf(job.id), 'failed');
+  });
+
+  test('a job that was finished before its session died is left alone', async (scene) => {
+    const { job } = await scene.running({}, { durationMs: scene.ms(3) });
+    await scene.finish(completed(job));
+    await scene.perish();
+    assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
+    assert.equal(await scene.stateOf(job.id), 'completed');
+  });
+
+  test('the recovered job runs and finishes elsewhere', async (scene) => {
+    const [id] = await die(scene, 1);
+    await scene.sweep();
+    const job = await scene.claimOne(await scene.session());
+    assert.deepEqual([job.id, job.stalledCounter, job.attemptsStarted], [id, 1, 2]);
+    await scene.finish(completed(job));
+  });
+}
+
+/** A session that holds `count` jobs and has expired. */
+async function die(scene: Scene, count: number): Promise<string[]> {
+  await scene.addMany(count);
+  const jobs = await scene.claim(await scene.briefSession(), count);
+  assert.equal(jobs.length, count);
+  await scene.perish();
+  return ids(jobs);
+}
+
+async function sweepTogether(scene: Scene, sides: Scene[]): Promise<void> {
+  const added = await die(scene, 40);
+  const found = await Promise.all([...sides, ...sides].map((side) => side.sweep(3)));
+  assert.deepEqual(sorted(found.flatMap(({ stalled }) => stalled)), sorted(added));
+  for (const id of added) assert.equal((await scene.job(id)).stalledCounter, 1);
+  const told = (await scene.events()).filter(({ name }) => name === 'stalled');
+  assert.deepEqual(sorted(told.map(({ jobId }) => String(jobId))), sorted(added));
+}

@@ -1,0 +1,200 @@
+// Facet: what goes in comes out: every string that users may write survives its way through the store, character by character.
+import assert from 'node:assert/strict';
+import { nth, only } from './expect.js';
+import { completed, newJob } from './samples.js';
+import type { Test } from './suite.js';
+
+const ODD_TEXTS = [
+  'it\'s "quoted" `back` \\ slash',
+  "'; DROP TABLE jobs; --",
+  '") OR 1=1 /* */',
+  'return redis.call("FLUSHALL") ]] --[[',
+  '%s %d %% $1 $$ :name ? ?1 @x',
+  '* [a-z] ? _ %',
+  '{curly} (round) <angle> &amp; a:b:c|d,e;f',
+  '../../etc/passwd',
+  'ünï©ödé 漢字 🧵👩‍👩‍👧 עברית \u2028\u2029 \ufeff',
+  'e\u0301 is not \u00e9',
+  '  spaces  around  ',
+  '__proto__',
+  'constructor',
+  'toString',
+  'hasOwnProperty',
+  'null',
+  'undefined',
+  'NaN',
+  '1e3',
+  '0x10',
+  '1.0',
+  '-1',
+];
+
+export function values(test: Test): void {
+  test('odd texts survive as job id, name, data, options, result, log, progress and worker name', async (scene) => {
+    await scene.add(
+      ...ODD_TEXTS.map((text) => ({ id: `${text}!`, name: text, data: JSON.stringify(text), opts: JSON.stringify({ text }) })),
+    );
+    const jobs = await scene.claim(await scene.session(), ODD_TEXTS.length, { by: nth(ODD_TEXTS, 0) });
+    assert.equal(jobs.length, ODD_TEXTS.length);
+    for (const [index, text] of ODD_TEXTS.entries()) {
+      const job = nth(jobs, index);
+      assert.equal(job.id, `${text}!`);
+      await scene.store.write(scene.queue, [
+        { jobId: job.id, token: job.token, kind: 'log', row: text },
+        { jobId: job.id, token: job.token, kind: 'progress', progress: JSON.stringify(text) },
+      ]);
+      await scene.finish({ ...completed(job), value: JSON.stringify([text]) } as ReturnType<typeof completed>);
+      const record = await scene.job(job.id);
+      assert.deepEqual(
+        [record.name, record.data, record.opts, record.returnvalue, record.progress, record.processedBy],
+        [text, JSON.stringify(text), JSON.stringify({ text }), JSON.stringify([text]), JSON.stringify(text), nth(ODD_TEXTS, 0)],
+      );
+      assert.deepEqual((await scene.store.logs(scene.queue, job.id, { start: 0, end: -1, asc: true })).logs, [text]);
+    }
+  });
+
+  test('ids that look alike are different jobs: case, spaces, composed letters, numbers', async (scene) => {
+    const alike = ['a', 'A', 'a ', ' a', '\u00e9', 'e\u0301', 'x1', 'x01', '1.0', '1.00', '__proto__', 'constructor', 'null'];
+    assert.deepEqual(await scene.add(...alike.map((id) => ({ id, data: JSON.stringify(id) }))), alike);
+    const records = await scene.store.jobs(scene.queue, alike);
+    assert.deepEqual(
+      records.map((record) => record?.data),
+      alike.map((id) => JSON.stringify(id)),
+    );
+    assert.deepEqual(await scene.order(), alike);
+  });
+
+  test('__proto__ and constructor are names like any other: never there by themselves', async (scene) => {
+    const inherited = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf'];
+    assert.deepEqual(
+      await scene.store.jobs(scene.queue, inherited),
+      inherited.map(() => undefined),
+    );
+    for (const name of inherited) {
+      assert.deepEqual((await scene.store.logs(scene.queue, name, { start: 0, end: -1, asc: true })).logs, []);
+      assert.equal(await scene.store.lockOf(scene.queue, name), undefined);
+      assert.deepEqual(await scene.store.owned(scene.queue, name), []);
+      assert.equal((await scene.tryClaim(name)).sessionAlive, false);
+      assert.equal(only(await scene.store.renew([{ queue: scene.queue, id: name, acked: 0 }])).alive, false);
+      const first = await scene.store.add(scene.queue, [newJob()], { caller: name, seq: 1 });
+      assert.equal(only(first).duplicate, false);
+      assert.deepEqual(await scene.store.add(scene.queue, [newJob()], { caller: name, seq: 1 }), first);
+    }
+  });
+
+  test('odd queue names are queues of their own', async (scene) => {
+    const queues = [
+      "o'brien",
+      '"q"',
+      'a b',
+      'A B',
+      '__proto__',
+      'constructor',
+      'q%',
+      'q_',
+      'q*',
+      '[q]',
+      '../q',
+      'q;--',
+      'ü 漢 🧵',
+      'q.q',
+      'q/q',
+    ];
+    for (const name of queues) {
+      const there = scene.at(`${name} ${scene.queue}`);
+      await there.add({ id: 'x', data: JSON.stringify(name) });
+      await there.claim(await there.session());
+    }
+    for (const name of queues) {
+      const there = scene.at(`${name} ${scene.queue}`);
+      const { counts } = await there.store.status(there.queue);
+      assert.deepEqual([counts.active, counts.waiting], [1, 0], name);
+      assert.equal((await there.job('x')).data, JSON.stringify(name));
+    }
+  });
+
+  test('an odd session id and owner survive, and so do tokens made of them', async (scene) => {
+    for (const [index, text] of ODD_TEXTS.entries()) {
+      const owner = { host: text, pid: index, name: text };
+      const { session, job } = await scene.running({}, { id: `${text} ${scene.queue}`, owner });
+      const lock = await scene.store.lockOf(scene.queue, job.id);
+      assert.deepEqual([lock?.session, lock?.owner, lock?.token], [session, owner, job.token]);
+      await scene.finish(completed(job));
+    }
+  });
+
+  test('odd reasons, stacktraces and revocations survive, the empty one too', async (scene) => {
+    const session = await scene.session();
+    for (const text of [...ODD_TEXTS, '', 'line\nbreak\ttab\r\n']) {
+      await scene.add({});
+      const job = await scene.claimOne(session);
+      await scene.store.revoke(scene.queue, [job.id], text);
+      const { jobId, token } = { jobId: job.id, token: (await scene.claimOne(session)).token };
+      await scene.finish({ kind: 'failed', jobId, token, reason: text, stacktrace: JSON.stringify([text]), keep: {} });
+      const record = await scene.job(jobId);
+      assert.deepEqual([record.failedReason, record.stacktrace], [text, JSON.stringify([text])]);
+    }
+    const { revoked } = only(await scene.store.renew([{ queue: scene.queue, id: session, acked: 0 }]));
+    assert.deepEqual(
+      revoked.map(({ reason }) => reason),
+      [...ODD_TEXTS, '', 'line\nbreak\ttab\r\n'],
+    );
+  });
+
+  test('empty and null values stay what they are, and are not taken for absent', async (scene) => {
+    const { job } = await scene.running({ data: '""' });
+    await scene.store.write(scene.queue, [{ jobId: job.id, kind: 'log', row: '' }]);
+    await scene.finish({ kind: 'completed', jobId: job.id, token: job.token, value: 'null', keep: {} });
+    const record = await scene.job(job.id);
+    assert.deepEqual([record.data, record.returnvalue], ['""', 'null']);
+    assert.deepEqual(await scene.store.logs(scene.queue, job.id, { start: 0, end: -1, asc: true }), { logs: [''], count: 1 });
+  });
+
+  test('JSON text is not touched: spaces, order of keys, big numbers, escapes', async (scene) => {
+    const data = '{ "b":1,\n"a": 12345678901234567890.10, "z":"\\u0000\\ud800", "__proto__": {"x":1}, "b":2 }';
+    assert.equal((await scene.job(await scene.addOne({ data }))).data, data);
+  });
+
+  test('a payload and a result of a megabyte survive', async (scene) => {
+    const big = JSON.stringify('µ'.repeat(500_000) + 'x'.repeat(24_000));
+    const { job } = await scene.running({ data: big });
+    assert.equal(job.data, big);
+    await scene.finish({ kind: 'completed', jobId: job.id, token: job.token, value: big, keep: {} });
+    assert.equal((await scene.job(job.id)).returnvalue, big);
+  });
+
+  test('numbers at their limits survive: timestamps, priorities, delays of years', async (scene) => {
+    const century = 100 * 365 * 24 * 3_600_000;
+    await scene.add(
+      { id: 'zero', timestamp: 0 },
+      { id: 'far', timestamp: 8_640_000_000_000_000, priority: 2_097_152, delayMs: century },
+    );
+    const [zero, far] = [await scene.job('zero'), await scene.job('far')];
+    assert.deepEqual([zero.timestamp, far.timestamp, far.priority, far.delay], [0, 8_640_000_000_000_000, 2_097_152, century]);
+    assert.deepEqual(await scene.list('delayed'), ['far']);
+  });
+
+  test('what was handed out is a copy: changing it changes nothing in the store', async (scene) => {
+    const { job } = await scene.running();
+    const token = job.token;
+    Object.assign(job, { data: '"changed"', token: 'changed', state: 'failed' });
+    const record = await scene.job(job.id);
+    Object.assign(record, { data: '"changed"' });
+    assert.equal((await scene.job(job.id)).data, '{}');
+    assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, token);
+    const told = await scene.events();
+    Object.assign(nth(told, 0), { name: 'changed' });
+    assert.notEqual(nth(await scene.events(), 0).name, 'changed');
+  });
+
+  test('what was handed in is a copy: changing it later changes nothing in the store', async (scene) => {
+    const job = newJob({ id: 'x' });
+    const owner = { host: 'h', pid: 1, name: 'n' };
+    await scene.store.add(scene.queue, [job], scene.call('p'));
+    await scene.session({ owner });
+    Object.assign(job, { data: '"changed"', name: 'changed' });
+    owner.name = 'changed';
+    assert.deepEqual([(await scene.job('x')).data, (await scene.job('x')).name], ['{}', 'work']);
+    assert.equal(only(await scene.store.sessions(scene.queue)).owner.name, 'n');
+  });
+}

@@ -1,0 +1,176 @@
+// A store that fails on command: wraps any store and lets a test decide, verb by verb, which calls are refused, delayed, hung or
+// lose their reply, and wait for the moment a verb was called or answered. It may be given to a Queue or Worker as `connection`.
+// Without rules it is transparent: it passes the conformance suite of the store that it wraps.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HoldfastError } from '../errors.js';
+import type { Capabilities } from '../store/capabilities.js';
+import type { Store } from '../store/contract.js';
+import type { StoreDescriptor } from '../store/descriptor.js';
+import { type FaultOptions, FaultRule } from './faults.js';
+import { Moments } from './moments.js';
+
+/** Everything that goes to the store and comes back. */
+export type StoreVerb = Exclude<keyof Store, 'capabilities' | 'describe' | 'watch'>;
+type Args<V extends StoreVerb> = Parameters<Store[V]>;
+type Reply<V extends StoreVerb> = Awaited<ReturnType<Store[V]>>;
+
+export interface CalledMoment<V extends StoreVerb> {
+  args: Args<V>;
+}
+
+/** What the wrapped store answered, whether or not its caller ever hears of it. */
+export interface AnsweredMoment<V extends StoreVerb> extends CalledMoment<V> {
+  reply?: Reply<V>;
+  error?: unknown;
+}
+
+export interface FaultyStoreOptions {
+  /**
+   * True: `describe` is passed on, so a lock thread opens the real store and goes around this one.
+   * Without it, everything comes through here, renewal included.
+   */
+  reachableFromThreads?: boolean;
+}
+
+export class FaultyStore implements Store {
+  /** While true, wake-ups are swallowed, as on a connection that is only half open. */
+  losesWakeUps = false;
+  readonly #inner: Store;
+  readonly #options: FaultyStoreOptions;
+  readonly #rules = new Map<StoreVerb, FaultRule[]>();
+  readonly #called = new Map<StoreVerb, Moments<unknown>>();
+  readonly #answered = new Map<StoreVerb, Moments<unknown>>();
+
+  constructor(inner: Store, options: FaultyStoreOptions = {}) {
+    this.#inner = inner;
+    this.#options = options;
+  }
+
+  /** From now on, calls of `verb` go wrong like this. Of several rules, the one that was given last and strikes, holds. */
+  on<V extends StoreVerb>(verb: V, options: FaultOptions<Args<V>>): FaultRule {
+    const rule = new FaultRule(options as unknown as FaultOptions, (gone) => {
+      this.#rules.set(
+        verb,
+        this.#rulesOf(verb).filter((other) => other !== gone),
+      );
+    });
+    this.#rules.set(verb, [rule, ...this.#rulesOf(verb)]);
+    return rule;
+  }
+
+  /** Lets go of every call that is held; the rules stay. */
+  release(verb?: StoreVerb): void {
+    for (const [ruled, rules] of this.#rules) if (verb === undefined || verb === ruled) for (const rule of rules) rule.release();
+  }
+
+  /** Without arguments, removes all rules and lets go of every call that is held; with them, it is the store's own verb. */
+  clear(): void;
+  clear(...args: Args<'clear'>): Promise<string[]>;
+  clear(...args: Args<'clear'> | []): Promise<string[]> | void {
+    if (args.length > 0) return this.#through('clear', args as Args<'clear'>);
+    for (const rules of [...this.#rules.values()]) for (const rule of rules) rule.remove();
+    this.losesWakeUps = false;
+  }
+
+  /** How often a verb was called. */
+  calls(verb: StoreVerb): number {
+    return this.#moments(this.#called, verb).count;
+  }
+
+  /** The next call of a verb from now on, or the n-th since the beginning. */
+  called<V extends StoreVerb>(verb: V, nth?: number): Promise<CalledMoment<V>> {
+    return this.#moments(this.#called, verb).wait(nth) as Promise<CalledMoment<V>>;
+  }
+
+  /** The next answer of the wrapped store to a verb, or the n-th: the work is done then, even if the reply is dropped or held. */
+  answered<V extends StoreVerb>(verb: V, nth?: number): Promise<AnsweredMoment<V>> {
+    return this.#moments(this.#answered, verb).wait(nth) as Promise<AnsweredMoment<V>>;
+  }
+
+  get capabilities(): Capabilities {
+    return this.#inner.capabilities;
+  }
+
+  describe(): StoreDescriptor | undefined {
+    return this.#options.reachableFromThreads === true ? this.#inner.describe() : undefined;
+  }
+
+  watch(queue: string, listener: () => void): () => void {
+    return this.#inner.watch(queue, () => {
+      if (!this.losesWakeUps) listener();
+    });
+  }
+
+  readonly open = this.#verb('open');
+  readonly close = this.#verb('close');
+  readonly add = this.#verb('add');
+  readonly claim = this.#verb('claim');
+  readonly settle = this.#verb('settle');
+  readonly openSession = this.#verb('openSession');
+  readonly renew = this.#verb('renew');
+  readonly closeSessions = this.#verb('closeSessions');
+  readonly sweep = this.#verb('sweep');
+  readonly probe = this.#verb('probe');
+  readonly extend = this.#verb('extend');
+  readonly revoke = this.#verb('revoke');
+  readonly pause = this.#verb('pause');
+  readonly limit = this.#verb('limit');
+  readonly write = this.#verb('write');
+  readonly change = this.#verb('change');
+  readonly remove = this.#verb('remove');
+  readonly requeue = this.#verb('requeue');
+  readonly forget = this.#verb('forget');
+  readonly trimEvents = this.#verb('trimEvents');
+  readonly jobs = this.#verb('jobs');
+  readonly list = this.#verb('list');
+  readonly status = this.#verb('status');
+  readonly logs = this.#verb('logs');
+  readonly events = this.#verb('events');
+  readonly lockOf = this.#verb('lockOf');
+  readonly sessions = this.#verb('sessions');
+  readonly owned = this.#verb('owned');
+
+  #verb<V extends StoreVerb>(verb: V): Store[V] {
+    return ((...args: Args<V>) => this.#through(verb, args)) as unknown as Store[V];
+  }
+
+  async #through<V extends StoreVerb>(verb: V, args: Args<V>): Promise<Reply<V>> {
+    this.#moments(this.#called, verb).happen({ args });
+    const rule = this.#rulesOf(verb).find((candidate) => candidate.strikes(args));
+    if (rule === undefined) return this.#ask(verb, args);
+    const { fault, delayMs = 0, error } = rule.options;
+    if (fault === 'fail') throw error ?? unavailable(verb, 'nothing was done');
+    if (fault === 'delay') await sleep(delayMs);
+    if (fault === 'hang') await rule.hold();
+    const reply = await this.#ask(verb, args);
+    if (fault === 'drop-reply') throw error ?? unavailable(verb, 'the work was done, its reply was dropped');
+    if (fault === 'hold-reply') await rule.hold();
+    return reply;
+  }
+
+  async #ask<V extends StoreVerb>(verb: V, args: Args<V>): Promise<Reply<V>> {
+    const answered = this.#moments(this.#answered, verb);
+    try {
+      const reply = await (this.#inner[verb] as unknown as (...given: Args<V>) => Promise<Reply<V>>).apply(this.#inner, args);
+      answered.happen({ args, reply });
+      return reply;
+    } catch (error) {
+      answered.happen({ args, error });
+      throw error;
+    }
+  }
+
+  #rulesOf(verb: StoreVerb): FaultRule[] {
+    return this.#rules.get(verb) ?? [];
+  }
+
+  #moments(kind: Map<StoreVerb, Moments<unknown>>, verb: StoreVerb): Moments<unknown> {
+    const known = kind.get(verb) ?? new Moments<unknown>();
+    kind.set(verb, known);
+    return known;
+  }
+}
+
+function unavailable(verb: StoreVerb, what: string): HoldfastError {
+  return new HoldfastError('STORE_UNAVAILABLE', `A test made ${verb}() fail: ${what}.`, { retryable: true });
+}

@@ -1,0 +1,25 @@
+// What is published as `holdfast/testing`: the suite that every store must pass, a store that fails on command and a clock under
+// the test's hand. Together with the types of the contract, all that somebody needs who writes a store of their own.
+// Nothing of the product imports from here.
+
+export {
+  type ConformanceOptions,
+  conformance,
+  type StoreUnderTest,
+  type TestCase,
+  type TestRunner,
+} from './conformance/index.js';
+export type { Fault, FaultOptions, FaultRule } from './faults.js';
+export { type AnsweredMoment, type CalledMoment, FaultyStore, type FaultyStoreOptions, type StoreVerb } from './faulty-store.js';
+export { ManualClock, type ManualClockOptions } from './manual-clock.js';
+
+export { type Clock, systemClock } from '../runtime/clock.js';
+export type { Capabilities } from '../store/capabilities.js';
+export type { StoreDescriptor } from '../store/descriptor.js';
+export type * from '../store/contract.js';
+export { EVENTS_KEPT, STALLED_REASON } from '../store/contract.js';
+export { nextFence, tokenOf } from '../job/lock.js';
+export type { Keep, Outcome, SettleStatus } from '../job/outcome.js';
+export type { ClaimedJob, JobRecord, NewJob } from '../job/record.js';
+export type { StoredState } from '../job/state.js';
+export { type ErrorCode, type ErrorDetails, HoldfastError } from '../errors.js';

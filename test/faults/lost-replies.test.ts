@@ -1,0 +1,111 @@
+// The store does the work and the answer never arrives. Nothing may be orphaned, doubled, or reported lost.
+import { describe, expect, test } from 'vitest';
+import { ENGINES, messagesOf, next, scene } from '../support/faults-scene.js';
+import { gate, until } from '../support/faults-wait.js';
+
+describe.each(ENGINES)('lost replies on %s', (engine) => {
+  test('S4-15 the reply of a claim is lost: the same worker runs the job, once, while its session lives on', async () => {
+    const { store, add, reaches, worker, inner, queue } = await scene(engine);
+    const lost = store.on('claim', { fault: 'drop-reply', times: 1, when: (_, { count }) => count > 0 });
+    const id = await add();
+    let runs = 0;
+    const { errors } = worker(() => ++runs);
+    const record = await reaches(id, 'completed');
+    expect(lost.struck).toBe(1);
+    expect(runs).toBe(1);
+    expect(record).toMatchObject({ attemptsStarted: 1, attemptsMade: 1, stalledCounter: 0 });
+    expect(messagesOf(errors, 'reply was dropped')).toHaveLength(1);
+    expect(errors).toHaveLength(1);
+    expect(await inner.sessions(queue)).toHaveLength(1);
+  });
+
+  test('S4-15 the reply of a claim is lost many times in a row: still one run of each job', async () => {
+    const { store, add, reaches, worker } = await scene(engine);
+    store.on('claim', { fault: 'drop-reply', times: 4 });
+    const ids = [await add(), await add(), await add()];
+    const ran: string[] = [];
+    worker((job) => ran.push(job.id), { concurrency: 3 });
+    for (const id of ids) expect(await reaches(id, 'completed')).toMatchObject({ attemptsStarted: 1 });
+    expect(ran.toSorted()).toEqual(ids.toSorted());
+  });
+
+  test.each([
+    ['kept', {}],
+    ['removed on completion', { removeOnComplete: true }],
+  ])('S4-15 the reply of a finish is lost, the job is %s: completed once, not reported lost, not run again', async (_, options) => {
+    const { store, add, worker, record } = await scene(engine);
+    store.on('settle', { fault: 'drop-reply', times: 2 });
+    const id = await add(options);
+    let runs = 0;
+    const { worker: watched, errors } = worker(() => `run ${++runs}`);
+    const [job, result] = await next(watched, 'completed');
+    expect(job).toMatchObject({ id });
+    expect(result).toBe('run 1');
+    await watched.close();
+    expect(runs).toBe(1);
+    expect(errors).toHaveLength(2);
+    expect(messagesOf(errors, 'reply was dropped')).toHaveLength(2);
+    const kept = await record(id);
+    if (options.removeOnComplete) expect(kept).toBeUndefined();
+    else expect(kept).toMatchObject({ state: 'completed', attemptsMade: 1, attemptsStarted: 1, returnvalue: '"run 1"' });
+  });
+
+  test('S4-15 the reply of a finish that brought the next job is lost: both jobs run once', async () => {
+    const { store, add, reaches, worker } = await scene(engine);
+    store.on('settle', { fault: 'drop-reply', times: 1, when: (_queue, _outcomes, _call, claim) => claim !== undefined });
+    const first = await add();
+    const second = await add();
+    const ran: string[] = [];
+    worker((job) => ran.push(job.id));
+    await reaches(first, 'completed');
+    expect(await reaches(second, 'completed')).toMatchObject({ attemptsStarted: 1, stalledCounter: 0 });
+    expect(ran).toEqual([first, second]);
+  });
+
+  test('a failure whose reply is lost is charged once', async () => {
+    const { store, add, reaches, worker } = await scene(engine);
+    store.on('settle', { fault: 'drop-reply', times: 1 });
+    const id = await add({ attempts: 2 });
+    let runs = 0;
+    worker(() => {
+      runs += 1;
+      throw new Error(`failure ${runs}`);
+    });
+    expect(await reaches(id, 'failed')).toMatchObject({ attemptsMade: 2, attemptsStarted: 2, failedReason: 'failure 2' });
+    expect(runs).toBe(2);
+  });
+
+  test('the reply of opening a session is lost: another is opened, jobs run, and the first lapses with nothing in it', async () => {
+    const { store, add, reaches, worker, inner, queue } = await scene(engine);
+    store.on('openSession', { fault: 'drop-reply', times: 1 });
+    const id = await add();
+    worker(() => 'done', { lockDuration: 300, stalledInterval: 50 });
+    expect(await reaches(id, 'completed')).toMatchObject({ stalledCounter: 0 });
+    await until('the unknown session to lapse', async () => (await inner.sessions(queue)).length === 1);
+  });
+
+  test('the reply of a renewal is lost: an error is told, the next renewal keeps the job', async () => {
+    const { store, add, reaches, worker } = await scene(engine);
+    store.on('renew', { fault: 'drop-reply', times: 2 });
+    const id = await add();
+    const renewed = gate();
+    const { worker: watched, errors } = worker(() => renewed.opened, { lockDuration: 400, lockRenewTime: 60, stalledInterval: 50 });
+    watched.once('locksRenewed', () => renewed.open());
+    expect(await reaches(id, 'completed')).toMatchObject({ attemptsStarted: 1, stalledCounter: 0 });
+    expect(messagesOf(errors, 'reply was dropped')).toHaveLength(2);
+    expect(messagesOf(errors, 'could not renew lock')).toHaveLength(0);
+  });
+
+  test('negative control: an owner that never asks again leaves the claimed job orphaned while its session lives on', async () => {
+    const { store, add, inner, queue } = await scene(engine);
+    const id = await add();
+    await inner.openSession({ queue, id: 'careless', owner: { host: 'h', pid: 1, name: 'n' }, durationMs: 60_000, maxStalls: 1 });
+    store.on('claim', { fault: 'drop-reply', times: 1 });
+    await expect(store.claim(queue, { session: 'careless', seq: 1, count: 1 })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    // A new number is a new call: the job of the first one stays with the session.
+    const again = await store.claim(queue, { session: 'careless', seq: 2, count: 1 });
+    expect(again.jobs).toEqual([]);
+    expect(await inner.sweep(queue, 10)).toMatchObject({ stalled: [], failed: [] });
+    expect((await inner.owned(queue, 'careless')).map(({ jobId }) => jobId)).toEqual([id]);
+  });
+});

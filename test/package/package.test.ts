@@ -1,0 +1,114 @@
+// The package as a user gets it: packed, installed into an empty application, and used from ESM, CommonJS and TypeScript.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { tsc } from '../../scripts/build.mjs';
+import { manifestOf, packAndInstall, root } from './install.js';
+import { EXPORTS_ESM, EXPORTS_CJS, JOB_CJS, JOB_ESM, TYPES } from './programs.js';
+
+const CORE = [
+  'Queue',
+  'Worker',
+  'Job',
+  'QueueEvents',
+  'LockManager',
+  'HoldfastError',
+  'ERROR_CODES',
+  'UnrecoverableError',
+  'DelayedError',
+  'WaitingError',
+  'RateLimitError',
+];
+const manifest = manifestOf(root);
+const specifiers = Object.keys(manifest.exports).map((path) => manifest.name + path.slice(1));
+/** Runs as a thread and has nothing to import; on the main thread it may say so. */
+const ENTRY = 'holdfast/lock-thread';
+
+let folder: string;
+let app: string;
+let files: string[];
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'holdfast-package-'));
+  files = packAndInstall(folder);
+  app = join(folder, 'app');
+}, 120_000);
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function run(name: string, program: string, ...args: string[]): unknown {
+  mkdirSync(join(app, 'run'), { recursive: true });
+  writeFileSync(join(app, name), program);
+  const stdout = execFileSync(process.execPath, [join(app, name), ...args], {
+    cwd: mkdtempSync(join(app, 'run', 'cwd-')),
+    encoding: 'utf8',
+    timeout: 20_000,
+    killSignal: 'SIGKILL',
+  });
+  return JSON.parse(stdout);
+}
+
+const exportsFrom = (file: string, program: string): Record<string, string[] | string> =>
+  run(file, program, JSON.stringify(specifiers)) as Record<string, string[] | string>;
+
+describe('the tarball', () => {
+  test('holds what package.json exports', () => {
+    const targets = Object.values(manifest.exports).flatMap((target) =>
+      typeof target === 'string' ? target : Object.values(target),
+    );
+    expect(targets.filter((target) => !files.includes(target.replace('./', '')))).toEqual([]);
+  });
+
+  test('holds nothing but the build and the documents', () => {
+    const expected = /^(dist\/[^.].*|docs\/.*\.md|README\.md|CHANGELOG\.md|LICENSE|package\.json)$/;
+    expect(files.filter((file) => !expected.test(file))).toEqual([]);
+    expect(files).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'package.json']));
+  });
+});
+
+describe('imported', () => {
+  test.each([
+    ['ESM', 'exports.mjs', EXPORTS_ESM],
+    ['CommonJS', 'exports.cjs', EXPORTS_CJS],
+  ])('from %s, it has its parts', (_kind, file, program) => {
+    const { [ENTRY]: entry, ...found } = exportsFrom(file, program);
+    for (const [specifier, names] of Object.entries(found)) expect(names, specifier).toContainEqual(expect.any(String));
+    expect(found['holdfast']).toEqual(expect.arrayContaining(CORE));
+    expect([[], 'THREAD_FAILED']).toContainEqual(entry);
+  });
+
+  test('it is the same from both', () => {
+    expect(exportsFrom('exports.cjs', EXPORTS_CJS)).toEqual(exportsFrom('exports.mjs', EXPORTS_ESM));
+  });
+});
+
+describe('a job on a SQLite file, with the lock thread', () => {
+  test.each([
+    ['ESM', 'job.mjs', JOB_ESM],
+    ['CommonJS', 'job.cjs', JOB_CJS],
+  ])('runs from %s', (_kind, file, program) => {
+    expect(run(file, program)).toEqual({ value: 'hello ada', threads: 1, errors: [] });
+  });
+});
+
+test('its types compile for a user who checks libraries too', () => {
+  const compilerOptions = {
+    target: 'es2022',
+    lib: ['es2023'],
+    module: 'nodenext',
+    moduleResolution: 'nodenext',
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    skipLibCheck: false,
+    noEmit: true,
+    typeRoots: [join(root, 'node_modules', '@types')],
+    types: ['node'],
+  };
+  for (const file of ['types.mts', 'types.cts']) writeFileSync(join(app, file), TYPES);
+  writeFileSync(join(app, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['types.mts', 'types.cts'] }));
+  const { stdout, status } = spawnSync(process.execPath, [tsc, '-p', app, '--pretty', 'false'], { encoding: 'utf8' });
+  expect(stdout).toBe('');
+  expect(status).toBe(0);
+});

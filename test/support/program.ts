@@ -1,0 +1,48 @@
+// Runs a program of the docs or of examples/ in a process and an empty folder of its own.
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const LIMIT_MS = 20_000;
+
+export interface ProgramRun {
+  /** How it ended, for people: 'exit 0', 'exit 1', 'killed after 20 s' … */
+  end: string;
+  stdout: string;
+  stderr: string;
+}
+
+export function runProgram(file: string): Promise<ProgramRun> {
+  const cwd = mkdtempSync(join(tmpdir(), 'holdfast-program-'));
+  const { HOLDFAST_URL: _, ...env } = process.env;
+  return new Promise((resolve) => {
+    const child = execFile(
+      process.execPath,
+      [file],
+      { cwd, env, timeout: LIMIT_MS, killSignal: 'SIGKILL' },
+      (_error, stdout, stderr) => {
+        rmSync(cwd, { recursive: true, force: true });
+        const end =
+          child.exitCode !== null ? `exit ${child.exitCode}` : `killed after ${LIMIT_MS / 1000} s (it does not end by itself)`;
+        resolve({ end, stdout, stderr });
+      },
+    );
+  });
+}
+
+/** The lines `// prints: …` of a program: what its output must contain, in this order. */
+export function promisedOutput(source: string): string[] {
+  return [...source.matchAll(/^\s*\/\/ prints: (.+)$/gm)].map((match) => (match[1] ?? '').trim());
+}
+
+/** The first promised line that the output lacks. */
+export function missingOutput(promised: string[], stdout: string): string | undefined {
+  let from = 0;
+  for (const line of promised) {
+    const at = stdout.indexOf(line, from);
+    if (at === -1) return line;
+    from = at + line.length;
+  }
+  return undefined;
+}

@@ -1,0 +1,137 @@
+// Compiled, never run: what must compile and what must not. A line under @ts-expect-error that compiles is itself an error.
+import type { Job } from '../../src/handle/job.js';
+import type { JobOf, Processor } from '../../src/handle/typed-job.js';
+import type { IsJobMap } from '../../src/job/typing.js';
+import { Queue } from '../../src/queue/queue.js';
+import { Worker } from '../../src/worker/worker.js';
+
+type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+function holds<_T extends true>(): void {}
+
+// ── BullMQ's parameters ─────────────────────────────────────────────────────────────────────────────────────────────────────
+const plain = new Queue('q');
+const job = await plain.add('anything', { any: 'data' });
+holds<Equal<typeof job, Job<any, any, string>>>();
+let last = await plain.add('without data');
+last = job;
+await last.updateProgress(1);
+await plain.add('with options', undefined, { delay: 5 });
+await plain.addBulk([{ name: 'a', data: 1 }, { name: 'b' }]);
+// @ts-expect-error a name is a string
+await plain.add(5, {});
+// @ts-expect-error no such option
+await plain.add('x', {}, { dely: 5 });
+
+interface Mail {
+  to: string;
+}
+const typed = new Queue<Mail, boolean>('q');
+const mail = await typed.add('welcome', { to: 'a' });
+holds<Equal<typeof mail, Job<Mail, boolean, string>>>();
+holds<Equal<Awaited<ReturnType<typeof mail.waitUntilFinished>>, boolean>>();
+// @ts-expect-error data is not optional here
+await typed.add('welcome');
+// @ts-expect-error no such data
+await typed.add('welcome', { from: 'a' });
+
+const named = new Queue<Mail, boolean, 'welcome' | 'bye'>('q');
+await named.add('bye', { to: 'a' });
+// @ts-expect-error no such name
+await named.add('hello', { to: 'a' });
+
+new Worker<Mail, boolean>('q', async (each, token, signal) => {
+  holds<Equal<typeof each, Job<Mail, boolean, string>>>();
+  holds<Equal<typeof token, string>>();
+  holds<Equal<typeof signal, AbortSignal>>();
+  return each.data.to !== '';
+});
+// @ts-expect-error the result is a boolean
+new Worker<Mail, boolean>('q', async () => 'text');
+new Worker('q', async (each) => each.data.anything);
+const processor: Processor<Mail, boolean> = async (each) => each.data.to.length > 0;
+new Worker<Mail, boolean>('q', processor);
+// What BullMQ's users write.
+new Worker('q', async (each: Job<Mail>) => each.data.to);
+new Worker('q', async (each: Job<Mail, number, 'welcome'>, token?: string, signal?: AbortSignal) =>
+  token && signal ? each.timestamp : 0,
+);
+
+// A Job type stands for its three parameters.
+type MailJob = Job<Mail, boolean, 'welcome'>;
+const byJob = new Queue<MailJob>('q');
+await byJob.add('welcome', { to: 'a' });
+// @ts-expect-error no such name
+await byJob.add('hello', { to: 'a' });
+holds<Equal<JobOf<MailJob, any, string>, MailJob>>();
+
+// ── a map from names to data and results ────────────────────────────────────────────────────────────────────────────────────
+type Mails = {
+  email: { data: { to: string }; result: boolean };
+  sms: { data: { phone: number } };
+  tick: { data: undefined; result: void };
+};
+const mapped = new Queue<Mails>('q');
+const email = await mapped.add('email', { to: 'a' });
+holds<Equal<typeof email, Job<{ to: string }, boolean, 'email'>>>();
+const sms = await mapped.add('sms', { phone: 5 }, { delay: 5 });
+holds<Equal<typeof sms.returnvalue, any>>();
+await mapped.add('tick');
+// @ts-expect-error no such name
+await mapped.add('fax', {});
+// @ts-expect-error the data of another name
+await mapped.add('email', { phone: 5 });
+// @ts-expect-error data is not optional here
+await mapped.add('email');
+await mapped.addBulk([{ name: 'email', data: { to: 'a' } }, { name: 'sms', data: { phone: 5 } }, { name: 'tick' }]);
+// @ts-expect-error the data of another name
+await mapped.addBulk([{ name: 'email', data: { phone: 5 } }]);
+
+const found = await mapped.getJob('1');
+if (found?.name === 'email') holds<Equal<typeof found.data, { to: string }>>();
+if (found?.name === 'sms') holds<Equal<typeof found.data, { phone: number }>>();
+for (const each of await mapped.getJobs()) if (each.name === 'sms') each.data.phone.toFixed();
+mapped.on('waiting', (each) => {
+  if (each.name === 'email') each.data.to.toUpperCase();
+});
+
+new Worker<Mails>('q', async (each) => {
+  switch (each.name) {
+    case 'email':
+      holds<Equal<typeof each.data, { to: string }>>();
+      // @ts-expect-error not the data of this name
+      each.data.phone;
+      return true;
+    case 'sms':
+      return each.data.phone;
+    case 'tick':
+      return;
+  }
+});
+type Strict = { a: { data: 1; result: 'x' }; b: { data: 2; result: 'y' } };
+new Worker<Strict>('q', async (each) => (each.name === 'a' ? 'x' : 'y'));
+// @ts-expect-error nobody returns that
+new Worker<Strict>('q', async () => 'z');
+
+// An interface is a map too.
+interface MailMap {
+  email: { data: { to: string } };
+}
+await new Queue<MailMap>('q').add('email', { to: 'a' });
+
+// ── what looks like a map and is none ───────────────────────────────────────────────────────────────────────────────────────
+holds<Equal<IsJobMap<Mails, any>, true>>();
+holds<Equal<IsJobMap<any, any>, false>>();
+holds<Equal<IsJobMap<unknown, any>, false>>();
+holds<Equal<IsJobMap<never, any>, false>>();
+holds<Equal<IsJobMap<{}, any>, false>>();
+holds<Equal<IsJobMap<string, any>, false>>();
+holds<Equal<IsJobMap<{ data: number }[], any>, false>>();
+holds<Equal<IsJobMap<{ to: string }, any>, false>>();
+holds<Equal<IsJobMap<{ data: { to: string } }, any>, false>>();
+holds<Equal<IsJobMap<{ a: { data: 1 }; b: string }, any>, false>>();
+holds<Equal<IsJobMap<{ a: { data: 1; more: 2 } }, any>, false>>();
+holds<Equal<IsJobMap<{ a?: { data: 1 } }, any>, false>>();
+holds<Equal<IsJobMap<{ a: { data?: 1 } }, any>, false>>();
+holds<Equal<IsJobMap<{ a: any }, any>, false>>();
+holds<Equal<IsJobMap<Record<string, { data: number }>, any>, false>>();
+holds<Equal<IsJobMap<Mails, boolean>, false>>();

@@ -1,0 +1,113 @@
+import { describe, expect, test } from 'vitest';
+import { decode, encode, encodeData, encodeResult } from '../../src/job/payload.js';
+
+const cycle: Record<string, unknown> = { name: 'a' };
+cycle['list'] = [1, { back: cycle }];
+const deep: unknown[] = [];
+for (let inner = deep, depth = 0; depth < 100_000; depth++) {
+  const next: unknown[] = [];
+  inner.push(next);
+  inner = next;
+}
+const ownProto: unknown = JSON.parse('{"a":{"__proto__":{"admin":true}}}');
+
+describe('what JSON would lose is refused, with the path to it', () => {
+  test.each([
+    ['a cycle', cycle, 'it.list[1].back points back'],
+    ['a BigInt', { amounts: [1n] }, 'it.amounts[0] is a BigInt'],
+    ['a function', { user: { send: () => 1 } }, 'it.user.send is a function'],
+    ['a function alone', () => 1, 'it is a function'],
+    ['a symbol', { kind: Symbol('x') }, 'it.kind is a symbol'],
+    ['an own __proto__', ownProto, 'it.a.__proto__ is a key'],
+    ['a Map', { index: new Map([[1, 2]]) }, 'it.index is a Map'],
+    ['a Set', [new Set([1])], 'it[0] is a Set'],
+    ['a promise that nobody awaited', { user: Promise.resolve(1) }, 'it.user is a Promise'],
+    ['endless nesting', deep, 'nested too deeply'],
+    ['a toJSON that throws', { toJSON: () => JSON.parse('{') }, 'it cannot be written as JSON'],
+    ['undefined', undefined, 'it is undefined'],
+  ])('%s', (_name, value, message) => {
+    expect(() => encode('Data of job "x"', value)).toThrow(expect.objectContaining({ code: 'INVALID_PAYLOAD' }));
+    expect(() => encode('Data of job "x"', value)).toThrow(/^Data of job "x": it/);
+    expect(() => encode('x', value)).toThrow(message);
+  });
+
+  test('a path ends at the first fault of several', () => {
+    expect(() => encode('x', { fine: [{ ok: 1 }], bad: { worse: [0, () => 1] }, also: 1n })).toThrow(
+      'it.bad.worse[1] is a function',
+    );
+  });
+});
+
+test.each([
+  [{ a: 1, b: [true, null, 'x'] }, '{"a":1,"b":[true,null,"x"]}'],
+  [{ gone: undefined, kept: 1 }, '{"kept":1}'],
+  [[undefined, Number.NaN], '[null,null]'],
+  [{ at: new Date(0) }, '{"at":"1970-01-01T00:00:00.000Z"}'],
+  [Object.create(null), '{}'],
+  [
+    new (class Point {
+      x = 1;
+      norm() {
+        return 1;
+      }
+    })(),
+    '{"x":1}',
+  ],
+  [null, 'null'],
+  [0, '0'],
+  ['', '""'],
+  ['\0\ud800', '"\\u0000\\ud800"'],
+  [{ same: cycle['name'], twice: [deep.length, deep.length] }, '{"same":"a","twice":[1,1]}'],
+])('%j is kept', (value, text) => {
+  expect(encode('x', value)).toBe(text);
+});
+
+test('the same object at two places is no cycle', () => {
+  const shared = { a: 1 };
+  expect(encode('x', [shared, { shared }])).toBe('[{"a":1},{"shared":{"a":1}}]');
+});
+
+test('objects nested a thousand deep are kept', () => {
+  const text = `${'['.repeat(1000)}${']'.repeat(1000)}`;
+  expect(encode('x', JSON.parse(text))).toBe(text);
+});
+
+test('no data means {}, no result means null', () => {
+  expect(encodeData('x', undefined)).toBe('{}');
+  expect(encodeData('x', null)).toBe('null');
+  expect(encodeResult('x', undefined)).toBe('null');
+});
+
+describe('sizeLimit', () => {
+  test('counts bytes of JSON, not characters', () => {
+    expect(encodeData('x', 'é', 4)).toBe('"é"');
+    expect(() => encodeData('x', 'é', 3)).toThrow(expect.objectContaining({ code: 'PAYLOAD_TOO_LARGE' }));
+    expect(() => encodeData('x', 'abc', 4)).toThrow('5 bytes');
+  });
+
+  test('0 is a limit', () => {
+    expect(() => encodeData('x', 1, 0)).toThrow(expect.objectContaining({ code: 'PAYLOAD_TOO_LARGE' }));
+  });
+});
+
+describe('decoding', () => {
+  test.each([
+    '{"__proto__":{"polluted":1},"a":1}',
+    '{"\\u005f_proto__":{"polluted":1},"a":1}',
+    '{"\\u005F_proto_\\u005f":{"polluted":1},"a":1}',
+  ])('drops the key that changes prototypes: %s', (text) => {
+    const value = decode(text) as object;
+    expect(Object.keys(value)).toEqual(['a']);
+    expect(Object.assign({}, value)).not.toHaveProperty('polluted');
+  });
+
+  test('drops it at any depth, and leaves values that only mention it', () => {
+    const value = decode('{"list":[{"__proto__":{"polluted":1},"text":"__proto__"}]}');
+    expect(JSON.stringify(value)).toBe('{"list":[{"text":"__proto__"}]}');
+    expect(Object.getPrototypeOf((value as { list: object[] }).list[0])).toBe(Object.prototype);
+  });
+
+  test('text that is no JSON is told apart from everything else', () => {
+    expect(() => decode('{')).toThrow(expect.objectContaining({ code: 'INVALID_PAYLOAD' }));
+  });
+});

@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest';
+import { now, trustUntil } from '../../src/lock/trust.js';
+import { ManualClock } from '../../src/testing/manual-clock.js';
+import { lockOn, openSession } from '../support/faults-locks.js';
+
+test('held ends with the trust in the session, and a step of the wall clock does not move it', async () => {
+  const clock = new ManualClock();
+  const lock = lockOn(await openSession(1000, clock));
+  clock.stepWall(-3_600_000);
+  expect(lock.held).toBe(true);
+  clock.stepWall(7_200_000);
+  expect(lock.held).toBe(true);
+  clock.advance(949);
+  expect(lock.held).toBe(true);
+  clock.advance(1);
+  expect(lock.held).toBe(false);
+});
+
+test('once held was seen false it stays false, and trust stays over, even if a renewal comes late', async () => {
+  const clock = new ManualClock();
+  const session = await openSession(1000, clock);
+  const lock = lockOn(session);
+  clock.advance(2000);
+  expect(lock.held).toBe(false);
+  session.memory.extendTrust(trustUntil(now(clock), 1000));
+  expect(lock.held).toBe(false);
+  expect(lock.trustedForMs()).toBeLessThanOrEqual(0);
+});
+
+test('a lapse that nobody saw, healed by a renewal that the store accepted, is no loss', async () => {
+  const clock = new ManualClock();
+  const session = await openSession(1000, clock);
+  const lock = lockOn(session);
+  clock.advance(2000);
+  session.memory.extendTrust(trustUntil(now(clock), 1000));
+  expect(lock.held).toBe(true);
+});
+
+test('a timed lock does not live on its session', async () => {
+  const clock = new ManualClock();
+  const session = await openSession(10_000, clock);
+  const lock = lockOn(session, { durationMs: 1000, sentAt: now(clock) });
+  clock.advance(950);
+  expect(session.trustedForMs()).toBeGreaterThan(0);
+  expect(lock.held).toBe(false);
+});
+
+test('the newest extension counts, also a shorter one: the store may have let the longer one go', async () => {
+  const clock = new ManualClock();
+  const lock = lockOn(await openSession(1000, clock));
+  lock.extend(now(clock), 60_000);
+  lock.extend(now(clock), 2000);
+  clock.advance(1900);
+  expect(lock.held).toBe(false);
+});
+
+test('an extension outlives the session, until its own end', async () => {
+  const clock = new ManualClock();
+  const session = await openSession(1000, clock);
+  const lock = lockOn(session);
+  lock.extend(now(clock), 5000);
+  session.memory.markLost();
+  clock.advance(4000);
+  expect(lock.held).toBe(true);
+  clock.advance(1000);
+  expect(lock.held).toBe(false);
+});
+
+test('an extension by a month does not end trust at once', async () => {
+  const clock = new ManualClock();
+  const lock = lockOn(await openSession(1000, clock), { durationMs: 1000, sentAt: now(clock) });
+  lock.extend(now(clock), 30 * 24 * 3600 * 1000);
+  clock.advance(3_600_000);
+  expect(lock.held).toBe(true);
+});
+
+test('losing tens of thousands of locks at once takes no longer than each for itself', async () => {
+  const session = await openSession(60_000);
+  const locks = Array.from({ length: 20_000 }, () => lockOn(session));
+  const start = performance.now();
+  for (const lock of locks) lock.lose('test');
+  expect(performance.now() - start).toBeLessThan(1000);
+  expect(locks.some((lock) => lock.held)).toBe(false);
+});

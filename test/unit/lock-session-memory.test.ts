@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+import { SessionMemory, SLOTS_PER_BLOCK } from '../../src/lock/session-memory.js';
+import { moment } from '../../src/lock/trust.js';
+
+test('trust only ever grows: replies may overtake each other', () => {
+  const memory = new SessionMemory();
+  memory.startTrust(moment(1000));
+  memory.extendTrust(moment(3000));
+  memory.extendTrust(moment(2000));
+  expect(memory.trustedUntil).toBe(3000);
+});
+
+test('trust grows across the wrap-around', () => {
+  const memory = new SessionMemory();
+  memory.startTrust(moment(2 ** 31 - 10));
+  memory.extendTrust(moment(2 ** 31 + 10));
+  expect(memory.trustedUntil).toBe(moment(2 ** 31 + 10));
+});
+
+test('the other side of the memory sees a lock taken and loses it by its fence, in any block', () => {
+  const memory = new SessionMemory();
+  const keeper = new SessionMemory({ words: memory.buffers.words, slots: [...memory.buffers.slots] });
+  keeper.addBlock(memory.addBlock());
+  for (const slot of [0, 7, SLOTS_PER_BLOCK, 2 * SLOTS_PER_BLOCK - 1]) memory.occupy(slot, 1_700_000_000_000_000 + slot);
+  keeper.lose(1_700_000_000_000_000 + SLOTS_PER_BLOCK);
+  expect([0, 7, SLOTS_PER_BLOCK, 2 * SLOTS_PER_BLOCK - 1].map((slot) => memory.holds(slot))).toEqual([true, true, false, true]);
+});
+
+test('a fence that comes late does not touch the next lock in the slot', () => {
+  const memory = new SessionMemory();
+  memory.occupy(3, 41);
+  memory.vacate(3);
+  memory.occupy(3, 42);
+  memory.lose(41);
+  expect(memory.holds(3)).toBe(true);
+});

@@ -1,0 +1,131 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { HeldLock } from '../../src/lock/held-lock.js';
+import { LockTable } from '../../src/lock/lock-table.js';
+import { now } from '../../src/lock/trust.js';
+import { ManualClock } from '../../src/testing/manual-clock.js';
+import { lockOn, openSession } from '../support/faults-locks.js';
+
+const clock = new ManualClock();
+
+/** Time passes for timers and for trust alike. */
+function pass(ms: number): void {
+  for (let left = ms; left > 0; left -= 10) {
+    clock.advance(10);
+    vi.advanceTimersByTime(10);
+  }
+}
+
+function newTable(): { table: LockTable; told: string[] } {
+  const told: string[] = [];
+  const table = new LockTable({ onLost: (locks: HeldLock[]) => told.push(...locks.map(({ jobId }) => jobId)) });
+  return { table, told };
+}
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+afterEach(() => void vi.useRealTimers());
+
+test('each lock is told once, on time, and its signal carries the reason', async () => {
+  const { table, told } = newTable();
+  const lock = lockOn(await openSession(1000, clock));
+  table.track(lock);
+  pass(940);
+  expect(told).toEqual([]);
+  pass(40);
+  expect(told).toEqual([lock.jobId]);
+  expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', jobId: lock.jobId });
+  pass(5000);
+  table.loseTokens([lock.token], 'again');
+  expect(told).toEqual([lock.jobId]);
+  table.stop();
+});
+
+test('a lock that ends sooner than all before it is not overlooked', async () => {
+  const { table, told } = newTable();
+  const long = lockOn(await openSession(1000, clock));
+  long.extend(now(clock), 3_600_000);
+  table.track(long);
+  pass(1100);
+  const short = lockOn(await openSession(1000, clock));
+  table.track(short);
+  pass(1000);
+  expect(told).toEqual([short.jobId]);
+  table.stop();
+});
+
+test('a lock that was made shorter is told at its new end', async () => {
+  const { table, told } = newTable();
+  const session = await openSession(600_000, clock);
+  const lock = lockOn(session, { durationMs: 600_000, sentAt: now(clock) });
+  table.track(lock);
+  table.extend(lock.token, now(clock), 1000);
+  pass(1000);
+  expect(told).toEqual([lock.jobId]);
+  table.stop();
+});
+
+test('a renewal in shared memory moves the end without a message', async () => {
+  const { table, told } = newTable();
+  const session = await openSession(1000, clock);
+  table.track(lockOn(session));
+  for (let round = 0; round < 5; round += 1) {
+    pass(500);
+    session.memory.extendTrust(now(clock) + 950);
+  }
+  expect(told).toEqual([]);
+  pass(1000);
+  expect(told).toHaveLength(1);
+  table.stop();
+});
+
+test('a run that has ended is not told: only the store knows whether its result counts', async () => {
+  const { table, told } = newTable();
+  const session = await openSession(1000, clock);
+  const lock = lockOn(session);
+  table.track(lock);
+  lock.finishing = true;
+  pass(2000);
+  session.memory.markLost();
+  table.loseSession(session, 'gone');
+  expect(told).toEqual([]);
+  expect(lock.signal.aborted).toBe(false);
+  table.stop();
+});
+
+test('when a session ends, its locks are told at once; those with an end of their own live on', async () => {
+  const { table, told } = newTable();
+  const session = await openSession(10_000, clock);
+  const bound = lockOn(session);
+  const timed = lockOn(session, { durationMs: 2000, sentAt: now(clock) });
+  const pinned = lockOn(session);
+  pinned.extend(now(clock), 3000);
+  for (const lock of [bound, timed, pinned]) table.track(lock);
+  session.memory.markLost();
+  table.loseSession(session, 'gone');
+  expect(told).toEqual([bound.jobId]);
+  pass(1900);
+  expect(told).toEqual([bound.jobId, timed.jobId]);
+  pass(1000);
+  expect(told).toEqual([bound.jobId, timed.jobId, pinned.jobId]);
+  table.stop();
+});
+
+test('a lock that was taken away before its claim was answered is not taken up, and no other is mistaken for it', async () => {
+  const { table, told } = newTable();
+  const session = await openSession(1000, clock);
+  const taken = lockOn(session);
+  const other = lockOn(session);
+  table.loseTokens([taken.token], 'revoked by an operator');
+  expect(table.track(taken)).toBe(false);
+  expect(table.track(other)).toBe(true);
+  expect(table.jobIds()).toEqual([other.jobId]);
+  expect(told).toEqual([]);
+  table.stop();
+});
+
+test('a lock whose trust ended on its way here is not taken up', async () => {
+  const { table } = newTable();
+  const lock = lockOn(await openSession(1000, clock));
+  pass(2000);
+  expect(table.track(lock)).toBe(false);
+  expect(table.size).toBe(0);
+});

@@ -1,0 +1,317 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { HoldfastError } from '../../src/errors.js';
+import type { Job } from '../../src/handle/job.js';
+import { Intake } from '../../src/queue/intake.js';
+import { Queue } from '../../src/queue/queue.js';
+import { MemoryStore, SyncStore } from '../../src/store/memory/index.js';
+import { FaultyStore } from '../../src/testing/faulty-store.js';
+import { holder } from './claimed-job.js';
+
+let store: FaultyStore;
+let queue: Queue;
+
+beforeEach(() => {
+  store = new FaultyStore(new MemoryStore());
+  queue = new Queue('mail', { connection: store });
+});
+afterEach(() => queue.close());
+
+const refused = (code: string) => expect.objectContaining({ code });
+
+describe('adding', () => {
+  test('what is added during one turn of the loop goes in one call, in order', async () => {
+    const jobs = await Promise.all(Array.from({ length: 100 }, (_, n) => queue.add('job', { n })));
+    expect(store.calls('add')).toBe(1);
+    expect(jobs.map(({ id }) => id)).toEqual(Array.from({ length: 100 }, (_, n) => String(n + 1)));
+    expect(jobs.map(({ data }) => (data as { n: number }).n)).toEqual(Array.from({ length: 100 }, (_, n) => n));
+  });
+
+  test('while a call is under way, the next one collects', async () => {
+    const held = store.on('add', { fault: 'hang', times: 1 });
+    const first = queue.add('first', {});
+    await store.called('add', 1);
+    const rest = Array.from({ length: 50 }, () => queue.add('rest', {}));
+    expect(store.calls('add')).toBe(1);
+    held.release();
+    await Promise.all([first, ...rest]);
+    expect(store.calls('add')).toBe(2);
+  });
+
+  test('a call carries 1,000 jobs or about 8 MB at most', async () => {
+    await Promise.all(Array.from({ length: 2500 }, () => queue.add('small', {})));
+    expect(store.calls('add')).toBe(3);
+    const large = 'x'.repeat(3 * 1024 * 1024);
+    await Promise.all([1, 2, 3].map(() => queue.add('large', large)));
+    expect(store.calls('add')).toBe(5);
+  });
+
+  test('one job that is not valid is refused alone', async () => {
+    const results = await Promise.allSettled([
+      queue.add('a', {}),
+      queue.add('', {}),
+      queue.add('c', { f: () => 1 }),
+      queue.add('d', {}),
+    ]);
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled']);
+    expect(await queue.count()).toBe(2);
+  });
+
+  test.each([
+    ['INVALID_JOB_NAME', ['', {}]],
+    ['INVALID_JOB_NAME', [5, {}]],
+    ['INVALID_JOB_ID', ['x', {}, { jobId: '5' }]],
+    ['INVALID_OPTION', ['x', {}, { delay: Number.NaN }]],
+    ['INVALID_OPTION', ['x', {}, null]],
+    ['INVALID_OPTION', ['x', {}, 'opts']],
+    ['OPTION_UNSUPPORTED', ['x', {}, { repeat: { every: 5 } }]],
+    ['INVALID_PAYLOAD', ['x', { n: 1n }]],
+    ['INVALID_PAYLOAD', ['x', {}, { mine: () => 1 }]],
+    ['PAYLOAD_TOO_LARGE', ['x', 'xxxx', { sizeLimit: 5 }]],
+  ])('%s: add(%s) rejects and writes nothing', async (code, args) => {
+    await expect((queue.add as (...given: unknown[]) => Promise<Job>).apply(queue, args)).rejects.toThrow(refused(code));
+    expect(store.calls('add')).toBe(0);
+  });
+
+  test('without data it is {}', async () => {
+    expect((await queue.add('x')).data).toEqual({});
+    expect((await queue.getJob('1'))?.data).toEqual({});
+  });
+
+  test('default options hold where a job says nothing', async () => {
+    const connection = new MemoryStore();
+    const defaults = { attempts: 3, removeOnComplete: true, priority: 2 };
+    const own = new Queue('own', { connection, defaultJobOptions: defaults });
+    defaults.attempts = Number.NaN;
+    expect(own.defaultJobOptions.attempts).toBe(3);
+    expect((await own.add('x')).opts).toEqual({ attempts: 3, removeOnComplete: true, priority: 2 });
+    expect(await own.add('x', {}, { attempts: 1, delay: 5 })).toMatchObject({
+      priority: 2,
+      delay: 5,
+      opts: { attempts: 1, removeOnComplete: true },
+    });
+    await own.close();
+  });
+
+  test('the timestamp is ours to give', async () => {
+    expect((await queue.add('x', {}, { timestamp: 5 })).timestamp).toBe(5);
+  });
+
+  test('waiting is told with the job, and not for what is delayed or a duplicate', async () => {
+    const told: string[] = [];
+    queue.on('waiting', (job) => told.push(job.id));
+    await queue.add('x', {}, { jobId: 'a' });
+    await queue.add('x', {}, { jobId: 'a' });
+    await queue.addBulk([
+      { name: 'x', opts: { delay: 1000, jobId: 'b' } },
+      { name: 'x', opts: { jobId: 'c' } },
+    ]);
+    expect(told).toEqual(['a', 'c']);
+  });
+});
+
+describe('a jobId that exists', () => {
+  test('changes nothing, and the answer is the job that is there', async () => {
+    const first = await queue.add('one', { n: 1 }, { jobId: 'only' });
+    const second = await queue.add('two', { n: 2 }, { jobId: 'only' });
+    expect([first.duplicate, second.duplicate]).toEqual([false, true]);
+    expect(second).toMatchObject({ id: 'only', name: 'one', data: { n: 1 } });
+    expect(await queue.count()).toBe(1);
+  });
+
+  test('leaves a running job alone', async () => {
+    await queue.add('one', {}, { jobId: 'only' });
+    const running = await (await holder(store, 'mail')).take();
+    expect((await queue.add('one', {}, { jobId: 'only' })).duplicate).toBe(true);
+    await running.moveToCompleted('x', undefined, false);
+    expect(await queue.getJobCounts('waiting', 'completed')).toMatchObject({ waiting: 0, completed: 1 });
+  });
+
+  test('is told even when the job cannot be read just now', async () => {
+    await queue.add('one', { n: 1 }, { jobId: 'only' });
+    store.on('jobs', { fault: 'fail', times: 1 });
+    expect(await queue.add('two', { n: 2 }, { jobId: 'only' })).toMatchObject({ duplicate: true, id: 'only' });
+  });
+});
+
+describe('addBulk', () => {
+  test('goes in one call, and answers in order', async () => {
+    const jobs = await queue.addBulk([
+      { name: 'a', data: { n: 1 } },
+      { name: 'b', data: { n: 2 }, opts: { jobId: 'mine' } },
+    ]);
+    expect(jobs.map(({ id, name }) => [id, name])).toEqual([
+      ['1', 'a'],
+      ['mine', 'b'],
+    ]);
+    expect(store.calls('add')).toBe(1);
+  });
+
+  test('adds nothing when one is not valid', async () => {
+    await expect(queue.addBulk([{ name: 'a' }, { name: 'b', data: 1n }])).rejects.toThrow(refused('INVALID_PAYLOAD'));
+    for (const bad of [null, 'x', [null], [5]])
+      await expect(queue.addBulk(bad as never)).rejects.toThrow(refused('INVALID_OPTION'));
+    expect(store.calls('add')).toBe(0);
+  });
+
+  test('of nothing does nothing', async () => {
+    expect(await queue.addBulk([])).toEqual([]);
+    expect(store.calls('add')).toBe(0);
+  });
+
+  test('over 1,000 goes in several calls, and says how far it came', async () => {
+    const bulk = Array.from({ length: 2100 }, () => ({ name: 'x' }));
+    expect(await queue.addBulk(bulk)).toHaveLength(2100);
+    expect(store.calls('add')).toBe(3);
+    store.on('add', { fault: 'fail', after: 1, error: new HoldfastError('STORE_FULL', 'no room') });
+    await expect(queue.addBulk(bulk)).rejects.toThrow(
+      expect.objectContaining({ code: 'STORE_FULL', message: expect.stringMatching(/^The first 1000 of 2100/) }),
+    );
+    expect(await queue.count()).toBe(3100);
+  });
+});
+
+describe('a store that does not answer', () => {
+  test('after the work was done: the same call again, and no job twice', async () => {
+    const errors: Error[] = [];
+    queue.on('error', (error) => errors.push(error));
+    store.on('add', { fault: 'drop-reply', times: 2 });
+    const jobs = await Promise.all([queue.add('a', {}), queue.add('b', {})]);
+    expect(jobs.map(({ id }) => id)).toEqual(['1', '2']);
+    expect(store.calls('add')).toBe(3);
+    expect(await queue.count()).toBe(2);
+    expect(errors).toMatchObject([{ code: 'STORE_UNAVAILABLE' }]);
+    store.on('add', { fault: 'fail', times: 1 });
+    await queue.add('c', {});
+    expect(errors).toHaveLength(2);
+  });
+
+  test('in time: the outcome is unknown, and the next add is not taken for its repetition', async () => {
+    const impatient = new Queue('mail', { connection: store, addTimeoutMs: 120 });
+    const errors: Error[] = [];
+    impatient.on('error', (error) => errors.push(error));
+    const rule = store.on('add', { fault: 'drop-reply' });
+    await expect(impatient.add('a', {})).rejects.toThrow(
+      expect.objectContaining({ code: 'OUTCOME_UNKNOWN', cause: expect.objectContaining({ code: 'STORE_UNAVAILABLE' }) }),
+    );
+    expect(errors).toHaveLength(1);
+    rule.remove();
+    const next = await impatient.add('b', {});
+    expect(next).toMatchObject({ id: '2', name: 'b' });
+    expect(await queue.getJob('2')).toMatchObject({ name: 'b' });
+    await impatient.close();
+  });
+
+  test('at all: the caller is not kept for ever, and what waited behind it surely did not happen', async () => {
+    const impatient = new Queue('mail', { connection: store, addTimeoutMs: 100 });
+    const rule = store.on('add', { fault: 'hang' });
+    const first = impatient.add('a', {});
+    await store.called('add', 1);
+    const behind = impatient.add('b', {});
+    await expect(first).rejects.toThrow(refused('OUTCOME_UNKNOWN'));
+    const error = (await behind.catch((thrown: unknown) => thrown)) as HoldfastError;
+    // Added a moment after the first, it is either sent with little time left, or sent back as not sent.
+    expect(['OUTCOME_UNKNOWN', 'TIMEOUT']).toContain(error.code);
+    rule.remove();
+    await impatient.close();
+  });
+
+  test('jobs whose time ran out before they were sent are sent back as not added', async () => {
+    const onError = (): void => {};
+    const intake = new Intake({ queue: 'mail', open: () => Promise.resolve(store), timeoutMs: 50, onError });
+    const job = { name: 'x', data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 0 };
+    const rule = store.on('add', { fault: 'hang' });
+    const add = (count: number) =>
+      intake.add(Array.from({ length: count }, () => job)).catch((error: HoldfastError) => error.code);
+    const first = add(1000);
+    const others = [add(1000), add(1)];
+    expect(await Promise.all([first, ...others])).toEqual(['OUTCOME_UNKNOWN', 'OUTCOME_UNKNOWN', 'TIMEOUT']);
+    rule.remove();
+    await intake.idle();
+  });
+
+  test('with a refusal: it is passed on at once, and later adds go on', async () => {
+    store.on('add', { fault: 'fail', times: 1, error: new HoldfastError('STORE_READONLY', 'read-only') });
+    await expect(queue.add('a', {})).rejects.toThrow(refused('STORE_READONLY'));
+    expect((await queue.add('b', {})).id).toBe('1');
+    expect(store.calls('add')).toBe(2);
+  });
+
+  test('when it is opened: every call rejects, the error is told once, and the next call tries again', async () => {
+    const errors: Error[] = [];
+    queue.on('error', (error) => errors.push(error));
+    const rule = store.on('open', { fault: 'fail' });
+    await expect(queue.add('a', {})).rejects.toThrow(refused('STORE_UNAVAILABLE'));
+    await expect(queue.getJob('1')).rejects.toThrow(refused('STORE_UNAVAILABLE'));
+    await expect(queue.waitUntilReady()).rejects.toThrow(refused('STORE_UNAVAILABLE'));
+    expect(errors).toHaveLength(1);
+    rule.remove();
+    expect((await queue.add('a', {})).id).toBe('1');
+  });
+});
+
+describe('closing', () => {
+  test('waits for the adds that are under way, and loses none', async () => {
+    const rule = store.on('add', { fault: 'hang', times: 1 });
+    const first = queue.add('a', {});
+    await store.called('add', 1);
+    const second = queue.add('b', {});
+    const closing = queue.close();
+    expect(queue.closing).toBe(closing);
+    expect(queue.close()).toBe(closing);
+    await expect(queue.add('c', {})).rejects.toThrow(refused('CLOSED'));
+    await expect(queue.getJob('1')).rejects.toThrow(refused('CLOSED'));
+    rule.release();
+    expect([(await first).id, (await second).id]).toEqual(['1', '2']);
+    await closing;
+    const other = new Queue('mail', { connection: store });
+    expect(await other.count()).toBe(2);
+    await other.close();
+  });
+
+  test('a queue that was never used opens nothing', async () => {
+    await queue.close();
+    expect(store.calls('open')).toBe(0);
+  });
+});
+
+describe('a store that runs handlers inside add', () => {
+  test('lets a handler add to its own queue', async () => {
+    const inline = new SyncStore();
+    const own = new Queue('mail', { connection: inline, addTimeoutMs: 50 });
+    const worker = await holder(inline, 'mail');
+    const ran: string[] = [];
+    const work = async (): Promise<void> => {
+      const job = await worker.take().catch(() => undefined);
+      if (job === undefined) return;
+      if (job.name === 'outer') await own.add('inner', {});
+      ran.push(job.name);
+      await job.moveToCompleted('x', undefined, false);
+    };
+    const unwatch = inline.watch('mail', () => void work());
+    await own.add('outer', {});
+    expect(ran).toEqual(['inner', 'outer']);
+    unwatch();
+    await own.close();
+  });
+});
+
+describe('making a queue', () => {
+  test.each<[string, unknown[]]>([
+    ['INVALID_QUEUE_NAME', ['']],
+    ['INVALID_QUEUE_NAME', ['a:b']],
+    ['INVALID_QUEUE_NAME', [undefined]],
+    ['INVALID_OPTION', ['x', null]],
+    ['INVALID_OPTION', ['x', []]],
+    ['INVALID_CONNECTION', ['x', { connection: 5 }]],
+    ['INVALID_OPTION', ['x', { connection: 'memory:', defaultJobOptions: { attempts: -1 } }]],
+    ['INVALID_OPTION', ['x', { connection: 'memory:', defaultJobOptions: null }]],
+    ['OPTION_UNSUPPORTED', ['x', { connection: 'memory:', prefix: 'bull' }]],
+    ['OPTION_UNSUPPORTED', ['x', { connection: 'memory:', telemetry: {} }]],
+    ...[Number.NaN, 0, -1, 1.5, 1e300, '5', null, {}].map((addTimeoutMs): [string, unknown[]] => [
+      'INVALID_OPTION',
+      ['x', { connection: 'memory:', addTimeoutMs }],
+    ]),
+  ])('%s: new Queue(%j)', (code, args) => {
+    expect(() => new Queue(...(args as [string]))).toThrow(refused(code));
+  });
+});

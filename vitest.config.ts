@@ -1,0 +1,45 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
+
+const file = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+// Groups of the same order run side by side, two files at a time; a group starts when the one before has ended. What measures
+// time or kills processes has the machine for itself, one file at a time.
+const together = { workers: 2 };
+const alone = { workers: 1 };
+
+function group(name: string, order: number, { workers }: { workers: number }): TestProjectInlineConfiguration {
+  return {
+    extends: true,
+    test: { name, include: [`test/${name}/**/*.test.ts`], maxWorkers: workers, sequence: { groupOrder: order } },
+  };
+}
+
+export default defineConfig({
+  resolve: {
+    alias: [
+      // The built package, as a user gets it; tests of the inside import ../../src instead.
+      { find: /^holdfast$/, replacement: file('dist/index.js') },
+      { find: /^holdfast\/testing$/, replacement: file('dist/testing/index.js') },
+    ],
+  },
+  test: {
+    pool: 'forks',
+    globalSetup: ['test/support/build.ts'],
+    setupFiles: ['test/support/leaks.ts'],
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+    // A test that passes at the second try has told something: look at it.
+    retry: 0,
+    server: { deps: { external: [/\/dist\//] } },
+    projects: [
+      group('unit', 0, together),
+      group('conformance', 0, together),
+      group('package', 1, together),
+      group('docs', 1, together),
+      group('examples', 1, together),
+      group('acceptance', 2, alone),
+      group('faults', 3, alone),
+    ],
+  },
+});
