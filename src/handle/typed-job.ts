@@ -15,8 +15,9 @@ export type NamedJob<T, R, N extends string, K extends string> =
 /** What a processor may return. */
 export type ResultOf<T, R, N extends string> = ResultIn<T, R, NameIn<T, R, N>>;
 
+/** NoInfer: without it an async function's result would be taken for its promise. */
 export type Processor<T = Any, R = Any, N extends string = string> = (
   job: JobOf<T, R, N>,
   token: string,
   signal: AbortSignal,
-) => Promise<ResultOf<T, R, N>> | ResultOf<T, R, N>;
+) => Promise<ResultOf<T, R, N>> | NoInfer<ResultOf<T, R, N>>;

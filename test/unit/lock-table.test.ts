@@ -102,7 +102,7 @@ test('when a session ends, its locks are told at once; those with an end of thei
   session.memory.markLost();
   table.loseSession(session, 'gone');
   expect(told).toEqual([bound.jobId]);
-  pass(1900);
+  pass(1920);
   expect(told).toEqual([bound.jobId, timed.jobId]);
   pass(1000);
   expect(told).toEqual([bound.jobId, timed.jobId, pinned.jobId]);

@@ -1,0 +1,188 @@
+// S0-4 to S0-7, S0-18: handlers that block their event loop. The blocked worker is in a process of its own, the one that would take
+// its job away in this one.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Connection, WorkerOptions } from 'holdfast';
+import { FaultyStore } from 'holdfast/testing';
+import { describe, expect, test } from 'vitest';
+import { eventually, messageOf, type Moment } from '../support/acceptance-moments.js';
+import { fixture, WorkerProcess } from '../support/acceptance-process.js';
+import { type Engine, Gate, newScene, renewalsOf, renewed, type Scene, work } from '../support/acceptance-scene.js';
+
+const isRefusal = (moment: Moment): boolean => messageOf(moment).includes('Could not settle');
+
+/** The second worker: sweeps often, and would finish any job at once. */
+const rival = (scene: Scene) => work(scene, async () => ({ by: 'rival' }), { lockDuration: 1000, stalledInterval: 100, name: 'rival' });
+
+describe('S0-4, S0-5: the handler spins for two and a half lock durations', () => {
+  const spinner = (scene: Scene, useDedicatedLockThread: boolean) =>
+    new WorkerProcess({
+      queue: 'work',
+      connection: scene.connection,
+      options: { name: 'spinner', lockDuration: 1000, useDedicatedLockThread },
+    });
+
+  test('S0-4 (N) sqlite without the thread: the job is recovered, and the first run cannot finish it', async () => {
+    const scene = await newScene('sqlite');
+    const { id } = await scene.queue.add('spin', { ms: 2500 });
+    const first = spinner(scene, false);
+    await first.moment('started');
+    const second = rival(scene);
+    const stalled = await second.log.moment('stalled');
+    expect(stalled['args']).toEqual([id, 'active']);
+    const taken = await second.log.moment('completed');
+    const ended = await first.moment('ended');
+    expect(taken.at, 'while the first was still at it').toBeLessThan(ended.at);
+    expect(ended['held']).toBe(false);
+    expect(messageOf(await first.moment('error', isRefusal))).toContain(`job ${id}`);
+    expect(first.all('completed')).toEqual([]);
+    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'rival' }, attemptsStarted: 2, stalledCounter: 1 });
+  });
+
+  test('S0-5 sqlite with the thread: renewed during the spin, run once, completed once', async () => {
+    const scene = await newScene('sqlite');
+    // The job is there before the process: the thread has to come up while the loop is blocked already.
+    const { id } = await scene.queue.add('spin', { ms: 2500 });
+    const first = spinner(scene, true);
+    await first.moment('started');
+    const second = rival(scene);
+    await renewed(scene.store, id, 2);
+    expect(first.all('ended'), 'all that happened during the spin').toEqual([]);
+    expect((await first.moment('ended'))['held']).toBe(true);
+    await first.moment('completed');
+    expect(first.all('started')).toHaveLength(1);
+    expect(first.all('error')).toEqual([]);
+    expect(second.log.all('stalled')).toEqual([]);
+    expect(second.log.all('active')).toEqual([]);
+    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'spinner' }, attemptsStarted: 1, stalledCounter: 0 });
+  });
+});
+
+describe.each<Engine>(['memory', 'sqlite'])('S0-6 long job on %s', (engine) => {
+  test('S0-6 four lock durations: at least four renewals, one run', async () => {
+    const scene = await newScene(engine);
+    const lockDuration = 500;
+    const { log } = work(scene, () => new Promise((resolve) => setTimeout(resolve, 4 * lockDuration, 'done')), { lockDuration });
+    const { id } = await scene.queue.add('long', {});
+    await log.moment('active');
+    const second = rival(scene);
+    await renewed(scene.store, id, 4);
+    await log.moment('completed');
+    expect(second.log.all('stalled')).toEqual([]);
+    expect(log.all('error')).toEqual([]);
+    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'done', attemptsStarted: 1 });
+  });
+});
+
+describe('S0-7 concurrency 10', () => {
+  const jobs = Array.from({ length: 10 }, (_, number) =>
+    number % 3 === 0 ? { name: 'spin', data: { ms: 400 } } : { name: 'sleep', data: { ms: 1000 } },
+  );
+
+  test('S0-7 sqlite with the thread: some spin, all complete once; one round trip per renewal, whatever runs', async () => {
+    const scene = await newScene('sqlite');
+    const log = join(scene.folder, 'renewals');
+    const connection: Connection = {
+      module: fixture('watched-store.mjs'),
+      export: 'open',
+      options: { path: join(scene.folder, 'jobs.db'), log },
+    };
+    await scene.queue.addBulk(jobs);
+    const options: WorkerOptions = { name: 'ten', concurrency: 10, lockDuration: 1000, lockRenewTime: 200 };
+    const ten = new WorkerProcess({ queue: 'work', connection, options });
+    await ten.moment('started');
+    const second = rival(scene);
+    await eventually('all are done', async () => ten.all('completed').length === 10);
+    const renewals = (await scene.store.sessions('work')).find(({ owner }) => owner.name === 'ten')?.renewals ?? 0;
+    const calls = readFileSync(log, 'utf8').trim().split('\n');
+    expect(renewals).toBeGreaterThanOrEqual(4);
+    // Another may have gone out between the two looks.
+    expect(calls.length - renewals).toBeGreaterThanOrEqual(0);
+    expect(calls.length - renewals).toBeLessThanOrEqual(2);
+    expect(new Set(ten.all('started').map(({ jobId }) => jobId)).size).toBe(10);
+    expect(ten.all('started')).toHaveLength(10);
+    expect(ten.all('error')).toEqual([]);
+    expect(second.log.all('active')).toEqual([]);
+    expect(await scene.queue.getCompletedCount()).toBe(10);
+  });
+
+  test('S0-7 memory: ten jobs held, one call of the store per tick', async () => {
+    const scene = await newScene('memory');
+    const store = new FaultyStore(scene.store);
+    const gate = new Gate();
+    const { log } = work({ connection: store }, () => gate.opened, { concurrency: 10, lockDuration: 400, lockRenewTime: 100 });
+    await scene.queue.addBulk(jobs);
+    await eventually('all run', async () => log.all('active').length === 10);
+    const callsBefore = store.calls('renew');
+    const toldBefore = log.all('locksRenewed').length;
+    await eventually('five ticks', async () => log.all('locksRenewed').length >= toldBefore + 5);
+    expect(store.calls('renew') - callsBefore).toBe(log.all('locksRenewed').length - toldBefore);
+    for (const { args } of log.all('locksRenewed').slice(toldBefore)) expect(args).toMatchObject([{ count: 10 }]);
+    gate.open();
+    await eventually('all are done', async () => log.all('completed').length === 10);
+    expect(log.all('active')).toHaveLength(10);
+  });
+
+  test('S0-7 memory: three workers of one process and store share the call', async () => {
+    const scene = await newScene('memory');
+    const store = new FaultyStore(scene.store);
+    const gate = new Gate();
+    const workers = [1, 2, 3].map(() => work({ connection: store }, () => gate.opened, { lockDuration: 400, lockRenewTime: 100 }));
+    await scene.queue.addBulk(jobs.slice(0, 3));
+    await eventually('each runs one', async () => workers.every(({ log }) => log.all('active').length === 1));
+    await store.called('renew');
+    await store.called('renew');
+    for (let tick = 0; tick < 3; tick++) {
+      const { args } = await store.called('renew');
+      expect(args[0]).toHaveLength(3);
+    }
+    gate.open();
+  });
+});
+
+describe('S0-18 hung for ever', () => {
+  const hung = (scene: Scene, maxBlockedMs: number) =>
+    new WorkerProcess({
+      queue: 'work',
+      connection: scene.connection,
+      options: { name: 'hung', lockDuration: 800, lockRenewTime: 200, maxBlockedMs, skipStalledCheck: true },
+    });
+
+  test('S0-18 sqlite: past the ceiling renewal stops, the job is recovered elsewhere, the late result is refused', async () => {
+    const scene = await newScene('sqlite');
+    const mercy = join(scene.folder, 'mercy');
+    const { id } = await scene.queue.add('spinUntil', { file: mercy });
+    const first = hung(scene, 600);
+    await first.moment('started');
+    const second = rival(scene);
+    expect((await second.log.moment('stalled'))['args']).toEqual([id, 'active']);
+    await second.log.moment('completed');
+    expect(first.all('ended')).toEqual([]);
+    writeFileSync(mercy, '');
+    expect((await first.moment('ended'))['held']).toBe(false);
+    await first.moment('error', isRefusal);
+    await first.moment('error', (moment) => messageOf(moment).includes('maxBlockedMs'));
+    expect(first.all('completed')).toEqual([]);
+    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'rival' }, attemptsStarted: 2 });
+    // It is well again: the next job is its own.
+    const next = await scene.queue.add('echo', { well: true });
+    await eventually('the next job is done', async () => (await next.getState()) === 'completed');
+  });
+
+  test('S0-18 (N) sqlite without a ceiling: the thread keeps the lock of the same handler', async () => {
+    const scene = await newScene('sqlite');
+    const mercy = join(scene.folder, 'mercy');
+    const { id } = await scene.queue.add('spinUntil', { file: mercy });
+    const first = hung(scene, 0);
+    await first.moment('started');
+    const second = rival(scene);
+    // Longer than the ceiling and the lock together were above.
+    await renewed(scene.store, id, 9);
+    expect(await renewalsOf(scene.store, id)).toBeGreaterThanOrEqual(9);
+    writeFileSync(mercy, '');
+    expect((await first.moment('ended'))['held']).toBe(true);
+    await first.moment('completed');
+    expect(second.log.all('stalled')).toEqual([]);
+    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'hung' }, attemptsStarted: 1 });
+  });
+});

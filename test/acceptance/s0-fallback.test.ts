@@ -1,0 +1,171 @@
+// S0-8, S0-9, S0-16: the lock thread cannot start, cannot reach the store, or loses it. Locks are renewed all the same.
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Connection, WorkerOptions } from 'holdfast';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { eventually, messageOf, type Moment } from '../support/acceptance-moments.js';
+import { fixture } from '../support/acceptance-process.js';
+import { Gate, newScene, renewed, type Scene, work, type Working } from '../support/acceptance-scene.js';
+
+const options: WorkerOptions = { lockDuration: 1500, lockRenewTime: 200, stalledInterval: 100 };
+
+const isStartFailure = (moment: Moment): boolean => messageOf(moment).includes('Failed to initialize dedicated lock thread');
+
+/** A job that outlives its lock if nobody renews it, and nothing but it. */
+async function holdsThrough(scene: Scene, { log }: Working, gate: Gate): Promise<void> {
+  const { id } = await scene.queue.add('long', {});
+  await log.moment('active');
+  await renewed(scene.store, id, 9);
+  gate.open();
+  await log.moment('completed');
+  expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'done', attemptsStarted: 1, stalledCounter: 0 });
+  expect(log.all('stalled')).toEqual([]);
+  expect(log.all('lockRenewalFailed')).toEqual([]);
+}
+
+function watched({ folder }: Scene, flags: { closed?: string; cut?: string }): { connection: Connection; log: string } {
+  const log = join(folder, 'renewals');
+  return { connection: { module: fixture('watched-store.mjs'), export: 'open', options: { path: join(folder, 'jobs.db'), log, ...flags } }, log };
+}
+
+function renewalsIn(log: string): { thread: boolean; failed: boolean }[] {
+  const lines = readFileSync(log, 'utf8').trim().split('\n');
+  return lines.map((line) => JSON.parse(line) as { thread: boolean; failed: boolean });
+}
+
+describe('S0-8 the thread cannot start', () => {
+  test('S0-8 sqlite, missing entry file: it says so, and renewal goes on on the loop', async () => {
+    const scene = await newScene('sqlite');
+    const gate = new Gate();
+    const working = work(scene, () => gate.opened.then(() => 'done'), { ...options, lockThreadEntry: join(scene.folder, 'missing.js') });
+    const error = await working.log.moment('error', isStartFailure);
+    expect(messageOf(error)).toContain('missing.js');
+    expect(messageOf(error)).toContain('renewed on the event loop');
+    expect(working.worker.lockManagerThread?.isRunning()).toBe(false);
+    await holdsThrough(scene, working, gate);
+  });
+
+  test('S0-8 sqlite, an entry file that throws: the same', async () => {
+    const scene = await newScene('sqlite');
+    const entry = join(scene.folder, 'broken.mjs');
+    writeFileSync(entry, 'throw new Error("broken on purpose");');
+    const gate = new Gate();
+    const working = work(scene, () => gate.opened.then(() => 'done'), { ...options, lockThreadEntry: entry });
+    expect(messageOf(await working.log.moment('error', isStartFailure))).toContain('broken on purpose');
+    await holdsThrough(scene, working, gate);
+  });
+
+  test('S0-8 sqlite, dead address: it says so, renewal is on the loop, and the thread takes over once the address lives', async () => {
+    const scene = await newScene('sqlite');
+    const closed = join(scene.folder, 'closed');
+    writeFileSync(closed, '');
+    const { connection, log } = watched(scene, { closed });
+    const gate = new Gate();
+    const working = work({ connection }, () => gate.opened.then(() => 'done'), options);
+    const error = await working.log.moment('error', isStartFailure);
+    expect(messageOf(error)).toContain('nobody listens at this address');
+    expect(messageOf(error)).toContain('renewed on the event loop');
+    expect(working.worker.lockManagerThread?.isRunning()).toBe(false);
+    const second = new Gate();
+    const { id } = await scene.queue.add('long', {});
+    await working.log.moment('active');
+    await renewed(scene.store, id, 9);
+    expect(renewalsIn(log).every(({ thread }) => !thread)).toBe(true);
+    rmSync(closed);
+    await eventually('the thread renews', async () => renewalsIn(log).at(-1)?.thread === true);
+    await eventually('the worker knows', async () => working.worker.lockManagerThread?.isRunning() === true);
+    gate.open();
+    second.open();
+    await working.log.moment('completed');
+    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'done', attemptsStarted: 1, stalledCounter: 0 });
+  });
+
+  test('S0-8 (N) sqlite, the thread does start: no error, and the thread alone renews', async () => {
+    const scene = await newScene('sqlite');
+    const { connection, log } = watched(scene, {});
+    const gate = new Gate();
+    const working = work({ connection }, () => gate.opened.then(() => 'done'), options);
+    await holdsThrough(scene, working, gate);
+    expect(working.log.all('error')).toEqual([]);
+    expect(renewalsIn(log).slice(-5).every(({ thread }) => thread)).toBe(true);
+  });
+});
+
+describe('S0-9 only the connection of the thread is cut', () => {
+  test('S0-9 sqlite: an error per failed attempt, renewals resume after the reconnect, the job finishes', async () => {
+    const scene = await newScene('sqlite');
+    const cut = join(scene.folder, 'cut');
+    const { connection, log } = watched(scene, { cut });
+    const gate = new Gate();
+    const { log: told } = work({ connection }, () => gate.opened.then(() => 'done'), options);
+    const { id } = await scene.queue.add('long', {});
+    await told.moment('active');
+    await eventually('the thread renews', async () => renewalsIn(log).at(-1)?.thread === true);
+    writeFileSync(cut, '');
+    await eventually('three attempts fail', async () => renewalsIn(log).filter(({ failed }) => failed).length >= 3);
+    rmSync(cut);
+    await renewed(scene.store, id, 3);
+    const attempts = renewalsIn(log).filter(({ failed }) => failed).length;
+    await eventually('all are told', async () => told.all('error').length >= attempts);
+    expect(told.all('error').map(messageOf)).toEqual(Array<string>(attempts).fill('the connection of the thread was cut'));
+    gate.open();
+    await told.moment('completed');
+    expect(told.all('lockRenewalFailed')).toEqual([]);
+    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'done', attemptsStarted: 1, stalledCounter: 0 });
+  });
+
+  test('S0-9 (N) sqlite: cut for longer than the lock, the lock is lost and its handler is told', async () => {
+    const scene = await newScene('sqlite');
+    const cut = join(scene.folder, 'cut');
+    const { connection, log } = watched(scene, { cut });
+    let held: boolean | undefined;
+    const processor = (job: { lock: { held: boolean } }, _token: string, signal: AbortSignal) =>
+      new Promise<string>((resolve) => {
+        signal.addEventListener('abort', () => {
+          held = job.lock.held;
+          resolve('too late');
+        });
+      });
+    const { log: told } = work({ connection }, processor, { ...options, skipStalledCheck: true });
+    const { id } = await scene.queue.add('long', {});
+    await told.moment('active');
+    await eventually('the thread renews', async () => renewalsIn(log).at(-1)?.thread === true);
+    const second = work(scene, async () => 'second', options);
+    writeFileSync(cut, '');
+    await told.moment('lockRenewalFailed');
+    expect(messageOf(await told.moment('error', (moment) => messageOf(moment).includes('could not renew lock')))).toContain(id);
+    expect(held).toBe(false);
+    await second.log.moment('completed');
+    expect((await scene.queue.getJob(id))?.returnvalue).toBe('second');
+    rmSync(cut);
+  });
+});
+
+describe('S0-16 connection options that cannot be cloned', () => {
+  class Credentials {
+    readonly user = 'me';
+  }
+
+  test.each<[path: string, extra: Record<string, unknown>]>([
+    ['connection.retryStrategy', { retryStrategy: () => 50 }],
+    ['connection.auth.credentials', { auth: { credentials: new Credentials() } }],
+    ['connection.seeds[1]', { seeds: ['a', new URL('http://b')] }],
+  ])('S0-16 sqlite: %s is named, and locks are renewed on the loop', async (path, extra) => {
+    const rejections: unknown[] = [];
+    const note = (reason: unknown) => rejections.push(reason);
+    process.on('unhandledRejection', note);
+    onTestFinished(() => void process.off('unhandledRejection', note));
+    const scene = await newScene('sqlite');
+    const connection = { path: join(scene.folder, 'jobs.db'), ...extra };
+    const gate = new Gate();
+    const working = work({ connection }, () => gate.opened.then(() => 'done'), options);
+    const error = await working.log.moment('error');
+    expect(messageOf(error)).toContain('Failed to initialize dedicated lock thread');
+    expect(messageOf(error)).toContain(path);
+    expect(messageOf(error)).toContain('renewed on the event loop');
+    expect(working.worker.lockManagerThread?.isRunning()).toBe(false);
+    await holdsThrough(scene, working, gate);
+    expect(working.log.all('error')).toHaveLength(1);
+    expect(rejections).toEqual([]);
+  });
+});

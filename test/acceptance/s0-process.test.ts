@@ -1,0 +1,184 @@
+// S0-14, S0-19, S0-20: what happens to a whole process: it is asked to end, its wall clock is stepped, it is frozen.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { eventually, messageOf, type Moment } from '../support/acceptance-moments.js';
+import { fixture, WorkerProcess } from '../support/acceptance-process.js';
+import { newScene, renewed, type Scene, work } from '../support/acceptance-scene.js';
+
+const isRefusal = (moment: Moment): boolean => messageOf(moment).includes('Could not settle');
+const rival = (scene: Scene) => work(scene, async () => ({ by: 'rival' }), { lockDuration: 1000, stalledInterval: 100, name: 'rival' });
+
+describe.each([true, false])('S0-14 SIGTERM with useDedicatedLockThread %s', (useDedicatedLockThread) => {
+  test('S0-14 sqlite: renewal goes on until the job ends, then the process ends by itself with code 0', async () => {
+    const scene = await newScene('sqlite');
+    const options = { name: 'leaving', lockDuration: 800, lockRenewTime: 200, useDedicatedLockThread };
+    const leaving = new WorkerProcess({ queue: 'work', connection: scene.connection, options });
+    const { id } = await scene.queue.add('hold', {});
+    const next = await scene.queue.add('hold', {});
+    await leaving.moment('started');
+    const second = work(scene, async () => undefined, { lockDuration: 1000, stalledInterval: 100, autorun: false });
+    await second.worker.startStalledCheckTimer();
+    leaving.kill('SIGTERM');
+    await leaving.moment('SIGTERM');
+    await renewed(scene.store, id, 6);
+    leaving.send('finish');
+    await leaving.moment('completed');
+    const letGo = await leaving.moment('let go');
+    expect(letGo).toMatchObject({ threads: 0 });
+    expect(await leaving.exited).toEqual({ code: 0, signal: null });
+    expect(leaving.all('error')).toEqual([]);
+    expect(leaving.all('started'), 'no further job was taken').toHaveLength(1);
+    expect(second.log.all('stalled')).toEqual([]);
+    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'leaving' }, attemptsStarted: 1, stalledCounter: 0 });
+    expect(await next.getState()).toBe('waiting');
+    const sessions = await scene.store.sessions('work');
+    expect(sessions.filter(({ owner }) => owner.name === 'leaving')).toEqual([]);
+  });
+});
+
+describe('S0-19 the wall clock steps', () => {
+  const MINUTES = 10 * 60_000;
+
+  function stepping(scene: Scene, options: { name: string; stalledInterval?: number }) {
+    const clock = join(scene.folder, `clock-${options.name}`);
+    const step = (ms: number) => writeFileSync(clock, String(ms));
+    step(0);
+    // The lock thread runs without the flags of its process, so it is handed the clock by way of its entry file.
+    const entry = join(scene.folder, 'entry.mjs');
+    const lockThread = fixture('../../../dist/lock/thread-entry.js');
+    writeFileSync(entry, `import ${JSON.stringify(fixture('stepped-clock.mjs'))};\nawait import(${JSON.stringify(lockThread)});\n`);
+    process.env['WALL_CLOCK_STEP'] = clock;
+    const child = new WorkerProcess({
+      queue: 'work',
+      connection: scene.connection,
+      options: { lockDuration: 800, lockRenewTime: 200, lockThreadEntry: entry, ...options },
+      imports: [fixture('stepped-clock.mjs')],
+    });
+    delete process.env['WALL_CLOCK_STEP'];
+    return { child, step };
+  }
+
+  test.each([
+    ['forth', MINUTES],
+    ['back', -MINUTES],
+  ])('S0-19 sqlite: %s by ten minutes during a job: nothing changes', async (_direction, ms) => {
+    const scene = await newScene('sqlite');
+    const { child, step } = stepping(scene, { name: 'stepping' });
+    const { id } = await scene.queue.add('hold', {});
+    await child.moment('started');
+    const second = rival(scene);
+    for (const wall of [ms, 0, ms]) {
+      step(wall);
+      await renewed(scene.store, id, 3);
+    }
+    child.send('finish');
+    await child.moment('completed');
+    expect((await child.moment('ended'))['held']).toBe(true);
+    expect(child.all('error')).toEqual([]);
+    expect(second.log.all('stalled')).toEqual([]);
+    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'stepping' }, attemptsStarted: 1, stalledCounter: 0 });
+  });
+
+  test.each([
+    ['forth', MINUTES],
+    ['back', -MINUTES],
+  ])('S0-19 sqlite: a sweeper whose clock is %s by ten minutes takes only what is dead, and takes it', async (_direction, ms) => {
+    const scene = await newScene('sqlite');
+    const { child: sweeper, step } = stepping(scene, { name: 'sweeper', stalledInterval: 100 });
+    step(ms);
+    await sweeper.moment('ready');
+    const victim = new WorkerProcess({ queue: 'work', connection: scene.connection, options: { name: 'victim', lockDuration: 800 } });
+    // So that the sweeper does not take the job first.
+    await scene.queue.pause();
+    await victim.moment('ready');
+    sweeper.send('pause');
+    await sweeper.moment('paused');
+    await scene.queue.resume();
+    const { id } = await scene.queue.add('hold', { only: 'victim' });
+    await victim.moment('started');
+    await renewed(scene.store, id, 4);
+    expect(sweeper.all('stalled')).toEqual([]);
+    sweeper.send('resume');
+    victim.kill('SIGKILL');
+    expect((await sweeper.moment('stalled'))['args']).toEqual([id, 'active']);
+    await sweeper.moment('completed');
+    expect((await scene.queue.getJob(id))?.returnvalue).toEqual({ by: 'sweeper' });
+  });
+});
+
+describe('S0-20 frozen process', () => {
+  const freezing = (scene: Scene) =>
+    new WorkerProcess({ queue: 'work', connection: scene.connection, options: { name: 'frozen', lockDuration: 800, lockRenewTime: 200 } });
+
+  test('S0-20 sqlite, a synchronous loop: it sees job.lock.held turn false, and its finish is refused', async () => {
+    const scene = await newScene('sqlite');
+    const { id } = await scene.queue.add('spinWhileHeld', {});
+    const frozen = freezing(scene);
+    await frozen.moment('started');
+    await renewed(scene.store, id, 1);
+    await frozen.freeze();
+    const second = rival(scene);
+    expect((await second.log.moment('stalled'))['args']).toEqual([id, 'active']);
+    await second.log.moment('completed');
+    expect(frozen.all('lockGone')).toEqual([]);
+    frozen.thaw();
+    await frozen.moment('lockGone');
+    expect((await frozen.moment('lockStillGone'))['held']).toBe(false);
+    await frozen.moment('error', isRefusal);
+    expect(frozen.all('completed')).toEqual([]);
+    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'rival' }, attemptsStarted: 2 });
+  });
+
+  test('S0-20 sqlite, nobody took the job meanwhile: a lock that was seen as lost does not come back', async () => {
+    const scene = await newScene('sqlite');
+    const { id } = await scene.queue.add('spinWhileHeld', {});
+    const frozen = new WorkerProcess({
+      queue: 'work',
+      connection: scene.connection,
+      options: { name: 'frozen', lockDuration: 800, lockRenewTime: 200, skipStalledCheck: true },
+    });
+    await frozen.moment('started');
+    await frozen.freeze();
+    await eventually('the lock has run out', async () => ((await scene.store.lockOf('work', id))?.endsInMs ?? 1) < 0);
+    frozen.thaw();
+    await frozen.moment('lockGone');
+    // The thread has renewed the session by now, for it was not reaped.
+    await eventually('it is renewed', async () => ((await scene.store.lockOf('work', id))?.endsInMs ?? -1) > 0);
+    expect((await frozen.moment('lockStillGone'))['held']).toBe(false);
+    await frozen.moment('completed');
+    expect((await scene.queue.getJob(id))?.attemptsStarted, 'its token was still the current one').toBe(1);
+  });
+
+  test('S0-20 sqlite, an asynchronous handler: its signal fires with the reason', async () => {
+    const scene = await newScene('sqlite');
+    const { id } = await scene.queue.add('holdUntilAborted', {});
+    const frozen = freezing(scene);
+    await frozen.moment('started');
+    await frozen.freeze();
+    const second = rival(scene);
+    await second.log.moment('completed');
+    frozen.thaw();
+    const aborted = await frozen.moment('aborted');
+    expect(aborted['reason']).toContain('lock lost');
+    expect(aborted['held']).toBe(false);
+    await frozen.moment('error', isRefusal);
+    expect(frozen.all('completed')).toEqual([]);
+    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'rival' }, attemptsStarted: 2 });
+  });
+
+  test('S0-20 (N) sqlite: frozen for less than the lock, nothing is lost', async () => {
+    const scene = await newScene('sqlite');
+    const { id } = await scene.queue.add('hold', {});
+    const frozen = new WorkerProcess({ queue: 'work', connection: scene.connection, options: { name: 'frozen', lockDuration: 5000 } });
+    await frozen.moment('started');
+    const second = rival(scene);
+    await second.log.moment('ready');
+    await frozen.freeze();
+    frozen.thaw();
+    frozen.send('finish');
+    await frozen.moment('completed');
+    expect(frozen.all('error')).toEqual([]);
+    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'frozen' }, attemptsStarted: 1 });
+  });
+});

@@ -1,0 +1,216 @@
+// close() comes to an end whatever the store does, tells what it could not do, and leaves nothing behind that goes on.
+import { describe, expect, test } from 'vitest';
+import { Worker } from '../../src/worker/worker.js';
+import { ENGINES, messagesOf, next, scene } from '../support/faults-scene.js';
+import { gate, outcomeOf, sleep, until } from '../support/faults-wait.js';
+
+describe.each(ENGINES)('closing on %s', (engine) => {
+  test('S4-8 close() during a job longer than the lock: renewed until it ends, completed, session gone', async () => {
+    const { add, worker, record, inner, queue } = await scene(engine);
+    const id = await add();
+    let renewals = 0;
+    const { worker: watched, errors } = worker(() => sleep(900, 'slow'), { lockDuration: 300, stalledInterval: 50 });
+    watched.on('locksRenewed', () => (renewals += 1));
+    await next(watched, 'active');
+    await watched.close();
+    expect(await record(id)).toMatchObject({ state: 'completed', attemptsStarted: 1, stalledCounter: 0 });
+    expect(renewals).toBeGreaterThanOrEqual(3);
+    expect(errors).toEqual([]);
+    expect(await inner.sessions(queue)).toEqual([]);
+  });
+
+  test('the store fails for a moment at the end of a job that outlived the closing: its result is still delivered', async () => {
+    const { store, add, worker, record } = await scene(engine);
+    const id = await add();
+    const { worker: watched, errors } = worker(() => sleep(600, 'kept'), { lockDuration: 300 });
+    await next(watched, 'active');
+    store.on('settle', { fault: 'fail', times: 2 });
+    await watched.close();
+    expect(await record(id)).toMatchObject({ state: 'completed', returnvalue: '"kept"' });
+    expect(messagesOf(errors, 'A test made settle() fail')).toHaveLength(2);
+    expect(errors).toHaveLength(2);
+  });
+
+  test.each(['fail', 'hang'] as const)('a store that no longer takes results (%s): close() returns, the result is reported as unknown', async (fault) => {
+    const { store, add, worker, reaches } = await scene(engine);
+    const id = await add();
+    const finish = gate();
+    const { worker: watched, errors } = worker(() => finish.opened, { lockDuration: 300 });
+    await next(watched, 'active');
+    store.on('settle', { fault });
+    const closing = watched.close();
+    finish.open();
+    expect(await outcomeOf(closing, 3000)).toBe('resolved');
+    expect(errors.filter((error) => 'code' in error && error.code === 'OUTCOME_UNKNOWN')).toHaveLength(1);
+    // The session was closed, so the job is free at once.
+    await reaches(id, 'waiting');
+  });
+
+  test('claims that fail do not hold close() up: nothing would be lost', async () => {
+    const { store, worker } = await scene(engine);
+    store.on('claim', { fault: 'fail' });
+    const { worker: watched, errors } = worker(() => undefined);
+    await until('a claim to fail', () => errors.length > 0);
+    expect(await outcomeOf(watched.close(), 1000)).toBe('resolved');
+  });
+
+  test('a claim that hangs does not hold close() up for long', async () => {
+    const { store, worker } = await scene(engine);
+    const hung = store.on('claim', { fault: 'hang' });
+    const { worker: watched } = worker(() => undefined);
+    await until('a claim to hang', () => hung.holding > 0);
+    expect(await outcomeOf(watched.close(), 3000)).toBe('resolved');
+  });
+
+  test.each(['fail', 'hang'] as const)('a store that does not let the session go (%s): close() returns', async (fault) => {
+    const { store, worker } = await scene(engine);
+    const { worker: watched, errors } = worker(() => undefined, { lockDuration: 300 });
+    await next(watched, 'ready');
+    store.on('closeSessions', { fault });
+    expect(await outcomeOf(watched.close(), 3000)).toBe('resolved');
+    expect(errors.length).toBeGreaterThan(0);
+  });
+
+  test('a store that cannot be opened: close() returns, and nothing is told after closed', async () => {
+    const { store, worker } = await scene(engine);
+    store.on('openSession', { fault: 'fail' });
+    const { worker: watched, errors } = worker(() => undefined);
+    await until('a failure', () => errors.length > 0);
+    expect(await outcomeOf(watched.close(), 2000)).toBe('resolved');
+    const told = errors.length;
+    const calls = store.calls('openSession');
+    await sleep(400);
+    expect(errors).toHaveLength(told);
+    expect(store.calls('openSession')).toBe(calls);
+  });
+
+  test('close() from a listener of ready: no job is taken after it', async () => {
+    const { add, worker, record, store } = await scene(engine);
+    const id = await add();
+    const { worker: watched } = worker(() => 'too late');
+    await new Promise<void>((resolve) => watched.once('ready', () => void watched.close().then(resolve)));
+    const calls = store.calls('claim');
+    await sleep(100);
+    expect(store.calls('claim')).toBe(calls);
+    expect(await record(id)).toMatchObject({ state: 'waiting', attemptsStarted: 0 });
+  });
+
+  test('close() is one closing, also from a listener of closing', async () => {
+    const { worker } = await scene(engine);
+    const { worker: watched, errors } = worker(() => undefined);
+    await next(watched, 'ready');
+    let closings = 0;
+    watched.on('closing', () => {
+      closings += 1;
+      void watched.close();
+    });
+    await Promise.all([watched.close(), watched.close()]);
+    expect(closings).toBe(1);
+    expect(errors).toEqual([]);
+    expect(watched.isRunning()).toBe(false);
+  });
+
+  test('a claim in flight when close() comes: its job goes back uncharged', async () => {
+    const { store, add, worker, reaches } = await scene(engine);
+    const held = store.on('claim', { fault: 'hold-reply', times: 1, when: (_, { count }) => count > 0 });
+    const id = await add();
+    let runs = 0;
+    const { worker: watched } = worker(() => ++runs);
+    await until('the claim to be held', () => held.holding > 0);
+    const closing = watched.close();
+    await sleep(20);
+    held.release();
+    await closing;
+    expect(await reaches(id, 'waiting')).toMatchObject({ stalledCounter: 0, attemptsMade: 0 });
+    expect(runs).toBe(0);
+  });
+
+  test('close(true) does not wait: the handler is told, and its late result is still delivered', async () => {
+    const { add, worker, reaches } = await scene(engine);
+    const id = await add();
+    const finish = gate();
+    let reason: unknown;
+    const { worker: watched, errors } = worker(async (_job, _token, signal) => {
+      await finish.opened;
+      reason = signal.reason;
+      return 'late';
+    });
+    await next(watched, 'active');
+    expect(await outcomeOf(watched.close(true), 1000)).toBe('resolved');
+    finish.open();
+    expect(await reaches(id, 'completed')).toMatchObject({ returnvalue: '"late"' });
+    expect(reason).toBe('the worker was closed by force');
+    expect(errors).toEqual([]);
+  });
+
+  test('a handler that rejects after close(true) is a failure like any other, not an unhandled rejection', async () => {
+    const { add, worker, reaches } = await scene(engine);
+    const id = await add();
+    const finish = gate();
+    const { worker: watched } = worker(() => finish.opened);
+    await next(watched, 'active');
+    await watched.close(true);
+    finish.fail(new Error('too late to complain'));
+    expect(await reaches(id, 'failed')).toMatchObject({ failedReason: 'too late to complain' });
+  });
+
+  test('a handler that never settles: close() waits, close(true) does not, and the job moves on when its lock lapses', async () => {
+    const { add, worker, reaches, inner, queue } = await scene(engine);
+    const id = await add();
+    const { worker: stuck } = worker(() => new Promise(() => undefined), { lockDuration: 300, skipStalledCheck: true });
+    await next(stuck, 'active');
+    expect(await outcomeOf(stuck.close(true), 1000)).toBe('resolved');
+    await until('the session to lapse', async () => (await inner.sessions(queue)).every(({ expiresInMs }) => expiresInMs <= 0));
+    worker(() => 'by another', { stalledInterval: 50 });
+    expect(await reaches(id, 'completed')).toMatchObject({ stalledCounter: 1, attemptsStarted: 2 });
+  });
+
+  test('after close, moves of a job taken by hand are refused at once', async () => {
+    const { add, worker, reaches } = await scene(engine);
+    const id = await add();
+    const { worker: watched, errors } = worker(null, { lockDuration: 400 });
+    const job = await watched.getNextJob('mine');
+    await watched.close();
+    const start = performance.now();
+    await expect(job?.moveToCompleted('late', 'mine', false)).rejects.toMatchObject({ code: 'CLOSED' });
+    expect(performance.now() - start).toBeLessThan(200);
+    expect(errors).toEqual([]);
+    // Its lock ends when it said it would.
+    worker(() => 'by another', { stalledInterval: 50 });
+    expect(await reaches(id, 'completed')).toMatchObject({ returnvalue: '"by another"' });
+  });
+
+  test('getNextJob that waits is ended by close(), however many wait', async () => {
+    const { worker } = await scene(engine);
+    const { worker: watched, errors } = worker(null);
+    const waiting = [watched.getNextJob('a'), watched.getNextJob('b'), watched.getNextJob('c')];
+    await sleep(50);
+    expect(await outcomeOf(watched.close(), 1000)).toBe('resolved');
+    expect(await outcomeOf(Promise.all(waiting), 500)).toBe('resolved');
+    expect(await Promise.all(waiting)).toEqual([undefined, undefined, undefined]);
+    expect(errors).toEqual([]);
+  });
+
+  test('getNextJob whose claim is in flight when close() comes: the job goes back, and nobody believes to hold it', async () => {
+    const { store, add, worker, reaches } = await scene(engine);
+    const id = await add();
+    const held = store.on('claim', { fault: 'hold-reply', times: 1 });
+    const { worker: watched } = worker(null);
+    const taking = watched.getNextJob('mine');
+    await until('the claim to be held', () => held.holding > 0);
+    const closing = watched.close();
+    await sleep(20);
+    held.release();
+    expect(await taking).toBeUndefined();
+    await closing;
+    expect(await reaches(id, 'waiting')).toMatchObject({ stalledCounter: 0 });
+  });
+
+  test('a worker that was never run is closed without touching the store', async () => {
+    const { store, queue } = await scene(engine);
+    const idle = new Worker(queue, () => undefined, { connection: store, autorun: false });
+    await idle.close();
+    expect(store.calls('openSession') + store.calls('closeSessions')).toBe(0);
+    await expect(idle.run()).rejects.toMatchObject({ code: 'CLOSED' });
+  });
+});
