@@ -29,7 +29,7 @@ const figures = new Map();
 for (let round = 1; round <= rounds; round += 1) {
   for (const measure of measurements) {
     for (const store of stores) {
-      process.stderr.write(`round ${round} of ${rounds}: ${measure.name} on ${store}${' '.repeat(20)}\r`);
+      if (process.stderr.isTTY) process.stderr.write(`round ${round} of ${rounds}: ${measure.name} on ${store}${' '.repeat(20)}\r`);
       for (const { what, unit, value } of await measure(store, scale)) {
         const key = `${store}\0${what}`;
         const figure = figures.get(key) ?? { store, what, unit, values: [] };
@@ -39,7 +39,7 @@ for (let round = 1; round <= rounds; round += 1) {
     }
   }
 }
-process.stderr.write(`${' '.repeat(60)}\r`);
+if (process.stderr.isTTY) process.stderr.write(`${' '.repeat(60)}\r`);
 
 const rows = [...figures.values()].map((figure) => ({ ...figure, ...spread(figure.values) }));
 for (const store of stores) {

@@ -1,7 +1,7 @@
 // A worker process of the demo. Tells the parent what happens; the parent decides what was observed.
 import { Worker } from 'holdfast';
 
-const { queue, url, thread, lockDuration, spinMs, name, waitMs } = JSON.parse(process.argv[2]);
+const { queue, url, thread, lockDuration, spinMs, name, waitMs, stalledInterval } = JSON.parse(process.argv[2]);
 const tell = (event) => process.send?.({ ...event, worker: name });
 
 const worker = new Worker(
@@ -17,7 +17,7 @@ const worker = new Worker(
     tell({ type: 'end', jobId: job.id, fence: job.lock.fence, held: job.lock.held });
     return name;
   },
-  { connection: url, name, lockDuration, stalledInterval: Math.round(lockDuration / 2), maxStalledCount: 5, useDedicatedLockThread: thread },
+  { connection: url, name, lockDuration, stalledInterval, maxStalledCount: 5, useDedicatedLockThread: thread },
 );
 worker.on('ready', () => tell({ type: 'ready' }));
 worker.on('completed', (job) => tell({ type: 'accepted', jobId: job.id }));

@@ -35,6 +35,7 @@ export class LockThread {
   #worker: Worker | undefined;
   #ready = false;
   #ended = false;
+  #waiters = 0;
 
   constructor(entryFile: string | undefined, clock: Clock, reports: LockThreadReports) {
     this.#entryFile = entryFile;
@@ -80,11 +81,13 @@ export class LockThread {
 
   /** While somebody waits for an answer of the thread, it keeps the process alive. */
   async awaited(answer: Promise<void>): Promise<void> {
+    this.#waiters += 1;
     this.#worker?.ref();
     try {
       await answer;
     } finally {
-      this.#worker?.unref();
+      this.#waiters -= 1;
+      if (this.#waiters === 0) this.#worker?.unref();
     }
   }
 

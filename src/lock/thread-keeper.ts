@@ -62,7 +62,8 @@ export class ThreadKeeper implements Keeper {
       thread.send({ type: 'release', sessionId, handBackAtExit });
       await thread.awaited(released);
     }
-    if (this.#entries.size + this.#retired.size > 0) return;
+    // The last to leave stops the thread: others may still be waiting for its answer.
+    if (this.#entries.size + this.#retired.size + this.#releases.size > 0) return;
     clearTimeout(this.#restart);
     this.#restart = undefined;
     if (this.#thread === thread && thread !== undefined) {

@@ -9,7 +9,7 @@ import { type Engine, Gate, newScene, orphan, renewalsOf, renewed, type Scene, w
 const ENGINES: Engine[] = ['memory', 'sqlite'];
 
 describe('S0-1 one thread per process', () => {
-  async function count(scene: Scene, connection: Scene['connection'], options: WorkerOptions, threaded: boolean) {
+  async function count(connection: Scene['connection'], options: WorkerOptions, threaded: boolean) {
     const program = new WorkerProcess({ queue: 'a', connection, options, threaded } as never, 'threads.mjs');
     const counted = await program.moment('counted');
     expect(await program.exited).toEqual({ code: 0, signal: null });
@@ -20,19 +20,18 @@ describe('S0-1 one thread per process', () => {
 
   test('S0-1 sqlite: one extra thread with one worker and with five, none after they were closed together', async () => {
     const scene = await newScene('sqlite');
-    const { one, five, afterClose } = await count(scene, scene.connection, { useDedicatedLockThread: true }, true);
+    const { one, five, afterClose } = await count(scene.connection, { useDedicatedLockThread: true }, true);
     expect({ one, five, afterClose }).toEqual({ one: { tasks: 1, made: 1 }, five: { tasks: 1, made: 1 }, afterClose: 0 });
   });
 
   test('S0-1 (N) sqlite without the flag: no extra thread', async () => {
     const scene = await newScene('sqlite');
-    const { five } = await count(scene, scene.connection, { useDedicatedLockThread: false }, false);
+    const { five } = await count(scene.connection, { useDedicatedLockThread: false }, false);
     expect(five).toEqual({ tasks: 0, made: 0 });
   });
 
   test('S0-1 memory: the flag is accepted, and no thread is made that could not reach the store', async () => {
-    const scene = await newScene('memory');
-    const { five } = await count(scene, 'memory:', { useDedicatedLockThread: true }, false);
+    const { five } = await count('memory:', { useDedicatedLockThread: true }, false);
     expect(five).toEqual({ tasks: 0, made: 0 });
   });
 });

@@ -1,7 +1,7 @@
 // Compiled, never run: what must compile and what must not. A line under @ts-expect-error that compiles is itself an error.
 import type { Job } from '../../src/handle/job.js';
 import type { JobOf, Processor } from '../../src/handle/typed-job.js';
-import type { IsJobMap } from '../../src/job/typing.js';
+import type { Any, IsJobMap } from '../../src/job/typing.js';
 import { Queue } from '../../src/queue/queue.js';
 import { Worker } from '../../src/worker/worker.js';
 
@@ -11,7 +11,7 @@ function holds<_T extends true>(): void {}
 // ── BullMQ's parameters ─────────────────────────────────────────────────────────────────────────────────────────────────────
 const plain = new Queue('q');
 const job = await plain.add('anything', { any: 'data' });
-holds<Equal<typeof job, Job<any, any, string>>>();
+holds<Equal<typeof job, Job<Any, Any, string>>>();
 let last = await plain.add('without data');
 last = job;
 await last.updateProgress(1);
@@ -62,7 +62,7 @@ const byJob = new Queue<MailJob>('q');
 await byJob.add('welcome', { to: 'a' });
 // @ts-expect-error no such name
 await byJob.add('hello', { to: 'a' });
-holds<Equal<JobOf<MailJob, any, string>, MailJob>>();
+holds<Equal<JobOf<MailJob, Any, string>, MailJob>>();
 
 // ── a map from names to data and results ────────────────────────────────────────────────────────────────────────────────────
 type Mails = {
@@ -74,7 +74,7 @@ const mapped = new Queue<Mails>('q');
 const email = await mapped.add('email', { to: 'a' });
 holds<Equal<typeof email, Job<{ to: string }, boolean, 'email'>>>();
 const sms = await mapped.add('sms', { phone: 5 }, { delay: 5 });
-holds<Equal<typeof sms.returnvalue, any>>();
+holds<Equal<typeof sms.returnvalue, Any>>();
 await mapped.add('tick');
 // @ts-expect-error no such name
 await mapped.add('fax', {});
@@ -99,7 +99,7 @@ new Worker<Mails>('q', async (each) => {
     case 'email':
       holds<Equal<typeof each.data, { to: string }>>();
       // @ts-expect-error not the data of this name
-      each.data.phone;
+      void each.data.phone;
       return true;
     case 'sms':
       return each.data.phone;
@@ -119,19 +119,19 @@ interface MailMap {
 await new Queue<MailMap>('q').add('email', { to: 'a' });
 
 // ── what looks like a map and is none ───────────────────────────────────────────────────────────────────────────────────────
-holds<Equal<IsJobMap<Mails, any>, true>>();
-holds<Equal<IsJobMap<any, any>, false>>();
-holds<Equal<IsJobMap<unknown, any>, false>>();
-holds<Equal<IsJobMap<never, any>, false>>();
-holds<Equal<IsJobMap<{}, any>, false>>();
-holds<Equal<IsJobMap<string, any>, false>>();
-holds<Equal<IsJobMap<{ data: number }[], any>, false>>();
-holds<Equal<IsJobMap<{ to: string }, any>, false>>();
-holds<Equal<IsJobMap<{ data: { to: string } }, any>, false>>();
-holds<Equal<IsJobMap<{ a: { data: 1 }; b: string }, any>, false>>();
-holds<Equal<IsJobMap<{ a: { data: 1; more: 2 } }, any>, false>>();
-holds<Equal<IsJobMap<{ a?: { data: 1 } }, any>, false>>();
-holds<Equal<IsJobMap<{ a: { data?: 1 } }, any>, false>>();
-holds<Equal<IsJobMap<{ a: any }, any>, false>>();
-holds<Equal<IsJobMap<Record<string, { data: number }>, any>, false>>();
+holds<Equal<IsJobMap<Mails, Any>, true>>();
+holds<Equal<IsJobMap<Any, Any>, false>>();
+holds<Equal<IsJobMap<unknown, Any>, false>>();
+holds<Equal<IsJobMap<never, Any>, false>>();
+holds<Equal<IsJobMap<{}, Any>, false>>();
+holds<Equal<IsJobMap<string, Any>, false>>();
+holds<Equal<IsJobMap<{ data: number }[], Any>, false>>();
+holds<Equal<IsJobMap<{ to: string }, Any>, false>>();
+holds<Equal<IsJobMap<{ data: { to: string } }, Any>, false>>();
+holds<Equal<IsJobMap<{ a: { data: 1 }; b: string }, Any>, false>>();
+holds<Equal<IsJobMap<{ a: { data: 1; more: 2 } }, Any>, false>>();
+holds<Equal<IsJobMap<{ a?: { data: 1 } }, Any>, false>>();
+holds<Equal<IsJobMap<{ a: { data?: 1 } }, Any>, false>>();
+holds<Equal<IsJobMap<{ a: Any }, Any>, false>>();
+holds<Equal<IsJobMap<Record<string, { data: number }>, Any>, false>>();
 holds<Equal<IsJobMap<Mails, boolean>, false>>();

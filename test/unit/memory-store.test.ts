@@ -41,8 +41,6 @@ const session = (id: string, difference: Partial<NewSession> = {}): NewSession =
   ...difference,
 });
 
-const completed = ({ id, token }: ClaimedJob): Outcome => ({ kind: 'completed', jobId: id, token, value: '1', keep: {} });
-
 async function ids(store: MemoryStore, list: ListName): Promise<string[]> {
   return (await store.list(QUEUE, { lists: [list], start: 0, end: -1, asc: true })).map(({ id }) => id);
 }

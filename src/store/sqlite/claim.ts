@@ -117,7 +117,7 @@ export class Claiming {
     queue.active += rows.length;
     return rows.map((row, index) => {
       queue.countWaiting(row[6], -1);
-      queue.tell('active', row[1], { prev: 'waiting' });
+      queue.tell('active', row[1]);
       const job = toClaimed(row, session, first + index);
       job.state = 'active';
       job.attemptsStarted += 1;

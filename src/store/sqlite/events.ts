@@ -1,7 +1,7 @@
 // Reading and trimming the log of a queue, which is written in queue-state.ts: one row per commit.
 import type { EventsReply, StoredEvent } from '../contract.js';
 import type { Database, Statement } from './driver.js';
-import type { QueueState, ToldEvent } from './queue-state.js';
+import { IMPLIED, type QueueState, type ToldEvent } from './queue-state.js';
 
 const ROWS_AT_ONCE = 100;
 
@@ -17,7 +17,7 @@ export class EventLog {
        WHERE queue = ? AND first >= ifnull((SELECT max(first) FROM events WHERE queue = ? AND first <= ?), 0)
        ORDER BY first LIMIT ${ROWS_AT_ONCE}`,
     );
-    this.#trim = db.prepare('DELETE FROM events WHERE queue = ? AND last < ?');
+    this.#trim = db.prepare('DELETE FROM events WHERE queue = ? AND first < ? AND last < ?');
     this.#cut = db.prepare('UPDATE events SET first = ?, body = ? WHERE queue = ? AND first = ?');
   }
 
@@ -34,7 +34,7 @@ export class EventLog {
         const told = JSON.parse(body) as ToldEvent[];
         for (let index = Math.max(0, last + 1 - first); index < told.length && events.length < limit; index += 1) {
           last = first + index;
-          events.push({ id: last, ...(told[index] as ToldEvent) });
+          events.push(toEvent(last, told[index] as ToldEvent));
         }
       }
     }
@@ -47,7 +47,7 @@ export class EventLog {
     const first = Math.min(queue.lastEvent + 1, queue.lastEvent + queue.events.length - keep + 1);
     const went = first - queue.firstEvent;
     if (went <= 0) return 0;
-    this.#trim.run(queue.queue, first);
+    this.#trim.run(queue.queue, first, first);
     const [row] = this.#rowsFrom(queue, first);
     if (row !== undefined && row[0] < first) {
       const kept = (JSON.parse(row[1]) as ToldEvent[]).slice(first - row[0]);
@@ -61,4 +61,9 @@ export class EventLog {
   #rowsFrom({ queue }: QueueState, event: number): [first: number, body: string][] {
     return this.#from.all(queue, queue, event);
   }
+}
+
+function toEvent(id: number, [name, jobId, fields]: ToldEvent): StoredEvent {
+  const event: StoredEvent = jobId === undefined || jobId === null ? { id, name } : { id, name, jobId };
+  return Object.assign(event, IMPLIED[name], fields);
 }

@@ -71,7 +71,7 @@ export class HandBack {
     const opts = this.#fail.get(queue.toBack(), stalledCounter, now, STALLED_REASON, job)?.[0] ?? '{}';
     queue.active -= 1;
     queue.failed += 1;
-    queue.tell('failed', id, { failedReason: STALLED_REASON, prev: 'active' });
+    queue.tell('failed', id, { failedReason: STALLED_REASON });
     const keep = keepOnFail(opts);
     if (keep.count !== 0) {
       this.#retention.trim(queue, 'failed', [keep], now);

@@ -12,10 +12,15 @@ const COLUMNS = [
 type Fields = Record<(typeof COLUMNS)[number], number>;
 export type EventFields = Readonly<Record<string, string | number>>;
 
-export interface ToldEvent extends Record<string, string | number | undefined> {
-  name: EventName;
-  jobId?: string;
-}
+/** As it is written: short, for every job leaves several. */
+export type ToldEvent = [name: EventName, jobId?: string | null, fields?: EventFields];
+
+/** What these events always say, and their rows therefore do not. */
+export const IMPLIED: Partial<Record<EventName, EventFields>> = {
+  active: { prev: 'waiting' },
+  completed: { prev: 'active' },
+  failed: { prev: 'active' },
+};
 
 export interface QueueState extends Fields {}
 
@@ -35,8 +40,7 @@ export class QueueState {
 
   tell(name: EventName, jobId?: string, fields?: EventFields): void {
     this.changed = true;
-    const event: ToldEvent = jobId === undefined ? { name } : { name, jobId };
-    this.events.push(fields === undefined ? event : Object.assign(event, fields));
+    this.events.push(fields !== undefined ? [name, jobId ?? null, fields] : jobId !== undefined ? [name, jobId] : [name]);
   }
 
   /** Place before all that wait, after all that wait. */
@@ -89,7 +93,7 @@ export class QueueTable {
     this.#create = db.prepare('INSERT INTO queues (name) VALUES (?)');
     this.#save = db.prepare(`UPDATE queues SET ${COLUMNS.map((column) => `${column} = ?`).join(', ')} WHERE queue = ?`);
     this.#tell = db.prepare('INSERT INTO events (queue, first, last, body) VALUES (?, ?, ?, ?)');
-    this.#trim = db.prepare('DELETE FROM events WHERE queue = ? AND last <= ?');
+    this.#trim = db.prepare('DELETE FROM events WHERE queue = ? AND first <= ? AND last <= ?');
     this.#firstEvent = db.prepare('SELECT min(first) FROM events WHERE queue = ?');
   }
 
@@ -111,7 +115,8 @@ export class QueueTable {
       state.lastEvent += events.length;
       this.#tell.run(queue, first, state.lastEvent, JSON.stringify(events));
       if (state.lastEvent - state.firstEvent >= EVENTS_KEPT + TRIM_EVERY) {
-        this.#trim.run(queue, state.lastEvent - EVENTS_KEPT);
+        const last = state.lastEvent - EVENTS_KEPT;
+        this.#trim.run(queue, last, last);
         state.firstEvent = this.#firstEvent.get(queue)?.[0] ?? first;
       }
     }

@@ -7,16 +7,17 @@ import { STATE } from './schema.js';
 
 const TRIMMED_AT_ONCE = 1000;
 
+type OldRow = [job: number, logNext: number, finishedOn: number];
+
 export class Retention {
-  readonly #beyondCount: Statement<[job: number, logNext: number]>;
-  readonly #beyondAge: Statement<[job: number, logNext: number]>;
+  readonly #oldest: Statement<OldRow>;
   readonly #delete: Statement;
   readonly #deleteLogs: Statement;
 
   constructor(db: Database) {
-    const oldest = 'SELECT job, logNext FROM jobs WHERE queue = ? AND state >= 4 AND state = ?';
-    this.#beyondCount = db.prepare(`${oldest} ORDER BY ord LIMIT ?`);
-    this.#beyondAge = db.prepare(`${oldest} AND finishedOn <= ? ORDER BY ord LIMIT ${TRIMMED_AT_ONCE}`);
+    this.#oldest = db.prepare(
+      'SELECT job, logNext, finishedOn FROM jobs WHERE queue = ? AND state >= 4 AND state = ? ORDER BY ord LIMIT ?',
+    );
     this.#delete = db.prepare('DELETE FROM jobs WHERE job = ?');
     this.#deleteLogs = db.prepare('DELETE FROM logs WHERE job = ?');
   }
@@ -27,15 +28,23 @@ export class Retention {
     const most = Math.min(...wanted.map(({ count }) => count ?? Number.POSITIVE_INFINITY));
     const age = Math.min(...wanted.map(({ ageMs }) => ageMs ?? Number.POSITIVE_INFINITY));
     const excess = Math.min(queue[state] - most, TRIMMED_AT_ONCE);
-    if (excess > 0) this.#drop(queue, state, this.#beyondCount.all(queue.queue, STATE[state], excess));
-    if (age < Number.POSITIVE_INFINITY) this.#drop(queue, state, this.#beyondAge.all(queue.queue, STATE[state], now - age));
+    if (excess > 0) this.#drop(queue, state, this.#oldest.all(queue.queue, STATE[state], excess));
+    if (age < Number.POSITIVE_INFINITY) this.#dropAged(queue, state, now - age);
   }
 
   deleteLogs(job: number): void {
     this.#deleteLogs.run(job);
   }
 
-  #drop(queue: QueueState, state: FinishedState, rows: [job: number, logNext: number][]): void {
+  /** Looks at one row as long as none is old enough: a condition in the query would read all that are kept. */
+  #dropAged(queue: QueueState, state: FinishedState, latest: number): void {
+    const [first] = this.#oldest.all(queue.queue, STATE[state], 1);
+    if (first === undefined || first[2] > latest) return;
+    const rows = this.#oldest.all(queue.queue, STATE[state], TRIMMED_AT_ONCE);
+    this.#drop(queue, state, rows.filter(([, , finishedOn]) => finishedOn <= latest));
+  }
+
+  #drop(queue: QueueState, state: FinishedState, rows: OldRow[]): void {
     for (const [job, logNext] of rows) {
       this.#delete.run(job);
       if (logNext > 0) this.#deleteLogs.run(job);

@@ -20,7 +20,7 @@ const SORTED_UP_TO = 10_000;
 
 /** Finds unlocked jobs, one state after the other, the oldest of each first. */
 export class Selecting {
-  readonly #finished: Statement<Row>;
+  readonly #finished: Statement<[...Row, finishedOn: number]>;
   readonly #waitingByAge: Statement<Row>;
   readonly #waiting: Statement<Row>;
   readonly #delayedByAge: Statement<Row>;
@@ -28,7 +28,9 @@ export class Selecting {
 
   constructor(db: Database) {
     const select = 'SELECT job, id, priority, logNext FROM jobs WHERE queue = ? AND';
-    this.#finished = db.prepare(`${select} state >= 4 AND state = ? AND finishedOn <= ? ORDER BY ord LIMIT ?`);
+    this.#finished = db.prepare(
+      'SELECT job, id, priority, logNext, finishedOn FROM jobs WHERE queue = ? AND state >= 4 AND state = ? ORDER BY ord LIMIT ?',
+    );
     this.#waitingByAge = db.prepare(`${select} state = ${STATE.waiting} AND addedAt <= ? ORDER BY job LIMIT ?`);
     this.#waiting = db.prepare(`${select} state = ${STATE.waiting} AND addedAt <= ? ORDER BY priority, ord LIMIT ?`);
     this.#delayedByAge = db.prepare(`${select} state = ${STATE.delayed} AND addedAt <= ? ORDER BY job LIMIT ?`);
@@ -48,7 +50,11 @@ export class Selecting {
   }
 
   #oldest(queue: QueueState, state: Unlocked, latest: number, limit: number): Row[] {
-    if (state === 'completed' || state === 'failed') return this.#finished.all(queue.queue, STATE[state], latest, limit);
+    if (state === 'completed' || state === 'failed') {
+      // Cut here and not by the query, which would go on through all that are younger.
+      const rows = this.#finished.all(queue.queue, STATE[state], limit).filter((row) => row[4] <= latest);
+      return rows as unknown as Row[];
+    }
     if (state === 'waiting') {
       const statement = queue.allWaiting <= SORTED_UP_TO ? this.#waitingByAge : this.#waiting;
       return statement.all(queue.queue, latest, limit);

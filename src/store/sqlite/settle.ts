@@ -121,9 +121,9 @@ export class Settling {
     }
     queue.active -= 1;
     if (kind === 'completed') {
-      queue.tell('completed', jobId, { returnvalue: outcome.value, prev: 'active' });
+      queue.tell('completed', jobId, { returnvalue: outcome.value });
     } else {
-      queue.tell('failed', jobId, { failedReason: outcome.reason, prev: 'active' });
+      queue.tell('failed', jobId, { failedReason: outcome.reason });
       queue.tell('retries-exhausted', jobId, { attemptsMade });
     }
     return true;
