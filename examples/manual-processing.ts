@@ -1,5 +1,5 @@
 // Taking jobs by hand: a worker without a processor, getNextJob, and a LockManager that keeps the locks of what was taken. A lock that
-// was taken by hand is renewed by nobody else: a job that is forgotten comes back after `lockDuration`.
+// was taken by hand is renewed by nobody else: a job that is forgotten comes back when `lockDuration` has passed.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockManager, Queue, Worker } from 'holdfast';
 

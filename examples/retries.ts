@@ -28,7 +28,8 @@ await queue.add('no-card', {});
 await queue.add('flaky', {}, { backoff: { type: 'exponential', delay: 20, jitter: 0.5 } });
 await queue.add('hopeless', {}, { backoff: { type: 'patient' } });
 
-while ((await queue.getJobCountByTypes('waiting', 'active', 'delayed')) > 0) await new Promise((resolve) => setTimeout(resolve, 20));
+while ((await queue.getJobCountByTypes('waiting', 'active', 'delayed')) > 0)
+  await new Promise((resolve) => setTimeout(resolve, 20));
 
 for (const job of await queue.getFailed()) console.log(`${job.name} has ${job.stacktrace.length} stack traces`);
 // Failed jobs stay until they are removed, and can be tried again.

@@ -18,7 +18,6 @@ export const ERROR_CODES = {
   QUEUE_ACTIVE: 'obliterate without force while jobs are running',
   LOCK_LOST: 'the lock is no longer ours: somebody else may run the job, nothing was written',
   LOCK_UNTRUSTED: 'the lock could not be renewed in time, so it is no longer trusted',
-  SESSION_LOST: 'the store has ended the session of this worker',
   NO_TOKEN: 'a move that only the owner of a lock may make was called without a token',
   NO_PROCESSOR: 'run() was called on a worker that has no processor',
   ALREADY_RUNNING: 'run() was called on a worker that is running',

@@ -12,11 +12,11 @@ export interface LockManagerContext {
 export interface LockManagerOptions {
   lockDuration?: number;
   lockRenewTime?: number;
-  onLocksRenewed?(renewed: { count: number; jobIds: string[] }): void;
+  onLocksRenewed?(renewed: { count: number; jobIds: string[] }): unknown;
   /** These are lost and no longer tracked. */
-  onLockRenewalFailed?(jobIds: string[]): void;
-  /** A call failed, and is made again at the next tick; or a callback threw. */
-  onError?(error: Error): void;
+  onLockRenewalFailed?(jobIds: string[]): unknown;
+  /** A call failed or was not answered, and is made again at the next tick; or a callback threw. */
+  onError?(error: Error): unknown;
 }
 
 interface Tracked {
@@ -50,15 +50,23 @@ export class LockManager {
   start(): void {
     if (this.#running) return;
     this.#running = true;
-    this.#timer = setInterval(() => void this.renew(), this.lockRenewTime).unref();
+    this.#timer = setInterval(() => this.#tick(), this.lockRenewTime).unref();
   }
 
-  /** Idempotent. Waits for a renewal that is under way. The locks then end on their own. */
+  /** Idempotent. Waits for a renewal that is under way, unless that hangs. The locks then end on their own. */
   async close(): Promise<void> {
     this.#running = false;
     clearInterval(this.#timer);
     this.#timer = undefined;
-    await this.#renewing;
+    if (this.#renewing !== undefined) {
+      let patience: NodeJS.Timeout | undefined;
+      const over = new Promise<void>((resolve) => {
+        patience = setTimeout(resolve, this.lockRenewTime);
+      });
+      await Promise.race([this.#renewing, over]);
+      clearTimeout(patience);
+      this.#renewing = undefined;
+    }
     this.#tracked.clear();
   }
 
@@ -104,12 +112,26 @@ export class LockManager {
     for (const jobId of this.#tracked.keys()) this.cancelJob(jobId, reason);
   }
 
-  /** One tick: all tracked locks in one call. Ticks do not overlap, and none of them ends the timer. */
+  /** All tracked locks in one call; joins the one that is under way. Never rejects. */
   renew(): Promise<void> {
-    this.#renewing ??= this.#renewTracked().finally(() => {
-      this.#renewing = undefined;
+    return (this.#renewing ??= this.#begin());
+  }
+
+  #begin(): Promise<void> {
+    const renewing = this.#renewTracked().finally(() => {
+      if (this.#renewing === renewing) this.#renewing = undefined;
     });
-    return this.#renewing;
+    return renewing;
+  }
+
+  /** A call that hangs does not keep the next from being made, or the locks would end in silence. */
+  #tick(): void {
+    if (this.#renewing !== undefined) {
+      const message = `Renewing locks was not answered for ${this.lockRenewTime} ms; it is tried again.`;
+      this.#report(new HoldfastError('TIMEOUT', message, { retryable: true }));
+      this.#renewing = undefined;
+    }
+    void this.renew();
   }
 
   async #renewTracked(): Promise<void> {
@@ -142,21 +164,22 @@ export class LockManager {
     this.#tell(() => this.#options.onLockRenewalFailed?.(lost.map(([jobId]) => jobId)));
   }
 
-  #tell(callback: () => void): void {
-    try {
-      callback();
-    } catch (thrown) {
-      this.#report(toError(thrown));
-    }
+  #tell(callback: () => unknown): void {
+    guard(callback, (thrown) => this.#report(toError(thrown)));
   }
 
   /** Never in silence: without a listener, or with one that throws, the console is told. */
   #report(error: Error): void {
-    try {
-      if (this.#options.onError === undefined) console.error(error);
-      else this.#options.onError(error);
-    } catch (again) {
-      console.error(again);
-    }
+    const { onError = console.error } = this.#options;
+    guard(() => onError(error), console.error);
+  }
+}
+
+/** Callbacks may be async: what they reject with must not end the process. */
+function guard(callback: () => unknown, failed: (thrown: unknown) => void): void {
+  try {
+    Promise.resolve(callback()).catch(failed);
+  } catch (thrown) {
+    failed(thrown);
   }
 }

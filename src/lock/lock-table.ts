@@ -37,10 +37,10 @@ export class LockTable {
     return Array.from(this.#locks.values(), ({ jobId }) => jobId);
   }
 
-  /** Of the locks that hang on a session and can therefore be renewed with it. */
+  /** Of the locks that hang on a session and were renewed with it: not of a lost one whose handler has not ended yet. */
   renewedJobIds(session: Session): string[] {
     const ids: string[] = [];
-    for (const lock of this.#locks.values()) if (lock.session === session && !lock.timed) ids.push(lock.jobId);
+    for (const lock of this.#locks.values()) if (lock.session === session && !lock.timed && lock.held) ids.push(lock.jobId);
     return ids;
   }
 

@@ -21,6 +21,7 @@ export class Session {
   readonly #clock: Clock;
   readonly #free: number[] = [];
   #used = 0;
+  #calls = 0;
 
   private constructor(id: string, { queue, durationMs }: SessionSettings, clock: Clock) {
     this.id = id;
@@ -49,6 +50,12 @@ export class Session {
 
   get trustedUntil(): Moment {
     return this.memory.trustedUntil;
+  }
+
+  /** Calls are numbered for each session: a number that another session has used means nothing under this one. */
+  nextSeq(): number {
+    this.#calls += 1;
+    return this.#calls;
   }
 
   /** `onGrown` gets a new block of shared memory when the slots have run out. */

@@ -5,7 +5,7 @@ import { HoldfastError } from '../errors.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
 import type { Keeper, KeptSession } from './keeper.js';
 import { LoopKeeper } from './loop-keeper.js';
-import type { FromThread } from './messages.js';
+import type { FromThread, PlainError } from './messages.js';
 import { LockThread } from './lock-thread.js';
 
 interface Entry {
@@ -136,13 +136,18 @@ export class ThreadKeeper implements Keeper {
       case 'blocked':
         listener.blocked(message.blockedMs, message.ceiling);
         break;
-      case 'failed': {
-        const { code, message: text, retryable } = message.error;
-        const told = message.opening ? `Failed to initialize dedicated lock thread: ${text}` : text;
-        listener.failed(new HoldfastError(message.opening ? 'THREAD_FAILED' : code, told, { retryable }));
+      case 'failed':
+        if (message.opening) this.#tellUnreachable(entry, message.error);
+        else listener.failed(new HoldfastError(message.error.code, message.error.message, { retryable: message.error.retryable }));
         break;
-      }
     }
+  }
+
+  /** The thread runs but cannot open the store; it goes on trying, and the loop still stands in. */
+  #tellUnreachable({ kept: { listener } }: Entry, { message: text, retryable }: PlainError): void {
+    const message = `Failed to initialize dedicated lock thread: ${text}. Locks are renewed on the event loop until it reaches the store.`;
+    listener.threaded(false);
+    listener.failed(new HoldfastError('THREAD_FAILED', message, { retryable }));
   }
 
   /** The first renewal by the thread is the proof that it works. */

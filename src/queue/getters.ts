@@ -14,7 +14,6 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<Queue
   /** What jobs of this queue reach the store through. */
   abstract readonly home: JobHome;
 
-  /** @internal */
   protected get store(): Promise<Store> {
     return this.home.ready();
   }

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { HoldfastError } from '../errors.js';
-import { show } from '../runtime/check.js';
+import { checkInteger, MAX_TIMER_MS, show } from '../runtime/check.js';
 import type { Store } from './contract.js';
 
 /** A factory that both this process and the lock thread can load. */
@@ -66,9 +66,10 @@ function readSqliteUrl(url: string): SqliteConnection {
 }
 
 function planSqlite(options: SqliteConnection): ConnectionPlan {
-  const { path, synchronous = 'full' } = options;
+  const { path, synchronous = 'full', busyTimeoutMs = 0 } = options;
   if (path === '' || path === ':memory:') throw invalid('sqlite: needs a file. For a queue in memory use memory:.');
   if (synchronous !== 'full' && synchronous !== 'normal') throw invalid(`synchronous must be 'full' or 'normal', not ${show(synchronous)}.`);
+  checkInteger('busyTimeoutMs', busyTimeoutMs, { max: MAX_TIMER_MS });
   const file = resolve(path);
   return { engine: 'sqlite', key: `sqlite:${file}?${synchronous}`, options: { ...options, path: file } };
 }

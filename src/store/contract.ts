@@ -325,7 +325,7 @@ export interface OwnedLock {
 
 /*
  * Which verb tells what, in this order within a call. `prev` is the state before.
- *   add         added{name}, then waiting or delayed{delay}; duplicated for an id that exists
+ *   add         added{jobName}, then waiting or delayed{delay}; duplicated for an id that exists
  *   claim       waiting{prev: delayed} for jobs that fell due, active{prev: waiting}
  *   settle      completed{returnvalue, prev} · failed{failedReason, prev} then retries-exhausted{attemptsMade} ·
  *               retry: waiting{prev: failed, failedReason} or delayed{delay, failedReason} · delay: delayed{delay} · release: waiting{prev: active};
@@ -339,7 +339,7 @@ export interface StoredEvent {
   id: number;
   name: EventName;
   jobId?: string;
-  /** prev, returnvalue (JSON text), failedReason, delay, data (JSON text of progress), name, count … */
+  /** prev, returnvalue (JSON text), failedReason, delay, data (JSON text of progress), jobName, count … */
   [field: string]: string | number | undefined;
 }
 

@@ -2,6 +2,7 @@
 // owners whose process died, so that their jobs move on after a short grace instead of a whole lock duration.
 // Keepers run it, in the thread or on the loop. It never decides who is dead: the store does.
 import { toError } from '../errors.js';
+import { MAX_TIMER_MS } from '../runtime/check.js';
 import type { Store, SweepReply } from '../store/contract.js';
 
 export interface SweeperOptions {
@@ -78,7 +79,9 @@ export class Sweeper {
     const { store, queue, graceMs, onError } = this.#options;
     try {
       const suspected = await store.probe(queue, graceMs);
-      if (suspected > 0 && !this.#stopped) this.#after(graceMs + AFTER_GRACE_MS, () => void this.sweep());
+      // A timer takes no more than MAX_TIMER_MS: past it, it would fire at once.
+      const ms = Math.min(MAX_TIMER_MS, graceMs + AFTER_GRACE_MS);
+      if (suspected > 0 && !this.#stopped) this.#after(ms, () => void this.sweep());
     } catch (error) {
       if (!this.#stopped) onError(toError(error));
     } finally {

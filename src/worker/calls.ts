@@ -12,8 +12,9 @@ export type ClaimWish = Omit<ClaimRequest, 'session' | 'seq'>;
 
 export interface CallReply extends SettleReply {
   session: Session;
-  /** The moment before the call that was answered left. */
+  /** The moment before the first try left: the store may have done the work then, and timed locks run from there. */
   sentAt: Moment;
+  seq: number;
   claimed?: ClaimReply;
   /** Some try had failed before: the store may hold for us what we do not know of. */
   retried: boolean;
@@ -23,6 +24,8 @@ export interface CallsOptions {
   queue: string;
   tenure: Tenure;
   ready(): Promise<Store>;
+  /** A call that was not answered for so long is made again, under its number. */
+  hangMs: number;
   /** Pause after an error that time alone does not heal. */
   retryDelayMs: number;
   onError(error: Error): void;
@@ -30,19 +33,25 @@ export interface CallsOptions {
 
 const MIN_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 2000;
+/** How long closing waits for a call that has nothing to deliver. */
+const CLAIM_PATIENCE_MS = 1000;
 
 export class Calls {
   readonly #options: CallsOptions;
   #last: Promise<unknown> = Promise.resolve();
   /** Set when the worker closes: how long a store that does not answer is still waited for. */
   #patienceMs: number | undefined;
-  #onClosing: (() => void) | undefined;
+  readonly #onClosing = new Set<() => void>();
+  #ended = false;
 
   constructor(options: CallsOptions) {
     this.#options = options;
   }
 
   perform(outcomes: Outcome[], wish?: ClaimWish): Promise<CallReply> {
+    if (this.#ended) {
+      return Promise.reject(new HoldfastError('CLOSED', `The worker of ${this.#options.queue} is closed; make a new one.`));
+    }
     const call = this.#last.then(() => this.#perform(outcomes, wish));
     this.#last = call.catch(() => undefined);
     return call;
@@ -54,33 +63,47 @@ export class Calls {
    */
   close(patienceMs: number): void {
     this.#patienceMs ??= patienceMs;
-    this.#onClosing?.();
+    for (const hurry of [...this.#onClosing]) hurry();
+  }
+
+  /** Resolves when every call so far has come to its end. */
+  async idle(): Promise<void> {
+    for (let last: unknown; last !== this.#last; ) {
+      last = this.#last;
+      await last;
+    }
+  }
+
+  /** Later calls are refused. */
+  end(): void {
+    this.#ended = true;
   }
 
   async #perform(outcomes: Outcome[], wish: ClaimWish | undefined): Promise<CallReply> {
-    let numbered: { session: Session; seq: number } | undefined;
+    const delivers = outcomes.length > 0;
+    let numbered: { session: Session; seq: number; sentAt: Moment } | undefined;
     let failingSince: number | undefined;
     for (let failures = 0; ; ) {
       try {
-        const store = await this.#options.ready();
-        if (numbered === undefined) {
-          const session = await this.#options.tenure.session();
-          numbered = { session, seq: this.#options.tenure.nextSeq() };
-        }
-        const sentAt = now(systemClock);
-        const reply = await this.#patiently(this.#send(store, numbered.session, numbered.seq, outcomes, wish));
-        return { ...reply, session: numbered.session, sentAt, retried: failures > 0 };
+        const { store, session } = await this.patiently(this.#reach(), delivers);
+        numbered ??= { session, seq: session.nextSeq(), sentAt: now(systemClock) };
+        const reply = await this.patiently(this.#send(store, numbered.session, numbered.seq, outcomes, wish), delivers);
+        return { ...reply, ...numbered, retried: failures > 0 };
       } catch (thrown) {
         const error = toError(thrown);
         failures += 1;
         failingSince ??= systemClock.monotonic();
         this.#options.onError(error);
         await this.#pause(error, failures);
-        if (this.#isOver(outcomes, failingSince)) {
+        if (this.#isOver(delivers, failingSince)) {
           throw new HoldfastError('OUTCOME_UNKNOWN', `The store did not answer before the worker was closed: ${error.message}`, { cause: error });
         }
       }
     }
+  }
+
+  async #reach(): Promise<{ store: Store; session: Session }> {
+    return { store: await this.#options.ready(), session: await this.#options.tenure.session() };
   }
 
   async #send(store: Store, session: Session, seq: number, outcomes: Outcome[], wish: ClaimWish | undefined): Promise<SettleReply> {
@@ -90,28 +113,35 @@ export class Calls {
     return claim === undefined ? { results: [] } : { results: [], claimed: await store.claim(queue, claim) };
   }
 
-  #isOver(outcomes: Outcome[], failingSince: number): boolean {
+  #isOver(delivers: boolean, failingSince: number): boolean {
     if (this.#patienceMs === undefined) return false;
-    return outcomes.length === 0 || systemClock.monotonic() - failingSince >= this.#patienceMs;
+    return !delivers || systemClock.monotonic() - failingSince >= this.#patienceMs;
   }
 
-  /** A call that hangs is waited for as long as the worker is open, and for `patienceMs` once it closes. */
-  async #patiently<T>(answer: Promise<T>): Promise<T> {
+  /** Rejects when no answer comes: a worker that waits for ever in silence helps nobody, and a numbered call can be repeated. */
+  async patiently<T>(answer: Promise<T>, delivers: boolean): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
+    let giveUp: (error: Error) => void;
     const impatience = new Promise<never>((_, reject) => {
-      const arm = (): void => {
-        const error = new HoldfastError('TIMEOUT', 'The store does not answer.', { retryable: true });
-        timer ??= setTimeout(() => reject(error), this.#patienceMs);
-      };
-      if (this.#patienceMs === undefined) this.#onClosing = arm;
-      else arm();
+      giveUp = reject;
     });
+    const arm = (): void => {
+      clearTimeout(timer);
+      timer = setTimeout(() => giveUp(new HoldfastError('TIMEOUT', 'The store does not answer.', { retryable: true })), this.#patience(delivers));
+    };
+    arm();
+    this.#onClosing.add(arm);
     try {
       return await Promise.race([answer, impatience]);
     } finally {
       clearTimeout(timer);
-      this.#onClosing = undefined;
+      this.#onClosing.delete(arm);
     }
+  }
+
+  #patience(delivers: boolean): number {
+    if (this.#patienceMs === undefined) return this.#options.hangMs;
+    return delivers ? this.#patienceMs : Math.min(this.#patienceMs, CLAIM_PATIENCE_MS);
   }
 
   async #pause(error: Error, failures: number): Promise<void> {
@@ -119,12 +149,13 @@ export class Calls {
     const closing = this.#patienceMs !== undefined;
     const ms = isRetryable(error) || closing ? grown : Math.max(grown, this.#options.retryDelayMs);
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#onClosing = () => {
+      const goOn = (): void => {
         clearTimeout(timer);
+        this.#onClosing.delete(goOn);
         resolve();
       };
+      const timer = setTimeout(goOn, ms);
+      this.#onClosing.add(goOn);
     });
-    this.#onClosing = undefined;
   }
 }

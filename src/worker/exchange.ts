@@ -22,11 +22,11 @@ export interface ExchangeOptions {
   calls: Calls;
   slots: Slots;
   wish(count: number): ClaimWish;
-  /** Begins a run; it must occupy a slot at once. */
-  start(job: ClaimedJob, reply: CallReply): void;
+  /** Begins a run, which occupies a slot at once. False: the lock was lost on its way here. */
+  start(job: ClaimedJob, reply: CallReply): boolean;
   sessionGone(session: Session): void;
   /** After failed tries: answers the locks that the store holds for us and we do not know of. */
-  strays(session: Session): Promise<Pick<HeldLock, 'jobId' | 'token'>[]>;
+  strays(reply: CallReply): Promise<Pick<HeldLock, 'jobId' | 'token'>[]>;
   drained(): void;
   onError(error: Error): void;
   /** The longest time between two looks at an empty queue. */
@@ -113,7 +113,7 @@ export class Exchange {
         const reply = await this.#options.calls.perform(outcomes, count > 0 ? this.#options.wish(count) : undefined);
         deliveries.forEach(({ settled }, index) => settled(reply.results[index] ?? 'missing'));
         this.#take(reply, count);
-        if (reply.retried) await this.#reconcile(reply.session);
+        if (reply.retried) await this.#reconcile(reply);
       } catch (thrown) {
         for (const { settled } of deliveries) settled('unknown', toError(thrown));
       }
@@ -133,9 +133,8 @@ export class Exchange {
     }
     if (claimed.jobs.length === count) this.#hungry = true;
     for (const job of claimed.jobs) {
-      if (this.#claiming) this.#options.start(job, reply);
-      // Paused or closed while the call was under way: nobody has seen the job, so it goes back as it came.
-      else this.#pending.push(handBack(job.id, job.token));
+      // Paused, closed or frozen while the call was under way: nobody has seen the job, so it goes back as it came.
+      if (!this.#claiming || !this.#options.start(job, reply)) this.#pending.push(handBack(job.id, job.token));
     }
     this.#tellDrained(claimed);
     this.#waitFor(claimed);
@@ -158,9 +157,9 @@ export class Exchange {
     this.#timer = setTimeout(() => this.wake(), Math.max(1, Math.ceil(ms)));
   }
 
-  async #reconcile(session: Session): Promise<void> {
+  async #reconcile(reply: CallReply): Promise<void> {
     try {
-      for (const { jobId, token } of await this.#options.strays(session)) this.#pending.push(handBack(jobId, token));
+      for (const { jobId, token } of await this.#options.strays(reply)) this.#pending.push(handBack(jobId, token));
     } catch (error) {
       this.#options.onError(toError(error));
     }

@@ -10,6 +10,7 @@ import type { Extension, ExtendStatus, Store } from '../store/contract.js';
 import type { CallReply, Calls, ClaimWish } from './calls.js';
 import type { CheckedWorkerOptions } from './options.js';
 import type { Tenure } from './tenure.js';
+import { WakeUps } from './wake-ups.js';
 
 export interface ManualJobsOptions {
   name: string;
@@ -25,7 +26,7 @@ export class ManualJobs {
   readonly #locks = new Set<HeldLock>();
   /** By job id and alias. */
   readonly #aliases = new Map<string, HeldLock>();
-  #stopWaiting: (() => void) | undefined;
+  readonly #waiting = new Set<WakeUps>();
   #stopped = false;
 
   constructor(options: ManualJobsOptions) {
@@ -34,18 +35,32 @@ export class ManualJobs {
 
   /** With `block`, waits up to drainDelay for a job to come. */
   async take(block: boolean): Promise<{ job: ClaimedJob; lock: HeldLock } | undefined> {
-    const waitUntil = systemClock.monotonic() + (block ? this.#options.options.drainDelay * 1000 : 0);
-    for (;;) {
-      const reply = await this.#options.calls.perform([], this.#wish());
-      const taken = this.#adopt(reply);
-      if (taken !== undefined || this.#stopped) return taken;
-      if (reply.claimed?.sessionAlive === false) {
-        this.#options.tenure.drop(reply.session);
-        continue;
+    const { calls, tenure, ready, name, options } = this.#options;
+    const waitUntil = systemClock.monotonic() + (block ? options.drainDelay * 1000 : 0);
+    let wakeUps: WakeUps | undefined;
+    try {
+      for (;;) {
+        const reply = await calls.perform([], this.#wish());
+        const taken = await this.#adopt(reply);
+        if (taken !== undefined || this.#stopped) return taken;
+        if (reply.claimed?.sessionAlive === false) {
+          tenure.drop(reply.session);
+          continue;
+        }
+        const left = waitUntil - systemClock.monotonic();
+        if (left <= 0) return undefined;
+        if (wakeUps !== undefined) {
+          await wakeUps.next(Math.min(left, reply.claimed?.nextInMs ?? left));
+        } else {
+          // Then one more look: what came before the watching began was told to nobody.
+          wakeUps = new WakeUps(await ready(), name);
+          this.#waiting.add(wakeUps);
+        }
+        if (this.#stopped) return undefined;
       }
-      const left = waitUntil - systemClock.monotonic();
-      if (left <= 0) return undefined;
-      await this.#somethingNew(Math.min(left, reply.claimed?.nextInMs ?? left));
+    } finally {
+      if (wakeUps !== undefined) this.#waiting.delete(wakeUps);
+      wakeUps?.end();
     }
   }
 
@@ -54,13 +69,19 @@ export class ManualJobs {
     const lock = this.#options.table.get(outcome.token);
     // Before the call: a deadline that passes meanwhile must not be reported, the store's answer is on its way.
     if (lock !== undefined) lock.finishing = true;
-    const reply = await this.#options.calls.perform([outcome], fetchNext ? this.#wish() : undefined);
+    let reply: CallReply;
+    try {
+      reply = await this.#options.calls.perform([outcome], fetchNext && !this.#stopped ? this.#wish() : undefined);
+      if (lock !== undefined) lock.settled = reply.results[0] === 'done';
+    } finally {
+      if (lock !== undefined) lock.finishing = lock.settled;
+    }
+    const next = await this.#adopt(reply);
+    if (lock !== undefined) {
+      if (next !== undefined) this.alias(next.lock, this.#aliasOf(lock));
+      if (lock.settled) this.#end(lock);
+    }
     const status = reply.results[0] ?? 'missing';
-    if (lock !== undefined && status === 'done') {
-      lock.settled = true;
-      this.forget(lock);
-    } else if (lock !== undefined) lock.finishing = false;
-    const next = this.#adopt(reply);
     return next === undefined ? { status } : { status, next: next.job };
   }
 
@@ -73,25 +94,39 @@ export class ManualJobs {
     const store = await this.#options.ready();
     const sentAt = now(systemClock);
     const real = extensions.map((extension) => ({ ...extension, token: this.#realToken(extension) }));
+    const locks = real.map(({ token }) => this.#options.table.get(token));
     const statuses = await store.extend(this.#options.name, real);
-    real.forEach(({ token, durationMs }, index) => {
-      if (statuses[index] === 'done') this.#options.table.get(token)?.extend(sentAt, durationMs);
+    return statuses.map((status, index) => {
+      const { token, durationMs } = real[index] as Extension;
+      if (status === 'done') this.#options.table.extend(token, sentAt, durationMs);
+      // Its finish has overtaken the extension, and may have removed the job: nothing was lost.
+      else if (locks[index]?.finishing) return 'finished';
+      return status;
     });
-    return statuses;
   }
 
   /** True: it was taken by hand, and nobody but its taker has to know that it lapsed. */
   forget(lock: HeldLock): boolean {
-    if (!this.#locks.delete(lock)) return false;
-    for (const [key, aliased] of this.#aliases) if (aliased === lock) this.#aliases.delete(key);
-    this.#options.table.untrack(lock);
+    if (!this.#locks.has(lock)) return false;
+    this.#end(lock);
     return true;
   }
 
   /** Ends all waiting for jobs. */
   stop(): void {
     this.#stopped = true;
-    this.#stopWaiting?.();
+    for (const wakeUps of this.#waiting) wakeUps.wake();
+  }
+
+  #end(lock: HeldLock): void {
+    this.#locks.delete(lock);
+    for (const [key, aliased] of this.#aliases) if (aliased === lock) this.#aliases.delete(key);
+    this.#options.table.untrack(lock);
+  }
+
+  #aliasOf(lock: HeldLock): string | undefined {
+    for (const [key, aliased] of this.#aliases) if (aliased === lock) return key.slice(lock.jobId.length + 1);
+    return undefined;
   }
 
   #realToken({ jobId, token }: Extension): string {
@@ -99,31 +134,24 @@ export class ManualJobs {
   }
 
   #wish(): ClaimWish {
-    return { count: 1, by: this.#options.options.name, timedMs: this.#options.options.lockDuration };
+    const { name: by, lockDuration: timedMs, limiter } = this.#options.options;
+    const limit = limiter === undefined ? {} : { limit: { max: limiter.max, durationMs: limiter.duration } };
+    return { count: 1, by, timedMs, ...limit };
   }
 
-  #adopt({ claimed, session, sentAt }: CallReply): { job: ClaimedJob; lock: HeldLock } | undefined {
+  async #adopt({ claimed, session, sentAt }: CallReply): Promise<{ job: ClaimedJob; lock: HeldLock } | undefined> {
     const job = claimed?.jobs[0];
     if (job === undefined) return undefined;
-    const timed = { durationMs: this.#options.options.lockDuration, sentAt };
-    const lock = new HeldLock({ session, job, timed, onGrown: (block) => this.#options.tenure.grow(session, block) });
-    this.#locks.add(lock);
-    this.#options.table.track(lock);
-    return { job, lock };
-  }
-
-  async #somethingNew(withinMs: number): Promise<void> {
-    const store = await this.#options.ready();
-    await new Promise<void>((resolve) => {
-      const done = (): void => {
-        clearTimeout(timer);
-        unwatch();
-        this.#stopWaiting = undefined;
-        resolve();
-      };
-      const timer = setTimeout(done, Math.max(1, withinMs));
-      const unwatch = store.watch(this.#options.name, done);
-      this.#stopWaiting = done;
-    });
+    const { options, tenure, table, calls } = this.#options;
+    const timed = { durationMs: options.lockDuration, sentAt };
+    const lock = new HeldLock({ session, job, timed, onGrown: (block) => tenure.grow(session, block) });
+    if (!this.#stopped && table.track(lock)) {
+      this.#locks.add(lock);
+      return { job, lock };
+    }
+    lock.release();
+    // Nobody has seen it: it goes back as it came, or with the end of its lock if the store does not answer.
+    await calls.perform([{ kind: 'release', jobId: job.id, token: job.token }]).catch(() => undefined);
+    return undefined;
   }
 }

@@ -43,7 +43,7 @@ type Defaulted = Exclude<keyof WorkerOptions, 'connection' | 'limiter' | 'maxSta
 export type CheckedWorkerOptions = WorkerOptions & Required<Pick<WorkerOptions, Defaulted>>;
 
 /** Of BullMQ, and not carried out here: silently ignoring them would be worse than saying so. */
-const UNSUPPORTED = ['useWorkerThreads', 'workerForkOptions', 'workerThreadsOptions', 'metrics', 'telemetry'];
+const UNSUPPORTED = ['useWorkerThreads', 'workerForkOptions', 'workerThreadsOptions', 'metrics', 'telemetry', 'prefix'];
 
 export function checkWorkerOptions(given: WorkerOptions = {}): CheckedWorkerOptions {
   if (typeof given !== 'object' || given === null) throw invalidOption('options', given, 'an object');

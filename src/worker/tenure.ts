@@ -20,8 +20,6 @@ export interface TenureOptions {
 
 export class Tenure {
   readonly #options: TenureOptions;
-  /** Numbers of the calls under the current session. */
-  #seq = 0;
   #session: Session | undefined;
   #opening: Promise<Session> | undefined;
   #keeper: Keeper | undefined;
@@ -32,11 +30,6 @@ export class Tenure {
 
   get current(): Session | undefined {
     return this.#session;
-  }
-
-  nextSeq(): number {
-    this.#seq += 1;
-    return this.#seq;
   }
 
   /** The current session, or a new one. */
@@ -82,7 +75,6 @@ export class Tenure {
     const { name, lockDuration: durationMs, maxStalledCount: maxStalls } = options;
     const session = await Session.open(store, { queue, name, durationMs, maxStalls }, systemClock);
     this.#session = session;
-    this.#seq = 0;
     await this.#keep(session, store);
     return session;
   }

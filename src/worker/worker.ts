@@ -29,6 +29,9 @@ import { Tenure } from './tenure.js';
 import type { JobOf, Processor } from '../handle/typed-job.js';
 import type { WorkerEvents } from './events.js';
 
+/** However short the locks are, a store may take this long to answer. */
+const MIN_HANG_MS = 1000;
+
 // biome-ignore lint/suspicious/noExplicitAny: BullMQ's defaults, so that its programs keep compiling.
 export class Worker<Data = any, Result = any, Name extends string = string> extends Emitter<WorkerEvents<Data, Result, Name>> {
   readonly name: string;
@@ -50,6 +53,8 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   #running: Promise<void> | undefined;
   #ended: (() => void) | undefined;
   #unwatch: (() => void) | undefined;
+  /** An open worker keeps its process alive, also while it is paused or all that it waits for is a handler. */
+  #alive: NodeJS.Timeout | undefined;
   #paused = false;
   #readyTold = false;
 
@@ -70,14 +75,16 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       listenerFor: (session) => this.#listenerFor(session),
       onError,
     });
-    this.#calls = new Calls({ queue: this.name, tenure: this.#tenure, ready, retryDelayMs: this.opts.runRetryDelay, onError });
+    const { runRetryDelay: retryDelayMs, lockDuration } = this.opts;
+    const hangMs = Math.max(MIN_HANG_MS, lockDuration);
+    this.#calls = new Calls({ queue: this.name, tenure: this.#tenure, ready, hangMs, retryDelayMs, onError });
     this.#exchange = new Exchange({
       calls: this.#calls,
       slots: this.#slots,
       wish: (count) => this.#wish(count),
       start: (job, reply) => this.#start(job, reply),
       sessionGone: (session) => this.#sessionLost(session),
-      strays: (session) => this.#strays(session),
+      strays: (reply) => this.#calls.patiently(this.#strays(reply), false),
       drained: () => this.emit('drained'),
       onError,
       idleMs: this.opts.drainDelay * 1000,
@@ -135,19 +142,26 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     this.#running = new Promise((resolve) => {
       this.#ended = resolve;
     });
-    void this.#begin();
+    this.#alive = setInterval(() => undefined, MAX_TIMER_MS);
+    this.#begin().catch((error: unknown) => this.#report(toError(error)));
     return this.#running;
   }
 
   async #begin(): Promise<void> {
     // An empty call opens the store and the session, tried again until they are there.
-    await this.#calls.perform([]).catch((error: unknown) => this.#report(toError(error)));
+    try {
+      await this.#calls.perform([]);
+    } catch (error) {
+      if (this.closing === undefined) throw error;
+    }
     if (this.closing !== undefined) return;
     const store = await this.#lease.ready();
+    if (this.closing !== undefined) return;
     if (store.capabilities.inline) this.#slots.concurrency = Number.MAX_SAFE_INTEGER;
     this.#unwatch = store.watch(this.name, () => this.#exchange.wake());
     this.#tellReady();
-    if (!this.#paused) this.#exchange.startClaiming();
+    // A listener may have closed or paused the worker.
+    if (this.isRunning() && !this.#paused) this.#exchange.startClaiming();
   }
 
   #tellReady(): void {
@@ -178,7 +192,8 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
    * delivered if they come in time, and whatever is left when the process exits is handed back.
    */
   close(force = false): Promise<void> {
-    this.closing ??= this.#close(force);
+    // Not at once: listeners of `closing` must find it set, or one that closes again would never come to an end.
+    this.closing ??= Promise.resolve().then(() => this.#close(force));
     return this.closing;
   }
 
@@ -191,24 +206,32 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     this.#calls.close(this.opts.lockDuration);
     if (force) {
       this.cancelAllJobs('the worker was closed by force');
-      await this.#tenure.retire();
-      void this.#letGo().catch((error: unknown) => this.#report(toError(error)));
+      await this.#closingStep(this.#tenure.retire());
+      void this.#letGo();
     } else await this.#letGo();
     this.lockManagerThread?.setRunning(false);
+    clearInterval(this.#alive);
     this.#ended?.();
     this.emit('closed');
   }
 
   async #letGo(): Promise<void> {
     await this.#exchange.idle();
+    await this.#calls.idle();
+    this.#calls.end();
     this.#table.stop();
+    // Somebody may still be working on a job that was taken by hand: its lock ends when it said it would.
+    await this.#closingStep(this.#tenure.close(this.#table.size === 0));
+    await this.#closingStep(this.#lease.release());
+  }
+
+  /** A step that fails or hangs is told, and does not keep the next from being made. */
+  async #closingStep(step: Promise<void>): Promise<void> {
     try {
-      // Somebody may still be working on a job that was taken by hand: its lock ends when it said it would.
-      await this.#tenure.close(this.#table.size === 0);
+      await this.#calls.patiently(step, true);
     } catch (error) {
       this.#report(toError(error));
     }
-    await this.#lease.release();
   }
 
   disconnect(): Promise<void> {
@@ -226,6 +249,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
 
   /** For processing by hand: looks for dead sessions and lapsed locks on `stalledInterval`, as a running worker does by itself. */
   async startStalledCheckTimer(): Promise<void> {
+    if (this.closing !== undefined) throw closed(this.name);
     await this.#tenure.session();
   }
 
@@ -263,14 +287,18 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     };
   }
 
-  #start(claimed: ClaimedJob, { session, sentAt }: CallReply): void {
+  #start(claimed: ClaimedJob, { session, sentAt }: CallReply): boolean {
     const timed = this.opts.skipLockRenewal ? { timed: { durationMs: this.opts.lockDuration, sentAt } } : {};
     const lock = new HeldLock({ session, job: claimed, ...timed, onGrown: (block) => this.#tenure.grow(session, block) });
-    this.#table.track(lock);
+    if (!this.#table.track(lock)) {
+      lock.release();
+      return false;
+    }
     this.#slots.running += 1;
     const job = new Job(this.home, claimed, { lock });
     this.emit('active', job as JobOf<Data, Result, Name>, 'waiting');
     void this.#runner?.run(job, lock).then((end) => this.#ranTo(end, job, lock));
+    return true;
   }
 
   #ranTo(end: RunEnd, job: Job, lock: HeldLock): void {
@@ -374,10 +402,11 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     }
   }
 
-  async #strays(session: Session): Promise<{ jobId: string; token: string }[]> {
+  /** Of calls up to this one: what a later call has claimed meanwhile may not have arrived yet. */
+  async #strays({ session, seq }: CallReply): Promise<{ jobId: string; token: string }[]> {
     const store = await this.#lease.ready();
     const owned = await store.owned(this.name, session.id);
-    return owned.filter(({ token }) => this.#table.get(token) === undefined);
+    return owned.filter((lock) => lock.seq <= seq && this.#table.get(lock.token) === undefined);
   }
 
   #report(error: Error): void {

@@ -73,7 +73,7 @@ describe.each(MODES)('on %s with useDedicatedLockThread %s', (engine, useDedicat
     const { worker, log } = work(scene, (job) => (job.name === 'orphan' ? undefined : gate.opened), {
       ...options,
       useDedicatedLockThread,
-      concurrency: 3,
+      concurrency: 2,
     });
     const monitor = worker.lockManagerThread;
     expect(monitor === undefined).toBe(!useDedicatedLockThread);
@@ -100,12 +100,12 @@ describe.each(MODES)('on %s with useDedicatedLockThread %s', (engine, useDedicat
     const dead = await orphan(scene, 50);
     const stalled = await log.moment('stalled');
     expect(stalled['args']).toEqual([dead, 'active']);
-    await log.moment('completed');
+    gate.open();
+    await log.moment('completed', ({ args }) => (args as { id: string }[])[0]?.id === dead);
     if (watched !== undefined) {
       expect(watched.all('lockRenewalFailed').map(idsOf)).toEqual([[stolen.id]]);
       expect(watched.all('stalledJobs').map(idsOf)).toEqual([[dead]]);
     }
-    gate.open();
   });
 });
 

@@ -101,6 +101,18 @@ export const DEFECTS: Record<string, Defect> = {
       },
     }),
   },
+  'a finish checks its lock first and acts later': {
+    noticedBy: /^finish and sweep/,
+    bend: (right) => ({
+      settle: async (queue, outcomes, call, claim) => {
+        const locks = await Promise.all(outcomes.map(({ jobId }) => right.lockOf(queue, jobId)));
+        await new Promise(setImmediate);
+        const reply = await right.settle(queue, outcomes, call, claim);
+        const checked = outcomes.map(({ token }, index): SettleStatus => (locks[index]?.token === token ? 'done' : 'lost'));
+        return { ...reply, results: checked };
+      },
+    }),
+  },
   'a swept session is told that it lives': {
     noticedBy: /S4-2/,
     bend: (right) => ({ renew: async (renewals) => (await right.renew(renewals)).map((reply) => ({ ...reply, alive: true })) }),

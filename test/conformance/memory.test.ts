@@ -1,18 +1,18 @@
 import { describe, it } from 'vitest';
 import type { Store } from '../../src/store/contract.js';
-import { MemoryStore } from '../../src/store/memory/index.js';
-import { conformance, FaultyStore, ManualClock } from '../../src/testing/index.js';
+import { MemoryStore, SyncStore } from '../../src/store/memory/index.js';
+import { type Clock, conformance, FaultyStore, ManualClock } from '../../src/testing/index.js';
 
-function run(name: string, wrap: (store: Store) => Store): void {
+function run(name: string, make: (clock: Clock) => Store): void {
   conformance({
     describe,
     it,
     name,
-    capabilities: new MemoryStore().capabilities,
+    capabilities: make(new ManualClock()).capabilities,
     clock: 'manual',
     async open() {
       const clock = new ManualClock();
-      const store = wrap(new MemoryStore({ clock }));
+      const store = make(clock);
       await store.open();
       return {
         store,
@@ -24,6 +24,7 @@ function run(name: string, wrap: (store: Store) => Store): void {
   });
 }
 
-run('memory', (store) => store);
+run('memory', (clock) => new MemoryStore({ clock }));
+run('sync', (clock) => new SyncStore({ clock }));
 // As long as nobody tells it to fail, it must not be noticed.
-run('a store that could fail', (store) => new FaultyStore(store));
+run('a store that could fail', (clock) => new FaultyStore(new MemoryStore({ clock })));

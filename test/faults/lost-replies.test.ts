@@ -30,7 +30,7 @@ describe.each(ENGINES)('lost replies on %s', (engine) => {
   });
 
   test.each([
-    ['kept', {}],
+    ['kept', { removeOnComplete: false }],
     ['removed on completion', { removeOnComplete: true }],
   ])('S4-15 the reply of a finish is lost, the job is %s: completed once, not reported lost, not run again', async (_, options) => {
     const { store, add, worker, record } = await scene(engine);

@@ -81,7 +81,10 @@ export async function renewed(store: Store, jobId: string, times: number): Promi
   await eventually(`${times} more renewals for job ${jobId}`, async () => (await renewalsOf(store, jobId)) >= before + times);
 }
 
-/** A job whose owner is gone: claimed by a session that nobody renews and that ends after `durationMs`. */
+/**
+ * A job whose owner is gone: claimed by a session that nobody renews and that ends after `durationMs`. No worker may have a free slot
+ * meanwhile, or it would take the job.
+ */
 export async function orphan({ queue, store }: Scene, durationMs: number, maxStalls = 1): Promise<string> {
   const job = await queue.add('orphan', {}, { lifo: true });
   const id = `gone-${job.id}`;

@@ -49,8 +49,9 @@ interface Listening {
   count(number: number): Promise<void>;
 }
 
+/** It never looks without a wake-up, unless told otherwise. */
 function listen(opts: ConstructorParameters<typeof QueueEvents>[1] = {}): Listening {
-  const events = new QueueEvents('mail', { connection: store, ...opts });
+  const events = new QueueEvents('mail', { connection: store, blockingTimeout: 600_000, ...opts });
   open.push(events);
   const told: Listening['told'] = [];
   const ids: string[] = [];
@@ -158,6 +159,16 @@ describe('where it starts', () => {
     await later.count(2);
     expect(later.told[0]).toEqual(['added', { jobId: '701', name: 'meanwhile' }]);
     await listen({ lastEventId: '0-0' }).count(1);
+  });
+
+  test('after an id that the log has not reached (a restored backup): from where the log ends', async () => {
+    const { events, told, count } = listen({ lastEventId: '500' });
+    const read = store.answered('events', 1);
+    await events.waitUntilReady();
+    await read;
+    await queue.add('x', {});
+    await count(2);
+    expect(told.map(([name]) => name)).toEqual(['added', 'waiting']);
   });
 
   test('with autorun false: from when it is ready, told once it runs', async () => {

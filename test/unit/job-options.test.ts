@@ -44,15 +44,18 @@ describe('a whole number is refused, by its name, when it is', () => {
 describe('other options are refused, by their name, when they are', () => {
   const BAD_BACKOFFS = [Number.NaN, -1, 1.5, 1e300, '5', null, [], true];
   const BAD_KEEPS = [Number.NaN, -1, 1.5, 1e300, '5', null, []];
-  test.each([
-    ...[Number.NaN, -1, 0, 1, 1.5, 1e300, '5', null, {}].map((value) => ['lifo', value]),
-    ...BAD_BACKOFFS.map((value) => ['backoff', value]),
-    ...[undefined, '', 5, null, {}].map((type) => ['backoff.type', { type }]),
-    ...[Number.NaN, -1, -0.1, 1.1, 1e300, '5', null, {}].map((jitter) => ['backoff.jitter', { type: 'fixed', jitter }]),
-    ...BAD_KEEPS.map((value) => ['removeOnComplete', value]),
-    ...BAD_KEEPS.map((value) => ['removeOnFail', value]),
+  test.each<[string, unknown]>([
+    ...[Number.NaN, -1, 0, 1, 1.5, 1e300, '5', null, {}].map((value): [string, unknown] => ['lifo', value]),
+    ...BAD_BACKOFFS.map((value): [string, unknown] => ['backoff', value]),
+    ...[undefined, '', 5, null, {}].map((type): [string, unknown] => ['backoff.type', { type }]),
+    ...[Number.NaN, -1, -0.1, 1.1, 1e300, '5', null, {}].map((jitter): [string, unknown] => [
+      'backoff.jitter',
+      { type: 'fixed', jitter },
+    ]),
+    ...BAD_KEEPS.map((value): [string, unknown] => ['removeOnComplete', value]),
+    ...BAD_KEEPS.map((value): [string, unknown] => ['removeOnFail', value]),
   ])('%s: %j', (path, value) => {
-    const name = String(path).split('.')[0] as string;
+    const name = path.split('.')[0] as string;
     expect(codeOf(() => checkJobOptions({ [name]: value }))).toMatchObject({ code: 'INVALID_OPTION', option: path });
   });
 

@@ -14,6 +14,7 @@ class Item {
   before: Item | undefined;
   after: Item | undefined;
   slot = -1;
+  turn = 0;
 
   constructor(
     readonly order: number,
@@ -28,7 +29,7 @@ const steps = fc.array(
 );
 
 describe('the heap', () => {
-  test('hands out by time, then by order, whatever leaves from its middle', () => {
+  test('hands out by time, then first in first out, whatever leaves from its middle', () => {
     fc.assert(
       fc.property(steps, (moves) => {
         const heap = new Heap<Item>();

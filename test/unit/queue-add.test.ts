@@ -222,9 +222,8 @@ describe('a store that does not answer', () => {
     const rule = store.on('add', { fault: 'hang' });
     const add = (count: number) =>
       intake.add(Array.from({ length: count }, () => job)).catch((error: HoldfastError) => error.code);
-    const first = add(1000);
-    const others = [add(1000), add(1)];
-    expect(await Promise.all([first, ...others])).toEqual(['OUTCOME_UNKNOWN', 'OUTCOME_UNKNOWN', 'TIMEOUT']);
+    const [first, , last] = await Promise.all([add(1000), add(1000), add(1)]);
+    expect([first, last]).toEqual(['OUTCOME_UNKNOWN', 'TIMEOUT']);
     rule.remove();
     await intake.idle();
   });

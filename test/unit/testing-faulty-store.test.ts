@@ -131,7 +131,7 @@ describe('FaultyStore', () => {
   it('a call that fails before the work was called and not answered', async () => {
     faulty.on('add', { fault: 'fail' });
     const answered = faulty.answered('add');
-    await expect(add()).rejects.toThrow();
+    await expect(add()).rejects.toThrow('add()');
     expect(faulty.calls('add')).toBe(1);
     expect(await isSettled(answered)).toBe(false);
   });

@@ -3,7 +3,7 @@ import type { ClaimedJob } from '../../job/record.js';
 import type { ClaimReply, ClaimRequest } from '../contract.js';
 import { FROM, putActive, putWaiting, setEnd, take } from './moves.js';
 import { claimedOf } from './record.js';
-import { type QueueState, StoredLock, type StoredSession } from './state.js';
+import { type QueueState, type StoredJob, StoredLock, type StoredSession } from './state.js';
 
 export function claim(queue: QueueState, request: ClaimRequest, now: number): ClaimReply {
   const session = queue.sessions.get(request.session);
@@ -32,16 +32,18 @@ function claimFor(queue: QueueState, session: StoredSession, request: ClaimReque
   const room = queue.paused ? 0 : queue.rate.room(request.limit, now);
   if (room === 0) return [];
   moveDue(queue, now);
-  const count = Math.min(request.count, queue.waiting.size, room);
+  const count = Math.min(request.count, room);
   const jobs: ClaimedJob[] = [];
-  while (jobs.length < count) jobs.push(claimNext(queue, session, request, now));
+  for (let job = queue.waiting.first; job !== undefined && jobs.length < count; job = queue.waiting.first) {
+    jobs.push(grant(queue, job, session, request, now));
+  }
   queue.rate.use(jobs.length, request.limit, now);
   return jobs;
 }
 
 function claimedUnder(session: StoredSession, seq: number): ClaimedJob[] {
   const locks = session.held().filter((lock) => lock.seq === seq);
-  return locks.reverse().map(claimedOf);
+  return locks.map(claimedOf);
 }
 
 function moveDue(queue: QueueState, now: number): void {
@@ -52,9 +54,13 @@ function moveDue(queue: QueueState, now: number): void {
   }
 }
 
-function claimNext(queue: QueueState, session: StoredSession, { seq, by, timedMs }: ClaimRequest, now: number): ClaimedJob {
-  const job = queue.waiting.first;
-  if (job === undefined) throw new Error('the number of waiting jobs is wrong');
+function grant(
+  queue: QueueState,
+  job: StoredJob,
+  session: StoredSession,
+  { seq, by, timedMs }: ClaimRequest,
+  now: number,
+): ClaimedJob {
   const fence = nextFence(queue.lastFence, now);
   queue.lastFence = fence;
   const lock = new StoredLock(job, session, tokenOf(session.id, fence), fence, seq, Math.floor(now), timedMs !== undefined);

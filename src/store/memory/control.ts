@@ -11,24 +11,24 @@ export function pause(queue: QueueState, paused: boolean): void {
   queue.log.tell(paused ? 'paused' : 'resumed');
 }
 
-export function write(queue: QueueState, write: Write): WriteReply {
-  const job = queue.jobs.get(write.jobId);
-  const status = writeStatus(job, write.token);
+export function write(queue: QueueState, item: Write): WriteReply {
+  const job = queue.jobs.get(item.jobId);
+  const status = writeStatus(job, item.token);
   if (job === undefined || status !== 'done') return { status };
-  switch (write.kind) {
+  switch (item.kind) {
     case 'data':
-      job.data = write.data;
+      job.data = item.data;
       return { status };
     case 'progress':
-      job.progress = write.progress;
-      queue.log.tell('progress', job.id, { data: write.progress });
+      job.progress = item.progress;
+      queue.log.tell('progress', job.id, { data: item.progress });
       return { status };
     case 'log':
       job.logs ??= [];
-      job.logs.push(write.row);
-      return { status, count: keepNewest(job.logs, write.keep ?? Number.POSITIVE_INFINITY) };
+      job.logs.push(item.row);
+      return { status, count: keepNewest(job.logs, item.keep ?? Number.POSITIVE_INFINITY) };
     case 'clearLogs':
-      return { status, count: keepNewest(job.logs ?? [], write.keep ?? 0) };
+      return { status, count: keepNewest(job.logs ?? [], item.keep ?? 0) };
   }
 }
 
@@ -42,15 +42,15 @@ function keepNewest(rows: string[], keep: number): number {
   return rows.length;
 }
 
-export function change(queue: QueueState, change: Change, now: number): ChangeStatus {
-  const job = queue.jobs.get(change.jobId);
+export function change(queue: QueueState, item: Change, now: number): ChangeStatus {
+  const job = queue.jobs.get(item.jobId);
   if (job === undefined) return 'missing';
-  switch (change.kind) {
+  switch (item.kind) {
     case 'retry':
-      if (job.state !== change.from) return 'state';
+      if (job.state !== item.from) return 'state';
       sendToWaiting(queue, job);
-      if (change.resetAttemptsMade) job.attemptsMade = 0;
-      if (change.resetAttemptsStarted) job.attemptsStarted = 0;
+      if (item.resetAttemptsMade) job.attemptsMade = 0;
+      if (item.resetAttemptsStarted) job.attemptsStarted = 0;
       return 'done';
     case 'promote':
       if (job.state !== 'delayed') return 'state';
@@ -59,11 +59,11 @@ export function change(queue: QueueState, change: Change, now: number): ChangeSt
     case 'delay':
       if (job.state !== 'delayed') return 'state';
       take(queue, job);
-      putDelayed(queue, job, change.delayMs, now);
-      queue.log.tell('delayed', job.id, { delay: change.delayMs });
+      putDelayed(queue, job, item.delayMs, now);
+      queue.log.tell('delayed', job.id, { delay: item.delayMs });
       return 'done';
     case 'priority':
-      changePriority(queue, job, change.priority, change.lifo);
+      changePriority(queue, job, item.priority, item.lifo);
       return 'done';
   }
 }

@@ -1,16 +1,18 @@
-// A binary heap by time. Items know their own slot, so that one leaves the middle in O(log n) without being searched for.
+// A binary heap by time; equals come out in the order in which they came in. Items know their own slot, so that one leaves
+// the middle in O(log n) without being searched for.
 
 export interface Timed {
   /** The moment by which items are ordered; store's epoch ms. Must not change while the item is in the heap. */
   at: number;
-  /** Decides between equal moments. */
-  readonly order: number;
+  /** Written by the heap: counts who came in, to decide between equal moments. */
+  turn: number;
   /** Written by the heap; -1 while the item is in none. */
   slot: number;
 }
 
 export class Heap<T extends Timed> {
   readonly #items: T[] = [];
+  #turns = 0;
 
   get size(): number {
     return this.#items.length;
@@ -21,6 +23,7 @@ export class Heap<T extends Timed> {
   }
 
   push(item: T): void {
+    item.turn = ++this.#turns;
     this.#items.push(item);
     this.#rise(item, this.#items.length - 1);
   }
@@ -41,7 +44,7 @@ export class Heap<T extends Timed> {
   }
 
   sorted(): T[] {
-    return [...this.#items].sort((a, b) => a.at - b.at || a.order - b.order);
+    return [...this.#items].sort((a, b) => a.at - b.at || a.turn - b.turn);
   }
 
   #rise(item: T, from: number): void {
@@ -81,5 +84,5 @@ export class Heap<T extends Timed> {
 }
 
 function earlier(a: Timed, b: Timed): boolean {
-  return a.at < b.at || (a.at === b.at && a.order < b.order);
+  return a.at < b.at || (a.at === b.at && a.turn < b.turn);
 }

@@ -102,5 +102,5 @@ export function sessions(queue: QueueState, name: string, now: number): SessionI
 
 export function owned(queue: QueueState, session: string): OwnedLock[] {
   const held = queue.sessions.get(session)?.held() ?? [];
-  return held.reverse().map(({ job, token, order: fence, seq }) => ({ jobId: job.id, token, fence, seq }));
+  return held.map(({ job, token, order: fence, seq }) => ({ jobId: job.id, token, fence, seq }));
 }

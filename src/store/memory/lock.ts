@@ -17,6 +17,6 @@ export function revoke(queue: QueueState, jobId: string, reason: string): boolea
   if (job === undefined || lock === undefined) return false;
   const { session, token, order: fence } = lock;
   session.revocations.push({ number: ++session.revoked, jobId, token, fence, reason });
-  giveBack(queue, job);
+  giveBack(queue, [job]);
   return true;
 }

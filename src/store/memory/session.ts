@@ -2,7 +2,7 @@ import { HoldfastError } from '../../errors.js';
 import type { NewSession, Renewal, RenewReply, SweepReply } from '../contract.js';
 import { setEnd } from './moves.js';
 import { giveBack, stall } from './stall.js';
-import { type QueueState, type StoredLock, StoredSession } from './state.js';
+import { byFence, type QueueState, type StoredLock, StoredSession } from './state.js';
 
 export function openSession(queue: QueueState, session: NewSession, now: number): void {
   if (queue.sessions.has(session.id)) {
@@ -27,23 +27,18 @@ export function closeSession(queue: QueueState, id: string, charged: boolean, no
   const session = queue.sessions.get(id);
   if (session === undefined) return;
   end(queue, session);
-  for (const lock of session.held()) {
-    if (charged) stall(queue, lock, now);
-    else giveBack(queue, lock.job);
-  }
+  const held = session.held();
+  const jobs = held.map(({ job }) => job);
+  if (charged) stall(queue, held, now);
+  else giveBack(queue, jobs);
 }
 
 export function sweep(queue: QueueState, limit: number, now: number): SweepReply {
   for (const session of queue.sessions.values()) {
     if (session.open && session.expiresAt <= now) end(queue, session);
   }
-  const reply: SweepReply = { stalled: [], failed: [], more: false };
-  for (const lock of deadLocks(queue, now)) {
-    reply.more = reply.stalled.length + reply.failed.length >= limit;
-    if (reply.more) break;
-    reply[stall(queue, lock, now)].push(lock.job.id);
-  }
-  return reply;
+  const { dead, more } = findDead(queue, limit, now);
+  return { ...stall(queue, dead.sort(byFence), now), more };
 }
 
 /** It no longer renews nor claims; its locks stay until they are given back or swept. */
@@ -52,18 +47,23 @@ function end(queue: QueueState, session: StoredSession): void {
   if (session.locks === 0) queue.sessions.delete(session.id);
 }
 
-/**
- * Locks of ended sessions and locks whose own end has passed; looks at no living one. Each must be gone before the next is
- * asked for. A session's newest comes first: put at the front one by one, its jobs wait again in the order of their claims.
- */
-function* deadLocks(queue: QueueState, now: number): Generator<StoredLock> {
+/** Locks of ended sessions and locks whose own end has passed, which they lose here. Looks at no living one. */
+function findDead(queue: QueueState, limit: number, now: number): { dead: StoredLock[]; more: boolean } {
+  const dead: StoredLock[] = [];
   for (const session of queue.sessions.values()) {
     if (session.open) continue;
-    for (let lock = session.bound.last; lock !== undefined; lock = session.bound.last) yield lock;
+    // The newest first: when the rest follows in later bites, the oldest will be in front.
+    for (let lock = session.bound.last; lock !== undefined; lock = lock.before) {
+      if (dead.length >= limit) return { dead, more: true };
+      dead.push(lock);
+    }
   }
   for (let lock = queue.lockEnds.first; lock !== undefined && lock.at <= now; lock = queue.lockEnds.first) {
-    // A session that outlived the extension: the lock lives as long as its session again.
-    if (!lock.timed && lock.session.open) setEnd(queue, lock, Number.POSITIVE_INFINITY);
-    else yield lock;
+    // A session that outlived the extension keeps the lock alive by itself again.
+    const living = !lock.timed && lock.session.open;
+    if (!living && dead.length >= limit) return { dead, more: true };
+    setEnd(queue, lock, Number.POSITIVE_INFINITY);
+    if (!living) dead.push(lock);
   }
+  return { dead, more: false };
 }

@@ -81,7 +81,7 @@ function carryOut(queue: QueueState, job: StoredJob, outcome: Outcome, now: numb
       queue.log.tell('delayed', job.id, { delay: outcome.delayMs });
       break;
     case 'release':
-      giveBack(queue, job);
+      giveBack(queue, [job]);
       break;
   }
 }

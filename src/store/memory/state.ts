@@ -46,6 +46,7 @@ export class StoredJob implements Linked<StoredJob>, Timed {
   after: StoredJob | undefined = undefined;
   /** When a delayed job falls due. */
   at = 0;
+  turn = 0;
   slot = -1;
 
   readonly name: string;
@@ -91,6 +92,7 @@ export class StoredLock implements Linked<StoredLock>, Timed {
   after: StoredLock | undefined = undefined;
   /** An end of its own; infinite when it has none. */
   at = Number.POSITIVE_INFINITY;
+  turn = 0;
   slot = -1;
 
   constructor(
@@ -139,8 +141,12 @@ export class StoredSession {
     return this.bound.size + this.ending.size;
   }
 
-  /** Newest first: put at the front one after the other, jobs wait again in the order in which they were claimed. */
+  /** In the order of the claims. */
   held(): StoredLock[] {
-    return [...this.bound.forward(), ...this.ending.forward()].sort((a, b) => b.order - a.order);
+    return [...this.bound.forward(), ...this.ending.forward()].sort(byFence);
   }
+}
+
+export function byFence(a: StoredLock, b: StoredLock): number {
+  return a.order - b.order;
 }

@@ -42,7 +42,8 @@ export class Committer {
   readonly #identity: string | undefined;
   #pending: Pending[] = [];
   #timer: NodeJS.Immediate | NodeJS.Timeout | undefined;
-  #waited = false;
+  /** When the batch found the lock taken. */
+  #waitingSince: number | undefined;
   #gone = false;
   #onIdle: (() => void) | undefined;
 
@@ -93,30 +94,26 @@ export class Committer {
 
   /** From the front, until one has to write: the others must see what it writes. */
   #answerByLooking(): void {
-    let answered = 0;
-    for (const operation of this.#pending) {
-      let answer: unknown;
+    for (let next = this.#pending[0]; next !== undefined; next = this.#pending[0]) {
       try {
-        answer = operation.look?.();
+        const answer = next.look?.();
+        if (answer === undefined) return;
+        next.resolve(answer);
       } catch (error) {
         if (blameOf(error) !== 'operation') throw error;
-        operation.reject(toStoreError(error, this.#options.path));
-        answered += 1;
-        continue;
+        next.reject(toStoreError(error, this.#options.path));
       }
-      if (answer === undefined) break;
-      operation.resolve(answer);
-      answered += 1;
+      this.#pending.shift();
     }
-    this.#pending.splice(0, answered);
   }
 
   #writeBatch(): void {
-    if (!this.#lock.tryBegin(this.#waited)) {
+    const waitedMs = this.#waitingSince === undefined ? 0 : performance.now() - this.#waitingSince;
+    if (!this.#lock.tryBegin(waitedMs)) {
       this.#waitForLock();
       return;
     }
-    this.#waited = false;
+    this.#waitingSince = undefined;
     const { clock, table, path, onCommit } = this.#options;
     const transaction = new Transaction(clock, table);
     const end = performance.now() + MAX_BATCH_MS;
@@ -136,6 +133,7 @@ export class Committer {
     }
     const changed = transaction.save();
     this.#commit.run();
+    this.#lock.released();
     // Before anybody is told: into a file that was unlinked meanwhile nothing was really written.
     if (!this.check()) return;
     this.#pending.splice(0, answers.length).forEach((operation, index) => {
@@ -145,11 +143,15 @@ export class Committer {
   }
 
   #waitForLock(): void {
-    this.#waited = true;
-    const oldest = performance.now() - this.#options.busyTimeoutMs;
-    const late = this.#pending.findIndex(({ since }) => since > oldest);
-    for (const operation of this.#pending.splice(0, late === -1 ? this.#pending.length : late)) operation.reject(busy(this.#options.path));
-    this.#timer = setTimeout(this.#flush, 1 + Math.random());
+    const now = performance.now();
+    const waitingSince = (this.#waitingSince ??= now);
+    const { busyTimeoutMs, path } = this.#options;
+    // An operation that came before the lock was found taken has not waited for it: the event loop may have been blocked.
+    const mayWait = ({ since }: Pending): boolean => Math.max(since, waitingSince) + busyTimeoutMs > now;
+    for (const operation of this.#pending.filter((operation) => !mayWait(operation))) operation.reject(busy(path));
+    this.#pending = this.#pending.filter(mayWait);
+    if (this.#pending.length > 0) this.#timer = setTimeout(this.#flush, 1 + Math.random());
+    else this.#waitingSince = undefined;
   }
 
   /** The store is in trouble: everybody is told, and the connection is left fit for the next try. */

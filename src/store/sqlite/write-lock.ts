@@ -1,31 +1,67 @@
-// Getting SQLite's write lock without starving anybody and without blocking the event loop for long.
+// Getting SQLite's write lock: fair to other processes, and without blocking the event loop for long.
+//
+// SQLite has no queue for its lock: whoever asks while it is free gets it. Its own busy handler sleeps up to 100 ms between two tries
+// while a hot process asks again after microseconds: one of two processes did 1 job, the other 5,078. So a waiter asks often, in
+// naps of 0.1 ms that block the loop no longer than a commit does, and whoever sees that others write too leaves a gap after its
+// commit that is longer than a nap. The holder of the lock then changes with nearly every commit.
+// Measured with two processes that settle and claim 100 jobs a call while a third connection renews (share of the weaker one, the
+// slowest 1 % of the calls, the slowest renewal):
+//   retry by timers of 1–2 ms alone      43–49 %   24–50 ms   54–117 ms
+//   naps for 3 ms, then timers           41–50 %   28–56 ms   72–121 ms
+//   naps, and a gap when others write    49–50 %    8–19 ms   14–22 ms
 import type { Database, Statement } from './driver.js';
 import { blameOf } from './errors.js';
 
 const NAP_MS = 0.1;
-const PATIENCE_MS = 3;
+const GAP_MS = 0.25;
+/** For so long after somebody else's commit the file counts as shared. */
+const SHARED_FOR_MS = 20;
+/** How long one try may nap, by how long the batch has waited already: a lock that is held for long is none of the hot kind. */
+const FIRST_PATIENCE_MS = 3;
+const NEXT_PATIENCE_MS = 1;
+const HOT_WAIT_MS = 50;
+
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
 export class WriteLock {
   readonly #begin: Statement;
+  readonly #dataVersion: Statement<[number]>;
+  #seenVersion = 0;
+  #sharedUntil = 0;
+  #releasedAt = 0;
 
   constructor(db: Database) {
     this.#begin = db.prepare('BEGIN IMMEDIATE');
+    this.#dataVersion = db.prepare('PRAGMA data_version');
   }
 
-  /** Begins a write transaction; false when somebody else has the lock. `waited`: this is not the first try. */
-  tryBegin(waited: boolean): boolean {
-    if (this.#try()) return true;
-    if (waited) return false;
-    const end = performance.now() + PATIENCE_MS;
+  /** Begins a write transaction; false when somebody else still has the lock. */
+  tryBegin(waitedMs: number): boolean {
+    if (waitedMs === 0) this.#leaveGap();
+    if (this.#begun()) return true;
+    const patience = waitedMs === 0 ? FIRST_PATIENCE_MS : waitedMs < HOT_WAIT_MS ? NEXT_PATIENCE_MS : 0;
+    const end = performance.now() + patience;
     while (performance.now() < end) {
-      Atomics.wait(sleeper, 0, 0, NAP_MS);
-      if (this.#try()) return true;
+      nap(NAP_MS);
+      if (this.#begun()) return true;
     }
     return false;
   }
 
-  #try(): boolean {
+  released(): void {
+    this.#releasedAt = performance.now();
+  }
+
+  #leaveGap(): void {
+    const now = performance.now();
+    const version = this.#dataVersion.get()?.[0] ?? 0;
+    if (version !== this.#seenVersion) this.#sharedUntil = now + SHARED_FOR_MS;
+    this.#seenVersion = version;
+    const left = this.#releasedAt + GAP_MS - now;
+    if (left > 0 && now < this.#sharedUntil) nap(left);
+  }
+
+  #begun(): boolean {
     try {
       this.#begin.run();
       return true;
@@ -34,4 +70,8 @@ export class WriteLock {
       throw error;
     }
   }
+}
+
+function nap(ms: number): void {
+  Atomics.wait(sleeper, 0, 0, ms);
 }

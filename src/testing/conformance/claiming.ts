@@ -36,6 +36,7 @@ export function claiming(test: Test): void {
   test('no more than `count`, and what is left stays', async (scene) => {
     await scene.addMany(5);
     const session = await scene.session();
+    assert.equal((await scene.claim(session, 0)).length, 0);
     assert.equal((await scene.claim(session, 2)).length, 2);
     assert.equal((await scene.list('waiting')).length, 3);
     assert.equal((await scene.claim(session, 99)).length, 3);

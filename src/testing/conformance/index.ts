@@ -7,14 +7,17 @@ import { changing } from './changing.js';
 import { claiming } from './claiming.js';
 import { closing } from './closing.js';
 import { control } from './control.js';
+import { crowds } from './crowds.js';
 import { events } from './events.js';
 import { fencing } from './fencing.js';
+import { hints } from './hints.js';
 import { inspecting } from './inspecting.js';
 import { isolation } from './isolation.js';
 import { keeping } from './keeping.js';
 import { locks } from './locks.js';
 import { model } from './model.js';
 import { ordering } from './ordering.js';
+import { races } from './races.js';
 import { replays } from './replays.js';
 import { revoking } from './revoking.js';
 import type { ConformanceOptions } from './runner.js';
@@ -37,6 +40,7 @@ const FACETS: Record<string, Facet> = {
   replays,
   sessions,
   sweeping,
+  hints,
   locks,
   revoking,
   control,
@@ -47,6 +51,8 @@ const FACETS: Record<string, Facet> = {
   values,
   isolation,
   closing,
+  races,
+  crowds,
   'random work': model,
 };
 

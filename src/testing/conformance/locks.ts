@@ -37,10 +37,12 @@ export function locks(test: Test): void {
 
   test('a timed lock lives on when its session has died, until its own end', async (scene) => {
     await scene.add({});
-    const job = await scene.claimOne(await scene.briefSession(), { timedMs: scene.ms(40) });
+    const session = await scene.briefSession();
+    const job = await scene.claimOne(session, { timedMs: scene.ms(40) });
     await scene.perish();
     assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
-    assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, job.token);
+    const lock = await scene.store.lockOf(scene.queue, job.id);
+    assert.deepEqual([lock?.token, lock?.session, lock?.owner.name], [job.token, session, 'worker'], 'and is seen from outside');
     await scene.pass(40);
     assert.deepEqual((await scene.sweep()).stalled, [job.id]);
   });

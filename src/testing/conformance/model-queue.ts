@@ -266,7 +266,7 @@ export class ModelQueue {
     const job = this.#job(id);
     this.#leave(id, job);
     job.stalls += charge;
-    job.state = job.stalls > MAX_STALLS ? 'failed' : 'waiting';
+    job.state = charge > 0 && job.stalls > MAX_STALLS ? 'failed' : 'waiting';
   }
 
   #leave(id: string, job: ModelJob): void {

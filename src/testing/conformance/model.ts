@@ -8,7 +8,7 @@ import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 const SEEDS = [1, 20_301, 777_777];
-const STEPS = 130;
+const STEPS = 200;
 const CHECK_EVERY = 10;
 
 export function model(test: Test): void {

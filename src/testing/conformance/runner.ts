@@ -1,6 +1,6 @@
 // What the suite needs from the outside: a test runner of two functions, and a way to open the store under test.
 import type { Capabilities } from '../../store/capabilities.js';
-import type { Store } from '../../store/contract.js';
+import type { NewSession, Store } from '../../store/contract.js';
 
 /** vitest, node:test, mocha and jest all fit. Where `it` can skip, what a store cannot do is reported as skipped. */
 export interface TestRunner {
@@ -24,6 +24,8 @@ export interface StoreUnderTest {
   peer?: () => Promise<Store>;
   /** Where the store is durable: the same data, opened again after everything was closed. The suite closes it. */
   reopen?: () => Promise<Store>;
+  /** Where the store has crash hints: opens a session from another process, which then dies. */
+  orphan?: (session: NewSession) => Promise<void>;
   /** Lets go of everything; `store` may be closed already. */
   close(): Promise<void>;
 }

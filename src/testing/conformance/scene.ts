@@ -111,6 +111,13 @@ export class Scene {
     return this.session({ durationMs: this.ms(3), ...options });
   }
 
+  /** Opens a session whose owner dies at once; answers its id. */
+  async orphan(session: NewSession): Promise<string> {
+    assert(this.#under.orphan, 'capabilities say crashHints, so the harness must offer orphan()');
+    await this.#under.orphan(session);
+    return session.id;
+  }
+
   /** Lets brief sessions and brief locks die. Does not sweep. */
   perish(): Promise<void> {
     return this.pass(4);

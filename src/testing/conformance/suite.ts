@@ -11,6 +11,8 @@ export interface Test {
   shared(title: string, body: Body): void;
   /** Needs data that outlives the store object. */
   durable(title: string, body: Body): void;
+  /** Needs an engine that notices dead owners. */
+  hinted(title: string, body: Body): void;
   /** Needs a clock that can be moved by hand. */
   manual(title: string, body: Body): void;
 }
@@ -40,6 +42,7 @@ export function define(
       Object.assign(test, {
         shared: unless(!capabilities.shared, 'one process only'),
         durable: unless(!capabilities.durable, 'nothing outlives its process'),
+        hinted: unless(!capabilities.crashHints, 'it cannot tell that an owner died'),
         manual: unless(clock !== 'manual', 'its clock cannot be moved by hand'),
       }),
     ),

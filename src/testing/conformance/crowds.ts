@@ -1,0 +1,50 @@
+// Facet: long lists. Engines have limits of their own (parameters of a statement, arguments of a call), which nobody should meet.
+import assert from 'node:assert/strict';
+import { ids, only } from './expect.js';
+import { completed, newSession } from './samples.js';
+import type { Test } from './suite.js';
+
+const MANY = 9_000;
+
+export function crowds(test: Test): void {
+  test(`${MANY} jobs go through every list`, async (scene) => {
+    const { store, queue } = scene;
+    const added = await scene.addMany(MANY);
+    const session = await scene.session();
+    const jobs = await scene.claim(session, MANY);
+    assert.deepEqual(ids(jobs), added);
+    assert.equal((await store.owned(queue, session)).length, MANY);
+    const extensions = jobs.map(({ id, token }) => ({ jobId: id, token, durationMs: scene.ms(500) }));
+    assert((await store.extend(queue, extensions)).every((status) => status === 'done'));
+    const writes = jobs.map(({ id, token }) => ({ jobId: id, token, kind: 'progress' as const, progress: '1' }));
+    assert((await store.write(queue, writes)).every(({ status }) => status === 'done'));
+    await scene.finish(...jobs.map((job) => completed(job)));
+    assert.equal((await store.jobs(queue, added)).filter((record) => record?.progress === '1').length, MANY);
+    assert.equal((await scene.list('completed')).length, MANY);
+    assert.equal(await store.requeue(queue, { states: ['completed'], limit: MANY }), MANY);
+    assert.equal((await scene.claim(session, MANY)).length, MANY);
+    assert((await store.revoke(queue, added, 'r')).every(Boolean));
+    assert.equal(only(await store.renew([{ queue, id: session, acked: 0 }])).revoked.length, MANY);
+    assert((await store.remove(queue, added)).every((status) => status === 'done'));
+    assert.equal((await store.status(queue)).counts.waiting, 0);
+  });
+
+  test(`${MANY} locks that died with their session are recovered in chunks`, async (scene) => {
+    await scene.addMany(MANY);
+    const session = await scene.session({ durationMs: scene.ms(100) });
+    await scene.claim(session, MANY);
+    await scene.pass(101);
+    assert.equal((await scene.sweep(1_000)).stalled.length, MANY);
+    assert.equal((await scene.store.clear(scene.queue, { states: ['waiting'], limit: MANY })).length, MANY);
+  });
+
+  test('a thousand sessions are renewed in one call and closed in another', async (scene) => {
+    const sessions = Array.from({ length: 1_000 }, () => newSession(scene.queue, scene.ms(1_000), {}));
+    await Promise.all(sessions.map((session) => scene.store.openSession(session)));
+    const refs = sessions.map(({ id }) => ({ queue: scene.queue, id }));
+    const replies = await scene.store.renew(refs.map((ref) => ({ ...ref, acked: 0 })));
+    assert(replies.every(({ alive }) => alive));
+    await scene.store.closeSessions(refs, false);
+    assert.deepEqual(await scene.store.sessions(scene.queue), []);
+  });
+}

@@ -1,0 +1,125 @@
+// Facet: verbs that meet. Whatever the order, the outcome is that of one after the other, and everybody is told the truth.
+import assert from 'node:assert/strict';
+import type { ClaimedJob } from '../../job/record.js';
+import { ids, nth, only, sorted } from './expect.js';
+import { completed, newJob } from './samples.js';
+import type { Scene } from './scene.js';
+import type { Test } from './suite.js';
+
+type Race = (scene: Scene, other: Scene) => Promise<void>;
+
+const RACES: Record<string, Race> = {
+  'finish and sweep: each job is either finished or recovered, never both': async (scene, other) => {
+    const jobs = await dying(scene, 20);
+    const [results, swept] = await Promise.all([
+      Promise.all(jobs.map(async (job, n) => only(await (n % 2 === 0 ? scene : other).settle(completed(job))))),
+      other.sweep(3),
+    ]);
+    const finished = jobs.filter((_, n) => results[n] === 'done');
+    assert.deepEqual(sorted([...ids(finished), ...swept.stalled]), sorted(ids(jobs)));
+    assert.deepEqual(sorted(await scene.list('completed')), sorted(ids(finished)));
+    assert.deepEqual(sorted(await scene.list('waiting')), sorted(swept.stalled));
+  },
+
+  'renew and sweep: a session that was told it lives keeps its jobs': async (scene, other) => {
+    const sessions: string[] = [];
+    for (let n = 0; n < 10; n += 1) {
+      await scene.add({});
+      sessions.push(await scene.briefSession({ durationMs: scene.ms(20) }));
+      await scene.claimOne(nth(sessions, n));
+    }
+    await scene.pass(21);
+    const [alive] = await Promise.all([
+      Promise.all(sessions.map(async (id) => only(await scene.store.renew([{ queue: scene.queue, id, acked: 0 }])).alive)),
+      other.sweep(1),
+    ]);
+    for (const [n, id] of sessions.entries()) {
+      assert.equal((await scene.store.owned(scene.queue, id)).length, alive[n] ? 1 : 0);
+    }
+  },
+
+  'claim and close: nothing stays with a session that is closed': async (scene, other) => {
+    const added = await scene.addMany(10);
+    const sessions = await Promise.all(Array.from({ length: 5 }, () => scene.session()));
+    const refs = sessions.map((id) => ({ queue: scene.queue, id }));
+    await Promise.all([
+      ...sessions.map((session) => scene.tryClaim(session, 2)),
+      other.store.closeSessions(refs, false),
+      ...sessions.map((session) => other.tryClaim(session, 2)),
+    ]);
+    assert.deepEqual(sorted(await scene.list('waiting')), sorted(added));
+    assert.deepEqual(await scene.list('active'), []);
+  },
+
+  'claim and remove: each job is either claimed or removed': async (scene, other) => {
+    const added = await scene.addMany(20);
+    const session = await scene.session();
+    const [jobs, removed] = await Promise.all([
+      scene.claim(session, 10),
+      Promise.all(added.map((id) => other.store.remove(scene.queue, [id]))),
+    ]);
+    const gone = added.filter((_, n) => only(nth(removed, n)) === 'done');
+    assert(
+      jobs.every(({ id }) => !gone.includes(id)),
+      'no job was claimed and removed',
+    );
+    const records = await scene.store.jobs(scene.queue, added);
+    assert.deepEqual(
+      records.filter((record) => record !== undefined).map(({ id }) => id),
+      added.filter((id) => !gone.includes(id)),
+    );
+  },
+
+  'revoke and finish: either the result stands or the job waits again': async (scene, other) => {
+    await scene.addMany(10);
+    const jobs = await scene.claim(await scene.session(), 10);
+    const [results, revoked] = await Promise.all([
+      Promise.all(jobs.map((job) => scene.settle(completed(job)))),
+      Promise.all(jobs.map(({ id }) => other.store.revoke(scene.queue, [id], 'race'))),
+    ]);
+    for (const [n, { id }] of jobs.entries()) {
+      const state = await scene.stateOf(id);
+      assert.deepEqual(
+        [only(nth(results, n)), only(nth(revoked, n))],
+        state === 'completed' ? ['done', false] : ['lost', true],
+        id,
+      );
+    }
+  },
+
+  'a call and its repetition at once: one and the same': async (scene, other) => {
+    const adding = scene.call('p');
+    const add = (side: Scene) => side.store.add(scene.queue, [newJob(), newJob()], adding);
+    const [once, twice] = await Promise.all([add(scene), add(other)]);
+    assert.deepEqual(twice, once);
+    const request = scene.request(await scene.session(), 1);
+    const claims = await Promise.all([scene, other, scene].map((side) => side.store.claim(scene.queue, request)));
+    const tokens = new Set(claims.map(({ jobs }) => only(jobs).token));
+    assert.equal(tokens.size, 1);
+    const job = only(nth(claims, 0).jobs);
+    const call = scene.call(request.session);
+    const settle = (side: Scene) => side.store.settle(scene.queue, [completed(job, { count: 0 })], call);
+    const settled = await Promise.all([scene, other, scene].map(settle));
+    assert.deepEqual(
+      settled.map(({ results }) => results),
+      [['done'], ['done'], ['done']],
+    );
+    assert.equal((await scene.list('waiting')).length, 1);
+    assert.equal((await scene.events()).filter(({ name }) => name === 'completed').length, 1);
+  },
+};
+
+export function races(test: Test): void {
+  for (const [title, race] of Object.entries(RACES)) {
+    test(title, (scene) => race(scene, scene));
+    test.shared(`on two connections: ${title}`, async (scene) => race(scene, await scene.peer()));
+  }
+}
+
+/** Jobs of one session that has expired and was not swept yet. */
+async function dying(scene: Scene, count: number): Promise<ClaimedJob[]> {
+  await scene.addMany(count);
+  const jobs = await scene.claim(await scene.briefSession(), count);
+  await scene.perish();
+  return jobs;
+}

@@ -1,0 +1,35 @@
+// Wake-ups of a queue for somebody who looks and waits in turns: one that comes while nobody waits is kept for the next wait.
+import type { Store } from '../store/contract.js';
+
+export class WakeUps {
+  readonly #unwatch: () => void;
+  #pending = false;
+  #wake: (() => void) | undefined;
+
+  constructor(store: Store, queue: string) {
+    this.#unwatch = store.watch(queue, () => this.wake());
+  }
+
+  wake(): void {
+    this.#pending = true;
+    this.#wake?.();
+  }
+
+  /** Resolves at the next wake-up, or after `ms`. */
+  async next(ms: number): Promise<void> {
+    if (!this.#pending) {
+      let timer: NodeJS.Timeout | undefined;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+        timer = setTimeout(resolve, Math.max(1, ms));
+      });
+      clearTimeout(timer);
+      this.#wake = undefined;
+    }
+    this.#pending = false;
+  }
+
+  end(): void {
+    this.#unwatch();
+  }
+}
