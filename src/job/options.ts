@@ -138,6 +138,16 @@ export function keepOf(option: KeepOption | undefined, workerDefault?: KeepOptio
   };
 }
 
+/** What the job's own options say, for a failure that no worker reports. */
+export function keepOnFail(opts: string): Keep {
+  try {
+    return keepOf((JSON.parse(opts) as JobsOptions | null)?.removeOnFail);
+  } catch {
+    // Text that nobody can read asks for nothing to be removed.
+    return {};
+  }
+}
+
 export function checkKeep(path: string, value: unknown): void {
   if (typeof value === 'boolean') return;
   if (typeof value === 'number') return void checkInteger(path, value);

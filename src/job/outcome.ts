@@ -1,6 +1,6 @@
 // How a run ended, as its owner tells the store. Every outcome carries the token of the run; a store changes nothing when it is stale.
 
-/** How many finished jobs of a queue stay. Absent fields do not limit; `{ count: 0 }` keeps none. */
+/** How many finished jobs of a queue stay. Absent fields do not limit; `{ count: 0 }` removes this job and says nothing of others. */
 export interface Keep {
   count?: number;
   ageMs?: number;
@@ -25,7 +25,7 @@ export type Outcome =
 
 /**
  * done: it is as the outcome says, by this call or by an earlier one with the same token.
- * lost: the token is not the current one; nothing was changed.
+ * lost: the token is not the current one, or has finished the job in another way; nothing was changed.
  * missing: there is no such job; nothing was changed.
  */
 export type SettleStatus = 'done' | 'lost' | 'missing';

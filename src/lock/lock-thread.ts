@@ -30,7 +30,7 @@ export class LockThread {
   readonly #reports: LockThreadReports;
   readonly #beat: Beat;
   readonly #handedBack = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
-  readonly #onExit = (): void => this.#handBack();
+  readonly #onExit = (code: number): void => this.#handBack(code);
   #queued: ToThread[] = [];
   #worker: Worker | undefined;
   #ready = false;
@@ -113,11 +113,12 @@ export class LockThread {
 
   /**
    * The loop no longer turns, but the thread does. Jobs of a process that ends on purpose are handed back for free; those
-   * of one that dies of an exception are charged, or a job that kills its process would do so for ever.
+   * of one that dies of an exception are charged, or a job that kills its process would do so for ever. An application that
+   * survives exceptions and ends later with code 0 did not die of them.
    */
-  #handBack(): void {
+  #handBack(code: number): void {
     if (this.#ended || this.#worker === undefined) return;
-    this.#worker.postMessage({ type: 'handBack', charged: crashed } satisfies ToThread);
+    this.#worker.postMessage({ type: 'handBack', charged: crashed && code !== 0 } satisfies ToThread);
     Atomics.wait(new Int32Array(this.#handedBack), 0, 0, HAND_BACK_MS);
   }
 }

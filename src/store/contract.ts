@@ -27,6 +27,7 @@ export interface Store extends Adding, Claiming, Settling, Sessions, Locks, Cont
 /**
  * Makes a write repeatable after a lost reply. A caller numbers its calls 1, 2, 3 …, has one in flight at a time, and repeats a
  * call whose reply it did not get with the same number: the store then answers as it did the first time and changes nothing.
+ * A number below the last one changes nothing either: it is answered from what is left of it, or refused.
  * A producer has a caller id of its own; a worker's is its session's id.
  */
 export interface Call {
@@ -106,7 +107,10 @@ export interface SettleReply {
 // ── hold ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface Sessions {
-  /** Opens a session with a full duration from now. The id must never have been used; an id that is open is an error. */
+  /**
+   * Opens a session with a full duration from now. The id must never have been used; an id that is open is an error. After a lost
+   * reply, open another under a new id: the first one holds nothing and expires by itself.
+   */
   openSession(session: NewSession): Promise<void>;
   /**
    * A full duration from now for each session that was not reaped, even if it has expired; never revives a reaped one.
@@ -121,7 +125,7 @@ export interface Sessions {
   /**
    * Reaps expired sessions and locks whose own end has passed, at most `limit` locks per call. Their jobs go to the front of
    * waiting with one more stall, or, over the session's maxStalls, to failed with STALLED_REASON (the job's removeOnFail holds).
-   * Atomic and idempotent: any number of sweepers may run.
+   * A session that was swept in part stays dead for renewals and claims. Atomic and idempotent: any number of sweepers may run.
    */
   sweep(queue: string, limit: number): Promise<SweepReply>;
   /**
@@ -219,7 +223,7 @@ export interface Control {
   clear(queue: string, selection: Selection): Promise<string[]>;
   /** Moves up to `limit` jobs from one of failed, completed, delayed to waiting; answers how many. Call until it answers fewer. */
   requeue(queue: string, selection: Selection): Promise<number>;
-  /** Forgets an emptied queue: events, pause, limits, counters of ids. Fences keep growing. */
+  /** Forgets an emptied queue: events, pause, limits, counters of job ids. Fences and the ids of events keep growing. */
   forget(queue: string): Promise<void>;
   /** Keeps about the newest `keep` events; answers how many went. */
   trimEvents(queue: string, keep: number): Promise<number>;

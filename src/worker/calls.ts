@@ -95,7 +95,7 @@ export class Calls {
         failingSince ??= systemClock.monotonic();
         this.#options.onError(error);
         await this.#pause(error, failures);
-        if (this.#isOver(delivers, failingSince)) {
+        if (this.#isOver(error, delivers, failingSince)) {
           throw new HoldfastError('OUTCOME_UNKNOWN', `The store did not answer before the worker was closed: ${error.message}`, { cause: error });
         }
       }
@@ -113,9 +113,11 @@ export class Calls {
     return claim === undefined ? { results: [] } : { results: [], claimed: await store.claim(queue, claim) };
   }
 
-  #isOver(delivers: boolean, failingSince: number): boolean {
+  #isOver(error: Error, delivers: boolean, failingSince: number): boolean {
     if (this.#patienceMs === undefined) return false;
-    return !delivers || systemClock.monotonic() - failingSince >= this.#patienceMs;
+    // A store that was closed does not come back.
+    const gone = error instanceof HoldfastError && error.code === 'STORE_CLOSED';
+    return gone || !delivers || systemClock.monotonic() - failingSince >= this.#patienceMs;
   }
 
   /** Rejects when no answer comes: a worker that waits for ever in silence helps nobody, and a numbered call can be repeated. */

@@ -1,6 +1,6 @@
 // RUN. Calls the user's processor for one job and turns whatever it does (return, throw, throw something odd, move the job itself)
 // into an outcome. It never talks to the store and never throws.
-import { toError } from '../errors.js';
+import { HoldfastError, toError } from '../errors.js';
 import type { Job } from '../handle/job.js';
 import type { Outcome } from '../job/outcome.js';
 import { isSignal, UnrecoverableError } from '../job/signals.js';
@@ -45,7 +45,7 @@ export class Runner {
       const outcome = completedOutcome(job, token, value, this.#rules);
       return outcome.kind === 'failed' ? { told: 'failed', outcome, error: new Error(outcome.reason) } : { told: 'completed', outcome, value };
     } catch (thrown) {
-      return this.#thrown(job, lock, toError(thrown));
+      return this.#thrown(job, lock, toError(thrown)).catch((broken: unknown) => unreadable(job, lock, broken));
     }
   }
 
@@ -57,6 +57,13 @@ export class Runner {
     // DelayedError and WaitingError say that the processor has moved the job. If it has not, they are failures like any other.
     return { told: 'failed', outcome: await failedOutcome(job, lock.token, error, this.#rules), error };
   }
+}
+
+/** What was thrown, or the job's own options, cannot be read. The run needs an end all the same, or it would keep its slot for ever. */
+function unreadable({ id }: Job, { token }: HeldLock, broken: unknown): RunEnd {
+  const why = broken instanceof HoldfastError ? broken.message : 'what it threw cannot be read';
+  const error = new Error(`The run of job ${id} failed: ${why}`, { cause: broken });
+  return { told: 'failed', outcome: { kind: 'failed', jobId: id, token, reason: error.message, stacktrace: '[]', keep: {} }, error };
 }
 
 /**

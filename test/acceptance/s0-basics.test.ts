@@ -148,7 +148,10 @@ describe.each(ENGINES)('S0-11 status on %s', (engine) => {
       ['one', new Gate()],
       ['two', new Gate()],
     ]);
-    const { worker, log } = work(scene, async (job) => gates.get(job.name)?.opened, { useDedicatedLockThread: true, concurrency: 5 });
+    const { worker, log } = work(scene, async (job) => gates.get(job.name)?.opened, {
+      useDedicatedLockThread: true,
+      concurrency: 5,
+    });
     await log.moment('ready');
     // Nothing but this process can reach a store in memory, so there is no thread to run.
     const threaded = engine !== 'memory';

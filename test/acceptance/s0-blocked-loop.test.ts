@@ -12,7 +12,8 @@ import { type Engine, Gate, newScene, renewalsOf, renewed, type Scene, work } fr
 const isRefusal = (moment: Moment): boolean => messageOf(moment).includes('Could not settle');
 
 /** The second worker: sweeps often, and would finish any job at once. */
-const rival = (scene: Scene) => work(scene, async () => ({ by: 'rival' }), { lockDuration: 1000, stalledInterval: 100, name: 'rival' });
+const rival = (scene: Scene) =>
+  work(scene, async () => ({ by: 'rival' }), { lockDuration: 1000, stalledInterval: 100, name: 'rival' });
 
 describe('S0-4, S0-5: the handler spins for two and a half lock durations', () => {
   const spinner = (scene: Scene, useDedicatedLockThread: boolean) =>
@@ -127,7 +128,9 @@ describe('S0-7 concurrency 10', () => {
     const scene = await newScene('memory');
     const store = new FaultyStore(scene.store);
     const gate = new Gate();
-    const workers = [1, 2, 3].map(() => work({ connection: store }, () => gate.opened, { lockDuration: 400, lockRenewTime: 100 }));
+    const workers = [1, 2, 3].map(() =>
+      work({ connection: store }, () => gate.opened, { lockDuration: 400, lockRenewTime: 100 }),
+    );
     await scene.queue.addBulk(jobs.slice(0, 3));
     await eventually('each runs one', async () => workers.every(({ log }) => log.all('active').length === 1));
     await store.called('renew');

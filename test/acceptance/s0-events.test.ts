@@ -61,7 +61,12 @@ describe.each(MODES)('on %s with useDedicatedLockThread %s', (engine, useDedicat
     await scene.queue.pause();
     await scene.store.closeSessions([{ queue: 'work', id: session }], false);
     await log.moment('lockRenewalFailed');
-    expect(log.all('lockRenewalFailed').flatMap((moment) => idsOf(moment) as string[]).sort()).toEqual(ids);
+    expect(
+      log
+        .all('lockRenewalFailed')
+        .flatMap((moment) => idsOf(moment) as string[])
+        .sort(),
+    ).toEqual(ids);
     const losses = log.all('error', isLoss).map(messageOf);
     expect(losses).toHaveLength(3);
     for (const id of ids) expect(losses.filter((text) => text.includes(`job ${id}:`))).toHaveLength(1);
@@ -84,7 +89,8 @@ describe.each(MODES)('on %s with useDedicatedLockThread %s', (engine, useDedicat
 
     const both = await log.moment('locksRenewed', (moment) => (idsOf(moment) as { count: number }).count === 2);
     expect(idsOf(both)).toEqual({ count: 2, jobIds: [kept.id, stolen.id] });
-    if (watched !== undefined) await watched.moment('lockExtended', (moment) => String(idsOf(moment)) === `${kept.id},${stolen.id}`);
+    if (watched !== undefined)
+      await watched.moment('lockExtended', (moment) => String(idsOf(moment)) === `${kept.id},${stolen.id}`);
 
     await scene.queue.pause();
     await scene.store.revoke('work', [stolen.id], 'stolen by the test');
@@ -109,21 +115,24 @@ describe.each(MODES)('on %s with useDedicatedLockThread %s', (engine, useDedicat
   });
 });
 
-test.each([true, false])('S0-3 sqlite with useDedicatedLockThread %s: a worker is killed, another tells stalled(jobId, active)', async (thread) => {
-  const scene = await newScene('sqlite');
-  const shared = { ...options, useDedicatedLockThread: thread };
-  const victim = new WorkerProcess({ queue: 'work', connection: scene.connection, options: shared });
-  const { id } = await scene.queue.add('hold', {});
-  await victim.moment('started');
-  const { log } = work(scene, async () => 'recovered', shared);
-  await log.moment('ready');
-  victim.kill('SIGKILL');
-  const stalled = await log.moment('stalled');
-  expect(stalled['args']).toEqual([id, 'active']);
-  await log.moment('completed');
-  expect(log.all('stalled')).toHaveLength(1);
-  expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'recovered', stalledCounter: 1 });
-});
+test.each([true, false])(
+  'S0-3 sqlite with useDedicatedLockThread %s: a worker is killed, another tells stalled(jobId, active)',
+  async (thread) => {
+    const scene = await newScene('sqlite');
+    const shared = { ...options, useDedicatedLockThread: thread };
+    const victim = new WorkerProcess({ queue: 'work', connection: scene.connection, options: shared });
+    const { id } = await scene.queue.add('hold', {});
+    await victim.moment('started');
+    const { log } = work(scene, async () => 'recovered', shared);
+    await log.moment('ready');
+    victim.kill('SIGKILL');
+    const stalled = await log.moment('stalled');
+    expect(stalled['args']).toEqual([id, 'active']);
+    await log.moment('completed');
+    expect(log.all('stalled')).toHaveLength(1);
+    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'recovered', stalledCounter: 1 });
+  },
+);
 
 describe.each<Engine>(['memory', 'sqlite'])('S0-15 migration on %s', (engine) => {
   async function run(useDedicatedLockThread: boolean): Promise<string[]> {
@@ -139,8 +148,22 @@ describe.each<Engine>(['memory', 'sqlite'])('S0-15 migration on %s', (engine) =>
     const without = await run(false);
     const withThread = await run(true);
     expect(withThread).toEqual(without);
-    for (const event of ['active', 'completed', 'failed', 'progress', 'stalled', 'error', 'locksRenewed', 'lockRenewalFailed', 'drained', 'closed']) {
-      expect(without.some((line) => line.startsWith(event)), `the log has a ${event}`).toBe(true);
+    for (const event of [
+      'active',
+      'completed',
+      'failed',
+      'progress',
+      'stalled',
+      'error',
+      'locksRenewed',
+      'lockRenewalFailed',
+      'drained',
+      'closed',
+    ]) {
+      expect(
+        without.some((line) => line.startsWith(event)),
+        `the log has a ${event}`,
+      ).toBe(true);
     }
   });
 });

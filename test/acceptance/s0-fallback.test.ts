@@ -7,7 +7,7 @@ import { eventually, messageOf, type Moment } from '../support/acceptance-moment
 import { fixture } from '../support/acceptance-process.js';
 import { Gate, newScene, renewed, type Scene, work, type Working } from '../support/acceptance-scene.js';
 
-const options: WorkerOptions = { lockDuration: 1500, lockRenewTime: 200, stalledInterval: 100 };
+const options: WorkerOptions = { lockDuration: 1000, lockRenewTime: 150, stalledInterval: 100 };
 
 const isStartFailure = (moment: Moment): boolean => messageOf(moment).includes('Failed to initialize dedicated lock thread');
 
@@ -15,7 +15,7 @@ const isStartFailure = (moment: Moment): boolean => messageOf(moment).includes('
 async function holdsThrough(scene: Scene, { log }: Working, gate: Gate): Promise<void> {
   const { id } = await scene.queue.add('long', {});
   await log.moment('active');
-  await renewed(scene.store, id, 9);
+  await renewed(scene.store, id, 8);
   gate.open();
   await log.moment('completed');
   expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'done', attemptsStarted: 1, stalledCounter: 0 });
@@ -25,7 +25,14 @@ async function holdsThrough(scene: Scene, { log }: Working, gate: Gate): Promise
 
 function watched({ folder }: Scene, flags: { closed?: string; cut?: string }): { connection: Connection; log: string } {
   const log = join(folder, 'renewals');
-  return { connection: { module: fixture('watched-store.mjs'), export: 'open', options: { path: join(folder, 'jobs.db'), log, ...flags } }, log };
+  return {
+    connection: {
+      module: fixture('watched-store.mjs'),
+      export: 'open',
+      options: { path: join(folder, 'jobs.db'), log, ...flags },
+    },
+    log,
+  };
 }
 
 function renewalsIn(log: string): { thread: boolean; failed: boolean }[] {
@@ -38,7 +45,10 @@ describe('S0-8 the thread cannot start', () => {
   test('S0-8 sqlite, missing entry file: it says so, and renewal goes on on the loop', async () => {
     const scene = await newScene('sqlite');
     const gate = new Gate();
-    const working = work(scene, () => gate.opened.then(() => 'done'), { ...options, lockThreadEntry: join(scene.folder, 'missing.js') });
+    const working = work(scene, () => gate.opened.then(() => 'done'), {
+      ...options,
+      lockThreadEntry: join(scene.folder, 'missing.js'),
+    });
     const error = await working.log.moment('error', isStartFailure);
     expect(messageOf(error)).toContain('missing.js');
     expect(messageOf(error)).toContain('renewed on the event loop');
@@ -69,7 +79,7 @@ describe('S0-8 the thread cannot start', () => {
     expect(working.worker.lockManagerThread?.isRunning()).toBe(false);
     const { id } = await scene.queue.add('long', {});
     await working.log.moment('active');
-    await renewed(scene.store, id, 9);
+    await renewed(scene.store, id, 8);
     expect(renewalsIn(log).every(({ thread }) => !thread)).toBe(true);
     rmSync(closed);
     await eventually('the thread renews', async () => renewalsIn(log).at(-1)?.thread === true);
@@ -86,7 +96,11 @@ describe('S0-8 the thread cannot start', () => {
     const working = work({ connection }, () => gate.opened.then(() => 'done'), options);
     await holdsThrough(scene, working, gate);
     expect(working.log.all('error')).toEqual([]);
-    expect(renewalsIn(log).slice(-5).every(({ thread }) => thread)).toBe(true);
+    expect(
+      renewalsIn(log)
+        .slice(-5)
+        .every(({ thread }) => thread),
+    ).toBe(true);
   });
 });
 

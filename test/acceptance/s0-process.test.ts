@@ -7,7 +7,8 @@ import { fixture, WorkerProcess } from '../support/acceptance-process.js';
 import { newScene, renewed, type Scene, work } from '../support/acceptance-scene.js';
 
 const isRefusal = (moment: Moment): boolean => messageOf(moment).includes('Could not settle');
-const rival = (scene: Scene) => work(scene, async () => ({ by: 'rival' }), { lockDuration: 1000, stalledInterval: 100, name: 'rival' });
+const rival = (scene: Scene) =>
+  work(scene, async () => ({ by: 'rival' }), { lockDuration: 1000, stalledInterval: 100, name: 'rival' });
 
 describe.each([true, false])('S0-14 SIGTERM with useDedicatedLockThread %s', (useDedicatedLockThread) => {
   test('S0-14 sqlite: renewal goes on until the job ends, then the process ends by itself with code 0', async () => {
@@ -47,7 +48,10 @@ describe('S0-19 the wall clock steps', () => {
     // The lock thread runs without the flags of its process, so it is handed the clock by way of its entry file.
     const entry = join(scene.folder, 'entry.mjs');
     const lockThread = fixture('../../../dist/lock/thread-entry.js');
-    writeFileSync(entry, `import ${JSON.stringify(fixture('stepped-clock.mjs'))};\nawait import(${JSON.stringify(lockThread)});\n`);
+    writeFileSync(
+      entry,
+      `import ${JSON.stringify(fixture('stepped-clock.mjs'))};\nawait import(${JSON.stringify(lockThread)});\n`,
+    );
     process.env['WALL_CLOCK_STEP'] = clock;
     const child = new WorkerProcess({
       queue: 'work',
@@ -77,7 +81,11 @@ describe('S0-19 the wall clock steps', () => {
     expect((await child.moment('ended'))['held']).toBe(true);
     expect(child.all('error')).toEqual([]);
     expect(second.log.all('stalled')).toEqual([]);
-    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'stepping' }, attemptsStarted: 1, stalledCounter: 0 });
+    expect(await scene.queue.getJob(id)).toMatchObject({
+      returnvalue: { by: 'stepping' },
+      attemptsStarted: 1,
+      stalledCounter: 0,
+    });
   });
 
   test.each([
@@ -88,7 +96,11 @@ describe('S0-19 the wall clock steps', () => {
     const { child: sweeper, step } = stepping(scene, { name: 'sweeper', stalledInterval: 100 });
     step(ms);
     await sweeper.moment('ready');
-    const victim = new WorkerProcess({ queue: 'work', connection: scene.connection, options: { name: 'victim', lockDuration: 800 } });
+    const victim = new WorkerProcess({
+      queue: 'work',
+      connection: scene.connection,
+      options: { name: 'victim', lockDuration: 800 },
+    });
     // So that the sweeper does not take the job first.
     await scene.queue.pause();
     await victim.moment('ready');
@@ -109,7 +121,11 @@ describe('S0-19 the wall clock steps', () => {
 
 describe('S0-20 frozen process', () => {
   const freezing = (scene: Scene) =>
-    new WorkerProcess({ queue: 'work', connection: scene.connection, options: { name: 'frozen', lockDuration: 800, lockRenewTime: 200 } });
+    new WorkerProcess({
+      queue: 'work',
+      connection: scene.connection,
+      options: { name: 'frozen', lockDuration: 800, lockRenewTime: 200 },
+    });
 
   test('S0-20 sqlite, a synchronous loop: it sees job.lock.held turn false, and its finish is refused', async () => {
     const scene = await newScene('sqlite');
@@ -170,7 +186,11 @@ describe('S0-20 frozen process', () => {
   test('S0-20 (N) sqlite: frozen for less than the lock, nothing is lost', async () => {
     const scene = await newScene('sqlite');
     const { id } = await scene.queue.add('hold', {});
-    const frozen = new WorkerProcess({ queue: 'work', connection: scene.connection, options: { name: 'frozen', lockDuration: 5000 } });
+    const frozen = new WorkerProcess({
+      queue: 'work',
+      connection: scene.connection,
+      options: { name: 'frozen', lockDuration: 5000 },
+    });
     await frozen.moment('started');
     const second = rival(scene);
     await second.log.moment('ready');

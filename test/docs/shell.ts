@@ -32,7 +32,9 @@ function wrong(words: string[], { scripts, exists }: Known): string | undefined 
     const [script = '', dashes, name] = rest;
     if (scripts[script] === undefined) return `package.json has no script ${script}`;
     if (script !== 'example' || dashes !== '--' || name === undefined || name.startsWith('<')) return undefined;
-    return ['ts', 'mjs', 'cjs', 'js'].some((ending) => exists(`examples/${name}.${ending}`)) ? undefined : `there is no example ${name}`;
+    return ['ts', 'mjs', 'cjs', 'js'].some((ending) => exists(`examples/${name}.${ending}`))
+      ? undefined
+      : `there is no example ${name}`;
   }
   return 'is not a command that this test knows (test/docs/shell.ts)';
 }

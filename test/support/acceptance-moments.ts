@@ -68,7 +68,16 @@ export function listenTo(emitter: EventEmitter, events: string[]): MomentLog {
 }
 
 export const WORKER_EVENTS = [
-  'active', 'completed', 'failed', 'stalled', 'error', 'locksRenewed', 'lockRenewalFailed', 'ready', 'closing', 'closed',
+  'active',
+  'completed',
+  'failed',
+  'stalled',
+  'error',
+  'locksRenewed',
+  'lockRenewalFailed',
+  'ready',
+  'closing',
+  'closed',
 ];
 
 function plain(argument: unknown): unknown {

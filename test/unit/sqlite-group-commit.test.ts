@@ -59,9 +59,17 @@ describe('group commit', () => {
       store.add('q', [newJob({ id: 'after' })], { caller: 'b', seq: 1 }),
     ]);
     expect([before.status, refused.status, after.status]).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-    expect((refused as PromiseRejectedResult).reason).toMatchObject({ code: 'STORE_FAILED', message: expect.stringContaining('taken') });
+    expect((refused as PromiseRejectedResult).reason).toMatchObject({
+      code: 'STORE_FAILED',
+      message: expect.stringContaining('taken'),
+    });
     const { events } = await store.events('q', 0, 100);
-    expect(events.map(({ name, jobId }) => `${name} ${jobId}`)).toEqual(['added before', 'waiting before', 'added after', 'waiting after']);
+    expect(events.map(({ name, jobId }) => `${name} ${jobId}`)).toEqual([
+      'added before',
+      'waiting before',
+      'added after',
+      'waiting after',
+    ]);
     expect((await store.status('q')).counts.waiting).toBe(2);
   });
 

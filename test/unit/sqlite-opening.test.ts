@@ -8,7 +8,9 @@ import { newFile, newFolder, newJob, openStore, StoreProcess } from './sqlite-su
 
 /** A file with everything that lies beside it, as bytes. */
 function snapshot(folder: string): Record<string, string> {
-  return Object.fromEntries(fs.readdirSync(folder).map((name) => [name, fs.readFileSync(path.join(folder, name)).toString('base64')]));
+  return Object.fromEntries(
+    fs.readdirSync(folder).map((name) => [name, fs.readFileSync(path.join(folder, name)).toString('base64')]),
+  );
 }
 
 async function expectRefused(file: string, code: string, message: RegExp): Promise<void> {
@@ -117,6 +119,35 @@ describe('opening a SQLite store', () => {
     }
   });
 
+  it('syncs every commit to the disk, unless told otherwise', async () => {
+    vi.resetModules();
+    const opened: Database.Database[] = [];
+    vi.doMock('better-sqlite3', () => ({
+      default: class extends Database {
+        constructor(...args: ConstructorParameters<typeof Database>) {
+          super(...args);
+          opened.push(this);
+        }
+      },
+    }));
+    try {
+      const { SqliteStore: Store } = await import('../../src/store/sqlite/index.js');
+      for (const [options, code] of [
+        [{}, 2],
+        [{ synchronous: 'normal' }, 1],
+      ] as const) {
+        const store = new Store({ path: newFile(), ...options });
+        await store.open();
+        expect(opened.at(-1)?.pragma('synchronous', { simple: true })).toBe(code);
+        expect(opened.at(-1)?.pragma('journal_mode', { simple: true })).toBe('wal');
+        await store.close();
+      }
+    } finally {
+      vi.doUnmock('better-sqlite3');
+      vi.resetModules();
+    }
+  });
+
   it('says what to type when the native part of the driver is missing', async () => {
     vi.resetModules();
     vi.doMock('better-sqlite3', () => ({
@@ -130,7 +161,9 @@ describe('opening a SQLite store', () => {
       const { loadDriver } = await import('../../src/store/sqlite/driver.js');
       await expect(loadDriver()).rejects.toMatchObject({
         code: 'DRIVER_MISSING',
-        message: expect.stringMatching(/Could not locate the bindings file[\s\S]*npm rebuild better-sqlite3[\s\S]*npm approve-scripts better-sqlite3/),
+        message: expect.stringMatching(
+          /Could not locate the bindings file[\s\S]*npm rebuild better-sqlite3[\s\S]*npm approve-scripts better-sqlite3/,
+        ),
       });
     } finally {
       vi.doUnmock('better-sqlite3');
@@ -142,24 +175,15 @@ describe('opening a SQLite store', () => {
     const file = newFile();
     const processes = await Promise.all(Array.from({ length: 5 }, () => StoreProcess.start(file)));
     await Promise.all(processes.map((one) => one.call('open')));
-    await Promise.all(processes.map((one, n) => one.call('add', 'q', [newJob({ id: `from-${n}` })], { caller: `p${n}`, seq: 1 })));
+    await Promise.all(
+      processes.map((one, n) => one.call('add', 'q', [newJob({ id: `from-${n}` })], { caller: `p${n}`, seq: 1 })),
+    );
     const store = await openStore({ path: file });
     expect((await store.status('q')).counts.waiting).toBe(5);
     const db = new Database(file, { readonly: true });
     expect(db.pragma('user_version', { simple: true })).toBe(SCHEMA_VERSION);
     expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
     db.close();
-  });
-
-  it('starts anew over a creation that was killed half-way', async () => {
-    const file = newFile();
-    const db = new Database(file);
-    // What is left when the first transaction did not end: pages in the file, and a journal that takes them out again.
-    db.exec('BEGIN IMMEDIATE; CREATE TABLE half (x); INSERT INTO half VALUES (1)');
-    db.exec('ROLLBACK');
-    db.close();
-    const store = await openStore({ path: file });
-    expect((await store.status('q')).counts.waiting).toBe(0);
   });
 
   it('rejects every verb once it is closed, and a second close is fine', async () => {

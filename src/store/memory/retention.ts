@@ -1,5 +1,4 @@
 // How many finished jobs stay. Trimming takes from the old end of the list, so each job is looked at once when it goes.
-import { type JobsOptions, keepOf } from '../../job/options.js';
 import type { Keep } from '../../job/outcome.js';
 import type { FinishedState } from '../../job/state.js';
 import { drop } from './moves.js';
@@ -17,15 +16,5 @@ export function retain(queue: QueueState, job: StoredJob, keep: Keep, now: numbe
   for (let first = list.first; first !== undefined; first = list.first) {
     if (list.size <= maxCount && (first.finishedOn ?? 0) > oldest) return;
     drop(queue, first);
-  }
-}
-
-/** What the job's own options say, for a failure that no worker reports. */
-export function keepOnFail(opts: string): Keep {
-  try {
-    return keepOf((JSON.parse(opts) as JobsOptions | null)?.removeOnFail);
-  } catch {
-    // Text that nobody can read asks for nothing to be removed.
-    return {};
   }
 }

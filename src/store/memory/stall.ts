@@ -1,7 +1,8 @@
 // How active jobs go back without an outcome of their own.
+import { keepOnFail } from '../../job/options.js';
 import { STALLED_REASON } from '../contract.js';
 import { FROM, putFinished, putWaiting, take } from './moves.js';
-import { keepOnFail, retain } from './retention.js';
+import { retain } from './retention.js';
 import type { QueueState, StoredJob, StoredLock } from './state.js';
 
 /** Handed back or taken away: uncharged. */

@@ -54,7 +54,9 @@ export class Adding {
     const state = delayed ? STATE.delayed : STATE.waiting;
     const ord = lifo && !delayed ? queue.toFront() : queue.toBack();
     const dueAt = delayed ? transaction.after(delayMs) : null;
-    return this.#insert.run(queue.queue, id, state, priority, ord, dueAt, delayMs, transaction.now, timestamp, name, opts, data) === 1;
+    return (
+      this.#insert.run(queue.queue, id, state, priority, ord, dueAt, delayMs, transaction.now, timestamp, name, opts, data) === 1
+    );
   }
 }
 

@@ -16,7 +16,8 @@ export class Callers {
 
   constructor(db: Database) {
     // A worker may repeat its last call for as long as its session is open.
-    const old = 'usedAt < ? AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.queue = callers.queue AND sessions.id = callers.id)';
+    const old =
+      'usedAt < ? AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.queue = callers.queue AND sessions.id = callers.id)';
     this.#last = db.prepare('SELECT seq, reply FROM callers WHERE queue = ? AND id = ?');
     this.#remember = db.prepare('INSERT OR REPLACE INTO callers (queue, id, seq, usedAt, reply) VALUES (?, ?, ?, ?, ?)');
     this.#forget = db.prepare('DELETE FROM callers WHERE queue = ? AND id = ?');
@@ -37,7 +38,9 @@ export class Callers {
     if (seq > last) return undefined;
     if (seq === last) return reply ?? undefined;
     // A straggler: its caller gave up on it and went on, so carrying it out now would surprise everybody.
-    throw new HoldfastError('STORE_FAILED', `Call ${seq} of ${caller} came after its call ${last}: number calls upwards.`, { store: 'sqlite' });
+    throw new HoldfastError('STORE_FAILED', `Call ${seq} of ${caller} came after its call ${last}: number calls upwards.`, {
+      store: 'sqlite',
+    });
   }
 
   remember(queue: number, { caller, seq }: Call, reply: string | null, now: number): void {

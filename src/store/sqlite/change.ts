@@ -68,7 +68,13 @@ export class Changing {
   }
 
   /** A job that does not wait keeps the priority for when it does. */
-  #setPriority(queue: QueueState, job: number, state: StoredState, before: number, { priority, lifo }: { priority: number; lifo: boolean }): void {
+  #setPriority(
+    queue: QueueState,
+    job: number,
+    state: StoredState,
+    before: number,
+    { priority, lifo }: { priority: number; lifo: boolean },
+  ): void {
     if (state !== 'waiting') {
       this.#priority.run(priority, job);
       return;

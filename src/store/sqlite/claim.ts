@@ -4,7 +4,7 @@ import type { ClaimReply, ClaimRequest } from '../contract.js';
 import type { Callers } from './callers.js';
 import type { Database, Statement, Value } from './driver.js';
 import { JOB_COLUMNS, type JobRow, toClaimed } from './job-row.js';
-import { type QueueState, blankQueue } from './queue-state.js';
+import type { QueueState } from './queue-state.js';
 import { limitedMs, roomOf, useRoom } from './rate-limit.js';
 import { STATE } from './schema.js';
 import type { Transaction } from './transaction.js';
@@ -55,11 +55,10 @@ export class Claiming {
   }
 
   /** What can be answered without writing: nothing to claim, or claimed before. */
-  look(queue: QueueState | undefined, name: string, request: ClaimRequest, now: number): ClaimReply | undefined {
-    const state = queue ?? blankQueue(name);
-    const survey = this.#survey(state, request, now);
+  look(queue: QueueState, request: ClaimRequest, now: number): ClaimReply | undefined {
+    const survey = this.#survey(queue, request, now);
     if (survey.room > 0) return undefined;
-    return reply(state, request, survey, this.#claimedBefore(state, request, survey), now);
+    return reply(queue, request, survey, this.#claimedBefore(queue, request, survey), now);
   }
 
   /** `remember`: false when the call is a settle, which remembers itself. */
@@ -73,7 +72,8 @@ export class Claiming {
     }
     const jobs = this.#takeWaiting(transaction, queue, request, survey.room);
     useRoom(queue, jobs.length, request.limit, transaction);
-    if (remember && jobs.length > 0) this.#callers.remember(queue.queue, { caller: request.session, seq: request.seq }, null, now);
+    if (remember && jobs.length > 0)
+      this.#callers.remember(queue.queue, { caller: request.session, seq: request.seq }, null, now);
     return reply(queue, request, survey, jobs, now);
   }
 
@@ -130,7 +130,9 @@ export class Claiming {
 
   #claimedBefore(queue: QueueState, { session, seq }: ClaimRequest, { repeated }: Survey): ClaimedJob[] {
     if (!repeated) return [];
-    return this.#claimed.all(queue.queue, session, seq).map((row) => toClaimed(row as unknown as JobRow, session, row.at(-1) as number));
+    return this.#claimed
+      .all(queue.queue, session, seq)
+      .map((row) => toClaimed(row as unknown as JobRow, session, row.at(-1) as number));
   }
 }
 

@@ -62,7 +62,8 @@ function offsetOf(db: Database, boot: string, monotonic: number): number | undef
 
 /** The latest time that anything in the file speaks of as past. */
 function lastKnown(db: Database): number {
-  const sql = 'SELECT max((SELECT ifnull(max(touchedAt), 0) FROM queues), (SELECT ifnull(max(expiresAt - durationMs), 0) FROM sessions))';
+  const sql =
+    'SELECT max((SELECT ifnull(max(touchedAt), 0) FROM queues), (SELECT ifnull(max(expiresAt - durationMs), 0) FROM sessions))';
   return db.prepare<[number]>(sql).get()?.[0] ?? 0;
 }
 
@@ -71,9 +72,11 @@ const UNKNOWN_BOOT = 'unknown';
 function readBootId(): string {
   try {
     const id =
-      process.platform === 'linux' ? fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')
-      : process.platform === 'darwin' ? execFileSync('sysctl', ['-n', 'kern.bootsessionuuid'], { encoding: 'utf8' })
-      : '';
+      process.platform === 'linux'
+        ? fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')
+        : process.platform === 'darwin'
+          ? execFileSync('sysctl', ['-n', 'kern.bootsessionuuid'], { encoding: 'utf8' })
+          : '';
     if (id.trim() !== '') return id.trim();
   } catch {
     // A sandbox may hide it.

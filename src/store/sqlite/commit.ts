@@ -41,7 +41,7 @@ export class Committer {
   readonly #rollback: Statement;
   readonly #identity: string | undefined;
   #pending: Pending[] = [];
-  #timer: NodeJS.Immediate | NodeJS.Timeout | undefined;
+  #scheduled = false;
   /** When the batch found the lock taken. */
   #waitingSince: number | undefined;
   #gone = false;
@@ -59,7 +59,7 @@ export class Committer {
     if (this.#gone) return Promise.reject(gone(this.#options.path));
     return new Promise<T>((resolve, reject) => {
       this.#pending.push({ ...operation, since: performance.now(), resolve: resolve as (value: unknown) => void, reject });
-      this.#timer ??= setImmediate(this.#flush);
+      this.#schedule();
     });
   }
 
@@ -80,15 +80,22 @@ export class Committer {
     return !this.#gone;
   }
 
+  #schedule(afterMs?: number): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    if (afterMs === undefined) setImmediate(this.#flush);
+    else setTimeout(this.#flush, afterMs);
+  }
+
   readonly #flush = (): void => {
-    this.#timer = undefined;
+    this.#scheduled = false;
     try {
       this.#answerByLooking();
       if (this.#pending.length > 0) this.#writeBatch();
     } catch (error) {
       this.#recover(error);
     }
-    if (this.#pending.length > 0) this.#timer ??= setImmediate(this.#flush);
+    if (this.#pending.length > 0) this.#schedule();
     else this.#onIdle?.();
   };
 
@@ -150,7 +157,7 @@ export class Committer {
     const mayWait = ({ since }: Pending): boolean => Math.max(since, waitingSince) + busyTimeoutMs > now;
     for (const operation of this.#pending.filter((operation) => !mayWait(operation))) operation.reject(busy(path));
     this.#pending = this.#pending.filter(mayWait);
-    if (this.#pending.length > 0) this.#timer = setTimeout(this.#flush, 1 + Math.random());
+    if (this.#pending.length > 0) this.#schedule(1 + Math.random());
     else this.#waitingSince = undefined;
   }
 

@@ -11,7 +11,7 @@ import type * as contract from '../contract.js';
 import type { StoreDescriptor } from '../descriptor.js';
 import { type Engine, startEngine } from './engine.js';
 import { toStoreError } from './errors.js';
-import { blankQueue, type QueueState } from './queue-state.js';
+import type { QueueState } from './queue-state.js';
 import type { Transaction } from './transaction.js';
 
 export interface SqliteStoreOptions {
@@ -74,13 +74,19 @@ export class SqliteStore implements contract.Store {
     const { claiming } = this.#use();
     return this.#write(
       (transaction) => claiming.claim(transaction, transaction.queue(queue), request),
-      (engine) => claiming.look(engine.queues.read(queue), queue, request, engine.clock.now()),
+      (engine) => claiming.look(engine.queues.peek(queue), request, engine.clock.now()),
     );
   }
 
-  async settle(queue: string, outcomes: Outcome[], call?: contract.Call, claim?: contract.ClaimRequest): Promise<contract.SettleReply> {
+  async settle(
+    queue: string,
+    outcomes: Outcome[],
+    call?: contract.Call,
+    claim?: contract.ClaimRequest,
+  ): Promise<contract.SettleReply> {
     const { settling } = this.#use();
-    if (outcomes.length === 0) return claim === undefined ? { results: [] } : { results: [], claimed: await this.claim(queue, claim) };
+    if (outcomes.length === 0)
+      return claim === undefined ? { results: [] } : { results: [], claimed: await this.claim(queue, claim) };
     return this.#write((transaction) => settling.settle(transaction, queue, outcomes, call, claim));
   }
 
@@ -92,7 +98,9 @@ export class SqliteStore implements contract.Store {
 
   async renew(renewals: contract.Renewal[]): Promise<contract.RenewReply[]> {
     const { sessions } = this.#use();
-    return renewals.length === 0 ? [] : this.#write((transaction) => renewals.map((renewal) => sessions.renew(transaction, renewal)));
+    return renewals.length === 0
+      ? []
+      : this.#write((transaction) => renewals.map((renewal) => sessions.renew(transaction, renewal)));
   }
 
   async closeSessions(refs: contract.SessionRef[], charged: boolean): Promise<void> {
@@ -108,9 +116,8 @@ export class SqliteStore implements contract.Store {
     return this.#write(
       (transaction) => sessions.sweep(transaction, queue, limit),
       (engine) => {
-        const state = engine.queues.read(queue);
-        if (state !== undefined && sessions.anyDead(state, engine.clock.now())) return undefined;
-        return { stalled: [], failed: [], more: false };
+        const anyDead = sessions.anyDead(engine.queues.peek(queue), engine.clock.now());
+        return anyDead ? undefined : { stalled: [], failed: [], more: false };
       },
     );
   }
@@ -119,7 +126,7 @@ export class SqliteStore implements contract.Store {
     const { probing } = this.#use();
     return this.#write(
       (transaction) => probing.probe(transaction, queue, graceMs),
-      (engine) => probing.look(engine.queues.read(queue)),
+      (engine) => probing.look(engine.queues.peek(queue), engine.clock.after(graceMs)),
     );
   }
 
@@ -191,7 +198,11 @@ export class SqliteStore implements contract.Store {
     return this.#read(queue, ({ inspecting, clock }, state) => inspecting.status(state, clock.now()));
   }
 
-  async logs(queue: string, jobId: string, range: { start: number; end: number; asc: boolean }): ReturnType<contract.Store['logs']> {
+  async logs(
+    queue: string,
+    jobId: string,
+    range: { start: number; end: number; asc: boolean },
+  ): ReturnType<contract.Store['logs']> {
     return this.#read(queue, ({ inspecting }, state) => inspecting.logs(state, jobId, range));
   }
 
@@ -234,7 +245,7 @@ export class SqliteStore implements contract.Store {
   #read<T>(queue: string, look: (engine: Engine, state: QueueState) => T): T {
     const engine = this.#use();
     try {
-      return look(engine, engine.queues.read(queue) ?? blankQueue(queue));
+      return look(engine, engine.queues.peek(queue));
     } catch (error) {
       throw engine.committer.check() ? toStoreError(error, this.#options.path) : error;
     }
@@ -242,5 +253,7 @@ export class SqliteStore implements contract.Store {
 }
 
 function closed(): HoldfastError {
-  return new HoldfastError('STORE_CLOSED', 'The store was closed before the call: make a new one to use it again.', { store: 'sqlite' });
+  return new HoldfastError('STORE_CLOSED', 'The store was closed before the call: make a new one to use it again.', {
+    store: 'sqlite',
+  });
 }

@@ -32,17 +32,32 @@ export function toStoreError(error: unknown, path: string): HoldfastError {
   if (code === undefined) return fail('STORE_FAILED', `The SQLite store ${path} failed in an unexpected way`);
   if (is(code, 'BUSY', 'LOCKED', 'PROTOCOL')) return busy(path, error);
   if (is(code, 'FULL') || code === 'SQLITE_IOERR_SHMSIZE') {
-    return fail('STORE_FULL', `There is no room left for the SQLite store ${path}: nothing of the call was written. Free some space and try again`, true);
+    return fail(
+      'STORE_FULL',
+      `There is no room left for the SQLite store ${path}: nothing of the call was written. Free some space and try again`,
+      true,
+    );
   }
   if (is(code, 'READONLY')) {
-    return fail('STORE_READONLY', `The SQLite store ${path} cannot be written to. Check the permissions of the file and of its folder`);
+    return fail(
+      'STORE_READONLY',
+      `The SQLite store ${path} cannot be written to. Check the permissions of the file and of its folder`,
+    );
   }
   if (is(code, 'CANTOPEN', 'PERM', 'AUTH')) {
-    return fail('STORE_UNAVAILABLE', `The SQLite store ${path} cannot be opened. Check that the path is right and may be read and written`, true);
+    return fail(
+      'STORE_UNAVAILABLE',
+      `The SQLite store ${path} cannot be opened. Check that the path is right and may be read and written`,
+      true,
+    );
   }
-  if (is(code, 'NOTADB')) return fail('STORE_FOREIGN', `${path} is not a SQLite database. Name another file; this one was not touched`);
+  if (is(code, 'NOTADB'))
+    return fail('STORE_FOREIGN', `${path} is not a SQLite database. Name another file; this one was not touched`);
   if (is(code, 'CORRUPT')) {
-    return fail('STORE_FAILED', `The SQLite store ${path} is damaged. Restore it from a backup, or save what can be read with: sqlite3 ${path} .recover`);
+    return fail(
+      'STORE_FAILED',
+      `The SQLite store ${path} is damaged. Restore it from a backup, or save what can be read with: sqlite3 ${path} .recover`,
+    );
   }
   if (is(code, 'IOERR', 'NOMEM', 'INTERRUPT')) {
     return fail('STORE_UNAVAILABLE', `The SQLite store ${path} could not be read or written at the moment. Check its disk`, true);

@@ -21,8 +21,7 @@ export class EventLog {
     this.#cut = db.prepare('UPDATE events SET first = ?, body = ? WHERE queue = ? AND first = ?');
   }
 
-  read(queue: QueueState | undefined, after: number | undefined, limit: number): EventsReply {
-    if (queue === undefined) return { events: [], last: 0 };
+  read(queue: QueueState, after: number | undefined, limit: number): EventsReply {
     if (after === undefined) return { events: [], last: queue.lastEvent };
     const events: StoredEvent[] = [];
     let last = Math.min(Math.max(after, queue.firstEvent - 1), queue.lastEvent);

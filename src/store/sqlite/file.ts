@@ -16,7 +16,9 @@ export function inspectFile(file: string): void {
   const folder = path.dirname(file);
   const stats = fs.statSync(folder, { throwIfNoEntry: false });
   if (stats === undefined || !stats.isDirectory()) {
-    throw unavailable(`The folder ${folder} of the SQLite store does not exist. Create it (mkdir -p ${folder}) or name another path.`);
+    throw unavailable(
+      `The folder ${folder} of the SQLite store does not exist. Create it (mkdir -p ${folder}) or name another path.`,
+    );
   }
   const header = readHeader(file);
   if (header !== undefined && header.length > 0) {

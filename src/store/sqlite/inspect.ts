@@ -133,7 +133,9 @@ export class Inspecting {
   }
 
   owned(queue: QueueState, session: string): OwnedLock[] {
-    return this.#owned.all(queue.queue, session).map(([jobId, fence, seq]) => ({ jobId, token: tokenOf(session, fence), fence, seq }));
+    return this.#owned
+      .all(queue.queue, session)
+      .map(([jobId, fence, seq]) => ({ jobId, token: tokenOf(session, fence), fence, seq }));
   }
 }
 

@@ -7,7 +7,8 @@ export class Probing {
   readonly #peers: Peers;
   readonly #unsuspected: Statement<[presence: string]>;
   readonly #suspect: Statement;
-  readonly #suspected: Statement<[number]>;
+  readonly #tighten: Statement;
+  readonly #suspected: Statement<[count: number, expiresAt: number]>;
   readonly #named: Statement<[number]>;
 
   constructor(db: Database, peers: Peers) {
@@ -19,15 +20,20 @@ export class Probing {
       `UPDATE sessions SET suspected = 1, expiresAt = min(expiresAt, ?)
        WHERE queue = ? AND presence = ? AND reaped = 0 AND suspected = 0`,
     );
-    this.#suspected = db.prepare('SELECT count(*) FROM sessions WHERE queue = ? AND reaped = 0 AND suspected = 1');
+    this.#tighten = db.prepare(
+      'UPDATE sessions SET expiresAt = ? WHERE queue = ? AND reaped = 0 AND suspected = 1 AND expiresAt > ?',
+    );
+    this.#suspected = db.prepare(
+      'SELECT count(*), ifnull(max(expiresAt), 0) FROM sessions WHERE queue = ? AND reaped = 0 AND suspected = 1',
+    );
     this.#named = db.prepare('SELECT 1 FROM sessions WHERE presence = ? LIMIT 1');
   }
 
-  /** Answers without writing as long as everybody lives. */
-  look(queue: QueueState | undefined): number | undefined {
-    if (queue === undefined) return 0;
+  /** Answers without writing as long as nobody died and nobody has more left than the grace. */
+  look(queue: QueueState, until: number): number | undefined {
     this.#peers.clean(this.#isNamed);
-    return this.#newlyDead(queue).length > 0 ? undefined : this.#count(queue);
+    const [count, expiresAt] = this.#suspected.get(queue.queue) ?? [0, 0];
+    return expiresAt > until || this.#newlyDead(queue).length > 0 ? undefined : count;
   }
 
   probe(transaction: Transaction, name: string, graceMs: number): number {
@@ -35,7 +41,8 @@ export class Probing {
     if (queue === undefined) return 0;
     const until = transaction.after(graceMs);
     for (const presence of this.#newlyDead(queue)) this.#suspect.run(until, queue.queue, presence);
-    return this.#count(queue);
+    this.#tighten.run(until, queue.queue, until);
+    return this.#suspected.get(queue.queue)?.[0] ?? 0;
   }
 
   cleanOrphans(): void {
@@ -44,10 +51,6 @@ export class Probing {
 
   #newlyDead(queue: QueueState): string[] {
     return this.#peers.dead(this.#unsuspected.all(queue.queue).map(([presence]) => presence));
-  }
-
-  #count(queue: QueueState): number {
-    return this.#suspected.get(queue.queue)?.[0] ?? 0;
   }
 
   readonly #isNamed = (presence: string): boolean => this.#named.get(presence) !== undefined;

@@ -4,12 +4,6 @@ import { EVENTS_KEPT, type EventName, type QueueStatus } from '../contract.js';
 import type { FinishedState } from '../../job/state.js';
 import type { Database, Statement, Value } from './driver.js';
 
-const COLUMNS = [
-  'version', 'touchedAt', 'paused', 'limitedUntil', 'windowEnds', 'windowUsed', 'windowMax', 'lastId', 'front', 'back', 'fence',
-  'firstEvent', 'lastEvent', 'waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed',
-] as const; // biome-ignore format: one line per theme would hide that this is the order of the columns
-
-type Fields = Record<(typeof COLUMNS)[number], number>;
 export type EventFields = Readonly<Record<string, string | number>>;
 
 /** As it is written: short, for every job leaves several. */
@@ -22,20 +16,38 @@ export const IMPLIED: Partial<Record<EventName, EventFields>> = {
   failed: { prev: 'active' },
 };
 
-export interface QueueState extends Fields {}
-
 export class QueueState {
   readonly queue: number;
   readonly name: string;
   readonly events: ToldEvent[] = [];
   changed = false;
 
-  constructor(queue: number, name: string, values: readonly number[]) {
+  /** Grows with every write, and tells watchers in other processes that this queue is the one that changed. */
+  version = 0;
+  touchedAt = 0;
+  /** 0 or 1. */
+  paused = 0;
+  limitedUntil = 0;
+  windowEnds = 0;
+  windowUsed = 0;
+  windowMax = 0;
+  /** The job id that was counted last. */
+  lastId = 0;
+  front = 0;
+  back = 0;
+  fence = 0;
+  firstEvent = 1;
+  lastEvent = 0;
+  waiting = 0;
+  prioritized = 0;
+  delayed = 0;
+  active = 0;
+  completed = 0;
+  failed = 0;
+
+  constructor(queue: number, name: string) {
     this.queue = queue;
     this.name = name;
-    COLUMNS.forEach((column, index) => {
-      this[column] = values[index] ?? 0;
-    });
   }
 
   tell(name: EventName, jobId?: string, fields?: EventFields): void {
@@ -72,10 +84,27 @@ export class QueueState {
   }
 }
 
-/** A queue that nobody has used. */
-export function blankQueue(name: string): QueueState {
-  return new QueueState(0, name, COLUMNS.map((column) => (column === 'firstEvent' ? 1 : 0)));
-}
+const COLUMNS = [
+  'version',
+  'touchedAt',
+  'paused',
+  'limitedUntil',
+  'windowEnds',
+  'windowUsed',
+  'windowMax',
+  'lastId',
+  'front',
+  'back',
+  'fence',
+  'firstEvent',
+  'lastEvent',
+  'waiting',
+  'prioritized',
+  'delayed',
+  'active',
+  'completed',
+  'failed',
+] as const;
 
 /** More than `EVENTS_KEPT` may lie there by this many, so that trimming is rare. */
 const TRIM_EVERY = 1000;
@@ -99,7 +128,17 @@ export class QueueTable {
 
   read(name: string): QueueState | undefined {
     const row = this.#read.get(name);
-    return row === undefined ? undefined : new QueueState(row[0], name, row.slice(1) as number[]);
+    if (row === undefined) return undefined;
+    const state = new QueueState(row[0], name);
+    COLUMNS.forEach((column, index) => {
+      state[column] = row[index + 1] as number;
+    });
+    return state;
+  }
+
+  /** For those who only look: a queue that nobody has used is as good as an empty one. No row has the number 0. */
+  peek(name: string): QueueState {
+    return this.read(name) ?? new QueueState(0, name);
   }
 
   create(name: string): QueueState {

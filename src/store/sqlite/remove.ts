@@ -50,7 +50,11 @@ export class Removing {
     return ids;
   }
 
-  #gone(queue: QueueState, state: ReturnType<typeof stateOf>, { job, priority, logNext }: { job: number; priority: number; logNext: number }): void {
+  #gone(
+    queue: QueueState,
+    state: ReturnType<typeof stateOf>,
+    { job, priority, logNext }: { job: number; priority: number; logNext: number },
+  ): void {
     if (state === 'waiting') queue.countWaiting(priority, -1);
     else queue[state] -= 1;
     if (logNext > 0) this.#retention.deleteLogs(job);

@@ -41,7 +41,11 @@ export class Retention {
     const [first] = this.#oldest.all(queue.queue, STATE[state], 1);
     if (first === undefined || first[2] > latest) return;
     const rows = this.#oldest.all(queue.queue, STATE[state], TRIMMED_AT_ONCE);
-    this.#drop(queue, state, rows.filter(([, , finishedOn]) => finishedOn <= latest));
+    this.#drop(
+      queue,
+      state,
+      rows.filter(([, , finishedOn]) => finishedOn <= latest),
+    );
   }
 
   #drop(queue: QueueState, state: FinishedState, rows: OldRow[]): void {

@@ -76,7 +76,10 @@ export class Sessions {
     const { queue, id, owner, durationMs, maxStalls } = session;
     const row = [transaction.queue(queue).queue, id, owner.host, owner.pid, owner.name, presence ?? null] as const;
     if (this.#open.run(...row, durationMs, maxStalls, transaction.now, transaction.after(durationMs)) === 1) return;
-    throw new HoldfastError('STORE_FAILED', `Session ${id} was opened before: give every session an id of its own.`, { queue, store: 'sqlite' });
+    throw new HoldfastError('STORE_FAILED', `Session ${id} was opened before: give every session an id of its own.`, {
+      queue,
+      store: 'sqlite',
+    });
   }
 
   renew(transaction: Transaction, { queue, id, acked }: Renewal): RenewReply {

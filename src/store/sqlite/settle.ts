@@ -41,7 +41,9 @@ export class Settling {
     this.#retention = retention;
     const failure = 'failedReason = ?, stacktrace = ?';
     this.#complete = db.prepare(`UPDATE jobs SET state = ${STATE.completed}, ${FINISH}, returnvalue = ? WHERE ${OWNED}`);
-    this.#fail = db.prepare(`UPDATE jobs SET state = ${STATE.failed}, ${FINISH}, ${failure} WHERE ${OWNED} RETURNING attemptsMade`);
+    this.#fail = db.prepare(
+      `UPDATE jobs SET state = ${STATE.failed}, ${FINISH}, ${failure} WHERE ${OWNED} RETURNING attemptsMade`,
+    );
     this.#remove = db.prepare(`DELETE FROM jobs WHERE ${OWNED} RETURNING job, attemptsMade, logNext`);
     this.#retryNow = db.prepare(
       `UPDATE jobs SET state = ${STATE.waiting}, ord = ?, attemptsMade = attemptsMade + 1, ${failure}, ${UNLOCK} WHERE ${OWNED} RETURNING priority`,
@@ -58,7 +60,10 @@ export class Settling {
     const queue = transaction.queue(name);
     const remembered = call === undefined ? undefined : this.#callers.recall(queue.queue, call);
     const finished: Finished = { completed: [], failed: [] };
-    const results = remembered === undefined ? outcomes.map((outcome) => this.#settleOne(transaction, queue, outcome, finished)) : decode(remembered);
+    const results =
+      remembered === undefined
+        ? outcomes.map((outcome) => this.#settleOne(transaction, queue, outcome, finished))
+        : decode(remembered);
     for (const state of ['completed', 'failed'] as const) {
       if (finished[state].length > 0) this.#retention.trim(queue, state, finished[state], transaction.now);
     }
@@ -66,9 +71,11 @@ export class Settling {
     const reply: SettleReply =
       claim === undefined ? { results } : { results, claimed: this.#claiming.claim(transaction, queue, claim, !sameCall) };
     // After the claim, which would take its own number for that of a call that was carried out before.
-    if (call !== undefined && remembered === undefined) this.#callers.remember(queue.queue, call, encode(results), transaction.now);
+    if (call !== undefined && remembered === undefined)
+      this.#callers.remember(queue.queue, call, encode(results), transaction.now);
     const anyFinished = finished.completed.length + finished.failed.length > 0;
-    if (anyFinished && queue.active === 0 && queue.allWaiting === 0 && !this.#claiming.anyDue(queue, transaction.now)) queue.tell('drained');
+    if (anyFinished && queue.active === 0 && queue.allWaiting === 0 && !this.#claiming.anyDue(queue, transaction.now))
+      queue.tell('drained');
     return reply;
   }
 
@@ -101,7 +108,12 @@ export class Settling {
     return this.#judge(queue, outcome, session, fence);
   }
 
-  #finish(queue: QueueState, outcome: Of<'completed'> | Of<'failed'>, owned: readonly [number, string, string, number], now: number): boolean {
+  #finish(
+    queue: QueueState,
+    outcome: Of<'completed'> | Of<'failed'>,
+    owned: readonly [number, string, string, number],
+    now: number,
+  ): boolean {
     const { jobId, kind, keep } = outcome;
     let attemptsMade = 0;
     if (keep.count === 0) {
@@ -129,10 +141,16 @@ export class Settling {
     return true;
   }
 
-  #retry(transaction: Transaction, queue: QueueState, outcome: Of<'retry'>, owned: readonly [number, string, string, number]): boolean {
+  #retry(
+    transaction: Transaction,
+    queue: QueueState,
+    outcome: Of<'retry'>,
+    owned: readonly [number, string, string, number],
+  ): boolean {
     const { jobId, delayMs, lifo, reason, stacktrace } = outcome;
     if (delayMs > 0) {
-      if (this.#retryLater.run(queue.toBack(), delayMs, transaction.after(delayMs), reason, stacktrace, ...owned) === 0) return false;
+      if (this.#retryLater.run(queue.toBack(), delayMs, transaction.after(delayMs), reason, stacktrace, ...owned) === 0)
+        return false;
       this.#toDelayed(queue, jobId, { delay: delayMs, failedReason: reason });
       return true;
     }
@@ -158,7 +176,8 @@ export class Settling {
   #judge(queue: QueueState, { jobId, kind }: Outcome, session: string, fence: number): SettleStatus {
     const row = this.#find.get(queue.queue, jobId);
     if (row === undefined) return 'missing';
-    const repeated = (kind === 'completed' || kind === 'failed') && row[0] === STATE[kind] && row[1] === session && row[2] === fence;
+    const repeated =
+      (kind === 'completed' || kind === 'failed') && row[0] === STATE[kind] && row[1] === session && row[2] === fence;
     return repeated ? 'done' : 'lost';
   }
 }

@@ -13,7 +13,9 @@ interface Target {
 }
 
 export class Writing {
-  readonly #find: Statement<[job: number, state: number, session: string | null, fence: number | null, logFirst: number, logNext: number]>;
+  readonly #find: Statement<
+    [job: number, state: number, session: string | null, fence: number | null, logFirst: number, logNext: number]
+  >;
   readonly #data: Statement;
   readonly #progress: Statement;
   readonly #addLog: Statement;
@@ -43,7 +45,10 @@ export class Writing {
         return { status: 'done' };
       case 'log':
         this.#addLog.run(target.job, target.logNext, write.row);
-        return { status: 'done', count: this.#keepNewest({ ...target, logNext: target.logNext + 1 }, write.keep ?? Number.POSITIVE_INFINITY) };
+        return {
+          status: 'done',
+          count: this.#keepNewest({ ...target, logNext: target.logNext + 1 }, write.keep ?? Number.POSITIVE_INFINITY),
+        };
       case 'clearLogs':
         return { status: 'done', count: this.#keepNewest(target, write.keep ?? 0) };
     }

@@ -31,9 +31,9 @@ export function crowds(test: Test): void {
 
   test(`${MANY} locks that died with their session are recovered in chunks`, async (scene) => {
     await scene.addMany(MANY);
-    const session = await scene.session({ durationMs: scene.ms(100) });
+    const session = await scene.session({ durationMs: scene.ms(40) });
     await scene.claim(session, MANY);
-    await scene.pass(101);
+    await scene.pass(41);
     assert.equal((await scene.sweep(1_000)).stalled.length, MANY);
     assert.equal((await scene.store.clear(scene.queue, { states: ['waiting'], limit: MANY })).length, MANY);
   });

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+/** Engines that keep whole milliseconds round now down and ends up, so that nothing ends early. */
+const ROUNDING_MS = 2;
 /** How long a moment of real time may take to come (a wake-up from a second connection). */
 const PATIENCE_MS = 4_000;
 
@@ -24,8 +26,9 @@ export function sorted(list: string[]): string[] {
   return [...list].sort();
 }
 
-export function between(value: number | undefined, low: number, high: number, what: string): void {
-  assert(value !== undefined && value >= low && value <= high, `${what} is ${value}, not between ${low} and ${high}`);
+/** A duration within bounds. */
+export function between(ms: number | undefined, low: number, high: number, what: string): void {
+  assert(ms !== undefined && ms >= low && ms <= high + ROUNDING_MS, `${what} is ${ms}, not between ${low} and ${high}`);
 }
 
 /** Something that must come true before patience ends. */

@@ -22,14 +22,14 @@ export function hints(test: Test): void {
     await scene.add({ id: 'x' });
     const session = await scene.orphan(newSession(scene.queue, scene.ms(5_000), {}));
     await scene.claimOne(session);
-    await suspect(scene, 40);
+    await suspect(scene, 15);
     const info = only(await scene.store.sessions(scene.queue));
-    between(info.expiresInMs, 1, scene.ms(40), 'expiresInMs');
+    between(info.expiresInMs, 1, scene.ms(15), 'expiresInMs');
     assert.equal(info.suspected, true);
     assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] }, 'the grace is not over');
-    await scene.pass(41);
+    await scene.pass(16);
     assert.deepEqual((await scene.sweep()).stalled, ['x']);
-    assert.equal(await scene.store.probe(scene.queue, scene.ms(40)), 0);
+    assert.equal(await scene.store.probe(scene.queue, scene.ms(15)), 0);
   });
 
   test.hinted('a probe never lengthens: not with a long grace, not when it is repeated', async (scene) => {

@@ -38,12 +38,12 @@ export function locks(test: Test): void {
   test('a timed lock lives on when its session has died, until its own end', async (scene) => {
     await scene.add({});
     const session = await scene.briefSession();
-    const job = await scene.claimOne(session, { timedMs: scene.ms(40) });
+    const job = await scene.claimOne(session, { timedMs: scene.ms(15) });
     await scene.perish();
     assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
     const lock = await scene.store.lockOf(scene.queue, job.id);
     assert.deepEqual([lock?.token, lock?.session, lock?.owner.name], [job.token, session, 'worker'], 'and is seen from outside');
-    await scene.pass(40);
+    await scene.pass(15);
     assert.deepEqual((await scene.sweep()).stalled, [job.id]);
   });
 
@@ -84,12 +84,12 @@ export function locks(test: Test): void {
 
   test("extending a session's lock: it survives the session until there, then dies", async (scene) => {
     const { job } = await scene.running({}, { durationMs: scene.ms(3) });
-    assert.equal(await extend(scene, job, 30), 'done');
-    between(await endsIn(scene, job.id), scene.ms(20), scene.ms(30), 'endsInMs');
+    assert.equal(await extend(scene, job, 15), 'done');
+    between(await endsIn(scene, job.id), scene.ms(10), scene.ms(15), 'endsInMs');
     await scene.perish();
     assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
     assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, job.token);
-    await scene.pass(30);
+    await scene.pass(15);
     assert.deepEqual((await scene.sweep()).stalled, [job.id]);
   });
 

@@ -1,0 +1,127 @@
+// Pausing, resuming, changing the concurrency and being frozen while calls are under way.
+import { describe, expect, test } from 'vitest';
+import { ENGINES, messagesOf, next, scene } from '../support/faults-scene.js';
+import { gate, outcomeOf, sleep, until } from '../support/faults-wait.js';
+
+describe.each(ENGINES)('in the middle of things on %s', (engine) => {
+  test('pause() while a claim is in flight: its job goes back uncharged, and runs after resume()', async () => {
+    const { add, worker, store, reaches } = await scene(engine);
+    const { worker: watched } = worker(() => 'done');
+    await next(watched, 'ready');
+    const held = store.on('claim', { fault: 'hold-reply', times: 1, when: (_, { count }) => count > 0 });
+    const id = await add();
+    await until('the claim to be held', () => held.holding > 0);
+    const pausing = watched.pause();
+    held.release();
+    await pausing;
+    expect(await reaches(id, 'waiting')).toMatchObject({ stalledCounter: 0, attemptsMade: 0 });
+    expect(watched.isPaused()).toBe(true);
+    watched.resume();
+    expect(await reaches(id, 'completed')).toMatchObject({ stalledCounter: 0, attemptsMade: 1 });
+  });
+
+  test('pause() waits for running jobs, pause(true) does not; both take no more', async () => {
+    const { add, worker, record } = await scene(engine);
+    const finish = gate();
+    const first = await add();
+    const { worker: watched } = worker(() => finish.opened);
+    await next(watched, 'active');
+    const second = await add();
+    expect(await outcomeOf(watched.pause(true), 1000)).toBe('resolved');
+    watched.resume();
+    const pausing = watched.pause();
+    expect(await outcomeOf(pausing, 50)).toBe('pending');
+    finish.open();
+    await pausing;
+    expect(await record(first)).toMatchObject({ state: 'completed' });
+    expect(await record(second)).toMatchObject({ state: 'waiting', attemptsStarted: 0 });
+  });
+
+  test('pause() and resume() in one breath while a claim is in flight: the job runs, once', async () => {
+    const { add, worker, store, reaches } = await scene(engine);
+    const { worker: watched } = worker(() => 'done');
+    await next(watched, 'ready');
+    const held = store.on('claim', { fault: 'hold-reply', times: 1, when: (_, { count }) => count > 0 });
+    const id = await add();
+    await until('the claim to be held', () => held.holding > 0);
+    void watched.pause(true);
+    watched.resume();
+    held.release();
+    expect(await reaches(id, 'completed')).toMatchObject({ attemptsStarted: 1 });
+  });
+
+  test('concurrency raised while running takes more at once; lowered, it takes none until enough have ended', async () => {
+    const { add, worker } = await scene(engine);
+    for (let count = 0; count < 8; count += 1) await add();
+    const finishes: (() => void)[] = [];
+    let running = 0;
+    let most = 0;
+    const { worker: watched } = worker(async () => {
+      running += 1;
+      most = Math.max(most, running);
+      await new Promise<void>((resolve) => finishes.push(resolve));
+      running -= 1;
+    });
+    await until('one to run', () => running === 1);
+    watched.concurrency = 4;
+    await until('four to run', () => running === 4);
+    watched.concurrency = 2;
+    for (const finish of finishes.splice(0, 2)) finish();
+    await until('two to end', () => running === 2);
+    await sleep(50);
+    expect(running).toBe(2);
+    finishes.shift()?.();
+    await until('another to start', () => finishes.length === 2);
+    expect(running).toBe(2);
+    expect(most).toBe(4);
+    watched.concurrency = 100;
+    await until('the rest to run', () => running === 5);
+    for (const finish of finishes) finish();
+    expect(watched.opts.concurrency).toBe(100);
+    for (const wrong of [0, -1, 1.5, Number.NaN]) expect(() => (watched.concurrency = wrong)).toThrow(/concurrency/);
+  });
+
+  test('a claim that hangs is told and made again: a worker does not stop consuming in silence', async () => {
+    const { add, worker, store, reaches } = await scene(engine);
+    store.on('claim', { fault: 'hang', times: 1, when: (_, { count }) => count > 0 });
+    const id = await add();
+    const { errors } = worker(() => 'done', { lockDuration: 300 });
+    expect(await reaches(id, 'completed')).toMatchObject({ attemptsStarted: 1 });
+    expect(messagesOf(errors, 'does not answer')).toHaveLength(1);
+  });
+
+  test('a finish that hangs is told and made again, and counts once when both arrive', async () => {
+    const { add, worker, store, record, reaches } = await scene(engine);
+    const hung = store.on('settle', { fault: 'hang', times: 1 });
+    const id = await add();
+    const { worker: watched } = worker(() => 'done', { lockDuration: 300 });
+    await next(watched, 'completed');
+    const before = await reaches(id, 'completed');
+    // The first one arrives after all.
+    const late = store.answered('settle');
+    hung.release();
+    await late;
+    expect(await record(id)).toEqual(before);
+    expect(before).toMatchObject({ attemptsMade: 1 });
+  });
+
+  test('a claim whose answer comes after the session has lapsed starts nothing: the job may be another\'s', async () => {
+    const { add, worker, store, reaches, inner, queue } = await scene(engine);
+    const held = store.on('claim', { fault: 'hold-reply', times: 1, when: (_, { count }) => count > 0 });
+    const id = await add();
+    const starts: string[] = [];
+    const { worker: frozen, errors } = worker(() => starts.push('frozen'), { lockDuration: 300, skipStalledCheck: true });
+    await until('the claim to be held', () => held.holding > 0);
+    // As if the whole process had been stopped: nothing renews, and the answer lies unread.
+    const outage = store.on('renew', { fault: 'hang' });
+    await until('the session to be reaped', async () => (await inner.sweep(queue, 10)).stalled.length > 0);
+    const { worker: other } = worker(() => starts.push('other'), { connection: inner });
+    expect(await reaches(id, 'completed')).toMatchObject({ stalledCounter: 1 });
+    held.release();
+    outage.remove();
+    await until('the frozen worker to have a new session', () => store.calls('openSession') > 1);
+    await Promise.all([frozen.close(), other.close()]);
+    expect(starts).toEqual(['other']);
+    expect(messagesOf(errors, 'Could not settle')).toEqual([]);
+  });
+});

@@ -1,0 +1,111 @@
+// A process that ends with jobs in its hands: whoever can still speak hands them back at once, charged or not.
+// Runs the built package, for the lock thread is part of it.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openStore, Queue, type Store, Worker } from 'holdfast';
+import { expect, onTestFinished, test } from 'vitest';
+import { type Program, runFixture } from '../support/faults-process.js';
+import { until } from '../support/faults-wait.js';
+
+interface Place {
+  queue: Queue;
+  store: Store;
+  connection: string;
+  start(options?: object): Program;
+}
+
+async function place(): Promise<Place> {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-end-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const connection = `sqlite:${join(folder, 'jobs.db')}`;
+  const store = await openStore(connection);
+  onTestFinished(() => store.close());
+  const queue = new Queue('work', { connection });
+  onTestFinished(() => queue.close());
+  return { queue, store, connection, start: (options = {}) => runFixture('ending.mjs', { connection, options }) };
+}
+
+/** The thread has taken over, so that it is there to hand back. */
+async function threadRenews(store: Store): Promise<void> {
+  await until('the lock thread to renew', async () => (await store.sessions('work')).some(({ renewals }) => renewals > 0));
+}
+
+// Long enough that neither expiry nor the crash hint can be what brings the job back.
+const PATIENT = { lockDuration: 60_000, crashGraceMs: 60_000 };
+
+test.each([
+  ['exit', 3, 0],
+  ['exitLater', 0, 0],
+  ['uncaught', 1, 1],
+  ['rejection', 1, 1],
+  ['survive', 0, 0],
+])('a process that ends by %s (code %i): its job is free before it is gone, with %i stalls', async (ending, code, stalls) => {
+  const { queue, store, start } = await place();
+  const program = start(PATIENT);
+  await threadRenews(store);
+  const job = await queue.add(ending, {});
+  const end = await program.ended;
+  expect(end, end.stderr).toMatchObject({ code });
+  expect((await store.jobs('work', [job.id]))[0]).toMatchObject({ state: 'waiting', stalledCounter: stalls, attemptsMade: 0 });
+  expect(await store.sessions('work')).toEqual([]);
+});
+
+test('over the limit of stalls, a job that kills its process by an exception fails for good', async () => {
+  const { queue, store, start } = await place();
+  const program = start({ ...PATIENT, maxStalledCount: 0 });
+  await threadRenews(store);
+  const job = await queue.add('uncaught', {});
+  await program.ended;
+  expect((await store.jobs('work', [job.id]))[0]).toMatchObject({ state: 'failed', failedReason: 'job stalled more than allowable limit' });
+});
+
+test('(N) without the thread nobody is left to hand the job back', async () => {
+  const { queue, store, start } = await place();
+  const program = start({ ...PATIENT, useDedicatedLockThread: false });
+  const job = await queue.add('exit', {});
+  await program.ended;
+  expect((await store.jobs('work', [job.id]))[0]).toMatchObject({ state: 'active' });
+});
+
+test('closed by force: the process ends by itself, and its job is handed back then', async () => {
+  const { queue, store, start } = await place();
+  const program = start(PATIENT);
+  await threadRenews(store);
+  const job = await queue.add('forced', {});
+  expect(await program.ended).toMatchObject({ code: 0, signal: null });
+  expect((await store.jobs('work', [job.id]))[0]).toMatchObject({ state: 'waiting', stalledCounter: 0 });
+});
+
+test.each(['nobodyListens', 'throwingListener'])('an error that nobody listens to (%s) is printed and does not end the process', async (ending) => {
+  const { queue, start } = await place();
+  const program = start();
+  const completed = program.says('completed');
+  const first = await queue.add(ending, {});
+  await completed;
+  const again = program.says('completed');
+  const second = await queue.add('nobodyListens', {});
+  await again;
+  program.child.kill('SIGTERM');
+  const end = await program.ended;
+  expect(end, end.stderr).toMatchObject({ code: 0, signal: null });
+  expect(end.stderr).toContain(ending === 'nobodyListens' ? 'for nobody' : 'a listener broke');
+  for (const { id } of [first, second]) expect((await queue.getJob(id))?.returnvalue).toBe('still here');
+});
+
+test('a worker that is killed is noticed by its lock file: its job runs elsewhere within 5 s under default options', async () => {
+  const { queue, connection, start } = await place();
+  const program = start();
+  const started = program.says('started');
+  const job = await queue.add('forced', {}, { attempts: 1 });
+  await started;
+  program.child.kill('SIGKILL');
+  const killed = performance.now();
+  const stalled: string[] = [];
+  const worker = new Worker('work', () => 'elsewhere', { connection });
+  onTestFinished(() => worker.close());
+  worker.on('stalled', (jobId) => stalled.push(jobId));
+  await new Promise((resolve) => worker.once('completed', resolve));
+  expect(performance.now() - killed).toBeLessThan(5000);
+  expect(stalled).toEqual([job.id]);
+});

@@ -1,0 +1,124 @@
+import fs from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { newFile, newJob, newSession, openStore, StoreProcess } from './sqlite-support.js';
+
+const GRACE_MS = 2_000;
+
+const filesOf = (file: string): string[] => fs.readdirSync(`${file}-presence`);
+
+async function working(file: string, session: string): Promise<StoreProcess> {
+  const worker = await StoreProcess.start(file);
+  await worker.call('open');
+  await worker.call('openSession', newSession({ id: session }));
+  return worker;
+}
+
+describe('the crash hint of the SQLite store', () => {
+  it('a process killed with SIGKILL is suspected at the next probe: its sessions get the grace and no more', async () => {
+    const file = newFile();
+    const store = await openStore({ path: file });
+    const worker = await working(file, 'theirs');
+    await worker.call('openSession', newSession({ id: 'theirs-too' }));
+    expect(await store.probe('q', GRACE_MS)).toBe(0);
+    await worker.kill();
+    expect(await store.probe('q', GRACE_MS)).toBe(2);
+    for (const { suspected, expiresInMs } of await store.sessions('q')) {
+      expect(suspected).toBe(true);
+      expect(expiresInMs).toBeLessThanOrEqual(GRACE_MS + 1);
+    }
+    expect(await store.probe('q', GRACE_MS)).toBe(2);
+  });
+
+  it('its jobs are taken up after the grace', async () => {
+    const file = newFile();
+    const store = await openStore({ path: file });
+    await store.add('q', [newJob()], { caller: 'p', seq: 1 });
+    const worker = await working(file, 'theirs');
+    await worker.call('claim', 'q', { session: 'theirs', seq: 1, count: 1 });
+    await worker.kill();
+    await store.probe('q', 50);
+    await expect.poll(async () => (await store.sweep('q', 10)).stalled, { timeout: 2_000 }).toEqual(['1']);
+  });
+
+  it('a process that is frozen, or lives on, is not suspected', async () => {
+    const file = newFile();
+    const store = await openStore({ path: file });
+    const worker = await working(file, 'theirs');
+    worker.signal('SIGSTOP');
+    expect(await store.probe('q', GRACE_MS)).toBe(0);
+    worker.signal('SIGCONT');
+    expect(await store.probe('q', GRACE_MS)).toBe(0);
+    await worker.end();
+  });
+
+  it('a store that was closed properly leaves no suspicion: its sessions simply expire', async () => {
+    const file = newFile();
+    const store = await openStore({ path: file });
+    const worker = await working(file, 'theirs');
+    await worker.end();
+    expect(filesOf(file)).toEqual([]);
+    expect(await store.probe('q', GRACE_MS)).toBe(0);
+    expect((await store.sessions('q'))[0]?.expiresInMs).toBeGreaterThan(GRACE_MS);
+  });
+
+  it('the own process is never suspected, through whichever of its stores', async () => {
+    const file = newFile();
+    const [one, two] = [await openStore({ path: file }), await openStore({ path: file })];
+    await one.openSession(newSession({ id: 'a' }));
+    await two.openSession(newSession({ id: 'b' }));
+    expect(filesOf(file)).toHaveLength(1);
+    expect([await one.probe('q', GRACE_MS), await two.probe('q', GRACE_MS)]).toEqual([0, 0]);
+    await one.close();
+    const other = await StoreProcess.start(file);
+    await other.call('open');
+    expect(await other.call('probe', 'q', GRACE_MS)).toBe(0);
+  });
+
+  it('a renewal clears the suspicion', async () => {
+    const file = newFile();
+    const store = await openStore({ path: file });
+    const worker = await working(file, 'theirs');
+    await worker.kill();
+    await store.probe('q', GRACE_MS);
+    expect(await store.renew([{ queue: 'q', id: 'theirs', acked: 0 }])).toMatchObject([{ alive: true }]);
+    expect(await store.sessions('q')).toMatchObject([{ suspected: false }]);
+    expect((await store.sessions('q'))[0]?.expiresInMs).toBeGreaterThan(GRACE_MS + 1_000);
+  });
+
+  it('speaks of its own queue alone, and never lengthens a session', async () => {
+    const file = newFile();
+    const store = await openStore({ path: file });
+    const worker = await working(file, 'long');
+    await worker.call('openSession', newSession({ id: 'short', durationMs: 500 }));
+    await worker.call('openSession', newSession({ queue: 'other', id: 'elsewhere' }));
+    await worker.kill();
+    expect(await store.probe('q', GRACE_MS)).toBe(2);
+    const short = (await store.sessions('q')).find(({ id }) => id === 'short');
+    expect(short?.expiresInMs).toBeLessThanOrEqual(500);
+    expect((await store.sessions('other'))[0]?.suspected).toBe(false);
+  });
+
+  it('removes the files of the dead once no session names them', async () => {
+    const file = newFile();
+    const store = await openStore({ path: file });
+    const worker = await working(file, 'theirs');
+    await worker.kill();
+    await store.probe('q', 0);
+    expect(filesOf(file)).toHaveLength(1);
+    await expect
+      .poll(async () => (await store.sweep('q', 10), await store.probe('q', 0), filesOf(file)), { timeout: 2_000 })
+      .toEqual([]);
+  });
+
+  it('removes what the dead left when nobody was there to see them die', async () => {
+    const file = newFile();
+    const worker = await working(file, 'theirs');
+    await worker.call('closeSessions', [{ queue: 'q', id: 'theirs' }], false);
+    await worker.kill();
+    const [left] = filesOf(file);
+    const store = await openStore({ path: file });
+    await store.openSession(newSession({ id: 'ours' }));
+    expect(filesOf(file)).toHaveLength(1);
+    expect(filesOf(file)).not.toContain(left);
+  });
+});
