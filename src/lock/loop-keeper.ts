@@ -26,7 +26,8 @@ export class LoopKeeper implements Keeper {
     if (plan.sweepMs > 0) {
       const { queue, sweepMs: intervalMs, graceMs } = plan;
       const onSwept = listener.swept.bind(listener);
-      sweeper = new Sweeper({ store, queue, intervalMs, graceMs, onSwept, onError: listener.failed.bind(listener) });
+      const beforeSweep = async (): Promise<void> => this.#loops.get(store)?.catchUp();
+      sweeper = new Sweeper({ store, queue, intervalMs, graceMs, beforeSweep, onSwept, onError: listener.failed.bind(listener) });
       sweeper.start();
     }
     this.#held.set(plan.id, { store, sweeper });

@@ -34,6 +34,8 @@ export class RenewalLoop {
   readonly #entries = new Map<string, Entry>();
   #timer: NodeJS.Timeout | undefined;
   #wakeAt = Number.POSITIVE_INFINITY;
+  /** The latest call. */
+  #calling: Promise<void> | undefined;
 
   constructor(store: Store, clock: Clock) {
     this.#store = store;
@@ -63,6 +65,18 @@ export class RenewalLoop {
     this.#entries.clear();
   }
 
+  /**
+   * Renews what is overdue and waits for the answer. Sweepers do so first: when a loop that was blocked or a process that was frozen
+   * goes on, all its timers fire at once, and a sweep that came before the renewal would take away what can still be kept.
+   */
+  async catchUp(): Promise<void> {
+    if (this.#wakeAt < this.#clock.monotonic()) {
+      clearTimeout(this.#timer);
+      this.#tick();
+    }
+    await this.#calling;
+  }
+
   #schedule(): void {
     let soonest = Number.POSITIVE_INFINITY;
     for (const entry of this.#entries.values()) soonest = Math.min(soonest, entry.dueAt);
@@ -85,7 +99,7 @@ export class RenewalLoop {
       entry.dueAt = time + renewMs;
       if (entry.renewed.mayRenew?.() ?? true) due.push(entry);
     }
-    if (due.length > 0) void this.#renew(due);
+    if (due.length > 0) this.#calling = this.#renew(due);
     this.#schedule();
   }
 

@@ -101,7 +101,9 @@ export class ThreadStore {
     const { queue, sweepMs: intervalMs, graceMs } = plan;
     if (intervalMs > 0) {
       const onError = (error: Error) => reports.failed(error, false);
-      held.sweeper = new Sweeper({ store, queue, intervalMs, graceMs, onSwept: (reply) => reports.swept(reply), onError });
+      const beforeSweep = async (): Promise<void> => this.#loop?.catchUp();
+      const onSwept = reports.swept.bind(reports);
+      held.sweeper = new Sweeper({ store, queue, intervalMs, graceMs, beforeSweep, onSwept, onError });
       held.sweeper.start();
     }
     if (plan.renewMs === 0) {

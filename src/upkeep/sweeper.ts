@@ -1,7 +1,7 @@
 // Moves what time moves: finds sessions and locks whose time is over, on a schedule of this worker's own, and looks every second for
 // owners whose process died, so that their jobs move on after a short grace instead of a whole lock duration.
 // Keepers run it, in the thread or on the loop. It never decides who is dead: the store does.
-import { toError } from '../errors.js';
+import { HoldfastError, toError } from '../errors.js';
 import { MAX_TIMER_MS } from '../runtime/check.js';
 import type { Store, SweepReply } from '../store/contract.js';
 
@@ -12,6 +12,8 @@ export interface SweeperOptions {
   intervalMs: number;
   /** How long a session lives on after a hint. */
   graceMs: number;
+  /** Waited for before each sweep: renewals that are overdue in this process go first. */
+  beforeSweep?(): Promise<void>;
   onSwept(reply: Pick<SweepReply, 'stalled' | 'failed'>): void;
   onError(error: Error): void;
 }
@@ -21,6 +23,8 @@ const CHUNK = 100;
 const PROBE_MS = 1000;
 /** After the grace has passed, the sweep must find the session expired on the store's clock, which may round. */
 const AFTER_GRACE_MS = 10;
+/** A call that hangs for longer is told and given up, or it would be the last one. */
+const PATIENCE_MS = 30_000;
 
 export class Sweeper {
   readonly #options: SweeperOptions;
@@ -58,11 +62,12 @@ export class Sweeper {
       return;
     }
     this.#sweeping = true;
-    const { store, queue, onSwept, onError } = this.#options;
+    const { store, queue, beforeSweep, onSwept, onError } = this.#options;
     try {
       for (let more = true; more && !this.#stopped; ) {
         this.#again = false;
-        const reply = await store.sweep(queue, CHUNK);
+        await patiently(beforeSweep?.() ?? Promise.resolve());
+        const reply = await patiently(store.sweep(queue, CHUNK));
         if (reply.stalled.length + reply.failed.length > 0 && !this.#stopped) onSwept(reply);
         more = reply.more || this.#again;
       }
@@ -78,7 +83,7 @@ export class Sweeper {
     this.#probing = true;
     const { store, queue, graceMs, onError } = this.#options;
     try {
-      const suspected = await store.probe(queue, graceMs);
+      const suspected = await patiently(store.probe(queue, graceMs));
       // A timer takes no more than MAX_TIMER_MS: past it, it would fire at once.
       const ms = Math.min(MAX_TIMER_MS, graceMs + AFTER_GRACE_MS);
       if (suspected > 0 && !this.#stopped) this.#after(ms, () => void this.sweep());
@@ -99,5 +104,18 @@ export class Sweeper {
       work();
     }, ms).unref();
     this.#timers.add(timer);
+  }
+}
+
+async function patiently<T>(answer: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const impatience = new Promise<never>((_, reject) => {
+    const error = new HoldfastError('TIMEOUT', 'The store did not answer the search for dead owners.', { retryable: true });
+    timer = setTimeout(() => reject(error), PATIENCE_MS).unref();
+  });
+  try {
+    return await Promise.race([answer, impatience]);
+  } finally {
+    clearTimeout(timer);
   }
 }

@@ -96,6 +96,63 @@ describe.each(ENGINES)('lost replies on %s', (engine) => {
     expect(messagesOf(errors, 'could not renew lock')).toHaveLength(0);
   });
 
+  test('two at once, the reply of a finish is lost and the session reaped before the next try: still done, not run again', async () => {
+    const { store, add, worker, inner, queue, record } = await scene(engine);
+    store.on('settle', { fault: 'drop-reply', times: 1 });
+    const repeated = store.on('settle', { fault: 'hang', times: 1, after: 1 });
+    const ids = [await add({ removeOnComplete: true }), await add()];
+    let runs = 0;
+    const { worker: watched, errors } = worker(() => ++runs, { concurrency: 2, lockDuration: 200, skipStalledCheck: true });
+    const told: string[] = [];
+    watched.on('completed', (job) => told.push(job.id));
+    await until('the second try', () => repeated.holding > 0);
+    store.on('renew', { fault: 'fail' });
+    await until('the session to be reaped', async () => {
+      await inner.sweep(queue, 10);
+      return (await inner.sessions(queue)).length === 0;
+    });
+    store.clear();
+    await until('both to be told', () => told.length === 2);
+    expect(told.toSorted()).toEqual(ids);
+    expect(runs).toBe(2);
+    expect(messagesOf(errors, 'Could not settle')).toEqual([]);
+    expect(await record(ids[1] ?? '')).toMatchObject({ state: 'completed', stalledCounter: 0, attemptsStarted: 1 });
+  });
+
+  test('two at once, the reply of a claim is lost and the session reaped before the next try: the job is recovered and run once', async () => {
+    const { store, add, worker, inner, queue, reaches } = await scene(engine);
+    const claiming = (_: string, { count }: { count: number }): boolean => count > 0;
+    store.on('claim', { fault: 'drop-reply', times: 1, when: claiming });
+    const repeated = store.on('claim', { fault: 'hang', times: 1, after: 1, when: claiming });
+    const id = await add();
+    let runs = 0;
+    worker(() => ++runs, { lockDuration: 200, skipStalledCheck: true });
+    await until('the second try', () => repeated.holding > 0);
+    store.on('renew', { fault: 'fail' });
+    await until('the session to be reaped', async () => (await inner.sweep(queue, 10)).stalled.length > 0);
+    store.clear();
+    expect(await reaches(id, 'completed')).toMatchObject({ stalledCounter: 1, attemptsStarted: 2 });
+    expect(runs).toBe(1);
+  });
+
+  test('two at once, an operator takes a lock away while the claim that granted it is under way: nothing is run under it', async () => {
+    const { store, add, worker, inner, queue, reaches } = await scene(engine);
+    const held = store.on('claim', { fault: 'hold-reply', times: 1, when: (_, { count }) => count > 0 });
+    const id = await add();
+    const fences: number[] = [];
+    const { errors } = worker((job) => fences.push(job.lock.fence), { lockDuration: 2000, lockRenewTime: 30 });
+    await until('the claim to be held', () => held.holding > 0);
+    const first = (await inner.lockOf(queue, id))?.fence;
+    await inner.revoke(queue, [id], 'an operator');
+    await store.answered('renew');
+    await store.answered('renew');
+    held.release();
+    await reaches(id, 'completed');
+    expect(fences).toHaveLength(1);
+    expect(fences[0]).toBeGreaterThan(first ?? Number.POSITIVE_INFINITY);
+    expect(errors).toEqual([]);
+  });
+
   test('negative control: an owner that never asks again leaves the claimed job orphaned while its session lives on', async () => {
     const { store, add, inner, queue } = await scene(engine);
     const id = await add();

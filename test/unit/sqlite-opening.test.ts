@@ -119,6 +119,16 @@ describe('opening a SQLite store', () => {
     }
   });
 
+  it('refuses options that cannot be meant, naming them', () => {
+    const make = (options: object) => () => new SqliteStore({ path: 'jobs.db', ...options } as { path: string });
+    expect(make({ path: '' })).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', option: 'path' }));
+    expect(make({ synchronous: 'off' })).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', option: 'synchronous' }));
+    for (const busyTimeoutMs of [-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '5']) {
+      expect(make({ busyTimeoutMs })).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', option: 'busyTimeoutMs' }));
+    }
+    expect(make({ busyTimeoutMs: 0 })).not.toThrow();
+  });
+
   it('syncs every commit to the disk, unless told otherwise', async () => {
     vi.resetModules();
     const opened: Database.Database[] = [];

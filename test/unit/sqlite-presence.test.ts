@@ -1,4 +1,5 @@
 import fs from 'node:fs';
+import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { newFile, newJob, newSession, openStore, StoreProcess } from './sqlite-support.js';
 
@@ -72,6 +73,18 @@ describe('the crash hint of the SQLite store', () => {
     const other = await StoreProcess.start(file);
     await other.call('open');
     expect(await other.call('probe', 'q', GRACE_MS)).toBe(0);
+  });
+
+  it('no file of the own process is ever touched, for closing it would drop the lock of another copy of SQLite', async () => {
+    const file = newFile();
+    const store = await openStore({ path: file });
+    await store.openSession(newSession());
+    const another = `${filesOf(file)[0]?.slice(0, -12)}another-copy`;
+    fs.writeFileSync(`${file}-presence/${another}`, '');
+    const db = new Database(file);
+    db.prepare('UPDATE sessions SET presence = ?').run(another);
+    db.close();
+    expect(await store.probe('q', GRACE_MS)).toBe(0);
   });
 
   it('a renewal clears the suspicion', async () => {

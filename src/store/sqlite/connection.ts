@@ -5,6 +5,7 @@ import path from 'node:path';
 import { HoldfastError } from '../../errors.js';
 import type { Outcome } from '../../job/outcome.js';
 import type { JobRecord, NewJob } from '../../job/record.js';
+import { checkInteger, invalidOption, MAX_TIMER_MS } from '../../runtime/check.js';
 import { type Clock, systemClock } from '../../runtime/clock.js';
 import type { Capabilities } from '../capabilities.js';
 import type * as contract from '../contract.js';
@@ -34,6 +35,9 @@ export class SqliteStore implements contract.Store {
   #closing: Promise<void> | undefined;
 
   constructor({ path: file, clock = systemClock, synchronous = 'full', busyTimeoutMs = 10_000 }: SqliteStoreOptions) {
+    if (typeof file !== 'string' || file === '') throw invalidOption('path', file, 'the path of a file');
+    if (synchronous !== 'full' && synchronous !== 'normal') throw invalidOption('synchronous', synchronous, "'full' or 'normal'");
+    checkInteger('busyTimeoutMs', busyTimeoutMs, { max: MAX_TIMER_MS });
     this.#options = { path: path.resolve(file), clock, synchronous, busyTimeoutMs };
   }
 

@@ -30,7 +30,7 @@ export class Sessions {
   readonly #ended: Statement<[...HeldRow, session: string, timed: number]>;
   readonly #clearEnd: Statement;
   readonly #anyDead: Statement<[number]>;
-  readonly #pruneEmpty: Statement;
+  readonly #empty: Statement<[queue: number, id: string]>;
   #prunedAt = 0;
 
   constructor(db: Database, callers: Callers, handBack: HandBack) {
@@ -66,8 +66,8 @@ export class Sessions {
       `SELECT 1 WHERE EXISTS (SELECT 1 FROM sessions WHERE queue = ? AND reaped < 2 AND expiresAt <= ?)
          OR EXISTS (SELECT 1 FROM jobs WHERE queue = ? AND endsAt IS NOT NULL AND endsAt <= ?)`,
     );
-    this.#pruneEmpty = db.prepare(
-      `DELETE FROM sessions WHERE reaped = 2
+    this.#empty = db.prepare(
+      `SELECT queue, id FROM sessions WHERE reaped = 2
          AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.queue = sessions.queue AND state = ${STATE.active} AND session = sessions.id)`,
     );
   }
@@ -102,7 +102,7 @@ export class Sessions {
     const held = this.#held.all(queue.queue, id);
     if (charged) this.#handBack.stall(queue, held, session[0], transaction.now);
     else this.#handBack.giveBack(queue, held);
-    this.#forget(queue, id);
+    this.#forget(queue.queue, id);
     this.#callers.forget(queue.queue, id);
   }
 
@@ -110,7 +110,7 @@ export class Sessions {
   anyDead(queue: QueueState, now: number): boolean {
     if (this.#isAnyDead(queue, now)) return true;
     if (!this.#mayPrune(now)) return false;
-    const anyOld = this.#callers.anyOld(now);
+    const anyOld = this.#callers.anyOld(now) || this.#empty.get() !== undefined;
     if (!anyOld) this.#prunedAt = now;
     return anyOld;
   }
@@ -124,7 +124,7 @@ export class Sessions {
     if (this.#mayPrune(transaction.now)) {
       this.#prunedAt = transaction.now;
       this.#callers.prune(transaction.now);
-      this.#pruneEmpty.run();
+      for (const [number, id] of this.#empty.all()) this.#forget(number, id);
     }
     reply.more = this.#isAnyDead(queue, transaction.now);
     return reply;
@@ -140,6 +140,7 @@ export class Sessions {
       // An extended lock whose session outlived the extension lives as long as the session again.
       if (timed === 0 && reaped === 0) this.#clearEnd.run(job);
       else this.#stall(queue, [row as unknown as HeldRow], maxStalls, reply, now);
+      if (reaped === 2 && this.#held.get(queue.queue, session) === undefined) this.#forget(queue.queue, session);
     }
     return limit - rows.length;
   }
@@ -153,7 +154,7 @@ export class Sessions {
       const held = this.#bound.all(queue.queue, id, left + 1);
       this.#stall(queue, held.slice(0, left), maxStalls, reply, now);
       if (held.length > left) this.#reap.run(1, queue.queue, id);
-      else if (this.#held.get(queue.queue, id) === undefined) this.#forget(queue, id);
+      else if (this.#held.get(queue.queue, id) === undefined) this.#forget(queue.queue, id);
       else this.#reap.run(2, queue.queue, id);
       left -= Math.min(left, held.length);
     }
@@ -173,8 +174,8 @@ export class Sessions {
     reply.failed.push(...failed);
   }
 
-  #forget(queue: QueueState, id: string): void {
-    this.#acknowledge.run(queue.queue, id, Number.MAX_SAFE_INTEGER);
-    this.#delete.run(queue.queue, id);
+  #forget(queue: number, id: string): void {
+    this.#acknowledge.run(queue, id, Number.MAX_SAFE_INTEGER);
+    this.#delete.run(queue, id);
   }
 }

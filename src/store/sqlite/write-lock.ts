@@ -1,14 +1,15 @@
 // Getting SQLite's write lock: fair to other processes, and without blocking the event loop for long.
 //
 // SQLite has no queue for its lock: whoever asks while it is free gets it. Its own busy handler sleeps up to 100 ms between two tries
-// while a hot process asks again after microseconds: one of two processes did 1 job, the other 5,078. So a waiter asks often, in
-// naps of 0.1 ms that block the loop no longer than a commit does, and whoever sees that others write too leaves a gap after its
-// commit that is longer than a nap. The holder of the lock then changes with nearly every commit.
-// Measured with two processes that settle and claim 100 jobs a call while a third connection renews (share of the weaker one, the
-// slowest 1 % of the calls, the slowest renewal):
-//   retry by timers of 1–2 ms alone      43–49 %   24–50 ms   54–117 ms
-//   naps for 3 ms, then timers           41–50 %   28–56 ms   72–121 ms
-//   naps, and a gap when others write    49–50 %    8–19 ms   14–22 ms
+// while a hot process asks again after microseconds. So a waiter asks often, in naps of 0.1 ms that block the loop no longer than a
+// commit does, and whoever sees that others write too leaves a gap after its commit that is longer than a nap. The holder of the lock
+// then changes with nearly every commit.
+// Measured with two processes that settle and claim 100 jobs a call while a third one renews a session (share of the weaker process,
+// slowest 1 % of its calls, slowest renewal, jobs per second of both):
+//   SQLite's busy handler             17–47 %   10–58 ms   235–1,730 ms   38,000–64,000
+//   retry by timers of 1–2 ms         43–44 %   34–72 ms     52–75 ms     44,000–59,000
+//   naps of 0.1 ms, then timers       47–49 %   16–30 ms     19–62 ms     35,000–55,000
+//   naps, and a gap after a commit    49–50 %    8–10 ms     20–25 ms     47,000–57,000
 import type { Database, Statement } from './driver.js';
 import { blameOf } from './errors.js';
 

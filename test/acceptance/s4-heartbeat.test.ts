@@ -1,0 +1,298 @@
+// S4: the heartbeat, as a worker's user sees it. What a store must do for it is in the conformance suite.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Queue, type WorkerOptions } from 'holdfast';
+import { FaultyStore } from 'holdfast/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { eventually, messageOf, type Moment, type MomentLog } from '../support/acceptance-moments.js';
+import { fixture, WorkerProcess } from '../support/acceptance-process.js';
+import { Gate, newScene, orphan, renewed, type Scene, work } from '../support/acceptance-scene.js';
+
+const SHORT: WorkerOptions = { lockDuration: 400, lockRenewTime: 100 };
+const ENGINES = ['memory', 'sqlite'] as const;
+
+/** A connection that fails on command. Renewal goes through it too, so it is on the loop. */
+function faulty(scene: Scene): FaultyStore {
+  return new FaultyStore(scene.store);
+}
+
+function aboutJob(id: string): (moment: Moment) => boolean {
+  return ({ args }) => (args as [{ id: string }])[0].id === id;
+}
+
+function errorsWith(log: MomentLog, text: string): string[] {
+  return log.all('error').map(messageOf).filter((message) => message.includes(text));
+}
+
+describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
+  test('S4-1 renewal keeps a job for many lock durations; (N) its twin that is not renewed is recovered', async () => {
+    const scene = await newScene(engine);
+    const gate = new Gate();
+    const kept = await scene.queue.add('kept');
+    const long = work(scene, () => gate.opened, { ...SHORT, skipStalledCheck: true });
+    await long.log.moment('active', aboutJob(kept.id));
+    const twin = await scene.queue.add('twin');
+    const silent = work(scene, () => gate.opened, { ...SHORT, skipLockRenewal: true, skipStalledCheck: true });
+    await silent.log.moment('active', aboutJob(twin.id));
+    const other = work(scene, () => 'recovered', { stalledInterval: 50 });
+    await other.log.moment('completed', aboutJob(twin.id));
+    await renewed(scene.store, kept.id, 8);
+    gate.open();
+    await long.log.moment('completed', aboutJob(kept.id));
+    expect(other.log.all('stalled').map(({ args }) => args)).toEqual([[twin.id, 'active']]);
+    expect(await scene.queue.getJob(kept.id)).toMatchObject({ attemptsStarted: 1, stalledCounter: 0 });
+    expect(await scene.queue.getJob(twin.id)).toMatchObject({ attemptsStarted: 2, stalledCounter: 1, returnvalue: 'recovered' });
+    // The twin's own run came too late.
+    await eventually('the refusal to be told', async () => errorsWith(silent.log, `Could not settle job ${twin.id}`).length > 0);
+    expect(silent.log.all('completed')).toEqual([]);
+  });
+
+  test('S4-2 a heartbeat that comes too late revives nothing', async () => {
+    const scene = await newScene(engine);
+    const connection = faulty(scene);
+    const gate = new Gate();
+    const job = await scene.queue.add('slow');
+    let held: boolean | undefined;
+    const slow = work(
+      { connection },
+      async ({ lock }) => {
+        await gate.opened;
+        held = lock.held;
+        return 'too late';
+      },
+      { ...SHORT, skipStalledCheck: true },
+    );
+    await slow.log.moment('active');
+    const before = await scene.store.lockOf('work', job.id);
+    const beats = connection.on('renew', { fault: 'hang' });
+    await slow.worker.pause(true);
+    const otherGate = new Gate();
+    const other = work(scene, () => otherGate.opened.then(() => 'in time'), { stalledInterval: 50 });
+    await other.log.moment('active', aboutJob(job.id));
+    // All the beats that were held up arrive now, and more follow.
+    const answered = connection.answered('renew');
+    beats.remove();
+    const { reply } = await answered;
+    expect(reply?.every(({ alive }) => !alive)).toBe(true);
+    const after = await scene.store.lockOf('work', job.id);
+    expect(after?.session).not.toBe(before?.session);
+    expect(after?.fence).toBeGreaterThan(before?.fence ?? Number.POSITIVE_INFINITY);
+    gate.open();
+    await eventually('the refusal to be told', async () => errorsWith(slow.log, `Could not settle job ${job.id}`).length > 0);
+    expect(held).toBe(false);
+    expect(errorsWith(slow.log, `could not renew lock for job ${job.id}`)).toHaveLength(1);
+    expect(await scene.store.lockOf('work', job.id)).toMatchObject({ token: after?.token });
+    otherGate.open();
+    await other.log.moment('completed');
+    expect(await scene.queue.getJob(job.id)).toMatchObject({ returnvalue: 'in time', stalledCounter: 1 });
+  });
+
+  test('S4-6 all slots busy with jobs longer than the lock: each runs once', async () => {
+    const scene = await newScene(engine);
+    const gate = new Gate();
+    const runs = new Map<string, number>();
+    const busy = work(
+      scene,
+      async ({ id }) => {
+        runs.set(id, (runs.get(id) ?? 0) + 1);
+        await gate.opened;
+      },
+      { ...SHORT, concurrency: 5, stalledInterval: 50 },
+    );
+    const jobs = await scene.queue.addBulk(Array.from({ length: 5 }, () => ({ name: 'long' })));
+    const rival = work(scene, ({ id }) => void runs.set(id, 100), { stalledInterval: 50, autorun: false });
+    await eventually('all to run', async () => runs.size === 5);
+    rival.worker.run().catch(() => undefined);
+    // All of them hang on one session.
+    await renewed(scene.store, jobs[0]?.id ?? '', 8);
+    gate.open();
+    await eventually('all to be done', async () => (await scene.queue.getCompletedCount()) === 5);
+    expect([...runs.values()]).toEqual([1, 1, 1, 1, 1]);
+    expect([...busy.log.all('stalled'), ...rival.log.all('stalled')]).toEqual([]);
+  });
+
+  test('S4-7 silent after close: no call of the store and no event follows', async () => {
+    const scene = await newScene(engine);
+    const connection = faulty(scene);
+    const { worker, log } = work({ connection }, () => 'done', { ...SHORT, stalledInterval: 20 });
+    await scene.queue.add('one');
+    await log.moment('completed');
+    await worker.close();
+    const verbs = ['renew', 'sweep', 'claim', 'settle', 'probe', 'openSession'] as const;
+    const calls = verbs.map((verb) => connection.calls(verb));
+    const told = log.moments.length;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(verbs.map((verb) => connection.calls(verb))).toEqual(calls);
+    expect(log.moments).toHaveLength(told);
+    expect(log.moments.at(-1)?.event).toBe('closed');
+    expect(worker.isRunning()).toBe(false);
+  });
+
+  test('S4-8 close() during a job longer than the lock: beats go on until it ends', async () => {
+    const scene = await newScene(engine);
+    const gate = new Gate();
+    const { worker, log } = work(scene, () => gate.opened.then(() => 'finished'), SHORT);
+    const { id } = await scene.queue.add('long');
+    await log.moment('active');
+    const closing = worker.close();
+    const rival = work(scene, () => 'stolen', { stalledInterval: 50 });
+    await renewed(scene.store, id, 6);
+    gate.open();
+    await closing;
+    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'finished', attemptsStarted: 1, stalledCounter: 0 });
+    expect(rival.log.all('stalled')).toEqual([]);
+    expect(log.all('error')).toEqual([]);
+  });
+
+  test('S4-9 started twice: refused, and still one session with one beat per tick', async () => {
+    const scene = await newScene(engine);
+    const connection = faulty(scene);
+    const gate = new Gate();
+    const { worker, log } = work({ connection }, () => gate.opened, { lockDuration: 2000, lockRenewTime: 200 });
+    await expect(worker.run()).rejects.toMatchObject({ code: 'ALREADY_RUNNING' });
+    await scene.queue.add('long');
+    await log.moment('active');
+    expect(await scene.store.sessions('work')).toHaveLength(1);
+    const before = { calls: connection.calls('renew'), at: performance.now() };
+    await connection.called('renew', before.calls + 5);
+    expect(performance.now() - before.at).toBeGreaterThan(4 * 200 - 50);
+    gate.open();
+  });
+
+  test('S4-14 one lost beat stalls nothing', async () => {
+    const scene = await newScene(engine);
+    const connection = faulty(scene);
+    const gate = new Gate();
+    const { log } = work({ connection }, ({ lock }) => gate.opened.then(() => lock.held), SHORT);
+    const rival = work(scene, () => 'stolen', { stalledInterval: 20, autorun: false });
+    const { id } = await scene.queue.add('long');
+    await log.moment('active');
+    rival.worker.run().catch(() => undefined);
+    const lost = connection.on('renew', { fault: 'fail', times: 1 });
+    await log.moment('error');
+    await renewed(scene.store, id, 4);
+    gate.open();
+    await log.moment('completed');
+    expect(lost.struck).toBe(1);
+    expect(log.all('error')).toHaveLength(1);
+    expect(rival.log.all('stalled')).toEqual([]);
+    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: true, attemptsStarted: 1, stalledCounter: 0 });
+  });
+
+  test('S4-14 the stall check runs while all slots are busy, and a delayed job is due for whoever is free', async () => {
+    const scene = await newScene(engine);
+    const gate = new Gate();
+    const { log } = work(scene, () => gate.opened, { stalledInterval: 50 });
+    const busyWith = await scene.queue.add('long');
+    await log.moment('active', aboutJob(busyWith.id));
+    const dead = await orphan(scene, 100);
+    expect((await log.moment('stalled'))['args']).toEqual([dead, 'active']);
+    const delayed = await scene.queue.add('delayed', {}, { delay: 100 });
+    const other = work(scene, () => 'done');
+    await other.log.moment('completed', aboutJob(dead));
+    await other.log.moment('completed', aboutJob(delayed.id));
+    expect(log.all('completed')).toEqual([]);
+    gate.open();
+  });
+
+  test('S4-15 the reply of an add is lost: one job, and the producer hears of it once', async () => {
+    const scene = await newScene(engine);
+    const connection = faulty(scene);
+    const queue = new Queue('work', { connection });
+    onTestFinished(() => queue.close());
+    queue.on('error', () => undefined);
+    connection.on('add', { fault: 'drop-reply', times: 3 });
+    const [single, [...bulk]] = [await queue.add('one', { n: 0 }), await queue.addBulk([{ name: 'two', data: { n: 1 } }, { name: 'three', data: { n: 2 } }])];
+    expect(single.duplicate).toBe(false);
+    const runs: unknown[] = [];
+    work(scene, ({ data }) => void runs.push(data.n));
+    await eventually('all to be done', async () => (await scene.queue.getCompletedCount()) >= 3);
+    expect(await scene.queue.getJobCounts('waiting', 'active', 'completed')).toMatchObject({ waiting: 0, active: 0, completed: 3 });
+    expect(runs.toSorted()).toEqual([0, 1, 2]);
+    expect(new Set([single.id, ...bulk.map(({ id }) => id)]).size).toBe(3);
+  });
+
+  test('S4-15 (N) a producer that repeats an add as a new call doubles the job', async () => {
+    const scene = await newScene(engine);
+    const connection = faulty(scene);
+    connection.on('add', { fault: 'drop-reply', times: 1 });
+    const job = { name: 'one', data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 0 };
+    await expect(connection.add('work', [job], { caller: 'careless', seq: 1 })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    await connection.add('work', [job], { caller: 'careless', seq: 2 });
+    expect(await scene.queue.getWaitingCount()).toBe(2);
+  });
+
+  test('S4-15 replies of claims and finishes are lost at random: every job runs once and none is reported lost', async () => {
+    const scene = await newScene(engine);
+    const connection = faulty(scene);
+    let calls = 0;
+    const everyThird = (): boolean => ++calls % 3 === 0;
+    connection.on('claim', { fault: 'drop-reply', when: everyThird });
+    connection.on('settle', { fault: 'drop-reply', when: everyThird });
+    const runs: string[] = [];
+    const { log } = work({ connection }, ({ id }) => void runs.push(id), { concurrency: 3 });
+    const jobs = await scene.queue.addBulk(Array.from({ length: 30 }, (_, n) => ({ name: 'job', opts: { removeOnComplete: n % 2 === 0 } })));
+    await eventually('all to be told', async () => log.all('completed').length === 30);
+    expect(runs.toSorted()).toEqual(jobs.map(({ id }) => id).toSorted());
+    expect(log.all('error').map(messageOf).filter((message) => !message.includes('reply was dropped'))).toEqual([]);
+    expect(await scene.queue.getJobCounts('waiting', 'active', 'failed')).toMatchObject({ waiting: 0, active: 0, failed: 0 });
+  });
+});
+
+describe('S4-14 clocks', () => {
+  const MINUTES = 5 * 60_000;
+
+  /** A worker on a host whose wall clock is wrong from the beginning. */
+  function skewed({ connection, folder }: Scene, name: string, ms: number): WorkerProcess {
+    const file = join(folder, `${name}.step`);
+    writeFileSync(file, String(ms));
+    process.env['WALL_CLOCK_STEP'] = file;
+    try {
+      const options = { name, lockDuration: 800, lockRenewTime: 200, stalledInterval: 50, crashGraceMs: 100 };
+      return new WorkerProcess({ queue: 'work', connection, options, imports: [fixture('stepped-clock.mjs')] });
+    } finally {
+      delete process.env['WALL_CLOCK_STEP'];
+    }
+  }
+
+  test('S4-14 sqlite: five minutes of skew between two workers change nothing: neither takes from the other, each recovers the other', async () => {
+    const scene = await newScene('sqlite');
+    const early = skewed(scene, 'early', -MINUTES);
+    await early.moment('ready');
+    const { id } = await scene.queue.add('hold', { only: 'early' });
+    await early.moment('started');
+    const late = skewed(scene, 'late', MINUTES);
+    await late.moment('ready');
+    await renewed(scene.store, id, 3);
+    expect(late.all('stalled')).toEqual([]);
+    early.kill('SIGKILL');
+    expect((await late.moment('stalled'))['args']).toEqual([id, 'active']);
+    await late.moment('completed');
+    const second = await scene.queue.add('hold', { only: 'late' });
+    await late.moment('started', ({ jobId }) => jobId === second.id);
+    const next = skewed(scene, 'next', -MINUTES);
+    await next.moment('ready');
+    await renewed(scene.store, second.id, 3);
+    expect(next.all('stalled')).toEqual([]);
+    late.kill('SIGKILL');
+    await next.moment('completed');
+    expect(await scene.queue.getJob(second.id)).toMatchObject({ returnvalue: { by: 'next' }, stalledCounter: 1 });
+  });
+});
+
+test('S4-9 two workers of one process share one beat: closing one leaves the other its own', async () => {
+  const scene = await newScene('memory');
+  const gates = { first: new Gate(), second: new Gate() };
+  const first = work(scene, () => gates.first.opened, SHORT);
+  await scene.queue.add('a');
+  await first.log.moment('active');
+  const second = work(scene, () => gates.second.opened, SHORT);
+  const { id } = await scene.queue.add('b');
+  await second.log.moment('active');
+  gates.first.open();
+  await first.worker.close();
+  await renewed(scene.store, id, 6);
+  gates.second.open();
+  await second.log.moment('completed');
+  expect(second.log.all('error')).toEqual([]);
+});

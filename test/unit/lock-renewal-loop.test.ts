@@ -1,0 +1,162 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { SessionPlan } from '../../src/lock/keeper.js';
+import { RenewalLoop, type Renewed } from '../../src/lock/renewal-loop.js';
+import { Session } from '../../src/lock/session.js';
+import type { Revocation } from '../../src/store/contract.js';
+import { MemoryStore } from '../../src/store/memory/index.js';
+import { FaultyStore } from '../../src/testing/faulty-store.js';
+import { takeTime, type Time } from '../support/faults-time.js';
+
+interface Kept {
+  session: Session;
+  told: { renewed: number; lost: number; revoked: Revocation[]; errors: string[] };
+}
+
+let time: Time;
+let inner: MemoryStore;
+let store: FaultyStore;
+let loop: RenewalLoop;
+
+beforeEach(() => {
+  time = takeTime();
+  inner = new MemoryStore({ clock: time.clock });
+  store = new FaultyStore(inner);
+  loop = new RenewalLoop(store, time.clock);
+});
+
+afterEach(() => {
+  store.clear();
+  loop.stop();
+  vi.useRealTimers();
+});
+
+async function keep(renewMs = 1000, firstInMs = renewMs, extra: Partial<Renewed> = {}): Promise<Kept> {
+  const durationMs = 2 * renewMs;
+  const session = await Session.open(store, { queue: 'q', name: 'n', durationMs, maxStalls: 1 }, time.clock);
+  const told: Kept['told'] = { renewed: 0, lost: 0, revoked: [], errors: [] };
+  const plan: SessionPlan = { queue: 'q', id: session.id, durationMs, renewMs, sweepMs: 0, graceMs: 0, maxBlockedMs: 0 };
+  const renewed: Renewed = {
+    plan,
+    memory: session.memory,
+    onRenewed: () => (told.renewed += 1),
+    onRevoked: (revocations) => told.revoked.push(...revocations),
+    onLost: () => (told.lost += 1),
+    onError: ({ message }) => told.errors.push(message),
+    ...extra,
+  };
+  loop.add(renewed, firstInMs);
+  return { session, told };
+}
+
+test('all sessions go in one call, also those that came at different moments, and trust is renewed for each', async () => {
+  const kept = [await keep()];
+  await time.pass(150);
+  kept.push(await keep());
+  await time.pass(80);
+  kept.push(await keep());
+  await time.pass(3100);
+  expect(store.calls('renew')).toBe(3);
+  for (const { session, told } of kept) {
+    expect(told).toMatchObject({ renewed: 3, lost: 0, errors: [] });
+    expect(session.trustedForMs()).toBeGreaterThan(1000);
+  }
+});
+
+test('a session with a short beat does not wait for one with a long beat', async () => {
+  const slow = await keep(10_000);
+  const fast = await keep(100);
+  await time.pass(1000);
+  expect(fast.told.renewed).toBeGreaterThanOrEqual(9);
+  expect(slow.told.renewed).toBe(0);
+  await time.pass(9100);
+  expect(slow.told.renewed).toBe(1);
+});
+
+test('trust runs from before the call left, not from when its answer came', async () => {
+  const { session } = await keep(1000);
+  const held = store.on('renew', { fault: 'hold-reply', times: 1 });
+  await time.pass(1010);
+  await time.pass(700);
+  held.release();
+  await time.pass(10);
+  // 2000 from the sending, less the margin of 100, less the 710 that have passed since.
+  expect(session.trustedForMs()).toBeLessThanOrEqual(2000 - 100 - 700);
+  expect(session.trustedForMs()).toBeGreaterThan(2000 - 100 - 800);
+});
+
+test('a failed call is told and tried again soon, each time', async () => {
+  const { told } = await keep(1000, 0);
+  const outage = store.on('renew', { fault: 'fail' });
+  await time.pass(1200);
+  expect(outage.struck).toBeGreaterThanOrEqual(4);
+  expect(told.errors).toHaveLength(outage.struck);
+  expect(told.renewed).toBe(0);
+  outage.remove();
+  await time.pass(300);
+  expect(told.renewed).toBe(1);
+});
+
+test('a call that hangs is told, others go on, and its late answer does no harm', async () => {
+  const { session, told } = await keep(1000, 0);
+  const hung = store.on('renew', { fault: 'hang', times: 1 });
+  await time.pass(3000);
+  expect(told.errors).toEqual(['The store did not answer a lock renewal in time.']);
+  expect(told.renewed).toBeGreaterThanOrEqual(2);
+  const trust = session.trustedUntil;
+  hung.release();
+  await time.pass(10);
+  expect(session.trustedUntil).toBe(trust);
+  expect(told.lost).toBe(0);
+});
+
+test('a session that the store has ended is told once and never asked for again', async () => {
+  const { session, told } = await keep(1000, 0);
+  const other = await keep(1000, 0);
+  await inner.closeSessions([{ queue: 'q', id: session.id }], false);
+  await time.pass(3000);
+  expect(told.lost).toBe(1);
+  expect(session.memory.alive).toBe(false);
+  expect(session.trustedForMs()).toBe(0);
+  expect(other.told.lost).toBe(0);
+  expect(other.told.renewed).toBeGreaterThanOrEqual(3);
+  expect(loop.size).toBe(1);
+});
+
+test('a revocation is told once, even if the answer that brought it is lost or repeated', async () => {
+  const { session, told } = await keep(1000, 0);
+  const job = { name: 'j', data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 0 };
+  await inner.add('q', [job, job], { caller: 'p', seq: 1 });
+  const { jobs } = await inner.claim('q', { session: session.id, seq: 1, count: 2 });
+  for (const [slot, { fence }] of jobs.entries()) session.memory.occupy(slot, fence);
+  await inner.revoke('q', [jobs[0]?.id ?? ''], 'an operator');
+  store.on('renew', { fault: 'drop-reply', times: 1 });
+  await time.pass(3500);
+  expect(told.revoked).toMatchObject([{ jobId: jobs[0]?.id, reason: 'an operator' }]);
+  expect(session.memory.holds(0)).toBe(false);
+  expect(session.memory.holds(1)).toBe(true);
+});
+
+test('what was released while a call was under way hears nothing of its answer', async () => {
+  const { session, told } = await keep(1000, 0);
+  const held = store.on('renew', { fault: 'hold-reply', times: 1 });
+  await time.pass(10);
+  loop.delete(session.id);
+  await inner.closeSessions([{ queue: 'q', id: session.id }], false);
+  held.release();
+  await time.pass(3000);
+  expect(told).toEqual({ renewed: 0, lost: 0, revoked: [], errors: [] });
+  expect(store.calls('renew')).toBe(1);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test('who may not be renewed is left out, and taken in again later', async () => {
+  let allowed = false;
+  const blocked = await keep(1000, 0, { mayRenew: () => allowed });
+  const free = await keep(1000, 0);
+  await time.pass(2100);
+  expect(blocked.told.renewed).toBe(0);
+  expect(free.told.renewed).toBe(3);
+  allowed = true;
+  await time.pass(1000);
+  expect(blocked.told.renewed).toBe(1);
+});

@@ -1,0 +1,141 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { MemoryStore } from '../../src/store/memory/index.js';
+import { FaultyStore } from '../../src/testing/faulty-store.js';
+import { Sweeper, type SweeperOptions } from '../../src/upkeep/sweeper.js';
+import { takeTime, type Time } from '../support/faults-time.js';
+
+let time: Time;
+let inner: MemoryStore;
+let store: FaultyStore;
+let sweeper: Sweeper;
+let stalled: string[];
+let errors: string[];
+
+class Hinting extends MemoryStore {
+  override readonly capabilities = { engine: 'hinting', shared: false, durable: false, crashHints: true, inline: false };
+  suspected = 0;
+  override async probe(): Promise<number> {
+    return this.suspected;
+  }
+}
+
+beforeEach(() => {
+  time = takeTime();
+  inner = new MemoryStore({ clock: time.clock });
+  store = new FaultyStore(inner);
+  stalled = [];
+  errors = [];
+});
+
+afterEach(() => {
+  store.clear();
+  sweeper.stop();
+  vi.useRealTimers();
+});
+
+function begin(options: Partial<SweeperOptions> = {}): void {
+  sweeper = new Sweeper({
+    store,
+    queue: 'q',
+    intervalMs: 1000,
+    graceMs: 300,
+    onSwept: (reply) => stalled.push(...reply.stalled, ...reply.failed),
+    onError: ({ message }) => errors.push(message),
+    ...options,
+  });
+  sweeper.start();
+}
+
+/** Jobs of an owner that never says a word again. */
+async function deadJobs(count: number, durationMs: number): Promise<void> {
+  const job = { name: 'j', data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 0 };
+  await inner.add('q', Array.from({ length: count }, () => job), { caller: `p-${count}`, seq: 1 });
+  await inner.openSession({ queue: 'q', id: `gone-${count}`, owner: { host: 'h', pid: 1, name: 'n' }, durationMs, maxStalls: 1 });
+  await inner.claim('q', { session: `gone-${count}`, seq: 1, count });
+}
+
+test('what died before it came is found at once, later deaths on its schedule', async () => {
+  await deadJobs(1, 10);
+  await time.pass(100);
+  begin();
+  await time.pass(10);
+  expect(stalled).toHaveLength(1);
+  await deadJobs(2, 10);
+  await time.pass(900);
+  expect(stalled).toHaveLength(1);
+  await time.pass(100);
+  expect(stalled).toHaveLength(3);
+});
+
+test('works in chunks until nothing dead is left, in one pass', async () => {
+  await deadJobs(250, 10);
+  await time.pass(100);
+  begin();
+  await time.pass(10);
+  expect(stalled).toHaveLength(250);
+  expect(store.calls('sweep')).toBe(3);
+});
+
+test('an error is told, and the next pass is made on time', async () => {
+  store.on('sweep', { fault: 'fail', times: 1 });
+  await deadJobs(1, 10);
+  await time.pass(100);
+  begin();
+  await time.pass(10);
+  expect(errors).toHaveLength(1);
+  await time.pass(1000);
+  expect(stalled).toHaveLength(1);
+});
+
+test('passes do not overlap, and one that hangs is told and does not end the sweeping', async () => {
+  const hung = store.on('sweep', { fault: 'hang', times: 1 });
+  await deadJobs(1, 10);
+  begin();
+  await time.pass(5000);
+  expect(store.calls('sweep')).toBe(1);
+  await time.pass(30_000);
+  expect(errors).toHaveLength(1);
+  expect(errors[0]).toContain('did not answer');
+  expect(stalled).toHaveLength(1);
+  // Its late answer brings nothing twice.
+  hung.release();
+  await time.pass(10);
+  expect(stalled).toHaveLength(1);
+});
+
+test('after a hint it sweeps when the grace is over, not a whole interval later', async () => {
+  const hinting = new Hinting({ clock: time.clock });
+  store = new FaultyStore(hinting);
+  begin({ intervalMs: 60_000 });
+  await time.pass(10);
+  const before = store.calls('sweep');
+  hinting.suspected = 1;
+  await time.pass(1000);
+  expect(store.calls('sweep')).toBe(before);
+  await time.pass(330);
+  expect(store.calls('sweep')).toBe(before + 1);
+});
+
+test('a probe that fails is told and asked again', async () => {
+  store = new FaultyStore(new Hinting({ clock: time.clock }));
+  store.on('probe', { fault: 'fail', times: 2 });
+  begin();
+  await time.pass(3100);
+  expect(errors).toHaveLength(2);
+  expect(store.calls('probe')).toBe(4);
+});
+
+test('silent after stop, also about what was under way', async () => {
+  await deadJobs(1, 10);
+  await time.pass(100);
+  const held = store.on('sweep', { fault: 'hold-reply', times: 1 });
+  begin();
+  await time.pass(10);
+  sweeper.stop();
+  expect(held.holding).toBe(1);
+  held.release();
+  await time.pass(5000);
+  expect(stalled).toEqual([]);
+  expect(store.calls('sweep')).toBe(1);
+  expect(vi.getTimerCount()).toBe(0);
+});

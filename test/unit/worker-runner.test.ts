@@ -1,0 +1,98 @@
+import { expect, test } from 'vitest';
+import { Job } from '../../src/handle/job.js';
+import type { JobHome } from '../../src/handle/home.js';
+import type { ClaimedJob } from '../../src/job/record.js';
+import { RateLimitError, UnrecoverableError } from '../../src/job/signals.js';
+import type { HeldLock } from '../../src/lock/held-lock.js';
+import { MemoryStore } from '../../src/store/memory/index.js';
+import { canReachThirdArgument, Runner } from '../../src/worker/runner.js';
+import { lockOn, openSession } from '../support/faults-locks.js';
+
+async function claimed(opts: object = {}, extra: Partial<ClaimedJob> = {}): Promise<{ job: Job; lock: HeldLock }> {
+  const lock = lockOn(await openSession(1000));
+  const record: ClaimedJob = {
+    id: lock.jobId, name: 'n', data: '{}', opts: JSON.stringify(opts), state: 'active', priority: 0, delay: 0, timestamp: 0,
+    attemptsMade: 0, attemptsStarted: 1, stalledCounter: 0, token: lock.token, fence: lock.fence, ...extra,
+  };
+  const store = new MemoryStore();
+  const home: JobHome = { name: 'q', ready: async () => store, settle: async () => ({ status: 'done' }) };
+  return { job: new Job(home, record, { lock }), lock };
+}
+
+const run = async (processor: () => unknown, opts: object = {}, extra: Partial<ClaimedJob> = {}) => {
+  const { job, lock } = await claimed(opts, extra);
+  const end = await new Runner({ processor, rules: {}, maxStartedAttempts: 5 }).run(job, lock);
+  return { end, token: lock.token, id: job.id };
+};
+
+test('what a run came to is told with the token of its lock', async () => {
+  const { end, token, id } = await run(() => ({ a: 1 }));
+  expect(end).toMatchObject({ told: 'completed', outcome: { kind: 'completed', jobId: id, token, value: '{"a":1}' } });
+});
+
+test('a processor may throw at once or reject later; another attempt is a retry, the last one a failure', async () => {
+  const thrower = () => {
+    throw new Error('no');
+  };
+  expect((await run(thrower, { attempts: 2 })).end).toMatchObject({ told: 'failed', outcome: { kind: 'retry', reason: 'no' } });
+  expect((await run(() => Promise.reject(new Error('no')), { attempts: 1 })).end).toMatchObject({ told: 'failed', outcome: { kind: 'failed' } });
+  const unrecoverable = () => Promise.reject(new UnrecoverableError('never'));
+  expect((await run(unrecoverable, { attempts: 9 })).end).toMatchObject({ outcome: { kind: 'failed', reason: 'never' } });
+});
+
+test('a rate limit hands the job back and tells nobody', async () => {
+  const { end } = await run(() => Promise.reject(new RateLimitError()));
+  expect(end).toMatchObject({ told: 'nothing', outcome: { kind: 'release' } });
+});
+
+test('a job that the processor has moved itself has no other outcome, whether it returns or throws', async () => {
+  const { job, lock } = await claimed();
+  lock.settled = true;
+  for (const processor of [() => 'x', () => Promise.reject(new Error('x'))]) {
+    expect(await new Runner({ processor, rules: {}, maxStartedAttempts: undefined }).run(job, lock)).toEqual({ told: 'nothing', outcome: undefined });
+  }
+});
+
+test('a job that was started too often is failed without running', async () => {
+  let ran = false;
+  const { end } = await run(() => (ran = true), { attempts: 50 }, { attemptsStarted: 6 });
+  expect(ran).toBe(false);
+  expect(end).toMatchObject({ outcome: { kind: 'failed', reason: 'job started more than allowable limit' } });
+});
+
+test('a job whose options cannot be read, and an error that cannot, still come to an end', async () => {
+  expect((await run(() => 'x', {}, { opts: 'not json' })).end).toMatchObject({ told: 'failed', outcome: { kind: 'failed', keep: {} } });
+  const hostile = Object.defineProperty(new Error('x'), 'message', {
+    get: () => {
+      throw new Error('y');
+    },
+  });
+  expect((await run(() => Promise.reject(hostile))).end).toMatchObject({ outcome: { kind: 'failed' } });
+});
+
+test('a signal is made for every processor that could look at it', () => {
+  const withSignal: ((...args: never[]) => unknown)[] = [
+    (_job, _token, _signal) => undefined,
+    (...args) => args,
+    function () {
+      // biome-ignore lint/complexity/noArguments: what is tested.
+      return arguments[2];
+    },
+    ((_job: unknown, _token: unknown, signal = undefined) => signal) as never,
+    ((job: unknown = {}, _token: unknown, signal: unknown) => [job, signal]) as never,
+    ((_job: unknown, _token: unknown, _signal: unknown) => undefined).bind(undefined) as never,
+    new Proxy((_job: unknown) => undefined, {}) as never,
+    Math.max as never,
+  ];
+  for (const processor of withSignal) expect(canReachThirdArgument(processor), processor.toString()).toBe(true);
+  const without: ((...args: never[]) => unknown)[] = [
+    () => undefined,
+    async (_job) => undefined,
+    (async (job: { data: unknown }) => ({ a: job.data })) as never,
+    function named(_job) {
+      return 1;
+    },
+    (({ data }: { data: unknown }, _token: string) => data) as never,
+  ];
+  for (const processor of without) expect(canReachThirdArgument(processor), processor.toString()).toBe(false);
+});
