@@ -21,14 +21,6 @@ export type JobType = StoredState | 'prioritized' | 'paused' | 'wait' | 'repeat'
 
 export type FinishedState = 'completed' | 'failed';
 
-export const LEGAL_MOVES: Readonly<Record<StoredState, readonly StoredState[]>> = {
-  waiting: ['active', 'delayed'],
-  delayed: ['waiting'],
-  active: ['waiting', 'delayed', 'completed', 'failed'],
-  completed: ['waiting'],
-  failed: ['waiting'],
-};
-
 export function isFinished(state: string): state is FinishedState {
   return state === 'completed' || state === 'failed';
 }

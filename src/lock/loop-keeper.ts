@@ -28,10 +28,14 @@ export class LoopKeeper implements Keeper {
       const onSwept = listener.swept.bind(listener);
       const beforeSweep = async (): Promise<void> => this.#loops.get(store)?.catchUp();
       sweeper = new Sweeper({ store, queue, intervalMs, graceMs, beforeSweep, onSwept, onError: listener.failed.bind(listener) });
-      sweeper.start();
     }
     this.#held.set(plan.id, { store, sweeper });
-    if (plan.renewMs === 0) return;
+    if (plan.renewMs > 0) this.#renew({ plan, memory, store, listener }, firstInMs);
+    // Only now: its first sweep is to find the renewal that goes before it.
+    sweeper?.start();
+  }
+
+  #renew({ plan, memory, store, listener }: KeptSession, firstInMs: number): void {
     this.#loopOf(store).add(
       {
         plan,

@@ -70,7 +70,7 @@ export class RenewalLoop {
    * goes on, all its timers fire at once, and a sweep that came before the renewal would take away what can still be kept.
    */
   async catchUp(): Promise<void> {
-    if (this.#wakeAt < this.#clock.monotonic()) {
+    if (this.#wakeAt <= this.#clock.monotonic()) {
       clearTimeout(this.#timer);
       this.#tick();
     }

@@ -51,7 +51,7 @@ export class ThreadStore {
   keep(memory: SessionMemory, plan: SessionPlan, reports: ThreadSessionReports): void {
     const held: Held = { memory, plan, reports };
     this.#held.set(plan.id, held);
-    if (this.#store !== undefined) this.#begin(held, this.#store);
+    if (this.#store !== undefined) this.#begin([held], this.#store);
     else this.#opening ??= this.#open();
   }
 
@@ -85,7 +85,7 @@ export class ThreadStore {
       const store = await openDescribed(this.#descriptor);
       this.#store = store;
       this.#loop = new RenewalLoop(store, systemClock);
-      for (const held of this.#held.values()) this.#begin(held, store);
+      this.#begin([...this.#held.values()], store);
     } catch (error) {
       for (const { reports } of this.#held.values()) reports.failed(error, true);
       this.#opening = undefined;
@@ -96,16 +96,24 @@ export class ThreadStore {
     }
   }
 
-  #begin(held: Held, store: Store): void {
-    const { plan, memory, reports } = held;
+  /** All are renewed before the first sweep: the process may have been frozen while the store was opened. */
+  #begin(all: Held[], store: Store): void {
+    for (const held of all) this.#renew(held);
+    for (const held of all) this.#sweep(held, store);
+  }
+
+  #sweep(held: Held, store: Store): void {
+    const { plan, reports } = held;
     const { queue, sweepMs: intervalMs, graceMs } = plan;
-    if (intervalMs > 0) {
-      const onError = (error: Error) => reports.failed(error, false);
-      const beforeSweep = async (): Promise<void> => this.#loop?.catchUp();
-      const onSwept = reports.swept.bind(reports);
-      held.sweeper = new Sweeper({ store, queue, intervalMs, graceMs, beforeSweep, onSwept, onError });
-      held.sweeper.start();
-    }
+    if (intervalMs === 0) return;
+    const onError = (error: Error) => reports.failed(error, false);
+    const beforeSweep = async (): Promise<void> => this.#loop?.catchUp();
+    const onSwept = reports.swept.bind(reports);
+    held.sweeper = new Sweeper({ store, queue, intervalMs, graceMs, beforeSweep, onSwept, onError });
+    held.sweeper.start();
+  }
+
+  #renew({ plan, memory, reports }: Held): void {
     if (plan.renewMs === 0) {
       // Nothing to renew; reaching the store is all that there is to prove.
       reports.renewed();

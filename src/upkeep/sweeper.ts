@@ -66,7 +66,8 @@ export class Sweeper {
     try {
       for (let more = true; more && !this.#stopped; ) {
         this.#again = false;
-        await patiently(beforeSweep?.() ?? Promise.resolve());
+        if (beforeSweep !== undefined) await patiently(beforeSweep());
+        if (this.#stopped) return;
         const reply = await patiently(store.sweep(queue, CHUNK));
         if (reply.stalled.length + reply.failed.length > 0 && !this.#stopped) onSwept(reply);
         more = reply.more || this.#again;

@@ -1,4 +1,5 @@
 // What a worker tells its listeners: BullMQ's events with BullMQ's arguments.
+import type { Emitter } from '../runtime/emitter.js';
 import type { JobOf, ResultOf } from '../handle/typed-job.js';
 
 export interface WorkerEvents<Data, Result, Name extends string> {
@@ -20,3 +21,7 @@ export interface WorkerEvents<Data, Result, Name extends string> {
   locksRenewed: [renewed: { count: number; jobIds: string[] }];
   lockRenewalFailed: [jobIds: string[]];
 }
+
+/** The worker as its own stations see it, whatever its jobs are typed as. */
+// oxlint-disable-next-line typescript/no-explicit-any
+export type AnyWorkerEmitter = Emitter<WorkerEvents<any, any, string>>;

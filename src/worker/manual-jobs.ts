@@ -90,6 +90,18 @@ export class ManualJobs {
     if (alias !== undefined) this.#aliases.set(`${lock.jobId} ${alias}`, lock);
   }
 
+  /**
+   * Answers the ids of those that are lost. One that this worker is just finishing is not: the store may have finished it, and
+   * removed it, before it got here.
+   */
+  async extendAll(extensions: Extension[]): Promise<string[]> {
+    const locks = extensions.map((extension) => this.#options.table.get(this.#realToken(extension)));
+    const statuses = await this.extend(extensions);
+    const isLost = (index: number): boolean =>
+      statuses[index] === 'lost' || (statuses[index] === 'missing' && locks[index]?.finishing !== true);
+    return extensions.filter((_, index) => isLost(index)).map(({ jobId }) => jobId);
+  }
+
   async extend(extensions: Extension[]): Promise<ExtendStatus[]> {
     const store = await this.#options.ready();
     const sentAt = now(systemClock);

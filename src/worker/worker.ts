@@ -1,38 +1,38 @@
 // OUT, RUN, DONE. A Worker takes jobs of one queue from the store, runs the processor on them and tells the store how they ended.
 // This class wires the stations and holds none of their work: Tenure (the session), Calls (numbered calls to the store), Exchange
-// (claim and settle), Runner (the processor), LockTable (what is held), ManualJobs (getNextJob). It must never touch a job
-// without its token, nor free a slot before the store has acknowledged the outcome.
+// (claim and settle), Runner (the processor), Runs (jobs from claim to acknowledgement), LockTable (what is held), LockNews (what becomes of it), ManualJobs
+// (getNextJob). It must never touch a job without its token, nor free a slot before the store has acknowledged the outcome.
 import { HoldfastError, toError } from '../errors.js';
 import { Job } from '../handle/job.js';
 import type { JobHome } from '../handle/home.js';
 import { checkQueueName } from '../job/names.js';
 import { NO_LOCK } from '../job/lock.js';
-import type { SettleStatus } from '../job/outcome.js';
-import type { ClaimedJob } from '../job/record.js';
 import { RateLimitError } from '../job/signals.js';
-import { HeldLock } from '../lock/held-lock.js';
-import type { KeeperListener } from '../lock/keeper.js';
+import type { HeldLock } from '../lock/held-lock.js';
 import { LockMonitor } from '../lock/lock-monitor.js';
 import { LockTable } from '../lock/lock-table.js';
 import type { Session } from '../lock/session.js';
 import { checkInteger, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
-import { STALLED_REASON, type Store } from '../store/contract.js';
+import type { Store } from '../store/contract.js';
 import { leaseStore, type StoreLease } from '../store/open.js';
 import { Calls, type CallReply, type ClaimWish } from './calls.js';
 import { Exchange } from './exchange.js';
 import { ManualJobs } from './manual-jobs.js';
 import { checkConcurrency, checkWorkerOptions, type CheckedWorkerOptions, type WorkerOptions } from './options.js';
-import { Runner, type RunEnd } from './runner.js';
+import { Runner } from './runner.js';
+import { Runs } from './runs.js';
 import { Slots } from './slots.js';
 import { Tenure } from './tenure.js';
 import type { JobOf, Processor } from '../handle/typed-job.js';
-import type { WorkerEvents } from './events.js';
+import type { AnyWorkerEmitter, WorkerEvents } from './events.js';
+import { LockNews } from './lock-news.js';
 
 /** However short the locks are, a store may take this long to answer. */
 const MIN_HANG_MS = 1000;
 
-// biome-ignore lint/suspicious/noExplicitAny: BullMQ's defaults, so that its programs keep compiling.
+// BullMQ's defaults, so that its programs keep compiling.
+// oxlint-disable-next-line typescript/no-explicit-any
 export class Worker<Data = any, Result = any, Name extends string = string> extends Emitter<WorkerEvents<Data, Result, Name>> {
   readonly name: string;
   readonly opts: CheckedWorkerOptions;
@@ -49,12 +49,17 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   readonly #calls: Calls;
   readonly #exchange: Exchange;
   readonly #manual: ManualJobs;
-  readonly #runner: Runner | undefined;
+  readonly #news: LockNews;
+  readonly #runs: Runs | undefined;
   #running: Promise<void> | undefined;
   #ended: (() => void) | undefined;
   #unwatch: (() => void) | undefined;
   /** An open worker keeps its process alive, also while it is paused or all that it waits for is a handler. */
   #alive: NodeJS.Timeout | undefined;
+  #force: (() => void) | undefined;
+  readonly #forced = new Promise<void>((resolve) => {
+    this.#force = resolve;
+  });
   #paused = false;
   #readyTold = false;
 
@@ -72,7 +77,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       queue: this.name,
       lease: this.#lease,
       options: this.opts,
-      listenerFor: (session) => this.#listenerFor(session),
+      listenerFor: (session) => this.#news.listenerFor(session),
       onError,
     });
     const { runRetryDelay: retryDelayMs, lockDuration } = this.opts;
@@ -82,7 +87,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       calls: this.#calls,
       slots: this.#slots,
       wish: (count) => this.#wish(count),
-      start: (job, reply) => this.#start(job, reply),
+      start: (job, reply) => this.#runs?.start(job, reply) ?? false,
       sessionGone: (session) => this.#sessionLost(session),
       strays: (reply) => this.#calls.patiently(this.#strays(reply), false),
       drained: () => this.emit('drained'),
@@ -92,7 +97,6 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     this.#manual = new ManualJobs({ calls: this.#calls, tenure: this.#tenure, table: this.#table, ready, name: this.name, options: this.opts });
     const { settings, removeOnComplete, removeOnFail, maxStartedAttempts } = this.opts;
     const rules = { backoffStrategy: settings?.backoffStrategy, removeOnComplete, removeOnFail };
-    if (typeof processor === 'function') this.#runner = new Runner({ processor, rules, maxStartedAttempts });
     this.home = {
       name: this.name,
       ...rules,
@@ -103,7 +107,29 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       progressed: (job, progress) => this.emit('progress', job as JobOf<Data, Result, Name>, progress),
     };
     this.lockManagerThread = this.opts.useDedicatedLockThread ? new LockMonitor(() => this.#table.jobIds()) : undefined;
-    if (this.opts.autorun && this.#runner !== undefined) this.run().catch(onError);
+    const emitter = this as unknown as AnyWorkerEmitter;
+    this.#news = new LockNews({
+      home: this.home,
+      table: this.#table,
+      monitor: this.lockManagerThread,
+      emitter,
+      maxBlockedMs: this.opts.maxBlockedMs,
+      sessionLost: (session) => this.#sessionLost(session),
+      wake: () => this.#exchange.wake(),
+    });
+    if (typeof processor === 'function') {
+      this.#runs = new Runs({
+        home: this.home,
+        runner: new Runner({ processor, rules, maxStartedAttempts }),
+        slots: this.#slots,
+        table: this.#table,
+        tenure: this.#tenure,
+        emitter,
+        exchange: () => this.#exchange,
+        timedMs: this.opts.skipLockRenewal ? lockDuration : undefined,
+      });
+    }
+    if (this.opts.autorun && this.#runs !== undefined) this.run().catch(onError);
   }
 
   static RateLimitError(): RateLimitError {
@@ -129,14 +155,18 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     return this.#paused;
   }
 
-  /** Resolves when the store is open; rejects with the reason why it cannot be. */
+  /** Resolves when the store is open and, if the worker runs, its session too; rejects with the reason why it cannot be. */
   async waitUntilReady(): Promise<Store> {
-    return this.#lease.ready();
+    const store = await this.#lease.ready();
+    if (this.isRunning()) await this.#tenure.session();
+    return store;
   }
 
   /** Takes and runs jobs until the worker is closed. Called by the constructor unless `autorun` is false. */
   async run(): Promise<void> {
-    if (this.#runner === undefined) throw new HoldfastError('NO_PROCESSOR', `The worker of ${this.name} has no processor to run; pass one, or use getNextJob().`);
+    if (this.#runs === undefined) {
+      throw new HoldfastError('NO_PROCESSOR', `The worker of ${this.name} has no processor to run; pass one, or use getNextJob().`);
+    }
     if (this.closing !== undefined) throw closed(this.name);
     if (this.#running !== undefined) throw new HoldfastError('ALREADY_RUNNING', `The worker of ${this.name} is running already.`);
     this.#running = new Promise((resolve) => {
@@ -188,31 +218,34 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
 
   /**
    * Takes no more jobs, lets the running ones end (their locks are renewed meanwhile), tells the store, and lets go of everything.
-   * With `force` it does not wait: handlers are told by their signal, their locks are no longer renewed, their results are still
-   * delivered if they come in time, and whatever is left when the process exits is handed back.
+   * With `force`, at once or after a call without it, it does not wait: handlers are told by their signal, their locks are no longer
+   * renewed, their results are still delivered if they come in time, and what is left when the process exits is handed back.
    */
   close(force = false): Promise<void> {
     // Not at once: listeners of `closing` must find it set, or one that closes again would never come to an end.
-    this.closing ??= Promise.resolve().then(() => this.#close(force));
+    this.closing ??= Promise.resolve().then(() => this.#close());
+    if (force) this.#force?.();
     return this.closing;
   }
 
-  async #close(force: boolean): Promise<void> {
+  async #close(): Promise<void> {
     this.emit('closing', 'closing queue');
     this.#exchange.stopClaiming();
     this.#manual.stop();
     this.#unwatch?.();
     // A store that has not answered for a whole lock duration has let the locks lapse; waiting longer saves nothing.
     this.#calls.close(this.opts.lockDuration);
-    if (force) {
-      this.cancelAllJobs('the worker was closed by force');
-      await this.#closingStep(this.#tenure.retire());
-      void this.#letGo();
-    } else await this.#letGo();
+    // Forced, the closing ends here while the rest goes on behind it.
+    await Promise.race([this.#letGo(), this.#forced.then(() => this.#abandon())]);
     this.lockManagerThread?.setRunning(false);
     clearInterval(this.#alive);
     this.#ended?.();
     this.emit('closed');
+  }
+
+  async #abandon(): Promise<void> {
+    this.cancelAllJobs(new HoldfastError('CLOSED', `The worker of ${this.name} was closed by force.`));
+    await this.#closingStep(this.#tenure.retire());
   }
 
   async #letGo(): Promise<void> {
@@ -262,8 +295,8 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   /** Extends locks by hand, all in one call. Answers the ids of those that are lost. */
   async extendJobLocks(jobIds: string[], tokens: string[], duration: number): Promise<string[]> {
     const durationMs = checkInteger('duration', duration, { min: 1, max: MAX_TIMER_MS });
-    const statuses = await this.#manual.extend(jobIds.map((jobId, index) => ({ jobId, token: tokens[index] ?? '', durationMs })));
-    return jobIds.filter((_, index) => statuses[index] === 'lost' || statuses[index] === 'missing');
+    const extensions = jobIds.map((jobId, index) => ({ jobId, token: tokens[index] ?? '', durationMs }));
+    return this.#manual.extendAll(extensions);
   }
 
   /** Aborts the signal of a job that runs here. False: it does not run here. */
@@ -287,91 +320,6 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     };
   }
 
-  #start(claimed: ClaimedJob, { session, sentAt }: CallReply): boolean {
-    const timed = this.opts.skipLockRenewal ? { timed: { durationMs: this.opts.lockDuration, sentAt } } : {};
-    const lock = new HeldLock({ session, job: claimed, ...timed, onGrown: (block) => this.#tenure.grow(session, block) });
-    if (!this.#table.track(lock)) {
-      lock.release();
-      return false;
-    }
-    this.#slots.running += 1;
-    const job = new Job(this.home, claimed, { lock });
-    this.emit('active', job as JobOf<Data, Result, Name>, 'waiting');
-    void this.#runner?.run(job, lock).then((end) => this.#ranTo(end, job, lock));
-    return true;
-  }
-
-  #ranTo(end: RunEnd, job: Job, lock: HeldLock): void {
-    lock.finishing = true;
-    if (end.outcome === undefined) {
-      this.#endRun(lock);
-      this.#exchange.slotFreed();
-      return;
-    }
-    this.#exchange.deliver({
-      outcome: end.outcome,
-      occupies: true,
-      settled: (status, error) => {
-        this.#endRun(lock);
-        this.#tell(end, job, status, error);
-      },
-    });
-  }
-
-  #endRun(lock: HeldLock): void {
-    this.#table.untrack(lock);
-    this.#slots.running -= 1;
-  }
-
-  #tell(end: RunEnd, job: Job, status: SettleStatus | 'unknown', error: Error | undefined): void {
-    if (status === 'unknown') {
-      this.#report(error ?? new Error('the store did not answer'));
-      return;
-    }
-    if (status !== 'done') {
-      const what = status === 'lost' ? 'its lock was lost, somebody else may be running it' : 'it does not exist any more';
-      const message = `Could not settle job ${job.id} as ${end.outcome?.kind ?? 'moved'}: ${what}. Nothing was changed.`;
-      this.#report(new HoldfastError(status === 'lost' ? 'LOCK_LOST' : 'JOB_MISSING', message, { jobId: job.id, queue: this.name }));
-      return;
-    }
-    if (end.outcome !== undefined) job.settled(end.outcome);
-    if (end.told === 'completed') this.emit('completed', job as JobOf<Data, Result, Name>, end.value as never, 'active');
-    if (end.told === 'failed') this.emit('failed', job as JobOf<Data, Result, Name>, end.error, 'active');
-  }
-
-  #listenerFor(session: Session): KeeperListener {
-    const monitor = this.lockManagerThread;
-    return {
-      renewed: () => {
-        const jobIds = this.#table.renewedJobIds(session);
-        if (jobIds.length === 0) return;
-        monitor?.emit('lockExtended', jobIds);
-        this.emit('locksRenewed', { count: jobIds.length, jobIds });
-      },
-      revoked: (revocations) => {
-        for (const { token, reason } of revocations) this.#table.loseTokens([token], reason);
-      },
-      lost: () => {
-        this.#sessionLost(session);
-        this.#exchange.wake();
-      },
-      swept: ({ stalled, failed }) => {
-        monitor?.emit('stalledJobs', [...stalled, ...failed]);
-        for (const jobId of [...stalled, ...failed]) this.emit('stalled', jobId, 'active');
-        if (failed.length > 0) void this.#tellStalledFailures(failed);
-        this.#exchange.wake();
-      },
-      failed: (error) => this.#report(error),
-      threaded: (byThread) => monitor?.setRunning(byThread),
-      blocked: (blockedMs, ceiling) => {
-        monitor?.emit('loopBlocked', blockedMs);
-        if (!ceiling) return;
-        const message = `The event loop was blocked for ${blockedMs} ms, longer than maxBlockedMs (${this.opts.maxBlockedMs}): its locks were given up.`;
-        this.#report(new HoldfastError('LOOP_BLOCKED', message, { queue: this.name }));
-      },
-    };
-  }
-
   /** What hangs on it is lost; locks with an end of their own live on. The next call opens a new session. */
   #sessionLost(session: Session): void {
     session.memory.markLost();
@@ -379,27 +327,9 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     this.#tenure.drop(session);
   }
 
-  async #tellStalledFailures(jobIds: string[]): Promise<void> {
-    try {
-      const records = await (await this.#lease.ready()).jobs(this.name, jobIds);
-      for (const record of records) {
-        const job = record === undefined ? undefined : (new Job(this.home, record) as JobOf<Data, Result, Name>);
-        this.emit('failed', job, new HoldfastError('JOB_STALLED', STALLED_REASON, { queue: this.name }), 'active');
-      }
-    } catch (error) {
-      this.#report(toError(error));
-    }
-  }
-
   #locksLost(locks: HeldLock[], reason: string): void {
-    const kept = locks.filter((lock) => !this.#manual.forget(lock));
-    if (kept.length === 0) return;
-    const jobIds = kept.map(({ jobId }) => jobId);
-    this.lockManagerThread?.emit('lockRenewalFailed', jobIds);
-    this.emit('lockRenewalFailed', jobIds);
-    for (const jobId of jobIds) {
-      this.#report(new HoldfastError('LOCK_UNTRUSTED', `could not renew lock for job ${jobId}: ${reason}`, { jobId, queue: this.name }));
-    }
+    const own = locks.filter((lock) => !this.#manual.forget(lock));
+    if (own.length > 0) this.#news.lost(own, reason);
   }
 
   /** Of calls up to this one: what a later call has claimed meanwhile may not have arrived yet. */

@@ -59,6 +59,23 @@ describe('S0-4, S0-5: the handler spins for two and a half lock durations', () =
   });
 });
 
+describe.each<Engine>(['memory', 'sqlite'])('S0-4 alone on %s', (engine) => {
+  test('S0-4 without the thread and without a second worker: its own sweep does not take the job away, the late finish counts', async () => {
+    const scene = await newScene(engine);
+    const spin = async () => {
+      const end = monotonicNow() + 1000;
+      while (monotonicNow() < end);
+      return 'late';
+    };
+    const options = { lockDuration: 400, lockRenewTime: 200, stalledInterval: 50, useDedicatedLockThread: false };
+    const { log } = work(scene, spin, options);
+    const { id } = await scene.queue.add('spin', {});
+    await log.moment('completed');
+    expect(log.all('stalled')).toEqual([]);
+    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'late', attemptsStarted: 1, stalledCounter: 0 });
+  });
+});
+
 describe.each<Engine>(['memory', 'sqlite'])('S0-6 long job on %s', (engine) => {
   test('S0-6 four lock durations: at least four renewals, one run', async () => {
     const scene = await newScene(engine);

@@ -153,17 +153,18 @@ describe('S0-20 frozen process', () => {
     const frozen = new WorkerProcess({
       queue: 'work',
       connection: scene.connection,
-      options: { name: 'frozen', lockDuration: 800, lockRenewTime: 200, skipStalledCheck: true },
+      options: { name: 'frozen', lockDuration: 800, lockRenewTime: 300, stalledInterval: 100 },
     });
     await frozen.moment('started');
     await frozen.freeze();
     await eventually('the lock has run out', async () => ((await scene.store.lockOf('work', id))?.endsInMs ?? 1) < 0);
     frozen.thaw();
     await frozen.moment('lockGone');
-    // The thread has renewed the session by now, for it was not reaped.
+    // It was not reaped, so the thread renews it: before it sweeps, or it would take its own job away.
     await eventually('it is renewed', async () => ((await scene.store.lockOf('work', id))?.endsInMs ?? -1) > 0);
     expect((await frozen.moment('lockStillGone'))['held']).toBe(false);
     await frozen.moment('completed');
+    expect(frozen.all('stalled')).toEqual([]);
     expect((await scene.queue.getJob(id))?.attemptsStarted, 'its token was still the current one').toBe(1);
   });
 

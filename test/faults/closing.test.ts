@@ -139,8 +139,22 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(await outcomeOf(watched.close(true), 1000)).toBe('resolved');
     finish.open();
     expect(await reaches(id, 'completed')).toMatchObject({ returnvalue: '"late"' });
-    expect(reason).toBe('the worker was closed by force');
+    expect(reason).toMatchObject({ code: 'CLOSED' });
     expect(errors).toEqual([]);
+  });
+
+  test('close(true) after close() stops waiting', async () => {
+    const { add, worker, reaches } = await scene(engine);
+    const id = await add();
+    const finish = gate();
+    const { worker: watched } = worker(async () => finish.opened);
+    await next(watched, 'active');
+    const patient = watched.close();
+    expect(await outcomeOf(patient, 100)).toBe('pending');
+    expect(await outcomeOf(watched.close(true), 1000)).toBe('resolved');
+    expect(await outcomeOf(patient, 100)).toBe('resolved');
+    finish.open();
+    await reaches(id, 'completed');
   });
 
   test('a handler that rejects after close(true) is a failure like any other, not an unhandled rejection', async () => {

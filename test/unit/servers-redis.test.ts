@@ -131,7 +131,7 @@ test('free ports are not taken, and none is one that the kernel gives to clients
 });
 
 test('a cluster of three serves keys of all slots; a node that was killed comes back', async () => {
-  const cluster = await startRedisCluster(3, { settings: { appendonly: 'yes' } });
+  const cluster = await startRedisCluster(3, { settings: { appendonly: 'yes', appendfsync: 'always' } });
   onTestFinished(() => cluster.close());
   const clustered = new Cluster([cluster.url]);
   onTestFinished(() => clustered.disconnect());

@@ -1,8 +1,9 @@
 // Jobs whose lock ends without an outcome of their owner: handed back or taken away (uncharged), or stalled (charged).
+import { keepOnFail } from '../../job/options.js';
 import { STALLED_REASON } from '../contract.js';
 import type { Database, Statement } from './driver.js';
 import type { QueueState } from './queue-state.js';
-import { type Retention, keepOnFail } from './retention.js';
+import type { Retention } from './retention.js';
 import { STATE } from './schema.js';
 
 export type HeldRow = [job: number, id: string, priority: number, stalledCounter: number];

@@ -56,24 +56,3 @@ export class Retention {
     queue[state] -= rows.length;
   }
 }
-
-/** What the job's own options say of a failure that no worker reports. */
-export function keepOnFail(opts: string): Keep {
-  const rule = parse(opts).removeOnFail;
-  if (rule === true) return { count: 0 };
-  if (typeof rule === 'number') return { count: rule };
-  if (typeof rule !== 'object' || rule === null) return {};
-  const { age, count } = rule as { age?: unknown; count?: unknown };
-  const keep: Keep = {};
-  if (typeof age === 'number') keep.ageMs = age * 1000;
-  if (typeof count === 'number') keep.count = count;
-  return keep;
-}
-
-function parse(opts: string): { removeOnFail?: unknown } {
-  try {
-    return (JSON.parse(opts) ?? {}) as { removeOnFail?: unknown };
-  } catch {
-    return {};
-  }
-}

@@ -24,21 +24,23 @@ export type Program = keyof typeof NEEDS;
 export interface Surroundings {
   path: string;
   isRoot: boolean;
+  /** Debian starts a service as soon as it is installed, unless this file forbids it. */
+  policy: string;
 }
 
 // Packages that could not be installed. In the environment, so that no test file tries what the set-up has tried in vain.
 const IN_VAIN = 'HOLDFAST_TEST_INSTALLED_IN_VAIN';
-const POLICY = '/usr/sbin/policy-rc.d';
 
 /** The folder where the program is. */
-export async function folderOf(program: Program, around: Partial<Surroundings> = {}): Promise<string> {
-  const { path = process.env['PATH'] ?? '', isRoot = process.getuid?.() === 0 } = around;
+export async function folderOf(program: Program, surroundings: Partial<Surroundings> = {}): Promise<string> {
+  const usual = { path: process.env['PATH'] ?? '', isRoot: process.getuid?.() === 0, policy: '/usr/sbin/policy-rc.d' };
+  const { path, isRoot, policy } = { ...usual, ...surroundings };
   const need: Need = NEEDS[program];
   const look = (): string | undefined =>
     [...path.split(delimiter), ...need.folders()].find((folder) => need.files.every((file) => existsSync(join(folder, file))));
   const found = look();
   if (found !== undefined) return found;
-  const failure = isRoot ? await install(need.package, path) : 'Only root may install it.';
+  const failure = isRoot ? await install(need.package, path, policy) : 'Only root may install it.';
   const installed = look();
   if (installed !== undefined) return installed;
   const line = `${isRoot ? '' : 'sudo '}apt-get install -y --no-install-recommends ${need.package}`;
@@ -48,20 +50,19 @@ export async function folderOf(program: Program, around: Partial<Surroundings> =
 }
 
 /** Answers what went wrong, for people. */
-async function install(name: string, path: string): Promise<string> {
+async function install(name: string, path: string, policy: string): Promise<string> {
   const inVain = process.env[IN_VAIN]?.split(' ') ?? [];
   if (inVain.includes(name)) return 'Installing it was tried before, in vain.';
-  const apt = path.split(delimiter).map((folder) => join(folder, 'apt-get'));
-  const command = apt.find(existsSync);
+  const folders = path.split(delimiter);
+  const command = folders.map((folder) => join(folder, 'apt-get')).find(existsSync);
   if (command === undefined) return 'There is no apt-get here to install it with.';
   console.log(`${name} is missing: apt-get install ${name}`);
   const run = (...args: string[]): Promise<unknown> =>
     promisify(execFile)(command, ['-o', 'DPkg::Lock::Timeout=120', ...args], {
       env: { ...process.env, PATH: path, DEBIAN_FRONTEND: 'noninteractive' },
     });
-  // Debian starts a service as soon as it is installed, unless this file forbids it.
-  const ours = !existsSync(POLICY);
-  if (ours) writeFileSync(POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
+  const ours = !existsSync(policy);
+  if (ours) writeFileSync(policy, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
   try {
     // Without network the lists that are there may still do.
     await run('update').catch(() => undefined);
@@ -71,7 +72,7 @@ async function install(name: string, path: string): Promise<string> {
     process.env[IN_VAIN] = [...inVain, name].join(' ');
     return String((error as { stderr?: unknown }).stderr ?? error);
   } finally {
-    if (ours) rmSync(POLICY, { force: true });
+    if (ours) rmSync(policy, { force: true });
   }
 }
 

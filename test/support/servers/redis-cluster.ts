@@ -35,17 +35,14 @@ export async function startRedisCluster(size = 3, options: RedisOptions = {}): P
 }
 
 async function form(nodes: TestServer[]): Promise<void> {
+  const share = Math.ceil(SLOTS / nodes.length);
   for (const [index, { port }] of nodes.entries()) {
-    const slots = Array.from({ length: SLOTS }, (_, slot) => slot).filter(
-      (slot) => Math.floor((slot * nodes.length) / SLOTS) === index,
-    );
-    const meetings = nodes.map((other) => `CLUSTER MEET 127.0.0.1 ${other.port}`);
-    const replies = await askRedis(
-      port,
-      `CLUSTER SET-CONFIG-EPOCH ${index + 1}`,
-      `CLUSTER ADDSLOTS ${slots.join(' ')}`,
-      ...meetings,
-    );
+    const first = index * share;
+    const slots = Array.from({ length: Math.min(share, SLOTS - first) }, (_, n) => first + n);
+    const others = nodes.filter((node) => node.port !== port);
+    const meetings = others.map((other) => `CLUSTER MEET 127.0.0.1 ${other.port}`);
+    const own = [`CLUSTER SET-CONFIG-EPOCH ${index + 1}`, `CLUSTER ADDSLOTS ${slots.join(' ')}`];
+    const replies = await askRedis(port, ...own, ...meetings);
     if (replies.includes('-ERR')) throw new Error(`A node refuses to join the cluster: ${replies}`);
   }
   await whole(nodes);

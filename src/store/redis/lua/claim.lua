@@ -1,0 +1,5 @@
+-- use: queue jobs places locks claim
+-- ARGV: a claim request. Answers the claim.
+local reply = claim(claimRequest(1))
+save()
+return reply

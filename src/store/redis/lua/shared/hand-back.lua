@@ -1,0 +1,68 @@
+-- Active jobs that go back without an outcome of their owner: handed back or taken away (uncharged), or stalled (charged).
+local STALLED_REASON = 'job stalled more than allowable limit'
+
+-- What a job's own options say of a failure that no worker reports: count and age in ms, each nil where it does not limit.
+local function keepOnFail(id)
+  local text = call('HGET', key('job'), id)
+  local opts = text and match(text, '^[^%z]*%z[^%z]*%z([^%z]*)%z')
+  local ok, options = pcall(cjson.decode, opts or '{}')
+  local rule = ok and type(options) == 'table' and options.removeOnFail
+  if rule == true then return 0 end
+  if type(rule) == 'number' then return rule end
+  if type(rule) ~= 'table' then return end
+  return type(rule.count) == 'number' and rule.count or nil, type(rule.age) == 'number' and rule.age * 1000 or nil
+end
+
+-- `jobs` in the order in which they were claimed: so they wait again.
+local function toFront(jobs)
+  for i = #jobs, 1, -1 do
+    putWaiting(jobs[i], true)
+    store(jobs[i])
+  end
+end
+
+local function giveBack(jobs)
+  for i = 1, #jobs do
+    unlock(jobs[i])
+    tell(1, 'B', jobs[i].id)
+  end
+  flushUnlocked()
+  toFront(jobs)
+end
+
+local function failStalled(job)
+  local count, ageMs = keepOnFail(job.id)
+  if count == 0 then return erase({ job.id }) end
+  job.state, job.finished = 'f', floor(now)
+  call('ZADD', key('failed'), ticks(1), job.id)
+  call('HSET', key('reason'), job.id, STALLED_REASON)
+  store(job)
+  trim('failed', count, ageMs, 1)
+end
+
+-- `limits` answers for a session how often a job of it may stall.
+local function stall(jobs, limits)
+  local stalled, failed, over = {}, {}, {}
+  for i = 1, #jobs do
+    local job = jobs[i]
+    local most = limits(job.session)
+    job.stalls = job.stalls + 1
+    unlock(job)
+    if job.stalls <= most then
+      tell(2, 'S', job.id)
+      stalled[#stalled + 1] = job
+    else
+      tell(2, 'Z', job.id, STALLED_REASON)
+      over[#over + 1] = job
+    end
+  end
+  flushUnlocked()
+  for i = 1, #over do
+    failStalled(over[i])
+    failed[i] = over[i].id
+  end
+  toFront(stalled)
+  local ids = {}
+  for i = 1, #stalled do ids[i] = stalled[i].id end
+  return ids, failed
+end

@@ -1,0 +1,22 @@
+-- How many finished jobs stay. Trimming takes from the old end, and a bounded number per script: the rest goes with the next.
+local TRIMMED_AT_ONCE = 300
+
+-- `state` is completed or failed; count and ageMs may be nil.
+local function trim(state, count, ageMs, finished)
+  local most, list = TRIMMED_AT_ONCE + finished, key(state)
+  if count then
+    local excess = math.min(call('ZCARD', list) - count, most)
+    if excess > 0 then
+      local popped, ids = call('ZPOPMIN', list, excess), {}
+      for i = 1, #popped, 2 do ids[#ids + 1] = popped[i] end
+      erase(ids)
+    end
+  end
+  if ageMs then
+    local ids = call('ZRANGEBYSCORE', list, '-inf', micros - ageMs * 1000, 'LIMIT', 0, most)
+    if #ids > 0 then
+      many('ZREM', list, ids)
+      erase(ids)
+    end
+  end
+end

@@ -1,0 +1,92 @@
+// What happens to locks, told to the worker's listeners and to those of its lock monitor: renewed, lost, stalled, blocked.
+import { HoldfastError, toError } from '../errors.js';
+import type { JobHome } from '../handle/home.js';
+import { Job } from '../handle/job.js';
+import type { HeldLock } from '../lock/held-lock.js';
+import type { KeeperListener } from '../lock/keeper.js';
+import type { LockMonitor } from '../lock/lock-monitor.js';
+import type { LockTable } from '../lock/lock-table.js';
+import type { Session } from '../lock/session.js';
+import { STALLED_REASON } from '../store/contract.js';
+import type { AnyWorkerEmitter } from './events.js';
+
+export interface LockNewsOptions {
+  home: JobHome;
+  table: LockTable;
+  monitor: LockMonitor | undefined;
+  emitter: AnyWorkerEmitter;
+  maxBlockedMs: number;
+  /** The store no longer knows the session. */
+  sessionLost(session: Session): void;
+  /** Jobs may have become claimable. */
+  wake(): void;
+}
+
+export class LockNews {
+  readonly #options: LockNewsOptions;
+
+  constructor(options: LockNewsOptions) {
+    this.#options = options;
+  }
+
+  listenerFor(session: Session): KeeperListener {
+    const { table, monitor, emitter, sessionLost, wake } = this.#options;
+    return {
+      renewed: () => {
+        const jobIds = table.renewedJobIds(session);
+        if (jobIds.length === 0) return;
+        monitor?.emit('lockExtended', jobIds);
+        emitter.emit('locksRenewed', { count: jobIds.length, jobIds });
+      },
+      revoked: (revocations) => {
+        for (const { token, reason } of revocations) table.loseTokens([token], reason);
+      },
+      lost: () => {
+        sessionLost(session);
+        wake();
+      },
+      swept: ({ stalled, failed }) => {
+        monitor?.emit('stalledJobs', [...stalled, ...failed]);
+        for (const jobId of [...stalled, ...failed]) emitter.emit('stalled', jobId, 'active');
+        if (failed.length > 0) void this.#stalledForGood(failed);
+        wake();
+      },
+      failed: (error) => emitter.emit('error', error),
+      threaded: (byThread) => monitor?.setRunning(byThread),
+      blocked: (blockedMs, ceiling) => {
+        monitor?.emit('loopBlocked', blockedMs);
+        if (ceiling) this.#overCeiling(blockedMs);
+      },
+    };
+  }
+
+  lost(locks: HeldLock[], reason: string): void {
+    const { monitor, emitter, home } = this.#options;
+    const jobIds = locks.map(({ jobId }) => jobId);
+    monitor?.emit('lockRenewalFailed', jobIds);
+    emitter.emit('lockRenewalFailed', jobIds);
+    for (const jobId of jobIds) {
+      const message = `could not renew lock for job ${jobId}: ${reason}`;
+      emitter.emit('error', new HoldfastError('LOCK_UNTRUSTED', message, { jobId, queue: home.name }));
+    }
+  }
+
+  #overCeiling(blockedMs: number): void {
+    const { emitter, home, maxBlockedMs } = this.#options;
+    const message = `The event loop was blocked for ${blockedMs} ms, longer than maxBlockedMs (${maxBlockedMs}): its locks were given up.`;
+    emitter.emit('error', new HoldfastError('LOOP_BLOCKED', message, { queue: home.name }));
+  }
+
+  async #stalledForGood(jobIds: string[]): Promise<void> {
+    const { emitter, home } = this.#options;
+    try {
+      const records = await (await home.ready()).jobs(home.name, jobIds);
+      for (const record of records) {
+        const job = record === undefined ? undefined : new Job(home, record);
+        emitter.emit('failed', job, new HoldfastError('JOB_STALLED', STALLED_REASON, { queue: home.name }), 'active');
+      }
+    } catch (error) {
+      emitter.emit('error', toError(error));
+    }
+  }
+}
