@@ -12,7 +12,9 @@ export async function backlog(engine, scale) {
   const figures = [];
   for (const { concurrency, jobs } of CASES) {
     const count = Math.ceil(jobs * scale);
-    const seconds = await withStore(engine, (store, url) => workOff(engine === 'memory' ? store : url, store, count, concurrency));
+    const seconds = await withStore(engine, (store, url) =>
+      workOff(engine === 'memory' ? store : url, store, count, concurrency),
+    );
     figures.push({ what: `backlog, concurrency ${concurrency}`, unit: 'jobs/s', value: count / seconds });
   }
   return figures;

@@ -21,15 +21,23 @@ const rounds = flags.quick ? 1 : 5;
 const scale = flags.quick ? 0.1 : 1;
 const measurements = [adding, backlog, latency, renewal, footprint];
 
-const machine = { node: process.version, cpu: cpus()[0]?.model.trim(), cores: cpus().length, memoryGiB: Math.round(totalmem() / 2 ** 30) };
-console.log(`Node ${machine.node}, ${machine.cores} × ${machine.cpu}, ${machine.memoryGiB} GiB; median of ${rounds} (lowest … highest)\n`);
+const machine = {
+  node: process.version,
+  cpu: cpus()[0]?.model.trim(),
+  cores: cpus().length,
+  memoryGiB: Math.round(totalmem() / 2 ** 30),
+};
+console.log(
+  `Node ${machine.node}, ${machine.cores} × ${machine.cpu}, ${machine.memoryGiB} GiB; median of ${rounds} (lowest … highest)\n`,
+);
 
 const figures = new Map();
 // Stores take turns within a round, so that a slow minute of the machine hits them alike.
 for (let round = 1; round <= rounds; round += 1) {
   for (const measure of measurements) {
     for (const store of stores) {
-      if (process.stderr.isTTY) process.stderr.write(`round ${round} of ${rounds}: ${measure.name} on ${store}${' '.repeat(20)}\r`);
+      if (process.stderr.isTTY)
+        process.stderr.write(`round ${round} of ${rounds}: ${measure.name} on ${store}${' '.repeat(20)}\r`);
       for (const { what, unit, value } of await measure(store, scale)) {
         const key = `${store}\0${what}`;
         const figure = figures.get(key) ?? { store, what, unit, values: [] };

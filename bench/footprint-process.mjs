@@ -4,7 +4,10 @@ import { Worker } from 'holdfast';
 
 const [url, count] = process.argv.slice(2);
 const threadsBefore = taskCount();
-const workers = Array.from({ length: Number(count) }, (_, n) => new Worker(`queue-${n}`, async () => undefined, { connection: url, lockRenewTime: 100, lockDuration: 2000 }));
+const workers = Array.from(
+  { length: Number(count) },
+  (_, n) => new Worker(`queue-${n}`, async () => undefined, { connection: url, lockRenewTime: 100, lockDuration: 2000 }),
+);
 await Promise.all(workers.map((worker) => new Promise((resolve) => worker.once('ready', resolve))));
 // The thread counts once it has renewed something: give the first tick its time.
 await new Promise((resolve) => setTimeout(resolve, 500));

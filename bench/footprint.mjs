@@ -10,7 +10,9 @@ const run = promisify(execFile);
 export async function footprint(engine) {
   const figures = [];
   for (const workers of [1, 20]) {
-    const { stdout } = await withStore(engine, (_store, url) => run(process.execPath, ['--expose-gc', CHILD, url, String(workers)]));
+    const { stdout } = await withStore(engine, (_store, url) =>
+      run(process.execPath, ['--expose-gc', CHILD, url, String(workers)]),
+    );
     const { rssMiB, threads, connections } = JSON.parse(stdout);
     const label = workers === 1 ? '1 worker' : `${workers} workers`;
     figures.push({ what: `memory of a process with ${label}`, unit: 'MiB', value: rssMiB });

@@ -19,7 +19,12 @@ async function costs(store, count) {
   const queue = new Queue('bench', { connection: store });
   await fill(queue, count);
   const session = { queue: 'bench', id: `bench-${count}` };
-  await store.openSession({ ...session, owner: { host: 'bench', pid: process.pid, name: 'bench' }, durationMs: 600_000, maxStalls: 1 });
+  await store.openSession({
+    ...session,
+    owner: { host: 'bench', pid: process.pid, name: 'bench' },
+    durationMs: 600_000,
+    maxStalls: 1,
+  });
   for (let claimed = 0, seq = 1; claimed < count; seq += 1) {
     const { jobs } = await store.claim('bench', { session: session.id, seq, count: Math.min(1000, count - claimed) });
     claimed += jobs.length;
@@ -37,5 +42,8 @@ async function median(work) {
     await work();
     times.push(performance.now() - start);
   }
-  return percentile(times.sort((a, b) => a - b), 0.5);
+  return percentile(
+    times.sort((a, b) => a - b),
+    0.5,
+  );
 }

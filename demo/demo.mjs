@@ -91,7 +91,9 @@ function note(event, seen, view, child, kill) {
     }
   } else if (event.type === 'end') {
     seen.heldAtEnd = event.held;
-    view.say(`  ${who} ends its run with fence ${event.fence}; the lock is ${event.held ? 'held' : 'no longer held, and it knows'}`);
+    view.say(
+      `  ${who} ends its run with fence ${event.fence}; the lock is ${event.held ? 'held' : 'no longer held, and it knows'}`,
+    );
   } else if (event.type === 'accepted') {
     seen.accepted += 1;
     view.say(`  ${styleText('green', `the finish of ${event.worker} is accepted`)}`);
@@ -120,13 +122,21 @@ async function stop(child) {
 function summary() {
   const head = ['', 'runs', 'accepted', 'refused', 'taken up after', 'claimed', 'observed'];
   const rows = results.map(({ title, claim, runs, accepted, refused, recovery, ok }) => [
-    title, String(runs), String(accepted), String(refused), recovery, claim, ok ? 'yes' : 'NO',
+    title,
+    String(runs),
+    String(accepted),
+    String(refused),
+    recovery,
+    claim,
+    ok ? 'yes' : 'NO',
   ]);
   const widths = head.map((_, column) => Math.max(...[head, ...rows].map((row) => row[column].length)));
   const line = (row) => row.map((cell, column) => cell.padEnd(widths[column])).join('  ');
   console.log(`\n${styleText('bold', line(head))}\n${rows.map(line).join('\n')}\n`);
   const ok = results.length === 3 && results.every((result) => result.ok);
-  console.log(`${ok ? 'Everything that was claimed was observed' : 'Not everything was observed'}, in ${Math.round((performance.now() - started) / 1000)} s.`);
+  console.log(
+    `${ok ? 'Everything that was claimed was observed' : 'Not everything was observed'}, in ${Math.round((performance.now() - started) / 1000)} s.`,
+  );
   process.exitCode = ok ? 0 : 1;
 }
 

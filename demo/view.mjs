@@ -39,7 +39,11 @@ export class View {
       const bar = `${'█'.repeat(filled)}${'░'.repeat(BAR - filled)}`;
       const jobs = held.map(({ jobId, fence }) => `job ${jobId} fence ${fence}`).join(', ') || 'idle';
       const state = session.suspected ? styleText('red', ' process gone') : '';
-      rows.push([`  ${session.owner.name} (pid ${session.owner.pid})`, `${bar} ${String(Math.round(left)).padStart(5)} ms`, `${jobs}${state}`]);
+      rows.push([
+        `  ${session.owner.name} (pid ${session.owner.pid})`,
+        `${bar} ${String(Math.round(left)).padStart(5)} ms`,
+        `${jobs}${state}`,
+      ]);
     }
     if (process.stdout.isTTY) {
       this.#erase();

@@ -22,7 +22,9 @@ const worker = new Worker(
 worker.on('ready', () => tell({ type: 'ready' }));
 worker.on('completed', (job) => tell({ type: 'accepted', jobId: job.id }));
 worker.on('stalled', (jobId) => tell({ type: 'stalled', jobId }));
-worker.on('error', (error) => tell({ type: error.code === 'LOCK_LOST' ? 'refused' : 'error', jobId: error.jobId, message: error.message }));
+worker.on('error', (error) =>
+  tell({ type: error.code === 'LOCK_LOST' ? 'refused' : 'error', jobId: error.jobId, message: error.message }),
+);
 process.on('message', (message) => {
   if (message === 'close') void worker.close().then(() => process.disconnect());
 });

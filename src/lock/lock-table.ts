@@ -85,7 +85,10 @@ export class LockTable {
 
   /** All that hang on the session. One that is timed or pinned lives on. */
   loseSession(session: Session, reason: string): void {
-    this.#lose(Array.from(this.#locks.values()).filter((lock) => lock.session === session && !lock.held), reason);
+    this.#lose(
+      Array.from(this.#locks.values()).filter((lock) => lock.session === session && !lock.held),
+      reason,
+    );
   }
 
   stop(): void {

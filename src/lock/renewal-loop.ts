@@ -106,7 +106,11 @@ export class RenewalLoop {
   async #renew(entries: Entry[]): Promise<void> {
     const sentAt = now(this.#clock);
     const patience = setTimeout(
-      () => this.#fail(entries, new HoldfastError('TIMEOUT', 'The store did not answer a lock renewal in time.', { retryable: true })),
+      () =>
+        this.#fail(
+          entries,
+          new HoldfastError('TIMEOUT', 'The store did not answer a lock renewal in time.', { retryable: true }),
+        ),
       Math.max(MIN_PATIENCE_MS, ...entries.map(({ renewed }) => renewed.plan.renewMs)),
     );
     patience.unref();

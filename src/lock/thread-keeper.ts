@@ -138,7 +138,8 @@ export class ThreadKeeper implements Keeper {
         break;
       case 'failed':
         if (message.opening) this.#tellUnreachable(entry, message.error);
-        else listener.failed(new HoldfastError(message.error.code, message.error.message, { retryable: message.error.retryable }));
+        else
+          listener.failed(new HoldfastError(message.error.code, message.error.message, { retryable: message.error.retryable }));
         break;
     }
   }

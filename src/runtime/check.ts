@@ -11,7 +11,11 @@ export interface IntegerRange {
   max?: number;
 }
 
-export function checkInteger(option: string, value: unknown, { min = 0, max = Number.MAX_SAFE_INTEGER }: IntegerRange = {}): number {
+export function checkInteger(
+  option: string,
+  value: unknown,
+  { min = 0, max = Number.MAX_SAFE_INTEGER }: IntegerRange = {},
+): number {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max) {
     throw invalidOption(option, value, `a whole number from ${min} to ${max}`);
   }

@@ -68,7 +68,8 @@ function readSqliteUrl(url: string): SqliteConnection {
 function planSqlite(options: SqliteConnection): ConnectionPlan {
   const { path, synchronous = 'full', busyTimeoutMs = 0 } = options;
   if (path === '' || path === ':memory:') throw invalid('sqlite: needs a file. For a queue in memory use memory:.');
-  if (synchronous !== 'full' && synchronous !== 'normal') throw invalid(`synchronous must be 'full' or 'normal', not ${show(synchronous)}.`);
+  if (synchronous !== 'full' && synchronous !== 'normal')
+    throw invalid(`synchronous must be 'full' or 'normal', not ${show(synchronous)}.`);
   checkInteger('busyTimeoutMs', busyTimeoutMs, { max: MAX_TIMER_MS });
   const file = resolve(path);
   return { engine: 'sqlite', key: `sqlite:${file}?${synchronous}`, options: { ...options, path: file } };

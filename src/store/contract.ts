@@ -268,7 +268,11 @@ export interface Inspecting {
   /** Positions `start` to `end` (inclusive, -1 = last) of the named lists, one list after the other. */
   list(queue: string, query: ListQuery): Promise<JobRecord[]>;
   status(queue: string): Promise<QueueStatus>;
-  logs(queue: string, jobId: string, range: { start: number; end: number; asc: boolean }): Promise<{ logs: string[]; count: number }>;
+  logs(
+    queue: string,
+    jobId: string,
+    range: { start: number; end: number; asc: boolean },
+  ): Promise<{ logs: string[]; count: number }>;
   /** Events after `after` in order; without it, none, but `last` is where the log ends now. */
   events(queue: string, after: number | undefined, limit: number): Promise<EventsReply>;
   /** The lock of an active job. */
@@ -348,8 +352,21 @@ export interface StoredEvent {
 }
 
 export type EventName =
-  | 'added' | 'waiting' | 'active' | 'progress' | 'completed' | 'failed' | 'retries-exhausted' | 'stalled' | 'delayed'
-  | 'removed' | 'cleaned' | 'paused' | 'resumed' | 'drained' | 'duplicated';
+  | 'added'
+  | 'waiting'
+  | 'active'
+  | 'progress'
+  | 'completed'
+  | 'failed'
+  | 'retries-exhausted'
+  | 'stalled'
+  | 'delayed'
+  | 'removed'
+  | 'cleaned'
+  | 'paused'
+  | 'resumed'
+  | 'drained'
+  | 'duplicated';
 
 export interface EventsReply {
   events: StoredEvent[];

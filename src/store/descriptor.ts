@@ -18,7 +18,8 @@ export function assertCloneable(value: unknown, path: string): void {
     );
   }
   if (typeof value !== 'object' || value === null) return;
-  for (const [key, inner] of Object.entries(value)) assertCloneable(inner, Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`);
+  for (const [key, inner] of Object.entries(value))
+    assertCloneable(inner, Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`);
 }
 
 function faultOf(value: unknown): string | undefined {

@@ -30,7 +30,8 @@ export function leaseStore(connection: Connection | undefined): StoreLease {
   const entry = acquire(plan);
   let released: Promise<void> | undefined;
   const ready = async (): Promise<Store> => {
-    if (released !== undefined) throw new HoldfastError('STORE_CLOSED', 'The store was closed; make a new queue or worker to use it again.');
+    if (released !== undefined)
+      throw new HoldfastError('STORE_CLOSED', 'The store was closed; make a new queue or worker to use it again.');
     const opening = (entry.store ??= open(plan));
     try {
       return await opening;
@@ -60,7 +61,8 @@ export async function openStore(connection?: Connection): Promise<Store> {
 
 /** Opens a store of its own for the lock thread. */
 export async function openDescribed(descriptor: StoreDescriptor): Promise<Store> {
-  const store = descriptor.engine === 'module' ? await loadModule(descriptor) : await loadSqlite(descriptor.options as { path: string });
+  const store =
+    descriptor.engine === 'module' ? await loadModule(descriptor) : await loadSqlite(descriptor.options as { path: string });
   await store.open();
   return store;
 }
@@ -123,7 +125,10 @@ async function loadModule({ module, export: name, options }: StoreDescriptor & {
   const factory = loaded[name];
   const store: unknown = typeof factory === 'function' ? await (factory as (options: unknown) => unknown)(options) : factory;
   if (typeof store !== 'object' || store === null || !isStore(store)) {
-    throw new HoldfastError('INVALID_CONNECTION', `The export ${name} of ${module} is not a store nor a function that returns one.`);
+    throw new HoldfastError(
+      'INVALID_CONNECTION',
+      `The export ${name} of ${module} is not a store nor a function that returns one.`,
+    );
   }
   return store;
 }

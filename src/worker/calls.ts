@@ -96,7 +96,9 @@ export class Calls {
         this.#options.onError(error);
         await this.#pause(error, failures);
         if (this.#isOver(error, delivers, failingSince)) {
-          throw new HoldfastError('OUTCOME_UNKNOWN', `The store did not answer before the worker was closed: ${error.message}`, { cause: error });
+          throw new HoldfastError('OUTCOME_UNKNOWN', `The store did not answer before the worker was closed: ${error.message}`, {
+            cause: error,
+          });
         }
       }
     }
@@ -106,7 +108,13 @@ export class Calls {
     return { store: await this.#options.ready(), session: await this.#options.tenure.session() };
   }
 
-  async #send(store: Store, session: Session, seq: number, outcomes: Outcome[], wish: ClaimWish | undefined): Promise<SettleReply> {
+  async #send(
+    store: Store,
+    session: Session,
+    seq: number,
+    outcomes: Outcome[],
+    wish: ClaimWish | undefined,
+  ): Promise<SettleReply> {
     const { queue } = this.#options;
     const claim = wish === undefined ? undefined : { ...wish, session: session.id, seq };
     if (outcomes.length > 0) return store.settle(queue, outcomes, { caller: session.id, seq }, claim);
@@ -129,7 +137,10 @@ export class Calls {
     });
     const arm = (): void => {
       clearTimeout(timer);
-      timer = setTimeout(() => giveUp(new HoldfastError('TIMEOUT', 'The store does not answer.', { retryable: true })), this.#patience(delivers));
+      timer = setTimeout(
+        () => giveUp(new HoldfastError('TIMEOUT', 'The store does not answer.', { retryable: true })),
+        this.#patience(delivers),
+      );
     };
     arm();
     this.#onClosing.add(arm);

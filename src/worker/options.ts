@@ -39,7 +39,10 @@ export interface WorkerOptions {
   crashGraceMs?: number;
 }
 
-type Defaulted = Exclude<keyof WorkerOptions, 'connection' | 'limiter' | 'maxStartedAttempts' | 'removeOnComplete' | 'removeOnFail' | 'settings' | 'lockThreadEntry'>;
+type Defaulted = Exclude<
+  keyof WorkerOptions,
+  'connection' | 'limiter' | 'maxStartedAttempts' | 'removeOnComplete' | 'removeOnFail' | 'settings' | 'lockThreadEntry'
+>;
 export type CheckedWorkerOptions = WorkerOptions & Required<Pick<WorkerOptions, Defaulted>>;
 
 /** Of BullMQ, and not carried out here: silently ignoring them would be worse than saying so. */
@@ -49,12 +52,21 @@ export function checkWorkerOptions(given: WorkerOptions = {}): CheckedWorkerOpti
   if (typeof given !== 'object' || given === null) throw invalidOption('options', given, 'an object');
   for (const option of UNSUPPORTED) {
     if ((given as Record<string, unknown>)[option] === undefined) continue;
-    throw new HoldfastError('OPTION_UNSUPPORTED', `This version of Holdfast does not carry out ${option}; leave it out.`, { option });
+    throw new HoldfastError('OPTION_UNSUPPORTED', `This version of Holdfast does not carry out ${option}; leave it out.`, {
+      option,
+    });
   }
   const lockDuration = checkInteger('lockDuration', given.lockDuration ?? 30_000, { min: 10, max: MAX_TIMER_MS });
-  const lockRenewTime = checkInteger('lockRenewTime', given.lockRenewTime ?? Math.floor(lockDuration / 2), { min: 1, max: MAX_TIMER_MS });
+  const lockRenewTime = checkInteger('lockRenewTime', given.lockRenewTime ?? Math.floor(lockDuration / 2), {
+    min: 1,
+    max: MAX_TIMER_MS,
+  });
   if (lockRenewTime >= lockDuration) {
-    throw invalidOption('lockRenewTime', lockRenewTime, `below lockDuration (${lockDuration}), or locks end before they are renewed`);
+    throw invalidOption(
+      'lockRenewTime',
+      lockRenewTime,
+      `below lockDuration (${lockDuration}), or locks end before they are renewed`,
+    );
   }
   const checked: CheckedWorkerOptions = {
     ...given,
@@ -81,7 +93,8 @@ export function checkWorkerOptions(given: WorkerOptions = {}): CheckedWorkerOpti
     throw invalidOption('lockThreadEntry', given.lockThreadEntry, 'the path of a file');
   }
   const strategy = given.settings?.backoffStrategy;
-  if (strategy !== undefined && typeof strategy !== 'function') throw invalidOption('settings.backoffStrategy', strategy, 'a function');
+  if (strategy !== undefined && typeof strategy !== 'function')
+    throw invalidOption('settings.backoffStrategy', strategy, 'a function');
   return checked;
 }
 
@@ -95,7 +108,8 @@ function checkName(name: unknown): string {
 }
 
 function checkLimiter(limiter: { max: number; duration: number }): void {
-  if (typeof limiter !== 'object' || limiter === null) throw invalidOption('limiter', limiter, `{ max, duration }, not ${show(limiter)}`);
+  if (typeof limiter !== 'object' || limiter === null)
+    throw invalidOption('limiter', limiter, `{ max, duration }, not ${show(limiter)}`);
   checkInteger('limiter.max', limiter.max, { min: 1 });
   checkInteger('limiter.duration', limiter.duration, { min: 1, max: MAX_TIMER_MS });
 }

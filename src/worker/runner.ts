@@ -43,7 +43,9 @@ export class Runner {
       const value = await (this.#takesSignal ? this.#processor(job, token, lock.signal) : this.#processor(job, token));
       if (lock.settled) return { told: 'nothing', outcome: undefined };
       const outcome = completedOutcome(job, token, value, this.#rules);
-      return outcome.kind === 'failed' ? { told: 'failed', outcome, error: new Error(outcome.reason) } : { told: 'completed', outcome, value };
+      return outcome.kind === 'failed'
+        ? { told: 'failed', outcome, error: new Error(outcome.reason) }
+        : { told: 'completed', outcome, value };
     } catch (thrown) {
       return this.#thrown(job, lock, toError(thrown)).catch((broken: unknown) => unreadable(job, lock, broken));
     }
@@ -63,7 +65,11 @@ export class Runner {
 function unreadable({ id }: Job, { token }: HeldLock, broken: unknown): RunEnd {
   const why = broken instanceof HoldfastError ? broken.message : 'what it threw cannot be read';
   const error = new Error(`The run of job ${id} failed: ${why}`, { cause: broken });
-  return { told: 'failed', outcome: { kind: 'failed', jobId: id, token, reason: error.message, stacktrace: '[]', keep: {} }, error };
+  return {
+    told: 'failed',
+    outcome: { kind: 'failed', jobId: id, token, reason: error.message, stacktrace: '[]', keep: {} },
+    error,
+  };
 }
 
 /**

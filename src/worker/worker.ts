@@ -94,7 +94,14 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       onError,
       idleMs: this.opts.drainDelay * 1000,
     });
-    this.#manual = new ManualJobs({ calls: this.#calls, tenure: this.#tenure, table: this.#table, ready, name: this.name, options: this.opts });
+    this.#manual = new ManualJobs({
+      calls: this.#calls,
+      tenure: this.#tenure,
+      table: this.#table,
+      ready,
+      name: this.name,
+      options: this.opts,
+    });
     const { settings, removeOnComplete, removeOnFail, maxStartedAttempts } = this.opts;
     const rules = { backoffStrategy: settings?.backoffStrategy, removeOnComplete, removeOnFail };
     this.home = {
@@ -165,7 +172,10 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   /** Takes and runs jobs until the worker is closed. Called by the constructor unless `autorun` is false. */
   async run(): Promise<void> {
     if (this.#runs === undefined) {
-      throw new HoldfastError('NO_PROCESSOR', `The worker of ${this.name} has no processor to run; pass one, or use getNextJob().`);
+      throw new HoldfastError(
+        'NO_PROCESSOR',
+        `The worker of ${this.name} has no processor to run; pass one, or use getNextJob().`,
+      );
     }
     if (this.closing !== undefined) throw closed(this.name);
     if (this.#running !== undefined) throw new HoldfastError('ALREADY_RUNNING', `The worker of ${this.name} is running already.`);
@@ -347,7 +357,11 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
 function checkProcessor(processor: unknown): void {
   if (processor === undefined || processor === null || typeof processor === 'function') return;
   if (typeof processor === 'string' || processor instanceof URL) {
-    throw new HoldfastError('OPTION_UNSUPPORTED', 'Processors in files of their own are not carried out by this version; pass a function.', { option: 'processor' });
+    throw new HoldfastError(
+      'OPTION_UNSUPPORTED',
+      'Processors in files of their own are not carried out by this version; pass a function.',
+      { option: 'processor' },
+    );
   }
   throw invalidOption('processor', processor, 'a function (job, token, signal) => result, or null to take jobs by hand');
 }

@@ -87,11 +87,12 @@ describe.each(ENGINES)('closing on %s', (engine) => {
   test('close() from a listener of ready: no job is taken after it', async () => {
     const { add, worker, record, store } = await scene(engine);
     const id = await add();
-    const { worker: watched } = worker(() => 'too late');
+    const { worker: watched, errors } = worker(() => 'too late');
     await new Promise<void>((resolve) => watched.once('ready', () => void watched.close().then(resolve)));
-    const calls = store.calls('claim');
-    await sleep(100);
-    expect(store.calls('claim')).toBe(calls);
+    await sleep(150);
+    expect(store.calls('claim')).toBe(0);
+    expect(store.calls('openSession')).toBe(1);
+    expect(errors).toEqual([]);
     expect(await record(id)).toMatchObject({ state: 'waiting', attemptsStarted: 0 });
   });
 
@@ -192,6 +193,18 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     // Its lock ends when it said it would.
     worker(() => 'by another', { stalledInterval: 50 });
     expect(await reaches(id, 'completed')).toMatchObject({ returnvalue: '"by another"' });
+  });
+
+  test('a move that is under way when close() comes is seen to its end, also if it has to be repeated', async () => {
+    const { store, add, worker, record } = await scene(engine);
+    const id = await add();
+    const { worker: watched } = worker(null);
+    const job = await watched.getNextJob('mine');
+    store.on('settle', { fault: 'fail', times: 2 });
+    const moving = job?.moveToCompleted('in time', 'mine', false);
+    await watched.close();
+    expect(await moving).toEqual([]);
+    expect(await record(id)).toMatchObject({ state: 'completed', returnvalue: '"in time"' });
   });
 
   test('getNextJob that waits is ended by close(), however many wait', async () => {

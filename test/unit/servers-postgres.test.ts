@@ -1,5 +1,6 @@
 // The PostgreSQL servers that other tests start, stop and kill.
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { childrenOf, hasEnded, isStopped } from '../support/servers/processes.js';
@@ -84,16 +85,28 @@ test('a replica can be read and not written', async () => {
   await expect(client.query('CREATE TABLE written ()')).rejects.toThrow('read-only transaction');
 });
 
-test.each(['running', 'stopped', 'killed'] as const)('closed when %s, it leaves no process and no folder', async (state) => {
-  const own = await startPostgres();
-  const { pid, folder } = own;
-  const family = [pid, ...childrenOf(pid)];
-  if (state === 'stopped') await own.stop();
-  if (state === 'killed') await own.kill();
-  await own.close();
-  expect(family.every(hasEnded)).toBe(true);
-  expect(existsSync(folder)).toBe(false);
-});
+test.each(['running', 'stopped', 'killed'] as const)(
+  'closed when %s, it leaves no process, no folder and no shared memory',
+  async (state) => {
+    const own = await startPostgres();
+    const { pid, folder } = own;
+    const family = [pid, ...childrenOf(pid)];
+    const segment = readFileSync(join(folder, 'data/postmaster.pid'), 'utf8').split('\n')[6]?.trim().split(/\s+/)[1] ?? '';
+    expect(sharedMemory()).toContain(segment);
+    if (state === 'stopped') await own.stop();
+    if (state === 'killed') await own.kill();
+    await own.close();
+    expect(family.every(hasEnded)).toBe(true);
+    expect(existsSync(folder)).toBe(false);
+    expect(sharedMemory()).not.toContain(segment);
+  },
+);
+
+/** The numbers of the System V segments of this host. */
+function sharedMemory(): (string | undefined)[] {
+  const lines = readFileSync('/proc/sysvipc/shm', 'utf8').trim().split('\n').slice(1);
+  return lines.map((line) => line.trim().split(/\s+/)[1]);
+}
 
 test('one that cannot start says why', async () => {
   await expect(startPostgres({ settings: { max_connections: 'many' } })).rejects.toThrow(

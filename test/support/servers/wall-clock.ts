@@ -12,8 +12,8 @@ export interface ShiftedClock {
   execArgv: string[];
 }
 
-export async function wallClockShiftedBy(ms: number, by?: ShiftedClock['by']): Promise<ShiftedClock> {
-  const folder = by === 'preload' ? undefined : await folderOf('faketime').catch(orElse(by));
+export async function wallClockShiftedBy(ms: number, by?: 'preload'): Promise<ShiftedClock> {
+  const folder = by === 'preload' ? undefined : await folderOf('faketime').catch(() => undefined);
   if (folder === undefined) {
     return { by: 'preload', env: { ...process.env, SHIFTED_DATE_MS: `${ms}` }, execArgv: ['--import', PRELOAD] };
   }
@@ -23,12 +23,4 @@ export async function wallClockShiftedBy(ms: number, by?: ShiftedClock['by']): P
     FAKETIME_DONT_FAKE_MONOTONIC: '1',
   };
   return { by: 'faketime', env: { ...process.env, ...faketime }, execArgv: [] };
-}
-
-/** The preload will do, unless faketime was asked for by name. */
-function orElse(by: ShiftedClock['by'] | undefined): (error: unknown) => undefined {
-  return (error) => {
-    if (by === 'faketime') throw error;
-    return undefined;
-  };
 }

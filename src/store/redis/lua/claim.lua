@@ -1,4 +1,4 @@
--- use: queue jobs places locks claim
+-- use: clock queue jobs places locks claim
 -- ARGV: a claim request. Answers the claim.
 local reply = claim(claimRequest(1))
 save()

@@ -1,4 +1,4 @@
--- use: queue jobs places locks retention claim
+-- use: clock queue jobs places locks retention claim
 -- ARGV: caller or '', its seq, 1 with a claim, the claim request (empty without one), how many outcomes, and of each
 --   c id token value count age · f id token reason stacktrace count age · r id token reason stacktrace delay lifo · d id token delay ·
 --   w id token

@@ -13,11 +13,11 @@ end
 local freed, freedEnds, freedOf, freedSessions = {}, {}, {}, {}
 local function unlock(job)
   freed[#freed + 1] = job.id
-  local set = (job.ends == '' and 'bound:' or 'ending:') .. job.session
-  local list = freedOf[set]
+  local holder = (job.ends == '' and 'bound:' or 'ending:') .. job.session
+  local list = freedOf[holder]
   if not list then
     list = {}
-    freedOf[set] = list
+    freedOf[holder] = list
     freedSessions[job.session] = true
   end
   list[#list + 1] = job.id
@@ -28,7 +28,7 @@ end
 local function flushUnlocked()
   many('ZREM', key('active'), freed)
   many('ZREM', key('ends'), freedEnds)
-  for set, list in pairs(freedOf) do many('ZREM', key(set), list) end
+  for holder, list in pairs(freedOf) do many('ZREM', key(holder), list) end
   for session in pairs(freedSessions) do tidy(session) end
   freed, freedEnds, freedOf, freedSessions = {}, {}, {}, {}
 end

@@ -1,0 +1,59 @@
+// The seam over ioredis: the only file that knows the package, and all that the engine asks of it.
+import { HoldfastError } from '../../errors.js';
+
+export type Argument = string | number;
+export type Options = Record<string, unknown>;
+
+export interface Client {
+  readonly status: string;
+  readonly isCluster: boolean;
+  /** As ioredis understood them, defaults merged in. */
+  readonly options: Options;
+  /** The socket of a single connection. */
+  readonly stream?: { destroy(): void; readonly remoteAddress?: string } | null;
+  connect(): Promise<unknown>;
+  disconnect(): void;
+  /** Lists among the arguments are taken apart. */
+  eval(text: string, keys: number, key: string, args: Argument[]): Promise<unknown>;
+  evalsha(sha: string, keys: number, key: string, args: Argument[]): Promise<unknown>;
+  call(command: string, args: Argument[]): Promise<unknown>;
+  on(event: string, listener: (...args: unknown[]) => void): unknown;
+  once(event: string, listener: (...args: unknown[]) => void): unknown;
+  duplicate(options: Options): Client;
+}
+
+export interface ClusterClient extends Client {
+  duplicate(nodes: unknown): never;
+  nodes(role: 'master' | 'all'): Client[];
+}
+
+export interface Driver {
+  connection(url: string | undefined, options: Options): Client;
+  cluster(nodes: unknown[], options: Options): Client;
+}
+
+let loading: Promise<Driver> | undefined;
+
+export function loadDriver(): Promise<Driver> {
+  loading ??= load();
+  return loading;
+}
+
+async function load(): Promise<Driver> {
+  try {
+    const { Redis, Cluster } = await import('ioredis');
+    return {
+      connection: (url, options) => (url === undefined ? new Redis(options) : new Redis(url, options)) as unknown as Client,
+      cluster: (nodes, options) => new Cluster(nodes as { host: string; port: number }[], options) as unknown as Client,
+    };
+  } catch (cause) {
+    // Whoever follows the advice below need not restart.
+    loading = undefined;
+    const detail = cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause);
+    throw new HoldfastError(
+      'DRIVER_MISSING',
+      `The Redis store needs the package ioredis, which cannot be loaded (${detail}). Type: npm install ioredis`,
+      { cause, store: 'redis' },
+    );
+  }
+}

@@ -1,0 +1,108 @@
+// The one place that turns errors of Redis and of its client into errors of ours.
+import { type ErrorCode, HoldfastError } from '../../errors.js';
+
+interface Kind {
+  pattern: RegExp;
+  code: ErrorCode;
+  retryable: boolean;
+  advice: string;
+}
+
+// Redis begins an error with a word of its own; within a script, older versions put it behind a dash.
+const word = (words: string): RegExp => new RegExp(`(?:^|[ -])(?:${words})(?: |$)`);
+
+const KINDS: readonly Kind[] = [
+  {
+    pattern: word('WRONGPASS|NOAUTH|AUTH'),
+    code: 'STORE_UNAVAILABLE',
+    retryable: false,
+    advice: 'Redis refuses the user name or password. Check them in the URL or in username and password',
+  },
+  {
+    pattern: word('NOPERM'),
+    code: 'STORE_UNAVAILABLE',
+    retryable: false,
+    advice: "The Redis user lacks a right. Give it the keys of the prefix and the commands that the error names (ACL SETUSER … ~{prefix:* +@all)",
+  },
+  {
+    pattern: /DB index is out of range|invalid DB index|SELECT is not allowed in cluster mode/,
+    code: 'STORE_UNAVAILABLE',
+    retryable: false,
+    advice: 'Redis has no such database. Check the number behind the host in the URL, or db',
+  },
+  {
+    pattern: /\b(?:ENOTFOUND|EAI_NONAME|EAI_NODATA)\b/,
+    code: 'STORE_UNAVAILABLE',
+    retryable: false,
+    advice: 'The host of Redis is not known. Check its name',
+  },
+  {
+    pattern: word('READONLY'),
+    code: 'STORE_READONLY',
+    retryable: true,
+    advice: 'This Redis is a replica or has become one. The connection is made anew to find the primary',
+  },
+  {
+    pattern: word('OOM'),
+    code: 'STORE_FULL',
+    retryable: true,
+    advice: 'Redis has reached its maxmemory: nothing of the call was written. Raise maxmemory, or remove finished jobs',
+  },
+  {
+    pattern: word('MISCONF'),
+    code: 'STORE_FULL',
+    retryable: true,
+    advice: 'Redis cannot save to its disk and takes no writes. Look at its log',
+  },
+  {
+    pattern: word('LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|MOVED|ASK|UNBLOCKED'),
+    code: 'STORE_UNAVAILABLE',
+    retryable: true,
+    advice: 'Redis is not ready to answer at the moment',
+  },
+  {
+    pattern:
+      /Connection is closed|Command timed out|Stream isn't writeable|Socket timeout|Reached the max retries|Command aborted|None of startup nodes|Failed to refresh slots|Cluster is|Cluster isn't|Too many Cluster redirections|All sentinels are unreachable|\bE(?:CONN\w+|PIPE|TIMEDOUT|HOSTUNREACH|HOSTDOWN|NETUNREACH|NETDOWN|ADDRNOTAVAIL|AI_AGAIN|NOENT|ACCES)\b/,
+    code: 'STORE_UNAVAILABLE',
+    retryable: true,
+    advice: 'Redis cannot be reached, or the connection broke before it answered',
+  },
+];
+
+export function toStoreError(thrown: unknown, address: string): HoldfastError {
+  if (thrown instanceof HoldfastError) return thrown;
+  const reason = reasonOf(thrown);
+  const kind = KINDS.find(({ pattern }) => pattern.test(reason));
+  if (kind === undefined) return failure('STORE_FAILED', `Redis at ${address} reported an error (${reason}).`, { cause: thrown });
+  return failure(kind.code, `${kind.advice} (${address}: ${reason}).`, { cause: thrown, retryable: kind.retryable });
+}
+
+export function unavailable(message: string, cause?: unknown): HoldfastError {
+  return failure('STORE_UNAVAILABLE', message, { cause, retryable: true });
+}
+
+export function failure(code: ErrorCode, message: string, details: { cause?: unknown; retryable?: boolean } = {}): HoldfastError {
+  return new HoldfastError(code, message, { ...details, store: 'redis' });
+}
+
+/** What our own scripts answer: the word behind HOLDFAST and the rest. */
+export function scriptVerdict(thrown: unknown): { word: string; detail: string } | undefined {
+  const found = /HOLDFAST (\w+) ?([^\s]*)/.exec(thrown instanceof Error ? thrown.message : '');
+  return found === null ? undefined : { word: found[1] ?? '', detail: found[2] ?? '' };
+}
+
+export function isUnknownScript(thrown: unknown): boolean {
+  return thrown instanceof Error && thrown.message.startsWith('NOSCRIPT');
+}
+
+export function isReadOnly(error: unknown): boolean {
+  return error instanceof HoldfastError && error.code === 'STORE_READONLY';
+}
+
+/** A cluster's error hides the one of the node that it asked last. */
+function reasonOf(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return String(thrown);
+  const inner = (thrown as { lastNodeError?: unknown }).lastNodeError;
+  const message = thrown.message === '' ? ((thrown as { code?: string }).code ?? thrown.name) : thrown.message;
+  return inner instanceof Error ? `${message}: ${inner.message}` : message;
+}

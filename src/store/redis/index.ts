@@ -1,0 +1,2 @@
+export { RedisStore } from './connection.js';
+export type { RedisStoreOptions } from './options.js';

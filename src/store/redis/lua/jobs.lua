@@ -1,0 +1,3 @@
+-- use: clock records
+-- ARGV: ids. Answers their records.
+return records(ARGV)

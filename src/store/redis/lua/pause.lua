@@ -1,0 +1,8 @@
+-- use: clock queue
+-- ARGV: 1 to pause, 0 to resume.
+local paused = tonumber(ARGV[1])
+if queue.paused == paused then return 0 end
+set('paused', paused)
+tell(1, paused == 1 and 'O' or 'Q')
+save()
+return 1

@@ -1,0 +1,21 @@
+-- use: clock queue jobs places
+-- ARGV: job ids. Answers a letter for each: d done, m missing, l locked.
+local results, gone = {}, {}
+for i = 1, #ARGV do
+  local job = not gone[ARGV[i]] and find(ARGV[i])
+  if not job then
+    results[i] = 'm'
+  elseif job.state == 'a' then
+    results[i] = 'l'
+  else
+    tell(1, 'V', job.id, STATES[job.state])
+    take(job)
+    gone[job.id] = true
+    results[i] = 'd'
+  end
+end
+local ids = {}
+for id in pairs(gone) do ids[#ids + 1] = id end
+erase(ids)
+save()
+return concat(results)

@@ -1,0 +1,12 @@
+-- use: clock
+-- Answers of each open session: id, expiresInMs, host, pid, name, durationMs, since, renewals, 1 when suspected, locks.
+local replies = {}
+local open = call('ZRANGE', key('sessions'), 0, -1, 'WITHSCORES')
+for i = 1, #open, 2 do
+  local id = open[i]
+  local host, pid, name, duration, since, renewals, suspected =
+    unpack(call('HMGET', key('s:' .. id), 'host', 'pid', 'name', 'duration', 'since', 'renewals', 'suspected'))
+  local locks = call('ZCARD', key('bound:' .. id)) + call('ZCARD', key('ending:' .. id))
+  replies[#replies + 1] = { id, floor(open[i + 1] - now), host, pid, name, duration, since, renewals, suspected and 1 or 0, locks }
+end
+return replies

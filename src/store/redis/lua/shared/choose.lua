@@ -1,0 +1,46 @@
+-- Finds unlocked jobs of one state, the oldest first, looking at no more than AT_MOST of them: a caller that wants more asks again from
+-- the position where this ended. Waiting and delayed jobs lie in the order in which they will run; few of them are sorted by age, many
+-- are taken as they lie, or emptying a queue of a million in bites would sort a million for each.
+local AT_MOST = 500
+
+local function places(state)
+  if state == 'w' then return { key('wait'), key('prio') } end
+  return { key(STATES[state]) }
+end
+
+-- Jobs at `from` and the following positions of a state.
+local function slice(state, from, count)
+  local ids, skip = {}, from
+  for _, place in ipairs(places(state)) do
+    local size = call('ZCARD', place)
+    if skip < size and #ids < count then
+      local part = call('ZRANGE', place, skip, skip + count - #ids - 1)
+      local named = place == key('prio') and 17 or 1
+      for i = 1, #part do ids[#ids + 1] = part[i]:sub(named) end
+    end
+    skip = math.max(0, skip - size)
+  end
+  return ids
+end
+
+-- Up to `limit` jobs that came (finished ones: finished) at or before `latest`, and the position to go on from, -1 at the end.
+local function choose(state, latest, limit, from)
+  local byAge = from == 0 and (state == 'w' or state == 'd')
+  local ids = slice(state, from, AT_MOST)
+  local texts, jobs = fetch(key('run'), ids), {}
+  for i = 1, #ids do
+    local job = decode(ids[i], texts[i])
+    job.age = tonumber(job.finished) or tonumber(job.added)
+    job.position = i
+    jobs[i] = job
+  end
+  if byAge and #ids < AT_MOST then
+    table.sort(jobs, function(a, b) return a.age < b.age or (a.age == b.age and a.position < b.position) end)
+  end
+  local picked, passed = {}, 0
+  for i = 1, #jobs do
+    if #picked == limit then return picked, from + passed end
+    if jobs[i].age <= latest then picked[#picked + 1] = jobs[i] else passed = passed + 1 end
+  end
+  return picked, #ids < AT_MOST and -1 or from + passed
+end

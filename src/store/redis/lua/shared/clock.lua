@@ -1,0 +1,36 @@
+-- What every script starts from: the keys of one queue and Redis' clock.
+-- KEYS[1] is the queue's hash tag. Every other key is the tag and a suffix, so that all of them lie in one slot.
+local base = KEYS[1]
+local call, format, match, concat, ceil, floor = redis.call, string.format, string.match, table.concat, math.ceil, math.floor
+
+local function key(suffix) return base .. ':' .. suffix end
+
+local clock = call('TIME')
+local micros = clock[1] * 1000000 + clock[2]
+-- Milliseconds, with a fraction: ends are rounded up, so that nothing ends early.
+local now = micros / 1000
+
+-- Lua's own conversion keeps 14 digits; ticks have 16.
+local function digits(number) return format('%.0f', number) end
+
+-- Lua's stack holds about 8000 values: longer lists go in several commands.
+local AT_ONCE = 4000
+local function many(command, target, list)
+  local size = #list
+  if size == 0 then return end
+  if size <= AT_ONCE then return call(command, target, unpack(list)) end
+  for first = 1, size, AT_ONCE do call(command, target, unpack(list, first, math.min(first + AT_ONCE - 1, size))) end
+end
+
+-- The values of `fields`, false for those that are not there.
+local function fetch(target, fields)
+  local size = #fields
+  if size == 0 then return {} end
+  if size <= AT_ONCE then return call('HMGET', target, unpack(fields)) end
+  local values = {}
+  for first = 1, size, AT_ONCE do
+    local part = call('HMGET', target, unpack(fields, first, math.min(first + AT_ONCE - 1, size)))
+    for i = 1, #part do values[first + i - 1] = part[i] end
+  end
+  return values
+end

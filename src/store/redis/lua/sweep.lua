@@ -1,0 +1,44 @@
+-- use: clock queue jobs places locks retention hand-back sessions
+-- ARGV: how many locks at most. Answers the ids that wait again, those that failed, and whether more is dead.
+local limit = math.min(tonumber(ARGV[1]), 200)
+
+local expired = call('ZRANGEBYSCORE', key('sessions'), '-inf', now, 'LIMIT', 0, limit)
+for i = 1, #expired do endSession(expired[i], 1) end
+
+local dead, left = {}, limit
+local reaped = call('ZRANGE', key('reaped'), 0, limit - 1)
+for i = 1, #reaped do
+  local id = reaped[i]
+  if left == 0 then break end
+  local held = call('ZREVRANGE', key('bound:' .. id), 0, left - 1)
+  local jobs = jobsOf(held)
+  for j = 1, #jobs do dead[#dead + 1] = jobs[j] end
+  left = left - #jobs
+  if call('ZCARD', key('bound:' .. id)) == #held then
+    -- Nothing more dies with it. What has an end of its own is found by that.
+    call('ZREM', key('reaped'), id)
+    if #held == 0 then tidy(id) end
+  end
+end
+
+-- Locks whose own end has passed. A session that outlived an extension keeps the lock alive by itself again.
+if left > 0 then
+  local jobs = jobsOf(call('ZRANGEBYSCORE', key('ends'), '-inf', now, 'LIMIT', 0, left))
+  for i = 1, #jobs do
+    local job = jobs[i]
+    if job.timed == '0' and isOpen(job.session) then
+      call('ZREM', key('ends'), job.id)
+      call('ZREM', key('ending:' .. job.session), job.id)
+      call('ZADD', key('bound:' .. job.session), job.fence, job.id)
+      job.ends = ''
+      store(job)
+    else
+      dead[#dead + 1] = job
+    end
+  end
+end
+
+local stalled, failed = handBack(dead)
+save()
+local more = call('ZCOUNT', key('sessions'), '-inf', now) + call('ZCOUNT', key('ends'), '-inf', now) + call('ZCARD', key('reaped'))
+return { stalled, failed, more > 0 and 1 or 0 }

@@ -1,0 +1,21 @@
+-- use: clock queue
+-- ARGV: how many of the newest to keep, 1 to forget the queue's settings and its counter of ids too. Answers how many went.
+-- An entry holds many events: one that is kept in part stays, and `firstEvent` hides what is before it.
+local oldest = call('XRANGE', key('events'), '-', '+', 'COUNT', 1)[1]
+local first = queue.event + 1
+if oldest then
+  local last, count = match(oldest[1], '^(%d+)-(%d+)$')
+  first = math.max(queue.firstEvent, last - count + 1)
+end
+local wanted = queue.event - tonumber(ARGV[1]) + 1
+local went = math.max(0, math.min(wanted, queue.event + 1) - first)
+if went > 0 then
+  set('firstEvent', first + went)
+  call('XTRIM', key('events'), 'MINID', digits(first + went))
+end
+if ARGV[2] == '1' then
+  for _, name in ipairs({ 'paused', 'limitedUntil', 'windowEnds', 'lastId' }) do set(name, 0) end
+  touch()
+end
+save()
+return went

@@ -1,0 +1,35 @@
+-- use: clock queue jobs
+-- ARGV: of each write: kind (d data, p progress, l log row, c clear logs), job id, = and token or '', text, rows to keep or ''.
+-- Answers of each: a letter (d done, l lost, m missing) and, for logs, how many rows there are now.
+local function keepNewest(log, keep)
+  if keep then call('LTRIM', log, -keep, -1) end
+  return call('LLEN', log)
+end
+
+local replies = {}
+for at = 1, #ARGV, 5 do
+  local kind, id, token, text, keep = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4])
+  local job, log, count = find(id), key('log:' .. id), -1
+  if not job then
+    replies[#replies + 1] = 'm'
+  elseif token ~= '' and (job.state ~= 'a' or '=' .. tokenOf(job) ~= token) then
+    replies[#replies + 1] = 'l'
+  else
+    if kind == 'd' then
+      call('HSET', key('job'), id, match(call('HGET', key('job'), id), '^[^%z]*%z[^%z]*%z[^%z]*%z') .. text)
+    elseif kind == 'p' then
+      call('HSET', key('progress'), id, text)
+      tell(1, 'G', id, text)
+    elseif keep == 0 then
+      call('UNLINK', log)
+      count = 0
+    else
+      if kind == 'l' then call('RPUSH', log, text) end
+      count = keepNewest(log, keep)
+    end
+    replies[#replies + 1] = 'd'
+  end
+  replies[#replies + 1] = count
+end
+save()
+return replies

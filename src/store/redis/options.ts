@@ -1,0 +1,96 @@
+// What a Redis store is made of: where Redis is, and how the queues' keys begin.
+import { checkInteger, invalidOption, MAX_TIMER_MS } from '../../runtime/check.js';
+import type { Options } from './driver.js';
+
+export interface RedisStoreOptions {
+  /** redis://user:password@host:port/db, rediss:// with TLS; valkey:// and valkeys:// are the same. `?prefix=…` sets the prefix. */
+  url?: string;
+  /** Nodes of a Redis Cluster to start from; one is enough. A URL or host of a cluster's node is recognised without it. */
+  cluster?: readonly (string | { host: string; port: number })[];
+  /** An ioredis instance, Redis or Cluster. Its options are used for connections of our own; it is neither used itself nor closed. */
+  client?: unknown;
+  /** All keys begin with `{prefix:queue}`. */
+  prefix?: string;
+  /** A call that was not answered for so long rejects, and its connection is given up (default 5 s). */
+  commandTimeout?: number;
+  /** How long connecting may take (default 5 s). */
+  connectTimeout?: number;
+  /** Everything else is handed to ioredis as it is: host, port, path, username, password, db, tls, family, sentinels, name … */
+  [option: string]: unknown;
+}
+
+export interface CheckedOptions {
+  url: string | undefined;
+  cluster: readonly unknown[] | undefined;
+  client: unknown;
+  prefix: string;
+  commandTimeout: number;
+  connectTimeout: number;
+  /** For ioredis. */
+  driver: Options;
+}
+
+export function checkOptions(given: RedisStoreOptions): CheckedOptions {
+  const { url, cluster, client, prefix, commandTimeout = 5000, connectTimeout = 5000, ...driver } = given;
+  checkInteger('commandTimeout', commandTimeout, { min: 1, max: MAX_TIMER_MS });
+  checkInteger('connectTimeout', connectTimeout, { min: 1, max: MAX_TIMER_MS });
+  if (url !== undefined && typeof url !== 'string') throw invalidOption('url', url, 'a string');
+  if (cluster !== undefined && (!Array.isArray(cluster) || cluster.length === 0)) {
+    throw invalidOption('cluster', cluster, 'a list of nodes, each { host, port }');
+  }
+  if (client !== undefined && !isClient(client)) throw invalidOption('client', client, 'an instance of Redis or Cluster of ioredis');
+  if (hasKeyPrefix(driver) || hasKeyPrefix((client as { options?: Options } | undefined)?.options)) {
+    throw invalidOption('keyPrefix', driver['keyPrefix'] ?? '', 'left out: it would move keys to another slot. Use prefix instead');
+  }
+  const read = url === undefined ? {} : readUrl(url);
+  return {
+    url: read.url,
+    cluster,
+    client,
+    prefix: checkPrefix(prefix ?? read.prefix ?? 'holdfast'),
+    commandTimeout,
+    connectTimeout,
+    driver,
+  };
+}
+
+/** The same options as plain data. */
+export function plainOptions({ url, cluster, prefix, commandTimeout, connectTimeout, driver }: CheckedOptions): Options {
+  return {
+    ...driver,
+    ...(url === undefined ? {} : { url }),
+    ...(cluster === undefined ? {} : { cluster }),
+    prefix,
+    commandTimeout,
+    connectTimeout,
+  };
+}
+
+function checkPrefix(prefix: unknown): string {
+  if (typeof prefix !== 'string' || prefix === '' || prefix.length > 200 || /[{}\0]/.test(prefix)) {
+    throw invalidOption('prefix', prefix, 'a string of 1 to 200 characters without { and }');
+  }
+  return prefix;
+}
+
+function readUrl(given: string): { url: string; prefix?: string } {
+  const scheme = /^(?:redis|valkey)(s?):\/\//.exec(given);
+  // A bare host:port or the path of a socket is left to ioredis.
+  if (scheme === null) return { url: given };
+  const [address = '', query] = given.split('?', 2);
+  const parameters = new URLSearchParams(query);
+  const prefix = parameters.get('prefix');
+  parameters.delete('prefix');
+  const rest = parameters.size === 0 ? '' : `?${parameters.toString()}`;
+  const url = `redis${scheme[1]}://${address.slice(scheme[0].length)}${rest}`;
+  return prefix === null ? { url } : { url, prefix };
+}
+
+export function isClient(value: unknown): boolean {
+  const client = value as { duplicate?: unknown; evalsha?: unknown } | null;
+  return typeof client === 'object' && typeof client?.duplicate === 'function' && typeof client.evalsha === 'function';
+}
+
+function hasKeyPrefix(options: Options | undefined): boolean {
+  return options !== undefined && options['keyPrefix'] !== undefined && options['keyPrefix'] !== '';
+}
