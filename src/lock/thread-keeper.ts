@@ -21,7 +21,8 @@ export class ThreadKeeper implements Keeper {
   readonly #entryFile: string | undefined;
   readonly #standIn: LoopKeeper;
   readonly #entries = new Map<string, Entry>();
-  readonly #releases = new Map<string, () => void>();
+  /** Who waits for the thread's answer, oldest first: a worker that is closed by force lets go of its session twice. */
+  readonly #releases = new Map<string, (() => void)[]>();
   /** Of workers that were closed by force: the thread stays, to hand them back when the process exits. */
   readonly #retired = new Set<string>();
   #thread: LockThread | undefined;
@@ -58,7 +59,9 @@ export class ThreadKeeper implements Keeper {
     await this.#standIn.release(sessionId);
     const thread = this.#thread;
     if (thread !== undefined) {
-      const released = new Promise<void>((resolve) => this.#releases.set(sessionId, resolve));
+      const released = new Promise<void>((resolve) => {
+        this.#releases.set(sessionId, [...(this.#releases.get(sessionId) ?? []), resolve]);
+      });
       thread.send({ type: 'release', sessionId, handBackAtExit });
       await thread.awaited(released);
     }
@@ -90,7 +93,7 @@ export class ThreadKeeper implements Keeper {
   #ended(thread: LockThread, cause: Error, wasReady: boolean): void {
     if (this.#thread !== thread) return;
     this.#thread = undefined;
-    for (const resolve of this.#releases.values()) resolve();
+    for (const resolve of [...this.#releases.values()].flat()) resolve();
     this.#releases.clear();
     this.#retired.clear();
     if (this.#entries.size === 0) return;
@@ -110,8 +113,10 @@ export class ThreadKeeper implements Keeper {
 
   #receive(message: FromThread): void {
     if (message.type === 'released') {
-      this.#releases.get(message.sessionId)?.();
-      this.#releases.delete(message.sessionId);
+      const [resolve, ...others] = this.#releases.get(message.sessionId) ?? [];
+      if (others.length > 0) this.#releases.set(message.sessionId, others);
+      else this.#releases.delete(message.sessionId);
+      resolve?.();
       return;
     }
     const entry = this.#entries.get(message.sessionId);

@@ -69,10 +69,8 @@ export class ThreadService {
       },
       renewed: () => this.#send({ type: 'renewed', sessionId }),
       revoked: (revocations) => this.#send({ type: 'revoked', sessionId, revocations }),
-      lost: () => {
-        this.#storeOf.delete(sessionId);
-        this.#send({ type: 'lost', sessionId });
-      },
+      // Still ours until the worker lets go of it: only then is the connection known to be unused.
+      lost: () => this.#send({ type: 'lost', sessionId }),
       swept: (reply) => this.#send({ type: 'swept', sessionId, reply }),
       failed: (error, opening) => this.#send({ type: 'failed', sessionId, opening, error: plain(error) }),
     });

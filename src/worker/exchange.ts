@@ -22,8 +22,11 @@ export interface ExchangeOptions {
   calls: Calls;
   slots: Slots;
   wish(count: number): ClaimWish;
-  /** Begins a run, which occupies a slot at once. False: the lock was lost on its way here. */
-  start(job: ClaimedJob, reply: CallReply): boolean;
+  /**
+   * Takes a claimed job on: its lock is tracked and a slot is occupied before this returns. Answers how to begin its run, or
+   * undefined when its lock cannot be trusted any more.
+   */
+  accept(job: ClaimedJob, reply: CallReply): (() => void) | undefined;
   sessionGone(session: Session): void;
   /** After failed tries: answers the locks that the store holds for us and we do not know of. */
   strays(reply: CallReply): Promise<Pick<HeldLock, 'jobId' | 'token'>[]>;
@@ -132,10 +135,15 @@ export class Exchange {
       return;
     }
     if (claimed.jobs.length === count) this.#hungry = true;
+    // All are taken on before the first begins: its handler may block the loop, and the others' locks must be seen meanwhile.
+    const begin: (() => void)[] = [];
     for (const job of claimed.jobs) {
+      const run = this.#claiming ? this.#options.accept(job, reply) : undefined;
       // Paused, closed or frozen while the call was under way: nobody has seen the job, so it goes back as it came.
-      if (!this.#claiming || !this.#options.start(job, reply)) this.#pending.push(handBack(job.id, job.token));
+      if (run === undefined) this.#pending.push(handBack(job.id, job.token));
+      else begin.push(run);
     }
+    for (const run of begin) run();
     this.#tellDrained(claimed);
     this.#waitFor(claimed);
   }

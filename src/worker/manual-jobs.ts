@@ -90,16 +90,10 @@ export class ManualJobs {
     if (alias !== undefined) this.#aliases.set(`${lock.jobId} ${alias}`, lock);
   }
 
-  /**
-   * Answers the ids of those that are lost. One that this worker is just finishing is not: the store may have finished it, and
-   * removed it, before it got here.
-   */
+  /** Answers the ids of those that are lost. */
   async extendAll(extensions: Extension[]): Promise<string[]> {
-    const locks = extensions.map((extension) => this.#options.table.get(this.#realToken(extension)));
     const statuses = await this.extend(extensions);
-    const isLost = (index: number): boolean =>
-      statuses[index] === 'lost' || (statuses[index] === 'missing' && locks[index]?.finishing !== true);
-    return extensions.filter((_, index) => isLost(index)).map(({ jobId }) => jobId);
+    return extensions.filter((_, index) => statuses[index] === 'lost' || statuses[index] === 'missing').map(({ jobId }) => jobId);
   }
 
   async extend(extensions: Extension[]): Promise<ExtendStatus[]> {
@@ -111,7 +105,7 @@ export class ManualJobs {
     return statuses.map((status, index) => {
       const { token, durationMs } = real[index] as Extension;
       if (status === 'done') this.#options.table.extend(token, sentAt, durationMs);
-      // Its finish has overtaken the extension, and may have removed the job: nothing was lost.
+      // Its owner's own move has overtaken the extension, and may have removed the job: nothing was lost.
       else if (locks[index]?.finishing) return 'finished';
       return status;
     });

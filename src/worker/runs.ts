@@ -33,20 +33,24 @@ export class Runs {
     this.#options = options;
   }
 
-  /** False: it runs here already, under this very lock. */
-  start(claimed: ClaimedJob, { session, sentAt }: CallReply): boolean {
-    const { home, runner, slots, table, tenure, emitter, timedMs } = this.#options;
+  /** Tracks the lock and occupies a slot; answers how to begin. Undefined: its lock cannot be trusted any more. */
+  accept(claimed: ClaimedJob, { session, sentAt }: CallReply): (() => void) | undefined {
+    const { slots, table, tenure, timedMs } = this.#options;
     const timed = timedMs === undefined ? {} : { timed: { durationMs: timedMs, sentAt } };
     const lock = new HeldLock({ session, job: claimed, ...timed, onGrown: (block) => tenure.grow(session, block) });
     if (!table.track(lock)) {
       lock.release();
-      return false;
+      return undefined;
     }
     slots.running += 1;
+    return () => this.#begin(claimed, lock);
+  }
+
+  #begin(claimed: ClaimedJob, lock: HeldLock): void {
+    const { home, runner, emitter } = this.#options;
     const job = new Job(home, claimed, { lock });
     emitter.emit('active', job, 'waiting');
     void runner.run(job, lock).then((end) => this.#ended(end, job, lock));
-    return true;
   }
 
   #ended(end: RunEnd, job: Job, lock: HeldLock): void {

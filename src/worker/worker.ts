@@ -87,7 +87,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       calls: this.#calls,
       slots: this.#slots,
       wish: (count) => this.#wish(count),
-      start: (job, reply) => this.#runs?.start(job, reply) ?? false,
+      accept: (job, reply) => this.#runs?.accept(job, reply),
       sessionGone: (session) => this.#sessionLost(session),
       strays: (reply) => this.#calls.patiently(this.#strays(reply), false),
       drained: () => this.emit('drained'),

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { openStore, Queue, type Store, Worker, type WorkerOptions } from 'holdfast';
 import { expect, onTestFinished, test } from 'vitest';
 import { WorkerProcess } from '../support/acceptance-process.js';
-import { gate, outcomeOf, until } from '../support/faults-wait.js';
+import { gate, outcomeOf, sleep, until } from '../support/faults-wait.js';
 
 const ENTRY = fileURLToPath(new URL('./fixtures/mortal-thread.mjs', import.meta.url));
 
@@ -128,6 +128,20 @@ test('closing while the thread is dead, or dies meanwhile, comes to an end', asy
   await threaded(second.worker, true);
   condemn('exit');
   expect(await outcomeOf(second.worker.close(), 3000)).toBe('resolved');
+});
+
+test.each([
+  ['by force at once', (worker: Worker) => worker.close(true)],
+  ['and by force right after', (worker: Worker) => Promise.all([worker.close(), worker.close(true)])],
+])('a worker that has nothing to do is closed %s: quickly, and nothing is told or left behind', async (_, close) => {
+  const { worker: make, store } = await place();
+  const { worker, errors } = make(() => undefined, { lockDuration: 300, lockRenewTime: 200 });
+  // The thread's first renewal comes before the loop's would.
+  await until('the thread to renew', async () => (await store.sessions('work')).some(({ renewals }) => renewals > 0));
+  expect(await outcomeOf(Promise.resolve(close(worker)), 2000)).toBe('resolved');
+  // For longer than closing would wait for an answer.
+  await sleep(500);
+  expect(errors).toEqual([]);
 });
 
 test('two faults at once, the thread dies while the loop is blocked: the job is recovered elsewhere, the late finish refused, both told', async () => {

@@ -41,5 +41,9 @@ export async function outcomeOf(promise: Promise<unknown>, ms: number): Promise<
     () => 'resolved' as const,
     () => 'rejected' as const,
   );
-  return Promise.race([settled, sleep(ms, 'pending' as const)]);
+  const over = new AbortController();
+  const pending = sleep(ms, 'pending' as const, { signal: over.signal }).catch(() => 'pending' as const);
+  const outcome = await Promise.race([settled, pending]);
+  over.abort();
+  return outcome;
 }

@@ -5,7 +5,7 @@ import { Cluster, Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../support/servers/free-port.js';
 import { hasEnded, isStopped } from '../support/servers/processes.js';
-import { askRedis, type RedisOptions, startRedis } from '../support/servers/redis.js';
+import { askRedis, type RedisOptions, redisPlan, startRedis } from '../support/servers/redis.js';
 import { startRedisCluster } from '../support/servers/redis-cluster.js';
 import { TestServer } from '../support/servers/server.js';
 
@@ -102,21 +102,17 @@ test('one that cannot start says why, and leaves nothing', async () => {
 
 test('a port that somebody else takes in between is not mistaken for ours', async () => {
   const foreign = await redis();
+  const plan = await redisPlan({});
   const ports: number[] = [];
+  // At the first start, the free port turns out to be the foreign server's.
+  const taken = (port: number): number => (ports.length === 1 ? foreign.port : port);
   const server = await TestServer.start({
-    name: 'redis',
-    command: 'redis-server',
-    args: ({ port, folder }) => {
-      // The first time, the port is as good as taken.
+    ...plan,
+    args: ({ folder, port }) => {
       ports.push(port);
-      return ['--port', `${ports.length === 1 ? foreign.port : port}`, '--bind', '127.0.0.1', '--dir', folder, '--save', ''];
+      return plan.args({ folder, port: taken(port) });
     },
-    url: (port) => `redis://127.0.0.1:${port}`,
-    isReady: async ({ port, pid }) => {
-      const reply = await askRedis(ports.length === 1 ? foreign.port : port, 'INFO server').catch(String);
-      return reply.includes(`process_id:${pid}\r\n`);
-    },
-    signals: { restart: 'SIGTERM', close: 'SIGKILL' },
+    isReady: (running) => plan.isReady({ ...running, port: taken(running.port) }),
   });
   onTestFinished(() => server.close());
   expect(server.port).toBe(ports[1]);

@@ -15,10 +15,16 @@ export const STATE = { waiting: 1, delayed: 2, active: 3, completed: 4, failed: 
 //   Each state has a partial index of its own: a claim costs the same with ten waiting jobs and with a million, a sweep looks at
 //   what died and not at what is active.
 // journal: one row for each call that changed a queue, with what it changes in the counts and with its events. Nobody has to lock
-//   the queue's row to write one; `fold` brings them into \`queues\` and \`events\` (fold.ts).
+//   the queue's row to write one; `fold` brings them into queues and events (fold.ts).
 // revocations: numbered when their session is told of them, because only then it is sure that no smaller number will come.
 // Dead rows are many and young here: free space in the pages keeps new versions near the old ones, and vacuum comes early.
 const FIRST = `
+CREATE TABLE holdfast_schema (
+  only boolean PRIMARY KEY DEFAULT true CHECK (only),
+  version int NOT NULL,
+  pruned_at bigint NOT NULL DEFAULT 0
+);
+
 CREATE SEQUENCE fences;
 CREATE SEQUENCE places INCREMENT BY 65536;
 

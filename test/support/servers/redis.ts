@@ -2,7 +2,7 @@
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { folderOf } from './programs.js';
-import { TestServer } from './server.js';
+import { type ServerPlan, TestServer } from './server.js';
 
 export interface RedisOptions {
   /** As in redis.conf: `{ appendonly: 'yes', appendfsync: 'always' }`. */
@@ -10,8 +10,12 @@ export interface RedisOptions {
 }
 
 export async function startRedis(options: RedisOptions = {}): Promise<TestServer> {
+  return TestServer.start(await redisPlan(options));
+}
+
+export async function redisPlan(options: RedisOptions): Promise<ServerPlan> {
   const settings = { bind: '127.0.0.1', save: '', appendonly: 'no', ...options.settings };
-  return TestServer.start({
+  return {
     name: 'redis',
     command: join(await folderOf('redis'), 'redis-server'),
     args: ({ folder, port }) =>
@@ -23,7 +27,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<TestServer
       return reply.startsWith('-NOAUTH') || (reply.startsWith('+PONG') && reply.includes(`process_id:${pid}\r\n`));
     },
     signals: { restart: 'SIGTERM', close: 'SIGKILL' },
-  });
+  };
 }
 
 /** All replies to some commands, as Redis writes them, on a connection of their own. */

@@ -1,0 +1,101 @@
+import type { NewJob } from '../../job/record.js';
+import type { AddReply, Call } from '../contract.js';
+import type { Server } from './server.js';
+import { verb } from './sql-function.js';
+import { STATE } from './tables.js';
+
+// Rows are put in the order of their ids, so that two calls that add the same ids never wait for one another in a circle.
+// A counted id that a user took before is stepped over: the new job must not vanish as its duplicate.
+export const ADD_FUNCTIONS = verb(
+  `add(_name text, _caller text, _seq bigint, _ids text[], _names text[], _data text[], _opts text[], _priorities int[],
+     _delays float8[], _lifos boolean[], _timestamps float8[])`,
+  'text',
+  `
+DECLARE
+  _queue int := queue_of(_name);
+  _counter regclass := 'ids_' || _queue;
+  _clock float8 := clock_ms();
+  _base bigint;
+  _reply text;
+  _chosen text[];
+  _put bigint[];
+  _made bigint[] := '{}';
+  _todo bigint[];
+  _change journal;
+BEGIN
+  IF _caller IS NOT NULL THEN
+    _reply := recall(_queue, _caller, _seq);
+    IF _reply IS NOT NULL THEN RETURN _reply; END IF;
+  END IF;
+  _base := nextval('places');
+  SELECT array_agg(coalesce(_ids[o.n], nextval(_counter)::text)) INTO _chosen FROM unnest(_names) WITH ORDINALITY o(name, n);
+  LOOP
+    WITH put AS (
+      INSERT INTO jobs (queue, state, priority, ord, added, added_at, delay, due_at, timestamp, id, name, opts, data)
+      SELECT _queue, CASE WHEN delay > 0 THEN ${STATE.delayed} ELSE ${STATE.waiting} END, priority,
+        CASE WHEN lifo AND delay <= 0 THEN -(_base + n) ELSE _base + n END, _base + n, floor(_clock), delay,
+        CASE WHEN delay > 0 THEN ceil(_clock + delay) END, timestamp, id, name, opts, data
+      FROM unnest(_chosen, _names, _data, _opts, _priorities, _delays, _lifos, _timestamps)
+        WITH ORDINALITY o(id, name, data, opts, priority, delay, lifo, timestamp, n)
+      WHERE _todo IS NULL OR n = ANY (_todo)
+      ORDER BY id, n
+      ON CONFLICT (queue, id) DO NOTHING
+      RETURNING added - _base AS n
+    )
+    SELECT array_agg(n) INTO _put FROM put;
+    _made := _made || _put;
+    EXIT WHEN cardinality(_made) = cardinality(_names);
+    SELECT array_agg(n) INTO _todo FROM generate_subscripts(_names, 1) n WHERE _ids[n] IS NULL AND n <> ALL (_made);
+    EXIT WHEN _todo IS NULL;
+    SELECT array_agg(CASE WHEN n = ANY (_todo) THEN nextval(_counter)::text ELSE _chosen[n] END ORDER BY n) INTO _chosen
+    FROM generate_subscripts(_names, 1) n;
+  END LOOP;
+  IF cardinality(_made) = cardinality(_names) THEN _made := NULL; END IF;
+  SELECT count(*) FILTER (WHERE made AND delay <= 0 AND priority = 0), count(*) FILTER (WHERE made AND delay <= 0 AND priority > 0),
+    count(*) FILTER (WHERE made AND delay > 0), sum(CASE WHEN made THEN 2 ELSE 1 END),
+    string_agg(CASE WHEN NOT made THEN '["duplicated",' || quoted || ']'
+      WHEN delay > 0 THEN '["added",' || quoted || ',{"jobName":' || to_json(name) || '}],["delayed",' || quoted || ',{"delay":' || delay || '}]'
+      ELSE '["added",' || quoted || ',{"jobName":' || to_json(name) || '}],["waiting",' || quoted || ']' END, ',' ORDER BY n)
+  INTO _change.waiting, _change.prioritized, _change.delayed, _change.events, _change.body
+  FROM (
+    SELECT *, to_json(id)::text AS quoted, _made IS NULL OR n = ANY (_made) AS made
+    FROM unnest(_chosen, _names, _priorities, _delays) WITH ORDINALITY u(id, name, priority, delay, n)
+  ) o;
+  PERFORM note(_queue, _change);
+  -- A run of counted ids, which is what most calls get, is told by its two ends.
+  IF _ids IS NULL AND _made IS NULL AND _chosen[cardinality(_chosen)]::bigint - _chosen[1]::bigint = cardinality(_chosen) - 1 THEN
+    _reply := json_build_object('first', _chosen[1]::bigint, 'count', cardinality(_chosen));
+  ELSE
+    _reply := json_build_object('ids', _chosen, 'made', _made);
+  END IF;
+  IF _caller IS NOT NULL THEN
+    PERFORM remember(_queue, _caller, _seq, _reply);
+    PERFORM fold_sometimes(_queue);
+  END IF;
+  RETURN _reply;
+END`,
+);
+
+type Reply = { first: number; count: number } | { ids: string[]; made: number[] | null };
+
+/** Without a call, the reply cannot be asked for again: for adding inside a transaction of the user's. */
+export async function add(server: Pick<Server, 'call'>, queue: string, jobs: NewJob[], call?: Call): Promise<AddReply[]> {
+  const reply = await server.call<Reply>('add', [
+    queue,
+    call?.caller ?? null,
+    call?.seq ?? null,
+    jobs.every(({ id }) => id === undefined) ? null : jobs.map(({ id }) => id ?? null),
+    jobs.map(({ name }) => name),
+    jobs.map(({ data }) => data),
+    jobs.map(({ opts }) => opts),
+    jobs.map(({ priority }) => priority),
+    jobs.map(({ delayMs }) => delayMs),
+    jobs.map(({ lifo }) => lifo),
+    jobs.map(({ timestamp }) => timestamp),
+  ]);
+  if ('first' in reply) {
+    return Array.from({ length: reply.count }, (_, index) => ({ id: String(reply.first + index), duplicate: false }));
+  }
+  const made = reply.made === null ? undefined : new Set(reply.made);
+  return reply.ids.map((id, index) => ({ id, duplicate: made !== undefined && !made.has(index + 1) }));
+}

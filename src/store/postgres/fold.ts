@@ -1,0 +1,108 @@
+// The journal and how it is folded into the queue's row and its events.
+//
+// Whoever changes a queue writes one row to the journal and locks nothing for it. Numbering events at that moment would need a lock
+// that is held until the commit: all writers of a queue would wait for one another's fsync, and for every transaction in which a user
+// adds a job. So events are numbered when somebody reads them or when enough have gathered: under the lock of the queue's row, all
+// journal rows that are visible by then, in their order. A row that commits later gets later numbers, so that no reader ever passes
+// one that is still to come, and what depends on a row has a larger journal number and is never visible without it.
+// For the same reason the counts after each of these rows are true ones, and tell exactly where the queue was drained.
+import { EVENTS_KEPT } from '../contract.js';
+import { step } from './sql-function.js';
+import { STATE } from './tables.js';
+
+/** One of so many calls folds, if nobody else is at it. */
+const FOLD_EVERY = 32;
+/** More than EVENTS_KEPT may lie there by this many, so that trimming is rare. */
+const TRIM_EVERY = 1000;
+/** How often the heads of the lists are looked for: a job whose transaction committed late may lie below them for so long. */
+const HEADED_MS = 200;
+
+const firstPlace = (state: number, more = '') =>
+  `(SELECT ord FROM jobs WHERE queue = _queue AND ${state >= STATE.completed ? 'state >= 4 AND ' : ''}state = ${state} ${more} ORDER BY ord LIMIT 1)`;
+
+export const FOLD_FUNCTIONS =
+  step(
+    'note(_queue int, _change journal)',
+    'void',
+    `
+BEGIN
+  IF _change.events > 0 THEN
+    INSERT INTO journal (queue, waiting, prioritized, delayed, active, completed, failed, finishes, events, body)
+    VALUES (_queue, coalesce(_change.waiting, 0), coalesce(_change.prioritized, 0), coalesce(_change.delayed, 0), coalesce(_change.active, 0),
+      coalesce(_change.completed, 0), coalesce(_change.failed, 0), coalesce(_change.finishes, 0), _change.events, _change.body);
+  END IF;
+END`,
+  ) +
+  step(
+    'fold_sometimes(_queue int)',
+    'void',
+    `
+BEGIN
+  IF random() * ${FOLD_EVERY} < 1 THEN
+    PERFORM FROM queues WHERE queue = _queue FOR NO KEY UPDATE SKIP LOCKED;
+    IF FOUND THEN PERFORM fold(_queue); END IF;
+  END IF;
+END`,
+  ) +
+  // The caller holds the lock of the queue's row.
+  step(
+    'fold(_queue int)',
+    'void',
+    `
+DECLARE
+  _row queues;
+  _sum record;
+  _due boolean := false;
+  _now bigint := floor(clock_ms());
+BEGIN
+  SELECT * INTO _row FROM queues WHERE queue = _queue;
+  IF EXISTS (SELECT FROM journal WHERE queue = _queue AND finishes > 0) THEN
+    _due := EXISTS (SELECT FROM jobs WHERE queue = _queue AND state = ${STATE.delayed} AND due_at <= _now);
+  END IF;
+  WITH folded AS (
+    DELETE FROM journal WHERE queue = _queue RETURNING *
+  ), counted AS (
+    SELECT *, finishes > 0 AND NOT _due AND _row.waiting + _row.prioritized + _row.active
+      + sum(waiting + prioritized + active) OVER (ORDER BY number) = 0 AS drained FROM folded
+  ), numbered AS (
+    SELECT *, sum(events + drained::int) OVER (ORDER BY number) AS upto FROM counted
+  ), told AS (
+    INSERT INTO events (queue, first, last, body)
+    SELECT _queue, _row.last_event + upto - events - drained::int + 1, _row.last_event + upto,
+      CASE WHEN drained THEN body || ',["drained"]' ELSE body END
+    FROM numbered WHERE events > 0
+  )
+  SELECT count(*) AS rows, sum(waiting) AS waiting, sum(prioritized) AS prioritized, sum(delayed) AS delayed, sum(active) AS active,
+    sum(completed) AS completed, sum(failed) AS failed, max(upto) AS upto
+  INTO _sum FROM numbered;
+  IF _sum.rows = 0 THEN RETURN; END IF;
+  UPDATE queues SET waiting = waiting + _sum.waiting, prioritized = prioritized + _sum.prioritized, delayed = delayed + _sum.delayed,
+    active = active + _sum.active, completed = completed + _sum.completed, failed = failed + _sum.failed, last_event = last_event + _sum.upto
+  WHERE queue = _queue RETURNING * INTO _row;
+  IF _row.last_event - _row.first_event >= ${EVENTS_KEPT + TRIM_EVERY} THEN PERFORM trim_log(_queue, ${EVENTS_KEPT}); END IF;
+  IF _row.headed_at < _now - ${HEADED_MS} THEN
+    UPDATE queues SET headed_at = _now,
+      head_waiting = coalesce(${firstPlace(STATE.waiting, 'AND priority = 0 AND ord >= 0')}, head_waiting),
+      head_completed = coalesce(${firstPlace(STATE.completed)}, head_completed),
+      head_failed = coalesce(${firstPlace(STATE.failed)}, head_failed)
+    WHERE queue = _queue;
+  END IF;
+END`,
+  ) +
+  // Answers how many went. The row in which the first event that stays lies is kept whole, and read from there.
+  step(
+    'trim_log(_queue int, _keep double precision)',
+    'bigint',
+    `
+DECLARE
+  _before bigint;
+  _first bigint;
+BEGIN
+  SELECT first_event, least(last_event + 1, greatest(first_event, last_event - _keep + 1)) INTO _before, _first FROM queues WHERE queue = _queue;
+  IF _first > _before THEN
+    DELETE FROM events WHERE queue = _queue AND first < _first AND last < _first;
+    UPDATE queues SET first_event = _first WHERE queue = _queue;
+  END IF;
+  RETURN _first - _before;
+END`,
+  );

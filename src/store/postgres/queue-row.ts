@@ -1,0 +1,44 @@
+// The row of a queue and what is counted in it.
+import { expression, step } from './sql-function.js';
+
+export const QUEUE_FUNCTIONS =
+  // The queue, made if nobody has used it before. Its job ids come from a sequence of its own: a counter in the row would make all
+  // producers of the queue wait for one another's commits, and for the end of every transaction in which a user adds a job.
+  step(
+    'queue_of(_name text)',
+    'int',
+    `
+DECLARE
+  _queue int;
+BEGIN
+  LOOP
+    SELECT queue INTO _queue FROM queues WHERE name = _name;
+    IF FOUND THEN RETURN _queue; END IF;
+    INSERT INTO queues (name) VALUES (_name) ON CONFLICT (name) DO NOTHING RETURNING queue INTO _queue;
+    IF FOUND THEN
+      EXECUTE format('CREATE SEQUENCE ids_%s', _queue);
+      -- Whoever may use the schema may use the queue, whichever role came first.
+      EXECUTE format('GRANT ALL ON SEQUENCE ids_%s TO PUBLIC', _queue);
+      RETURN _queue;
+    END IF;
+  END LOOP;
+END`,
+  ) +
+  // Store's epoch ms, with fractions: now is rounded down and ends are rounded up, so that nothing ends early.
+  expression('clock_ms()', 'double precision', 'VOLATILE', `date_part('epoch', clock_timestamp()) * 1000`) +
+  // Exact, in one snapshot, without looking at jobs.
+  step(
+    'counts_of(_queue int, OUT waiting bigint, OUT prioritized bigint, OUT delayed bigint, OUT active bigint, OUT completed bigint, OUT failed bigint)',
+    'record',
+    `
+BEGIN
+  SELECT q.waiting + coalesce(j.waiting, 0), q.prioritized + coalesce(j.prioritized, 0), q.delayed + coalesce(j.delayed, 0),
+    q.active + coalesce(j.active, 0), q.completed + coalesce(j.completed, 0), q.failed + coalesce(j.failed, 0)
+  INTO waiting, prioritized, delayed, active, completed, failed
+  FROM queues q, LATERAL (
+    SELECT sum(journal.waiting) waiting, sum(journal.prioritized) prioritized, sum(journal.delayed) delayed,
+      sum(journal.active) active, sum(journal.completed) completed, sum(journal.failed) failed
+    FROM journal WHERE journal.queue = q.queue
+  ) j WHERE q.queue = _queue;
+END`,
+  );

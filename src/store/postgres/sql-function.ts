@@ -1,0 +1,33 @@
+// How the functions of the schema are written. Every verb is one function, so that it is one round trip and one transaction, also
+// behind a pooler that hands out connections by the transaction, and so that the server keeps its plans without named statements.
+
+// Plans must not depend on what statistics say of a table that is empty in one minute and has a million rows in the next: only
+// index scans and nested loops are left to choose from, which also lock rows in the order in which they are asked for.
+// `disabled' plans look expensive, and expensive ones would be compiled by the JIT for 100 ms and more.
+const SETTINGS = [
+  'search_path FROM CURRENT',
+  'plan_cache_mode TO force_generic_plan',
+  'enable_seqscan TO off',
+  'enable_bitmapscan TO off',
+  'enable_hashjoin TO off',
+  'enable_mergejoin TO off',
+  'jit TO off',
+  // Below the time that a client waits for an answer: a lock that a foreign transaction holds is reported as what it is.
+  "lock_timeout TO '8s'",
+];
+
+/** Called from outside. The search path of the moment is the schema's, and stays with the function. */
+export function verb(signature: string, returns: string, body: string): string {
+  const settings = SETTINGS.map((setting) => `SET ${setting}`).join(' ');
+  return `CREATE FUNCTION ${signature} RETURNS ${returns} LANGUAGE plpgsql ${settings} AS $body$${body}$body$;\n`;
+}
+
+/** Called by verbs, under their settings. */
+export function step(signature: string, returns: string, body: string): string {
+  return `CREATE FUNCTION ${signature} RETURNS ${returns} LANGUAGE plpgsql AS $body$${body}$body$;\n`;
+}
+
+/** An expression that is put where it is called. */
+export function expression(signature: string, returns: string, kind: 'IMMUTABLE' | 'STABLE' | 'VOLATILE', body: string): string {
+  return `CREATE FUNCTION ${signature} RETURNS ${returns} LANGUAGE sql ${kind} AS $body$SELECT ${body}$body$;\n`;
+}

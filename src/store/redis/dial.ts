@@ -1,0 +1,115 @@
+// Makes clients that are not connected yet, from whatever the store was made of. ioredis neither repeats calls nor reconnects by
+// itself here: a repeated call must be one that its caller knows of, and link.ts reconnects and says why it cannot.
+import { type Client, type ClusterClient, loadDriver, type Options } from './driver.js';
+import type { CheckedOptions } from './options.js';
+
+/** Options that belong to a cluster and not to the connections to its nodes. */
+const OF_CLUSTERS = ['natMap', 'dnsLookup', 'useSRVRecords', 'resolveSrv', 'maxRedirections', 'slotsRefreshInterval'] as const;
+
+export class Dialer {
+  readonly #options: CheckedOptions;
+  /** Never connected itself. */
+  #template: Client | undefined;
+
+  constructor(options: CheckedOptions) {
+    this.#options = options;
+  }
+
+  /** Where the store is, for messages: without user and password. */
+  get address(): string {
+    return this.#template === undefined ? 'the given address' : addressOf(this.#template);
+  }
+
+  /** `at`: an address that the host's name stood for before, when looking it up may take long (a busy thread pool). */
+  async dial(at?: string): Promise<Client> {
+    this.#template ??= await this.#makeTemplate();
+    if (this.#template.isCluster) return this.#template.duplicate([], this.#clusterOptions({}) as never);
+    const { host, tls } = this.#template.options;
+    const known = at === undefined ? {} : { host: at, ...(tls ? { tls: { servername: host, ...(tls as Options) } } : {}) };
+    return this.#template.duplicate({ ...this.#connectionOptions(), ...known });
+  }
+
+  /** The node that was reached belongs to a cluster: from now on all of it is dialled. */
+  async joinCluster(): Promise<void> {
+    const { host, port, ...rest } = (this.#template as Client).options;
+    this.#template = await this.#makeCluster([{ host, port }], rest);
+  }
+
+  /** Another connection to the same server, or to some node of the same cluster. */
+  beside(client: Client): Client {
+    if (!client.isCluster) return client.duplicate(this.#connectionOptions());
+    const nodes = (client as ClusterClient).nodes('all');
+    const node = nodes[Math.floor(Math.random() * nodes.length)];
+    if (node === undefined) throw new Error('None of startup nodes is available');
+    return node.duplicate(this.#connectionOptions());
+  }
+
+  async #makeTemplate(): Promise<Client> {
+    const { client, cluster, url, driver } = this.#options;
+    if (client !== undefined) return client as Client;
+    if (cluster !== undefined) return this.#makeCluster(cluster, driver);
+    return (await loadDriver()).connection(url, { ...driver, lazyConnect: true });
+  }
+
+  async #makeCluster(nodes: readonly unknown[], options: Options): Promise<Client> {
+    return (await loadDriver()).cluster([...nodes], { ...this.#clusterOptions(options), lazyConnect: true });
+  }
+
+  #connectionOptions(): Options {
+    return {
+      lazyConnect: true,
+      retryStrategy: null,
+      sentinelRetryStrategy: null,
+      reconnectOnError: null,
+      maxRetriesPerRequest: 0,
+      enableOfflineQueue: false,
+      // We look for ourselves, at more than whether it is loading.
+      enableReadyCheck: false,
+      enableAutoPipelining: false,
+      autoResubscribe: false,
+      autoResendUnfulfilledCommands: false,
+      commandTimeout: undefined,
+      socketTimeout: undefined,
+      connectTimeout: this.#options.connectTimeout,
+    };
+  }
+
+  #clusterOptions(given: Options): Options {
+    const { commandTimeout, connectTimeout } = this.#options;
+    const ofNodes = { ...given };
+    const ofCluster: Options = {};
+    for (const name of OF_CLUSTERS) {
+      if (name in ofNodes) ofCluster[name] = ofNodes[name];
+      delete ofNodes[name];
+    }
+    return {
+      ...ofCluster,
+      clusterRetryStrategy: null,
+      // 0: a call that may have been carried out is not sent again without its caller's knowledge.
+      retryDelayOnFailover: 0,
+      slotsRefreshTimeout: connectTimeout,
+      // A node is connected to by the first call for it, and the calls that follow in the same moment wait for that.
+      enableOfflineQueue: true,
+      enableAutoPipelining: false,
+      scaleReads: 'master',
+      redisOptions: {
+        ...ofNodes,
+        ...this.#connectionOptions(),
+        db: 0,
+        commandTimeout,
+        socketTimeout: commandTimeout,
+      },
+    };
+  }
+}
+
+function addressOf(client: Client): string {
+  const { host, port, path, sentinels, name } = client.options;
+  if (client.isCluster) {
+    const [first] = (client as unknown as { startupNodes?: unknown[] }).startupNodes ?? [];
+    const node = first as { host?: string; port?: number } | string | undefined;
+    return `the cluster of ${typeof node === 'object' ? `${node.host}:${node.port}` : (node ?? 'unknown nodes')}`;
+  }
+  if (Array.isArray(sentinels)) return `the primary ${String(name)} of the sentinels`;
+  return typeof path === 'string' ? path : `${String(host)}:${String(port)}`;
+}

@@ -1,0 +1,266 @@
+// The connection for calls. It is looked after here alone: made with a deadline, checked, listened to, given up when it does not answer,
+// and made anew until the store is closed. No call waits for ever: one that is not answered rejects as retryable, and since it may have
+// been carried out all the same, it is its caller who repeats it, under the same number.
+import type { HoldfastError } from '../../errors.js';
+import type { Dialer } from './dial.js';
+import type { Argument, Client, ClusterClient } from './driver.js';
+import { failure, isReadOnly, isUnknownScript, toStoreError, unavailable } from './errors.js';
+import { type ScriptName, script } from './scripts.js';
+import { inspectServer, type Server } from './server.js';
+
+export interface LinkOptions {
+  dialer: Dialer;
+  commandTimeout: number;
+  connectTimeout: number;
+  /** Connected, for the first time or again. */
+  onUp(server: Server): void;
+}
+
+interface Flight {
+  sentAt: number;
+  reject(error: Error): void;
+}
+
+const BEAT_MS = 500;
+/** A connection that nobody uses is asked so often whether it is still there. */
+const PING_MS = 2000;
+/** A call that finds no connection waits so long for one: most outages are a blink. */
+const OFFLINE_PATIENCE_MS = 2000;
+const FIRST_PAUSE_MS = 50;
+const LAST_PAUSE_MS = 2000;
+/** After an error that time alone does not heal, such as a wrong password. */
+const REFUSED_PAUSE_MS = 5000;
+
+export class Link {
+  readonly #options: LinkOptions;
+  readonly #flights = new Set<Flight>();
+  readonly #waiters = new Set<(outcome: Client | HoldfastError) => void>();
+  #client: Client | undefined;
+  /** Why there is no connection. */
+  #trouble: HoldfastError | undefined;
+  #knownAddress: string | undefined;
+  #beat: NodeJS.Timeout | undefined;
+  #beatAt = 0;
+  #usedAt = 0;
+  #redial: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+  }
+
+  /** The first connection; rejects with what is wrong. */
+  async open(): Promise<void> {
+    try {
+      await this.#connect(undefined);
+    } catch (error) {
+      throw toStoreError(error, this.#options.dialer.address);
+    }
+    this.#beatAt = performance.now();
+    this.#beat = setInterval(() => this.#look(), BEAT_MS).unref();
+  }
+
+  /** The client of the moment, for a connection beside it. */
+  get client(): Client | undefined {
+    return this.#client;
+  }
+
+  async run(name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
+    const { sha, text } = script(name);
+    const client = this.#client ?? (await this.#reached());
+    return this.#track(
+      client.evalsha(sha, 1, tag, args).catch((error: unknown) => {
+        // It was not carried out. The text makes it known to the server.
+        if (isUnknownScript(error)) return client.eval(text, 1, tag, args);
+        throw error;
+      }),
+    );
+  }
+
+  /** A command that is not about one queue, to one server. */
+  async ask(client: Client, command: string, args: Argument[]): Promise<unknown> {
+    return this.#track(client.call(command, args));
+  }
+
+  /** All servers that are connected to: one, or the nodes of a cluster. */
+  servers(): Client[] {
+    if (this.#client === undefined) return [];
+    return this.#client.isCluster ? (this.#client as ClusterClient).nodes('master') : [this.#client];
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearInterval(this.#beat);
+    clearTimeout(this.#redial);
+    const error = failure('STORE_CLOSED', 'The store was closed before Redis answered.');
+    for (const waiter of this.#waiters) waiter(error);
+    const client = this.#client;
+    this.#client = undefined;
+    if (client !== undefined) drop(client);
+    for (const { reject } of this.#flights) reject(error);
+  }
+
+  async #connect(at: string | undefined): Promise<void> {
+    const { dialer, connectTimeout, onUp } = this.#options;
+    const client = await dialer.dial(at);
+    const server = await withinDeadline(client, connectTimeout, () => this.#enter(client));
+    if (server.cluster && !client.isCluster) {
+      drop(client);
+      await dialer.joinCluster();
+      return this.#connect(undefined);
+    }
+    if (this.#closed) {
+      drop(client);
+      throw failure('STORE_CLOSED', 'The store was closed while it connected.');
+    }
+    client.once('end', () => this.#down(client, unavailable(`The connection to Redis at ${dialer.address} was lost.`, lastErrorOf(client))));
+    // It may have ended between the last reply and this line.
+    if (client.status === 'end') throw lastErrorOf(client) ?? new Error('Connection is closed.');
+    this.#client = client;
+    this.#trouble = undefined;
+    this.#usedAt = performance.now();
+    this.#knownAddress = client.isCluster ? undefined : client.stream?.remoteAddress;
+    onUp(server);
+    for (const waiter of this.#waiters) waiter(client);
+  }
+
+  async #enter(client: Client): Promise<Server> {
+    listenForErrors(client);
+    try {
+      await client.connect();
+      const node = client.isCluster ? (client as ClusterClient).nodes('master')[0] : client;
+      return await inspectServer(node ?? client, this.#options.dialer.address);
+    } catch (error) {
+      // ioredis tells the reason in an event and rejects with 'Connection is closed.'.
+      throw client.status === 'end' ? (lastErrorOf(client) ?? error) : error;
+    }
+  }
+
+  #down(client: Client, error: HoldfastError): void {
+    if (this.#client !== client) return;
+    this.#client = undefined;
+    this.#trouble = error;
+    drop(client);
+    for (const flight of this.#flights) flight.reject(error);
+    if (!this.#closed) this.#redialAfter(0, 1);
+  }
+
+  #redialAfter(pauseMs: number, attempt: number): void {
+    clearTimeout(this.#redial);
+    this.#redial = setTimeout(() => void this.#tryAgain(attempt), pauseMs);
+  }
+
+  async #tryAgain(attempt: number): Promise<void> {
+    try {
+      // First at the last known address: looking up a name waits for a thread of a pool that may be busy for seconds.
+      await this.#connect(attempt === 1 ? this.#knownAddress : undefined);
+    } catch (thrown) {
+      if (this.#closed) return;
+      const error = toStoreError(thrown, this.#options.dialer.address);
+      this.#trouble = error;
+      const pause = Math.min(LAST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempt - 1, 10)) * (0.75 + Math.random() / 2);
+      this.#redialAfter(error.retryable || isReadOnly(error) ? pause : REFUSED_PAUSE_MS, attempt + 1);
+      if (!error.retryable) for (const waiter of this.#waiters) waiter(error);
+    }
+  }
+
+  /** The next connection, waited for as long as an outage may be a blink. */
+  #reached(): Promise<Client> {
+    const trouble = this.#trouble;
+    if (this.#closed) return Promise.reject(failure('STORE_CLOSED', 'The store was closed before the call.'));
+    if (trouble !== undefined && !trouble.retryable) return Promise.reject(trouble);
+    return new Promise((resolve, reject) => {
+      const settle = (outcome: Client | HoldfastError): void => {
+        clearTimeout(timer);
+        this.#waiters.delete(settle);
+        if (outcome instanceof Error) reject(outcome);
+        else resolve(outcome);
+      };
+      const giveUp = (): void => settle(this.#trouble ?? unavailable(`Redis at ${this.#options.dialer.address} is not connected.`));
+      const timer = setTimeout(giveUp, Math.min(OFFLINE_PATIENCE_MS, this.#options.commandTimeout));
+      this.#waiters.add(settle);
+    });
+  }
+
+  /** Rejects with an error of ours, and when the connection is given up. */
+  #track(answer: Promise<unknown>): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const flight: Flight = { sentAt: performance.now(), reject };
+      this.#usedAt = flight.sentAt;
+      this.#flights.add(flight);
+      answer.then(
+        (reply) => {
+          this.#flights.delete(flight);
+          resolve(reply);
+        },
+        (thrown: unknown) => {
+          this.#flights.delete(flight);
+          const error = toStoreError(thrown, this.#options.dialer.address);
+          reject(error);
+          if (isReadOnly(error) && this.#client !== undefined && !this.#client.isCluster) this.#down(this.#client, error);
+        },
+      );
+    });
+  }
+
+  /** Gives a connection up that owes an answer for too long, and asks an idle one whether it is still there. */
+  #look(): void {
+    const time = performance.now();
+    const late = time - this.#beatAt > 3 * BEAT_MS;
+    this.#beatAt = time;
+    // The event loop was blocked: answers may lie in the socket, unread.
+    if (late || this.#client === undefined) return;
+    const client = this.#client;
+    const [oldest] = this.#flights;
+    // A cluster's connections are given up one by one, by ioredis; this is for what it does not see.
+    const patience = this.#options.commandTimeout + (client.isCluster ? 2 * BEAT_MS : 0);
+    if (oldest !== undefined && time - oldest.sentAt > patience) {
+      const { address } = this.#options.dialer;
+      this.#down(client, unavailable(`Redis at ${address} has not answered for ${Math.round(time - oldest.sentAt)} ms; connecting anew.`));
+    } else if (oldest === undefined && time - this.#usedAt > PING_MS) {
+      for (const server of this.servers()) this.#track(server.call('ping', [])).catch(() => undefined);
+    }
+  }
+}
+
+const errors = new WeakMap<Client, Error>();
+
+/** ioredis prints errors that nobody listens to. */
+export function listenForErrors(client: Client): void {
+  const note = (error: unknown): void => {
+    if (error instanceof Error) errors.set(client, error);
+  };
+  client.on('error', note);
+  if (client.isCluster) client.on('node error', note);
+}
+
+export function lastErrorOf(client: Client): Error | undefined {
+  return errors.get(client);
+}
+
+/** At once: a goodbye to a server that does not answer would keep the socket, and whoever waits for it, for minutes. */
+export function drop(client: Client): void {
+  const nodes = client.isCluster ? (client as ClusterClient).nodes('all') : [client];
+  client.disconnect();
+  for (const node of nodes) node.stream?.destroy();
+}
+
+/** Whatever `work` waits for ends when the client is dropped. */
+export async function withinDeadline<T>(client: Client, ms: number, work: () => Promise<T>): Promise<T> {
+  let late = false;
+  const timer = setTimeout(() => {
+    // After a blocked loop the answer may lie in the socket, unread: one more turn.
+    setImmediate(() => {
+      late = true;
+      drop(client);
+    });
+  }, ms);
+  try {
+    return await work();
+  } catch (error) {
+    drop(client);
+    throw late ? unavailable(`Redis did not answer within ${ms} ms while connecting.`, error) : error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
