@@ -25,7 +25,7 @@ export default defineConfig({
   },
   test: {
     pool: 'forks',
-    globalSetup: ['test/support/build.ts'],
+    globalSetup: ['test/support/build.ts', 'test/support/servers/global.ts'],
     setupFiles: ['test/support/leaks.ts'],
     testTimeout: 30_000,
     hookTimeout: 30_000,

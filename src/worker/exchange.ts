@@ -23,10 +23,10 @@ export interface ExchangeOptions {
   slots: Slots;
   wish(count: number): ClaimWish;
   /**
-   * Takes a claimed job on: its lock is tracked and a slot is occupied before this returns. Answers how to begin its run, or
-   * undefined when its lock cannot be trusted any more.
+   * Takes a claimed job on: its lock is tracked and a slot is occupied before this returns. Answers how to begin its run. Undefined, or
+   * false from beginning: its lock cannot be trusted any more, and nothing was begun.
    */
-  accept(job: ClaimedJob, reply: CallReply): (() => void) | undefined;
+  accept(job: ClaimedJob, reply: CallReply): (() => boolean) | undefined;
   sessionGone(session: Session): void;
   /** After failed tries: answers the locks that the store holds for us and we do not know of. */
   strays(reply: CallReply): Promise<Pick<HeldLock, 'jobId' | 'token'>[]>;
@@ -136,14 +136,11 @@ export class Exchange {
     }
     if (claimed.jobs.length === count) this.#hungry = true;
     // All are taken on before the first begins: its handler may block the loop, and the others' locks must be seen meanwhile.
-    const begin: (() => void)[] = [];
-    for (const job of claimed.jobs) {
-      const run = this.#claiming ? this.#options.accept(job, reply) : undefined;
-      // Paused, closed or frozen while the call was under way: nobody has seen the job, so it goes back as it came.
-      if (run === undefined) this.#pending.push(handBack(job.id, job.token));
-      else begin.push(run);
-    }
-    for (const run of begin) run();
+    const begin = claimed.jobs.map((job) => (this.#claiming ? this.#options.accept(job, reply) : undefined));
+    claimed.jobs.forEach(({ id, token }, index) => {
+      // Paused, closed, frozen or blocked since the call was sent: nobody has seen the job, so it goes back as it came.
+      if (begin[index]?.() !== true) this.#pending.push(handBack(id, token));
+    });
     this.#tellDrained(claimed);
     this.#waitFor(claimed);
   }

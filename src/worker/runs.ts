@@ -33,24 +33,43 @@ export class Runs {
     this.#options = options;
   }
 
-  /** Tracks the lock and occupies a slot; answers how to begin. Undefined: its lock cannot be trusted any more. */
-  accept(claimed: ClaimedJob, { session, sentAt }: CallReply): (() => void) | undefined {
+  /** Tracks the lock and occupies a slot; answers how to begin. Undefined, or false then: its lock cannot be trusted any more. */
+  accept(claimed: ClaimedJob, { session, sentAt }: CallReply): (() => boolean) | undefined {
     const { slots, table, tenure, timedMs } = this.#options;
     const timed = timedMs === undefined ? {} : { timed: { durationMs: timedMs, sentAt } };
     const lock = new HeldLock({ session, job: claimed, ...timed, onGrown: (block) => tenure.grow(session, block) });
     if (!table.track(lock)) {
       lock.release();
+      this.#tellTooLate(claimed);
       return undefined;
     }
     slots.running += 1;
     return () => this.#begin(claimed, lock);
   }
 
-  #begin(claimed: ClaimedJob, lock: HeldLock): void {
+  #begin(claimed: ClaimedJob, lock: HeldLock): boolean {
+    // Those that began before it may have blocked the loop for longer than the lock lasts.
+    if (!lock.held) {
+      this.#letGo(lock);
+      this.#tellTooLate(claimed);
+      return false;
+    }
     const { home, runner, emitter } = this.#options;
     const job = new Job(home, claimed, { lock });
     emitter.emit('active', job, 'waiting');
     void runner.run(job, lock).then((end) => this.#ended(end, job, lock));
+    return true;
+  }
+
+  /** A worker whose locks are too short for its store would otherwise take jobs and hand them back for ever in silence. */
+  #tellTooLate({ id: jobId }: ClaimedJob): void {
+    const { emitter, home } = this.#options;
+    const why =
+      'its lock was lost before its run could begin. It goes back. Was the process frozen, or is lockDuration too short?';
+    emitter.emit(
+      'error',
+      new HoldfastError('LOCK_UNTRUSTED', `Job ${jobId} was not started: ${why}`, { jobId, queue: home.name }),
+    );
   }
 
   #ended(end: RunEnd, job: Job, lock: HeldLock): void {

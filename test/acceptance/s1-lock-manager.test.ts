@@ -52,10 +52,12 @@ describe('without a store', () => {
   });
 
   test('S1-1 a missing required option and values that cannot be meant throw, naming the option', () => {
-    const construct = (given: unknown, options?: LockManagerOptions) => () => new LockManager(given as LockManagerContext, options);
+    const construct = (given: unknown, options?: LockManagerOptions) => () =>
+      new LockManager(given as LockManagerContext, options);
     for (const missing of [undefined, null, {}, { extendJobLocks: 'soon' }]) expect(construct(missing)).toThrow(/extendJobLocks/);
     for (const lockDuration of [0, -1, Number.NaN, 1.5]) expect(construct(context, { lockDuration })).toThrow(/lockDuration/);
-    for (const lockRenewTime of [0, -5, Number.NaN, 30_000]) expect(construct(context, { lockRenewTime })).toThrow(/lockRenewTime/);
+    for (const lockRenewTime of [0, -5, Number.NaN, 30_000])
+      expect(construct(context, { lockRenewTime })).toThrow(/lockRenewTime/);
   });
 
   test('S1-2 counts what is tracked and nothing else', () => {
@@ -113,7 +115,12 @@ describe('without a store', () => {
   });
 
   test.each([
-    ['throws', () => { throw new Error('callback broke'); }],
+    [
+      'throws',
+      () => {
+        throw new Error('callback broke');
+      },
+    ],
     ['rejects', () => Promise.reject(new Error('callback broke'))],
   ])('S1-5 a callback that %s does not stop renewal, and is told', async (_, broken) => {
     const { manager, told } = manage(context, { onLocksRenewed: broken, onLockRenewalFailed: broken });
@@ -129,7 +136,11 @@ describe('without a store', () => {
   test('S1-5 a listener of errors that breaks too has only the console left, and renewal goes on', async () => {
     const console = vi.spyOn(globalThis.console, 'error').mockImplementation(() => undefined);
     onTestFinished(() => console.mockRestore());
-    const { manager } = manage(context, { onError: () => { throw new Error('listener broke'); } });
+    const { manager } = manage(context, {
+      onError: () => {
+        throw new Error('listener broke');
+      },
+    });
     answer = () => Promise.reject(new Error('store is away'));
     manager.start();
     manager.trackJob('a', 'token');
@@ -280,7 +291,12 @@ describe.each(['memory', 'sqlite'] as const)('on %s', (engine) => {
   test('S1-8 a job that finishes exactly at a tick, 1000 times: no false "lost"', async () => {
     const scene = await newScene(engine);
     expect(await race(scene, (hand) => hand)).toEqual([]);
-    expect(await scene.queue.getJobCounts('completed', 'failed', 'active', 'delayed')).toEqual({ completed: 400, failed: 0, active: 0, delayed: 200 });
+    expect(await scene.queue.getJobCounts('completed', 'failed', 'active', 'delayed')).toEqual({
+      completed: 400,
+      failed: 0,
+      active: 0,
+      delayed: 200,
+    });
   });
 
   test('S1-8 (N) a context that takes every refused extension for a loss reports finished jobs as lost', async () => {

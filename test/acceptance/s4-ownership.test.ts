@@ -49,7 +49,8 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     ];
     await current.extendLock('mine', 60_000);
     const before = await look();
-    for (const [what, write] of WRITES) await expect(write(stale), what).rejects.toMatchObject({ code: 'LOCK_LOST', jobId: stale.id });
+    for (const [what, write] of WRITES)
+      await expect(write(stale), what).rejects.toMatchObject({ code: 'LOCK_LOST', jobId: stale.id });
     expect(await stale.extendLock(stale.token ?? '', 60_000)).toBe(0);
     expect(await look()).toEqual(before);
     expect(stale.lock.held).toBe(false);
@@ -59,7 +60,11 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     await current.updateData({ mine: true });
     await current.log('mine');
     await current.moveToCompleted('by its owner', 'mine', false);
-    expect(await scene.queue.getJob(current.id)).toMatchObject({ returnvalue: 'by its owner', data: { mine: true }, progress: 50 });
+    expect(await scene.queue.getJob(current.id)).toMatchObject({
+      returnvalue: 'by its owner',
+      data: { mine: true },
+      progress: 50,
+    });
   });
 
   test('S4-10 a handler that lost its job cannot touch it any more, however its run ends', async () => {
@@ -71,7 +76,9 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
       async (job) => {
         const run = job.attemptsStarted - 1;
         await gates[run]?.opened;
-        if (run === 0) for (const write of [job.updateProgress(1), job.log('x'), job.updateData({ x: 1 })]) await write.catch((error: unknown) => refusals.push(error));
+        if (run === 0)
+          for (const write of [job.updateProgress(1), job.log('x'), job.updateData({ x: 1 })])
+            await write.catch((error: unknown) => refusals.push(error));
         return `run ${run}`;
       },
       { concurrency: 2, lockRenewTime: 50, lockDuration: 1000 },
@@ -82,13 +89,20 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     await scene.store.revoke('work', [id], 'an operator');
     await eventually('the second run', async () => log.all('active').length === 2);
     gates[0]?.open();
-    await eventually('the refusal', async () => log.all('error').some((moment) => messageOf(moment).includes(`Could not settle job ${id} as completed`)));
+    await eventually('the refusal', async () =>
+      log.all('error').some((moment) => messageOf(moment).includes(`Could not settle job ${id} as completed`)),
+    );
     expect(refusals).toHaveLength(3);
     for (const refusal of refusals) expect(refusal).toMatchObject({ code: 'LOCK_LOST' });
     expect(await stateOf(scene, id)).toBe('active');
     gates[1]?.open();
     await log.moment('completed');
-    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'run 1', data: { fresh: true }, attemptsMade: 1, stalledCounter: 0 });
+    expect(await scene.queue.getJob(id)).toMatchObject({
+      returnvalue: 'run 1',
+      data: { fresh: true },
+      attemptsMade: 1,
+      stalledCounter: 0,
+    });
     await worker.close();
   });
 
@@ -101,11 +115,18 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     const id = await orphan(scene, 50, 0);
     const { log } = work(scene, () => 'run again', { stalledInterval: 50, maxStalledCount: 0 });
     const told = await log.moment('failed');
-    expect(told['args']).toEqual([{ id }, expect.objectContaining({ message: 'job stalled more than allowable limit' }), 'active']);
+    expect(told['args']).toEqual([
+      { id },
+      expect.objectContaining({ message: 'job stalled more than allowable limit' }),
+      'active',
+    ]);
     expect((await log.moment('stalled'))['args']).toEqual([id, 'active']);
     expect(await failed).toMatchObject({ jobId: id, failedReason: 'job stalled more than allowable limit', prev: 'active' });
     expect(await stateOf(scene, id)).toBe('failed');
-    expect(await scene.queue.getJob(id)).toMatchObject({ failedReason: 'job stalled more than allowable limit', stalledCounter: 1 });
+    expect(await scene.queue.getJob(id)).toMatchObject({
+      failedReason: 'job stalled more than allowable limit',
+      stalledCounter: 1,
+    });
     expect(log.all('active')).toEqual([]);
   });
 
@@ -122,7 +143,13 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     const dead = async (removeOnFail: boolean | number): Promise<string> => {
       const { id } = await scene.queue.add('dead', {}, { removeOnFail });
       const session = `gone-${id}`;
-      await scene.store.openSession({ queue: 'work', id: session, owner: { host: 'h', pid: 1, name: 'n' }, durationMs: 50, maxStalls: 0 });
+      await scene.store.openSession({
+        queue: 'work',
+        id: session,
+        owner: { host: 'h', pid: 1, name: 'n' },
+        durationMs: 50,
+        maxStalls: 0,
+      });
       await scene.store.claim('work', { session, seq: 1, count: 1 });
       await eventually('it to be swept', async () => (await scene.store.sweep('work', 10)).failed.length > 0);
       return id;
@@ -149,7 +176,10 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     const next = work(scene, () => undefined, { stalledInterval: 30 });
     await new Promise((resolve) => setTimeout(resolve, 150));
     expect(next.log.all('stalled')).toEqual([]);
-    expect(await scene.queue.getJob(id)).toMatchObject({ failedReason: 'job stalled more than allowable limit', stalledCounter: 1 });
+    expect(await scene.queue.getJob(id)).toMatchObject({
+      failedReason: 'job stalled more than allowable limit',
+      stalledCounter: 1,
+    });
     const { events } = await scene.store.events('work', 0, 1000);
     expect(events.filter(({ jobId, name }) => jobId === id && name === 'failed')).toHaveLength(1);
   });
@@ -158,7 +188,13 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     const scene = await newScene(engine);
     const { id } = await scene.queue.add('long');
     for (let round = 0; round < 3; round += 1) {
-      await scene.store.openSession({ queue: 'work', id: `deploy-${round}`, owner: { host: 'h', pid: 1, name: 'n' }, durationMs: 60_000, maxStalls: 0 });
+      await scene.store.openSession({
+        queue: 'work',
+        id: `deploy-${round}`,
+        owner: { host: 'h', pid: 1, name: 'n' },
+        durationMs: 60_000,
+        maxStalls: 0,
+      });
       await scene.store.claim('work', { session: `deploy-${round}`, seq: 1, count: 1 });
       await scene.store.closeSessions([{ queue: 'work', id: `deploy-${round}` }], false);
     }
@@ -170,10 +206,16 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
 describe('S4-11 a handler that blocks its loop for longer than the lock', () => {
   const OPTIONS = { lockDuration: 700, lockRenewTime: 150, stalledInterval: 50 };
 
-  async function spin(useDedicatedLockThread: boolean): Promise<{ scene: Scene; id: string; spinning: WorkerProcess; other: WorkerProcess }> {
+  async function spin(
+    useDedicatedLockThread: boolean,
+  ): Promise<{ scene: Scene; id: string; spinning: WorkerProcess; other: WorkerProcess }> {
     const scene = await newScene('sqlite');
     const { connection } = scene;
-    const spinning = new WorkerProcess({ queue: 'work', connection, options: { ...OPTIONS, name: 'spinning', useDedicatedLockThread } });
+    const spinning = new WorkerProcess({
+      queue: 'work',
+      connection,
+      options: { ...OPTIONS, name: 'spinning', useDedicatedLockThread },
+    });
     await spinning.moment('ready');
     const { id } = await scene.queue.add('spin', { ms: 2200, only: 'spinning' });
     await spinning.moment('started');
@@ -187,7 +229,11 @@ describe('S4-11 a handler that blocks its loop for longer than the lock', () => 
     const { scene, id, spinning, other } = await spin(true);
     await spinning.moment('completed');
     expect(other.all('started')).toEqual([]);
-    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'spinning' }, attemptsStarted: 1, stalledCounter: 0 });
+    expect(await scene.queue.getJob(id)).toMatchObject({
+      returnvalue: { by: 'spinning' },
+      attemptsStarted: 1,
+      stalledCounter: 0,
+    });
   });
 
   test('S4-11 sqlite without the thread: run again elsewhere, the stale result refused and reported', async () => {

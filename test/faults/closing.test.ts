@@ -31,20 +31,23 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(errors).toHaveLength(2);
   });
 
-  test.each(['fail', 'hang'] as const)('a store that no longer takes results (%s): close() returns, the result is reported as unknown', async (fault) => {
-    const { store, add, worker, reaches } = await scene(engine);
-    const id = await add();
-    const finish = gate();
-    const { worker: watched, errors } = worker(() => finish.opened, { lockDuration: 300 });
-    await next(watched, 'active');
-    store.on('settle', { fault });
-    const closing = watched.close();
-    finish.open();
-    expect(await outcomeOf(closing, 3000)).toBe('resolved');
-    expect(errors.filter((error) => 'code' in error && error.code === 'OUTCOME_UNKNOWN')).toHaveLength(1);
-    // The session was closed, so the job is free at once.
-    await reaches(id, 'waiting');
-  });
+  test.each(['fail', 'hang'] as const)(
+    'a store that no longer takes results (%s): close() returns, the result is reported as unknown',
+    async (fault) => {
+      const { store, add, worker, reaches } = await scene(engine);
+      const id = await add();
+      const finish = gate();
+      const { worker: watched, errors } = worker(() => finish.opened, { lockDuration: 300 });
+      await next(watched, 'active');
+      store.on('settle', { fault });
+      const closing = watched.close();
+      finish.open();
+      expect(await outcomeOf(closing, 3000)).toBe('resolved');
+      expect(errors.filter((error) => 'code' in error && error.code === 'OUTCOME_UNKNOWN')).toHaveLength(1);
+      // The session was closed, so the job is free at once.
+      await reaches(id, 'waiting');
+    },
+  );
 
   test('claims that fail do not hold close() up: nothing would be lost', async () => {
     const { store, worker } = await scene(engine);

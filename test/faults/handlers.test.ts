@@ -27,8 +27,22 @@ const THROWN: [what: string, thrown: unknown, reason: string | RegExp][] = [
 const UNKEEPABLE: [what: string, result: unknown][] = [
   ['a function', () => undefined],
   ['a BigInt', 10n],
-  ['a cycle', (() => { const cycle: Record<string, unknown> = {}; cycle['self'] = cycle; return cycle; })()],
-  ['something whose toJSON throws', { toJSON: () => { throw new Error('no'); } }],
+  [
+    'a cycle',
+    (() => {
+      const cycle: Record<string, unknown> = {};
+      cycle['self'] = cycle;
+      return cycle;
+    })(),
+  ],
+  [
+    'something whose toJSON throws',
+    {
+      toJSON: () => {
+        throw new Error('no');
+      },
+    },
+  ],
 ];
 
 describe.each(ENGINES)('odd handlers on %s', (engine) => {
@@ -175,7 +189,8 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
       if (job.id === throws) throw new Error('after the end');
       return 'ignored';
     });
-    for (const id of [returns, throws]) expect(await reaches(id, 'completed')).toMatchObject({ returnvalue: '"by myself"', attemptsMade: 1 });
+    for (const id of [returns, throws])
+      expect(await reaches(id, 'completed')).toMatchObject({ returnvalue: '"by myself"', attemptsMade: 1 });
     await watched.close();
     expect(errors).toEqual([]);
   });
@@ -214,7 +229,9 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
       (job, _token, signal) =>
         new Promise((resolve, reject) => {
           if (job.id === ids[1]) started.open();
-          signal.addEventListener('abort', () => (job.lock.held ? reject(new Error(`told: ${String(signal.reason)}`)) : resolve('lost')));
+          signal.addEventListener('abort', () =>
+            job.lock.held ? reject(new Error(`told: ${String(signal.reason)}`)) : resolve('lost'),
+          );
         }),
       { concurrency: 2 },
     );

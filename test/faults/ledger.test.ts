@@ -33,7 +33,10 @@ async function complaintsAbout(lines: Line[], completions = COMPLETED, store?: S
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-ledger-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const diary = join(folder, 'diary');
-  writeFileSync(diary, `${lines.map((line, index) => JSON.stringify({ at: index, pid: 1, ...line })).join('\n')}\n{"cut by the ki`);
+  writeFileSync(
+    diary,
+    `${lines.map((line, index) => JSON.stringify({ at: index, pid: 1, ...line })).join('\n')}\n{"cut by the ki`,
+  );
   const place = store ?? (await memory());
   const tail = new CompletionTail(place);
   tail.completions.push(...completions);
@@ -51,9 +54,15 @@ test.each<[complaint: string, lines: Line[], completions?: typeof COMPLETED]>([
   ['nobody added z', HONEST, [...COMPLETED, { id: '2', key: 'z', fence: 6 }]],
   ['two runs had the same fence', [...HONEST, { event: 'start', pid: 11, id: '2', key: 'z', fence: 5 }]],
   ['job 1: fence 4 came after 5', [...HONEST, { event: 'start', pid: 11, id: '1', key: 'k', fence: 4 }]],
-  ['job 1: two runs at once, 5 and 6', [...HONEST.slice(0, 3), { event: 'start', pid: 11, id: '1', key: 'k', fence: 6 }, { event: 'ready', pid: 10 }]],
+  [
+    'job 1: two runs at once, 5 and 6',
+    [...HONEST.slice(0, 3), { event: 'start', pid: 11, id: '1', key: 'k', fence: 6 }, { event: 'ready', pid: 10 }],
+  ],
   ['job 1: run 5 was accepted and not its last one', [...HONEST, { event: 'start', pid: 11, id: '1', key: 'k', fence: 6 }]],
-  ['job 1: finish 7 was acknowledged and another stands', [...HONEST, { event: 'finished', pid: 11, id: '1', key: 'k', fence: 7 }]],
+  [
+    'job 1: finish 7 was acknowledged and another stands',
+    [...HONEST, { event: 'finished', pid: 11, id: '1', key: 'k', fence: 7 }],
+  ],
 ])('it complains: %s', async (complaint, lines, completions) => {
   expect(await complaintsAbout(lines, completions)).toContain(complaint);
 });
@@ -72,7 +81,9 @@ test('it complains about what is left in the store', async () => {
   ]);
 });
 
-test('(N) a producer that calls its jobs acknowledged before the store has done so is caught losing some', { timeout: 60_000 }, async () => {
+test('(N) a producer that calls its jobs acknowledged before the store has done so is caught losing some', {
+  timeout: 60_000,
+}, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-ledger-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const connection = `sqlite:${join(folder, 'jobs.db')}`;
@@ -90,7 +101,9 @@ test('(N) a producer that calls its jobs acknowledged before the store has done 
       }),
     );
     await tail.read();
-    return (await audit(lane.diaries, lane.deaths, tail, store)).complaints.filter((complaint) => complaint.endsWith('never completed'));
+    return (await audit(lane.diaries, lane.deaths, tail, store)).complaints.filter((complaint) =>
+      complaint.endsWith('never completed'),
+    );
   };
   await until('a loss to be found', async () => (await losses()).length > 0, 50_000);
 });

@@ -15,7 +15,10 @@ interface Place {
   queue: Queue;
   store: Store;
   connection: string;
-  worker(processor: (job: { id: string }) => unknown, options?: WorkerOptions): { worker: Worker; errors: Error[]; stalled: string[] };
+  worker(
+    processor: (job: { id: string }) => unknown,
+    options?: WorkerOptions,
+  ): { worker: Worker; errors: Error[]; stalled: string[] };
   /** The thread of the process dies at its next look. */
   condemn(death: 'exit' | 'throw'): void;
   /** … and has found its death when this resolves. */
@@ -42,7 +45,14 @@ async function place(): Promise<Place> {
     store,
     connection,
     worker: (processor, options = {}) => {
-      const worker = new Worker('work', processor, { connection, lockThreadEntry: ENTRY, lockDuration: 600, lockRenewTime: 150, stalledInterval: 50, ...options });
+      const worker = new Worker('work', processor, {
+        connection,
+        lockThreadEntry: ENTRY,
+        lockDuration: 600,
+        lockRenewTime: 150,
+        stalledInterval: 50,
+        ...options,
+      });
       onTestFinished(() => worker.close(true));
       const errors: Error[] = [];
       const stalled: string[] = [];
@@ -62,29 +72,35 @@ function threaded(worker: Worker, running: boolean): Promise<unknown> {
   return until(`the thread to be ${running ? 'there' : 'gone'}`, () => worker.lockManagerThread?.isRunning() === running);
 }
 
-test.each(['exit', 'throw'] as const)('the thread dies (%s) in the middle of a job: told, renewed on the loop, restarted, the job runs once', async (death) => {
-  const { queue, store, worker: make, kill } = await place();
-  const finish = gate();
-  const { worker, errors, stalled } = make(() => finish.opened);
-  const job = await queue.add('long', {});
-  const renewals = async (): Promise<number> => (await store.sessions('work'))[0]?.renewals ?? 0;
-  await until('the thread to renew', async () => (await renewals()) > 1);
-  await threaded(worker, true);
-  await kill(death);
-  await threaded(worker, false);
-  const atDeath = await renewals();
-  await until('the loop to renew', async () => (await renewals()) > atDeath);
-  await threaded(worker, true);
-  const restarted = await renewals();
-  await until('the new thread to renew', async () => (await renewals()) > restarted + 3);
-  finish.open();
-  await worker.close();
-  expect(await queue.getJob(job.id)).toMatchObject({ attemptsStarted: 1, stalledCounter: 0 });
-  expect(await (await queue.getJob(job.id))?.getState()).toBe('completed');
-  expect(stalled).toEqual([]);
-  expect(errors).toHaveLength(1);
-  expect(errors[0]).toMatchObject({ code: 'THREAD_FAILED', message: expect.stringContaining('The dedicated lock thread died') });
-});
+test.each(['exit', 'throw'] as const)(
+  'the thread dies (%s) in the middle of a job: told, renewed on the loop, restarted, the job runs once',
+  async (death) => {
+    const { queue, store, worker: make, kill } = await place();
+    const finish = gate();
+    const { worker, errors, stalled } = make(() => finish.opened);
+    const job = await queue.add('long', {});
+    const renewals = async (): Promise<number> => (await store.sessions('work'))[0]?.renewals ?? 0;
+    await until('the thread to renew', async () => (await renewals()) > 1);
+    await threaded(worker, true);
+    await kill(death);
+    await threaded(worker, false);
+    const atDeath = await renewals();
+    await until('the loop to renew', async () => (await renewals()) > atDeath);
+    await threaded(worker, true);
+    const restarted = await renewals();
+    await until('the new thread to renew', async () => (await renewals()) > restarted + 3);
+    finish.open();
+    await worker.close();
+    expect(await queue.getJob(job.id)).toMatchObject({ attemptsStarted: 1, stalledCounter: 0 });
+    expect(await (await queue.getJob(job.id))?.getState()).toBe('completed');
+    expect(stalled).toEqual([]);
+    expect(errors).toHaveLength(1);
+    expect(errors[0]).toMatchObject({
+      code: 'THREAD_FAILED',
+      message: expect.stringContaining('The dedicated lock thread died'),
+    });
+  },
+);
 
 test('a thread that dies again and again: told each time, locks are kept all the while', async () => {
   const { queue, worker: make, kill } = await place();
@@ -106,7 +122,10 @@ test('one thread serves two workers: its death is told to both, and both go on',
   const { queue, worker: make, kill } = await place();
   const finish = gate();
   const both = [make(() => finish.opened), make(() => finish.opened)];
-  const jobs = await queue.addBulk([{ name: 'a', data: {} }, { name: 'b', data: {} }]);
+  const jobs = await queue.addBulk([
+    { name: 'a', data: {} },
+    { name: 'b', data: {} },
+  ]);
   for (const { worker } of both) await threaded(worker, true);
   await until('both to run', async () => (await queue.getActiveCount()) === 2);
   await kill('exit');

@@ -12,7 +12,7 @@ async function take(worker: Worker, token?: string): Promise<Job> {
 }
 
 describe.each(ENGINES)('by hand on %s', (engine) => {
-  test('take, write, finish with a token of the taker\'s own', async () => {
+  test("take, write, finish with a token of the taker's own", async () => {
     const { add, record, worker, inner, queue } = await scene(engine);
     const id = await add();
     const { worker: hand } = worker(null);
@@ -81,7 +81,9 @@ describe.each(ENGINES)('by hand on %s', (engine) => {
     const id = await add();
     const { worker: hand } = worker(null, { lockDuration: 200 });
     const job = await take(hand, 'mine');
-    const { worker: other } = worker((again) => `run by another with fence ${again.lock.fence > job.lock.fence}`, { stalledInterval: 50 });
+    const { worker: other } = worker((again) => `run by another with fence ${again.lock.fence > job.lock.fence}`, {
+      stalledInterval: 50,
+    });
     const stalled: unknown[] = [];
     other.on('stalled', (...args) => stalled.push(args));
     const record = await reaches(id, 'completed');

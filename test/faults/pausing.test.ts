@@ -105,7 +105,25 @@ describe.each(ENGINES)('in the middle of things on %s', (engine) => {
     expect(before).toMatchObject({ attemptsMade: 1 });
   });
 
-  test('a claim whose answer comes after the session has lapsed starts nothing: the job may be another\'s', async () => {
+  test('jobs that were claimed together and wait behind a handler that blocks the loop are not begun under locks that ended meanwhile', async () => {
+    const { add, worker, reaches } = await scene(engine);
+    const ids = [await add(), await add(), await add()];
+    const starts: { id: string; held: boolean }[] = [];
+    const { errors } = worker(
+      (job) => {
+        starts.push({ id: job.id, held: job.lock.held });
+        const end = performance.now() + (starts.length === 1 ? 400 : 0);
+        while (performance.now() < end);
+      },
+      { concurrency: 3, lockDuration: 150, skipStalledCheck: true },
+    );
+    for (const id of ids) expect(await reaches(id, 'completed')).toMatchObject({ attemptsMade: 1, stalledCounter: 0 });
+    expect(starts).toHaveLength(3);
+    expect(starts.every(({ held }) => held)).toBe(true);
+    expect(messagesOf(errors, 'was not started')).toHaveLength(2);
+  });
+
+  test("a claim whose answer comes after the session has lapsed starts nothing: the job may be another's", async () => {
     const { add, worker, store, reaches, inner, queue } = await scene(engine);
     const held = store.on('claim', { fault: 'hold-reply', times: 1, when: (_, { count }) => count > 0 });
     const id = await add();
@@ -122,6 +140,7 @@ describe.each(ENGINES)('in the middle of things on %s', (engine) => {
     await until('the frozen worker to have a new session', () => store.calls('openSession') > 1);
     await Promise.all([frozen.close(), other.close()]);
     expect(starts).toEqual(['other']);
+    expect(messagesOf(errors, `Job ${id} was not started`)).toHaveLength(1);
     expect(messagesOf(errors, 'Could not settle')).toEqual([]);
   });
 });

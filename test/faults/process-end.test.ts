@@ -57,7 +57,10 @@ test('over the limit of stalls, a job that kills its process by an exception fai
   await threadRenews(store);
   const job = await queue.add('uncaught', {});
   await program.ended;
-  expect((await store.jobs('work', [job.id]))[0]).toMatchObject({ state: 'failed', failedReason: 'job stalled more than allowable limit' });
+  expect((await store.jobs('work', [job.id]))[0]).toMatchObject({
+    state: 'failed',
+    failedReason: 'job stalled more than allowable limit',
+  });
 });
 
 test('(N) without the thread nobody is left to hand the job back', async () => {
@@ -77,21 +80,24 @@ test('closed by force: the process ends by itself, and its job is handed back th
   expect((await store.jobs('work', [job.id]))[0]).toMatchObject({ state: 'waiting', stalledCounter: 0 });
 });
 
-test.each(['nobodyListens', 'throwingListener'])('an error that nobody listens to (%s) is printed and does not end the process', async (ending) => {
-  const { queue, start } = await place();
-  const program = start();
-  const completed = program.says('completed');
-  const first = await queue.add(ending, {});
-  await completed;
-  const again = program.says('completed');
-  const second = await queue.add('nobodyListens', {});
-  await again;
-  program.child.kill('SIGTERM');
-  const end = await program.ended;
-  expect(end, end.stderr).toMatchObject({ code: 0, signal: null });
-  expect(end.stderr).toContain(ending === 'nobodyListens' ? 'for nobody' : 'a listener broke');
-  for (const { id } of [first, second]) expect((await queue.getJob(id))?.returnvalue).toBe('still here');
-});
+test.each(['nobodyListens', 'throwingListener'])(
+  'an error that nobody listens to (%s) is printed and does not end the process',
+  async (ending) => {
+    const { queue, start } = await place();
+    const program = start();
+    const completed = program.says('completed');
+    const first = await queue.add(ending, {});
+    await completed;
+    const again = program.says('completed');
+    const second = await queue.add('nobodyListens', {});
+    await again;
+    program.child.kill('SIGTERM');
+    const end = await program.ended;
+    expect(end, end.stderr).toMatchObject({ code: 0, signal: null });
+    expect(end.stderr).toContain(ending === 'nobodyListens' ? 'for nobody' : 'a listener broke');
+    for (const { id } of [first, second]) expect((await queue.getJob(id))?.returnvalue).toBe('still here');
+  },
+);
 
 test('a worker that is killed is noticed by its lock file: its job runs elsewhere within 5 s under default options', async () => {
   const { queue, connection, start } = await place();

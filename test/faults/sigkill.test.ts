@@ -30,10 +30,14 @@ async function runLane(number: number, kills: number, folder: string): Promise<{
   })();
   await lane.kill(kills);
   await lane.drain(() =>
-    until('everything to be done', async () => {
-      const { counts } = await store.status('work');
-      return counts.waiting + counts.prioritized + counts.delayed + counts.active === 0;
-    }, 30_000),
+    until(
+      'everything to be done',
+      async () => {
+        const { counts } = await store.status('work');
+        return counts.waiting + counts.prioritized + counts.delayed + counts.active === 0;
+      },
+      30_000,
+    ),
   );
   over = true;
   await reading;
@@ -50,7 +54,9 @@ function integrityOf(path: string): string[] {
   return found === 'ok' ? [] : [`integrity_check: ${String(found)}`];
 }
 
-test(`${KILLS} kills: nothing acknowledged is lost, doubled, in two states or stuck, and nothing is finished twice`, { timeout: 300_000 }, async () => {
+test(`${KILLS} kills: nothing acknowledged is lost, doubled, in two states or stuck, and nothing is finished twice`, {
+  timeout: 300_000,
+}, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-sigkill-'));
   onTestFinished(({ task }) => {
     // What a failure left is worth looking at.
@@ -58,7 +64,9 @@ test(`${KILLS} kills: nothing acknowledged is lost, doubled, in two states or st
   });
   const start = performance.now();
   const share = Math.ceil(KILLS / LANES);
-  const lanes = await Promise.all(Array.from({ length: LANES }, (_, number) => runLane(number, Math.min(share, KILLS - number * share), folder)));
+  const lanes = await Promise.all(
+    Array.from({ length: LANES }, (_, number) => runLane(number, Math.min(share, KILLS - number * share), folder)),
+  );
   const deaths = lanes.flatMap((lane) => lane.deaths);
   const sum = (value: (ledger: Ledger) => number): number => lanes.reduce((total, { ledger }) => total + value(ledger), 0);
   const recoveries = lanes.flatMap(({ ledger }) => ledger.recoveries).toSorted((a, b) => a - b);

@@ -46,7 +46,8 @@ export class CompletionTail {
       const { events, last } = await this.#store.events('work', this.#last, 1000);
       this.#last = last;
       for (const { name, jobId = '', ...fields } of events) {
-        if (name === 'completed') this.completions.push({ id: jobId, ...(JSON.parse(String(fields['returnvalue'])) as { key: string; fence: number }) });
+        if (name === 'completed')
+          this.completions.push({ id: jobId, ...(JSON.parse(String(fields['returnvalue'])) as { key: string; fence: number }) });
         if (name === 'failed') this.failures.push(`${jobId}: ${fields['failedReason']}`);
       }
       if (events.length < 1000) return;
@@ -54,8 +55,16 @@ export class CompletionTail {
   }
 }
 
-export async function audit(diaries: string[], deaths: { pid: number; at: number }[], tail: CompletionTail, store: Store): Promise<Ledger> {
-  const entries = diaries.filter((file) => existsSync(file)).flatMap(readDiary).toSorted((a, b) => a.at - b.at);
+export async function audit(
+  diaries: string[],
+  deaths: { pid: number; at: number }[],
+  tail: CompletionTail,
+  store: Store,
+): Promise<Ledger> {
+  const entries = diaries
+    .filter((file) => existsSync(file))
+    .flatMap(readDiary)
+    .toSorted((a, b) => a.at - b.at);
   const of = (event: Entry['event']): Entry[] => entries.filter((entry) => entry.event === event);
   const complaints: string[] = tail.failures.map((failure) => `failed: ${failure}`);
   const acknowledged = of('added').flatMap(({ jobs }) => jobs);
@@ -99,10 +108,12 @@ function judgeRuns(entries: Entry[], completions: Map<string, Completion[]>): st
       if (over > next.at) complaints.push(`job ${id}: two runs at once, ${run.fence} and ${next.fence}`);
     });
     const accepted = completions.get(id)?.[0]?.fence;
-    if (accepted !== undefined && accepted !== runs.at(-1)?.fence) complaints.push(`job ${id}: run ${accepted} was accepted and not its last one`);
+    if (accepted !== undefined && accepted !== runs.at(-1)?.fence)
+      complaints.push(`job ${id}: run ${accepted} was accepted and not its last one`);
   }
   for (const { id, fence } of entries.filter(({ event }) => event === 'finished')) {
-    if (completions.get(id)?.[0]?.fence !== fence) complaints.push(`job ${id}: finish ${fence} was acknowledged and another stands`);
+    if (completions.get(id)?.[0]?.fence !== fence)
+      complaints.push(`job ${id}: finish ${fence} was acknowledged and another stands`);
   }
   return complaints;
 }
@@ -123,7 +134,8 @@ async function judgeStore(store: Store): Promise<string[]> {
       seen.set(id, list);
     }
   }
-  for (const { id, locks } of await store.sessions('work')) if (locks > 0) complaints.push(`session ${id} still holds ${locks} locks`);
+  for (const { id, locks } of await store.sessions('work'))
+    if (locks > 0) complaints.push(`session ${id} still holds ${locks} locks`);
   return complaints;
 }
 

@@ -60,8 +60,19 @@ export async function scene(engine: Engine): Promise<Scene> {
     record,
     add: async (options = {}) => {
       const { jobId, priority = 0, delay = 0, lifo = false } = options;
-      const job = { name: 'job', data: '{}', opts: JSON.stringify(options), priority, delayMs: delay, lifo, timestamp: Date.now() };
-      const [reply] = await inner.add(queue, [jobId === undefined ? job : { ...job, id: jobId }], { caller: randomUUID(), seq: 1 });
+      const job = {
+        name: 'job',
+        data: '{}',
+        opts: JSON.stringify(options),
+        priority,
+        delayMs: delay,
+        lifo,
+        timestamp: Date.now(),
+      };
+      const [reply] = await inner.add(queue, [jobId === undefined ? job : { ...job, id: jobId }], {
+        caller: randomUUID(),
+        seq: 1,
+      });
       return reply?.id ?? '';
     },
     reaches: (id, state) =>

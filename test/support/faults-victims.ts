@@ -1,9 +1,10 @@
 // A lane of the SIGKILL test: one file, a producer and two workers on it, each killed again and again at a random moment, from outside or at a
 // step inside a transaction of its own, and replaced at once.
 import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { sleep } from './faults-wait.js';
+import { sleep, until } from './faults-wait.js';
 
 export interface Death {
   role: 'producer' | 'worker';
@@ -53,6 +54,9 @@ export class Lane {
   /** Two workers that are left alone, until `done`; then everybody goes home. */
   async drain(done: () => Promise<unknown>): Promise<void> {
     const workers = [this.#bear('worker'), this.#bear('worker')];
+    // A signal before that would find nobody listening.
+    const ready = ({ diary }: { diary: string }): boolean => existsSync(diary) && readFileSync(diary, 'utf8').includes('"ready"');
+    await until('the last workers to be ready', () => workers.every(ready));
     await done();
     for (const { child } of workers) child.kill('SIGTERM');
     for (const { end } of workers) {
@@ -74,7 +78,10 @@ export class Lane {
     const lifeMs = LIFE_MS.least + random() * (LIFE_MS.most - LIFE_MS.least);
     // Those that die of themselves get more time; some of them never do enough for it.
     const patience = new AbortController();
-    const first = await Promise.race([end, sleep(inside ? 3 * LIFE_MS.most : lifeMs, undefined, { signal: patience.signal }).catch(() => undefined)]);
+    const first = await Promise.race([
+      end,
+      sleep(inside ? 3 * LIFE_MS.most : lifeMs, undefined, { signal: patience.signal }).catch(() => undefined),
+    ]);
     patience.abort();
     const at = Number(process.hrtime.bigint()) / 1e6;
     if (first === undefined) child.kill('SIGKILL');
@@ -83,7 +90,7 @@ export class Lane {
     else this.surprises.push(`a ${role} ended by itself with ${how}`);
   }
 
-  #bear(role: Death['role'], killAtStep?: number): { child: ChildProcess; end: Promise<string> } {
+  #bear(role: Death['role'], killAtStep?: number): { child: ChildProcess; diary: string; end: Promise<string> } {
     this.#born += 1;
     const { folder, connection, options, lies = false } = this.#options;
     const name = `${this.#options.name}-${role}-${this.#born}`;
@@ -103,6 +110,6 @@ export class Lane {
         resolve(signal ?? `code ${code}${stderr === '' ? '' : ` and said: ${stderr}`}`);
       });
     });
-    return { child, end };
+    return { child, diary, end };
   }
 }

@@ -1,6 +1,6 @@
 // Servers end with those who started them, even when these are killed: a run of vitest with a shared and a private server, killed.
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -39,15 +39,17 @@ interface Told {
 test('a killed test process leaves no server and no folder, even of one that was stopped', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-guard-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
+  // All that the killed run leaves behind lies in here. PostgreSQL, as another user, must be able to pass.
+  chmodSync(folder, 0o755);
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   const config = { test: { pool: 'forks', globalSetup: [`${root}test/support/servers/global.ts`], testTimeout: 60_000 } };
   writeFileSync(join(folder, 'vitest.config.mjs'), `export default ${JSON.stringify(config)};`);
   const told = join(folder, 'told.json');
   writeFileSync(join(folder, 'hangs.test.mjs'), RUN(told));
   const { REDIS_URL: _, HOLDFAST_TEST_SERVERS_PORT: __, ...env } = process.env;
-  const run = spawn(process.execPath, [join(root, 'node_modules/vitest/vitest.mjs'), 'run'], {
+  const run = spawn(process.execPath, [join(root, 'node_modules/vitest/vitest.mjs'), 'run', '--configLoader', 'runner'], {
     cwd: folder,
-    env,
+    env: { ...env, TMPDIR: folder },
     stdio: 'ignore',
   });
   const ended = new Promise((resolve) => run.once('close', resolve));

@@ -5,6 +5,7 @@ import { Client } from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { childrenOf, hasEnded, isStopped } from '../support/servers/processes.js';
 import { startPostgres } from '../support/servers/postgres.js';
+import { FaultProxy } from '../support/servers/proxy.js';
 import type { TestServer } from '../support/servers/server.js';
 
 let server: TestServer;
@@ -75,6 +76,19 @@ test('stopped, connections that are open get no answer until it is resumed', asy
   expect(answered).toBe(false);
   server.resume();
   await answer;
+});
+
+test('behind the proxy, a long reply that is dropped belongs to work that was committed', async () => {
+  const direct = await connected();
+  await direct.query('CREATE TABLE long (text text)');
+  const proxy = await FaultProxy.start(server);
+  onTestFinished(() => proxy.close());
+  const client = await connected(proxy.url(server.url));
+  proxy.dropReplies({ when: (request) => request.includes('INSERT') });
+  const insert = "INSERT INTO long SELECT repeat('x', 1000) FROM generate_series(1, 20000) RETURNING text";
+  await expect(client.query(insert)).rejects.toThrow();
+  await proxy.moment('reply dropped');
+  expect((await direct.query('SELECT count(*)::int FROM long')).rows).toEqual([{ count: 20_000 }]);
 });
 
 test('a replica can be read and not written', async () => {

@@ -49,7 +49,11 @@ function begin(options: Partial<SweeperOptions> = {}): void {
 /** Jobs of an owner that never says a word again. */
 async function deadJobs(count: number, durationMs: number): Promise<void> {
   const job = { name: 'j', data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 0 };
-  await inner.add('q', Array.from({ length: count }, () => job), { caller: `p-${count}`, seq: 1 });
+  await inner.add(
+    'q',
+    Array.from({ length: count }, () => job),
+    { caller: `p-${count}`, seq: 1 },
+  );
   await inner.openSession({ queue: 'q', id: `gone-${count}`, owner: { host: 'h', pid: 1, name: 'n' }, durationMs, maxStalls: 1 });
   await inner.claim('q', { session: `gone-${count}`, seq: 1, count });
 }

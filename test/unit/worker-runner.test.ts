@@ -11,8 +11,20 @@ import { lockOn, openSession } from '../support/faults-locks.js';
 async function claimed(opts: object = {}, extra: Partial<ClaimedJob> = {}): Promise<{ job: Job; lock: HeldLock }> {
   const lock = lockOn(await openSession(1000));
   const record: ClaimedJob = {
-    id: lock.jobId, name: 'n', data: '{}', opts: JSON.stringify(opts), state: 'active', priority: 0, delay: 0, timestamp: 0,
-    attemptsMade: 0, attemptsStarted: 1, stalledCounter: 0, token: lock.token, fence: lock.fence, ...extra,
+    id: lock.jobId,
+    name: 'n',
+    data: '{}',
+    opts: JSON.stringify(opts),
+    state: 'active',
+    priority: 0,
+    delay: 0,
+    timestamp: 0,
+    attemptsMade: 0,
+    attemptsStarted: 1,
+    stalledCounter: 0,
+    token: lock.token,
+    fence: lock.fence,
+    ...extra,
   };
   const store = new MemoryStore();
   const home: JobHome = { name: 'q', ready: async () => store, settle: async () => ({ status: 'done' }) };
@@ -35,7 +47,10 @@ test('a processor may throw at once or reject later; another attempt is a retry,
     throw new Error('no');
   };
   expect((await run(thrower, { attempts: 2 })).end).toMatchObject({ told: 'failed', outcome: { kind: 'retry', reason: 'no' } });
-  expect((await run(() => Promise.reject(new Error('no')), { attempts: 1 })).end).toMatchObject({ told: 'failed', outcome: { kind: 'failed' } });
+  expect((await run(() => Promise.reject(new Error('no')), { attempts: 1 })).end).toMatchObject({
+    told: 'failed',
+    outcome: { kind: 'failed' },
+  });
   const unrecoverable = () => Promise.reject(new UnrecoverableError('never'));
   expect((await run(unrecoverable, { attempts: 9 })).end).toMatchObject({ outcome: { kind: 'failed', reason: 'never' } });
 });
@@ -49,7 +64,10 @@ test('a job that the processor has moved itself has no other outcome, whether it
   const { job, lock } = await claimed();
   lock.settled = true;
   for (const processor of [() => 'x', () => Promise.reject(new Error('x'))]) {
-    expect(await new Runner({ processor, rules: {}, maxStartedAttempts: undefined }).run(job, lock)).toEqual({ told: 'nothing', outcome: undefined });
+    expect(await new Runner({ processor, rules: {}, maxStartedAttempts: undefined }).run(job, lock)).toEqual({
+      told: 'nothing',
+      outcome: undefined,
+    });
   }
 });
 
@@ -61,7 +79,10 @@ test('a job that was started too often is failed without running', async () => {
 });
 
 test('a job whose options cannot be read, and an error that cannot, still come to an end', async () => {
-  expect((await run(() => 'x', {}, { opts: 'not json' })).end).toMatchObject({ told: 'failed', outcome: { kind: 'failed', keep: {} } });
+  expect((await run(() => 'x', {}, { opts: 'not json' })).end).toMatchObject({
+    told: 'failed',
+    outcome: { kind: 'failed', keep: {} },
+  });
   const hostile = Object.defineProperty(new Error('x'), 'message', {
     get: () => {
       throw new Error('y');
@@ -78,7 +99,7 @@ test('a signal is made for every processor that could look at it', () => {
       // biome-ignore lint/complexity/noArguments: what is tested.
       return arguments[2];
     },
-    ((_job: unknown, _token: unknown, signal = undefined) => signal) as never,
+    ((_job: unknown, _token: unknown, signal = {}) => signal) as never,
     ((job: unknown = {}, _token: unknown, signal: unknown) => [job, signal]) as never,
     ((_job: unknown, _token: unknown, _signal: unknown) => undefined).bind(undefined) as never,
     new Proxy((_job: unknown) => undefined, {}) as never,

@@ -7,21 +7,24 @@ import { STATE } from './tables.js';
 /** Delayed jobs that one claim moves to waiting. */
 const PROMOTED_AT_ONCE = 500;
 
-// Three stretches of one index, one after the other, as far as they are needed: what was put to the front, what waits from the head
-// on, and what has a priority.
+const FIRST_DUE = `(SELECT due_at FROM jobs WHERE queue = _queue AND state = ${STATE.delayed} ORDER BY due_at LIMIT 1)`;
+const ALIVE = 'queue = _queue AND id = _session AND reaped = 0 AND expires_at > _now';
+
 const stretch = (rows: string, order: string) =>
-  `(SELECT ctid FROM jobs WHERE queue = _queue AND state = ${STATE.waiting} AND ${rows} ORDER BY ${order} LIMIT _room FOR UPDATE SKIP LOCKED)`;
+  `SELECT at FROM (
+        SELECT ctid AS at FROM jobs WHERE queue = _queue AND state = ${STATE.waiting} AND ${rows} ORDER BY ${order} LIMIT _room
+        FOR UPDATE SKIP LOCKED) s`;
 
 export const CLAIM_FUNCTIONS =
   expression(
     'claim_reply(_jobs text, _alive boolean, _paused boolean, _limited bigint, _due bigint, _now bigint, _drained boolean)',
     'text',
     'IMMUTABLE',
-    `'{"jobs":' || coalesce(_jobs, '[]') || ',"alive":' || _alive || ',"paused":' || _paused || ',"limited":' || _limited
-      || ',"next":' || coalesce(CASE WHEN _paused THEN NULL WHEN _limited > 0 THEN _limited ELSE greatest(0, _due - _now) END::text, 'null')
+    `'{"jobs":[' || coalesce(_jobs, '') || '],"alive":' || _alive || ',"paused":' || _paused || ',"limited":' || _limited
+      || ',"next":' || coalesce((CASE WHEN _paused THEN NULL WHEN _limited > 0 THEN _limited ELSE greatest(0, _due - _now) END)::text, 'null')
       || ',"drained":' || _drained || '}'`,
   ) +
-  // Milliseconds until claims are possible again, under _max or, for somebody who looks from outside, under what the workers use.
+  // Until claims are possible again, under _max or, for somebody who looks from outside, under what the workers use; 0 when they are.
   expression(
     'limited_ms(_row queues, _max double precision, _now bigint)',
     'bigint',
@@ -30,7 +33,7 @@ export const CLAIM_FUNCTIONS =
        CASE WHEN _row.window_ends > _now AND _row.window_used >= _max THEN _row.window_ends - _now ELSE 0 END)`,
   ) +
   // No earlier fence can lie above the server's clock in µs. After a failover or a restored backup the sequence may have lost its last
-  // numbers; it is another server process then, so the first claim of each lifts the sequence over the clock.
+  // numbers; it runs in another server then, so the first claim in each lifts the sequence over the clock.
   step(
     'lift_fences(_queue int)',
     'void',
@@ -38,7 +41,7 @@ export const CLAIM_FUNCTIONS =
 DECLARE
   _clock bigint := floor(clock_ms() * 1000);
 BEGIN
-  PERFORM pg_advisory_xact_lock('fences'::regclass::int, 0);
+  PERFORM pg_advisory_xact_lock('fences'::regclass::oid::int, 0);
   -- A second ahead, which nobody can use up between the two calls.
   IF nextval('fences') < _clock THEN PERFORM setval('fences', _clock + 1000000); END IF;
   UPDATE queues SET fenced_on = pg_postmaster_start_time() WHERE queue = _queue;
@@ -58,30 +61,31 @@ BEGIN
       ORDER BY due_at, ord LIMIT ${PROMOTED_AT_ONCE} FOR UPDATE SKIP LOCKED
     ) locked
   ), promoted AS (
-    UPDATE jobs SET state = ${STATE.waiting}, ord = _base + due.n, delay = 0, due_at = NULL FROM due WHERE ctid = due.at
+    UPDATE jobs SET state = ${STATE.waiting}, ord = _base + due.n, delay = 0, due_at = NULL FROM due WHERE jobs.ctid = due.at
     RETURNING due.n, id, priority
   )
   SELECT count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain,
     string_agg('["waiting",' || to_json(id) || ',{"prev":"delayed"}]', ',' ORDER BY n) AS body
   INTO _sum FROM promoted;
-  _change.delayed := _change.delayed - _sum.jobs;
-  _change.waiting := _change.waiting + _sum.plain;
-  _change.prioritized := _change.prioritized + _sum.jobs - _sum.plain;
-  _change.events := _change.events + _sum.jobs;
+  _change.delayed := coalesce(_change.delayed, 0) - _sum.jobs;
+  _change.waiting := coalesce(_change.waiting, 0) + _sum.plain;
+  _change.prioritized := coalesce(_change.prioritized, 0) + _sum.jobs - _sum.plain;
+  _change.events := coalesce(_change.events, 0) + _sum.jobs;
   _change.body := concat_ws(',', _change.body, _sum.body);
 END`,
   ) +
-  // Grants up to _room locks. In a claim of its own and not together with a settle: fused into one statement, ten connections
-  // deadlocked.
+  // Three stretches of one index, one after the other as far as they are needed: what was put to the front, what waits from the head
+  // on, and what has a priority.
   step(
-    'grant(_queue int, _session text, _seq bigint, _by text, _timed float8, _clock float8, _head bigint, _room int, INOUT _change journal, INOUT _jobs text, OUT _taken int)',
+    `grant_locks(_queue int, _session text, _seq bigint, _by text, _timed float8, _clock float8, _head bigint, _room int,
+       INOUT _change journal, INOUT _jobs text, OUT _taken int)`,
     'record',
     `
 DECLARE
   _sum record;
 BEGIN
   WITH next AS (
-    SELECT waiting.ctid AS at, nextval('fences') AS fence FROM (
+    SELECT at, nextval('fences') AS fence FROM (
       ${stretch('priority = 0 AND ord < 0', 'ord')}
       UNION ALL ${stretch('priority = 0 AND ord >= _head', 'ord')}
       UNION ALL ${stretch('priority > 0', 'priority, ord')}
@@ -92,18 +96,156 @@ BEGIN
       processed_by = _by, ends_at = ceil(_clock + _timed), timed = _timed IS NOT NULL, attempts_started = attempts_started + 1
     FROM next WHERE jobs.ctid = next.at RETURNING jobs.*
   )
-  SELECT count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain, json_agg(job_row(taken) ORDER BY fence)::text AS rows,
+  SELECT count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain, string_agg(job_row(taken)::text, ',' ORDER BY fence) AS rows,
     string_agg('["active",' || to_json(id) || ']', ',' ORDER BY fence) AS body
   INTO _sum FROM taken;
   _taken := _sum.jobs;
-  _jobs := _sum.rows;
-  _change.active := _change.active + _sum.jobs;
-  _change.waiting := _change.waiting - _sum.plain;
-  _change.prioritized := _change.prioritized - _sum.jobs + _sum.plain;
-  _change.events := _change.events + _sum.jobs;
+  IF _taken = 0 THEN RETURN; END IF;
+  _jobs := concat_ws(',', _jobs, _sum.rows);
+  _change.active := coalesce(_change.active, 0) + _sum.jobs;
+  _change.waiting := coalesce(_change.waiting, 0) - _sum.plain;
+  _change.prioritized := coalesce(_change.prioritized, 0) - _sum.jobs + _sum.plain;
+  _change.events := coalesce(_change.events, 0) + _sum.jobs;
   _change.body := concat_ws(',', _change.body, _sum.body);
 END`,
+  ) +
+  // Locks the session against being closed or reaped, and not against being renewed.
+  step(
+    'enter_claim(_queue int, _session text, _now bigint, OUT alive boolean, OUT last bigint)',
+    'record',
+    `
+BEGIN
+  PERFORM FROM sessions WHERE ${ALIVE};
+  alive := FOUND;
+  IF alive THEN
+    last := (enter_call(_queue, _session)).last;
+    PERFORM FROM sessions WHERE ${ALIVE} FOR KEY SHARE;
+    alive := FOUND;
+  END IF;
+END`,
+  ) +
+  step(
+    `take(_queue int, _session text, _seq bigint, _count int, _by text, _timed float8, _max float8, _window float8, _clock float8,
+       _alive boolean, _last bigint, INOUT _change journal, OUT _taken int, OUT _reply text)`,
+    'record',
+    `
+DECLARE
+  _now bigint := floor(_clock);
+  _row queues;
+  _room int := 0;
+  _got record;
+  _jobs text;
+  _due bigint;
+  _left bigint;
+BEGIN
+  _taken := 0;
+  SELECT * INTO _row FROM queues WHERE queue = _queue;
+  IF _alive AND _seq <= _last THEN
+    -- Carried out already, or a straggler that its caller gave up on: it may see what it got and never get more.
+    SELECT string_agg(job_row(j)::text, ',' ORDER BY fence) INTO _jobs FROM jobs j
+    WHERE queue = _queue AND state = ${STATE.active} AND session = _session AND claim_seq = _seq;
+  ELSIF _alive AND NOT _row.paused THEN
+    IF _row.fenced_on IS DISTINCT FROM pg_postmaster_start_time() THEN PERFORM lift_fences(_queue); END IF;
+    IF _max IS NOT NULL OR _row.window_ends > _now THEN
+      SELECT * INTO _row FROM queues WHERE queue = _queue FOR NO KEY UPDATE;
+      IF _row.window_ends <= _now THEN _row.window_used := 0; END IF;
+    END IF;
+    IF _row.limited_until <= _now THEN _room := greatest(0, least(_count, coalesce(_max - _row.window_used, _count))); END IF;
+  END IF;
+  _due := ${FIRST_DUE};
+  IF _room > 0 THEN
+    IF _due <= _now THEN
+      _change := promote_due(_queue, _now, _change);
+      _due := ${FIRST_DUE};
+    END IF;
+    SELECT * INTO _got FROM grant_locks(_queue, _session, _seq, _by, _timed, _clock, _row.head_waiting, _room, _change, NULL);
+    _change := _got._change;
+    _jobs := _got._jobs;
+    _taken := _got._taken;
+  END IF;
+  SELECT waiting + prioritized + coalesce(_change.waiting, 0) + coalesce(_change.prioritized, 0) INTO _left FROM counts_of(_queue);
+  IF _taken < _room AND _left > 0 AND _row.head_waiting > 0 THEN
+    -- Something lies below the head: its transaction committed late.
+    SELECT * INTO _got FROM grant_locks(_queue, _session, _seq, _by, _timed, _clock, 0, _room - _taken, _change, _jobs);
+    _change := _got._change;
+    _jobs := _got._jobs;
+    _taken := _taken + _got._taken;
+    _left := _left - _got._taken;
+  END IF;
+  IF _taken > 0 AND (_max IS NOT NULL OR _row.window_ends > _now) THEN
+    -- The window opens with the first claim in it, not with the first look.
+    UPDATE queues SET window_ends = CASE WHEN window_ends > _now THEN window_ends ELSE ceil(_clock + _window) END,
+      window_used = _row.window_used + _taken, window_max = coalesce(_max, window_max)
+    WHERE queue = _queue RETURNING * INTO _row;
+  END IF;
+  _reply := claim_reply(_jobs, _alive, _row.paused, limited_ms(_row, _max, _now), _due, _now, _left <= 0 AND coalesce(_due > _now, true));
+END`,
+  ) +
+  // What there is nothing to write for is answered without a lock: a look at an empty queue costs no transaction number and no fsync.
+  verb(
+    'claim(_name text, _session text, _seq bigint, _count int, _by text, _timed float8, _max float8, _window float8, _remember boolean)',
+    'text',
+    `
+DECLARE
+  _clock float8 := clock_ms();
+  _now bigint := floor(_clock);
+  _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _look record;
+  _row queues;
+  _due boolean;
+  _enter record;
+  _change journal;
+  _got record;
+BEGIN
+  IF _queue IS NULL THEN RETURN claim_reply(NULL, false, false, 0, NULL, _now, true); END IF;
+  -- One snapshot for all of it: a call must not miss its own first run between two looks.
+  SELECT q AS row, EXISTS (SELECT FROM sessions WHERE ${ALIVE}) AS alive,
+    coalesce((SELECT seq FROM callers WHERE queue = _queue AND id = _session), 0) AS last,
+    q.waiting + q.prioritized + coalesce((SELECT sum(waiting + prioritized) FROM journal WHERE queue = _queue), 0) > 0 AS waiting,
+    ${FIRST_DUE} AS due
+  INTO _look FROM queues q WHERE queue = _queue;
+  _row := _look.row;
+  _due := coalesce(_look.due <= _now, false);
+  IF NOT _look.alive OR _seq > _look.last AND NOT _remember
+    AND (_row.paused OR _count = 0 OR limited_ms(_row, _max, _now) > 0 OR NOT (_look.waiting OR _due))
+  THEN
+    RETURN claim_reply(NULL, _look.alive, _row.paused, limited_ms(_row, _max, _now), _look.due, _now, NOT (_look.waiting OR _due));
+  END IF;
+  SELECT * INTO _enter FROM enter_claim(_queue, _session, _now);
+  SELECT * INTO _got
+  FROM take(_queue, _session, _seq, _count, _by, _timed, _max, _window, _clock, _enter.alive, _enter.last, _change);
+  IF _enter.alive AND _seq > _enter.last AND (_got._taken > 0 OR _remember) THEN PERFORM remember(_queue, _session, _seq, NULL); END IF;
+  PERFORM note(_queue, _got._change);
+  PERFORM fold_sometimes(_queue);
+  RETURN _got._reply;
+END`,
   );
-void verb;
-void toClaimed;
-export type { JobRow, Server, ClaimReply, ClaimRequest };
+
+export interface ClaimedRow {
+  jobs: JobRow[];
+  alive: boolean;
+  paused: boolean;
+  limited: number;
+  next: number | null;
+  drained: boolean;
+}
+
+/** The arguments of a claim, as both verbs that carry one out take them. */
+export function claimArguments(request: ClaimRequest | undefined): (string | number | null)[] {
+  if (request === undefined) return [null, null, null, null, null, null, null];
+  const { session, seq, count, by = null, timedMs = null, limit } = request;
+  return [session, seq, Math.min(count, 2 ** 31 - 1), by, timedMs, limit?.max ?? null, limit?.durationMs ?? null];
+}
+
+export function toClaimReply(row: ClaimedRow, session: string): ClaimReply {
+  const { jobs, alive, paused, limited, next, drained } = row;
+  const reply: ClaimReply = { jobs: jobs.map((job) => toClaimed(job, session)), sessionAlive: alive, paused, drained };
+  if (limited > 0) reply.limitedMs = limited;
+  if (next !== null) reply.nextInMs = next;
+  return reply;
+}
+
+export async function claim(server: Server, queue: string, request: ClaimRequest, remember: boolean): Promise<ClaimReply> {
+  const row = await server.call<ClaimedRow>('claim', [queue, ...claimArguments(request), remember]);
+  return toClaimReply(row, request.session);
+}

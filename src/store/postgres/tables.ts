@@ -20,7 +20,7 @@ export const STATE = { waiting: 1, delayed: 2, active: 3, completed: 4, failed: 
 // Dead rows are many and young here: free space in the pages keeps new versions near the old ones, and vacuum comes early.
 const FIRST = `
 CREATE TABLE holdfast_schema (
-  only boolean PRIMARY KEY DEFAULT true CHECK (only),
+  single boolean PRIMARY KEY DEFAULT true CHECK (single),
   version int NOT NULL,
   pruned_at bigint NOT NULL DEFAULT 0
 );

@@ -23,7 +23,7 @@ export class Dialer {
   /** `at`: an address that the host's name stood for before, when looking it up may take long (a busy thread pool). */
   async dial(at?: string): Promise<Client> {
     this.#template ??= await this.#makeTemplate();
-    if (this.#template.isCluster) return this.#template.duplicate([], this.#clusterOptions({}) as never);
+    if (this.#template.isCluster) return this.#template.duplicate([], this.#clusterOptions({}));
     const { host, tls } = this.#template.options;
     const known = at === undefined ? {} : { host: at, ...(tls ? { tls: { servername: host, ...(tls as Options) } } : {}) };
     return this.#template.duplicate({ ...this.#connectionOptions(), ...known });

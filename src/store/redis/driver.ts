@@ -19,11 +19,11 @@ export interface Client {
   call(command: string, args: Argument[]): Promise<unknown>;
   on(event: string, listener: (...args: unknown[]) => void): unknown;
   once(event: string, listener: (...args: unknown[]) => void): unknown;
-  duplicate(options: Options): Client;
+  /** Of a cluster: other nodes to start from, then options. */
+  duplicate(options: Options | unknown[], ofCluster?: Options): Client;
 }
 
 export interface ClusterClient extends Client {
-  duplicate(nodes: unknown): never;
   nodes(role: 'master' | 'all'): Client[];
 }
 

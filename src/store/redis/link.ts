@@ -248,9 +248,11 @@ export function drop(client: Client): void {
 /** Whatever `work` waits for ends when the client is dropped. */
 export async function withinDeadline<T>(client: Client, ms: number, work: () => Promise<T>): Promise<T> {
   let late = false;
+  let over = false;
   const timer = setTimeout(() => {
     // After a blocked loop the answer may lie in the socket, unread: one more turn.
     setImmediate(() => {
+      if (over) return;
       late = true;
       drop(client);
     });
@@ -261,6 +263,7 @@ export async function withinDeadline<T>(client: Client, ms: number, work: () => 
     drop(client);
     throw late ? unavailable(`Redis did not answer within ${ms} ms while connecting.`, error) : error;
   } finally {
+    over = true;
     clearTimeout(timer);
   }
 }

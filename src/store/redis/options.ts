@@ -42,7 +42,7 @@ export function checkOptions(given: RedisStoreOptions): CheckedOptions {
   if (hasKeyPrefix(driver) || hasKeyPrefix((client as { options?: Options } | undefined)?.options)) {
     throw invalidOption('keyPrefix', driver['keyPrefix'] ?? '', 'left out: it would move keys to another slot. Use prefix instead');
   }
-  const read = url === undefined ? {} : readUrl(url);
+  const read: { url?: string; prefix?: string } = url === undefined ? {} : readUrl(url);
   return {
     url: read.url,
     cluster,

@@ -12,7 +12,7 @@ for at = 2, #ARGV, 2 do
     call('ZADD', key('sessions'), ceil(now + duration), id)
     call('HINCRBY', own, 'renewals', 1)
     -- Whoever renews vouches for the session: its connection is the one to look for.
-    if ARGV[1] ~= '' then call('HSET', key('presence'), id, ARGV[1]) end
+    if ARGV[1] == '' then call('HDEL', key('presence'), id) else call('HSET', key('presence'), id, ARGV[1]) end
     if suspected then
       call('HDEL', own, 'suspected')
       call('SREM', key('suspects'), id)

@@ -55,7 +55,7 @@ local function save()
     set('version', queue.version + 1)
     -- Without the right to publish, watchers find changes by looking.
     if queue.armed == 1 then
-      redis.pcall('PUBLISH', key('wake'), '')
+      redis.pcall('PUBLISH', key('wake'), queue.version)
       set('armed', 0)
     end
   end

@@ -1,0 +1,55 @@
+// How many finished jobs stay. Trimming takes from the old end, and at most a bounded number per call: the rest goes with the next.
+// Rows are taken only where nobody holds them: this comes after the jobs of the call were locked.
+import { step } from './sql-function.js';
+import { STATE } from './tables.js';
+
+const TRIMMED_AT_ONCE = 1000;
+
+const oldest = (columns: string, limit: string) =>
+  `SELECT ${columns} FROM jobs WHERE queue = _queue AND state >= 4 AND state = _state AND ord >= _head ORDER BY ord LIMIT ${limit}`;
+
+export const RETENTION_FUNCTIONS =
+  // Of the jobs that finished just now, which are _fresh and not in the counts yet, and of those before them. Answers how many went.
+  step(
+    'retain(_queue int, _state smallint, _fresh bigint, _most float8, _latest float8)',
+    'bigint',
+    `
+DECLARE
+  _head bigint;
+  _have bigint;
+  _gone tid[];
+  _went bigint := 0;
+BEGIN
+  SELECT CASE WHEN _state = ${STATE.completed} THEN head_completed ELSE head_failed END INTO _head FROM queues WHERE queue = _queue;
+  IF _most IS NOT NULL THEN
+    SELECT _fresh + CASE WHEN _state = ${STATE.completed} THEN completed ELSE failed END INTO _have FROM counts_of(_queue);
+    IF _have > _most THEN
+      _gone := ARRAY(${oldest('ctid', `least(_have - _most, ${TRIMMED_AT_ONCE})`)} FOR UPDATE SKIP LOCKED);
+      _went := drop_jobs(_queue, _gone);
+    END IF;
+  END IF;
+  -- Looks at one row as long as none is old enough.
+  IF _latest IS NOT NULL AND (${oldest('finished_on', '1')}) <= _latest THEN
+    _gone := ARRAY(SELECT ctid FROM (${oldest('ctid, finished_on', String(TRIMMED_AT_ONCE))}) j WHERE finished_on <= _latest);
+    _went := _went + drop_jobs(_queue, ARRAY(SELECT ctid FROM jobs WHERE ctid = ANY (_gone) FOR UPDATE SKIP LOCKED));
+  END IF;
+  RETURN _went;
+END`,
+  ) +
+  // Removes locked rows with all that belongs to them. Answers how many.
+  step(
+    'drop_jobs(_queue int, _rows tid[])',
+    'bigint',
+    `
+DECLARE
+  _ids text[];
+  _logged text[];
+BEGIN
+  WITH dropped AS (
+    DELETE FROM jobs WHERE ctid = ANY (_rows) RETURNING id, log_next
+  )
+  SELECT array_agg(id), array_agg(id) FILTER (WHERE log_next > 0) INTO _ids, _logged FROM dropped;
+  IF _logged IS NOT NULL THEN DELETE FROM logs WHERE queue = _queue AND job = ANY (_logged); END IF;
+  RETURN coalesce(cardinality(_ids), 0);
+END`,
+  );

@@ -1,0 +1,1 @@
+export interface Server { call<T>(fn: string, values: unknown[]): Promise<T> }

@@ -1,0 +1,24 @@
+import type { NewJob } from '../../job/record.js';
+import type { AddReply, Call } from '../contract.js';
+import type { Argument } from './driver.js';
+import { jobText } from './job-text.js';
+import type { Runner } from './runner.js';
+
+export async function add(run: Runner, queue: string, jobs: NewJob[], { caller, seq }: Call): Promise<AddReply[]> {
+  const args: Argument[] = [caller, seq, jobs.length];
+  for (const job of jobs) {
+    const { id = '', priority, delayMs, lifo } = job;
+    const plain = priority === 0 && delayMs === 0 && !lifo;
+    args.push(id, plain ? '' : `${priority},${delayMs},${lifo ? 1 : 0}`, jobText(job));
+  }
+  return decode(String(await run('add', queue, args)));
+}
+
+/** first,count for a run of counted ids, which is what most calls get, else a letter and the id of each. */
+function decode(reply: string): AddReply[] {
+  if (/^\d/.test(reply)) {
+    const [first = 0, count = 0] = reply.split(',').map(Number);
+    return Array.from({ length: count }, (_, index) => ({ id: String(first + index), duplicate: false }));
+  }
+  return reply.split('\0').map((item) => ({ id: item.slice(1), duplicate: item.startsWith('d') }));
+}

@@ -1,0 +1,237 @@
+// The Redis store: many machines on one Redis, Valkey or Redis Cluster. It wires the parts of this folder to the store contract, through
+// which alone the rest of Holdfast calls it. Every verb is one script (long lists: one per part), atomic on the server, on Redis' clock.
+// Nothing here may send a call twice on its own: its caller knows whether it can be repeated.
+import { HoldfastError } from '../../errors.js';
+import type { Outcome } from '../../job/outcome.js';
+import type { JobRecord, NewJob } from '../../job/record.js';
+import type { Capabilities } from '../capabilities.js';
+import type * as contract from '../contract.js';
+import type { StoreDescriptor } from '../descriptor.js';
+import { add } from './add.js';
+import { claim } from './claim.js';
+import * as control from './control.js';
+import { readEvents } from './events.js';
+import * as inspect from './inspect.js';
+import * as lock from './lock.js';
+import { checkOptions, type CheckedOptions, plainOptions, type RedisStoreOptions } from './options.js';
+import { type Parts, startParts } from './parts.js';
+import { probe } from './probe.js';
+import type { Server } from './server.js';
+import * as session from './session.js';
+import { settle } from './settle.js';
+import { write } from './write.js';
+
+/** How long closing waits for calls that were made before it. */
+const CLOSING_PATIENCE_MS = 5000;
+
+export class RedisStore implements contract.Store {
+  readonly capabilities: Capabilities = { engine: 'redis', shared: true, durable: true, crashHints: true, inline: false };
+  readonly #options: CheckedOptions;
+  readonly #calls = new Set<Promise<unknown>>();
+  #opening: Promise<Parts> | undefined;
+  #parts: Parts | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(options: RedisStoreOptions = {}) {
+    this.#options = checkOptions(options);
+  }
+
+  describe(): StoreDescriptor | undefined {
+    // An instance belongs to its process.
+    if (this.#options.client !== undefined) return undefined;
+    return { engine: 'redis', options: plainOptions(this.#options) } as unknown as StoreDescriptor;
+  }
+
+  /** What was seen of the server when it was last connected to. */
+  get server(): Server | undefined {
+    return this.#parts?.server;
+  }
+
+  /** Told of settings under which Redis does not keep what it acknowledged, now and at every connection. Answers how to stop. */
+  onWarning(listener: (warning: HoldfastError) => void): () => void {
+    return this.#use().warnings.listen(listener);
+  }
+
+  async open(): Promise<void> {
+    if (this.#closing !== undefined) throw closed();
+    this.#opening ??= startParts(this.#options);
+    try {
+      this.#parts = await this.#opening;
+    } catch (error) {
+      // The next call tries again: the server may be there by then.
+      this.#opening = undefined;
+      throw error;
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const parts = await this.#opening?.catch(() => undefined);
+    if (parts === undefined) return;
+    parts.wake.close();
+    let timer: NodeJS.Timeout | undefined;
+    const patience = new Promise((resolve) => {
+      timer = setTimeout(resolve, Math.min(CLOSING_PATIENCE_MS, this.#options.commandTimeout));
+    });
+    await Promise.race([Promise.allSettled(this.#calls), patience]);
+    clearTimeout(timer);
+    parts.link.close();
+  }
+
+  async add(queue: string, jobs: NewJob[], call: contract.Call): Promise<contract.AddReply[]> {
+    return this.#each(jobs, ({ run }) => add(run, queue, jobs, call));
+  }
+
+  async claim(queue: string, request: contract.ClaimRequest): Promise<contract.ClaimReply> {
+    return this.#call(({ run }) => claim(run, queue, request));
+  }
+
+  async settle(queue: string, outcomes: Outcome[], call?: contract.Call, request?: contract.ClaimRequest): Promise<contract.SettleReply> {
+    if (outcomes.length === 0) {
+      this.#use();
+      return request === undefined ? { results: [] } : { results: [], claimed: await this.claim(queue, request) };
+    }
+    return this.#call(({ run }) => settle(run, queue, outcomes, call, request));
+  }
+
+  async openSession(opened: contract.NewSession): Promise<void> {
+    return this.#call(async ({ run, presence }) => {
+      await session.openSession(run, opened, presence.current);
+      presence.vouchFor(opened.queue, opened.id);
+    });
+  }
+
+  async renew(renewals: contract.Renewal[]): Promise<contract.RenewReply[]> {
+    return this.#each(renewals, async ({ run, presence }) => {
+      const replies = await session.renew(run, renewals, presence.current);
+      renewals.forEach(({ queue, id }, index) => {
+        if (replies[index]?.alive === true) presence.vouchFor(queue, id);
+        else presence.forget(queue, id);
+      });
+      return replies;
+    });
+  }
+
+  async closeSessions(sessions: contract.SessionRef[], charged: boolean): Promise<void> {
+    if (sessions.length === 0) return void this.#use();
+    return this.#call(async ({ run, presence }) => {
+      await session.closeSessions(run, sessions, charged);
+      for (const { queue, id } of sessions) presence.forget(queue, id);
+    });
+  }
+
+  async sweep(queue: string, limit: number): Promise<contract.SweepReply> {
+    return this.#call(({ run }) => session.sweep(run, queue, limit));
+  }
+
+  async probe(queue: string, graceMs: number): Promise<number> {
+    return this.#call(({ run, link }) => probe(run, link, queue, graceMs));
+  }
+
+  async extend(queue: string, extensions: contract.Extension[]): Promise<contract.ExtendStatus[]> {
+    return this.#each(extensions, ({ run }) => lock.extend(run, queue, extensions));
+  }
+
+  async revoke(queue: string, jobIds: string[], reason: string): Promise<boolean[]> {
+    return this.#each(jobIds, ({ run }) => lock.revoke(run, queue, jobIds, reason));
+  }
+
+  async pause(queue: string, paused: boolean): Promise<void> {
+    await this.#call(({ run }) => run('pause', queue, [paused ? 1 : 0]));
+  }
+
+  async limit(queue: string, durationMs: number): Promise<void> {
+    await this.#call(({ run }) => run('limit', queue, [durationMs]));
+  }
+
+  async write(queue: string, writes: contract.Write[]): Promise<contract.WriteReply[]> {
+    return this.#each(writes, ({ run }) => write(run, queue, writes));
+  }
+
+  async change(queue: string, changes: contract.Change[]): Promise<contract.ChangeStatus[]> {
+    return this.#each(changes, ({ run }) => control.change(run, queue, changes));
+  }
+
+  async remove(queue: string, jobIds: string[]): Promise<contract.RemoveStatus[]> {
+    return this.#each(jobIds, ({ run }) => control.remove(run, queue, jobIds));
+  }
+
+  async clear(queue: string, selection: contract.Selection): Promise<string[]> {
+    return this.#call(({ run }) => control.clear(run, queue, selection));
+  }
+
+  async requeue(queue: string, selection: contract.Selection): Promise<number> {
+    return this.#call(({ run }) => control.requeue(run, queue, selection));
+  }
+
+  async forget(queue: string): Promise<void> {
+    await this.#call(({ run }) => run('trim-events', queue, [0, 1]));
+  }
+
+  async trimEvents(queue: string, keep: number): Promise<number> {
+    return (await this.#call(({ run }) => run('trim-events', queue, [keep, 0]))) as number;
+  }
+
+  async jobs(queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
+    return this.#each(jobIds, ({ run }) => inspect.jobs(run, queue, jobIds));
+  }
+
+  async list(queue: string, query: contract.ListQuery): Promise<JobRecord[]> {
+    return this.#call(({ run }) => inspect.list(run, queue, query));
+  }
+
+  async status(queue: string): Promise<contract.QueueStatus> {
+    return this.#call(({ run }) => inspect.status(run, queue));
+  }
+
+  async logs(queue: string, jobId: string, range: { start: number; end: number; asc: boolean }): ReturnType<contract.Store['logs']> {
+    return this.#call(({ run }) => inspect.logs(run, queue, jobId, range));
+  }
+
+  async events(queue: string, after: number | undefined, limit: number): Promise<contract.EventsReply> {
+    return this.#call(({ run }) => readEvents(run, queue, after, limit));
+  }
+
+  async lockOf(queue: string, jobId: string): Promise<contract.LockInfo | undefined> {
+    return this.#call(({ run }) => inspect.lockOf(run, queue, jobId));
+  }
+
+  async sessions(queue: string): Promise<contract.SessionInfo[]> {
+    return this.#call(({ run }) => inspect.sessions(run, queue));
+  }
+
+  async owned(queue: string, id: string): Promise<contract.OwnedLock[]> {
+    return this.#call(({ run }) => inspect.owned(run, queue, id));
+  }
+
+  watch(queue: string, listener: () => void): () => void {
+    return this.#use().wake.watch(queue, listener);
+  }
+
+  #use(): Parts {
+    if (this.#parts !== undefined && this.#closing === undefined) return this.#parts;
+    if (this.#closing !== undefined) throw closed();
+    throw new HoldfastError('STORE_CLOSED', 'The store is not open yet: call open() and wait for it first.', { store: 'redis' });
+  }
+
+  /** A call that closing waits for. */
+  #call<T>(work: (parts: Parts) => Promise<T>): Promise<T> {
+    const call = work(this.#use()).finally(() => this.#calls.delete(call));
+    this.#calls.add(call);
+    return call;
+  }
+
+  #each<I, O>(items: I[], work: (parts: Parts) => Promise<O[]>): Promise<O[]> {
+    if (items.length > 0) return this.#call(work);
+    this.#use();
+    return Promise.resolve([]);
+  }
+}
+
+function closed(): HoldfastError {
+  return new HoldfastError('STORE_CLOSED', 'The store was closed before the call: make a new one to use it again.', { store: 'redis' });
+}

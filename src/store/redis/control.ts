@@ -1,0 +1,70 @@
+import type { Change, ChangeStatus, RemoveStatus, Selection } from '../contract.js';
+import type { Argument } from './driver.js';
+import { inParts } from './in-parts.js';
+import { LETTER } from './job-text.js';
+import type { Runner } from './runner.js';
+
+const CHANGE_STATUSES: Record<string, ChangeStatus> = { d: 'done', m: 'missing', s: 'state' };
+const REMOVE_STATUSES: Record<string, RemoveStatus> = { d: 'done', m: 'missing', l: 'locked' };
+/** Jobs that one script removes or moves. */
+const AT_ONCE = 250;
+
+export function change(run: Runner, queue: string, changes: Change[]): Promise<ChangeStatus[]> {
+  return inParts(changes, async (part) => {
+    const letters = await run('change', queue, part.flatMap(changeArguments));
+    return Array.from(String(letters), (letter) => CHANGE_STATUSES[letter] as ChangeStatus);
+  });
+}
+
+function changeArguments(change: Change): Argument[] {
+  const { jobId } = change;
+  switch (change.kind) {
+    case 'retry':
+      return [jobId, `r${LETTER[change.from]}`, change.resetAttemptsMade ? 1 : 0, change.resetAttemptsStarted ? 1 : 0];
+    case 'promote':
+      return [jobId, 'p', '', ''];
+    case 'delay':
+      return [jobId, 'd', change.delayMs, ''];
+    case 'priority':
+      return [jobId, 'n', change.priority, change.lifo ? 1 : 0];
+  }
+}
+
+export function remove(run: Runner, queue: string, jobIds: string[]): Promise<RemoveStatus[]> {
+  return inParts(jobIds, async (part) =>
+    Array.from(String(await run('remove', queue, part)), (letter) => REMOVE_STATUSES[letter] as RemoveStatus),
+  );
+}
+
+export async function clear(run: Runner, queue: string, selection: Selection): Promise<string[]> {
+  const gone: string[] = [];
+  await eachBite(selection, async (letter, age, limit, position) => {
+    const [ids, next] = (await run('clear', queue, [letter, age, limit, position])) as [string[], number];
+    for (const id of ids) gone.push(id);
+    return [ids.length, next];
+  });
+  return gone;
+}
+
+export async function requeue(run: Runner, queue: string, selection: Selection): Promise<number> {
+  const states = selection.states.filter((state) => state !== 'waiting');
+  return eachBite({ ...selection, states }, async (letter, age, limit, position) => {
+    return (await run('requeue', queue, [letter, age, limit, position])) as [number, number];
+  });
+}
+
+type Bite = (letter: string, age: Argument, limit: number, position: number) => Promise<[count: number, next: number]>;
+
+/** One state after the other, until the limit is reached. Active jobs are locked, all of them. Answers how many there were. */
+async function eachBite({ states, olderThanMs, limit }: Selection, bite: Bite): Promise<number> {
+  let left = limit;
+  for (const state of new Set(states)) {
+    if (state === 'active') continue;
+    for (let position = 0; position >= 0 && left > 0; ) {
+      const [count, next] = await bite(LETTER[state], olderThanMs ?? '', Math.min(left, AT_ONCE), position);
+      left -= count;
+      position = next;
+    }
+  }
+  return limit - left;
+}

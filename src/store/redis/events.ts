@@ -1,0 +1,78 @@
+// Reading the log of a queue, which lua/shared/queue.lua writes: one entry per script, with records of a letter and texts.
+import type { EventName, EventsReply, StoredEvent } from '../contract.js';
+import type { Runner } from './runner.js';
+
+type Template = [name: EventName, fixed?: Record<string, string>, ...fields: string[]];
+/** How many texts follow a letter besides the job's id, whether there is one, and the events that it stands for. */
+interface Kind {
+  texts: string[];
+  events: Template[];
+}
+
+const ACTIVE = { prev: 'active' };
+const KINDS: Record<string, Kind> = {
+  N: { texts: ['jobId', 'jobName'], events: [['added', {}, 'jobName'], ['waiting']] },
+  D: { texts: ['jobId', 'jobName', 'delay'], events: [['added', {}, 'jobName'], ['delayed', {}, 'delay']] },
+  U: { texts: ['jobId'], events: [['duplicated']] },
+  P: { texts: ['jobId'], events: [['waiting', { prev: 'delayed' }]] },
+  W: { texts: ['jobId', 'prev'], events: [['waiting', {}, 'prev']] },
+  X: { texts: ['jobId'], events: [['active', { prev: 'waiting' }]] },
+  C: { texts: ['jobId', 'returnvalue'], events: [['completed', ACTIVE, 'returnvalue']] },
+  F: {
+    texts: ['jobId', 'failedReason', 'attemptsMade'],
+    events: [['failed', ACTIVE, 'failedReason'], ['retries-exhausted', {}, 'attemptsMade']],
+  },
+  R: { texts: ['jobId', 'failedReason'], events: [['waiting', { prev: 'failed' }, 'failedReason']] },
+  L: { texts: ['jobId', 'delay', 'failedReason'], events: [['delayed', {}, 'delay', 'failedReason']] },
+  Y: { texts: ['jobId', 'delay'], events: [['delayed', {}, 'delay']] },
+  B: { texts: ['jobId'], events: [['waiting', ACTIVE]] },
+  S: { texts: ['jobId'], events: [['stalled'], ['waiting', ACTIVE]] },
+  Z: { texts: ['jobId', 'failedReason'], events: [['stalled'], ['failed', ACTIVE, 'failedReason']] },
+  G: { texts: ['jobId', 'data'], events: [['progress', {}, 'data']] },
+  V: { texts: ['jobId', 'prev'], events: [['removed', {}, 'prev']] },
+  K: { texts: ['count'], events: [['cleaned', {}, 'count']] },
+  O: { texts: [], events: [['paused']] },
+  Q: { texts: [], events: [['resumed']] },
+  E: { texts: [], events: [['drained']] },
+};
+const NUMBERS = new Set(['delay', 'attemptsMade', 'count']);
+const ENTRIES_AT_ONCE = 100;
+
+type Entry = [id: string, fields: [string, string]];
+
+export async function readEvents(run: Runner, queue: string, after: number | undefined, limit: number): Promise<EventsReply> {
+  const events: StoredEvent[] = [];
+  for (let last = after; ; ) {
+    const [newest, firstVisible, entries] = (await run('events', queue, [last ?? '', ENTRIES_AT_ONCE])) as [number, number, Entry[]];
+    if (last === undefined) return { events, last: newest };
+    const position = Math.min(Math.max(last, firstVisible - 1), newest);
+    for (const entry of entries) {
+      for (const event of readEntry(entry)) {
+        if (event.id <= position || events.length >= limit) continue;
+        events.push(event);
+      }
+    }
+    last = events.at(-1)?.id ?? position;
+    if (entries.length < ENTRIES_AT_ONCE || events.length >= limit) return { events, last };
+  }
+}
+
+/** The id of an entry is the number of its last event and how many they are. */
+function readEntry([id, [, body]]: Entry): StoredEvent[] {
+  const [last = 0, count = 0] = id.split('-').map(Number);
+  const texts = body.split('\0');
+  const events: StoredEvent[] = [];
+  for (let at = 0; at < texts.length; ) {
+    const kind = KINDS[texts[at] as string];
+    if (kind === undefined) break;
+    const values = Object.fromEntries(kind.texts.map((name, index) => [name, texts[at + 1 + index] ?? '']));
+    for (const [name, fixed, ...fields] of kind.events) {
+      const event: StoredEvent = { id: last - count + 1 + events.length, name, ...fixed };
+      if (values['jobId'] !== undefined) event.jobId = values['jobId'];
+      for (const field of fields) event[field] = NUMBERS.has(field) ? Number(values[field]) : values[field];
+      events.push(event);
+    }
+    at += 1 + kind.texts.length;
+  }
+  return events;
+}

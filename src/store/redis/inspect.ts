@@ -1,0 +1,101 @@
+import { tokenOf } from '../../job/lock.js';
+import type { JobRecord } from '../../job/record.js';
+import type { ListName, ListQuery, LockInfo, OwnedLock, QueueStatus, SessionInfo } from '../contract.js';
+import { type Columns, toRecords } from './job-text.js';
+import { inParts } from './in-parts.js';
+import type { Runner } from './runner.js';
+
+/** The sorted set of each list. */
+const PLACES: Record<ListName, string> = {
+  waiting: 'wait',
+  prioritized: 'prio',
+  delayed: 'delayed',
+  active: 'active',
+  completed: 'completed',
+  failed: 'failed',
+};
+const LISTED_AT_ONCE = 250;
+
+export function jobs(run: Runner, queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
+  return inParts(jobIds, async (part) => toRecords((await run('jobs', queue, part)) as Columns));
+}
+
+export async function list(run: Runner, queue: string, { lists, start, end, asc }: ListQuery): Promise<JobRecord[]> {
+  const records: JobRecord[] = [];
+  for (const name of lists) {
+    let next = start;
+    do {
+      const args = [PLACES[name], next, end, asc ? 1 : 0, LISTED_AT_ONCE];
+      const [following, columns] = (await run('list', queue, args)) as [number, Columns];
+      for (const record of toRecords(columns)) if (record !== undefined) records.push(record);
+      next = following;
+    } while (next >= 0);
+  }
+  return records;
+}
+
+export async function status(run: Runner, queue: string): Promise<QueueStatus> {
+  const reply = (await run('status', queue, [])) as number[];
+  const [paused = 0, limitedMs = 0, waiting = 0, prioritized = 0, delayed = 0, active = 0, completed = 0, failed = 0] = reply;
+  const counts = { waiting, prioritized, delayed, active, completed, failed };
+  return { paused: paused === 1, counts, ...(limitedMs > 0 && { limitedMs }) };
+}
+
+export async function logs(
+  run: Runner,
+  queue: string,
+  jobId: string,
+  { start, end, asc }: { start: number; end: number; asc: boolean },
+): Promise<{ logs: string[]; count: number }> {
+  const [count, rows] = (await run('logs', queue, [jobId, start, end, asc ? 1 : 0])) as [number, string[]];
+  return { logs: asc ? rows : rows.reverse(), count };
+}
+
+export async function lockOf(run: Runner, queue: string, jobId: string): Promise<LockInfo | undefined> {
+  const reply = (await run('lock-of', queue, [jobId])) as [string, string, string, number, string, string, string] | null;
+  if (reply === null) return undefined;
+  const [session, fenceText, since, endsInMs, host, pid, name] = reply;
+  const fence = Number(fenceText);
+  const owner = { host, pid: Number(pid), name };
+  return { jobId, token: tokenOf(session, fence), fence, session, owner, since: Number(since), endsInMs };
+}
+
+type RawSession = [
+  id: string,
+  expiresInMs: number,
+  host: string,
+  pid: string,
+  name: string,
+  durationMs: string,
+  since: string,
+  renewals: string,
+  suspected: number,
+  locks: number,
+];
+
+export async function sessions(run: Runner, queue: string): Promise<SessionInfo[]> {
+  const replies = (await run('sessions', queue, [])) as RawSession[];
+  const found = replies.map(([id, expiresInMs, host, pid, name, durationMs, since, renewals, suspected, locks]) => ({
+    queue,
+    id,
+    owner: { host, pid: Number(pid), name },
+    durationMs: Number(durationMs),
+    since: Number(since),
+    renewals: Number(renewals),
+    expiresInMs,
+    suspected: suspected === 1,
+    locks,
+  }));
+  return found.sort((a, b) => a.since - b.since);
+}
+
+export async function owned(run: Runner, queue: string, session: string): Promise<OwnedLock[]> {
+  const replies = (await run('owned', queue, [session])) as [string, string, string][];
+  const locks = replies.map(([jobId, fence, seq]) => ({
+    jobId,
+    token: tokenOf(session, Number(fence)),
+    fence: Number(fence),
+    seq: Number(seq),
+  }));
+  return locks.sort((a, b) => a.fence - b.fence);
+}

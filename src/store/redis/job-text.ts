@@ -1,0 +1,81 @@
+// A job as Redis keeps it, in two texts (see lua/shared/jobs.lua), and the records that are made of them. Texts that are joined hold no
+// NUL: names are checked for it, JSON cannot hold one, and from what is free text it is taken away here.
+import { tokenOf } from '../../job/lock.js';
+import type { ClaimedJob, JobRecord, NewJob } from '../../job/record.js';
+import type { StoredState } from '../../job/state.js';
+
+const STATES: Record<string, StoredState> = { w: 'waiting', d: 'delayed', a: 'active', c: 'completed', f: 'failed' };
+
+/** The letter that stands for a state. */
+export const LETTER: Record<StoredState, string> = { waiting: 'w', delayed: 'd', active: 'a', completed: 'c', failed: 'f' };
+
+export function jobText({ timestamp, name, opts, data }: NewJob): string {
+  return `${timestamp}\0${name}\0${opts}\0${data}`;
+}
+
+export function freeText(text: string): string {
+  return text.includes('\0') ? text.replaceAll('\0', '\ufffd') : text;
+}
+
+/** Texts of a job that few have. */
+export interface Sides {
+  reason?: string | null | undefined;
+  stack?: string | null | undefined;
+  value?: string | null | undefined;
+  progress?: string | null | undefined;
+}
+
+export function toRecord(id: string, job: string, run: string, sides: Sides): JobRecord {
+  return read(id, job, run, sides).record;
+}
+
+export function toClaimed(id: string, job: string, run: string, sides: Sides): ClaimedJob {
+  const { record, session, fence } = read(id, job, run, sides);
+  const claimed = record as ClaimedJob;
+  claimed.token = tokenOf(session, fence);
+  claimed.fence = fence;
+  return claimed;
+}
+
+function read(id: string, job: string, run: string, sides: Sides): { record: JobRecord; session: string; fence: number } {
+  const [numbers = '', session = '', by = ''] = run.split('\0');
+  const [state = '', priority, , delay, made, started, stalls, , processed = '', finished = '', fence] = numbers.split(',');
+  const afterTimestamp = job.indexOf('\0');
+  const afterName = job.indexOf('\0', afterTimestamp + 1);
+  const afterOpts = job.indexOf('\0', afterName + 1);
+  const record: JobRecord = {
+    id,
+    name: job.slice(afterTimestamp + 1, afterName),
+    data: job.slice(afterOpts + 1),
+    opts: job.slice(afterName + 1, afterOpts),
+    state: STATES[state] as StoredState,
+    priority: Number(priority),
+    delay: Number(delay),
+    timestamp: Number(job.slice(0, afterTimestamp)),
+    attemptsMade: Number(made),
+    attemptsStarted: Number(started),
+    stalledCounter: Number(stalls),
+  };
+  if (processed !== '') record.processedOn = Number(processed);
+  if (finished !== '') record.finishedOn = Number(finished);
+  if (by !== '') record.processedBy = by.slice(1);
+  if (sides.value != null) record.returnvalue = sides.value;
+  if (sides.reason != null) record.failedReason = sides.reason;
+  if (sides.stack != null) record.stacktrace = sides.stack;
+  if (sides.progress != null) record.progress = sides.progress;
+  return { record, session, fence: Number(fence) };
+}
+
+type Column = (string | null)[];
+/** ids, runs, jobs, reasons, stacks, values, progress: as lua/shared/records.lua answers them. */
+export type Columns = [ids: string[], runs: Column, jobs: Column, reasons: Column, stacks: Column, values: Column, progress: Column];
+
+/** Undefined where there is no such job. */
+export function toRecords([ids, runs, jobs, reasons, stacks, values, progress]: Columns): (JobRecord | undefined)[] {
+  return ids.map((id, index) => {
+    const run = runs[index];
+    const job = jobs[index];
+    if (run == null || job == null) return undefined;
+    return toRecord(id, job, run, { reason: reasons[index], stack: stacks[index], value: values[index], progress: progress[index] });
+  });
+}

@@ -1,0 +1,35 @@
+// Connecting and putting the parts together.
+import { Dialer } from './dial.js';
+import { Link } from './link.js';
+import type { CheckedOptions } from './options.js';
+import { Presence } from './presence.js';
+import { type Runner, runnerOn } from './runner.js';
+import { type Server, warningOf } from './server.js';
+import { Wake } from './wake.js';
+import { Warnings } from './warnings.js';
+
+export interface Parts {
+  link: Link;
+  run: Runner;
+  wake: Wake;
+  presence: Presence;
+  warnings: Warnings;
+  server: Server | undefined;
+}
+
+export async function startParts(options: CheckedOptions): Promise<Parts> {
+  const { prefix, commandTimeout, connectTimeout } = options;
+  const dialer = new Dialer(options);
+  const link = new Link({ dialer, commandTimeout, connectTimeout, onUp: (server) => up(parts, server, dialer.address) });
+  const run = runnerOn(link, prefix);
+  const wake = new Wake({ run, link, dialer, prefix, connectTimeout });
+  const parts: Parts = { link, run, wake, presence: new Presence(run), warnings: new Warnings(), server: undefined };
+  await link.open();
+  return parts;
+}
+
+function up(parts: Parts, server: Server, address: string): void {
+  parts.server = server;
+  parts.warnings.set(warningOf(server, address));
+  void parts.presence.moveTo(server.presence);
+}

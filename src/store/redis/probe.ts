@@ -1,0 +1,40 @@
+import type { Client } from './driver.js';
+import type { Link } from './link.js';
+import type { Runner } from './runner.js';
+
+export async function probe(run: Runner, link: Link, queue: string, graceMs: number): Promise<number> {
+  const [suspected, presences] = (await run('probe', queue, [graceMs])) as [number, string[]];
+  const gone = presences.length === 0 ? [] : await findGone(link, new Set(presences));
+  return gone.length === 0 ? suspected : ((await run('suspect', queue, [graceMs, ...gone])) as number);
+}
+
+/** Those whose server is asked and does not know them. A server that cannot be asked tells nothing. */
+async function findGone(link: Link, presences: Set<string>): Promise<string[]> {
+  const servers = link.servers();
+  const found = await Promise.all(servers.map((server) => goneFrom(link, server, presences)));
+  return found.flat();
+}
+
+async function goneFrom(link: Link, server: Client, presences: Set<string>): Promise<string[]> {
+  const run = await runOf(link, server);
+  const ours = [...presences].filter((presence) => run !== undefined && presence.startsWith(`${run}:`));
+  if (run === undefined || ours.length === 0) return [];
+  const ids = ours.map((presence) => presence.slice(run.length + 1));
+  const list = String(await link.ask(server, 'client', ['LIST', 'ID', ...ids]));
+  const living = new Set(Array.from(list.matchAll(/^id=(\d+) /gm), ([, id]) => `${run}:${id}`));
+  return ours.filter((presence) => !living.has(presence));
+}
+
+/** A client is one connection, and a connection does not outlive the run of its server. */
+const runs = new WeakMap<Client, Promise<string | undefined>>();
+
+async function runOf(link: Link, server: Client): Promise<string | undefined> {
+  const asked = runs.get(server) ?? link.ask(server, 'info', ['server']).then((info) => /run_id:(\w+)/.exec(String(info))?.[1]);
+  runs.set(server, asked);
+  try {
+    return await asked;
+  } catch (error) {
+    runs.delete(server);
+    throw error;
+  }
+}

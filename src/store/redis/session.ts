@@ -1,0 +1,73 @@
+import type { NewSession, Renewal, RenewReply, Revocation, SessionRef, SweepReply } from '../contract.js';
+import { tokenOf } from '../../job/lock.js';
+import { freeText } from './job-text.js';
+import type { Runner } from './runner.js';
+
+/** Sessions that one script renews: about a millisecond. */
+const RENEWED_AT_ONCE = 200;
+
+export async function openSession(run: Runner, session: NewSession, presence: string | undefined): Promise<void> {
+  const { queue, id, owner, durationMs, maxStalls } = session;
+  await run('open-session', queue, [id, freeText(owner.host), owner.pid, freeText(owner.name), durationMs, maxStalls, presence ?? '']);
+}
+
+/** One round trip: the scripts of all queues are sent together. */
+export async function renew(run: Runner, renewals: Renewal[], presence: string | undefined): Promise<RenewReply[]> {
+  const replies: RenewReply[] = new Array<RenewReply>(renewals.length);
+  const work: Promise<void>[] = [];
+  for (const [queue, indexes] of byQueue(renewals)) {
+    for (let first = 0; first < indexes.length; first += RENEWED_AT_ONCE) {
+      const part = indexes.slice(first, first + RENEWED_AT_ONCE);
+      work.push(renewPart(run, queue, part, renewals, presence, replies));
+    }
+  }
+  await Promise.all(work);
+  return replies;
+}
+
+async function renewPart(
+  run: Runner,
+  queue: string,
+  indexes: number[],
+  renewals: Renewal[],
+  presence: string | undefined,
+  replies: RenewReply[],
+): Promise<void> {
+  const sessions = indexes.map((index) => renewals[index] as Renewal);
+  const raw = (await run('renew', queue, [presence ?? '', ...sessions.flatMap(({ id, acked }) => [id, acked])])) as (0 | string[])[];
+  indexes.forEach((index, at) => {
+    const revoked = raw[at];
+    const { id } = renewals[index] as Renewal;
+    replies[index] = Array.isArray(revoked)
+      ? { alive: true, revoked: revoked.map((text) => readRevocation(id, text)) }
+      : { alive: false, revoked: [] };
+  });
+}
+
+function readRevocation(session: string, text: string): Revocation {
+  const [number, jobId = '', fence, reason = ''] = text.split('\0');
+  return { number: Number(number), jobId, token: tokenOf(session, Number(fence)), fence: Number(fence), reason };
+}
+
+export async function closeSessions(run: Runner, sessions: SessionRef[], charged: boolean): Promise<void> {
+  await Promise.all(
+    sessions.map(async ({ queue, id }) => {
+      while ((await run('close-session', queue, [id, charged ? 1 : 0])) === 1);
+    }),
+  );
+}
+
+export async function sweep(run: Runner, queue: string, limit: number): Promise<SweepReply> {
+  const [stalled, failed, more] = (await run('sweep', queue, [limit])) as [string[], string[], number];
+  return { stalled, failed, more: more === 1 };
+}
+
+function byQueue(renewals: Renewal[]): Map<string, number[]> {
+  const groups = new Map<string, number[]>();
+  renewals.forEach(({ queue }, index) => {
+    const group = groups.get(queue);
+    if (group === undefined) groups.set(queue, [index]);
+    else group.push(index);
+  });
+  return groups;
+}
