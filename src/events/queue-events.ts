@@ -42,7 +42,7 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
     const pollMs = checkInteger('blockingTimeout', blockingTimeout, { min: 1, max: MAX_TIMER_MS });
     checkBoolean('autorun', autorun);
     const onError = (error: Error): void => void this.emit('error', error);
-    this.#access = new StoreAccess(`QueueEvents "${name}"`, leaseStore(opts.connection), onError);
+    this.#access = new StoreAccess(`QueueEvents "${name}"`, leaseStore(opts.connection, onError), onError);
     const open = () => this.#access.open();
     this.#reader = new LogReader({ queue: name, open, after, pollMs, onEvent: (event) => this.#tell(event), onError });
     if (autorun) this.#running = this.#reader.run();

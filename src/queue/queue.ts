@@ -43,7 +43,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueGet
     this.opts = checkQueueOptions(opts);
     this.#drafts = new Drafts(opts.defaultJobOptions);
     const onError = (error: Error): void => void this.emit('error', error);
-    this.#access = new StoreAccess(`Queue "${name}"`, leaseStore(opts.connection), onError);
+    this.#access = new StoreAccess(`Queue "${name}"`, leaseStore(opts.connection, onError), onError);
     const { addTimeoutMs: timeoutMs = 0 } = this.opts;
     this.#intake = new Intake({ queue: name, open: () => this.#access.open(), timeoutMs, onError });
     this.home = this.#makeHome();

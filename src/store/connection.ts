@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { HoldfastError } from '../errors.js';
 import { checkInteger, MAX_TIMER_MS, show } from '../runtime/check.js';
 import type { Store } from './contract.js';
+import { assertCloneable } from './descriptor.js';
 
 /** A factory that both this process and the lock thread can load. */
 export interface StoreModule {
@@ -19,17 +20,31 @@ export interface SqliteConnection {
   busyTimeoutMs?: number;
 }
 
-/** `sqlite:jobs.db`, `memory:`, `sync:`, options, a module, or a store. Without one: HOLDFAST_URL, else `sqlite:holdfast.db`. */
-export type Connection = string | SqliteConnection | StoreModule | Store | { url: string };
+/** `{ host, port }` and all else that ioredis takes, `{ cluster: [{ host, port }] }`, or `{ url }` with options of the engine. */
+export interface ServerConnection {
+  url?: string;
+  host?: string;
+  port?: number;
+  [option: string]: unknown;
+}
 
+/**
+ * `sqlite:jobs.db`, `redis://…`, `postgres://…`, `memory:`, `sync:`, options, an ioredis or pg.Pool instance, a module, or a store.
+ * Without one: HOLDFAST_URL, else `sqlite:holdfast.db`.
+ */
+export type Connection = string | SqliteConnection | StoreModule | Store | ServerConnection | URL;
+
+/** `key`: those with the same share one store. */
 export type ConnectionPlan =
   | { engine: 'memory' | 'sync'; key: string }
-  | { engine: 'sqlite'; key: string; options: SqliteConnection }
+  | { engine: 'sqlite' | 'redis' | 'postgres'; key: unknown; options: Record<string, unknown> }
   | { engine: 'module'; module: StoreModule }
   | { engine: 'given'; store: Store };
 
-const FORMS = 'Use sqlite:<file>, memory:, sync:, { path }, { module, export } or a store.';
-const SERVERS = /^(rediss?|valkeys?|postgres(ql)?):/;
+const FORMS =
+  'Use sqlite:<file>, redis://…, postgres://…, memory:, sync:, { path }, { host, port }, { module, export } or a store.';
+const REDIS = /^(redis|valkey)s?:/;
+const POSTGRES = /^postgres(ql)?:/;
 
 export function planConnection(connection: unknown): ConnectionPlan {
   const given = connection ?? process.env['HOLDFAST_URL'] ?? 'sqlite:holdfast.db';
@@ -37,18 +52,24 @@ export function planConnection(connection: unknown): ConnectionPlan {
   if (given instanceof URL) return planUrl(given.href);
   if (typeof given !== 'object' || given === null) throw invalid(`A connection cannot be ${show(given)}.`);
   if (isStore(given)) return { engine: 'given', store: given };
-  if (typeof (given as { url?: unknown }).url === 'string') return planUrl((given as { url: string }).url);
+  if (typeof (given as { url?: unknown }).url === 'string') {
+    const { url, ...options } = given as { url: string };
+    return planUrl(url, options);
+  }
   if (typeof (given as StoreModule).module === 'string') return { engine: 'module', module: given as StoreModule };
   if (typeof (given as SqliteConnection).path === 'string') return planSqlite(given as SqliteConnection);
-  if ('host' in given || 'port' in given) throw invalid('{ host, port } means Redis, which this version does not drive.');
+  if (isRedisClient(given)) return { engine: 'redis', key: given, options: { client: given } };
+  if (isPostgresPool(given)) return { engine: 'postgres', key: given, options: { pool: given } };
+  if ('host' in given || 'port' in given || 'cluster' in given) return planServer('redis', given as Record<string, unknown>);
   throw invalid('The connection options name no store.');
 }
 
-function planUrl(url: string): ConnectionPlan {
+function planUrl(url: string, options: Record<string, unknown> = {}): ConnectionPlan {
   if (url.startsWith('memory:')) return { engine: 'memory', key: url };
   if (url.startsWith('sync:')) return { engine: 'sync', key: url };
-  if (url.startsWith('sqlite:')) return planSqlite(readSqliteUrl(url));
-  if (SERVERS.test(url)) throw invalid(`This version does not drive ${url.slice(0, url.indexOf(':'))} stores.`);
+  if (url.startsWith('sqlite:')) return planSqlite({ ...options, ...readSqliteUrl(url) });
+  if (REDIS.test(url)) return planServer('redis', { ...options, url });
+  if (POSTGRES.test(url)) return planServer('postgres', { ...options, url });
   throw invalid(`The connection ${show(redact(url))} has no scheme that is known.`);
 }
 
@@ -73,6 +94,30 @@ function planSqlite(options: SqliteConnection): ConnectionPlan {
   checkInteger('busyTimeoutMs', busyTimeoutMs, { max: MAX_TIMER_MS });
   const file = resolve(path);
   return { engine: 'sqlite', key: `sqlite:${file}?${synchronous}`, options: { ...options, path: file } };
+}
+
+/** Options that hold a function or an instance are not compared: such a connection shares its store with nobody. */
+function planServer(engine: 'redis' | 'postgres', options: Record<string, unknown>): ConnectionPlan {
+  return { engine, key: isPlain(options) ? `${engine}:${JSON.stringify(options)}` : options, options };
+}
+
+function isPlain(options: unknown): boolean {
+  try {
+    assertCloneable(options, 'connection');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isRedisClient(value: object): boolean {
+  const { duplicate, evalsha } = value as { duplicate?: unknown; evalsha?: unknown };
+  return typeof duplicate === 'function' && typeof evalsha === 'function';
+}
+
+function isPostgresPool(value: object): boolean {
+  const { connect, query, totalCount } = value as { connect?: unknown; query?: unknown; totalCount?: unknown };
+  return typeof connect === 'function' && typeof query === 'function' && typeof totalCount === 'number';
 }
 
 export function isStore(value: unknown): value is Store {

@@ -385,4 +385,9 @@ export interface Waking {
    * May call back for nothing, and a wake-up can be lost: callers look for themselves from time to time.
    */
   watch(queue: string, listener: () => void): () => void;
+  /**
+   * Calls back with every setting of the server under which it would not keep what it acknowledges (eviction, persistence), soon
+   * and again after each new connection. Answers how to stop.
+   */
+  onWarning(listener: (warning: Error) => void): () => void;
 }

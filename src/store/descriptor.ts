@@ -4,7 +4,7 @@ import { HoldfastError } from '../errors.js';
 
 export type StoreDescriptor =
   /** A built-in engine; `options` are what its opener takes. */
-  | { engine: 'sqlite'; options: Record<string, unknown> }
+  | { engine: 'sqlite' | 'redis' | 'postgres'; options: Record<string, unknown> }
   /** A module of the user's that exports a function returning a store. */
   | { engine: 'module'; module: string; export: string; options?: unknown };
 

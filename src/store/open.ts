@@ -23,18 +23,22 @@ interface Shared {
   store?: Promise<Store>;
 }
 
-const shared = new Map<string, Shared>();
+const shared = new Map<unknown, Shared>();
 
-export function leaseStore(connection: Connection | undefined): StoreLease {
+/** `onWarning` is told of settings of the server that endanger what it acknowledges. */
+export function leaseStore(connection: Connection | undefined, onWarning: (warning: Error) => void): StoreLease {
   const plan = planConnection(connection);
   const entry = acquire(plan);
   let released: Promise<void> | undefined;
+  let unlisten: (() => void) | undefined;
   const ready = async (): Promise<Store> => {
     if (released !== undefined)
       throw new HoldfastError('STORE_CLOSED', 'The store was closed; make a new queue or worker to use it again.');
     const opening = (entry.store ??= open(plan));
     try {
-      return await opening;
+      const store = await opening;
+      unlisten ??= store.onWarning(onWarning);
+      return store;
     } catch (error) {
       if (entry.store === opening) delete entry.store;
       throw error;
@@ -43,14 +47,17 @@ export function leaseStore(connection: Connection | undefined): StoreLease {
   return {
     ready,
     describe: async () => {
-      if (plan.engine === 'sqlite') assertCloneable(plan.options, 'connection');
+      if ('options' in plan) assertCloneable(plan.options, 'connection');
       if (plan.engine === 'module') {
         assertCloneable(plan.module, 'connection');
         return describeModule(plan.module);
       }
       return (await ready()).describe();
     },
-    release: () => (released ??= release(plan, entry)),
+    release: () => {
+      unlisten?.();
+      return (released ??= release(plan, entry));
+    },
   };
 }
 
@@ -62,7 +69,7 @@ export async function openStore(connection?: Connection): Promise<Store> {
 /** Opens a store of its own for the lock thread. */
 export async function openDescribed(descriptor: StoreDescriptor): Promise<Store> {
   const store =
-    descriptor.engine === 'module' ? await loadModule(descriptor) : await loadSqlite(descriptor.options as { path: string });
+    descriptor.engine === 'module' ? await loadModule(descriptor) : await ENGINES[descriptor.engine](descriptor.options);
   await store.open();
   return store;
 }
@@ -98,7 +105,9 @@ async function create(plan: ConnectionPlan): Promise<Store> {
     case 'module':
       return loadModule(describeModule(plan.module));
     case 'sqlite':
-      return loadSqlite(plan.options);
+    case 'redis':
+    case 'postgres':
+      return ENGINES[plan.engine](plan.options);
     case 'memory': {
       const { MemoryStore } = await import('./memory/index.js');
       return new MemoryStore();
@@ -110,10 +119,21 @@ async function create(plan: ConnectionPlan): Promise<Store> {
   }
 }
 
-async function loadSqlite(options: { path: string }): Promise<Store> {
-  const { SqliteStore } = await import('./sqlite/index.js');
-  return new SqliteStore(options);
-}
+type Load = (options: Record<string, unknown>) => Promise<Store>;
+
+const ENGINES: Record<'sqlite' | 'redis' | 'postgres', Load> = {
+  sqlite: async (options) => {
+    const { SqliteStore } = await import('./sqlite/index.js');
+    return new SqliteStore(options as { path: string });
+  },
+  redis: async (options) => {
+    const { RedisStore } = await import('./redis/index.js');
+    return new RedisStore(options);
+  },
+  postgres: async () => {
+    throw new HoldfastError('INVALID_CONNECTION', 'This version does not drive PostgreSQL.', { option: 'connection' });
+  },
+};
 
 function describeModule({ module, export: name = 'default', options }: StoreModule): StoreDescriptor & { engine: 'module' } {
   return { engine: 'module', module, export: name, ...(options === undefined ? {} : { options }) };

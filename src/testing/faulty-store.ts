@@ -10,7 +10,7 @@ import { type FaultOptions, FaultRule } from './faults.js';
 import { Moments } from './moments.js';
 
 /** Everything that goes to the store and comes back. */
-export type StoreVerb = Exclude<keyof Store, 'capabilities' | 'describe' | 'watch'>;
+export type StoreVerb = Exclude<keyof Store, 'capabilities' | 'describe' | 'watch' | 'onWarning'>;
 type Args<V extends StoreVerb> = Parameters<Store[V]>;
 type Reply<V extends StoreVerb> = Awaited<ReturnType<Store[V]>>;
 
@@ -93,6 +93,10 @@ export class FaultyStore implements Store {
 
   describe(): StoreDescriptor | undefined {
     return this.#options.reachableFromThreads === true ? this.#inner.describe() : undefined;
+  }
+
+  onWarning(listener: (warning: Error) => void): () => void {
+    return this.#inner.onWarning(listener);
   }
 
   watch(queue: string, listener: () => void): () => void {

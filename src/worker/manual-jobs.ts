@@ -71,7 +71,9 @@ export class ManualJobs {
     if (lock !== undefined) lock.finishing = true;
     let reply: CallReply;
     try {
-      reply = await this.#options.calls.perform([outcome], fetchNext && !this.#stopped ? this.#wish() : undefined);
+      // Only for one that was taken by hand: a processor that moves its own job gets no other, which nobody would look after.
+      const fetches = fetchNext && !this.#stopped && lock !== undefined && this.#locks.has(lock);
+      reply = await this.#options.calls.perform([outcome], fetches ? this.#wish() : undefined);
       if (lock !== undefined) lock.settled = reply.results[0] === 'done';
     } finally {
       if (lock !== undefined) lock.finishing = lock.settled;

@@ -68,7 +68,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     this.name = checkQueueName(name);
     this.opts = checkWorkerOptions(options);
     checkProcessor(processor);
-    this.#lease = leaseStore(options.connection);
+    this.#lease = leaseStore(options.connection, (warning) => this.#report(warning));
     this.#slots = new Slots(this.opts.concurrency);
     this.#table = new LockTable({ onLost: (locks, reason) => this.#locksLost(locks, reason) });
     const onError = (error: Error): void => this.#report(error);

@@ -46,6 +46,20 @@ const UNKEEPABLE: [what: string, result: unknown][] = [
 ];
 
 describe.each(ENGINES)('odd handlers on %s', (engine) => {
+  test('a handler that completes its job itself gets no other job along with it', async () => {
+    const { add, reaches, worker } = await scene(engine);
+    const [first, second] = [await add(), await add()];
+    const runs: string[] = [];
+    worker(async (job, token) => {
+      runs.push(job.id);
+      expect(await job.moveToCompleted('by itself', token)).toEqual([]);
+    });
+    expect(await reaches(first, 'completed')).toMatchObject({ returnvalue: '"by itself"' });
+    // Fetched along with the first one's end, it would be locked by hand and run by nobody.
+    expect(await reaches(second, 'completed')).toMatchObject({ stalledCounter: 0 });
+    expect(runs).toEqual([first, second]);
+  });
+
   test('whatever a handler throws, its job fails with a reason and the next one runs', async () => {
     const { add, reaches, worker } = await scene(engine);
     const ids: string[] = [];

@@ -80,6 +80,19 @@ test('closed by force: the process ends by itself, and its job is handed back th
   expect((await store.jobs('work', [job.id]))[0]).toMatchObject({ state: 'waiting', stalledCounter: 0 });
 });
 
+test.each(['SIGINT', 'SIGUSR2'] as const)(
+  'a worker that has nothing to do and is closed by force (%s): its process ends by itself at once, in silence',
+  async (signal) => {
+    const { store, start } = await place();
+    const program = start({ lockDuration: 30_000 });
+    await threadRenews(store);
+    const asked = performance.now();
+    program.child.kill(signal);
+    expect(await program.ended).toEqual({ code: 0, signal: null, stderr: '' });
+    expect(performance.now() - asked).toBeLessThan(5000);
+  },
+);
+
 test.each(['nobodyListens', 'throwingListener'])(
   'an error that nobody listens to (%s) is printed and does not end the process',
   async (ending) => {

@@ -10,6 +10,7 @@ interface Entry {
   id: string;
   key: string;
   fence: number;
+  prioritized: boolean;
   keys: string[];
   jobs: { id: string; key: string }[];
   message: string;
@@ -25,7 +26,7 @@ export interface Ledger {
   acknowledged: number;
   starts: number;
   finishes: number;
-  /** Milliseconds from the death of a worker to the next start of a job that it was running. */
+  /** Milliseconds from the death of a worker to the next start of a job that it was running, unless that has to let others pass. */
   recoveries: number[];
   complaints: string[];
 }
@@ -144,7 +145,7 @@ function recoveriesOf(entries: Entry[], deaths: { pid: number; at: number }[]): 
   const starts = entries.filter(({ event }) => event === 'start');
   const ended = new Set(entries.filter(({ event }) => event === 'end').map(({ fence }) => fence));
   for (const death of deaths) {
-    for (const run of starts.filter(({ pid, fence }) => pid === death.pid && !ended.has(fence))) {
+    for (const run of starts.filter(({ pid, fence, prioritized }) => pid === death.pid && !ended.has(fence) && !prioritized)) {
       const next = starts.find(({ id, fence }) => id === run.id && fence > run.fence);
       if (next !== undefined) recoveries.push(next.at - death.at);
     }

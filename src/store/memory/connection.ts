@@ -180,6 +180,11 @@ export class MemoryStore implements contract.Store {
     return inspect.owned(this.state(queue), id);
   }
 
+  /** There is no server whose settings could be wrong. */
+  onWarning(): () => void {
+    return () => undefined;
+  }
+
   watch(queue: string, listener: () => void): () => void {
     return this.state(queue).wake.watch(listener);
   }

@@ -22,6 +22,7 @@ DECLARE
   _made bigint[] := '{}';
   _todo bigint[];
   _change journal;
+  _group record;
 BEGIN
   IF _caller IS NOT NULL THEN
     _reply := recall(_queue, _caller, _seq);
@@ -50,18 +51,33 @@ BEGIN
     SELECT array_agg(CASE WHEN n = ANY (_todo) THEN nextval(_counter)::text ELSE _chosen[n] END ORDER BY n) INTO _chosen
     FROM generate_subscripts(_names, 1) n;
   END LOOP;
-  IF cardinality(_made) = cardinality(_names) THEN _made := NULL; END IF;
-  SELECT count(*) FILTER (WHERE made AND delay <= 0 AND priority = 0), count(*) FILTER (WHERE made AND delay <= 0 AND priority > 0),
-    count(*) FILTER (WHERE made AND delay > 0), sum(CASE WHEN made THEN 2 ELSE 1 END),
-    string_agg(CASE WHEN NOT made THEN '["duplicated",' || quoted || ']'
-      WHEN delay > 0 THEN '["added",' || quoted || ',{"jobName":' || to_json(name) || '}],["delayed",' || quoted || ',{"delay":' || delay || '}]'
-      ELSE '["added",' || quoted || ',{"jobName":' || to_json(name) || '}],["waiting",' || quoted || ']' END, ',' ORDER BY n)
-  INTO _change.waiting, _change.prioritized, _change.delayed, _change.events, _change.body
-  FROM (
-    SELECT *, to_json(id)::text AS quoted, _made IS NULL OR n = ANY (_made) AS made
-    FROM unnest(_chosen, _names, _priorities, _delays) WITH ORDINALITY u(id, name, priority, delay, n)
-  ) o;
-  PERFORM note(_queue, _change);
+  _change := no_change(_queue);
+  IF cardinality(_made) = cardinality(_names) THEN
+    _made := NULL;
+    _change.events := cardinality(_names);
+    _change.body := event('added', _chosen, json_build_object('jobName', _names));
+  ELSE
+    SELECT count(*), event('added', array_agg(_chosen[n] ORDER BY n), json_build_object('jobName', array_agg(_names[n] ORDER BY n)))
+    INTO _change.events, _change.body FROM unnest(_made) n HAVING count(*) > 0;
+  END IF;
+  FOR _group IN
+    SELECT name, count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain, array_agg(id) AS ids, array_agg(delay) AS delays
+    FROM (
+      SELECT *, CASE WHEN n <> ALL (_made) THEN 'duplicated' WHEN delay > 0 THEN 'delayed' ELSE 'waiting' END AS name
+      FROM unnest(_chosen, _priorities, _delays) WITH ORDINALITY u(id, priority, delay, n)
+    ) o GROUP BY name ORDER BY name = 'duplicated', name DESC
+  LOOP
+    _change.events := coalesce(_change.events, 0) + _group.jobs;
+    _change.body := concat_ws(',', _change.body, event(_group.name, _group.ids,
+      CASE _group.name WHEN 'delayed' THEN json_build_object('delay', _group.delays) END));
+    IF _group.name = 'delayed' THEN
+      _change.delayed := _group.jobs;
+    ELSIF _group.name = 'waiting' THEN
+      _change.waiting := _group.plain;
+      _change.prioritized := _group.jobs - _group.plain;
+    END IF;
+  END LOOP;
+  PERFORM note(_change);
   -- A run of counted ids, which is what most calls get, is told by its two ends.
   IF _ids IS NULL AND _made IS NULL AND _chosen[cardinality(_chosen)]::bigint - _chosen[1]::bigint = cardinality(_chosen) - 1 THEN
     _reply := json_build_object('first', _chosen[1]::bigint, 'count', cardinality(_chosen));

@@ -1,5 +1,5 @@
 import type { ClaimReply, ClaimRequest } from '../contract.js';
-import { type JobRow, toClaimed } from './job-row.js';
+import { JOB_ARRAYS, JOB_COLUMNS, type JobArrays, toClaimed } from './job-row.js';
 import type { Server } from './server.js';
 import { expression, step, verb } from './sql-function.js';
 import { STATE } from './tables.js';
@@ -65,12 +65,13 @@ BEGIN
     RETURNING due.n, id, priority
   )
   SELECT count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain,
-    string_agg('["waiting",' || to_json(id) || ',{"prev":"delayed"}]', ',' ORDER BY n) AS body
+    event('waiting', array_agg(id ORDER BY n), '{"prev":"delayed"}') AS body
   INTO _sum FROM promoted;
-  _change.delayed := coalesce(_change.delayed, 0) - _sum.jobs;
-  _change.waiting := coalesce(_change.waiting, 0) + _sum.plain;
-  _change.prioritized := coalesce(_change.prioritized, 0) + _sum.jobs - _sum.plain;
-  _change.events := coalesce(_change.events, 0) + _sum.jobs;
+  IF _sum.jobs = 0 THEN RETURN; END IF;
+  _change.delayed := _change.delayed - _sum.jobs;
+  _change.waiting := _change.waiting + _sum.plain;
+  _change.prioritized := _change.prioritized + _sum.jobs - _sum.plain;
+  _change.events := _change.events + _sum.jobs;
   _change.body := concat_ws(',', _change.body, _sum.body);
 END`,
   ) +
@@ -94,18 +95,17 @@ BEGIN
   ), taken AS (
     UPDATE jobs SET state = ${STATE.active}, session = _session, fence = next.fence, claim_seq = _seq, processed_on = floor(_clock),
       processed_by = _by, ends_at = ceil(_clock + _timed), timed = _timed IS NOT NULL, attempts_started = attempts_started + 1
-    FROM next WHERE jobs.ctid = next.at RETURNING jobs.*
+    FROM next WHERE jobs.ctid = next.at RETURNING ${JOB_COLUMNS}
   )
-  SELECT count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain, string_agg(job_row(taken)::text, ',' ORDER BY fence) AS rows,
-    string_agg('["active",' || to_json(id) || ']', ',' ORDER BY fence) AS body
-  INTO _sum FROM taken;
+  SELECT count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain, ${JOB_ARRAYS} AS rows, event('active', array_agg(id)) AS body
+  INTO _sum FROM (SELECT * FROM taken ORDER BY fence) taken;
   _taken := _sum.jobs;
   IF _taken = 0 THEN RETURN; END IF;
   _jobs := concat_ws(',', _jobs, _sum.rows);
-  _change.active := coalesce(_change.active, 0) + _sum.jobs;
-  _change.waiting := coalesce(_change.waiting, 0) - _sum.plain;
-  _change.prioritized := coalesce(_change.prioritized, 0) - _sum.jobs + _sum.plain;
-  _change.events := coalesce(_change.events, 0) + _sum.jobs;
+  _change.active := _change.active + _sum.jobs;
+  _change.waiting := _change.waiting - _sum.plain;
+  _change.prioritized := _change.prioritized - _sum.jobs + _sum.plain;
+  _change.events := _change.events + _sum.jobs;
   _change.body := concat_ws(',', _change.body, _sum.body);
 END`,
   ) +
@@ -142,8 +142,9 @@ BEGIN
   SELECT * INTO _row FROM queues WHERE queue = _queue;
   IF _alive AND _seq <= _last THEN
     -- Carried out already, or a straggler that its caller gave up on: it may see what it got and never get more.
-    SELECT string_agg(job_row(j)::text, ',' ORDER BY fence) INTO _jobs FROM jobs j
-    WHERE queue = _queue AND state = ${STATE.active} AND session = _session AND claim_seq = _seq;
+    SELECT ${JOB_ARRAYS} INTO _jobs FROM (
+      SELECT * FROM jobs WHERE queue = _queue AND state = ${STATE.active} AND session = _session AND claim_seq = _seq ORDER BY fence
+    ) j;
   ELSIF _alive AND NOT _row.paused THEN
     IF _row.fenced_on IS DISTINCT FROM pg_postmaster_start_time() THEN PERFORM lift_fences(_queue); END IF;
     IF _max IS NOT NULL OR _row.window_ends > _now THEN
@@ -163,7 +164,7 @@ BEGIN
     _jobs := _got._jobs;
     _taken := _got._taken;
   END IF;
-  SELECT waiting + prioritized + coalesce(_change.waiting, 0) + coalesce(_change.prioritized, 0) INTO _left FROM counts_of(_queue);
+  SELECT waiting + prioritized + _change.waiting + _change.prioritized INTO _left FROM counts_of(_queue);
   IF _taken < _room AND _left > 0 AND _row.head_waiting > 0 THEN
     -- Something lies below the head: its transaction committed late.
     SELECT * INTO _got FROM grant_locks(_queue, _session, _seq, _by, _timed, _clock, 0, _room - _taken, _change, _jobs);
@@ -194,7 +195,6 @@ DECLARE
   _row queues;
   _due boolean;
   _enter record;
-  _change journal;
   _got record;
 BEGIN
   IF _queue IS NULL THEN RETURN claim_reply(NULL, false, false, 0, NULL, _now, true); END IF;
@@ -213,16 +213,17 @@ BEGIN
   END IF;
   SELECT * INTO _enter FROM enter_claim(_queue, _session, _now);
   SELECT * INTO _got
-  FROM take(_queue, _session, _seq, _count, _by, _timed, _max, _window, _clock, _enter.alive, _enter.last, _change);
+  FROM take(_queue, _session, _seq, _count, _by, _timed, _max, _window, _clock, _enter.alive, _enter.last, no_change(_queue));
   IF _enter.alive AND _seq > _enter.last AND (_got._taken > 0 OR _remember) THEN PERFORM remember(_queue, _session, _seq, NULL); END IF;
-  PERFORM note(_queue, _got._change);
+  PERFORM note(_got._change);
   PERFORM fold_sometimes(_queue);
   RETURN _got._reply;
 END`,
   );
 
 export interface ClaimedRow {
-  jobs: JobRow[];
+  /** In one or two parts. */
+  jobs: JobArrays[];
   alive: boolean;
   paused: boolean;
   limited: number;
@@ -239,7 +240,7 @@ export function claimArguments(request: ClaimRequest | undefined): (string | num
 
 export function toClaimReply(row: ClaimedRow, session: string): ClaimReply {
   const { jobs, alive, paused, limited, next, drained } = row;
-  const reply: ClaimReply = { jobs: jobs.map((job) => toClaimed(job, session)), sessionAlive: alive, paused, drained };
+  const reply: ClaimReply = { jobs: jobs.flatMap((part) => toClaimed(part, session)), sessionAlive: alive, paused, drained };
   if (limited > 0) reply.limitedMs = limited;
   if (next !== null) reply.nextInMs = next;
   return reply;

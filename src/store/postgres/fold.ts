@@ -7,7 +7,7 @@
 // one that is still to come, and what depends on a row has a larger journal number and is never visible without it.
 // For the same reason the counts after each of these rows are true ones, and tell exactly where the queue was drained.
 import { EVENTS_KEPT } from '../contract.js';
-import { step } from './sql-function.js';
+import { expression, step } from './sql-function.js';
 import { STATE } from './tables.js';
 
 /** One of so many calls folds, if nobody else is at it. */
@@ -21,15 +21,30 @@ const firstPlace = (state: number, more = '') =>
   `(SELECT ord FROM jobs WHERE queue = _queue AND ${state >= STATE.completed ? 'state >= 4 AND ' : ''}state = ${state} ${more} ORDER BY ord LIMIT 1)`;
 
 export const FOLD_FUNCTIONS =
+  // A group of events of one name: [name, job ids, fields]. A field is an array with a value for each job, or one value for all.
+  expression(
+    'event(_name text, _ids text[], _fields json DEFAULT NULL)',
+    'text',
+    'STABLE',
+    `json_build_array(_name, _ids, _fields)::text`,
+  ) +
   step(
-    'note(_queue int, _change journal)',
+    'no_change(_queue int)',
+    'journal',
+    `
+BEGIN
+  RETURN ROW (_queue, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL)::journal;
+END`,
+  ) +
+  step(
+    'note(_change journal)',
     'void',
     `
 BEGIN
   IF _change.events > 0 THEN
     INSERT INTO journal (queue, waiting, prioritized, delayed, active, completed, failed, finishes, events, body)
-    VALUES (_queue, coalesce(_change.waiting, 0), coalesce(_change.prioritized, 0), coalesce(_change.delayed, 0), coalesce(_change.active, 0),
-      coalesce(_change.completed, 0), coalesce(_change.failed, 0), coalesce(_change.finishes, 0), _change.events, _change.body);
+    VALUES (_change.queue, _change.waiting, _change.prioritized, _change.delayed, _change.active, _change.completed, _change.failed,
+      _change.finishes, _change.events, _change.body);
   END IF;
 END`,
   ) +

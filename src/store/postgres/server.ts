@@ -1,1 +1,3 @@
-export interface Server { call<T>(fn: string, values: unknown[]): Promise<T> }
+export interface Server {
+  call<T>(fn: string, values: unknown[]): Promise<T>;
+}

@@ -6,8 +6,8 @@ import type { Server } from './server.js';
 import { step, verb } from './sql-function.js';
 import { STATE } from './tables.js';
 
-/** The update is the check: it finds its row only under the current token. */
-const OWNED = `j.queue = _queue AND j.id = o.id AND j.state = ${STATE.active} AND j.session = o.owner AND j.fence = o.fence`;
+/** The write is the check, whatever was seen before: it finds its row only under the current token. */
+const OWNED = `j.state = ${STATE.active} AND j.session = o.owner AND j.fence = o.fence`;
 const FINISHED = `o.kind IN ('completed', 'failed')`;
 
 export const SETTLE_FUNCTIONS =
@@ -18,83 +18,92 @@ export const SETTLE_FUNCTIONS =
     `
 DECLARE
   _base bigint := nextval('places');
-  _sum record;
+  _group record;
+  _ns bigint[] := '{}';
+  _body text;
+  _went bigint;
 BEGIN
+  _change := no_change(_queue);
   IF 0 = ANY (_keep_counts) AND (SELECT bool_or(k IS DISTINCT FROM 0) FROM unnest(_keep_counts) k) THEN
     -- Two statements will follow, each in the order of the ids: together they would not be.
     PERFORM FROM jobs WHERE queue = _queue AND id = ANY (_ids) ORDER BY id FOR UPDATE;
   END IF;
-  WITH o AS MATERIALIZED (
+  FOR _group IN WITH outcomes AS (
     SELECT DISTINCT ON (id, owner, fence) *
     FROM unnest(_kinds, _ids, _owners, _fences, _texts, _stacks, _delays, _lifos, _keep_counts, _keep_ages)
       WITH ORDINALITY o(kind, id, owner, fence, said, stack, delay, lifo, keep_count, keep_age, n)
     ORDER BY id, owner, fence, n
+  ), o AS MATERIALIZED (
+    -- The row of each is looked up by itself: a join of the update's own would begin with all active jobs.
+    SELECT * FROM outcomes o, LATERAL (SELECT ctid AS at FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND ${OWNED} OFFSET 0) found
   ), moved AS (
     UPDATE jobs j SET
       state = CASE o.kind WHEN 'completed' THEN ${STATE.completed} WHEN 'failed' THEN ${STATE.failed}
-        ELSE CASE WHEN o.delay > 0 THEN ${STATE.delayed} ELSE ${STATE.waiting} END END,
+        WHEN 'retry' THEN ${STATE.waiting} WHEN 'release' THEN ${STATE.waiting} ELSE ${STATE.delayed} END,
       ord = CASE WHEN o.lifo THEN -(_base + o.n) ELSE _base + o.n END,
       delay = coalesce(o.delay, 0),
-      due_at = CASE WHEN o.delay > 0 THEN ceil(_clock + o.delay) END,
-      attempts_made = attempts_made + CASE WHEN o.kind IN ('completed', 'failed', 'retry') THEN 1 ELSE 0 END,
+      due_at = ceil(_clock + o.delay),
+      attempts_made = attempts_made + CASE WHEN o.kind IN ('delay', 'release') THEN 0 ELSE 1 END,
       finished_on = CASE WHEN ${FINISHED} THEN floor(_clock) END,
       returnvalue = CASE WHEN o.kind = 'completed' THEN o.said ELSE returnvalue END,
-      failed_reason = CASE WHEN o.kind IN ('failed', 'retry') THEN o.said ELSE failed_reason END,
+      failed_reason = CASE WHEN o.kind IN ('failed', 'retry', 'retry later') THEN o.said ELSE failed_reason END,
       stacktrace = coalesce(o.stack, stacktrace),
       -- Who finished it stays in the row, so that a repeated finish is recognised.
       session = CASE WHEN ${FINISHED} THEN session END,
       fence = CASE WHEN ${FINISHED} THEN j.fence END,
       claim_seq = NULL, ends_at = NULL, timed = false
-    FROM o WHERE ${OWNED} AND o.keep_count IS DISTINCT FROM 0
-    RETURNING o.n, o.kind, j.id, o.said, o.delay, o.keep_count, o.keep_age, j.priority, j.attempts_made, NULL::text AS logged
+    FROM o WHERE j.ctid = o.at AND ${OWNED} AND o.keep_count IS DISTINCT FROM 0
+    RETURNING o.n, o.kind, o.id, o.said, o.delay, o.keep_count, o.keep_age, j.priority, j.attempts_made, false AS logged
   ), gone AS (
-    DELETE FROM jobs j USING o WHERE ${OWNED} AND o.keep_count = 0
-    RETURNING o.n, o.kind, j.id, o.said, o.delay, o.keep_count, o.keep_age, j.priority, j.attempts_made + 1, CASE WHEN j.log_next > 0 THEN j.id END
-  ), done AS (
-    SELECT * FROM moved UNION ALL SELECT * FROM gone
+    DELETE FROM jobs j USING o WHERE j.ctid = o.at AND ${OWNED} AND o.keep_count = 0
+    RETURNING o.n, o.kind, o.id, o.said, o.delay, o.keep_count, o.keep_age, j.priority, j.attempts_made + 1, j.log_next > 0
   )
-  SELECT count(*) AS jobs, array_agg(n) AS ns, array_agg(logged) FILTER (WHERE logged IS NOT NULL) AS logged,
-    count(*) FILTER (WHERE kind IN ('completed', 'failed')) AS finishes,
-    count(*) FILTER (WHERE kind = 'completed' AND keep_count IS DISTINCT FROM 0) AS completed,
-    count(*) FILTER (WHERE kind = 'failed' AND keep_count IS DISTINCT FROM 0) AS failed,
-    count(*) FILTER (WHERE delay > 0) AS delayed,
-    count(*) FILTER (WHERE delay <= 0 AND priority = 0) AS waiting,
-    count(*) FILTER (WHERE delay <= 0 AND priority > 0) AS prioritized,
-    min(NULLIF(keep_count, 0)) FILTER (WHERE kind = 'completed') AS completed_most,
-    min(keep_age) FILTER (WHERE kind = 'completed' AND keep_count IS DISTINCT FROM 0) AS completed_age,
-    min(NULLIF(keep_count, 0)) FILTER (WHERE kind = 'failed') AS failed_most,
-    min(keep_age) FILTER (WHERE kind = 'failed' AND keep_count IS DISTINCT FROM 0) AS failed_age,
-    string_agg(CASE kind
-      WHEN 'completed' THEN '["completed",' || to_json(id) || ',{"returnvalue":' || to_json(said) || '}]'
-      WHEN 'failed' THEN '["failed",' || to_json(id) || ',{"failedReason":' || to_json(said) || '}],["retries-exhausted",' || to_json(id)
-        || ',{"attemptsMade":' || attempts_made || '}]'
-      WHEN 'retry' THEN CASE WHEN delay > 0 THEN '["delayed",' || to_json(id) || ',{"delay":' || delay ELSE '["waiting",' || to_json(id) || ',{"prev":"failed"' END
-        || ',"failedReason":' || to_json(said) || '}]'
-      WHEN 'delay' THEN '["delayed",' || to_json(id) || ',{"delay":' || delay || '}]'
-      ELSE '["waiting",' || to_json(id) || ',{"prev":"active"}]' END, ',' ORDER BY n) AS body,
-    count(*) + count(*) FILTER (WHERE kind = 'failed') AS events
-  INTO _sum FROM done;
-  _change.active := -_sum.jobs;
-  _change.finishes := _sum.finishes;
-  _change.completed := _sum.completed;
-  _change.failed := _sum.failed;
-  _change.delayed := _sum.delayed;
-  _change.waiting := _sum.waiting;
-  _change.prioritized := _sum.prioritized;
-  _change.events := _sum.events;
-  _change.body := _sum.body;
-  IF _sum.logged IS NOT NULL THEN DELETE FROM logs WHERE queue = _queue AND job = ANY (_sum.logged); END IF;
-  IF _sum.completed_most IS NOT NULL OR _sum.completed_age IS NOT NULL THEN
-    _change.completed := _change.completed - retain(_queue, ${STATE.completed}::smallint, _sum.completed, _sum.completed_most, _clock - _sum.completed_age);
-  END IF;
-  IF _sum.failed_most IS NOT NULL OR _sum.failed_age IS NOT NULL THEN
-    _change.failed := _change.failed - retain(_queue, ${STATE.failed}::smallint, _sum.failed, _sum.failed_most, _clock - _sum.failed_age);
-  END IF;
-  IF _sum.jobs = cardinality(_ids) THEN
+  SELECT kind, count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain, count(*) FILTER (WHERE keep_count IS DISTINCT FROM 0) AS kept,
+    min(NULLIF(keep_count, 0)) AS most, min(keep_age) FILTER (WHERE keep_count IS DISTINCT FROM 0) AS age,
+    array_agg(n) AS ns, array_agg(id) AS ids, array_agg(said) AS said, array_agg(delay) AS delays, array_agg(attempts_made) AS attempts,
+    array_agg(id) FILTER (WHERE logged) AS logged
+  FROM (SELECT * FROM moved UNION ALL SELECT * FROM gone ORDER BY n) done GROUP BY kind
+  LOOP
+    _ns := _ns || _group.ns;
+    _change.active := _change.active - _group.jobs;
+    _change.events := _change.events + _group.jobs;
+    IF _group.logged IS NOT NULL THEN DELETE FROM logs WHERE queue = _queue AND job = ANY (_group.logged); END IF;
+    CASE _group.kind
+      WHEN 'completed' THEN
+        _change.completed := _group.kept;
+        _body := event('completed', _group.ids, json_build_object('returnvalue', _group.said));
+      WHEN 'failed' THEN
+        _change.failed := _group.kept;
+        _change.events := _change.events + _group.jobs;
+        _body := event('failed', _group.ids, json_build_object('failedReason', _group.said))
+          || ',' || event('retries-exhausted', _group.ids, json_build_object('attemptsMade', _group.attempts));
+      WHEN 'retry' THEN _body := event('waiting', _group.ids, json_build_object('prev', 'failed', 'failedReason', _group.said));
+      WHEN 'retry later' THEN
+        _change.delayed := _change.delayed + _group.jobs;
+        _body := event('delayed', _group.ids, json_build_object('delay', _group.delays, 'failedReason', _group.said));
+      WHEN 'delay' THEN
+        _change.delayed := _change.delayed + _group.jobs;
+        _body := event('delayed', _group.ids, json_build_object('delay', _group.delays));
+      WHEN 'release' THEN _body := event('waiting', _group.ids, '{"prev":"active"}');
+    END CASE;
+    _change.body := concat_ws(',', _change.body, _body);
+    IF _group.kind IN ('completed', 'failed') THEN
+      _change.finishes := _change.finishes + _group.jobs;
+      IF _group.most IS NOT NULL OR _group.age IS NOT NULL THEN
+        -- Of this state alone, and in the moment after the rows were written.
+        _went := retain(_queue, CASE _group.kind WHEN 'completed' THEN ${STATE.completed} ELSE ${STATE.failed} END::smallint, _group.kept, _group.most, _clock - _group.age);
+        IF _group.kind = 'completed' THEN _change.completed := _change.completed - _went; ELSE _change.failed := _change.failed - _went; END IF;
+      END IF;
+    ELSIF _group.kind IN ('retry', 'release') THEN
+      _change.waiting := _change.waiting + _group.plain;
+      _change.prioritized := _change.prioritized + _group.jobs - _group.plain;
+    END IF;
+  END LOOP;
+  IF cardinality(_ns) = cardinality(_ids) THEN
     _results := repeat('d', cardinality(_ids));
   ELSE
     -- Those that found no row are judged by what is there now, as if they came one after the other.
-    SELECT string_agg(CASE WHEN o.n = ANY (_sum.ns) THEN 'd' WHEN j.id IS NULL THEN 'm'
+    SELECT string_agg(CASE WHEN o.n = ANY (_ns) THEN 'd' WHEN j.id IS NULL THEN 'm'
       WHEN j.state = CASE o.kind WHEN 'completed' THEN ${STATE.completed} WHEN 'failed' THEN ${STATE.failed} END
         AND j.session = o.owner AND j.fence = o.fence THEN 'd' ELSE 'l' END, '' ORDER BY o.n)
     INTO _results FROM unnest(_kinds, _ids, _owners, _fences) WITH ORDINALITY o(kind, id, owner, fence, n)
@@ -129,6 +138,7 @@ BEGIN
     END IF;
     -- Before any job is locked, as everywhere.
     IF _session IS NOT NULL THEN SELECT * INTO _enter FROM enter_claim(_queue, _session, floor(_clock)::bigint); END IF;
+    _change := no_change(_queue);
     IF NOT _remembered THEN
       SELECT * INTO _got FROM carry_out(_queue, _clock, _kinds, _ids, _owners, _fences, _texts, _stacks, _delays, _lifos, _keep_counts, _keep_ages);
       _change := _got._change;
@@ -143,7 +153,7 @@ BEGIN
     END IF;
     -- After the claim, which would take its own number for that of a call that was carried out before.
     IF _caller IS NOT NULL AND NOT _remembered THEN PERFORM remember(_queue, _caller, _seq, _results); END IF;
-    PERFORM note(_queue, _change);
+    PERFORM note(_change);
     PERFORM fold_sometimes(_queue);
   END IF;
   RETURN '{"results":"' || _results || '","claimed":' || coalesce(_claimed, 'null') || '}';
@@ -169,7 +179,7 @@ export async function settle(
     queue,
     call?.caller ?? null,
     call?.seq ?? null,
-    outcomes.map(({ kind }) => kind),
+    outcomes.map((outcome) => (outcome.kind === 'retry' && outcome.delayMs > 0 ? 'retry later' : outcome.kind)),
     outcomes.map(({ jobId }) => jobId),
     tokens.map(({ session }) => session),
     tokens.map(({ fence }) => fence),
@@ -191,10 +201,10 @@ function textOf(outcome: Outcome): string | null {
   return outcome.kind === 'failed' || outcome.kind === 'retry' ? outcome.reason : null;
 }
 
-/** Of those that go on living; null for a finish. */
+/** Of those that become delayed. */
 function delayOf(outcome: Outcome): number | null {
-  if (outcome.kind === 'retry' || outcome.kind === 'delay') return outcome.delayMs;
-  return outcome.kind === 'release' ? 0 : null;
+  if (outcome.kind === 'delay') return outcome.delayMs;
+  return outcome.kind === 'retry' && outcome.delayMs > 0 ? outcome.delayMs : null;
 }
 
 function keepOf(outcome: Outcome): Keep {

@@ -23,10 +23,30 @@ export async function claim(run: Runner, queue: string, request: ClaimRequest): 
 }
 
 export function claimArguments({ session, seq, count, by, timedMs, limit }: ClaimRequest): Argument[] {
-  return [session, seq, count, by === undefined ? '' : `=${freeText(by)}`, timedMs ?? '', limit?.max ?? '', limit?.durationMs ?? ''];
+  return [
+    session,
+    seq,
+    count,
+    by === undefined ? '' : `=${freeText(by)}`,
+    timedMs ?? '',
+    limit?.max ?? '',
+    limit?.durationMs ?? '',
+  ];
 }
 
-export function readClaim([alive, paused, limitedMs, nextInMs, drained, ids, runs, jobs, reasons, stacks, progress]: RawClaim): ClaimReply {
+export function readClaim([
+  alive,
+  paused,
+  limitedMs,
+  nextInMs,
+  drained,
+  ids,
+  runs,
+  jobs,
+  reasons,
+  stacks,
+  progress,
+]: RawClaim): ClaimReply {
   const reply: ClaimReply = {
     jobs: ids.map((id, index) =>
       toClaimed(id, jobs[index] ?? '', runs[index] ?? '', {

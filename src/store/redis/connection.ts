@@ -14,7 +14,7 @@ import { readEvents } from './events.js';
 import * as inspect from './inspect.js';
 import * as lock from './lock.js';
 import { checkOptions, type CheckedOptions, plainOptions, type RedisStoreOptions } from './options.js';
-import { type Parts, startParts } from './parts.js';
+import { makeParts, type Parts } from './parts.js';
 import { probe } from './probe.js';
 import type { Server } from './server.js';
 import * as session from './session.js';
@@ -28,12 +28,14 @@ export class RedisStore implements contract.Store {
   readonly capabilities: Capabilities = { engine: 'redis', shared: true, durable: true, crashHints: true, inline: false };
   readonly #options: CheckedOptions;
   readonly #calls = new Set<Promise<unknown>>();
-  #opening: Promise<Parts> | undefined;
-  #parts: Parts | undefined;
+  readonly #parts: Parts;
+  #opening: Promise<void> | undefined;
+  #open = false;
   #closing: Promise<void> | undefined;
 
   constructor(options: RedisStoreOptions = {}) {
     this.#options = checkOptions(options);
+    this.#parts = makeParts(this.#options);
   }
 
   describe(): StoreDescriptor | undefined {
@@ -44,19 +46,20 @@ export class RedisStore implements contract.Store {
 
   /** What was seen of the server when it was last connected to. */
   get server(): Server | undefined {
-    return this.#parts?.server;
+    return this.#parts.server;
   }
 
   /** Told of settings under which Redis does not keep what it acknowledged, now and at every connection. Answers how to stop. */
   onWarning(listener: (warning: HoldfastError) => void): () => void {
-    return this.#use().warnings.listen(listener);
+    return this.#parts.warnings.listen(listener);
   }
 
   async open(): Promise<void> {
     if (this.#closing !== undefined) throw closed();
-    this.#opening ??= startParts(this.#options);
+    this.#opening ??= this.#parts.link.open();
     try {
-      this.#parts = await this.#opening;
+      await this.#opening;
+      this.#open = true;
     } catch (error) {
       // The next call tries again: the server may be there by then.
       this.#opening = undefined;
@@ -70,16 +73,15 @@ export class RedisStore implements contract.Store {
   }
 
   async #close(): Promise<void> {
-    const parts = await this.#opening?.catch(() => undefined);
-    if (parts === undefined) return;
-    parts.wake.close();
+    const { wake, link } = this.#parts;
+    wake.close();
     let timer: NodeJS.Timeout | undefined;
     const patience = new Promise((resolve) => {
       timer = setTimeout(resolve, Math.min(CLOSING_PATIENCE_MS, this.#options.commandTimeout));
     });
     await Promise.race([Promise.allSettled(this.#calls), patience]);
     clearTimeout(timer);
-    parts.link.close();
+    link.close();
   }
 
   async add(queue: string, jobs: NewJob[], call: contract.Call): Promise<contract.AddReply[]> {
@@ -90,7 +92,12 @@ export class RedisStore implements contract.Store {
     return this.#call(({ run }) => claim(run, queue, request));
   }
 
-  async settle(queue: string, outcomes: Outcome[], call?: contract.Call, request?: contract.ClaimRequest): Promise<contract.SettleReply> {
+  async settle(
+    queue: string,
+    outcomes: Outcome[],
+    call?: contract.Call,
+    request?: contract.ClaimRequest,
+  ): Promise<contract.SettleReply> {
     if (outcomes.length === 0) {
       this.#use();
       return request === undefined ? { results: [] } : { results: [], claimed: await this.claim(queue, request) };
@@ -188,7 +195,11 @@ export class RedisStore implements contract.Store {
     return this.#call(({ run }) => inspect.status(run, queue));
   }
 
-  async logs(queue: string, jobId: string, range: { start: number; end: number; asc: boolean }): ReturnType<contract.Store['logs']> {
+  async logs(
+    queue: string,
+    jobId: string,
+    range: { start: number; end: number; asc: boolean },
+  ): ReturnType<contract.Store['logs']> {
     return this.#call(({ run }) => inspect.logs(run, queue, jobId, range));
   }
 
@@ -213,7 +224,7 @@ export class RedisStore implements contract.Store {
   }
 
   #use(): Parts {
-    if (this.#parts !== undefined && this.#closing === undefined) return this.#parts;
+    if (this.#open && this.#closing === undefined) return this.#parts;
     if (this.#closing !== undefined) throw closed();
     throw new HoldfastError('STORE_CLOSED', 'The store is not open yet: call open() and wait for it first.', { store: 'redis' });
   }
@@ -233,5 +244,7 @@ export class RedisStore implements contract.Store {
 }
 
 function closed(): HoldfastError {
-  return new HoldfastError('STORE_CLOSED', 'The store was closed before the call: make a new one to use it again.', { store: 'redis' });
+  return new HoldfastError('STORE_CLOSED', 'The store was closed before the call: make a new one to use it again.', {
+    store: 'redis',
+  });
 }

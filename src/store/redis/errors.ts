@@ -22,7 +22,8 @@ const KINDS: readonly Kind[] = [
     pattern: word('NOPERM'),
     code: 'STORE_UNAVAILABLE',
     retryable: false,
-    advice: "The Redis user lacks a right. Give it the keys of the prefix and the commands that the error names (ACL SETUSER … ~{prefix:* +@all)",
+    advice:
+      'The Redis user lacks a right. Give it the keys of the prefix and the commands that the error names (ACL SETUSER … ~{prefix:* +@all)',
   },
   {
     pattern: /DB index is out of range|invalid DB index|SELECT is not allowed in cluster mode/,
@@ -71,6 +72,8 @@ const KINDS: readonly Kind[] = [
 
 export function toStoreError(thrown: unknown, address: string): HoldfastError {
   if (thrown instanceof HoldfastError) return thrown;
+  // ioredis hangs the whole command on it, with the payloads of users, which belong in no log.
+  if (thrown instanceof Error) delete (thrown as { command?: unknown }).command;
   const reason = reasonOf(thrown);
   const kind = KINDS.find(({ pattern }) => pattern.test(reason));
   if (kind === undefined) return failure('STORE_FAILED', `Redis at ${address} reported an error (${reason}).`, { cause: thrown });

@@ -12,7 +12,13 @@ interface Kind {
 const ACTIVE = { prev: 'active' };
 const KINDS: Record<string, Kind> = {
   N: { texts: ['jobId', 'jobName'], events: [['added', {}, 'jobName'], ['waiting']] },
-  D: { texts: ['jobId', 'jobName', 'delay'], events: [['added', {}, 'jobName'], ['delayed', {}, 'delay']] },
+  D: {
+    texts: ['jobId', 'jobName', 'delay'],
+    events: [
+      ['added', {}, 'jobName'],
+      ['delayed', {}, 'delay'],
+    ],
+  },
   U: { texts: ['jobId'], events: [['duplicated']] },
   P: { texts: ['jobId'], events: [['waiting', { prev: 'delayed' }]] },
   W: { texts: ['jobId', 'prev'], events: [['waiting', {}, 'prev']] },
@@ -20,7 +26,10 @@ const KINDS: Record<string, Kind> = {
   C: { texts: ['jobId', 'returnvalue'], events: [['completed', ACTIVE, 'returnvalue']] },
   F: {
     texts: ['jobId', 'failedReason', 'attemptsMade'],
-    events: [['failed', ACTIVE, 'failedReason'], ['retries-exhausted', {}, 'attemptsMade']],
+    events: [
+      ['failed', ACTIVE, 'failedReason'],
+      ['retries-exhausted', {}, 'attemptsMade'],
+    ],
   },
   R: { texts: ['jobId', 'failedReason'], events: [['waiting', { prev: 'failed' }, 'failedReason']] },
   L: { texts: ['jobId', 'delay', 'failedReason'], events: [['delayed', {}, 'delay', 'failedReason']] },
@@ -43,7 +52,11 @@ type Entry = [id: string, fields: [string, string]];
 export async function readEvents(run: Runner, queue: string, after: number | undefined, limit: number): Promise<EventsReply> {
   const events: StoredEvent[] = [];
   for (let last = after; ; ) {
-    const [newest, firstVisible, entries] = (await run('events', queue, [last ?? '', ENTRIES_AT_ONCE])) as [number, number, Entry[]];
+    const [newest, firstVisible, entries] = (await run('events', queue, [last ?? '', ENTRIES_AT_ONCE])) as [
+      number,
+      number,
+      Entry[],
+    ];
     if (last === undefined) return { events, last: newest };
     const position = Math.min(Math.max(last, firstVisible - 1), newest);
     for (const entry of entries) {

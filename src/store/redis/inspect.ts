@@ -5,12 +5,11 @@ import { type Columns, toRecords } from './job-text.js';
 import { inParts } from './in-parts.js';
 import type { Runner } from './runner.js';
 
-/** The sorted set of each list. */
-const PLACES: Record<ListName, string> = {
+/** The sorted set of each list but the active one. */
+const PLACES: Record<Exclude<ListName, 'active'>, string> = {
   waiting: 'wait',
   prioritized: 'prio',
   delayed: 'delayed',
-  active: 'active',
   completed: 'completed',
   failed: 'failed',
 };
@@ -23,15 +22,46 @@ export function jobs(run: Runner, queue: string, jobIds: string[]): Promise<(Job
 export async function list(run: Runner, queue: string, { lists, start, end, asc }: ListQuery): Promise<JobRecord[]> {
   const records: JobRecord[] = [];
   for (const name of lists) {
-    let next = start;
-    do {
-      const args = [PLACES[name], next, end, asc ? 1 : 0, LISTED_AT_ONCE];
-      const [following, columns] = (await run('list', queue, args)) as [number, Columns];
-      for (const record of toRecords(columns)) if (record !== undefined) records.push(record);
-      next = following;
-    } while (next >= 0);
+    const pages =
+      name === 'active' ? activePages(run, queue, start, end, asc) : pagesOf(run, queue, PLACES[name], start, end, asc);
+    for await (const page of pages) for (const record of page) records.push(record);
   }
   return records;
+}
+
+async function* pagesOf(
+  run: Runner,
+  queue: string,
+  place: string,
+  start: number,
+  end: number,
+  asc: boolean,
+): AsyncGenerator<JobRecord[]> {
+  for (let next = start; ; ) {
+    const [following, columns] = (await run('list', queue, [place, next, end, asc ? 1 : 0, LISTED_AT_ONCE])) as [number, Columns];
+    yield existing(columns);
+    if (following < 0) return;
+    next = following;
+  }
+}
+
+/** Page by page from the last fence on: positions would have to be counted anew over all sessions for every page. */
+async function* activePages(run: Runner, queue: string, start: number, end: number, asc: boolean): AsyncGenerator<JobRecord[]> {
+  const { active } = (await status(run, queue)).counts;
+  const first = Math.max(0, start < 0 ? active + start : start);
+  let left = (end < 0 ? active + end : Math.min(end, active - 1)) - first + 1;
+  for (let skip = first, after = ''; left > 0; skip = 0) {
+    const args = [skip, after, asc ? 1 : 0, Math.min(left, LISTED_AT_ONCE)];
+    const [next, columns] = (await run('list-active', queue, args)) as [string, Columns];
+    yield existing(columns);
+    left -= columns[0].length;
+    if (next === '') return;
+    after = next;
+  }
+}
+
+function existing(columns: Columns): JobRecord[] {
+  return toRecords(columns).filter((record) => record !== undefined);
 }
 
 export async function status(run: Runner, queue: string): Promise<QueueStatus> {

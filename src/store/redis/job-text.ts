@@ -1,6 +1,5 @@
 // A job as Redis keeps it, in two texts (see lua/shared/jobs.lua), and the records that are made of them. Texts that are joined hold no
 // NUL: names are checked for it, JSON cannot hold one, and from what is free text it is taken away here.
-import { tokenOf } from '../../job/lock.js';
 import type { ClaimedJob, JobRecord, NewJob } from '../../job/record.js';
 import type { StoredState } from '../../job/state.js';
 
@@ -25,21 +24,16 @@ export interface Sides {
   progress?: string | null | undefined;
 }
 
-export function toRecord(id: string, job: string, run: string, sides: Sides): JobRecord {
-  return read(id, job, run, sides).record;
-}
-
 export function toClaimed(id: string, job: string, run: string, sides: Sides): ClaimedJob {
-  const { record, session, fence } = read(id, job, run, sides);
-  const claimed = record as ClaimedJob;
-  claimed.token = tokenOf(session, fence);
-  claimed.fence = fence;
+  const token = run.slice(run.indexOf('\0') + 1, run.lastIndexOf('\0'));
+  const claimed = toRecord(id, job, run, sides) as ClaimedJob;
+  claimed.token = token;
+  claimed.fence = Number(token.slice(token.lastIndexOf(':') + 1));
   return claimed;
 }
 
-function read(id: string, job: string, run: string, sides: Sides): { record: JobRecord; session: string; fence: number } {
-  const [numbers = '', session = '', by = ''] = run.split('\0');
-  const [state = '', priority, , delay, made, started, stalls, , processed = '', finished = '', fence] = numbers.split(',');
+function toRecord(id: string, job: string, run: string, sides: Sides): JobRecord {
+  const [state = '', , , , finished = '', , delay, made, started, priority, stalls, , rest = ''] = run.split(',', 13);
   const afterTimestamp = job.indexOf('\0');
   const afterName = job.indexOf('\0', afterTimestamp + 1);
   const afterOpts = job.indexOf('\0', afterName + 1);
@@ -56,6 +50,8 @@ function read(id: string, job: string, run: string, sides: Sides): { record: Job
     attemptsStarted: Number(started),
     stalledCounter: Number(stalls),
   };
+  const processed = rest.slice(0, rest.indexOf('\0'));
+  const by = run.slice(run.lastIndexOf('\0') + 1);
   if (processed !== '') record.processedOn = Number(processed);
   if (finished !== '') record.finishedOn = Number(finished);
   if (by !== '') record.processedBy = by.slice(1);
@@ -63,12 +59,20 @@ function read(id: string, job: string, run: string, sides: Sides): { record: Job
   if (sides.reason != null) record.failedReason = sides.reason;
   if (sides.stack != null) record.stacktrace = sides.stack;
   if (sides.progress != null) record.progress = sides.progress;
-  return { record, session, fence: Number(fence) };
+  return record;
 }
 
 type Column = (string | null)[];
 /** ids, runs, jobs, reasons, stacks, values, progress: as lua/shared/records.lua answers them. */
-export type Columns = [ids: string[], runs: Column, jobs: Column, reasons: Column, stacks: Column, values: Column, progress: Column];
+export type Columns = [
+  ids: string[],
+  runs: Column,
+  jobs: Column,
+  reasons: Column,
+  stacks: Column,
+  values: Column,
+  progress: Column,
+];
 
 /** Undefined where there is no such job. */
 export function toRecords([ids, runs, jobs, reasons, stacks, values, progress]: Columns): (JobRecord | undefined)[] {
@@ -76,6 +80,11 @@ export function toRecords([ids, runs, jobs, reasons, stacks, values, progress]: 
     const run = runs[index];
     const job = jobs[index];
     if (run == null || job == null) return undefined;
-    return toRecord(id, job, run, { reason: reasons[index], stack: stacks[index], value: values[index], progress: progress[index] });
+    return toRecord(id, job, run, {
+      reason: reasons[index],
+      stack: stacks[index],
+      value: values[index],
+      progress: progress[index],
+    });
   });
 }

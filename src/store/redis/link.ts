@@ -6,7 +6,7 @@ import type { Dialer } from './dial.js';
 import type { Argument, Client, ClusterClient } from './driver.js';
 import { failure, isReadOnly, isUnknownScript, toStoreError, unavailable } from './errors.js';
 import { type ScriptName, script } from './scripts.js';
-import { inspectServer, type Server } from './server.js';
+import { inspectServers, type Server } from './server.js';
 
 export interface LinkOptions {
   dialer: Dialer;
@@ -36,6 +36,10 @@ export class Link {
   readonly #flights = new Set<Flight>();
   readonly #waiters = new Set<(outcome: Client | HoldfastError) => void>();
   #client: Client | undefined;
+  /** The client, or the node of a cluster whose connection vouches for our sessions. */
+  #anchor: Client | undefined;
+  #anchoring = false;
+  #connecting: Client | undefined;
   /** Why there is no connection. */
   #trouble: HoldfastError | undefined;
   #knownAddress: string | undefined;
@@ -65,16 +69,19 @@ export class Link {
     return this.#client;
   }
 
-  async run(name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
+  run(name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
+    const client = this.#client;
+    return client === undefined ? this.#reached().then((late) => this.#send(late, name, tag, args)) : this.#send(client, name, tag, args);
+  }
+
+  #send(client: Client, name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
     const { sha, text } = script(name);
-    const client = this.#client ?? (await this.#reached());
-    return this.#track(
-      client.evalsha(sha, 1, tag, args).catch((error: unknown) => {
-        // It was not carried out. The text makes it known to the server.
-        if (isUnknownScript(error)) return client.eval(text, 1, tag, args);
-        throw error;
-      }),
-    );
+    const answer = client.evalsha(sha, 1, tag, args).catch((error: unknown) => {
+      // It was not carried out. The text makes it known to the server.
+      if (isUnknownScript(error)) return client.eval(text, 1, tag, args);
+      throw error;
+    });
+    return this.#track(answer);
   }
 
   /** A command that is not about one queue, to one server. */
@@ -84,8 +91,7 @@ export class Link {
 
   /** All servers that are connected to: one, or the nodes of a cluster. */
   servers(): Client[] {
-    if (this.#client === undefined) return [];
-    return this.#client.isCluster ? (this.#client as ClusterClient).nodes('master') : [this.#client];
+    return this.#client === undefined ? [] : serversOf(this.#client);
   }
 
   close(): void {
@@ -94,29 +100,31 @@ export class Link {
     clearTimeout(this.#redial);
     const error = failure('STORE_CLOSED', 'The store was closed before Redis answered.');
     for (const waiter of this.#waiters) waiter(error);
-    const client = this.#client;
+    for (const client of [this.#client, this.#connecting]) if (client !== undefined) drop(client);
     this.#client = undefined;
-    if (client !== undefined) drop(client);
     for (const { reject } of this.#flights) reject(error);
   }
 
   async #connect(at: string | undefined): Promise<void> {
     const { dialer, connectTimeout, onUp } = this.#options;
     const client = await dialer.dial(at);
-    const server = await withinDeadline(client, connectTimeout, () => this.#enter(client));
+    this.#connecting = client;
+    const { server, anchor } = await withinDeadline(client, connectTimeout, () => this.#enter(client));
+    this.#connecting = undefined;
     if (server.cluster && !client.isCluster) {
       drop(client);
       await dialer.joinCluster();
       return this.#connect(undefined);
     }
+    // It may have ended between the last reply and this line, and the store may have been closed.
+    if (client.status === 'end') throw lastErrorOf(client) ?? new Error('Connection is closed.');
     if (this.#closed) {
       drop(client);
       throw failure('STORE_CLOSED', 'The store was closed while it connected.');
     }
     client.once('end', () => this.#down(client, unavailable(`The connection to Redis at ${dialer.address} was lost.`, lastErrorOf(client))));
-    // It may have ended between the last reply and this line.
-    if (client.status === 'end') throw lastErrorOf(client) ?? new Error('Connection is closed.');
     this.#client = client;
+    this.#anchor = anchor;
     this.#trouble = undefined;
     this.#usedAt = performance.now();
     this.#knownAddress = client.isCluster ? undefined : client.stream?.remoteAddress;
@@ -124,15 +132,30 @@ export class Link {
     for (const waiter of this.#waiters) waiter(client);
   }
 
-  async #enter(client: Client): Promise<Server> {
+  async #enter(client: Client): Promise<{ server: Server; anchor: Client }> {
     listenForErrors(client);
     try {
       await client.connect();
-      const node = client.isCluster ? (client as ClusterClient).nodes('master')[0] : client;
-      return await inspectServer(node ?? client, this.#options.dialer.address);
+      return await inspectServers(serversOf(client), this.#options.dialer.address);
     } catch (error) {
       // ioredis tells the reason in an event and rejects with 'Connection is closed.'.
       throw client.status === 'end' ? (lastErrorOf(client) ?? error) : error;
+    }
+  }
+
+  /** A cluster goes on when the connection that vouched for us is gone; another one has to. */
+  async #anchorAnew(client: Client): Promise<void> {
+    if (this.#anchoring) return;
+    this.#anchoring = true;
+    try {
+      const { server, anchor } = await inspectServers(serversOf(client), this.#options.dialer.address);
+      if (this.#client !== client) return;
+      this.#anchor = anchor;
+      this.#options.onUp(server);
+    } catch {
+      // The next look tries again.
+    } finally {
+      this.#anchoring = false;
     }
   }
 
@@ -176,7 +199,8 @@ export class Link {
         if (outcome instanceof Error) reject(outcome);
         else resolve(outcome);
       };
-      const giveUp = (): void => settle(this.#trouble ?? unavailable(`Redis at ${this.#options.dialer.address} is not connected.`));
+      const giveUp = (): void =>
+        settle(this.#trouble ?? unavailable(`Redis at ${this.#options.dialer.address} is not connected.`));
       const timer = setTimeout(giveUp, Math.min(OFFLINE_PATIENCE_MS, this.#options.commandTimeout));
       this.#waiters.add(settle);
     });
@@ -211,16 +235,24 @@ export class Link {
     // The event loop was blocked: answers may lie in the socket, unread.
     if (late || this.#client === undefined) return;
     const client = this.#client;
+    if (this.#anchor?.status === 'end') void this.#anchorAnew(client);
     const [oldest] = this.#flights;
     // A cluster's connections are given up one by one, by ioredis; this is for what it does not see.
     const patience = this.#options.commandTimeout + (client.isCluster ? 2 * BEAT_MS : 0);
     if (oldest !== undefined && time - oldest.sentAt > patience) {
       const { address } = this.#options.dialer;
-      this.#down(client, unavailable(`Redis at ${address} has not answered for ${Math.round(time - oldest.sentAt)} ms; connecting anew.`));
+      this.#down(
+        client,
+        unavailable(`Redis at ${address} has not answered for ${Math.round(time - oldest.sentAt)} ms; connecting anew.`),
+      );
     } else if (oldest === undefined && time - this.#usedAt > PING_MS) {
       for (const server of this.servers()) this.#track(server.call('ping', [])).catch(() => undefined);
     }
   }
+}
+
+function serversOf(client: Client): Client[] {
+  return client.isCluster ? (client as ClusterClient).nodes('master') : [client];
 }
 
 const errors = new WeakMap<Client, Error>();

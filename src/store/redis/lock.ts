@@ -6,7 +6,11 @@ import { STATUSES } from './settle.js';
 
 export function extend(run: Runner, queue: string, extensions: Extension[]): Promise<ExtendStatus[]> {
   return inParts(extensions, async (part) => {
-    const letters = await run('extend', queue, part.flatMap(({ jobId, token, durationMs }) => [jobId, token, durationMs]));
+    const letters = await run(
+      'extend',
+      queue,
+      part.flatMap(({ jobId, token, durationMs }) => [jobId, token, durationMs]),
+    );
     return Array.from(String(letters), (letter) => (letter === 'f' ? 'finished' : (STATUSES[letter] as ExtendStatus)));
   });
 }

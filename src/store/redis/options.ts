@@ -38,9 +38,14 @@ export function checkOptions(given: RedisStoreOptions): CheckedOptions {
   if (cluster !== undefined && (!Array.isArray(cluster) || cluster.length === 0)) {
     throw invalidOption('cluster', cluster, 'a list of nodes, each { host, port }');
   }
-  if (client !== undefined && !isClient(client)) throw invalidOption('client', client, 'an instance of Redis or Cluster of ioredis');
+  if (client !== undefined && !isClient(client))
+    throw invalidOption('client', client, 'an instance of Redis or Cluster of ioredis');
   if (hasKeyPrefix(driver) || hasKeyPrefix((client as { options?: Options } | undefined)?.options)) {
-    throw invalidOption('keyPrefix', driver['keyPrefix'] ?? '', 'left out: it would move keys to another slot. Use prefix instead');
+    throw invalidOption(
+      'keyPrefix',
+      driver['keyPrefix'] ?? '',
+      'left out: it would move keys to another slot. Use prefix instead',
+    );
   }
   const read: { url?: string; prefix?: string } = url === undefined ? {} : readUrl(url);
   return {

@@ -1,4 +1,4 @@
-// Connecting and putting the parts together.
+// Putting the parts together.
 import { Dialer } from './dial.js';
 import { Link } from './link.js';
 import type { CheckedOptions } from './options.js';
@@ -17,14 +17,14 @@ export interface Parts {
   server: Server | undefined;
 }
 
-export async function startParts(options: CheckedOptions): Promise<Parts> {
+/** Not connected yet. */
+export function makeParts(options: CheckedOptions): Parts {
   const { prefix, commandTimeout, connectTimeout } = options;
   const dialer = new Dialer(options);
   const link = new Link({ dialer, commandTimeout, connectTimeout, onUp: (server) => up(parts, server, dialer.address) });
   const run = runnerOn(link, prefix);
   const wake = new Wake({ run, link, dialer, prefix, connectTimeout });
   const parts: Parts = { link, run, wake, presence: new Presence(run), warnings: new Warnings(), server: undefined };
-  await link.open();
   return parts;
 }
 

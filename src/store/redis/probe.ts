@@ -1,3 +1,4 @@
+import { isRetryable } from '../../errors.js';
 import type { Client } from './driver.js';
 import type { Link } from './link.js';
 import type { Runner } from './runner.js';
@@ -16,6 +17,16 @@ async function findGone(link: Link, presences: Set<string>): Promise<string[]> {
 }
 
 async function goneFrom(link: Link, server: Client, presences: Set<string>): Promise<string[]> {
+  try {
+    return await askServer(link, server, presences);
+  } catch (error) {
+    // A user without the right to ask does without the hint.
+    if (isRetryable(error)) throw error;
+    return [];
+  }
+}
+
+async function askServer(link: Link, server: Client, presences: Set<string>): Promise<string[]> {
   const run = await runOf(link, server);
   const ours = [...presences].filter((presence) => run !== undefined && presence.startsWith(`${run}:`));
   if (run === undefined || ours.length === 0) return [];

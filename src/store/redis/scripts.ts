@@ -15,6 +15,7 @@ export type ScriptName =
   | 'jobs'
   | 'limit'
   | 'list'
+  | 'list-active'
   | 'lock-of'
   | 'logs'
   | 'open-session'

@@ -16,20 +16,36 @@ export interface Server {
 
 const OLDEST = [6, 2] as const;
 
+/** The first that answers is the one that vouches for us; the settings of all of them count. Throws when none can be used. */
+export async function inspectServers(clients: Client[], address: string): Promise<{ server: Server; anchor: Client }> {
+  const looks = await Promise.allSettled(clients.map((client) => inspectServer(client, address)));
+  const found = looks.flatMap((look, index) => (look.status === 'fulfilled' ? [{ server: look.value, anchor: clients[index] as Client }] : []));
+  const [first] = found;
+  if (first === undefined) throw looks[0]?.status === 'rejected' ? looks[0].reason : new Error('None of startup nodes is available');
+  const evicting = found.find(({ server }) => server.evictionPolicy !== 'noeviction') ?? first;
+  return { server: { ...first.server, evictionPolicy: evicting.server.evictionPolicy }, anchor: first.anchor };
+}
+
 /** Throws when the server cannot be used. */
-export async function inspectServer(client: Client, address: string): Promise<Server> {
+async function inspectServer(client: Client, address: string): Promise<Server> {
   const info = readInfo(await ask(client, 'info', []));
   checkVersion(info.get('redis_version'), address);
   if (info.get('loading') === '1') throw unavailable(`Redis at ${address} is still loading its data.`);
   if (info.get('role') === 'slave') {
-    throw failure('STORE_READONLY', `Redis at ${address} is a replica, which cannot be written to. Name the primary, or its sentinels.`);
+    throw failure(
+      'STORE_READONLY',
+      `Redis at ${address} is a replica, which cannot be written to. Name the primary, or its sentinels.`,
+    );
   }
   const own = await ask(client, 'client', ['INFO']);
   const wanted = String(client.options['db'] ?? 0);
   const db = field(own, 'db');
   // ioredis goes on with database 0 when it could not select the one that was asked for.
   if (db !== undefined && db !== wanted) {
-    throw failure('STORE_UNAVAILABLE', `Redis at ${address} has no database ${wanted}. Check the number behind the host in the URL, or db.`);
+    throw failure(
+      'STORE_UNAVAILABLE',
+      `Redis at ${address} has no database ${wanted}. Check the number behind the host in the URL, or db.`,
+    );
   }
   const id = field(own, 'id');
   const run = info.get('run_id');
@@ -56,7 +72,10 @@ function checkVersion(version: string | undefined, address: string): void {
   if (version === undefined) return;
   const [major = 0, minor = 0] = version.split('.').map(Number);
   if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return;
-  throw failure('STORE_FAILED', `Redis at ${address} has version ${version}; Holdfast needs Redis ${OLDEST.join('.')} or newer, or Valkey.`);
+  throw failure(
+    'STORE_FAILED',
+    `Redis at ${address} has version ${version}; Holdfast needs Redis ${OLDEST.join('.')} or newer, or Valkey.`,
+  );
 }
 
 /** A user without the right to ask is no reason not to go on. */
@@ -71,7 +90,9 @@ async function ask(client: Client, command: string, args: string[]): Promise<str
 
 async function persistenceOf(client: Client, info: Map<string, string>): Promise<Server['persistence']> {
   if (!info.has('aof_enabled')) return 'unknown';
-  const settings = await client.call('config', ['GET', info.get('aof_enabled') === '1' ? 'appendfsync' : 'save']).catch(() => undefined);
+  const settings = await client
+    .call('config', ['GET', info.get('aof_enabled') === '1' ? 'appendfsync' : 'save'])
+    .catch(() => undefined);
   if (!Array.isArray(settings)) return 'unknown';
   const value = String(settings[1] ?? '');
   if (info.get('aof_enabled') !== '1') return value === '' ? 'none' : 'snapshots';

@@ -8,7 +8,15 @@ const RENEWED_AT_ONCE = 200;
 
 export async function openSession(run: Runner, session: NewSession, presence: string | undefined): Promise<void> {
   const { queue, id, owner, durationMs, maxStalls } = session;
-  await run('open-session', queue, [id, freeText(owner.host), owner.pid, freeText(owner.name), durationMs, maxStalls, presence ?? '']);
+  await run('open-session', queue, [
+    id,
+    freeText(owner.host),
+    owner.pid,
+    freeText(owner.name),
+    durationMs,
+    maxStalls,
+    presence ?? '',
+  ]);
 }
 
 /** One round trip: the scripts of all queues are sent together. */
@@ -34,7 +42,10 @@ async function renewPart(
   replies: RenewReply[],
 ): Promise<void> {
   const sessions = indexes.map((index) => renewals[index] as Renewal);
-  const raw = (await run('renew', queue, [presence ?? '', ...sessions.flatMap(({ id, acked }) => [id, acked])])) as (0 | string[])[];
+  const raw = (await run('renew', queue, [presence ?? '', ...sessions.flatMap(({ id, acked }) => [id, acked])])) as (
+    | 0
+    | string[]
+  )[];
   indexes.forEach((index, at) => {
     const revoked = raw[at];
     const { id } = renewals[index] as Renewal;

@@ -27,10 +27,10 @@ function write(args: Argument[], outcome: Outcome): void {
   const { jobId, token } = outcome;
   switch (outcome.kind) {
     case 'completed':
-      args.push('c', jobId, token, outcome.value, ...limits(outcome.keep));
+      args.push('c', jobId, token, outcome.value, keeping(outcome.keep));
       break;
     case 'failed':
-      args.push('f', jobId, token, freeText(outcome.reason), outcome.stacktrace, ...limits(outcome.keep));
+      args.push('f', jobId, token, freeText(outcome.reason), outcome.stacktrace, keeping(outcome.keep));
       break;
     case 'retry':
       args.push('r', jobId, token, freeText(outcome.reason), outcome.stacktrace, outcome.delayMs, outcome.lifo ? 1 : 0);
@@ -44,6 +44,7 @@ function write(args: Argument[], outcome: Outcome): void {
   }
 }
 
-function limits({ count, ageMs }: Keep): [Argument, Argument] {
-  return [count ?? '', ageMs ?? ''];
+function keeping({ count, ageMs }: Keep): string {
+  if (count === 0) return '0';
+  return count === undefined && ageMs === undefined ? '' : `${count ?? ''},${ageMs ?? ''}`;
 }

@@ -226,6 +226,11 @@ export class SqliteStore implements contract.Store {
     return this.#read(queue, ({ inspecting }, state) => inspecting.owned(state, session));
   }
 
+  /** There is no server whose settings could be wrong. */
+  onWarning(): () => void {
+    return () => undefined;
+  }
+
   watch(queue: string, listener: () => void): () => void {
     return this.#use().wake.watch(queue, listener);
   }

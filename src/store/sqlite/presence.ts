@@ -114,7 +114,9 @@ export class Peers {
   /** Removes what the dead left when nobody was there to see them die; under the lock, or it might be of one who is just being born. */
   cleanOrphans(isNamed: (name: string) => boolean): void {
     for (const name of list(this.#folder).slice(0, CLEANED_AT_ONCE)) {
-      if (!isNamed(name)) this.#locked(name, () => unlink(this.#fileOf(name)));
+      if (isNamed(name)) continue;
+      // Asked again under the lock: its owner may have opened a session and died in between.
+      this.#locked(name, () => void (isNamed(name) || unlink(this.#fileOf(name))));
     }
     this.close();
   }

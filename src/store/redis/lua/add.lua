@@ -35,7 +35,7 @@ local function nextId()
 end
 
 -- Jobs without priority, delay and lifo, which most are, are put together.
-local PLAIN = 'w,0,,0,0,0,0,' .. digits(floor(now)) .. ',,,,,,0\0\0'
+local PLAIN = 'w,,,0,,,0,0,0,0,0,' .. digits(floor(now)) .. ',\0\0'
 local runs, jobs, waits, replies, new, plain = {}, {}, {}, {}, 0, 0
 local place, isRun = ticks(size), true
 for i = 1, size do

@@ -1,5 +1,6 @@
 -- use: clock queue jobs places locks claim
 -- ARGV: a claim request. Answers the claim.
 local reply = claim(claimRequest(1))
+keepSeq(ARGV[1])
 save()
 return reply

@@ -1,16 +1,16 @@
 -- use: clock queue jobs places locks retention hand-back sessions
 -- ARGV: id, 1 when it counts as a stall. Hands back everything that it holds, a bite per call; answers 1 when there is more.
 local id, charged, BITE = ARGV[1], ARGV[2], 250
-local own = key('s:' .. id)
+local own, bound, ending = key('s:' .. id), key('bound:' .. ARGV[1]), key('ending:' .. ARGV[1])
 if call('EXISTS', own) == 0 then return 0 end
 endSession(id, charged)
-local held = call('ZREVRANGE', key('bound:' .. id), 0, BITE - 1)
-if #held < BITE then
-  local ending = call('ZREVRANGE', key('ending:' .. id), 0, BITE - #held - 1)
-  for i = 1, #ending do held[#held + 1] = ending[i] end
-end
-local jobs = jobsOf(held)
 limits[id] = { stalls = tonumber(call('HGET', own, 'maxStalls')), charged = charged == '1' }
+-- The newest first: when the rest follows in later bites, the oldest will be in front.
+local jobs = heldIn(bound, call('ZREVRANGE', bound, 0, BITE - 1))
+if #jobs < BITE then
+  local others = heldIn(ending, call('ZREVRANGE', ending, 0, BITE - #jobs - 1))
+  for i = 1, #others do jobs[#jobs + 1] = others[i] end
+end
 handBack(jobs)
 tidy(id)
 save()

@@ -5,14 +5,15 @@ for at = 1, #ARGV, 3 do
   local job = find(ARGV[at])
   if not job then
     results[#results + 1] = 'm'
-  elseif tokenOf(job) ~= ARGV[at + 1] then
+  elseif job.token ~= ARGV[at + 1] then
     results[#results + 1] = 'l'
   elseif job.state ~= 'a' then
     results[#results + 1] = 'f'
   else
     if job.ends == '' then
-      call('ZREM', key('bound:' .. job.session), job.id)
-      call('ZADD', key('ending:' .. job.session), job.fence, job.id)
+      local session = sessionOf(job.token)
+      call('ZREM', key('bound:' .. session), job.id)
+      call('ZADD', key('ending:' .. session), fenceOf(job.token), job.id)
     end
     job.ends = digits(ceil(now + ARGV[at + 2]))
     call('ZADD', key('ends'), job.ends, job.id)

@@ -1,10 +1,11 @@
--- use: clock
+-- use: clock expiry
 -- ARGV: id, host, pid, name, durationMs, maxStalls, presence or ''.
 local id = ARGV[1]
 local own = key('s:' .. id)
 if call('EXISTS', own) == 1 then return { err = 'HOLDFAST OPENED' } end
 call('HSET', own, 'host', ARGV[2], 'pid', ARGV[3], 'name', ARGV[4], 'duration', ARGV[5], 'maxStalls', ARGV[6],
   'since', floor(now), 'renewals', 0, 'seq', 0, 'revoked', 0)
-call('ZADD', key('sessions'), ceil(now + ARGV[5]), id)
+expireAt(id, ceil(now + ARGV[5]))
+call('SADD', key('holders'), id)
 if ARGV[7] ~= '' then call('HSET', key('presence'), id, ARGV[7]) end
 return 1

@@ -6,7 +6,7 @@ for _, kind in ipairs({ 'bound:', 'ending:' }) do
   local texts = fetch(key('run'), held)
   for i = 1, #held do
     local job = decode(held[i], texts[i])
-    replies[#replies + 1] = { job.id, job.fence, job.seq }
+    replies[#replies + 1] = { job.id, fenceOf(job.token), job.seq }
   end
 end
 return replies

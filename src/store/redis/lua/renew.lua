@@ -1,20 +1,20 @@
--- use: clock
+-- use: clock expiry
 -- ARGV: presence or '', then of each session: id, acked. All that a renewal writes, whatever the session holds.
 -- Answers of each: 0 when it was ended, else its revocations, each as number, job id, fence, reason with NUL between.
 local replies = {}
 for at = 2, #ARGV, 2 do
   local id, acked = ARGV[at], ARGV[at + 1]
   local own = key('s:' .. id)
-  if not call('ZSCORE', key('sessions'), id) then
+  local duration, ended, revoked, suspected = unpack(call('HMGET', own, 'duration', 'ended', 'revoked', 'suspected'))
+  if not duration or ended then
     replies[#replies + 1] = 0
   else
-    local duration, revoked, suspected = unpack(call('HMGET', own, 'duration', 'revoked', 'suspected'))
-    call('ZADD', key('sessions'), ceil(now + duration), id)
+    expireAt(id, ceil(now + duration))
     call('HINCRBY', own, 'renewals', 1)
     -- Whoever renews vouches for the session: its connection is the one to look for.
     if ARGV[1] == '' then call('HDEL', key('presence'), id) else call('HSET', key('presence'), id, ARGV[1]) end
     if suspected then
-      call('HDEL', own, 'suspected')
+      call('HDEL', own, 'suspected', 'presence')
       call('SREM', key('suspects'), id)
     end
     local list = {}

@@ -4,10 +4,9 @@ local replies = {}
 for i = 2, #ARGV do
   local job = find(ARGV[i])
   if job and job.state == 'a' then
-    local own = key('s:' .. job.session)
-    local number = call('HINCRBY', own, 'revoked', 1)
-    local revocation = concat({ number, job.id, job.fence, ARGV[1] }, '\0')
-    call('ZADD', key('revoked:' .. job.session), number, revocation)
+    local session = sessionOf(job.token)
+    local number = call('HINCRBY', key('s:' .. session), 'revoked', 1)
+    call('ZADD', key('revoked:' .. session), number, concat({ number, job.id, fenceOf(job.token), ARGV[1] }, '\0'))
     giveBack({ job })
     replies[i - 1] = 1
   else

@@ -1,71 +1,77 @@
 -- use: clock queue jobs places locks retention claim
 -- ARGV: caller or '', its seq, 1 with a claim, the claim request (empty without one), how many outcomes, and of each
---   c id token value count age · f id token reason stacktrace count age · r id token reason stacktrace delay lifo · d id token delay ·
---   w id token
+--   c id token value keep · f id token reason stacktrace keep · r id token reason stacktrace delay lifo · d id token delay · w id token
+--   keep: '' all, 0 none, else count,age with nothing for what does not limit
 -- Answers a letter per outcome (d done, l lost, m missing) and the claim. Carries out the outcomes, then the claim.
 local caller, callSeq, withClaim = ARGV[1], ARGV[2], ARGV[3] == '1'
 local OUTCOMES_AT = 12
-local TEXTS = { c = 6, f = 7, r = 7, d = 4, w = 3 }
--- A worker's last call is remembered as long as its session is open, anybody else's for a while.
+local TEXTS = { c = 5, f = 6, r = 7, d = 4, w = 3 }
+-- A worker's last call is remembered with its session, anybody else's for a while.
 local REMEMBERED_MS = 15 * 60 * 1000
 local memory = key('call:' .. caller)
+local finishes = 0
 
-local finished = { c = 0, f = 0 }
-local keep = { c = {}, f = {} }
-local gone, runs, values, reasons, stacks = {}, {}, {}, {}, {}
-local lists = { c = {}, f = {} }
+-- What the outcomes write, put together.
+local runs, values, reasons, stacks, gone = {}, {}, {}, {}, {}
+local lists, keep = { c = {}, f = {} }, { c = {}, f = {} }
 
-local function least(a, text)
-  local b = tonumber(text)
-  if b and (not a or b < a) then return b end
-  return a
+local function append(list, id, text)
+  local size = #list
+  list[size + 1], list[size + 2] = id, text
 end
 
-local function finish(kind, job, at)
-  local session, fence = job.session, job.fence
-  unlock(job)
-  finished[kind] = finished[kind] + 1
-  job.made = job.made + 1
-  local count = ARGV[at + TEXTS[kind] - 2]
+local function least(a, b)
+  if a and b then return math.min(a, b) end
+  return a or b
+end
+
+local finishedOn = digits(floor(now))
+
+-- Answers the run that is left of the job, false when it is gone.
+local function finish(kind, id, at, session, ends, made, rest)
+  free(id, session, ends)
+  finishes = finishes + 1
+  made = NEXT[made] or digits(made + 1)
+  local keeping
   if kind == 'c' then
-    tell(1, 'C', job.id, ARGV[at + 3])
+    tell(1, 'C', id, ARGV[at + 3])
+    keeping = ARGV[at + 4]
   else
-    tell(2, 'F', job.id, ARGV[at + 3], job.made)
+    tell(2, 'F', id, ARGV[at + 3], made)
+    keeping = ARGV[at + 5]
   end
-  if count == '0' then
-    gone[#gone + 1] = job.id
+  if keeping == '0' then
+    gone[#gone + 1] = id
     return false
+  elseif keeping ~= '' then
+    local kept, count, age = keep[kind], match(keeping, '^(%d*),(%d*)$')
+    kept.count, kept.age = least(kept.count, tonumber(count)), least(kept.age, tonumber(age))
   end
-  keep[kind].count = least(keep[kind].count, count)
-  keep[kind].age = least(keep[kind].age, ARGV[at + TEXTS[kind] - 1])
-  job.state, job.finished = kind, floor(now)
-  -- Who finished it stays, so that a repeated finish is recognised.
-  job.session, job.fence = session, fence
   local list = lists[kind]
-  list[#list + 1] = job.id
+  list[#list + 1] = id
   if kind == 'c' then
-    values[#values + 1], values[#values + 2] = job.id, ARGV[at + 3]
+    append(values, id, ARGV[at + 3])
   else
-    reasons[#reasons + 1], reasons[#reasons + 2] = job.id, ARGV[at + 3]
-    stacks[#stacks + 1], stacks[#stacks + 2] = job.id, ARGV[at + 4]
+    append(reasons, id, ARGV[at + 3])
+    append(stacks, id, ARGV[at + 4])
   end
-  return job
+  -- The token stays, so that a repeated finish is recognised.
+  return kind .. ',,,0,' .. finishedOn .. ',,0,' .. made .. rest
 end
 
-local function carryOut(kind, job, at)
-  if kind == 'c' or kind == 'f' then return finish(kind, job, at) end
+local function handOver(kind, job, at)
   unlock(job)
   if kind == 'r' then
+    local reason, delay = ARGV[at + 3], ARGV[at + 5]
     job.made = job.made + 1
-    reasons[#reasons + 1], reasons[#reasons + 2] = job.id, ARGV[at + 3]
-    stacks[#stacks + 1], stacks[#stacks + 2] = job.id, ARGV[at + 4]
-    local delay = ARGV[at + 5]
+    append(reasons, job.id, reason)
+    append(stacks, job.id, ARGV[at + 4])
     if delay ~= '0' then
       putDelayed(job, delay)
-      tell(1, 'L', job.id, delay, ARGV[at + 3])
+      tell(1, 'L', job.id, delay, reason)
     else
       putWaiting(job, ARGV[at + 6] == '1')
-      tell(1, 'R', job.id, ARGV[at + 3])
+      tell(1, 'R', job.id, reason)
     end
   elseif kind == 'd' then
     putDelayed(job, ARGV[at + 3])
@@ -74,43 +80,68 @@ local function carryOut(kind, job, at)
     putWaiting(job, true)
     tell(1, 'B', job.id)
   end
-  return job
+  return encode(job)
+end
+
+-- Most outcomes of a call have tokens of one session.
+local lastSession, lastPrefix = nil, nil
+local function ownerOf(token)
+  if not lastPrefix or string.find(token, lastPrefix, 1, true) ~= 1 or string.find(token, ':', #lastPrefix + 1, true) then
+    lastSession = sessionOf(token)
+    lastPrefix = lastSession .. ':'
+  end
+  return lastSession
+end
+
+local function settleOne(kind, id, text, at)
+  local token = ARGV[at + 2]
+  -- Not decoded and encoded again, see `grant`.
+  local ends, made, rest = match(text, '^a,%d*,(%d*),%d,,,0,(%d*)(,.*)$')
+  if ends then
+    -- The token is not taken out of the text to be compared: that would be a string more for each job.
+    local first, last = string.find(rest, token, 1, true)
+    if token ~= '' and first and rest:byte(first - 1) == 0 and rest:byte(last + 1) == 0 then
+      if kind == 'c' or kind == 'f' then return 'd', finish(kind, id, at, ownerOf(token), ends, made, rest) end
+      return 'd', handOver(kind, decode(id, text), at)
+    end
+    return 'l'
+  end
+  local job = decode(id, text)
+  local again = (kind == 'c' or kind == 'f') and job.state == kind and job.token == token
+  return again and 'd' or 'l'
 end
 
 local function settleAll()
-  local kinds, ids, starts, at = {}, {}, {}, OUTCOMES_AT
+  local ids, starts, at = {}, {}, OUTCOMES_AT
   for i = 1, tonumber(ARGV[OUTCOMES_AT - 1]) do
-    local kind = ARGV[at]
-    kinds[i], ids[i], starts[i] = kind, ARGV[at + 1], at
-    at = at + TEXTS[kind]
+    ids[i], starts[i] = ARGV[at + 1], at
+    at = at + TEXTS[ARGV[at]]
   end
-  local texts = fetch(key('run'), ids)
-  local judged, results = {}, {}
+  local texts, results, settled = fetch(key('run'), ids), {}, {}
   for i = 1, #ids do
-    local id, kind, start = ids[i], kinds[i], starts[i]
+    local id = ids[i]
     -- Of two outcomes of one job, the second finds what the first has left.
-    local job = judged[id]
-    if job == nil then job = texts[i] and decode(id, texts[i]) end
-    if not job then
+    local text = settled[id]
+    if text == nil then text = texts[i] end
+    if not text then
       results[i] = 'm'
-    elseif tokenOf(job) ~= ARGV[start + 2] then
-      results[i] = 'l'
-    elseif job.state == 'a' then
-      job = carryOut(kind, job, start)
-      judged[id] = job
-      results[i] = 'd'
     else
-      results[i] = job.state == kind and 'd' or 'l'
+      local result, left = settleOne(ARGV[starts[i]], id, text, starts[i])
+      results[i] = result
+      if left ~= nil then
+        settled[id] = left
+        if left then append(runs, id, left) end
+      end
     end
-  end
-  for id, job in pairs(judged) do
-    if job then runs[#runs + 1], runs[#runs + 2] = id, encode(job) end
   end
   flushUnlocked()
   many('HSET', key('run'), runs)
   many('HSET', key('value'), values)
-  many('HSET', key('reason'), reasons)
-  many('HSET', key('stack'), stacks)
+  if #reasons > 0 then
+    many('HSET', key('reason'), reasons)
+    many('HSET', key('stack'), stacks)
+    set('sides', 1)
+  end
   erase(gone)
   for kind, list in pairs(lists) do
     if #list > 0 then
@@ -123,26 +154,32 @@ local function settleAll()
   return concat(results)
 end
 
+-- The number of the caller's last call, and the results that it got.
+local function recall()
+  local session = openSession(caller)
+  if session then return session.callSeq or '0', session.results end
+  return match(call('GET', memory) or '0,', '^(%d*),(.*)$')
+end
+
+-- After the claim, which would take its own number for that of a call that was carried out before.
+local function remember(results)
+  local session = openSession(caller)
+  if not session then return call('SET', memory, callSeq .. ',' .. results, 'PX', REMEMBERED_MS) end
+  session.seq = math.max(session.seq, tonumber(callSeq))
+  keepSeq(caller, 'callSeq', callSeq, 'results', results)
+end
+
 local results
 if caller ~= '' then
-  local last, remembered = match(call('GET', memory) or '0,', '^(%d*),(.*)$')
+  local last, remembered = recall()
   if tonumber(callSeq) < tonumber(last) then return { err = 'HOLDFAST STRAGGLER ' .. last } end
   if callSeq == last then results = remembered end
 end
 local repeated = results ~= nil
 if not repeated then results = settleAll() end
 local claimed = withClaim and claim(claimRequest(4))
-if caller ~= '' and not repeated then
-  local value = callSeq .. ',' .. results
-  if isOpen(caller) then
-    call('SET', memory, value)
-    local own = key('s:' .. caller)
-    -- After the claim, which would take its own number for that of a call that was carried out before.
-    if tonumber(callSeq) > (tonumber(call('HGET', own, 'seq')) or 0) then call('HSET', own, 'seq', callSeq) end
-  else
-    call('SET', memory, value, 'PX', REMEMBERED_MS)
-  end
-end
-if finished.c + finished.f > 0 and call('EXISTS', key('active')) == 0 and not anyWaiting() then tell(1, 'E') end
+if caller ~= '' and not repeated then remember(results) end
+if withClaim and (ARGV[4] ~= caller or repeated) then keepSeq(ARGV[4]) end
+if finishes > 0 and queue.active == 0 and not anyWaiting() then tell(1, 'E') end
 save()
 return { results, claimed or false }

@@ -10,26 +10,28 @@ local reaped = call('ZRANGE', key('reaped'), 0, limit - 1)
 for i = 1, #reaped do
   local id = reaped[i]
   if left == 0 then break end
-  local held = call('ZREVRANGE', key('bound:' .. id), 0, left - 1)
-  local jobs = jobsOf(held)
+  -- The newest first: when the rest follows in later bites, the oldest will be in front.
+  local bound = key('bound:' .. id)
+  local jobs = heldIn(bound, call('ZREVRANGE', bound, 0, left - 1))
   for j = 1, #jobs do dead[#dead + 1] = jobs[j] end
   left = left - #jobs
-  if call('ZCARD', key('bound:' .. id)) == #held then
+  if call('ZCARD', bound) == #jobs then
     -- Nothing more dies with it. What has an end of its own is found by that.
     call('ZREM', key('reaped'), id)
-    if #held == 0 then tidy(id) end
+    if #jobs == 0 then tidy(id) end
   end
 end
 
 -- Locks whose own end has passed. A session that outlived an extension keeps the lock alive by itself again.
 if left > 0 then
-  local jobs = jobsOf(call('ZRANGEBYSCORE', key('ends'), '-inf', now, 'LIMIT', 0, left))
+  local jobs = heldIn(key('ends'), call('ZRANGEBYSCORE', key('ends'), '-inf', now, 'LIMIT', 0, left))
   for i = 1, #jobs do
     local job = jobs[i]
-    if job.timed == '0' and isOpen(job.session) then
+    local session = sessionOf(job.token)
+    if job.timed == '0' and openSession(session) then
       call('ZREM', key('ends'), job.id)
-      call('ZREM', key('ending:' .. job.session), job.id)
-      call('ZADD', key('bound:' .. job.session), job.fence, job.id)
+      call('ZREM', key('ending:' .. session), job.id)
+      call('ZADD', key('bound:' .. session), fenceOf(job.token), job.id)
       job.ends = ''
       store(job)
     else

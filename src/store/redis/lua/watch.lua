@@ -1,4 +1,7 @@
--- use: clock
+-- use: clock queue
 -- Arms the queue: its next change is published. Answers its version, for a change that came before.
-call('HSET', key('meta'), 'armed', 1)
-return call('HGET', key('meta'), 'version') or '0'
+if queue.armed == 0 then
+  set('armed', 1)
+  save()
+end
+return digits(queue.version)

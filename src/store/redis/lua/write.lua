@@ -12,13 +12,14 @@ for at = 1, #ARGV, 5 do
   local job, log, count = find(id), key('log:' .. id), -1
   if not job then
     replies[#replies + 1] = 'm'
-  elseif token ~= '' and (job.state ~= 'a' or '=' .. tokenOf(job) ~= token) then
+  elseif token ~= '' and (job.state ~= 'a' or '=' .. job.token ~= token) then
     replies[#replies + 1] = 'l'
   else
     if kind == 'd' then
       call('HSET', key('job'), id, match(call('HGET', key('job'), id), '^[^%z]*%z[^%z]*%z[^%z]*%z') .. text)
     elseif kind == 'p' then
       call('HSET', key('progress'), id, text)
+      set('sides', 1)
       tell(1, 'G', id, text)
     elseif keep == 0 then
       call('UNLINK', log)

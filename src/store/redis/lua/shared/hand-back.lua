@@ -36,6 +36,7 @@ local function failStalled(job)
   job.state, job.finished = 'f', floor(now)
   call('ZADD', key('failed'), ticks(1), job.id)
   call('HSET', key('reason'), job.id, STALLED_REASON)
+  set('sides', 1)
   store(job)
   trim('failed', count, ageMs, 1)
 end
@@ -45,7 +46,7 @@ local function stall(jobs, limits)
   local stalled, failed, over = {}, {}, {}
   for i = 1, #jobs do
     local job = jobs[i]
-    local most = limits(job.session)
+    local most = limits(sessionOf(job.token))
     job.stalls = job.stalls + 1
     unlock(job)
     if job.stalls <= most then

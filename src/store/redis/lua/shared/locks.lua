@@ -1,34 +1,58 @@
--- Locks of jobs. A lock is the session and fence in its job's run, its job's place in `active`, and an entry in one of two sets of its
--- session: `bound` (dies with the session) or `ending` (has an end of its own, and an entry in `ends`).
--- A session that was ended stays as long as it holds anything, because its owner and limits are still asked for.
-local function isOpen(session) return call('ZSCORE', key('sessions'), session) end
+-- Locks of jobs. A lock is the token in its job's run, and an entry by fence in one of two sorted sets of its session: `bound`
+-- (dies with the session) or `ending` (has an end of its own, and an entry in `ends`). `active` counts them.
+-- A session that was ended stays as long as it holds anything, because its owner and limits are still asked for; `holders` names all.
+local sessions = {}
+
+-- expires, seq, callSeq and results of an open session; false of any other.
+local function openSession(id)
+  local session = sessions[id]
+  if session == nil then
+    local expires, ended, seq, callSeq, results = unpack(call('HMGET', key('s:' .. id), 'expires', 'ended', 'seq', 'callSeq', 'results'))
+    session = expires and not ended and { expires = tonumber(expires), seq = tonumber(seq), callSeq = callSeq, results = results }
+    sessions[id] = session
+  end
+  return session
+end
 
 local function tidy(session)
-  if isOpen(session) or call('EXISTS', key('bound:' .. session), key('ending:' .. session)) > 0 then return end
+  if openSession(session) or call('EXISTS', key('bound:' .. session), key('ending:' .. session)) > 0 then return end
   call('UNLINK', key('s:' .. session), key('revoked:' .. session))
   call('ZREM', key('reaped'), session)
+  call('SREM', key('holders'), session)
 end
 
 -- Jobs are unlocked one by one and taken out of the sets together.
-local freed, freedEnds, freedOf, freedSessions = {}, {}, {}, {}
-local function unlock(job)
-  freed[#freed + 1] = job.id
-  local holder = (job.ends == '' and 'bound:' or 'ending:') .. job.session
-  local list = freedOf[holder]
-  if not list then
-    list = {}
-    freedOf[holder] = list
-    freedSessions[job.session] = true
+local freed, freedEnds, freedCount = {}, {}, 0
+local function free(id, session, ends)
+  freedCount = freedCount + 1
+  local lists = freed[session]
+  if not lists then
+    lists = { {}, {} }
+    freed[session] = lists
   end
-  list[#list + 1] = job.id
-  if job.ends ~= '' then freedEnds[#freedEnds + 1] = job.id end
-  job.fence, job.seq, job.ends, job.timed, job.session = '', '', '', '0', ''
+  if ends == '' then
+    local bound = lists[1]
+    bound[#bound + 1] = id
+  else
+    local ending = lists[2]
+    ending[#ending + 1] = id
+    freedEnds[#freedEnds + 1] = id
+  end
+end
+
+local function unlock(job)
+  free(job.id, sessionOf(job.token), job.ends)
+  job.seq, job.ends, job.timed, job.token = '', '', '0', ''
 end
 
 local function flushUnlocked()
-  many('ZREM', key('active'), freed)
+  if freedCount == 0 then return end
+  set('active', queue.active - freedCount)
   many('ZREM', key('ends'), freedEnds)
-  for holder, list in pairs(freedOf) do many('ZREM', key(holder), list) end
-  for session in pairs(freedSessions) do tidy(session) end
-  freed, freedEnds, freedOf, freedSessions = {}, {}, {}, {}
+  for session, lists in pairs(freed) do
+    many('ZREM', key('bound:' .. session), lists[1])
+    many('ZREM', key('ending:' .. session), lists[2])
+    tidy(session)
+  end
+  freed, freedEnds, freedCount = {}, {}, 0
 end

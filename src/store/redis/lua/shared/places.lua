@@ -1,8 +1,7 @@
--- Where jobs are by their state. Each place is a sorted set:
+-- Where jobs are by their state, unless they are active. Each place is a sorted set:
 --   wait      without priority, by place: back places are ticks, front places lie below zero
 --   prio      by priority, then by place, which begins the member so that Redis orders equal scores by it
 --   delayed   by the tick of its coming and the delay in µs, so those of one moment keep their order
---   active    by fence
 --   completed, failed   by the tick of their finish, which is its time in µs
 local ORD_BIAS = 4e15
 

@@ -1,19 +1,21 @@
 -- The queue's counters and the events that the script tells: changed with `set`, told with `tell`, both written by one `save` at its end.
 -- tick           the last number given out for fences and places: at least the clock in µs, so it grows across a failover too
 -- front          the last place given out ahead of all that wait; below zero
+-- active         how many locks there are
+-- sides          1 when some job has or had a reason or progress
 -- event, firstEvent, version, armed   see `save`
-local COUNTERS = {
-  'tick', 'front', 'lastId', 'paused', 'limitedUntil', 'windowEnds', 'windowUsed', 'windowMax', 'event', 'firstEvent', 'version', 'armed',
-}
-local queue, dirty, touched = {}, {}, false
+-- They are packed numbers: as fields of a hash each would become a string, and making strings is most of what short scripts do.
+local PACKED = '<dddddddddddddd'
+local queue, dirty, touched = {}, false, false
 do
-  local values = call('HMGET', key('meta'), unpack(COUNTERS))
-  for i = 1, #COUNTERS do queue[COUNTERS[i]] = tonumber(values[i]) or 0 end
+  local text = call('GET', key('meta')) or ('\0'):rep(#PACKED * 8)
+  queue.tick, queue.front, queue.lastId, queue.active, queue.sides, queue.paused, queue.limitedUntil, queue.windowEnds, queue.windowUsed,
+    queue.windowMax, queue.event, queue.firstEvent, queue.version, queue.armed = struct.unpack(PACKED, text)
 end
 
 local function set(name, value)
   queue[name] = value
-  dirty[name] = true
+  dirty = true
 end
 
 -- The first of `count` numbers that nobody else gets.
@@ -47,7 +49,7 @@ local function save()
   if toldEvents > 0 then
     local last = queue.event + toldEvents
     local oldest = last - EVENTS_KEPT + 1
-    call('XADD', key('events'), 'MINID', '~', oldest > 0 and oldest or 0, digits(last) .. '-' .. toldEvents, 'e', concat(told, '\0'))
+    call('XADD', key('events'), 'MINID', '~', digits(oldest > 0 and oldest or 0), digits(last) .. '-' .. toldEvents, 'e', concat(told, '\0'))
     set('event', last)
     touched = true
   end
@@ -59,10 +61,8 @@ local function save()
       set('armed', 0)
     end
   end
-  local fields, size = {}, 0
-  for name in pairs(dirty) do
-    fields[size + 1], fields[size + 2] = name, queue[name]
-    size = size + 2
+  if dirty then
+    call('SET', key('meta'), struct.pack(PACKED, queue.tick, queue.front, queue.lastId, queue.active, queue.sides, queue.paused,
+      queue.limitedUntil, queue.windowEnds, queue.windowUsed, queue.windowMax, queue.event, queue.firstEvent, queue.version, queue.armed))
   end
-  if size > 0 then call('HSET', key('meta'), unpack(fields)) end
 end

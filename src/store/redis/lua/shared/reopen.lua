@@ -3,7 +3,7 @@ local function reopen(job)
   local from = STATES[job.state]
   take(job)
   if job.finished ~= '' then
-    job.finished, job.processed, job.fence, job.session = '', '', '', ''
+    job.finished, job.processed, job.token = '', '', ''
     call('HDEL', key('value'), job.id)
     call('HDEL', key('reason'), job.id)
   end

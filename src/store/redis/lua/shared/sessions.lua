@@ -4,44 +4,52 @@ local CALL_REMEMBERED_MS = 15 * 60 * 1000
 
 -- `charged` 0: what it holds goes back without counting a stall, whoever hands it back.
 local function endSession(id, charged)
-  local expires = call('ZSCORE', key('sessions'), id)
-  if not expires then return end
+  local session = openSession(id)
   call('ZREM', key('sessions'), id)
+  if not session then return end
+  sessions[id] = false
   call('HDEL', key('presence'), id)
   call('SREM', key('suspects'), id)
-  call('PEXPIRE', key('call:' .. id), CALL_REMEMBERED_MS)
-  call('HSET', key('s:' .. id), 'expires', expires, 'charged', charged)
-  call('ZADD', key('reaped'), expires, id)
+  call('HSET', key('s:' .. id), 'ended', charged)
+  call('ZADD', key('reaped'), session.expires, id)
+  -- Its last call may still be repeated.
+  if session.callSeq then call('SET', key('call:' .. id), session.callSeq .. ',' .. session.results, 'PX', CALL_REMEMBERED_MS) end
 end
 
 local limits = {}
 local function maxStalls(session)
   local most = limits[session]
   if not most then
-    local limit, charged = unpack(call('HMGET', key('s:' .. session), 'maxStalls', 'charged'))
-    most = { stalls = tonumber(limit) or 0, charged = charged ~= '0' }
+    local limit, ended = unpack(call('HMGET', key('s:' .. session), 'maxStalls', 'ended'))
+    most = { stalls = tonumber(limit) or 0, charged = ended ~= '0' }
     limits[session] = most
   end
   return most
 end
 
-local function byFence(a, b) return tonumber(a.fence) < tonumber(b.fence) end
-
-local function jobsOf(ids)
-  local texts, jobs = fetch(key('run'), ids), {}
-  for i = 1, #ids do jobs[i] = decode(ids[i], texts[i]) end
+-- The jobs whose locks lie in a set. An entry without a job (keys deleted by hand, or evicted) would be found again for ever.
+local function heldIn(holder, ids)
+  local jobs = jobsOf(ids)
+  if #jobs < #ids then
+    local found = {}
+    for i = 1, #jobs do found[jobs[i].id] = true end
+    for i = 1, #ids do
+      if not found[ids[i]] then call('ZREM', holder, ids[i]) end
+    end
+  end
   return jobs
 end
 
--- Hands back what the ended sessions bound, at most `limit` locks: the newest first, so that when the rest follows in later
--- bites, the oldest will be in front. Locks of a closed session go back at their owner's word, those of a dead one are stalls.
+local function byFence(a, b) return tonumber(fenceOf(a.token)) < tonumber(fenceOf(b.token)) end
+
+-- Locks of a closed session go back at their owner's word, those of a dead one are stalls.
 local function handBack(jobs)
-  local charged, free = {}, {}
+  local charged, uncharged = {}, {}
   table.sort(jobs, byFence)
   for i = 1, #jobs do
-    local list = maxStalls(jobs[i].session).charged and charged or free
+    local list = maxStalls(sessionOf(jobs[i].token)).charged and charged or uncharged
     list[#list + 1] = jobs[i]
   end
-  giveBack(free)
+  giveBack(uncharged)
   return stall(charged, function(session) return maxStalls(session).stalls end)
 end

@@ -1,0 +1,157 @@
+import type { Change, ChangeStatus, RemoveStatus } from '../contract.js';
+import type { Server } from './server.js';
+import { step, verb } from './sql-function.js';
+import { STATE } from './tables.js';
+
+const STATE_NAME = `(ARRAY['waiting', 'delayed', 'active', 'completed', 'failed'])`;
+
+export const CHANGE_FUNCTIONS =
+  // Locked rows of one state, in their order. A finished job becomes one that has not run: its attempts, stack trace and logs stay.
+  // A delayed one keeps why it was put off.
+  step(
+    'send_to_waiting(_queue int, _state smallint, _rows tid[])',
+    'int',
+    `
+DECLARE
+  _base bigint := nextval('places');
+  _change journal := no_change(_queue);
+  _sum record;
+BEGIN
+  WITH moved AS (
+    UPDATE jobs j SET state = ${STATE.waiting}, ord = _base + r.n, delay = 0, due_at = NULL, session = NULL, fence = NULL, finished_on = NULL,
+      returnvalue = NULL, processed_on = CASE WHEN _state >= 4 THEN NULL ELSE processed_on END,
+      failed_reason = CASE WHEN _state >= 4 THEN NULL ELSE failed_reason END
+    FROM unnest(_rows) WITH ORDINALITY r(at, n) WHERE j.ctid = r.at RETURNING r.n, j.id, j.priority
+  )
+  SELECT count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain, array_agg(id) AS ids INTO _sum FROM (SELECT * FROM moved ORDER BY n) m;
+  IF _sum.jobs > 0 THEN
+    _change.waiting := _sum.plain;
+    _change.prioritized := _sum.jobs - _sum.plain;
+    CASE _state
+      WHEN ${STATE.delayed} THEN _change.delayed := -_sum.jobs;
+      WHEN ${STATE.completed} THEN _change.completed := -_sum.jobs;
+      ELSE _change.failed := -_sum.jobs;
+    END CASE;
+    _change.events := _sum.jobs;
+    _change.body := event('waiting', _sum.ids, json_build_object('prev', ${STATE_NAME}[_state]));
+    PERFORM note(_change);
+  END IF;
+  RETURN _sum.jobs;
+END`,
+  ) +
+  verb(
+    'change_jobs(_name text, _kinds text[], _ids text[], _froms smallint[], _numbers float8[], _flags boolean[], _others boolean[])',
+    'text',
+    `
+DECLARE
+  _clock float8 := clock_ms();
+  _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _base bigint := nextval('places');
+  _statuses text[] := '{}';
+  _status text;
+  _one record;
+  _job record;
+  _change journal;
+BEGIN
+  PERFORM FROM jobs WHERE queue = _queue AND id = ANY (_ids) ORDER BY id FOR UPDATE;
+  FOR _one IN
+    SELECT * FROM unnest(_kinds, _ids, _froms, _numbers, _flags, _others) WITH ORDINALITY c(kind, id, from_state, number, flag, other, n)
+  LOOP
+    SELECT ctid AS at, state, priority INTO _job FROM jobs WHERE queue = _queue AND id = _one.id;
+    _status := CASE WHEN NOT FOUND THEN 'missing' WHEN _job.state <> _one.from_state THEN 'state' ELSE 'done' END;
+    _statuses := _statuses || _status;
+    CONTINUE WHEN _status <> 'done';
+    CASE _one.kind
+      WHEN 'retry' THEN
+        PERFORM send_to_waiting(_queue, _job.state, ARRAY[_job.at]);
+        UPDATE jobs SET attempts_made = CASE WHEN _one.flag THEN 0 ELSE attempts_made END,
+          attempts_started = CASE WHEN _one.other THEN 0 ELSE attempts_started END
+        WHERE queue = _queue AND id = _one.id;
+      WHEN 'promote' THEN PERFORM send_to_waiting(_queue, _job.state, ARRAY[_job.at]);
+      WHEN 'delay' THEN
+        UPDATE jobs SET delay = _one.number, due_at = ceil(_clock + _one.number), ord = _base + _one.n WHERE queue = _queue AND id = _one.id;
+        _change := no_change(_queue);
+        _change.events := 1;
+        _change.body := event('delayed', ARRAY[_one.id], json_build_object('delay', _one.number));
+        PERFORM note(_change);
+      ELSE
+        -- A job that does not wait keeps the priority for when it does.
+        UPDATE jobs SET priority = _one.number,
+          ord = CASE WHEN state <> ${STATE.waiting} THEN ord WHEN _one.flag THEN -(_base + _one.n) ELSE _base + _one.n END
+        WHERE queue = _queue AND id = _one.id;
+        IF _job.state = ${STATE.waiting} AND (_job.priority = 0) <> (_one.number = 0) THEN
+          INSERT INTO journal (queue, waiting, prioritized)
+          VALUES (_queue, CASE WHEN _one.number = 0 THEN 1 ELSE -1 END, CASE WHEN _one.number = 0 THEN -1 ELSE 1 END);
+        END IF;
+    END CASE;
+  END LOOP;
+  RETURN to_json(_statuses);
+END`,
+  ) +
+  verb(
+    'remove_jobs(_name text, _ids text[])',
+    'text',
+    `
+DECLARE
+  _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _change journal := no_change(_queue);
+  _reply text;
+  _gone record;
+BEGIN
+  PERFORM FROM jobs WHERE queue = _queue AND id = ANY (_ids) ORDER BY id FOR UPDATE;
+  SELECT json_agg(CASE WHEN j.id IS NULL OR o.nth > 1 AND j.state <> ${STATE.active} THEN 'missing'
+    WHEN j.state = ${STATE.active} THEN 'locked' ELSE 'done' END ORDER BY o.n)
+  INTO _reply FROM (SELECT id, n, row_number() OVER (PARTITION BY id ORDER BY n) AS nth FROM unnest(_ids) WITH ORDINALITY u(id, n)) o
+  LEFT JOIN jobs j ON j.queue = _queue AND j.id = o.id;
+  SELECT array_agg(at) AS rows, array_agg(id) AS ids, array_agg(${STATE_NAME}[state]) AS states,
+    count(*) FILTER (WHERE state = ${STATE.waiting} AND priority = 0) AS waiting,
+    count(*) FILTER (WHERE state = ${STATE.waiting} AND priority > 0) AS prioritized,
+    count(*) FILTER (WHERE state = ${STATE.delayed}) AS delayed, count(*) FILTER (WHERE state = ${STATE.completed}) AS completed,
+    count(*) FILTER (WHERE state = ${STATE.failed}) AS failed
+  INTO _gone FROM (
+    SELECT j.* FROM (SELECT id, min(n) AS n FROM unnest(_ids) WITH ORDINALITY u(id, n) GROUP BY id) o,
+      LATERAL (SELECT ctid AS at, id, state, priority FROM jobs WHERE queue = _queue AND id = o.id AND state <> ${STATE.active} OFFSET 0) j
+    ORDER BY o.n
+  ) j;
+  IF _gone.rows IS NOT NULL THEN
+    _change.waiting := -_gone.waiting;
+    _change.prioritized := -_gone.prioritized;
+    _change.delayed := -_gone.delayed;
+    _change.completed := -_gone.completed;
+    _change.failed := -_gone.failed;
+    _change.events := cardinality(_gone.ids);
+    _change.body := event('removed', _gone.ids, json_build_object('prev', _gone.states));
+    PERFORM drop_jobs(_queue, _gone.rows);
+    PERFORM note(_change);
+    PERFORM fold_sometimes(_queue);
+  END IF;
+  RETURN _reply;
+END`,
+  );
+
+export function change(server: Server, queue: string, changes: Change[]): Promise<ChangeStatus[]> {
+  return server.call<ChangeStatus[]>('change_jobs', [
+    queue,
+    changes.map(({ kind }) => kind),
+    changes.map(({ jobId }) => jobId),
+    changes.map(stateBefore),
+    changes.map(numberOf),
+    changes.map((item) => (item.kind === 'retry' ? item.resetAttemptsMade : item.kind === 'priority' && item.lifo)),
+    changes.map((item) => item.kind === 'retry' && item.resetAttemptsStarted),
+  ]);
+}
+
+/** Null: any. */
+function stateBefore(item: Change): number | null {
+  if (item.kind === 'retry') return STATE[item.from];
+  return item.kind === 'priority' ? null : STATE.delayed;
+}
+
+function numberOf(item: Change): number | null {
+  if (item.kind === 'delay') return item.delayMs;
+  return item.kind === 'priority' ? item.priority : null;
+}
+
+export function remove(server: Server, queue: string, jobIds: string[]): Promise<RemoveStatus[]> {
+  return server.call<RemoveStatus[]>('remove_jobs', [queue, jobIds]);
+}

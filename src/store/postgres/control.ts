@@ -1,0 +1,176 @@
+import type { Selection } from '../contract.js';
+import type { StoredState } from '../../job/state.js';
+import type { Server } from './server.js';
+import { step, verb } from './sql-function.js';
+import { STATE } from './tables.js';
+
+/** Up to here, waiting and delayed jobs are sorted by age; more are taken as the index has them, or emptying a queue of a million in
+ * chunks would sort a million rows for each chunk. */
+const SORTED_UP_TO = 10_000;
+
+const unlocked = (state: number, order: string) =>
+  `ARRAY(SELECT ctid FROM jobs WHERE queue = _queue AND state = ${state} AND added_at <= _latest ORDER BY ${order} LIMIT _limit FOR UPDATE SKIP LOCKED)`;
+
+export const CONTROL_FUNCTIONS =
+  verb(
+    'pause(_name text, _paused boolean)',
+    'text',
+    `
+DECLARE
+  _queue int := queue_of(_name);
+  _change journal := no_change(_queue);
+BEGIN
+  UPDATE queues SET paused = _paused WHERE queue = _queue AND paused <> _paused;
+  IF FOUND THEN
+    _change.events := 1;
+    _change.body := event(CASE WHEN _paused THEN 'paused' ELSE 'resumed' END, NULL);
+    PERFORM note(_change);
+  END IF;
+  RETURN 'null';
+END`,
+  ) +
+  verb(
+    'limit_queue(_name text, _duration float8)',
+    'text',
+    `
+BEGIN
+  UPDATE queues SET limited_until = CASE WHEN _duration > 0 THEN ceil(clock_ms() + _duration) ELSE 0 END,
+    window_ends = CASE WHEN _duration > 0 THEN window_ends ELSE 0 END
+  WHERE queue = queue_of(_name);
+  -- Nothing is told of it, but who looks for changes must see one.
+  PERFORM nextval('journal_number_seq');
+  RETURN 'null';
+END`,
+  ) +
+  // Locks unlocked jobs of one state, the oldest first.
+  step(
+    'select_jobs(_queue int, _state smallint, _latest bigint, _limit int)',
+    'tid[]',
+    `
+DECLARE
+  _rows tid[];
+  _counts record;
+BEGIN
+  IF _state >= ${STATE.completed} THEN
+    -- Cut here and not by the query, which would go on through all that are younger.
+    _rows := ARRAY(SELECT ctid FROM (
+      SELECT ctid, finished_on FROM jobs WHERE queue = _queue AND state >= 4 AND state = _state ORDER BY ord LIMIT _limit
+    ) j WHERE finished_on <= _latest);
+    RETURN ARRAY(SELECT ctid FROM jobs WHERE ctid = ANY (_rows) ORDER BY ord FOR UPDATE SKIP LOCKED);
+  END IF;
+  SELECT * INTO _counts FROM counts_of(_queue);
+  IF _state = ${STATE.waiting} THEN
+    IF _counts.waiting + _counts.prioritized <= ${SORTED_UP_TO} THEN RETURN ${unlocked(STATE.waiting, 'added')}; END IF;
+    RETURN ${unlocked(STATE.waiting, 'priority, ord')};
+  ELSIF _state = ${STATE.delayed} THEN
+    IF _counts.delayed <= ${SORTED_UP_TO} THEN RETURN ${unlocked(STATE.delayed, 'added')}; END IF;
+    RETURN ${unlocked(STATE.delayed, 'due_at, ord')};
+  END IF;
+  -- Active jobs are locked, all of them.
+  RETURN '{}';
+END`,
+  ) +
+  verb(
+    'clear_jobs(_name text, _states smallint[], _age float8, _limit int)',
+    'text',
+    `
+DECLARE
+  _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _latest bigint := CASE WHEN _age IS NULL THEN 9000000000000000 ELSE floor(clock_ms() - _age) END;
+  _state smallint;
+  _rows tid[];
+  _found text[];
+  _plain int;
+  _ids text[] := '{}';
+  _change journal := no_change(_queue);
+BEGIN
+  FOREACH _state IN ARRAY _states LOOP
+    EXIT WHEN _queue IS NULL OR cardinality(_ids) >= _limit;
+    _rows := select_jobs(_queue, _state, _latest, _limit - cardinality(_ids));
+    SELECT array_agg(id), count(*) FILTER (WHERE priority = 0) INTO _found, _plain FROM (
+      SELECT id, priority FROM unnest(_rows) WITH ORDINALITY r(at, n), LATERAL (SELECT id, priority FROM jobs WHERE ctid = at OFFSET 0) j ORDER BY n
+    ) j;
+    CONTINUE WHEN _found IS NULL;
+    PERFORM drop_jobs(_queue, _rows);
+    _ids := _ids || _found;
+    CASE _state
+      WHEN ${STATE.waiting} THEN
+        _change.waiting := -_plain;
+        _change.prioritized := _plain - cardinality(_found);
+      WHEN ${STATE.delayed} THEN _change.delayed := -cardinality(_found);
+      WHEN ${STATE.completed} THEN _change.completed := -cardinality(_found);
+      ELSE _change.failed := -cardinality(_found);
+    END CASE;
+  END LOOP;
+  IF cardinality(_ids) > 0 THEN
+    _change.events := 1;
+    _change.body := event('cleaned', NULL, json_build_object('count', cardinality(_ids)));
+    PERFORM note(_change);
+    PERFORM fold_sometimes(_queue);
+  END IF;
+  RETURN to_json(_ids);
+END`,
+  ) +
+  verb(
+    'requeue(_name text, _states smallint[], _age float8, _limit int)',
+    'text',
+    `
+DECLARE
+  _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _latest bigint := CASE WHEN _age IS NULL THEN 9000000000000000 ELSE floor(clock_ms() - _age) END;
+  _state smallint;
+  _moved int := 0;
+BEGIN
+  FOREACH _state IN ARRAY _states LOOP
+    EXIT WHEN _queue IS NULL OR _moved >= _limit;
+    CONTINUE WHEN _state = ${STATE.waiting};
+    _moved := _moved + send_to_waiting(_queue, _state, select_jobs(_queue, _state, _latest, _limit - _moved));
+  END LOOP;
+  IF _moved > 0 THEN PERFORM fold_sometimes(_queue); END IF;
+  RETURN _moved;
+END`,
+  ) +
+  // The counters of events and places go on: listeners read on, and jobs that are still there keep their order.
+  verb(
+    'forget(_name text)',
+    'text',
+    `
+DECLARE
+  _queue int;
+BEGIN
+  SELECT queue INTO _queue FROM queues WHERE name = _name FOR NO KEY UPDATE;
+  IF FOUND THEN
+    PERFORM fold(_queue);
+    PERFORM trim_log(_queue, 0);
+    UPDATE queues SET paused = false, limited_until = 0, window_ends = 0 WHERE queue = _queue;
+    PERFORM setval(('ids_' || _queue)::regclass, 1, false);
+    PERFORM nextval('journal_number_seq');
+  END IF;
+  RETURN 'null';
+END`,
+  );
+
+export async function pause(server: Server, queue: string, paused: boolean): Promise<void> {
+  await server.call('pause', [queue, paused]);
+}
+
+export async function limit(server: Server, queue: string, durationMs: number): Promise<void> {
+  await server.call('limit_queue', [queue, durationMs]);
+}
+
+export function clear(server: Server, queue: string, selection: Selection): Promise<string[]> {
+  return server.call<string[]>('clear_jobs', [queue, ...selectionArguments(selection)]);
+}
+
+export function requeue(server: Server, queue: string, selection: Selection): Promise<number> {
+  return server.call<number>('requeue', [queue, ...selectionArguments(selection)]);
+}
+
+export async function forget(server: Server, queue: string): Promise<void> {
+  await server.call('forget', [queue]);
+}
+
+function selectionArguments({ states, olderThanMs, limit: count }: Selection): unknown[] {
+  const codes = [...new Set(states)].map((state: StoredState) => STATE[state]);
+  return [codes, olderThanMs ?? null, Math.min(count, 2 ** 31 - 1)];
+}

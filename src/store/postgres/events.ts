@@ -1,0 +1,85 @@
+// Reading and trimming the log of a queue. Reading folds what was written since (fold.ts), so that ids are given in the order of commits.
+import type { EventName, EventsReply, StoredEvent } from '../contract.js';
+import type { Server } from './server.js';
+import { verb } from './sql-function.js';
+
+export const EVENT_FUNCTIONS =
+  verb(
+    'events_after(_name text, _after bigint, _limit bigint)',
+    'text',
+    `
+DECLARE
+  _row queues;
+  _from bigint;
+  _rows text;
+BEGIN
+  SELECT * INTO _row FROM queues WHERE name = _name;
+  IF NOT FOUND THEN RETURN '{"from":0,"last":0,"rows":[]}'; END IF;
+  IF EXISTS (SELECT FROM journal WHERE queue = _row.queue) THEN
+    PERFORM FROM queues WHERE queue = _row.queue FOR NO KEY UPDATE;
+    PERFORM fold(_row.queue);
+    SELECT * INTO _row FROM queues WHERE queue = _row.queue;
+  END IF;
+  IF _after IS NULL THEN RETURN json_build_object('from', _row.last_event, 'last', _row.last_event, 'rows', '[]'::json); END IF;
+  _from := least(greatest(_after, _row.first_event - 1), _row.last_event);
+  -- Ids have no gaps: the rows that hold the next ones are known by their ends.
+  SELECT string_agg('[' || first || ',[' || body || ']]', ',' ORDER BY first) INTO _rows FROM events
+  WHERE queue = _row.queue AND first <= _from + _limit
+    AND first >= (SELECT coalesce(max(first), 0) FROM events WHERE queue = _row.queue AND first <= _from + 1);
+  RETURN '{"from":' || _from || ',"last":' || _row.last_event || ',"rows":[' || coalesce(_rows, '') || ']}';
+END`,
+  ) +
+  verb(
+    'trim_events(_name text, _keep float8)',
+    'text',
+    `
+DECLARE
+  _queue int;
+BEGIN
+  SELECT queue INTO _queue FROM queues WHERE name = _name FOR NO KEY UPDATE;
+  IF NOT FOUND THEN RETURN 0; END IF;
+  PERFORM fold(_queue);
+  RETURN trim_log(_queue, _keep);
+END`,
+  );
+
+type Fields = Record<string, string | number | (string | number)[]>;
+type Group = [name: EventName, ids: string[] | null, fields: Fields | null];
+
+interface Reply {
+  from: number;
+  last: number;
+  rows: [first: number, groups: Group[]][];
+}
+
+/** What these events always say, and their rows therefore do not. */
+const IMPLIED: Partial<Record<EventName, Record<string, string>>> = {
+  active: { prev: 'waiting' },
+  completed: { prev: 'active' },
+  failed: { prev: 'active' },
+};
+
+export async function events(server: Server, queue: string, after: number | undefined, limit: number): Promise<EventsReply> {
+  const reply = await server.call<Reply>('events_after', [queue, after ?? null, limit]);
+  const found: StoredEvent[] = [];
+  for (const [first, groups] of reply.rows) {
+    let id = first;
+    for (const [name, ids, fields] of groups) {
+      for (let index = 0; index < (ids?.length ?? 1); index += 1, id += 1) {
+        if (id > reply.from && found.length < limit) found.push(eventOf(id, name, ids?.[index], fields, index));
+      }
+    }
+  }
+  return { events: found, last: found.at(-1)?.id ?? reply.from };
+}
+
+function eventOf(id: number, name: EventName, jobId: string | undefined, fields: Fields | null, index: number): StoredEvent {
+  const event: StoredEvent = jobId === undefined ? { id, name } : { id, name, jobId };
+  Object.assign(event, IMPLIED[name]);
+  for (const [field, value] of Object.entries(fields ?? {})) event[field] = Array.isArray(value) ? value[index] : value;
+  return event;
+}
+
+export function trimEvents(server: Server, queue: string, keep: number): Promise<number> {
+  return server.call<number>('trim_events', [queue, keep]);
+}

@@ -1,0 +1,86 @@
+// Jobs whose lock ends without an outcome of their owner: handed back or taken away (uncharged), or stalled (charged).
+import { STALLED_REASON } from '../contract.js';
+import { step } from './sql-function.js';
+import { STATE } from './tables.js';
+
+const UNLOCKED = 'session = NULL, fence = NULL, claim_seq = NULL, ends_at = NULL, timed = false';
+
+export const HAND_BACK_FUNCTIONS =
+  // Jobs that the caller has locked, in the order in which they are to wait. _limits: how often each may stall; null: uncharged.
+  step(
+    'hand_back(_queue int, _clock float8, _ids text[], _limits float8[], OUT stalled text[], OUT failed text[])',
+    'record',
+    `
+DECLARE
+  _base bigint := nextval('places');
+  _change journal := no_change(_queue);
+  _sum record;
+  _job record;
+  _keep record;
+BEGIN
+  WITH held AS MATERIALIZED (
+    SELECT h.*, j.at FROM unnest(_ids, _limits) WITH ORDINALITY h(id, most, n),
+      LATERAL (SELECT ctid AS at FROM jobs WHERE queue = _queue AND id = h.id AND state = ${STATE.active} OFFSET 0) j
+  ), moved AS (
+    UPDATE jobs j SET state = CASE WHEN stalled_counter >= h.most THEN ${STATE.failed} ELSE ${STATE.waiting} END,
+      ord = CASE WHEN stalled_counter >= h.most THEN _base + h.n ELSE -(_base + cardinality(_ids) - h.n) END,
+      stalled_counter = stalled_counter + CASE WHEN h.most IS NULL THEN 0 ELSE 1 END,
+      finished_on = CASE WHEN stalled_counter >= h.most THEN floor(_clock) END,
+      failed_reason = CASE WHEN stalled_counter >= h.most THEN '${STALLED_REASON}' ELSE failed_reason END,
+      ${UNLOCKED}
+    FROM held h WHERE j.ctid = h.at AND j.state = ${STATE.active}
+    RETURNING h.n, j.id, j.state, j.priority
+  )
+  SELECT count(*) AS jobs, count(*) FILTER (WHERE state = ${STATE.waiting} AND priority = 0) AS plain, array_agg(id) AS ids,
+    array_agg(id) FILTER (WHERE state = ${STATE.waiting}) AS waiting, array_agg(id) FILTER (WHERE state = ${STATE.failed}) AS failed
+  INTO _sum FROM (SELECT * FROM moved ORDER BY n) m;
+  IF _sum.jobs = 0 THEN RETURN; END IF;
+  stalled := _sum.waiting;
+  failed := _sum.failed;
+  _change.active := -_sum.jobs;
+  _change.events := _sum.jobs;
+  IF _limits IS NOT NULL THEN
+    _change.events := 2 * _sum.jobs;
+    _change.body := event('stalled', _sum.ids);
+  END IF;
+  IF _sum.waiting IS NOT NULL THEN
+    _change.waiting := _sum.plain;
+    _change.prioritized := cardinality(_sum.waiting) - _sum.plain;
+    _change.body := concat_ws(',', _change.body, event('waiting', _sum.waiting, '{"prev":"active"}'));
+  END IF;
+  IF _sum.failed IS NOT NULL THEN
+    _change.failed := cardinality(_sum.failed);
+    _change.body := concat_ws(',', _change.body, event('failed', _sum.failed, '{"failedReason":"${STALLED_REASON}"}'));
+    FOR _job IN SELECT id, opts, ctid AS at FROM jobs WHERE queue = _queue AND id = ANY (_sum.failed) ORDER BY ord LOOP
+      _keep := keep_on_fail(_job.opts);
+      IF _keep.most = 0 THEN
+        _change.failed := _change.failed - drop_jobs(_queue, ARRAY[_job.at]);
+      ELSIF _keep.most IS NOT NULL OR _keep.age IS NOT NULL THEN
+        _change.failed := _change.failed - retain(_queue, ${STATE.failed}::smallint, _change.failed, _keep.most, _clock - _keep.age);
+      END IF;
+    END LOOP;
+  END IF;
+  PERFORM note(_change);
+END`,
+  ) +
+  // What the job's own options say of a failure that no worker reports. Text that nobody can read asks for nothing to be removed.
+  step(
+    'keep_on_fail(_opts text, OUT most float8, OUT age float8)',
+    'record',
+    `
+DECLARE
+  _rule json;
+BEGIN
+  _rule := _opts::json -> 'removeOnFail';
+  IF json_typeof(_rule) = 'boolean' THEN
+    most := CASE WHEN _rule::text = 'true' THEN 0 END;
+  ELSIF json_typeof(_rule) = 'number' THEN
+    most := _rule::text;
+  ELSIF json_typeof(_rule) = 'object' THEN
+    IF json_typeof(_rule -> 'count') = 'number' THEN most := _rule ->> 'count'; END IF;
+    IF json_typeof(_rule -> 'age') = 'number' THEN age := (_rule ->> 'age')::float8 * 1000; END IF;
+  END IF;
+EXCEPTION WHEN data_exception OR invalid_text_representation THEN
+  RETURN;
+END`,
+  );

@@ -1,0 +1,193 @@
+import { tokenOf } from '../../job/lock.js';
+import type { JobRecord } from '../../job/record.js';
+import type { ListName, ListQuery, LockInfo, OwnedLock, Owner, QueueStatus, SessionInfo } from '../contract.js';
+import { JOB_ARRAYS, type JobArrays, toRecords } from './job-row.js';
+import type { Server } from './server.js';
+import { verb } from './sql-function.js';
+import { STATE } from './tables.js';
+
+/** Which rows a list has, and its order. A claim's place among the active ones is its fence. */
+const LISTS: Record<ListName, { rows: string; order: string[] }> = {
+  waiting: { rows: `state = ${STATE.waiting} AND priority = 0`, order: ['ord'] },
+  prioritized: { rows: `state = ${STATE.waiting} AND priority > 0`, order: ['priority', 'ord'] },
+  delayed: { rows: `state = ${STATE.delayed}`, order: ['due_at', 'ord'] },
+  active: { rows: `state = ${STATE.active}`, order: ['fence'] },
+  completed: { rows: `state >= 4 AND state = ${STATE.completed}`, order: ['ord'] },
+  failed: { rows: `state >= 4 AND state = ${STATE.failed}`, order: ['ord'] },
+};
+
+const listBranches = (Object.keys(LISTS) as ListName[]).flatMap((name) =>
+  ['ASC', 'DESC'].map((direction) => {
+    const { rows, order } = LISTS[name];
+    const by = order.map((column) => `${column} ${direction}`).join(', ');
+    return `WHEN '${name} ${direction}' THEN
+      SELECT ${JOB_ARRAYS} INTO _reply FROM (SELECT * FROM jobs WHERE queue = _queue AND ${rows} ORDER BY ${by} LIMIT _count OFFSET _from) j;`;
+  }),
+);
+
+/** Negative positions count from the end. */
+const POSITIONS = `
+  _from := greatest(0, CASE WHEN _start < 0 THEN _size + _start ELSE _start END);
+  _count := CASE WHEN _end < 0 THEN _size + _end ELSE least(_end, _size - 1) END - _from + 1;`;
+
+export const INSPECT_FUNCTIONS =
+  verb(
+    'jobs_by_id(_name text, _ids text[])',
+    'text',
+    `
+DECLARE
+  _queue int := (SELECT queue FROM queues WHERE name = _name);
+BEGIN
+  RETURN (SELECT ${JOB_ARRAYS} FROM (
+    SELECT j.* FROM unnest(_ids) WITH ORDINALITY o(wanted, n) LEFT JOIN jobs j ON j.queue = _queue AND j.id = o.wanted ORDER BY o.n
+  ) j);
+END`,
+  ) +
+  verb(
+    'list_jobs(_name text, _list text, _start bigint, _end bigint, _asc boolean)',
+    'text',
+    `
+DECLARE
+  _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _size bigint;
+  _from bigint;
+  _count bigint;
+  _reply text;
+BEGIN
+  SELECT CASE _list ${Object.keys(LISTS)
+    .map((name) => `WHEN '${name}' THEN ${name}`)
+    .join(' ')} END INTO _size FROM counts_of(_queue);
+  ${POSITIONS}
+  IF _size IS NULL OR _count <= 0 THEN RETURN '[null]'; END IF;
+  CASE _list || CASE WHEN _asc THEN ' ASC' ELSE ' DESC' END
+    ${listBranches.join('\n    ')}
+  END CASE;
+  RETURN _reply;
+END`,
+  ) +
+  verb(
+    'status(_name text)',
+    'text',
+    `
+DECLARE
+  _row queues;
+  _counts record;
+BEGIN
+  SELECT * INTO _row FROM queues WHERE name = _name;
+  IF NOT FOUND THEN RETURN NULL; END IF;
+  SELECT * INTO _counts FROM counts_of(_row.queue);
+  RETURN json_build_object('paused', _row.paused, 'counts', row_to_json(_counts),
+    'limited', limited_ms(_row, _row.window_max, floor(clock_ms())::bigint));
+END`,
+  ) +
+  verb(
+    'logs_of(_name text, _job text, _start bigint, _end bigint, _asc boolean)',
+    'text',
+    `
+DECLARE
+  _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _first bigint;
+  _next bigint;
+  _size bigint;
+  _from bigint;
+  _count bigint;
+  _rows text[];
+BEGIN
+  SELECT log_first, log_next INTO _first, _next FROM jobs WHERE queue = _queue AND id = _job;
+  _size := coalesce(_next - _first, 0);
+  ${POSITIONS}
+  IF _count > 0 THEN
+    IF _asc THEN
+      _rows := ARRAY(SELECT row FROM logs WHERE queue = _queue AND job = _job AND number >= _first + _from AND number < _first + _from + _count ORDER BY number);
+    ELSE
+      _rows := ARRAY(SELECT row FROM logs WHERE queue = _queue AND job = _job AND number < _next - _from AND number >= _next - _from - _count ORDER BY number DESC);
+    END IF;
+  END IF;
+  RETURN json_build_object('logs', coalesce(_rows, '{}'), 'count', _size);
+END`,
+  ) +
+  verb(
+    'lock_of(_name text, _job text)',
+    'text',
+    `
+DECLARE
+  _queue int := (SELECT queue FROM queues WHERE name = _name);
+BEGIN
+  -- A lock that was extended lives as long as its session, and at least until its own end.
+  RETURN (
+    SELECT json_build_object('session', j.session, 'fence', j.fence, 'owner', json_build_object('host', s.host, 'pid', s.pid, 'name', s.name),
+      'since', j.processed_on, 'endsInMs', CASE WHEN j.timed OR s.reaped > 0 THEN coalesce(j.ends_at, s.expires_at)
+        ELSE greatest(j.ends_at, s.expires_at) END - floor(clock_ms())::bigint)
+    FROM jobs j LEFT JOIN sessions s ON s.queue = j.queue AND s.id = j.session WHERE j.queue = _queue AND j.id = _job AND j.state = ${STATE.active}
+  );
+END`,
+  ) +
+  verb(
+    'sessions_of(_name text)',
+    'text',
+    `
+DECLARE
+  _queue int := (SELECT queue FROM queues WHERE name = _name);
+BEGIN
+  RETURN (
+    SELECT json_agg(json_build_object('queue', _name, 'id', id, 'owner', json_build_object('host', host, 'pid', pid, 'name', name),
+      'durationMs', duration_ms, 'since', since, 'renewals', renewals, 'expiresInMs', expires_at - floor(clock_ms())::bigint, 'suspected', suspected,
+      'locks', (SELECT count(*) FROM jobs j WHERE j.queue = _queue AND j.state = ${STATE.active} AND j.session = s.id)) ORDER BY since, id)
+    FROM sessions s WHERE queue = _queue AND reaped = 0
+  );
+END`,
+  ) +
+  verb(
+    'owned(_name text, _session text)',
+    'text',
+    `
+DECLARE
+  _queue int := (SELECT queue FROM queues WHERE name = _name);
+BEGIN
+  RETURN (SELECT json_agg(json_build_array(id, fence, claim_seq) ORDER BY fence) FROM jobs
+    WHERE queue = _queue AND state = ${STATE.active} AND session = _session);
+END`,
+  );
+
+export async function jobs(server: Server, queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
+  const arrays = await server.call<JobArrays>('jobs_by_id', [queue, jobIds]);
+  return toRecords(arrays).map((record) => ((record.id as string | null) === null ? undefined : record));
+}
+
+export async function list(server: Server, queue: string, { lists, start, end, asc }: ListQuery): Promise<JobRecord[]> {
+  const found: JobRecord[] = [];
+  for (const name of lists) found.push(...toRecords(await server.call<JobArrays>('list_jobs', [queue, name, start, end, asc])));
+  return found;
+}
+
+export async function status(server: Server, queue: string): Promise<QueueStatus> {
+  const row = await server.call<{ paused: boolean; counts: QueueStatus['counts']; limited: number } | null>('status', [queue]);
+  if (row === null) return { paused: false, counts: { waiting: 0, prioritized: 0, delayed: 0, active: 0, completed: 0, failed: 0 } };
+  const { paused, counts, limited } = row;
+  return { paused, counts, ...(limited > 0 && { limitedMs: limited }) };
+}
+
+export function logs(
+  server: Server,
+  queue: string,
+  jobId: string,
+  { start, end, asc }: { start: number; end: number; asc: boolean },
+): Promise<{ logs: string[]; count: number }> {
+  return server.call('logs_of', [queue, jobId, start, end, asc]);
+}
+
+export async function lockOf(server: Server, queue: string, jobId: string): Promise<LockInfo | undefined> {
+  const row = await server.call<{ session: string; fence: number; owner: Owner; since: number; endsInMs: number } | null>('lock_of', [queue, jobId]);
+  if (row === null) return undefined;
+  const { session, fence, owner, since, endsInMs } = row;
+  return { jobId, token: tokenOf(session, fence), fence, session, owner, since, endsInMs };
+}
+
+export async function sessions(server: Server, queue: string): Promise<SessionInfo[]> {
+  return (await server.call<SessionInfo[] | null>('sessions_of', [queue])) ?? [];
+}
+
+export async function owned(server: Server, queue: string, session: string): Promise<OwnedLock[]> {
+  const rows = (await server.call<[jobId: string, fence: number, seq: number][] | null>('owned', [queue, session])) ?? [];
+  return rows.map(([jobId, fence, seq]) => ({ jobId, token: tokenOf(session, fence), fence, seq }));
+}

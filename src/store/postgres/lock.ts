@@ -1,0 +1,72 @@
+import type { Extension, ExtendStatus } from '../contract.js';
+import { splitToken } from './job-row.js';
+import type { Server } from './server.js';
+import { verb } from './sql-function.js';
+import { STATE } from './tables.js';
+
+export const LOCK_FUNCTIONS =
+  verb(
+    'extend(_name text, _ids text[], _owners text[], _fences bigint[], _durations float8[])',
+    'text',
+    `
+DECLARE
+  _clock float8 := clock_ms();
+  _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _reply text;
+BEGIN
+  WITH o AS MATERIALIZED (
+    SELECT * FROM (
+      SELECT DISTINCT ON (id, owner, fence) * FROM unnest(_ids, _owners, _fences, _durations) WITH ORDINALITY e(id, owner, fence, ms, n)
+      ORDER BY id, owner, fence, n DESC
+    ) e, LATERAL (SELECT ctid AS at FROM jobs WHERE queue = _queue AND id = e.id AND state = ${STATE.active} OFFSET 0) found
+  )
+  UPDATE jobs j SET ends_at = ceil(_clock + o.ms) FROM o
+  WHERE j.ctid = o.at AND j.state = ${STATE.active} AND j.session = o.owner AND j.fence = o.fence;
+  SELECT json_agg(CASE WHEN j.id IS NULL THEN 'missing' WHEN j.session IS DISTINCT FROM o.owner OR j.fence IS DISTINCT FROM o.fence THEN 'lost'
+    WHEN j.state = ${STATE.active} THEN 'done' ELSE 'finished' END ORDER BY o.n)
+  INTO _reply FROM unnest(_ids, _owners, _fences) WITH ORDINALITY o(id, owner, fence, n)
+  LEFT JOIN jobs j ON j.queue = _queue AND j.id = o.id;
+  RETURN _reply;
+END`,
+  ) +
+  verb(
+    'revoke(_name text, _ids text[], _reason text)',
+    'text',
+    `
+DECLARE
+  _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _held record;
+  _reply text;
+BEGIN
+  PERFORM FROM jobs WHERE queue = _queue AND id = ANY (_ids) ORDER BY id FOR UPDATE;
+  SELECT array_agg(id) AS ids, array_agg(session) AS sessions, array_agg(fence) AS fences INTO _held FROM (
+    SELECT * FROM (SELECT id, min(n) AS n FROM unnest(_ids) WITH ORDINALITY o(id, n) GROUP BY id) o,
+      LATERAL (SELECT session, fence FROM jobs WHERE queue = _queue AND id = o.id AND state = ${STATE.active} OFFSET 0) j
+    ORDER BY n
+  ) held;
+  -- False for what is not active, and for the second mention of what was.
+  SELECT json_agg(first AND EXISTS (SELECT FROM jobs WHERE queue = _queue AND jobs.id = o.id AND state = ${STATE.active}) ORDER BY n) INTO _reply
+  FROM (SELECT id, n, row_number() OVER (PARTITION BY id ORDER BY n) = 1 AS first FROM unnest(_ids) WITH ORDINALITY o(id, n)) o;
+  IF _held.ids IS NOT NULL THEN
+    INSERT INTO revocations (queue, session, job, fence, reason)
+    SELECT _queue, session, id, fence, _reason FROM unnest(_held.sessions, _held.ids, _held.fences) h(session, id, fence);
+    PERFORM hand_back(_queue, clock_ms(), _held.ids, NULL);
+  END IF;
+  RETURN _reply;
+END`,
+  );
+
+export function extend(server: Server, queue: string, extensions: Extension[]): Promise<ExtendStatus[]> {
+  const tokens = extensions.map(({ token }) => splitToken(token));
+  return server.call<ExtendStatus[]>('extend', [
+    queue,
+    extensions.map(({ jobId }) => jobId),
+    tokens.map(({ session }) => session),
+    tokens.map(({ fence }) => fence),
+    extensions.map(({ durationMs }) => durationMs),
+  ]);
+}
+
+export function revoke(server: Server, queue: string, jobIds: string[], reason: string): Promise<boolean[]> {
+  return server.call<boolean[]>('revoke', [queue, jobIds, reason]);
+}

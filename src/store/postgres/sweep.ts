@@ -1,0 +1,132 @@
+// What died is found, and its jobs move on. A sweep waits for nobody: what others hold at this moment is theirs, or for the next sweep.
+import type { SweepReply } from '../contract.js';
+import { REMEMBERED_MS } from './callers.js';
+import type { Server } from './server.js';
+import { step, verb } from './sql-function.js';
+import { STATE } from './tables.js';
+
+/** How often somebody looks for what nobody needs any more. */
+const PRUNE_EVERY_MS = 60_000;
+const PRUNED_AT_ONCE = 500;
+
+const HELD = `queue = _queue AND state = ${STATE.active} AND session = _session.id`;
+const ANY_DEAD = `EXISTS (SELECT FROM sessions WHERE queue = _queue AND reaped < 2 AND expires_at <= _now)
+    OR EXISTS (SELECT FROM jobs WHERE queue = _queue AND ends_at IS NOT NULL AND ends_at <= _now)`;
+
+export const SWEEP_FUNCTIONS =
+  // Locks whose own end has passed. An extended lock whose session outlived the extension lives as long as the session again.
+  step(
+    'sweep_ended(_queue int, _clock float8, _limit int, OUT stalled text[], OUT failed text[], OUT found int)',
+    'record',
+    `
+DECLARE
+  _now bigint := floor(_clock);
+  _ended record;
+  _alive text[];
+BEGIN
+  SELECT array_agg(at) AS rows, array_agg(DISTINCT session) FILTER (WHERE NOT timed) AS sessions, count(*) AS jobs INTO _ended FROM (
+    SELECT ctid AS at, session, timed FROM jobs WHERE queue = _queue AND ends_at IS NOT NULL AND ends_at <= _now
+    ORDER BY ends_at LIMIT _limit FOR UPDATE SKIP LOCKED
+  ) locked;
+  found := _ended.jobs;
+  IF found = 0 THEN RETURN; END IF;
+  -- Held as a claim holds them: one that is reaped at this moment would never look at the lock again.
+  SELECT array_agg(id) INTO _alive FROM (
+    SELECT id FROM sessions WHERE queue = _queue AND id = ANY (_ended.sessions) AND reaped = 0 FOR KEY SHARE SKIP LOCKED
+  ) s;
+  UPDATE jobs SET ends_at = NULL WHERE ctid = ANY (_ended.rows) AND NOT timed AND session = ANY (_alive);
+  SELECT h.stalled, h.failed INTO stalled, failed FROM (
+    SELECT array_agg(j.id ORDER BY j.ends_at) AS ids, array_agg(coalesce(s.max_stalls, 0) ORDER BY j.ends_at) AS limits
+    FROM jobs j LEFT JOIN sessions s ON s.queue = j.queue AND s.id = j.session
+    WHERE j.ctid = ANY (_ended.rows) AND j.ends_at <= _now AND (j.timed OR s.reaped IS DISTINCT FROM 0)
+  ) dead, LATERAL hand_back(_queue, _clock, dead.ids, dead.limits) h WHERE dead.ids IS NOT NULL;
+END`,
+  ) +
+  verb(
+    'sweep(_name text, _limit int)',
+    'text',
+    `
+DECLARE
+  _clock float8 := clock_ms();
+  _now bigint := floor(_clock);
+  _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _left int := _limit;
+  _seen text[] := '{}';
+  _session sessions;
+  _dead record;
+  _stalled text[] := '{}';
+  _failed text[] := '{}';
+BEGIN
+  IF _queue IS NULL THEN RETURN '{"stalled":[],"failed":[],"more":false}'; END IF;
+  IF ${ANY_DEAD} THEN
+    SELECT * INTO _dead FROM sweep_ended(_queue, _clock, _limit);
+    _stalled := _stalled || _dead.stalled;
+    _failed := _failed || _dead.failed;
+    _left := _left - _dead.found;
+    WHILE _left > 0 AND cardinality(_seen) < _limit LOOP
+      SELECT * INTO _session FROM sessions WHERE queue = _queue AND reaped < 2 AND expires_at <= _now AND id <> ALL (_seen)
+      ORDER BY expires_at LIMIT 1 FOR UPDATE SKIP LOCKED;
+      EXIT WHEN NOT FOUND;
+      _seen := _seen || _session.id;
+      -- The newest first: when the rest follows in later bites, the oldest will be in front.
+      SELECT array_agg(id ORDER BY fence) AS ids, array_agg(_session.max_stalls) AS limits INTO _dead FROM (
+        SELECT id, fence FROM jobs WHERE ${HELD} AND ends_at IS NULL ORDER BY fence DESC LIMIT _left FOR UPDATE SKIP LOCKED
+      ) locked;
+      IF _dead.ids IS NOT NULL THEN
+        _left := _left - cardinality(_dead.ids);
+        SELECT * INTO _dead FROM hand_back(_queue, _clock, _dead.ids, _dead.limits);
+        _stalled := _stalled || _dead.stalled;
+        _failed := _failed || _dead.failed;
+      END IF;
+      IF EXISTS (SELECT FROM jobs WHERE ${HELD} AND ends_at IS NULL) THEN
+        UPDATE sessions SET reaped = 1 WHERE queue = _queue AND id = _session.id;
+      ELSIF EXISTS (SELECT FROM jobs WHERE ${HELD}) THEN
+        UPDATE sessions SET reaped = 2 WHERE queue = _queue AND id = _session.id;
+      ELSE
+        PERFORM forget_session(_queue, _session.id);
+      END IF;
+    END LOOP;
+  END IF;
+  PERFORM upkeep(_queue, _now);
+  RETURN json_build_object('stalled', _stalled, 'failed', _failed,
+    'more', (_left <= 0 OR cardinality(_seen) >= _limit) AND (${ANY_DEAD}));
+END`,
+  ) +
+  step(
+    'forget_session(_queue int, _session text)',
+    'void',
+    `
+BEGIN
+  DELETE FROM sessions WHERE queue = _queue AND id = _session;
+  DELETE FROM revocations WHERE queue = _queue AND session = _session;
+END`,
+  ) +
+  // Folds, and once a minute removes what nobody needs any more: old callers, ended sessions whose last lock has ended, and
+  // revocations that were written while their session went.
+  step(
+    'upkeep(_queue int, _now bigint)',
+    'void',
+    `
+BEGIN
+  IF EXISTS (SELECT FROM journal WHERE queue = _queue) THEN
+    PERFORM FROM queues WHERE queue = _queue FOR NO KEY UPDATE SKIP LOCKED;
+    IF FOUND THEN PERFORM fold(_queue); END IF;
+  END IF;
+  IF (SELECT pruned_at FROM holdfast_schema) > _now - ${PRUNE_EVERY_MS} THEN RETURN; END IF;
+  PERFORM FROM holdfast_schema FOR UPDATE SKIP LOCKED;
+  IF NOT FOUND THEN RETURN; END IF;
+  UPDATE holdfast_schema SET pruned_at = _now;
+  -- A worker may repeat its last call for as long as its session is open.
+  DELETE FROM callers WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM callers c WHERE used_at < _now - ${REMEMBERED_MS}
+      AND NOT EXISTS (SELECT FROM sessions s WHERE s.queue = c.queue AND s.id = c.id) LIMIT ${PRUNED_AT_ONCE} FOR UPDATE SKIP LOCKED));
+  DELETE FROM sessions WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM sessions s WHERE reaped = 2
+      AND NOT EXISTS (SELECT FROM jobs j WHERE j.queue = s.queue AND j.state = ${STATE.active} AND j.session = s.id) FOR UPDATE SKIP LOCKED));
+  DELETE FROM revocations v WHERE NOT EXISTS (SELECT FROM sessions s WHERE s.queue = v.queue AND s.id = v.session);
+END`,
+  );
+
+export function sweep(server: Server, queue: string, limit: number): Promise<SweepReply> {
+  return server.call<SweepReply>('sweep', [queue, limit]);
+}
