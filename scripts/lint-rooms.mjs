@@ -25,7 +25,11 @@ export const ROOMS = {
 };
 
 // Packages that are not part of Node, and the one file that may import each.
-export const PACKAGES = { 'better-sqlite3': 'store/sqlite/driver.ts' };
+export const PACKAGES = {
+  'better-sqlite3': 'store/sqlite/driver.ts',
+  ioredis: 'store/redis/driver.ts',
+  pg: 'store/postgres/driver.ts',
+};
 
 const src = join(dirname(dirname(fileURLToPath(import.meta.url))), 'src');
 

@@ -1,0 +1,251 @@
+// Opening and closing a Redis store: what is wrong is said at once, in one error that says what to do.
+import { createServer, type Server } from 'node:net';
+import { Redis } from 'ioredis';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { HoldfastError } from '../../src/errors.js';
+import { RedisStore } from '../../src/store/redis/index.js';
+import { freePort } from '../support/servers/free-port.js';
+import { askRedis } from '../support/servers/redis.js';
+import { newJob, newProxy, newServer, newSession, newStore, openStore } from './redis-support.js';
+
+async function failure(opening: Promise<void>): Promise<HoldfastError> {
+  return opening.then(
+    () => expect.fail('it opened'),
+    (error: HoldfastError) => error,
+  );
+}
+
+describe('refuses to open', () => {
+  test('with a wrong password', async () => {
+    const server = await newServer({ settings: { requirepass: 'right' } });
+    const error = await failure(newStore({ port: server.port, password: 'wrong' }).open());
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false, store: 'redis' });
+    expect(error.message).toMatch(/user name or password.*WRONGPASS/);
+    expect(error.message).not.toContain('wrong"');
+  });
+
+  test('without the password that is asked for, and opens with it', async () => {
+    const server = await newServer({ settings: { requirepass: 'right' } });
+    const error = await failure(newStore({ url: server.url }).open());
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false });
+    expect(error.message).toContain('NOAUTH');
+    const store = await openStore({ url: server.url.replace('://', '://:right@') });
+    expect(await store.add('q', [newJob()], { caller: 'p', seq: 1 })).toEqual([{ id: '1', duplicate: false }]);
+  });
+
+  test('a host that nobody knows', async () => {
+    const error = await failure(newStore({ host: 'no-such-host.invalid' }).open());
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false });
+    expect(error.message).toMatch(/host of Redis is not known.*no-such-host/);
+  });
+
+  test('a port where nobody listens: that may change', async () => {
+    const error = await failure(newStore({ port: await freePort() }).open());
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+    expect(error.message).toContain('ECONNREFUSED');
+  });
+
+  test('a database that there is not, instead of going on with another', async () => {
+    const server = await newServer({ settings: { databases: '2' } });
+    const error = await failure(newStore({ url: `${server.url}/7` }).open());
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false });
+    expect(error.message).toContain('has no database 7');
+    expect(await askRedis(server.port, 'DBSIZE')).toContain(':0');
+    const store = await openStore({ url: `${server.url}/1` });
+    await store.pause('q', true);
+    expect(await askRedis(server.port, 'DBSIZE', 'SELECT 1', 'DBSIZE')).toMatch(/^:0\r\n\+OK\r\n:[1-9]/);
+  });
+
+  test('a replica', async () => {
+    const primary = await newServer();
+    const replica = await newServer({ settings: { replicaof: `127.0.0.1 ${primary.port}` } });
+    await vi.waitFor(async () => expect(await askRedis(replica.port, 'INFO replication')).toContain('master_link_status:up'), 15_000);
+    const error = await failure(newStore({ url: replica.url }).open());
+    expect(error).toMatchObject({ code: 'STORE_READONLY', retryable: false });
+    expect(error.message).toContain('is a replica');
+  });
+
+  test('a version that is too old', async () => {
+    const { port } = await fakeRedis('redis_version:5.0.14\r\nrole:master\r\n');
+    const error = await failure(newStore({ port, protocol: 2 }).open());
+    expect(error).toMatchObject({ code: 'STORE_FAILED', retryable: false });
+    expect(error.message).toMatch(/5\.0\.14.*6\.2 or newer/);
+  });
+
+  test('a server that is still loading: that will change', async () => {
+    const { port } = await fakeRedis('redis_version:7.0.0\r\nloading:1\r\n');
+    const error = await failure(newStore({ port, protocol: 2 }).open());
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+    expect(error.message).toContain('loading');
+  });
+
+  test('somebody who accepts and never answers, within connectTimeout', async () => {
+    const server = await newServer();
+    await server.stop();
+    const begun = performance.now();
+    const error = await failure(newStore({ url: server.url, connectTimeout: 300 }).open());
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+    expect(performance.now() - begun).toBeLessThan(2_000);
+  });
+
+  test('and opens at the next try when the trouble is over', async () => {
+    const server = await newServer();
+    await server.kill();
+    const store = newStore({ url: server.url });
+    expect(await failure(store.open())).toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    await server.restart();
+    await store.open();
+    expect(await store.status('q')).toMatchObject({ paused: false });
+  });
+
+  test('without the package, and names it', async () => {
+    vi.doMock('ioredis', () => {
+      throw new Error("Cannot find package 'ioredis'");
+    });
+    vi.resetModules();
+    onTestFinished(() => {
+      vi.doUnmock('ioredis');
+      vi.resetModules();
+    });
+    const fresh = await import('../../src/store/redis/index.js');
+    const error = await failure(new fresh.RedisStore({ port: 1 }).open());
+    expect(error.code).toBe('DRIVER_MISSING');
+    expect(error.message).toContain('npm install ioredis');
+  });
+});
+
+describe('options', () => {
+  test('a keyPrefix is refused: it would move keys out of their slot', () => {
+    expect(() => new RedisStore({ keyPrefix: 'x:' })).toThrow(/keyPrefix.*Use prefix/);
+  });
+
+  test('values that cannot be meant are refused by name', () => {
+    expect(() => new RedisStore({ prefix: '{x}' })).toThrow('prefix');
+    expect(() => new RedisStore({ commandTimeout: 0 })).toThrow('commandTimeout');
+    expect(() => new RedisStore({ cluster: [] })).toThrow('cluster');
+    expect(() => new RedisStore({ client: {} })).toThrow('client');
+  });
+
+  test('a URL names the prefix of the keys, and valkey means the same', async () => {
+    const server = await newServer();
+    const store = await openStore({ url: `${server.url.replace('redis:', 'valkey:')}/0?prefix=mine` });
+    await store.pause('q', true);
+    expect(await askRedis(server.port, 'KEYS *')).toContain('{mine:q}:meta');
+    expect(store.describe()).toMatchObject({ engine: 'redis', options: { url: `${server.url}/0`, prefix: 'mine' } });
+  });
+
+  test('two prefixes are two worlds', async () => {
+    const server = await newServer();
+    const [one, two] = [await openStore({ url: server.url, prefix: 'one' }), await openStore({ url: server.url, prefix: 'two' })];
+    await one.pause('q', true);
+    expect([(await one.status('q')).paused, (await two.status('q')).paused]).toEqual([true, false]);
+  });
+
+  test('an instance lends its options: it is neither used nor closed, and nothing is said of it to a thread', async () => {
+    const server = await newServer();
+    const client = new Redis(server.url, { db: 3, lazyConnect: true, maxRetriesPerRequest: null });
+    onTestFinished(() => client.disconnect());
+    const store = await openStore({ client });
+    expect(store.describe()).toBeUndefined();
+    await store.pause('q', true);
+    await store.close();
+    expect(client.status).toBe('wait');
+    expect(await client.exists('{holdfast:q}:meta')).toBe(1);
+  });
+});
+
+describe('settings of the server', () => {
+  test('an eviction policy is warned of, with the remedy, to those who listen before and after', async () => {
+    const server = await newServer({ settings: { 'maxmemory-policy': 'allkeys-lru' } });
+    const store = newStore({ url: server.url });
+    const early: HoldfastError[] = [];
+    const late: HoldfastError[] = [];
+    store.onWarning((warning) => early.push(warning));
+    await store.open();
+    const stop = store.onWarning((warning) => late.push(warning));
+    expect(early).toHaveLength(1);
+    expect(late).toHaveLength(1);
+    expect(late[0]?.message).toContain('CONFIG SET maxmemory-policy noeviction');
+    stop();
+  });
+
+  test('nothing is warned of with noeviction; how much is kept can be seen', async () => {
+    const server = await newServer({ settings: { appendonly: 'yes', appendfsync: 'always' } });
+    const store = await openStore({ url: server.url });
+    store.onWarning((warning) => expect.fail(warning.message));
+    expect(store.server).toMatchObject({ evictionPolicy: 'noeviction', persistence: 'always', cluster: false });
+  });
+
+  test('a user who may not look at the server still works', async () => {
+    const server = await newServer();
+    await askRedis(server.port, 'ACL SETUSER plain on >secret ~{holdfast:* &* +@all -info -client -config');
+    const store = await openStore({ url: server.url.replace('://', '://plain:secret@') });
+    await store.openSession(newSession());
+    expect(await store.probe('q', 1)).toBe(0);
+    expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, revoked: [] }]);
+  });
+
+  test('a user who may not publish still works, and watchers look for themselves', async () => {
+    const server = await newServer();
+    await askRedis(server.port, 'ACL SETUSER plain on >secret ~{holdfast:* resetchannels +@all');
+    const store = await openStore({ url: server.url.replace('://', '://plain:secret@') });
+    let calls = 0;
+    store.watch('q', () => void (calls += 1));
+    await vi.waitFor(() => expect(calls).toBe(1));
+    await store.add('q', [newJob()], { caller: 'p', seq: 1 });
+    await vi.waitFor(() => expect(calls).toBeGreaterThan(1), 3_000);
+  });
+});
+
+describe('closing', () => {
+  test('returns when the server does not answer, and its calls reject', async () => {
+    const server = await newServer();
+    const store = await openStore({ url: server.url, commandTimeout: 500 });
+    await server.stop();
+    const call = store.status('q');
+    call.catch(() => undefined);
+    const begun = performance.now();
+    await store.close();
+    expect(performance.now() - begun).toBeLessThan(2_000);
+    await expect(call).rejects.toThrow();
+  });
+
+  test('returns while the store is being opened', async () => {
+    const server = await newServer();
+    await server.stop();
+    const store = newStore({ url: server.url });
+    const opening = failure(store.open());
+    const begun = performance.now();
+    await store.close();
+    expect(performance.now() - begun).toBeLessThan(1_000);
+    expect((await opening).code).toMatch(/^STORE_/);
+  });
+
+  test('returns while there is no connection', async () => {
+    const server = await newServer();
+    const proxy = await newProxy(server);
+    const store = await openStore({ url: proxy.url(server.url) });
+    await server.kill();
+    const call = store.status('q');
+    call.catch(() => undefined);
+    await store.close();
+    await expect(call).rejects.toMatchObject({ store: 'redis' });
+  });
+});
+
+/** Answers INFO with this text and everything else with OK. */
+async function fakeRedis(info: string): Promise<{ port: number }> {
+  const server: Server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk) => {
+      const commands = chunk.toString().split(/^\*/m).slice(1);
+      for (const command of commands) {
+        socket.write(/\r\ninfo\r\n/i.test(command) ? `$${info.length}\r\n${info}\r\n` : '+OK\r\n');
+      }
+    });
+  });
+  const port = await freePort();
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return { port };
+}

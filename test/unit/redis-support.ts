@@ -1,0 +1,52 @@
+// What the tests of the Redis store share: servers and proxies that are gone afterwards, and stores that are closed.
+import { onTestFinished } from 'vitest';
+import type { NewJob } from '../../src/job/record.js';
+import type { NewSession } from '../../src/store/contract.js';
+import { RedisStore, type RedisStoreOptions } from '../../src/store/redis/index.js';
+import { FaultProxy } from '../support/servers/proxy.js';
+import { askRedis, type RedisOptions, startRedis } from '../support/servers/redis.js';
+import type { TestServer } from '../support/servers/server.js';
+
+export async function newServer(options?: RedisOptions): Promise<TestServer> {
+  const server = await startRedis(options);
+  onTestFinished(() => server.close());
+  return server;
+}
+
+export async function newProxy(server: TestServer): Promise<FaultProxy> {
+  const proxy = await FaultProxy.start(server);
+  onTestFinished(() => proxy.close());
+  return proxy;
+}
+
+/** Not opened. */
+export function newStore(options: RedisStoreOptions): RedisStore {
+  const store = new RedisStore(options);
+  onTestFinished(() => store.close());
+  return store;
+}
+
+export async function openStore(options: RedisStoreOptions): Promise<RedisStore> {
+  const store = newStore(options);
+  await store.open();
+  return store;
+}
+
+export function newJob(job: Partial<NewJob> = {}): NewJob {
+  return { name: 'test', data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 0, ...job };
+}
+
+export function newSession(session: Partial<NewSession> = {}): NewSession {
+  return { queue: 'q', id: 's', owner: { host: 'h', pid: 1, name: 'n' }, durationMs: 60_000, maxStalls: 1, ...session };
+}
+
+/** Ids of the clients that are connected, but for the one that asks. */
+export async function clientIds({ port }: TestServer): Promise<string[]> {
+  const list = await askRedis(port, 'CLIENT LIST TYPE NORMAL', 'CLIENT LIST TYPE PUBSUB');
+  return Array.from(list.matchAll(/id=(\d+) .*lib-name=\S*|id=(\d+) [^\n]*cmd=(?!client)/g), ([, a, b]) => a ?? b ?? '').filter(Boolean);
+}
+
+/** Cuts every connection but that of the one who asks. */
+export async function killClients({ port }: TestServer): Promise<void> {
+  await askRedis(port, 'CLIENT KILL SKIPME yes');
+}
