@@ -1,4 +1,5 @@
 import type { ClaimReply, ClaimRequest } from '../contract.js';
+import { ADVISORY } from './advisory.js';
 import { JOB_ARRAYS, JOB_COLUMNS, type JobArrays, toClaimed } from './job-row.js';
 import type { Server } from './server.js';
 import { expression, step, verb } from './sql-function.js';
@@ -41,7 +42,7 @@ export const CLAIM_FUNCTIONS =
 DECLARE
   _clock bigint := floor(clock_ms() * 1000);
 BEGIN
-  PERFORM pg_advisory_xact_lock('fences'::regclass::oid::int, 0);
+  PERFORM pg_advisory_xact_lock(${ADVISORY.fences}, 'fences'::regclass::oid::int);
   -- A second ahead, which nobody can use up between the two calls.
   IF nextval('fences') < _clock THEN PERFORM setval('fences', _clock + 1000000); END IF;
   UPDATE queues SET fenced_on = pg_postmaster_start_time() WHERE queue = _queue;

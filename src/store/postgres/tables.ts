@@ -22,7 +22,9 @@ const FIRST = `
 CREATE TABLE holdfast_schema (
   single boolean PRIMARY KEY DEFAULT true CHECK (single),
   version int NOT NULL,
-  pruned_at bigint NOT NULL DEFAULT 0
+  pruned_at bigint NOT NULL DEFAULT 0,
+  served_by timestamptz,
+  served_since bigint NOT NULL DEFAULT 0
 );
 
 CREATE SEQUENCE fences;

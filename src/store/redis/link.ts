@@ -108,6 +108,7 @@ export class Link {
   async #connect(at: string | undefined): Promise<void> {
     const { dialer, connectTimeout, onUp } = this.#options;
     const client = await dialer.dial(at);
+    if (this.#closed) throw failure('STORE_CLOSED', 'The store was closed before it connected.');
     this.#connecting = client;
     const { server, anchor } = await withinDeadline(client, connectTimeout, () => this.#enter(client));
     this.#connecting = undefined;

@@ -50,13 +50,22 @@ local function popWaiting(count)
     local members = pop(key('prio'), count - #ids)
     for i = 1, #members do ids[#ids + 1] = members[i]:sub(17) end
   end
-  return ids
+  local texts, size = fetch(key('run'), ids), 0
+  for i = 1, #ids do
+    -- A place without a job (keys deleted by hand, or evicted) must not keep the others from being claimed.
+    if texts[i] then
+      size = size + 1
+      ids[size], texts[size] = ids[i], texts[i]
+    end
+  end
+  for i = #ids, size + 1, -1 do ids[i], texts[i] = nil, nil end
+  return ids, texts
 end
 
 local NEXT = { ['0'] = '1', ['1'] = '2', ['2'] = '3', ['3'] = '4', ['4'] = '5' }
 
-local function grant(ids, request)
-  local size, texts = #ids, fetch(key('run'), ids)
+local function grant(ids, texts, request)
+  local size = #ids
   local first, timed = ticks(size), request.timedMs ~= nil
   local ends = timed and digits(ceil(now + request.timedMs)) or ''
   local head = 'a,' .. request.seq .. ',' .. ends .. (timed and ',1,,,0,' or ',0,,,0,')
@@ -115,10 +124,11 @@ local function claim(request)
           promoteDue()
           due = nextDue()
         end
-        ids = popWaiting(count)
+        local texts
+        ids, texts = popWaiting(count)
         emptied = #ids < count
         if #ids > 0 then
-          runs = grant(ids, request)
+          runs = grant(ids, texts, request)
           useRoom(request, #ids)
         end
       end

@@ -1,0 +1,8 @@
+/** The first keys of our advisory locks ("Hfst" and what follows), so that nobody else's are taken for ours. */
+export const ADVISORY = {
+  /** The second key is the presence that sessions name. */
+  presence: 0x48667374,
+  /** The second key is made of the schema's name. */
+  migration: 0x48667375,
+  fences: 0x48667376,
+} as const;

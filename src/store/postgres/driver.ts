@@ -1,0 +1,60 @@
+// The seam over the PostgreSQL client: the only file that knows the package pg, and all that the engine asks of it. The types are our
+// own, so that whoever uses another store needs neither the package nor its types.
+import { HoldfastError } from '../../errors.js';
+
+export interface PgQuery {
+  text: string;
+  values?: unknown[];
+  /** Named: the server keeps it prepared. */
+  name?: string;
+  rowMode: 'array';
+}
+
+export interface PgClient {
+  connect(): Promise<unknown>;
+  query(query: PgQuery): Promise<{ rows: unknown[][] }>;
+  end(): Promise<void>;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'end', listener: () => void): unknown;
+  on(event: 'notification', listener: (message: { payload?: string }) => void): unknown;
+  unref?(): void;
+  /** Of the server's process, as it was told when the connection began. */
+  readonly processID: number | null;
+  readonly connection: { readonly stream: { destroy(): void } };
+}
+
+export interface PgPoolClient extends PgClient {
+  release(destroy?: boolean): void;
+}
+
+export interface PgPool {
+  connect(): Promise<PgPoolClient>;
+  end(): Promise<void>;
+  on(event: 'connect' | 'remove', listener: (client: PgPoolClient) => void): unknown;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  readonly options?: object;
+  readonly Client?: new (config: object) => PgClient;
+}
+
+export interface Driver {
+  Pool: new (config: object) => PgPool;
+  Client: new (config: object) => PgClient;
+}
+
+export async function loadDriver(): Promise<Driver> {
+  try {
+    const { default: pg } = await import('pg');
+    return pg as unknown as Driver;
+  } catch (cause) {
+    throw new HoldfastError(
+      'DRIVER_MISSING',
+      `The PostgreSQL store needs the package pg, which cannot be loaded (${cause instanceof Error ? cause.message : String(cause)}). Type: npm install pg`,
+      { cause, store: 'postgres' },
+    );
+  }
+}
+
+export function isPool(value: unknown): value is PgPool {
+  const candidate = value as Partial<PgPool> | null;
+  return typeof candidate?.connect === 'function' && typeof candidate.end === 'function' && candidate.options !== undefined;
+}

@@ -1,0 +1,89 @@
+// The one place that turns the errors of the server and of the driver into errors of ours.
+import { HoldfastError, type ErrorCode } from '../../errors.js';
+import { STRAGGLER } from './callers.js';
+import { SESSION_EXISTS } from './session.js';
+
+/** What the engine did when it failed. */
+export interface Circumstance {
+  /** host:port/database. */
+  place: string;
+  schema: string;
+  /** The server was reached before, so that a name that is not found now may be found again. */
+  reached: boolean;
+}
+
+const NETWORK = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'EHOSTUNREACH', 'ENETUNREACH', 'EAI_AGAIN', 'ENETDOWN', 'ECONNABORTED']);
+
+/** SQLSTATE or, of the network, what Node calls it. */
+export function codeOf(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null | undefined)?.code;
+  return typeof code === 'string' ? code : undefined;
+}
+
+/** The connection cannot be used any more, or leads to a server that cannot. */
+export function spoilsConnection(error: unknown): boolean {
+  const code = codeOf(error);
+  if (code === undefined || !/^[0-9A-Z]{5}$/.test(code)) return true;
+  return /^(08|57P|25006|58|53[23])/.test(code);
+}
+
+/** The transaction did not happen, and the same one may succeed at once. */
+export function isCollision(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === '40P01' || code === '40001';
+}
+
+export function toStoreError(error: unknown, { place, schema, reached }: Circumstance): HoldfastError {
+  if (error instanceof HoldfastError) return error;
+  const code = codeOf(error);
+  const reason = reasonOf(error);
+  const fail = (kind: ErrorCode, message: string, retryable = false): HoldfastError =>
+    new HoldfastError(kind, `${message} (${code === undefined ? '' : `${code}: `}${reason})`, { cause: error, retryable, store: 'postgres' });
+  if (code === undefined) return fail('STORE_UNAVAILABLE', `The connection to PostgreSQL at ${place} failed`, true);
+  if (code === 'ENOTFOUND') return fail('STORE_UNAVAILABLE', `There is no host of the name of PostgreSQL at ${place}. Check the host name`, reached);
+  if (NETWORK.has(code)) {
+    return fail('STORE_UNAVAILABLE', `PostgreSQL at ${place} cannot be reached. Check that it runs and that host and port are right`, true);
+  }
+  switch (code) {
+    case STRAGGLER:
+    case SESSION_EXISTS:
+      return new HoldfastError('STORE_FAILED', reason, { cause: error, store: 'postgres' });
+    case '28P01':
+    case '28000':
+      return fail('STORE_FAILED', `PostgreSQL at ${place} refuses the user or the password. Check them, and pg_hba.conf of the server`);
+    case '3D000':
+      return fail('STORE_FAILED', `PostgreSQL at ${place} has no such database. Create it, or name another one`);
+    case '42501':
+      return fail(
+        'STORE_FAILED',
+        `The database user lacks rights on the schema "${schema}" at ${place}. Let its owner run: GRANT ALL ON SCHEMA "${schema}" TO <user>; ` +
+          `GRANT ALL ON ALL TABLES IN SCHEMA "${schema}" TO <user>; GRANT ALL ON ALL SEQUENCES IN SCHEMA "${schema}" TO <user>;`,
+      );
+    case '25006':
+      return fail('STORE_READONLY', `PostgreSQL at ${place} takes no writes: it is a replica, or set to read only. Name the primary server`);
+    case '3F000':
+    case '42P01':
+    case '42883':
+      return fail('STORE_GONE', `The schema "${schema}" at ${place} is not there, or not whole: it was dropped or changed. Restore it, or open the store anew to create it`);
+    case '53100':
+      return fail('STORE_FULL', `PostgreSQL at ${place} has no room left on its disk: nothing of the call was written. Free some space`, true);
+    case '40001':
+    case '40P01':
+    case '55P03':
+      return fail('STORE_BUSY', `Another transaction holds rows of the schema "${schema}" at ${place} for too long. Look for it in pg_stat_activity`, true);
+    case '57P04':
+      return fail('STORE_GONE', `The database at ${place} was dropped`);
+    default:
+      break;
+  }
+  if (/^(08|53|57|58)/.test(code)) return fail('STORE_UNAVAILABLE', `PostgreSQL at ${place} cannot serve at the moment`, true);
+  return fail('STORE_FAILED', `PostgreSQL at ${place} reported an error`);
+}
+
+/** An error that was gathered from the addresses of a host has no message of its own. */
+function reasonOf(error: unknown): string {
+  const inner = (error as { errors?: unknown } | null | undefined)?.errors;
+  const message = error instanceof Error ? error.message : String(error);
+  if (message !== '' || !Array.isArray(inner)) return message;
+  return inner.map(reasonOf).join(', ');
+}

@@ -1,0 +1,2 @@
+export { migratePostgres, PostgresStore } from './connection.js';
+export type { PostgresStoreOptions } from './options.js';

@@ -1,0 +1,110 @@
+// The one connection that a store keeps beside its pool: it hears what others tell (LISTEN) and holds the advisory lock by which others
+// see that this process lives. It must be a direct one: behind a pooler both would belong to somebody else a moment later.
+// When it breaks it is made again, at once at first and then more and more rarely; meanwhile the store asks for changes.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { PgClient } from './driver.js';
+import { within } from './server.js';
+
+export interface ListenerOptions {
+  connect(): PgClient;
+  channel: string;
+  onMessage(payload: string): void;
+  /** Something may have been missed. */
+  onConnected(): void;
+  onLost(): void;
+  /** Run on the connection before it counts as connected. */
+  onConnecting(run: (text: string) => Promise<unknown[][]>): Promise<void>;
+}
+
+const FIRST_PAUSE_MS = 50;
+const LAST_PAUSE_MS = 2000;
+/** How often the connection is tried, and how long its answer may take: one of its ends may be gone without a word. */
+const BEAT_MS = 10_000;
+const ANSWER_MS = 5000;
+
+// The server notices within about 15 s that a host is gone, instead of the two hours of most systems.
+const SETTINGS = 'SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 5; SET statement_timeout = 0';
+
+export class Listener {
+  readonly #options: ListenerOptions;
+  #client: PgClient | undefined;
+  #connecting: Promise<void> | undefined;
+  #beat: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(options: ListenerOptions) {
+    this.#options = options;
+  }
+
+  get connected(): boolean {
+    return this.#client !== undefined;
+  }
+
+  /** Resolves when it is connected, or after the time. */
+  async start(patienceMs: number): Promise<void> {
+    this.#connecting ??= this.#run();
+    if (!this.connected) await within(patienceMs, this.#connecting);
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearInterval(this.#beat);
+    const client = this.#client;
+    this.#client = undefined;
+    if (client === undefined) return;
+    void within(ANSWER_MS / 5, client.end().catch(() => undefined)).then(() => client.connection.stream.destroy());
+  }
+
+  /** Until it is connected or closed. */
+  async #run(): Promise<void> {
+    for (let pause = FIRST_PAUSE_MS; !this.#closed; pause = Math.min(pause * 2, LAST_PAUSE_MS)) {
+      if (await this.#connect()) return;
+      // Not the reason that a process goes on.
+      await sleep(pause, undefined, { ref: false });
+    }
+  }
+
+  async #connect(): Promise<boolean> {
+    const client = this.#options.connect();
+    const run = async (text: string): Promise<unknown[][]> => {
+      const answer = await within(ANSWER_MS, client.query({ text, rowMode: 'array' }));
+      if (answer === undefined) throw new Error('no answer');
+      return answer.rows;
+    };
+    let lost = false;
+    const onLost = (): void => {
+      if (lost) return;
+      lost = true;
+      client.connection.stream.destroy();
+      if (this.#client === client) this.#lose();
+    };
+    client.on('error', onLost);
+    client.on('end', onLost);
+    client.on('notification', ({ payload }) => {
+      if (payload !== undefined && this.#client === client) this.#options.onMessage(payload);
+    });
+    try {
+      await client.connect();
+      await run(SETTINGS);
+      await run(`LISTEN ${this.#options.channel}`);
+      await this.#options.onConnecting(run);
+      if (lost || this.#closed) throw new Error('lost');
+    } catch {
+      client.connection.stream.destroy();
+      return false;
+    }
+    client.unref?.();
+    this.#client = client;
+    this.#beat = setInterval(() => void run('SELECT 1').catch(onLost), BEAT_MS).unref();
+    this.#options.onConnected();
+    return true;
+  }
+
+  #lose(): void {
+    this.#client = undefined;
+    clearInterval(this.#beat);
+    if (this.#closed) return;
+    this.#options.onLost();
+    this.#connecting = this.#run();
+  }
+}

@@ -1,0 +1,58 @@
+// Tells other processes that queues have changed. Not inside the transactions that change them: a transaction that notifies holds a lock
+// of the whole server until it is on disk, so that all of them would wait for one another's fsync. A notification of its own writes
+// nothing to disk. It goes out at once after the first change and then for many changes together. One that is lost is made good by the
+// poll of those who wait for it.
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** How long after one notification the next may go out: after changes that bring work, and after those that only tell. */
+const WORK_MS = 10;
+const NEWS_MS = 50;
+
+export class Notifier {
+  readonly #send: (queues: string[]) => Promise<unknown>;
+  readonly #pending = new Set<string>();
+  #sending: Promise<void> | undefined;
+  #urgent = false;
+  #hurry: AbortController | undefined;
+  #closed = false;
+
+  constructor(send: (queues: string[]) => Promise<unknown>) {
+    this.#send = send;
+  }
+
+  /** `work`: there may be something to claim now. */
+  changed(queue: string, work: boolean): void {
+    if (this.#closed) return;
+    this.#pending.add(queue);
+    if (work && !this.#urgent) {
+      this.#urgent = true;
+      this.#hurry?.abort();
+    }
+    this.#sending ??= this.#run();
+  }
+
+  /** What is pending goes out first. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#hurry?.abort();
+    await this.#sending;
+  }
+
+  async #run(): Promise<void> {
+    while (this.#pending.size > 0) {
+      const queues = [...this.#pending];
+      this.#pending.clear();
+      this.#urgent = false;
+      await this.#send(queues).catch(() => undefined);
+      await this.#pause(WORK_MS);
+      if (!this.#urgent) await this.#pause(NEWS_MS - WORK_MS);
+    }
+    this.#sending = undefined;
+  }
+
+  async #pause(ms: number): Promise<void> {
+    if (this.#closed) return;
+    this.#hurry = ms > WORK_MS ? new AbortController() : undefined;
+    await sleep(ms, undefined, { ref: false, ...(this.#hurry && { signal: this.#hurry.signal }) }).catch(() => undefined);
+  }
+}

@@ -1,0 +1,134 @@
+// What a user may say about the server, read into what the driver takes.
+import { HoldfastError } from '../../errors.js';
+import { checkBoolean, checkInteger, invalidOption, MAX_TIMER_MS } from '../../runtime/check.js';
+import type { PgPool } from './driver.js';
+
+export interface PostgresStoreOptions {
+  /** postgres://user:password@host:port/database; `schema`, `migrate`, `notify` and `max` may stand behind a question mark. */
+  url?: string;
+  host?: string;
+  port?: number;
+  user?: string;
+  password?: string | (() => string | Promise<string>);
+  database?: string;
+  ssl?: boolean | object;
+  application_name?: string;
+  /** A pool of yours. It stays yours: closing the store does not end it. The lock thread cannot reach it. */
+  pool?: PgPool;
+  /** Where the tables live (default `holdfast`). It must be a schema of their own. */
+  schema?: string;
+  /** False: the schema is only checked; `migratePostgres` makes it. */
+  migrate?: boolean;
+  /**
+   * False: no connection is kept for LISTEN and the crash hint; changes are found by asking every second. Behind a pooler that hands out
+   * connections by the transaction this comes by itself.
+   */
+  notify?: boolean;
+  /** True: statements are prepared by name, which saves the server a little parsing and does not work behind most poolers. */
+  prepare?: boolean;
+  /** Connections of the pool (default 10), beside the one for LISTEN. */
+  max?: number;
+  /** How long a call waits for a connection (default 5 s). */
+  connectTimeoutMs?: number;
+  /** How long a call waits for the server's answer (default 15 s). Then its connection is given up. */
+  queryTimeoutMs?: number;
+}
+
+export interface PostgresPlan {
+  pool: PgPool | undefined;
+  /** For a client or a pool of the driver's. */
+  config: Record<string, unknown>;
+  schema: string;
+  migrate: boolean;
+  notify: boolean;
+  prepare: boolean;
+  max: number;
+  connectTimeoutMs: number;
+  queryTimeoutMs: number;
+}
+
+const IN_URL = ['schema', 'migrate', 'notify', 'max'] as const;
+/** The server cuts longer names. */
+const MAX_SCHEMA = 63;
+
+export function planPostgres(given: PostgresStoreOptions): PostgresPlan {
+  const { url, pool, ...rest } = { ...readUrl(given.url), ...given };
+  const { schema = 'holdfast', migrate = true, notify = true, prepare = false, max = 10, connectTimeoutMs = 5_000, queryTimeoutMs = 15_000, ...config } = rest;
+  return {
+    pool,
+    config: { application_name: 'holdfast', ...config, ...(url === undefined ? {} : { connectionString: stripUrl(url) }) },
+    schema: checkSchema(schema),
+    migrate: checkBoolean('migrate', migrate),
+    notify: checkBoolean('notify', notify),
+    prepare: checkBoolean('prepare', prepare),
+    max: checkInteger('max', max, { min: 1, max: 10_000 }),
+    connectTimeoutMs: checkInteger('connectTimeoutMs', connectTimeoutMs, { min: 1, max: MAX_TIMER_MS }),
+    queryTimeoutMs: checkInteger('queryTimeoutMs', queryTimeoutMs, { min: 1, max: MAX_TIMER_MS }),
+  };
+}
+
+/** What opens the same store elsewhere, as plain data; undefined when only this process has the pool. */
+export function describePlan(given: PostgresStoreOptions): Record<string, unknown> | undefined {
+  if (given.pool !== undefined) return undefined;
+  // The thread renews and sweeps: the schema is there by then, and two connections are plenty.
+  const options = { ...given, migrate: false, max: 2 };
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+}
+
+/** For messages: where the server is, without what must not be seen. */
+export function placeOf({ pool, config }: PostgresPlan): string {
+  const options = (pool?.options ?? config) as Record<string, unknown>;
+  const url = typeof options['connectionString'] === 'string' ? parse(options['connectionString']) : undefined;
+  const host = url?.hostname || String(options['host'] ?? process.env['PGHOST'] ?? 'localhost');
+  const port = url?.port || String(options['port'] ?? process.env['PGPORT'] ?? 5432);
+  const database = url?.pathname.slice(1) || String(options['database'] ?? process.env['PGDATABASE'] ?? '');
+  return `${host}:${port}${database === '' ? '' : `/${decodeURIComponent(database)}`}`;
+}
+
+function readUrl(url: string | undefined): PostgresStoreOptions {
+  if (url === undefined) return {};
+  const query = parse(url)?.searchParams;
+  if (query === undefined) {
+    throw new HoldfastError('INVALID_CONNECTION', 'The url of the PostgreSQL store cannot be read. It looks like postgres://user:password@host:5432/database.', {
+      option: 'url',
+      store: 'postgres',
+    });
+  }
+  const options: PostgresStoreOptions = {};
+  const schema = query.get('schema');
+  const max = query.get('max');
+  if (schema !== null) options.schema = schema;
+  if (max !== null) options.max = Number(max);
+  for (const name of ['migrate', 'notify'] as const) {
+    const value = query.get(name);
+    if (value !== null) options[name] = value === 'true' ? true : value === 'false' ? false : (value as unknown as boolean);
+  }
+  return options;
+}
+
+function stripUrl(url: string): string {
+  const parsed = parse(url);
+  if (parsed === undefined || !IN_URL.some((name) => parsed.searchParams.has(name))) return url;
+  for (const name of IN_URL) parsed.searchParams.delete(name);
+  return parsed.href;
+}
+
+function parse(url: string): URL | undefined {
+  try {
+    return new URL(url);
+  } catch {
+    return undefined;
+  }
+}
+
+function checkSchema(schema: unknown): string {
+  const fits = typeof schema === 'string' && /^[\p{L}_][\p{L}\p{N}_$-]*$/u.test(schema) && Buffer.byteLength(schema) <= MAX_SCHEMA;
+  if (!fits || schema === 'public' || schema === 'information_schema' || schema.startsWith('pg_')) {
+    throw invalidOption('schema', schema, `the name of a schema of its own (letters, digits, _ and -, at most ${MAX_SCHEMA} bytes; not public)`);
+  }
+  return schema;
+}
+
+export function quoteName(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}

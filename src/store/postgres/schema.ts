@@ -1,0 +1,144 @@
+// The schema: whether the server can carry it, whether it is there, and making it. Every migration writes all functions anew.
+import { HoldfastError } from '../../errors.js';
+import { ADD_FUNCTIONS } from './add.js';
+import { ADVISORY } from './advisory.js';
+import { CALLER_FUNCTIONS } from './callers.js';
+import { CHANGE_FUNCTIONS } from './change.js';
+import { CLAIM_FUNCTIONS } from './claim.js';
+import { CONTROL_FUNCTIONS } from './control.js';
+import { codeOf } from './errors.js';
+import { EVENT_FUNCTIONS } from './events.js';
+import { FOLD_FUNCTIONS } from './fold.js';
+import { HAND_BACK_FUNCTIONS } from './hand-back.js';
+import { INSPECT_FUNCTIONS } from './inspect.js';
+import { LOCK_FUNCTIONS } from './lock.js';
+import { quoteName } from './options.js';
+import { PROBE_FUNCTIONS } from './probe.js';
+import { QUEUE_FUNCTIONS } from './queue-row.js';
+import { RETENTION_FUNCTIONS } from './retention.js';
+import type { Server } from './server.js';
+import { SESSION_FUNCTIONS } from './session.js';
+import { SETTLE_FUNCTIONS } from './settle.js';
+import { SWEEP_FUNCTIONS } from './sweep.js';
+import { MIGRATIONS } from './tables.js';
+import { WAKE_FUNCTIONS } from './wake.js';
+import { WRITE_FUNCTIONS } from './write.js';
+
+// A function that inlines another one comes after it.
+const FUNCTIONS = [
+  QUEUE_FUNCTIONS, CALLER_FUNCTIONS, FOLD_FUNCTIONS, RETENTION_FUNCTIONS, HAND_BACK_FUNCTIONS, ADD_FUNCTIONS, CLAIM_FUNCTIONS, SETTLE_FUNCTIONS,
+  SESSION_FUNCTIONS, SWEEP_FUNCTIONS, PROBE_FUNCTIONS, LOCK_FUNCTIONS, CONTROL_FUNCTIONS, WRITE_FUNCTIONS, CHANGE_FUNCTIONS, INSPECT_FUNCTIONS,
+  EVENT_FUNCTIONS, WAKE_FUNCTIONS,
+].join('\n'); // biome-ignore format: a list of names
+
+export const SCHEMA_VERSION = MIGRATIONS.length;
+
+/** PostgreSQL 13. */
+const OLDEST_SERVER = 130_000;
+/** Another process may be migrating a large schema. */
+const MIGRATION_MS = 120_000;
+
+type Run = (text: string, values?: unknown[]) => Promise<unknown[][]>;
+
+/** Checks the server and the schema, and makes or migrates it where that is wanted. */
+export async function prepareSchema(server: Server, schema: string, migrate: boolean): Promise<{ direct: boolean }> {
+  return server.use(async (run, client) => {
+    const [row] = await run(
+      `SELECT current_setting('server_version_num')::int, pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on',
+         current_setting('server_encoding'), pg_backend_pid()`,
+    );
+    const [version, readOnly, encoding, pid] = row as [number, boolean, string, number];
+    const { place } = server.circumstance;
+    if (version < OLDEST_SERVER) throw refused(`PostgreSQL at ${place} is version ${Math.floor(version / 10_000)}: Holdfast needs 13 or newer. Upgrade the server.`);
+    if (encoding !== 'UTF8') throw refused(`The database at ${place} is encoded in ${encoding}: Holdfast needs UTF8. Create one with: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`);
+    if (readOnly) {
+      throw new HoldfastError('STORE_READONLY', `PostgreSQL at ${place} takes no writes: it is a replica, or set to read only. Name the primary server.`, { store: 'postgres' });
+    }
+    if (migrate) await bringUp(run, schema, place);
+    else await check(run, schema, place);
+    // Behind a pooler the number that a connection was told is not that of the process that serves it.
+    return { direct: client.processID === pid };
+  }, MIGRATION_MS);
+}
+
+async function check(run: Run, schema: string, place: string): Promise<void> {
+  const version = await versionOf(run, schema, place);
+  if (version === SCHEMA_VERSION) return;
+  const state = version === 0 ? 'is not there' : `has version ${version} and must have ${SCHEMA_VERSION}`;
+  throw refused(`The schema "${schema}" at ${place} ${state}. Run migratePostgres() with a user that may create it, or open the store without migrate: false.`);
+}
+
+/** Several processes may start at once: whoever gets the lock migrates, the others find it done when they look again under the lock. */
+async function bringUp(run: Run, schema: string, place: string): Promise<void> {
+  if ((await versionOf(run, schema, place)) === SCHEMA_VERSION) return;
+  await run('BEGIN');
+  try {
+    await run(`SELECT pg_advisory_xact_lock(${ADVISORY.migration}, hashtext($1))`, [schema]);
+    const version = await versionOf(run, schema, place);
+    if (version < SCHEMA_VERSION) await writeSchema(run, schema, version, place);
+    await run('COMMIT');
+  } catch (error) {
+    await run('ROLLBACK').catch(() => undefined);
+    throw error;
+  }
+}
+
+async function writeSchema(run: Run, schema: string, version: number, place: string): Promise<void> {
+  try {
+    if (version === 0) await run(`CREATE SCHEMA IF NOT EXISTS ${quoteName(schema)}`);
+    // The functions keep this path, so that they find the tables wherever they are called from.
+    await run(`SET LOCAL search_path TO ${quoteName(schema)}, pg_temp`);
+    for (const migration of MIGRATIONS.slice(version)) await run(migration);
+    await run(DROP_FUNCTIONS);
+    await run(FUNCTIONS);
+    if (version === 0) await run(`INSERT INTO holdfast_schema (version) VALUES (${SCHEMA_VERSION})`);
+    else await run(`UPDATE holdfast_schema SET version = ${SCHEMA_VERSION}`);
+  } catch (error) {
+    if (codeOf(error) !== '42501') throw error;
+    throw refused(
+      `The database user may not ${version === 0 ? 'create' : 'change'} the schema "${schema}" at ${place}. Let an owner of the database run: ` +
+        `CREATE SCHEMA IF NOT EXISTS ${quoteName(schema)}; ALTER SCHEMA ${quoteName(schema)} OWNER TO <user>; or run migratePostgres() as that owner.`,
+      error,
+    );
+  }
+}
+
+/** The schema is ours alone, so everything that can be called in it is. */
+const DROP_FUNCTIONS = `DO $do$
+DECLARE
+  _function regprocedure;
+BEGIN
+  FOR _function IN SELECT oid FROM pg_proc WHERE pronamespace = current_schema()::regnamespace LOOP
+    EXECUTE 'DROP FUNCTION ' || _function || ' CASCADE';
+  END LOOP;
+END $do$`;
+
+/** 0: it is not there. */
+async function versionOf(run: Run, schema: string, place: string): Promise<number> {
+  const name = quoteName(schema);
+  const [row] = await run(
+    `SELECT to_regclass($1) IS NOT NULL, (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $2)::int`,
+    [`${name}.holdfast_schema`, schema],
+  );
+  const [ours, relations] = row as [boolean, number];
+  if (!ours && relations > 0) {
+    throw new HoldfastError('STORE_FOREIGN', `The schema "${schema}" at ${place} holds tables that are not Holdfast's. Name another schema; this one was not touched.`, {
+      store: 'postgres',
+    });
+  }
+  if (!ours) return 0;
+  const version = Number((await run(`SELECT version FROM ${name}.holdfast_schema`))[0]?.[0] ?? 0);
+  if (version > SCHEMA_VERSION) {
+    throw new HoldfastError(
+      'STORE_NEWER',
+      `The schema "${schema}" at ${place} has version ${version}, but this Holdfast knows versions up to ${SCHEMA_VERSION}. ` +
+        'Upgrade the holdfast package here, or name another schema; this one was not touched.',
+      { store: 'postgres' },
+    );
+  }
+  return version;
+}
+
+function refused(message: string, cause?: unknown): HoldfastError {
+  return new HoldfastError('STORE_FAILED', message, { cause, store: 'postgres' });
+}

@@ -1,0 +1,124 @@
+// Waking of watchers: at once while the subscription lives, within a second or two whatever becomes of it.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test, vi } from 'vitest';
+import type { RedisStore } from '../../src/store/redis/index.js';
+import { askRedis } from '../support/servers/redis.js';
+import type { TestServer } from '../support/servers/server.js';
+import { killClients, newJob, newProxy, newServer, openStore } from './redis-support.js';
+
+interface Watcher {
+  calls: number;
+  stop(): void;
+}
+
+/** Watches, and lets the first call pass. */
+async function watch(store: RedisStore, queue = 'q'): Promise<Watcher> {
+  const watcher: Watcher = { calls: 0, stop: () => undefined };
+  watcher.stop = store.watch(queue, () => void (watcher.calls += 1));
+  await vi.waitFor(() => expect(watcher.calls).toBeGreaterThan(0));
+  return watcher;
+}
+
+/** How long it takes until an add wakes. */
+async function wakeUp(watcher: Watcher, store: RedisStore, caller: string): Promise<number> {
+  const before = watcher.calls;
+  const begun = performance.now();
+  await store.add('q', [newJob()], { caller, seq: 1 });
+  await vi.waitFor(() => expect(watcher.calls).toBeGreaterThan(before), { timeout: 5_000, interval: 1 });
+  return performance.now() - begun;
+}
+
+async function subscribed({ port }: TestServer, queue = 'q'): Promise<boolean> {
+  return (await askRedis(port, `PUBSUB NUMSUB {holdfast:${queue}}:wake`)).includes(':1');
+}
+
+describe('watchers', () => {
+  test('of an idle queue are woken at once, time after time', async () => {
+    const server = await newServer();
+    const [store, peer] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
+    const watcher = await watch(store);
+    await vi.waitFor(async () => expect(await subscribed(server)).toBe(true));
+    for (let round = 0; round < 5; round += 1) {
+      await sleep(80);
+      expect(await wakeUp(watcher, peer, `p${round}`)).toBeLessThan(300);
+    }
+  });
+
+  test('of a busy queue are told in bulk', async () => {
+    const server = await newServer();
+    const [store, peer] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
+    const watcher = await watch(store);
+    const before = watcher.calls;
+    const changes = 400;
+    for (let n = 0; n < changes; n += 1) await peer.add('q', [newJob()], { caller: 'p', seq: n + 1 });
+    await sleep(50);
+    expect(watcher.calls).toBeGreaterThan(before);
+    expect(watcher.calls - before).toBeLessThan(changes / 2);
+    // And the last change was not missed.
+    const seen = watcher.calls;
+    await sleep(1_200);
+    expect(watcher.calls).toBe(seen);
+  });
+
+  test('are woken by polling while the subscription is gone, and by messages when it is back', async () => {
+    const server = await newServer();
+    const [store, peer] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
+    const watcher = await watch(store);
+    await vi.waitFor(async () => expect(await subscribed(server)).toBe(true));
+    await askRedis(server.port, 'CLIENT KILL TYPE pubsub');
+    expect(await wakeUp(watcher, peer, 'a')).toBeLessThan(2_000);
+    await vi.waitFor(async () => expect(await subscribed(server)).toBe(true), 3_000);
+    await sleep(80);
+    expect(await wakeUp(watcher, peer, 'b')).toBeLessThan(300);
+  });
+
+  test('are woken after all connections were killed', async () => {
+    const server = await newServer();
+    const [store, peer] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
+    const watcher = await watch(store);
+    await killClients(server);
+    await vi.waitFor(() => peer.status('q'));
+    expect(await wakeUp(watcher, peer, 'a')).toBeLessThan(3_000);
+  });
+
+  test('are woken although the subscription is half-open, and it is made anew', async () => {
+    const server = await newServer();
+    const proxy = await newProxy(server);
+    const peer = await openStore({ url: server.url });
+    const store = await openStore({ url: proxy.url(server.url), commandTimeout: 1_000, connectTimeout: 500 });
+    const watcher = await watch(store);
+    await vi.waitFor(async () => expect(await subscribed(server)).toBe(true));
+    proxy.swallow('both');
+    await sleep(200);
+    const opened = proxy.counts.opened;
+    await vi.waitFor(() => expect(proxy.counts.opened).toBeGreaterThanOrEqual(opened + 2), 10_000);
+    proxy.heal();
+    expect(await wakeUp(watcher, peer, 'a')).toBeLessThan(5_000);
+  });
+
+  test('leave nothing behind when they stop: the last one ends the subscription', async () => {
+    const server = await newServer();
+    const store = await openStore({ url: server.url });
+    const [one, other] = [await watch(store), await watch(store, 'other')];
+    const stopTwo = store.watch('q', () => undefined);
+    await vi.waitFor(async () => expect((await subscribed(server)) && (await subscribed(server, 'other'))).toBe(true));
+    one.stop();
+    one.stop();
+    expect(await subscribed(server)).toBe(true);
+    stopTwo();
+    await vi.waitFor(async () => expect(await subscribed(server)).toBe(false));
+    other.stop();
+    await vi.waitFor(async () => expect(await askRedis(server.port, 'CLIENT LIST TYPE pubsub')).toMatch(/^\$0/));
+  });
+
+  test('of a queue that came later are served by the same subscription', async () => {
+    const server = await newServer();
+    const store = await openStore({ url: server.url });
+    await watch(store, 'first');
+    await vi.waitFor(async () => expect(await subscribed(server, 'first')).toBe(true));
+    const watcher = await watch(store);
+    await vi.waitFor(async () => expect(await subscribed(server)).toBe(true));
+    await sleep(80);
+    expect(await wakeUp(watcher, store, 'a')).toBeLessThan(300);
+  });
+});
