@@ -130,8 +130,9 @@ const ENGINES: Record<'sqlite' | 'redis' | 'postgres', Load> = {
     const { RedisStore } = await import('./redis/index.js');
     return new RedisStore(options);
   },
-  postgres: async () => {
-    throw new HoldfastError('INVALID_CONNECTION', 'This version does not drive PostgreSQL.', { option: 'connection' });
+  postgres: async (options) => {
+    const { PostgresStore } = await import('./postgres/index.js');
+    return new PostgresStore(options);
   },
 };
 

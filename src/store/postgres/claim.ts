@@ -22,7 +22,7 @@ export const CLAIM_FUNCTIONS =
     'text',
     'IMMUTABLE',
     `'{"jobs":[' || coalesce(_jobs, '') || '],"alive":' || _alive || ',"paused":' || _paused || ',"limited":' || _limited
-      || ',"next":' || coalesce((CASE WHEN _paused THEN NULL WHEN _limited > 0 THEN _limited ELSE greatest(0, _due - _now) END)::text, 'null')
+      || ',"next":' || coalesce((CASE WHEN _paused THEN NULL WHEN _limited > 0 THEN _limited WHEN _due > _now THEN _due - _now WHEN _due <= _now THEN 0 END)::text, 'null')
       || ',"drained":' || _drained || '}'`,
   ) +
   // Until claims are possible again, under _max or, for somebody who looks from outside, under what the workers use; 0 when they are.

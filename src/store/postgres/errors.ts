@@ -50,17 +50,17 @@ export function toStoreError(error: unknown, { place, schema, reached }: Circums
       return new HoldfastError('STORE_FAILED', reason, { cause: error, store: 'postgres' });
     case '28P01':
     case '28000':
-      return fail('STORE_FAILED', `PostgreSQL at ${place} refuses the user or the password. Check them, and pg_hba.conf of the server`);
+      return fail('STORE_UNAVAILABLE', `PostgreSQL at ${place} refuses the user or the password. Check them, and pg_hba.conf of the server`);
     case '3D000':
-      return fail('STORE_FAILED', `PostgreSQL at ${place} has no such database. Create it, or name another one`);
+      return fail('STORE_UNAVAILABLE', `PostgreSQL at ${place} has no such database. Create it, or name another one`);
     case '42501':
       return fail(
-        'STORE_FAILED',
+        'STORE_UNAVAILABLE',
         `The database user lacks rights on the schema "${schema}" at ${place}. Let its owner run: GRANT ALL ON SCHEMA "${schema}" TO <user>; ` +
           `GRANT ALL ON ALL TABLES IN SCHEMA "${schema}" TO <user>; GRANT ALL ON ALL SEQUENCES IN SCHEMA "${schema}" TO <user>;`,
       );
     case '25006':
-      return fail('STORE_READONLY', `PostgreSQL at ${place} takes no writes: it is a replica, or set to read only. Name the primary server`);
+      return fail('STORE_READONLY', `PostgreSQL at ${place} takes no writes: it is a replica, or set to read only. Name the primary server`, reached);
     case '3F000':
     case '42P01':
     case '42883':

@@ -1,7 +1,7 @@
 // Jobs whose lock ends without an outcome of their owner: handed back or taken away (uncharged), or stalled (charged).
 import { STALLED_REASON } from '../contract.js';
 import { step } from './sql-function.js';
-import { STATE } from './tables.js';
+import { IS_ACTIVE, STATE } from './tables.js';
 
 const UNLOCKED = 'session = NULL, fence = NULL, claim_seq = NULL, ends_at = NULL, timed = false';
 
@@ -20,7 +20,7 @@ DECLARE
 BEGIN
   WITH held AS MATERIALIZED (
     SELECT h.*, j.at FROM unnest(_ids, _limits) WITH ORDINALITY h(id, most, n),
-      LATERAL (SELECT ctid AS at FROM jobs WHERE queue = _queue AND id = h.id AND state = ${STATE.active} OFFSET 0) j
+      LATERAL (SELECT ctid AS at FROM jobs WHERE queue = _queue AND id = h.id AND ${IS_ACTIVE} OFFSET 0) j
   ), moved AS (
     UPDATE jobs j SET state = CASE WHEN stalled_counter >= h.most THEN ${STATE.failed} ELSE ${STATE.waiting} END,
       ord = CASE WHEN stalled_counter >= h.most THEN _base + h.n ELSE -(_base + cardinality(_ids) - h.n) END,

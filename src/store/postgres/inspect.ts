@@ -4,7 +4,7 @@ import type { ListName, ListQuery, LockInfo, OwnedLock, Owner, QueueStatus, Sess
 import { JOB_ARRAYS, type JobArrays, toRecords } from './job-row.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
-import { STATE } from './tables.js';
+import { IS_ACTIVE, STATE } from './tables.js';
 
 /** Which rows a list has, and its order. A claim's place among the active ones is its fence. */
 const LISTS: Record<ListName, { rows: string; order: string[] }> = {
@@ -59,7 +59,8 @@ BEGIN
     .join(' ')} END INTO _size FROM counts_of(_queue);
   ${POSITIONS}
   IF _size IS NULL OR _count <= 0 THEN RETURN '[null]'; END IF;
-  CASE _list || CASE WHEN _asc THEN ' ASC' ELSE ' DESC' END
+  _list := _list || CASE WHEN _asc THEN ' ASC' ELSE ' DESC' END;
+  CASE _list
     ${listBranches.join('\n    ')}
   END CASE;
   RETURN _reply;
@@ -118,7 +119,7 @@ BEGIN
     SELECT json_build_object('session', j.session, 'fence', j.fence, 'owner', json_build_object('host', s.host, 'pid', s.pid, 'name', s.name),
       'since', j.processed_on, 'endsInMs', CASE WHEN j.timed OR s.reaped > 0 THEN coalesce(j.ends_at, s.expires_at)
         ELSE greatest(j.ends_at, s.expires_at) END - floor(clock_ms())::bigint)
-    FROM jobs j LEFT JOIN sessions s ON s.queue = j.queue AND s.id = j.session WHERE j.queue = _queue AND j.id = _job AND j.state = ${STATE.active}
+    FROM jobs j LEFT JOIN sessions s ON s.queue = j.queue AND s.id = j.session WHERE j.queue = _queue AND j.id = _job AND j.${IS_ACTIVE}
   );
 END`,
   ) +

@@ -17,17 +17,19 @@ export interface ListenerOptions {
 }
 
 const FIRST_PAUSE_MS = 50;
-const LAST_PAUSE_MS = 2000;
+const LAST_PAUSE_MS = 500;
 /** How often the connection is tried, and how long its answer may take: one of its ends may be gone without a word. */
 const BEAT_MS = 10_000;
 const ANSWER_MS = 5000;
 
 // The server notices within about 15 s that a host is gone, instead of the two hours of most systems.
-const SETTINGS = 'SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 5; SET statement_timeout = 0';
+const SETTINGS = 'SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 5';
 
 export class Listener {
   readonly #options: ListenerOptions;
   #client: PgClient | undefined;
+  /** One that is on its way. */
+  #next: PgClient | undefined;
   #connecting: Promise<void> | undefined;
   #beat: NodeJS.Timeout | undefined;
   #closed = false;
@@ -49,6 +51,7 @@ export class Listener {
   close(): void {
     this.#closed = true;
     clearInterval(this.#beat);
+    this.#next?.connection.stream.destroy();
     const client = this.#client;
     this.#client = undefined;
     if (client === undefined) return;
@@ -66,6 +69,7 @@ export class Listener {
 
   async #connect(): Promise<boolean> {
     const client = this.#options.connect();
+    this.#next = client;
     const run = async (text: string): Promise<unknown[][]> => {
       const answer = await within(ANSWER_MS, client.query({ text, rowMode: 'array' }));
       if (answer === undefined) throw new Error('no answer');
@@ -92,6 +96,8 @@ export class Listener {
     } catch {
       client.connection.stream.destroy();
       return false;
+    } finally {
+      this.#next = undefined;
     }
     client.unref?.();
     this.#client = client;

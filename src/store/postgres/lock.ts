@@ -2,7 +2,7 @@ import type { Extension, ExtendStatus } from '../contract.js';
 import { splitToken } from './job-row.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
-import { STATE } from './tables.js';
+import { IS_ACTIVE, STATE } from './tables.js';
 
 export const LOCK_FUNCTIONS =
   verb(
@@ -18,7 +18,7 @@ BEGIN
     SELECT * FROM (
       SELECT DISTINCT ON (id, owner, fence) * FROM unnest(_ids, _owners, _fences, _durations) WITH ORDINALITY e(id, owner, fence, ms, n)
       ORDER BY id, owner, fence, n DESC
-    ) e, LATERAL (SELECT ctid AS at FROM jobs WHERE queue = _queue AND id = e.id AND state = ${STATE.active} OFFSET 0) found
+    ) e, LATERAL (SELECT ctid AS at FROM jobs WHERE queue = _queue AND id = e.id AND ${IS_ACTIVE} OFFSET 0) found
   )
   UPDATE jobs j SET ends_at = ceil(_clock + o.ms) FROM o
   WHERE j.ctid = o.at AND j.state = ${STATE.active} AND j.session = o.owner AND j.fence = o.fence;
@@ -41,11 +41,11 @@ BEGIN
   PERFORM FROM jobs WHERE queue = _queue AND id = ANY (_ids) ORDER BY id FOR UPDATE;
   SELECT array_agg(id) AS ids, array_agg(session) AS sessions, array_agg(fence) AS fences INTO _held FROM (
     SELECT * FROM (SELECT id, min(n) AS n FROM unnest(_ids) WITH ORDINALITY o(id, n) GROUP BY id) o,
-      LATERAL (SELECT session, fence FROM jobs WHERE queue = _queue AND id = o.id AND state = ${STATE.active} OFFSET 0) j
+      LATERAL (SELECT session, fence FROM jobs WHERE queue = _queue AND id = o.id AND ${IS_ACTIVE} OFFSET 0) j
     ORDER BY n
   ) held;
   -- False for what is not active, and for the second mention of what was.
-  SELECT json_agg(first AND EXISTS (SELECT FROM jobs WHERE queue = _queue AND jobs.id = o.id AND state = ${STATE.active}) ORDER BY n) INTO _reply
+  SELECT json_agg(first AND EXISTS (SELECT FROM jobs WHERE queue = _queue AND jobs.id = o.id AND ${IS_ACTIVE}) ORDER BY n) INTO _reply
   FROM (SELECT id, n, row_number() OVER (PARTITION BY id ORDER BY n) = 1 AS first FROM unnest(_ids) WITH ORDINALITY o(id, n)) o;
   IF _held.ids IS NOT NULL THEN
     INSERT INTO revocations (queue, session, job, fence, reason)

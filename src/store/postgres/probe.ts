@@ -5,7 +5,7 @@ import type { Server } from './server.js';
 import { verb } from './sql-function.js';
 
 /** For so long after a server has started (or another one took over) nobody is suspected: the living have to come back first. */
-const SETTLING_MS = 10_000;
+const SETTLING_MS = 5_000;
 
 export const PROBE_FUNCTIONS =
   // A shared lock, until the end of this call: it keeps out neither other probes nor anybody who was there before.
@@ -20,7 +20,7 @@ DECLARE
   _gone int[];
 BEGIN
   IF (SELECT served_by FROM holdfast_schema) IS DISTINCT FROM pg_postmaster_start_time() THEN
-    UPDATE holdfast_schema SET served_by = pg_postmaster_start_time(), served_since = _clock
+    UPDATE holdfast_schema SET served_by = pg_postmaster_start_time(), served_since = CASE WHEN served_by IS NULL THEN 0 ELSE _clock END
     WHERE served_by IS DISTINCT FROM pg_postmaster_start_time();
   END IF;
   IF (SELECT served_since FROM holdfast_schema) > _clock - ${SETTLING_MS} THEN RETURN 0; END IF;

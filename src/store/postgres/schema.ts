@@ -22,6 +22,7 @@ import { SETTLE_FUNCTIONS } from './settle.js';
 import { SWEEP_FUNCTIONS } from './sweep.js';
 import { MIGRATIONS } from './tables.js';
 import { WAKE_FUNCTIONS } from './wake.js';
+import { DURABILITY } from './warnings.js';
 import { WRITE_FUNCTIONS } from './write.js';
 
 // A function that inlines another one comes after it.
@@ -40,24 +41,35 @@ const MIGRATION_MS = 120_000;
 
 type Run = (text: string, values?: unknown[]) => Promise<unknown[][]>;
 
+interface Found {
+  /** There is no pooler between here and the server. */
+  direct: boolean;
+  /** What DURABILITY answers. */
+  settings: unknown[][];
+}
+
 /** Checks the server and the schema, and makes or migrates it where that is wanted. */
-export async function prepareSchema(server: Server, schema: string, migrate: boolean): Promise<{ direct: boolean }> {
+export async function prepareSchema(server: Server, schema: string, migrate: boolean): Promise<Found> {
   return server.use(async (run, client) => {
     const [row] = await run(
       `SELECT current_setting('server_version_num')::int, pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on',
-         current_setting('server_encoding'), pg_backend_pid()`,
+         current_setting('server_encoding'), current_setting('transaction_isolation'), pg_backend_pid()`,
     );
-    const [version, readOnly, encoding, pid] = row as [number, boolean, string, number];
+    const [version, readOnly, encoding, isolation, pid] = row as [number, boolean, string, string, number];
     const { place } = server.circumstance;
     if (version < OLDEST_SERVER) throw refused(`PostgreSQL at ${place} is version ${Math.floor(version / 10_000)}: Holdfast needs 13 or newer. Upgrade the server.`);
     if (encoding !== 'UTF8') throw refused(`The database at ${place} is encoded in ${encoding}: Holdfast needs UTF8. Create one with: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`);
+    // The verbs look again after they have waited for a lock; under the other levels they would not see what the other one did.
+    if (isolation !== 'read committed') {
+      throw refused(`The user at ${place} has the default_transaction_isolation "${isolation}": Holdfast needs "read committed". Type: ALTER ROLE <user> SET default_transaction_isolation = 'read committed'`);
+    }
     if (readOnly) {
       throw new HoldfastError('STORE_READONLY', `PostgreSQL at ${place} takes no writes: it is a replica, or set to read only. Name the primary server.`, { store: 'postgres' });
     }
     if (migrate) await bringUp(run, schema, place);
     else await check(run, schema, place);
     // Behind a pooler the number that a connection was told is not that of the process that serves it.
-    return { direct: client.processID === pid };
+    return { direct: client.processID === pid, settings: await run(DURABILITY) };
   }, MIGRATION_MS);
 }
 

@@ -18,7 +18,7 @@ export interface ServerOptions {
 }
 
 /** How long closing waits for calls that are under way, and then for connections to end. */
-const CLOSE_MS = 5000;
+export const CLOSE_MS = 5000;
 const END_MS = 1000;
 const COLLISIONS = 5;
 /** A pool tells better why no connection came: it gets a moment more. */
@@ -34,10 +34,10 @@ export class Server {
 
   constructor(options: ServerOptions) {
     this.#options = options;
-    if (!options.owned) return;
     const { pool } = options;
     // An idle connection that breaks is replaced when it is needed; whoever needs it is told then.
     pool.on('error', () => undefined);
+    if (!options.owned) return;
     pool.on('connect', (client) => this.#clients.add(client));
     pool.on('remove', (client) => this.#clients.delete(client));
   }

@@ -11,14 +11,14 @@ export const SESSION_EXISTS = 'HF002';
 // an end of their own, which need its owner and its maxStalls. A session that holds nothing more is deleted.
 export const SESSION_FUNCTIONS =
   verb(
-    `open_session(_name text, _id text, _host text, _pid float8, _owner text, _duration float8, _max_stalls float8, _presence int)`,
+    `open_session(_name text, _id text, _host text, _pid float8, _owner text, _duration float8, _max_stalls float8, _presence int, _hinted boolean)`,
     'text',
     `
 DECLARE
   _clock float8 := clock_ms();
 BEGIN
   INSERT INTO sessions (queue, id, host, pid, name, presence, hinted, duration_ms, max_stalls, since, expires_at)
-  VALUES (queue_of(_name), _id, _host, _pid, _owner, _presence, _presence IS NOT NULL, _duration, _max_stalls, floor(_clock), ceil(_clock + _duration))
+  VALUES (queue_of(_name), _id, _host, _pid, _owner, _presence, _hinted, _duration, _max_stalls, floor(_clock), ceil(_clock + _duration))
   ON CONFLICT DO NOTHING;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'Session % was opened before: give every session an id of its own.', _id USING ERRCODE = '${SESSION_EXISTS}';
@@ -104,9 +104,9 @@ BEGIN
 END`,
   );
 
-export async function openSession(server: Server, session: NewSession, presence: number | undefined): Promise<void> {
+export async function openSession(server: Server, session: NewSession, presence: number | undefined, held: boolean): Promise<void> {
   const { queue, id, owner, durationMs, maxStalls } = session;
-  await server.call('open_session', [queue, id, owner.host, owner.pid, owner.name, durationMs, maxStalls, presence ?? null]);
+  await server.call('open_session', [queue, id, owner.host, owner.pid, owner.name, durationMs, maxStalls, presence ?? null, held]);
 }
 
 type RevocationRow = [number: number, jobId: string, fence: number, reason: string];

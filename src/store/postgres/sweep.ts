@@ -16,7 +16,7 @@ const ANY_DEAD = `EXISTS (SELECT FROM sessions WHERE queue = _queue AND reaped <
 export const SWEEP_FUNCTIONS =
   // Locks whose own end has passed. An extended lock whose session outlived the extension lives as long as the session again.
   step(
-    'sweep_ended(_queue int, _clock float8, _limit int, OUT stalled text[], OUT failed text[], OUT found int)',
+    'sweep_ended(_queue int, _clock float8, _limit int, OUT stalled text[], OUT failed text[], OUT ended int)',
     'record',
     `
 DECLARE
@@ -28,8 +28,8 @@ BEGIN
     SELECT ctid AS at, session, timed FROM jobs WHERE queue = _queue AND ends_at IS NOT NULL AND ends_at <= _now
     ORDER BY ends_at LIMIT _limit FOR UPDATE SKIP LOCKED
   ) locked;
-  found := _ended.jobs;
-  IF found = 0 THEN RETURN; END IF;
+  ended := _ended.jobs;
+  IF ended = 0 THEN RETURN; END IF;
   -- Held as a claim holds them: one that is reaped at this moment would never look at the lock again.
   SELECT array_agg(id) INTO _alive FROM (
     SELECT id FROM sessions WHERE queue = _queue AND id = ANY (_ended.sessions) AND reaped = 0 FOR KEY SHARE SKIP LOCKED
@@ -62,7 +62,7 @@ BEGIN
     SELECT * INTO _dead FROM sweep_ended(_queue, _clock, _limit);
     _stalled := _stalled || _dead.stalled;
     _failed := _failed || _dead.failed;
-    _left := _left - _dead.found;
+    _left := _left - _dead.ended;
     WHILE _left > 0 AND cardinality(_seen) < _limit LOOP
       SELECT * INTO _session FROM sessions WHERE queue = _queue AND reaped < 2 AND expires_at <= _now AND id <> ALL (_seen)
       ORDER BY expires_at LIMIT 1 FOR UPDATE SKIP LOCKED;

@@ -7,7 +7,7 @@ import type { Runner } from './runner.js';
 const CHANGE_STATUSES: Record<string, ChangeStatus> = { d: 'done', m: 'missing', s: 'state' };
 const REMOVE_STATUSES: Record<string, RemoveStatus> = { d: 'done', m: 'missing', l: 'locked' };
 /** Jobs that one script removes or moves. */
-const AT_ONCE = 250;
+const AT_ONCE = 200;
 
 export function change(run: Runner, queue: string, changes: Change[]): Promise<ChangeStatus[]> {
   return inParts(changes, async (part) => {

@@ -1,5 +1,5 @@
-// Long lists go to Redis in parts, one after the other: each part is atomic and keeps Redis from others for a millisecond or two.
-const AT_ONCE = 250;
+// Long lists go to Redis in parts, one after the other: each part is atomic and keeps Redis from others for about a millisecond.
+const AT_ONCE = 100;
 
 export async function inParts<I, O>(items: I[], work: (part: I[]) => Promise<O[]>): Promise<O[]> {
   if (items.length <= AT_ONCE) return items.length === 0 ? [] : work(items);

@@ -120,12 +120,18 @@ export async function sessions(run: Runner, queue: string): Promise<SessionInfo[
 }
 
 export async function owned(run: Runner, queue: string, session: string): Promise<OwnedLock[]> {
-  const replies = (await run('owned', queue, [session])) as [string, string, string][];
-  const locks = replies.map(([jobId, fence, seq]) => ({
-    jobId,
-    token: tokenOf(session, Number(fence)),
-    fence: Number(fence),
-    seq: Number(seq),
-  }));
+  const locks: OwnedLock[] = [];
+  for (const kind of ['bound', 'ending']) {
+    for (let after = ''; ; ) {
+      const args = [session, kind, after, LISTED_AT_ONCE];
+      const [ids, fences, seqs] = (await run('owned', queue, args)) as [string[], string[], string[]];
+      ids.forEach((jobId, index) => {
+        const fence = Number(fences[index]);
+        locks.push({ jobId, token: tokenOf(session, fence), fence, seq: Number(seqs[index]) });
+      });
+      if (ids.length < LISTED_AT_ONCE) break;
+      after = fences.at(-1) ?? '';
+    }
+  }
   return locks.sort((a, b) => a.fence - b.fence);
 }

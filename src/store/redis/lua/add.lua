@@ -81,5 +81,6 @@ else
 end
 if lastId ~= queue.lastId then set('lastId', lastId) end
 call('SET', memory, seq .. ',' .. reply, 'PX', REMEMBERED_MS)
+flushPlaces()
 save()
 return reply

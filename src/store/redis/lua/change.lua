@@ -30,8 +30,9 @@ for at = 1, #ARGV, 4 do
     touch()
     result = 'd'
   end
-  if result == 'd' then store(job) end
+  if result == 'd' then store({ job }) end
   results[#results + 1] = result
 end
+flushPlaces()
 save()
 return concat(results)

@@ -2,5 +2,6 @@
 -- ARGV: a claim request. Answers the claim.
 local reply = claim(claimRequest(1))
 keepSeq(ARGV[1])
+flushPlaces()
 save()
 return reply

@@ -17,7 +17,7 @@ for at = 1, #ARGV, 3 do
     end
     job.ends = digits(ceil(now + ARGV[at + 2]))
     call('ZADD', key('ends'), job.ends, job.id)
-    store(job)
+    store({ job })
     results[#results + 1] = 'd'
   end
 end

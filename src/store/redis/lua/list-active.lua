@@ -11,17 +11,17 @@ local function collect(set)
   else
     part = call('ZREVRANGEBYSCORE', set, after == '' and '+inf' or '(' .. after, '-inf', 'WITHSCORES', 'LIMIT', 0, skip + most)
   end
-  for i = 1, #part, 2 do found[#found + 1] = { id = part[i], fence = part[i + 1] } end
+  for i = 1, #part, 2 do found[#found + 1] = { id = part[i], fence = tonumber(part[i + 1]) } end
 end
 for _, session in ipairs(call('SMEMBERS', key('holders'))) do
   collect(key('bound:' .. session))
   collect(key('ending:' .. session))
 end
 table.sort(found, function(a, b)
-  if ascending then return tonumber(a.fence) < tonumber(b.fence) end
-  return tonumber(a.fence) > tonumber(b.fence)
+  if ascending then return a.fence < b.fence end
+  return a.fence > b.fence
 end)
 local ids = {}
 for i = skip + 1, math.min(#found, skip + most) do ids[#ids + 1] = found[i].id end
 local last = found[skip + #ids]
-return { #found > skip + #ids and last and last.fence or '', records(ids) }
+return { #found > skip + #ids and last and digits(last.fence) or '', records(ids) }

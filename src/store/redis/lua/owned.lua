@@ -1,12 +1,10 @@
--- use: clock queue jobs
--- ARGV: session. Answers of each lock that it holds: job id, fence, seq of the claim.
-local replies = {}
-for _, kind in ipairs({ 'bound:', 'ending:' }) do
-  local held = call('ZRANGE', key(kind .. ARGV[1]), 0, -1)
-  local texts = fetch(key('run'), held)
-  for i = 1, #held do
-    local job = decode(held[i], texts[i])
-    replies[#replies + 1] = { job.id, fenceOf(job.token), job.seq }
-  end
-end
-return replies
+-- use: clock
+-- ARGV: session, bound or ending, fence to go on after or '', most locks to answer.
+-- Answers of its locks of that kind, as columns: job ids, fences, seqs of the claims.
+local from = ARGV[3] == '' and '-inf' or '(' .. ARGV[3]
+local held = call('ZRANGEBYSCORE', key(ARGV[2] .. ':' .. ARGV[1]), from, '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[4])
+local ids, fences, seqs = {}, {}, {}
+for i = 1, #held, 2 do ids[#ids + 1], fences[#fences + 1] = held[i], held[i + 1] end
+local texts = fetch(key('run'), ids)
+for i = 1, #ids do seqs[i] = texts[i] and match(texts[i], '^a,(%d*)') or '0' end
+return { ids, fences, seqs }

@@ -2,9 +2,8 @@
 -- ARGV: state (d c f), olderThanMs or '', limit, position to look from. Answers how many wait again and the position to go on from (-1: end).
 local latest = ARGV[2] == '' and math.huge or now - ARGV[2]
 local jobs, nextPosition = choose(ARGV[1], latest, tonumber(ARGV[3]), tonumber(ARGV[4]))
-for i = 1, #jobs do
-  reopen(jobs[i])
-  store(jobs[i])
-end
+for i = 1, #jobs do reopen(jobs[i]) end
+store(jobs)
+flushPlaces()
 save()
 return { #jobs, nextPosition }

@@ -181,5 +181,6 @@ local claimed = withClaim and claim(claimRequest(4))
 if caller ~= '' and not repeated then remember(results) end
 if withClaim and (ARGV[4] ~= caller or repeated) then keepSeq(ARGV[4]) end
 if finishes > 0 and queue.active == 0 and not anyWaiting() then tell(1, 'E') end
+flushPlaces()
 save()
 return { results, claimed or false }

@@ -33,7 +33,7 @@ if left > 0 then
       call('ZREM', key('ending:' .. session), job.id)
       call('ZADD', key('bound:' .. session), fenceOf(job.token), job.id)
       job.ends = ''
-      store(job)
+      store({ job })
     else
       dead[#dead + 1] = job
     end
@@ -41,6 +41,7 @@ if left > 0 then
 end
 
 local stalled, failed = handBack(dead)
+flushPlaces()
 save()
 local more = call('ZCOUNT', key('sessions'), '-inf', now) + call('ZCOUNT', key('ends'), '-inf', now) + call('ZCARD', key('reaped'))
 return { stalled, failed, more > 0 and 1 or 0 }

@@ -9,8 +9,8 @@ local function promoteDue()
   for i = 1, #jobs do
     putWaiting(jobs[i], false)
     tell(1, 'P', jobs[i].id)
-    store(jobs[i])
   end
+  store(jobs)
 end
 
 -- How many claims the queue still allows: a block that was set by hand, and the window in which limited claims count.

@@ -15,10 +15,8 @@ end
 
 -- `jobs` in the order in which they were claimed: so they wait again.
 local function toFront(jobs)
-  for i = #jobs, 1, -1 do
-    putWaiting(jobs[i], true)
-    store(jobs[i])
-  end
+  for i = #jobs, 1, -1 do putWaiting(jobs[i], true) end
+  store(jobs)
 end
 
 local function giveBack(jobs)
@@ -37,7 +35,7 @@ local function failStalled(job)
   call('ZADD', key('failed'), ticks(1), job.id)
   call('HSET', key('reason'), job.id, STALLED_REASON)
   set('sides', 1)
-  store(job)
+  store({ job })
   trim('failed', count, ageMs, 1)
 end
 

@@ -43,7 +43,11 @@ local function jobsOf(ids)
   return jobs
 end
 
-local function store(job) call('HSET', key('run'), job.id, encode(job)) end
+local function store(jobs)
+  local runs = {}
+  for i = 1, #jobs do runs[2 * i - 1], runs[2 * i] = jobs[i].id, encode(jobs[i]) end
+  many('HSET', key('run'), runs)
+end
 
 local STATES = { w = 'waiting', d = 'delayed', a = 'active', c = 'completed', f = 'failed' }
 local SIDES = { 'reason', 'stack', 'value', 'progress' }

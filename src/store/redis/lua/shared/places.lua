@@ -3,7 +3,25 @@
 --   prio      by priority, then by place, which begins the member so that Redis orders equal scores by it
 --   delayed   by the tick of its coming and the delay in µs, so those of one moment keep their order
 --   completed, failed   by the tick of their finish, which is its time in µs
+-- Jobs are put one by one, and written together before anybody looks.
 local ORD_BIAS = 4e15
+local placed, anyPlaced = { wait = {}, prio = {}, delayed = {} }, false
+
+local function put(place, score, member)
+  local list = placed[place]
+  list[#list + 1] = score
+  list[#list + 1] = member
+  anyPlaced = true
+end
+
+local function flushPlaces()
+  if not anyPlaced then return end
+  for place, list in pairs(placed) do
+    many('ZADD', key(place), list)
+    placed[place] = {}
+  end
+  anyPlaced = false
+end
 
 local function putWaiting(job, front)
   local place
@@ -15,20 +33,21 @@ local function putWaiting(job, front)
   end
   job.state, job.delay = 'w', '0'
   if job.priority == '0' then
-    call('ZADD', key('wait'), place, job.id)
+    put('wait', digits(place), job.id)
   else
     job.ord = format('%016.0f', place + ORD_BIAS)
-    call('ZADD', key('prio'), job.priority, job.ord .. job.id)
+    put('prio', job.priority, job.ord .. job.id)
   end
 end
 
 local function putDelayed(job, delayMs)
   job.state, job.delay = 'd', delayMs
-  call('ZADD', key('delayed'), ticks(1) + delayMs * 1000, job.id)
+  put('delayed', digits(ticks(1) + delayMs * 1000), job.id)
 end
 
 -- Out of its place; for jobs that are not active.
 local function take(job)
+  flushPlaces()
   if job.state == 'w' then
     if job.priority == '0' then call('ZREM', key('wait'), job.id) else call('ZREM', key('prio'), job.ord .. job.id) end
     job.ord = ''
@@ -38,11 +57,13 @@ local function take(job)
 end
 
 -- When the next delayed job falls due, in µs.
-local function nextDue() return tonumber(call('ZRANGE', key('delayed'), 0, 0, 'WITHSCORES')[2]) end
+local function nextDue()
+  flushPlaces()
+  return tonumber(call('ZRANGE', key('delayed'), 0, 0, 'WITHSCORES')[2])
+end
 
 -- Waiting, or delayed and due.
 local function anyWaiting()
-  if call('EXISTS', key('wait'), key('prio')) > 0 then return true end
   local due = nextDue()
-  return due ~= nil and due <= micros
+  return (due ~= nil and due <= micros) or call('EXISTS', key('wait'), key('prio')) > 0
 end

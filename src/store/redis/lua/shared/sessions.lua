@@ -30,6 +30,7 @@ end
 -- The jobs whose locks lie in a set. An entry without a job (keys deleted by hand, or evicted) would be found again for ever.
 local function heldIn(holder, ids)
   local jobs = jobsOf(ids)
+  for i = 1, #jobs do jobs[i].fence = tonumber(fenceOf(jobs[i].token)) end
   if #jobs < #ids then
     local found = {}
     for i = 1, #jobs do found[jobs[i].id] = true end
@@ -40,7 +41,7 @@ local function heldIn(holder, ids)
   return jobs
 end
 
-local function byFence(a, b) return tonumber(fenceOf(a.token)) < tonumber(fenceOf(b.token)) end
+local function byFence(a, b) return a.fence < b.fence end
 
 -- Locks of a closed session go back at their owner's word, those of a dead one are stalls.
 local function handBack(jobs)

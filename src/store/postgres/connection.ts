@@ -1,0 +1,259 @@
+// The PostgreSQL store: one schema that any number of machines share. It wires the parts of this folder to the store contract, through
+// which alone the rest of Holdfast calls it. Every verb is one function of the schema (sql-function.ts), called in one round trip, so that
+// it is one transaction whatever lies between here and the server. Nothing here may keep state on a connection, but for the listener.
+import { HoldfastError } from '../../errors.js';
+import type { Outcome } from '../../job/outcome.js';
+import type { JobRecord, NewJob } from '../../job/record.js';
+import type { Capabilities } from '../capabilities.js';
+import type * as contract from '../contract.js';
+import type { StoreDescriptor } from '../descriptor.js';
+import { add } from './add.js';
+import { change, remove } from './change.js';
+import { claim } from './claim.js';
+import * as control from './control.js';
+import { type Engine, migrate, startEngine } from './engine.js';
+import { events, trimEvents } from './events.js';
+import * as inspect from './inspect.js';
+import { extend, revoke } from './lock.js';
+import { describePlan, planPostgres, type PostgresPlan, type PostgresStoreOptions } from './options.js';
+import { probe } from './probe.js';
+import { closeSessions, openSession, renew } from './session.js';
+import { settle } from './settle.js';
+import { sweep } from './sweep.js';
+import { Turns } from './turns.js';
+import { write } from './write.js';
+
+/** Creates or migrates the schema, for those who open their stores with `migrate: false`. */
+export async function migratePostgres(options: PostgresStoreOptions): Promise<void> {
+  await migrate(planPostgres(options));
+}
+
+export class PostgresStore implements contract.Store {
+  readonly #given: PostgresStoreOptions;
+  readonly #plan: PostgresPlan;
+  #opening: Promise<Engine> | undefined;
+  #engine: Engine | undefined;
+  #closing: Promise<void> | undefined;
+  /** Sessions with a claim that was not answered: it may still arrive, so the next one leaves its number even if it finds nothing. */
+  readonly #unanswered = new Set<string>();
+  readonly #turns = new Turns();
+
+  constructor(options: PostgresStoreOptions) {
+    this.#given = { ...options };
+    this.#plan = planPostgres(options);
+  }
+
+  get capabilities(): Capabilities {
+    const crashHints = this.#engine?.hinted ?? this.#plan.notify;
+    return { engine: 'postgres', shared: true, durable: true, crashHints, inline: false };
+  }
+
+  describe(): StoreDescriptor | undefined {
+    const options = describePlan(this.#given);
+    return options === undefined ? undefined : { engine: 'postgres', options };
+  }
+
+  async open(): Promise<void> {
+    if (this.#closing !== undefined) throw closed();
+    this.#opening ??= startEngine(this.#plan);
+    try {
+      this.#engine = await this.#opening;
+    } catch (error) {
+      // The next call tries again: the server may be there by then.
+      this.#opening = undefined;
+      throw error;
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const engine = await this.#opening?.catch(() => undefined);
+    await engine?.close(this.#turns.idle());
+  }
+
+  async add(queue: string, jobs: NewJob[], call: contract.Call): Promise<contract.AddReply[]> {
+    const { server, wake } = this.#use();
+    if (jobs.length === 0) return [];
+    const replies = await this.#turns.take(call, () => add(server, queue, jobs, call));
+    wake.signal(queue, true);
+    return replies;
+  }
+
+  async claim(queue: string, request: contract.ClaimRequest): Promise<contract.ClaimReply> {
+    const { server, wake } = this.#use();
+    const doubtful = this.#unanswered.has(request.session);
+    this.#unanswered.add(request.session);
+    const reply = await this.#turns.take({ caller: request.session, seq: request.seq }, () => claim(server, queue, request, doubtful));
+    this.#unanswered.delete(request.session);
+    if (reply.jobs.length > 0) wake.signal(queue, false);
+    return reply;
+  }
+
+  async settle(queue: string, outcomes: Outcome[], call?: contract.Call, request?: contract.ClaimRequest): Promise<contract.SettleReply> {
+    const { server, wake } = this.#use();
+    if (outcomes.length === 0) return request === undefined ? { results: [] } : { results: [], claimed: await this.claim(queue, request) };
+    const work = () => settle(server, queue, outcomes, call, request);
+    const reply = await (call === undefined ? work() : this.#turns.take(call, work));
+    if (call !== undefined) this.#unanswered.delete(call.caller);
+    wake.signal(queue, outcomes.some(({ kind }) => kind === 'release' || kind === 'retry'));
+    return reply;
+  }
+
+  async openSession(session: contract.NewSession): Promise<void> {
+    const engine = this.#use();
+    await engine.vouch((presence, held) => openSession(engine.server, session, presence, held));
+  }
+
+  async renew(renewals: contract.Renewal[]): Promise<contract.RenewReply[]> {
+    const { server } = this.#use();
+    return renewals.length === 0 ? [] : renew(server, renewals);
+  }
+
+  async closeSessions(sessions: contract.SessionRef[], charged: boolean): Promise<void> {
+    const { server, wake } = this.#use();
+    if (sessions.length === 0) return;
+    await closeSessions(server, sessions, charged);
+    for (const queue of new Set(sessions.map((session) => session.queue))) wake.signal(queue, true);
+    for (const { id } of sessions) this.#unanswered.delete(id);
+  }
+
+  async sweep(queue: string, limit: number): Promise<contract.SweepReply> {
+    const { server, wake } = this.#use();
+    const reply = await sweep(server, queue, limit);
+    if (reply.stalled.length + reply.failed.length > 0) wake.signal(queue, true);
+    return reply;
+  }
+
+  async probe(queue: string, graceMs: number): Promise<number> {
+    const { server, hinted } = this.#use();
+    return hinted ? probe(server, queue, graceMs) : 0;
+  }
+
+  async extend(queue: string, extensions: contract.Extension[]): Promise<contract.ExtendStatus[]> {
+    const { server } = this.#use();
+    return extensions.length === 0 ? [] : extend(server, queue, extensions);
+  }
+
+  async revoke(queue: string, jobIds: string[], reason: string): Promise<boolean[]> {
+    const { server, wake } = this.#use();
+    if (jobIds.length === 0) return [];
+    const replies = await revoke(server, queue, jobIds, reason);
+    if (replies.some(Boolean)) wake.signal(queue, true);
+    return replies;
+  }
+
+  async pause(queue: string, paused: boolean): Promise<void> {
+    const { server, wake } = this.#use();
+    await control.pause(server, queue, paused);
+    wake.signal(queue, true);
+  }
+
+  async limit(queue: string, durationMs: number): Promise<void> {
+    const { server, wake } = this.#use();
+    await control.limit(server, queue, durationMs);
+    wake.signal(queue, true);
+  }
+
+  async write(queue: string, writes: contract.Write[]): Promise<contract.WriteReply[]> {
+    const { server, wake } = this.#use();
+    if (writes.length === 0) return [];
+    const replies = await write(server, queue, writes);
+    if (writes.some(({ kind }) => kind === 'progress')) wake.signal(queue, false);
+    return replies;
+  }
+
+  async change(queue: string, changes: contract.Change[]): Promise<contract.ChangeStatus[]> {
+    const { server, wake } = this.#use();
+    if (changes.length === 0) return [];
+    const replies = await change(server, queue, changes);
+    if (replies.includes('done')) wake.signal(queue, true);
+    return replies;
+  }
+
+  async remove(queue: string, jobIds: string[]): Promise<contract.RemoveStatus[]> {
+    const { server, wake } = this.#use();
+    if (jobIds.length === 0) return [];
+    const replies = await remove(server, queue, jobIds);
+    if (replies.includes('done')) wake.signal(queue, false);
+    return replies;
+  }
+
+  async clear(queue: string, selection: contract.Selection): Promise<string[]> {
+    const { server, wake } = this.#use();
+    const ids = await control.clear(server, queue, selection);
+    if (ids.length > 0) wake.signal(queue, false);
+    return ids;
+  }
+
+  async requeue(queue: string, selection: contract.Selection): Promise<number> {
+    const { server, wake } = this.#use();
+    const moved = await control.requeue(server, queue, selection);
+    if (moved > 0) wake.signal(queue, true);
+    return moved;
+  }
+
+  async forget(queue: string): Promise<void> {
+    const { server, wake } = this.#use();
+    await control.forget(server, queue);
+    wake.signal(queue, true);
+  }
+
+  async trimEvents(queue: string, keep: number): Promise<number> {
+    return trimEvents(this.#use().server, queue, keep);
+  }
+
+  async jobs(queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
+    const { server } = this.#use();
+    return jobIds.length === 0 ? [] : inspect.jobs(server, queue, jobIds);
+  }
+
+  async list(queue: string, query: contract.ListQuery): Promise<JobRecord[]> {
+    return inspect.list(this.#use().server, queue, query);
+  }
+
+  async status(queue: string): Promise<contract.QueueStatus> {
+    return inspect.status(this.#use().server, queue);
+  }
+
+  async logs(queue: string, jobId: string, range: { start: number; end: number; asc: boolean }): ReturnType<contract.Store['logs']> {
+    return inspect.logs(this.#use().server, queue, jobId, range);
+  }
+
+  async events(queue: string, after: number | undefined, limit: number): Promise<contract.EventsReply> {
+    return events(this.#use().server, queue, after, limit);
+  }
+
+  async lockOf(queue: string, jobId: string): Promise<contract.LockInfo | undefined> {
+    return inspect.lockOf(this.#use().server, queue, jobId);
+  }
+
+  async sessions(queue: string): Promise<contract.SessionInfo[]> {
+    return inspect.sessions(this.#use().server, queue);
+  }
+
+  async owned(queue: string, session: string): Promise<contract.OwnedLock[]> {
+    return inspect.owned(this.#use().server, queue, session);
+  }
+
+  watch(queue: string, listener: () => void): () => void {
+    return this.#use().watch(queue, listener);
+  }
+
+  onWarning(listener: (warning: HoldfastError) => void): () => void {
+    return this.#use().warnings.listen(listener);
+  }
+
+  #use(): Engine {
+    if (this.#closing !== undefined) throw closed();
+    if (this.#engine !== undefined) return this.#engine;
+    throw new HoldfastError('STORE_CLOSED', 'The store is not open yet: call open() and wait for it first.', { store: 'postgres' });
+  }
+}
+
+function closed(): HoldfastError {
+  return new HoldfastError('STORE_CLOSED', 'The store was closed before the call: make a new one to use it again.', { store: 'postgres' });
+}

@@ -1,0 +1,111 @@
+// Reaching the server and putting the parts together.
+import { randomBytes } from 'node:crypto';
+import { type Driver, loadDriver, type PgClient, type PgPool } from './driver.js';
+import { Listener } from './listener.js';
+import { placeOf, type PostgresPlan } from './options.js';
+import { Presence } from './presence.js';
+import { prepareSchema } from './schema.js';
+import { CLOSE_MS, Server, within } from './server.js';
+import { Wake } from './wake.js';
+import { DURABILITY, Warnings } from './warnings.js';
+
+/** How long the first session waits for the connection that vouches for it. It works without, but a crash is noticed later. */
+const PRESENCE_MS = 2000;
+const KEEPALIVE_MS = 10_000;
+/** One connection stays, however long nobody uses it: a renewal should not have to look up a host first. */
+const IDLE_MS = 60_000;
+
+export async function startEngine(plan: PostgresPlan): Promise<Engine> {
+  const driver = plan.pool === undefined ? await loadDriver() : undefined;
+  const server = connect(plan, driver);
+  try {
+    const { direct, settings } = await prepareSchema(server, plan.schema, plan.migrate);
+    const engine = new Engine(plan, driver, server, direct);
+    engine.warnings.look(settings);
+    return engine;
+  } catch (error) {
+    await server.close();
+    throw error;
+  }
+}
+
+export async function migrate(plan: PostgresPlan): Promise<void> {
+  const server = connect(plan, plan.pool === undefined ? await loadDriver() : undefined);
+  try {
+    await prepareSchema(server, plan.schema, true);
+  } finally {
+    await server.close();
+  }
+}
+
+function connect(plan: PostgresPlan, driver: Driver | undefined): Server {
+  const { schema, prepare, connectTimeoutMs, queryTimeoutMs, max } = plan;
+  const pool =
+    driver === undefined
+      ? (plan.pool as PgPool)
+      : new driver.Pool({ ...clientConfig(plan), max, min: 1, idleTimeoutMillis: IDLE_MS, allowExitOnIdle: true });
+  return new Server({ pool, owned: driver !== undefined, place: placeOf(plan), schema, prepare, connectTimeoutMs, queryTimeoutMs });
+}
+
+function clientConfig({ config, connectTimeoutMs }: PostgresPlan): Record<string, unknown> {
+  return { ...config, connectionTimeoutMillis: connectTimeoutMs, keepAlive: true, keepAliveInitialDelayMillis: KEEPALIVE_MS };
+}
+
+export class Engine {
+  readonly server: Server;
+  readonly wake: Wake;
+  readonly warnings: Warnings;
+  /** Whether a crash of this process can be noticed by others, and theirs here. */
+  readonly hinted: boolean;
+  readonly #presence: Presence;
+  readonly #listener: Listener | undefined;
+
+  constructor(plan: PostgresPlan, driver: Driver | undefined, server: Server, direct: boolean) {
+    this.server = server;
+    // Channels and identifiers have different rules: a channel of letters alone needs no quotes anywhere.
+    const channel = `holdfast_${Buffer.from(plan.schema).toString('hex').slice(0, 48)}`;
+    this.wake = new Wake({ server, id: randomBytes(6).toString('hex'), channel, notify: plan.notify });
+    this.#presence = new Presence(server);
+    this.warnings = new Warnings(server.circumstance.place);
+    this.hinted = plan.notify && direct;
+    if (!this.hinted) return;
+    this.#listener = new Listener({
+      connect: () => newClient(plan, driver),
+      channel,
+      onMessage: (payload) => this.wake.hear(payload),
+      onConnecting: async (run) => {
+        await this.#presence.hold(run);
+        this.warnings.look(await run(DURABILITY));
+      },
+      onConnected: () => this.wake.wakeAll(),
+      onLost: () => this.#presence.lost(),
+    });
+  }
+
+  watch(queue: string, listener: () => void): () => void {
+    void this.#listener?.start(0);
+    return this.wake.watch(queue, listener);
+  }
+
+  /** Opens a session that names this process as far as it can vouch for it. */
+  async vouch(open: (presence: number | undefined, held: boolean) => Promise<void>): Promise<void> {
+    if (this.#listener === undefined) return open(undefined, false);
+    await this.#listener.start(PRESENCE_MS);
+    const { key, held } = this.#presence;
+    await open(key, held);
+    this.#presence.named(held);
+  }
+
+  /** `idle`: when those who were told that it closes have made their last calls. */
+  async close(idle: Promise<void>): Promise<void> {
+    await within(CLOSE_MS, idle);
+    await this.wake.close();
+    this.#listener?.close();
+    await this.server.close();
+  }
+}
+
+function newClient(plan: PostgresPlan, driver: Driver | undefined): PgClient {
+  const Client = (driver?.Client ?? plan.pool?.Client) as Driver['Client'];
+  return new Client(driver === undefined ? { ...plan.pool?.options, keepAlive: true } : clientConfig(plan));
+}
