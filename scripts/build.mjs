@@ -25,7 +25,7 @@ export function build() {
   const fresh = join(root, 'node_modules', '.cache', `holdfast-build-${process.pid}`);
   mkdirSync(fresh, { recursive: true });
   try {
-    const compiled = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--noEmitOnError', '--outDir', fresh], {
+    const compiled = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.json', '--noEmitOnError', '--outDir', fresh], {
       cwd: root,
       encoding: 'utf8',
     });

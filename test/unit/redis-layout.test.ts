@@ -21,7 +21,11 @@ beforeEach(async () => {
 });
 
 async function add(count: number, job: Partial<NewJob> = {}): Promise<void> {
-  await store.add('q', Array.from({ length: count }, () => newJob(job)), { caller: 'p', seq: ++seq });
+  await store.add(
+    'q',
+    Array.from({ length: count }, () => newJob(job)),
+    { caller: 'p', seq: ++seq },
+  );
 }
 
 async function claim(count: number, request: { session?: string; timedMs?: number } = {}): Promise<ClaimedJob[]> {
@@ -65,10 +69,20 @@ describe('keys', () => {
     await add(3);
     await add(2, { priority: 4 });
     const jobs = await claim(5, { timedMs: 60_000 });
-    await store.write('q', jobs.map(({ id }) => ({ jobId: id, kind: 'log', row: 'x' }) as const));
-    await store.write('q', jobs.map(({ id }) => ({ jobId: id, kind: 'progress', progress: '1' }) as const));
+    await store.write(
+      'q',
+      jobs.map(({ id }) => ({ jobId: id, kind: 'log', row: 'x' }) as const),
+    );
+    await store.write(
+      'q',
+      jobs.map(({ id }) => ({ jobId: id, kind: 'progress', progress: '1' }) as const),
+    );
     await store.revoke('q', [jobs[0]?.id ?? ''], 'r');
-    await store.settle('q', jobs.slice(1).map((job) => completed(job, { count: 0 })), { caller: 's', seq: 9 });
+    await store.settle(
+      'q',
+      jobs.slice(1).map((job) => completed(job, { count: 0 })),
+      { caller: 's', seq: 9 },
+    );
     await store.remove('q', [jobs[0]?.id ?? '']);
     await store.closeSessions([{ queue: 'q', id: 's' }], false);
     expect(await keys()).toEqual(['added:p', 'call:s', 'events', 'meta']);
@@ -155,11 +169,17 @@ describe('long work is done in bites', () => {
   test('retention removes a bounded number with each finish, until it holds', async () => {
     await store.openSession(newSession());
     await add(1_000);
-    await store.settle('q', (await claim(1_000)).map((job) => completed(job)));
+    await store.settle(
+      'q',
+      (await claim(1_000)).map((job) => completed(job)),
+    );
     const left: number[] = [];
     for (let round = 0; round < 5; round += 1) {
       await add(1);
-      await store.settle('q', (await claim(1)).map((job) => completed(job, { count: 10 })));
+      await store.settle(
+        'q',
+        (await claim(1)).map((job) => completed(job, { count: 10 })),
+      );
       left.push((await store.status('q')).counts.completed);
     }
     expect(left).toEqual([700, 400, 100, 10, 10]);
@@ -173,7 +193,10 @@ describe('long work is done in bites', () => {
     expect(young).toHaveLength(700);
     expect((await store.status('q')).counts.waiting).toBe(600);
     await store.openSession(newSession());
-    await store.settle('q', (await claim(600)).map((job) => completed(job)));
+    await store.settle(
+      'q',
+      (await claim(600)).map((job) => completed(job)),
+    );
     expect(await store.requeue('q', { states: ['completed'], limit: 601 })).toBe(600);
     expect(await store.clear('q', { states: ['waiting'], limit: 550 })).toHaveLength(550);
   });

@@ -73,7 +73,9 @@ test('hundreds of cuts: every job is added once, run once and finished once', as
   const records = await direct.jobs('q', added);
   added.forEach((id, index) => {
     const { state, attemptsStarted, attemptsMade } = records[index] ?? {};
-    expect([state, attemptsStarted, attemptsMade]).toEqual(Number(id) % 2 === 0 ? [undefined, undefined, undefined] : ['completed', 1, 1]);
+    expect([state, attemptsStarted, attemptsMade]).toEqual(
+      Number(id) % 2 === 0 ? [undefined, undefined, undefined] : ['completed', 1, 1],
+    );
   });
   expect((await direct.status('q')).counts).toMatchObject({ waiting: 0, active: 0, completed: JOBS / 2 });
   for (const id of ['a', 'b']) expect(await direct.owned('q', id)).toEqual([]);

@@ -59,7 +59,10 @@ describe('refuses to open', () => {
   test('a replica', async () => {
     const primary = await newServer({ settings: { 'repl-diskless-sync-delay': '0' } });
     const replica = await newServer({ settings: { replicaof: `127.0.0.1 ${primary.port}` } });
-    await vi.waitFor(async () => expect(await askRedis(replica.port, 'INFO replication')).toContain('master_link_status:up'), 15_000);
+    await vi.waitFor(
+      async () => expect(await askRedis(replica.port, 'INFO replication')).toContain('master_link_status:up'),
+      15_000,
+    );
     const error = await failure(newStore({ url: replica.url }).open());
     expect(error).toMatchObject({ code: 'STORE_READONLY', retryable: false });
     expect(error.message).toContain('is a replica');

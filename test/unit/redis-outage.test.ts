@@ -48,7 +48,13 @@ describe('a lost connection', () => {
     const { jobs } = await insist(() => store.claim('q', { session: 's', seq: 1, count: 5 }), note);
     expect(jobs.map(({ id }) => id)).toEqual(['1', '2']);
     proxy.dropReplies({ times: 1 });
-    const outcomes = jobs.map(({ id, token }) => ({ kind: 'completed' as const, jobId: id, token, value: '1', keep: { count: 0 } }));
+    const outcomes = jobs.map(({ id, token }) => ({
+      kind: 'completed' as const,
+      jobId: id,
+      token,
+      value: '1',
+      keep: { count: 0 },
+    }));
     expect(await insist(() => store.settle('q', outcomes, { caller: 's', seq: 2 }), note)).toEqual({ results: ['done', 'done'] });
     expect(failures).toHaveLength(3);
     for (const error of failures) expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true, store: 'redis' });
@@ -82,7 +88,9 @@ describe('a lost connection', () => {
     const server = await newServer();
     const store = await openStore({ url: server.url });
     await askRedis(server.port, 'CONFIG SET maxmemory 1');
-    const error = await store.add('q', [newJob({ data: '"a secret"' })], { caller: 'p', seq: 1 }).catch((thrown: unknown) => thrown);
+    const error = await store
+      .add('q', [newJob({ data: '"a secret"' })], { caller: 'p', seq: 1 })
+      .catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: 'STORE_FULL', retryable: true });
     expect(JSON.stringify([error, (error as Error).cause])).not.toContain('secret');
     await askRedis(server.port, 'CONFIG SET maxmemory 0');
@@ -187,7 +195,10 @@ describe('the server changes', () => {
     await store.pause('q', true);
     await askRedis(server.port, `REPLICAOF 127.0.0.1 ${other.port}`);
     await expect(store.pause('q', false)).rejects.toMatchObject({ code: 'STORE_READONLY' });
-    await vi.waitFor(() => expect(store.pause('q', false)).rejects.toMatchObject({ code: 'STORE_READONLY', retryable: false }), 5_000);
+    await vi.waitFor(
+      () => expect(store.pause('q', false)).rejects.toMatchObject({ code: 'STORE_READONLY', retryable: false }),
+      5_000,
+    );
     await askRedis(server.port, 'REPLICAOF NO ONE');
     await vi.waitFor(() => store.pause('q', true), { timeout: 10_000, interval: 100 });
     expect((await store.status('q')).paused).toBe(true);

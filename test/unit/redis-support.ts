@@ -43,7 +43,9 @@ export function newSession(session: Partial<NewSession> = {}): NewSession {
 /** Ids of the clients that are connected, but for the one that asks. */
 export async function clientIds({ port }: TestServer): Promise<string[]> {
   const list = await askRedis(port, 'CLIENT LIST TYPE NORMAL', 'CLIENT LIST TYPE PUBSUB');
-  return Array.from(list.matchAll(/id=(\d+) .*lib-name=\S*|id=(\d+) [^\n]*cmd=(?!client)/g), ([, a, b]) => a ?? b ?? '').filter(Boolean);
+  return Array.from(list.matchAll(/id=(\d+) .*lib-name=\S*|id=(\d+) [^\n]*cmd=(?!client)/g), ([, a, b]) => a ?? b ?? '').filter(
+    Boolean,
+  );
 }
 
 /** Cuts every connection but that of the one who asks. */

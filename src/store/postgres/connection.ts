@@ -87,19 +87,30 @@ export class PostgresStore implements contract.Store {
     const { server, wake } = this.#use();
     const doubtful = this.#unanswered.has(request.session);
     this.#unanswered.add(request.session);
-    const reply = await this.#turns.take({ caller: request.session, seq: request.seq }, () => claim(server, queue, request, doubtful));
+    const reply = await this.#turns.take({ caller: request.session, seq: request.seq }, () =>
+      claim(server, queue, request, doubtful),
+    );
     this.#unanswered.delete(request.session);
     if (reply.jobs.length > 0) wake.signal(queue, false);
     return reply;
   }
 
-  async settle(queue: string, outcomes: Outcome[], call?: contract.Call, request?: contract.ClaimRequest): Promise<contract.SettleReply> {
+  async settle(
+    queue: string,
+    outcomes: Outcome[],
+    call?: contract.Call,
+    request?: contract.ClaimRequest,
+  ): Promise<contract.SettleReply> {
     const { server, wake } = this.#use();
-    if (outcomes.length === 0) return request === undefined ? { results: [] } : { results: [], claimed: await this.claim(queue, request) };
+    if (outcomes.length === 0)
+      return request === undefined ? { results: [] } : { results: [], claimed: await this.claim(queue, request) };
     const work = () => settle(server, queue, outcomes, call, request);
     const reply = await (call === undefined ? work() : this.#turns.take(call, work));
     if (call !== undefined) this.#unanswered.delete(call.caller);
-    wake.signal(queue, outcomes.some(({ kind }) => kind === 'release' || kind === 'retry'));
+    wake.signal(
+      queue,
+      outcomes.some(({ kind }) => kind === 'release' || kind === 'retry'),
+    );
     return reply;
   }
 
@@ -219,7 +230,11 @@ export class PostgresStore implements contract.Store {
     return inspect.status(this.#use().server, queue);
   }
 
-  async logs(queue: string, jobId: string, range: { start: number; end: number; asc: boolean }): ReturnType<contract.Store['logs']> {
+  async logs(
+    queue: string,
+    jobId: string,
+    range: { start: number; end: number; asc: boolean },
+  ): ReturnType<contract.Store['logs']> {
     return inspect.logs(this.#use().server, queue, jobId, range);
   }
 
@@ -250,10 +265,14 @@ export class PostgresStore implements contract.Store {
   #use(): Engine {
     if (this.#closing !== undefined) throw closed();
     if (this.#engine !== undefined) return this.#engine;
-    throw new HoldfastError('STORE_CLOSED', 'The store is not open yet: call open() and wait for it first.', { store: 'postgres' });
+    throw new HoldfastError('STORE_CLOSED', 'The store is not open yet: call open() and wait for it first.', {
+      store: 'postgres',
+    });
   }
 }
 
 function closed(): HoldfastError {
-  return new HoldfastError('STORE_CLOSED', 'The store was closed before the call: make a new one to use it again.', { store: 'postgres' });
+  return new HoldfastError('STORE_CLOSED', 'The store was closed before the call: make a new one to use it again.', {
+    store: 'postgres',
+  });
 }

@@ -44,7 +44,15 @@ function connect(plan: PostgresPlan, driver: Driver | undefined): Server {
     driver === undefined
       ? (plan.pool as PgPool)
       : new driver.Pool({ ...clientConfig(plan), max, min: 1, idleTimeoutMillis: IDLE_MS, allowExitOnIdle: true });
-  return new Server({ pool, owned: driver !== undefined, place: placeOf(plan), schema, prepare, connectTimeoutMs, queryTimeoutMs });
+  return new Server({
+    pool,
+    owned: driver !== undefined,
+    place: placeOf(plan),
+    schema,
+    prepare,
+    connectTimeoutMs,
+    queryTimeoutMs,
+  });
 }
 
 function clientConfig({ config, connectTimeoutMs }: PostgresPlan): Record<string, unknown> {

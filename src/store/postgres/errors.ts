@@ -12,7 +12,17 @@ export interface Circumstance {
   reached: boolean;
 }
 
-const NETWORK = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'EHOSTUNREACH', 'ENETUNREACH', 'EAI_AGAIN', 'ENETDOWN', 'ECONNABORTED']);
+const NETWORK = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ETIMEDOUT',
+  'EPIPE',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EAI_AGAIN',
+  'ENETDOWN',
+  'ECONNABORTED',
+]);
 
 /** SQLSTATE or, of the network, what Node calls it. */
 export function codeOf(error: unknown): string | undefined {
@@ -38,11 +48,20 @@ export function toStoreError(error: unknown, { place, schema, reached }: Circums
   const code = codeOf(error);
   const reason = reasonOf(error);
   const fail = (kind: ErrorCode, message: string, retryable = false): HoldfastError =>
-    new HoldfastError(kind, `${message} (${code === undefined ? '' : `${code}: `}${reason})`, { cause: error, retryable, store: 'postgres' });
+    new HoldfastError(kind, `${message} (${code === undefined ? '' : `${code}: `}${reason})`, {
+      cause: error,
+      retryable,
+      store: 'postgres',
+    });
   if (code === undefined) return fail('STORE_UNAVAILABLE', `The connection to PostgreSQL at ${place} failed`, true);
-  if (code === 'ENOTFOUND') return fail('STORE_UNAVAILABLE', `There is no host of the name of PostgreSQL at ${place}. Check the host name`, reached);
+  if (code === 'ENOTFOUND')
+    return fail('STORE_UNAVAILABLE', `There is no host of the name of PostgreSQL at ${place}. Check the host name`, reached);
   if (NETWORK.has(code)) {
-    return fail('STORE_UNAVAILABLE', `PostgreSQL at ${place} cannot be reached. Check that it runs and that host and port are right`, true);
+    return fail(
+      'STORE_UNAVAILABLE',
+      `PostgreSQL at ${place} cannot be reached. Check that it runs and that host and port are right`,
+      true,
+    );
   }
   switch (code) {
     case STRAGGLER:
@@ -50,7 +69,10 @@ export function toStoreError(error: unknown, { place, schema, reached }: Circums
       return new HoldfastError('STORE_FAILED', reason, { cause: error, store: 'postgres' });
     case '28P01':
     case '28000':
-      return fail('STORE_UNAVAILABLE', `PostgreSQL at ${place} refuses the user or the password. Check them, and pg_hba.conf of the server`);
+      return fail(
+        'STORE_UNAVAILABLE',
+        `PostgreSQL at ${place} refuses the user or the password. Check them, and pg_hba.conf of the server`,
+      );
     case '3D000':
       return fail('STORE_UNAVAILABLE', `PostgreSQL at ${place} has no such database. Create it, or name another one`);
     case '42501':
@@ -60,17 +82,32 @@ export function toStoreError(error: unknown, { place, schema, reached }: Circums
           `GRANT ALL ON ALL TABLES IN SCHEMA "${schema}" TO <user>; GRANT ALL ON ALL SEQUENCES IN SCHEMA "${schema}" TO <user>;`,
       );
     case '25006':
-      return fail('STORE_READONLY', `PostgreSQL at ${place} takes no writes: it is a replica, or set to read only. Name the primary server`, reached);
+      return fail(
+        'STORE_READONLY',
+        `PostgreSQL at ${place} takes no writes: it is a replica, or set to read only. Name the primary server`,
+        reached,
+      );
     case '3F000':
     case '42P01':
     case '42883':
-      return fail('STORE_GONE', `The schema "${schema}" at ${place} is not there, or not whole: it was dropped or changed. Restore it, or open the store anew to create it`);
+      return fail(
+        'STORE_GONE',
+        `The schema "${schema}" at ${place} is not there, or not whole: it was dropped or changed. Restore it, or open the store anew to create it`,
+      );
     case '53100':
-      return fail('STORE_FULL', `PostgreSQL at ${place} has no room left on its disk: nothing of the call was written. Free some space`, true);
+      return fail(
+        'STORE_FULL',
+        `PostgreSQL at ${place} has no room left on its disk: nothing of the call was written. Free some space`,
+        true,
+      );
     case '40001':
     case '40P01':
     case '55P03':
-      return fail('STORE_BUSY', `Another transaction holds rows of the schema "${schema}" at ${place} for too long. Look for it in pg_stat_activity`, true);
+      return fail(
+        'STORE_BUSY',
+        `Another transaction holds rows of the schema "${schema}" at ${place} for too long. Look for it in pg_stat_activity`,
+        true,
+      );
     case '57P04':
       return fail('STORE_GONE', `The database at ${place} was dropped`);
     default:

@@ -163,7 +163,8 @@ export async function list(server: Server, queue: string, { lists, start, end, a
 
 export async function status(server: Server, queue: string): Promise<QueueStatus> {
   const row = await server.call<{ paused: boolean; counts: QueueStatus['counts']; limited: number } | null>('status', [queue]);
-  if (row === null) return { paused: false, counts: { waiting: 0, prioritized: 0, delayed: 0, active: 0, completed: 0, failed: 0 } };
+  if (row === null)
+    return { paused: false, counts: { waiting: 0, prioritized: 0, delayed: 0, active: 0, completed: 0, failed: 0 } };
   const { paused, counts, limited } = row;
   return { paused, counts, ...(limited > 0 && { limitedMs: limited }) };
 }
@@ -178,7 +179,10 @@ export function logs(
 }
 
 export async function lockOf(server: Server, queue: string, jobId: string): Promise<LockInfo | undefined> {
-  const row = await server.call<{ session: string; fence: number; owner: Owner; since: number; endsInMs: number } | null>('lock_of', [queue, jobId]);
+  const row = await server.call<{ session: string; fence: number; owner: Owner; since: number; endsInMs: number } | null>(
+    'lock_of',
+    [queue, jobId],
+  );
   if (row === null) return undefined;
   const { session, fence, owner, since, endsInMs } = row;
   return { jobId, token: tokenOf(session, fence), fence, session, owner, since, endsInMs };

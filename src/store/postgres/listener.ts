@@ -55,7 +55,10 @@ export class Listener {
     const client = this.#client;
     this.#client = undefined;
     if (client === undefined) return;
-    void within(ANSWER_MS / 5, client.end().catch(() => undefined)).then(() => client.connection.stream.destroy());
+    void within(
+      ANSWER_MS / 5,
+      client.end().catch(() => undefined),
+    ).then(() => client.connection.stream.destroy());
   }
 
   /** Until it is connected or closed. */

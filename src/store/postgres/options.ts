@@ -53,7 +53,16 @@ const MAX_SCHEMA = 63;
 
 export function planPostgres(given: PostgresStoreOptions): PostgresPlan {
   const { url, pool, ...rest } = { ...readUrl(given.url), ...given };
-  const { schema = 'holdfast', migrate = true, notify = true, prepare = false, max = 10, connectTimeoutMs = 5_000, queryTimeoutMs = 15_000, ...config } = rest;
+  const {
+    schema = 'holdfast',
+    migrate = true,
+    notify = true,
+    prepare = false,
+    max = 10,
+    connectTimeoutMs = 5_000,
+    queryTimeoutMs = 15_000,
+    ...config
+  } = rest;
   return {
     pool,
     config: { application_name: 'holdfast', ...config, ...(url === undefined ? {} : { connectionString: stripUrl(url) }) },
@@ -89,10 +98,14 @@ function readUrl(url: string | undefined): PostgresStoreOptions {
   if (url === undefined) return {};
   const query = parse(url)?.searchParams;
   if (query === undefined) {
-    throw new HoldfastError('INVALID_CONNECTION', 'The url of the PostgreSQL store cannot be read. It looks like postgres://user:password@host:5432/database.', {
-      option: 'url',
-      store: 'postgres',
-    });
+    throw new HoldfastError(
+      'INVALID_CONNECTION',
+      'The url of the PostgreSQL store cannot be read. It looks like postgres://user:password@host:5432/database.',
+      {
+        option: 'url',
+        store: 'postgres',
+      },
+    );
   }
   const options: PostgresStoreOptions = {};
   const schema = query.get('schema');
@@ -122,9 +135,14 @@ function parse(url: string): URL | undefined {
 }
 
 function checkSchema(schema: unknown): string {
-  const fits = typeof schema === 'string' && /^[\p{L}_][\p{L}\p{N}_$-]*$/u.test(schema) && Buffer.byteLength(schema) <= MAX_SCHEMA;
+  const fits =
+    typeof schema === 'string' && /^[\p{L}_][\p{L}\p{N}_$-]*$/u.test(schema) && Buffer.byteLength(schema) <= MAX_SCHEMA;
   if (!fits || schema === 'public' || schema === 'information_schema' || schema.startsWith('pg_')) {
-    throw invalidOption('schema', schema, `the name of a schema of its own (letters, digits, _ and -, at most ${MAX_SCHEMA} bytes; not public)`);
+    throw invalidOption(
+      'schema',
+      schema,
+      `the name of a schema of its own (letters, digits, _ and -, at most ${MAX_SCHEMA} bytes; not public)`,
+    );
   }
   return schema;
 }

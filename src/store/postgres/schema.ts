@@ -57,14 +57,26 @@ export async function prepareSchema(server: Server, schema: string, migrate: boo
     );
     const [version, readOnly, encoding, isolation, pid] = row as [number, boolean, string, string, number];
     const { place } = server.circumstance;
-    if (version < OLDEST_SERVER) throw refused(`PostgreSQL at ${place} is version ${Math.floor(version / 10_000)}: Holdfast needs 13 or newer. Upgrade the server.`);
-    if (encoding !== 'UTF8') throw refused(`The database at ${place} is encoded in ${encoding}: Holdfast needs UTF8. Create one with: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`);
+    if (version < OLDEST_SERVER)
+      throw refused(
+        `PostgreSQL at ${place} is version ${Math.floor(version / 10_000)}: Holdfast needs 13 or newer. Upgrade the server.`,
+      );
+    if (encoding !== 'UTF8')
+      throw refused(
+        `The database at ${place} is encoded in ${encoding}: Holdfast needs UTF8. Create one with: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`,
+      );
     // The verbs look again after they have waited for a lock; under the other levels they would not see what the other one did.
     if (isolation !== 'read committed') {
-      throw refused(`The user at ${place} has the default_transaction_isolation "${isolation}": Holdfast needs "read committed". Type: ALTER ROLE <user> SET default_transaction_isolation = 'read committed'`);
+      throw refused(
+        `The user at ${place} has the default_transaction_isolation "${isolation}": Holdfast needs "read committed". Type: ALTER ROLE <user> SET default_transaction_isolation = 'read committed'`,
+      );
     }
     if (readOnly) {
-      throw new HoldfastError('STORE_READONLY', `PostgreSQL at ${place} takes no writes: it is a replica, or set to read only. Name the primary server.`, { store: 'postgres' });
+      throw new HoldfastError(
+        'STORE_READONLY',
+        `PostgreSQL at ${place} takes no writes: it is a replica, or set to read only. Name the primary server.`,
+        { store: 'postgres' },
+      );
     }
     if (migrate) await bringUp(run, schema, place);
     else await check(run, schema, place);
@@ -77,7 +89,9 @@ async function check(run: Run, schema: string, place: string): Promise<void> {
   const version = await versionOf(run, schema, place);
   if (version === SCHEMA_VERSION) return;
   const state = version === 0 ? 'is not there' : `has version ${version} and must have ${SCHEMA_VERSION}`;
-  throw refused(`The schema "${schema}" at ${place} ${state}. Run migratePostgres() with a user that may create it, or open the store without migrate: false.`);
+  throw refused(
+    `The schema "${schema}" at ${place} ${state}. Run migratePostgres() with a user that may create it, or open the store without migrate: false.`,
+  );
 }
 
 /** Several processes may start at once: whoever gets the lock migrates, the others find it done when they look again under the lock. */
@@ -134,9 +148,13 @@ async function versionOf(run: Run, schema: string, place: string): Promise<numbe
   );
   const [ours, relations] = row as [boolean, number];
   if (!ours && relations > 0) {
-    throw new HoldfastError('STORE_FOREIGN', `The schema "${schema}" at ${place} holds tables that are not Holdfast's. Name another schema; this one was not touched.`, {
-      store: 'postgres',
-    });
+    throw new HoldfastError(
+      'STORE_FOREIGN',
+      `The schema "${schema}" at ${place} holds tables that are not Holdfast's. Name another schema; this one was not touched.`,
+      {
+        store: 'postgres',
+      },
+    );
   }
   if (!ours) return 0;
   const version = Number((await run(`SELECT version FROM ${name}.holdfast_schema`))[0]?.[0] ?? 0);

@@ -52,11 +52,15 @@ export class Server {
   }
 
   /** Runs work on one connection, which is given up if that fails. For what is more than a call. */
-  async use<T>(work: (run: (text: string, values?: unknown[]) => Promise<unknown[][]>, client: PgPoolClient) => Promise<T>, timeoutMs: number): Promise<T> {
+  async use<T>(
+    work: (run: (text: string, values?: unknown[]) => Promise<unknown[][]>, client: PgPoolClient) => Promise<T>,
+    timeoutMs: number,
+  ): Promise<T> {
     const client = await this.#acquire();
     let spoiled = true;
     try {
-      const run = (text: string, values?: unknown[]) => this.#query(client, values === undefined ? { text } : { text, values }, timeoutMs);
+      const run = (text: string, values?: unknown[]) =>
+        this.#query(client, values === undefined ? { text } : { text, values }, timeoutMs);
       const result = await work(run, client);
       spoiled = false;
       return result;
@@ -90,7 +94,11 @@ export class Server {
     for (let collisions = 0; ; collisions += 1) {
       const client = await this.#acquire();
       try {
-        const rows = await this.#query(client, { text, values, ...(this.#options.prepare && { name: `holdfast_${name}` }) }, this.#options.queryTimeoutMs);
+        const rows = await this.#query(
+          client,
+          { text, values, ...(this.#options.prepare && { name: `holdfast_${name}` }) },
+          this.#options.queryTimeoutMs,
+        );
         client.release();
         const reply = rows[0]?.[0];
         return (typeof reply === 'string' ? JSON.parse(reply) : null) as T;
@@ -123,8 +131,13 @@ export class Server {
     }
     if (client === undefined) {
       // A pool of the user's may wait for ever: what it hands out too late goes back.
-      connecting.then((late) => late.release(), () => undefined);
-      throw unanswered(`No connection to PostgreSQL at ${place} became free within ${connectTimeoutMs} ms. Check the server, or allow the pool more connections.`);
+      connecting.then(
+        (late) => late.release(),
+        () => undefined,
+      );
+      throw unanswered(
+        `No connection to PostgreSQL at ${place} became free within ${connectTimeoutMs} ms. Check the server, or allow the pool more connections.`,
+      );
     }
     this.#reached = true;
     this.#guard(client);
@@ -143,7 +156,9 @@ export class Server {
     const result = await within(timeoutMs, answer);
     if (result !== undefined) return result.rows;
     answer.catch(() => undefined);
-    throw unanswered(`PostgreSQL at ${this.#options.place} did not answer within ${timeoutMs} ms. The call may or may not have happened.`);
+    throw unanswered(
+      `PostgreSQL at ${this.#options.place} did not answer within ${timeoutMs} ms. The call may or may not have happened.`,
+    );
   }
 }
 

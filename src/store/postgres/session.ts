@@ -104,9 +104,24 @@ BEGIN
 END`,
   );
 
-export async function openSession(server: Server, session: NewSession, presence: number | undefined, held: boolean): Promise<void> {
+export async function openSession(
+  server: Server,
+  session: NewSession,
+  presence: number | undefined,
+  held: boolean,
+): Promise<void> {
   const { queue, id, owner, durationMs, maxStalls } = session;
-  await server.call('open_session', [queue, id, owner.host, owner.pid, owner.name, durationMs, maxStalls, presence ?? null, held]);
+  await server.call('open_session', [
+    queue,
+    id,
+    owner.host,
+    owner.pid,
+    owner.name,
+    durationMs,
+    maxStalls,
+    presence ?? null,
+    held,
+  ]);
 }
 
 type RevocationRow = [number: number, jobId: string, fence: number, reason: string];
@@ -120,7 +135,10 @@ export async function renew(server: Server, renewals: Renewal[]): Promise<RenewR
   return renewals.map(({ id }, index) => {
     const row = rows[index] ?? null;
     if (row === null) return { alive: false, revoked: [] };
-    return { alive: true, revoked: row.map(([number, jobId, fence, reason]) => ({ number, jobId, token: tokenOf(id, fence), fence, reason })) };
+    return {
+      alive: true,
+      revoked: row.map(([number, jobId, fence, reason]) => ({ number, jobId, token: tokenOf(id, fence), fence, reason })),
+    };
   });
 }
 

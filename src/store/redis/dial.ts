@@ -25,7 +25,8 @@ export class Dialer {
     this.#template ??= await this.#makeTemplate();
     if (this.#template.isCluster) return this.#template.duplicate([], this.#clusterOptions({}));
     const { host, tls, sentinels } = this.#template.options;
-    const known = at === undefined || sentinels ? {} : { host: at, ...(tls ? { tls: { servername: host, ...(tls as Options) } } : {}) };
+    const known =
+      at === undefined || sentinels ? {} : { host: at, ...(tls ? { tls: { servername: host, ...(tls as Options) } } : {}) };
     return this.#template.duplicate({ ...this.#connectionOptions(), ...known });
   }
 

@@ -71,7 +71,9 @@ export class Link {
 
   run(name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
     const client = this.#client;
-    return client === undefined ? this.#reached().then((late) => this.#send(late, name, tag, args)) : this.#send(client, name, tag, args);
+    return client === undefined
+      ? this.#reached().then((late) => this.#send(late, name, tag, args))
+      : this.#send(client, name, tag, args);
   }
 
   #send(client: Client, name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
@@ -123,7 +125,9 @@ export class Link {
       drop(client);
       throw failure('STORE_CLOSED', 'The store was closed while it connected.');
     }
-    client.once('end', () => this.#down(client, unavailable(`The connection to Redis at ${dialer.address} was lost.`, lastErrorOf(client))));
+    client.once('end', () =>
+      this.#down(client, unavailable(`The connection to Redis at ${dialer.address} was lost.`, lastErrorOf(client))),
+    );
     this.#client = client;
     this.#anchor = anchor;
     this.#trouble = undefined;

@@ -19,9 +19,12 @@ const OLDEST = [6, 2] as const;
 /** The first that answers is the one that vouches for us; the settings of all of them count. Throws when none can be used. */
 export async function inspectServers(clients: Client[], address: string): Promise<{ server: Server; anchor: Client }> {
   const looks = await Promise.allSettled(clients.map((client) => inspectServer(client, address)));
-  const found = looks.flatMap((look, index) => (look.status === 'fulfilled' ? [{ server: look.value, anchor: clients[index] as Client }] : []));
+  const found = looks.flatMap((look, index) =>
+    look.status === 'fulfilled' ? [{ server: look.value, anchor: clients[index] as Client }] : [],
+  );
   const [first] = found;
-  if (first === undefined) throw looks[0]?.status === 'rejected' ? looks[0].reason : new Error('None of startup nodes is available');
+  if (first === undefined)
+    throw looks[0]?.status === 'rejected' ? looks[0].reason : new Error('None of startup nodes is available');
   const evicting = found.find(({ server }) => server.evictionPolicy !== 'noeviction') ?? first;
   return { server: { ...first.server, evictionPolicy: evicting.server.evictionPolicy }, anchor: first.anchor };
 }

@@ -9,12 +9,14 @@ for at = 1, #ARGV, 4 do
   if not job then
     result = 'm'
   elseif kind == 'r' .. job.state then
-    reopen(job)
+    take(job)
+    reopen({ job })
     if a == '1' then job.made = '0' end
     if b == '1' then job.started = '0' end
     result = 'd'
   elseif kind == 'p' and job.state == 'd' then
-    reopen(job)
+    take(job)
+    reopen({ job })
     result = 'd'
   elseif kind == 'd' and job.state == 'd' then
     take(job)

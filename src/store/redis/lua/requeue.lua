@@ -2,7 +2,10 @@
 -- ARGV: state (d c f), olderThanMs or '', limit, position to look from. Answers how many wait again and the position to go on from (-1: end).
 local latest = ARGV[2] == '' and math.huge or now - ARGV[2]
 local jobs, nextPosition = choose(ARGV[1], latest, tonumber(ARGV[3]), tonumber(ARGV[4]))
-for i = 1, #jobs do reopen(jobs[i]) end
+local ids = {}
+for i = 1, #jobs do ids[i] = jobs[i].id end
+many('ZREM', key(STATES[ARGV[1]]), ids)
+reopen(jobs)
 store(jobs)
 flushPlaces()
 save()

@@ -1,12 +1,17 @@
--- A job that was finished or delayed waits again. A finished one becomes one that has not run: its attempts, stack trace and logs stay.
-local function reopen(job)
-  local from = STATES[job.state]
-  take(job)
-  if job.finished ~= '' then
-    job.finished, job.processed, job.token = '', '', ''
-    call('HDEL', key('value'), job.id)
-    call('HDEL', key('reason'), job.id)
+-- Jobs that were finished or delayed wait again; they have left their places already. A finished one becomes one that has not run: its
+-- attempts, stack trace and logs stay.
+local function reopen(jobs)
+  local finished = {}
+  for i = 1, #jobs do
+    local job = jobs[i]
+    local from = STATES[job.state]
+    if job.finished ~= '' then
+      job.finished, job.processed, job.token = '', '', ''
+      finished[#finished + 1] = job.id
+    end
+    putWaiting(job, false)
+    if from == 'delayed' then tell(1, 'P', job.id) else tell(1, 'W', job.id, from) end
   end
-  putWaiting(job, false)
-  if from == 'delayed' then tell(1, 'P', job.id) else tell(1, 'W', job.id, from) end
+  many('HDEL', key('value'), finished)
+  many('HDEL', key('reason'), finished)
 end
