@@ -21,6 +21,8 @@ export class ThreadKeeper implements Keeper {
   readonly #entryFile: string | undefined;
   readonly #standIn: LoopKeeper;
   readonly #entries = new Map<string, Entry>();
+  /** Let go of, while messages of the thread from before may still be on their way. */
+  readonly #leaving = new Map<string, Entry>();
   /** Who waits for the thread's answer, oldest first: a worker that is closed by force lets go of its session twice. */
   readonly #releases = new Map<string, (() => void)[]>();
   /** Of workers that were closed by force: the thread stays, to hand them back when the process exits. */
@@ -53,12 +55,14 @@ export class ThreadKeeper implements Keeper {
   }
 
   async release(sessionId: string, handBackAtExit: boolean): Promise<void> {
+    const entry = this.#entries.get(sessionId);
     this.#entries.delete(sessionId);
     if (handBackAtExit) this.#retired.add(sessionId);
     else this.#retired.delete(sessionId);
     await this.#standIn.release(sessionId);
     const thread = this.#thread;
     if (thread !== undefined) {
+      if (entry !== undefined) this.#leaving.set(sessionId, entry);
       const released = new Promise<void>((resolve) => {
         this.#releases.set(sessionId, [...(this.#releases.get(sessionId) ?? []), resolve]);
       });
@@ -95,6 +99,7 @@ export class ThreadKeeper implements Keeper {
     this.#thread = undefined;
     for (const resolve of [...this.#releases.values()].flat()) resolve();
     this.#releases.clear();
+    this.#leaving.clear();
     this.#retired.clear();
     if (this.#entries.size === 0) return;
     const delay = this.#restartMs;
@@ -116,10 +121,13 @@ export class ThreadKeeper implements Keeper {
       const [resolve, ...others] = this.#releases.get(message.sessionId) ?? [];
       if (others.length > 0) this.#releases.set(message.sessionId, others);
       else this.#releases.delete(message.sessionId);
+      this.#leaving.delete(message.sessionId);
       resolve?.();
       return;
     }
-    const entry = this.#entries.get(message.sessionId);
+    // That the loop was blocked is news even when the store has told first that the session is gone.
+    const entry =
+      this.#entries.get(message.sessionId) ?? (message.type === 'blocked' ? this.#leaving.get(message.sessionId) : undefined);
     if (entry === undefined) return;
     const { listener, plan } = entry.kept;
     switch (message.type) {

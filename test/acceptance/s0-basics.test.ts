@@ -4,9 +4,7 @@ import { FaultyStore } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/acceptance-moments.js';
 import { WorkerProcess } from '../support/acceptance-process.js';
-import { type Engine, Gate, newScene, orphan, renewed, type Scene, work } from '../support/acceptance-scene.js';
-
-const ENGINES: Engine[] = ['memory', 'sqlite'];
+import { ENGINES, Gate, newScene, orphan, renewed, type Scene, SHARED_ENGINES, work } from '../support/acceptance-scene.js';
 
 describe('S0-1 one thread per process', () => {
   async function count(connection: Scene['connection'], options: WorkerOptions, threaded: boolean) {
@@ -18,14 +16,17 @@ describe('S0-1 one thread per process', () => {
     return counted;
   }
 
-  test('S0-1 sqlite: one extra thread with one worker and with five, none after they were closed together', async () => {
-    const scene = await newScene('sqlite');
-    const { one, five, afterClose } = await count(scene.connection, { useDedicatedLockThread: true }, true);
-    expect({ one, five, afterClose }).toEqual({ one: { tasks: 1, made: 1 }, five: { tasks: 1, made: 1 }, afterClose: 0 });
-  });
+  test.each(SHARED_ENGINES)(
+    'S0-1 %s: one extra thread with one worker and with five, none after they were closed together',
+    async (engine) => {
+      const scene = await newScene(engine);
+      const { one, five, afterClose } = await count(scene.connection, { useDedicatedLockThread: true }, true);
+      expect({ one, five, afterClose }).toEqual({ one: { tasks: 1, made: 1 }, five: { tasks: 1, made: 1 }, afterClose: 0 });
+    },
+  );
 
-  test('S0-1 (N) sqlite without the flag: no extra thread', async () => {
-    const scene = await newScene('sqlite');
+  test.each(SHARED_ENGINES)('S0-1 (N) %s without the flag: no extra thread', async (engine) => {
+    const scene = await newScene(engine);
     const { five } = await count(scene.connection, { useDedicatedLockThread: false }, false);
     expect(five).toEqual({ tasks: 0, made: 0 });
   });
@@ -217,7 +218,7 @@ describe.each(ENGINES)('presets on %s', (engine) => {
     const scene = await newScene(engine);
     const eager = new FaultyStore(engine === 'memory' ? scene.store : await openStore(scene.connection));
     const lazy = new FaultyStore(engine === 'memory' ? scene.store : await openStore(scene.connection));
-    if (engine === 'sqlite') onTestFinished(async () => void (await Promise.all([eager.close(), lazy.close()])));
+    if (engine !== 'memory') onTestFinished(async () => void (await Promise.all([eager.close(), lazy.close()])));
     // The grace is as long as the locks, so that only sweeps on schedule find what died.
     const options = { lockDuration: 30_000, crashGraceMs: 30_000 };
     const first = work({ connection: lazy }, async () => 'lazy', { ...options, stalledInterval: 60_000 });

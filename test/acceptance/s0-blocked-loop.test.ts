@@ -7,7 +7,17 @@ import { FaultyStore } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
 import { eventually, messageOf, type Moment, monotonicNow } from '../support/acceptance-moments.js';
 import { fixture, WorkerProcess } from '../support/acceptance-process.js';
-import { type Engine, Gate, newScene, renewalsOf, renewed, type Scene, work } from '../support/acceptance-scene.js';
+import {
+  ENGINES,
+  ENGINES_AND_CLUSTER,
+  Gate,
+  newScene,
+  renewalsOf,
+  renewed,
+  type Scene,
+  SHARED_ENGINES,
+  work,
+} from '../support/acceptance-scene.js';
 
 const isRefusal = (moment: Moment): boolean => messageOf(moment).includes('Could not settle');
 
@@ -15,7 +25,7 @@ const isRefusal = (moment: Moment): boolean => messageOf(moment).includes('Could
 const rival = (scene: Scene) =>
   work(scene, async () => ({ by: 'rival' }), { lockDuration: 1000, stalledInterval: 100, name: 'rival' });
 
-describe('S0-4, S0-5: the handler spins for two and a half lock durations', () => {
+describe.each(ENGINES_AND_CLUSTER)('S0-4, S0-5 on %s: the handler spins for two and a half lock durations', (engine) => {
   const spinner = (scene: Scene, useDedicatedLockThread: boolean) =>
     new WorkerProcess({
       queue: 'work',
@@ -23,8 +33,8 @@ describe('S0-4, S0-5: the handler spins for two and a half lock durations', () =
       options: { name: 'spinner', lockDuration: 1000, useDedicatedLockThread },
     });
 
-  test('S0-4 (N) sqlite without the thread: the job is recovered, and the first run cannot finish it', async () => {
-    const scene = await newScene('sqlite');
+  test('S0-4 (N) without the thread: the job is recovered, and the first run cannot finish it', async () => {
+    const scene = await newScene(engine);
     const { id } = await scene.queue.add('spin', { ms: 2500 });
     const first = spinner(scene, false);
     await first.moment('started');
@@ -40,8 +50,8 @@ describe('S0-4, S0-5: the handler spins for two and a half lock durations', () =
     expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'rival' }, attemptsStarted: 2, stalledCounter: 1 });
   });
 
-  test('S0-5 sqlite with the thread: renewed during the spin, run once, completed once', async () => {
-    const scene = await newScene('sqlite');
+  test('S0-5 with the thread: renewed during the spin, run once, completed once', async () => {
+    const scene = await newScene(engine);
     // The job is there before the process: the thread has to come up while the loop is blocked already.
     const { id } = await scene.queue.add('spin', { ms: 2500 });
     const first = spinner(scene, true);
@@ -59,7 +69,7 @@ describe('S0-4, S0-5: the handler spins for two and a half lock durations', () =
   });
 });
 
-describe.each<Engine>(['memory', 'sqlite'])('S0-4 alone on %s', (engine) => {
+describe.each(ENGINES)('S0-4 alone on %s', (engine) => {
   test('S0-4 without the thread and without a second worker: its own sweep does not take the job away, the late finish counts', async () => {
     const scene = await newScene(engine);
     const spin = async () => {
@@ -76,7 +86,7 @@ describe.each<Engine>(['memory', 'sqlite'])('S0-4 alone on %s', (engine) => {
   });
 });
 
-describe.each<Engine>(['memory', 'sqlite'])('S0-6 long job on %s', (engine) => {
+describe.each(ENGINES)('S0-6 long job on %s', (engine) => {
   test('S0-6 four lock durations: at least four renewals, one run', async () => {
     const scene = await newScene(engine);
     const lockDuration = 500;
@@ -97,33 +107,36 @@ describe('S0-7 concurrency 10', () => {
     number % 3 === 0 ? { name: 'spin', data: { ms: 400 } } : { name: 'sleep', data: { ms: 1000 } },
   );
 
-  test('S0-7 sqlite with the thread: some spin, all complete once; one round trip per renewal, whatever runs', async () => {
-    const scene = await newScene('sqlite');
-    const log = join(scene.folder, 'renewals');
-    const connection: Connection = {
-      module: fixture('watched-store.mjs'),
-      export: 'open',
-      options: { path: join(scene.folder, 'jobs.db'), log },
-    };
-    await scene.queue.addBulk(jobs);
-    const options: WorkerOptions = { name: 'ten', concurrency: 10, lockDuration: 1000, lockRenewTime: 200 };
-    const ten = new WorkerProcess({ queue: 'work', connection, options });
-    await ten.moment('started');
-    const second = rival(scene);
-    await eventually('all are done', async () => ten.all('completed').length === 10);
-    const renewals = (await scene.store.sessions('work')).find(({ owner }) => owner.name === 'ten')?.renewals ?? 0;
-    const calls = readFileSync(log, 'utf8').trim().split('\n');
-    expect(renewals).toBeGreaterThanOrEqual(4);
-    // Another may have gone out between the two looks; and at the start both the loop and the thread renew.
-    expect(Math.abs(calls.length - renewals)).toBeLessThanOrEqual(2);
-    const ticks = (monotonicNow() - (await ten.moment('ready')).at) / 200;
-    expect(calls.length).toBeLessThanOrEqual(ticks + 4);
-    expect(new Set(ten.all('started').map(({ jobId }) => jobId)).size).toBe(10);
-    expect(ten.all('started')).toHaveLength(10);
-    expect(ten.all('error')).toEqual([]);
-    expect(second.log.all('active')).toEqual([]);
-    expect(await scene.queue.getCompletedCount()).toBe(10);
-  });
+  test.each(SHARED_ENGINES)(
+    'S0-7 %s with the thread: some spin, all complete once; one round trip per renewal, whatever runs',
+    async (engine) => {
+      const scene = await newScene(engine);
+      const log = join(scene.folder, 'renewals');
+      const connection: Connection = {
+        module: fixture('watched-store.mjs'),
+        export: 'open',
+        options: { url: scene.url, log },
+      };
+      await scene.queue.addBulk(jobs);
+      const options: WorkerOptions = { name: 'ten', concurrency: 10, lockDuration: 1000, lockRenewTime: 200 };
+      const ten = new WorkerProcess({ queue: 'work', connection, options });
+      await ten.moment('started');
+      const second = rival(scene);
+      await eventually('all are done', async () => ten.all('completed').length === 10);
+      const renewals = (await scene.store.sessions('work')).find(({ owner }) => owner.name === 'ten')?.renewals ?? 0;
+      const calls = readFileSync(log, 'utf8').trim().split('\n');
+      expect(renewals).toBeGreaterThanOrEqual(4);
+      // Another may have gone out between the two looks; and at the start both the loop and the thread renew.
+      expect(Math.abs(calls.length - renewals)).toBeLessThanOrEqual(2);
+      const ticks = (monotonicNow() - (await ten.moment('ready')).at) / 200;
+      expect(calls.length).toBeLessThanOrEqual(ticks + 4);
+      expect(new Set(ten.all('started').map(({ jobId }) => jobId)).size).toBe(10);
+      expect(ten.all('started')).toHaveLength(10);
+      expect(ten.all('error')).toEqual([]);
+      expect(second.log.all('active')).toEqual([]);
+      expect(await scene.queue.getCompletedCount()).toBe(10);
+    },
+  );
 
   test('S0-7 memory: ten jobs held, one call of the store per tick', async () => {
     const scene = await newScene('memory');
@@ -161,7 +174,7 @@ describe('S0-7 concurrency 10', () => {
   });
 });
 
-describe('S0-18 hung for ever', () => {
+describe.each(SHARED_ENGINES)('S0-18 hung for ever on %s', (engine) => {
   const hung = (scene: Scene, maxBlockedMs: number) =>
     new WorkerProcess({
       queue: 'work',
@@ -169,8 +182,8 @@ describe('S0-18 hung for ever', () => {
       options: { name: 'hung', lockDuration: 800, lockRenewTime: 200, maxBlockedMs, skipStalledCheck: true },
     });
 
-  test('S0-18 sqlite: past the ceiling renewal stops, the job is recovered elsewhere, the late result is refused', async () => {
-    const scene = await newScene('sqlite');
+  test('S0-18 past the ceiling renewal stops, the job is recovered elsewhere, the late result is refused', async () => {
+    const scene = await newScene(engine);
     const mercy = join(scene.folder, 'mercy');
     const { id } = await scene.queue.add('spinUntil', { file: mercy });
     const first = hung(scene, 600);
@@ -190,8 +203,8 @@ describe('S0-18 hung for ever', () => {
     await eventually('the next job is done', async () => (await next.getState()) === 'completed');
   });
 
-  test('S0-18 (N) sqlite without a ceiling: the thread keeps the lock of the same handler', async () => {
-    const scene = await newScene('sqlite');
+  test('S0-18 (N) without a ceiling: the thread keeps the lock of the same handler', async () => {
+    const scene = await newScene(engine);
     const mercy = join(scene.folder, 'mercy');
     const { id } = await scene.queue.add('spinUntil', { file: mercy });
     const first = hung(scene, 0);

@@ -2,20 +2,19 @@
 import { describe, expect, test } from 'vitest';
 import { eventually, listenTo, messageOf, type Moment } from '../support/acceptance-moments.js';
 import { WorkerProcess } from '../support/acceptance-process.js';
-import { type Engine, Gate, newScene, orphan, renewed, work } from '../support/acceptance-scene.js';
+import { ENGINES, ENGINES_AND_CLUSTER, Gate, newScene, orphan, renewed, work } from '../support/acceptance-scene.js';
 
-const MODES: [engine: Engine, thread: boolean][] = [
-  ['memory', true],
-  ['memory', false],
-  ['sqlite', true],
-  ['sqlite', false],
-];
+const withAndWithout = <E>(engines: E[]): [engine: E, thread: boolean][] =>
+  engines.flatMap((engine): [E, boolean][] => [
+    [engine, true],
+    [engine, false],
+  ]);
 const options = { lockDuration: 1000, lockRenewTime: 150, stalledInterval: 100 };
 
 const idsOf = (moment: Moment): unknown => (moment['args'] as unknown[])[0];
 const isLoss = (moment: Moment): boolean => messageOf(moment).includes('could not renew lock');
 
-describe.each(MODES)('on %s with useDedicatedLockThread %s', (engine, useDedicatedLockThread) => {
+describe.each(withAndWithout(ENGINES))('on %s with useDedicatedLockThread %s', (engine, useDedicatedLockThread) => {
   test('S0-3 a stolen lock: one error that names the job, the signal fires, the finish is refused', async () => {
     const scene = await newScene(engine);
     const gate = new Gate();
@@ -115,10 +114,10 @@ describe.each(MODES)('on %s with useDedicatedLockThread %s', (engine, useDedicat
   });
 });
 
-test.each([true, false])(
-  'S0-3 sqlite with useDedicatedLockThread %s: a worker is killed, another tells stalled(jobId, active)',
-  async (thread) => {
-    const scene = await newScene('sqlite');
+test.each(withAndWithout(ENGINES_AND_CLUSTER))(
+  'S0-3 %s with useDedicatedLockThread %s: a worker is killed, another tells stalled(jobId, active)',
+  async (engine, thread) => {
+    const scene = await newScene(engine);
     const shared = { ...options, useDedicatedLockThread: thread };
     const victim = new WorkerProcess({ queue: 'work', connection: scene.connection, options: shared });
     const { id } = await scene.queue.add('hold', {});
@@ -134,10 +133,10 @@ test.each([true, false])(
   },
 );
 
-describe.each<Engine>(['memory', 'sqlite'])('S0-15 migration on %s', (engine) => {
+describe.each(ENGINES)('S0-15 migration on %s', (engine) => {
   async function run(useDedicatedLockThread: boolean): Promise<string[]> {
-    const { connection } = await newScene(engine);
-    const plan = { queue: 'work', connection: engine === 'memory' ? 'memory:' : connection, options: { useDedicatedLockThread } };
+    const { url } = await newScene(engine);
+    const plan = { queue: 'work', connection: url, options: { useDedicatedLockThread } };
     const program = new WorkerProcess(plan, 'migration.mjs');
     const { lines } = await program.moment('event log');
     expect(await program.exited).toEqual({ code: 0, signal: null });

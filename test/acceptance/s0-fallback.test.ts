@@ -5,7 +5,17 @@ import type { Connection, WorkerOptions } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { eventually, messageOf, type Moment } from '../support/acceptance-moments.js';
 import { fixture } from '../support/acceptance-process.js';
-import { Gate, newScene, renewed, type Scene, work, type Working } from '../support/acceptance-scene.js';
+import {
+  Gate,
+  newScene,
+  renewed,
+  type Scene,
+  SERVER_ENGINES,
+  SHARED_ENGINES,
+  work,
+  type Working,
+} from '../support/acceptance-scene.js';
+import { FaultProxy } from '../support/servers/proxy.js';
 
 const options: WorkerOptions = { lockDuration: 1000, lockRenewTime: 150, stalledInterval: 100 };
 
@@ -23,13 +33,16 @@ async function holdsThrough(scene: Scene, { log }: Working, gate: Gate): Promise
   expect(log.all('lockRenewalFailed')).toEqual([]);
 }
 
-function watched({ folder }: Scene, flags: { closed?: string; cut?: string }): { connection: Connection; log: string } {
+function watched(
+  { folder, url }: Scene,
+  flags: { closed?: string; cut?: string; threadUrl?: string },
+): { connection: Connection; log: string } {
   const log = join(folder, 'renewals');
   return {
     connection: {
       module: fixture('watched-store.mjs'),
       export: 'open',
-      options: { path: join(folder, 'jobs.db'), log, ...flags },
+      options: { url, log, ...flags },
     },
     log,
   };
@@ -41,9 +54,9 @@ function renewalsIn(log: string): { thread: boolean; failed: boolean }[] {
   return lines.map((line) => JSON.parse(line) as { thread: boolean; failed: boolean });
 }
 
-describe('S0-8 the thread cannot start', () => {
-  test('S0-8 sqlite, missing entry file: it says so, and renewal goes on on the loop', async () => {
-    const scene = await newScene('sqlite');
+describe.each(SHARED_ENGINES)('S0-8 the thread cannot start, on %s', (engine) => {
+  test('S0-8 missing entry file: it says so, and renewal goes on on the loop', async () => {
+    const scene = await newScene(engine);
     const gate = new Gate();
     const working = work(scene, () => gate.opened.then(() => 'done'), {
       ...options,
@@ -56,8 +69,8 @@ describe('S0-8 the thread cannot start', () => {
     await holdsThrough(scene, working, gate);
   });
 
-  test('S0-8 sqlite, an entry file that throws: the same', async () => {
-    const scene = await newScene('sqlite');
+  test('S0-8 an entry file that throws: the same', async () => {
+    const scene = await newScene(engine);
     const entry = join(scene.folder, 'broken.mjs');
     writeFileSync(entry, 'throw new Error("broken on purpose");');
     const gate = new Gate();
@@ -66,8 +79,8 @@ describe('S0-8 the thread cannot start', () => {
     await holdsThrough(scene, working, gate);
   });
 
-  test('S0-8 sqlite, dead address: it says so, renewal is on the loop, and the thread takes over once the address lives', async () => {
-    const scene = await newScene('sqlite');
+  test('S0-8 dead address: it says so, renewal is on the loop, and the thread takes over once the address lives', async () => {
+    const scene = await newScene(engine);
     const closed = join(scene.folder, 'closed');
     writeFileSync(closed, '');
     const { connection, log } = watched(scene, { closed });
@@ -89,8 +102,8 @@ describe('S0-8 the thread cannot start', () => {
     expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'done', attemptsStarted: 1, stalledCounter: 0 });
   });
 
-  test('S0-8 (N) sqlite, the thread does start: no error, and the thread alone renews', async () => {
-    const scene = await newScene('sqlite');
+  test('S0-8 (N) the thread does start: no error, and the thread alone renews', async () => {
+    const scene = await newScene(engine);
     const { connection, log } = watched(scene, {});
     const gate = new Gate();
     const working = work({ connection }, () => gate.opened.then(() => 'done'), options);
@@ -104,9 +117,9 @@ describe('S0-8 the thread cannot start', () => {
   });
 });
 
-describe('S0-9 only the connection of the thread is cut', () => {
-  test('S0-9 sqlite: an error per failed attempt, renewals resume after the reconnect, the job finishes', async () => {
-    const scene = await newScene('sqlite');
+describe.each(SHARED_ENGINES)('S0-9 only the connection of the thread is cut, on %s', (engine) => {
+  test('S0-9 an error per failed attempt, renewals resume after the reconnect, the job finishes', async () => {
+    const scene = await newScene(engine);
     const cut = join(scene.folder, 'cut');
     const { connection, log } = watched(scene, { cut });
     const gate = new Gate();
@@ -127,8 +140,8 @@ describe('S0-9 only the connection of the thread is cut', () => {
     expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'done', attemptsStarted: 1, stalledCounter: 0 });
   });
 
-  test('S0-9 (N) sqlite: cut for longer than the lock, the lock is lost and its handler is told', async () => {
-    const scene = await newScene('sqlite');
+  test('S0-9 (N) cut for longer than the lock, the lock is lost and its handler is told', async () => {
+    const scene = await newScene(engine);
     const cut = join(scene.folder, 'cut');
     const { connection, log } = watched(scene, { cut });
     let held: boolean | undefined;
@@ -157,7 +170,80 @@ describe('S0-9 only the connection of the thread is cut', () => {
   });
 });
 
-describe('S0-16 connection options that cannot be cloned', () => {
+describe.each(SERVER_ENGINES)('S0-9 the connection of the thread, and no other, goes through a bad network, on %s', (engine) => {
+  async function throughProxy(scene: Scene): Promise<{ proxy: FaultProxy; connection: Connection; log: string }> {
+    const proxy = await FaultProxy.start({ port: Number(new URL(scene.url).port) });
+    onTestFinished(() => proxy.close());
+    return { proxy, ...watched(scene, { threadUrl: proxy.url(scene.url) }) };
+  }
+
+  const renewsByThread = (log: string) =>
+    eventually('the thread renews', async () => {
+      const last = renewalsIn(log).at(-1);
+      return last?.thread === true && !last.failed;
+    });
+
+  test('S0-9 it is cut three times: an error for each, the thread connects anew, the job finishes', async () => {
+    const scene = await newScene(engine);
+    const { proxy, connection, log } = await throughProxy(scene);
+    const gate = new Gate();
+    // Without sweeps, renewals are all that the thread sends.
+    const { log: told } = work({ connection }, () => gate.opened.then(() => 'done'), { ...options, skipStalledCheck: true });
+    const { id } = await scene.queue.add('long', {});
+    await told.moment('active');
+    for (const cuts of [1, 2, 3]) {
+      await renewsByThread(log);
+      proxy.dropReplies();
+      await eventually('an attempt fails', async () => renewalsIn(log).filter(({ failed }) => failed).length === cuts);
+    }
+    await renewsByThread(log);
+    await renewed(scene.store, id, 3);
+    await eventually('all are told', async () => told.all('error').length >= 3);
+    gate.open();
+    await told.moment('completed');
+    expect(proxy.counts).toMatchObject({ dropped: 3, opened: 4 });
+    for (const message of told.all('error').map(messageOf)) expect(message).toContain('was lost');
+    expect(told.all('error')).toHaveLength(3);
+    expect(told.all('lockRenewalFailed')).toEqual([]);
+    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'done', attemptsStarted: 1, stalledCounter: 0 });
+  });
+
+  test('S0-9 (N) it is half-open for longer than the lock: the lock is lost, its handler is told, and the thread comes back', async () => {
+    const scene = await newScene(engine);
+    const { proxy, connection, log } = await throughProxy(scene);
+    const signals: AbortSignal[] = [];
+    const gate = new Gate();
+    const processor = async (_job: unknown, _token: string, signal: AbortSignal) => {
+      signals.push(signal);
+      await gate.opened;
+      return 'too late';
+    };
+    const { log: told } = work({ connection }, processor, { ...options, skipStalledCheck: true });
+    const { id } = await scene.queue.add('long', {});
+    await told.moment('active');
+    await renewsByThread(log);
+    proxy.swallow('both');
+    const second = work(scene, async () => 'second', options);
+    await told.moment('lockRenewalFailed');
+    expect(String(signals[0]?.reason)).toContain('lock lost');
+    await second.log.moment('completed');
+    gate.open();
+    await told.moment('error', (moment) => messageOf(moment).includes('Could not settle'));
+    expect((await scene.queue.getJob(id))?.returnvalue).toBe('second');
+    await second.worker.close();
+    const before = renewalsIn(log).length;
+    proxy.heal();
+    await eventually('the thread renews again', async () =>
+      renewalsIn(log)
+        .slice(before)
+        .some(({ thread, failed }) => thread && !failed),
+    );
+    const next = await scene.queue.add('next', {});
+    await told.moment('completed', ({ args }) => (args as { id: string }[])[0]?.id === next.id);
+  });
+});
+
+describe.each(SHARED_ENGINES)('S0-16 connection options that cannot be cloned, on %s', (engine) => {
   class Credentials {
     readonly user = 'me';
   }
@@ -166,13 +252,13 @@ describe('S0-16 connection options that cannot be cloned', () => {
     ['connection.retryStrategy', { retryStrategy: () => 50 }],
     ['connection.auth.credentials', { auth: { credentials: new Credentials() } }],
     ['connection.seeds[1]', { seeds: ['a', new URL('http://b')] }],
-  ])('S0-16 sqlite: %s is named, and locks are renewed on the loop', async (path, extra) => {
+  ])('S0-16 %s is named, and locks are renewed on the loop', async (path, extra) => {
     const rejections: unknown[] = [];
     const note = (reason: unknown) => rejections.push(reason);
     process.on('unhandledRejection', note);
     onTestFinished(() => void process.off('unhandledRejection', note));
-    const scene = await newScene('sqlite');
-    const connection = { path: join(scene.folder, 'jobs.db'), ...extra };
+    const scene = await newScene(engine);
+    const connection = { url: scene.url, ...extra };
     const gate = new Gate();
     const working = work({ connection }, () => gate.opened.then(() => 'done'), options);
     const error = await working.log.moment('error');

@@ -4,41 +4,48 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { eventually, messageOf, type Moment } from '../support/acceptance-moments.js';
 import { fixture, WorkerProcess } from '../support/acceptance-process.js';
-import { newScene, renewed, type Scene, work } from '../support/acceptance-scene.js';
+import { ENGINES_AND_CLUSTER, newScene, renewed, type Scene, SHARED_ENGINES, work } from '../support/acceptance-scene.js';
 
 const isRefusal = (moment: Moment): boolean => messageOf(moment).includes('Could not settle');
 const rival = (scene: Scene) =>
   work(scene, async () => ({ by: 'rival' }), { lockDuration: 1000, stalledInterval: 100, name: 'rival' });
 
 describe.each([true, false])('S0-14 SIGTERM with useDedicatedLockThread %s', (useDedicatedLockThread) => {
-  test('S0-14 sqlite: renewal goes on until the job ends, then the process ends by itself with code 0', async () => {
-    const scene = await newScene('sqlite');
-    const options = { name: 'leaving', lockDuration: 800, lockRenewTime: 200, useDedicatedLockThread };
-    const leaving = new WorkerProcess({ queue: 'work', connection: scene.connection, options });
-    const { id } = await scene.queue.add('hold', {});
-    const next = await scene.queue.add('hold', {});
-    await leaving.moment('started');
-    const second = work(scene, async () => undefined, { lockDuration: 1000, stalledInterval: 100, autorun: false });
-    await second.worker.startStalledCheckTimer();
-    leaving.kill('SIGTERM');
-    await leaving.moment('SIGTERM');
-    await renewed(scene.store, id, 6);
-    leaving.send('finish');
-    await leaving.moment('completed');
-    const letGo = await leaving.moment('let go');
-    expect(letGo).toMatchObject({ threads: 0 });
-    expect(await leaving.exited).toEqual({ code: 0, signal: null });
-    expect(leaving.all('error')).toEqual([]);
-    expect(leaving.all('started'), 'no further job was taken').toHaveLength(1);
-    expect(second.log.all('stalled')).toEqual([]);
-    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'leaving' }, attemptsStarted: 1, stalledCounter: 0 });
-    expect(await next.getState()).toBe('waiting');
-    const sessions = await scene.store.sessions('work');
-    expect(sessions.filter(({ owner }) => owner.name === 'leaving')).toEqual([]);
-  });
+  test.each(ENGINES_AND_CLUSTER)(
+    'S0-14 %s: renewal goes on until the job ends, then the process ends by itself with code 0',
+    async (engine) => {
+      const scene = await newScene(engine);
+      const options = { name: 'leaving', lockDuration: 800, lockRenewTime: 200, useDedicatedLockThread };
+      const leaving = new WorkerProcess({ queue: 'work', connection: scene.connection, options });
+      const { id } = await scene.queue.add('hold', {});
+      const next = await scene.queue.add('hold', {});
+      await leaving.moment('started');
+      const second = work(scene, async () => undefined, { lockDuration: 1000, stalledInterval: 100, autorun: false });
+      await second.worker.startStalledCheckTimer();
+      leaving.kill('SIGTERM');
+      await leaving.moment('SIGTERM');
+      await renewed(scene.store, id, 6);
+      leaving.send('finish');
+      await leaving.moment('completed');
+      const letGo = await leaving.moment('let go');
+      expect(letGo).toMatchObject({ threads: 0 });
+      expect(await leaving.exited).toEqual({ code: 0, signal: null });
+      expect(leaving.all('error')).toEqual([]);
+      expect(leaving.all('started'), 'no further job was taken').toHaveLength(1);
+      expect(second.log.all('stalled')).toEqual([]);
+      expect(await scene.queue.getJob(id)).toMatchObject({
+        returnvalue: { by: 'leaving' },
+        attemptsStarted: 1,
+        stalledCounter: 0,
+      });
+      expect(await next.getState()).toBe('waiting');
+      const sessions = await scene.store.sessions('work');
+      expect(sessions.filter(({ owner }) => owner.name === 'leaving')).toEqual([]);
+    },
+  );
 });
 
-describe('S0-19 the wall clock steps', () => {
+describe.each(SHARED_ENGINES)('S0-19 the wall clock steps, on %s', (engine) => {
   const MINUTES = 10 * 60_000;
 
   function stepping(scene: Scene, options: { name: string; stalledInterval?: number; crashGraceMs?: number }) {
@@ -66,8 +73,8 @@ describe('S0-19 the wall clock steps', () => {
   test.each([
     ['forth', MINUTES],
     ['back', -MINUTES],
-  ])('S0-19 sqlite: %s by ten minutes during a job: nothing changes', async (_direction, ms) => {
-    const scene = await newScene('sqlite');
+  ])('S0-19 %s by ten minutes during a job: nothing changes', async (_direction, ms) => {
+    const scene = await newScene(engine);
     const { child, step } = stepping(scene, { name: 'stepping' });
     const { id } = await scene.queue.add('hold', {});
     await child.moment('started');
@@ -91,8 +98,8 @@ describe('S0-19 the wall clock steps', () => {
   test.each([
     ['forth', MINUTES],
     ['back', -MINUTES],
-  ])('S0-19 sqlite: a sweeper whose clock is %s by ten minutes takes only what is dead, and takes it', async (_direction, ms) => {
-    const scene = await newScene('sqlite');
+  ])('S0-19 a sweeper whose clock is %s by ten minutes takes only what is dead, and takes it', async (_direction, ms) => {
+    const scene = await newScene(engine);
     // With a grace as long as that, no hint of the crash helps: only the store's clock says that the lock is over.
     const { child: sweeper, step } = stepping(scene, { name: 'sweeper', stalledInterval: 100, crashGraceMs: 30_000 });
     step(ms);
@@ -120,7 +127,7 @@ describe('S0-19 the wall clock steps', () => {
   });
 });
 
-describe('S0-20 frozen process', () => {
+describe.each(SHARED_ENGINES)('S0-20 frozen process on %s', (engine) => {
   const freezing = (scene: Scene) =>
     new WorkerProcess({
       queue: 'work',
@@ -128,8 +135,8 @@ describe('S0-20 frozen process', () => {
       options: { name: 'frozen', lockDuration: 800, lockRenewTime: 200 },
     });
 
-  test('S0-20 sqlite, a synchronous loop: it sees job.lock.held turn false, and its finish is refused', async () => {
-    const scene = await newScene('sqlite');
+  test('S0-20 a synchronous loop: it sees job.lock.held turn false, and its finish is refused', async () => {
+    const scene = await newScene(engine);
     const { id } = await scene.queue.add('spinWhileHeld', {});
     const frozen = freezing(scene);
     await frozen.moment('started');
@@ -147,8 +154,8 @@ describe('S0-20 frozen process', () => {
     expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'rival' }, attemptsStarted: 2 });
   });
 
-  test('S0-20 sqlite, nobody took the job meanwhile: a lock that was seen as lost does not come back', async () => {
-    const scene = await newScene('sqlite');
+  test('S0-20 nobody took the job meanwhile: a lock that was seen as lost does not come back', async () => {
+    const scene = await newScene(engine);
     const { id } = await scene.queue.add('spinWhileHeld', {});
     const frozen = new WorkerProcess({
       queue: 'work',
@@ -168,8 +175,8 @@ describe('S0-20 frozen process', () => {
     expect((await scene.queue.getJob(id))?.attemptsStarted, 'its token was still the current one').toBe(1);
   });
 
-  test('S0-20 sqlite, an asynchronous handler: its signal fires with the reason', async () => {
-    const scene = await newScene('sqlite');
+  test('S0-20 an asynchronous handler: its signal fires with the reason', async () => {
+    const scene = await newScene(engine);
     const { id } = await scene.queue.add('holdUntilAborted', {});
     const frozen = freezing(scene);
     await frozen.moment('started');
@@ -185,8 +192,8 @@ describe('S0-20 frozen process', () => {
     expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'rival' }, attemptsStarted: 2 });
   });
 
-  test('S0-20 (N) sqlite: frozen for less than the lock, nothing is lost', async () => {
-    const scene = await newScene('sqlite');
+  test('S0-20 (N) frozen for less than the lock, nothing is lost', async () => {
+    const scene = await newScene(engine);
     const { id } = await scene.queue.add('hold', {});
     const frozen = new WorkerProcess({
       queue: 'work',

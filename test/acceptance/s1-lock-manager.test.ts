@@ -3,7 +3,7 @@ import { type Connection, type Job, LockManager, type LockManagerContext, type L
 import { FaultyStore } from 'holdfast/testing';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { eventually } from '../support/acceptance-moments.js';
-import { newScene, type Scene, work } from '../support/acceptance-scene.js';
+import { ENGINES, newScene, type Scene, work } from '../support/acceptance-scene.js';
 
 interface Told {
   renewed: string[][];
@@ -205,7 +205,7 @@ describe('without a store', () => {
   });
 });
 
-describe.each(['memory', 'sqlite'] as const)('on %s', (engine) => {
+describe.each(ENGINES)('on %s', (engine) => {
   function takeByHand(connection: Connection, lockDuration: number): Worker {
     const worker = new Worker('work', null, { connection, lockDuration });
     onTestFinished(() => worker.close());

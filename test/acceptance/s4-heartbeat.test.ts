@@ -1,15 +1,13 @@
 // S4: the heartbeat, as a worker's user sees it. What a store must do for it is in the conformance suite.
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Queue, type WorkerOptions } from 'holdfast';
 import { FaultyStore } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { eventually, messageOf, type Moment, type MomentLog } from '../support/acceptance-moments.js';
-import { fixture, WorkerProcess } from '../support/acceptance-process.js';
-import { Gate, newScene, orphan, renewed, type Scene, work } from '../support/acceptance-scene.js';
+import { WorkerProcess } from '../support/acceptance-process.js';
+import { ENGINES, ENGINES_AND_CLUSTER, Gate, newScene, orphan, renewed, type Scene, work } from '../support/acceptance-scene.js';
+import { wallClockShiftedBy } from '../support/servers/wall-clock.js';
 
 const SHORT: WorkerOptions = { lockDuration: 400, lockRenewTime: 100 };
-const ENGINES = ['memory', 'sqlite'] as const;
 
 /** A connection that fails on command. Renewal goes through it too, so it is on the loop. */
 function faulty(scene: Scene): FaultyStore {
@@ -262,30 +260,25 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
   });
 });
 
-describe('S4-14 clocks', () => {
+describe.each(ENGINES_AND_CLUSTER)('S4-14 clocks on %s', (engine) => {
   const MINUTES = 5 * 60_000;
 
   /** A worker on a host whose wall clock is wrong from the beginning. */
-  function skewed({ connection, folder }: Scene, name: string, ms: number): WorkerProcess {
-    const file = join(folder, `${name}.step`);
-    writeFileSync(file, String(ms));
-    process.env['WALL_CLOCK_STEP'] = file;
-    try {
-      const options = { name, lockDuration: 800, lockRenewTime: 200, stalledInterval: 50, crashGraceMs: 100 };
-      return new WorkerProcess({ queue: 'work', connection, options, imports: [fixture('stepped-clock.mjs')] });
-    } finally {
-      delete process.env['WALL_CLOCK_STEP'];
-    }
+  async function skewed({ connection }: Scene, name: string, ms: number): Promise<WorkerProcess> {
+    const options = { name, lockDuration: 800, lockRenewTime: 200, stalledInterval: 50, crashGraceMs: 100 };
+    const skewedOne = new WorkerProcess({ queue: 'work', connection, options }, 'worker.mjs', await wallClockShiftedBy(ms));
+    const { wall } = await skewedOne.moment('clock');
+    expect(Math.abs((wall as number) - Date.now() - ms)).toBeLessThan(60_000);
+    await skewedOne.moment('ready');
+    return skewedOne;
   }
 
-  test('S4-14 sqlite: five minutes of skew between two workers change nothing: neither takes from the other, each recovers the other', async () => {
-    const scene = await newScene('sqlite');
-    const early = skewed(scene, 'early', -MINUTES);
-    await early.moment('ready');
+  test('S4-14 five minutes of skew between two workers change nothing: neither takes from the other, each recovers the other', async () => {
+    const scene = await newScene(engine);
+    const early = await skewed(scene, 'early', -MINUTES);
     const { id } = await scene.queue.add('hold', { only: 'early' });
     await early.moment('started');
-    const late = skewed(scene, 'late', MINUTES);
-    await late.moment('ready');
+    const late = await skewed(scene, 'late', MINUTES);
     await renewed(scene.store, id, 3);
     expect(late.all('stalled')).toEqual([]);
     early.kill('SIGKILL');
@@ -293,8 +286,7 @@ describe('S4-14 clocks', () => {
     await late.moment('completed');
     const second = await scene.queue.add('hold', { only: 'late' });
     await late.moment('started', ({ jobId }) => jobId === second.id);
-    const next = skewed(scene, 'next', -MINUTES);
-    await next.moment('ready');
+    const next = await skewed(scene, 'next', -MINUTES);
     await renewed(scene.store, second.id, 3);
     expect(next.all('stalled')).toEqual([]);
     late.kill('SIGKILL');

@@ -4,9 +4,7 @@ import { FaultyStore } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { eventually, messageOf } from '../support/acceptance-moments.js';
 import { WorkerProcess } from '../support/acceptance-process.js';
-import { Gate, newScene, orphan, type Scene, work } from '../support/acceptance-scene.js';
-
-const ENGINES = ['memory', 'sqlite'] as const;
+import { type Engine, ENGINES, Gate, newScene, orphan, type Scene, SHARED_ENGINES, work } from '../support/acceptance-scene.js';
 
 async function stateOf({ queue }: Scene, id: string): Promise<string | undefined> {
   return (await queue.getJob(id))?.getState();
@@ -207,9 +205,10 @@ describe('S4-11 a handler that blocks its loop for longer than the lock', () => 
   const OPTIONS = { lockDuration: 700, lockRenewTime: 150, stalledInterval: 50 };
 
   async function spin(
+    engine: Engine,
     useDedicatedLockThread: boolean,
   ): Promise<{ scene: Scene; id: string; spinning: WorkerProcess; other: WorkerProcess }> {
-    const scene = await newScene('sqlite');
+    const scene = await newScene(engine);
     const { connection } = scene;
     const spinning = new WorkerProcess({
       queue: 'work',
@@ -225,8 +224,8 @@ describe('S4-11 a handler that blocks its loop for longer than the lock', () => 
     return { scene, id, spinning, other };
   }
 
-  test('S4-11 sqlite with the thread: no duplicate', async () => {
-    const { scene, id, spinning, other } = await spin(true);
+  test.each(SHARED_ENGINES)('S4-11 %s with the thread: no duplicate', async (engine) => {
+    const { scene, id, spinning, other } = await spin(engine, true);
     await spinning.moment('completed');
     expect(other.all('started')).toEqual([]);
     expect(await scene.queue.getJob(id)).toMatchObject({
@@ -236,13 +235,16 @@ describe('S4-11 a handler that blocks its loop for longer than the lock', () => 
     });
   });
 
-  test('S4-11 sqlite without the thread: run again elsewhere, the stale result refused and reported', async () => {
-    const { scene, id, spinning, other } = await spin(false);
-    await other.moment('completed');
-    await spinning.moment('error', (moment) => messageOf(moment).includes(`Could not settle job ${id} as completed`));
-    expect(spinning.all('completed')).toEqual([]);
-    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'other' }, attemptsStarted: 2, stalledCounter: 1 });
-  });
+  test.each(SHARED_ENGINES)(
+    'S4-11 %s without the thread: run again elsewhere, the stale result refused and reported',
+    async (engine) => {
+      const { scene, id, spinning, other } = await spin(engine, false);
+      await other.moment('completed');
+      await spinning.moment('error', (moment) => messageOf(moment).includes(`Could not settle job ${id} as completed`));
+      expect(spinning.all('completed')).toEqual([]);
+      expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'other' }, attemptsStarted: 2, stalledCounter: 1 });
+    },
+  );
 
   test('S4-11 memory: nobody else can run while the loop is blocked, so the late finish is the only one and counts', async () => {
     const scene = await newScene('memory');

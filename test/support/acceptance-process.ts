@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { Connection, WorkerOptions } from 'holdfast';
 import { onTestFinished } from 'vitest';
 import { eventually, MomentLog } from './acceptance-moments.js';
+import type { ShiftedClock } from './servers/wall-clock.js';
 
 export interface ProcessPlan {
   queue: string;
@@ -21,6 +22,8 @@ export interface ProcessEnd {
   signal: NodeJS.Signals | null;
 }
 
+const OWN_CLOCK = { env: {}, execArgv: [] };
+
 export function fixture(name: string): string {
   return fileURLToPath(new URL(`../acceptance/fixtures/${name}`, import.meta.url));
 }
@@ -30,10 +33,11 @@ export class WorkerProcess extends MomentLog {
   readonly #child: ChildProcess;
   #stderr = '';
 
-  constructor(plan: ProcessPlan, program = 'worker.mjs') {
+  constructor(plan: ProcessPlan, program = 'worker.mjs', clock: Pick<ShiftedClock, 'env' | 'execArgv'> = OWN_CLOCK) {
     super();
-    const execArgv = (plan.imports ?? []).flatMap((file) => ['--import', file]);
-    const child = fork(fixture(program), [JSON.stringify(plan)], { execArgv, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
+    const execArgv = [...clock.execArgv, ...(plan.imports ?? []).flatMap((file) => ['--import', file])];
+    const env = { ...process.env, ...clock.env };
+    const child = fork(fixture(program), [JSON.stringify(plan)], { env, execArgv, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
     this.#child = child;
     if (child.stdout !== null) createInterface(child.stdout).on('line', (line) => this.#hear(line));
     child.stderr?.on('data', (chunk: Buffer) => {

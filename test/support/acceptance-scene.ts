@@ -1,15 +1,36 @@
 // What a test of the lock lines works on: a store of its own, a queue, a view into the store, and workers of this process. All of it is
 // closed and removed when the test ends.
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Connection, openStore, type Processor, Queue, type Store, Worker, type WorkerOptions } from 'holdfast';
 import { onTestFinished } from 'vitest';
 import { eventually, listenTo, type MomentLog, WORKER_EVENTS } from './acceptance-moments.js';
+import { freshDatabase, type SharedServer, shared } from './servers/shared.js';
 
-export type Engine = 'memory' | 'sqlite';
+/** Where a test finds an empty store of its own; on a server that is shared, under keys that nobody else uses. */
+const URLS = {
+  memory: async () => 'memory:',
+  sqlite: async (folder: string) => `sqlite:${join(folder, 'jobs.db')}`,
+  redis: () => withPrefix('redis'),
+  'redis-cluster': () => withPrefix('redis-cluster'),
+  postgres: () => inNewDatabase(),
+} satisfies Record<string, (folder: string) => Promise<string>>;
+
+export type Engine = keyof typeof URLS;
+
+/** Those behind a network. */
+export const SERVER_ENGINES: Engine[] = ['redis'];
+/** Those that other processes and the lock thread can reach. */
+export const SHARED_ENGINES: Engine[] = ['sqlite', ...SERVER_ENGINES];
+export const ENGINES: Engine[] = ['memory', ...SHARED_ENGINES];
+/** For lines that calls to several servers, and connections to each of them, may break. */
+export const ENGINES_AND_CLUSTER: Engine[] = [...SHARED_ENGINES, 'redis-cluster'];
 
 export interface Scene {
+  /** The store by name, for another process. In memory this is another store. */
+  url: string;
   /** What workers connect to. */
   connection: Connection;
   /** Empty, and gone after the test. */
@@ -27,13 +48,25 @@ export interface Working {
 export async function newScene(engine: Engine): Promise<Scene> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-s0-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const url = `sqlite:${join(folder, 'jobs.db')}`;
-  const store = await openStore(engine === 'memory' ? 'memory:' : url);
+  const url = await URLS[engine](folder);
+  const store = await openStore(url);
   onTestFinished(() => store.close());
   const connection = engine === 'memory' ? store : url;
   const queue = new Queue('work', { connection });
   onTestFinished(() => queue.close());
-  return { connection, folder, queue, store };
+  return { url, connection, folder, queue, store };
+}
+
+async function withPrefix(server: SharedServer): Promise<string> {
+  const url = new URL(await shared(server));
+  url.searchParams.set('prefix', `acceptance-${randomUUID()}`);
+  return url.href;
+}
+
+async function inNewDatabase(): Promise<string> {
+  const { url, drop } = await freshDatabase();
+  onTestFinished(drop);
+  return url;
 }
 
 /** A worker of this process and what it tells. */

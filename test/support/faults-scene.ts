@@ -11,14 +11,26 @@ import type { JobRecord } from '../../src/job/record.js';
 import type { StoredState } from '../../src/job/state.js';
 import type { Store } from '../../src/store/contract.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
+import { RedisStore } from '../../src/store/redis/index.js';
 import { SqliteStore } from '../../src/store/sqlite/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import type { WorkerOptions } from '../../src/worker/options.js';
 import { Worker } from '../../src/worker/worker.js';
 import { until } from './faults-wait.js';
+import { shared } from './servers/shared.js';
 
-export const ENGINES = ['memory', 'sqlite'] as const;
-export type Engine = (typeof ENGINES)[number];
+const STORES = {
+  memory: async () => new MemoryStore(),
+  sqlite: async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'holdfast-faults-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    return new SqliteStore({ path: join(folder, 'jobs.db') });
+  },
+  redis: async () => new RedisStore({ url: await shared('redis') }),
+} satisfies Record<string, () => Promise<Store>>;
+
+export type Engine = keyof typeof STORES;
+export const ENGINES = Object.keys(STORES) as Engine[];
 
 export type Handler = (job: Job, token: string, signal: AbortSignal) => unknown;
 
@@ -43,7 +55,7 @@ export interface Scene {
 
 export async function scene(engine: Engine): Promise<Scene> {
   const queue = `faults-${randomUUID()}`;
-  const inner = openEngine(engine);
+  const inner: Store = await STORES[engine]();
   const store = new FaultyStore(inner);
   await store.open();
   const workers: Worker[] = [];
@@ -88,13 +100,6 @@ export async function scene(engine: Engine): Promise<Scene> {
       return { worker, errors };
     },
   };
-}
-
-function openEngine(engine: Engine): Store {
-  if (engine === 'memory') return new MemoryStore();
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-faults-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return new SqliteStore({ path: join(folder, 'jobs.db') });
 }
 
 /** The next time that a worker emits this. */

@@ -128,7 +128,7 @@ describe('keys', () => {
 });
 
 describe('long work is done in bites', () => {
-  test('a sweep takes 200 locks at most, and all of them in the end', async () => {
+  test('a sweep takes 150 locks at most, and all of them in the end', async () => {
     await store.openSession(newSession({ durationMs: 500 }));
     await add(450);
     await claim(450);
@@ -139,7 +139,7 @@ describe('long work is done in bites', () => {
       bites.push(reply.stalled.length);
       more = reply.more;
     }
-    expect(bites).toEqual([200, 200, 50]);
+    expect(bites).toEqual([150, 150, 150]);
     const order = (await store.list('q', { lists: ['waiting'], start: 0, end: -1, asc: true })).map(({ id }) => Number(id));
     expect(order).toEqual(Array.from({ length: 450 }, (_, n) => n + 1));
   });
@@ -149,9 +149,9 @@ describe('long work is done in bites', () => {
     await add(300);
     await claim(300);
     expect(await client.eval(script('close-session').text, 1, TAG, 's', 0)).toBe(1);
-    expect((await store.status('q')).counts).toMatchObject({ waiting: 250, active: 50 });
+    expect((await store.status('q')).counts).toMatchObject({ waiting: 150, active: 150 });
     expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: false, revoked: [] }]);
-    expect(await store.sweep('q', 100)).toEqual({ stalled: [], failed: [], more: false });
+    expect(await store.sweep('q', 150)).toEqual({ stalled: [], failed: [], more: false });
     const jobs = await store.list('q', { lists: ['waiting'], start: 0, end: -1, asc: true });
     expect(jobs.map(({ stalledCounter }) => stalledCounter)).toEqual(jobs.map(() => 0));
     expect(jobs).toHaveLength(300);
@@ -182,7 +182,7 @@ describe('long work is done in bites', () => {
       );
       left.push((await store.status('q')).counts.completed);
     }
-    expect(left).toEqual([700, 400, 100, 10, 10]);
+    expect(left).toEqual([800, 600, 400, 200, 10]);
   });
 
   test('clearing and requeueing more than a bite finds all, also the old ones behind young ones', async () => {

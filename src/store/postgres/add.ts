@@ -1,5 +1,7 @@
 import type { NewJob } from '../../job/record.js';
 import type { AddReply, Call } from '../contract.js';
+import { recall, remember } from './callers.js';
+import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
 import { STATE } from './tables.js';
@@ -16,6 +18,7 @@ DECLARE
   _counter regclass := 'ids_' || _queue;
   _clock float8 := clock_ms();
   _base bigint;
+  _last bigint;
   _reply text;
   _chosen text[];
   _put bigint[];
@@ -25,7 +28,7 @@ DECLARE
   _group record;
 BEGIN
   IF _caller IS NOT NULL THEN
-    _reply := recall(_queue, _caller, _seq);
+    ${recall('_reply')}
     IF _reply IS NOT NULL THEN RETURN _reply; END IF;
   END IF;
   _base := nextval('places');
@@ -77,7 +80,7 @@ BEGIN
       _change.prioritized := _group.jobs - _group.plain;
     END IF;
   END LOOP;
-  PERFORM note(_change);
+  ${NOTE}
   -- A run of counted ids, which is what most calls get, is told by its two ends.
   IF _ids IS NULL AND _made IS NULL AND _chosen[cardinality(_chosen)]::bigint - _chosen[1]::bigint = cardinality(_chosen) - 1 THEN
     _reply := json_build_object('first', _chosen[1]::bigint, 'count', cardinality(_chosen));
@@ -85,8 +88,8 @@ BEGIN
     _reply := json_build_object('ids', _chosen, 'made', _made);
   END IF;
   IF _caller IS NOT NULL THEN
-    PERFORM remember(_queue, _caller, _seq, _reply);
-    PERFORM fold_sometimes(_queue);
+    ${remember('_caller', '_seq', '_reply')};
+    ${FOLD_SOMETIMES}
   END IF;
   RETURN _reply;
 END`,

@@ -1,4 +1,5 @@
 import type { Change, ChangeStatus, RemoveStatus } from '../contract.js';
+import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import type { Server } from './server.js';
 import { step, verb } from './sql-function.js';
 import { STATE } from './tables.js';
@@ -34,7 +35,7 @@ BEGIN
     END CASE;
     _change.events := _sum.jobs;
     _change.body := event('waiting', _sum.ids, json_build_object('prev', ${STATE_NAME}[_state]));
-    PERFORM note(_change);
+    ${NOTE}
   END IF;
   RETURN _sum.jobs;
 END`,
@@ -73,7 +74,7 @@ BEGIN
         _change := no_change(_queue);
         _change.events := 1;
         _change.body := event('delayed', ARRAY[_one.id], json_build_object('delay', _one.number));
-        PERFORM note(_change);
+        ${NOTE}
       ELSE
         -- A job that does not wait keeps the priority for when it does.
         UPDATE jobs SET priority = _one.number,
@@ -122,8 +123,8 @@ BEGIN
     _change.events := cardinality(_gone.ids);
     _change.body := event('removed', _gone.ids, json_build_object('prev', _gone.states));
     PERFORM drop_jobs(_queue, _gone.rows);
-    PERFORM note(_change);
-    PERFORM fold_sometimes(_queue);
+    ${NOTE}
+    ${FOLD_SOMETIMES}
   END IF;
   RETURN _reply;
 END`,

@@ -1,5 +1,6 @@
 import type { Selection } from '../contract.js';
 import type { StoredState } from '../../job/state.js';
+import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import type { Server } from './server.js';
 import { step, verb } from './sql-function.js';
 import { STATE } from './tables.js';
@@ -24,7 +25,7 @@ BEGIN
   IF FOUND THEN
     _change.events := 1;
     _change.body := event(CASE WHEN _paused THEN 'paused' ELSE 'resumed' END, NULL);
-    PERFORM note(_change);
+    ${NOTE}
   END IF;
   RETURN 'null';
 END`,
@@ -105,8 +106,8 @@ BEGIN
   IF cardinality(_ids) > 0 THEN
     _change.events := 1;
     _change.body := event('cleaned', NULL, json_build_object('count', cardinality(_ids)));
-    PERFORM note(_change);
-    PERFORM fold_sometimes(_queue);
+    ${NOTE}
+    ${FOLD_SOMETIMES}
   END IF;
   RETURN to_json(_ids);
 END`,
@@ -126,7 +127,7 @@ BEGIN
     CONTINUE WHEN _state = ${STATE.waiting};
     _moved := _moved + send_to_waiting(_queue, _state, select_jobs(_queue, _state, _latest, _limit - _moved));
   END LOOP;
-  IF _moved > 0 THEN PERFORM fold_sometimes(_queue); END IF;
+  IF _moved > 0 THEN ${FOLD_SOMETIMES} END IF;
   RETURN _moved;
 END`,
   ) +

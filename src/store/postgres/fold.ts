@@ -20,6 +20,16 @@ const HEADED_MS = 200;
 const firstPlace = (state: number, more = '') =>
   `(SELECT ord FROM jobs WHERE queue = _queue AND ${state >= STATE.completed ? 'state >= 4 AND ' : ''}state = ${state} ${more} ORDER BY ord LIMIT 1)`;
 
+/** Writes _change to the journal. */
+export const NOTE = `
+  IF _change.events > 0 THEN
+    INSERT INTO journal (queue, waiting, prioritized, delayed, active, completed, failed, finishes, events, body)
+    VALUES (_change.queue, _change.waiting, _change.prioritized, _change.delayed, _change.active, _change.completed, _change.failed,
+      _change.finishes, _change.events, _change.body);
+  END IF;`;
+
+export const FOLD_SOMETIMES = `IF random() < ${1 / FOLD_EVERY} THEN PERFORM try_fold(_queue); END IF;`;
+
 export const FOLD_FUNCTIONS =
   // A group of events of one name: [name, job ids, fields]. A field is an array with a value for each job, or one value for all.
   expression(
@@ -37,26 +47,12 @@ BEGIN
 END`,
   ) +
   step(
-    'note(_change journal)',
+    'try_fold(_queue int)',
     'void',
     `
 BEGIN
-  IF _change.events > 0 THEN
-    INSERT INTO journal (queue, waiting, prioritized, delayed, active, completed, failed, finishes, events, body)
-    VALUES (_change.queue, _change.waiting, _change.prioritized, _change.delayed, _change.active, _change.completed, _change.failed,
-      _change.finishes, _change.events, _change.body);
-  END IF;
-END`,
-  ) +
-  step(
-    'fold_sometimes(_queue int)',
-    'void',
-    `
-BEGIN
-  IF random() * ${FOLD_EVERY} < 1 THEN
-    PERFORM FROM queues WHERE queue = _queue FOR NO KEY UPDATE SKIP LOCKED;
-    IF FOUND THEN PERFORM fold(_queue); END IF;
-  END IF;
+  PERFORM FROM queues WHERE queue = _queue FOR NO KEY UPDATE SKIP LOCKED;
+  IF FOUND THEN PERFORM fold(_queue); END IF;
 END`,
   ) +
   // The caller holds the lock of the queue's row.

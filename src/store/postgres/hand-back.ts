@@ -1,5 +1,6 @@
 // Jobs whose lock ends without an outcome of their owner: handed back or taken away (uncharged), or stalled (charged).
 import { STALLED_REASON } from '../contract.js';
+import { NOTE } from './fold.js';
 import { step } from './sql-function.js';
 import { IS_ACTIVE, STATE } from './tables.js';
 
@@ -60,7 +61,7 @@ BEGIN
       END IF;
     END LOOP;
   END IF;
-  PERFORM note(_change);
+  ${NOTE}
 END`,
   ) +
   // What the job's own options say of a failure that no worker reports. Text that nobody can read asks for nothing to be removed.

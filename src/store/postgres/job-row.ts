@@ -8,9 +8,15 @@ const COLUMNS = [
   'processed_on', 'finished_on', 'processed_by', 'returnvalue', 'failed_reason', 'stacktrace', 'progress', 'fence',
 ]; // biome-ignore format: the order of JobArrays
 
-export const JOB_COLUMNS = COLUMNS.map((column) => `jobs.${column}`).join(', ');
-/** An aggregate over rows that have these columns, in their order. Without rows, all of it is null. */
-export const JOB_ARRAYS = `json_build_array(${COLUMNS.map((column) => `array_agg(${column})`).join(', ')})::text`;
+/** What is the same in all jobs that are claimed together, or never there. */
+const IMPLIED = ['state', 'delay', 'finished_on', 'processed_by', 'returnvalue'];
+
+const arrays = (columns: string[]) => `json_build_array(${columns.join(', ')})::text`;
+
+/** Aggregates over rows that have these columns, in their order. Without rows, all of it is null. */
+export const JOB_ARRAYS = arrays(COLUMNS.map((column) => `array_agg(${column})`));
+export const CLAIMED_ARRAYS = arrays(COLUMNS.map((column) => (IMPLIED.includes(column) ? 'NULL' : `array_agg(${column})`)));
+export const CLAIMED_COLUMNS = COLUMNS.filter((column) => !IMPLIED.includes(column)).map((column) => `jobs.${column}`).join(', ');
 
 type Column<T> = T[] | null;
 
@@ -42,11 +48,13 @@ export function toRecords(jobs: JobArrays): JobRecord[] {
   return jobs[0]?.map((_, index) => recordAt(jobs, index)) ?? [];
 }
 
-export function toClaimed(jobs: JobArrays, session: string): ClaimedJob[] {
+/** `by`: who claimed them. */
+export function toClaimed(jobs: JobArrays, session: string, by: string | undefined): ClaimedJob[] {
   return toRecords(jobs).map((record, index) => {
     const claimed = record as ClaimedJob;
     claimed.fence = at(jobs[18], index) ?? 0;
     claimed.token = tokenOf(session, claimed.fence);
+    if (by !== undefined) claimed.processedBy = by;
     return claimed;
   });
 }
@@ -57,9 +65,9 @@ function recordAt(jobs: JobArrays, index: number): JobRecord {
     name: at(jobs[1], index),
     data: at(jobs[2], index),
     opts: at(jobs[3], index),
-    state: STATES[at(jobs[4], index) - 1] as StoredState,
+    state: jobs[4] === null ? 'active' : (STATES[at(jobs[4], index) - 1] as StoredState),
     priority: at(jobs[5], index),
-    delay: at(jobs[6], index),
+    delay: jobs[6] === null ? 0 : at(jobs[6], index),
     timestamp: at(jobs[7], index),
     attemptsMade: at(jobs[8], index),
     attemptsStarted: at(jobs[9], index),
@@ -82,8 +90,9 @@ function recordAt(jobs: JobArrays, index: number): JobRecord {
   return record;
 }
 
+/** Of a column that is not there: null. */
 function at<T>(column: Column<T>, index: number): T {
-  return (column as T[])[index] as T;
+  return (column === null ? null : column[index]) as T;
 }
 
 /** The inverse of `tokenOf`. What is no token of ours matches no row. */

@@ -1,6 +1,8 @@
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract.js';
-import { type ClaimedRow, claimArguments, toClaimReply } from './claim.js';
+import { recall, remember } from './callers.js';
+import { type ClaimedRow, claimArguments, LOCK_SESSION, toClaimReply } from './claim.js';
+import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import { splitToken } from './job-row.js';
 import type { Server } from './server.js';
 import { step, verb } from './sql-function.js';
@@ -13,7 +15,7 @@ const FINISHED = `o.kind IN ('completed', 'failed')`;
 export const SETTLE_FUNCTIONS =
   step(
     `carry_out(_queue int, _clock float8, _kinds text[], _ids text[], _owners text[], _fences bigint[], _texts text[], _stacks text[],
-       _delays float8[], _lifos boolean[], _keep_counts float8[], _keep_ages float8[], OUT _change journal, OUT _results text)`,
+       _delays float8[], _lifos boolean[], _keep_counts float8[], _keep_ages float8[], INOUT _change journal, OUT _results text)`,
     'record',
     `
 DECLARE
@@ -23,7 +25,6 @@ DECLARE
   _body text;
   _went bigint;
 BEGIN
-  _change := no_change(_queue);
   IF 0 = ANY (_keep_counts) AND (SELECT bool_or(k IS DISTINCT FROM 0) FROM unnest(_keep_counts) k) THEN
     -- Two statements will follow, each in the order of the ids: together they would not be.
     PERFORM FROM jobs WHERE queue = _queue AND id = ANY (_ids) ORDER BY id FOR UPDATE;
@@ -119,11 +120,13 @@ END`,
     `
 DECLARE
   _clock float8 := clock_ms();
+  _now bigint := floor(_clock);
   _queue int := (SELECT queue FROM queues WHERE name = _name);
   _results text;
   _remembered boolean := false;
   _same_call boolean := coalesce(_caller = _session AND _seq = _claim_seq, false);
-  _enter record;
+  _alive boolean;
+  _last bigint;
   _change journal;
   _got record;
   _claimed text;
@@ -133,28 +136,30 @@ BEGIN
     IF _session IS NOT NULL THEN _claimed := claim_reply(NULL, false, false, 0, NULL, 0, true); END IF;
   ELSE
     IF _caller IS NOT NULL THEN
-      _results := recall(_queue, _caller, _seq);
+      ${recall('_results')}
       _remembered := _results IS NOT NULL;
     END IF;
     -- Before any job is locked, as everywhere.
-    IF _session IS NOT NULL THEN SELECT * INTO _enter FROM enter_claim(_queue, _session, floor(_clock)::bigint); END IF;
+    IF _session IS NOT NULL THEN
+      ${LOCK_SESSION}
+      IF _alive AND _session IS DISTINCT FROM _caller THEN _last := enter_call(_queue, _session); END IF;
+    END IF;
     _change := no_change(_queue);
     IF NOT _remembered THEN
-      SELECT * INTO _got FROM carry_out(_queue, _clock, _kinds, _ids, _owners, _fences, _texts, _stacks, _delays, _lifos, _keep_counts, _keep_ages);
+      _got := carry_out(_queue, _clock, _kinds, _ids, _owners, _fences, _texts, _stacks, _delays, _lifos, _keep_counts, _keep_ages, _change);
       _change := _got._change;
       _results := _got._results;
     END IF;
     IF _session IS NOT NULL THEN
-      SELECT * INTO _got
-      FROM take(_queue, _session, _claim_seq, _count, _by, _timed, _max, _window, _clock, _enter.alive, _enter.last, _change);
+      _got := take(_queue, _session, _claim_seq, _count, _by, _timed, _max, _window, _clock, _alive, _last, _change);
       _change := _got._change;
       _claimed := _got._reply;
-      IF _got._taken > 0 AND NOT _same_call THEN PERFORM remember(_queue, _session, _claim_seq, NULL); END IF;
+      IF _got._taken > 0 AND NOT _same_call THEN ${remember('_session', '_claim_seq', 'NULL')}; END IF;
     END IF;
     -- After the claim, which would take its own number for that of a call that was carried out before.
-    IF _caller IS NOT NULL AND NOT _remembered THEN PERFORM remember(_queue, _caller, _seq, _results); END IF;
-    PERFORM note(_change);
-    PERFORM fold_sometimes(_queue);
+    IF _caller IS NOT NULL AND NOT _remembered THEN ${remember('_caller', '_seq', '_results')}; END IF;
+    ${NOTE}
+    ${FOLD_SOMETIMES}
   END IF;
   RETURN '{"results":"' || _results || '","claimed":' || coalesce(_claimed, 'null') || '}';
 END`,
@@ -193,7 +198,7 @@ export async function settle(
   ]);
   const results = Array.from(reply.results, (letter) => STATUSES[letter] as SettleStatus);
   if (claim === undefined || reply.claimed === null) return { results };
-  return { results, claimed: toClaimReply(reply.claimed, claim.session) };
+  return { results, claimed: toClaimReply(reply.claimed, claim) };
 }
 
 function textOf(outcome: Outcome): string | null {

@@ -108,10 +108,7 @@ END`,
     'void',
     `
 BEGIN
-  IF EXISTS (SELECT FROM journal WHERE queue = _queue) THEN
-    PERFORM FROM queues WHERE queue = _queue FOR NO KEY UPDATE SKIP LOCKED;
-    IF FOUND THEN PERFORM fold(_queue); END IF;
-  END IF;
+  IF EXISTS (SELECT FROM journal WHERE queue = _queue) THEN PERFORM try_fold(_queue); END IF;
   IF (SELECT pruned_at FROM holdfast_schema) > _now - ${PRUNE_EVERY_MS} THEN RETURN; END IF;
   PERFORM FROM holdfast_schema FOR UPDATE SKIP LOCKED;
   IF NOT FOUND THEN RETURN; END IF;

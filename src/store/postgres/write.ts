@@ -1,5 +1,6 @@
 import type { SettleStatus } from '../../job/outcome.js';
 import type { Write, WriteReply } from '../contract.js';
+import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import { splitToken } from './job-row.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
@@ -50,8 +51,8 @@ BEGIN
   IF cardinality(_told) > 0 THEN
     _change.events := cardinality(_told);
     _change.body := event('progress', _told, json_build_object('data', _progress));
-    PERFORM note(_change);
-    PERFORM fold_sometimes(_queue);
+    ${NOTE}
+    ${FOLD_SOMETIMES}
   END IF;
   RETURN '[' || array_to_string(_replies, ',') || ']';
 END`,

@@ -69,6 +69,11 @@ export class Dialer {
       enableAutoPipelining: false,
       autoResubscribe: false,
       autoResendUnfulfilledCommands: false,
+      // Replies as the engine reads them.
+      stringNumbers: false,
+      replyMapping: 'legacy',
+      readOnly: false,
+      monitor: false,
       commandTimeout: undefined,
       socketTimeout: undefined,
       connectTimeout: this.#options.connectTimeout,

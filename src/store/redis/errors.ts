@@ -63,7 +63,7 @@ const KINDS: readonly Kind[] = [
   },
   {
     pattern:
-      /Connection is closed|Command timed out|Stream isn't writeable|Socket timeout|Reached the max retries|Command aborted|None of startup nodes|Failed to refresh slots|Cluster is|Cluster isn't|Too many Cluster redirections|All sentinels are unreachable|\bE(?:CONN\w+|PIPE|TIMEDOUT|HOSTUNREACH|HOSTDOWN|NETUNREACH|NETDOWN|ADDRNOTAVAIL|AI_AGAIN|NOENT|ACCES)\b/,
+      /Connection is closed|Command timed out|max number of clients reached|Stream isn't writeable|Socket timeout|Reached the max retries|Command aborted|None of startup nodes|Failed to refresh slots|Cluster is|Cluster isn't|Too many Cluster redirections|All sentinels are unreachable|\bE(?:CONN\w+|PIPE|TIMEDOUT|HOSTUNREACH|HOSTDOWN|NETUNREACH|NETDOWN|ADDRNOTAVAIL|AI_AGAIN|NOENT|ACCES)\b/,
     code: 'STORE_UNAVAILABLE',
     retryable: true,
     advice: 'Redis cannot be reached, or the connection broke before it answered',
@@ -75,6 +75,8 @@ export function toStoreError(thrown: unknown, address: string): HoldfastError {
   // ioredis hangs the whole command on it, with the payloads of users, which belong in no log.
   if (thrown instanceof Error) delete (thrown as { command?: unknown }).command;
   const reason = reasonOf(thrown);
+  // What a script of ours refuses on purpose.
+  if (reason.startsWith('HOLDFAST ')) return failure('STORE_FAILED', reason.slice('HOLDFAST '.length), { cause: thrown });
   const kind = KINDS.find(({ pattern }) => pattern.test(reason));
   if (kind === undefined) return failure('STORE_FAILED', `Redis at ${address} reported an error (${reason}).`, { cause: thrown });
   return failure(kind.code, `${kind.advice} (${address}: ${reason}).`, { cause: thrown, retryable: kind.retryable });
@@ -86,12 +88,6 @@ export function unavailable(message: string, cause?: unknown): HoldfastError {
 
 export function failure(code: ErrorCode, message: string, details: { cause?: unknown; retryable?: boolean } = {}): HoldfastError {
   return new HoldfastError(code, message, { ...details, store: 'redis' });
-}
-
-/** What our own scripts answer: the word behind HOLDFAST and the rest. */
-export function scriptVerdict(thrown: unknown): { word: string; detail: string } | undefined {
-  const found = /HOLDFAST (\w+) ?([^\s]*)/.exec(thrown instanceof Error ? thrown.message : '');
-  return found === null ? undefined : { word: found[1] ?? '', detail: found[2] ?? '' };
 }
 
 export function isUnknownScript(thrown: unknown): boolean {

@@ -104,18 +104,27 @@ type RawSession = [
 ];
 
 export async function sessions(run: Runner, queue: string): Promise<SessionInfo[]> {
-  const replies = (await run('sessions', queue, [])) as RawSession[];
-  const found = replies.map(([id, expiresInMs, host, pid, name, durationMs, since, renewals, suspected, locks]) => ({
-    queue,
-    id,
-    owner: { host, pid: Number(pid), name },
-    durationMs: Number(durationMs),
-    since: Number(since),
-    renewals: Number(renewals),
-    expiresInMs,
-    suspected: suspected === 1,
-    locks,
-  }));
+  const replies: RawSession[] = [];
+  for (let page: RawSession[] = []; ; ) {
+    page = (await run('sessions', queue, [replies.length, LISTED_AT_ONCE])) as RawSession[];
+    replies.push(...page);
+    if (page.length < LISTED_AT_ONCE) break;
+  }
+  // A renewal between two pages moves a session to the end of the index.
+  const unique = new Map(replies.map((reply) => [reply[0], reply]));
+  const found = [...unique.values()].map(
+    ([id, expiresInMs, host, pid, name, durationMs, since, renewals, suspected, locks]): SessionInfo => ({
+      queue,
+      id,
+      owner: { host, pid: Number(pid), name },
+      durationMs: Number(durationMs),
+      since: Number(since),
+      renewals: Number(renewals),
+      expiresInMs,
+      suspected: suspected === 1,
+      locks,
+    }),
+  );
   return found.sort((a, b) => a.since - b.since);
 }
 

@@ -9,7 +9,7 @@ const STATES: Record<string, StoredState> = { w: 'waiting', d: 'delayed', a: 'ac
 export const LETTER: Record<StoredState, string> = { waiting: 'w', delayed: 'd', active: 'a', completed: 'c', failed: 'f' };
 
 export function jobText({ timestamp, name, opts, data }: NewJob): string {
-  return `${timestamp}\0${name}\0${opts}\0${data}`;
+  return `${timestamp}\0${freeText(name)}\0${opts}\0${data}`;
 }
 
 export function freeText(text: string): string {

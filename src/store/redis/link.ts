@@ -2,8 +2,9 @@
 // and made anew until the store is closed. No call waits for ever: one that is not answered rejects as retryable, and since it may have
 // been carried out all the same, it is its caller who repeats it, under the same number.
 import type { HoldfastError } from '../../errors.js';
+import { drop, lastErrorOf, listenForErrors, serversOf, withinDeadline } from './clients.js';
 import type { Dialer } from './dial.js';
-import type { Argument, Client, ClusterClient } from './driver.js';
+import type { Argument, Client } from './driver.js';
 import { failure, isReadOnly, isUnknownScript, toStoreError, unavailable } from './errors.js';
 import { type ScriptName, script } from './scripts.js';
 import { inspectServers, type Server } from './server.js';
@@ -18,12 +19,15 @@ export interface LinkOptions {
 
 interface Flight {
   sentAt: number;
+  /** How long an answer is waited for. */
+  patience: number;
   reject(error: Error): void;
 }
 
 const BEAT_MS = 500;
-/** A connection that nobody uses is asked so often whether it is still there. */
-const PING_MS = 2000;
+/** A connection that nobody uses is asked so often whether it is still there, and has so long to answer. */
+const PING_MS = 1000;
+const PONG_WITHIN_MS = 3000;
 /** A call that finds no connection waits so long for one: most outages are a blink. */
 const OFFLINE_PATIENCE_MS = 2000;
 const FIRST_PAUSE_MS = 50;
@@ -78,12 +82,8 @@ export class Link {
 
   #send(client: Client, name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
     const { sha, text } = script(name);
-    const answer = client.evalsha(sha, 1, tag, args).catch((error: unknown) => {
-      // It was not carried out. The text makes it known to the server.
-      if (isUnknownScript(error)) return client.eval(text, 1, tag, args);
-      throw error;
-    });
-    return this.#track(answer);
+    // A server that does not know the script has not carried it out; the text makes it known.
+    return this.#track(client.evalsha(sha, 1, tag, args), () => client.eval(text, 1, tag, args));
   }
 
   /** A command that is not about one queue, to one server. */
@@ -212,23 +212,25 @@ export class Link {
   }
 
   /** Rejects with an error of ours, and when the connection is given up. */
-  #track(answer: Promise<unknown>): Promise<unknown> {
+  #track(answer: Promise<unknown>, teach?: () => Promise<unknown>, patience = this.#options.commandTimeout): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const flight: Flight = { sentAt: performance.now(), reject };
+      const flight: Flight = { sentAt: performance.now(), patience, reject };
       this.#usedAt = flight.sentAt;
       this.#flights.add(flight);
-      answer.then(
-        (reply) => {
-          this.#flights.delete(flight);
-          resolve(reply);
-        },
-        (thrown: unknown) => {
-          this.#flights.delete(flight);
-          const error = toStoreError(thrown, this.#options.dialer.address);
-          reject(error);
-          if (isReadOnly(error) && this.#client !== undefined && !this.#client.isCluster) this.#down(this.#client, error);
-        },
-      );
+      const succeed = (reply: unknown): void => {
+        this.#flights.delete(flight);
+        resolve(reply);
+      };
+      const fail = (thrown: unknown): void => {
+        this.#flights.delete(flight);
+        const error = toStoreError(thrown, this.#options.dialer.address);
+        reject(error);
+        if (isReadOnly(error) && this.#client !== undefined && !this.#client.isCluster) this.#down(this.#client, error);
+      };
+      answer.then(succeed, (thrown: unknown) => {
+        if (teach !== undefined && isUnknownScript(thrown)) teach().then(succeed, fail);
+        else fail(thrown);
+      });
     });
   }
 
@@ -243,64 +245,13 @@ export class Link {
     if (this.#anchor?.status === 'end') void this.#anchorAnew(client);
     const [oldest] = this.#flights;
     // A cluster's connections are given up one by one, by ioredis; this is for what it does not see.
-    const patience = this.#options.commandTimeout + (client.isCluster ? 2 * BEAT_MS : 0);
-    if (oldest !== undefined && time - oldest.sentAt > patience) {
+    const extra = client.isCluster ? 2 * BEAT_MS : 0;
+    if (oldest !== undefined && time - oldest.sentAt > oldest.patience + extra) {
       const { address } = this.#options.dialer;
-      this.#down(
-        client,
-        unavailable(`Redis at ${address} has not answered for ${Math.round(time - oldest.sentAt)} ms; connecting anew.`),
-      );
+      this.#down(client, unavailable(`Redis at ${address} has not answered for ${Math.round(time - oldest.sentAt)} ms; connecting anew.`));
     } else if (oldest === undefined && time - this.#usedAt > PING_MS) {
-      for (const server of this.servers()) this.#track(server.call('ping', [])).catch(() => undefined);
+      const patience = Math.min(PONG_WITHIN_MS, this.#options.commandTimeout);
+      for (const server of this.servers()) this.#track(server.call('ping', []), undefined, patience).catch(() => undefined);
     }
-  }
-}
-
-function serversOf(client: Client): Client[] {
-  return client.isCluster ? (client as ClusterClient).nodes('master') : [client];
-}
-
-const errors = new WeakMap<Client, Error>();
-
-/** ioredis prints errors that nobody listens to. */
-export function listenForErrors(client: Client): void {
-  const note = (error: unknown): void => {
-    if (error instanceof Error) errors.set(client, error);
-  };
-  client.on('error', note);
-  if (client.isCluster) client.on('node error', note);
-}
-
-export function lastErrorOf(client: Client): Error | undefined {
-  return errors.get(client);
-}
-
-/** At once: a goodbye to a server that does not answer would keep the socket, and whoever waits for it, for minutes. */
-export function drop(client: Client): void {
-  const nodes = client.isCluster ? (client as ClusterClient).nodes('all') : [client];
-  client.disconnect();
-  for (const node of nodes) node.stream?.destroy();
-}
-
-/** Whatever `work` waits for ends when the client is dropped. */
-export async function withinDeadline<T>(client: Client, ms: number, work: () => Promise<T>): Promise<T> {
-  let late = false;
-  let over = false;
-  const timer = setTimeout(() => {
-    // After a blocked loop the answer may lie in the socket, unread: one more turn.
-    setImmediate(() => {
-      if (over) return;
-      late = true;
-      drop(client);
-    });
-  }, ms);
-  try {
-    return await work();
-  } catch (error) {
-    drop(client);
-    throw late ? unavailable(`Redis did not answer within ${ms} ms while connecting.`, error) : error;
-  } finally {
-    over = true;
-    clearTimeout(timer);
   }
 }

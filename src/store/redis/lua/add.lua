@@ -5,7 +5,7 @@ local caller, seq = ARGV[1], ARGV[2]
 local REMEMBERED_MS = 15 * 60 * 1000
 local memory = key('added:' .. caller)
 local last, remembered = match(call('GET', memory) or '0,', '^(%d*),(.*)$')
-if tonumber(seq) < tonumber(last) then return { err = 'HOLDFAST STRAGGLER ' .. last } end
+if tonumber(seq) < tonumber(last) then return straggler(caller, seq, last) end
 if seq == last then return remembered end
 
 local size = tonumber(ARGV[3])

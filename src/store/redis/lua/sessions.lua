@@ -1,7 +1,8 @@
 -- use: clock
+-- ARGV: position to look from, most sessions to answer.
 -- Answers of each open session: id, expiresInMs, host, pid, name, durationMs, since, renewals, 1 when suspected, locks.
 local replies = {}
-local open = call('ZRANGE', key('sessions'), 0, -1, 'WITHSCORES')
+local open = call('ZRANGE', key('sessions'), ARGV[1], ARGV[1] + ARGV[2] - 1, 'WITHSCORES')
 for i = 1, #open, 2 do
   local id = open[i]
   local host, pid, name, duration, since, renewals, suspected =

@@ -172,7 +172,7 @@ end
 local results
 if caller ~= '' then
   local last, remembered = recall()
-  if tonumber(callSeq) < tonumber(last) then return { err = 'HOLDFAST STRAGGLER ' .. last } end
+  if tonumber(callSeq) < tonumber(last) then return straggler(caller, callSeq, last) end
   if callSeq == last then results = remembered end
 end
 local repeated = results ~= nil

@@ -25,22 +25,25 @@ end
 
 -- Up to `limit` jobs that came (finished ones: finished) at or before `latest`, and the position to go on from, -1 at the end.
 local function choose(state, latest, limit, from)
-  local byAge = from == 0 and (state == 'w' or state == 'd')
   local ids = slice(state, from, AT_MOST)
-  local texts, jobs = fetch(key('run'), ids), {}
-  for i = 1, #ids do
-    local job = decode(ids[i], texts[i])
-    job.age = tonumber(job.finished) or tonumber(job.added)
-    job.position = i
-    jobs[i] = job
+  local looked = #ids
+  local byAge = from == 0 and looked < AT_MOST and (state == 'w' or state == 'd')
+  -- Neither sorted by age nor judged by it, the first ones will do.
+  if not byAge and latest == math.huge then
+    for i = looked, limit + 1, -1 do ids[i] = nil end
   end
-  if byAge and #ids < AT_MOST then
-    table.sort(jobs, function(a, b) return a.age < b.age or (a.age == b.age and a.position < b.position) end)
+  local jobs = jobsOf(ids)
+  for i = 1, #jobs do
+    local job = jobs[i]
+    job.since, job.position = tonumber(job.finished) or tonumber(job.added), i
+  end
+  if byAge then
+    table.sort(jobs, function(a, b) return a.since < b.since or (a.since == b.since and a.position < b.position) end)
   end
   local picked, passed = {}, 0
   for i = 1, #jobs do
-    if #picked == limit then return picked, from + passed end
-    if jobs[i].age <= latest then picked[#picked + 1] = jobs[i] else passed = passed + 1 end
+    if #picked == limit then break end
+    if jobs[i].since <= latest then picked[#picked + 1] = jobs[i] else passed = passed + 1 end
   end
-  return picked, #ids < AT_MOST and -1 or from + passed
+  return picked, looked < AT_MOST and #picked < limit and -1 or from + passed
 end

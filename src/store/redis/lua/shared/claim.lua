@@ -37,18 +37,25 @@ local function limitedMs(max)
   return ceil(math.max(0, queue.limitedUntil - now, full and queue.windowEnds - now or 0))
 end
 
+-- The first members of a place, and whether there are more.
 -- Not ZPOPMIN, which would answer the scores too: as strings, at half a microsecond each.
 local function pop(place, count)
-  local members = call('ZRANGE', place, 0, count - 1)
+  local members = call('ZRANGE', place, 0, count)
+  local more = #members > count
+  if more then members[count + 1] = nil end
   if #members > 0 then call('ZREMRANGEBYRANK', place, 0, #members - 1) end
-  return members
+  return members, more
 end
 
+-- Up to `count` jobs in the order of claiming: their ids, their runs, and whether more are waiting.
 local function popWaiting(count)
-  local ids = pop(key('wait'), count)
+  local ids, more = pop(key('wait'), count)
   if #ids < count then
-    local members = pop(key('prio'), count - #ids)
+    local members
+    members, more = pop(key('prio'), count - #ids)
     for i = 1, #members do ids[#ids + 1] = members[i]:sub(17) end
+  elseif not more then
+    more = call('EXISTS', key('prio')) == 1
   end
   local texts, size = fetch(key('run'), ids), 0
   for i = 1, #ids do
@@ -59,7 +66,7 @@ local function popWaiting(count)
     end
   end
   for i = #ids, size + 1, -1 do ids[i], texts[i] = nil, nil end
-  return ids, texts
+  return ids, texts, more
 end
 
 local NEXT = { ['0'] = '1', ['1'] = '2', ['2'] = '3', ['3'] = '4', ['4'] = '5' }
@@ -110,7 +117,7 @@ end
 local function claim(request)
   local session, due = openSession(request.session), nextDue()
   local alive = session and session.expires > now
-  local ids, runs, emptied = {}, {}, false
+  local ids, runs, waiting = {}, {}, nil
   if alive then
     local seq = tonumber(request.seq)
     if seq <= session.seq then
@@ -125,8 +132,7 @@ local function claim(request)
           due = nextDue()
         end
         local texts
-        ids, texts = popWaiting(count)
-        emptied = #ids < count
+        ids, texts, waiting = popWaiting(count)
         if #ids > 0 then
           runs = grant(ids, texts, request)
           useRoom(request, #ids)
@@ -135,7 +141,8 @@ local function claim(request)
     end
   end
   local limited, nextInMs = limitedMs(request.max), -1
-  local waiting = (due and due <= micros) or (not emptied and call('EXISTS', key('wait'), key('prio')) > 0)
+  if waiting == nil then waiting = call('EXISTS', key('wait'), key('prio')) > 0 end
+  if due and due <= micros then waiting = true end
   -- No time that passes makes a job of a paused queue claimable.
   if queue.paused == 0 then
     if limited > 0 then

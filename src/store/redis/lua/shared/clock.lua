@@ -35,3 +35,8 @@ local function fetch(target, fields)
   end
   return values
 end
+
+-- A call that came after a later one of the same caller.
+local function straggler(caller, seq, last)
+  return { err = 'HOLDFAST Call ' .. seq .. ' of ' .. caller .. ' came after its call ' .. last .. ': number calls upwards.' }
+end

@@ -43,6 +43,7 @@ end
 local function putDelayed(job, delayMs)
   job.state, job.delay = 'd', delayMs
   put('delayed', digits(ticks(1) + delayMs * 1000), job.id)
+  set('delays', 1)
 end
 
 -- Out of its place; for jobs that are not active.
@@ -59,7 +60,10 @@ end
 -- When the next delayed job falls due, in µs.
 local function nextDue()
   flushPlaces()
-  return tonumber(call('ZRANGE', key('delayed'), 0, 0, 'WITHSCORES')[2])
+  if queue.delays == 0 then return nil end
+  local due = tonumber(call('ZRANGE', key('delayed'), 0, 0, 'WITHSCORES')[2])
+  if not due then set('delays', 0) end
+  return due
 end
 
 -- Waiting, or delayed and due.

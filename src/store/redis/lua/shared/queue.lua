@@ -3,14 +3,15 @@
 -- front          the last place given out ahead of all that wait; below zero
 -- active         how many locks there are
 -- sides          1 when some job has or had a reason or progress
+-- delays         1 when there may be delayed jobs
 -- event, firstEvent, version, armed   see `save`
 -- They are packed numbers: as fields of a hash each would become a string, and making strings is most of what short scripts do.
-local PACKED = '<dddddddddddddd'
+local PACKED = '<ddddddddddddddd'
 local queue, dirty, touched = {}, false, false
 do
-  local text = call('GET', key('meta')) or ('\0'):rep(#PACKED * 8)
-  queue.tick, queue.front, queue.lastId, queue.active, queue.sides, queue.paused, queue.limitedUntil, queue.windowEnds, queue.windowUsed,
-    queue.windowMax, queue.event, queue.firstEvent, queue.version, queue.armed = struct.unpack(PACKED, text)
+  local text = call('GET', key('meta')) or ('\0'):rep(15 * 8)
+  queue.tick, queue.front, queue.lastId, queue.active, queue.sides, queue.delays, queue.paused, queue.limitedUntil, queue.windowEnds,
+    queue.windowUsed, queue.windowMax, queue.event, queue.firstEvent, queue.version, queue.armed = struct.unpack(PACKED, text)
 end
 
 local function set(name, value)
@@ -62,7 +63,7 @@ local function save()
     end
   end
   if dirty then
-    call('SET', key('meta'), struct.pack(PACKED, queue.tick, queue.front, queue.lastId, queue.active, queue.sides, queue.paused,
-      queue.limitedUntil, queue.windowEnds, queue.windowUsed, queue.windowMax, queue.event, queue.firstEvent, queue.version, queue.armed))
+    call('SET', key('meta'), struct.pack(PACKED, queue.tick, queue.front, queue.lastId, queue.active, queue.sides, queue.delays,
+      queue.paused, queue.limitedUntil, queue.windowEnds, queue.windowUsed, queue.windowMax, queue.event, queue.firstEvent, queue.version, queue.armed))
   end
 end

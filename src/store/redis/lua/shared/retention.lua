@@ -1,5 +1,5 @@
 -- How many finished jobs stay. Trimming takes from the old end, and a bounded number per script: the rest goes with the next.
-local TRIMMED_AT_ONCE = 300
+local TRIMMED_AT_ONCE = 200
 
 -- `state` is completed or failed; count and ageMs may be nil.
 local function trim(state, count, ageMs, finished)
