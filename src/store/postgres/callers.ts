@@ -1,8 +1,7 @@
 // The last call of every caller: one whose reply was lost is answered again and not carried out again.
+import { RAISED } from './errors.js';
 import { step } from './sql-function.js';
 
-/** Raised for a call that came after a later one. */
-export const STRAGGLER = 'HF001';
 /** Producers may repeat a call for ten minutes. */
 export const REMEMBERED_MS = 10 * 60_000;
 
@@ -28,7 +27,7 @@ END`,
     'void',
     `
 BEGIN
-  RAISE EXCEPTION 'Call % of % came after its call %: number calls upwards.', _seq, _caller, _last USING ERRCODE = '${STRAGGLER}';
+  RAISE EXCEPTION 'Call % of % came after its call %: number calls upwards.', _seq, _caller, _last USING ERRCODE = '${RAISED.straggler}';
 END`,
   );
 

@@ -7,7 +7,7 @@ import type { JobRecord, NewJob } from '../../job/record.js';
 import type { Capabilities } from '../capabilities.js';
 import type * as contract from '../contract.js';
 import type { StoreDescriptor } from '../descriptor.js';
-import { add } from './add.js';
+import { add, type RunSql, within } from './add.js';
 import { change, remove } from './change.js';
 import { claim } from './claim.js';
 import * as control from './control.js';
@@ -37,6 +37,8 @@ export class PostgresStore implements contract.Store {
   /** Sessions with a claim that was not answered: it may still arrive, so the next one leaves its number even if it finds nothing. */
   readonly #unanswered = new Set<string>();
   readonly #turns = new Turns();
+  /** Queues that surely exist. */
+  readonly #known = new Set<string>();
 
   constructor(options: PostgresStoreOptions) {
     this.#given = { ...options };
@@ -80,6 +82,23 @@ export class PostgresStore implements contract.Store {
     if (jobs.length === 0) return [];
     const replies = await this.#turns.take(call, () => add(server, queue, jobs, call));
     wake.signal(queue, true);
+    return replies;
+  }
+
+  /**
+   * Adds inside a transaction of the caller's, which `run` reaches: rolled back means never added. Nobody waits for that transaction,
+   * however long it is open.
+   */
+  async addWithin(run: RunSql, queue: string, jobs: NewJob[]): Promise<contract.AddReply[]> {
+    const { server, wake } = this.#use();
+    if (jobs.length === 0) return [];
+    // Made outside, where it is committed at once: others would wait for the first use of a name to be committed.
+    if (!this.#known.has(queue)) await server.call('ensure_queue', [queue]);
+    this.#known.add(queue);
+    const transaction = within(server, run);
+    const replies = await add(transaction, queue, jobs);
+    const notification = wake.notification(queue);
+    if (notification !== undefined) await transaction.call('notify_changes', notification);
     return replies;
   }
 

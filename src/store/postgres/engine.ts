@@ -1,5 +1,6 @@
 // Reaching the server and putting the parts together.
 import { randomBytes } from 'node:crypto';
+import { newSocket } from './address.js';
 import { type Driver, loadDriver, type PgClient, type PgPool } from './driver.js';
 import { Listener } from './listener.js';
 import { placeOf, type PostgresPlan } from './options.js';
@@ -56,7 +57,8 @@ function connect(plan: PostgresPlan, driver: Driver | undefined): Server {
 }
 
 function clientConfig({ config, connectTimeoutMs }: PostgresPlan): Record<string, unknown> {
-  return { ...config, connectionTimeoutMillis: connectTimeoutMs, keepAlive: true, keepAliveInitialDelayMillis: KEEPALIVE_MS };
+  const keepAlive = { keepAlive: true, keepAliveInitialDelayMillis: KEEPALIVE_MS };
+  return { ...config, ...keepAlive, connectionTimeoutMillis: connectTimeoutMs, stream: newSocket };
 }
 
 export class Engine {

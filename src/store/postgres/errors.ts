@@ -1,7 +1,13 @@
 // The one place that turns the errors of the server and of the driver into errors of ours.
 import { HoldfastError, type ErrorCode } from '../../errors.js';
-import { STRAGGLER } from './callers.js';
-import { SESSION_EXISTS } from './session.js';
+
+/** What functions of the schema raise. */
+export const RAISED = {
+  /** A call that came after a later one of its caller. */
+  straggler: 'HF001',
+  /** A session whose id was opened before. */
+  sessionExists: 'HF002',
+} as const;
 
 /** What the engine did when it failed. */
 export interface Circumstance {
@@ -64,8 +70,8 @@ export function toStoreError(error: unknown, { place, schema, reached }: Circums
     );
   }
   switch (code) {
-    case STRAGGLER:
-    case SESSION_EXISTS:
+    case RAISED.straggler:
+    case RAISED.sessionExists:
       return new HoldfastError('STORE_FAILED', reason, { cause: error, store: 'postgres' });
     case '28P01':
     case '28000':

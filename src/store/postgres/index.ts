@@ -1,2 +1,3 @@
+export type { RunSql } from './add.js';
 export { migratePostgres, PostgresStore } from './connection.js';
 export type { PostgresStoreOptions } from './options.js';

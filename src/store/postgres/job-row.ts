@@ -16,7 +16,9 @@ const arrays = (columns: string[]) => `json_build_array(${columns.join(', ')})::
 /** Aggregates over rows that have these columns, in their order. Without rows, all of it is null. */
 export const JOB_ARRAYS = arrays(COLUMNS.map((column) => `array_agg(${column})`));
 export const CLAIMED_ARRAYS = arrays(COLUMNS.map((column) => (IMPLIED.includes(column) ? 'NULL' : `array_agg(${column})`)));
-export const CLAIMED_COLUMNS = COLUMNS.filter((column) => !IMPLIED.includes(column)).map((column) => `jobs.${column}`).join(', ');
+export const CLAIMED_COLUMNS = COLUMNS.filter((column) => !IMPLIED.includes(column))
+  .map((column) => `jobs.${column}`)
+  .join(', ');
 
 type Column<T> = T[] | null;
 

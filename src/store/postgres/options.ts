@@ -86,12 +86,13 @@ export function describePlan(given: PostgresStoreOptions): Record<string, unknow
 
 /** For messages: where the server is, without what must not be seen. */
 export function placeOf({ pool, config }: PostgresPlan): string {
-  const options = (pool?.options ?? config) as Record<string, unknown>;
-  const url = typeof options['connectionString'] === 'string' ? parse(options['connectionString']) : undefined;
-  const host = url?.hostname || String(options['host'] ?? process.env['PGHOST'] ?? 'localhost');
-  const port = url?.port || String(options['port'] ?? process.env['PGPORT'] ?? 5432);
-  const database = url?.pathname.slice(1) || String(options['database'] ?? process.env['PGDATABASE'] ?? '');
-  return `${host}:${port}${database === '' ? '' : `/${decodeURIComponent(database)}`}`;
+  const options = (pool?.options ?? config) as { [option: string]: string | number | undefined };
+  const { connectionString } = options;
+  const url = typeof connectionString === 'string' ? parse(connectionString) : undefined;
+  const host = url?.hostname || options['host'] || process.env['PGHOST'] || 'localhost';
+  const port = url?.port || options['port'] || process.env['PGPORT'] || 5432;
+  const database = decodeURIComponent(url?.pathname.slice(1) ?? '') || options['database'] || process.env['PGDATABASE'] || '';
+  return `${host}:${port}${database === '' ? '' : `/${database}`}`;
 }
 
 function readUrl(url: string | undefined): PostgresStoreOptions {

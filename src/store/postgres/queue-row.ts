@@ -1,5 +1,5 @@
 // The row of a queue and what is counted in it.
-import { expression, step } from './sql-function.js';
+import { expression, step, verb } from './sql-function.js';
 
 export const QUEUE_FUNCTIONS =
   // The queue, made if nobody has used it before. Its job ids come from a sequence of its own: a counter in the row would make all
@@ -22,6 +22,15 @@ BEGIN
       RETURN _queue;
     END IF;
   END LOOP;
+END`,
+  ) +
+  verb(
+    'ensure_queue(_name text)',
+    'text',
+    `
+BEGIN
+  PERFORM queue_of(_name);
+  RETURN 'null';
 END`,
   ) +
   // Of names that nobody has used: null.

@@ -51,6 +51,17 @@ export class Server {
     return this.#track(this.#call<T>(name, values));
   }
 
+  /** Its answer is called `reply`. */
+  statement(name: string, parameters: number): string {
+    let text = this.#statements.get(name);
+    if (text === undefined) {
+      const list = Array.from({ length: parameters }, (_, index) => `$${index + 1}`).join(', ');
+      text = `SELECT ${quoteName(this.#options.schema)}.${name}(${list}) AS reply`;
+      this.#statements.set(name, text);
+    }
+    return text;
+  }
+
   /** Runs work on one connection, which is given up if that fails. For what is more than a call. */
   async use<T>(
     work: (run: (text: string, values?: unknown[]) => Promise<unknown[][]>, client: PgPoolClient) => Promise<T>,
@@ -84,13 +95,12 @@ export class Server {
 
   #track<T>(call: Promise<T>): Promise<T> {
     this.#calls.add(call);
-    const done = (): void => void this.#calls.delete(call);
-    call.then(done, done);
+    void call.catch(() => undefined).finally(() => this.#calls.delete(call));
     return call;
   }
 
   async #call<T>(name: string, values: unknown[]): Promise<T> {
-    const text = this.#statement(name, values.length);
+    const text = this.statement(name, values.length);
     for (let collisions = 0; ; collisions += 1) {
       const client = await this.#acquire();
       try {
@@ -108,16 +118,6 @@ export class Server {
       }
       await sleep(Math.random() * 5 * 2 ** collisions);
     }
-  }
-
-  #statement(name: string, parameters: number): string {
-    let text = this.#statements.get(name);
-    if (text === undefined) {
-      const list = Array.from({ length: parameters }, (_, index) => `$${index + 1}`).join(', ');
-      text = `SELECT ${quoteName(this.#options.schema)}.${name}(${list})`;
-      this.#statements.set(name, text);
-    }
-    return text;
   }
 
   async #acquire(): Promise<PgPoolClient> {

@@ -1,11 +1,9 @@
 import { tokenOf } from '../../job/lock.js';
 import type { NewSession, Renewal, RenewReply, SessionRef } from '../contract.js';
+import { RAISED } from './errors.js';
 import type { Server } from './server.js';
 import { step, verb } from './sql-function.js';
 import { STATE } from './tables.js';
-
-/** Raised for an id that was opened before. */
-export const SESSION_EXISTS = 'HF002';
 
 // `sessions.reaped`: 0 open; 1 reaped, and locks that died with it are still to be handed back; 2 kept only because of locks that have
 // an end of their own, which need its owner and its maxStalls. A session that holds nothing more is deleted.
@@ -21,7 +19,7 @@ BEGIN
   VALUES (queue_of(_name), _id, _host, _pid, _owner, _presence, _hinted, _duration, _max_stalls, floor(_clock), ceil(_clock + _duration))
   ON CONFLICT DO NOTHING;
   IF NOT FOUND THEN
-    RAISE EXCEPTION 'Session % was opened before: give every session an id of its own.', _id USING ERRCODE = '${SESSION_EXISTS}';
+    RAISE EXCEPTION 'Session % was opened before: give every session an id of its own.', _id USING ERRCODE = '${RAISED.sessionExists}';
   END IF;
   RETURN 'null';
 END`,

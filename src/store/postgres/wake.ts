@@ -73,6 +73,11 @@ export class Wake {
     this.#notifier?.changed(queue, work);
   }
 
+  /** The arguments of notify_changes for a transaction of the user's, of which nobody here will know when it commits. */
+  notification(queue: string): [channel: string, payloads: string[]] | undefined {
+    return this.#notifier === undefined ? undefined : [this.#options.channel, [`:${queue}`]];
+  }
+
   /** What another store told. */
   hear(payload: string): void {
     const colon = payload.indexOf(':');

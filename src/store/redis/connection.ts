@@ -232,9 +232,9 @@ export class RedisStore implements contract.Store {
   /** A call that closing waits for. */
   #call<T>(work: (parts: Parts) => Promise<T>): Promise<T> {
     const call = work(this.#use());
-    const done = (): void => void this.#calls.delete(call);
+    const ended = (): void => void this.#calls.delete(call);
     this.#calls.add(call);
-    call.then(done, done);
+    call.then(ended, ended);
     return call;
   }
 

@@ -55,10 +55,10 @@ function toRecord(id: string, job: string, run: string, sides: Sides): JobRecord
   if (processed !== '') record.processedOn = Number(processed);
   if (finished !== '') record.finishedOn = Number(finished);
   if (by !== '') record.processedBy = by.slice(1);
-  if (sides.value != null) record.returnvalue = sides.value;
-  if (sides.reason != null) record.failedReason = sides.reason;
-  if (sides.stack != null) record.stacktrace = sides.stack;
-  if (sides.progress != null) record.progress = sides.progress;
+  if (typeof sides.value === 'string') record.returnvalue = sides.value;
+  if (typeof sides.reason === 'string') record.failedReason = sides.reason;
+  if (typeof sides.stack === 'string') record.stacktrace = sides.stack;
+  if (typeof sides.progress === 'string') record.progress = sides.progress;
   return record;
 }
 
@@ -79,7 +79,7 @@ export function toRecords([ids, runs, jobs, reasons, stacks, values, progress]: 
   return ids.map((id, index) => {
     const run = runs[index];
     const job = jobs[index];
-    if (run == null || job == null) return undefined;
+    if (typeof run !== 'string' || typeof job !== 'string') return undefined;
     return toRecord(id, job, run, {
       reason: reasons[index],
       stack: stacks[index],

@@ -248,7 +248,10 @@ export class Link {
     const extra = client.isCluster ? 2 * BEAT_MS : 0;
     if (oldest !== undefined && time - oldest.sentAt > oldest.patience + extra) {
       const { address } = this.#options.dialer;
-      this.#down(client, unavailable(`Redis at ${address} has not answered for ${Math.round(time - oldest.sentAt)} ms; connecting anew.`));
+      this.#down(
+        client,
+        unavailable(`Redis at ${address} has not answered for ${Math.round(time - oldest.sentAt)} ms; connecting anew.`),
+      );
     } else if (oldest === undefined && time - this.#usedAt > PING_MS) {
       const patience = Math.min(PONG_WITHIN_MS, this.#options.commandTimeout);
       for (const server of this.servers()) this.#track(server.call('ping', []), undefined, patience).catch(() => undefined);

@@ -41,7 +41,7 @@ async function inspectServer(client: Client, address: string): Promise<Server> {
     );
   }
   const own = await ask(client, 'client', ['INFO']);
-  const wanted = String(client.options['db'] ?? 0);
+  const wanted = `${Number(client.options['db'] ?? 0)}`;
   const db = field(own, 'db');
   // ioredis goes on with database 0 when it could not select the one that was asked for.
   if (db !== undefined && db !== wanted) {

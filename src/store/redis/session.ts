@@ -21,7 +21,7 @@ export async function openSession(run: Runner, session: NewSession, presence: st
 
 /** One round trip: the scripts of all queues are sent together. */
 export async function renew(run: Runner, renewals: Renewal[], presence: string | undefined): Promise<RenewReply[]> {
-  const replies: RenewReply[] = new Array<RenewReply>(renewals.length);
+  const replies = renewals.map((): RenewReply => ({ alive: false, revoked: [] }));
   const work: Promise<void>[] = [];
   for (const [queue, indexes] of byQueue(renewals)) {
     for (let first = 0; first < indexes.length; first += RENEWED_AT_ONCE) {
@@ -49,9 +49,7 @@ async function renewPart(
   indexes.forEach((index, at) => {
     const revoked = raw[at];
     const { id } = renewals[index] as Renewal;
-    replies[index] = Array.isArray(revoked)
-      ? { alive: true, revoked: revoked.map((text) => readRevocation(id, text)) }
-      : { alive: false, revoked: [] };
+    if (Array.isArray(revoked)) replies[index] = { alive: true, revoked: revoked.map((text) => readRevocation(id, text)) };
   });
 }
 
