@@ -1,4 +1,5 @@
-// A Redis store as the conformance suite wants it: on a real server, whose clock cannot be moved, under keys that nobody else uses.
+// A Redis store as the conformance suite wants it: on a real server, whose clock cannot be moved, under keys that nobody else
+// uses.
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';

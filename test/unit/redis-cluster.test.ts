@@ -1,4 +1,5 @@
-// The Redis store on a cluster of three nodes: queues lie on different nodes, and the trouble of one node is not that of the others.
+// The Redis store on a cluster of three nodes: queues lie on different nodes, and the trouble of one node is not that of the
+// others.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';

@@ -1,4 +1,5 @@
-// What the Redis store keeps, and that no call is unbounded: everything of a queue in one slot, nothing left behind, long work in bites.
+// What the Redis store keeps, and that no call is unbounded: everything of a queue in one slot, nothing left behind, long work in
+// bites.
 import { Redis } from 'ioredis';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Outcome } from '../../src/job/outcome.js';

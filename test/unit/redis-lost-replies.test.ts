@@ -1,5 +1,5 @@
-// S4-15 at the level of the store: connections that break at random places, callers that repeat their numbered calls. Nothing is lost,
-// nothing is carried out twice, nothing stays behind.
+// S4-15 at the level of the store: connections that break at random places, callers that repeat their numbered calls. Nothing is
+// lost, nothing is carried out twice, nothing stays behind.
 import { expect, test } from 'vitest';
 import { isRetryable } from '../../src/errors.js';
 import type { Outcome } from '../../src/job/outcome.js';

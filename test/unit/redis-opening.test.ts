@@ -1,5 +1,6 @@
 // Opening and closing a Redis store: what is wrong is said at once, in one error that says what to do.
-import { createServer, type Server } from 'node:net';
+import { createServer as createHttpServer } from 'node:http';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { HoldfastError } from '../../src/errors.js';
@@ -89,6 +90,25 @@ describe('refuses to open', () => {
     const error = await failure(newStore({ url: server.url, connectTimeout: 300 }).open());
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
     expect(performance.now() - begun).toBeLessThan(2_000);
+  });
+
+  test('a server that takes no more clients: that may change', async () => {
+    const server = await newServer({ settings: { maxclients: '1' } });
+    const first = newStore({ url: server.url });
+    await vi.waitFor(() => first.open(), { timeout: 5_000, interval: 50 });
+    const error = await failure(newStore({ url: server.url }).open());
+    // The server says so and hangs up; which of the two is noticed first is chance.
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+  });
+
+  test('somebody who is no Redis', async () => {
+    const server = createHttpServer((_request, response) => response.end('hello'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const error = await failure(newStore({ port, connectTimeout: 2_000 }).open());
+    expect(error.code).toMatch(/^STORE_/);
+    expect(error.store).toBe('redis');
   });
 
   test('and opens at the next try when the trouble is over', async () => {

@@ -12,7 +12,8 @@ const errors = new WeakMap<Client, Error>();
 /** ioredis prints errors that nobody listens to. */
 export function listenForErrors(client: Client): void {
   const note = (error: unknown): void => {
-    if (error instanceof Error) errors.set(client, error);
+    // What the server said tells more than how the connection ended after it.
+    if (error instanceof Error && errors.get(client)?.name !== 'ReplyError') errors.set(client, error);
   };
   client.on('error', note);
   if (client.isCluster) client.on('node error', note);

@@ -1,6 +1,6 @@
-// The Redis store: many machines on one Redis, Valkey or Redis Cluster. It wires the parts of this folder to the store contract, through
-// which alone the rest of Holdfast calls it. Every verb is one script (long lists: one per part), atomic on the server, on Redis' clock.
-// Nothing here may send a call twice on its own: its caller knows whether it can be repeated.
+// The Redis store: many machines on one Redis, Valkey or Redis Cluster. It wires the parts of this folder to the store contract,
+// through which alone the rest of Holdfast calls it. Every verb is one script (long lists: one per part), atomic on the server, on
+// Redis' clock. Nothing here may send a call twice on its own: its caller knows whether it can be repeated.
 import { HoldfastError } from '../../errors.js';
 import type { Outcome } from '../../job/outcome.js';
 import type { JobRecord, NewJob } from '../../job/record.js';
@@ -41,7 +41,7 @@ export class RedisStore implements contract.Store {
   describe(): StoreDescriptor | undefined {
     // An instance belongs to its process.
     if (this.#options.client !== undefined) return undefined;
-    return { engine: 'redis', options: plainOptions(this.#options) } as unknown as StoreDescriptor;
+    return { engine: 'redis', options: plainOptions(this.#options) };
   }
 
   /** What was seen of the server when it was last connected to. */

@@ -90,6 +90,11 @@ export function failure(code: ErrorCode, message: string, details: { cause?: unk
   return new HoldfastError(code, message, { ...details, store: 'redis' });
 }
 
+/** Something that the server said. */
+export function isReply(thrown: unknown): boolean {
+  return thrown instanceof Error && thrown.name === 'ReplyError';
+}
+
 export function isUnknownScript(thrown: unknown): boolean {
   return thrown instanceof Error && thrown.message.startsWith('NOSCRIPT');
 }

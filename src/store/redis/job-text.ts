@@ -1,5 +1,5 @@
-// A job as Redis keeps it, in two texts (see lua/shared/jobs.lua), and the records that are made of them. Texts that are joined hold no
-// NUL: names are checked for it, JSON cannot hold one, and from what is free text it is taken away here.
+// A job as Redis keeps it, in two texts (see lua/shared/jobs.lua), and the records that are made of them. Texts that are joined
+// hold no NUL: names are checked for it, JSON cannot hold one, and from what is free text it is taken away here.
 import type { ClaimedJob, JobRecord, NewJob } from '../../job/record.js';
 import type { StoredState } from '../../job/state.js';
 

@@ -1,11 +1,11 @@
-// The connection for calls. It is looked after here alone: made with a deadline, checked, listened to, given up when it does not answer,
-// and made anew until the store is closed. No call waits for ever: one that is not answered rejects as retryable, and since it may have
-// been carried out all the same, it is its caller who repeats it, under the same number.
+// The connection for calls. It is looked after here alone: made with a deadline, checked, listened to, given up when it does not
+// answer, and made anew until the store is closed. No call waits for ever: one that is not answered rejects as retryable, and
+// since it may have been carried out all the same, it is its caller who repeats it, under the same number.
 import type { HoldfastError } from '../../errors.js';
 import { drop, lastErrorOf, listenForErrors, serversOf, withinDeadline } from './clients.js';
 import type { Dialer } from './dial.js';
 import type { Argument, Client } from './driver.js';
-import { failure, isReadOnly, isUnknownScript, toStoreError, unavailable } from './errors.js';
+import { failure, isReadOnly, isReply, isUnknownScript, toStoreError, unavailable } from './errors.js';
 import { type ScriptName, script } from './scripts.js';
 import { inspectServers, type Server } from './server.js';
 
@@ -224,7 +224,10 @@ export class Link {
       const fail = (thrown: unknown): void => {
         this.#flights.delete(flight);
         const error = toStoreError(thrown, this.#options.dialer.address);
-        reject(error);
+        // A broken connection refuses calls at once, before its end is heard of: one that is repeated without a pause would keep
+        // the event loop from ever hearing it.
+        if (isReply(thrown)) reject(error);
+        else setImmediate(reject, error);
         if (isReadOnly(error) && this.#client !== undefined && !this.#client.isCluster) this.#down(this.#client, error);
       };
       answer.then(succeed, (thrown: unknown) => {
@@ -244,6 +247,7 @@ export class Link {
     const client = this.#client;
     if (this.#anchor?.status === 'end') void this.#anchorAnew(client);
     const [oldest] = this.#flights;
+    const { commandTimeout } = this.#options;
     // A cluster's connections are given up one by one, by ioredis; this is for what it does not see.
     const extra = client.isCluster ? 2 * BEAT_MS : 0;
     if (oldest !== undefined && time - oldest.sentAt > oldest.patience + extra) {
@@ -253,7 +257,7 @@ export class Link {
         unavailable(`Redis at ${address} has not answered for ${Math.round(time - oldest.sentAt)} ms; connecting anew.`),
       );
     } else if (oldest === undefined && time - this.#usedAt > PING_MS) {
-      const patience = Math.min(PONG_WITHIN_MS, this.#options.commandTimeout);
+      const patience = client.isCluster ? commandTimeout : Math.min(PONG_WITHIN_MS, commandTimeout);
       for (const server of this.servers()) this.#track(server.call('ping', []), undefined, patience).catch(() => undefined);
     }
   }

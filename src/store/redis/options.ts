@@ -3,11 +3,11 @@ import { checkInteger, invalidOption, MAX_TIMER_MS } from '../../runtime/check.j
 import type { Options } from './driver.js';
 
 export interface RedisStoreOptions {
-  /** redis://user:password@host:port/db, rediss:// with TLS; valkey:// and valkeys:// are the same. `?prefix=…` sets the prefix. */
+  /** redis://user:password@host:port/db, rediss:// with TLS; valkey:// and valkeys:// are the same. `?prefix=…` sets prefix. */
   url?: string;
   /** Nodes of a Redis Cluster to start from; one is enough. A URL or host of a cluster's node is recognised without it. */
   cluster?: readonly (string | { host: string; port: number })[];
-  /** An ioredis instance, Redis or Cluster. Its options are used for connections of our own; it is neither used itself nor closed. */
+  /** An ioredis instance, Redis or Cluster: lends its options to connections of our own, and is neither used nor closed. */
   client?: unknown;
   /** All keys begin with `{prefix:queue}`. */
   prefix?: string;

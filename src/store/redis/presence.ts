@@ -1,6 +1,6 @@
-// The crash hint. Each session names a connection that vouches for it: that of whoever opened it or renewed it last. Redis drops the
-// connection when its process dies, however it dies, and whoever asks for it then knows that the owner is gone.
-// A living process that lost its connection says so as soon as it has another.
+// The crash hint. Each session names a connection that vouches for it: that of whoever opened it or renewed it last. Redis drops
+// the connection when its process dies, however it dies, and whoever asks for it then knows that the owner is gone. A living
+// process that lost its connection says so as soon as it has another.
 import type { Runner } from './runner.js';
 
 const TOLD_AT_ONCE = 200;

@@ -1,5 +1,5 @@
-// How a verb reaches its queue: every script gets the queue's hash tag as its only key and derives all others from it, so that all of a
-// queue lies in one slot of a cluster.
+// How a verb reaches its queue: every script gets the queue's hash tag as its only key and derives all others from it, so that all
+// of a queue lies in one slot of a cluster.
 import type { Argument } from './driver.js';
 import type { Link } from './link.js';
 import type { ScriptName } from './scripts.js';

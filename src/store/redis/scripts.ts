@@ -1,5 +1,5 @@
-// The Lua files: one per operation, each naming the parts of lua/shared that it uses in its first line. They are sent by their hash;
-// a server that does not know it (restarted, flushed, a replica that took over) gets the text and knows it from then on.
+// The Lua files: one per operation, each naming the parts of lua/shared that it uses in its first line. They are sent by their
+// hash; a server that does not know it (restarted, flushed, a replica that took over) gets the text and knows it from then on.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { HoldfastError } from '../../errors.js';

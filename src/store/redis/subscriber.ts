@@ -1,5 +1,5 @@
-// The connection that hears of changes: made when somebody watches, pinged, and made anew when it does not answer. Nothing depends on
-// it but speed, so its troubles are nobody's error: wake.ts looks for itself every second.
+// The connection that hears of changes: made when somebody watches, pinged, and made anew when it does not answer. Nothing depends
+// on it but speed, so its troubles are nobody's error: wake.ts looks for itself every second.
 import { drop, listenForErrors, withinDeadline } from './clients.js';
 import type { Dialer } from './dial.js';
 import type { Client } from './driver.js';

@@ -1,6 +1,7 @@
 -- use: clock queue jobs places
 -- ARGV: caller, its seq, how many jobs, and of each: id or '', priority,delay,lifo ('' for 0,0,0), the job text.
--- Answers the ids: first,count where all were counted up without a gap, else a letter (n new, d duplicate) and the id of each, NUL between.
+-- Answers the ids: first,count where all were counted up without a gap, else a letter (n new, d duplicate) and the id of
+-- each, NUL between.
 local caller, seq = ARGV[1], ARGV[2]
 local REMEMBERED_MS = 15 * 60 * 1000
 local memory = key('added:' .. caller)

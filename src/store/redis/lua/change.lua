@@ -1,6 +1,9 @@
 -- use: clock queue jobs places reopen
--- ARGV: of each change: job id, kind and two texts: rc or rf (retry what completed or failed; 1 to reset made, 1 to reset started) ·
---   p (promote) · d (delay; ms) · n (priority; number, 1 for lifo).
+-- ARGV: of each change: job id, kind and two texts.
+--   rc, rf   retry what completed or failed; 1 to reset made, 1 to reset started
+--   p        promote
+--   d        delay; ms
+--   n        priority; number, 1 for lifo
 -- Answers a letter for each: d done, m missing, s not in the state that the change starts from.
 local results = {}
 for at = 1, #ARGV, 4 do

@@ -1,7 +1,7 @@
 -- use: clock records
 -- ARGV: positions to skip, fence to go on after ('' from the end where the list begins), 1 for ascending, most jobs to answer.
--- Locks lie with their sessions by fence; the list is all of them together. Answers the fence to go on after ('' : that was all) and the
--- records.
+-- Locks lie with their sessions by fence; the list is all of them together. Answers the fence to go on after ('' : that was all)
+-- and the records.
 local skip, after, ascending, most = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1', tonumber(ARGV[4])
 local found = {}
 local function collect(set)

@@ -1,6 +1,6 @@
 -- use: clock expiry
--- ARGV: a lost connection, the one that took its place, ids of sessions. Those that the lost one vouched for get the new one and, where
--- they were suspected, the time back that they had; a session that is renewed by somebody else by now is left alone.
+-- ARGV: a lost connection, the one that took its place, ids of sessions. Those that the lost one vouched for get the new one and,
+-- where they were suspected, the time back that they had; a session that is renewed by somebody else by now is left alone.
 for i = 3, #ARGV do
   local id = ARGV[i]
   local own = key('s:' .. id)

@@ -1,5 +1,6 @@
 -- use: clock queue jobs places reopen choose
--- ARGV: state (d c f), olderThanMs or '', limit, position to look from. Answers how many wait again and the position to go on from (-1: end).
+-- ARGV: state (d c f), olderThanMs or '', limit, position to look from.
+-- Answers how many wait again and the position to go on from (-1: end).
 local latest = ARGV[2] == '' and math.huge or now - ARGV[2]
 local jobs, nextPosition = choose(ARGV[1], latest, tonumber(ARGV[3]), tonumber(ARGV[4]))
 local ids = {}

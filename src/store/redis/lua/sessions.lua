@@ -8,6 +8,7 @@ for i = 1, #open, 2 do
   local host, pid, name, duration, since, renewals, suspected =
     unpack(call('HMGET', key('s:' .. id), 'host', 'pid', 'name', 'duration', 'since', 'renewals', 'suspected'))
   local locks = call('ZCARD', key('bound:' .. id)) + call('ZCARD', key('ending:' .. id))
-  replies[#replies + 1] = { id, floor(open[i + 1] - now), host, pid, name, duration, since, renewals, suspected and 1 or 0, locks }
+  local expiresInMs = floor(open[i + 1] - now)
+  replies[#replies + 1] = { id, expiresInMs, host, pid, name, duration, since, renewals, suspected and 1 or 0, locks }
 end
 return replies

@@ -1,6 +1,7 @@
 -- use: clock queue jobs places locks retention claim
 -- ARGV: caller or '', its seq, 1 with a claim, the claim request (empty without one), how many outcomes, and of each
---   c id token value keep · f id token reason stacktrace keep · r id token reason stacktrace delay lifo · d id token delay · w id token
+--   c id token value keep · f id token reason stacktrace keep · r id token reason stacktrace delay lifo · d id token delay ·
+--   w id token
 --   keep: '' all, 0 none, else count,age with nothing for what does not limit
 -- Answers a letter per outcome (d done, l lost, m missing) and the claim. Carries out the outcomes, then the claim.
 local caller, callSeq, withClaim = ARGV[1], ARGV[2], ARGV[3] == '1'

@@ -1,5 +1,6 @@
 -- use: clock expiry
--- ARGV: graceMs, connections that are gone. Shortens the sessions that they vouch for, never lengthens one; answers how many are suspected.
+-- ARGV: graceMs, connections that are gone. Shortens the sessions that they vouch for, never lengthens one; answers how many are
+-- suspected.
 local gone = {}
 for i = 2, #ARGV do gone[ARGV[i]] = true end
 local entries = call('HGETALL', key('presence'))

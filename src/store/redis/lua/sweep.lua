@@ -43,5 +43,6 @@ end
 local stalled, failed = handBack(dead)
 flushPlaces()
 save()
-local more = call('ZCOUNT', key('sessions'), '-inf', now) + call('ZCOUNT', key('ends'), '-inf', now) + call('ZCARD', key('reaped'))
+local ended = call('ZCOUNT', key('sessions'), '-inf', now) + call('ZCOUNT', key('ends'), '-inf', now)
+local more = ended + call('ZCARD', key('reaped'))
 return { stalled, failed, more > 0 and 1 or 0 }

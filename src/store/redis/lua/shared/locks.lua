@@ -1,13 +1,14 @@
 -- Locks of jobs. A lock is the token in its job's run, and an entry by fence in one of two sorted sets of its session: `bound`
--- (dies with the session) or `ending` (has an end of its own, and an entry in `ends`). `active` counts them.
--- A session that was ended stays as long as it holds anything, because its owner and limits are still asked for; `holders` names all.
+-- (dies with the session) or `ending` (has an end of its own, and an entry in `ends`). `active` counts them. A session that was
+-- ended stays as long as it holds anything, because its owner and limits are still asked for; `holders` names all.
 local sessions = {}
 
 -- expires, seq, callSeq and results of an open session; false of any other.
 local function openSession(id)
   local session = sessions[id]
   if session == nil then
-    local expires, ended, seq, callSeq, results = unpack(call('HMGET', key('s:' .. id), 'expires', 'ended', 'seq', 'callSeq', 'results'))
+    local expires, ended, seq, callSeq, results =
+      unpack(call('HMGET', key('s:' .. id), 'expires', 'ended', 'seq', 'callSeq', 'results'))
     session = expires and not ended and { expires = tonumber(expires), seq = tonumber(seq), callSeq = callSeq, results = results }
     sessions[id] = session
   end

@@ -1,17 +1,18 @@
--- The queue's counters and the events that the script tells: changed with `set`, told with `tell`, both written by one `save` at its end.
--- tick           the last number given out for fences and places: at least the clock in µs, so it grows across a failover too
--- front          the last place given out ahead of all that wait; below zero
--- active         how many locks there are
--- sides          1 when some job has or had a reason or progress
--- delays         1 when there may be delayed jobs
--- event, firstEvent, version, armed   see `save`
+-- The queue's counters and the events that the script tells: changed with `set`, told with `tell`, both written by one `save`.
+--   tick     the last number given out for fences and places: at least the clock in µs, so it grows across a failover too
+--   front    the last place given out ahead of all that wait; below zero
+--   active   how many locks there are
+--   sides    1 when some job has or had a reason or progress
+--   delays   1 when there may be delayed jobs
+--   event, firstEvent, version, armed   see `save`
 -- They are packed numbers: as fields of a hash each would become a string, and making strings is most of what short scripts do.
 local PACKED = '<ddddddddddddddd'
 local queue, dirty, touched = {}, false, false
 do
   local text = call('GET', key('meta')) or ('\0'):rep(15 * 8)
-  queue.tick, queue.front, queue.lastId, queue.active, queue.sides, queue.delays, queue.paused, queue.limitedUntil, queue.windowEnds,
-    queue.windowUsed, queue.windowMax, queue.event, queue.firstEvent, queue.version, queue.armed = struct.unpack(PACKED, text)
+  queue.tick, queue.front, queue.lastId, queue.active, queue.sides, queue.delays, queue.paused, queue.limitedUntil,
+    queue.windowEnds, queue.windowUsed, queue.windowMax, queue.event, queue.firstEvent, queue.version, queue.armed =
+    struct.unpack(PACKED, text)
 end
 
 local function set(name, value)
@@ -27,8 +28,8 @@ local function ticks(count)
   return first
 end
 
--- Events are told as letters and texts, one record after the other; events.ts knows how many texts a letter has and which events it
--- stands for. `count` is how many that are.
+-- Events are told as letters and texts, one record after the other; events.ts knows how many texts a letter has and which events
+-- it stands for. `count` is how many that are.
 local told, toldSize, toldEvents = {}, 0, 0
 local function tell(count, letter, a, b, c)
   toldEvents = toldEvents + count
@@ -50,7 +51,8 @@ local function save()
   if toldEvents > 0 then
     local last = queue.event + toldEvents
     local oldest = last - EVENTS_KEPT + 1
-    call('XADD', key('events'), 'MINID', '~', digits(oldest > 0 and oldest or 0), digits(last) .. '-' .. toldEvents, 'e', concat(told, '\0'))
+    local id = digits(last) .. '-' .. toldEvents
+    call('XADD', key('events'), 'MINID', '~', digits(oldest > 0 and oldest or 0), id, 'e', concat(told, '\0'))
     set('event', last)
     touched = true
   end
@@ -63,7 +65,9 @@ local function save()
     end
   end
   if dirty then
-    call('SET', key('meta'), struct.pack(PACKED, queue.tick, queue.front, queue.lastId, queue.active, queue.sides, queue.delays,
-      queue.paused, queue.limitedUntil, queue.windowEnds, queue.windowUsed, queue.windowMax, queue.event, queue.firstEvent, queue.version, queue.armed))
+    local text = struct.pack(PACKED, queue.tick, queue.front, queue.lastId, queue.active, queue.sides, queue.delays, queue.paused,
+      queue.limitedUntil, queue.windowEnds, queue.windowUsed, queue.windowMax, queue.event, queue.firstEvent, queue.version,
+      queue.armed)
+    call('SET', key('meta'), text)
   end
 end

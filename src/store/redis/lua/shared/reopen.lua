@@ -1,5 +1,5 @@
--- Jobs that were finished or delayed wait again; they have left their places already. A finished one becomes one that has not run: its
--- attempts, stack trace and logs stay.
+-- Jobs that were finished or delayed wait again; they have left their places already. A finished one becomes one that has not run:
+-- its attempts, stack trace and logs stay.
 local function reopen(jobs)
   local finished = {}
   for i = 1, #jobs do
