@@ -1,13 +1,14 @@
 // Opening and closing a Redis store: what is wrong is said at once, in one error that says what to do.
+import { readFile } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { HoldfastError } from '../../src/errors.js';
 import { RedisStore } from '../../src/store/redis/index.js';
 import { freePort } from '../support/servers/free-port.js';
 import { askRedis } from '../support/servers/redis.js';
-import { newJob, newProxy, newServer, newSession, newStore, openStore } from './redis-support.js';
+import { fakeRedis, killClients, newJob, newProxy, newServer, newSession, newStore, openStore } from './redis-support.js';
 
 async function failure(opening: Promise<void>): Promise<HoldfastError> {
   return opening.then(
@@ -20,7 +21,7 @@ describe('refuses to open', () => {
   test('with a wrong password', async () => {
     const server = await newServer({ settings: { requirepass: 'right' } });
     const error = await failure(newStore({ port: server.port, password: 'wrong' }).open());
-    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false, store: 'redis' });
+    expect(error).toMatchObject({ code: 'STORE_DENIED', retryable: false, store: 'redis' });
     expect(error.message).toMatch(/user name or password.*WRONGPASS/);
     expect(error.message).not.toContain('wrong"');
   });
@@ -28,7 +29,7 @@ describe('refuses to open', () => {
   test('without the password that is asked for, and opens with it', async () => {
     const server = await newServer({ settings: { requirepass: 'right' } });
     const error = await failure(newStore({ url: server.url }).open());
-    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false });
+    expect(error).toMatchObject({ code: 'STORE_DENIED', retryable: false });
     expect(error.message).toContain('NOAUTH');
     const store = await openStore({ url: server.url.replace('://', '://:right@') });
     expect(await store.add('q', [newJob()], { caller: 'p', seq: 1 })).toEqual([{ id: '1', duplicate: false }]);
@@ -49,7 +50,7 @@ describe('refuses to open', () => {
   test('a database that there is not, instead of going on with another', async () => {
     const server = await newServer({ settings: { databases: '2' } });
     const error = await failure(newStore({ url: `${server.url}/7` }).open());
-    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false });
+    expect(error).toMatchObject({ code: 'STORE_DENIED', retryable: false });
     expect(error.message).toContain('has no database 7');
     expect(await askRedis(server.port, 'DBSIZE')).toContain(':0');
     const store = await openStore({ url: `${server.url}/1` });
@@ -72,7 +73,7 @@ describe('refuses to open', () => {
   test('a version that is too old', async () => {
     const { port } = await fakeRedis('redis_version:5.0.14\r\nrole:master\r\n');
     const error = await failure(newStore({ port, protocol: 2 }).open());
-    expect(error).toMatchObject({ code: 'STORE_FAILED', retryable: false });
+    expect(error).toMatchObject({ code: 'STORE_UNSUPPORTED', retryable: false });
     expect(error.message).toMatch(/5\.0\.14.*6\.2 or newer/);
   });
 
@@ -188,8 +189,31 @@ describe('settings of the server', () => {
     const stop = store.onWarning((warning) => late.push(warning));
     expect(early).toHaveLength(1);
     expect(late).toHaveLength(1);
+    expect(late[0]).toMatchObject({ code: 'STORE_UNSAFE', retryable: false, store: 'redis' });
     expect(late[0]?.message).toContain('CONFIG SET maxmemory-policy noeviction');
     stop();
+  });
+
+  test('a Redis that keeps nothing at all is warned of, again after each new connection, beside what else is wrong', async () => {
+    const server = await newServer({ settings: { save: '', 'maxmemory-policy': 'volatile-ttl' } });
+    const store = await openStore({ url: server.url });
+    const warnings: HoldfastError[] = [];
+    store.onWarning((warning) => warnings.push(warning));
+    expect(warnings.map(({ code }) => code)).toEqual(['STORE_UNSAFE', 'STORE_UNSAFE']);
+    expect(warnings[1]?.message).toMatch(/keeps nothing on disk.*CONFIG SET appendonly yes/);
+    await killClients(server);
+    await vi.waitFor(() => expect(warnings).toHaveLength(4), 5_000);
+    await store.status('q');
+    expect(warnings).toHaveLength(4);
+  });
+
+  test('snapshots alone, as Redis comes, are no reason to warn', async () => {
+    const server = await newServer({ settings: { save: '3600 1' } });
+    const store = await openStore({ url: server.url });
+    store.onWarning((warning) => expect.fail(warning.message));
+    expect(store.server).toMatchObject({ persistence: 'snapshots' });
+    await askRedis(server.port, 'CONFIG SET appendonly yes', 'CONFIG SET appendfsync no');
+    expect((await openStore({ url: server.url, prefix: 'other' })).server).toMatchObject({ persistence: 'unsynced' });
   });
 
   test('nothing is warned of with noeviction; how much is kept can be seen', async () => {
@@ -197,6 +221,28 @@ describe('settings of the server', () => {
     const store = await openStore({ url: server.url });
     store.onWarning((warning) => expect.fail(warning.message));
     expect(store.server).toMatchObject({ evictionPolicy: 'noeviction', persistence: 'always', cluster: false });
+  });
+
+  test('the rights that the manual names are enough for everything', async () => {
+    const server = await newServer({ settings: { save: '' } });
+    const manual = await readFile(new URL('../../docs/stores.md', import.meta.url), 'utf8');
+    const line = /^ACL SETUSER holdfast .*$/m.exec(manual)?.[0] ?? expect.fail('the line is gone');
+    expect(await askRedis(server.port, line)).toMatch(/^\+OK/);
+    const url = server.url.replace('://', '://holdfast:secret@');
+    const [store, owner] = [await openStore({ url }), await openStore({ url })];
+    expect(store.server).toMatchObject({ evictionPolicy: 'noeviction', persistence: 'none' });
+    let calls = 0;
+    store.watch('q', () => void (calls += 1), 'jobs');
+    await vi.waitFor(async () => expect(await askRedis(server.port, 'PUBSUB NUMSUB {holdfast:q}:jobs-wake')).toContain(':1'));
+    await owner.openSession(newSession());
+    await owner.add('q', [newJob()], { caller: 'p', seq: 1 });
+    await vi.waitFor(() => expect(calls).toBe(2), 500);
+    const { jobs } = await owner.claim('q', { session: 's', seq: 1, count: 1 });
+    await owner.close();
+    await vi.waitFor(async () => expect(await store.probe('q', 1)).toBe(1), 3_000);
+    await vi.waitFor(async () => expect((await store.sweep('q', 10)).stalled).toEqual([jobs[0]?.id]));
+    expect((await store.clear('q', { states: ['waiting'], limit: 10 })).length).toBe(1);
+    await store.forget('q');
   });
 
   test('a user who may not look at the server still works', async () => {
@@ -255,20 +301,3 @@ describe('closing', () => {
     await expect(call).rejects.toMatchObject({ store: 'redis' });
   });
 });
-
-/** Answers INFO with this text and everything else with OK. */
-async function fakeRedis(info: string): Promise<{ port: number }> {
-  const server: Server = createServer((socket) => {
-    socket.on('error', () => undefined);
-    socket.on('data', (chunk) => {
-      const commands = chunk.toString().split(/^\*/m).slice(1);
-      for (const command of commands) {
-        socket.write(/\r\ninfo\r\n/i.test(command) ? `$${info.length}\r\n${info}\r\n` : '+OK\r\n');
-      }
-    });
-  });
-  const port = await freePort();
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  onTestFinished(() => void server.close());
-  return { port };
-}

@@ -1,8 +1,11 @@
 // What becomes of calls when the connection to Redis fails: none waits for ever, none is carried out twice, and the store comes
 // back by itself.
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { ClaimedJob } from '../../src/job/record.js';
+import { Dialer } from '../../src/store/redis/dial.js';
 import type { RedisStore } from '../../src/store/redis/index.js';
+import { Link } from '../../src/store/redis/link.js';
+import { checkOptions } from '../../src/store/redis/options.js';
 import { isRetryable } from '../../src/errors.js';
 import { askRedis } from '../support/servers/redis.js';
 import { killClients, newJob, newProxy, newServer, newSession, openStore } from './redis-support.js';
@@ -92,6 +95,23 @@ describe('a lost connection', () => {
     expect(performance.now() - begun).toBeLessThan(4_000);
   });
 
+  test('a name that is not known for a while: it was before, so it may be again', async () => {
+    const server = await newServer();
+    const dialer = new Dialer(checkOptions({ url: server.url }));
+    const silence = (): void => undefined;
+    const link = new Link({ dialer, commandTimeout: 500, connectTimeout: 500, onUp: silence, onSilentTrouble: silence });
+    onTestFinished(() => link.close());
+    await link.open();
+    const unknown = vi.spyOn(dialer, 'dial').mockRejectedValue(new Error('getaddrinfo ENOTFOUND redis'));
+    await killClients(server);
+    await vi.waitFor(() => expect(unknown).toHaveBeenCalled());
+    const error = await link.run('status', '{holdfast:q}', []).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+    expect(String(error)).toContain('ENOTFOUND');
+    unknown.mockRestore();
+    await vi.waitFor(() => link.run('status', '{holdfast:q}', []), 5_000);
+  });
+
   test('an error holds nothing of the payload', async () => {
     const server = await newServer();
     const store = await openStore({ url: server.url });
@@ -130,6 +150,27 @@ describe('a connection that does not answer', () => {
     const opened = proxy.counts.opened;
     proxy.swallow('both');
     await vi.waitFor(() => expect(proxy.counts.opened).toBeGreaterThan(opened), 6_000);
+    proxy.heal();
+    expect((await insist(() => store.status('q'))).paused).toBe(false);
+  });
+
+  test('half-open while nobody calls: those who listen are told, once, within seconds', async () => {
+    const server = await newServer();
+    const proxy = await newProxy(server);
+    const store = await openStore({ url: proxy.url(server.url), connectTimeout: 500 });
+    const warnings: Error[] = [];
+    store.onWarning((warning) => warnings.push(warning));
+    // With a watcher, as an idle worker is one: its looks are no calls that could tell.
+    store.watch('q', () => undefined);
+    proxy.swallow('both');
+    const begun = performance.now();
+    await vi.waitFor(() => expect(warnings).not.toHaveLength(0), 10_000);
+    expect(performance.now() - begun).toBeLessThan(6_000);
+    expect(warnings[0]).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+    expect(warnings[0]?.message).toMatch(/has not answered for \d+ ms/);
+    const attempts = proxy.counts.opened;
+    await vi.waitFor(() => expect(proxy.counts.opened).toBeGreaterThan(attempts + 1), 6_000);
+    expect(warnings).toHaveLength(1);
     proxy.heal();
     expect((await insist(() => store.status('q'))).paused).toBe(false);
   });
@@ -200,13 +241,11 @@ describe('the server changes', () => {
     const other = await newServer({ settings: { 'repl-diskless-sync-delay': '0' } });
     const server = await newServer();
     const store = await openStore({ url: server.url });
-    await store.pause('q', true);
     await askRedis(server.port, `REPLICAOF 127.0.0.1 ${other.port}`);
-    await expect(store.pause('q', false)).rejects.toMatchObject({ code: 'STORE_READONLY' });
-    await vi.waitFor(
-      () => expect(store.pause('q', false)).rejects.toMatchObject({ code: 'STORE_READONLY', retryable: false }),
-      5_000,
-    );
+    // A write whatever the data: that of the other server takes the place of this one's meanwhile.
+    const write = (): Promise<void> => store.limit('q', 1);
+    await expect(write()).rejects.toMatchObject({ code: 'STORE_READONLY' });
+    await vi.waitFor(() => expect(write()).rejects.toMatchObject({ code: 'STORE_READONLY', retryable: false }), 5_000);
     await askRedis(server.port, 'REPLICAOF NO ONE');
     await vi.waitFor(() => store.pause('q', true), { timeout: 10_000, interval: 100 });
     expect((await store.status('q')).paused).toBe(true);

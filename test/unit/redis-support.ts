@@ -1,8 +1,10 @@
 // What the tests of the Redis store share: servers and proxies that are gone afterwards, and stores that are closed.
+import { createServer, type Server } from 'node:net';
 import { onTestFinished } from 'vitest';
 import type { NewJob } from '../../src/job/record.js';
 import type { NewSession } from '../../src/store/contract.js';
 import { RedisStore, type RedisStoreOptions } from '../../src/store/redis/index.js';
+import { freePort } from '../support/servers/free-port.js';
 import { FaultProxy } from '../support/servers/proxy.js';
 import { askRedis, type RedisOptions, startRedis } from '../support/servers/redis.js';
 import type { TestServer } from '../support/servers/server.js';
@@ -51,4 +53,21 @@ export async function clientIds({ port }: TestServer): Promise<string[]> {
 /** Cuts every connection but that of the one who asks. */
 export async function killClients({ port }: TestServer): Promise<void> {
   await askRedis(port, 'CLIENT KILL SKIPME yes');
+}
+
+/** Answers INFO with this text and everything else with OK. */
+export async function fakeRedis(info: string): Promise<{ port: number }> {
+  const server: Server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk) => {
+      const commands = chunk.toString().split(/^\*/m).slice(1);
+      for (const command of commands) {
+        socket.write(/\r\ninfo\r\n/i.test(command) ? `$${info.length}\r\n${info}\r\n` : '+OK\r\n');
+      }
+    });
+  });
+  const port = await freePort();
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return { port };
 }

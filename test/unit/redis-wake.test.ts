@@ -9,7 +9,7 @@ import { checkOptions } from '../../src/store/redis/options.js';
 import { Subscriber } from '../../src/store/redis/subscriber.js';
 import { askRedis } from '../support/servers/redis.js';
 import type { TestServer } from '../support/servers/server.js';
-import { killClients, newJob, newProxy, newServer, openStore } from './redis-support.js';
+import { killClients, newJob, newProxy, newServer, newSession, openStore } from './redis-support.js';
 
 interface Watcher {
   calls: number;
@@ -34,7 +34,7 @@ async function wakeUp(watcher: Watcher, store: RedisStore, caller: string): Prom
 }
 
 async function subscribed({ port }: TestServer, queue = 'q'): Promise<boolean> {
-  return (await askRedis(port, `PUBSUB NUMSUB {holdfast:${queue}}:wake`)).includes(':1');
+  return (await askRedis(port, `PUBSUB NUMSUB {holdfast:${queue}}:events-wake`)).includes(':1');
 }
 
 describe('watchers', () => {
@@ -63,6 +63,27 @@ describe('watchers', () => {
     const seen = watcher.calls;
     await sleep(1_200);
     expect(watcher.calls).toBe(seen);
+  });
+
+  test('of jobs are not woken by what becomes of jobs, and are by what can be claimed', async () => {
+    const server = await newServer();
+    const [store, peer] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
+    await peer.openSession(newSession());
+    await peer.add('q', [newJob(), newJob()], { caller: 'p', seq: 1 });
+    let calls = 0;
+    store.watch('q', () => void (calls += 1), 'jobs');
+    await vi.waitFor(() => expect(calls).toBe(1));
+    const events = await watch(store);
+    const { jobs } = await peer.claim('q', { session: 's', seq: 1, count: 2 });
+    await peer.write('q', [{ jobId: '1', kind: 'progress', progress: '1' }]);
+    const outcomes = jobs.map(({ id, token }) => ({ kind: 'completed' as const, jobId: id, token, value: '1', keep: {} }));
+    await peer.settle('q', outcomes, { caller: 's', seq: 2 });
+    // Longer than a look takes to come: nothing was missed, there was nothing.
+    await vi.waitFor(() => expect(events.calls).toBeGreaterThan(1));
+    await sleep(1_200);
+    expect(calls).toBe(1);
+    await peer.add('q', [newJob()], { caller: 'p', seq: 2 });
+    await vi.waitFor(() => expect(calls).toBe(2), { timeout: 900, interval: 1 });
   });
 
   test('are woken by polling while the subscription is gone, and by messages when it is back', async () => {
@@ -136,7 +157,7 @@ test('a subscription that is half-open is found out by asking, and made anew', a
     link: { client } as unknown as Link,
     dialer: new Dialer(checkOptions({ url })),
     connectTimeout: 500,
-    channels: () => ['{holdfast:q}:wake'],
+    channels: () => ['{holdfast:q}:events-wake'],
     onMessage: (_channel, message) => void messages.push(message),
     onConnected: () => undefined,
   });
@@ -146,6 +167,6 @@ test('a subscription that is half-open is found out by asking, and made anew', a
   await vi.waitFor(() => expect(proxy.counts.opened).toBeGreaterThan(1), 8_000);
   proxy.heal();
   await vi.waitFor(async () => expect(await subscribed(server)).toBe(true), 3_000);
-  await askRedis(server.port, 'PUBLISH {holdfast:q}:wake news');
+  await askRedis(server.port, 'PUBLISH {holdfast:q}:events-wake news');
   await vi.waitFor(() => expect(messages).toEqual(['news']));
 });

@@ -1,19 +1,16 @@
 import type { Change, ChangeStatus, RemoveStatus, Selection } from '../contract.js';
 import type { Argument } from './driver.js';
-import { inParts } from './in-parts.js';
 import { LETTER } from './job-text.js';
 import type { Runner } from './runner.js';
 
 const CHANGE_STATUSES: Record<string, ChangeStatus> = { d: 'done', m: 'missing', s: 'state' };
 const REMOVE_STATUSES: Record<string, RemoveStatus> = { d: 'done', m: 'missing', l: 'locked' };
 /** Jobs that one script removes or moves. */
-const AT_ONCE = 200;
+const AT_ONCE = 150;
 
-export function change(run: Runner, queue: string, changes: Change[]): Promise<ChangeStatus[]> {
-  return inParts(changes, async (part) => {
-    const letters = await run('change', queue, part.flatMap(changeArguments));
-    return Array.from(String(letters), (letter) => CHANGE_STATUSES[letter] as ChangeStatus);
-  });
+export async function change(run: Runner, queue: string, changes: Change[]): Promise<ChangeStatus[]> {
+  const letters = await run('change', queue, changes.flatMap(changeArguments));
+  return Array.from(String(letters), (letter) => CHANGE_STATUSES[letter] as ChangeStatus);
 }
 
 function changeArguments(change: Change): Argument[] {
@@ -30,10 +27,9 @@ function changeArguments(change: Change): Argument[] {
   }
 }
 
-export function remove(run: Runner, queue: string, jobIds: string[]): Promise<RemoveStatus[]> {
-  return inParts(jobIds, async (part) =>
-    Array.from(String(await run('remove', queue, part)), (letter) => REMOVE_STATUSES[letter] as RemoveStatus),
-  );
+export async function remove(run: Runner, queue: string, jobIds: string[]): Promise<RemoveStatus[]> {
+  const letters = await run('remove', queue, jobIds);
+  return Array.from(String(letters), (letter) => REMOVE_STATUSES[letter] as RemoveStatus);
 }
 
 export async function clear(run: Runner, queue: string, selection: Selection): Promise<string[]> {

@@ -14,20 +14,21 @@ const word = (words: string): RegExp => new RegExp(`(?:^|[ -])(?:${words})(?: |$
 const KINDS: readonly Kind[] = [
   {
     pattern: word('WRONGPASS|NOAUTH|AUTH'),
-    code: 'STORE_UNAVAILABLE',
+    code: 'STORE_DENIED',
     retryable: false,
     advice: 'Redis refuses the user name or password. Check them in the URL or in username and password',
   },
   {
-    pattern: word('NOPERM'),
-    code: 'STORE_UNAVAILABLE',
+    // The second is what a script hears.
+    pattern: /(?:^|[ -])NOPERM |The user executing the script can't/,
+    code: 'STORE_DENIED',
     retryable: false,
     advice:
-      'The Redis user lacks a right. Give it the keys of the prefix and the commands that the error names (ACL SETUSER … ~{prefix:* +@all)',
+      'The Redis user lacks a right. Give it the keys of the prefix and the commands that the error names (ACL SETUSER … ~{prefix:* &{prefix:* +@all)',
   },
   {
     pattern: /DB index is out of range|invalid DB index|SELECT is not allowed in cluster mode/,
-    code: 'STORE_UNAVAILABLE',
+    code: 'STORE_DENIED',
     retryable: false,
     advice: 'Redis has no such database. Check the number behind the host in the URL, or db',
   },
@@ -36,6 +37,12 @@ const KINDS: readonly Kind[] = [
     code: 'STORE_UNAVAILABLE',
     retryable: false,
     advice: 'The host of Redis is not known. Check its name',
+  },
+  {
+    pattern: /unknown command/i,
+    code: 'STORE_UNSUPPORTED',
+    retryable: false,
+    advice: 'This Redis lacks a command that Holdfast needs. Use Redis 6.2 or newer, or Valkey, with scripts and streams allowed',
   },
   {
     pattern: word('READONLY'),

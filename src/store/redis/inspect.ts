@@ -2,7 +2,6 @@ import { tokenOf } from '../../job/lock.js';
 import type { JobRecord } from '../../job/record.js';
 import type { ListName, ListQuery, LockInfo, OwnedLock, QueueStatus, SessionInfo } from '../contract.js';
 import { type Columns, toRecords } from './job-text.js';
-import { inParts } from './in-parts.js';
 import type { Runner } from './runner.js';
 
 /** The sorted set of each list but the active one. */
@@ -15,8 +14,13 @@ const PLACES: Record<Exclude<ListName, 'active'>, string> = {
 };
 const LISTED_AT_ONCE = 250;
 
-export function jobs(run: Runner, queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
-  return inParts(jobIds, async (part) => toRecords((await run('jobs', queue, part)) as Columns));
+export async function jobs(run: Runner, queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
+  const records: (JobRecord | undefined)[] = [];
+  for (let first = 0; first < jobIds.length; first += LISTED_AT_ONCE) {
+    const part = jobIds.slice(first, first + LISTED_AT_ONCE);
+    for (const record of toRecords((await run('jobs', queue, part)) as Columns)) records.push(record);
+  }
+  return records;
 }
 
 export async function list(run: Runner, queue: string, { lists, start, end, asc }: ListQuery): Promise<JobRecord[]> {
@@ -50,10 +54,11 @@ async function* activePages(run: Runner, queue: string, start: number, end: numb
   const { active } = (await status(run, queue)).counts;
   const first = Math.max(0, start < 0 ? active + start : start);
   let left = (end < 0 ? active + end : Math.min(end, active - 1)) - first + 1;
-  for (let skip = first, after = ''; left > 0; skip = 0) {
+  for (let skip = first, after = ''; left > 0; ) {
     const args = [skip, after, asc ? 1 : 0, Math.min(left, LISTED_AT_ONCE)];
-    const [next, columns] = (await run('list-active', queue, args)) as [string, Columns];
+    const [skipped, next, columns] = (await run('list-active', queue, args)) as [number, string, Columns];
     yield existing(columns);
+    skip -= skipped;
     left -= columns[0].length;
     if (next === '') return;
     after = next;

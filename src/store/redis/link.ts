@@ -15,12 +15,19 @@ export interface LinkOptions {
   connectTimeout: number;
   /** Connected, for the first time or again. */
   onUp(server: Server): void;
+  /** The connection failed, and there was no call to tell it. */
+  onSilentTrouble(error: HoldfastError): void;
 }
 
-interface Flight {
-  sentAt: number;
+interface FlightKind {
   /** How long an answer is waited for. */
   patience: number;
+  /** Our own question whether somebody is there: nobody hears of its failure. */
+  silent: boolean;
+}
+
+interface Flight extends FlightKind {
+  sentAt: number;
   reject(error: Error): void;
 }
 
@@ -37,6 +44,7 @@ const REFUSED_PAUSE_MS = 5000;
 
 export class Link {
   readonly #options: LinkOptions;
+  readonly #plainCall: FlightKind;
   readonly #flights = new Set<Flight>();
   readonly #waiters = new Set<(outcome: Client | HoldfastError) => void>();
   #client: Client | undefined;
@@ -46,6 +54,8 @@ export class Link {
   #connecting: Client | undefined;
   /** Why there is no connection. */
   #trouble: HoldfastError | undefined;
+  /** Some caller has heard of this outage. */
+  #told = false;
   #knownAddress: string | undefined;
   #beat: NodeJS.Timeout | undefined;
   #beatAt = 0;
@@ -55,6 +65,7 @@ export class Link {
 
   constructor(options: LinkOptions) {
     this.#options = options;
+    this.#plainCall = { patience: options.commandTimeout, silent: false };
   }
 
   /** The first connection; rejects with what is wrong. */
@@ -82,13 +93,20 @@ export class Link {
 
   #send(client: Client, name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
     const { sha, text } = script(name);
+    // Watchers look every second: where there are any, that is the question whether somebody is there.
+    const kind = name === 'watch' ? this.#question(client) : this.#plainCall;
     // A server that does not know the script has not carried it out; the text makes it known.
-    return this.#track(client.evalsha(sha, 1, tag, args), () => client.eval(text, 1, tag, args));
+    return this.#track(client.evalsha(sha, 1, tag, args), kind, () => client.eval(text, 1, tag, args));
+  }
+
+  #question({ isCluster }: Client): FlightKind {
+    const { commandTimeout } = this.#options;
+    return { patience: isCluster ? commandTimeout : Math.min(PONG_WITHIN_MS, commandTimeout), silent: true };
   }
 
   /** A command that is not about one queue, to one server. */
   async ask(client: Client, command: string, args: Argument[]): Promise<unknown> {
-    return this.#track(client.call(command, args));
+    return this.#track(client.call(command, args), this.#plainCall);
   }
 
   /** All servers that are connected to: one, or the nodes of a cluster. */
@@ -131,6 +149,7 @@ export class Link {
     this.#client = client;
     this.#anchor = anchor;
     this.#trouble = undefined;
+    this.#told = false;
     this.#usedAt = performance.now();
     this.#knownAddress = client.isCluster ? undefined : client.stream?.remoteAddress;
     onUp(server);
@@ -169,8 +188,16 @@ export class Link {
     this.#client = undefined;
     this.#trouble = error;
     drop(client);
-    for (const flight of this.#flights) flight.reject(error);
+    for (const flight of this.#flights) {
+      if (!flight.silent) this.#told = true;
+      flight.reject(error);
+    }
     if (!this.#closed) this.#redialAfter(0, 1);
+  }
+
+  #tell(error: HoldfastError): void {
+    if (!this.#told) this.#options.onSilentTrouble(error);
+    this.#told = true;
   }
 
   #redialAfter(pauseMs: number, attempt: number): void {
@@ -184,11 +211,14 @@ export class Link {
       await this.#connect(attempt === 1 ? this.#knownAddress : undefined);
     } catch (thrown) {
       if (this.#closed) return;
-      const error = toStoreError(thrown, this.#options.dialer.address);
+      const refusal = toStoreError(thrown, this.#options.dialer.address);
+      // It was reached before: a name that nobody knows any more is known again when the name server is.
+      const error = refusal.code === 'STORE_UNAVAILABLE' ? unavailable(refusal.message, refusal.cause) : refusal;
       this.#trouble = error;
       const pause = Math.min(LAST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempt - 1, 10)) * (0.75 + Math.random() / 2);
       this.#redialAfter(error.retryable || isReadOnly(error) ? pause : REFUSED_PAUSE_MS, attempt + 1);
       if (!error.retryable) for (const waiter of this.#waiters) waiter(error);
+      this.#tell(error);
     }
   }
 
@@ -212,9 +242,9 @@ export class Link {
   }
 
   /** Rejects with an error of ours, and when the connection is given up. */
-  #track(answer: Promise<unknown>, teach?: () => Promise<unknown>, patience = this.#options.commandTimeout): Promise<unknown> {
+  #track(answer: Promise<unknown>, kind: FlightKind, teach?: () => Promise<unknown>): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const flight: Flight = { sentAt: performance.now(), patience, reject };
+      const flight: Flight = { sentAt: performance.now(), patience: kind.patience, silent: kind.silent, reject };
       this.#usedAt = flight.sentAt;
       this.#flights.add(flight);
       const succeed = (reply: unknown): void => {
@@ -247,18 +277,15 @@ export class Link {
     const client = this.#client;
     if (this.#anchor?.status === 'end') void this.#anchorAnew(client);
     const [oldest] = this.#flights;
-    const { commandTimeout } = this.#options;
     // A cluster's connections are given up one by one, by ioredis; this is for what it does not see.
     const extra = client.isCluster ? 2 * BEAT_MS : 0;
     if (oldest !== undefined && time - oldest.sentAt > oldest.patience + extra) {
-      const { address } = this.#options.dialer;
-      this.#down(
-        client,
-        unavailable(`Redis at ${address} has not answered for ${Math.round(time - oldest.sentAt)} ms; connecting anew.`),
-      );
+      const silence = Math.round(time - oldest.sentAt);
+      const error = unavailable(`Redis at ${this.#options.dialer.address} has not answered for ${silence} ms; connecting anew.`);
+      this.#down(client, error);
+      this.#tell(error);
     } else if (oldest === undefined && time - this.#usedAt > PING_MS) {
-      const patience = client.isCluster ? commandTimeout : Math.min(PONG_WITHIN_MS, commandTimeout);
-      for (const server of this.servers()) this.#track(server.call('ping', []), undefined, patience).catch(() => undefined);
+      for (const server of this.servers()) this.#track(server.call('ping', []), this.#question(client)).catch(() => undefined);
     }
   }
 }

@@ -4,7 +4,7 @@ import { Link } from './link.js';
 import type { CheckedOptions } from './options.js';
 import { Presence } from './presence.js';
 import { type Runner, runnerOn } from './runner.js';
-import { type Server, warningOf } from './server.js';
+import { type Server, warningsOf } from './server.js';
 import { Wake } from './wake.js';
 import { Warnings } from './warnings.js';
 
@@ -21,7 +21,13 @@ export interface Parts {
 export function makeParts(options: CheckedOptions): Parts {
   const { prefix, commandTimeout, connectTimeout } = options;
   const dialer = new Dialer(options);
-  const link = new Link({ dialer, commandTimeout, connectTimeout, onUp: (server) => up(parts, server, dialer.address) });
+  const link = new Link({
+    dialer,
+    commandTimeout,
+    connectTimeout,
+    onUp: (server) => up(parts, server, dialer.address),
+    onSilentTrouble: (error) => parts.warnings.tell(error),
+  });
   const run = runnerOn(link, prefix);
   const wake = new Wake({ run, link, dialer, prefix, connectTimeout });
   const parts: Parts = { link, run, wake, presence: new Presence(run), warnings: new Warnings(), server: undefined };
@@ -30,6 +36,6 @@ export function makeParts(options: CheckedOptions): Parts {
 
 function up(parts: Parts, server: Server, address: string): void {
   parts.server = server;
-  parts.warnings.set(warningOf(server, address));
+  parts.warnings.set(warningsOf(server, address));
   void parts.presence.moveTo(server.presence);
 }

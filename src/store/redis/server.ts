@@ -10,8 +10,11 @@ export interface Server {
   /** Names this connection: the run of the server, and the client's id within it. Undefined where the user may not ask. */
   presence: string | undefined;
   evictionPolicy: string;
-  /** What a crash of Redis may take: 'always' nothing, 'everysec' the last second, 'snapshots' minutes, 'none' everything. */
-  persistence: 'always' | 'everysec' | 'snapshots' | 'none' | 'unknown';
+  /**
+   * What a crash may take: 'always' nothing, 'everysec' the last second, 'unsynced' what the system had not written yet, 'snapshots'
+   * minutes, 'none' everything.
+   */
+  persistence: 'always' | 'everysec' | 'unsynced' | 'snapshots' | 'none' | 'unknown';
 }
 
 const OLDEST = [6, 2] as const;
@@ -25,8 +28,9 @@ export async function inspectServers(clients: Client[], address: string): Promis
   const [first] = found;
   if (first === undefined)
     throw looks[0]?.status === 'rejected' ? looks[0].reason : new Error('None of startup nodes is available');
-  const evicting = found.find(({ server }) => server.evictionPolicy !== 'noeviction') ?? first;
-  return { server: { ...first.server, evictionPolicy: evicting.server.evictionPolicy }, anchor: first.anchor };
+  const { evictionPolicy } = (found.find(({ server }) => server.evictionPolicy !== 'noeviction') ?? first).server;
+  const { persistence } = (found.find(({ server }) => server.persistence === 'none') ?? first).server;
+  return { server: { ...first.server, evictionPolicy, persistence }, anchor: first.anchor };
 }
 
 /** Throws when the server cannot be used. */
@@ -40,13 +44,15 @@ async function inspectServer(client: Client, address: string): Promise<Server> {
       `Redis at ${address} is a replica, which cannot be written to. Name the primary, or its sentinels.`,
     );
   }
+  const cluster = info.get('cluster_enabled') === '1';
+  if (cluster) await checkCluster(client, address);
   const own = await ask(client, 'client', ['INFO']);
   const wanted = `${Number(client.options['db'] ?? 0)}`;
   const db = field(own, 'db');
   // ioredis goes on with database 0 when it could not select the one that was asked for.
   if (db !== undefined && db !== wanted) {
     throw failure(
-      'STORE_UNAVAILABLE',
+      'STORE_DENIED',
       `Redis at ${address} has no database ${wanted}. Check the number behind the host in the URL, or db.`,
     );
   }
@@ -54,20 +60,30 @@ async function inspectServer(client: Client, address: string): Promise<Server> {
   const run = info.get('run_id');
   return {
     version: info.get('redis_version') ?? 'unknown',
-    cluster: info.get('cluster_enabled') === '1',
+    cluster,
     presence: id === undefined || run === undefined ? undefined : `${run}:${id}`,
     evictionPolicy: info.get('maxmemory_policy') ?? 'unknown',
     persistence: await persistenceOf(client, info),
   };
 }
 
-/** Eviction takes whole queues: a warning with the remedy. */
-export function warningOf({ evictionPolicy }: Server, address: string): HoldfastError | undefined {
-  if (evictionPolicy === 'noeviction' || evictionPolicy === 'unknown') return undefined;
+/** Settings under which Redis surely loses what it acknowledged, each with the remedy. What loses less is told in the documents. */
+export function warningsOf({ evictionPolicy, persistence }: Server, address: string): HoldfastError[] {
+  const warnings: HoldfastError[] = [];
+  if (evictionPolicy !== 'noeviction' && evictionPolicy !== 'unknown') {
+    const harm = `when its memory is full, it deletes jobs, locks and whole queues without a word`;
+    warnings.push(unsafe(address, `has the maxmemory-policy ${evictionPolicy}: ${harm}`, 'maxmemory-policy noeviction'));
+  }
+  if (persistence === 'none') {
+    warnings.push(unsafe(address, 'keeps nothing on disk: all jobs are gone when it is restarted or crashes', 'appendonly yes'));
+  }
+  return warnings;
+}
+
+function unsafe(address: string, problem: string, remedy: string): HoldfastError {
   return failure(
-    'STORE_FAILED',
-    `Redis at ${address} has the maxmemory-policy ${evictionPolicy}: when its memory is full, it deletes jobs, locks and whole queues ` +
-      'without a word. Type: redis-cli CONFIG SET maxmemory-policy noeviction (and set it in redis.conf)',
+    'STORE_UNSAFE',
+    `Redis at ${address} ${problem}. Type: redis-cli CONFIG SET ${remedy} (and set it in redis.conf)`,
   );
 }
 
@@ -76,8 +92,15 @@ function checkVersion(version: string | undefined, address: string): void {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return;
   throw failure(
-    'STORE_FAILED',
+    'STORE_UNSUPPORTED',
     `Redis at ${address} has version ${version}; Holdfast needs Redis ${OLDEST.join('.')} or newer, or Valkey.`,
+  );
+}
+
+async function checkCluster(client: Client, address: string): Promise<void> {
+  if (!(await ask(client, 'cluster', ['INFO'])).startsWith('cluster_state:fail')) return;
+  throw unavailable(
+    `The Redis Cluster at ${address} is down: slots are without a node that serves them. See redis-cli --cluster check, and start the nodes that are missing.`,
   );
 }
 
@@ -99,6 +122,7 @@ async function persistenceOf(client: Client, info: Map<string, string>): Promise
   if (!Array.isArray(settings)) return 'unknown';
   const value = String(settings[1] ?? '');
   if (info.get('aof_enabled') !== '1') return value === '' ? 'none' : 'snapshots';
+  if (value === 'no') return 'unsynced';
   return value === 'always' ? 'always' : 'everysec';
 }
 

@@ -1,6 +1,7 @@
 // Tells watchers that their queue may have changed. A watcher arms its queue and learns its version in the same step; the next
 // change is published and disarms it. So an idle queue costs nothing, a busy one publishes no more than its watchers ask for, and
 // a message that was lost shows as a version that has moved: everybody looks once a second, whatever became of the subscription.
+import type { WatchedChange } from '../contract.js';
 import type { Dialer } from './dial.js';
 import type { Link } from './link.js';
 import { type Runner, tagOf } from './runner.js';
@@ -21,6 +22,7 @@ const LONGEST_PAUSE_MS = 16;
 
 interface Watched {
   queue: string;
+  what: WatchedChange;
   listeners: Set<() => void>;
   version: string | undefined;
   armedAt: number;
@@ -40,11 +42,11 @@ export class Wake {
     this.#options = options;
   }
 
-  watch(queue: string, listener: () => void): () => void {
-    const channel = this.#channelOf(queue);
+  watch(queue: string, listener: () => void, what: WatchedChange): () => void {
+    const channel = this.#channelOf(queue, what);
     // A function of its own, so that one listener may watch twice and stop once.
     const call = (): void => listener();
-    const watched = this.#watched.get(channel) ?? this.#begin(channel, queue);
+    const watched = this.#watched.get(channel) ?? this.#begin(channel, queue, what);
     watched.listeners.add(call);
     return () => {
       watched.listeners.delete(call);
@@ -56,9 +58,10 @@ export class Wake {
     for (const [channel, watched] of this.#watched) this.#end(channel, watched);
   }
 
-  #begin(channel: string, queue: string): Watched {
+  #begin(channel: string, queue: string, what: WatchedChange): Watched {
     const watched: Watched = {
       queue,
+      what,
       listeners: new Set(),
       version: undefined,
       armedAt: 0,
@@ -118,7 +121,7 @@ export class Wake {
     try {
       do {
         watched.lookAgain = false;
-        const version = String(await this.#options.run('watch', watched.queue, []));
+        const version = String(await this.#options.run('watch', watched.queue, [watched.what]));
         watched.armedAt = performance.now();
         if (version === watched.version) continue;
         // The first look counts as a change: something may have come between the watcher's own look and this one.
@@ -143,8 +146,8 @@ export class Wake {
     fire(watched);
   }
 
-  #channelOf(queue: string): string {
-    return `${tagOf(this.#options.prefix, queue)}:wake`;
+  #channelOf(queue: string, what: WatchedChange): string {
+    return `${tagOf(this.#options.prefix, queue)}:${what}-wake`;
   }
 }
 

@@ -3,17 +3,22 @@ import type { HoldfastError } from '../../errors.js';
 /** What is wrong with the server's settings, for whoever listens: those who come late are told what was found before. */
 export class Warnings {
   readonly #listeners = new Set<(warning: HoldfastError) => void>();
-  #current: HoldfastError | undefined;
+  #current: readonly HoldfastError[] = [];
 
-  set(warning: HoldfastError | undefined): void {
-    this.#current = warning;
-    if (warning !== undefined) for (const listener of this.#listeners) listener(warning);
+  set(warnings: readonly HoldfastError[]): void {
+    this.#current = warnings;
+    for (const warning of warnings) this.tell(warning);
+  }
+
+  /** To those who listen now. */
+  tell(warning: HoldfastError): void {
+    for (const listener of this.#listeners) listener(warning);
   }
 
   listen(listener: (warning: HoldfastError) => void): () => void {
     const call = (warning: HoldfastError): void => listener(warning);
     this.#listeners.add(call);
-    if (this.#current !== undefined) call(this.#current);
+    for (const warning of this.#current) call(warning);
     return () => void this.#listeners.delete(call);
   }
 }

@@ -1,18 +1,15 @@
 import type { SettleStatus } from '../../job/outcome.js';
 import type { Write, WriteReply } from '../contract.js';
 import type { Argument } from './driver.js';
-import { inParts } from './in-parts.js';
 import type { Runner } from './runner.js';
 import { STATUSES } from './settle.js';
 
-export function write(run: Runner, queue: string, writes: Write[]): Promise<WriteReply[]> {
-  return inParts(writes, async (part) => {
-    const replies = (await run('write', queue, part.flatMap(writeArguments))) as (string | number)[];
-    return part.map((_, index) => {
-      const status = STATUSES[replies[2 * index] as string] as SettleStatus;
-      const count = replies[2 * index + 1] as number;
-      return count < 0 ? { status } : { status, count };
-    });
+export async function write(run: Runner, queue: string, writes: Write[]): Promise<WriteReply[]> {
+  const replies = (await run('write', queue, writes.flatMap(writeArguments))) as (string | number)[];
+  return writes.map((_, index) => {
+    const status = STATUSES[replies[2 * index] as string] as SettleStatus;
+    const count = replies[2 * index + 1] as number;
+    return count < 0 ? { status } : { status, count };
   });
 }
 

@@ -73,6 +73,7 @@ end
 many('HSET', key('job'), jobs)
 many('HSET', key('run'), runs)
 many('ZADD', key('wait'), waits)
+if plain > 0 then offer() end
 
 local reply
 if isRun and lastId - queue.lastId == size then

@@ -1,6 +1,6 @@
 -- use: clock queue jobs places locks retention hand-back sessions
 -- ARGV: id, 1 when it counts as a stall. Hands back everything that it holds, a bite per call; answers 1 when there is more.
-local id, charged, BITE = ARGV[1], ARGV[2], 150
+local id, charged, BITE = ARGV[1], ARGV[2], 100
 local own, bound, ending = key('s:' .. id), key('bound:' .. ARGV[1]), key('ending:' .. ARGV[1])
 if call('EXISTS', own) == 0 then return 0 end
 endSession(id, charged)

@@ -1,24 +1,43 @@
 -- use: clock queue jobs locks
 -- ARGV: of each lock: job id, token, durationMs. Answers a letter for each: d done, l lost, m missing, f finished by this token.
-local results = {}
-for at = 1, #ARGV, 3 do
-  local job = find(ARGV[at])
+local ids = {}
+for i = 1, #ARGV / 3 do ids[i] = ARGV[3 * i - 2] end
+local texts, jobs, results = fetch(key('run'), ids), {}, {}
+local moved, ends, extended = {}, {}, {}
+
+-- A lock that lived as long as its session has an end of its own from now on.
+local function move(job)
+  local session = sessionOf(job.token)
+  local lists = moved[session] or { bound = {}, ending = {} }
+  moved[session] = lists
+  lists.bound[#lists.bound + 1] = job.id
+  lists.ending[#lists.ending + 1] = fenceOf(job.token)
+  lists.ending[#lists.ending + 1] = job.id
+end
+
+for i = 1, #ids do
+  local id = ids[i]
+  -- Named twice, a lock is found the second time as the first has left it.
+  local job = jobs[id] or (texts[i] and decode(id, texts[i]))
   if not job then
-    results[#results + 1] = 'm'
-  elseif job.token ~= ARGV[at + 1] then
-    results[#results + 1] = 'l'
+    results[i] = 'm'
+  elseif job.token ~= ARGV[3 * i - 1] then
+    results[i] = 'l'
   elseif job.state ~= 'a' then
-    results[#results + 1] = 'f'
+    results[i] = 'f'
   else
-    if job.ends == '' then
-      local session = sessionOf(job.token)
-      call('ZREM', key('bound:' .. session), job.id)
-      call('ZADD', key('ending:' .. session), fenceOf(job.token), job.id)
-    end
-    job.ends = digits(ceil(now + ARGV[at + 2]))
-    call('ZADD', key('ends'), job.ends, job.id)
-    store({ job })
-    results[#results + 1] = 'd'
+    if job.ends == '' then move(job) end
+    if not jobs[id] then extended[#extended + 1] = job end
+    jobs[id] = job
+    job.ends = digits(ceil(now + ARGV[3 * i]))
+    ends[#ends + 1], ends[#ends + 2] = job.ends, id
+    results[i] = 'd'
   end
 end
+for session, lists in pairs(moved) do
+  many('ZREM', key('bound:' .. session), lists.bound)
+  many('ZADD', key('ending:' .. session), lists.ending)
+end
+many('ZADD', key('ends'), ends)
+store(extended)
 return concat(results)

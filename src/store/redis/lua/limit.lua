@@ -6,6 +6,6 @@ if ARGV[1] == '0' then
 else
   set('limitedUntil', ceil(now + ARGV[1]))
 end
-touch()
+offer()
 save()
 return 1

@@ -4,5 +4,6 @@ local paused = tonumber(ARGV[1])
 if queue.paused == paused then return 0 end
 set('paused', paused)
 tell(1, paused == 1 and 'O' or 'Q')
+if paused == 0 then offer() end
 save()
 return 1

@@ -2,18 +2,34 @@
 -- ARGV: reason, job ids. Takes the locks away and notes it for their sessions; answers 1 for each that was active.
 local ids = {}
 for i = 2, #ARGV do ids[i - 1] = ARGV[i] end
-local texts, replies, taken, seen = fetch(key('run'), ids), {}, {}, {}
+local texts, replies, taken, seen, notes = fetch(key('run'), ids), {}, {}, {}, {}
+
+-- What the sessions will be told, numbered upwards for each.
+local function note(job)
+  local session = sessionOf(job.token)
+  local list = notes[session]
+  if not list then
+    list = { first = tonumber(call('HGET', key('s:' .. session), 'revoked') or 0) }
+    notes[session] = list
+  end
+  local number = digits(list.first + #list / 2 + 1)
+  list[#list + 1] = number
+  list[#list + 1] = concat({ number, job.id, fenceOf(job.token), ARGV[1] }, '\0')
+end
+
 for i = 1, #ids do
   local job = texts[i] and not seen[ids[i]] and decode(ids[i], texts[i])
   replies[i] = 0
   if job and job.state == 'a' then
-    local session = sessionOf(job.token)
-    local number = call('HINCRBY', key('s:' .. session), 'revoked', 1)
-    call('ZADD', key('revoked:' .. session), number, concat({ number, job.id, fenceOf(job.token), ARGV[1] }, '\0'))
+    note(job)
     taken[#taken + 1] = job
     seen[job.id] = true
     replies[i] = 1
   end
+end
+for session, list in pairs(notes) do
+  call('HINCRBY', key('s:' .. session), 'revoked', #list / 2)
+  many('ZADD', key('revoked:' .. session), list)
 end
 giveBack(taken)
 flushPlaces()

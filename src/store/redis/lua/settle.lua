@@ -21,11 +21,6 @@ local function append(list, id, text)
   list[size + 1], list[size + 2] = id, text
 end
 
-local function least(a, b)
-  if a and b then return math.min(a, b) end
-  return a or b
-end
-
 local finishedOn = digits(floor(now))
 
 -- Answers the run that is left of the job, false when it is gone.

@@ -1,6 +1,6 @@
 -- use: clock queue jobs places locks retention hand-back sessions
 -- ARGV: how many locks at most. Answers the ids that wait again, those that failed, and whether more is dead.
-local limit = math.min(tonumber(ARGV[1]), 150)
+local limit = math.min(tonumber(ARGV[1]), 100)
 
 local expired = call('ZRANGEBYSCORE', key('sessions'), '-inf', now, 'LIMIT', 0, limit)
 for i = 1, #expired do endSession(expired[i], 1) end

@@ -15,7 +15,7 @@ if went > 0 then
 end
 if ARGV[2] == '1' then
   for _, name in ipairs({ 'paused', 'limitedUntil', 'windowEnds', 'lastId' }) do set(name, 0) end
-  touch()
+  offer()
 end
 save()
 return went

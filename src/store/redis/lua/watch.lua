@@ -1,7 +1,9 @@
 -- use: clock queue
--- Arms the queue: its next change is published. Answers its version, for a change that came before.
-if queue.armed == 0 then
-  set('armed', 1)
+-- ARGV: jobs or events. Arms the queue for them: the next change is published. Answers the version, for a change that came before.
+local version, armed = 'version', 'armed'
+if ARGV[1] == 'jobs' then version, armed = 'jobsVersion', 'jobsArmed' end
+if queue[armed] == 0 then
+  set(armed, 1)
   save()
 end
-return digits(queue.version)
+return digits(queue[version])

@@ -1,7 +1,7 @@
 -- Finds unlocked jobs of one state, the oldest first, looking at no more than AT_MOST of them: a caller that wants more asks again
 -- from the position where this ended. Waiting and delayed jobs lie in the order in which they will run; few of them are sorted by
 -- age, many are taken as they lie, or emptying a queue of a million in bites would sort a million for each.
-local AT_MOST = 500
+local AT_MOST = 400
 
 local function places(state)
   if state == 'w' then return { key('wait'), key('prio') } end

@@ -1,9 +1,10 @@
 -- Claiming, alone or after the outcomes of a settle.
--- Delayed jobs that one claim moves to waiting: a pile that falls due at once must not block Redis.
-local PROMOTED_AT_ONCE = 200
+-- Delayed jobs that one claim moves to waiting, or as many as it wants: a pile that falls due at once must not block Redis.
+local PROMOTED_AT_ONCE = 100
 
-local function promoteDue()
-  local ids = call('ZRANGEBYSCORE', key('delayed'), '-inf', micros, 'LIMIT', 0, PROMOTED_AT_ONCE)
+local function promoteDue(wanted)
+  local most = math.max(PROMOTED_AT_ONCE, wanted)
+  local ids = call('ZRANGEBYSCORE', key('delayed'), '-inf', micros, 'LIMIT', 0, most)
   many('ZREM', key('delayed'), ids)
   local jobs = jobsOf(ids)
   for i = 1, #jobs do
@@ -100,14 +101,16 @@ local function grant(ids, texts, request)
   return runs
 end
 
--- What a claim under this seq got, as far as it is still owned under it.
+-- What a claim under this seq got, as far as it is still owned under it: among the newest locks of the session, unless it was
+-- followed by others, and then nobody waits for the answer.
 local function grantedBefore(request)
   local ids, runs = {}, {}
   for _, kind in ipairs({ 'bound:', 'ending:' }) do
-    local held = call('ZRANGE', key(kind .. request.session), 0, -1)
+    local held = call('ZREVRANGE', key(kind .. request.session), 0, request.count - 1)
     local texts = fetch(key('run'), held)
-    for i = 1, #held do
-      if match(texts[i], '^a,(%d*)') == request.seq then ids[#ids + 1], runs[#runs + 1] = held[i], texts[i] end
+    for i = #held, 1, -1 do
+      local text = texts[i]
+      if text and match(text, '^a,(%d*)') == request.seq then ids[#ids + 1], runs[#runs + 1] = held[i], text end
     end
   end
   return ids, runs
@@ -128,7 +131,7 @@ local function claim(request)
       local count = queue.paused == 1 and 0 or room(request)
       if count > 0 then
         if due and due <= micros then
-          promoteDue()
+          promoteDue(count)
           due = nextDue()
         end
         local texts

@@ -28,15 +28,29 @@ local function giveBack(jobs)
   toFront(jobs)
 end
 
-local function failStalled(job)
-  local count, ageMs = keepOnFail(job.id)
-  if count == 0 then return erase({ job.id }) end
-  job.state, job.finished = 'f', floor(now)
-  call('ZADD', key('failed'), ticks(1), job.id)
-  call('HSET', key('reason'), job.id, STALLED_REASON)
+-- Trimmed once for all: for each of them, a long list of failed jobs would be worked off within one script.
+local function failStalled(jobs)
+  local kept, gone, scores, reasons, most, age = {}, {}, {}, {}, nil, nil
+  for i = 1, #jobs do
+    local job = jobs[i]
+    local count, ageMs = keepOnFail(job.id)
+    if count == 0 then
+      gone[#gone + 1] = job.id
+    else
+      job.state, job.finished = 'f', digits(floor(now))
+      kept[#kept + 1] = job
+      scores[#scores + 1], scores[#scores + 2] = digits(ticks(1)), job.id
+      reasons[#reasons + 1], reasons[#reasons + 2] = job.id, STALLED_REASON
+      most, age = least(most, count), least(age, ageMs)
+    end
+  end
+  erase(gone)
+  if #kept == 0 then return end
+  many('ZADD', key('failed'), scores)
+  many('HSET', key('reason'), reasons)
   set('sides', 1)
-  store({ job })
-  trim('failed', count, ageMs, 1)
+  store(kept)
+  trim('failed', most, age, #kept)
 end
 
 -- `limits` answers for a session how often a job of it may stall.
@@ -56,10 +70,8 @@ local function stall(jobs, limits)
     end
   end
   flushUnlocked()
-  for i = 1, #over do
-    failStalled(over[i])
-    failed[i] = over[i].id
-  end
+  failStalled(over)
+  for i = 1, #over do failed[i] = over[i].id end
   toFront(stalled)
   local ids = {}
   for i = 1, #stalled do ids[i] = stalled[i].id end

@@ -32,6 +32,7 @@ local function putWaiting(job, front)
     place = ticks(1)
   end
   job.state, job.delay = 'w', '0'
+  offer()
   if job.priority == '0' then
     put('wait', digits(place), job.id)
   else
@@ -44,6 +45,7 @@ local function putDelayed(job, delayMs)
   job.state, job.delay = 'd', delayMs
   put('delayed', digits(ticks(1) + delayMs * 1000), job.id)
   set('delays', 1)
+  offer()
 end
 
 -- Out of its place; for jobs that are not active.

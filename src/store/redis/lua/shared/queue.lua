@@ -4,15 +4,15 @@
 --   active   how many locks there are
 --   sides    1 when some job has or had a reason or progress
 --   delays   1 when there may be delayed jobs
---   event, firstEvent, version, armed   see `save`
+--   event, firstEvent, version, armed, jobsVersion, jobsArmed   see `save`
 -- They are packed numbers: as fields of a hash each would become a string, and making strings is most of what short scripts do.
-local PACKED = '<ddddddddddddddd'
-local queue, dirty, touched = {}, false, false
+local PACKED = '<ddddddddddddddddd'
+local queue, dirty, touched, offered = {}, false, false, false
 do
-  local text = call('GET', key('meta')) or ('\0'):rep(15 * 8)
+  local text = call('GET', key('meta')) or ('\0'):rep(17 * 8)
   queue.tick, queue.front, queue.lastId, queue.active, queue.sides, queue.delays, queue.paused, queue.limitedUntil,
-    queue.windowEnds, queue.windowUsed, queue.windowMax, queue.event, queue.firstEvent, queue.version, queue.armed =
-    struct.unpack(PACKED, text)
+    queue.windowEnds, queue.windowUsed, queue.windowMax, queue.event, queue.firstEvent, queue.version, queue.armed,
+    queue.jobsVersion, queue.jobsArmed = struct.unpack(PACKED, text)
 end
 
 local function set(name, value)
@@ -43,9 +43,22 @@ end
 -- Something changed that no event tells of.
 local function touch() touched = true end
 
+-- Something may be claimable, now or at a time that nobody has been told.
+local function offer() touched, offered = true, true end
+
+-- Watchers arm the queue; the first change after that is published, and no other until they have looked and armed it again: a busy
+-- queue does not flood idle watchers.
+local function wake(channel, version, armed)
+  set(version, queue[version] + 1)
+  -- Without the right to publish, watchers find changes by looking.
+  if queue[armed] == 1 then
+    redis.pcall('PUBLISH', key(channel), queue[version])
+    set(armed, 0)
+  end
+end
+
 -- One entry of the stream holds all events of a script. Its id is the number of its last event and how many they are, so that the
--- entry with any event is found by a range. Watchers arm the queue; the first change after that is published, and no other until
--- they have looked and armed it again: a busy queue does not flood idle watchers.
+-- entry with any event is found by a range. Whoever waits for jobs is woken apart from whoever waits for events.
 local EVENTS_KEPT = 10000
 local function save()
   if toldEvents > 0 then
@@ -56,18 +69,12 @@ local function save()
     set('event', last)
     touched = true
   end
-  if touched then
-    set('version', queue.version + 1)
-    -- Without the right to publish, watchers find changes by looking.
-    if queue.armed == 1 then
-      redis.pcall('PUBLISH', key('wake'), queue.version)
-      set('armed', 0)
-    end
-  end
+  if touched then wake('events-wake', 'version', 'armed') end
+  if offered then wake('jobs-wake', 'jobsVersion', 'jobsArmed') end
   if dirty then
     local text = struct.pack(PACKED, queue.tick, queue.front, queue.lastId, queue.active, queue.sides, queue.delays, queue.paused,
       queue.limitedUntil, queue.windowEnds, queue.windowUsed, queue.windowMax, queue.event, queue.firstEvent, queue.version,
-      queue.armed)
+      queue.armed, queue.jobsVersion, queue.jobsArmed)
     call('SET', key('meta'), text)
   end
 end

@@ -1,5 +1,11 @@
 -- How many finished jobs stay. Trimming takes from the old end, and a bounded number per script: the rest goes with the next.
-local TRIMMED_AT_ONCE = 200
+local TRIMMED_AT_ONCE = 100
+
+-- The stricter of two limits; nil does not limit.
+local function least(a, b)
+  if a and b then return math.min(a, b) end
+  return a or b
+end
 
 -- `state` is completed or failed; count and ageMs may be nil.
 local function trim(state, count, ageMs, finished)
