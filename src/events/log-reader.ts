@@ -69,7 +69,7 @@ export class LogReader {
     const { queue, open } = this.#options;
     const store = await open();
     this.#position ??= (await store.events(queue, undefined, 1)).last;
-    if (!this.#stopped) this.#unwatch = store.watch(queue, this.#onWake);
+    if (!this.#stopped) this.#unwatch = store.watch(queue, this.#onWake, 'events');
     return store;
   }
 

@@ -2,6 +2,7 @@
 // there at the start, so that a queue that fills as fast as it is emptied does not hold the caller for ever.
 import { HoldfastError } from '../errors.js';
 import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
+import { batchOf } from '../store/capabilities.js';
 import type { ListName, Store } from '../store/contract.js';
 
 export const CHUNK = 500;
@@ -83,8 +84,9 @@ export async function obliterate(
       { queue },
     );
   }
-  for (let left = counts.active; left > 0; left -= limit) {
-    const running = await store.list(queue, { lists: ['active'], start: 0, end: limit - 1, asc: true });
+  const revoked = Math.min(limit, batchOf(store.capabilities));
+  for (let left = counts.active; left > 0; left -= revoked) {
+    const running = await store.list(queue, { lists: ['active'], start: 0, end: revoked - 1, asc: true });
     await store.revoke(
       queue,
       running.map(({ id }) => id),
@@ -146,9 +148,10 @@ async function requeueAll(
 async function removeListed(store: Store, queue: string, list: ListName, grace: number, max: number): Promise<string[]> {
   const gone: string[] = [];
   const latest = Date.now() - grace;
+  const step = Math.min(CHUNK, batchOf(store.capabilities));
   let kept = 0;
-  for (let left = (await store.status(queue)).counts[list]; left > 0 && gone.length < max; left -= CHUNK) {
-    const page = await store.list(queue, { lists: [list], start: kept, end: kept + CHUNK - 1, asc: true });
+  for (let left = (await store.status(queue)).counts[list]; left > 0 && gone.length < max; left -= step) {
+    const page = await store.list(queue, { lists: [list], start: kept, end: kept + step - 1, asc: true });
     const old = page.filter(({ timestamp }) => timestamp <= latest).slice(0, max - gone.length);
     const statuses = await store.remove(
       queue,

@@ -9,6 +9,7 @@ import {
 } from '../job/options.js';
 import { encode, encodeData } from '../job/payload.js';
 import type { JobRecord, NewJob } from '../job/record.js';
+import { invalidOption } from '../runtime/check.js';
 
 export class Drafts {
   readonly defaults: DefaultJobOptions;
@@ -18,6 +19,8 @@ export class Drafts {
   constructor(defaults: DefaultJobOptions = {}) {
     // A copy: changing the object later must not undo the check.
     this.defaults = { ...checkDefaultJobOptions(defaults) };
+    if ('transaction' in defaults)
+      throw invalidOption('defaultJobOptions.transaction', defaults.transaction, 'given with each add: a transaction ends');
     this.#defaultsText = encode('defaultJobOptions', this.defaults);
   }
 

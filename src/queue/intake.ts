@@ -5,10 +5,11 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldfastError, isRetryable, toError } from '../errors.js';
 import type { NewJob } from '../job/record.js';
+import { batchOf, MAX_BATCH, refuseTransaction } from '../store/capabilities.js';
 import type { AddReply, Store } from '../store/contract.js';
 
 /** What one call may carry: more would block the store for others. */
-export const MAX_JOBS = 1000;
+export const MAX_JOBS = MAX_BATCH;
 export const MAX_BYTES = 8 * 1024 * 1024;
 
 const FIRST_PAUSE_MS = 50;
@@ -22,6 +23,20 @@ export interface IntakeOptions {
   onError(error: Error): void;
 }
 
+/** The calls of one caller, one after the other. */
+interface Line {
+  caller: string;
+  seq: number;
+}
+
+const newLine = (): Line => ({ caller: randomUUID(), seq: 0 });
+
+/** Some job of a call waits for somebody's transaction. */
+class HeldUp extends Error {}
+
+const isBusy = (thrown: unknown): boolean => thrown instanceof HoldfastError && thrown.code === 'STORE_BUSY';
+const isNamed = ({ jobs }: Parcel): boolean => jobs.some(({ id }) => id !== undefined);
+
 /** Jobs that are added together, in one call. */
 interface Parcel {
   jobs: NewJob[];
@@ -33,13 +48,14 @@ interface Parcel {
 
 export class Intake {
   readonly #options: IntakeOptions;
-  #caller = randomUUID() as string;
-  #seq = 0;
+  readonly #line = newLine();
   #waiting: Parcel[] = [];
   #pump: Promise<void> | undefined;
-  /** Calls to a store that runs handlers inside `add`. */
-  readonly #inline = new Set<Promise<void>>();
+  /** Calls that go their own way: to a store that runs handlers inside `add`, in transactions of the user's, and those that wait for one. */
+  readonly #apart = new Set<Promise<void>>();
   #outage = false;
+  /** Jobs that are put together into one call. A bulk is not cut to it, so that it is added as a whole. */
+  #batch = MAX_JOBS;
 
   constructor(options: IntakeOptions) {
     this.#options = options;
@@ -53,9 +69,21 @@ export class Intake {
     });
   }
 
+  /** In a transaction of the user's: not together with others' jobs, and never repeated, because a failure ends the transaction. */
+  addWithin(transaction: object, jobs: NewJob[]): Promise<AddReply[]> {
+    const adding = this.#addWithin(transaction, jobs);
+    this.#track(
+      adding.then(
+        () => undefined,
+        () => undefined,
+      ),
+    );
+    return adding;
+  }
+
   /** Resolves when everything that was added has its answer. */
   async idle(): Promise<void> {
-    while (this.#pump !== undefined || this.#inline.size > 0) await Promise.all([this.#pump, ...this.#inline]);
+    while (this.#pump !== undefined || this.#apart.size > 0) await Promise.all([this.#pump, ...this.#apart]);
   }
 
   async #run(): Promise<void> {
@@ -76,7 +104,7 @@ export class Intake {
     for (const parcel of this.#waiting) {
       jobs += parcel.jobs.length;
       size += parcel.size;
-      if (count > 0 && (jobs > MAX_JOBS || size > MAX_BYTES)) break;
+      if (count > 0 && (jobs > this.#batch || size > MAX_BYTES)) break;
       count += 1;
     }
     return this.#waiting.splice(0, count).filter((parcel) => {
@@ -89,7 +117,8 @@ export class Intake {
   async #deliver(parcels: Parcel[]): Promise<void> {
     try {
       const store = await this.#options.open();
-      if (!store.capabilities.inline) return answer(parcels, await this.#call(store, parcels));
+      this.#batch = batchOf(store.capabilities);
+      if (!store.capabilities.inline) return await this.#send(store, parcels);
       // A handler may add to this very queue before its own job is acknowledged, so nothing may wait for anything here.
       for (const parcel of parcels) this.#track(this.#addInline(store, parcel));
     } catch (thrown) {
@@ -97,11 +126,34 @@ export class Intake {
     }
   }
 
+  /**
+   * A transaction that somebody leaves open may hold an id: whoever adds the same one has to wait for its end. Such parcels wait apart,
+   * so that nobody else waits behind them.
+   */
+  async #send(store: Store, parcels: Parcel[]): Promise<void> {
+    try {
+      return answer(parcels, await this.#call(store, parcels, this.#line));
+    } catch (thrown) {
+      if (!(thrown instanceof HeldUp)) throw thrown;
+    }
+    for (const parcel of parcels.filter(isNamed)) this.#track(this.#sendApart(store, parcel));
+    const others = parcels.filter((parcel) => !isNamed(parcel));
+    if (others.length > 0) await this.#deliver(others);
+  }
+
+  async #sendApart(store: Store, parcel: Parcel): Promise<void> {
+    try {
+      parcel.resolve(await this.#call(store, [parcel], newLine()));
+    } catch (thrown) {
+      parcel.reject(toError(thrown));
+    }
+  }
+
   /** The same call until the store answers, refuses, or the time is up. */
-  async #call(store: Store, parcels: Parcel[]): Promise<AddReply[]> {
+  async #call(store: Store, parcels: Parcel[], line: Line): Promise<AddReply[]> {
     const { queue, timeoutMs } = this.#options;
     const jobs = parcels.flatMap((parcel) => parcel.jobs);
-    const call = { caller: this.#caller, seq: ++this.#seq };
+    const call = { caller: line.caller, seq: ++line.seq };
     const oldest = parcels[0]?.since ?? 0;
     // A tenth at least, for jobs that waited behind a call that hung.
     const deadline = Math.max(oldest + timeoutMs, performance.now() + timeoutMs / 10);
@@ -109,25 +161,41 @@ export class Intake {
       let failure: Error;
       try {
         const replies = await until(deadline, store.add(queue, jobs, call));
-        if (replies === undefined) throw this.#giveUp(undefined);
+        if (replies === undefined) throw this.#giveUp(line, undefined);
         this.#outage = false;
         return replies;
       } catch (thrown) {
         if (!isRetryable(thrown)) throw thrown;
         failure = toError(thrown);
+        // Of the first try it is sure that nothing was added; a later one may wait for the one before.
+        if (pause === FIRST_PAUSE_MS && line === this.#line && isBusy(thrown) && parcels.some(isNamed)) throw new HeldUp();
       }
       if (!this.#outage) this.#options.onError(failure);
       this.#outage = true;
       const left = deadline - performance.now();
-      if (left <= 0) throw this.#giveUp(failure);
+      if (left <= 0) throw this.#giveUp(line, failure);
       await sleep(Math.min(pause, left));
     }
   }
 
-  #giveUp(cause: unknown): HoldfastError {
+  async #addWithin(transaction: object, jobs: NewJob[]): Promise<AddReply[]> {
+    const { queue, timeoutMs, open } = this.#options;
+    const store = await open();
+    // A store that does not know of transactions would add outside of them.
+    if (!store.capabilities.transactions) refuseTransaction(store.capabilities.engine, transaction);
+    const call = { caller: randomUUID(), seq: 1 };
+    const replies = await until(performance.now() + timeoutMs, store.add(queue, jobs, call, transaction));
+    if (replies !== undefined) return replies;
+    throw new HoldfastError(
+      'OUTCOME_UNKNOWN',
+      `The transaction did not answer within ${timeoutMs} ms, so it may or may not hold the job of queue "${queue}". Roll it back, and repeat all of it.`,
+      { queue, option: 'transaction' },
+    );
+  }
+
+  #giveUp(line: Line, cause: unknown): HoldfastError {
     // The fate of the last number is open, so it must not be the one before the next: later calls come from a new caller.
-    this.#caller = randomUUID();
-    this.#seq = 0;
+    Object.assign(line, newLine());
     const { queue, timeoutMs } = this.#options;
     return new HoldfastError(
       'OUTCOME_UNKNOWN',
@@ -157,8 +225,8 @@ export class Intake {
   }
 
   #track(work: Promise<void>): void {
-    this.#inline.add(work);
-    void work.then(() => this.#inline.delete(work));
+    this.#apart.add(work);
+    void work.then(() => this.#apart.delete(work));
   }
 }
 

@@ -1,7 +1,7 @@
 // What a Queue is made with and what it tells.
 import { HoldfastError } from '../errors.js';
 import type { JobProgress } from '../handle/home.js';
-import type { DefaultJobOptions } from '../job/options.js';
+import type { DefaultJobOptions, JobsOptions } from '../job/options.js';
 import { MAX_TIMER_MS, checkInteger, invalidOption } from '../runtime/check.js';
 import type { Connection } from '../store/open.js';
 
@@ -12,6 +12,17 @@ export interface QueueOptions {
   /** How long an add is repeated while the store does not answer; 30 s unless said otherwise. */
   addTimeoutMs?: number;
 }
+
+export interface TransactionOption {
+  /**
+   * Adds inside this transaction: rolled back means never added. A client of pg on which a transaction was begun, a transaction of Knex,
+   * Kysely or Drizzle, or anything with `query(text, values)`. PostgreSQL only. The job is there for others after the commit.
+   */
+  transaction?: object;
+}
+
+/** What `add` takes with a job. `transaction` is of the call, not of the job, and is never stored. */
+export interface AddOptions extends JobsOptions, TransactionOption {}
 
 export const ADD_TIMEOUT_MS = 30_000;
 
@@ -38,6 +49,12 @@ export function checkQueueOptions(options: unknown): Required<Pick<QueueOptions,
   }
   const { addTimeoutMs = ADD_TIMEOUT_MS } = given;
   return { ...given, addTimeoutMs: checkInteger('addTimeoutMs', addTimeoutMs, { min: 1, max: MAX_TIMER_MS }) };
+}
+
+export function checkTransaction(transaction: unknown): object | undefined {
+  if (transaction === undefined || (typeof transaction === 'object' && transaction !== null) || typeof transaction === 'function')
+    return transaction;
+  throw invalidOption('transaction', transaction, 'a transaction of yours');
 }
 
 const UNSUPPORTED = [

@@ -18,10 +18,16 @@ import { Drafts, recordOf } from './draft.js';
 import { QueueGetters } from './getters.js';
 import { Intake } from './intake.js';
 import { parcelsOf } from './parcels.js';
-import { checkQueueOptions, type QueueOptions } from './queue-options.js';
+import {
+  type AddOptions,
+  checkQueueOptions,
+  checkTransaction,
+  type QueueOptions,
+  type TransactionOption,
+} from './queue-options.js';
 
 /** Data may be left out where it may be undefined. */
-type AddArguments<D> = undefined extends D ? [data?: D, opts?: JobsOptions] : [data: D, opts?: JobsOptions];
+type AddArguments<D> = undefined extends D ? [data?: D, opts?: AddOptions] : [data: D, opts?: AddOptions];
 
 export type BulkJob<T, R, N extends string> = {
   [K in NameIn<T, R, N>]: { name: K; opts?: JobsOptions } & (undefined extends DataIn<T, R, K>
@@ -58,25 +64,33 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueGet
     return this.#access.closing;
   }
 
-  /** Resolves when the job is safe in the store. A jobId that exists already changes nothing: `job.duplicate` says so. */
+  /**
+   * Resolves when the job is safe in the store. A jobId that exists already changes nothing: `job.duplicate` says so.
+   * In a `transaction` it resolves when the job is part of it: others see it after the commit.
+   */
   async add<K extends NameIn<T, R, N>>(name: K, ...[data, opts]: AddArguments<DataIn<T, R, K>>): Promise<NamedJob<T, R, N, K>> {
-    const [job] = await this.#add([this.#draft(name, data, opts)]);
+    const transaction = checkTransaction(opts?.transaction);
+    const own = transaction === undefined ? opts : { ...opts, transaction: undefined };
+    const [job] = await this.#add([this.#draft(name, data, own)], transaction);
     return job as unknown as NamedJob<T, R, N, K>;
   }
 
-  /** All of them or, if one is not valid, none. More than 1,000 jobs or 8 MB go in several steps. */
-  async addBulk(jobs: BulkJob<T, R, N>[]): Promise<JobOf<T, R, N>[]> {
+  /** All of them or, if one is not valid, none. More than 1,000 jobs or 8 MB go in several steps, unless they are in a `transaction`. */
+  async addBulk(jobs: BulkJob<T, R, N>[], { transaction }: TransactionOption = {}): Promise<JobOf<T, R, N>[]> {
+    const within = checkTransaction(transaction);
     if (!Array.isArray(jobs)) throw invalidOption('jobs', jobs, 'a list of { name, data, opts }');
     const drafts = (jobs as { name: string; data?: unknown; opts?: JobsOptions }[]).map((job) => {
       if (typeof job !== 'object' || job === null) throw invalidOption('jobs', job, 'a list of { name, data, opts }');
+      if (typeof job.opts === 'object' && job.opts !== null && 'transaction' in job.opts)
+        throw invalidOption('transaction', job.opts.transaction, 'the second argument of addBulk: all its jobs go the same way');
       return this.#draft(job.name, job.data, job.opts);
     });
     const added: Job[] = [];
     for (const parcel of parcelsOf(drafts)) {
       try {
-        added.push(...(await this.#add(parcel)));
+        added.push(...(await this.#add(parcel, within)));
       } catch (error) {
-        throw added.length === 0 ? error : halfway(error, added.length, drafts.length);
+        throw added.length === 0 || within !== undefined ? error : halfway(error, added.length, drafts.length);
       }
     }
     return added as JobOf<T, R, N>[];
@@ -161,14 +175,15 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueGet
     return this.#drafts.make(name, data, opts);
   }
 
-  async #add(jobs: NewJob[]): Promise<Job[]> {
-    const replies = await this.#intake.add(jobs);
+  async #add(jobs: NewJob[], transaction: object | undefined): Promise<Job[]> {
+    const replies = await (transaction === undefined ? this.#intake.add(jobs) : this.#intake.addWithin(transaction, jobs));
     const existing = replies.some(({ duplicate }) => duplicate) ? await this.#existing(replies) : undefined;
     const handles = jobs.map((job, index) => {
       const { id, duplicate } = replies[index] as AddReply;
       return new Job(this.home, existing?.get(id) ?? recordOf(job, id), { duplicate });
     });
-    if (this.listenerCount('waiting') > 0) this.#tellWaiting(handles);
+    // Nobody here learns whether a transaction of the user's is committed.
+    if (transaction === undefined && this.listenerCount('waiting') > 0) this.#tellWaiting(handles);
     return handles;
   }
 

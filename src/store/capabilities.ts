@@ -1,4 +1,5 @@
 // What a store can carry, as data. The conformance suite skips what an engine cannot do and prints the reason.
+import { HoldfastError } from '../errors.js';
 
 export interface Capabilities {
   /** Engine name for messages and docs: 'memory', 'sqlite' … */
@@ -11,4 +12,25 @@ export interface Capabilities {
   crashHints: boolean;
   /** `add` runs the handler before it answers (for tests), so workers do not limit their concurrency. */
   inline: boolean;
+  /** `add` can join a transaction of the caller's. */
+  transactions: boolean;
+  /** How many items a call may carry where its caller can choose: more would hold the store up for others. Default MAX_BATCH. */
+  batch?: number;
+}
+
+/** No call carries more items than this on any store. */
+export const MAX_BATCH = 1000;
+
+export function batchOf({ batch = MAX_BATCH }: Capabilities): number {
+  return Math.min(batch, MAX_BATCH);
+}
+
+/** For `add` of a store that cannot join a transaction: adding outside of it would be found out at the first rollback. */
+export function refuseTransaction(engine: string, transaction: unknown): void {
+  if (transaction === undefined) return;
+  throw new HoldfastError(
+    'OPTION_UNSUPPORTED',
+    `The ${engine} store cannot add jobs inside a transaction of yours: only a PostgreSQL store can, in its own database. Add the job after the commit, or write a row in the transaction from which a later step adds it.`,
+    { option: 'transaction', store: engine },
+  );
 }

@@ -2,7 +2,9 @@
 // testing/ holds them to it, nothing else talks to an engine.
 //
 // What holds for every verb:
-// - A write verb takes a list (or names a bounded chunk), is atomic as a whole, and is durable when its promise resolves.
+// - A write verb takes a list (or names a bounded chunk), is atomic as a whole, and is durable when its promise resolves. Callers
+//   cut lists to `capabilities.batch` wherever they may. What works through more than one call should hold (`clear`, `requeue`,
+//   `closeSessions`, many `renew`als) may go in steps, each of them atomic, and no item is ever done in part.
 // - Only the store's clock decides. Times that go in are durations; times that come out are durations or the store's epoch ms.
 // - Losing a lock is a result per item, never an exception. Exceptions are HoldfastErrors of the store itself (STORE_…);
 //   `retryable` ones may or may not have happened, so every write can be repeated: see `Call`.
@@ -41,8 +43,11 @@ export interface Adding {
   /**
    * Adds all jobs, in order. An id that exists already changes nothing and answers `duplicate`.
    * Stores remember a producer's last call for at least ten minutes after it.
+   * With a `transaction` of the caller's (capability `transactions`) the jobs come with its commit, or never; nobody else waits for it,
+   * but for an add of the same id. `call` is not remembered then, and nothing may be repeated: a failure ends the transaction.
+   * Without the capability, and with something that is no transaction, the call is refused and nothing is written.
    */
-  add(queue: string, jobs: NewJob[], call: Call): Promise<AddReply[]>;
+  add(queue: string, jobs: NewJob[], call: Call, transaction?: unknown): Promise<AddReply[]>;
 }
 
 export interface AddReply {
@@ -379,15 +384,20 @@ export const EVENTS_KEPT = 10_000;
 
 // ── wake ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+/** 'events': any change, and the default. */
+export type WatchedChange = 'jobs' | 'events';
+
 export interface Waking {
   /**
    * Calls back soon after something of the queue may have changed: jobs became claimable, events were written, pause or limits changed.
    * May call back for nothing, and a wake-up can be lost: callers look for themselves from time to time.
+   * With 'jobs', only that something may be claimable, now or sooner than was known, has to be told: a store that can tell it
+   * apart cheaply does not wake idle workers for every event of the others.
    */
-  watch(queue: string, listener: () => void): () => void;
+  watch(queue: string, listener: () => void, what?: WatchedChange): () => void;
   /**
    * Calls back with every setting of the server under which it would not keep what it acknowledges (eviction, persistence), soon
-   * and again after each new connection. Answers how to stop.
+   * and again after each new connection, and with an outage that no call has told of yet. Answers how to stop.
    */
   onWarning(listener: (warning: Error) => void): () => void;
 }

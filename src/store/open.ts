@@ -6,8 +6,10 @@ import { HoldfastError } from '../errors.js';
 import { type Connection, type ConnectionPlan, isStore, planConnection, type StoreModule } from './connection.js';
 import type { Store } from './contract.js';
 import { assertCloneable, type StoreDescriptor } from './descriptor.js';
+import type { Migrated } from './postgres/index.js';
 
 export type { Connection } from './connection.js';
+export type { Migrated } from './postgres/index.js';
 
 export interface StoreLease {
   /** The opened store. After a failure, the next call tries again. */
@@ -64,6 +66,23 @@ export function leaseStore(connection: Connection | undefined, onWarning: (warni
 /** An opened store that the caller owns: pass it as `connection` to any number of queues and workers, and close it after them. */
 export async function openStore(connection?: Connection): Promise<Store> {
   return open(planConnection(connection));
+}
+
+/**
+ * Creates or migrates the schema of a PostgreSQL store: for those who open their stores with `migrate: false`, because the user that
+ * their programs run as may not. Any number of processes may call it at once. `options` are those of the connection, such as `schema`.
+ */
+export async function migratePostgres(connection?: Connection, options: Record<string, unknown> = {}): Promise<Migrated> {
+  const plan = planConnection(connection);
+  if (plan.engine !== 'postgres') {
+    throw new HoldfastError(
+      'INVALID_CONNECTION',
+      'migratePostgres needs a connection to PostgreSQL: postgres://…, { url, … } or a pool of pg.',
+      { option: 'connection' },
+    );
+  }
+  const postgres = await import('./postgres/index.js');
+  return postgres.migratePostgres({ ...plan.options, ...options });
 }
 
 /** Opens a store of its own for the lock thread. */

@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldfastError } from '../errors.js';
 import type { Capabilities } from '../store/capabilities.js';
-import type { Store } from '../store/contract.js';
+import type { Store, WatchedChange } from '../store/contract.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
 import { type FaultOptions, FaultRule } from './faults.js';
 import { Moments } from './moments.js';
@@ -99,10 +99,11 @@ export class FaultyStore implements Store {
     return this.#inner.onWarning(listener);
   }
 
-  watch(queue: string, listener: () => void): () => void {
-    return this.#inner.watch(queue, () => {
+  watch(queue: string, listener: () => void, what?: WatchedChange): () => void {
+    const heard = (): void => {
       if (!this.losesWakeUps) listener();
-    });
+    };
+    return this.#inner.watch(queue, heard, what);
   }
 
   readonly open = this.#verb('open');

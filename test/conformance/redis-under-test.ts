@@ -4,13 +4,16 @@ import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
 import { RedisStore } from '../../src/store/redis/index.js';
 import type { NewSession, StoreUnderTest } from '../../src/testing/index.js';
 
+/** All keys of this run, on whatever server. */
+const RUN = `conformance-${randomUUID()}`;
 const ORPHAN = fileURLToPath(new URL('fixtures/redis-orphan.mjs', import.meta.url));
 
 export async function redisUnderTest(url: string): Promise<StoreUnderTest> {
-  const options = { url, prefix: `conformance-${randomUUID()}` };
+  const options = { url, prefix: `${RUN}-${randomUUID()}` };
   const connect = async (): Promise<RedisStore> => {
     const store = new RedisStore(options);
     await store.open();
@@ -25,6 +28,17 @@ export async function redisUnderTest(url: string): Promise<StoreUnderTest> {
     orphan: (session) => openAndDie(options, session),
     close: () => store.close(),
   };
+}
+
+/** Takes away what the run has left on a server that lives on. */
+export async function removeKeys(url: string): Promise<number> {
+  const client = new Redis(url);
+  let removed = 0;
+  for await (const keys of client.scanStream({ match: `{${RUN}*`, count: 1_000 }) as AsyncIterable<string[]>) {
+    if (keys.length > 0) removed += await client.unlink(keys);
+  }
+  client.disconnect();
+  return removed;
 }
 
 function openAndDie(options: { url: string; prefix: string }, session: NewSession): Promise<void> {

@@ -2,11 +2,14 @@ import { afterAll, describe, it } from 'vitest';
 import { RedisStore } from '../../src/store/redis/index.js';
 import { conformance } from '../../src/testing/index.js';
 import { startRedis } from '../support/servers/redis.js';
-import { redisUnderTest } from './redis-under-test.js';
+import { redisUnderTest, removeKeys } from './redis-under-test.js';
 
 const given = process.env['REDIS_URL'];
 let started: ReturnType<typeof startRedis> | undefined;
-afterAll(async () => (await started)?.close());
+afterAll(async () => {
+  if (given !== undefined) await removeKeys(given);
+  await (await started)?.close();
+});
 
 async function url(): Promise<string> {
   if (given !== undefined) return given;

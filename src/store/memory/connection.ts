@@ -6,7 +6,7 @@ import { HoldfastError } from '../../errors.js';
 import type { Outcome } from '../../job/outcome.js';
 import type { JobRecord, NewJob } from '../../job/record.js';
 import { type Clock, systemClock } from '../../runtime/clock.js';
-import type { Capabilities } from '../capabilities.js';
+import { type Capabilities, refuseTransaction } from '../capabilities.js';
 import type * as contract from '../contract.js';
 import type { StoreDescriptor } from '../descriptor.js';
 import { add } from './add.js';
@@ -24,7 +24,14 @@ export interface MemoryStoreOptions {
 }
 
 export class MemoryStore implements contract.Store {
-  readonly capabilities: Capabilities = { engine: 'memory', shared: false, durable: false, crashHints: false, inline: false };
+  readonly capabilities: Capabilities = {
+    engine: 'memory',
+    shared: false,
+    durable: false,
+    crashHints: false,
+    inline: false,
+    transactions: false,
+  };
   readonly #queues = new Map<string, QueueState>();
   readonly #clock: Clock;
   readonly #epoch: number;
@@ -50,7 +57,8 @@ export class MemoryStore implements contract.Store {
     this.#queues.clear();
   }
 
-  async add(queue: string, jobs: NewJob[], call: contract.Call): Promise<contract.AddReply[]> {
+  async add(queue: string, jobs: NewJob[], call: contract.Call, transaction?: unknown): Promise<contract.AddReply[]> {
+    refuseTransaction(this.capabilities.engine, transaction);
     return this.#write(queue, (state, now) => add(state, jobs, call, now));
   }
 

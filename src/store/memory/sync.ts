@@ -28,12 +28,13 @@ export class SyncStore extends MemoryStore {
     durable: false,
     crashHints: false,
     inline: true,
+    transactions: false,
   };
   readonly #waiters = new Set<Waiter>();
 
-  override async add(queue: string, jobs: NewJob[], call: Call): Promise<AddReply[]> {
+  override async add(queue: string, jobs: NewJob[], call: Call, transaction?: unknown): Promise<AddReply[]> {
     const state = this.state(queue);
-    const replies = await super.add(queue, jobs, call);
+    const replies = await super.add(queue, jobs, call, transaction);
     const ids = replies.filter(({ duplicate }) => !duplicate).map(({ id }) => id);
     if (!this.#answerable(state, ids)) await new Promise<void>((answer) => this.#wait(state, ids, answer));
     return replies;

@@ -30,6 +30,8 @@ BEGIN
   IF _caller IS NOT NULL THEN
     ${recall('_reply')}
     IF _reply IS NOT NULL THEN RETURN _reply; END IF;
+    -- A transaction that a user leaves open may hold an id. Whoever asked for it hears soon, because others may wait behind this call.
+    IF _ids IS NOT NULL THEN PERFORM set_config('lock_timeout', '2s', true); END IF;
   END IF;
   _base := nextval('places');
   SELECT array_agg(coalesce(_ids[o.n], nextval(_counter)::text)) INTO _chosen FROM unnest(_names) WITH ORDINALITY o(name, n);
@@ -95,25 +97,10 @@ BEGIN
 END`,
 );
 
-/** Runs SQL with parameters $1, $2 … in a transaction of the user's, and answers the rows. */
-export type RunSql = (sql: string, values: unknown[]) => Promise<readonly unknown[]>;
-
 type Reply = { first: number; count: number } | { ids: string[]; made: number[] | null };
 
-type Caller = Pick<Server, 'call'>;
-
-/** A server whose calls run in a transaction of the user's. */
-export function within(server: Server, run: RunSql): Caller {
-  return {
-    call: async <T>(name: string, values: unknown[]): Promise<T> => {
-      const [row] = await run(server.statement(name, values.length), values);
-      return JSON.parse((row as { reply: string }).reply) as T;
-    },
-  };
-}
-
 /** Without a call, the reply cannot be asked for again: for adding inside a transaction of the user's. */
-export async function add(server: Caller, queue: string, jobs: NewJob[], call?: Call): Promise<AddReply[]> {
+export async function add(server: Pick<Server, 'call'>, queue: string, jobs: NewJob[], call?: Call): Promise<AddReply[]> {
   const reply = await server.call<Reply>('add', [
     queue,
     call?.caller ?? null,

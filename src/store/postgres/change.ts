@@ -1,5 +1,6 @@
 import type { Change, ChangeStatus, RemoveStatus } from '../contract.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
+import { jobOf, lockJobs } from './lookup.js';
 import type { Server } from './server.js';
 import { step, verb } from './sql-function.js';
 import { STATE } from './tables.js';
@@ -54,7 +55,7 @@ DECLARE
   _job record;
   _change journal;
 BEGIN
-  PERFORM FROM jobs WHERE queue = _queue AND id = ANY (_ids) ORDER BY id FOR UPDATE;
+  ${lockJobs('_ids')};
   FOR _one IN
     SELECT * FROM unnest(_kinds, _ids, _froms, _numbers, _flags, _others) WITH ORDINALITY c(kind, id, from_state, number, flag, other, n)
   LOOP
@@ -99,11 +100,11 @@ DECLARE
   _reply text;
   _gone record;
 BEGIN
-  PERFORM FROM jobs WHERE queue = _queue AND id = ANY (_ids) ORDER BY id FOR UPDATE;
+  ${lockJobs('_ids')};
   SELECT json_agg(CASE WHEN j.id IS NULL OR o.nth > 1 AND j.state <> ${STATE.active} THEN 'missing'
     WHEN j.state = ${STATE.active} THEN 'locked' ELSE 'done' END ORDER BY o.n)
   INTO _reply FROM (SELECT id, n, row_number() OVER (PARTITION BY id ORDER BY n) AS nth FROM unnest(_ids) WITH ORDINALITY u(id, n)) o
-  LEFT JOIN jobs j ON j.queue = _queue AND j.id = o.id;
+  LEFT JOIN ${jobOf('o.id')} j ON true;
   SELECT array_agg(at) AS rows, array_agg(id) AS ids, array_agg(${STATE_NAME}[state]) AS states,
     count(*) FILTER (WHERE state = ${STATE.waiting} AND priority = 0) AS waiting,
     count(*) FILTER (WHERE state = ${STATE.waiting} AND priority > 0) AS prioritized,
@@ -111,7 +112,7 @@ BEGIN
     count(*) FILTER (WHERE state = ${STATE.failed}) AS failed
   INTO _gone FROM (
     SELECT j.* FROM (SELECT id, min(n) AS n FROM unnest(_ids) WITH ORDINALITY u(id, n) GROUP BY id) o,
-      LATERAL (SELECT ctid AS at, id, state, priority FROM jobs WHERE queue = _queue AND id = o.id AND state <> ${STATE.active} OFFSET 0) j
+      ${jobOf('o.id', 'ctid AS at, id, state, priority', `state <> ${STATE.active}`)} j
     ORDER BY o.n
   ) j;
   IF _gone.rows IS NOT NULL THEN

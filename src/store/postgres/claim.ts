@@ -5,13 +5,13 @@ import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import { CLAIMED_ARRAYS, CLAIMED_COLUMNS, type JobArrays, toClaimed } from './job-row.js';
 import type { Server } from './server.js';
 import { expression, step, verb } from './sql-function.js';
-import { STATE } from './tables.js';
+import { IS_OPEN, STATE } from './tables.js';
 
 /** Delayed jobs that one claim moves to waiting. */
 const PROMOTED_AT_ONCE = 500;
 
 const FIRST_DUE = `(SELECT due_at FROM jobs WHERE queue = _queue AND state = ${STATE.delayed} ORDER BY due_at LIMIT 1)`;
-const ALIVE = 'queue = _queue AND id = _session AND reaped = 0 AND expires_at > _now';
+const ALIVE = `queue = _queue AND id = _session AND ${IS_OPEN} AND expires_at > _now`;
 
 /** Against being closed or reaped, and not against being renewed. */
 export const LOCK_SESSION = `PERFORM FROM sessions WHERE ${ALIVE} FOR KEY SHARE;
@@ -162,8 +162,8 @@ BEGIN
     _got := grant_locks(_queue, _session, _seq, _by, _timed, _clock, _row.head_waiting, _room, _change, NULL);
     _taken := _got._taken;
     _left := _look.waiting + (_got._change).waiting + (_got._change).prioritized;
-    IF _taken < _room AND _left > 0 AND _row.head_waiting > 0 THEN
-      -- Something lies below the head: its transaction committed late.
+    IF _taken < _room AND _left > 0 THEN
+      -- Something lies below the head, because its transaction committed late; or was changed while it was being locked.
       _got := grant_locks(_queue, _session, _seq, _by, _timed, _clock, 0, _room - _taken, _got._change, _got._jobs);
       _taken := _taken + _got._taken;
       _left := _left - _got._taken;

@@ -7,7 +7,7 @@ import type { JobRecord, NewJob } from '../../job/record.js';
 import type { Capabilities } from '../capabilities.js';
 import type * as contract from '../contract.js';
 import type { StoreDescriptor } from '../descriptor.js';
-import { add, type RunSql, within } from './add.js';
+import { add } from './add.js';
 import { change, remove } from './change.js';
 import { claim } from './claim.js';
 import * as control from './control.js';
@@ -17,15 +17,26 @@ import * as inspect from './inspect.js';
 import { extend, revoke } from './lock.js';
 import { describePlan, planPostgres, type PostgresPlan, type PostgresStoreOptions } from './options.js';
 import { probe } from './probe.js';
+import { SCHEMA_VERSION } from './schema.js';
 import { closeSessions, openSession, renew } from './session.js';
 import { settle } from './settle.js';
 import { sweep } from './sweep.js';
+import { joinTransaction } from './transaction.js';
 import { Turns } from './turns.js';
 import { write } from './write.js';
 
+export interface Migrated {
+  schema: string;
+  /** What the schema has now. */
+  version: number;
+  /** The numbers of the migrations that were run: none if nothing was to be done, or if somebody else did it meanwhile. */
+  ran: number[];
+}
+
 /** Creates or migrates the schema, for those who open their stores with `migrate: false`. */
-export async function migratePostgres(options: PostgresStoreOptions): Promise<void> {
-  await migrate(planPostgres(options));
+export async function migratePostgres(options: PostgresStoreOptions): Promise<Migrated> {
+  const plan = planPostgres(options);
+  return { schema: plan.schema, ran: await migrate(plan), version: SCHEMA_VERSION };
 }
 
 export class PostgresStore implements contract.Store {
@@ -47,7 +58,7 @@ export class PostgresStore implements contract.Store {
 
   get capabilities(): Capabilities {
     const crashHints = this.#engine?.hinted ?? this.#plan.notify;
-    return { engine: 'postgres', shared: true, durable: true, crashHints, inline: false };
+    return { engine: 'postgres', shared: true, durable: true, crashHints, inline: false, transactions: true };
   }
 
   describe(): StoreDescriptor | undefined {
@@ -77,29 +88,23 @@ export class PostgresStore implements contract.Store {
     await engine?.close(this.#turns.idle());
   }
 
-  async add(queue: string, jobs: NewJob[], call: contract.Call): Promise<contract.AddReply[]> {
+  async add(queue: string, jobs: NewJob[], call: contract.Call, transaction?: unknown): Promise<contract.AddReply[]> {
     const { server, wake } = this.#use();
+    if (transaction !== undefined) return this.#addWithin(transaction, queue, jobs);
     if (jobs.length === 0) return [];
     const replies = await this.#turns.take(call, () => add(server, queue, jobs, call));
     wake.signal(queue, true);
     return replies;
   }
 
-  /**
-   * Adds inside a transaction of the caller's, which `run` reaches: rolled back means never added. Nobody waits for that transaction,
-   * however long it is open.
-   */
-  async addWithin(run: RunSql, queue: string, jobs: NewJob[]): Promise<contract.AddReply[]> {
+  async #addWithin(transaction: unknown, queue: string, jobs: NewJob[]): Promise<contract.AddReply[]> {
     const { server, wake } = this.#use();
+    const joined = joinTransaction(server, transaction, wake.notification(queue));
     if (jobs.length === 0) return [];
     // Made outside, where it is committed at once: others would wait for the first use of a name to be committed.
     if (!this.#known.has(queue)) await server.call('ensure_queue', [queue]);
     this.#known.add(queue);
-    const transaction = within(server, run);
-    const replies = await add(transaction, queue, jobs);
-    const notification = wake.notification(queue);
-    if (notification !== undefined) await transaction.call('notify_changes', notification);
-    return replies;
+    return add(joined, queue, jobs);
   }
 
   async claim(queue: string, request: contract.ClaimRequest): Promise<contract.ClaimReply> {
@@ -128,14 +133,14 @@ export class PostgresStore implements contract.Store {
     if (call !== undefined) this.#unanswered.delete(call.caller);
     wake.signal(
       queue,
-      outcomes.some(({ kind }) => kind === 'release' || kind === 'retry'),
+      outcomes.some(({ kind }) => kind === 'release' || kind === 'retry' || kind === 'delay'),
     );
     return reply;
   }
 
   async openSession(session: contract.NewSession): Promise<void> {
     const engine = this.#use();
-    await engine.vouch((presence, held) => openSession(engine.server, session, presence, held));
+    await engine.vouch((vouching) => openSession(engine.server, session, vouching));
   }
 
   async renew(renewals: contract.Renewal[]): Promise<contract.RenewReply[]> {
@@ -273,8 +278,8 @@ export class PostgresStore implements contract.Store {
     return inspect.owned(this.#use().server, queue, session);
   }
 
-  watch(queue: string, listener: () => void): () => void {
-    return this.#use().watch(queue, listener);
+  watch(queue: string, listener: () => void, what: contract.WatchedChange = 'events'): () => void {
+    return this.#use().watch(queue, listener, what);
   }
 
   onWarning(listener: (warning: HoldfastError) => void): () => void {

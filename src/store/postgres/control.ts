@@ -9,8 +9,12 @@ import { STATE } from './tables.js';
  * chunks would sort a million rows for each chunk. */
 const SORTED_UP_TO = 10_000;
 
-const unlocked = (state: number, order: string) =>
-  `ARRAY(SELECT ctid FROM jobs WHERE queue = _queue AND state = ${state} AND added_at <= _latest ORDER BY ${order} LIMIT _limit FOR UPDATE SKIP LOCKED)`;
+const byAge = (state: number, index: string) => `ARRAY(
+      SELECT at FROM (
+        SELECT ctid AS at, added FROM jobs WHERE queue = _queue AND state = ${state} AND added_at <= _latest ORDER BY ${index} OFFSET 0
+      ) j ORDER BY added LIMIT _limit)`;
+const byIndex = (state: number, index: string) =>
+  `ARRAY(SELECT ctid FROM jobs WHERE queue = _queue AND state = ${state} AND added_at <= _latest ORDER BY ${index} LIMIT _limit)`;
 
 export const CONTROL_FUNCTIONS =
   verb(
@@ -38,8 +42,6 @@ BEGIN
   UPDATE queues SET limited_until = CASE WHEN _duration > 0 THEN ceil(clock_ms() + _duration) ELSE 0 END,
     window_ends = CASE WHEN _duration > 0 THEN window_ends ELSE 0 END
   WHERE queue = queue_of(_name);
-  -- Nothing is told of it, but who looks for changes must see one.
-  PERFORM nextval('journal_number_seq');
   RETURN 'null';
 END`,
   ) +
@@ -52,23 +54,26 @@ DECLARE
   _rows tid[];
   _counts record;
 BEGIN
+  SELECT * INTO _counts FROM counts_of(_queue);
   IF _state >= ${STATE.completed} THEN
     -- Cut here and not by the query, which would go on through all that are younger.
     _rows := ARRAY(SELECT ctid FROM (
       SELECT ctid, finished_on FROM jobs WHERE queue = _queue AND state >= 4 AND state = _state ORDER BY ord LIMIT _limit
     ) j WHERE finished_on <= _latest);
-    RETURN ARRAY(SELECT ctid FROM jobs WHERE ctid = ANY (_rows) ORDER BY ord FOR UPDATE SKIP LOCKED);
-  END IF;
-  SELECT * INTO _counts FROM counts_of(_queue);
-  IF _state = ${STATE.waiting} THEN
-    IF _counts.waiting + _counts.prioritized <= ${SORTED_UP_TO} THEN RETURN ${unlocked(STATE.waiting, 'added')}; END IF;
-    RETURN ${unlocked(STATE.waiting, 'priority, ord')};
+  ELSIF _state = ${STATE.waiting} AND _counts.waiting + _counts.prioritized <= ${SORTED_UP_TO} THEN
+    _rows := ${byAge(STATE.waiting, 'priority, ord')};
+  ELSIF _state = ${STATE.waiting} THEN
+    _rows := ${byIndex(STATE.waiting, 'priority, ord')};
+  ELSIF _state = ${STATE.delayed} AND _counts.delayed <= ${SORTED_UP_TO} THEN
+    _rows := ${byAge(STATE.delayed, 'due_at, ord')};
   ELSIF _state = ${STATE.delayed} THEN
-    IF _counts.delayed <= ${SORTED_UP_TO} THEN RETURN ${unlocked(STATE.delayed, 'added')}; END IF;
-    RETURN ${unlocked(STATE.delayed, 'due_at, ord')};
+    _rows := ${byIndex(STATE.delayed, 'due_at, ord')};
+  ELSE
+    -- Active jobs are locked, all of them.
+    RETURN '{}';
   END IF;
-  -- Active jobs are locked, all of them.
-  RETURN '{}';
+  RETURN ARRAY(SELECT ctid FROM jobs WHERE ctid = ANY (_rows) AND state = _state
+    ORDER BY CASE WHEN _state >= ${STATE.completed} THEN ord ELSE added END FOR UPDATE SKIP LOCKED);
 END`,
   ) +
   verb(
@@ -145,7 +150,6 @@ BEGIN
     PERFORM trim_log(_queue, 0);
     UPDATE queues SET paused = false, limited_until = 0, window_ends = 0 WHERE queue = _queue;
     PERFORM setval(('ids_' || _queue)::regclass, 1, false);
-    PERFORM nextval('journal_number_seq');
   END IF;
   RETURN 'null';
 END`,

@@ -14,12 +14,11 @@ export interface PgClient {
   connect(): Promise<unknown>;
   query(query: PgQuery): Promise<{ rows: unknown[][] }>;
   end(): Promise<void>;
-  on(event: 'error', listener: (error: Error) => void): unknown;
-  on(event: 'end', listener: () => void): unknown;
-  on(event: 'notification', listener: (message: { payload?: string }) => void): unknown;
+  /** Loose, so that what the types of pg say of it fits: an error has the error, a notification `{ payload }`. */
+  on(event: 'error' | 'end' | 'notification', listener: (...told: never[]) => void): unknown;
   unref?(): void;
-  /** Of the server's process, as it was told when the connection began. */
-  readonly processID: number | null;
+  /** Of the server's process, as it was told when the connection began. The types of pg do not know it. */
+  readonly processID?: number | null;
   readonly connection: { readonly stream: { destroy(): void } };
 }
 

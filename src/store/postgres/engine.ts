@@ -1,18 +1,23 @@
 // Reaching the server and putting the parts together.
 import { randomBytes } from 'node:crypto';
+import type { HoldfastError } from '../../errors.js';
+import type { WatchedChange } from '../contract.js';
 import { newSocket } from './address.js';
 import { type Driver, loadDriver, type PgClient, type PgPool } from './driver.js';
 import { Listener } from './listener.js';
 import { placeOf, type PostgresPlan } from './options.js';
 import { Presence } from './presence.js';
+import type { Vouching } from './probe.js';
 import { prepareSchema } from './schema.js';
-import { CLOSE_MS, Server, within } from './server.js';
+import { Server, within } from './server.js';
 import { Wake } from './wake.js';
 import { DURABILITY, Warnings } from './warnings.js';
 
 /** How long the first session waits for the connection that vouches for it. It works without, but a crash is noticed later. */
 const PRESENCE_MS = 2000;
 const KEEPALIVE_MS = 10_000;
+/** How long closing waits for calls that are under way. */
+const CLOSE_MS = 5000;
 /** One connection stays, however long nobody uses it: a renewal should not have to look up a host first. */
 const IDLE_MS = 60_000;
 
@@ -25,22 +30,23 @@ export async function startEngine(plan: PostgresPlan): Promise<Engine> {
     engine.warnings.look(settings);
     return engine;
   } catch (error) {
-    await server.close();
+    await server.close(0);
     throw error;
   }
 }
 
-export async function migrate(plan: PostgresPlan): Promise<void> {
+/** Answers the numbers of the migrations that were run. */
+export async function migrate(plan: PostgresPlan): Promise<number[]> {
   const server = connect(plan, plan.pool === undefined ? await loadDriver() : undefined);
   try {
-    await prepareSchema(server, plan.schema, true);
+    return (await prepareSchema(server, plan.schema, true)).ran;
   } finally {
-    await server.close();
+    await server.close(0);
   }
 }
 
 function connect(plan: PostgresPlan, driver: Driver | undefined): Server {
-  const { schema, prepare, connectTimeoutMs, queryTimeoutMs, max } = plan;
+  const { schema, connectTimeoutMs, queryTimeoutMs, max } = plan;
   const pool =
     driver === undefined
       ? (plan.pool as PgPool)
@@ -50,7 +56,6 @@ function connect(plan: PostgresPlan, driver: Driver | undefined): Server {
     owned: driver !== undefined,
     place: placeOf(plan),
     schema,
-    prepare,
     connectTimeoutMs,
     queryTimeoutMs,
   });
@@ -72,11 +77,13 @@ export class Engine {
 
   constructor(plan: PostgresPlan, driver: Driver | undefined, server: Server, direct: boolean) {
     this.server = server;
+    server.prepare = plan.prepare ?? (direct && driver !== undefined);
     // Channels and identifiers have different rules: a channel of letters alone needs no quotes anywhere.
     const channel = `holdfast_${Buffer.from(plan.schema).toString('hex').slice(0, 48)}`;
-    this.wake = new Wake({ server, id: randomBytes(6).toString('hex'), channel, notify: plan.notify });
-    this.#presence = new Presence(server);
     this.warnings = new Warnings(server.circumstance.place);
+    const onTrouble = (error: HoldfastError): void => this.warnings.tell(error);
+    this.wake = new Wake({ server, id: randomBytes(6).toString('hex'), channel, notify: plan.notify, onTrouble });
+    this.#presence = new Presence(server);
     this.hinted = plan.notify && direct;
     if (!this.hinted) return;
     this.#listener = new Listener({
@@ -92,26 +99,25 @@ export class Engine {
     });
   }
 
-  watch(queue: string, listener: () => void): () => void {
+  watch(queue: string, listener: () => void, what: WatchedChange): () => void {
     void this.#listener?.start(0);
-    return this.wake.watch(queue, listener);
+    return this.wake.watch(queue, listener, what);
   }
 
   /** Opens a session that names this process as far as it can vouch for it. */
-  async vouch(open: (presence: number | undefined, held: boolean) => Promise<void>): Promise<void> {
-    if (this.#listener === undefined) return open(undefined, false);
+  async vouch(open: (vouching: Vouching) => Promise<void>): Promise<void> {
+    if (this.#listener === undefined) return open({ presence: null, vouched: null });
     await this.#listener.start(PRESENCE_MS);
-    const { key, held } = this.#presence;
-    await open(key, held);
-    this.#presence.named(held);
+    await this.#presence.name(open);
   }
 
-  /** `idle`: when those who were told that it closes have made their last calls. */
+  /** Comes to an end also when the server does not answer. `idle`: when the calls that were made before have been sent. */
   async close(idle: Promise<void>): Promise<void> {
-    await within(CLOSE_MS, idle);
-    await this.wake.close();
+    const end = performance.now() + CLOSE_MS;
+    await within(CLOSE_MS, Promise.all([idle, this.wake.close()]));
     this.#listener?.close();
-    await this.server.close();
+    this.#presence.close();
+    await this.server.close(Math.max(0, end - performance.now()));
   }
 }
 

@@ -76,16 +76,18 @@ export function toStoreError(error: unknown, { place, schema, reached }: Circums
     case '28P01':
     case '28000':
       return fail(
-        'STORE_UNAVAILABLE',
+        'STORE_DENIED',
         `PostgreSQL at ${place} refuses the user or the password. Check them, and pg_hba.conf of the server`,
       );
     case '3D000':
-      return fail('STORE_UNAVAILABLE', `PostgreSQL at ${place} has no such database. Create it, or name another one`);
+      return fail('STORE_DENIED', `PostgreSQL at ${place} has no such database. Create it, or name another one`);
     case '42501':
       return fail(
-        'STORE_UNAVAILABLE',
-        `The database user lacks rights on the schema "${schema}" at ${place}. Let its owner run: GRANT ALL ON SCHEMA "${schema}" TO <user>; ` +
-          `GRANT ALL ON ALL TABLES IN SCHEMA "${schema}" TO <user>; GRANT ALL ON ALL SEQUENCES IN SCHEMA "${schema}" TO <user>;`,
+        'STORE_DENIED',
+        `The database user lacks rights on the schema "${schema}" at ${place}. Let its owner type: ` +
+          ['', 'ALL TABLES IN ', 'ALL SEQUENCES IN ', 'ALL FUNCTIONS IN ']
+            .map((what) => `GRANT ALL ON ${what}SCHEMA "${schema}" TO <user>;`)
+            .join(' '),
       );
     case '25006':
       return fail(
@@ -123,10 +125,49 @@ export function toStoreError(error: unknown, { place, schema, reached }: Circums
   return fail('STORE_FAILED', `PostgreSQL at ${place} reported an error`);
 }
 
+/** In a transaction of the user's, which is over after any error of the server. */
+export function toTransactionError(thrown: unknown, circumstance: Circumstance): HoldfastError {
+  const error = innermost(thrown);
+  const code = codeOf(error);
+  const { place, schema } = circumstance;
+  const fail = (kind: ErrorCode, message: string): HoldfastError =>
+    new HoldfastError(kind, message, { cause: thrown, option: 'transaction', store: 'postgres' });
+  switch (code) {
+    case undefined:
+      return fail('STORE_FAILED', `The transaction cannot be used: ${reasonOf(error)}. Roll it back, and repeat all of it`);
+    case '3F000':
+    case '42P01':
+    case '42883':
+      return fail(
+        'INVALID_OPTION',
+        `The connection of the transaction does not see the schema "${schema}" at ${place}: it leads to another database, or the schema was dropped. ` +
+          `Begin the transaction on a connection to that database; this one can only be rolled back. (${code}: ${reasonOf(error)})`,
+      );
+    case '25P02':
+      return fail('STORE_FAILED', 'The transaction was aborted by a statement that failed before: it can only be rolled back.');
+    case '25006':
+      return fail('STORE_READONLY', 'The transaction is read only. Begin it with READ WRITE, on the primary server.');
+    default:
+      break;
+  }
+  const known = toStoreError(error, circumstance);
+  const { retryable, message } = known;
+  const next = retryable ? 'Roll the transaction back, and repeat all of it.' : 'The transaction can only be rolled back.';
+  return new HoldfastError(known.code, `${message} ${next}`, { cause: thrown, retryable, store: 'postgres' });
+}
+
+/** Query builders wrap the errors of the driver. */
+function innermost(error: unknown): unknown {
+  const { cause } = (error ?? {}) as { cause?: unknown };
+  return codeOf(error) === undefined && cause instanceof Error ? innermost(cause) : error;
+}
+
 /** An error that was gathered from the addresses of a host has no message of its own. */
 function reasonOf(error: unknown): string {
   const inner = (error as { errors?: unknown } | null | undefined)?.errors;
   const message = error instanceof Error ? error.message : String(error);
+  // Knex puts the statement with all its values before it: those are nobody's business.
+  if (message.startsWith('SELECT "')) return message.slice(message.lastIndexOf(' - ') + 3);
   if (message !== '' || !Array.isArray(inner)) return message;
   return inner.map(reasonOf).join(', ');
 }

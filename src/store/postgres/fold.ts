@@ -68,7 +68,7 @@ DECLARE
 BEGIN
   SELECT * INTO _row FROM queues WHERE queue = _queue;
   IF EXISTS (SELECT FROM journal WHERE queue = _queue AND finishes > 0) THEN
-    _due := EXISTS (SELECT FROM jobs WHERE queue = _queue AND state = ${STATE.delayed} AND due_at <= _now);
+    _due := coalesce((SELECT due_at FROM jobs WHERE queue = _queue AND state = ${STATE.delayed} ORDER BY due_at LIMIT 1) <= _now, false);
   END IF;
   WITH folded AS (
     DELETE FROM journal WHERE queue = _queue RETURNING *

@@ -1,6 +1,7 @@
 // Jobs whose lock ends without an outcome of their owner: handed back or taken away (uncharged), or stalled (charged).
 import { STALLED_REASON } from '../contract.js';
 import { NOTE } from './fold.js';
+import { jobOf } from './lookup.js';
 import { step } from './sql-function.js';
 import { IS_ACTIVE, STATE } from './tables.js';
 
@@ -21,7 +22,7 @@ DECLARE
 BEGIN
   WITH held AS MATERIALIZED (
     SELECT h.*, j.at FROM unnest(_ids, _limits) WITH ORDINALITY h(id, most, n),
-      LATERAL (SELECT ctid AS at FROM jobs WHERE queue = _queue AND id = h.id AND ${IS_ACTIVE} OFFSET 0) j
+      ${jobOf('h.id', 'ctid AS at', IS_ACTIVE)} j
   ), moved AS (
     UPDATE jobs j SET state = CASE WHEN stalled_counter >= h.most THEN ${STATE.failed} ELSE ${STATE.waiting} END,
       ord = CASE WHEN stalled_counter >= h.most THEN _base + h.n ELSE -(_base + cardinality(_ids) - h.n) END,
@@ -29,7 +30,7 @@ BEGIN
       finished_on = CASE WHEN stalled_counter >= h.most THEN floor(_clock) END,
       failed_reason = CASE WHEN stalled_counter >= h.most THEN '${STALLED_REASON}' ELSE failed_reason END,
       ${UNLOCKED}
-    FROM held h WHERE j.ctid = h.at AND j.state = ${STATE.active}
+    FROM held h WHERE j.ctid = h.at AND j.${IS_ACTIVE}
     RETURNING h.n, j.id, j.state, j.priority
   )
   SELECT count(*) AS jobs, count(*) FILTER (WHERE state = ${STATE.waiting} AND priority = 0) AS plain, array_agg(id) AS ids,
@@ -52,7 +53,7 @@ BEGIN
   IF _sum.failed IS NOT NULL THEN
     _change.failed := cardinality(_sum.failed);
     _change.body := concat_ws(',', _change.body, event('failed', _sum.failed, '{"failedReason":"${STALLED_REASON}"}'));
-    FOR _job IN SELECT id, opts, ctid AS at FROM jobs WHERE queue = _queue AND id = ANY (_sum.failed) ORDER BY ord LOOP
+    FOR _job IN SELECT j.* FROM unnest(_sum.failed) o(id), ${jobOf('o.id', 'opts, ord, ctid AS at')} j ORDER BY ord LOOP
       _keep := keep_on_fail(_job.opts);
       IF _keep.most = 0 THEN
         _change.failed := _change.failed - drop_jobs(_queue, ARRAY[_job.at]);

@@ -1,3 +1,2 @@
-export type { RunSql } from './add.js';
-export { migratePostgres, PostgresStore } from './connection.js';
+export { type Migrated, migratePostgres, PostgresStore } from './connection.js';
 export type { PostgresStoreOptions } from './options.js';

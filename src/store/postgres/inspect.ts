@@ -2,26 +2,29 @@ import { tokenOf } from '../../job/lock.js';
 import type { JobRecord } from '../../job/record.js';
 import type { ListName, ListQuery, LockInfo, OwnedLock, Owner, QueueStatus, SessionInfo } from '../contract.js';
 import { JOB_ARRAYS, type JobArrays, toRecords } from './job-row.js';
+import { jobOf } from './lookup.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
 import { IS_ACTIVE, STATE } from './tables.js';
 
-/** Which rows a list has, and its order. A claim's place among the active ones is its fence. */
-const LISTS: Record<ListName, { rows: string; order: string[] }> = {
+/** Which rows a list has, its order, and the order of its index where that is another. A claim's place among the active is its fence. */
+const LISTS: Record<ListName, { rows: string; order: string[]; found?: string }> = {
   waiting: { rows: `state = ${STATE.waiting} AND priority = 0`, order: ['ord'] },
   prioritized: { rows: `state = ${STATE.waiting} AND priority > 0`, order: ['priority', 'ord'] },
   delayed: { rows: `state = ${STATE.delayed}`, order: ['due_at', 'ord'] },
-  active: { rows: `state = ${STATE.active}`, order: ['fence'] },
+  active: { rows: `state = ${STATE.active}`, order: ['fence'], found: 'session, fence' },
   completed: { rows: `state >= 4 AND state = ${STATE.completed}`, order: ['ord'] },
   failed: { rows: `state >= 4 AND state = ${STATE.failed}`, order: ['ord'] },
 };
 
 const listBranches = (Object.keys(LISTS) as ListName[]).flatMap((name) =>
   ['ASC', 'DESC'].map((direction) => {
-    const { rows, order } = LISTS[name];
+    const { rows, order, found } = LISTS[name];
+    const all = `jobs WHERE queue = _queue AND ${rows}`;
+    const from = found === undefined ? all : `(SELECT * FROM ${all} ORDER BY ${found} OFFSET 0) all_of_them`;
     const by = order.map((column) => `${column} ${direction}`).join(', ');
     return `WHEN '${name} ${direction}' THEN
-      SELECT ${JOB_ARRAYS} INTO _reply FROM (SELECT * FROM jobs WHERE queue = _queue AND ${rows} ORDER BY ${by} LIMIT _count OFFSET _from) j;`;
+      SELECT ${JOB_ARRAYS} INTO _reply FROM (SELECT * FROM ${from} ORDER BY ${by} LIMIT _count OFFSET _from) j;`;
   }),
 );
 
@@ -39,7 +42,7 @@ DECLARE
   _queue int := (SELECT queue FROM queues WHERE name = _name);
 BEGIN
   RETURN (SELECT ${JOB_ARRAYS} FROM (
-    SELECT j.* FROM unnest(_ids) WITH ORDINALITY o(wanted, n) LEFT JOIN jobs j ON j.queue = _queue AND j.id = o.wanted ORDER BY o.n
+    SELECT j.* FROM unnest(_ids) WITH ORDINALITY o(wanted, n) LEFT JOIN ${jobOf('o.wanted')} j ON true ORDER BY o.n
   ) j);
 END`,
   ) +
@@ -133,7 +136,8 @@ BEGIN
   RETURN (
     SELECT json_agg(json_build_object('queue', _name, 'id', id, 'owner', json_build_object('host', host, 'pid', pid, 'name', name),
       'durationMs', duration_ms, 'since', since, 'renewals', renewals, 'expiresInMs', expires_at - floor(clock_ms())::bigint, 'suspected', suspected,
-      'locks', (SELECT count(*) FROM jobs j WHERE j.queue = _queue AND j.state = ${STATE.active} AND j.session = s.id)) ORDER BY since, id)
+      'locks', (SELECT count(*) FROM (
+        SELECT FROM jobs j WHERE j.queue = _queue AND j.state = ${STATE.active} AND j.session = s.id ORDER BY fence) held)) ORDER BY since, id)
     FROM sessions s WHERE queue = _queue AND reaped = 0
   );
 END`,
@@ -145,8 +149,9 @@ END`,
 DECLARE
   _queue int := (SELECT queue FROM queues WHERE name = _name);
 BEGIN
-  RETURN (SELECT json_agg(json_build_array(id, fence, claim_seq) ORDER BY fence) FROM jobs
-    WHERE queue = _queue AND state = ${STATE.active} AND session = _session);
+  RETURN (SELECT json_agg(json_build_array(id, fence, claim_seq)) FROM (
+    SELECT id, fence, claim_seq FROM jobs WHERE queue = _queue AND state = ${STATE.active} AND session = _session ORDER BY fence
+  ) held);
 END`,
   );
 

@@ -19,8 +19,8 @@ export interface ListenerOptions {
 const FIRST_PAUSE_MS = 50;
 const LAST_PAUSE_MS = 500;
 /** How often the connection is tried, and how long its answer may take: one of its ends may be gone without a word. */
-const BEAT_MS = 10_000;
-const ANSWER_MS = 5000;
+const BEAT_MS = 3000;
+const ANSWER_MS = 3000;
 
 // The server notices within about 15 s that a host is gone, instead of the two hours of most systems.
 const SETTINGS = 'SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 5';
@@ -56,7 +56,7 @@ export class Listener {
     this.#client = undefined;
     if (client === undefined) return;
     void within(
-      ANSWER_MS / 5,
+      ANSWER_MS / 3,
       client.end().catch(() => undefined),
     ).then(() => client.connection.stream.destroy());
   }
@@ -87,7 +87,7 @@ export class Listener {
     };
     client.on('error', onLost);
     client.on('end', onLost);
-    client.on('notification', ({ payload }) => {
+    client.on('notification', ({ payload }: { payload?: string }) => {
       if (payload !== undefined && this.#client === client) this.#options.onMessage(payload);
     });
     try {
@@ -98,6 +98,7 @@ export class Listener {
       if (lost || this.#closed) throw new Error('lost');
     } catch {
       client.connection.stream.destroy();
+      this.#options.onLost();
       return false;
     } finally {
       this.#next = undefined;

@@ -1,5 +1,6 @@
 import type { Extension, ExtendStatus } from '../contract.js';
 import { splitToken } from './job-row.js';
+import { jobOf, lockJobs } from './lookup.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
 import { IS_ACTIVE, STATE } from './tables.js';
@@ -14,18 +15,18 @@ DECLARE
   _queue int := (SELECT queue FROM queues WHERE name = _name);
   _reply text;
 BEGIN
+  ${lockJobs('_ids')};
   WITH o AS MATERIALIZED (
     SELECT * FROM (
       SELECT DISTINCT ON (id, owner, fence) * FROM unnest(_ids, _owners, _fences, _durations) WITH ORDINALITY e(id, owner, fence, ms, n)
       ORDER BY id, owner, fence, n DESC
-    ) e, LATERAL (SELECT ctid AS at FROM jobs WHERE queue = _queue AND id = e.id AND ${IS_ACTIVE} OFFSET 0) found
+    ) e, ${jobOf('e.id', 'ctid AS at', IS_ACTIVE)} found
   )
-  UPDATE jobs j SET ends_at = ceil(_clock + o.ms) FROM o
-  WHERE j.ctid = o.at AND j.state = ${STATE.active} AND j.session = o.owner AND j.fence = o.fence;
+  UPDATE jobs j SET ends_at = ceil(_clock + o.ms) FROM o WHERE j.ctid = o.at AND j.session = o.owner AND j.fence = o.fence;
   SELECT json_agg(CASE WHEN j.id IS NULL THEN 'missing' WHEN j.session IS DISTINCT FROM o.owner OR j.fence IS DISTINCT FROM o.fence THEN 'lost'
     WHEN j.state = ${STATE.active} THEN 'done' ELSE 'finished' END ORDER BY o.n)
   INTO _reply FROM unnest(_ids, _owners, _fences) WITH ORDINALITY o(id, owner, fence, n)
-  LEFT JOIN jobs j ON j.queue = _queue AND j.id = o.id;
+  LEFT JOIN ${jobOf('o.id')} j ON true;
   RETURN _reply;
 END`,
   ) +
@@ -38,10 +39,10 @@ DECLARE
   _held record;
   _reply text;
 BEGIN
-  PERFORM FROM jobs WHERE queue = _queue AND id = ANY (_ids) ORDER BY id FOR UPDATE;
+  ${lockJobs('_ids')};
   SELECT array_agg(id) AS ids, array_agg(session) AS sessions, array_agg(fence) AS fences INTO _held FROM (
     SELECT * FROM (SELECT id, min(n) AS n FROM unnest(_ids) WITH ORDINALITY o(id, n) GROUP BY id) o,
-      LATERAL (SELECT session, fence FROM jobs WHERE queue = _queue AND id = o.id AND ${IS_ACTIVE} OFFSET 0) j
+      ${jobOf('o.id', 'session, fence', IS_ACTIVE)} j
     ORDER BY n
   ) held;
   -- False for what is not active, and for the second mention of what was.

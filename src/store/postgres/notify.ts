@@ -8,22 +8,28 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const WORK_MS = 10;
 const NEWS_MS = 50;
 
+export interface Change {
+  queue: string;
+  /** There may be something to claim now, or sooner than was known. */
+  work: boolean;
+}
+
 export class Notifier {
-  readonly #send: (queues: string[]) => Promise<unknown>;
-  readonly #pending = new Set<string>();
+  readonly #send: (changes: Change[]) => Promise<unknown>;
+  /** Whether they bring work. */
+  readonly #pending = new Map<string, boolean>();
   #sending: Promise<void> | undefined;
   #urgent = false;
   #hurry: AbortController | undefined;
   #closed = false;
 
-  constructor(send: (queues: string[]) => Promise<unknown>) {
+  constructor(send: (changes: Change[]) => Promise<unknown>) {
     this.#send = send;
   }
 
-  /** `work`: there may be something to claim now. */
   changed(queue: string, work: boolean): void {
     if (this.#closed) return;
-    this.#pending.add(queue);
+    this.#pending.set(queue, work || this.#pending.get(queue) === true);
     if (work && !this.#urgent) {
       this.#urgent = true;
       this.#hurry?.abort();
@@ -40,10 +46,10 @@ export class Notifier {
 
   async #run(): Promise<void> {
     while (this.#pending.size > 0) {
-      const queues = [...this.#pending];
+      const changes = Array.from(this.#pending, ([queue, work]) => ({ queue, work }));
       this.#pending.clear();
       this.#urgent = false;
-      await this.#send(queues).catch(() => undefined);
+      await this.#send(changes).catch(() => undefined);
       await this.#pause(WORK_MS);
       if (!this.#urgent) await this.#pause(NEWS_MS - WORK_MS);
     }

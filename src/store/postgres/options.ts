@@ -24,11 +24,14 @@ export interface PostgresStoreOptions {
    * connections by the transaction this comes by itself.
    */
   notify?: boolean;
-  /** True: statements are prepared by name, which saves the server a little parsing and does not work behind most poolers. */
+  /**
+   * Whether statements are prepared by name, which saves the server a little parsing and does not work behind most poolers. Without it,
+   * they are where the store has a pool of its own and no pooler lies between it and the server.
+   */
   prepare?: boolean;
   /** Connections of the pool (default 10), beside the one for LISTEN. */
   max?: number;
-  /** How long a call waits for a connection (default 5 s). */
+  /** How long a call waits for a connection (default 4 s: closing has to wait for it too). */
   connectTimeoutMs?: number;
   /** How long a call waits for the server's answer (default 15 s). Then its connection is given up. */
   queryTimeoutMs?: number;
@@ -41,7 +44,8 @@ export interface PostgresPlan {
   schema: string;
   migrate: boolean;
   notify: boolean;
-  prepare: boolean;
+  /** Undefined: where it surely works. */
+  prepare: boolean | undefined;
   max: number;
   connectTimeoutMs: number;
   queryTimeoutMs: number;
@@ -57,9 +61,9 @@ export function planPostgres(given: PostgresStoreOptions): PostgresPlan {
     schema = 'holdfast',
     migrate = true,
     notify = true,
-    prepare = false,
+    prepare,
     max = 10,
-    connectTimeoutMs = 5_000,
+    connectTimeoutMs = 4_000,
     queryTimeoutMs = 15_000,
     ...config
   } = rest;
@@ -69,7 +73,7 @@ export function planPostgres(given: PostgresStoreOptions): PostgresPlan {
     schema: checkSchema(schema),
     migrate: checkBoolean('migrate', migrate),
     notify: checkBoolean('notify', notify),
-    prepare: checkBoolean('prepare', prepare),
+    prepare: prepare === undefined ? undefined : checkBoolean('prepare', prepare),
     max: checkInteger('max', max, { min: 1, max: 10_000 }),
     connectTimeoutMs: checkInteger('connectTimeoutMs', connectTimeoutMs, { min: 1, max: MAX_TIMER_MS }),
     queryTimeoutMs: checkInteger('queryTimeoutMs', queryTimeoutMs, { min: 1, max: MAX_TIMER_MS }),

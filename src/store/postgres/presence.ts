@@ -1,60 +1,76 @@
 // This process as others see it: an advisory lock that the listener's connection holds for as long as the process lives (probe.ts).
 // A connection can break while the process lives. Then the sessions say at once that the lock means nothing, or they would be cut
-// short although they are renewed; and they say that it counts again when it is held again.
+// short although they are renewed; and they name the next lock when it is held. Each connection has a lock of its own: the server may
+// keep a connection that broke in silence, and its lock, for long.
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ADVISORY } from './advisory.js';
-import { attest } from './probe.js';
+import { attest, type Vouching } from './probe.js';
 import type { Server } from './server.js';
 
-/** Somebody may be looking at the lock at this moment. */
-const TRIES = 50;
-const TRY_MS = 5;
+const FIRST_PAUSE_MS = 50;
+const LAST_PAUSE_MS = 1000;
 
 export class Presence {
   readonly #server: Server;
-  readonly key = randomInt(2 ** 31 - 1);
-  #named = false;
-  #held = false;
-  /** The last word to the sessions, one after the other. */
-  #telling: Promise<void> = Promise.resolve();
+  readonly #presence = randomInt(2 ** 31 - 1);
+  #vouched: number | null = null;
+  /** What the sessions say: undefined when there are none, NaN when they may differ. */
+  #said: number | null | undefined;
+  #opened = 0;
+  #telling = false;
+  #turn = 0;
+  #closed = false;
 
   constructor(server: Server) {
     this.#server = server;
   }
 
-  get held(): boolean {
-    return this.#held;
-  }
-
   /** On the listener's connection. */
   async hold(run: (text: string) => Promise<unknown[][]>): Promise<void> {
-    for (let tries = 0; tries < TRIES; tries += 1) {
-      const rows = await run(`SELECT pg_try_advisory_lock(${ADVISORY.presence}, ${this.key})`);
-      if (rows[0]?.[0] === true) return this.#turn(true);
-      await sleep(TRY_MS);
-    }
-    throw new Error('the lock of this process is held by somebody else');
+    const lock = randomInt(2 ** 31 - 1);
+    const rows = await run(`SELECT pg_try_advisory_lock(${ADVISORY.presence}, ${lock})`);
+    if (rows[0]?.[0] !== true) throw new Error('somebody else drew the same number');
+    this.#vouched = lock;
+    void this.#tell();
   }
 
   lost(): void {
-    this.#turn(false);
+    this.#vouched = null;
+    void this.#tell();
   }
 
-  /** A session was opened with what `held` said before: that may have changed meanwhile. */
-  named(held: boolean): void {
-    this.#named = true;
-    if (held !== this.#held) this.#tell();
+  /** Opens a session that names this process. The lock may change meanwhile. */
+  async name(open: (vouching: Vouching) => Promise<void>): Promise<void> {
+    const vouched = this.#vouched;
+    await open({ presence: this.#presence, vouched });
+    this.#opened += 1;
+    if (this.#said === undefined) this.#said = vouched;
+    else if (this.#said !== vouched) this.#said = Number.NaN;
+    void this.#tell();
   }
 
-  #turn(held: boolean): void {
-    if (this.#held === held) return;
-    this.#held = held;
-    if (this.#named) this.#tell();
+  close(): void {
+    this.#closed = true;
   }
 
-  #tell(): void {
-    // A failure is the server's, and then nobody can suspect us either; the next turn says it again.
-    this.#telling = this.#telling.then(() => attest(this.#server, this.key, this.#held)).catch(() => undefined);
+  /** Until they say what is so: a session that names a lock which nobody holds is cut short again and again. */
+  async #tell(): Promise<void> {
+    if (this.#telling) return;
+    this.#telling = true;
+    for (let pause = FIRST_PAUSE_MS; this.#said !== undefined && this.#said !== this.#vouched && !this.#closed; ) {
+      const vouched = this.#vouched;
+      const opened = this.#opened;
+      try {
+        this.#turn += 1;
+        await attest(this.#server, { presence: this.#presence, vouched }, this.#turn);
+        // One that was opened meanwhile may have come after it.
+        this.#said = opened === this.#opened ? vouched : Number.NaN;
+      } catch {
+        await sleep(pause, undefined, { ref: false });
+        pause = Math.min(pause * 2, LAST_PAUSE_MS);
+      }
+    }
+    this.#telling = false;
   }
 }

@@ -31,7 +31,7 @@ BEGIN
   -- Looks at one row as long as none is old enough.
   IF _latest IS NOT NULL AND (${oldest('finished_on', '1')}) <= _latest THEN
     _gone := ARRAY(SELECT ctid FROM (${oldest('ctid, finished_on', String(TRIMMED_AT_ONCE))}) j WHERE finished_on <= _latest);
-    _went := _went + drop_jobs(_queue, ARRAY(SELECT ctid FROM jobs WHERE ctid = ANY (_gone) FOR UPDATE SKIP LOCKED));
+    _went := _went + drop_jobs(_queue, ARRAY(SELECT ctid FROM jobs WHERE ctid = ANY (_gone) AND state = _state FOR UPDATE SKIP LOCKED));
   END IF;
   RETURN _went;
 END`,

@@ -1,5 +1,6 @@
-// The schema: whether the server can carry it, whether it is there, and making it. Every migration writes all functions anew.
-import { HoldfastError } from '../../errors.js';
+// The schema: whether the server can carry it, whether it is there, and making it. Every migration writes all functions anew: a release that
+// changes a function appends a migration, be it an empty one.
+import { type ErrorCode, HoldfastError } from '../../errors.js';
 import { ADD_FUNCTIONS } from './add.js';
 import { ADVISORY } from './advisory.js';
 import { CALLER_FUNCTIONS } from './callers.js';
@@ -39,9 +40,14 @@ const OLDEST_SERVER = 130_000;
 /** Another process may be migrating a large schema. */
 const MIGRATION_MS = 120_000;
 
+/** For the statement that grants a right. */
+type Who = [database: string, user: string];
+
 type Run = (text: string, values?: unknown[]) => Promise<unknown[][]>;
 
 interface Found {
+  /** The numbers of the migrations that were run now. */
+  ran: number[];
   /** There is no pooler between here and the server. */
   direct: boolean;
   /** What DURABILITY answers. */
@@ -53,65 +59,78 @@ export async function prepareSchema(server: Server, schema: string, migrate: boo
   return server.use(async (run, client) => {
     const [row] = await run(
       `SELECT current_setting('server_version_num')::int, pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on',
-         current_setting('server_encoding'), current_setting('transaction_isolation'), pg_backend_pid()`,
+         current_setting('server_encoding'), current_setting('transaction_isolation'), pg_backend_pid(), current_database(), current_user`,
     );
-    const [version, readOnly, encoding, isolation, pid] = row as [number, boolean, string, string, number];
+    const [version, readOnly, encoding, isolation, pid, ...who] = row as [
+      number,
+      boolean,
+      string,
+      string,
+      number,
+      string,
+      string,
+    ];
     const { place } = server.circumstance;
     if (version < OLDEST_SERVER)
       throw refused(
+        'STORE_UNSUPPORTED',
         `PostgreSQL at ${place} is version ${Math.floor(version / 10_000)}: Holdfast needs 13 or newer. Upgrade the server.`,
       );
     if (encoding !== 'UTF8')
       throw refused(
+        'STORE_UNSUPPORTED',
         `The database at ${place} is encoded in ${encoding}: Holdfast needs UTF8. Create one with: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`,
       );
     // The verbs look again after they have waited for a lock; under the other levels they would not see what the other one did.
     if (isolation !== 'read committed') {
       throw refused(
+        'STORE_UNSUPPORTED',
         `The user at ${place} has the default_transaction_isolation "${isolation}": Holdfast needs "read committed". Type: ALTER ROLE <user> SET default_transaction_isolation = 'read committed'`,
       );
     }
     if (readOnly) {
-      throw new HoldfastError(
+      throw refused(
         'STORE_READONLY',
         `PostgreSQL at ${place} takes no writes: it is a replica, or set to read only. Name the primary server.`,
-        { store: 'postgres' },
       );
     }
-    if (migrate) await bringUp(run, schema, place);
-    else await check(run, schema, place);
+    const ran = migrate ? await bringUp(run, schema, place, who) : await check(run, schema, place);
     // Behind a pooler the number that a connection was told is not that of the process that serves it.
-    return { direct: client.processID === pid, settings: await run(DURABILITY) };
+    return { ran, direct: client.processID === pid, settings: await run(DURABILITY) };
   }, MIGRATION_MS);
 }
 
-async function check(run: Run, schema: string, place: string): Promise<void> {
+async function check(run: Run, schema: string, place: string): Promise<[]> {
   const version = await versionOf(run, schema, place);
-  if (version === SCHEMA_VERSION) return;
+  if (version === SCHEMA_VERSION) return [];
   const state = version === 0 ? 'is not there' : `has version ${version} and must have ${SCHEMA_VERSION}`;
   throw refused(
-    `The schema "${schema}" at ${place} ${state}. Run migratePostgres() with a user that may create it, or open the store without migrate: false.`,
+    'STORE_UNSUPPORTED',
+    `The schema "${schema}" at ${place} ${state}. Call migratePostgres(connection) once, as a user who may create it, or open the store without migrate: false.`,
   );
 }
 
 /** Several processes may start at once: whoever gets the lock migrates, the others find it done when they look again under the lock. */
-async function bringUp(run: Run, schema: string, place: string): Promise<void> {
-  if ((await versionOf(run, schema, place)) === SCHEMA_VERSION) return;
+async function bringUp(run: Run, schema: string, place: string, who: Who): Promise<number[]> {
+  if ((await versionOf(run, schema, place)) === SCHEMA_VERSION) return [];
   await run('BEGIN');
   try {
     await run(`SELECT pg_advisory_xact_lock(${ADVISORY.migration}, hashtext($1))`, [schema]);
     const version = await versionOf(run, schema, place);
-    if (version < SCHEMA_VERSION) await writeSchema(run, schema, version, place);
+    if (version < SCHEMA_VERSION) await writeSchema(run, schema, version, place, who);
     await run('COMMIT');
+    return MIGRATIONS.map((_, index) => index + 1).slice(version);
   } catch (error) {
     await run('ROLLBACK').catch(() => undefined);
     throw error;
   }
 }
 
-async function writeSchema(run: Run, schema: string, version: number, place: string): Promise<void> {
+async function writeSchema(run: Run, schema: string, version: number, place: string, who: Who): Promise<void> {
   try {
-    if (version === 0) await run(`CREATE SCHEMA IF NOT EXISTS ${quoteName(schema)}`);
+    // Not IF NOT EXISTS, which asks for the right to create one even if it exists.
+    const [row] = await run('SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)', [schema]);
+    if (row?.[0] !== true) await run(`CREATE SCHEMA ${quoteName(schema)}`);
     // The functions keep this path, so that they find the tables wherever they are called from.
     await run(`SET LOCAL search_path TO ${quoteName(schema)}, pg_temp`);
     for (const migration of MIGRATIONS.slice(version)) await run(migration);
@@ -121,9 +140,15 @@ async function writeSchema(run: Run, schema: string, version: number, place: str
     else await run(`UPDATE holdfast_schema SET version = ${SCHEMA_VERSION}`);
   } catch (error) {
     if (codeOf(error) !== '42501') throw error;
+    const [database, user] = who.map(quoteName);
+    const remedy =
+      version === 0
+        ? `Let an owner of the database type: GRANT CREATE ON DATABASE ${database} TO ${user}; or, for this schema alone: ` +
+          `CREATE SCHEMA IF NOT EXISTS ${quoteName(schema)}; GRANT ALL ON SCHEMA ${quoteName(schema)} TO ${user};`
+        : 'Only its owner may change it: call migratePostgres(connection) once as that user.';
     throw refused(
-      `The database user may not ${version === 0 ? 'create' : 'change'} the schema "${schema}" at ${place}. Let an owner of the database run: ` +
-        `CREATE SCHEMA IF NOT EXISTS ${quoteName(schema)}; ALTER SCHEMA ${quoteName(schema)} OWNER TO <user>; or run migratePostgres() as that owner.`,
+      'STORE_DENIED',
+      `The user ${user} may not ${version === 0 ? 'create' : 'change'} the schema "${schema}" at ${place}. ${remedy}`,
       error,
     );
   }
@@ -134,7 +159,7 @@ const DROP_FUNCTIONS = `DO $do$
 DECLARE
   _function regprocedure;
 BEGIN
-  FOR _function IN SELECT oid FROM pg_proc WHERE pronamespace = current_schema()::regnamespace LOOP
+  FOR _function IN SELECT oid FROM pg_proc WHERE pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()) LOOP
     EXECUTE 'DROP FUNCTION ' || _function || ' CASCADE';
   END LOOP;
 END $do$`;
@@ -148,27 +173,23 @@ async function versionOf(run: Run, schema: string, place: string): Promise<numbe
   );
   const [ours, relations] = row as [boolean, number];
   if (!ours && relations > 0) {
-    throw new HoldfastError(
+    throw refused(
       'STORE_FOREIGN',
       `The schema "${schema}" at ${place} holds tables that are not Holdfast's. Name another schema; this one was not touched.`,
-      {
-        store: 'postgres',
-      },
     );
   }
   if (!ours) return 0;
   const version = Number((await run(`SELECT version FROM ${name}.holdfast_schema`))[0]?.[0] ?? 0);
   if (version > SCHEMA_VERSION) {
-    throw new HoldfastError(
+    throw refused(
       'STORE_NEWER',
       `The schema "${schema}" at ${place} has version ${version}, but this Holdfast knows versions up to ${SCHEMA_VERSION}. ` +
         'Upgrade the holdfast package here, or name another schema; this one was not touched.',
-      { store: 'postgres' },
     );
   }
   return version;
 }
 
-function refused(message: string, cause?: unknown): HoldfastError {
-  return new HoldfastError('STORE_FAILED', message, { cause, store: 'postgres' });
+function refused(code: ErrorCode, message: string, cause?: unknown): HoldfastError {
+  return new HoldfastError(code, message, { cause, store: 'postgres' });
 }

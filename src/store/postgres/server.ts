@@ -1,9 +1,9 @@
 // The way to the server: a call is one function of the schema on one connection of a pool. A server that does not answer costs a call
 // no more than its time: the connection is given up then, and what it did is found out by repeating the call.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { HoldfastError } from '../../errors.js';
+import { HoldfastError, isRetryable } from '../../errors.js';
 import type { PgPool, PgPoolClient, PgQuery } from './driver.js';
-import { type Circumstance, isCollision, spoilsConnection, toStoreError } from './errors.js';
+import { type Circumstance, codeOf, isCollision, spoilsConnection, toStoreError } from './errors.js';
 import { quoteName } from './options.js';
 
 export interface ServerOptions {
@@ -12,25 +12,40 @@ export interface ServerOptions {
   owned: boolean;
   place: string;
   schema: string;
-  prepare: boolean;
   connectTimeoutMs: number;
   queryTimeoutMs: number;
 }
 
-/** How long closing waits for calls that are under way, and then for connections to end. */
-export const CLOSE_MS = 5000;
+/** How long closing waits for connections to end. */
 const END_MS = 1000;
+/** How long it takes at most until the pool knows that a connection was cut. */
+const DROP_MS = 100;
 const COLLISIONS = 5;
+/** The server knows no statement of this name, or another one: somebody has put a pooler between. Nothing was carried out. */
+const UNPREPARED = new Set(['26000', '42P05']);
 /** A pool tells better why no connection came: it gets a moment more. */
 const POOLS_OWN_MS = 200;
 
+/**
+ * For renewals, and for the looks that share a lock thread's two connections with them: one that is dead without a word must not keep
+ * a lock from being renewed in time.
+ */
+export const KEEPING_MS = 4000;
+
 export class Server {
+  /** Whether statements are prepared by name: about 5 % less work for a call of one job, on both sides. */
+  prepare = false;
   readonly #options: ServerOptions;
   readonly #calls = new Set<Promise<unknown>>();
   readonly #clients = new Set<PgPoolClient>();
+  /** Since when. */
+  readonly #busy = new Map<PgPoolClient, number>();
   readonly #guarded = new WeakSet<PgPoolClient>();
   readonly #statements = new Map<string, string>();
   #reached = false;
+  #told = false;
+  /** When the store's own call was given up that got no answer. */
+  #gaveUpAt: number | undefined;
 
   constructor(options: ServerOptions) {
     this.#options = options;
@@ -46,9 +61,34 @@ export class Server {
     return { place: this.#options.place, schema: this.#options.schema, reached: this.#reached };
   }
 
+  /** Whether a call has failed, and its caller heard of it, since one was answered. */
+  get told(): boolean {
+    return this.#told;
+  }
+
   /** Calls a function of the schema, which answers JSON. */
-  call<T>(name: string, values: unknown[]): Promise<T> {
-    return this.#track(this.#call<T>(name, values));
+  async call<T>(name: string, values: unknown[], patienceMs = Number.POSITIVE_INFINITY): Promise<T> {
+    try {
+      const reply = await this.#track(this.#call<T>(name, values, Math.min(patienceMs, this.#options.queryTimeoutMs)));
+      this.#told = false;
+      return reply;
+    } catch (error) {
+      this.#told ||= isRetryable(error);
+      throw error;
+    }
+  }
+
+  /** A call of the store's own, which is not to wait long, and of whose failure nobody hears. */
+  async ask<T>(name: string, values: unknown[], patienceMs: number): Promise<T> {
+    try {
+      const reply = await this.#track(this.#call<T>(name, values, Math.min(patienceMs, this.#options.queryTimeoutMs)));
+      this.#told = false;
+      this.#dropStranded();
+      return reply;
+    } catch (error) {
+      this.#gaveUpAt = performance.now();
+      throw error;
+    }
   }
 
   /** Its answer is called `reply`. */
@@ -78,13 +118,13 @@ export class Server {
     } catch (error) {
       throw toStoreError(error, this.circumstance);
     } finally {
-      client.release(spoiled);
+      this.#release(client, spoiled);
     }
   }
 
   /** Lets calls that are under way end, then lets go of the connections. Comes to an end also when the server does not answer. */
-  async close(): Promise<void> {
-    await within(CLOSE_MS, Promise.allSettled(this.#calls));
+  async close(patienceMs: number): Promise<void> {
+    await within(patienceMs, Promise.allSettled(this.#calls));
     if (!this.#options.owned) return;
     const ended = Promise.all([...this.#clients].map((client) => new Promise<void>((resolve) => client.on('end', resolve))));
     // Ends idle connections. Those that hang are cut below, which makes their calls fail.
@@ -99,21 +139,21 @@ export class Server {
     return call;
   }
 
-  async #call<T>(name: string, values: unknown[]): Promise<T> {
+  async #call<T>(name: string, values: unknown[], timeoutMs: number): Promise<T> {
     const text = this.statement(name, values.length);
     for (let collisions = 0; ; collisions += 1) {
       const client = await this.#acquire();
       try {
-        const rows = await this.#query(
-          client,
-          { text, values, ...(this.#options.prepare && { name: `holdfast_${name}` }) },
-          this.#options.queryTimeoutMs,
-        );
-        client.release();
+        const rows = await this.#query(client, { text, values, ...(this.prepare && { name: `holdfast_${name}` }) }, timeoutMs);
+        this.#release(client, false);
         const reply = rows[0]?.[0];
         return (typeof reply === 'string' ? JSON.parse(reply) : null) as T;
       } catch (error) {
-        client.release(spoilsConnection(error));
+        this.#release(client, spoilsConnection(error));
+        if (this.prepare && UNPREPARED.has(codeOf(error) ?? '')) {
+          this.prepare = false;
+          continue;
+        }
         if (!isCollision(error) || collisions >= COLLISIONS) throw toStoreError(error, this.circumstance);
       }
       await sleep(Math.random() * 5 * 2 ** collisions);
@@ -140,8 +180,36 @@ export class Server {
       );
     }
     this.#reached = true;
+    this.#busy.set(client, performance.now());
     this.#guard(client);
     return client;
+  }
+
+  #release(client: PgPoolClient, spoiled: boolean): void {
+    this.#busy.delete(client);
+    client.release(spoiled);
+  }
+
+  /** When one connection gives no answer, the idle ones most likely lead nowhere too: each would cost a call the whole of its time. */
+  async #dropIdle(): Promise<void> {
+    const idle = [...this.#clients].filter((client) => !this.#busy.has(client));
+    const ended = idle.map((client) => new Promise<void>((resolve) => client.on('end', resolve)));
+    for (const { connection } of idle) connection.stream.destroy();
+    await within(DROP_MS, Promise.all(ended));
+  }
+
+  /**
+   * The server answers again, on another connection: calls that went out before the one that was given up wait on connections that are
+   * most likely dead. A server that is only slow does not come here; and a call that was cut in error is repeated under its number.
+   */
+  #dropStranded(): void {
+    const gaveUpAt = this.#gaveUpAt;
+    this.#gaveUpAt = undefined;
+    if (gaveUpAt === undefined) return;
+    for (const client of this.#clients) {
+      const since = this.#busy.get(client);
+      if (since !== undefined && since < gaveUpAt) client.connection.stream.destroy();
+    }
   }
 
   /** A connection that breaks while it is in use says so by an event as well as by its query: unheard, that would end the process. */
@@ -156,6 +224,7 @@ export class Server {
     const result = await within(timeoutMs, answer);
     if (result !== undefined) return result.rows;
     answer.catch(() => undefined);
+    await this.#dropIdle();
     throw unanswered(
       `PostgreSQL at ${this.#options.place} did not answer within ${timeoutMs} ms. The call may or may not have happened.`,
     );
@@ -166,11 +235,11 @@ function unanswered(message: string): HoldfastError {
   return new HoldfastError('STORE_UNAVAILABLE', message, { retryable: true, store: 'postgres' });
 }
 
-/** Undefined when the time is up first. */
+/** Undefined when the time is up first. An answer that came while the event loop was blocked is in time: it is read before the immediate. */
 export async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, ms, undefined);
+    timer = setTimeout(() => setImmediate(resolve, undefined), ms);
   });
   try {
     return await Promise.race([work, late]);

@@ -1,22 +1,28 @@
 import { tokenOf } from '../../job/lock.js';
 import type { NewSession, Renewal, RenewReply, SessionRef } from '../contract.js';
 import { RAISED } from './errors.js';
-import type { Server } from './server.js';
+import { lockJobs } from './lookup.js';
+import type { Vouching } from './probe.js';
+import { KEEPING_MS, type Server } from './server.js';
 import { step, verb } from './sql-function.js';
-import { STATE } from './tables.js';
+import { IS_OPEN, STATE } from './tables.js';
+
+/** What the sessions _one.ids hold, session by session. */
+const HELD = `unnest(_one.ids) o(id), LATERAL (
+        SELECT id, fence FROM jobs WHERE queue = _one.queue AND state = ${STATE.active} AND session = o.id ORDER BY fence OFFSET 0) j`;
 
 // `sessions.reaped`: 0 open; 1 reaped, and locks that died with it are still to be handed back; 2 kept only because of locks that have
 // an end of their own, which need its owner and its maxStalls. A session that holds nothing more is deleted.
 export const SESSION_FUNCTIONS =
   verb(
-    `open_session(_name text, _id text, _host text, _pid float8, _owner text, _duration float8, _max_stalls float8, _presence int, _hinted boolean)`,
+    `open_session(_name text, _id text, _host text, _pid float8, _owner text, _duration float8, _max_stalls float8, _presence int, _vouched int)`,
     'text',
     `
 DECLARE
   _clock float8 := clock_ms();
 BEGIN
-  INSERT INTO sessions (queue, id, host, pid, name, presence, hinted, duration_ms, max_stalls, since, expires_at)
-  VALUES (queue_of(_name), _id, _host, _pid, _owner, _presence, _hinted, _duration, _max_stalls, floor(_clock), ceil(_clock + _duration))
+  INSERT INTO sessions (queue, id, host, pid, name, presence, vouched, duration_ms, max_stalls, since, expires_at)
+  VALUES (queue_of(_name), _id, _host, _pid, _owner, _presence, _vouched, _duration, _max_stalls, floor(_clock), ceil(_clock + _duration))
   ON CONFLICT DO NOTHING;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'Session % was opened before: give every session an id of its own.', _id USING ERRCODE = '${RAISED.sessionExists}';
@@ -35,7 +41,7 @@ DECLARE
 BEGIN
   FOR _one IN SELECT * FROM unnest(queue_ids(_names), _ids, _acked) WITH ORDINALITY r(queue, id, acked, n) ORDER BY queue, id, n LOOP
     UPDATE sessions SET expires_at = ceil(clock_ms() + duration_ms), renewals = renewals + 1, suspected = false, spared_until = NULL
-    WHERE queue = _one.queue AND id = _one.id AND reaped = 0;
+    WHERE queue = _one.queue AND id = _one.id AND ${IS_OPEN};
     IF FOUND THEN
       _told := '[]';
       IF EXISTS (SELECT FROM revocations WHERE queue = _one.queue AND session = _one.id) THEN
@@ -79,21 +85,25 @@ END`,
 DECLARE
   _clock float8 := clock_ms();
   _one record;
+  _queues int[] := '{}';
+  _sessions text[] := '{}';
   _held text[];
   _limits float8[];
 BEGIN
   FOR _one IN SELECT DISTINCT queue, id FROM unnest(queue_ids(_names), _ids) r(queue, id) ORDER BY queue, id LOOP
     PERFORM FROM sessions WHERE queue = _one.queue AND id = _one.id FOR UPDATE;
+    IF FOUND THEN
+      _queues := _queues || _one.queue;
+      _sessions := _sessions || _one.id;
+    END IF;
   END LOOP;
-  FOR _one IN
-    SELECT queue, array_agg(DISTINCT id) AS ids FROM unnest(queue_ids(_names), _ids) r(queue, id) GROUP BY queue ORDER BY queue
-  LOOP
-    _held := ARRAY(SELECT id FROM jobs WHERE queue = _one.queue AND state = ${STATE.active} AND session = ANY (_one.ids));
-    PERFORM FROM jobs WHERE queue = _one.queue AND id = ANY (_held) ORDER BY id FOR UPDATE;
-    SELECT array_agg(j.id), array_agg(j.most) INTO _held, _limits FROM (
-      SELECT id, (SELECT max_stalls FROM sessions s WHERE s.queue = _one.queue AND s.id = jobs.session) AS most FROM jobs
-      WHERE queue = _one.queue AND state = ${STATE.active} AND session = ANY (_one.ids) ORDER BY fence
-    ) j WHERE j.most IS NOT NULL;
+  FOR _one IN SELECT queue, array_agg(id) AS ids FROM unnest(_queues, _sessions) r(queue, id) GROUP BY queue ORDER BY queue LOOP
+    _held := ARRAY(SELECT j.id FROM ${HELD});
+    ${lockJobs('_held', '_one.queue')};
+    SELECT array_agg(h.id), array_agg(h.max_stalls) INTO _held, _limits FROM (
+      SELECT j.id, s.max_stalls FROM ${HELD} JOIN LATERAL (SELECT max_stalls FROM sessions WHERE queue = _one.queue AND id = o.id) s ON true
+      ORDER BY j.fence
+    ) h;
     IF _held IS NOT NULL THEN PERFORM hand_back(_one.queue, _clock, _held, CASE WHEN _charged THEN _limits END); END IF;
     DELETE FROM sessions WHERE queue = _one.queue AND id = ANY (_one.ids);
     DELETE FROM revocations WHERE queue = _one.queue AND session = ANY (_one.ids);
@@ -102,34 +112,16 @@ BEGIN
 END`,
   );
 
-export async function openSession(
-  server: Server,
-  session: NewSession,
-  presence: number | undefined,
-  held: boolean,
-): Promise<void> {
+export async function openSession(server: Server, session: NewSession, { presence, vouched }: Vouching): Promise<void> {
   const { queue, id, owner, durationMs, maxStalls } = session;
-  await server.call('open_session', [
-    queue,
-    id,
-    owner.host,
-    owner.pid,
-    owner.name,
-    durationMs,
-    maxStalls,
-    presence ?? null,
-    held,
-  ]);
+  await server.call('open_session', [queue, id, owner.host, owner.pid, owner.name, durationMs, maxStalls, presence, vouched]);
 }
 
 type RevocationRow = [number: number, jobId: string, fence: number, reason: string];
 
 export async function renew(server: Server, renewals: Renewal[]): Promise<RenewReply[]> {
-  const rows = await server.call<(RevocationRow[] | null)[]>('renew', [
-    renewals.map(({ queue }) => queue),
-    renewals.map(({ id }) => id),
-    renewals.map(({ acked }) => acked),
-  ]);
+  const values = [renewals.map(({ queue }) => queue), renewals.map(({ id }) => id), renewals.map(({ acked }) => acked)];
+  const rows = await server.call<(RevocationRow[] | null)[]>('renew', values, KEEPING_MS);
   return renewals.map(({ id }, index) => {
     const row = rows[index] ?? null;
     if (row === null) return { alive: false, revoked: [] };

@@ -4,15 +4,59 @@ import { recall, remember } from './callers.js';
 import { type ClaimedRow, claimArguments, LOCK_SESSION, toClaimReply } from './claim.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import { splitToken } from './job-row.js';
+import { jobOf } from './lookup.js';
 import type { Server } from './server.js';
 import { step, verb } from './sql-function.js';
-import { STATE } from './tables.js';
+import { IS_ACTIVE, STATE } from './tables.js';
 
 /** The write is the check, whatever was seen before: it finds its row only under the current token. */
-const OWNED = `j.state = ${STATE.active} AND j.session = o.owner AND j.fence = o.fence`;
+const OWNED = `j.${IS_ACTIVE} AND j.session = o.owner AND j.fence = o.fence`;
 const FINISHED = `o.kind IN ('completed', 'failed')`;
 
 export const SETTLE_FUNCTIONS =
+  // What a group of outcomes of one kind means for the counts, the events and those that finished before.
+  step(
+    `book(_queue int, _clock float8, _kind text, _jobs bigint, _plain bigint, _kept bigint, _most float8, _age float8, _ids text[], _said text[],
+       _delays float8[], _attempts int[], INOUT _change journal)`,
+    'journal',
+    `
+DECLARE
+  _body text;
+BEGIN
+  _change.active := _change.active - _jobs;
+  _change.events := _change.events + _jobs;
+  CASE _kind
+    WHEN 'completed' THEN _body := event('completed', _ids, json_build_object('returnvalue', _said));
+    WHEN 'failed' THEN
+      _change.events := _change.events + _jobs;
+      _body := event('failed', _ids, json_build_object('failedReason', _said))
+        || ',' || event('retries-exhausted', _ids, json_build_object('attemptsMade', _attempts));
+    WHEN 'retry' THEN _body := event('waiting', _ids, json_build_object('prev', 'failed', 'failedReason', _said));
+    WHEN 'retry later' THEN _body := event('delayed', _ids, json_build_object('delay', _delays, 'failedReason', _said));
+    WHEN 'delay' THEN _body := event('delayed', _ids, json_build_object('delay', _delays));
+    WHEN 'release' THEN _body := event('waiting', _ids, '{"prev":"active"}');
+  END CASE;
+  _change.body := concat_ws(',', _change.body, _body);
+  IF _kind = 'completed' THEN
+    _change.finishes := _change.finishes + _jobs;
+    _change.completed := _change.completed + _kept;
+    IF _most IS NOT NULL OR _age IS NOT NULL THEN
+      _change.completed := _change.completed - retain(_queue, ${STATE.completed}::smallint, _change.completed, _most, _clock - _age);
+    END IF;
+  ELSIF _kind = 'failed' THEN
+    _change.finishes := _change.finishes + _jobs;
+    _change.failed := _change.failed + _kept;
+    IF _most IS NOT NULL OR _age IS NOT NULL THEN
+      _change.failed := _change.failed - retain(_queue, ${STATE.failed}::smallint, _change.failed, _most, _clock - _age);
+    END IF;
+  ELSIF _kind IN ('retry later', 'delay') THEN
+    _change.delayed := _change.delayed + _jobs;
+  ELSE
+    _change.waiting := _change.waiting + _plain;
+    _change.prioritized := _change.prioritized + _jobs - _plain;
+  END IF;
+END`,
+  ) +
   step(
     `carry_out(_queue int, _clock float8, _kinds text[], _ids text[], _owners text[], _fences bigint[], _texts text[], _stacks text[],
        _delays float8[], _lifos boolean[], _keep_counts float8[], _keep_ages float8[], INOUT _change journal, OUT _results text)`,
@@ -21,95 +65,65 @@ export const SETTLE_FUNCTIONS =
 DECLARE
   _base bigint := nextval('places');
   _group record;
-  _ns bigint[] := '{}';
-  _body text;
-  _went bigint;
+  _done bigint[] := '{}';
 BEGIN
-  IF 0 = ANY (_keep_counts) AND (SELECT bool_or(k IS DISTINCT FROM 0) FROM unnest(_keep_counts) k) THEN
-    -- Two statements will follow, each in the order of the ids: together they would not be.
-    PERFORM FROM jobs WHERE queue = _queue AND id = ANY (_ids) ORDER BY id FOR UPDATE;
-  END IF;
-  FOR _group IN WITH outcomes AS (
-    SELECT DISTINCT ON (id, owner, fence) *
-    FROM unnest(_kinds, _ids, _owners, _fences, _texts, _stacks, _delays, _lifos, _keep_counts, _keep_ages)
-      WITH ORDINALITY o(kind, id, owner, fence, said, stack, delay, lifo, keep_count, keep_age, n)
-    ORDER BY id, owner, fence, n
-  ), o AS MATERIALIZED (
-    -- The row of each is looked up by itself: a join of the update's own would begin with all active jobs.
-    SELECT * FROM outcomes o, LATERAL (SELECT ctid AS at FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND ${OWNED} OFFSET 0) found
-  ), moved AS (
-    UPDATE jobs j SET
-      state = CASE o.kind WHEN 'completed' THEN ${STATE.completed} WHEN 'failed' THEN ${STATE.failed}
-        WHEN 'retry' THEN ${STATE.waiting} WHEN 'release' THEN ${STATE.waiting} ELSE ${STATE.delayed} END,
-      ord = CASE WHEN o.lifo THEN -(_base + o.n) ELSE _base + o.n END,
-      delay = coalesce(o.delay, 0),
-      due_at = ceil(_clock + o.delay),
-      attempts_made = attempts_made + CASE WHEN o.kind IN ('delay', 'release') THEN 0 ELSE 1 END,
-      finished_on = CASE WHEN ${FINISHED} THEN floor(_clock) END,
-      returnvalue = CASE WHEN o.kind = 'completed' THEN o.said ELSE returnvalue END,
-      failed_reason = CASE WHEN o.kind IN ('failed', 'retry', 'retry later') THEN o.said ELSE failed_reason END,
-      stacktrace = coalesce(o.stack, stacktrace),
-      -- Who finished it stays in the row, so that a repeated finish is recognised.
-      session = CASE WHEN ${FINISHED} THEN session END,
-      fence = CASE WHEN ${FINISHED} THEN j.fence END,
-      claim_seq = NULL, ends_at = NULL, timed = false
-    FROM o WHERE j.ctid = o.at AND ${OWNED} AND o.keep_count IS DISTINCT FROM 0
-    RETURNING o.n, o.kind, o.id, o.said, o.delay, o.keep_count, o.keep_age, j.priority, j.attempts_made, false AS logged
-  ), gone AS (
-    DELETE FROM jobs j USING o WHERE j.ctid = o.at AND ${OWNED} AND o.keep_count = 0
-    RETURNING o.n, o.kind, o.id, o.said, o.delay, o.keep_count, o.keep_age, j.priority, j.attempts_made + 1, j.log_next > 0
-  )
-  SELECT kind, count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain, count(*) FILTER (WHERE keep_count IS DISTINCT FROM 0) AS kept,
-    min(NULLIF(keep_count, 0)) AS most, min(keep_age) FILTER (WHERE keep_count IS DISTINCT FROM 0) AS age,
-    array_agg(n) AS ns, array_agg(id) AS ids, array_agg(said) AS said, array_agg(delay) AS delays, array_agg(attempts_made) AS attempts,
-    array_agg(id) FILTER (WHERE logged) AS logged
-  FROM (SELECT * FROM moved UNION ALL SELECT * FROM gone ORDER BY n) done GROUP BY kind
   LOOP
-    _ns := _ns || _group.ns;
-    _change.active := _change.active - _group.jobs;
-    _change.events := _change.events + _group.jobs;
-    IF _group.logged IS NOT NULL THEN DELETE FROM logs WHERE queue = _queue AND job = ANY (_group.logged); END IF;
-    CASE _group.kind
-      WHEN 'completed' THEN
-        _change.completed := _group.kept;
-        _body := event('completed', _group.ids, json_build_object('returnvalue', _group.said));
-      WHEN 'failed' THEN
-        _change.failed := _group.kept;
-        _change.events := _change.events + _group.jobs;
-        _body := event('failed', _group.ids, json_build_object('failedReason', _group.said))
-          || ',' || event('retries-exhausted', _group.ids, json_build_object('attemptsMade', _group.attempts));
-      WHEN 'retry' THEN _body := event('waiting', _group.ids, json_build_object('prev', 'failed', 'failedReason', _group.said));
-      WHEN 'retry later' THEN
-        _change.delayed := _change.delayed + _group.jobs;
-        _body := event('delayed', _group.ids, json_build_object('delay', _group.delays, 'failedReason', _group.said));
-      WHEN 'delay' THEN
-        _change.delayed := _change.delayed + _group.jobs;
-        _body := event('delayed', _group.ids, json_build_object('delay', _group.delays));
-      WHEN 'release' THEN _body := event('waiting', _group.ids, '{"prev":"active"}');
-    END CASE;
-    _change.body := concat_ws(',', _change.body, _body);
-    IF _group.kind IN ('completed', 'failed') THEN
-      _change.finishes := _change.finishes + _group.jobs;
-      IF _group.most IS NOT NULL OR _group.age IS NOT NULL THEN
-        -- Of this state alone, and in the moment after the rows were written.
-        _went := retain(_queue, CASE _group.kind WHEN 'completed' THEN ${STATE.completed} ELSE ${STATE.failed} END::smallint, _group.kept, _group.most, _clock - _group.age);
-        IF _group.kind = 'completed' THEN _change.completed := _change.completed - _went; ELSE _change.failed := _change.failed - _went; END IF;
-      END IF;
-    ELSIF _group.kind IN ('retry', 'release') THEN
-      _change.waiting := _change.waiting + _group.plain;
-      _change.prioritized := _change.prioritized + _group.jobs - _group.plain;
+    FOR _group IN WITH outcomes AS (
+      SELECT DISTINCT ON (id, owner, fence) *
+      FROM unnest(_kinds, _ids, _owners, _fences, _texts, _stacks, _delays, _lifos, _keep_counts, _keep_ages)
+        WITH ORDINALITY o(kind, id, owner, fence, said, stack, delay, lifo, keep_count, keep_age, n)
+      WHERE cardinality(_done) = 0 OR n <> ALL (_done)
+      ORDER BY id, owner, fence, n
+    ), o AS MATERIALIZED (
+      -- Looked up and locked one by one, in the order of the ids: what follows writes in an order of its own, and waits for nobody.
+      -- Writing at once without this would take 4 % less for 100 jobs, but then the planner may begin with all jobs of the queue.
+      SELECT * FROM outcomes o, LATERAL (SELECT ctid AS at FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND ${OWNED} FOR UPDATE) held
+    ), moved AS (
+      UPDATE jobs j SET
+        state = CASE o.kind WHEN 'completed' THEN ${STATE.completed} WHEN 'failed' THEN ${STATE.failed}
+          WHEN 'retry' THEN ${STATE.waiting} WHEN 'release' THEN ${STATE.waiting} ELSE ${STATE.delayed} END,
+        ord = CASE WHEN o.lifo THEN -(_base + o.n) ELSE _base + o.n END,
+        delay = coalesce(o.delay, 0),
+        due_at = ceil(_clock + o.delay),
+        attempts_made = attempts_made + CASE WHEN o.kind IN ('delay', 'release') THEN 0 ELSE 1 END,
+        finished_on = CASE WHEN ${FINISHED} THEN floor(_clock) END,
+        returnvalue = CASE WHEN o.kind = 'completed' THEN o.said ELSE returnvalue END,
+        failed_reason = CASE WHEN o.kind IN ('failed', 'retry', 'retry later') THEN o.said ELSE failed_reason END,
+        stacktrace = coalesce(o.stack, stacktrace),
+        -- Who finished it stays in the row, so that a repeated finish is recognised.
+        session = CASE WHEN ${FINISHED} THEN session END,
+        fence = CASE WHEN ${FINISHED} THEN j.fence END,
+        claim_seq = NULL, ends_at = NULL, timed = false
+      FROM o WHERE j.ctid = o.at AND ${OWNED} AND o.keep_count IS DISTINCT FROM 0
+      RETURNING o.n, o.kind, o.id, o.said, o.delay, o.keep_count, o.keep_age, j.priority, j.attempts_made, false AS logged
+    ), gone AS (
+      DELETE FROM jobs j USING o WHERE j.ctid = o.at AND ${OWNED} AND o.keep_count = 0
+      RETURNING o.n, o.kind, o.id, o.said, o.delay, o.keep_count, o.keep_age, j.priority, j.attempts_made + 1, j.log_next > 0
+    )
+    SELECT kind, count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain, count(*) FILTER (WHERE keep_count IS DISTINCT FROM 0) AS kept,
+      min(NULLIF(keep_count, 0)) AS most, min(keep_age) FILTER (WHERE keep_count IS DISTINCT FROM 0) AS age,
+      array_agg(n) AS ns, array_agg(id) AS ids, array_agg(said) AS said, array_agg(delay) AS delays, array_agg(attempts_made) AS attempts,
+      array_agg(id) FILTER (WHERE logged) AS logged
+    FROM (SELECT * FROM moved UNION ALL SELECT * FROM gone ORDER BY n) done GROUP BY kind
+    LOOP
+      _done := _done || _group.ns;
+      IF _group.logged IS NOT NULL THEN DELETE FROM logs WHERE queue = _queue AND job = ANY (_group.logged); END IF;
+      _change := book(_queue, _clock, _group.kind, _group.jobs, _group.plain, _group.kept, _group.most, _group.age, _group.ids, _group.said,
+        _group.delays, _group.attempts, _change);
+    END LOOP;
+    IF cardinality(_done) = cardinality(_ids) THEN
+      _results := repeat('d', cardinality(_ids));
+      RETURN;
     END IF;
-  END LOOP;
-  IF cardinality(_ns) = cardinality(_ids) THEN
-    _results := repeat('d', cardinality(_ids));
-  ELSE
-    -- Those that found no row are judged by what is there now, as if they came one after the other.
-    SELECT string_agg(CASE WHEN o.n = ANY (_ns) THEN 'd' WHEN j.id IS NULL THEN 'm'
+    -- Those that found no row are judged by what is there now, as if they came one after the other. One that is owned still was locked
+    -- after somebody else had written to it, and can be written to by the next statement.
+    SELECT string_agg(CASE WHEN o.n = ANY (_done) THEN 'd' WHEN j.id IS NULL THEN 'm' WHEN ${OWNED} THEN 'o'
       WHEN j.state = CASE o.kind WHEN 'completed' THEN ${STATE.completed} WHEN 'failed' THEN ${STATE.failed} END
         AND j.session = o.owner AND j.fence = o.fence THEN 'd' ELSE 'l' END, '' ORDER BY o.n)
     INTO _results FROM unnest(_kinds, _ids, _owners, _fences) WITH ORDINALITY o(kind, id, owner, fence, n)
-    LEFT JOIN jobs j ON j.queue = _queue AND j.id = o.id;
-  END IF;
+    LEFT JOIN ${jobOf('o.id')} j ON true;
+    EXIT WHEN position('o' IN _results) = 0;
+  END LOOP;
 END`,
   ) +
   verb(
@@ -189,11 +203,11 @@ export async function settle(
     tokens.map(({ session }) => session),
     tokens.map(({ fence }) => fence),
     outcomes.map(textOf),
-    outcomes.map((outcome) => ('stacktrace' in outcome ? outcome.stacktrace : null)),
-    outcomes.map(delayOf),
-    outcomes.map((outcome) => outcome.kind === 'release' || (outcome.kind === 'retry' && outcome.delayMs <= 0 && outcome.lifo)),
-    outcomes.map((outcome) => keepOf(outcome).count ?? null),
-    outcomes.map((outcome) => keepOf(outcome).ageMs ?? null),
+    anyOf(outcomes.map((outcome) => ('stacktrace' in outcome ? outcome.stacktrace : null))),
+    anyOf(outcomes.map(delayOf)),
+    anyOf(outcomes.map(isLifo)),
+    anyOf(outcomes.map((outcome) => keepOf(outcome).count ?? null)),
+    anyOf(outcomes.map((outcome) => keepOf(outcome).ageMs ?? null)),
     ...claimArguments(claim),
   ]);
   const results = Array.from(reply.results, (letter) => STATUSES[letter] as SettleStatus);
@@ -204,6 +218,15 @@ export async function settle(
 function textOf(outcome: Outcome): string | null {
   if (outcome.kind === 'completed') return outcome.value;
   return outcome.kind === 'failed' || outcome.kind === 'retry' ? outcome.reason : null;
+}
+
+/** A list that says nothing is not sent: `unnest` fills it up with nulls. For 100 finished jobs that saves 0.1 ms on both sides. */
+function anyOf<T>(list: (T | null)[]): (T | null)[] | null {
+  return list.every((item) => item === null) ? null : list;
+}
+
+function isLifo(outcome: Outcome): true | null {
+  return outcome.kind === 'release' || (outcome.kind === 'retry' && outcome.delayMs <= 0 && outcome.lifo) ? true : null;
 }
 
 /** Of those that become delayed. */

@@ -2,7 +2,8 @@
 // behind a pooler that hands out connections by the transaction, and so that the server keeps its plans without named statements.
 
 // Plans must not depend on what statistics say of a table that is empty in one minute and has a million rows in the next: only
-// index scans and nested loops are left to choose from, which also lock rows in the order in which they are asked for.
+// index scans and nested loops are left to choose from, which also lock rows in the order in which they are asked for, and whoever asks
+// for an order gets the index that has it.
 // `disabled' plans look expensive, and expensive ones would be compiled by the JIT for 100 ms and more.
 const SETTINGS = [
   'search_path FROM CURRENT',
@@ -11,6 +12,8 @@ const SETTINGS = [
   'enable_bitmapscan TO off',
   'enable_hashjoin TO off',
   'enable_mergejoin TO off',
+  'enable_material TO off',
+  'enable_sort TO off',
   'jit TO off',
   // Below the time that a client waits for an answer: a lock that a foreign transaction holds is reported as what it is.
   "lock_timeout TO '8s'",

@@ -1,17 +1,19 @@
 // What died is found, and its jobs move on. A sweep waits for nobody: what others hold at this moment is theirs, or for the next sweep.
 import type { SweepReply } from '../contract.js';
 import { REMEMBERED_MS } from './callers.js';
-import type { Server } from './server.js';
+import { KEEPING_MS, type Server } from './server.js';
 import { step, verb } from './sql-function.js';
-import { STATE } from './tables.js';
+import { IS_OPEN, STATE } from './tables.js';
 
 /** How often somebody looks for what nobody needs any more. */
 const PRUNE_EVERY_MS = 60_000;
 const PRUNED_AT_ONCE = 500;
 
 const HELD = `queue = _queue AND state = ${STATE.active} AND session = _session.id`;
-const ANY_DEAD = `EXISTS (SELECT FROM sessions WHERE queue = _queue AND reaped < 2 AND expires_at <= _now)
-    OR EXISTS (SELECT FROM jobs WHERE queue = _queue AND ends_at IS NOT NULL AND ends_at <= _now)`;
+const ANY_DEAD = `coalesce((SELECT expires_at FROM sessions WHERE queue = _queue AND reaped < 2 ORDER BY expires_at LIMIT 1) <= _now, false)
+    OR coalesce((SELECT ends_at FROM jobs WHERE queue = _queue AND ends_at IS NOT NULL ORDER BY ends_at LIMIT 1) <= _now, false)`;
+const anyHeld = (condition = 'true') =>
+  `(SELECT fence FROM jobs WHERE ${HELD} AND ${condition} ORDER BY fence LIMIT 1) IS NOT NULL`;
 
 export const SWEEP_FUNCTIONS =
   // Locks whose own end has passed. An extended lock whose session outlived the extension lives as long as the session again.
@@ -32,13 +34,13 @@ BEGIN
   IF ended = 0 THEN RETURN; END IF;
   -- Held as a claim holds them: one that is reaped at this moment would never look at the lock again.
   SELECT array_agg(id) INTO _alive FROM (
-    SELECT id FROM sessions WHERE queue = _queue AND id = ANY (_ended.sessions) AND reaped = 0 FOR KEY SHARE SKIP LOCKED
+    SELECT id FROM sessions WHERE queue = _queue AND id = ANY (_ended.sessions) AND ${IS_OPEN} FOR KEY SHARE SKIP LOCKED
   ) s;
   UPDATE jobs SET ends_at = NULL WHERE ctid = ANY (_ended.rows) AND NOT timed AND session = ANY (_alive);
   SELECT h.stalled, h.failed INTO stalled, failed FROM (
     SELECT array_agg(j.id ORDER BY j.ends_at) AS ids, array_agg(coalesce(s.max_stalls, 0) ORDER BY j.ends_at) AS limits
     FROM jobs j LEFT JOIN sessions s ON s.queue = j.queue AND s.id = j.session
-    WHERE j.ctid = ANY (_ended.rows) AND j.ends_at <= _now AND (j.timed OR s.reaped IS DISTINCT FROM 0)
+    WHERE j.ctid = ANY (_ended.rows) AND j.ends_at + 0 <= _now AND (j.timed OR s.reaped IS DISTINCT FROM 0)
   ) dead, LATERAL hand_back(_queue, _clock, dead.ids, dead.limits) h WHERE dead.ids IS NOT NULL;
 END`,
   ) +
@@ -78,9 +80,9 @@ BEGIN
         _stalled := _stalled || _dead.stalled;
         _failed := _failed || _dead.failed;
       END IF;
-      IF EXISTS (SELECT FROM jobs WHERE ${HELD} AND ends_at IS NULL) THEN
+      IF ${anyHeld('ends_at IS NULL')} THEN
         UPDATE sessions SET reaped = 1 WHERE queue = _queue AND id = _session.id;
-      ELSIF EXISTS (SELECT FROM jobs WHERE ${HELD}) THEN
+      ELSIF ${anyHeld()} THEN
         UPDATE sessions SET reaped = 2 WHERE queue = _queue AND id = _session.id;
       ELSE
         PERFORM forget_session(_queue, _session.id);
@@ -119,11 +121,14 @@ BEGIN
       AND NOT EXISTS (SELECT FROM sessions s WHERE s.queue = c.queue AND s.id = c.id) LIMIT ${PRUNED_AT_ONCE} FOR UPDATE SKIP LOCKED));
   DELETE FROM sessions WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM sessions s WHERE reaped = 2
-      AND NOT EXISTS (SELECT FROM jobs j WHERE j.queue = s.queue AND j.state = ${STATE.active} AND j.session = s.id) FOR UPDATE SKIP LOCKED));
-  DELETE FROM revocations v WHERE NOT EXISTS (SELECT FROM sessions s WHERE s.queue = v.queue AND s.id = v.session);
+      AND (SELECT fence FROM jobs j WHERE j.queue = s.queue AND j.state = ${STATE.active} AND j.session = s.id ORDER BY fence LIMIT 1) IS NULL
+    LIMIT ${PRUNED_AT_ONCE} FOR UPDATE SKIP LOCKED));
+  DELETE FROM revocations WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM revocations v WHERE NOT EXISTS (SELECT FROM sessions s WHERE s.queue = v.queue AND s.id = v.session)
+    LIMIT ${PRUNED_AT_ONCE}));
 END`,
   );
 
 export function sweep(server: Server, queue: string, limit: number): Promise<SweepReply> {
-  return server.call<SweepReply>('sweep', [queue, limit]);
+  return server.call<SweepReply>('sweep', [queue, limit], KEEPING_MS);
 }

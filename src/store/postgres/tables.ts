@@ -4,11 +4,14 @@
 /** How `jobs.state` is written. Partial indexes name these numbers. */
 export const STATE = { waiting: 1, delayed: 2, active: 3, completed: 4, failed: 5 } as const;
 
-/** Of a job that is looked up by its id. Written otherwise, the planner may take the index of active jobs and go through all of them. */
+// Of a row that is looked up by its id or place. Written so, the index of all active jobs, or of all open sessions, cannot be used for it:
+// the planner takes it, and goes through the whole of it, when its statistics are from a time when it was small.
 export const IS_ACTIVE = `state + 0 = ${STATE.active}`;
+export const IS_OPEN = 'reaped + 0 = 0';
 
 // queues: `head_…` is a place below which a list has nothing alive. Walking through what died in front of it cost a claim 2.7 ms more
 //   after a million claims that no vacuum had followed (0.36 s the first time); it starts at the head instead.
+//   The lists of prioritized and delayed jobs have none, because something may come before it at any time: they wait for vacuum.
 //   Counts and events lag behind: what came since lies in `journal`.
 // jobs: the small columns that moves change come first, so that they are read without walking through a long payload.
 //   ord      place within its state: waiting front to back (below 0 = put to the front), finished in the order of finishing
@@ -16,9 +19,12 @@ export const IS_ACTIVE = `state + 0 = ${STATE.active}`;
 //   ends_at  an end of the lock's own; not `timed`: the lock lives as long as its session and at least until there
 //   log_…    numbers of the first and of the next log row
 //   Each state has a partial index of its own: a claim costs the same with ten waiting jobs and with a million, a sweep looks at
-//   what died and not at what is active.
+//   what died and not at what is active. Whoever wants one of them asks for its order: the primary key, which would find the same rows
+//   among all of the queue, looks as good to the planner when its statistics are from a time when the queue was small.
 // journal: one row for each call that changed a queue, with what it changes in the counts and with its events. Nobody has to lock
 //   the queue's row to write one; `fold` brings them into queues and events (fold.ts).
+// sessions: `presence` is the process, `vouched` the advisory lock that says that it lives; null when it has none at the moment.
+//   `attested` numbers what the process said of it: a word that was held up somewhere does not undo the next one.
 // revocations: numbered when their session is told of them, because only then it is sure that no smaller number will come.
 // Dead rows are many and young here, so vacuum comes early. Free space in the pages of jobs brought nothing (fillfactor 40 to 100: the same).
 const FIRST = `
@@ -102,7 +108,8 @@ CREATE TABLE sessions (
   pid double precision NOT NULL,
   name text NOT NULL,
   presence int,
-  hinted boolean NOT NULL DEFAULT false,
+  vouched int,
+  attested int NOT NULL DEFAULT 0,
   duration_ms double precision NOT NULL,
   max_stalls double precision NOT NULL,
   since bigint NOT NULL,

@@ -1,20 +1,27 @@
 // Tells watchers that their queue may have changed: at once after a call of this store, by NOTIFY after those of others, and by a look
-// at a counter every second, which is the only way behind a pooler and the safety net elsewhere.
+// at the versions of the watched queues every second, which is the only way behind a pooler and the safety net elsewhere. Whoever waits
+// for jobs is not woken by what only those want to know who read events, but for the look, which does not tell them apart.
 import { HoldfastError } from '../../errors.js';
-import { Notifier } from './notify.js';
+import type { WatchedChange } from '../contract.js';
+import { type Change, Notifier } from './notify.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
 
 const POLL_MS = 1000;
+/** How long a look may take: it is also how a worker that has nothing to do learns that the server is gone. */
+const ANSWER_MS = 3000;
 
 export const WAKE_FUNCTIONS =
-  // Every call that changes a queue takes a number from here, a moment before it commits.
+  // Exact at the moment of the commit, however long a transaction was open: a number that is taken before would be passed by.
   verb(
-    'change_number()',
+    'versions_of(_names text[])',
     'text',
     `
 BEGIN
-  RETURN (SELECT last_value FROM journal_number_seq);
+  RETURN (SELECT json_agg((
+    SELECT q.last_event + coalesce((SELECT sum(events) FROM journal j WHERE j.queue = q.queue), 0) || ' ' || q.paused || ' ' || q.limited_until
+    FROM queues q WHERE q.name = r.name
+  ) ORDER BY n) FROM unnest(_names) WITH ORDINALITY r(name, n));
 END`,
   ) +
   verb(
@@ -33,89 +40,107 @@ export interface WakeOptions {
   id: string;
   channel: string;
   notify: boolean;
+  /** The server does not answer, and no call has told it. */
+  onTrouble(error: HoldfastError): void;
+}
+
+interface Watched {
+  /** Null: nobody has used the queue. Undefined: not known yet. */
+  version: string | null | undefined;
+  readonly listeners: Map<() => void, WatchedChange>;
 }
 
 export class Wake {
   readonly #options: WakeOptions;
   readonly #notifier: Notifier | undefined;
-  readonly #listeners = new Map<string, Set<() => void>>();
+  readonly #watched = new Map<string, Watched>();
   readonly #due = new Set<() => void>();
   #poll: NodeJS.Timeout | undefined;
-  #polling = false;
-  #seen: number | undefined;
-  #stirred = false;
+  #looking = false;
+  #outage = false;
   #firing: NodeJS.Immediate | undefined;
 
   constructor(options: WakeOptions) {
     this.#options = options;
     const { server, id, channel, notify } = options;
-    const send = (queues: string[]) => server.call('notify_changes', [channel, queues.map((queue) => `${id}:${queue}`)]);
+    const send = (changes: Change[]) => server.call('notify_changes', [channel, changes.map((change) => payloadOf(id, change))]);
     this.#notifier = notify ? new Notifier(send) : undefined;
   }
 
-  watch(queue: string, listener: () => void): () => void {
+  watch(queue: string, listener: () => void, what: WatchedChange): () => void {
     // A function of its own, so that one listener may watch twice and stop once.
     const call = (): void => listener();
-    const listeners = this.#listeners.get(queue) ?? new Set();
-    this.#listeners.set(queue, listeners.add(call));
+    const watched = this.#watched.get(queue) ?? { version: undefined, listeners: new Map() };
+    this.#watched.set(queue, watched);
+    watched.listeners.set(call, what);
     this.#poll ??= setInterval(() => void this.#look(), POLL_MS).unref();
+    if (watched.version === undefined) void this.#compare([queue]);
     return () => {
-      listeners.delete(call);
+      watched.listeners.delete(call);
       this.#due.delete(call);
-      if (listeners.size === 0 && this.#listeners.get(queue) === listeners) this.#listeners.delete(queue);
-      if (this.#listeners.size === 0) this.#stopPolling();
+      if (watched.listeners.size === 0 && this.#watched.get(queue) === watched) this.#watched.delete(queue);
+      if (this.#watched.size === 0) this.#stopPolling();
     };
   }
 
-  /** After a call of this store. `work`: there may be something to claim now. */
+  /** After a call of this store. `work`: there may be something to claim now, or sooner than was known. */
   signal(queue: string, work: boolean): void {
-    this.#enqueue([queue]);
+    this.#enqueue({ queue, work });
     this.#notifier?.changed(queue, work);
   }
 
   /** The arguments of notify_changes for a transaction of the user's, of which nobody here will know when it commits. */
   notification(queue: string): [channel: string, payloads: string[]] | undefined {
-    return this.#notifier === undefined ? undefined : [this.#options.channel, [`:${queue}`]];
+    return this.#notifier === undefined ? undefined : [this.#options.channel, [payloadOf('', { queue, work: true })]];
   }
 
   /** What another store told. */
   hear(payload: string): void {
-    const colon = payload.indexOf(':');
-    if (payload.slice(0, colon) !== this.#options.id) this.#enqueue([payload.slice(colon + 1)]);
+    const [, id, kind, queue] = /^(\w*)([:;])(.*)$/s.exec(payload) ?? [];
+    if (queue !== undefined && id !== this.#options.id) this.#enqueue({ queue, work: kind === ':' });
   }
 
   /** Something may have been missed. */
   wakeAll(): void {
-    this.#enqueue([...this.#listeners.keys()]);
+    for (const queue of this.#watched.keys()) this.#enqueue({ queue, work: true });
   }
 
   async close(): Promise<void> {
     this.#stopPolling();
     clearImmediate(this.#firing);
-    this.#listeners.clear();
+    this.#watched.clear();
     await this.#notifier?.close();
   }
 
-  /** Numbers are taken before the commit: what a change is seen of for the first time may become visible only by the next look. */
   async #look(): Promise<void> {
-    if (this.#polling) return;
-    this.#polling = true;
+    if (this.#looking) return;
+    this.#looking = true;
+    await this.#compare([...this.#watched.keys()]);
+    this.#looking = false;
+  }
+
+  async #compare(queues: string[]): Promise<void> {
+    const { server, onTrouble } = this.#options;
     try {
-      const number = await this.#options.server.call<number>('change_number', []);
-      const changed = this.#seen !== undefined && number !== this.#seen;
-      this.#seen = number;
-      if (changed || this.#stirred) this.wakeAll();
-      this.#stirred = changed;
+      const versions = (await server.ask<(string | null)[] | null>('versions_of', [queues], ANSWER_MS)) ?? [];
+      this.#outage = false;
+      for (const [index, queue] of queues.entries()) {
+        const watched = this.#watched.get(queue);
+        const version = versions[index] ?? null;
+        if (watched === undefined || watched.version === version) continue;
+        // The first look counts as a change: something may have come between the watcher's own look and this one.
+        watched.version = version;
+        this.#enqueue({ queue, work: true });
+      }
     } catch (error) {
-      // The calls of the watchers tell what is wrong; when it is over, they are to look.
-      this.#stirred = error instanceof HoldfastError;
-    } finally {
-      this.#polling = false;
+      const known = this.#outage || server.told || this.#poll === undefined;
+      if (error instanceof HoldfastError && !known) onTrouble(error);
+      this.#outage = true;
     }
   }
 
-  #enqueue(queues: string[]): void {
-    for (const queue of queues) for (const call of this.#listeners.get(queue) ?? []) this.#due.add(call);
+  #enqueue({ queue, work }: Change): void {
+    for (const [call, what] of this.#watched.get(queue)?.listeners ?? []) if (work || what === 'events') this.#due.add(call);
     if (this.#due.size > 0) this.#firing ??= setImmediate(this.#fire);
   }
 
@@ -130,4 +155,9 @@ export class Wake {
     clearInterval(this.#poll);
     this.#poll = undefined;
   }
+}
+
+/** Who tells it, whether it brings work, and the queue. */
+function payloadOf(id: string, { queue, work }: Change): string {
+  return `${id}${work ? ':' : ';'}${queue}`;
 }

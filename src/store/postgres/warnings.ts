@@ -24,7 +24,12 @@ export class Warnings {
   /** `settings`: what DURABILITY answers. */
   look(settings: unknown[][]): void {
     this.#current = settings.filter(([, value]) => value === 'off').map(([name]) => this.#warning(String(name)));
-    for (const listener of this.#listeners) for (const warning of this.#current) listener(warning);
+    for (const warning of this.#current) this.tell(warning);
+  }
+
+  /** To those who listen now. */
+  tell(warning: HoldfastError): void {
+    for (const listener of this.#listeners) listener(warning);
   }
 
   listen(listener: Listener): () => void {
@@ -36,7 +41,7 @@ export class Warnings {
 
   #warning(name: string): HoldfastError {
     return new HoldfastError(
-      'STORE_FAILED',
+      'STORE_UNSAFE',
       `PostgreSQL at ${this.#place} has ${name} = off: ${RISKS[name]}. Type: ALTER SYSTEM SET ${name} = on; SELECT pg_reload_conf();`,
       { store: 'postgres' },
     );

@@ -2,6 +2,7 @@ import type { SettleStatus } from '../../job/outcome.js';
 import type { Write, WriteReply } from '../contract.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import { splitToken } from './job-row.js';
+import { lockJobs } from './lookup.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
 import { STATE } from './tables.js';
@@ -21,7 +22,7 @@ DECLARE
   _told text[] := '{}';
   _progress text[] := '{}';
 BEGIN
-  PERFORM FROM jobs WHERE queue = _queue AND id = ANY (_ids) ORDER BY id FOR UPDATE;
+  ${lockJobs('_ids')};
   FOR _one IN SELECT * FROM unnest(_kinds, _ids, _owners, _fences, _texts, _keeps) WITH ORDINALITY w(kind, id, owner, fence, said, keep, n) LOOP
     SELECT state, session, fence, log_first, log_next INTO _job FROM jobs WHERE queue = _queue AND id = _one.id;
     IF NOT FOUND THEN

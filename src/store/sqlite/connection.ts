@@ -7,7 +7,7 @@ import type { Outcome } from '../../job/outcome.js';
 import type { JobRecord, NewJob } from '../../job/record.js';
 import { checkInteger, invalidOption, MAX_TIMER_MS } from '../../runtime/check.js';
 import { type Clock, systemClock } from '../../runtime/clock.js';
-import type { Capabilities } from '../capabilities.js';
+import { type Capabilities, refuseTransaction } from '../capabilities.js';
 import type * as contract from '../contract.js';
 import type { StoreDescriptor } from '../descriptor.js';
 import { type Engine, startEngine } from './engine.js';
@@ -28,7 +28,14 @@ export interface SqliteStoreOptions {
 }
 
 export class SqliteStore implements contract.Store {
-  readonly capabilities: Capabilities = { engine: 'sqlite', shared: true, durable: true, crashHints: true, inline: false };
+  readonly capabilities: Capabilities = {
+    engine: 'sqlite',
+    shared: true,
+    durable: true,
+    crashHints: true,
+    inline: false,
+    transactions: false,
+  };
   readonly #options: Required<SqliteStoreOptions>;
   #opening: Promise<Engine> | undefined;
   #engine: Engine | undefined;
@@ -69,7 +76,8 @@ export class SqliteStore implements contract.Store {
     await engine?.close();
   }
 
-  async add(queue: string, jobs: NewJob[], call: contract.Call): Promise<contract.AddReply[]> {
+  async add(queue: string, jobs: NewJob[], call: contract.Call, transaction?: unknown): Promise<contract.AddReply[]> {
+    refuseTransaction(this.capabilities.engine, transaction);
     const { adding } = this.#use();
     return jobs.length === 0 ? [] : this.#write((transaction) => adding.add(transaction, queue, jobs, call));
   }

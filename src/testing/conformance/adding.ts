@@ -92,6 +92,12 @@ export function adding(test: Test): void {
     assert.deepEqual(ids(jobs), added);
   });
 
+  test('what is no transaction, or cannot be joined, is refused before anything is written', async (scene) => {
+    const code = scene.store.capabilities.transactions ? 'INVALID_OPTION' : 'OPTION_UNSUPPORTED';
+    await assert.rejects(scene.store.add(scene.queue, [newJob()], scene.call('p'), {}), { code });
+    assert.deepEqual(await scene.list('waiting'), []);
+  });
+
   test('many producers at once: nothing is lost, no id is given twice', async (scene) => {
     const calls = Array.from({ length: 40 }, (_, producer) =>
       scene.store.add(scene.queue, [newJob({ data: String(producer) }), newJob({ data: String(producer) })], {

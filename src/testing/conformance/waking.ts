@@ -2,33 +2,66 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from './expect.js';
-import { released } from './samples.js';
+import type { WatchedChange } from '../../store/contract.js';
+import { released, retried } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 export function waking(test: Test): void {
-  test('a watcher is called after an add', (scene) => wakes(scene, () => scene.add({})));
+  for (const what of ['events', 'jobs'] as const) {
+    const watcher = `a watcher of ${what} is called`;
 
-  test('a watcher is called when a job is given back', async (scene) => {
-    const { job } = await scene.running();
-    await wakes(scene, () => scene.finish(released(job)));
-  });
+    test(`${watcher} after an add`, (scene) => wakes(scene, () => scene.add({}), what));
 
-  test('a watcher is called when the queue is resumed', async (scene) => {
-    await scene.store.pause(scene.queue, true);
-    await wakes(scene, () => scene.store.pause(scene.queue, false));
-  });
+    test(`${watcher} after an add with a delay, for when it falls due`, (scene) =>
+      wakes(scene, () => scene.add({ delayMs: scene.ms(5_000) }), what));
 
-  test('a watcher is called when a limit ends by hand', async (scene) => {
-    await scene.store.limit(scene.queue, scene.ms(5_000));
-    await wakes(scene, () => scene.store.limit(scene.queue, 0));
-  });
+    test(`${watcher} after an add with a priority`, (scene) => wakes(scene, () => scene.add({ priority: 3 }), what));
 
-  test('a watcher is called when a sweep brings jobs back', async (scene) => {
-    await scene.running({}, { durationMs: scene.ms(3) });
-    await scene.perish();
-    await wakes(scene, () => scene.sweep());
-  });
+    test(`${watcher} when a job is given back`, async (scene) => {
+      const { job } = await scene.running();
+      await wakes(scene, () => scene.finish(released(job)), what);
+    });
+
+    test(`${watcher} when a job is to be tried again`, async (scene) => {
+      const { job } = await scene.running();
+      await wakes(scene, () => scene.finish(retried(job)), what);
+    });
+
+    test(`${watcher} when a lock is taken away`, async (scene) => {
+      const { job } = await scene.running();
+      await wakes(scene, () => scene.store.revoke(scene.queue, [job.id], 'r'), what);
+    });
+
+    test(`${watcher} when a session is closed that held jobs`, async (scene) => {
+      const { session } = await scene.running();
+      await wakes(scene, () => scene.store.closeSessions([{ queue: scene.queue, id: session }], false), what);
+    });
+
+    test(`${watcher} when a delayed job is promoted, by name or with others`, async (scene) => {
+      const { store, queue } = scene;
+      await scene.add({ id: 'x', delayMs: scene.ms(5_000) });
+      await scene.add({ id: 'y', delayMs: scene.ms(5_000) });
+      await wakes(scene, () => store.change(queue, [{ kind: 'promote', jobId: 'x' }]), what);
+      await wakes(scene, () => store.requeue(queue, { states: ['delayed'], limit: 1 }), what);
+    });
+
+    test(`${watcher} when the queue is resumed`, async (scene) => {
+      await scene.store.pause(scene.queue, true);
+      await wakes(scene, () => scene.store.pause(scene.queue, false), what);
+    });
+
+    test(`${watcher} when a limit ends by hand`, async (scene) => {
+      await scene.store.limit(scene.queue, scene.ms(5_000));
+      await wakes(scene, () => scene.store.limit(scene.queue, 0), what);
+    });
+
+    test(`${watcher} when a sweep brings jobs back`, async (scene) => {
+      await scene.running({}, { durationMs: scene.ms(3) });
+      await scene.perish();
+      await wakes(scene, () => scene.sweep(), what);
+    });
+  }
 
   test('what a watcher was called for can be claimed', async (scene) => {
     const session = await scene.session();
@@ -49,9 +82,10 @@ export function waking(test: Test): void {
     for (const stop of stops) stop();
   });
 
-  test.shared('a watcher is called after an add through another connection', async (scene) => {
+  test.shared('watchers of jobs and of events are called after an add through another connection', async (scene) => {
     const peer = await scene.peer();
-    await wakes(scene, () => peer.add({}));
+    await wakes(scene, () => peer.add({}), 'jobs');
+    await wakes(scene, () => peer.add({}), 'events');
   });
 
   test.shared('a watcher hears of events through another connection', async (scene) => {
@@ -61,9 +95,9 @@ export function waking(test: Test): void {
   });
 }
 
-async function wakes(scene: Scene, act: () => Promise<unknown>): Promise<void> {
+async function wakes(scene: Scene, act: () => Promise<unknown>, what?: WatchedChange): Promise<void> {
   let calls = 0;
-  const stop = scene.store.watch(scene.queue, () => void (calls += 1));
+  const stop = scene.store.watch(scene.queue, () => void (calls += 1), what);
   try {
     // Engines may call once when a watch begins: let that pass, so that the act is what wakes.
     await sleep(20);

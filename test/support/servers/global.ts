@@ -52,5 +52,5 @@ function given(variable: string): Promise<Open> | undefined {
 
 // Now, because it takes longer than a test has time. A failure is told to the tests that need the program, not to the others.
 async function installMissing(): Promise<void> {
-  for (const program of ['redis', 'postgres', 'faketime'] as const) await folderOf(program).catch(() => undefined);
+  for (const program of ['redis', 'postgres', 'pgbouncer', 'faketime'] as const) await folderOf(program).catch(() => undefined);
 }

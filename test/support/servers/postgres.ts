@@ -77,8 +77,8 @@ async function answersFrom(data: string, port: number): Promise<boolean> {
   }
 }
 
-/** PostgreSQL refuses to run as root. */
-function userOf(): { uid: number; gid: number } | undefined {
+/** PostgreSQL refuses to run as root, and so does PgBouncer. */
+export function userOf(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const number = (name: string, which: '-u' | '-g'): number =>
     Number(execFileSync('id', [which, name], { stdio: ['ignore', 'pipe', 'ignore'] }).toString());

@@ -16,6 +16,7 @@ interface Need {
 const NEEDS = {
   redis: { files: ['redis-server'], package: 'redis-server', folders: () => [] },
   postgres: { files: ['initdb', 'postgres'], package: 'postgresql', folders: () => below('/usr/lib/postgresql', 'bin') },
+  pgbouncer: { files: ['pgbouncer'], package: 'pgbouncer', folders: () => ['/usr/sbin'] },
   faketime: { files: ['libfaketime.so.1'], package: 'faketime', folders: () => below('/usr/lib', 'faketime') },
 } satisfies Record<string, Need>;
 

@@ -40,6 +40,7 @@ const concerns = (rule: Direction | 'both' | undefined, direction: Direction): b
 export class Link {
   /** Something was swallowed: the two sides can never agree again. */
   isHarmed = false;
+  #isStranded = false;
   readonly #parts: LinkParts;
   readonly #client: Socket;
   readonly #server: Socket;
@@ -73,6 +74,11 @@ export class Link {
       if (way === 'reset') socket.resetAndDestroy();
       else socket.end();
     }
+  }
+
+  strand(): void {
+    this.#isStranded = true;
+    this.isHarmed = true;
   }
 
   destroy(): void {
@@ -110,7 +116,7 @@ export class Link {
     from.on('end', () => arrive('end'));
     from.on('error', () => {
       if (this.#isOver) return;
-      if (concerns(this.#parts.faults().swallow, direction)) this.isHarmed = true;
+      if (this.#swallows(direction)) this.isHarmed = true;
       else to.resetAndDestroy();
     });
     from.on('close', () => {
@@ -123,8 +129,8 @@ export class Link {
   }
 
   async #deliver(direction: Direction, chunk: Buffer | 'end', to: Socket): Promise<void> {
-    const { swallow, bytesPerSecond, drop } = this.#parts.faults();
-    if (concerns(swallow, direction)) return this.#swallow(chunk);
+    const { bytesPerSecond, drop } = this.#parts.faults();
+    if (this.#swallows(direction)) return this.#swallow(chunk);
     if (chunk === 'end') {
       to.end();
       return;
@@ -157,6 +163,10 @@ export class Link {
     if (this.#bytesLeft > 0) return;
     rule.times -= 1;
     this.cut(rule.way);
+  }
+
+  #swallows(direction: Direction): boolean {
+    return this.#isStranded || concerns(this.#parts.faults().swallow, direction);
   }
 
   #swallow(chunk: Buffer | 'end'): void {

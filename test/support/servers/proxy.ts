@@ -73,6 +73,11 @@ export class FaultProxy extends MomentLog {
     this.#faults.swallow = direction;
   }
 
+  /** Those that are open now go nowhere from here on, in silence; new ones are fine: a firewall that has forgotten them. */
+  strand(): void {
+    for (const link of this.#links) link.strand();
+  }
+
   delay(ms: number, direction: Direction | 'both' = 'both'): void {
     this.#faults.delay = { ms, direction };
   }

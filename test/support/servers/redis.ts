@@ -1,4 +1,5 @@
-// Redis servers for tests: one, or a cluster. Nothing is kept on disk unless the settings say so.
+// Redis servers for tests: one, or a cluster. Killed, it has kept nothing unless the settings say so; it is set to
+// save once a year, because a store warns of a Redis that never does.
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { folderOf } from './programs.js';
@@ -14,7 +15,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<TestServer
 }
 
 export async function redisPlan(options: RedisOptions): Promise<ServerPlan> {
-  const settings = { bind: '127.0.0.1', save: '', appendonly: 'no', ...options.settings };
+  const settings = { bind: '127.0.0.1', save: '31536000 1', appendonly: 'no', ...options.settings };
   return {
     name: 'redis',
     command: join(await folderOf('redis'), 'redis-server'),

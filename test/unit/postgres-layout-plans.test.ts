@@ -1,0 +1,144 @@
+// How the server carries out the statements of every verb: through the index that was made for it, whatever it believes of the tables.
+// A walk through a whole list would be noticed only when somebody has a million jobs.
+import { Pool } from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { PostgresStore } from '../../src/store/postgres/index.js';
+import { completed, newClient, newJob, newServer, newSession, openStore } from './postgres-support.js';
+
+interface Node {
+  'Node Type': string;
+  'Relation Name'?: string;
+  'Index Name'?: string;
+  'Index Cond'?: string;
+  Plans?: Node[];
+}
+
+interface Statement {
+  sql: string;
+  plan: Node;
+}
+
+const EXPLAINED = {
+  shared_preload_libraries: 'auto_explain',
+  'auto_explain.log_min_duration': '0',
+  'auto_explain.log_nested_statements': 'on',
+  'auto_explain.log_level': 'notice',
+  'auto_explain.log_format': 'json',
+};
+
+function nodes(node: Node): Node[] {
+  return [node, ...(node.Plans ?? []).flatMap(nodes)];
+}
+
+/** Every verb, with everything that it may be asked for. */
+async function useAll(store: PostgresStore): Promise<void> {
+  const add = [newJob(), newJob({ priority: 1 }), newJob({ delayMs: 1 }), newJob({ delayMs: 60_000 }), newJob({ id: 'mine' })];
+  await store.openSession(newSession());
+  await store.openSession(newSession({ id: 'short', durationMs: 1 }));
+  await store.add('q', [...add, ...Array.from({ length: 20 }, () => newJob())], { caller: 'p', seq: 1 });
+  await store.claim('q', { session: 's', seq: 1, count: 2, limit: { max: 100, durationMs: 1_000 } });
+  const { jobs } = await store.claim('q', { session: 's', seq: 2, count: 12 });
+  const [a, b, c, d, e, f] = jobs;
+  if (!a || !b || !c || !d || !e || !f) return expect.fail('there are jobs');
+  const keep = { count: 1, ageMs: 1 };
+  const refs = { a: { jobId: a.id, token: a.token }, b: { jobId: b.id, token: b.token }, c: { jobId: c.id, token: c.token } };
+  await store.extend('q', [{ ...refs.a, durationMs: 1 }]);
+  await store.write('q', [
+    { ...refs.a, kind: 'progress', progress: '1' },
+    { ...refs.a, kind: 'log', row: 'r', keep: 1 },
+    { ...refs.a, kind: 'data', data: '{}' },
+  ]);
+  await store.settle(
+    'q',
+    [
+      { ...refs.a, kind: 'completed', value: '1', keep },
+      { ...refs.b, kind: 'failed', reason: 'r', stacktrace: '[]', keep },
+      { ...refs.c, kind: 'completed', value: '1', keep: { count: 0 } },
+    ],
+    { caller: 's', seq: 3 },
+    { session: 's', seq: 3, count: 2 },
+  );
+  await store.settle('q', [completed(d), completed(e)], { caller: 's', seq: 4 });
+  await store.claim('q', { session: 'short', seq: 1, count: 2, timedMs: 1 });
+  await store.revoke('q', [f.id], 'test');
+  await store.renew([{ queue: 'q', id: 's', acked: 0 }]);
+  await store.change('q', [
+    { jobId: f.id, kind: 'priority', priority: 2, lifo: true },
+    { jobId: d.id, kind: 'retry', from: 'completed', resetAttemptsMade: true, resetAttemptsStarted: true },
+    { jobId: '4', kind: 'delay', delayMs: 5 },
+    { jobId: '4', kind: 'promote' },
+  ]);
+  await store.sweep('q', 10);
+  await store.probe('q', 1_000);
+  await store.jobs('q', ['1', '2']);
+  await store.lockOf('q', '1');
+  await store.owned('q', 's');
+  await store.sessions('q');
+  await store.logs('q', a.id, { start: 0, end: -1, asc: true });
+  for (const name of ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'] as const) {
+    await store.list('q', { lists: [name], start: 0, end: 10, asc: false });
+  }
+  await store.events('q', 0, 10);
+  await store.trimEvents('q', 5);
+  await store.requeue('q', { states: ['completed', 'failed', 'delayed'], limit: 1 });
+  await store.clear('q', { states: ['completed', 'failed', 'delayed', 'waiting'], olderThanMs: 0, limit: 2 });
+  await store.remove('q', ['mine']);
+  await store.closeSessions([{ queue: 'q', id: 's' }], true);
+  await store.pause('q', true);
+  await store.limit('q', 1);
+  await store.forget('q');
+}
+
+async function plans(url: string): Promise<Statement[]> {
+  const pool = new Pool({ connectionString: url, max: 1 });
+  onTestFinished(() => pool.end());
+  const statements: Statement[] = [];
+  pool.on('connect', (client) =>
+    client.on('notice', ({ message = '' }) => {
+      const found = /plan:\s*(\{[\s\S]*)$/.exec(message)?.[1];
+      if (found === undefined) return;
+      const { 'Query Text': sql, Plan: plan } = JSON.parse(found) as { 'Query Text': string; Plan: Node };
+      statements.push({ sql: sql.replace(/\s+/g, ' '), plan });
+    }),
+  );
+  const store = await openStore({ pool, notify: false });
+  statements.length = 0;
+  await useAll(store);
+  await store.close();
+  return statements;
+}
+
+describe('the statements of the PostgreSQL store', () => {
+  test.each([
+    ['as it is when nobody has looked', ''],
+    ['that were empty when it looked', 'ANALYZE'],
+    [
+      'of one queue with many jobs',
+      `INSERT INTO holdfast.queues (name) VALUES ('other');
+       INSERT INTO holdfast.jobs (queue, state, priority, ord, added, added_at, delay, timestamp, id, name, opts, data, session, fence)
+       SELECT 1, 1 + n % 5, n % 2, n, n, 0, 0, 0, n, 'n', '{}', '{}', 'x', n FROM generate_series(1, 3000) n;
+       ANALYZE`,
+    ],
+  ])('find their rows through the index that was made for them, with tables %s', async (_, sql) => {
+    const { url } = await newServer({ settings: EXPLAINED });
+    await openStore({ url, notify: false });
+    if (sql !== '') await (await newClient(url)).query(sql);
+    const all = await plans(url);
+    expect(all.length).toBeGreaterThan(150);
+    const scans = all.flatMap(({ sql: text, plan }) => nodes(plan).map((node) => ({ sql: text, ...node })));
+    const large = scans.filter((node) => ['jobs', 'journal', 'events', 'logs'].includes(node['Relation Name'] ?? ''));
+    expect(large.length).toBeGreaterThan(100);
+    const through = new Set(['Index Scan', 'Index Only Scan', 'Tid Scan', 'ModifyTable']);
+    expect(large.filter((node) => !through.has(node['Node Type']))).toEqual([]);
+    // All jobs of a queue are in the primary key: only an id leads to one of them.
+    expect(large.filter((node) => node['Index Name'] === 'jobs_pkey' && !/\bid = /.test(node['Index Cond'] ?? ''))).toEqual([]);
+    // Whoever wants the first rows of a list does not sort the list, but for those that say so.
+    const sorted = all.filter(({ plan }) =>
+      nodes(plan).some((node) => node['Node Type'] === 'Limit' && nodes(node).some((below) => below['Node Type'] === 'Sort')),
+    );
+    expect(sorted.filter(({ sql: text }) => !/ORDER BY added|all_of_them/.test(text))).toEqual([]);
+    for (const index of ['waiting', 'delayed', 'active', 'finished', 'ending', 'pkey']) {
+      expect(large.some((node) => node['Index Name'] === `jobs_${index}`)).toBe(true);
+    }
+  });
+});

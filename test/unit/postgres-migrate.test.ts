@@ -1,0 +1,110 @@
+// Making and migrating the schema: by hand or at the start, once however many begin together, and never downwards.
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { migratePostgres } from '../../src/store/open.js';
+import { SCHEMA_VERSION } from '../../src/store/postgres/schema.js';
+import { newClient, newDatabase, newJob, newStore, openStore } from './postgres-support.js';
+import { newPool } from './postgres-transaction-ways.js';
+
+const ALL = Array.from({ length: SCHEMA_VERSION }, (_, index) => index + 1);
+
+/** The same engine as a later version of it, whose last migration makes a table. */
+async function laterVersion(): Promise<typeof import('../../src/store/postgres/index.js')> {
+  const tables = await import('../../src/store/postgres/tables.js');
+  vi.doMock('../../src/store/postgres/tables.js', () => ({
+    ...tables,
+    MIGRATIONS: [...tables.MIGRATIONS, 'CREATE TABLE later (n int)'],
+  }));
+  vi.resetModules();
+  onTestFinished(() => {
+    vi.doUnmock('../../src/store/postgres/tables.js');
+    vi.resetModules();
+  });
+  return import('../../src/store/postgres/index.js');
+}
+
+describe('migratePostgres', () => {
+  test('makes the schema and answers what it ran; again it runs nothing', async () => {
+    const url = await newDatabase();
+    expect(await migratePostgres(url)).toEqual({ schema: 'holdfast', version: SCHEMA_VERSION, ran: ALL });
+    expect(await migratePostgres(url)).toEqual({ schema: 'holdfast', version: SCHEMA_VERSION, ran: [] });
+    const store = await openStore({ url, migrate: false });
+    expect(await store.add('q', [newJob()], { caller: 'p', seq: 1 })).toEqual([{ id: '1', duplicate: false }]);
+  });
+
+  test.each<[string, (url: string) => unknown, Record<string, unknown>?]>([
+    ['a URL', (url) => `${url}?schema=jobs`],
+    ['options', (url) => ({ url, schema: 'jobs' })],
+    ['a URL and options', (url) => url, { schema: 'jobs' }],
+    ['a pool', (url) => newPool(url), { schema: 'jobs' }],
+  ])('takes %s', async (_name, connection, options) => {
+    const url = await newDatabase();
+    expect(await migratePostgres(connection(url) as string, options)).toMatchObject({ schema: 'jobs', ran: ALL });
+    await openStore({ url, schema: 'jobs', migrate: false });
+  });
+
+  test.each(['memory:', 'redis://localhost', { path: 'jobs.db' }])('refuses %j', async (connection) => {
+    await expect(migratePostgres(connection)).rejects.toMatchObject({ code: 'INVALID_CONNECTION' });
+  });
+
+  test('runs once, however many processes call it at once', async () => {
+    const url = await newDatabase();
+    const results = await Promise.all(Array.from({ length: 10 }, () => migratePostgres(url)));
+    expect(results.filter(({ ran }) => ran.length > 0)).toHaveLength(1);
+  });
+
+  test('leaves nothing half made when it fails', async () => {
+    const url = await newDatabase();
+    const admin = await newClient(url);
+    await admin.query(`CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION $$not now$$; END';
+      CREATE EVENT TRIGGER refuse ON ddl_command_end WHEN TAG IN ('CREATE FUNCTION') EXECUTE FUNCTION refuse()`);
+    await expect(migratePostgres(url)).rejects.toThrow(/not now/);
+    expect((await admin.query(`SELECT FROM pg_namespace WHERE nspname = 'holdfast'`)).rows).toHaveLength(0);
+    await admin.query('DROP EVENT TRIGGER refuse');
+    expect((await migratePostgres(url)).ran).toEqual(ALL);
+  });
+});
+
+describe('a later version', () => {
+  test('migrates what an earlier one made and keeps what lies in it; the earlier one then refuses it', async () => {
+    const url = await newDatabase();
+    const earlier = await openStore({ url });
+    await earlier.add('q', [newJob({ id: 'kept' })], { caller: 'p', seq: 1 });
+    await earlier.close();
+
+    const { PostgresStore, migratePostgres: migrate } = await laterVersion();
+    const strict = new PostgresStore({ url, migrate: false });
+    onTestFinished(() => strict.close());
+    await expect(strict.open()).rejects.toMatchObject({
+      code: 'STORE_UNSUPPORTED',
+      message: expect.stringMatching(
+        new RegExp(`has version ${SCHEMA_VERSION} and must have ${SCHEMA_VERSION + 1}\\. Call migratePostgres\\(`),
+      ) as string,
+    });
+
+    expect(await migrate({ url })).toMatchObject({ version: SCHEMA_VERSION + 1, ran: [SCHEMA_VERSION + 1] });
+    await strict.open();
+    expect((await strict.jobs('q', ['kept']))[0]?.id).toBe('kept');
+
+    for (const migrateThere of [true, false]) {
+      await expect(newStore({ url, migrate: migrateThere }).open()).rejects.toMatchObject({ code: 'STORE_NEWER' });
+    }
+    expect((await strict.jobs('q', ['kept']))[0]?.id).toBe('kept');
+  });
+
+  test('names the owner of the schema when somebody else has to migrate it', async () => {
+    const url = await newDatabase();
+    await migratePostgres(url);
+    const admin = await newClient(url);
+    await admin.query(`CREATE ROLE migrate_guest LOGIN PASSWORD 'secret'; GRANT ALL ON SCHEMA holdfast TO migrate_guest;
+      GRANT ALL ON ALL TABLES IN SCHEMA holdfast TO migrate_guest`);
+    onTestFinished(async () => void (await admin.query('DROP OWNED BY migrate_guest CASCADE; DROP ROLE migrate_guest')));
+    const guest = new URL(url);
+    guest.username = 'migrate_guest';
+    guest.password = 'secret';
+    const { migratePostgres: migrate } = await laterVersion();
+    await expect(migrate({ url: guest.href })).rejects.toMatchObject({
+      code: 'STORE_DENIED',
+      message: expect.stringContaining('call migratePostgres(connection) once as that user') as string,
+    });
+  });
+});
