@@ -4,6 +4,7 @@ import { Worker } from 'holdfast';
 
 const [url, count] = process.argv.slice(2);
 const threadsBefore = taskCount();
+const socketsBefore = openSockets();
 const workers = Array.from(
   { length: Number(count) },
   (_, n) => new Worker(`queue-${n}`, async () => undefined, { connection: url, lockRenewTime: 100, lockDuration: 2000 }),
@@ -16,7 +17,7 @@ console.log(
   JSON.stringify({
     rssMiB: process.memoryUsage().rss / 2 ** 20,
     threads: taskCount() - threadsBefore,
-    connections: url.startsWith('sqlite:') ? openFiles(url.slice('sqlite:'.length)) : null,
+    connections: connections(),
   }),
 );
 await Promise.all(workers.map((worker) => worker.close()));
@@ -30,9 +31,20 @@ function taskCount() {
   }
 }
 
-function openFiles(path) {
+function connections() {
+  if (url.startsWith('memory:')) return null;
+  if (!url.startsWith('sqlite:')) return openSockets() - socketsBefore;
+  const path = url.slice('sqlite:'.length);
+  return openFiles((link) => link === path);
+}
+
+function openSockets() {
+  return openFiles((link) => link.startsWith('socket:'));
+}
+
+function openFiles(isCounted) {
   try {
-    return readdirSync('/proc/self/fd').filter((fd) => linkOf(fd) === path).length;
+    return readdirSync('/proc/self/fd').filter((fd) => isCounted(linkOf(fd))).length;
   } catch {
     return Number.NaN;
   }

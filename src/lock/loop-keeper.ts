@@ -56,15 +56,24 @@ export class LoopKeeper implements Keeper {
   grow(): void {}
 
   release(sessionId: string): Promise<void> {
+    this.#letGo(sessionId)?.stop();
+    return Promise.resolve();
+  }
+
+  /** Another keeper has the session now. What is on its way is still told, so its listener must know when to be silent. */
+  handOver(sessionId: string): void {
+    this.#letGo(sessionId)?.retire();
+  }
+
+  #letGo(sessionId: string): Sweeper | undefined {
     const held = this.#held.get(sessionId);
     if (held !== undefined) {
       this.#held.delete(sessionId);
-      held.sweeper?.stop();
       const loop = this.#loops.get(held.store);
       loop?.delete(sessionId);
       if (loop?.size === 0) this.#loops.delete(held.store);
     }
-    return Promise.resolve();
+    return held?.sweeper;
   }
 
   #loopOf(store: Store): RenewalLoop {

@@ -26,6 +26,7 @@ interface Entry {
 
 const MIN_RETRY_MS = 20;
 const MAX_RETRY_MS = 1000;
+/** An answer is waited for through a sixth of the lock's duration, or so long: with the usual beat of a half, two more tries fit in. */
 const MIN_PATIENCE_MS = 1000;
 
 export class RenewalLoop {
@@ -105,13 +106,14 @@ export class RenewalLoop {
 
   async #renew(entries: Entry[]): Promise<void> {
     const sentAt = now(this.#clock);
+    let late = false;
     const patience = setTimeout(
-      () =>
-        this.#fail(
-          entries,
-          new HoldfastError('TIMEOUT', 'The store did not answer a lock renewal in time.', { retryable: true }),
-        ),
-      Math.max(MIN_PATIENCE_MS, ...entries.map(({ renewed }) => renewed.plan.renewMs)),
+      () => {
+        late = true;
+        const message = 'The store did not answer a lock renewal in time.';
+        this.#fail(entries, new HoldfastError('TIMEOUT', message, { retryable: true }));
+      },
+      Math.max(MIN_PATIENCE_MS, ...entries.map(({ renewed: { plan } }) => Math.min(plan.renewMs, plan.durationMs / 6))),
     );
     patience.unref();
     try {
@@ -119,7 +121,8 @@ export class RenewalLoop {
       const replies = await this.#store.renew(renewals);
       entries.forEach((entry, index) => this.#apply(entry, replies[index] as RenewReply, sentAt));
     } catch (error) {
-      this.#fail(entries, toError(error));
+      // That it failed has been told, and the next one is under way.
+      if (!late) this.#fail(entries, toError(error));
     } finally {
       clearTimeout(patience);
     }

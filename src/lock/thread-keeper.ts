@@ -3,7 +3,7 @@
 import type { Clock } from '../runtime/clock.js';
 import { HoldfastError } from '../errors.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
-import type { Keeper, KeptSession } from './keeper.js';
+import type { Keeper, KeeperListener, KeptSession } from './keeper.js';
 import { LoopKeeper } from './loop-keeper.js';
 import type { FromThread, PlainError } from './messages.js';
 import { LockThread } from './lock-thread.js';
@@ -45,7 +45,7 @@ export class ThreadKeeper implements Keeper {
     }
     const entry: Entry = { kept: { ...kept, descriptor }, byThread: false };
     this.#entries.set(kept.plan.id, entry);
-    this.#standIn.keep(kept);
+    this.#standInFor(entry);
     if (this.#thread !== undefined) this.#hand(entry, this.#thread);
     else if (this.#restart === undefined) this.#start();
   }
@@ -110,7 +110,7 @@ export class ThreadKeeper implements Keeper {
     for (const entry of [...this.#entries.values()]) {
       entry.byThread = false;
       // At once: nobody knows when the thread renewed last.
-      this.#standIn.keep(entry.kept, 0);
+      this.#standInFor(entry, 0);
       entry.kept.listener.threaded(false);
       entry.kept.listener.failed(new HoldfastError('THREAD_FAILED', message, { cause, retryable: true }));
     }
@@ -159,7 +159,7 @@ export class ThreadKeeper implements Keeper {
 
   /** The thread runs but cannot open the store; it goes on trying, and the loop still stands in. */
   #tellUnreachable({ kept: { listener } }: Entry, { message: text, retryable }: PlainError): void {
-    const message = `Failed to initialize dedicated lock thread: ${text}. Locks are renewed on the event loop until it reaches the store.`;
+    const message = `Failed to initialize dedicated lock thread: ${text.replace(/\.$/, '')}. Locks are renewed on the event loop until it reaches the store.`;
     listener.threaded(false);
     listener.failed(new HoldfastError('THREAD_FAILED', message, { retryable }));
   }
@@ -170,7 +170,16 @@ export class ThreadKeeper implements Keeper {
     entry.byThread = true;
     this.#restartMs = MIN_RESTART_MS;
     this.#thread?.markReady();
-    void this.#standIn.release(entry.kept.plan.id);
+    this.#standIn.handOver(entry.kept.plan.id);
     entry.kept.listener.threaded(true);
+  }
+
+  #standInFor({ kept }: Entry, firstInMs?: number): void {
+    const { listener, plan } = kept;
+    // A sweep of the stand-in may be answered after the thread took over, and after the worker let go of its session.
+    const swept: KeeperListener['swept'] = (reply) => {
+      if (this.#entries.has(plan.id)) listener.swept(reply);
+    };
+    this.#standIn.keep({ ...kept, listener: { ...listener, swept } }, firstInMs);
   }
 }

@@ -1,5 +1,6 @@
 // One store as the lock thread sees it: its own connection, the sessions that it renews over it, and their sweepers.
 // A store that cannot be opened is tried again and again; until then the worker renews on its own loop.
+import { toError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
 import type { Revocation, SessionRef, Store, SweepReply } from '../store/contract.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
@@ -23,6 +24,8 @@ interface Held {
   plan: SessionPlan;
   reports: ThreadSessionReports;
   sweeper?: Sweeper;
+  /** Why the store could not be opened, as it was told last. */
+  unreachable?: string;
 }
 
 const REOPEN_MS = 1000;
@@ -87,12 +90,20 @@ export class ThreadStore {
       this.#loop = new RenewalLoop(store, systemClock);
       this.#begin([...this.#held.values()], store);
     } catch (error) {
-      for (const { reports } of this.#held.values()) reports.failed(error, true);
+      this.#tellUnreachable(toError(error));
       this.#opening = undefined;
       if (this.#closed) return;
       this.#reopen = setTimeout(() => {
         this.#opening ??= this.#open();
       }, REOPEN_MS).unref();
+    }
+  }
+
+  /** Once for each reason: it is tried every second. */
+  #tellUnreachable(error: Error): void {
+    for (const held of this.#held.values()) {
+      if (held.unreachable !== error.message) held.reports.failed(error, true);
+      held.unreachable = error.message;
     }
   }
 

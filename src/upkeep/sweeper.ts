@@ -32,7 +32,9 @@ export class Sweeper {
   #sweeping = false;
   #probing = false;
   #again = false;
+  #outage = false;
   #stopped = false;
+  #silent = false;
 
   constructor(options: SweeperOptions) {
     this.#options = options;
@@ -49,7 +51,14 @@ export class Sweeper {
     }
   }
 
+  /** No more calls, and nothing more is told. */
   stop(): void {
+    this.retire();
+    this.#silent = true;
+  }
+
+  /** No more calls: another sweeper takes over. What the present one finds is still told, or nobody would tell it. */
+  retire(): void {
     this.#stopped = true;
     for (const timer of this.#timers) clearTimeout(timer);
     this.#timers.clear();
@@ -62,18 +71,19 @@ export class Sweeper {
       return;
     }
     this.#sweeping = true;
-    const { store, queue, beforeSweep, onSwept, onError } = this.#options;
+    const { store, queue, beforeSweep, onSwept } = this.#options;
     try {
       for (let more = true; more && !this.#stopped; ) {
         this.#again = false;
         if (beforeSweep !== undefined) await patiently(beforeSweep());
         if (this.#stopped) return;
         const reply = await patiently(store.sweep(queue, CHUNK));
-        if (reply.stalled.length + reply.failed.length > 0 && !this.#stopped) onSwept(reply);
+        this.#outage = false;
+        if (reply.stalled.length + reply.failed.length > 0 && !this.#silent) onSwept(reply);
         more = reply.more || this.#again;
       }
     } catch (error) {
-      if (!this.#stopped) onError(toError(error));
+      this.#fail(error);
     } finally {
       this.#sweeping = false;
     }
@@ -82,17 +92,24 @@ export class Sweeper {
   async #probe(): Promise<void> {
     if (this.#probing || this.#stopped) return;
     this.#probing = true;
-    const { store, queue, graceMs, onError } = this.#options;
+    const { store, queue, graceMs } = this.#options;
     try {
       const suspected = await patiently(store.probe(queue, graceMs));
+      this.#outage = false;
       // A timer takes no more than MAX_TIMER_MS: past it, it would fire at once.
       const ms = Math.min(MAX_TIMER_MS, graceMs + AFTER_GRACE_MS);
       if (suspected > 0 && !this.#stopped) this.#after(ms, () => void this.sweep());
     } catch (error) {
-      if (!this.#stopped) onError(toError(error));
+      this.#fail(error);
     } finally {
       this.#probing = false;
     }
+  }
+
+  /** Once for each outage: looking goes on every second, and would tell as often. */
+  #fail(error: unknown): void {
+    if (!this.#stopped && !this.#outage) this.#options.onError(toError(error));
+    this.#outage = true;
   }
 
   #every(ms: number, work: () => void): void {

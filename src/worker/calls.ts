@@ -6,6 +6,8 @@ import { now, type Moment } from '../lock/trust.js';
 import { systemClock } from '../runtime/clock.js';
 import type { Outcome } from '../job/outcome.js';
 import type { ClaimReply, ClaimRequest, SettleReply, Store } from '../store/contract.js';
+import type { Health } from './health.js';
+import { Outage } from './outage.js';
 import type { Tenure } from './tenure.js';
 
 export type ClaimWish = Omit<ClaimRequest, 'session' | 'seq'>;
@@ -23,6 +25,7 @@ export interface CallReply extends SettleReply {
 export interface CallsOptions {
   queue: string;
   tenure: Tenure;
+  health: Pick<Health, 'asked' | 'answered' | 'failed'>;
   ready(): Promise<Store>;
   /** A call that was not answered for so long is made again, under its number. */
   hangMs: number;
@@ -42,10 +45,17 @@ export class Calls {
   /** Set when the worker closes: how long a store that does not answer is still waited for. */
   #patienceMs: number | undefined;
   readonly #onClosing = new Set<() => void>();
+  readonly #outage: Outage;
   #ended = false;
 
   constructor(options: CallsOptions) {
     this.#options = options;
+    this.#outage = new Outage(options.onError);
+  }
+
+  /** The store does not answer, and `onError` was told so. */
+  get inOutage(): boolean {
+    return this.#outage.isTold;
   }
 
   perform(outcomes: Outcome[], wish?: ClaimWish): Promise<CallReply> {
@@ -80,7 +90,10 @@ export class Calls {
   }
 
   async #perform(outcomes: Outcome[], wish: ClaimWish | undefined): Promise<CallReply> {
+    const { health } = this.#options;
     const delivers = outcomes.length > 0;
+    health.asked();
+    this.#outage.asked();
     let numbered: { session: Session; seq: number; sentAt: Moment } | undefined;
     let failingSince: number | undefined;
     for (let failures = 0; ; ) {
@@ -88,14 +101,18 @@ export class Calls {
         const { store, session } = await this.patiently(this.#reach(), delivers);
         numbered ??= { session, seq: session.nextSeq(), sentAt: now(systemClock) };
         const reply = await this.patiently(this.#send(store, numbered.session, numbered.seq, outcomes, wish), delivers);
+        this.#outage.answered();
+        health.answered(reply.claimed?.sessionAlive === true);
         return { ...reply, ...numbered, retried: failures > 0 };
       } catch (thrown) {
         const error = toError(thrown);
         failures += 1;
         failingSince ??= systemClock.monotonic();
-        this.#options.onError(error);
+        health.failed(error);
+        this.#outage.failed(error);
         await this.#pause(error, failures);
         if (this.#isOver(error, delivers, failingSince)) {
+          this.#outage.givenUp();
           throw new HoldfastError('OUTCOME_UNKNOWN', `The store did not answer before the worker was closed: ${error.message}`, {
             cause: error,
           });

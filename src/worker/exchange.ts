@@ -6,6 +6,7 @@ import type { HeldLock } from '../lock/held-lock.js';
 import type { Session } from '../lock/session.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
+import { MAX_BATCH } from '../store/capabilities.js';
 import type { ClaimReply } from '../store/contract.js';
 import type { CallReply, Calls, ClaimWish } from './calls.js';
 import type { Slots } from './slots.js';
@@ -36,10 +37,9 @@ export interface ExchangeOptions {
   idleMs: number;
 }
 
-/** Keeps a single call short for the store. */
-const MAX_BATCH = 1000;
-
 export class Exchange {
+  /** Outcomes, and jobs to claim, of one call: keeps it short for the store. */
+  batch = MAX_BATCH;
   readonly #options: ExchangeOptions;
   #pending: Delivery[] = [];
   #claiming = false;
@@ -103,10 +103,10 @@ export class Exchange {
   }
 
   async #turn(): Promise<void> {
-    const deliveries = this.#pending.length > MAX_BATCH ? this.#pending.splice(0, MAX_BATCH) : this.#pending;
+    const deliveries = this.#pending.length > this.batch ? this.#pending.splice(0, this.batch) : this.#pending;
     if (deliveries === this.#pending) this.#pending = [];
     const free = this.#claiming ? this.#options.slots.freeAfter(deliveries.filter(({ occupies }) => occupies).length) : 0;
-    const count = deliveries.length > 0 || this.#hungry ? Math.min(free, MAX_BATCH) : 0;
+    const count = deliveries.length > 0 || this.#hungry ? Math.min(free, this.batch) : 0;
     if (deliveries.length > 0 || count > 0) {
       this.#inFlight = true;
       const wakeUps = this.#wakeUps;

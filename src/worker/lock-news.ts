@@ -1,5 +1,5 @@
 // What happens to locks, told to the worker's listeners and to those of its lock monitor: renewed, lost, stalled, blocked.
-import { HoldfastError, toError } from '../errors.js';
+import { HoldfastError, isRetryable, toError } from '../errors.js';
 import type { JobHome } from '../handle/home.js';
 import { Job } from '../handle/job.js';
 import type { HeldLock } from '../lock/held-lock.js';
@@ -20,6 +20,10 @@ export interface LockNewsOptions {
   sessionLost(session: Session): void;
   /** Jobs may have become claimable. */
   wake(): void;
+  /** A thread renews, or the event loop does. */
+  threaded(byThread: boolean): void;
+  /** The worker has told that the store does not answer. */
+  inOutage(): boolean;
 }
 
 export class LockNews {
@@ -30,7 +34,7 @@ export class LockNews {
   }
 
   listenerFor(session: Session): KeeperListener {
-    const { table, monitor, emitter, sessionLost, wake } = this.#options;
+    const { table, monitor, emitter, sessionLost, wake, threaded, inOutage } = this.#options;
     return {
       renewed: () => {
         const jobIds = table.renewedJobIds(session);
@@ -51,8 +55,14 @@ export class LockNews {
         if (failed.length > 0) void this.#stalledForGood(failed);
         wake();
       },
-      failed: (error) => emitter.emit('error', error),
-      threaded: (byThread) => monitor?.setRunning(byThread),
+      failed: (error) => {
+        // One outage is told once, although renewals and sweeps meet it on a connection of their own.
+        if (!inOutage() || !isRetryable(error)) emitter.emit('error', error);
+      },
+      threaded: (byThread) => {
+        monitor?.setRunning(byThread);
+        threaded(byThread);
+      },
       blocked: (blockedMs, ceiling) => {
         monitor?.emit('loopBlocked', blockedMs);
         if (ceiling) this.#overCeiling(blockedMs);

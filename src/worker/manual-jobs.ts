@@ -6,6 +6,7 @@ import { HeldLock } from '../lock/held-lock.js';
 import type { LockTable } from '../lock/lock-table.js';
 import { now } from '../lock/trust.js';
 import { systemClock } from '../runtime/clock.js';
+import { batchOf } from '../store/capabilities.js';
 import type { Extension, ExtendStatus, Store } from '../store/contract.js';
 import type { CallReply, Calls, ClaimWish } from './calls.js';
 import type { CheckedWorkerOptions } from './options.js';
@@ -94,7 +95,12 @@ export class ManualJobs {
 
   /** Answers the ids of those that are lost. */
   async extendAll(extensions: Extension[]): Promise<string[]> {
-    const statuses = await this.extend(extensions);
+    const { capabilities } = await this.#options.ready();
+    const batch = batchOf(capabilities);
+    const statuses: ExtendStatus[] = [];
+    for (let first = 0; first < extensions.length; first += batch) {
+      statuses.push(...(await this.extend(extensions.slice(first, first + batch))));
+    }
     return extensions.filter((_, index) => statuses[index] === 'lost' || statuses[index] === 'missing').map(({ jobId }) => jobId);
   }
 

@@ -1,4 +1,4 @@
-// Wake-ups of a queue for somebody who looks and waits in turns: one that comes while nobody waits is kept for the next wait.
+// Wake-ups of a queue for somebody who looks for jobs and waits in turns: one that comes while nobody waits is kept for the next wait.
 import type { Store } from '../store/contract.js';
 
 export class WakeUps {
@@ -7,7 +7,7 @@ export class WakeUps {
   #wake: (() => void) | undefined;
 
   constructor(store: Store, queue: string) {
-    this.#unwatch = store.watch(queue, () => this.wake());
+    this.#unwatch = store.watch(queue, () => this.wake(), 'jobs');
   }
 
   wake(): void {

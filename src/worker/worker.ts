@@ -1,7 +1,7 @@
 // OUT, RUN, DONE. A Worker takes jobs of one queue from the store, runs the processor on them and tells the store how they ended.
-// This class wires the stations and holds none of their work: Tenure (the session), Calls (numbered calls to the store), Exchange
-// (claim and settle), Runner (the processor), Runs (jobs from claim to acknowledgement), LockTable (what is held), LockNews (what becomes of it), ManualJobs
-// (getNextJob). It must never touch a job without its token, nor free a slot before the store has acknowledged the outcome.
+// This class wires the stations and holds none of their work: Tenure (the session), Calls (numbered calls to the store), Health (their
+// progress), Exchange (claim and settle), Runner (the processor), Runs (jobs from claim to acknowledgement), LockTable (what is held),
+// LockNews (what becomes of it), ManualJobs (getNextJob). It must never touch a job without its token, nor free a slot before the store has acknowledged the outcome.
 import { HoldfastError, toError } from '../errors.js';
 import { Job } from '../handle/job.js';
 import type { JobHome } from '../handle/home.js';
@@ -13,11 +13,14 @@ import { LockMonitor } from '../lock/lock-monitor.js';
 import { LockTable } from '../lock/lock-table.js';
 import type { Session } from '../lock/session.js';
 import { checkInteger, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
+import { systemClock } from '../runtime/clock.js';
 import { Emitter } from '../runtime/emitter.js';
+import { batchOf } from '../store/capabilities.js';
 import type { Store } from '../store/contract.js';
 import { leaseStore, type StoreLease } from '../store/open.js';
 import { Calls, type CallReply, type ClaimWish } from './calls.js';
 import { Exchange } from './exchange.js';
+import { Health, type WorkerHealth, type WorkerState } from './health.js';
 import { ManualJobs } from './manual-jobs.js';
 import { checkConcurrency, checkWorkerOptions, type CheckedWorkerOptions, type WorkerOptions } from './options.js';
 import { Runner } from './runner.js';
@@ -46,6 +49,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   readonly #slots: Slots;
   readonly #table: LockTable;
   readonly #tenure: Tenure;
+  readonly #health: Health;
   readonly #calls: Calls;
   readonly #exchange: Exchange;
   readonly #manual: ManualJobs;
@@ -80,9 +84,20 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       listenerFor: (session) => this.#news.listenerFor(session),
       onError,
     });
-    const { runRetryDelay: retryDelayMs, lockDuration } = this.opts;
+    const { runRetryDelay: retryDelayMs, lockDuration, skipLockRenewal, lockRenewTime } = this.opts;
     const hangMs = Math.max(MIN_HANG_MS, lockDuration);
-    this.#calls = new Calls({ queue: this.name, tenure: this.#tenure, ready, hangMs, retryDelayMs, onError });
+    const idleMs = this.opts.drainDelay * 1000;
+    const health = new Health({
+      queue: this.name,
+      clock: systemClock,
+      slots: this.#slots,
+      idleMs,
+      renewMs: skipLockRenewal ? 0 : lockRenewTime,
+      session: () => this.#tenure.current,
+      state: () => this.#state(),
+    });
+    this.#health = health;
+    this.#calls = new Calls({ queue: this.name, tenure: this.#tenure, health, ready, hangMs, retryDelayMs, onError });
     this.#exchange = new Exchange({
       calls: this.#calls,
       slots: this.#slots,
@@ -92,7 +107,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       strays: (reply) => this.#calls.patiently(this.#strays(reply), false),
       drained: () => this.emit('drained'),
       onError,
-      idleMs: this.opts.drainDelay * 1000,
+      idleMs,
     });
     this.#manual = new ManualJobs({
       calls: this.#calls,
@@ -123,6 +138,8 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       maxBlockedMs: this.opts.maxBlockedMs,
       sessionLost: (session) => this.#sessionLost(session),
       wake: () => this.#exchange.wake(),
+      threaded: (byThread) => health.threaded(byThread),
+      inOutage: () => this.#calls.inOutage,
     });
     if (typeof processor === 'function') {
       this.#runs = new Runs({
@@ -162,6 +179,26 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     return this.#paused;
   }
 
+  /**
+   * Whether it makes progress: the store answers, its locks are renewed, and free slots are offered. False at the latest `drainDelay`
+   * and three seconds after any of that has stopped. Cheap, and never waits: for probes.
+   */
+  isHealthy(): boolean {
+    return this.#health.isHealthy();
+  }
+
+  /** The same with its reasons and the figures behind it. */
+  health(): WorkerHealth {
+    return this.#health.report();
+  }
+
+  #state(): WorkerState {
+    if (this.closing !== undefined) return 'closing';
+    if (this.#runs === undefined) return 'by hand';
+    if (this.#running === undefined) return 'not started';
+    return this.#paused ? 'paused' : 'running';
+  }
+
   /** Resolves when the store is open and, if the worker runs, its session too; rejects with the reason why it cannot be. */
   async waitUntilReady(): Promise<Store> {
     const store = await this.#lease.ready();
@@ -198,7 +235,12 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     const store = await this.#lease.ready();
     if (this.closing !== undefined) return;
     if (store.capabilities.inline) this.#slots.concurrency = Number.MAX_SAFE_INTEGER;
-    this.#unwatch = store.watch(this.name, () => this.#exchange.wake());
+    this.#exchange.batch = batchOf(store.capabilities);
+    const woken = (): void => {
+      this.#health.woken();
+      this.#exchange.wake();
+    };
+    this.#unwatch = store.watch(this.name, woken, 'jobs');
     this.#tellReady();
     // A listener may have closed or paused the worker.
     if (this.isRunning() && !this.#paused) this.#exchange.startClaiming();
@@ -248,6 +290,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     // Forced, the closing ends here while the rest goes on behind it.
     await Promise.race([this.#letGo(), this.#forced.then(() => this.#abandon())]);
     this.lockManagerThread?.setRunning(false);
+    this.#health.stop();
     clearInterval(this.#alive);
     this.#ended?.();
     this.emit('closed');

@@ -7,17 +7,7 @@ import { FaultyStore } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
 import { eventually, messageOf, type Moment, monotonicNow } from '../support/acceptance-moments.js';
 import { fixture, WorkerProcess } from '../support/acceptance-process.js';
-import {
-  ENGINES,
-  ENGINES_AND_CLUSTER,
-  Gate,
-  newScene,
-  renewalsOf,
-  renewed,
-  type Scene,
-  SHARED_ENGINES,
-  work,
-} from '../support/acceptance-scene.js';
+import { ENGINES, Gate, newScene, renewalsOf, renewed, type Scene, SHARED_ENGINES, work } from '../support/acceptance-scene.js';
 
 const isRefusal = (moment: Moment): boolean => messageOf(moment).includes('Could not settle');
 
@@ -25,18 +15,18 @@ const isRefusal = (moment: Moment): boolean => messageOf(moment).includes('Could
 const rival = (scene: Scene) =>
   work(scene, async () => ({ by: 'rival' }), { lockDuration: 1000, stalledInterval: 100, name: 'rival' });
 
-describe.each(ENGINES_AND_CLUSTER)('S0-4, S0-5 on %s: the handler spins for two and a half lock durations', (engine) => {
-  const spinner = (scene: Scene, useDedicatedLockThread: boolean) =>
+describe.each(SHARED_ENGINES)('S0-4, S0-5 on %s: the handler spins for two and a half lock durations', (engine) => {
+  const spinner = (scene: Scene, useDedicatedLockThread: boolean, lockDuration: number) =>
     new WorkerProcess({
       queue: 'work',
       connection: scene.connection,
-      options: { name: 'spinner', lockDuration: 1000, useDedicatedLockThread },
+      options: { name: 'spinner', lockDuration, useDedicatedLockThread },
     });
 
   test('S0-4 (N) without the thread: the job is recovered, and the first run cannot finish it', async () => {
     const scene = await newScene(engine);
     const { id } = await scene.queue.add('spin', { ms: 2500 });
-    const first = spinner(scene, false);
+    const first = spinner(scene, false, 1000);
     await first.moment('started');
     const second = rival(scene);
     const stalled = await second.log.moment('stalled');
@@ -52,9 +42,9 @@ describe.each(ENGINES_AND_CLUSTER)('S0-4, S0-5 on %s: the handler spins for two 
 
   test('S0-5 with the thread: renewed during the spin, run once, completed once', async () => {
     const scene = await newScene(engine);
-    // The job is there before the process: the thread has to come up while the loop is blocked already.
-    const { id } = await scene.queue.add('spin', { ms: 2500 });
-    const first = spinner(scene, true);
+    // The job is there before the process: the thread has to come up while the loop is blocked already, and before the lock ends.
+    const { id } = await scene.queue.add('spin', { ms: 4500 });
+    const first = spinner(scene, true, 1800);
     await first.moment('started');
     const second = rival(scene);
     await renewed(scene.store, id, 2);
@@ -117,9 +107,10 @@ describe('S0-7 concurrency 10', () => {
         export: 'open',
         options: { url: scene.url, log },
       };
-      await scene.queue.addBulk(jobs);
       const options: WorkerOptions = { name: 'ten', concurrency: 10, lockDuration: 1000, lockRenewTime: 200 };
       const ten = new WorkerProcess({ queue: 'work', connection, options });
+      await ten.moment('threaded');
+      await scene.queue.addBulk(jobs);
       await ten.moment('started');
       const second = rival(scene);
       await eventually('all are done', async () => ten.all('completed').length === 10);
@@ -185,8 +176,9 @@ describe.each(SHARED_ENGINES)('S0-18 hung for ever on %s', (engine) => {
   test('S0-18 past the ceiling renewal stops, the job is recovered elsewhere, the late result is refused', async () => {
     const scene = await newScene(engine);
     const mercy = join(scene.folder, 'mercy');
-    const { id } = await scene.queue.add('spinUntil', { file: mercy });
     const first = hung(scene, 600);
+    await first.moment('threaded');
+    const { id } = await scene.queue.add('spinUntil', { file: mercy });
     await first.moment('started');
     const second = rival(scene);
     expect((await second.log.moment('stalled'))['args']).toEqual([id, 'active']);
@@ -206,8 +198,9 @@ describe.each(SHARED_ENGINES)('S0-18 hung for ever on %s', (engine) => {
   test('S0-18 (N) without a ceiling: the thread keeps the lock of the same handler', async () => {
     const scene = await newScene(engine);
     const mercy = join(scene.folder, 'mercy');
-    const { id } = await scene.queue.add('spinUntil', { file: mercy });
     const first = hung(scene, 0);
+    await first.moment('threaded');
+    const { id } = await scene.queue.add('spinUntil', { file: mercy });
     await first.moment('started');
     const second = rival(scene);
     // Longer than the ceiling and the lock together were above.

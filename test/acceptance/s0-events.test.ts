@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { eventually, listenTo, messageOf, type Moment } from '../support/acceptance-moments.js';
 import { WorkerProcess } from '../support/acceptance-process.js';
-import { ENGINES, ENGINES_AND_CLUSTER, Gate, newScene, orphan, renewed, work } from '../support/acceptance-scene.js';
+import { ENGINES, SHARED_ENGINES, Gate, newScene, orphan, renewed, work } from '../support/acceptance-scene.js';
 
 const withAndWithout = <E>(engines: E[]): [engine: E, thread: boolean][] =>
   engines.flatMap((engine): [E, boolean][] => [
@@ -114,7 +114,7 @@ describe.each(withAndWithout(ENGINES))('on %s with useDedicatedLockThread %s', (
   });
 });
 
-test.each(withAndWithout(ENGINES_AND_CLUSTER))(
+test.each(withAndWithout(SHARED_ENGINES))(
   'S0-3 %s with useDedicatedLockThread %s: a worker is killed, another tells stalled(jobId, active)',
   async (engine, thread) => {
     const scene = await newScene(engine);

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Connection, WorkerOptions } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { detour } from '../support/acceptance-detour.js';
 import { eventually, messageOf, type Moment } from '../support/acceptance-moments.js';
 import { fixture } from '../support/acceptance-process.js';
 import {
@@ -15,7 +16,7 @@ import {
   work,
   type Working,
 } from '../support/acceptance-scene.js';
-import { FaultProxy } from '../support/servers/proxy.js';
+import type { FaultProxy } from '../support/servers/proxy.js';
 
 const options: WorkerOptions = { lockDuration: 1000, lockRenewTime: 150, stalledInterval: 100 };
 
@@ -35,7 +36,7 @@ async function holdsThrough(scene: Scene, { log }: Working, gate: Gate): Promise
 
 function watched(
   { folder, url }: Scene,
-  flags: { closed?: string; cut?: string; threadUrl?: string },
+  flags: { closed?: string; cut?: string; threadConnection?: Connection },
 ): { connection: Connection; log: string } {
   const log = join(folder, 'renewals');
   return {
@@ -172,9 +173,8 @@ describe.each(SHARED_ENGINES)('S0-9 only the connection of the thread is cut, on
 
 describe.each(SERVER_ENGINES)('S0-9 the connection of the thread, and no other, goes through a bad network, on %s', (engine) => {
   async function throughProxy(scene: Scene): Promise<{ proxy: FaultProxy; connection: Connection; log: string }> {
-    const proxy = await FaultProxy.start({ port: Number(new URL(scene.url).port) });
-    onTestFinished(() => proxy.close());
-    return { proxy, ...watched(scene, { threadUrl: proxy.url(scene.url) }) };
+    const { proxy, connection: threadConnection } = await detour(engine, scene.url);
+    return { proxy, ...watched(scene, { threadConnection }) };
   }
 
   const renewsByThread = (log: string) =>
@@ -183,27 +183,33 @@ describe.each(SERVER_ENGINES)('S0-9 the connection of the thread, and no other, 
       return last?.thread === true && !last.failed;
     });
 
-  test('S0-9 it is cut three times: an error for each, the thread connects anew, the job finishes', async () => {
+  test('S0-9 it is cut three times: an error for each failed attempt, the thread connects anew, the job finishes', async () => {
     const scene = await newScene(engine);
     const { proxy, connection, log } = await throughProxy(scene);
+    const failures = (): number => renewalsIn(log).filter(({ failed }) => failed).length;
+    // On a cluster other calls than renewals may come first: each node is told who vouches for the sessions when a connection is new.
+    const times = engine === 'redis-cluster' ? Number.POSITIVE_INFINITY : 1;
     const gate = new Gate();
     // Without sweeps, renewals are all that the thread sends.
     const { log: told } = work({ connection }, () => gate.opened.then(() => 'done'), { ...options, skipStalledCheck: true });
     const { id } = await scene.queue.add('long', {});
     await told.moment('active');
-    for (const cuts of [1, 2, 3]) {
+    for (let cuts = 1; cuts <= 3; cuts += 1) {
       await renewsByThread(log);
-      proxy.dropReplies();
-      await eventually('an attempt fails', async () => renewalsIn(log).filter(({ failed }) => failed).length === cuts);
+      const before = failures();
+      proxy.dropReplies({ times });
+      await eventually('an attempt fails', async () => failures() > before);
+      proxy.heal();
     }
     await renewsByThread(log);
     await renewed(scene.store, id, 3);
-    await eventually('all are told', async () => told.all('error').length >= 3);
+    const attempts = failures();
+    await eventually('all are told', async () => told.all('error').length >= attempts);
     gate.open();
     await told.moment('completed');
-    expect(proxy.counts).toMatchObject({ dropped: 3, opened: 4 });
-    for (const message of told.all('error').map(messageOf)) expect(message).toContain('was lost');
-    expect(told.all('error')).toHaveLength(3);
+    if (times === 1) expect({ attempts, ...proxy.counts }).toMatchObject({ attempts: 3, dropped: 3, opened: 4 });
+    expect(told.all('error')).toHaveLength(attempts);
+    for (const error of told.all('error')) expect(error).toMatchObject({ args: [{ code: 'STORE_UNAVAILABLE' }] });
     expect(told.all('lockRenewalFailed')).toEqual([]);
     expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'done', attemptsStarted: 1, stalledCounter: 0 });
   });

@@ -4,7 +4,7 @@ import { FaultyStore } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { eventually, messageOf, type Moment, type MomentLog } from '../support/acceptance-moments.js';
 import { WorkerProcess } from '../support/acceptance-process.js';
-import { ENGINES, ENGINES_AND_CLUSTER, Gate, newScene, orphan, renewed, type Scene, work } from '../support/acceptance-scene.js';
+import { ENGINES, SHARED_ENGINES, Gate, newScene, orphan, renewed, type Scene, work } from '../support/acceptance-scene.js';
 import { wallClockShiftedBy } from '../support/servers/wall-clock.js';
 
 const SHORT: WorkerOptions = { lockDuration: 400, lockRenewTime: 100 };
@@ -260,7 +260,7 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
   });
 });
 
-describe.each(ENGINES_AND_CLUSTER)('S4-14 clocks on %s', (engine) => {
+describe.each(SHARED_ENGINES)('S4-14 clocks on %s', (engine) => {
   const MINUTES = 5 * 60_000;
 
   /** A worker on a host whose wall clock is wrong from the beginning. */

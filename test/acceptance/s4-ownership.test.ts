@@ -75,8 +75,8 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
         const run = job.attemptsStarted - 1;
         await gates[run]?.opened;
         if (run === 0)
-          for (const write of [job.updateProgress(1), job.log('x'), job.updateData({ x: 1 })])
-            await write.catch((error: unknown) => refusals.push(error));
+          for (const write of [() => job.updateProgress(1), () => job.log('x'), () => job.updateData({ x: 1 })])
+            await write().catch((error: unknown) => refusals.push(error));
         return `run ${run}`;
       },
       { concurrency: 2, lockRenewTime: 50, lockDuration: 1000 },
@@ -215,7 +215,7 @@ describe('S4-11 a handler that blocks its loop for longer than the lock', () => 
       connection,
       options: { ...OPTIONS, name: 'spinning', useDedicatedLockThread },
     });
-    await spinning.moment('ready');
+    await spinning.moment(useDedicatedLockThread ? 'threaded' : 'ready');
     const { id } = await scene.queue.add('spin', { ms: 2200, only: 'spinning' });
     await spinning.moment('started');
     const other = new WorkerProcess({ queue: 'work', connection, options: { ...OPTIONS, name: 'other' } });

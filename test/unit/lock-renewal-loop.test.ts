@@ -109,6 +109,16 @@ test('a call that hangs is told, others go on, and its late answer does no harm'
   expect(told.lost).toBe(0);
 });
 
+test('a call that hangs and then fails is one failed attempt: told once', async () => {
+  const failing = () =>
+    new Promise<never>((_, reject) => void setTimeout(() => reject(new Error('the connection was lost')), 2500));
+  vi.spyOn(inner, 'renew').mockImplementationOnce(failing);
+  const { told } = await keep(1000, 0);
+  await time.pass(4000);
+  expect(told.errors).toEqual(['The store did not answer a lock renewal in time.']);
+  expect(told.renewed).toBeGreaterThanOrEqual(2);
+});
+
 test('a session that the store has ended is told once and never asked for again', async () => {
   const { session, told } = await keep(1000, 0);
   const other = await keep(1000, 0);

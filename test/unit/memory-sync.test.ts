@@ -265,6 +265,13 @@ describe('add stops waiting', () => {
 });
 
 test('it says what it is', () => {
-  expect(store.capabilities).toEqual({ engine: 'sync', shared: false, durable: false, crashHints: false, inline: true });
+  expect(store.capabilities).toEqual({
+    engine: 'sync',
+    shared: false,
+    durable: false,
+    crashHints: false,
+    inline: true,
+    transactions: false,
+  });
   expect(store.describe()).toBeUndefined();
 });

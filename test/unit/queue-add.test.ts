@@ -248,6 +248,46 @@ describe('a store that does not answer', () => {
   });
 });
 
+describe('a jobId that somebody holds in an open transaction', () => {
+  const busy = new HoldfastError('STORE_BUSY', 'somebody holds it', { retryable: true });
+  const holds = (id: string) => (_queue: string, jobs: { id?: string }[]) => jobs.some((job) => job.id === id);
+
+  test('holds up its own job alone', async () => {
+    queue.on('error', () => undefined);
+    const held = store.on('add', { fault: 'fail', error: busy, when: holds('held') });
+    const waiting = queue.add('job', {}, { jobId: 'held' });
+    const others = [queue.add('job', {}), queue.add('job', {}, { jobId: 'free' })];
+    await Promise.all(others);
+    await queue.add('later', {});
+    expect((await queue.getWaiting()).map(({ id }) => id).sort()).toEqual(['1', '2', 'free']);
+    held.remove();
+    expect((await waiting).id).toBe('held');
+  });
+
+  test('after a call of unknown fate: the same call again, and no job twice', async () => {
+    queue.on('error', () => undefined);
+    store.on('add', { fault: 'fail', error: busy, times: 1 });
+    store.on('add', { fault: 'drop-reply', times: 1 });
+    const added = await Promise.all([queue.add('job', {}), queue.add('job', {}, { jobId: 'named' })]);
+    expect(added.map(({ id, duplicate }) => [id, duplicate])).toEqual([
+      ['1', false],
+      ['named', false],
+    ]);
+    expect(await queue.count()).toBe(2);
+  });
+
+  test('is waited for when the queue is closed', async () => {
+    queue.on('error', () => undefined);
+    const held = store.on('add', { fault: 'fail', error: busy, when: holds('held') });
+    const waiting = queue.add('job', {}, { jobId: 'held' });
+    await store.called('add', 2);
+    const closing = queue.close();
+    held.remove();
+    await closing;
+    expect((await waiting).duplicate).toBe(false);
+  });
+});
+
 describe('closing', () => {
   test('waits for the adds that are under way, and loses none', async () => {
     const rule = store.on('add', { fault: 'hang', times: 1 });

@@ -160,6 +160,18 @@ describe('half-open', () => {
     expect(client).toMatchObject({ heard: 'hello ', end: undefined });
   });
 
+  test('stranded: what is open goes nowhere, in silence, and new connections are fine', async () => {
+    const client = await talking();
+    proxy.strand();
+    client.say('lost');
+    await proxy.moment('swallowed');
+    (served[0] as { socket: Socket }).socket.write('lost too');
+    await until('both to be swallowed', () => proxy.counts.swallowed === 'lost'.length + 'lost too'.length);
+    expect(served[0]?.heard).toBe('hello ');
+    expect(client).toMatchObject({ heard: 'hello ', end: undefined });
+    await talking();
+  });
+
   test('a new connection is accepted and gets no answer', async () => {
     proxy.swallow('both');
     const client = new Client();

@@ -12,7 +12,14 @@ let stalled: string[];
 let errors: string[];
 
 class Hinting extends MemoryStore {
-  override readonly capabilities = { engine: 'hinting', shared: false, durable: false, crashHints: true, inline: false };
+  override readonly capabilities = {
+    engine: 'hinting',
+    shared: false,
+    durable: false,
+    crashHints: true,
+    inline: false,
+    transactions: false,
+  };
   suspected = 0;
   override async probe(): Promise<number> {
     return this.suspected;
@@ -129,6 +136,19 @@ test('a probe that fails is told and asked again', async () => {
   expect(store.calls('probe')).toBe(4);
 });
 
+test('an outage is told once, however often it looks, and the next one again', async () => {
+  store = new FaultyStore(new Hinting({ clock: time.clock }));
+  begin({ intervalMs: 60_000 });
+  await time.pass(500);
+  const down = store.on('probe', { fault: 'fail', times: 3 });
+  await time.pass(4000);
+  expect(down.struck).toBe(3);
+  expect(errors).toHaveLength(1);
+  store.on('probe', { fault: 'fail', times: 1 });
+  await time.pass(1000);
+  expect(errors).toHaveLength(2);
+});
+
 test('silent after stop, also about what was under way', async () => {
   await deadJobs(1, 10);
   await time.pass(100);
@@ -140,6 +160,20 @@ test('silent after stop, also about what was under way', async () => {
   held.release();
   await time.pass(5000);
   expect(stalled).toEqual([]);
+  expect(store.calls('sweep')).toBe(1);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test('retired for another sweeper, it makes no more calls and still tells what the last one found', async () => {
+  await deadJobs(1, 10);
+  await time.pass(100);
+  const held = store.on('sweep', { fault: 'hold-reply', times: 1 });
+  begin();
+  await time.pass(10);
+  sweeper.retire();
+  held.release();
+  await time.pass(5000);
+  expect(stalled).toHaveLength(1);
   expect(store.calls('sweep')).toBe(1);
   expect(vi.getTimerCount()).toBe(0);
 });

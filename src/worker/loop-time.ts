@@ -1,0 +1,50 @@
+// Time in which the event loop could run. Whoever waits for an answer on this clock does not hold it against the store that the loop was
+// blocked or the process frozen, while the answer lay in the socket, unread. It stands still until it is started.
+import type { Clock } from '../runtime/clock.js';
+
+const TICK_MS = 500;
+/** Timers are late on a busy machine; what is later than this was a block. */
+const GAP_MS = 3 * TICK_MS;
+const REMEMBERED_MS = 60_000;
+
+export class LoopTime {
+  readonly #clock: Clock;
+  #ticks: NodeJS.Timeout | undefined;
+  #readAt = 0;
+  #time = 0;
+  #blocked = { ms: 0, at: 0 };
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Once; `onTick` is called every half second. */
+  start(onTick: () => void): void {
+    if (this.#ticks !== undefined) return;
+    this.#readAt = this.#clock.monotonic();
+    this.#ticks = setInterval(onTick, TICK_MS).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#ticks);
+  }
+
+  now(): number {
+    if (this.#ticks === undefined) return this.#time;
+    const at = this.#clock.monotonic();
+    const gap = at - this.#readAt;
+    this.#readAt = at;
+    this.#time += Math.min(gap, GAP_MS);
+    if (gap > GAP_MS && (gap > this.#blocked.ms || this.#isPast(at))) this.#blocked = { ms: gap, at };
+    return this.#time;
+  }
+
+  /** The longest block of the last minute. */
+  blockedMs(): number {
+    return this.#isPast(this.#clock.monotonic()) ? 0 : this.#blocked.ms;
+  }
+
+  #isPast(at: number): boolean {
+    return at - this.#blocked.at > REMEMBERED_MS;
+  }
+}

@@ -1,0 +1,24 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { SessionMemory } from '../../src/lock/session-memory.js';
+import { ThreadStore } from '../../src/lock/thread-store.js';
+
+const PLAN = { queue: 'q', id: 's', durationMs: 1_000, renewMs: 0, sweepMs: 0, graceMs: 0, maxBlockedMs: 0 };
+// A factory that cannot make a store, for another reason from the fourth time on.
+const FACTORY = `let tries = 0; export default () => { throw new Error(++tries < 4 ? 'no server' : 'no password'); };`;
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+afterEach(() => void vi.useRealTimers());
+
+test('a store that cannot be opened is tried every second, and told once for each reason', async () => {
+  const module = `data:text/javascript,${encodeURIComponent(FACTORY)}`;
+  const store = new ThreadStore({ engine: 'module', module, export: 'default' });
+  const told: string[] = [];
+  const nothing = (): void => undefined;
+  const failed = (error: unknown): void => void told.push((error as Error).message);
+  const reports = { mayRenew: () => true, renewed: nothing, revoked: nothing, lost: nothing, swept: nothing, failed };
+  store.keep(new SessionMemory(), PLAN, reports);
+  await vi.waitFor(() => expect(told).toEqual(['no server']));
+  for (let seconds = 0; seconds < 6; seconds += 1) await vi.advanceTimersByTimeAsync(1_000);
+  await store.close();
+  expect(told).toEqual(['no server', 'no password']);
+});

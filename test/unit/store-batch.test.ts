@@ -1,0 +1,117 @@
+// `capabilities.batch`: no caller puts more into a call than its store likes, where the caller can choose.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { Queue, Worker } from '../../src/index.js';
+import type { Outcome } from '../../src/job/outcome.js';
+import type { NewJob } from '../../src/job/record.js';
+import type { Call, ClaimReply, ClaimRequest, Extension, ExtendStatus, SettleReply } from '../../src/store/contract.js';
+import { MemoryStore } from '../../src/store/memory/index.js';
+
+const BATCH = 7;
+
+/** Notes how much each call carries. */
+class SmallStore extends MemoryStore {
+  override readonly capabilities = { ...new MemoryStore().capabilities, batch: BATCH };
+  readonly sizes: Record<'add' | 'claim' | 'settle' | 'extend' | 'revoke' | 'remove', number[]> = {
+    add: [],
+    claim: [],
+    settle: [],
+    extend: [],
+    revoke: [],
+    remove: [],
+  };
+
+  override add(queue: string, jobs: NewJob[], call: Call): ReturnType<MemoryStore['add']> {
+    this.sizes.add.push(jobs.length);
+    return super.add(queue, jobs, call);
+  }
+
+  override claim(queue: string, request: ClaimRequest): Promise<ClaimReply> {
+    this.sizes.claim.push(request.count);
+    return super.claim(queue, request);
+  }
+
+  override settle(queue: string, outcomes: Outcome[], call?: Call, claim?: ClaimRequest): Promise<SettleReply> {
+    this.sizes.settle.push(outcomes.length);
+    if (claim !== undefined) this.sizes.claim.push(claim.count);
+    return super.settle(queue, outcomes, call, claim);
+  }
+
+  override extend(queue: string, extensions: Extension[]): Promise<ExtendStatus[]> {
+    this.sizes.extend.push(extensions.length);
+    return super.extend(queue, extensions);
+  }
+
+  override revoke(queue: string, jobIds: string[], reason: string): Promise<boolean[]> {
+    this.sizes.revoke.push(jobIds.length);
+    return super.revoke(queue, jobIds, reason);
+  }
+
+  override remove(queue: string, jobIds: string[]): ReturnType<MemoryStore['remove']> {
+    this.sizes.remove.push(jobIds.length);
+    return super.remove(queue, jobIds);
+  }
+}
+
+async function opened(): Promise<{ store: SmallStore; queue: Queue }> {
+  const store = new SmallStore();
+  await store.open();
+  const queue = new Queue('q', { connection: store });
+  onTestFinished(async () => {
+    await queue.close();
+    await store.close();
+  });
+  return { store, queue };
+}
+
+test('a worker with many slots settles and claims in calls of that size, and runs all jobs', async () => {
+  const { store, queue } = await opened();
+  await queue.addBulk(Array.from({ length: 60 }, (_, n) => ({ name: 'job', data: n })));
+  const ran: number[] = [];
+  const worker = new Worker(
+    'q',
+    async ({ data }) => {
+      await sleep(1);
+      ran.push(data as number);
+    },
+    { connection: store, concurrency: 50 },
+  );
+  onTestFinished(() => worker.close());
+  await vi.waitFor(async () => expect((await queue.getJobCounts('completed'))['completed']).toBe(60), 5_000);
+  expect(ran.sort((a, b) => a - b)).toEqual(Array.from({ length: 60 }, (_, n) => n));
+  expect(Math.max(...store.sizes.claim)).toBe(BATCH);
+  expect(Math.max(...store.sizes.settle)).toBeLessThanOrEqual(BATCH);
+});
+
+test('jobs that are added one by one are put together up to that size, and a bulk is added as a whole', async () => {
+  const { store, queue } = await opened();
+  await queue.add('first', {});
+  store.sizes.add.length = 0;
+  const adds = Array.from({ length: 20 }, () => queue.add('one', {}));
+  const bulk = queue.addBulk(Array.from({ length: 30 }, () => ({ name: 'bulk', data: {} })));
+  await Promise.all([...adds, bulk]);
+  expect(store.sizes.add).toEqual([7, 7, 6, 30]);
+});
+
+test('locks are extended, revoked and jobs removed in calls of that size', async () => {
+  const { store, queue } = await opened();
+  await queue.addBulk(Array.from({ length: 20 }, () => ({ name: 'job', data: {} })));
+  const worker = new Worker('q', null, { connection: store });
+  onTestFinished(() => worker.close());
+  const jobs = [];
+  for (let n = 0; n < 20; n += 1) jobs.push((await worker.getNextJob('t')) ?? expect.fail('no job'));
+  const ids = jobs.map(({ id }) => id as string);
+  expect(
+    await worker.extendJobLocks(
+      ids,
+      ids.map(() => 't'),
+      60_000,
+    ),
+  ).toEqual([]);
+  expect(store.sizes.extend).toEqual([7, 7, 6]);
+  await queue.addBulk(Array.from({ length: 16 }, () => ({ name: 'job', data: {} })));
+  expect(await queue.clean(0, 0, 'wait')).toHaveLength(16);
+  expect(store.sizes.remove).toEqual([7, 7, 2]);
+  await queue.obliterate({ force: true });
+  expect(store.sizes.revoke).toEqual([7, 7, 6]);
+});

@@ -1,0 +1,295 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { HoldfastError } from '../../src/errors.js';
+import { Session } from '../../src/lock/session.js';
+import { trustUntil } from '../../src/lock/trust.js';
+import { Queue } from '../../src/queue/queue.js';
+import { MemoryStore } from '../../src/store/memory/index.js';
+import { Health, type WorkerState } from '../../src/worker/health.js';
+import { Slots } from '../../src/worker/slots.js';
+import { Worker } from '../../src/worker/worker.js';
+import { scene } from '../support/faults-scene.js';
+import { takeTime, type Time } from '../support/faults-time.js';
+import { gate, until } from '../support/faults-wait.js';
+import { FaultProxy } from '../support/servers/proxy.js';
+import { freshDatabase, shared } from '../support/servers/shared.js';
+
+describe('what counts as progress', () => {
+  const IDLE_MS = 5000;
+  const RENEW_MS = 15_000;
+  let time: Time;
+  let health: Health;
+  let slots: Slots;
+  let state: WorkerState;
+  let session: Session | undefined;
+
+  beforeEach(async () => {
+    time = takeTime();
+    slots = new Slots(2);
+    state = 'running';
+    const settings = { queue: 'q', name: 'n', durationMs: 2 * RENEW_MS, maxStalls: 1 };
+    session = await Session.open(new MemoryStore({ clock: time.clock }), settings, time.clock);
+    health = healthWith(RENEW_MS);
+  });
+
+  afterEach(() => {
+    health.stop();
+    vi.useRealTimers();
+  });
+
+  function healthWith(renewMs: number): Health {
+    const { clock } = time;
+    return new Health({ queue: 'q', clock, slots, idleMs: IDLE_MS, renewMs, session: () => session, state: () => state });
+  }
+
+  function codes(): string[] {
+    const { healthy, reasons } = health.report();
+    expect(healthy).toBe(reasons.length === 0);
+    expect(health.isHealthy()).toBe(healthy);
+    return reasons.map((reason) => reason.split(':')[0] ?? '');
+  }
+
+  function renew(): void {
+    session?.memory.extendTrust(trustUntil(time.clock.monotonic() | 0, 2 * RENEW_MS));
+  }
+
+  /** Time passes, and the store answers a claim every second. */
+  async function claimsFor(ms: number): Promise<void> {
+    for (let left = ms; left > 0; left -= 1000) {
+      health.asked();
+      health.answered(true);
+      renew();
+      await time.pass(Math.min(left, 1000));
+    }
+  }
+
+  test('a worker that has not been answered yet is starting, one that is answered is healthy', async () => {
+    expect(codes()).toEqual(['STARTING']);
+    health.asked();
+    expect(codes()).toEqual(['STARTING']);
+    health.answered(true);
+    expect(codes()).toEqual([]);
+    await claimsFor(60_000);
+    expect(codes()).toEqual([]);
+    expect(health.report()).toMatchObject({
+      running: 0,
+      slots: 2,
+      storeOutageMs: 0,
+      blockedMs: 0,
+      paused: false,
+      closing: false,
+    });
+    expect(health.report().lastClaimMs).toBe(1000);
+  });
+
+  test('a call that is not answered for three seconds is an outage, until it is', async () => {
+    await claimsFor(1000);
+    health.asked();
+    await time.pass(2900);
+    expect(codes()).toEqual([]);
+    await time.pass(200);
+    expect(codes()).toEqual(['STORE_SILENT']);
+    expect(health.report().storeOutageMs).toBe(3100);
+    health.answered(true);
+    expect(codes()).toEqual([]);
+  });
+
+  test('a call that fails and is repeated is a blink at first, then an outage that names its error', async () => {
+    await claimsFor(1000);
+    health.asked();
+    health.failed(new HoldfastError('STORE_UNAVAILABLE', 'Nobody is there.', { retryable: true }));
+    expect(codes()).toEqual([]);
+    await time.pass(3100);
+    expect(codes()).toEqual(['STORE_UNAVAILABLE']);
+    expect(health.report().reasons[0]).toContain('Nobody is there.');
+  });
+
+  test('an error that time alone does not heal is no blink', async () => {
+    await claimsFor(1000);
+    health.asked();
+    health.failed(new HoldfastError('STORE_DENIED', 'Wrong password.'));
+    expect(codes()).toEqual(['STORE_DENIED']);
+  });
+
+  test('all slots busy: no claim is due, for as long as it takes', async () => {
+    await claimsFor(1000);
+    slots.running = 2;
+    for (let minutes = 0; minutes < 5; minutes += 1) {
+      renew();
+      await time.pass(RENEW_MS);
+      expect(codes()).toEqual([]);
+    }
+    expect(health.report().lastClaimMs).toBeGreaterThan(60_000);
+    // A slot that is free since just now is no reason, one that stays so is.
+    slots.running = 1;
+    expect(codes()).toEqual([]);
+    renew();
+    await time.pass(IDLE_MS + 2000);
+    expect(codes()).toEqual([]);
+    await time.pass(2000);
+    expect(codes()).toEqual(['CLAIM_OVERDUE']);
+  });
+
+  test('paused and by hand, no claim is due either', async () => {
+    await claimsFor(1000);
+    for (const phase of ['paused', 'by hand'] as const) {
+      state = phase;
+      renew();
+      await time.pass(2 * IDLE_MS);
+      expect(codes()).toEqual([]);
+      expect(health.report().paused).toBe(phase === 'paused');
+    }
+  });
+
+  test('a session that the store has ended and that no call replaces', async () => {
+    await claimsFor(1000);
+    slots.running = 2;
+    session = undefined;
+    await time.pass(2500);
+    expect(codes()).toEqual([]);
+    await time.pass(1000);
+    expect(codes()).toEqual(['SESSION_GONE']);
+  });
+
+  test('renewals that do not come, before and after trust is lost', async () => {
+    await claimsFor(1000);
+    slots.running = 2;
+    renew();
+    await time.pass(RENEW_MS + 2900);
+    expect(codes()).toEqual([]);
+    await time.pass(200);
+    expect(codes()).toEqual(['RENEWAL_OVERDUE']);
+    expect(health.report().lastRenewalMs).toBe(RENEW_MS + 3100);
+    renew();
+    expect(codes()).toEqual([]);
+    session?.memory.markLost();
+    expect(codes()).toEqual(['RENEWAL_OVERDUE']);
+  });
+
+  test('where nothing is renewed, nothing is overdue', async () => {
+    health = healthWith(0);
+    await claimsFor(1000);
+    slots.running = 2;
+    await time.pass(4 * RENEW_MS);
+    expect(codes()).toEqual([]);
+    expect(health.report()).not.toHaveProperty('lastRenewalMs');
+  });
+
+  test('time for which the loop was blocked is told, and not held against the store', async () => {
+    await claimsFor(1000);
+    health.asked();
+    renew();
+    time.clock.advance(20_000);
+    renew();
+    expect(codes()).toEqual([]);
+    expect(health.report().blockedMs).toBeGreaterThanOrEqual(20_000);
+    await time.pass(3100);
+    expect(codes()).toEqual(['STORE_SILENT']);
+    health.answered(true);
+    await claimsFor(61_000);
+    expect(health.report().blockedMs).toBe(0);
+  });
+
+  test('one that does not run, or was closed, is not healthy', () => {
+    state = 'not started';
+    expect(codes()).toEqual(['NOT_STARTED']);
+    state = 'closing';
+    expect(codes()).toEqual(['CLOSED']);
+    expect(health.report().closing).toBe(true);
+  });
+
+  test('tells who renews and when the last wake-up came', async () => {
+    expect(health.report().lockThread).toBe('starting');
+    health.threaded(true);
+    expect(health.report().lockThread).toBe('thread');
+    health.threaded(false);
+    expect(health.report().lockThread).toBe('loop');
+    expect(health.report()).not.toHaveProperty('lastWakeUpMs');
+    await claimsFor(1000);
+    health.woken();
+    await time.pass(500);
+    expect(health.report().lastWakeUpMs).toBe(500);
+  });
+});
+
+describe('a worker', () => {
+  const options = { lockDuration: 1000, lockRenewTime: 200, drainDelay: 1 };
+  const unhealthy = (worker: Worker, code: string) =>
+    until(`${code}, not ${JSON.stringify(worker.health())}`, () =>
+      worker.health().reasons.some((reason) => reason.startsWith(code)),
+    );
+
+  test('is starting, then healthy, also while its only slot is busy for long; not when it is closed', async () => {
+    const { worker: make, add } = await scene('memory');
+    const busy = gate();
+    const { worker } = make(() => busy.opened, { ...options, autorun: false });
+    expect(worker.health().reasons).toEqual([expect.stringContaining('NOT_STARTED')]);
+    await add();
+    const active = new Promise((resolve) => worker.once('active', resolve));
+    void worker.run();
+    expect(worker.isHealthy()).toBe(false);
+    await active;
+    expect(worker.health()).toMatchObject({ healthy: true, reasons: [], running: 1, slots: 1, lockThread: 'loop' });
+    busy.open();
+    await worker.close();
+    expect(worker.health()).toMatchObject({ healthy: false, closing: true });
+  });
+
+  test.each(['hang', 'fail'] as const)(
+    'whose claims %s says so within seconds, and is healthy when they are answered',
+    async (fault) => {
+      const { worker: make, store } = await scene('memory');
+      const { worker } = make(() => undefined, options);
+      await until('healthy', () => worker.isHealthy());
+      const rule = store.on('claim', { fault });
+      await unhealthy(worker, fault === 'fail' ? 'STORE_UNAVAILABLE' : 'TIMEOUT');
+      expect(worker.health().storeOutageMs).toBeGreaterThan(3000);
+      rule.remove();
+      await until('healthy again', () => worker.isHealthy());
+    },
+  );
+
+  test('whose renewals fail says so when its locks are no longer trusted', async () => {
+    const { worker: make, store } = await scene('memory');
+    const { worker } = make(() => undefined, { ...options, skipStalledCheck: true });
+    await until('healthy', () => worker.isHealthy());
+    const rule = store.on('renew', { fault: 'fail' });
+    await unhealthy(worker, 'RENEWAL_OVERDUE');
+    rule.remove();
+    await until('healthy again', () => worker.isHealthy());
+  });
+
+  test.each(['redis', 'postgres'] as const)(
+    'on %s through a half-open connection says so, and takes jobs again when it is healthy',
+    async (server) => {
+      const url = await urlOn(server);
+      const proxy = await FaultProxy.start({ port: Number(new URL(url).port) });
+      onTestFinished(() => proxy.close());
+      const name = `health-${randomUUID()}`;
+      const queue = new Queue(name, { connection: url });
+      onTestFinished(() => queue.close());
+      const done: string[] = [];
+      const processor = async ({ id }: { id: string }): Promise<void> => void done.push(id);
+      const worker = new Worker(name, processor, { connection: proxy.url(url), useDedicatedLockThread: false, drainDelay: 1 });
+      worker.on('error', () => undefined);
+      onTestFinished(() => worker.close());
+      await until('healthy', () => worker.isHealthy());
+      const cutAt = performance.now();
+      proxy.swallow('both');
+      await until('not healthy', () => !worker.isHealthy());
+      // The next look at the queue, and three seconds without an answer.
+      expect(performance.now() - cutAt).toBeLessThan(1000 + 3000 + 1500);
+      const { id } = await queue.add('job', {});
+      proxy.heal();
+      await until('healthy again', () => worker.isHealthy());
+      await until('its job', () => done.includes(id));
+    },
+  );
+
+  async function urlOn(server: 'redis' | 'postgres'): Promise<string> {
+    if (server === 'redis') return shared(server);
+    const { url, drop } = await freshDatabase();
+    onTestFinished(drop);
+    return url;
+  }
+});
