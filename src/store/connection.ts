@@ -28,11 +28,14 @@ export interface ServerConnection {
   [option: string]: unknown;
 }
 
+/** An ioredis instance, or a pool of pg: what they are known by, so that nobody needs the types of a package that is not theirs. */
+export type ClientInstance = { duplicate: unknown; evalsha: unknown } | { connect: unknown; query: unknown; totalCount: number };
+
 /**
  * `sqlite:jobs.db`, `redis://…`, `postgres://…`, `memory:`, `sync:`, options, an ioredis or pg.Pool instance, a module, or a store.
  * Without one: HOLDFAST_URL, else `sqlite:holdfast.db`.
  */
-export type Connection = string | SqliteConnection | StoreModule | Store | ServerConnection | URL;
+export type Connection = string | SqliteConnection | StoreModule | Store | ServerConnection | ClientInstance | URL;
 
 /** `key`: those with the same share one store. */
 export type ConnectionPlan =

@@ -45,8 +45,9 @@ describe.each(ENGINES)('lost replies on %s', (engine) => {
       expect(result).toBe('run 1');
       await watched.close();
       expect(runs).toBe(1);
-      expect(errors).toHaveLength(2);
-      expect(messagesOf(errors, 'reply was dropped')).toHaveLength(2);
+      // Two tries, one outage.
+      expect(messagesOf(errors, 'reply was dropped')).toHaveLength(1);
+      expect(errors).toHaveLength(1);
       const kept = await record(id);
       if (options.removeOnComplete) expect(kept).toBeUndefined();
       else expect(kept).toMatchObject({ state: 'completed', attemptsMade: 1, attemptsStarted: 1, returnvalue: '"run 1"' });

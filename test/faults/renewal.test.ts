@@ -59,6 +59,18 @@ describe.each(ENGINES)('failing renewal on %s', (engine) => {
     expect(errors).toHaveLength(2);
   });
 
+  test('the whole store is away: what the calls of the worker have told is not told again by its renewals', async () => {
+    const { store, add, reaches, worker } = await scene(engine);
+    store.on('claim', { fault: 'fail' });
+    const outage = store.on('renew', { fault: 'fail' });
+    const { errors } = worker(() => 'done', { lockDuration: 2000, lockRenewTime: 100, skipStalledCheck: true });
+    await until('renewals to fail, again and again', () => outage.struck >= 5);
+    expect(messagesOf(errors, 'A test made claim() fail')).toHaveLength(1);
+    expect(errors).toHaveLength(1);
+    store.clear();
+    expect(await reaches(await add(), 'completed')).toMatchObject({ attemptsStarted: 1 });
+  });
+
   test('a renewal that hangs is told and does not keep the next from being made', async () => {
     const { store, add, reaches, worker } = await scene(engine);
     const hung = store.on('renew', { fault: 'hang', times: 1 });

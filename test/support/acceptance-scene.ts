@@ -21,12 +21,10 @@ const URLS = {
 export type Engine = keyof typeof URLS;
 
 /** Those behind a network. */
-export const SERVER_ENGINES: Engine[] = ['redis'];
+export const SERVER_ENGINES: Engine[] = ['redis', 'redis-cluster', 'postgres'];
 /** Those that other processes and the lock thread can reach. */
 export const SHARED_ENGINES: Engine[] = ['sqlite', ...SERVER_ENGINES];
 export const ENGINES: Engine[] = ['memory', ...SHARED_ENGINES];
-/** For lines that calls to several servers, and connections to each of them, may break. */
-export const ENGINES_AND_CLUSTER: Engine[] = [...SHARED_ENGINES, 'redis-cluster'];
 
 export interface Scene {
   /** The store by name, for another process. In memory this is another store. */

@@ -11,13 +11,14 @@ import type { JobRecord } from '../../src/job/record.js';
 import type { StoredState } from '../../src/job/state.js';
 import type { Store } from '../../src/store/contract.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
+import { PostgresStore } from '../../src/store/postgres/index.js';
 import { RedisStore } from '../../src/store/redis/index.js';
 import { SqliteStore } from '../../src/store/sqlite/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import type { WorkerOptions } from '../../src/worker/options.js';
 import { Worker } from '../../src/worker/worker.js';
 import { until } from './faults-wait.js';
-import { shared } from './servers/shared.js';
+import { freshDatabase, shared } from './servers/shared.js';
 
 const STORES = {
   memory: async () => new MemoryStore(),
@@ -27,6 +28,12 @@ const STORES = {
     return new SqliteStore({ path: join(folder, 'jobs.db') });
   },
   redis: async () => new RedisStore({ url: await shared('redis') }),
+  'redis-cluster': async () => new RedisStore({ url: await shared('redis-cluster') }),
+  postgres: async () => {
+    const { url, drop } = await freshDatabase();
+    onTestFinished(drop);
+    return new PostgresStore({ url });
+  },
 } satisfies Record<string, () => Promise<Store>>;
 
 export type Engine = keyof typeof STORES;

@@ -1,0 +1,76 @@
+// The server goes away under load and comes back with what it had acknowledged: killed, killed and away for a while, restarted in good
+// order. Nobody has to do anything: workers and producers go on by themselves, and say once what happened.
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { Crew, SERVER_ENGINES, type ServerEngine, serverOf } from '../support/faults-crew.js';
+import { sleep } from '../support/faults-wait.js';
+import { startPostgres } from '../support/servers/postgres.js';
+import { startRedis } from '../support/servers/redis.js';
+import type { TestServer } from '../support/servers/server.js';
+
+const LOAD = 50;
+
+const OUTAGES: Record<string, (server: TestServer) => Promise<void>> = {
+  killed: async (server) => {
+    await server.kill();
+    await server.restart();
+  },
+  'killed and away for a while': async (server) => {
+    await server.kill();
+    await sleep(3000);
+    await server.restart();
+  },
+  'restarted in good order': (server) => server.restart(),
+};
+
+/** One that acknowledges before anything is safe. */
+const CARELESS: Record<ServerEngine, () => Promise<TestServer>> = {
+  redis: () => startRedis({ settings: { appendonly: 'no' } }),
+  postgres: () => startPostgres({ settings: { synchronous_commit: 'off', wal_writer_delay: '10s' } }),
+};
+
+describe.each(SERVER_ENGINES)('%s', (engine) => {
+  test('killed, away, restarted: all recover by themselves, each outage is told once, nothing acknowledged is lost or done twice', {
+    timeout: 60_000,
+  }, async () => {
+    const server = await serverOf(engine);
+    const crew = await Crew.on(server.url);
+    const { url: connection } = server;
+    for (const _ of [1, 2]) {
+      crew.worker({ connection, options: { concurrency: 8 } });
+      crew.producer({ connection });
+    }
+    await Promise.all(crew.members.map((member) => member.ready()));
+    for (const [name, happen] of Object.entries(OUTAGES)) {
+      await crew.more('finished', LOAD);
+      const before = crew.members.map((member) => member.errors().length);
+      await happen(server);
+      await crew.more('finished', LOAD, 15_000);
+      crew.members.forEach((member, index) => {
+        const told = member.errors().slice(before[index]);
+        // The store's own connection and that of the lock thread may each tell; and a server that starts says something else than one that is gone.
+        expect(told.length, `${name}, told by a ${member.role}: ${told.join('\n')}`).toBeLessThanOrEqual(4);
+        for (const error of told) expect(error).toMatch(/^STORE_UNAVAILABLE: .*(Redis|PostgreSQL)/);
+      });
+    }
+    for (const member of crew.members) expect(member.errors().length, member.role).toBeGreaterThanOrEqual(2);
+    const { complaints, acknowledged } = await crew.finish();
+    expect(complaints).toEqual([]);
+    expect(crew.count('stalled')).toBe(0);
+    expect(crew.count('aborted')).toBe(0);
+    expect(acknowledged).toBeGreaterThan(LOAD);
+  });
+
+  test('(N) a server that acknowledges what is not safe yet is caught losing it', { timeout: 60_000 }, async () => {
+    const server = await CARELESS[engine]();
+    onTestFinished(() => server.close());
+    const crew = await Crew.on(server.url);
+    crew.producer({ connection: server.url, paceMs: 1 });
+    await crew.more('added', LOAD);
+    await server.kill();
+    await server.restart();
+    crew.worker({ connection: server.url, options: { concurrency: 8 } });
+    await crew.more('finished', 5, 15_000);
+    const { complaints } = await crew.finish();
+    expect(complaints.some((complaint) => complaint.endsWith('was acknowledged and never completed'))).toBe(true);
+  });
+});
