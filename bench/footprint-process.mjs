@@ -1,5 +1,6 @@
 // Prints what a process with so many workers takes: memory, threads beyond those of an empty one, and connections to the store.
 import { readdirSync, readlinkSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'holdfast';
 
 const [url, count] = process.argv.slice(2);
@@ -10,8 +11,9 @@ const workers = Array.from(
   (_, n) => new Worker(`queue-${n}`, async () => undefined, { connection: url, lockRenewTime: 100, lockDuration: 2000 }),
 );
 await Promise.all(workers.map((worker) => new Promise((resolve) => worker.once('ready', resolve))));
-// The thread counts once it has renewed something: give the first tick its time.
-await new Promise((resolve) => setTimeout(resolve, 500));
+// The thread counts once it renews; then what is opened on first use gets its time.
+while (workers.some((worker) => worker.health().lockThread === 'starting')) await sleep(20);
+await sleep(500);
 globalThis.gc();
 console.log(
   JSON.stringify({

@@ -71,11 +71,14 @@ export class RenewalLoop {
    * goes on, all its timers fire at once, and a sweep that came before the renewal would take away what can still be kept.
    */
   async catchUp(): Promise<void> {
-    if (this.#wakeAt <= this.#clock.monotonic()) {
-      clearTimeout(this.#timer);
-      this.#tick();
+    // Twice: the process may have been frozen while a call was under way, whose answer then tells of a time long past.
+    for (let round = 0; round < 2; round += 1) {
+      if (this.#wakeAt <= this.#clock.monotonic()) {
+        clearTimeout(this.#timer);
+        this.#tick();
+      }
+      await this.#calling;
     }
-    await this.#calling;
   }
 
   #schedule(): void {

@@ -4,6 +4,8 @@ import { bench } from '../support/acceptance-bench.js';
 import { shared } from '../support/servers/shared.js';
 
 const PATIENCE_MS = 90_000;
+/** One for calls, one for wake-ups and one of the lock thread; the pools for PostgreSQL have up to ten, and two in the thread. */
+const MOST_CONNECTIONS: Record<string, number> = { sqlite: 2, redis: 3, postgres: 14 };
 
 test.each(['memory', 'sqlite', 'redis', 'postgres'])(
   'S0-17 %s: the benchmark prints what 1 and 20 workers cost',
@@ -19,9 +21,7 @@ test.each(['memory', 'sqlite', 'redis', 'postgres'])(
       figures.of(store, `connections to the store with ${workers}`),
     );
     expect(one).toBeGreaterThan(0);
-    // Workers of a process share its connections. The pool for PostgreSQL has up to ten, and grows with what is asked at once.
-    if (store === 'postgres') expect(twenty).toBeLessThan(20);
-    else expect(twenty).toBe(one);
+    expect(twenty, 'workers of a process share its connections').toBeLessThanOrEqual(MOST_CONNECTIONS[store] ?? 0);
   },
   PATIENCE_MS,
 );

@@ -108,6 +108,7 @@ describe.each(SHARED_ENGINES)('S0-8 the thread cannot start, on %s', (engine) =>
     const { connection, log } = watched(scene, {});
     const gate = new Gate();
     const working = work({ connection }, () => gate.opened.then(() => 'done'), options);
+    await eventually('the thread takes over', async () => working.worker.health().lockThread === 'thread');
     await holdsThrough(scene, working, gate);
     expect(working.log.all('error')).toEqual([]);
     expect(

@@ -221,9 +221,9 @@ describe.each(ENGINES)('on %s', (engine) => {
   test('S1-4 a job that was taken by hand is kept for as long as it is tracked; (N) its twin that is not tracked is recovered', async () => {
     const scene = await newScene(engine);
     await scene.queue.addBulk([{ name: 'kept' }, { name: 'twin' }]);
-    const hand = takeByHand(scene.connection, 400);
+    const hand = takeByHand(scene.connection, 1000);
     const [kept, twin] = [await take(hand, 'k'), await take(hand, 't')];
-    const { manager, told } = manage(hand, { lockDuration: 400 });
+    const { manager, told } = manage(hand, { lockDuration: 1000, lockRenewTime: 200 });
     manager.start();
     manager.trackJob(kept.id, 'k');
     const { log } = work(scene, () => 'recovered', { stalledInterval: 50 });

@@ -12,7 +12,8 @@ const CUTS = Number(process.env['HOLDFAST_CUTS'] ?? 1000);
 const SEED = Number(process.env['HOLDFAST_SEED'] ?? Date.now() % 1_000_000);
 type Claimed = Awaited<ReturnType<Store['claim']>>['jobs'];
 // Locks that outlast the test: what is orphaned is not hidden by their end. Renewed all the time, so that the thread has something to lose.
-const OPTIONS = { concurrency: 8, lockDuration: 120_000, lockRenewTime: 50, stalledInterval: 500 };
+// Nobody is taken for dead because his connection is cut so often that for seconds no renewal gets through.
+const OPTIONS = { concurrency: 8, lockDuration: 120_000, lockRenewTime: 50, stalledInterval: 500, crashGraceMs: 120_000 };
 
 async function newProxy(server: TestServer): Promise<FaultProxy> {
   const proxy = await FaultProxy.start(server);

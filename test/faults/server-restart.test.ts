@@ -2,14 +2,16 @@
 // order. Nobody has to do anything: workers and producers go on by themselves, and say once what happened.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Crew, SERVER_ENGINES, type ServerEngine, serverOf } from '../support/faults-crew.js';
-import { sleep } from '../support/faults-wait.js';
+import { sleep, until } from '../support/faults-wait.js';
 import { startPostgres } from '../support/servers/postgres.js';
 import { startRedis } from '../support/servers/redis.js';
 import type { TestServer } from '../support/servers/server.js';
 
 const LOAD = 50;
 
-const OUTAGES: Record<string, (server: TestServer) => Promise<void>> = {
+type Outages = Record<string, (server: TestServer) => Promise<void>>;
+
+const OUTAGES: Outages = {
   killed: async (server) => {
     await server.kill();
     await server.restart();
@@ -22,6 +24,27 @@ const OUTAGES: Record<string, (server: TestServer) => Promise<void>> = {
   'restarted in good order': (server) => server.restart(),
 };
 
+/** Ends the server's first process in another way, and starts it again when that and its children are gone. */
+const ended = (signal: NodeJS.Signals) => async (server: TestServer) => {
+  process.kill(server.pid, signal);
+  await until('it to end', () => !server.isRunning);
+  // Children that have not noticed yet keep the memory that they share with it.
+  await until(
+    'it to start',
+    () =>
+      server
+        .restart()
+        .then(() => true)
+        .catch(() => false),
+    20_000,
+  );
+};
+
+const OF_ENGINE: Record<ServerEngine, Outages> = {
+  redis: {},
+  postgres: { 'shut down at once': ended('SIGQUIT'), 'the postmaster alone killed': ended('SIGKILL') },
+};
+
 /** One that acknowledges before anything is safe. */
 const CARELESS: Record<ServerEngine, () => Promise<TestServer>> = {
   redis: () => startRedis({ settings: { appendonly: 'no' } }),
@@ -30,7 +53,7 @@ const CARELESS: Record<ServerEngine, () => Promise<TestServer>> = {
 
 describe.each(SERVER_ENGINES)('%s', (engine) => {
   test('killed, away, restarted: all recover by themselves, each outage is told once, nothing acknowledged is lost or done twice', {
-    timeout: 60_000,
+    timeout: 90_000,
   }, async () => {
     const server = await serverOf(engine);
     const crew = await Crew.on(server.url);
@@ -40,7 +63,7 @@ describe.each(SERVER_ENGINES)('%s', (engine) => {
       crew.producer({ connection });
     }
     await Promise.all(crew.members.map((member) => member.ready()));
-    for (const [name, happen] of Object.entries(OUTAGES)) {
+    for (const [name, happen] of Object.entries({ ...OUTAGES, ...OF_ENGINE[engine] })) {
       await crew.more('finished', LOAD);
       const before = crew.members.map((member) => member.errors().length);
       await happen(server);

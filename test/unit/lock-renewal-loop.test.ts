@@ -170,3 +170,18 @@ test('who may not be renewed is left out, and taken in again later', async () =>
   await time.pass(1000);
   expect(blocked.told.renewed).toBe(1);
 });
+
+test('catching up: frozen while a renewal was under way, it renews again before it says that it has', async () => {
+  const { session } = await keep();
+  const held = store.on('renew', { fault: 'hold-reply', times: 1 });
+  await time.pass(1000);
+  expect(held.holding).toBe(1);
+  const caughtUp = loop.catchUp();
+  // No timer fires meanwhile: nothing of this process runs.
+  time.clock.advance(5000);
+  expect(session.trustedForMs()).toBeLessThan(0);
+  held.release();
+  await caughtUp;
+  expect(store.calls('renew')).toBe(2);
+  expect(session.trustedForMs()).toBeGreaterThan(0);
+});

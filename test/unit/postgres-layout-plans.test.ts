@@ -58,7 +58,8 @@ async function useAll(store: PostgresStore): Promise<void> {
     { caller: 's', seq: 3 },
     { session: 's', seq: 3, count: 2 },
   );
-  await store.settle('q', [completed(d), completed(e)], { caller: 's', seq: 4 });
+  await store.settle('q', [completed(d)], { caller: 's', seq: 4 });
+  await store.settle('q', [completed(e)], { caller: 's', seq: 5 });
   await store.claim('q', { session: 'short', seq: 1, count: 2, timedMs: 1 });
   await store.revoke('q', [f.id], 'test');
   await store.renew([{ queue: 'q', id: 's', acked: 0 }]);

@@ -13,6 +13,27 @@ import { IS_ACTIVE, STATE } from './tables.js';
 const OWNED = `j.${IS_ACTIVE} AND j.session = o.owner AND j.fence = o.fence`;
 const FINISHED = `o.kind IN ('completed', 'failed')`;
 
+/** What becomes of the job of the outcome `o`, if it stays. */
+const MOVED = `
+    state = CASE o.kind WHEN 'completed' THEN ${STATE.completed} WHEN 'failed' THEN ${STATE.failed}
+      WHEN 'retry' THEN ${STATE.waiting} WHEN 'release' THEN ${STATE.waiting} ELSE ${STATE.delayed} END,
+    ord = CASE WHEN o.lifo THEN -(_base + o.n) ELSE _base + o.n END,
+    delay = coalesce(o.delay, 0),
+    due_at = ceil(_clock + o.delay),
+    attempts_made = attempts_made + CASE WHEN o.kind IN ('delay', 'release') THEN 0 ELSE 1 END,
+    finished_on = CASE WHEN ${FINISHED} THEN floor(_clock) END,
+    returnvalue = CASE WHEN o.kind = 'completed' THEN o.said ELSE returnvalue END,
+    failed_reason = CASE WHEN o.kind IN ('failed', 'retry', 'retry later') THEN o.said ELSE failed_reason END,
+    stacktrace = coalesce(o.stack, stacktrace),
+    -- Who finished it stays in the row, so that a repeated finish is recognised.
+    session = CASE WHEN ${FINISHED} THEN session END,
+    fence = CASE WHEN ${FINISHED} THEN j.fence END,
+    claim_seq = NULL, ends_at = NULL, timed = false`;
+
+/** An outcome that comes alone. */
+const ALONE = `(SELECT _kinds[1] AS kind, _ids[1] AS id, _owners[1] AS owner, _fences[1] AS fence, _texts[1] AS said, _stacks[1] AS stack,
+      _delays[1] AS delay, _lifos[1] AS lifo, 1 AS n) o`;
+
 export const SETTLE_FUNCTIONS =
   // What a group of outcomes of one kind means for the counts, the events and those that finished before.
   step(
@@ -67,6 +88,17 @@ DECLARE
   _group record;
   _done bigint[] := '{}';
 BEGIN
+  -- Most calls of a worker with few jobs bring one outcome: the statement for many takes 0.06 ms longer to set up.
+  IF cardinality(_ids) = 1 AND _keep_counts[1] IS DISTINCT FROM 0 THEN
+    UPDATE jobs j SET ${MOVED}
+    FROM ${ALONE} WHERE j.queue = _queue AND j.id = o.id AND ${OWNED} RETURNING j.priority, j.attempts_made INTO _group;
+    IF FOUND THEN
+      _change := book(_queue, _clock, _kinds[1], 1, (_group.priority = 0)::int, 1, _keep_counts[1], _keep_ages[1], _ids, _texts,
+        _delays, ARRAY[_group.attempts_made], _change);
+      _results := 'd';
+      RETURN;
+    END IF;
+  END IF;
   LOOP
     FOR _group IN WITH outcomes AS (
       SELECT DISTINCT ON (id, owner, fence) *
@@ -79,21 +111,7 @@ BEGIN
       -- Writing at once without this would take 4 % less for 100 jobs, but then the planner may begin with all jobs of the queue.
       SELECT * FROM outcomes o, LATERAL (SELECT ctid AS at FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND ${OWNED} FOR UPDATE) held
     ), moved AS (
-      UPDATE jobs j SET
-        state = CASE o.kind WHEN 'completed' THEN ${STATE.completed} WHEN 'failed' THEN ${STATE.failed}
-          WHEN 'retry' THEN ${STATE.waiting} WHEN 'release' THEN ${STATE.waiting} ELSE ${STATE.delayed} END,
-        ord = CASE WHEN o.lifo THEN -(_base + o.n) ELSE _base + o.n END,
-        delay = coalesce(o.delay, 0),
-        due_at = ceil(_clock + o.delay),
-        attempts_made = attempts_made + CASE WHEN o.kind IN ('delay', 'release') THEN 0 ELSE 1 END,
-        finished_on = CASE WHEN ${FINISHED} THEN floor(_clock) END,
-        returnvalue = CASE WHEN o.kind = 'completed' THEN o.said ELSE returnvalue END,
-        failed_reason = CASE WHEN o.kind IN ('failed', 'retry', 'retry later') THEN o.said ELSE failed_reason END,
-        stacktrace = coalesce(o.stack, stacktrace),
-        -- Who finished it stays in the row, so that a repeated finish is recognised.
-        session = CASE WHEN ${FINISHED} THEN session END,
-        fence = CASE WHEN ${FINISHED} THEN j.fence END,
-        claim_seq = NULL, ends_at = NULL, timed = false
+      UPDATE jobs j SET ${MOVED}
       FROM o WHERE j.ctid = o.at AND ${OWNED} AND o.keep_count IS DISTINCT FROM 0
       RETURNING o.n, o.kind, o.id, o.said, o.delay, o.keep_count, o.keep_age, j.priority, j.attempts_made, false AS logged
     ), gone AS (

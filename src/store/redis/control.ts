@@ -53,11 +53,14 @@ type Bite = (letter: string, age: Argument, limit: number, position: number) => 
 
 /** One state after the other, until the limit is reached. Active jobs are locked, all of them. Answers how many there were. */
 async function eachBite({ states, olderThanMs, limit }: Selection, bite: Bite): Promise<number> {
+  const begun = performance.now();
   let left = limit;
   for (const state of new Set(states)) {
     if (state === 'active') continue;
     for (let position = 0; position >= 0 && left > 0; ) {
-      const [count, next] = await bite(LETTER[state], olderThanMs ?? '', Math.min(left, AT_ONCE), position);
+      // Measured from the first bite on, or what came later would grow old enough meanwhile.
+      const age = olderThanMs === undefined ? '' : Math.ceil(olderThanMs + performance.now() - begun);
+      const [count, next] = await bite(LETTER[state], age, Math.min(left, AT_ONCE), position);
       left -= count;
       position = next;
     }

@@ -34,16 +34,22 @@ export async function startRedisCluster(size = 3, options: RedisOptions = {}): P
   }
 }
 
+async function order(port: number, ...commands: string[]): Promise<void> {
+  const replies = await askRedis(port, ...commands);
+  if (replies.includes('-ERR')) throw new Error(`A node refuses to join the cluster: ${replies}`);
+}
+
 async function form(nodes: TestServer[]): Promise<void> {
   const share = Math.ceil(SLOTS / nodes.length);
   for (const [index, { port }] of nodes.entries()) {
     const first = index * share;
     const slots = Array.from({ length: Math.min(share, SLOTS - first) }, (_, n) => first + n);
+    await order(port, `CLUSTER SET-CONFIG-EPOCH ${index + 1}`, `CLUSTER ADDSLOTS ${slots.join(' ')}`);
+  }
+  // Not before all have their epoch: a node that was met by another is refused one.
+  for (const { port } of nodes) {
     const others = nodes.filter((node) => node.port !== port);
-    const meetings = others.map((other) => `CLUSTER MEET 127.0.0.1 ${other.port}`);
-    const own = [`CLUSTER SET-CONFIG-EPOCH ${index + 1}`, `CLUSTER ADDSLOTS ${slots.join(' ')}`];
-    const replies = await askRedis(port, ...own, ...meetings);
-    if (replies.includes('-ERR')) throw new Error(`A node refuses to join the cluster: ${replies}`);
+    await order(port, ...others.map((other) => `CLUSTER MEET 127.0.0.1 ${other.port}`));
   }
   await whole(nodes);
 }

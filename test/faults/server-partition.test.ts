@@ -1,0 +1,91 @@
+// The connections of a process that lives are reset, and it cannot come back for some seconds. A server cannot tell that from a crash:
+// how long it waits is `crashGraceMs`.
+import { type Job, Queue, Worker } from 'holdfast';
+import { expect, onTestFinished, test } from 'vitest';
+import { SERVER_ENGINES, type ServerEngine, serverOf, twoWays } from '../support/faults-crew.js';
+import { gate, sleep, until } from '../support/faults-wait.js';
+import { FaultProxy } from '../support/servers/proxy.js';
+
+const LOCK_MS = 30_000;
+const GRACE_MS = 1_000;
+/** Enough for a hint, the grace and a sweep. */
+const PARTITION_MS = 5_000;
+
+interface Partition {
+  id: string;
+  /** Who finished the job, and how often it was begun. */
+  ends(): Promise<{ returnvalue: unknown; attemptsStarted: number }>;
+  secondRuns: string[];
+  errors: Error[];
+  /** The network is well again, and the first handler ends. */
+  heal(): void;
+}
+
+async function partition(engine: ServerEngine, crashGraceMs: number): Promise<Partition> {
+  const server = await serverOf(engine);
+  const proxy = await FaultProxy.start(server);
+  onTestFinished(() => proxy.close());
+  const queue = new Queue('work', { connection: server.url });
+  onTestFinished(() => queue.close());
+  const end = gate();
+  const secondRuns: string[] = [];
+  const errors: Error[] = [];
+  const options = { lockDuration: LOCK_MS, stalledInterval: 300, crashGraceMs };
+  const through = proxy.url(server.url);
+  const first = new Worker('work', () => end.opened.then(() => 'first'), { connection: twoWays(through, through), ...options });
+  onTestFinished(() => first.close());
+  first.on('error', (error) => errors.push(error));
+  const started = new Promise((resolve) => first.once('active', resolve));
+  const { id } = await queue.add('long', {});
+  await started;
+  await until(`${engine}: the lock thread to renew`, () => first.health().lockThread === 'thread');
+  const processor = async (job: Job): Promise<string> => {
+    secondRuns.push(job.id);
+    return 'second';
+  };
+  const second = new Worker('work', processor, { connection: twoWays(server.url, server.url), ...options });
+  onTestFinished(() => second.close());
+  await second.waitUntilReady();
+  proxy.swallow('both');
+  proxy.cut('reset');
+  const heal = (): void => {
+    proxy.heal();
+    end.open();
+  };
+  onTestFinished(heal);
+  const ends = (): Promise<{ returnvalue: unknown; attemptsStarted: number }> =>
+    until(
+      `${engine}: the job to be done`,
+      async () => {
+        const job = await queue.getJob(id);
+        if (job?.finishedOn === undefined) return undefined;
+        return { returnvalue: job.returnvalue as unknown, attemptsStarted: job.attemptsStarted };
+      },
+      20_000,
+    );
+  return { id, ends, secondRuns, errors, heal };
+}
+
+test('with a crashGraceMs as long as the locks, one that is cut off keeps its job', { timeout: 60_000 }, async () => {
+  const all = await Promise.all(SERVER_ENGINES.map((engine) => partition(engine, LOCK_MS)));
+  await sleep(PARTITION_MS);
+  for (const { heal, ends, secondRuns } of all) {
+    heal();
+    expect(await ends()).toEqual({ returnvalue: 'first', attemptsStarted: 1 });
+    expect(secondRuns).toEqual([]);
+  }
+});
+
+test('(N) with a short one it is taken for dead: its job runs elsewhere, and what it brings late is refused', {
+  timeout: 60_000,
+}, async () => {
+  const all = await Promise.all(SERVER_ENGINES.map((engine) => partition(engine, GRACE_MS)));
+  for (const { id, heal, ends, secondRuns, errors } of all) {
+    expect(await ends()).toEqual({ returnvalue: 'second', attemptsStarted: 2 });
+    expect(secondRuns).toEqual([id]);
+    heal();
+    const refused = ({ message }: Error): boolean => message.includes(`Could not settle job ${id} as completed`);
+    await until('the late result to be refused', () => errors.some(refused));
+    expect(await ends()).toMatchObject({ returnvalue: 'second' });
+  }
+});
