@@ -3,10 +3,10 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 
 const file = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
-// Groups of the same order run side by side, two files at a time; a group starts when the one before has ended. What measures
-// time or kills processes has the machine for itself, one file at a time.
-const together = { workers: 2 };
-const alone = { workers: 1 };
+// Groups of the same order run side by side; a group starts when the one before has ended. What calculates runs two files at a time, what
+// mostly waits (for locks to end, for servers to come back) three.
+const busy = { workers: 2 };
+const waiting = { workers: 3 };
 
 function group(name: string, order: number, { workers }: { workers: number }): TestProjectInlineConfiguration {
   return {
@@ -33,13 +33,13 @@ export default defineConfig({
     retry: 0,
     server: { deps: { external: [/\/dist\//] } },
     projects: [
-      group('unit', 0, together),
-      group('conformance', 0, together),
-      group('package', 1, together),
-      group('docs', 1, together),
-      group('examples', 1, together),
-      group('acceptance', 2, alone),
-      group('faults', 3, alone),
+      group('unit', 0, busy),
+      group('conformance', 0, busy),
+      group('package', 1, busy),
+      group('docs', 1, busy),
+      group('examples', 1, busy),
+      group('acceptance', 2, waiting),
+      group('faults', 3, waiting),
     ],
   },
 });

@@ -22,7 +22,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
   test('the store fails for a moment at the end of a job that outlived the closing: its result is still delivered', async () => {
     const { store, add, worker, record } = await scene(engine);
     const id = await add();
-    const { worker: watched, errors } = worker(() => sleep(600, 'kept'), { lockDuration: 300 });
+    const { worker: watched, errors } = worker(() => sleep(1600, 'kept'), { lockDuration: 800 });
     await next(watched, 'active');
     store.on('settle', { fault: 'fail', times: 2 });
     await watched.close();

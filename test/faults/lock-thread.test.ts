@@ -176,7 +176,7 @@ test('two faults at once, the thread dies while the loop is blocked: the job is 
 test('the watchdog tells how long the loop was blocked, once it is free', async () => {
   const { queue, worker: make } = await place();
   const { worker, errors } = make(() => {
-    const end = performance.now() + 1800;
+    const end = performance.now() + 3000;
     while (performance.now() < end);
   });
   const told: number[] = [];
@@ -187,6 +187,6 @@ test('the watchdog tells how long the loop was blocked, once it is free', async 
   expect(told).toHaveLength(1);
   // The thread itself may have been kept waiting for a while.
   expect(told[0]).toBeGreaterThanOrEqual(1000);
-  expect(told[0]).toBeLessThan(2300);
+  expect(told[0]).toBeLessThan(3600);
   expect(errors).toEqual([]);
 });
