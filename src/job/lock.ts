@@ -22,7 +22,16 @@ export interface JobLock {
   readonly fence: number;
   /** When trust ends unless the lock is renewed before, in ms since the epoch on this host's clock. */
   readonly expiresAt: number;
+  /** Aborted when the lock is lost, with the reason. */
+  readonly signal: AbortSignal;
 }
 
+const NOT_HELD = AbortSignal.abort(new Error('This handle holds no lock.'));
+
 /** The lock of a job that this process does not hold. */
-export const NO_LOCK: JobLock = { held: false, token: '', fence: 0, expiresAt: 0 };
+export const NO_LOCK: JobLock = lockNotHeld('', 0);
+
+/** A lock of which nothing is left but its names. */
+export function lockNotHeld(token: string, fence: number): JobLock {
+  return { held: false, token, fence, expiresAt: 0, signal: NOT_HELD };
+}

@@ -1,7 +1,7 @@
 // The options of a job, in BullMQ's shape, and the check that every one of them passes before it reaches a store.
 // Strict on purpose: a NaN or a fraction that gets as far as a score or an index fails much later and far away.
 import { HoldfastError } from '../errors.js';
-import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
+import { MAX_DELAY_MS, checkBoolean, checkInteger, checkText, invalidOption } from '../runtime/check.js';
 import { checkJobId } from './names.js';
 import type { Keep } from './outcome.js';
 
@@ -23,6 +23,8 @@ export interface DefaultJobOptions {
   keepLogs?: number;
   /** So many newest stack traces stay; 10 unless said otherwise. */
   stackTraceLimit?: number;
+  /** Of the jobs of a queue with the same key, one at a time runs, on any machine; the others wait without taking a slot. */
+  lockKey?: string;
   /** Bytes of JSON that the data may have. */
   sizeLimit?: number;
   /** When the job was made, in ms since the epoch; for people, nothing is scheduled by it. */
@@ -54,6 +56,7 @@ export interface KeepJobs {
 export type KeepOption = boolean | number | KeepJobs;
 
 export const MAX_PRIORITY = 2 ** 21;
+const MAX_LOCK_KEY = 500;
 const MAX_TIMESTAMP = 8.64e15;
 
 type Check = (path: string, value: unknown) => void;
@@ -73,6 +76,7 @@ const CHECKS: ReadonlyMap<string, Check> = new Map<string, Check>([
   ['lifo', (path, value) => void checkBoolean(path, value)],
   ['removeOnComplete', checkKeep],
   ['removeOnFail', checkKeep],
+  ['lockKey', (path, value) => void checkText(path, value, MAX_LOCK_KEY)],
   ['keepLogs', whole()],
   ['stackTraceLimit', whole()],
   ['sizeLimit', whole()],

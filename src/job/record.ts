@@ -49,4 +49,6 @@ export interface NewJob {
   /** Ahead of those that wait with the same priority. */
   lifo: boolean;
   timestamp: number;
+  /** Of jobs with the same key, one at a time runs. */
+  lockKey?: string;
 }

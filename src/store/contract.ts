@@ -61,6 +61,10 @@ export interface Claiming {
   /**
    * Moves up to `count` jobs from waiting to active and grants their locks in the same step. Delayed jobs that are due count
    * as waiting. Order: priority (0 first), then front to back.
+   * Of jobs with the same `lockKey`, one at a time is active, on whichever session: the others stay waiting, hold up nobody behind
+   * them, and keep their places, so that the first of them stands where it always stood once the key is free. A key is free again
+   * when its job leaves active, however that happens.
+   * With a cap (`cap`), no more jobs of the queue than it says are active; see `Cap` for how sessions share them.
    * The same session and seq again: the same jobs, with the same tokens, as far as they are still owned under that seq.
    */
   claim(queue: string, request: ClaimRequest): Promise<ClaimReply>;
@@ -71,6 +75,11 @@ export interface ClaimRequest {
   /** The `seq` of the worker's call; shared with `settle` when both happen in one call. */
   seq: number;
   count: number;
+  /**
+   * Only these, in this order, as far as they wait (delayed ones once they are due) and their keys are free. Pause, limit and cap do
+   * not hold them back, but they count under limit and cap as other claims do.
+   */
+  jobIds?: string[];
   /** Goes to `processedBy`. */
   by?: string;
   /** The locks get an end of their own instead of living as long as the session (skipLockRenewal, manual processing). */
@@ -123,14 +132,15 @@ export interface Sessions {
    */
   renew(renewals: Renewal[]): Promise<RenewReply[]>;
   /**
-   * Ends sessions and hands back everything that they hold, at once. `charged` says whether that counts as a stall
+   * Ends sessions and hands back everything that they hold, named locks too, at once. `charged` says whether that counts as a stall
    * (a crash that could still speak) or not (a shutdown). A session that is gone already is fine.
    */
   closeSessions(sessions: SessionRef[], charged: boolean): Promise<void>;
   /**
    * Reaps expired sessions and locks whose own end has passed, at most `limit` locks per call. Their jobs go to the front of
    * waiting with one more stall, or, over the session's maxStalls, to failed with STALLED_REASON (the job's removeOnFail holds).
-   * A session that was swept in part stays dead for renewals and claims. Atomic and idempotent: any number of sweepers may run.
+   * Named locks of dead sessions become free and their places in line are lost; each counts as a lock under `limit`. A session that was
+   * swept in part stays dead for renewals and claims. Atomic and idempotent: any number of sweepers may run.
    */
   sweep(queue: string, limit: number): Promise<SweepReply>;
   /**
@@ -152,6 +162,8 @@ export interface Owner {
   host: string;
   pid: number;
   name: string;
+  /** The running program that this session belongs to: a process, unless its user named it otherwise. */
+  instance: string;
 }
 
 export interface NewSession extends SessionRef {
@@ -159,9 +171,13 @@ export interface NewSession extends SessionRef {
   durationMs: number;
   /** How often a job of this session may stall before it fails. */
   maxStalls: number;
+  /** How many jobs it is willing to run at once; 0 for one that only holds locks. */
+  slots: number;
 }
 
 export interface Renewal extends SessionRef {
+  /** What `slots` is now, if it has changed. */
+  slots?: number;
   /** The highest revocation number that this session has seen; the store may forget those up to it. */
   acked: number;
 }
@@ -201,6 +217,39 @@ export interface Locks {
    * False: not active.
    */
   revoke(queue: string, jobIds: string[], reason: string): Promise<boolean[]>;
+  /**
+   * Takes named locks, which live as long as their session, or lines up for them. A lock that is free, or whose session has expired
+   * (swept or not), goes to whoever has waited longest for it of those whose place is still kept; a wish behind others waits, even
+   * when the lock is free. Whoever takes it from an expired session ends that session: a late renewal must not bring back a holder.
+   * The same token again: the same answer once it holds, else the same place in line, kept from now on. A place that has lapsed is
+   * lost; that of an expired session does not count until it is renewed.
+   */
+  acquire(queue: string, wishes: LockWish[]): Promise<LockGrant[]>;
+  /** Gives named locks back, or places in line that have not lapsed. False: that token neither held nor waited. */
+  letGo(queue: string, locks: NamedLockRef[]): Promise<boolean[]>;
+}
+
+export interface NamedLockRef {
+  name: string;
+  /** Chosen by the caller, new for every acquisition, so that a wish can be repeated after a lost reply. */
+  token: string;
+}
+
+export interface LockWish extends NamedLockRef {
+  session: string;
+  /** How long its place in line is kept without being asked for again. 0: it does not wait, and leaves the line where it stood. */
+  keepPlaceMs: number;
+}
+
+export interface LockGrant {
+  /** taken: somebody else holds it, or comes first. gone: the session is dead, nothing was taken. */
+  status: 'held' | 'taken' | 'gone';
+  /** Of a held one. Grows with every acquisition of the queue, those of jobs included. */
+  fence?: number;
+  /** Of a taken one: how many stand in line before this wish. */
+  ahead?: number;
+  /** Of a taken one: when its holder is dead if nobody renews its session. Absent: nobody holds it, but others come first. */
+  endsInMs?: number;
 }
 
 export interface Extension {
@@ -218,6 +267,8 @@ export interface Control {
   pause(queue: string, paused: boolean): Promise<void>;
   /** Nothing of this queue is claimed for `durationMs` from now; 0 ends a limit. */
   limit(queue: string, durationMs: number): Promise<void>;
+  /** At most so many jobs of the queue are active at once, from the next claim on; undefined takes the cap away. */
+  cap(queue: string, cap: Cap | undefined): Promise<void>;
   /** Writes to a job, by its owner (with token) or from outside (without). */
   write(queue: string, writes: Write[]): Promise<WriteReply[]>;
   /** Moves that do not belong to an owner. */
@@ -228,10 +279,22 @@ export interface Control {
   clear(queue: string, selection: Selection): Promise<string[]>;
   /** Moves up to `limit` jobs from one of failed, completed, delayed to waiting; answers how many. Call until it answers fewer. */
   requeue(queue: string, selection: Selection): Promise<number>;
-  /** Forgets an emptied queue: events, pause, limits, counters of job ids. Fences and the ids of events keep growing. */
+  /**
+   * Forgets an emptied queue: events, pause, limits, cap, counters of job ids. Fences and the ids of events keep growing, sessions and
+   * named locks stay.
+   */
   forget(queue: string): Promise<void>;
   /** Keeps about the newest `keep` events; answers how many went. */
   trimEvents(queue: string, keep: number): Promise<number>;
+}
+
+/**
+ * So that no session is starved by one that finishes and claims in one step, each living one with `slots` is entitled to an equal
+ * share of `maxActive` (rounded down, at least 1, or its `slots` if they are fewer): a claim above its own share leaves what the others
+ * have not used of theirs. Where sessions outnumber the places, whoever comes first takes them. See `roomUnderCap` in job/cap.ts.
+ */
+export interface Cap {
+  maxActive: number;
 }
 
 /** Selects by state and, for finished jobs, by age since they finished (for others since they were added). */
@@ -282,6 +345,7 @@ export interface Inspecting {
   events(queue: string, after: number | undefined, limit: number): Promise<EventsReply>;
   /** The lock of an active job. */
   lockOf(queue: string, jobId: string): Promise<LockInfo | undefined>;
+  namedLocks(queue: string, names: string[]): Promise<(NamedLockInfo | undefined)[]>;
   sessions(queue: string): Promise<SessionInfo[]>;
   /** What the store thinks that a session holds: for reconciling after lost replies. */
   owned(queue: string, session: string): Promise<OwnedLock[]>;
@@ -294,7 +358,10 @@ export interface ListQuery {
   lists: ListName[];
   start: number;
   end: number;
-  /** Waiting: claim order or its reverse. Delayed: by due time. Active, finished: by when they came there. */
+  /**
+   * Waiting: claim order, those that wait for their key last (it is taken, or another one of it comes first), or the reverse.
+   * Delayed: by due time. Active, finished: by when they came there.
+   */
   asc: boolean;
 }
 
@@ -302,10 +369,20 @@ export interface QueueStatus {
   paused: boolean;
   counts: Record<ListName, number>;
   limitedMs?: number;
+  cap?: Cap;
 }
 
-export interface LockInfo {
+export interface LockInfo extends Holding {
   jobId: string;
+}
+
+export interface NamedLockInfo extends Holding {
+  name: string;
+  /** How many stand in line for it. */
+  waiting: number;
+}
+
+interface Holding {
   token: string;
   fence: number;
   /** The session that holds it. */
@@ -325,6 +402,8 @@ export interface SessionInfo extends SessionRef {
   renewals: number;
   expiresInMs: number;
   suspected: boolean;
+  slots: number;
+  /** Of jobs. */
   locks: number;
 }
 
@@ -385,14 +464,15 @@ export const EVENTS_KEPT = 10_000;
 // ── wake ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** 'events': any change, and the default. */
-export type WatchedChange = 'jobs' | 'events';
+export type WatchedChange = 'jobs' | 'locks' | 'events';
 
 export interface Waking {
   /**
-   * Calls back soon after something of the queue may have changed: jobs became claimable, events were written, pause or limits changed.
+   * Calls back soon after something of the queue may have changed: jobs became claimable (a key
+   * or a place under the cap came free), a named lock came free, events were written, pause or limits changed.
    * May call back for nothing, and a wake-up can be lost: callers look for themselves from time to time.
-   * With 'jobs', only that something may be claimable, now or sooner than was known, has to be told: a store that can tell it
-   * apart cheaply does not wake idle workers for every event of the others.
+   * With 'jobs', only that something may be claimable, now or sooner than was known, has to be told, and with 'locks' only that a
+   * named lock may be had: a store that can tell it apart cheaply does not wake those who are idle for every event of the others.
    */
   watch(queue: string, listener: () => void, what?: WatchedChange): () => void;
   /**

@@ -118,8 +118,11 @@ export class FaultyStore implements Store {
   readonly probe = this.#verb('probe');
   readonly extend = this.#verb('extend');
   readonly revoke = this.#verb('revoke');
+  readonly acquire = this.#verb('acquire');
+  readonly letGo = this.#verb('letGo');
   readonly pause = this.#verb('pause');
   readonly limit = this.#verb('limit');
+  readonly cap = this.#verb('cap');
   readonly write = this.#verb('write');
   readonly change = this.#verb('change');
   readonly remove = this.#verb('remove');
@@ -132,6 +135,7 @@ export class FaultyStore implements Store {
   readonly logs = this.#verb('logs');
   readonly events = this.#verb('events');
   readonly lockOf = this.#verb('lockOf');
+  readonly namedLocks = this.#verb('namedLocks');
   readonly sessions = this.#verb('sessions');
   readonly owned = this.#verb('owned');
 

@@ -18,6 +18,7 @@ export type { Capabilities } from '../store/capabilities.js';
 export type { StoreDescriptor } from '../store/descriptor.js';
 export type * from '../store/contract.js';
 export { EVENTS_KEPT, STALLED_REASON } from '../store/contract.js';
+export { type Claimant, roomUnderCap } from '../job/cap.js';
 export { nextFence, tokenOf } from '../job/lock.js';
 export type { Keep, Outcome, SettleStatus } from '../job/outcome.js';
 export type { ClaimedJob, JobRecord, NewJob } from '../job/record.js';

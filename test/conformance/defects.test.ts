@@ -5,6 +5,7 @@ import type { Store } from '../../src/store/contract.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { conformance, ManualClock } from '../../src/testing/index.js';
 import { bent, DEFECTS } from './defects.js';
+import { EXCLUSION_DEFECTS } from './exclusion-defects.js';
 
 interface Collected {
   title: string;
@@ -60,7 +61,7 @@ describe('the conformance suite', () => {
     expect(titles).toContainEqual(expect.stringMatching(/\(not on a defective store: nothing outlives its process\)$/));
   });
 
-  for (const [name, defect] of Object.entries(DEFECTS)) {
+  for (const [name, defect] of Object.entries({ ...DEFECTS, ...EXCLUSION_DEFECTS })) {
     it(`turns red on a store in which ${name}`, async () => {
       const tests = collect({ bend: (right) => bent(right, defect) }).filter(({ title }) => defect.noticedBy.test(title));
       expect(tests).not.toHaveLength(0);

@@ -15,10 +15,18 @@ export interface Holder {
 
 export async function holder(store: Store, queue: string): Promise<Holder> {
   const session = randomUUID();
-  await store.openSession({ queue, id: session, owner: { host: 'h', pid: 1, name: 'w' }, durationMs: 3_600_000, maxStalls: 1 });
+  await store.openSession({
+    queue,
+    id: session,
+    owner: { host: 'h', pid: 1, name: 'w', instance: 'i' },
+    durationMs: 3_600_000,
+    maxStalls: 1,
+    slots: 1,
+  });
   const progress: [string, JobProgress][] = [];
   let seq = 0;
-  const lockFor = ({ token, fence }: ClaimedJob) => ({ held: true, token, fence, expiresAt: Date.now() + 60_000 });
+  const { signal } = new AbortController();
+  const lockFor = ({ token, fence }: ClaimedJob) => ({ held: true, token, fence, expiresAt: Date.now() + 60_000, signal });
   const home: JobHome = {
     name: queue,
     ready: () => Promise.resolve(store),

@@ -35,9 +35,10 @@ const plain = (difference: Partial<NewJob> = {}): NewJob => ({
 const session = (id: string, difference: Partial<NewSession> = {}): NewSession => ({
   queue: QUEUE,
   id,
-  owner: { host: 'h', pid: 1, name: 'n' },
+  owner: { host: 'h', pid: 1, name: 'n', instance: 'i' },
   durationMs: 1_000,
   maxStalls: 1,
+  slots: 1,
   ...difference,
 });
 

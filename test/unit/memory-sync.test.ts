@@ -39,7 +39,14 @@ function add(...jobs: Partial<NewJob>[]): Promise<unknown> {
 
 async function openSession(): Promise<string> {
   const id = `s${++callers}`;
-  await store.openSession({ queue: QUEUE, id, owner: { host: 'h', pid: 1, name: 'n' }, durationMs: 60_000, maxStalls: 1 });
+  await store.openSession({
+    queue: QUEUE,
+    id,
+    owner: { host: 'h', pid: 1, name: 'n', instance: 'i' },
+    durationMs: 60_000,
+    maxStalls: 1,
+    slots: 1,
+  });
   return id;
 }
 

@@ -7,7 +7,9 @@ import { type Database, loadDriver } from '../../src/store/sqlite/driver.js';
 import { EventLog } from '../../src/store/sqlite/events.js';
 import { HandBack } from '../../src/store/sqlite/hand-back.js';
 import { Inspecting } from '../../src/store/sqlite/inspect.js';
+import { Lanes } from '../../src/store/sqlite/lanes.js';
 import { Locks } from '../../src/store/sqlite/lock.js';
+import { NamedLocks } from '../../src/store/sqlite/named-lock.js';
 import { Peers } from '../../src/store/sqlite/presence.js';
 import { Probing } from '../../src/store/sqlite/probe.js';
 import { QueueTable } from '../../src/store/sqlite/queue-state.js';
@@ -37,13 +39,16 @@ async function plans(): Promise<{ sql: string; plan: string }[]> {
     inTransaction: false,
   };
   const callers = new Callers(recorder);
+  const lanes = new Lanes(recorder);
+  const namedLocks = new NamedLocks(recorder);
   const retention = new Retention(recorder);
   const handBack = new HandBack(recorder, retention);
   const selecting = new Selecting(recorder);
-  const claiming = new Claiming(recorder, callers);
-  for (const Part of [Adding, Changing, EventLog, Inspecting, QueueTable, Writing]) new Part(recorder, callers);
+  const claiming = new Claiming(recorder, callers, lanes);
+  for (const Part of [Adding, Changing, EventLog, Inspecting, Writing]) new Part(recorder, callers);
+  new QueueTable(recorder, lanes);
   new Settling(recorder, callers, claiming, retention);
-  new Sessions(recorder, callers, handBack);
+  new Sessions(recorder, callers, handBack, namedLocks);
   new Locks(recorder, handBack);
   new Removing(recorder, selecting, retention);
   new Probing(recorder, new Peers(driver, file));
@@ -58,7 +63,7 @@ describe('the statements of the SQLite store', () => {
   it('find jobs through an index, every one of them', async () => {
     const all = await plans();
     expect(all.length).toBeGreaterThan(60);
-    expect(all.filter(({ plan }) => /SCAN (jobs|events|logs|revocations|queues)/.test(plan))).toEqual([]);
+    expect(all.filter(({ plan }) => /SCAN (jobs|events|logs|revocations|queues|named|places)/.test(plan))).toEqual([]);
   });
 
   it('sort nothing but what one session holds, what is active, or a bounded number', async () => {

@@ -10,6 +10,7 @@ import { StoreClock } from '../../src/store/sqlite/clock.js';
 import { Committer } from '../../src/store/sqlite/commit.js';
 import { type Database as Seam, loadDriver } from '../../src/store/sqlite/driver.js';
 import { toStoreError } from '../../src/store/sqlite/errors.js';
+import { Lanes } from '../../src/store/sqlite/lanes.js';
 import { QueueTable } from '../../src/store/sqlite/queue-state.js';
 import { afterwards, newFile, newFolder, newJob, openStore } from './sqlite-support.js';
 
@@ -38,7 +39,7 @@ async function failingCommitter(): Promise<{ committer: Committer; failNext(code
       return db.inTransaction;
     },
   };
-  const table = new QueueTable(failing);
+  const table = new QueueTable(failing, new Lanes(failing));
   const clock = new StoreClock(systemClock, 0);
   const committer = new Committer({ db: failing, path: file, clock, table, busyTimeoutMs: 1_000, onCommit: () => {} });
   return { committer, failNext: (code) => (failure = code) };

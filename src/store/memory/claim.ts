@@ -1,3 +1,4 @@
+import { roomUnderCap } from '../../job/cap.js';
 import { nextFence, tokenOf } from '../../job/lock.js';
 import type { ClaimedJob } from '../../job/record.js';
 import type { ClaimReply, ClaimRequest } from '../contract.js';
@@ -7,7 +8,7 @@ import { type QueueState, type StoredJob, StoredLock, type StoredSession } from 
 
 export function claim(queue: QueueState, request: ClaimRequest, now: number): ClaimReply {
   const session = queue.sessions.get(request.session);
-  const sessionAlive = session?.open === true && session.expiresAt > now;
+  const sessionAlive = session?.isAlive(now) === true;
   const jobs = sessionAlive ? claimFor(queue, session, request, now) : [];
   const limitedMs = Math.ceil(queue.rate.remainingMs(request.limit, now));
   const reply: ClaimReply = { jobs, sessionAlive, paused: queue.paused, drained: !anyWaiting(queue, now) };
@@ -29,16 +30,41 @@ function claimFor(queue: QueueState, session: StoredSession, request: ClaimReque
   // A call that was carried out already, or a straggler that its caller gave up on: it may see what it got, never get more.
   if (request.seq <= session.seq) return claimedUnder(session, request.seq);
   session.seq = request.seq;
+  const jobs = request.jobIds === undefined ? claimFirst(queue, session, request, now) : claimById(queue, session, request, now);
+  queue.rate.use(jobs.length, request.limit, now);
+  return jobs;
+}
+
+function claimFirst(queue: QueueState, session: StoredSession, request: ClaimRequest, now: number): ClaimedJob[] {
   const room = queue.paused ? 0 : queue.rate.room(request.limit, now);
-  if (room === 0) return [];
-  moveDue(queue, now);
-  const count = Math.min(request.count, room);
   const jobs: ClaimedJob[] = [];
+  if (room === 0) return jobs;
+  // Also when the cap leaves no room: a due job that stayed delayed would look claimable by time alone.
+  moveDue(queue, now);
+  const count = Math.min(request.count, room, capRoom(queue, session, now));
   for (let job = queue.waiting.first; job !== undefined && jobs.length < count; job = queue.waiting.first) {
     jobs.push(grant(queue, job, session, request, now));
   }
-  queue.rate.use(jobs.length, request.limit, now);
   return jobs;
+}
+
+function claimById(queue: QueueState, session: StoredSession, request: ClaimRequest, now: number): ClaimedJob[] {
+  const { jobIds = [], count } = request;
+  const jobs: ClaimedJob[] = [];
+  for (const id of jobIds) {
+    const job = queue.jobs.get(id);
+    if (job === undefined || jobs.length >= count) continue;
+    if (job.state === 'delayed' && job.at <= now) promote(queue, job);
+    if (job.state === 'waiting' && queue.waiting.isFree(job.lockKey)) jobs.push(grant(queue, job, session, request, now));
+  }
+  return jobs;
+}
+
+function capRoom(queue: QueueState, session: StoredSession, now: number): number {
+  if (queue.cap === undefined) return Number.POSITIVE_INFINITY;
+  const living = [...queue.sessions.values()].filter((other) => other.isAlive(now));
+  const others = living.filter((other) => other !== session).map(({ slots, locks }) => ({ slots, active: locks }));
+  return roomUnderCap(queue.cap.maxActive, queue.active.size, { slots: session.slots, active: session.locks }, others);
 }
 
 function claimedUnder(session: StoredSession, seq: number): ClaimedJob[] {
@@ -48,10 +74,14 @@ function claimedUnder(session: StoredSession, seq: number): ClaimedJob[] {
 
 function moveDue(queue: QueueState, now: number): void {
   for (let job = queue.delayed.first; job !== undefined && job.at <= now; job = queue.delayed.first) {
-    take(queue, job);
-    putWaiting(queue, job, false);
-    queue.log.tell('waiting', job.id, FROM.delayed);
+    promote(queue, job);
   }
+}
+
+function promote(queue: QueueState, job: StoredJob): void {
+  take(queue, job);
+  putWaiting(queue, job, false);
+  queue.log.tell('waiting', job.id, FROM.delayed);
 }
 
 function grant(

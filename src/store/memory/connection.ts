@@ -14,6 +14,7 @@ import { claim } from './claim.js';
 import * as control from './control.js';
 import * as inspect from './inspect.js';
 import * as lock from './lock.js';
+import * as named from './named-lock.js';
 import { recordOf } from './record.js';
 import * as session from './session.js';
 import { settle } from './settle.js';
@@ -106,6 +107,14 @@ export class MemoryStore implements contract.Store {
     return this.#write(queue, (state) => jobIds.map((id) => lock.revoke(state, id, reason)));
   }
 
+  async acquire(queue: string, wishes: contract.LockWish[]): Promise<contract.LockGrant[]> {
+    return this.#write(queue, (state, now) => wishes.map((wish) => named.acquire(state, wish, now)));
+  }
+
+  async letGo(queue: string, locks: contract.NamedLockRef[]): Promise<boolean[]> {
+    return this.#write(queue, (state, now) => locks.map((ref) => named.letGo(state, ref, now)));
+  }
+
   async pause(queue: string, paused: boolean): Promise<void> {
     this.#write(queue, (state) => control.pause(state, paused));
   }
@@ -115,6 +124,10 @@ export class MemoryStore implements contract.Store {
       state.rate.block(durationMs, now);
       state.wake.signal();
     });
+  }
+
+  async cap(queue: string, cap: contract.Cap | undefined): Promise<void> {
+    this.#write(queue, (state) => control.cap(state, cap));
   }
 
   async write(queue: string, writes: contract.Write[]): Promise<contract.WriteReply[]> {
@@ -178,6 +191,11 @@ export class MemoryStore implements contract.Store {
 
   async lockOf(queue: string, jobId: string): Promise<contract.LockInfo | undefined> {
     return inspect.lockOf(this.state(queue), jobId, this.now());
+  }
+
+  async namedLocks(queue: string, names: string[]): Promise<(contract.NamedLockInfo | undefined)[]> {
+    const state = this.state(queue);
+    return names.map((name) => inspect.namedLock(state, name, this.now()));
   }
 
   async sessions(queue: string): Promise<contract.SessionInfo[]> {

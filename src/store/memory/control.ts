@@ -1,5 +1,5 @@
 import type { SettleStatus } from '../../job/outcome.js';
-import type { Change, ChangeStatus, RemoveStatus, Selection, Write, WriteReply } from '../contract.js';
+import type { Cap, Change, ChangeStatus, RemoveStatus, Selection, Write, WriteReply } from '../contract.js';
 import { drop, FROM, putDelayed, putWaiting, reopen, take } from './moves.js';
 import { RateLimit } from './rate-limit.js';
 import { select } from './select.js';
@@ -9,6 +9,11 @@ export function pause(queue: QueueState, paused: boolean): void {
   if (queue.paused === paused) return;
   queue.paused = paused;
   queue.log.tell(paused ? 'paused' : 'resumed');
+}
+
+export function cap(queue: QueueState, given: Cap | undefined): void {
+  queue.cap = given === undefined ? undefined : { ...given };
+  queue.wake.signal();
 }
 
 export function write(queue: QueueState, item: Write): WriteReply {
@@ -111,5 +116,6 @@ export function forget(queue: QueueState): void {
   queue.log.trim(0);
   queue.rate = new RateLimit();
   queue.paused = false;
+  queue.cap = undefined;
   queue.lastId = 0;
 }

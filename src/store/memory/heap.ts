@@ -1,10 +1,10 @@
-// A binary heap by time; equals come out in the order in which they came in. Items know their own slot, so that one leaves
+// A binary heap by time (or whatever else is a number). Items know their own slot, so that one leaves
 // the middle in O(log n) without being searched for.
 
 export interface Timed {
   /** The moment by which items are ordered; store's epoch ms. Must not change while the item is in the heap. */
   at: number;
-  /** Written by the heap: counts who came in, to decide between equal moments. */
+  /** Written by the heap: decides between equal moments. */
   turn: number;
   /** Written by the heap; -1 while the item is in none. */
   slot: number;
@@ -22,8 +22,9 @@ export class Heap<T extends Timed> {
     return this.#items[0];
   }
 
-  push(item: T): void {
-    item.turn = ++this.#turns;
+  /** Equal moments come out by `turn`: without one, in the order in which they came in. */
+  push(item: T, turn = ++this.#turns): void {
+    item.turn = turn;
     this.#items.push(item);
     this.#rise(item, this.#items.length - 1);
   }

@@ -1,5 +1,6 @@
 import type { JobRecord } from '../../job/record.js';
-import type { ListName, ListQuery, LockInfo, OwnedLock, QueueStatus, SessionInfo } from '../contract.js';
+import type { ListName, ListQuery, LockInfo, NamedLockInfo, OwnedLock, QueueStatus, SessionInfo } from '../contract.js';
+import { kept } from './named-lock.js';
 import { recordOf } from './record.js';
 import type { QueueState, StoredJob, StoredLock } from './state.js';
 
@@ -13,9 +14,9 @@ export function list(queue: QueueState, { lists, start, end, asc }: ListQuery): 
 function countOf(queue: QueueState, name: ListName): number {
   switch (name) {
     case 'waiting':
-      return queue.waiting.plain.size;
+      return queue.waiting.plainSize;
     case 'prioritized':
-      return queue.waiting.size - queue.waiting.plain.size;
+      return queue.waiting.size - queue.waiting.plainSize;
     case 'delayed':
       return queue.delayed.size;
     case 'active':
@@ -27,9 +28,9 @@ function countOf(queue: QueueState, name: ListName): number {
 }
 
 function inOrder(queue: QueueState, name: ListName, asc: boolean): Iterable<StoredJob> {
-  if (name === 'prioritized') return queue.waiting.prioritized(asc);
+  if (name === 'waiting' || name === 'prioritized') return queue.waiting.inOrder(name === 'prioritized', asc);
   if (name === 'delayed') return asc ? queue.delayed.sorted() : queue.delayed.sorted().reverse();
-  const jobs = name === 'waiting' ? queue.waiting.plain : name === 'active' ? queue.active : queue.finished[name];
+  const jobs = name === 'active' ? queue.active : queue.finished[name];
   return asc ? jobs.forward() : jobs.backward();
 }
 
@@ -59,7 +60,8 @@ export function status(queue: QueueState, now: number): QueueStatus {
   const names = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'] as const;
   const counts = Object.fromEntries(names.map((name) => [name, countOf(queue, name)])) as QueueStatus['counts'];
   const limitedMs = Math.ceil(queue.rate.visibleMs(now));
-  return { paused: queue.paused, counts, ...(limitedMs > 0 && { limitedMs }) };
+  const { paused, cap } = queue;
+  return { paused, counts, ...(limitedMs > 0 && { limitedMs }), ...(cap !== undefined && { cap: { ...cap } }) };
 }
 
 export function logs(
@@ -85,9 +87,19 @@ function endOf({ at, timed, session }: StoredLock): number {
   return at === Number.POSITIVE_INFINITY ? session.expiresAt : Math.max(at, session.expiresAt);
 }
 
+/** A lock whose session has ended is dead, whatever time was left to it. */
+export function namedLock(queue: QueueState, name: string, now: number): NamedLockInfo | undefined {
+  const known = queue.names.get(name);
+  if (known?.hold === undefined) return undefined;
+  const { session, token, fence, since } = known.hold;
+  const endsInMs = Math.floor((session.open ? session.expiresAt : Math.min(session.expiresAt, now)) - now);
+  const waiting = kept(known, now).length;
+  return { name, token, fence, session: session.id, owner: { ...session.owner }, since, endsInMs, waiting };
+}
+
 export function sessions(queue: QueueState, name: string, now: number): SessionInfo[] {
   const open = [...queue.sessions.values()].filter((session) => session.open);
-  return open.map(({ id, owner, durationMs, since, renewals, expiresAt, locks }) => ({
+  return open.map(({ id, owner, durationMs, since, renewals, expiresAt, slots, locks }) => ({
     queue: name,
     id,
     owner: { ...owner },
@@ -96,6 +108,7 @@ export function sessions(queue: QueueState, name: string, now: number): SessionI
     renewals,
     expiresInMs: Math.floor(expiresAt - now),
     suspected: false,
+    slots,
     locks,
   }));
 }

@@ -1,7 +1,7 @@
 // The moves of a job between its places. Every verb takes a job out of its place and puts it into another within one call,
 // and nobody else touches the places or `state`.
 import type { FinishedState } from '../../job/state.js';
-import type { QueueState, StoredJob, StoredLock } from './state.js';
+import type { QueueState, StoredJob, StoredLock, StoredSession } from './state.js';
 
 /** Shared by all events that say no more than where the job was. */
 export const FROM = {
@@ -24,6 +24,7 @@ export function take(queue: QueueState, job: StoredJob): void {
       break;
     case 'active':
       queue.active.remove(job);
+      queue.waiting.setTaken(job.lockKey, false);
       if (job.lock !== undefined) unlock(queue, job.lock);
       break;
     case 'completed':
@@ -48,6 +49,7 @@ export function putActive(queue: QueueState, job: StoredJob, lock: StoredLock): 
   job.state = 'active';
   job.lock = lock;
   queue.active.pushBack(job);
+  queue.waiting.setTaken(job.lockKey, true);
   lock.session.bound.pushBack(lock);
 }
 
@@ -88,8 +90,12 @@ export function setEnd(queue: QueueState, lock: StoredLock, at: number): void {
 function unlock(queue: QueueState, lock: StoredLock): void {
   detach(queue, lock);
   lock.job.lock = undefined;
-  const { session } = lock;
-  if (!session.open && session.locks === 0) queue.sessions.delete(session.id);
+  forgetEnded(queue, lock.session);
+}
+
+/** An ended session is known for as long as anything hangs on it. */
+export function forgetEnded(queue: QueueState, session: StoredSession): void {
+  if (!session.open && session.empty) queue.sessions.delete(session.id);
 }
 
 function detach(queue: QueueState, lock: StoredLock): void {

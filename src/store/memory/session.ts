@@ -1,6 +1,7 @@
 import { HoldfastError } from '../../errors.js';
 import type { NewSession, Renewal, RenewReply, SweepReply } from '../contract.js';
-import { setEnd } from './moves.js';
+import { forgetEnded, setEnd } from './moves.js';
+import { freeNames } from './named-lock.js';
 import { giveBack, stall } from './stall.js';
 import { byFence, type QueueState, type StoredLock, StoredSession } from './state.js';
 
@@ -18,6 +19,10 @@ export function renew(queue: QueueState, renewal: Renewal, now: number): RenewRe
   if (session?.open !== true) return { alive: false, revoked: [] };
   session.expiresAt = now + session.durationMs;
   session.renewals++;
+  if (renewal.slots !== undefined && renewal.slots !== session.slots) {
+    session.slots = renewal.slots;
+    queue.wake.signal();
+  }
   const unseen = session.revocations.findIndex(({ number }) => number > renewal.acked);
   session.revocations.splice(0, unseen === -1 ? session.revocations.length : unseen);
   return { alive: true, revoked: session.revocations.map((revocation) => ({ ...revocation })) };
@@ -31,6 +36,7 @@ export function closeSession(queue: QueueState, id: string, charged: boolean, no
   const jobs = held.map(({ job }) => job);
   if (charged) stall(queue, held, now);
   else giveBack(queue, jobs);
+  freeNames(queue, session, Number.POSITIVE_INFINITY);
 }
 
 export function sweep(queue: QueueState, limit: number, now: number): SweepReply {
@@ -38,13 +44,26 @@ export function sweep(queue: QueueState, limit: number, now: number): SweepReply
     if (session.open && session.expiresAt <= now) end(queue, session);
   }
   const { dead, more } = findDead(queue, limit, now);
-  return { ...stall(queue, dead.sort(byFence), now), more };
+  const swept = stall(queue, dead.sort(byFence), now);
+  return { ...swept, more: more || freeDeadNames(queue, limit - dead.length) };
 }
 
-/** It no longer renews nor claims; its locks stay until they are given back or swept. */
+/** Answers whether there are more than `limit`. */
+function freeDeadNames(queue: QueueState, limit: number): boolean {
+  let left = limit;
+  for (const session of queue.sessions.values()) {
+    if (!session.open) left -= freeNames(queue, session, left);
+    if (!session.open && session.holds.size + session.places.size > 0) return true;
+  }
+  return false;
+}
+
+/** It no longer renews nor claims; what hangs on it stays until it is given back or swept. */
 function end(queue: QueueState, session: StoredSession): void {
   session.open = false;
-  if (session.locks === 0) queue.sessions.delete(session.id);
+  forgetEnded(queue, session);
+  // Its share under a cap is free for others.
+  queue.wake.signal();
 }
 
 /** Locks of ended sessions and locks whose own end has passed, which they lose here. Looks at no living one. */

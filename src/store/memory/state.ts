@@ -3,18 +3,18 @@
 import type { NewJob } from '../../job/record.js';
 import type { SettleStatus } from '../../job/outcome.js';
 import type { FinishedState, StoredState } from '../../job/state.js';
-import type { AddReply, NewSession, Owner, Revocation } from '../contract.js';
+import type { AddReply, Cap, NewSession, Owner, Revocation } from '../contract.js';
 import { CallMemory } from './call-memory.js';
+import { ClaimOrder } from './claim-order.js';
 import { EventLog } from './event-log.js';
 import { Heap, type Timed } from './heap.js';
 import { LinkedList, type Linked } from './linked-list.js';
 import { RateLimit } from './rate-limit.js';
-import { Waiting } from './waiting.js';
 import { Wake } from './wake.js';
 
 export class QueueState {
   readonly jobs = new Map<string, StoredJob>();
-  readonly waiting = new Waiting<StoredJob>();
+  readonly waiting = new ClaimOrder<StoredJob>();
   readonly delayed = new Heap<StoredJob>();
   readonly active = new LinkedList<StoredJob>();
   /** Oldest finish first. */
@@ -26,12 +26,15 @@ export class QueueState {
   readonly sessions = new Map<string, StoredSession>();
   /** Locks that have an end of their own. */
   readonly lockEnds = new Heap<StoredLock>();
+  /** Named locks that somebody holds or stands in line for. */
+  readonly names = new Map<string, StoredName>();
   readonly adds = new CallMemory<AddReply[]>();
   readonly settles = new CallMemory<SettleStatus[]>();
   readonly log = new EventLog();
   readonly wake = new Wake();
   rate = new RateLimit();
   paused = false;
+  cap: Cap | undefined = undefined;
   /** Counter of job ids. */
   lastId = 0;
   lastFence = 0;
@@ -48,8 +51,11 @@ export class StoredJob implements Linked<StoredJob>, Timed {
   at = 0;
   turn = 0;
   slot = -1;
+  /** Where a waiting job stands among those of its priority. */
+  place = 0;
 
   readonly name: string;
+  readonly lockKey: string | undefined;
   data: string;
   readonly opts: string;
   state: StoredState = 'waiting';
@@ -80,6 +86,7 @@ export class StoredJob implements Linked<StoredJob>, Timed {
     readonly addedOn: number,
   ) {
     this.name = job.name;
+    this.lockKey = job.lockKey;
     this.data = job.data;
     this.opts = job.opts;
     this.priority = job.priority;
@@ -114,6 +121,7 @@ export class StoredSession {
   readonly owner: Owner;
   readonly durationMs: number;
   readonly maxStalls: number;
+  slots: number;
   /** False once it was reaped or closed, for ever. */
   open = true;
   renewals = 0;
@@ -123,6 +131,9 @@ export class StoredSession {
   readonly bound = new LinkedList<StoredLock>();
   /** … and locks that have an end of their own. */
   readonly ending = new LinkedList<StoredLock>();
+  /** Named locks that it holds, and its places in line for others. */
+  readonly holds = new Set<Hold>();
+  readonly places = new Set<Place>();
   readonly revocations: Revocation[] = [];
   revoked = 0;
 
@@ -135,16 +146,49 @@ export class StoredSession {
     this.owner = { ...session.owner };
     this.durationMs = session.durationMs;
     this.maxStalls = session.maxStalls;
+    this.slots = session.slots;
   }
 
   get locks(): number {
     return this.bound.size + this.ending.size;
   }
 
+  get empty(): boolean {
+    return this.locks === 0 && this.holds.size === 0 && this.places.size === 0;
+  }
+
+  isAlive(now: number): boolean {
+    return this.open && this.expiresAt > now;
+  }
+
   /** In the order of the claims. */
   held(): StoredLock[] {
     return [...this.bound.forward(), ...this.ending.forward()].sort(byFence);
   }
+}
+
+/** A name that can be locked. */
+export class StoredName {
+  hold: Hold | undefined = undefined;
+  /** By token, in the order of the first wishes. */
+  readonly line = new Map<string, Place>();
+
+  constructor(readonly name: string) {}
+}
+
+export interface Hold {
+  readonly name: StoredName;
+  readonly token: string;
+  readonly session: StoredSession;
+  readonly fence: number;
+  readonly since: number;
+}
+
+export interface Place {
+  readonly name: StoredName;
+  readonly token: string;
+  readonly session: StoredSession;
+  keptUntil: number;
 }
 
 export function byFence(a: StoredLock, b: StoredLock): number {

@@ -1,4 +1,4 @@
-// The waiting jobs in claim order: one list per priority and an ordered list of the priorities in use.
+// Waiting jobs in claim order: one list per priority and an ordered list of the priorities in use.
 // Claiming looks only at the front, so it costs the same whether ten or ten million jobs wait.
 import { type Linked, LinkedList, oldestOf } from './linked-list.js';
 
@@ -37,6 +37,11 @@ export class Waiting<T extends Linked<T> & Prioritized> {
     if (list?.size === 0) this.#close(job.priority);
   }
 
+  *forward(): Generator<T> {
+    yield* this.plain.forward();
+    yield* this.prioritized(true);
+  }
+
   *prioritized(asc: boolean): Generator<T> {
     for (const priority of asc ? this.#priorities : this.#priorities.toReversed()) {
       const list = this.#lists.get(priority);
@@ -45,10 +50,11 @@ export class Waiting<T extends Linked<T> & Prioritized> {
   }
 
   oldest(limit: number): T[] {
-    return oldestOf(this.#candidates(limit), limit);
+    return oldestOf(this.candidates(limit), limit);
   }
 
-  *#candidates(limit: number): Generator<T> {
+  /** The `limit` oldest are among them. */
+  *candidates(limit: number): Generator<T> {
     for (const list of [this.plain, ...this.#lists.values()]) {
       let left = list.ascending ? limit : list.size;
       for (let job = list.first; job !== undefined && left > 0; job = job.after, left--) yield job;

@@ -13,8 +13,8 @@ export class Adding {
   constructor(db: Database, callers: Callers) {
     this.#callers = callers;
     this.#insert = db.prepare(
-      `INSERT INTO jobs (queue, id, state, priority, ord, dueAt, delay, addedAt, timestamp, name, opts, data)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (queue, id) DO NOTHING`,
+      `INSERT INTO jobs (queue, id, state, priority, ord, dueAt, delay, addedAt, timestamp, name, opts, data, lockKey)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (queue, id) DO NOTHING`,
     );
   }
 
@@ -37,6 +37,10 @@ export class Adding {
       // An id of the user's that looks like ours is stepped over: the new job must not vanish as its duplicate.
       id = String(++queue.lastId);
     }
+    if (job.lockKey !== undefined) {
+      queue.keyed = 1;
+      queue.touch(job.lockKey);
+    }
     queue.tell('added', id, { jobName: job.name });
     if (job.delayMs > 0) {
       queue.delayed += 1;
@@ -49,14 +53,13 @@ export class Adding {
   }
 
   #insertOne(transaction: Transaction, queue: QueueState, id: string, job: NewJob): boolean {
-    const { priority, delayMs, lifo, timestamp, name, opts, data } = job;
+    const { priority, delayMs, lifo, timestamp, name, opts, data, lockKey = null } = job;
     const delayed = delayMs > 0;
-    const state = delayed ? STATE.delayed : STATE.waiting;
+    const state = delayed ? STATE.delayed : lockKey === null ? STATE.waiting : STATE.behind;
     const ord = lifo && !delayed ? queue.toFront() : queue.toBack();
     const dueAt = delayed ? transaction.after(delayMs) : null;
-    return (
-      this.#insert.run(queue.queue, id, state, priority, ord, dueAt, delayMs, transaction.now, timestamp, name, opts, data) === 1
-    );
+    const row = [queue.queue, id, state, priority, ord, dueAt, delayMs, transaction.now, timestamp, name, opts, data, lockKey];
+    return this.#insert.run(...row) === 1;
   }
 }
 

@@ -3,12 +3,12 @@ import type { Change, ChangeStatus } from '../contract.js';
 import type { Database, Statement } from './driver.js';
 import { stateOf } from './job-row.js';
 import type { QueueState } from './queue-state.js';
-import { STATE } from './schema.js';
+import { TO_WAITING } from './schema.js';
 import type { Selected } from './select.js';
 import type { Transaction } from './transaction.js';
 
 export class Changing {
-  readonly #find: Statement<[job: number, state: number, priority: number]>;
+  readonly #find: Statement<[job: number, state: number, priority: number, lockKey: string | null]>;
   readonly #toWaiting: Statement;
   readonly #resetMade: Statement;
   readonly #resetStarted: Statement;
@@ -17,10 +17,10 @@ export class Changing {
   readonly #place: Statement;
 
   constructor(db: Database) {
-    this.#find = db.prepare('SELECT job, state, priority FROM jobs WHERE queue = ? AND id = ?');
+    this.#find = db.prepare('SELECT job, state, priority, lockKey FROM jobs WHERE queue = ? AND id = ?');
     // A finished job becomes one that has not run: its attempts, stack trace and logs stay. `CASE`: a delayed one keeps why it was put off.
     this.#toWaiting = db.prepare(
-      `UPDATE jobs SET state = ${STATE.waiting}, ord = ?, delay = 0, dueAt = NULL, session = NULL, fence = NULL, finishedOn = NULL, returnvalue = NULL,
+      `UPDATE jobs SET ${TO_WAITING}, ord = ?, delay = 0, dueAt = NULL, session = NULL, fence = NULL, finishedOn = NULL, returnvalue = NULL,
          processedOn = CASE WHEN state >= 4 THEN NULL ELSE processedOn END,
          failedReason = CASE WHEN state >= 4 THEN NULL ELSE failedReason END
        WHERE job = ?`,
@@ -36,18 +36,18 @@ export class Changing {
     const queue = transaction.find(name);
     const row = queue === undefined ? undefined : this.#find.get(queue.queue, change.jobId);
     if (queue === undefined || row === undefined) return 'missing';
-    const [job, code, priority] = row;
+    const [job, code, priority, lockKey] = row;
     const state = stateOf(code);
     switch (change.kind) {
       case 'retry':
         if (state !== change.from) return 'state';
-        this.toWaiting(queue, state, { job, id: change.jobId, priority });
+        this.toWaiting(queue, state, { job, id: change.jobId, priority, lockKey });
         if (change.resetAttemptsMade) this.#resetMade.run(job);
         if (change.resetAttemptsStarted) this.#resetStarted.run(job);
         return 'done';
       case 'promote':
         if (state !== 'delayed') return 'state';
-        this.toWaiting(queue, state, { job, id: change.jobId, priority });
+        this.toWaiting(queue, state, { job, id: change.jobId, priority, lockKey });
         return 'done';
       case 'delay':
         if (state !== 'delayed') return 'state';
@@ -56,14 +56,20 @@ export class Changing {
         return 'done';
       case 'priority':
         this.#setPriority(queue, job, state, priority, change);
+        queue.touch(lockKey);
         return 'done';
     }
   }
 
-  toWaiting(queue: QueueState, from: Exclude<StoredState, 'waiting'>, { job, id, priority }: Omit<Selected, 'logNext'>): void {
+  toWaiting(
+    queue: QueueState,
+    from: Exclude<StoredState, 'waiting'>,
+    { job, id, priority, lockKey }: Omit<Selected, 'logNext'>,
+  ): void {
     this.#toWaiting.run(queue.toBack(), job);
     queue[from] -= 1;
     queue.countWaiting(priority, 1);
+    queue.touch(lockKey);
     queue.tell('waiting', id, { prev: from });
   }
 

@@ -152,6 +152,16 @@ export class SqliteStore implements contract.Store {
     return this.#writeEach(jobIds, (transaction, id) => locks.revoke(transaction, queue, id, reason));
   }
 
+  async acquire(queue: string, wishes: contract.LockWish[]): Promise<contract.LockGrant[]> {
+    const { namedLocks } = this.#use();
+    return this.#writeEach(wishes, (transaction, wish) => namedLocks.acquire(transaction, queue, wish));
+  }
+
+  async letGo(queue: string, locks: contract.NamedLockRef[]): Promise<boolean[]> {
+    const { namedLocks } = this.#use();
+    return this.#writeEach(locks, (transaction, lock) => namedLocks.letGo(transaction, queue, lock));
+  }
+
   async pause(queue: string, paused: boolean): Promise<void> {
     const { controlling } = this.#use();
     return this.#write((transaction) => controlling.pause(transaction, queue, paused));
@@ -160,6 +170,11 @@ export class SqliteStore implements contract.Store {
   async limit(queue: string, durationMs: number): Promise<void> {
     const { controlling } = this.#use();
     return this.#write((transaction) => controlling.limit(transaction, queue, durationMs));
+  }
+
+  async cap(queue: string, cap: contract.Cap | undefined): Promise<void> {
+    const { controlling } = this.#use();
+    return this.#write((transaction) => controlling.cap(transaction, queue, cap));
   }
 
   async write(queue: string, writes: contract.Write[]): Promise<contract.WriteReply[]> {
@@ -224,6 +239,11 @@ export class SqliteStore implements contract.Store {
 
   async lockOf(queue: string, jobId: string): Promise<contract.LockInfo | undefined> {
     return this.#read(queue, ({ inspecting, clock }, state) => inspecting.lockOf(state, jobId, clock.now()));
+  }
+
+  async namedLocks(queue: string, names: string[]): Promise<(contract.NamedLockInfo | undefined)[]> {
+    if (names.length === 0) return [];
+    return this.#read(queue, ({ namedLocks, clock }, state) => names.map((name) => namedLocks.look(state, name, clock.now())));
   }
 
   async sessions(queue: string): Promise<contract.SessionInfo[]> {

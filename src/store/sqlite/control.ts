@@ -1,4 +1,4 @@
-import type { Selection } from '../contract.js';
+import type { Cap, Selection } from '../contract.js';
 import type { Changing } from './change.js';
 import type { EventLog } from './events.js';
 import type { Selecting } from './select.js';
@@ -29,6 +29,12 @@ export class Controlling {
     if (durationMs === 0) queue.windowEnds = 0;
   }
 
+  cap(transaction: Transaction, name: string, given: Cap | undefined): void {
+    const queue = transaction.queue(name);
+    queue.changed = true;
+    queue.maxActive = given?.maxActive ?? -1;
+  }
+
   requeue(transaction: Transaction, name: string, selection: Selection): number {
     const queue = transaction.find(name);
     if (queue === undefined) return 0;
@@ -47,7 +53,7 @@ export class Controlling {
     const queue = transaction.find(name);
     if (queue === undefined) return;
     this.#events.trim(queue, 0);
-    Object.assign(queue, { changed: true, paused: 0, limitedUntil: 0, windowEnds: 0, lastId: 0 });
+    Object.assign(queue, { changed: true, paused: 0, maxActive: -1, limitedUntil: 0, windowEnds: 0, lastId: 0 });
   }
 
   trimEvents(transaction: Transaction, name: string, keep: number): number {

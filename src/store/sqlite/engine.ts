@@ -17,7 +17,9 @@ import { EventLog } from './events.js';
 import { inspectFile } from './file.js';
 import { HandBack } from './hand-back.js';
 import { Inspecting } from './inspect.js';
+import { Lanes } from './lanes.js';
 import { Locks } from './lock.js';
+import { NamedLocks } from './named-lock.js';
 import { holdPresence, Peers, type Presence } from './presence.js';
 import { Probing } from './probe.js';
 import { QueueTable } from './queue-state.js';
@@ -81,6 +83,7 @@ export class Engine {
   readonly sessions: Sessions;
   readonly probing: Probing;
   readonly locks: Locks;
+  readonly namedLocks: NamedLocks;
   readonly controlling: Controlling;
   readonly writing: Writing;
   readonly changing: Changing;
@@ -99,7 +102,8 @@ export class Engine {
     this.#db = db;
     this.#realPath = fs.realpathSync(path);
     this.clock = clock;
-    this.queues = new QueueTable(db);
+    const lanes = new Lanes(db);
+    this.queues = new QueueTable(db, lanes);
     const checkpoints = new Checkpoints(db);
     const onCommit = (queues: string[]): void => {
       this.wake.signal(queues);
@@ -113,9 +117,10 @@ export class Engine {
     const handBack = new HandBack(db, retention);
     const selecting = new Selecting(db);
     this.adding = new Adding(db, callers);
-    this.claiming = new Claiming(db, callers);
+    this.claiming = new Claiming(db, callers, lanes);
     this.settling = new Settling(db, callers, this.claiming, retention);
-    this.sessions = new Sessions(db, callers, handBack);
+    this.namedLocks = new NamedLocks(db);
+    this.sessions = new Sessions(db, callers, handBack, this.namedLocks);
     this.probing = new Probing(db, this.#peers);
     this.locks = new Locks(db, handBack);
     this.writing = new Writing(db);

@@ -4,10 +4,10 @@ import { STALLED_REASON } from '../contract.js';
 import type { Database, Statement } from './driver.js';
 import type { QueueState } from './queue-state.js';
 import type { Retention } from './retention.js';
-import { STATE } from './schema.js';
+import { STATE, TO_WAITING } from './schema.js';
 
-export type HeldRow = [job: number, id: string, priority: number, stalledCounter: number];
-export const HELD_COLUMNS = 'job, id, priority, stalledCounter';
+export type HeldRow = [job: number, id: string, priority: number, stalledCounter: number, lockKey: string | null];
+export const HELD_COLUMNS = 'job, id, priority, stalledCounter, lockKey';
 
 export interface Stalled {
   stalled: string[];
@@ -23,7 +23,7 @@ export class HandBack {
   constructor(db: Database, retention: Retention) {
     this.#retention = retention;
     const unlock = 'session = NULL, fence = NULL, claimSeq = NULL, endsAt = NULL, timed = 0';
-    this.#toFront = db.prepare(`UPDATE jobs SET state = ${STATE.waiting}, ord = ?, stalledCounter = ?, ${unlock} WHERE job = ?`);
+    this.#toFront = db.prepare(`UPDATE jobs SET ${TO_WAITING}, ord = ?, stalledCounter = ?, ${unlock} WHERE job = ?`);
     this.#fail = db.prepare(
       `UPDATE jobs SET state = ${STATE.failed}, ord = ?, stalledCounter = ?, finishedOn = ?, failedReason = ?, ${unlock}
        WHERE job = ? RETURNING opts`,
@@ -34,7 +34,8 @@ export class HandBack {
   /** In the order in which they were claimed: so they wait again. */
   giveBack(queue: QueueState, held: HeldRow[]): void {
     let ord = this.#frontFor(queue, held.length);
-    for (const [job, id, priority, stalledCounter] of held) {
+    for (const [job, id, priority, stalledCounter, lockKey] of held) {
+      queue.touch(lockKey);
       this.#toWaiting(queue, job, id, priority, stalledCounter, ord++);
     }
   }
@@ -42,7 +43,8 @@ export class HandBack {
   stall(queue: QueueState, held: HeldRow[], maxStalls: number, now: number): Stalled {
     const reply: Stalled = { stalled: [], failed: [] };
     let ord = this.#frontFor(queue, held.length);
-    for (const [job, id, priority, before] of held) {
+    for (const [job, id, priority, before, lockKey] of held) {
+      queue.touch(lockKey);
       queue.tell('stalled', id);
       const stalledCounter = before + 1;
       if (stalledCounter <= maxStalls) {

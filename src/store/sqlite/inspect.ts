@@ -9,10 +9,16 @@ import { STATE } from './schema.js';
 
 type Range = { start: number; end: number; asc: boolean };
 
+/** The rows of waiting lists that stand behind their key come last. */
+const BEHIND = { waiting: 'behind', prioritized: 'prioritizedBehind' } as const;
+type Part = ListName | (typeof BEHIND)[keyof typeof BEHIND];
+
 /** Which rows a list has, and its order. A claim's place among the active ones is its fence. */
-const LISTS: Record<ListName, { rows: string; order: string[] }> = {
+const LISTS: Record<Part, { rows: string; order: string[] }> = {
   waiting: { rows: `state = ${STATE.waiting} AND priority = 0`, order: ['ord'] },
   prioritized: { rows: `state = ${STATE.waiting} AND priority > 0`, order: ['priority', 'ord'] },
+  behind: { rows: `state = ${STATE.behind} AND priority = 0`, order: ['ord'] },
+  prioritizedBehind: { rows: `state = ${STATE.behind} AND priority > 0`, order: ['priority', 'ord'] },
   delayed: { rows: `state = ${STATE.delayed}`, order: ['dueAt', 'ord'] },
   active: { rows: `state = ${STATE.active}`, order: ['fence'] },
   completed: { rows: `state >= 4 AND state = ${STATE.completed}`, order: ['ord'] },
@@ -28,6 +34,7 @@ type LockRow = [
   host: string,
   pid: number,
   name: string,
+  instance: string,
   expiresAt: number,
   reaped: number,
 ];
@@ -36,6 +43,8 @@ type SessionRow = [
   host: string,
   pid: number,
   name: string,
+  instance: string,
+  slots: number,
   durationMs: number,
   since: number,
   renewals: number,
@@ -47,6 +56,7 @@ type SessionRow = [
 export class Inspecting {
   readonly #job: Statement<JobRow>;
   readonly #lists = new Map<string, Statement<JobRow>>();
+  readonly #sizes = new Map<Part, Statement<[size: number]>>();
   readonly #logged: Statement<[job: number, logFirst: number, logNext: number]>;
   readonly #logs: Statement<[row: string]>;
   readonly #lock: Statement<LockRow>;
@@ -55,22 +65,23 @@ export class Inspecting {
 
   constructor(db: Database) {
     this.#job = db.prepare(`SELECT ${JOB_COLUMNS} FROM jobs WHERE queue = ? AND id = ?`);
-    for (const [name, { rows, order }] of Object.entries(LISTS)) {
+    for (const [name, { rows, order }] of Object.entries(LISTS) as [Part, (typeof LISTS)[Part]][]) {
       for (const direction of ['ASC', 'DESC']) {
         const by = order.map((column) => `${column} ${direction}`).join(', ');
         const sql = `SELECT ${JOB_COLUMNS} FROM jobs WHERE queue = ? AND ${rows} ORDER BY ${by} LIMIT ? OFFSET ?`;
         this.#lists.set(`${name} ${direction}`, db.prepare(sql));
       }
+      this.#sizes.set(name, db.prepare(`SELECT count(*) FROM (SELECT 1 FROM jobs WHERE queue = ? AND ${rows} LIMIT ?)`));
     }
     this.#logged = db.prepare('SELECT job, logFirst, logNext FROM jobs WHERE queue = ? AND id = ?');
     this.#logs = db.prepare('SELECT row FROM logs WHERE job = ? AND number BETWEEN ? AND ? ORDER BY number');
     this.#lock = db.prepare(
-      `SELECT session, fence, processedOn, endsAt, timed, host, pid, sessions.name, expiresAt, reaped
+      `SELECT session, fence, processedOn, endsAt, timed, host, pid, sessions.name, instance, expiresAt, reaped
        FROM jobs JOIN sessions ON sessions.queue = jobs.queue AND sessions.id = jobs.session
        WHERE jobs.queue = ? AND jobs.id = ? AND state = ${STATE.active}`,
     );
     this.#sessions = db.prepare(
-      `SELECT id, host, pid, name, durationMs, since, renewals, expiresAt, suspected,
+      `SELECT id, host, pid, name, instance, slots, durationMs, since, renewals, expiresAt, suspected,
          (SELECT count(*) FROM jobs WHERE jobs.queue = sessions.queue AND state = ${STATE.active} AND session = sessions.id)
        FROM sessions WHERE queue = ? AND reaped = 0 ORDER BY since, id`,
     );
@@ -86,15 +97,34 @@ export class Inspecting {
 
   list(queue: QueueState, { lists, start, end, asc }: ListQuery): JobRecord[] {
     return lists.flatMap((name) => {
-      const { from, count } = positions(queue[name], start, end);
-      const statement = this.#lists.get(`${name} ${asc ? 'ASC' : 'DESC'}`);
-      return count <= 0 || statement === undefined ? [] : statement.all(queue.queue, count, from).map(toRecord);
+      const range = positions(queue[name], start, end);
+      if (name !== 'waiting' && name !== 'prioritized') return this.#rows(queue, name, range, asc).map(toRecord);
+      return this.#waiting(queue, asc ? [name, BEHIND[name]] : [BEHIND[name], name], range, asc).map(toRecord);
     });
+  }
+
+  /** Two lists one after the other. Counts no more of the first than can be wanted: a million may wait for one key. */
+  #waiting(queue: QueueState, [first, second]: [Part, Part], { from, count }: Positions, asc: boolean): JobRow[] {
+    if (count <= 0) return [];
+    const size = this.#sizes.get(first)?.get(queue.queue, from + count)?.[0] ?? 0;
+    const skipped = Math.min(from, size);
+    const wanted = Math.min(count, size - skipped);
+    return [
+      ...this.#rows(queue, first, { from: skipped, count: wanted }, asc),
+      ...this.#rows(queue, second, { from: from - skipped, count: count - wanted }, asc),
+    ];
+  }
+
+  #rows(queue: QueueState, part: Part, { from, count }: Positions, asc: boolean): JobRow[] {
+    if (count <= 0) return [];
+    return this.#lists.get(`${part} ${asc ? 'ASC' : 'DESC'}`)?.all(queue.queue, count, from) ?? [];
   }
 
   status(queue: QueueState, now: number): QueueStatus {
     const limited = limitedMs(queue, now, queue.windowMax);
-    return { paused: queue.paused === 1, counts: queue.counts, ...(limited > 0 && { limitedMs: limited }) };
+    const { paused, counts, maxActive } = queue;
+    const cap = maxActive < 0 ? undefined : { maxActive };
+    return { paused: paused === 1, counts, ...(limited > 0 && { limitedMs: limited }), ...(cap !== undefined && { cap }) };
   }
 
   logs(queue: QueueState, jobId: string, { start, end, asc }: Range): { logs: string[]; count: number } {
@@ -110,24 +140,33 @@ export class Inspecting {
   lockOf(queue: QueueState, jobId: string, now: number): LockInfo | undefined {
     const row = this.#lock.get(queue.queue, jobId);
     if (row === undefined) return undefined;
-    const [session, fence, since, endsAt, timed, host, pid, name, expiresAt, reaped] = row;
+    const [session, fence, since, endsAt, timed, host, pid, name, instance, expiresAt, reaped] = row;
     // A lock that was extended lives as long as its session, and at least until its own end.
     const end = timed === 1 || reaped > 0 ? (endsAt ?? expiresAt) : Math.max(endsAt ?? 0, expiresAt);
-    return { jobId, token: tokenOf(session, fence), fence, session, owner: { host, pid, name }, since, endsInMs: end - now };
+    return {
+      jobId,
+      token: tokenOf(session, fence),
+      fence,
+      session,
+      owner: { host, pid, name, instance },
+      since,
+      endsInMs: end - now,
+    };
   }
 
   sessions(queue: QueueState, now: number): SessionInfo[] {
     return this.#sessions
       .all(queue.queue)
-      .map(([id, host, pid, name, durationMs, since, renewals, expiresAt, suspected, locks]) => ({
+      .map(([id, host, pid, name, instance, slots, durationMs, since, renewals, expiresAt, suspected, locks]) => ({
         queue: queue.name,
         id,
-        owner: { host, pid, name },
+        owner: { host, pid, name, instance },
         durationMs,
         since,
         renewals,
         expiresInMs: expiresAt - now,
         suspected: suspected === 1,
+        slots,
         locks,
       }));
   }
@@ -139,8 +178,13 @@ export class Inspecting {
   }
 }
 
+interface Positions {
+  from: number;
+  count: number;
+}
+
 /** Negative positions count from the end. */
-function positions(size: number, start: number, end: number): { from: number; count: number } {
+function positions(size: number, start: number, end: number): Positions {
   const from = Math.max(0, start < 0 ? size + start : start);
   const to = end < 0 ? size + end : Math.min(end, size - 1);
   return { from, count: to - from + 1 };

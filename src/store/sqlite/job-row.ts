@@ -29,10 +29,11 @@ export type JobRow = [
   progress: string | null,
 ];
 
-const STATES: readonly StoredState[] = ['waiting', 'delayed', 'active', 'completed', 'failed'];
+/** By their numbers in STATE. */
+const STATES: readonly StoredState[] = ['waiting', 'waiting', 'delayed', 'active', 'completed', 'failed'];
 
 export function stateOf(code: number): StoredState {
-  return STATES[code - 1] as StoredState;
+  return STATES[code] as StoredState;
 }
 
 export function toRecord(row: JobRow): JobRecord {

@@ -40,7 +40,7 @@ export class Locks {
     const queue = transaction.find(name);
     const row = queue === undefined ? undefined : this.#active.get(queue.queue, jobId);
     if (queue === undefined || row === undefined) return false;
-    const [, , , , session, fence] = row;
+    const [, , , , , session, fence] = row;
     this.#handBack.giveBack(queue, [row as unknown as HeldRow]);
     const number = this.#number.get(queue.queue, session)?.[0];
     if (number !== undefined) this.#revoke.run(queue.queue, session, number, jobId, fence, reason);

@@ -3,6 +3,7 @@
 import { EVENTS_KEPT, type EventName, type QueueStatus } from '../contract.js';
 import type { FinishedState } from '../../job/state.js';
 import type { Database, Statement, Value } from './driver.js';
+import type { Lanes } from './lanes.js';
 
 export type EventFields = Readonly<Record<string, string | number>>;
 
@@ -21,12 +22,20 @@ export class QueueState {
   readonly name: string;
   readonly events: ToldEvent[] = [];
   changed = false;
+  /** Written without waking anybody. */
+  quietlyChanged = false;
+  /** Keys of jobs that have moved since their lanes were last put right. */
+  readonly touched = new Set<string>();
 
   /** Grows with every write, and tells watchers in other processes that this queue is the one that changed. */
   version = 0;
   touchedAt = 0;
   /** 0 or 1. */
   paused = 0;
+  /** The cap; -1: none. */
+  maxActive = -1;
+  /** 1 once a job with a key was added. Queues that know none do without asking for keys, which takes a sixth longer to finish a job. */
+  keyed = 0;
   limitedUntil = 0;
   windowEnds = 0;
   windowUsed = 0;
@@ -53,6 +62,11 @@ export class QueueState {
   tell(name: EventName, jobId?: string, fields?: EventFields): void {
     this.changed = true;
     this.events.push(fields !== undefined ? [name, jobId ?? null, fields] : jobId !== undefined ? [name, jobId] : [name]);
+  }
+
+  /** A job with this key has come to wait, left waiting or active, or changed its place. */
+  touch(key: string | null): void {
+    if (key !== null) this.touched.add(key);
   }
 
   /** Place before all that wait, after all that wait. */
@@ -88,6 +102,8 @@ const COLUMNS = [
   'version',
   'touchedAt',
   'paused',
+  'maxActive',
+  'keyed',
   'limitedUntil',
   'windowEnds',
   'windowUsed',
@@ -110,6 +126,7 @@ const COLUMNS = [
 const TRIM_EVERY = 1000;
 
 export class QueueTable {
+  readonly #lanes: Lanes;
   readonly #read: Statement<[queue: number, ...values: number[]]>;
   readonly #create: Statement;
   readonly #save: Statement;
@@ -117,7 +134,8 @@ export class QueueTable {
   readonly #trim: Statement;
   readonly #firstEvent: Statement<[number | null]>;
 
-  constructor(db: Database) {
+  constructor(db: Database, lanes: Lanes) {
+    this.#lanes = lanes;
     this.#read = db.prepare(`SELECT queue, ${COLUMNS.join(', ')} FROM queues WHERE name = ?`);
     this.#create = db.prepare('INSERT INTO queues (name) VALUES (?)');
     this.#save = db.prepare(`UPDATE queues SET ${COLUMNS.map((column) => `${column} = ?`).join(', ')} WHERE queue = ?`);
@@ -147,7 +165,8 @@ export class QueueTable {
   }
 
   save(state: QueueState, now: number): void {
-    if (!state.changed) return;
+    if (!state.changed && !state.quietlyChanged) return;
+    this.#lanes.arrange(state);
     const { queue, events } = state;
     if (events.length > 0) {
       const first = state.lastEvent + 1;
@@ -159,7 +178,7 @@ export class QueueTable {
         state.firstEvent = this.#firstEvent.get(queue)?.[0] ?? first;
       }
     }
-    state.version += 1;
+    if (state.changed) state.version += 1;
     state.touchedAt = now;
     const values: Value[] = COLUMNS.map((column) => state[column]);
     this.#save.run(...values, queue);

@@ -4,13 +4,13 @@ import { stateOf } from './job-row.js';
 import type { QueueState } from './queue-state.js';
 import type { Retention } from './retention.js';
 import { STATE } from './schema.js';
-import type { Selecting } from './select.js';
+import type { Selected, Selecting } from './select.js';
 import type { Transaction } from './transaction.js';
 
 export class Removing {
   readonly #selecting: Selecting;
   readonly #retention: Retention;
-  readonly #remove: Statement<[job: number, state: number, priority: number, logNext: number]>;
+  readonly #remove: Statement<[job: number, state: number, priority: number, logNext: number, lockKey: string | null]>;
   readonly #exists: Statement<[number]>;
   readonly #delete: Statement;
 
@@ -18,7 +18,7 @@ export class Removing {
     this.#selecting = selecting;
     this.#retention = retention;
     this.#remove = db.prepare(
-      `DELETE FROM jobs WHERE queue = ? AND id = ? AND state <> ${STATE.active} RETURNING job, state, priority, logNext`,
+      `DELETE FROM jobs WHERE queue = ? AND id = ? AND state <> ${STATE.active} RETURNING job, state, priority, logNext, lockKey`,
     );
     this.#exists = db.prepare('SELECT 1 FROM jobs WHERE queue = ? AND id = ?');
     this.#delete = db.prepare('DELETE FROM jobs WHERE job = ?');
@@ -29,8 +29,8 @@ export class Removing {
     if (queue === undefined) return 'missing';
     const row = this.#remove.get(queue.queue, id);
     if (row === undefined) return this.#exists.get(queue.queue, id) === undefined ? 'missing' : 'locked';
-    const [job, state, priority, logNext] = row;
-    this.#gone(queue, stateOf(state), { job, priority, logNext });
+    const [job, state, priority, logNext, lockKey] = row;
+    this.#gone(queue, stateOf(state), { job, priority, logNext, lockKey });
     queue.tell('removed', id, { prev: stateOf(state) });
     return 'done';
   }
@@ -50,11 +50,8 @@ export class Removing {
     return ids;
   }
 
-  #gone(
-    queue: QueueState,
-    state: ReturnType<typeof stateOf>,
-    { job, priority, logNext }: { job: number; priority: number; logNext: number },
-  ): void {
+  #gone(queue: QueueState, state: ReturnType<typeof stateOf>, { job, priority, logNext, lockKey }: Omit<Selected, 'id'>): void {
+    queue.touch(lockKey);
     if (state === 'waiting') queue.countWaiting(priority, -1);
     else queue[state] -= 1;
     if (logNext > 0) this.#retention.deleteLogs(job);

@@ -6,14 +6,18 @@ import type { Database } from './driver.js';
 /** "Hfst" */
 export const APPLICATION_ID = 0x48667374;
 
-/** How `jobs.state` is written. Partial indexes name these numbers. */
-export const STATE = { waiting: 1, delayed: 2, active: 3, completed: 4, failed: 5 } as const;
+/** How `jobs.state` is written. Partial indexes name these numbers. `behind`: waiting, but not the first of its lock key (lanes.ts). */
+export const STATE = { behind: 0, waiting: 1, delayed: 2, active: 3, completed: 4, failed: 5 } as const;
+
+/** Sets `state` of a job that comes to wait. One with a key stands behind it until it is found to be the first. */
+export const TO_WAITING = `state = CASE WHEN lockKey IS NULL THEN ${STATE.waiting} ELSE ${STATE.behind} END`;
 
 // jobs: the small columns that moves change come first, so that they are read without walking through a long payload.
 //   ord      place within its state: waiting front to back (below 0 = put to the front), finished in the order of finishing
 //   session, fence   the token of the current owner or, in a finished job, of the one that finished it
 //   endsAt   an end of the lock's own; `timed` 0: the lock lives as long as its session and at least until there
 //   log…     numbers of the first and of the next log row
+//   lockKey  of jobs with the same key, one at a time is active
 // Each state has a partial index of its own: a claim costs the same with ten waiting jobs and with a million, a sweep
 // looks at what died and not at what is active.
 // Columns have the names that the values have in TypeScript.
@@ -143,7 +147,42 @@ CREATE TABLE events (
 ) STRICT, WITHOUT ROWID;
 `;
 
-const MIGRATIONS: readonly string[] = [FIRST];
+// named: who holds a named lock; places: who stands in line for one, in the order of `place`.
+const KEYS_AND_NAMES = `
+ALTER TABLE jobs ADD COLUMN lockKey TEXT;
+CREATE INDEX jobsKeyed ON jobs (queue, lockKey, state, priority, ord) WHERE lockKey IS NOT NULL;
+CREATE INDEX jobsBehind ON jobs (queue, priority, ord) WHERE state = 0;
+
+ALTER TABLE queues ADD COLUMN maxActive REAL NOT NULL DEFAULT -1;
+ALTER TABLE queues ADD COLUMN keyed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN instance TEXT NOT NULL DEFAULT '';
+ALTER TABLE sessions ADD COLUMN slots INTEGER NOT NULL DEFAULT 1;
+
+CREATE TABLE named (
+  queue INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  token TEXT NOT NULL,
+  session TEXT NOT NULL,
+  fence INTEGER NOT NULL,
+  since INTEGER NOT NULL,
+  PRIMARY KEY (queue, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX namedBySession ON named (queue, session);
+
+CREATE TABLE places (
+  place INTEGER PRIMARY KEY AUTOINCREMENT,
+  queue INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  token TEXT NOT NULL,
+  session TEXT NOT NULL,
+  keptUntil INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX placesByToken ON places (queue, name, token);
+CREATE INDEX placesInLine ON places (queue, name, place);
+CREATE INDEX placesBySession ON places (queue, session);
+`;
+
+const MIGRATIONS: readonly string[] = [FIRST, KEYS_AND_NAMES];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

@@ -9,9 +9,10 @@ export interface Selected {
   id: string;
   priority: number;
   logNext: number;
+  lockKey: string | null;
 }
 
-type Row = [job: number, id: string, priority: number, logNext: number];
+type Row = [job: number, id: string, priority: number, logNext: number, lockKey: string | null];
 type Unlocked = Exclude<StoredState, 'active'>;
 
 /** Up to here, waiting and delayed jobs are sorted by age; more are taken as the index has them, or emptying a queue of a million
@@ -23,16 +24,20 @@ export class Selecting {
   readonly #finished: Statement<[...Row, finishedOn: number]>;
   readonly #waitingByAge: Statement<Row>;
   readonly #waiting: Statement<Row>;
+  readonly #behind: Statement<Row>;
   readonly #delayedByAge: Statement<Row>;
   readonly #delayed: Statement<Row>;
 
   constructor(db: Database) {
-    const select = 'SELECT job, id, priority, logNext FROM jobs WHERE queue = ? AND';
+    const select = 'SELECT job, id, priority, logNext, lockKey FROM jobs WHERE queue = ? AND';
     this.#finished = db.prepare(
-      'SELECT job, id, priority, logNext, finishedOn FROM jobs WHERE queue = ? AND state >= 4 AND state = ? ORDER BY ord LIMIT ?',
+      'SELECT job, id, priority, logNext, lockKey, finishedOn FROM jobs WHERE queue = ? AND state >= 4 AND state = ? ORDER BY ord LIMIT ?',
     );
-    this.#waitingByAge = db.prepare(`${select} state = ${STATE.waiting} AND addedAt <= ? ORDER BY job LIMIT ?`);
+    this.#waitingByAge = db.prepare(
+      `${select} state = ${STATE.waiting} AND addedAt <= ? UNION ALL ${select} state = ${STATE.behind} AND addedAt <= ? ORDER BY job LIMIT ?`,
+    );
     this.#waiting = db.prepare(`${select} state = ${STATE.waiting} AND addedAt <= ? ORDER BY priority, ord LIMIT ?`);
+    this.#behind = db.prepare(`${select} state = ${STATE.behind} AND addedAt <= ? ORDER BY priority, ord LIMIT ?`);
     this.#delayedByAge = db.prepare(`${select} state = ${STATE.delayed} AND addedAt <= ? ORDER BY job LIMIT ?`);
     this.#delayed = db.prepare(`${select} state = ${STATE.delayed} AND addedAt <= ? ORDER BY dueAt, ord LIMIT ?`);
   }
@@ -45,19 +50,21 @@ export class Selecting {
       if (state === 'active' || left <= 0) return [];
       const rows = this.#oldest(queue, state, latest, left);
       left -= rows.length;
-      return [[state, rows.map(([job, id, priority, logNext]) => ({ job, id, priority, logNext }))]];
+      return [[state, rows.map(([job, id, priority, logNext, lockKey]) => ({ job, id, priority, logNext, lockKey }))]];
     });
   }
 
   #oldest(queue: QueueState, state: Unlocked, latest: number, limit: number): Row[] {
     if (state === 'completed' || state === 'failed') {
       // Cut here and not by the query, which would go on through all that are younger.
-      const rows = this.#finished.all(queue.queue, STATE[state], limit).filter((row) => row[4] <= latest);
+      const rows = this.#finished.all(queue.queue, STATE[state], limit).filter((row) => row[5] <= latest);
       return rows as unknown as Row[];
     }
     if (state === 'waiting') {
-      const statement = queue.allWaiting <= SORTED_UP_TO ? this.#waitingByAge : this.#waiting;
-      return statement.all(queue.queue, latest, limit);
+      const { queue: number } = queue;
+      if (queue.allWaiting <= SORTED_UP_TO) return this.#waitingByAge.all(number, latest, number, latest, limit);
+      const first = this.#waiting.all(number, latest, limit);
+      return first.length === limit ? first : [...first, ...this.#behind.all(number, latest, limit - first.length)];
     }
     const statement = queue.delayed <= SORTED_UP_TO ? this.#delayedByAge : this.#delayed;
     return statement.all(queue.queue, latest, limit);

@@ -4,11 +4,12 @@ import type { NewSession, Renewal, RenewReply, SessionRef, SweepReply } from '..
 import type { Callers } from './callers.js';
 import type { Database, Statement } from './driver.js';
 import { type HandBack, HELD_COLUMNS, type HeldRow } from './hand-back.js';
+import type { NamedLocks } from './named-lock.js';
 import type { QueueState } from './queue-state.js';
 import { STATE } from './schema.js';
 import type { Transaction } from './transaction.js';
 
-// `sessions.reaped`: 0 open; 1 reaped, and locks that died with it are still to be handed back; 2 kept only because of locks that have
+// `sessions.reaped`: 0 open; 1 reaped, and locks that died with it, or places in line, are still to be freed; 2 kept only because of locks that have
 // an end of their own, which need its owner and its maxStalls. A session that holds nothing more is deleted.
 
 /** How often a store looks for what nobody needs any more. */
@@ -17,7 +18,9 @@ const PRUNE_EVERY_MS = 60_000;
 export class Sessions {
   readonly #callers: Callers;
   readonly #handBack: HandBack;
+  readonly #namedLocks: NamedLocks;
   readonly #open: Statement;
+  readonly #setSlots: Statement;
   readonly #renew: Statement<[revoked: number]>;
   readonly #revocations: Statement<[number: number, job: string, fence: number, reason: string]>;
   readonly #acknowledge: Statement;
@@ -33,14 +36,16 @@ export class Sessions {
   readonly #empty: Statement<[queue: number, id: string]>;
   #prunedAt = 0;
 
-  constructor(db: Database, callers: Callers, handBack: HandBack) {
+  constructor(db: Database, callers: Callers, handBack: HandBack, namedLocks: NamedLocks) {
+    this.#namedLocks = namedLocks;
     this.#callers = callers;
     this.#handBack = handBack;
     const active = `FROM jobs WHERE queue = ? AND state = ${STATE.active} AND session = ?`;
     this.#open = db.prepare(
-      `INSERT INTO sessions (queue, id, host, pid, name, presence, durationMs, maxStalls, since, expiresAt)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+      `INSERT INTO sessions (queue, id, host, pid, name, instance, presence, slots, durationMs, maxStalls, since, expiresAt)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
     );
+    this.#setSlots = db.prepare('UPDATE sessions SET slots = ? WHERE queue = ? AND id = ? AND slots <> ?');
     // All that a renewal writes, whatever the session holds.
     this.#renew = db.prepare(
       `UPDATE sessions SET expiresAt = ceil(? + durationMs), renewals = renewals + 1, suspected = 0
@@ -73,8 +78,9 @@ export class Sessions {
   }
 
   open(transaction: Transaction, session: NewSession, presence: string | undefined): void {
-    const { queue, id, owner, durationMs, maxStalls } = session;
-    const row = [transaction.queue(queue).queue, id, owner.host, owner.pid, owner.name, presence ?? null] as const;
+    const { queue, id, owner, durationMs, maxStalls, slots } = session;
+    const { host, pid, name, instance } = owner;
+    const row = [transaction.queue(queue).queue, id, host, pid, name, instance, presence ?? null, slots];
     if (this.#open.run(...row, durationMs, maxStalls, transaction.now, transaction.after(durationMs)) === 1) return;
     throw new HoldfastError('STORE_FAILED', `Session ${id} was opened before: give every session an id of its own.`, {
       queue,
@@ -82,11 +88,13 @@ export class Sessions {
     });
   }
 
-  renew(transaction: Transaction, { queue, id, acked }: Renewal): RenewReply {
+  renew(transaction: Transaction, { queue, id, acked, slots }: Renewal): RenewReply {
     const state = transaction.find(queue);
     const row = state === undefined ? undefined : this.#renew.get(transaction.after(0), state.queue, id);
     if (state === undefined || row === undefined) return { alive: false, revoked: [] };
     const [revoked] = row;
+    // The shares under a cap have changed.
+    if (slots !== undefined && this.#setSlots.run(slots, state.queue, id, slots) === 1) state.changed = true;
     if (revoked > 0 && acked > 0) this.#acknowledge.run(state.queue, id, acked);
     const rows = revoked > acked ? this.#revocations.all(state.queue, id, acked) : [];
     return {
@@ -102,6 +110,8 @@ export class Sessions {
     const held = this.#held.all(queue.queue, id);
     if (charged) this.#handBack.stall(queue, held, session[0], transaction.now);
     else this.#handBack.giveBack(queue, held);
+    this.#namedLocks.free(queue, id, Number.MAX_SAFE_INTEGER);
+    this.#shareAnew(queue);
     this.#forget(queue.queue, id);
     this.#callers.forget(queue.queue, id);
   }
@@ -135,7 +145,7 @@ export class Sessions {
     const rows = this.#ended.all(queue.queue, now, limit);
     // Put to the front one after the other: the one that ended first is to be there first.
     for (const row of rows.reverse()) {
-      const [job, , , , session, timed] = row;
+      const [job, , , , , session, timed] = row;
       const [maxStalls, reaped] = this.#find.get(queue.queue, session) ?? [0, 1];
       // An extended lock whose session outlived the extension lives as long as the session again.
       if (timed === 0 && reaped === 0) this.#clearEnd.run(job);
@@ -153,11 +163,19 @@ export class Sessions {
       const [id, maxStalls] = expired;
       const held = this.#bound.all(queue.queue, id, left + 1);
       this.#stall(queue, held.slice(0, left), maxStalls, reply, now);
-      if (held.length > left) this.#reap.run(1, queue.queue, id);
+      const allHeld = held.length <= left;
+      left -= Math.min(left, held.length);
+      left -= this.#namedLocks.free(queue, id, left);
+      this.#shareAnew(queue);
+      if (!allHeld || this.#namedLocks.anyOf(queue, id)) this.#reap.run(1, queue.queue, id);
       else if (this.#held.get(queue.queue, id) === undefined) this.#forget(queue.queue, id);
       else this.#reap.run(2, queue.queue, id);
-      left -= Math.min(left, held.length);
     }
+  }
+
+  /** A session has ended, and under a cap others may use its share. */
+  #shareAnew(queue: QueueState): void {
+    if (queue.maxActive >= 0) queue.changed = true;
   }
 
   #isAnyDead({ queue }: QueueState, now: number): boolean {

@@ -5,12 +5,15 @@ import type { Callers } from './callers.js';
 import type { Claiming } from './claim.js';
 import type { Database, Statement } from './driver.js';
 import { splitToken } from './job-row.js';
-import type { QueueState } from './queue-state.js';
+import type { EventFields, QueueState } from './queue-state.js';
 import type { Retention } from './retention.js';
-import { STATE } from './schema.js';
+import { STATE, TO_WAITING } from './schema.js';
 import type { Transaction } from './transaction.js';
 
 type Of<Kind extends Outcome['kind']> = Extract<Outcome, { kind: Kind }>;
+type Key = string | null;
+/** Of a job that ended; attempts are told of failed ones alone. */
+type Ended = [lockKey: Key, attemptsMade?: number];
 type Finished = Record<FinishedState, Keep[]>;
 
 /** The update is the check: it finds its row only under the current token. */
@@ -27,12 +30,13 @@ export class Settling {
   readonly #claiming: Claiming;
   readonly #retention: Retention;
   readonly #complete: Statement;
-  readonly #fail: Statement<[attemptsMade: number]>;
-  readonly #remove: Statement<[job: number, attemptsMade: number, logNext: number]>;
-  readonly #retryNow: Statement<[priority: number]>;
-  readonly #retryLater: Statement;
-  readonly #delay: Statement;
-  readonly #release: Statement<[priority: number]>;
+  readonly #completeKeyed: Statement<[lockKey: Key]>;
+  readonly #fail: Statement<[lockKey: Key, attemptsMade: number]>;
+  readonly #remove: Statement<[lockKey: Key, attemptsMade: number, job: number, logNext: number]>;
+  readonly #retryNow: Statement<[lockKey: Key, priority: number]>;
+  readonly #retryLater: Statement<[lockKey: Key]>;
+  readonly #delay: Statement<[lockKey: Key]>;
+  readonly #release: Statement<[lockKey: Key, priority: number]>;
   readonly #find: Statement<[state: number, session: string | null, fence: number | null]>;
 
   constructor(db: Database, callers: Callers, claiming: Claiming, retention: Retention) {
@@ -40,19 +44,23 @@ export class Settling {
     this.#claiming = claiming;
     this.#retention = retention;
     const failure = 'failedReason = ?, stacktrace = ?';
-    this.#complete = db.prepare(`UPDATE jobs SET state = ${STATE.completed}, ${FINISH}, returnvalue = ? WHERE ${OWNED}`);
+    const complete = `UPDATE jobs SET state = ${STATE.completed}, ${FINISH}, returnvalue = ? WHERE ${OWNED}`;
+    this.#complete = db.prepare(complete);
+    this.#completeKeyed = db.prepare(`${complete} RETURNING lockKey`);
     this.#fail = db.prepare(
-      `UPDATE jobs SET state = ${STATE.failed}, ${FINISH}, ${failure} WHERE ${OWNED} RETURNING attemptsMade`,
+      `UPDATE jobs SET state = ${STATE.failed}, ${FINISH}, ${failure} WHERE ${OWNED} RETURNING lockKey, attemptsMade`,
     );
-    this.#remove = db.prepare(`DELETE FROM jobs WHERE ${OWNED} RETURNING job, attemptsMade, logNext`);
+    this.#remove = db.prepare(`DELETE FROM jobs WHERE ${OWNED} RETURNING lockKey, attemptsMade, job, logNext`);
     this.#retryNow = db.prepare(
-      `UPDATE jobs SET state = ${STATE.waiting}, ord = ?, attemptsMade = attemptsMade + 1, ${failure}, ${UNLOCK} WHERE ${OWNED} RETURNING priority`,
+      `UPDATE jobs SET ${TO_WAITING}, ord = ?, attemptsMade = attemptsMade + 1, ${failure}, ${UNLOCK} WHERE ${OWNED} RETURNING lockKey, priority`,
     );
     this.#retryLater = db.prepare(
-      `UPDATE jobs SET state = ${STATE.delayed}, ord = ?, delay = ?, dueAt = ?, attemptsMade = attemptsMade + 1, ${failure}, ${UNLOCK} WHERE ${OWNED}`,
+      `UPDATE jobs SET state = ${STATE.delayed}, ord = ?, delay = ?, dueAt = ?, attemptsMade = attemptsMade + 1, ${failure}, ${UNLOCK} WHERE ${OWNED} RETURNING lockKey`,
     );
-    this.#delay = db.prepare(`UPDATE jobs SET state = ${STATE.delayed}, ord = ?, delay = ?, dueAt = ?, ${UNLOCK} WHERE ${OWNED}`);
-    this.#release = db.prepare(`UPDATE jobs SET state = ${STATE.waiting}, ord = ?, ${UNLOCK} WHERE ${OWNED} RETURNING priority`);
+    this.#delay = db.prepare(
+      `UPDATE jobs SET state = ${STATE.delayed}, ord = ?, delay = ?, dueAt = ?, ${UNLOCK} WHERE ${OWNED} RETURNING lockKey`,
+    );
+    this.#release = db.prepare(`UPDATE jobs SET ${TO_WAITING}, ord = ?, ${UNLOCK} WHERE ${OWNED} RETURNING lockKey, priority`);
     this.#find = db.prepare('SELECT state, session, fence FROM jobs WHERE queue = ? AND id = ?');
   }
 
@@ -94,14 +102,16 @@ export class Settling {
       case 'retry':
         if (!this.#retry(transaction, queue, outcome, owned)) break;
         return 'done';
-      case 'delay':
-        if (this.#delay.run(queue.toBack(), outcome.delayMs, transaction.after(outcome.delayMs), ...owned) === 0) break;
-        this.#toDelayed(queue, outcome.jobId, { delay: outcome.delayMs });
+      case 'delay': {
+        const row = this.#delay.get(queue.toBack(), outcome.delayMs, transaction.after(outcome.delayMs), ...owned);
+        if (row === undefined) break;
+        this.#toDelayed(queue, outcome.jobId, row[0], { delay: outcome.delayMs });
         return 'done';
+      }
       case 'release': {
         const row = this.#release.get(queue.toFront(), ...owned);
         if (row === undefined) break;
-        this.#toWaiting(queue, outcome.jobId, row[0], { prev: 'active' });
+        this.#toWaiting(queue, outcome.jobId, row, { prev: 'active' });
         return 'done';
       }
     }
@@ -115,22 +125,11 @@ export class Settling {
     now: number,
   ): boolean {
     const { jobId, kind, keep } = outcome;
-    let attemptsMade = 0;
-    if (keep.count === 0) {
-      const row = this.#remove.get(...owned);
-      if (row === undefined) return false;
-      attemptsMade = row[1] + 1;
-      if (row[2] > 0) this.#retention.deleteLogs(row[0]);
-    } else {
-      if (kind === 'completed') {
-        if (this.#complete.run(queue.toBack(), now, outcome.value, ...owned) === 0) return false;
-      } else {
-        const row = this.#fail.get(queue.toBack(), now, outcome.reason, outcome.stacktrace, ...owned);
-        if (row === undefined) return false;
-        attemptsMade = row[0];
-      }
-      queue[kind] += 1;
-    }
+    const row = keep.count === 0 ? this.#finishAndRemove(owned) : this.#finishAndKeep(queue, outcome, owned, now);
+    if (row === undefined) return false;
+    const [lockKey, attemptsMade = 0] = row;
+    if (keep.count !== 0) queue[kind] += 1;
+    queue.touch(lockKey);
     queue.active -= 1;
     if (kind === 'completed') {
       queue.tell('completed', jobId, { returnvalue: outcome.value });
@@ -141,6 +140,26 @@ export class Settling {
     return true;
   }
 
+  #finishAndKeep(
+    queue: QueueState,
+    outcome: Of<'completed'> | Of<'failed'>,
+    owned: readonly [number, string, string, number],
+    now: number,
+  ): Ended | undefined {
+    const ord = queue.toBack();
+    if (outcome.kind === 'failed') return this.#fail.get(ord, now, outcome.reason, outcome.stacktrace, ...owned);
+    if (queue.keyed === 1) return this.#completeKeyed.get(ord, now, outcome.value, ...owned);
+    return this.#complete.run(ord, now, outcome.value, ...owned) === 0 ? undefined : [null];
+  }
+
+  #finishAndRemove(owned: readonly [number, string, string, number]): Ended | undefined {
+    const row = this.#remove.get(...owned);
+    if (row === undefined) return undefined;
+    const [lockKey, attemptsMade, job, logNext] = row;
+    if (logNext > 0) this.#retention.deleteLogs(job);
+    return [lockKey, attemptsMade + 1];
+  }
+
   #retry(
     transaction: Transaction,
     queue: QueueState,
@@ -149,24 +168,26 @@ export class Settling {
   ): boolean {
     const { jobId, delayMs, lifo, reason, stacktrace } = outcome;
     if (delayMs > 0) {
-      if (this.#retryLater.run(queue.toBack(), delayMs, transaction.after(delayMs), reason, stacktrace, ...owned) === 0)
-        return false;
-      this.#toDelayed(queue, jobId, { delay: delayMs, failedReason: reason });
+      const row = this.#retryLater.get(queue.toBack(), delayMs, transaction.after(delayMs), reason, stacktrace, ...owned);
+      if (row === undefined) return false;
+      this.#toDelayed(queue, jobId, row[0], { delay: delayMs, failedReason: reason });
       return true;
     }
     const row = this.#retryNow.get(lifo ? queue.toFront() : queue.toBack(), reason, stacktrace, ...owned);
     if (row === undefined) return false;
-    this.#toWaiting(queue, jobId, row[0], { prev: 'failed', failedReason: reason });
+    this.#toWaiting(queue, jobId, row, { prev: 'failed', failedReason: reason });
     return true;
   }
 
-  #toDelayed(queue: QueueState, jobId: string, fields: Record<string, string | number>): void {
+  #toDelayed(queue: QueueState, jobId: string, lockKey: Key, fields: EventFields): void {
+    queue.touch(lockKey);
     queue.active -= 1;
     queue.delayed += 1;
     queue.tell('delayed', jobId, fields);
   }
 
-  #toWaiting(queue: QueueState, jobId: string, priority: number, fields: Record<string, string | number>): void {
+  #toWaiting(queue: QueueState, jobId: string, [lockKey, priority]: [Key, number], fields: EventFields): void {
+    queue.touch(lockKey);
     queue.active -= 1;
     queue.countWaiting(priority, 1);
     queue.tell('waiting', jobId, fields);

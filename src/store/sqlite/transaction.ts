@@ -33,10 +33,10 @@ export class Transaction {
     return state;
   }
 
-  /** Writes what changed; answers the names of the queues. */
+  /** Writes what changed; answers the names of the queues whose watchers must know. */
   save(): string[] {
-    const changed = [...this.#queues.values()].filter((queue) => queue.changed);
-    for (const queue of changed) this.#table.save(queue, this.now);
-    return changed.map((queue) => queue.name);
+    const queues = [...this.#queues.values()];
+    for (const queue of queues) this.#table.save(queue, this.now);
+    return queues.filter(({ changed }) => changed).map(({ name }) => name);
   }
 }

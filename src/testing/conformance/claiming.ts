@@ -23,13 +23,13 @@ export function claiming(test: Test): void {
 
   test('the lock is there with the claim: same token, same fence, held by the session', async (scene) => {
     const added = await scene.addMany(20);
-    const session = await scene.session({ owner: { host: 'h', pid: 7, name: 'n' } });
+    const session = await scene.session({ owner: { host: 'h', pid: 7, name: 'n', instance: 'i' } });
     const jobs = await scene.claim(session, 20);
     assert.deepEqual(ids(jobs), added);
     for (const { id, token, fence } of jobs) {
       const lock = await scene.store.lockOf(scene.queue, id);
       assert.deepEqual([lock?.jobId, lock?.token, lock?.fence, lock?.session], [id, token, fence, session]);
-      assert.deepEqual(lock?.owner, { host: 'h', pid: 7, name: 'n' });
+      assert.deepEqual(lock?.owner, { host: 'h', pid: 7, name: 'n', instance: 'i' });
     }
   });
 

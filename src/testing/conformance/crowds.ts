@@ -1,10 +1,13 @@
-// Facet: long lists. Engines have limits of their own (parameters of a statement, arguments of a call), which nobody should meet.
+// Facet: long lists, and many jobs that must cost nothing. Engines have limits of their own (parameters of a statement, arguments of a call), which nobody should meet.
 import assert from 'node:assert/strict';
-import { ids, only } from './expect.js';
-import { completed, newSession } from './samples.js';
+import { ids, median, only } from './expect.js';
+import { completed, newJob, newSession } from './samples.js';
+import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 const MANY = 9_000;
+const ONE_KEY = 100_000;
+const CLAIMS = 40;
 
 export function crowds(test: Test): void {
   test(`${MANY} jobs go through every list`, async (scene) => {
@@ -38,6 +41,27 @@ export function crowds(test: Test): void {
     assert.equal((await scene.store.clear(scene.queue, { states: ['waiting'], limit: MANY })).length, MANY);
   });
 
+  test(`${ONE_KEY} jobs that wait for one key cost other claims nothing`, async (scene) => {
+    const costOfClaim = async (side: Scene): Promise<number> => {
+      await side.addMany(CLAIMS);
+      const session = await side.session();
+      return median(CLAIMS, async () => only(await side.claim(session, 1)));
+    };
+    const empty = await costOfClaim(scene.at(`${scene.queue}-empty`));
+    await addOfKey(scene, ONE_KEY);
+    const session = await scene.session();
+    const job = await scene.claimOne(session);
+    const crowded = await costOfClaim(scene);
+    // Whoever looks at each of them needs tens of milliseconds.
+    assert(crowded < 5 * empty + 5, `a claim took ${crowded} ms beside ${empty} ms in an empty queue`);
+    const started = performance.now();
+    await scene.finish(completed(job));
+    await scene.claimOne(session);
+    const turn = performance.now() - started;
+    assert(turn < 10 * empty + 50, `the next of the key took ${turn} ms`);
+    assert.equal((await scene.store.status(scene.queue)).counts.waiting, ONE_KEY - 2);
+  });
+
   test('a thousand sessions are renewed in one call and closed in another', async (scene) => {
     const sessions = Array.from({ length: 1_000 }, () => newSession(scene.queue, scene.ms(1_000), {}));
     await Promise.all(sessions.map((session) => scene.store.openSession(session)));
@@ -47,4 +71,9 @@ export function crowds(test: Test): void {
     await scene.store.closeSessions(refs, false);
     assert.deepEqual(await scene.store.sessions(scene.queue), []);
   });
+}
+
+async function addOfKey({ store, queue }: Scene, count: number): Promise<void> {
+  const jobs = Array.from({ length: 5_000 }, () => newJob({ lockKey: 'k' }));
+  for (let added = 0; added < count; added += jobs.length) await store.add(queue, jobs, { caller: 'crowd', seq: 1 + added });
 }

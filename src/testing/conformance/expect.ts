@@ -39,3 +39,14 @@ export async function eventually(condition: () => boolean, what: string): Promis
     await sleep(2);
   }
 }
+
+/** How long the act takes, of that many times. */
+export async function median(times: number, act: () => Promise<unknown>): Promise<number> {
+  const took: number[] = [];
+  for (let n = 0; n < times; n += 1) {
+    const started = performance.now();
+    await act();
+    took.push(performance.now() - started);
+  }
+  return took.sort((a, b) => a - b)[Math.floor(times / 2)] ?? 0;
+}

@@ -3,19 +3,24 @@
 // writes a store of their own: `conformance({ describe, it, name, capabilities, open })` needs nothing but a test runner.
 import assert from 'node:assert/strict';
 import { adding } from './adding.js';
+import { caps } from './caps.js';
 import { changing } from './changing.js';
 import { claiming } from './claiming.js';
 import { closing } from './closing.js';
 import { control } from './control.js';
 import { crowds } from './crowds.js';
 import { events } from './events.js';
+import { exclusionRaces } from './exclusion-races.js';
 import { fencing } from './fencing.js';
 import { hints } from './hints.js';
 import { inspecting } from './inspecting.js';
 import { isolation } from './isolation.js';
 import { keeping } from './keeping.js';
+import { keys } from './keys.js';
+import { lockLines } from './lock-lines.js';
 import { locks } from './locks.js';
 import { model } from './model.js';
+import { namedLocks } from './named-locks.js';
 import { ordering } from './ordering.js';
 import { races } from './races.js';
 import { replays } from './replays.js';
@@ -25,6 +30,7 @@ import { sessions } from './sessions.js';
 import { settling } from './settling.js';
 import { define, type Facet } from './suite.js';
 import { sweeping } from './sweeping.js';
+import { taking } from './taking.js';
 import { values } from './values.js';
 import { waking } from './waking.js';
 
@@ -34,6 +40,9 @@ const FACETS: Record<string, Facet> = {
   adding,
   ordering,
   claiming,
+  'taking by id': taking,
+  'lock keys': keys,
+  caps,
   settling,
   keeping,
   fencing,
@@ -43,6 +52,8 @@ const FACETS: Record<string, Facet> = {
   hints,
   locks,
   revoking,
+  'named locks': namedLocks,
+  'lines for named locks': lockLines,
   control,
   changing,
   inspecting,
@@ -52,6 +63,7 @@ const FACETS: Record<string, Facet> = {
   isolation,
   closing,
   races,
+  'races of what excludes': exclusionRaces,
   crowds,
   'random work': model,
 };

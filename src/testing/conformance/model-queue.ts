@@ -1,10 +1,12 @@
 // The model that random verbs are compared with: what a queue is, without time (delays are far away, sessions die on request).
 import assert from 'node:assert/strict';
+import { roomUnderCap } from '../../job/cap.js';
 import type { Outcome } from '../../job/outcome.js';
 import type { ClaimedJob } from '../../job/record.js';
-import type { StoredState } from '../../job/state.js';
 import type { ListName } from '../../store/contract.js';
-import { ids, sorted } from './expect.js';
+import { ids, only, sorted } from './expect.js';
+import { type ModelJob, ModelJobs } from './model-jobs.js';
+import { ModelNames, type ModelSessions } from './model-names.js';
 import type { Random } from './random.js';
 import { completed, delayed, failed, newJob, released, retried } from './samples.js';
 import type { Scene } from './scene.js';
@@ -12,30 +14,24 @@ import type { Scene } from './scene.js';
 const MAX_STALLS = 2;
 const FAR_MS = 3_600_000;
 
-interface ModelJob {
-  state: StoredState;
-  priority: number;
-  stalls: number;
-  attempts: number;
-  /** While active. */
-  held?: { by: string; token: string };
-}
-
 type Step = [name: string, act: (scene: Scene) => Promise<void>];
 
-export class ModelQueue {
+export class ModelQueue implements ModelSessions {
+  readonly living = new Map<string, { slots: number }>();
+  readonly #namedLocks: ModelNames;
   readonly #random: Random;
-  readonly #jobs = new Map<string, ModelJob>();
-  readonly #sessions = new Set<string>();
+  readonly #jobs = new ModelJobs();
   /** Runs that ended: their tokens must be refused for ever. */
   readonly #stale: ClaimedJob[] = [];
   readonly #tokens = new Set<string>();
   #lastFence = 0;
   #paused = false;
+  #cap: number | undefined = undefined;
   #names = 0;
 
   constructor(random: Random) {
     this.#random = random;
+    this.#namedLocks = new ModelNames(random, this);
   }
 
   /** Each as often as it is to be chosen. */
@@ -45,6 +41,7 @@ export class ModelQueue {
       [2, 'openSession', (scene) => this.#openSession(scene)],
       [6, 'claim', (scene) => this.#claim(scene)],
       [6, 'settle', (scene) => this.#settle(scene)],
+      [2, 'take by id', (scene) => this.#takeById(scene)],
       [2, 'settle stale', (scene) => this.#settleStale(scene)],
       [2, 'settle and claim', (scene) => this.#settleAndClaim(scene)],
       [2, 'revoke', (scene) => this.#revoke(scene)],
@@ -53,6 +50,10 @@ export class ModelQueue {
       [1, 'perish', (scene) => this.#perish(scene)],
       [1, 'sweep', async (scene) => assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] })],
       [1, 'pause', (scene) => this.#pause(scene)],
+      [1, 'cap', (scene) => this.#setCap(scene)],
+      [1, 'priority', (scene) => this.#changePriority(scene)],
+      [5, 'wish', (scene) => this.#namedLocks.wish(scene)],
+      [3, 'let go', (scene) => this.#namedLocks.letGo(scene)],
       [2, 'promote', (scene) => this.#promote(scene)],
       [1, 'retry', (scene) => this.#retry(scene)],
       [1, 'remove', (scene) => this.#remove(scene)],
@@ -65,15 +66,15 @@ export class ModelQueue {
   /** Everything that can be seen, against everything that is known. */
   async compare(scene: Scene): Promise<void> {
     const { store, queue } = scene;
-    const { counts, paused } = await store.status(queue);
-    assert.equal(paused, this.#paused);
+    const { counts, paused, cap } = await store.status(queue);
+    assert.deepEqual([paused, cap?.maxActive], [this.#paused, this.#cap]);
     const seen: string[] = [];
     for (const name of ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'] as ListName[]) {
       const records = await store.list(queue, { lists: [name], start: 0, end: -1, asc: true });
       assert.equal(records.length, counts[name], `the count of ${name} is the length of its list`);
-      assert.deepEqual(sorted(ids(records)), sorted(this.#inList(name)), `who is ${name}`);
+      assert.deepEqual(sorted(ids(records)), sorted(this.#jobs.inList(name)), `who is ${name}`);
       for (const { id, state, stalledCounter, attemptsMade, priority } of records) {
-        const { stalls, attempts, ...job } = this.#job(id);
+        const { stalls, attempts, ...job } = this.#jobs.get(id);
         assert.deepEqual(
           [state, stalledCounter, attemptsMade, priority],
           [job.state, stalls, attempts, job.priority],
@@ -84,18 +85,19 @@ export class ModelQueue {
     }
     assert.equal(new Set(seen).size, seen.length, 'each job is in one list alone');
     await this.#compareLocks(scene);
+    await this.#namedLocks.compare(scene);
   }
 
   async #compareLocks({ store, queue }: Scene): Promise<void> {
-    assert.deepEqual(sorted((await store.sessions(queue)).map(({ id }) => id)), sorted([...this.#sessions]));
+    assert.deepEqual(sorted((await store.sessions(queue)).map(({ id }) => id)), sorted([...this.living.keys()]));
     const owned: string[] = [];
-    for (const session of this.#sessions) {
+    for (const session of this.living.keys()) {
       for (const { jobId, token } of await store.owned(queue, session)) {
-        assert.deepEqual(this.#job(jobId).held, { by: session, token });
+        assert.deepEqual(this.#jobs.get(jobId).held, { by: session, token });
         owned.push(jobId);
       }
     }
-    assert.deepEqual(sorted(owned), sorted(this.#in('active')), 'each active job has one lock, no other has any');
+    assert.deepEqual(sorted(owned), sorted(this.#jobs.in('active')), 'each active job has one lock, no other has any');
     for (const [id, job] of this.#jobs)
       assert.equal((await store.lockOf(queue, id))?.token, job.held?.token, `the lock of ${id}`);
   }
@@ -106,24 +108,26 @@ export class ModelQueue {
       priority: this.#random.chance(3) ? 1 + this.#random.int(3) : 0,
       delayMs: this.#random.chance(4) ? FAR_MS : 0,
       lifo: this.#random.chance(5),
+      ...(this.#random.chance(2) && { lockKey: `k${this.#random.int(3)}` }),
     }));
-    const known = this.#random.some([...this.#jobs.keys()], this.#random.int(2)).map((id) => ({ id }));
+    const known = this.#random.some(this.#jobs.ids(), this.#random.int(2)).map((id) => ({ id }));
     const call = scene.call('model');
     const jobs = [...fresh, ...known].map(newJob);
     const expected = [...fresh.map(({ id }) => ({ id, duplicate: false })), ...known.map(({ id }) => ({ id, duplicate: true }))];
     assert.deepEqual(await scene.store.add(scene.queue, jobs, call), expected);
     if (this.#random.chance(3)) assert.deepEqual(await scene.store.add(scene.queue, jobs, call), expected, 'repeated');
-    for (const { id, priority, delayMs } of fresh) {
-      this.#jobs.set(id, { state: delayMs > 0 ? 'delayed' : 'waiting', priority, stalls: 0, attempts: 0 });
+    for (const { id, priority, delayMs, lockKey: key } of fresh) {
+      this.#jobs.set(id, { state: delayMs > 0 ? 'delayed' : 'waiting', priority, key, stalls: 0, attempts: 0 });
     }
   }
 
   async #openSession(scene: Scene): Promise<void> {
-    this.#sessions.add(await scene.session({ maxStalls: MAX_STALLS, durationMs: FAR_MS }));
+    const slots = this.#random.int(5);
+    this.living.set(await scene.session({ maxStalls: MAX_STALLS, durationMs: FAR_MS, slots }), { slots });
   }
 
   async #claim(scene: Scene): Promise<void> {
-    const session = this.#random.pick([...this.#sessions]);
+    const session = this.#random.pick([...this.living.keys()]);
     const request = scene.request(session ?? 'nobody', 1 + this.#random.int(4));
     const { jobs, sessionAlive } = await scene.store.claim(scene.queue, request);
     assert.equal(sessionAlive, session !== undefined);
@@ -139,21 +143,82 @@ export class ModelQueue {
 
   /** Checks what a claim handed out, and makes it so in the model. */
   #granted(session: string, jobs: ClaimedJob[], count: number): void {
-    const waiting = this.#in('waiting').map((id) => this.#job(id).priority);
-    const most = this.#paused || !this.#sessions.has(session) ? 0 : Math.min(count, waiting.length);
+    const most = this.#paused ? 0 : Math.min(count, this.#roomOf(session));
     assert.deepEqual(
       jobs.map(({ priority }) => priority),
-      waiting.sort((a, b) => a - b).slice(0, most),
+      this.#jobs.claimable().slice(0, most),
       'as many as there are, the smallest priorities first',
     );
+    this.#take(session, jobs);
+  }
+
+  #roomOf(session: string): number {
+    const own = this.living.get(session);
+    if (own === undefined) return 0;
+    if (this.#cap === undefined) return Number.POSITIVE_INFINITY;
+    const active = this.#jobs.in('active').map((id) => this.#jobs.get(id).held?.by);
+    const claimants = [...this.living].map(([id, { slots }]) => ({ id, slots, active: active.filter((by) => by === id).length }));
+    const [mine, others] = [claimants.filter(({ id }) => id === session), claimants.filter(({ id }) => id !== session)];
+    return roomUnderCap(this.#cap, active.length, only(mine), others);
+  }
+
+  #take(session: string, jobs: ClaimedJob[]): void {
     for (const { id, token, fence } of jobs) {
-      assert.equal(this.#job(id).state, 'waiting', `${id} was waiting`);
-      assert(fence > this.#lastFence, 'fences only grow');
+      const job = this.#jobs.get(id);
+      assert.equal(job.state, 'waiting', `${id} was waiting`);
+      assert(this.#jobs.isFree(job.key), `no other job with the key of ${id} is active`);
       assert(!this.#tokens.has(token), 'no token comes twice');
-      this.#lastFence = fence;
+      this.fenceGrew(fence);
       this.#tokens.add(token);
-      Object.assign(this.#job(id), { state: 'active', held: { by: session, token } });
+      Object.assign(job, { state: 'active', held: { by: session, token } });
     }
+  }
+
+  fenceGrew(fence: number): void {
+    assert(fence > this.#lastFence, 'fences only grow');
+    this.#lastFence = fence;
+  }
+
+  async #takeById(scene: Scene): Promise<void> {
+    const session = this.#random.pick([...this.living.keys()]);
+    if (session === undefined) return;
+    const jobIds = [...this.#random.some(this.#jobs.ids(), 4), 'ghost'];
+    const request = scene.request(session, 1 + this.#random.int(3), { jobIds });
+    const { jobs } = await scene.store.claim(scene.queue, request);
+    const expected = this.#jobs.takeable(jobIds, request.count);
+    assert.deepEqual(ids(jobs), expected);
+    this.#take(session, jobs);
+  }
+
+  async #setCap(scene: Scene): Promise<void> {
+    this.#cap = this.#random.chance(2) ? undefined : 1 + this.#random.int(6);
+    await scene.store.cap(scene.queue, this.#cap === undefined ? undefined : { maxActive: this.#cap });
+  }
+
+  async #changePriority(scene: Scene): Promise<void> {
+    const jobId = this.#random.pick(this.#jobs.ids());
+    if (jobId === undefined) return;
+    const change = { jobId, kind: 'priority', priority: this.#random.int(4), lifo: this.#random.chance(2) } as const;
+    assert.deepEqual(await scene.store.change(scene.queue, [change]), ['done']);
+    this.#jobs.get(jobId).priority = change.priority;
+  }
+
+  /** Nobody starves: what waits is claimed in the end, whatever its key and however small the cap, and each in line has its turn. */
+  async drain(scene: Scene): Promise<void> {
+    const { store, queue } = scene;
+    await store.pause(queue, (this.#paused = false));
+    await this.#openSession(scene);
+    const worker = await scene.session({ durationMs: FAR_MS, slots: 2 });
+    this.living.set(worker, { slots: 2 });
+    for (let left = this.#jobs.in('waiting').length + 1; left > 0; left -= 1) {
+      const outcomes = this.#running().map((job) => completed(job));
+      await scene.finish(...outcomes);
+      for (const outcome of outcomes) this.#ended(outcome);
+      for (const session of this.living.keys()) this.#granted(session, await scene.claim(session, 2), 2);
+      if (this.#jobs.in('waiting').length === 0) break;
+    }
+    assert.deepEqual(this.#jobs.in('waiting'), [], 'everything that waited was claimed');
+    await this.#namedLocks.drain(scene);
   }
 
   #running(): ClaimedJob[] {
@@ -174,7 +239,7 @@ export class ModelQueue {
   }
 
   #ended(outcome: Outcome): void {
-    const job = this.#job(outcome.jobId);
+    const job = this.#jobs.get(outcome.jobId);
     this.#leave(outcome.jobId, job);
     if (outcome.kind === 'completed' || outcome.kind === 'failed') {
       job.state = outcome.kind;
@@ -207,7 +272,7 @@ export class ModelQueue {
   }
 
   async #settleAndClaim(scene: Scene): Promise<void> {
-    const session = this.#random.pick([...this.#sessions]);
+    const session = this.#random.pick([...this.living.keys()]);
     if (session === undefined) return;
     const outcomes = this.#random.some(this.#running(), 2).map((job) => this.#outcome(job));
     const call = scene.call(session);
@@ -222,23 +287,25 @@ export class ModelQueue {
   }
 
   async #revoke(scene: Scene): Promise<void> {
-    const chosen = this.#random.some([...this.#jobs.keys()], 2);
-    const active = chosen.map((id) => this.#job(id).state === 'active');
+    const chosen = this.#random.some(this.#jobs.ids(), 2);
+    const active = chosen.map((id) => this.#jobs.get(id).state === 'active');
     assert.deepEqual(await scene.store.revoke(scene.queue, chosen, 'model'), active);
     for (const id of chosen.filter((_, index) => active[index])) this.#handBack(id, 0);
   }
 
   async #renew(scene: Scene): Promise<void> {
-    const chosen = [...this.#random.some([...this.#sessions], 3), 'nobody'];
-    const replies = await scene.store.renew(chosen.map((id) => ({ queue: scene.queue, id, acked: 0 })));
+    const chosen = [...this.#random.some([...this.living.keys()], 3), 'nobody'];
+    const slots = this.#random.chance(2) ? { slots: this.#random.int(5) } : {};
+    const replies = await scene.store.renew(chosen.map((id) => ({ queue: scene.queue, id, acked: 0, ...slots })));
     assert.deepEqual(
       replies.map(({ alive }) => alive),
-      chosen.map((id) => this.#sessions.has(id)),
+      chosen.map((id) => this.living.has(id)),
     );
+    for (const id of chosen) Object.assign(this.living.get(id) ?? {}, slots);
   }
 
   async #close(scene: Scene): Promise<void> {
-    const session = this.#random.pick([...this.#sessions]);
+    const session = this.#random.pick([...this.living.keys()]);
     if (session === undefined) return;
     const charged = this.#random.chance(2);
     await scene.store.closeSessions([{ queue: scene.queue, id: session }], charged);
@@ -246,24 +313,30 @@ export class ModelQueue {
   }
 
   async #perish(scene: Scene): Promise<void> {
-    const session = await scene.briefSession({ maxStalls: MAX_STALLS });
-    this.#sessions.add(session);
+    const session = await scene.briefSession({ maxStalls: MAX_STALLS, slots: 3 });
+    this.living.set(session, { slots: 3 });
+    await this.#namedLocks.wish(scene, session);
     const { jobs } = await scene.tryClaim(session, 3);
     this.#granted(session, jobs, 3);
     await scene.perish();
+    // It counts as dead for names and for the shares of others, before anybody sweeps.
+    this.#namedLocks.died(session);
+    this.living.delete(session);
+    await this.#namedLocks.wish(scene);
     const { stalled, failed: over } = await scene.sweep(2);
     assert.deepEqual(sorted([...stalled, ...over]), sorted(ids(jobs)));
     this.#died(session, 1);
-    assert.deepEqual(sorted(over), sorted(ids(jobs).filter((id) => this.#job(id).state === 'failed')));
+    assert.deepEqual(sorted(over), sorted(ids(jobs).filter((id) => this.#jobs.get(id).state === 'failed')));
   }
 
   #died(session: string, charge: number): void {
     for (const [id, job] of this.#jobs) if (job.held?.by === session) this.#handBack(id, charge);
-    this.#sessions.delete(session);
+    this.#namedLocks.died(session);
+    this.living.delete(session);
   }
 
   #handBack(id: string, charge: number): void {
-    const job = this.#job(id);
+    const job = this.#jobs.get(id);
     this.#leave(id, job);
     job.stalls += charge;
     job.state = charge > 0 && job.stalls > MAX_STALLS ? 'failed' : 'waiting';
@@ -280,8 +353,8 @@ export class ModelQueue {
   }
 
   async #promote(scene: Scene): Promise<void> {
-    const chosen = this.#random.some([...this.#jobs.keys()], 2);
-    const expected = chosen.map((id) => (this.#job(id).state === 'delayed' ? 'done' : 'state'));
+    const chosen = this.#random.some(this.#jobs.ids(), 2);
+    const expected = chosen.map((id) => (this.#jobs.get(id).state === 'delayed' ? 'done' : 'state'));
     assert.deepEqual(
       await scene.store.change(
         scene.queue,
@@ -289,20 +362,20 @@ export class ModelQueue {
       ),
       expected,
     );
-    for (const id of chosen) if (this.#job(id).state === 'delayed') this.#job(id).state = 'waiting';
+    for (const id of chosen) if (this.#jobs.get(id).state === 'delayed') this.#jobs.get(id).state = 'waiting';
   }
 
   async #retry(scene: Scene): Promise<void> {
-    const jobId = this.#random.pick(this.#in('failed'));
+    const jobId = this.#random.pick(this.#jobs.in('failed'));
     if (jobId === undefined) return;
     const change = { jobId, kind: 'retry', from: 'failed', resetAttemptsMade: true, resetAttemptsStarted: true } as const;
     assert.deepEqual(await scene.store.change(scene.queue, [change]), ['done']);
-    Object.assign(this.#job(jobId), { state: 'waiting', attempts: 0 });
+    Object.assign(this.#jobs.get(jobId), { state: 'waiting', attempts: 0 });
   }
 
   async #remove(scene: Scene): Promise<void> {
-    const chosen = [...this.#random.some([...this.#jobs.keys()], 2), 'ghost'];
-    const expected = chosen.map((id) => (this.#jobs.has(id) ? (this.#job(id).held ? 'locked' : 'done') : 'missing'));
+    const chosen = [...this.#random.some(this.#jobs.ids(), 2), 'ghost'];
+    const expected = chosen.map((id) => (this.#jobs.has(id) ? (this.#jobs.get(id).held ? 'locked' : 'done') : 'missing'));
     assert.deepEqual(await scene.store.remove(scene.queue, chosen), expected);
     chosen.forEach((id, index) => expected[index] === 'done' && this.#jobs.delete(id));
   }
@@ -310,31 +383,17 @@ export class ModelQueue {
   async #clear(scene: Scene): Promise<void> {
     const state = this.#random.pick(['completed', 'failed', 'delayed'] as const) ?? 'completed';
     const cleared = await scene.store.clear(scene.queue, { states: [state], limit: 2 });
-    assert.equal(cleared.length, Math.min(2, this.#in(state).length));
+    assert.equal(cleared.length, Math.min(2, this.#jobs.in(state).length));
     for (const id of cleared) {
-      assert.equal(this.#job(id).state, state);
+      assert.equal(this.#jobs.get(id).state, state);
       this.#jobs.delete(id);
     }
   }
 
   async #requeue(scene: Scene): Promise<void> {
     const state = this.#random.pick(['completed', 'failed', 'delayed'] as const) ?? 'completed';
-    const chosen = this.#in(state);
+    const chosen = this.#jobs.in(state);
     assert.equal(await scene.store.requeue(scene.queue, { states: [state], limit: 1_000 }), chosen.length);
-    for (const id of chosen) this.#job(id).state = 'waiting';
-  }
-
-  #job(id: string): ModelJob {
-    return this.#jobs.get(id) ?? assert.fail(`the model knows no job ${id}`);
-  }
-
-  #in(state: StoredState): string[] {
-    return [...this.#jobs].filter(([, job]) => job.state === state).map(([id]) => id);
-  }
-
-  #inList(name: ListName): string[] {
-    if (name === 'prioritized') return this.#in('waiting').filter((id) => this.#job(id).priority > 0);
-    if (name === 'waiting') return this.#in('waiting').filter((id) => this.#job(id).priority === 0);
-    return this.#in(name);
+    for (const id of chosen) this.#jobs.get(id).state = 'waiting';
   }
 }

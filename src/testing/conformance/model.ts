@@ -1,6 +1,7 @@
 // Facet: hundreds of random verbs, beside a model of a queue that fits on a page. After each verb the store's answer must be the
 // model's, and every few verbs everything that can be seen is compared: each job in exactly one state, counts equal to lists, at
-// most one lock per job, fences that only grow.
+// most one lock per job, one active job per key, one holder per name, no more active jobs than the cap allows, fences that only grow.
+// In the end nobody has starved.
 import assert from 'node:assert/strict';
 import { ModelQueue } from './model-queue.js';
 import { Random } from './random.js';
@@ -8,7 +9,7 @@ import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 const SEEDS = [1, 20_301, 777_777];
-const STEPS = 200;
+const STEPS = 300;
 const CHECK_EVERY = 10;
 
 export function model(test: Test): void {
@@ -33,6 +34,9 @@ async function wander(scene: Scene, sides: Scene[], seed: number): Promise<void>
       await act(random.pick(sides) ?? scene);
       if (step % CHECK_EVERY === 0 || step === STEPS) await queue.compare(random.pick(sides) ?? scene);
     }
+    trail.push('drain');
+    await queue.drain(scene);
+    await queue.compare(scene);
   } catch (error) {
     const { message } = error as Error;
     throw new Error(`seed ${seed}, step ${trail.length}, after … ${trail.slice(-12).join(' → ')}: ${message}`, { cause: error });

@@ -6,7 +6,7 @@ import { completed, newJob } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
-type Race = (scene: Scene, other: Scene) => Promise<void>;
+export type Race = (scene: Scene, other: Scene) => Promise<void>;
 
 const RACES: Record<string, Race> = {
   'finish and sweep: each job is either finished or recovered, never both': async (scene, other) => {
@@ -110,7 +110,12 @@ const RACES: Record<string, Race> = {
 };
 
 export function races(test: Test): void {
-  for (const [title, race] of Object.entries(RACES)) {
+  defineRaces(test, RACES);
+}
+
+/** Each within one connection, and on two of them. */
+export function defineRaces(test: Test, all: Record<string, Race>): void {
+  for (const [title, race] of Object.entries(all)) {
     test(title, (scene) => race(scene, scene));
     test.shared(`on two connections: ${title}`, async (scene) => race(scene, await scene.peer()));
   }

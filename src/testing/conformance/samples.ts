@@ -19,8 +19,8 @@ export function newJob(difference: Partial<NewJob> = {}): NewJob {
 }
 
 export function newSession(queue: string, durationMs: number, difference: Partial<NewSession>): NewSession {
-  const owner = { host: hostname(), pid: process.pid, name: 'worker' };
-  return { queue, id: randomUUID(), owner, durationMs, maxStalls: 1, ...difference };
+  const owner = { host: hostname(), pid: process.pid, name: 'worker', instance: 'program-1' };
+  return { queue, id: randomUUID(), owner, durationMs, maxStalls: 1, slots: 100, ...difference };
 }
 
 export function completed({ id, token }: ClaimedJob, keep: Keep = {}): Outcome {

@@ -8,9 +8,9 @@ import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 export function sessions(test: Test): void {
-  test('an open session is listed: owner, duration, time left, locks', async (scene) => {
-    const owner = { host: 'box', pid: 4_711, name: 'mailer' };
-    const session = await scene.session({ owner, durationMs: scene.ms(100) });
+  test('an open session is listed: owner, duration, time left, slots, locks', async (scene) => {
+    const owner = { host: 'box', pid: 4_711, name: 'mailer', instance: 'eu:7' };
+    const session = await scene.session({ owner, durationMs: scene.ms(100), slots: 12 });
     await scene.addMany(3);
     await scene.claim(session, 2);
     const info = only(await scene.store.sessions(scene.queue));
@@ -20,14 +20,24 @@ export function sessions(test: Test): void {
         queue: info.queue,
         owner: info.owner,
         durationMs: info.durationMs,
+        slots: info.slots,
         locks: info.locks,
         suspected: info.suspected,
       },
-      { id: session, queue: scene.queue, owner, durationMs: scene.ms(100), locks: 2, suspected: false },
+      { id: session, queue: scene.queue, owner, durationMs: scene.ms(100), slots: 12, locks: 2, suspected: false },
     );
     between(info.expiresInMs, scene.ms(50), scene.ms(100), 'expiresInMs');
     assert.equal(info.renewals, 0);
     assert(info.since > 0);
+  });
+
+  test('a renewal changes slots, or leaves them as they are', async (scene) => {
+    const session = await scene.session({ slots: 12 });
+    const renew = async (slots?: number): Promise<number> => {
+      await scene.store.renew([{ queue: scene.queue, id: session, acked: 0, ...(slots !== undefined && { slots }) }]);
+      return only(await scene.store.sessions(scene.queue)).slots;
+    };
+    assert.deepEqual([await renew(), await renew(3), await renew(), await renew(0), await renew()], [12, 3, 3, 0, 0]);
   });
 
   test('an id that is open is an error', async (scene) => {

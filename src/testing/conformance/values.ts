@@ -4,7 +4,7 @@ import { nth, only } from './expect.js';
 import { completed, newJob } from './samples.js';
 import type { Test } from './suite.js';
 
-const ODD_TEXTS = [
+export const ODD_TEXTS = [
   'it\'s "quoted" `back` \\ slash',
   "'; DROP TABLE jobs; --",
   '") OR 1=1 /* */',
@@ -115,7 +115,7 @@ export function values(test: Test): void {
 
   test('an odd session id and owner survive, and so do tokens made of them', async (scene) => {
     for (const [index, text] of ODD_TEXTS.entries()) {
-      const owner = { host: text, pid: index, name: text };
+      const owner = { host: text, pid: index, name: text, instance: text };
       const { session, job } = await scene.running({}, { id: `${text} ${scene.queue}`, owner });
       const lock = await scene.store.lockOf(scene.queue, job.id);
       assert.deepEqual([lock?.session, lock?.owner, lock?.token], [session, owner, job.token]);
@@ -189,7 +189,7 @@ export function values(test: Test): void {
 
   test('what was handed in is a copy: changing it later changes nothing in the store', async (scene) => {
     const job = newJob({ id: 'x' });
-    const owner = { host: 'h', pid: 1, name: 'n' };
+    const owner = { host: 'h', pid: 1, name: 'n', instance: 'i' };
     await scene.store.add(scene.queue, [job], scene.call('p'));
     await scene.session({ owner });
     Object.assign(job, { data: '"changed"', name: 'changed' });

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from './expect.js';
 import type { WatchedChange } from '../../store/contract.js';
-import { released, retried } from './samples.js';
+import { hold, letGo, wish } from './named-locks.js';
+import { completed, released, retried } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
@@ -63,6 +64,49 @@ export function waking(test: Test): void {
     });
   }
 
+  test('a watcher is called when a key comes free', async (scene) => {
+    await scene.add({ lockKey: 'k' }, { id: 'next', lockKey: 'k' });
+    const session = await scene.session();
+    const job = await scene.claimOne(session);
+    await wakes(scene, () => scene.finish(completed(job)));
+    assert.equal((await scene.claimOne(session)).id, 'next');
+  });
+
+  test('a watcher is called when a cap is set, raised or taken away', async (scene) => {
+    for (const cap of [{ maxActive: 1 }, { maxActive: 2 }, undefined])
+      await wakes(scene, () => scene.store.cap(scene.queue, cap));
+  });
+
+  test('a watcher is called when a share under the cap comes free: slots become fewer, a session is closed or swept', async (scene) => {
+    await scene.store.cap(scene.queue, { maxActive: 4 });
+    const [one, two] = [await scene.session(), await scene.session()];
+    await scene.briefSession();
+    await wakes(scene, () => scene.store.renew([{ queue: scene.queue, id: one, acked: 0, slots: 1 }]));
+    await wakes(scene, () => scene.store.closeSessions([{ queue: scene.queue, id: two }], false));
+    await scene.perish();
+    await wakes(scene, () => scene.sweep());
+  });
+
+  test('a watcher is called when a named lock, or a place in line for it, is given up', async (scene) => {
+    const session = await hold(scene, 'mine');
+    await wish(scene, session, 'first', 500);
+    await wish(scene, session, 'second', 500);
+    await wakes(scene, () => letGo(scene, 'mine'));
+    await wakes(scene, () => letGo(scene, 'first'));
+    assert.equal((await wish(scene, session, 'second')).status, 'held');
+  });
+
+  test('a watcher is called when a session that holds a named lock is closed', async (scene) => {
+    const id = await hold(scene, 'mine');
+    await wakes(scene, () => scene.store.closeSessions([{ queue: scene.queue, id }], false));
+  });
+
+  test('a watcher is called when a sweep frees a named lock', async (scene) => {
+    await hold(scene, 'mine', { durationMs: scene.ms(3) });
+    await scene.perish();
+    await wakes(scene, () => scene.sweep());
+  });
+
   test('what a watcher was called for can be claimed', async (scene) => {
     const session = await scene.session();
     await wakes(scene, () => scene.add({ id: 'x' }));
@@ -86,6 +130,17 @@ export function waking(test: Test): void {
     const peer = await scene.peer();
     await wakes(scene, () => peer.add({}), 'jobs');
     await wakes(scene, () => peer.add({}), 'events');
+  });
+
+  test.shared('a watcher is called when a named lock is given up through another connection', async (scene) => {
+    await hold(scene, 'mine');
+    const peer = await scene.peer();
+    await wakes(scene, () => letGo(peer, 'mine'));
+  });
+
+  test.shared('a watcher is called when a cap is raised through another connection', async (scene) => {
+    const peer = await scene.peer();
+    await wakes(scene, () => peer.store.cap(scene.queue, { maxActive: 2 }));
   });
 
   test.shared('a watcher hears of events through another connection', async (scene) => {

@@ -1,0 +1,115 @@
+import { nextFence } from '../../job/lock.js';
+import type { LockGrant, LockWish, NamedLockRef } from '../contract.js';
+import { forgetEnded } from './moves.js';
+import { type Hold, type Place, type QueueState, StoredName, type StoredSession } from './state.js';
+
+export function acquire(queue: QueueState, wish: LockWish, now: number): LockGrant {
+  const session = queue.sessions.get(wish.session);
+  if (session?.isAlive(now) !== true) return { status: 'gone' };
+  const name = queue.names.get(wish.name) ?? new StoredName(wish.name);
+  forgetLapsed(queue, name, now);
+  const holder = name.hold?.session.isAlive(now) === true ? name.hold : undefined;
+  if (holder?.token === wish.token) return { status: 'held', fence: holder.fence };
+  const line = kept(name, now);
+  const place = line.findIndex(({ token }) => token === wish.token);
+  const ahead = place === -1 ? line.length : place;
+  if (holder === undefined && ahead === 0) return grant(queue, name, session, wish.token, now);
+  if (wish.keepPlaceMs > 0) keepPlace(queue, name, session, wish, now);
+  else if (name.line.has(wish.token)) letGo(queue, wish, now);
+  const endsInMs = holder === undefined ? undefined : Math.ceil(holder.session.expiresAt - now);
+  return { status: 'taken', ahead, ...(endsInMs !== undefined && { endsInMs }) };
+}
+
+export function letGo(queue: QueueState, { name, token }: NamedLockRef, now: number): boolean {
+  const known = queue.names.get(name);
+  if (known === undefined) return false;
+  forgetLapsed(queue, known, now);
+  const place = known.line.get(token);
+  const holds = known.hold?.token === token;
+  if (holds) drop(queue, known);
+  leaveLine(queue, place);
+  const freed = holds || place !== undefined;
+  if (freed) queue.wake.signal();
+  return freed;
+}
+
+/** Those that stand in line. The place of a session that has expired comes back with its renewal. */
+export function kept(name: StoredName, now: number): Place[] {
+  return [...name.line.values()].filter(({ keptUntil, session }) => keptUntil > now && session.isAlive(now));
+}
+
+/** Up to `limit` of what a session holds and waits for; answers how many. */
+export function freeNames(queue: QueueState, session: StoredSession, limit: number): number {
+  let freed = 0;
+  for (const { name } of session.holds) {
+    if (freed >= limit) break;
+    drop(queue, name);
+    freed++;
+  }
+  for (const place of session.places) {
+    if (freed >= limit) break;
+    leaveLine(queue, place);
+    freed++;
+  }
+  if (freed > 0) queue.wake.signal();
+  return freed;
+}
+
+function grant(queue: QueueState, name: StoredName, session: StoredSession, token: string, now: number): LockGrant {
+  // Whoever held it has expired. A late renewal must not bring it back, since its holder would trust its lock again.
+  if (name.hold !== undefined) name.hold.session.open = false;
+  drop(queue, name);
+  leaveLine(queue, name.line.get(token));
+  const fence = nextFence(queue.lastFence, now);
+  const hold: Hold = { name, token, session, fence, since: Math.floor(now) };
+  queue.lastFence = fence;
+  queue.names.set(name.name, name);
+  name.hold = hold;
+  session.holds.add(hold);
+  return { status: 'held', fence };
+}
+
+function keepPlace(
+  queue: QueueState,
+  name: StoredName,
+  session: StoredSession,
+  { token, keepPlaceMs }: LockWish,
+  now: number,
+): void {
+  const keptUntil = now + keepPlaceMs;
+  const known = name.line.get(token);
+  if (known !== undefined) {
+    known.keptUntil = keptUntil;
+    return;
+  }
+  const place: Place = { name, token, session, keptUntil };
+  queue.names.set(name.name, name);
+  name.line.set(token, place);
+  session.places.add(place);
+}
+
+function forgetLapsed(queue: QueueState, name: StoredName, now: number): void {
+  for (const place of name.line.values()) if (place.keptUntil <= now) leaveLine(queue, place);
+}
+
+/** Takes it from its holder, dead or not. */
+function drop(queue: QueueState, name: StoredName): void {
+  const { hold } = name;
+  if (hold === undefined) return;
+  name.hold = undefined;
+  hold.session.holds.delete(hold);
+  forgetEnded(queue, hold.session);
+  forgetUnused(queue, name);
+}
+
+function leaveLine(queue: QueueState, place: Place | undefined): void {
+  if (place === undefined) return;
+  place.name.line.delete(place.token);
+  place.session.places.delete(place);
+  forgetEnded(queue, place.session);
+  forgetUnused(queue, place.name);
+}
+
+function forgetUnused(queue: QueueState, name: StoredName): void {
+  if (name.hold === undefined && name.line.size === 0) queue.names.delete(name.name);
+}

@@ -1,0 +1,137 @@
+import { nextFence } from '../../job/lock.js';
+import type { LockGrant, LockWish, NamedLockInfo, NamedLockRef } from '../contract.js';
+import type { Database, Statement } from './driver.js';
+import type { QueueState } from './queue-state.js';
+import type { Transaction } from './transaction.js';
+
+type HoldRow = [
+  token: string,
+  fence: number,
+  since: number,
+  session: string,
+  host: string,
+  pid: number,
+  name: string,
+  instance: string,
+  expiresAt: number,
+  reaped: number,
+];
+
+const LIVING = 'sessions.reaped = 0 AND sessions.expiresAt > ?';
+/** Places count while they are kept and their session lives; one that has expired may still be renewed. */
+const IN_LINE = `FROM places JOIN sessions ON sessions.queue = places.queue AND sessions.id = places.session
+  WHERE places.queue = ? AND places.name = ? AND keptUntil > ? AND ${LIVING}`;
+
+export class NamedLocks {
+  readonly #living: Statement<[number]>;
+  readonly #end: Statement;
+  readonly #hold: Statement<HoldRow>;
+  readonly #take: Statement;
+  readonly #drop: Statement;
+  readonly #place: Statement<[place: number]>;
+  readonly #line: Statement<[ahead: number]>;
+  readonly #enter: Statement;
+  readonly #keep: Statement;
+  readonly #leave: Statement;
+  readonly #lapse: Statement;
+  readonly #freeHeld: Statement;
+  readonly #freePlaces: Statement;
+  readonly #any: Statement<[number]>;
+
+  constructor(db: Database) {
+    this.#living = db.prepare(`SELECT 1 FROM sessions WHERE queue = ? AND id = ? AND ${LIVING}`);
+    this.#end = db.prepare('UPDATE sessions SET reaped = 1 WHERE queue = ? AND id = ? AND reaped = 0');
+    this.#hold = db.prepare(
+      `SELECT token, fence, named.since, session, host, pid, sessions.name, instance, expiresAt, reaped
+       FROM named JOIN sessions ON sessions.queue = named.queue AND sessions.id = named.session
+       WHERE named.queue = ? AND named.name = ?`,
+    );
+    this.#take = db.prepare('INSERT OR REPLACE INTO named (queue, name, token, session, fence, since) VALUES (?, ?, ?, ?, ?, ?)');
+    this.#drop = db.prepare('DELETE FROM named WHERE queue = ? AND name = ? AND token = ?');
+    this.#place = db.prepare('SELECT place FROM places WHERE queue = ? AND name = ? AND token = ? AND keptUntil > ?');
+    this.#line = db.prepare(`SELECT count(*) ${IN_LINE} AND place < ?`);
+    this.#enter = db.prepare('INSERT INTO places (queue, name, token, session, keptUntil) VALUES (?, ?, ?, ?, ?)');
+    this.#keep = db.prepare('UPDATE places SET keptUntil = ? WHERE place = ?');
+    this.#leave = db.prepare('DELETE FROM places WHERE queue = ? AND name = ? AND token = ?');
+    this.#lapse = db.prepare('DELETE FROM places WHERE queue = ? AND name = ? AND keptUntil <= ?');
+    const some = (table: string, key: string) =>
+      `DELETE FROM ${table} WHERE queue = ? AND ${key} IN (SELECT ${key} FROM ${table} WHERE queue = ? AND session = ? LIMIT ?)`;
+    this.#freeHeld = db.prepare(some('named', 'name'));
+    this.#freePlaces = db.prepare(some('places', 'place'));
+    this.#any = db.prepare(
+      `SELECT 1 WHERE EXISTS (SELECT 1 FROM named WHERE queue = ? AND session = ?)
+         OR EXISTS (SELECT 1 FROM places WHERE queue = ? AND session = ?)`,
+    );
+  }
+
+  acquire(transaction: Transaction, queueName: string, wish: LockWish): LockGrant {
+    const queue = transaction.queue(queueName);
+    const { now } = transaction;
+    const { name, token, session, keepPlaceMs } = wish;
+    if (this.#living.get(queue.queue, session, now) === undefined) return { status: 'gone' };
+    const hold = this.#hold.get(queue.queue, name);
+    const holder = hold !== undefined && isLiving(hold, now) ? hold : undefined;
+    if (holder?.[0] === token) return { status: 'held', fence: holder[1] };
+    this.#lapse.run(queue.queue, name, now);
+    const place = this.#place.get(queue.queue, name, token, now)?.[0];
+    const ahead = this.#countAhead(queue, name, now, place);
+    if (holder === undefined && ahead === 0) {
+      // A late renewal must not bring back whoever held it, since it would trust its lock again.
+      if (hold !== undefined) this.#end.run(queue.queue, hold[3]);
+      return this.#grant(queue, wish, now);
+    }
+    if (keepPlaceMs === 0) this.letGo(transaction, queueName, wish);
+    else if (place === undefined) this.#enter.run(queue.queue, name, token, session, transaction.after(keepPlaceMs));
+    else this.#keep.run(transaction.after(keepPlaceMs), place);
+    return { status: 'taken', ahead, ...(holder !== undefined && { endsInMs: holder[8] - now }) };
+  }
+
+  letGo(transaction: Transaction, queueName: string, { name, token }: NamedLockRef): boolean {
+    const queue = transaction.find(queueName);
+    if (queue === undefined) return false;
+    this.#lapse.run(queue.queue, name, transaction.now);
+    const freed = this.#drop.run(queue.queue, name, token) + this.#leave.run(queue.queue, name, token) > 0;
+    // Whoever comes first now may have it.
+    if (freed) queue.changed = true;
+    return freed;
+  }
+
+  /** Up to `limit` of what a session holds and waits for; answers how many. */
+  free(queue: QueueState, session: string, limit: number): number {
+    const held = this.#freeHeld.run(queue.queue, queue.queue, session, limit);
+    const freed = held + (held < limit ? this.#freePlaces.run(queue.queue, queue.queue, session, limit - held) : 0);
+    if (freed > 0) queue.changed = true;
+    return freed;
+  }
+
+  anyOf(queue: QueueState, session: string): boolean {
+    return this.#any.get(queue.queue, session, queue.queue, session) !== undefined;
+  }
+
+  look(queue: QueueState, name: string, now: number): NamedLockInfo | undefined {
+    const hold = this.#hold.get(queue.queue, name);
+    if (hold === undefined) return undefined;
+    const [token, fence, since, session, host, pid, ownerName, instance, expiresAt] = hold;
+    const owner = { host, pid, name: ownerName, instance };
+    const waiting = this.#countAhead(queue, name, now);
+    return { name, token, fence, session, owner, since, endsInMs: expiresAt - now, waiting };
+  }
+
+  #countAhead(queue: QueueState, name: string, now: number, place = Number.MAX_SAFE_INTEGER): number {
+    return this.#line.get(queue.queue, name, now, now, place)?.[0] ?? 0;
+  }
+
+  #grant(queue: QueueState, { name, token, session }: LockWish, now: number): LockGrant {
+    const fence = nextFence(queue.fence, now);
+    queue.fence = fence;
+    // Written, but nobody need wake up: nothing came free.
+    queue.quietlyChanged = true;
+    this.#leave.run(queue.queue, name, token);
+    this.#take.run(queue.queue, name, token, session, fence, now);
+    return { status: 'held', fence };
+  }
+}
+
+function isLiving(hold: HoldRow, now: number): boolean {
+  return hold[8] > now && hold[9] === 0;
+}

@@ -1,0 +1,213 @@
+// Facet: a cap on how many jobs of a queue are active, and how sessions share what it allows.
+import assert from 'node:assert/strict';
+import type { ClaimedJob } from '../../job/record.js';
+import { ids, nth } from './expect.js';
+import { completed } from './samples.js';
+import type { Scene } from './scene.js';
+import type { Test } from './suite.js';
+
+export function caps(test: Test): void {
+  test('no more jobs than the cap says are active, whoever claims', async (scene) => {
+    await scene.addMany(10);
+    await cap(scene, 3);
+    const session = await scene.session();
+    assert.equal((await scene.claim(session, 10)).length, 3);
+    assert.equal((await scene.claim(await scene.session(), 10)).length, 0);
+    const { jobs, drained, paused, limitedMs } = await scene.tryClaim(session, 10);
+    assert.deepEqual([jobs, drained, paused, limitedMs], [[], false, false, undefined]);
+  });
+
+  test('the status shows the cap until it is taken away', async (scene) => {
+    const shown = async () => (await scene.store.status(scene.queue)).cap;
+    assert.equal(await shown(), undefined);
+    await cap(scene, 3);
+    assert.deepEqual(await shown(), { maxActive: 3 });
+    await cap(scene, 5);
+    assert.deepEqual(await shown(), { maxActive: 5 });
+    await cap(scene, undefined);
+    assert.equal(await shown(), undefined);
+    await scene.addMany(10);
+    assert.equal((await scene.claim(await scene.session(), 10)).length, 10);
+  });
+
+  test('a cap that is set later leaves what is active alone, and lets in nobody until there is room', async (scene) => {
+    await scene.addMany(10);
+    const session = await scene.session();
+    const jobs = await scene.claim(session, 5);
+    await cap(scene, 4);
+    assert.equal((await scene.store.status(scene.queue)).counts.active, 5);
+    await scene.finish(completed(nth(jobs, 0)));
+    assert.equal((await scene.claim(session, 10)).length, 0);
+    await scene.finish(completed(nth(jobs, 1)));
+    assert.equal((await scene.claim(session, 10)).length, 1);
+    await cap(scene, 6);
+    assert.equal((await scene.claim(session, 10)).length, 2);
+  });
+
+  test('a place comes free with every way out of active', async (scene) => {
+    await scene.addMany(10);
+    await cap(scene, 1);
+    const session = await scene.session();
+    await scene.finish(completed(nth(await scene.claim(session, 5), 0)));
+    await scene.store.revoke(scene.queue, ids(await scene.claim(session, 5)), 'r');
+    const brief = await scene.briefSession();
+    assert.equal((await scene.claim(brief, 5)).length, 1);
+    await scene.perish();
+    assert.equal((await scene.claim(session, 5)).length, 0, 'a dead owner counts until it is swept');
+    await scene.sweep();
+    assert.equal((await scene.claim(session, 5)).length, 1);
+  });
+
+  test('finishing and claiming in one call stays under the cap', async (scene) => {
+    await scene.addMany(10);
+    await cap(scene, 2);
+    const session = await scene.session();
+    assert.equal((await turnOver(scene, session, await scene.claim(session, 5), 5)).length, 2);
+    assert.equal((await scene.store.status(scene.queue)).counts.active, 2);
+  });
+
+  test('a claim that is repeated is answered under a full cap', async (scene) => {
+    await scene.addMany(5);
+    await cap(scene, 2);
+    const request = scene.request(await scene.session(), 5);
+    const first = await scene.store.claim(scene.queue, request);
+    assert.deepEqual((await scene.store.claim(scene.queue, request)).jobs, first.jobs);
+  });
+
+  test('a session leaves the others their shares', async (scene) => {
+    await scene.addMany(20);
+    await cap(scene, 4);
+    const [one, two] = [await scene.session(), await scene.session()];
+    assert.equal((await scene.claim(one, 10)).length, 2);
+    assert.equal((await scene.claim(one, 10)).length, 0);
+    assert.equal((await scene.claim(two, 10)).length, 2);
+  });
+
+  test('a session that is alone may use all', async (scene) => {
+    await scene.addMany(20);
+    await cap(scene, 4);
+    assert.equal((await scene.claim(await scene.session(), 10)).length, 4);
+  });
+
+  test('no share is larger than the slots of its session', async (scene) => {
+    await scene.addMany(20);
+    await cap(scene, 6);
+    const large = await scene.session({ slots: 10 });
+    const small = await scene.session({ slots: 1 });
+    assert.equal((await scene.claim(large, 10)).length, 5);
+    assert.equal((await scene.claim(small, 10)).length, 1);
+  });
+
+  test('a session without slots has no share, and takes what the others leave', async (scene) => {
+    await scene.addMany(20);
+    await cap(scene, 4);
+    const holder = await scene.session({ slots: 0 });
+    const worker = await scene.session({ slots: 10 });
+    assert.equal((await scene.claim(holder, 10)).length, 0);
+    assert.equal((await scene.claim(worker, 3)).length, 3);
+    assert.equal((await scene.claim(holder, 10)).length, 0);
+    await scene.store.closeSessions([{ queue: scene.queue, id: worker }], false);
+    assert.equal((await scene.claim(holder, 10)).length, 4);
+  });
+
+  test('a session that is closed or expired has no share', async (scene) => {
+    await scene.addMany(20);
+    await cap(scene, 4);
+    const closed = await scene.session();
+    await scene.briefSession();
+    const session = await scene.session();
+    await scene.store.closeSessions([{ queue: scene.queue, id: closed }], false);
+    assert.equal((await scene.claim(session, 10)).length, 2);
+    await scene.perish();
+    assert.equal((await scene.claim(session, 10)).length, 2);
+  });
+
+  test('slots that a renewal changes change the shares', async (scene) => {
+    await scene.addMany(20);
+    await cap(scene, 4);
+    const [one, two] = [await scene.session({ slots: 10 }), await scene.session({ slots: 10 })];
+    const renew = (slots?: number) =>
+      scene.store.renew([{ queue: scene.queue, id: two, acked: 0, ...(slots !== undefined && { slots }) }]);
+    await renew(1);
+    assert.equal((await scene.claim(one, 10)).length, 3);
+    await renew();
+    assert.equal((await scene.claim(one, 10)).length, 0);
+    await renew(0);
+    assert.equal((await scene.claim(one, 10)).length, 1);
+  });
+
+  test('whoever finishes and claims in one step makes room for one that has come later', async (scene) => {
+    await scene.addMany(40);
+    await cap(scene, 4);
+    const old = await scene.session();
+    let held = await scene.claim(old, 10);
+    assert.equal(held.length, 4);
+    const young = await scene.session();
+    assert.equal((await scene.claim(young, 10)).length, 0);
+    for (let n = 0; n < 2; n += 1) {
+      const [done, ...rest] = held;
+      held = [...rest, ...(await turnOver(scene, old, [done ?? assert.fail()], 1))];
+      assert.equal((await scene.claim(young, 1)).length, 1, 'the place that came free');
+    }
+    assert.equal(held.length, 2);
+    const [done] = held;
+    assert.equal((await turnOver(scene, old, [done ?? assert.fail()], 5)).length, 1, 'its own share stays its own');
+  });
+
+  test('three that share four: none is left without', async (scene) => {
+    await scene.addMany(20);
+    await cap(scene, 4);
+    const sessions = [await scene.session(), await scene.session(), await scene.session()];
+    const taken: number[] = [];
+    for (const session of sessions) taken.push((await scene.claim(session, 10)).length);
+    assert.deepEqual(taken, [2, 1, 1]);
+  });
+
+  test('more sessions than places: whoever comes first', async (scene) => {
+    await scene.addMany(20);
+    await cap(scene, 2);
+    const sessions = await Promise.all(Array.from({ length: 5 }, () => scene.session()));
+    const taken: number[] = [];
+    for (const session of sessions) taken.push((await scene.claim(session, 10)).length);
+    assert.deepEqual(taken, [1, 1, 0, 0, 0]);
+  });
+
+  test('a full cap is no reason to ask again at once: a due job does not count as one that time brings', async (scene) => {
+    await scene.addMany(1);
+    await cap(scene, 1);
+    const session = await scene.session();
+    await scene.claim(session, 1);
+    await scene.add({ delayMs: scene.ms(2) });
+    await scene.pass(3);
+    await scene.tryClaim(session, 1);
+    assert.equal((await scene.tryClaim(session, 1)).nextInMs, undefined);
+  });
+
+  test('forgetting the queue forgets the cap, and that of one queue is not that of another', async (scene) => {
+    const other = scene.at(`${scene.queue}-2`);
+    await cap(scene, 1);
+    assert.equal((await other.store.status(other.queue)).cap, undefined);
+    await cap(other, 2);
+    await scene.store.forget(scene.queue);
+    assert.equal((await scene.store.status(scene.queue)).cap, undefined);
+    assert.deepEqual((await other.store.status(other.queue)).cap, { maxActive: 2 });
+  });
+
+  test.durable('a cap outlives the store', async (scene) => {
+    await cap(scene, 2);
+    const again = await scene.reopen();
+    assert.deepEqual((await again.store.status(again.queue)).cap, { maxActive: 2 });
+  });
+}
+
+async function cap({ store, queue }: Scene, maxActive: number | undefined): Promise<void> {
+  await store.cap(queue, maxActive === undefined ? undefined : { maxActive });
+}
+
+/** Finishes and claims in one call. */
+async function turnOver(scene: Scene, session: string, done: ClaimedJob[], count: number): Promise<ClaimedJob[]> {
+  const call = scene.call(session);
+  const outcomes = done.map((job) => completed(job));
+  const claim = scene.request(session, count, { seq: call.seq });
+  return (await scene.store.settle(scene.queue, outcomes, call, claim)).claimed?.jobs ?? assert.fail('no claim');
+}

@@ -1,0 +1,192 @@
+// Facet: what excludes one another (keys, caps, names), when verbs meet.
+import assert from 'node:assert/strict';
+import type { ClaimedJob } from '../../job/record.js';
+import type { LockGrant } from '../../store/contract.js';
+import { ids, nth, only, sorted } from './expect.js';
+import { hold, letGo, lookAt, wish } from './named-locks.js';
+import { defineRaces, type Race } from './races.js';
+import { completed } from './samples.js';
+import type { Scene } from './scene.js';
+import type { Test } from './suite.js';
+
+/** Units that a place in line is kept. */
+const LONG = 500;
+
+const RACES: Record<string, Race> = {
+  'claims of one key at once: one at a time is active, and all have their turn': async (scene, other) => {
+    const added = await scene.add(...Array.from({ length: 12 }, () => ({ lockKey: 'k' })));
+    const sessions = await Promise.all(Array.from({ length: 4 }, () => scene.session()));
+    const order: string[] = [];
+    while (order.length < added.length) {
+      const claims = await Promise.all(sessions.map((session, n) => (n % 2 === 0 ? scene : other).claim(session, 3)));
+      const job = only(claims.flat());
+      order.push(job.id);
+      await other.finish(completed(job));
+    }
+    assert.deepEqual(order, added);
+  },
+
+  'finishing and claiming jobs of one key at once: no turn is lost': async (scene, other) => {
+    const added = await scene.add(...Array.from({ length: 12 }, () => ({ lockKey: 'k' })));
+    const [one, two] = [await scene.session(), await scene.session()];
+    const seen: string[] = [];
+    for (let active = await scene.claim(one, 5); seen.length < added.length; ) {
+      const { id } = only(active);
+      seen.push(id);
+      const [, early] = await Promise.all([scene.finish(completed(only(active))), other.claim(two, 5)]);
+      const late = await scene.claim(one, 5);
+      active = [...early, ...late];
+    }
+    assert.deepEqual(seen, added);
+  },
+
+  'adding, removing and claiming jobs of one key at once: whoever is left has its turn': async (scene, other) => {
+    const session = await scene.session();
+    const seen: string[] = [];
+    const runOne = async (side: Scene): Promise<boolean> => {
+      const jobs = await side.claim(session, 5);
+      seen.push(...ids(jobs));
+      await side.finish(...jobs.map((job) => completed(job)));
+      return jobs.length > 0;
+    };
+    for (let n = 0; n < 12; n += 1) {
+      await Promise.all([
+        scene.add({ id: `stays-${n}`, lockKey: 'k' }, { id: `goes-${n}`, lockKey: 'k', lifo: true }),
+        other.store.remove(scene.queue, [`goes-${n}`]),
+        runOne(other),
+      ]);
+    }
+    for (let more = true; more; ) more = await runOne(scene);
+    assert.equal((await scene.store.status(scene.queue)).counts.waiting, 0);
+    assert.deepEqual(
+      sorted(seen.filter((id) => id.startsWith('stays'))),
+      sorted(Array.from({ length: 12 }, (_, n) => `stays-${n}`)),
+    );
+  },
+
+  'claims at once under a cap: never more than it allows, and none less': async (scene, other) => {
+    await scene.addMany(40);
+    await scene.store.cap(scene.queue, { maxActive: 5 });
+    const sessions = await Promise.all(Array.from({ length: 5 }, () => scene.session()));
+    for (let round = 0; round < 4; round += 1) {
+      const claims = await Promise.all(sessions.map((session, n) => (n % 2 === 0 ? scene : other).claim(session, 4)));
+      assert.deepEqual(
+        claims.map(({ length }) => length),
+        [1, 1, 1, 1, 1],
+      );
+      await Promise.all(claims.map((jobs, n) => (n % 2 === 0 ? other : scene).finish(completed(only(jobs)))));
+    }
+  },
+
+  'taking by id and claiming at once: each job goes to one of them': async (scene, other) => {
+    const added = await scene.addMany(10);
+    const [hand, worker] = [await scene.session(), await scene.session()];
+    const [taken, claimed] = await Promise.all([
+      Promise.all(added.map((id) => scene.claim(hand, 1, { jobIds: [id] }))),
+      Promise.all(added.map(() => other.claim(worker, 1))),
+    ]);
+    assert.deepEqual(sorted([...ids(taken.flat()), ...ids(claimed.flat())]), sorted(added));
+    for (const [n, jobs] of taken.entries())
+      assert(
+        jobs.every(({ id }) => id === added[n]),
+        'whoever names a job gets that one',
+      );
+  },
+
+  'wishes for one name at once: one holds it, the others stand in line': async (scene, other) => {
+    const session = await scene.session();
+    const tokens = Array.from({ length: 12 }, (_, n) => `t${n}`);
+    const ask = (): Promise<LockGrant[]> =>
+      Promise.all(tokens.map((token, n) => wish(n % 2 === 0 ? scene : other, session, token, LONG)));
+    const first = await ask();
+    assert.equal(first.filter(({ status }) => status === 'held').length, 1);
+    const places = first.flatMap(({ ahead }) => (ahead === undefined ? [] : [ahead])).sort((a, b) => a - b);
+    assert.deepEqual(
+      places,
+      places.map((_, n) => n),
+    );
+    const fences: number[] = [];
+    for (let left = tokens.length; left > 0; left -= 1) {
+      const held = (await lookAt(scene)) ?? assert.fail('nobody holds it');
+      fences.push(held.fence);
+      tokens.splice(tokens.indexOf(held.token), 1);
+      // The next in line learns of it with this ask or with the following one.
+      await Promise.all([letGo(other, held.token), ask()]);
+      await ask();
+    }
+    assert.deepEqual(
+      fences,
+      [...new Set(fences)].sort((a, b) => a - b),
+    );
+  },
+
+  'letting go and asking again at once: what was let go stays so': async (scene, other) => {
+    for (let n = 0; n < 6; n += 1) {
+      const session = await hold(scene, `t${n}`);
+      const [gone, grant] = await Promise.all([letGo(scene, `t${n}`), wish(other, session, `t${n}`)]);
+      assert.equal(gone, true);
+      assert.equal(grant.status, 'held');
+      await letGo(scene, `t${n}`);
+      assert.equal(await lookAt(other), undefined);
+    }
+  },
+
+  'a late renewal and a wish for the lock: the session lives with it, or is dead without': async (scene, other) => {
+    const names = Array.from({ length: 8 }, (_, n) => `n${n}`);
+    const sessions = await Promise.all(names.map(() => scene.briefSession({ durationMs: scene.ms(10) })));
+    for (const [n, name] of names.entries()) await wish(scene, nth(sessions, n), 'old', 0, name);
+    const taker = await scene.session();
+    await scene.pass(11);
+    const [alive, grants] = await Promise.all([
+      Promise.all(sessions.map(async (id) => only(await scene.store.renew([{ queue: scene.queue, id, acked: 0 }])).alive)),
+      Promise.all(names.map((name) => wish(other, taker, 'new', 0, name))),
+    ]);
+    assert.deepEqual(
+      alive,
+      grants.map(({ status }) => status === 'taken'),
+    );
+    for (const [n, name] of names.entries()) assert.equal((await lookAt(scene, name))?.token, alive[n] ? 'old' : 'new');
+  },
+
+  'sweeping and wishing for the locks of the dead: each goes to one, and is not swept from it': async (scene, other) => {
+    const names = Array.from({ length: 10 }, (_, n) => `n${n}`);
+    const dead = await scene.briefSession({ durationMs: scene.ms(10) });
+    for (const name of names) await wish(scene, dead, 'old', 0, name);
+    const session = await scene.session();
+    await scene.pass(11);
+    const [grants] = await Promise.all([
+      Promise.all(names.map((name) => wish(scene, session, `new ${name}`, LONG, name))),
+      other.sweep(2),
+      other.sweep(3),
+    ]);
+    assert(grants.every(({ status }) => status === 'held'));
+    await other.sweep();
+    for (const name of names) assert.equal((await lookAt(scene, name))?.token, `new ${name}`);
+  },
+
+  'closing sessions and wishing with them: nothing stays with a closed one': async (scene, other) => {
+    const sessions = await Promise.all(Array.from({ length: 6 }, () => scene.session()));
+    const refs = sessions.map((id) => ({ queue: scene.queue, id }));
+    await Promise.all([
+      ...sessions.map((session, n) => wish(scene, session, `a${n}`, LONG)),
+      other.store.closeSessions(refs, false),
+      ...sessions.map((session, n) => wish(other, session, `b${n}`, LONG)),
+    ]);
+    assert.equal(await lookAt(scene), undefined);
+    assert.equal((await wish(scene, await scene.session(), 'next')).status, 'held');
+  },
+
+  'a death, its sweep and claims of its key: the key has one job at a time': async (scene, other) => {
+    await scene.add(...Array.from({ length: 6 }, (_, n) => ({ id: `j${n}`, lockKey: 'k' })));
+    await scene.claim(await scene.briefSession(), 5);
+    await scene.perish();
+    const [one, two] = [await scene.session(), await scene.session()];
+    const claims = await Promise.all([scene.claim(one, 5), other.sweep(1), other.claim(two, 5)]);
+    const jobs: ClaimedJob[] = [...claims[0], ...claims[2], ...(await scene.claim(one, 5))];
+    assert.equal(only(jobs).id, 'j0');
+  },
+};
+
+export function exclusionRaces(test: Test): void {
+  defineRaces(test, RACES);
+}

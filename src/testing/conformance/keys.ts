@@ -1,0 +1,309 @@
+// Facet: jobs with a lock key. Of those with the same key one at a time is active; the others wait, and hold up nobody.
+import assert from 'node:assert/strict';
+import type { ClaimedJob } from '../../job/record.js';
+import { ids, nth, only } from './expect.js';
+import { completed, delayed, failed, released, retried } from './samples.js';
+import type { Scene } from './scene.js';
+import type { Test } from './suite.js';
+import { ODD_TEXTS } from './values.js';
+
+interface Leaving {
+  how: string;
+  /** The job `a` leaves active, or its lock ends. */
+  leave(scene: Scene, job: ClaimedJob, session: string): Promise<unknown>;
+  /** Who may be claimed then. */
+  next: string;
+  /** Differences of the session that holds it. */
+  brief?: boolean;
+  timedUnits?: number;
+  maxStalls?: number;
+}
+
+const revoke = (scene: Scene, { id }: ClaimedJob) => scene.store.revoke(scene.queue, [id], 'r');
+const closeSession = (charged: boolean) => (scene: Scene, _job: ClaimedJob, id: string) =>
+  scene.store.closeSessions([{ queue: scene.queue, id }], charged);
+const dieAndSweep = async (scene: Scene) => {
+  await scene.perish();
+  await scene.sweep();
+};
+
+/** The ways out of active. What goes back to the front comes first again. */
+const LEAVINGS: Leaving[] = [
+  { how: 'it is completed', next: 'b', leave: (scene, job) => scene.finish(completed(job)) },
+  { how: 'it is completed and removed', next: 'b', leave: (scene, job) => scene.finish(completed(job, { count: 0 })) },
+  { how: 'it has failed', next: 'b', leave: (scene, job) => scene.finish(failed(job)) },
+  { how: 'it has failed and is removed', next: 'b', leave: (scene, job) => scene.finish(failed(job, { count: 0 })) },
+  { how: 'it is to be tried again', next: 'b', leave: (scene, job) => scene.finish(retried(job)) },
+  { how: 'it is to be tried again at once', next: 'a', leave: (scene, job) => scene.finish(retried(job, 0, true)) },
+  { how: 'it is to be tried again later', next: 'b', leave: (scene, job) => scene.finish(retried(job, scene.ms(900))) },
+  { how: 'it is put off', next: 'b', leave: (scene, job) => scene.finish(delayed(job, scene.ms(900))) },
+  { how: 'it is handed back', next: 'a', leave: (scene, job) => scene.finish(released(job)) },
+  { how: 'its lock is revoked', next: 'a', leave: revoke },
+  { how: 'its session is closed', next: 'a', leave: closeSession(false) },
+  { how: 'its session crashed', next: 'a', leave: closeSession(true) },
+  { how: 'its session crashed once too often', next: 'b', leave: closeSession(true), maxStalls: 0 },
+  { how: 'it stalled', next: 'a', leave: dieAndSweep, brief: true },
+  { how: 'it stalled once too often', next: 'b', leave: dieAndSweep, brief: true, maxStalls: 0 },
+  { how: 'its own lock ended', next: 'a', leave: dieAndSweep, timedUnits: 3 },
+];
+
+export function keys(test: Test): void {
+  test('of jobs with one key, one is active; those behind without it or with another are not held up', async (scene) => {
+    await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' }, { id: 'free' }, { id: 'c', lockKey: 'other' });
+    const [one, two] = [await scene.session(), await scene.session()];
+    assert.deepEqual(ids(await scene.claim(one, 1)), ['a']);
+    assert.deepEqual(ids(await scene.claim(two, 10)), ['free', 'c']);
+    const { jobs, drained } = await scene.tryClaim(one, 10);
+    assert.deepEqual([jobs, drained], [[], false]);
+    assert.equal(await scene.stateOf('b'), 'waiting');
+  });
+
+  test('one claim takes at most one job of each key', async (scene) => {
+    await scene.add(...['k', 'k', 'l', 'k', 'l', 'm'].map((lockKey, n) => ({ id: `j${n}`, lockKey })));
+    assert.deepEqual(ids(await scene.claim(await scene.session(), 10)), ['j0', 'j2', 'j5']);
+  });
+
+  for (const { how, leave, next, brief, timedUnits, maxStalls = 5 } of LEAVINGS) {
+    test(`the key is free again when ${how}`, async (scene) => {
+      await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' }, { id: 'c', lockKey: 'k' });
+      const session = await scene.session({ maxStalls, ...(brief && { durationMs: scene.ms(3) }) });
+      const timed = timedUnits === undefined ? {} : { timedMs: scene.ms(timedUnits) };
+      await leave(scene, await scene.claimOne(session, timed), session);
+      const other = await scene.session();
+      assert.deepEqual(ids(await scene.claim(other, 10)), [next]);
+      assert.deepEqual(await scene.claim(other, 10), []);
+    });
+  }
+
+  test('finishing and claiming in one call goes on with the next of the key', async (scene) => {
+    await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' });
+    const session = await scene.session();
+    const job = await scene.claimOne(session);
+    const call = scene.call(session);
+    const claim = scene.request(session, 5, { seq: call.seq });
+    const reply = await scene.store.settle(scene.queue, [completed(job)], call, claim);
+    assert.deepEqual(ids(reply.claimed?.jobs ?? []), ['b']);
+    const again = await scene.store.settle(scene.queue, [completed(job)], call, claim);
+    assert.deepEqual(again.claimed?.jobs, reply.claimed?.jobs);
+  });
+
+  test('a finish that is refused does not free the key', async (scene) => {
+    await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' });
+    const session = await scene.session();
+    const job = await scene.claimOne(session);
+    assert.deepEqual(await scene.settle(completed({ ...job, token: 'stale' })), ['lost']);
+    assert.deepEqual(await scene.claim(session, 5), []);
+  });
+
+  test('those that wait for a key keep their places among all others', async (scene) => {
+    await scene.add(
+      { id: 'a', lockKey: 'k' },
+      { id: 'b', lockKey: 'k' },
+      { id: 'free1' },
+      { id: 'c', lockKey: 'k' },
+      { id: 'free2' },
+    );
+    const session = await scene.session();
+    await scene.finish(completed(await scene.claimOne(session)));
+    const jobs = await scene.claim(session, 2);
+    assert.deepEqual(ids(jobs), ['b', 'free1']);
+    await scene.finish(completed(nth(jobs, 0)));
+    assert.deepEqual(ids(await scene.claim(session, 2)), ['c', 'free2']);
+  });
+
+  test('what is put or handed back to the front stands ahead of those without a key', async (scene) => {
+    await scene.add({ id: 'free' }, { id: 'a', lockKey: 'k' });
+    await scene.add({ id: 'ahead', lockKey: 'l', lifo: true });
+    const session = await scene.session();
+    const jobs = await scene.claim(session, 3);
+    assert.deepEqual(ids(jobs), ['ahead', 'free', 'a']);
+    await scene.finish(released(nth(jobs, 1)), released(nth(jobs, 2)));
+    assert.deepEqual(ids(await scene.claim(session, 3)), ['a', 'free']);
+  });
+
+  test('the order among jobs of one key: priority, then front to back', async (scene) => {
+    await scene.add(
+      { id: 'late', lockKey: 'k', priority: 9 },
+      { id: 'soon', lockKey: 'k', priority: 1 },
+      { id: 'first', lockKey: 'k' },
+      { id: 'second', lockKey: 'k' },
+      { id: 'ahead', lockKey: 'k', lifo: true },
+    );
+    assert.deepEqual(await orderOfKey(scene), ['ahead', 'first', 'second', 'soon', 'late']);
+  });
+
+  test('a job that comes ahead while another one of its key could be claimed is claimed instead', async (scene) => {
+    await scene.add({ id: 'a', lockKey: 'k', priority: 5 });
+    await scene.add({ id: 'b', lockKey: 'k', priority: 2 });
+    await scene.add({ id: 'c', lockKey: 'k', priority: 2, lifo: true });
+    assert.deepEqual(await orderOfKey(scene), ['c', 'b', 'a']);
+  });
+
+  test('a changed priority changes who of the key comes first', async (scene) => {
+    await scene.add(...['a', 'b', 'c'].map((id) => ({ id, lockKey: 'k', priority: 5 })));
+    const change = (jobId: string, priority: number) =>
+      scene.store.change(scene.queue, [{ jobId, kind: 'priority', priority, lifo: false }]);
+    await change('c', 1);
+    await change('a', 9);
+    assert.deepEqual(await orderOfKey(scene), ['c', 'b', 'a']);
+  });
+
+  test('a priority changed while the key is taken counts when it is free', async (scene) => {
+    await scene.add(...['a', 'b', 'c'].map((id) => ({ id, lockKey: 'k' })));
+    const session = await scene.session();
+    const job = await scene.claimOne(session);
+    await scene.store.change(scene.queue, [{ jobId: 'b', kind: 'priority', priority: 3, lifo: false }]);
+    assert.deepEqual(await scene.claim(session, 5), []);
+    await scene.finish(completed(job));
+    assert.deepEqual(await orderOfKey(scene), ['c', 'b']);
+  });
+
+  test('when the first of a key is removed or cleared, the next may be claimed', async (scene) => {
+    await scene.add(...['a', 'b', 'c'].map((id) => ({ id, lockKey: 'k' })));
+    await scene.store.remove(scene.queue, ['a']);
+    assert.deepEqual(await scene.store.clear(scene.queue, { states: ['waiting'], limit: 1 }), ['b']);
+    assert.deepEqual(await orderOfKey(scene), ['c']);
+  });
+
+  test('removing a job that waits for its key leaves the others in order', async (scene) => {
+    await scene.add(...['a', 'b', 'c'].map((id) => ({ id, lockKey: 'k' })));
+    const session = await scene.session();
+    const job = await scene.claimOne(session);
+    assert.deepEqual(await scene.store.remove(scene.queue, ['a', 'b']), ['locked', 'done']);
+    assert.equal((await scene.store.status(scene.queue)).counts.waiting, 1);
+    await scene.finish(completed(job));
+    assert.deepEqual(await orderOfKey(scene), ['c']);
+  });
+
+  test('a delayed job with a key that is free is claimed as soon as it is due', async (scene) => {
+    await scene.add({ id: 'a', lockKey: 'k', delayMs: scene.ms(2) }, { id: 'b', lockKey: 'k', delayMs: scene.ms(2) });
+    await scene.pass(3);
+    assert.deepEqual(ids(await scene.claim(await scene.session(), 5)), ['a']);
+  });
+
+  test('delayed jobs with a key: due, promoted and requeued ones wait for it', async (scene) => {
+    await scene.add({ id: 'a', lockKey: 'k' });
+    const session = await scene.session();
+    const job = await scene.claimOne(session);
+    await scene.add({ id: 'due', lockKey: 'k', delayMs: scene.ms(3) }, { id: 'promoted', lockKey: 'k', delayMs: scene.ms(900) });
+    await scene.add({ id: 'requeued', lockKey: 'k', delayMs: scene.ms(901) });
+    await scene.perish();
+    assert.deepEqual(await scene.claim(session, 5), []);
+    await scene.store.change(scene.queue, [{ jobId: 'promoted', kind: 'promote' }]);
+    await scene.store.requeue(scene.queue, { states: ['delayed'], limit: 10 });
+    assert.deepEqual(await scene.claim(session, 5), []);
+    await scene.finish(completed(job));
+    assert.deepEqual(await orderOfKey(scene), ['due', 'promoted', 'requeued']);
+  });
+
+  test('finished jobs that are retried or requeued have their key again', async (scene) => {
+    await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' });
+    const session = await scene.session();
+    await scene.finish(failed(await scene.claimOne(session)));
+    await scene.finish(completed(await scene.claimOne(session)));
+    const retry = { jobId: 'a', kind: 'retry', from: 'failed', resetAttemptsMade: true, resetAttemptsStarted: true } as const;
+    await scene.store.change(scene.queue, [retry]);
+    await scene.store.requeue(scene.queue, { states: ['completed'], limit: 5 });
+    assert.deepEqual(await orderOfKey(scene), ['a', 'b']);
+  });
+
+  test('counts, lists and records see all that wait, those that wait for their key last', async (scene) => {
+    await scene.add(
+      { id: 'a', lockKey: 'k' },
+      { id: 'b', lockKey: 'k' },
+      { id: 'p', lockKey: 'k', priority: 1 },
+      { id: 'free' },
+      { id: 'q', priority: 7 },
+      { id: 'c', lockKey: 'l' },
+    );
+    const { counts } = await scene.store.status(scene.queue);
+    assert.deepEqual([counts.waiting, counts.prioritized], [4, 2]);
+    assert.deepEqual(await scene.list('waiting'), ['a', 'free', 'c', 'b']);
+    assert.deepEqual(await scene.list('waiting', false), ['b', 'c', 'free', 'a']);
+    assert.deepEqual(await scene.list('prioritized'), ['q', 'p']);
+    await scene.claimOne(await scene.session());
+    assert.deepEqual(await scene.list('waiting'), ['free', 'c', 'b']);
+    const middle = await scene.store.list(scene.queue, { lists: ['waiting', 'prioritized'], start: 1, end: 2, asc: true });
+    assert.deepEqual(ids(middle), ['c', 'b', 'p']);
+    const last = await scene.store.list(scene.queue, { lists: ['waiting'], start: -1, end: -1, asc: false });
+    assert.deepEqual(ids(last), ['free']);
+    for (const id of ['b', 'p', 'free']) assert.equal(await scene.stateOf(id), 'waiting');
+  });
+
+  test('clearing takes those that wait for their key too, the oldest first', async (scene) => {
+    await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' }, { id: 'free' }, { id: 'c', lockKey: 'k' });
+    await scene.claimOne(await scene.session());
+    const clear = (limit: number) => scene.store.clear(scene.queue, { states: ['waiting'], limit });
+    assert.deepEqual([await clear(2), await clear(2)], [['b', 'free'], ['c']]);
+    assert.equal((await scene.store.status(scene.queue)).counts.waiting, 0);
+  });
+
+  test('a key whose jobs are all gone is free', async (scene) => {
+    await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' });
+    await scene.claimOne(await scene.session());
+    await scene.store.revoke(scene.queue, ['a'], 'r');
+    await scene.store.clear(scene.queue, { states: ['waiting'], limit: 10 });
+    await scene.store.forget(scene.queue);
+    await scene.add({ id: 'c', lockKey: 'k' });
+    assert.deepEqual(await scene.order(), ['c']);
+  });
+
+  test('a duplicate with another key changes nothing', async (scene) => {
+    await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'l' });
+    await scene.add({ id: 'b', lockKey: 'k' });
+    assert.deepEqual(ids(await scene.claim(await scene.session(), 5)), ['a', 'b']);
+  });
+
+  test('drained is told when the last job of a key has finished, not before', async (scene) => {
+    await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' });
+    const session = await scene.session();
+    await scene.finish(completed(await scene.claimOne(session)));
+    const drains = async () => (await scene.events()).filter(({ name }) => name === 'drained').length;
+    assert.equal(await drains(), 0);
+    await scene.finish(completed(await scene.claimOne(session)));
+    assert.equal(await drains(), 1);
+  });
+
+  test('keys of two queues are two keys', async (scene) => {
+    const other = scene.at(`${scene.queue}-2`);
+    await scene.add({ lockKey: 'k' });
+    await other.add({ id: 'there', lockKey: 'k' });
+    await scene.claimOne(await scene.session());
+    assert.deepEqual(await other.order(), ['there']);
+  });
+
+  test('odd keys survive, and those that look alike are different', async (scene) => {
+    const odd = [...ODD_TEXTS, 'a', 'A', 'a ', ' a', 'x'.repeat(500)];
+    await scene.add(...odd.flatMap((lockKey, n) => [`one-${n}`, `two-${n}`].map((id) => ({ id, lockKey }))));
+    const session = await scene.session();
+    const jobs = await scene.claim(session, 1_000);
+    assert.deepEqual(
+      ids(jobs),
+      odd.map((_, n) => `one-${n}`),
+    );
+    await scene.finish(...jobs.map((job) => completed(job)));
+    assert.equal((await scene.claim(session, 1_000)).length, odd.length);
+  });
+
+  test.durable('keys outlive the store', async (scene) => {
+    await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' });
+    const job = await scene.claimOne(await scene.session());
+    const again = await scene.reopen();
+    assert.deepEqual(await again.order(), []);
+    await again.finish(completed(job));
+    assert.deepEqual(await again.order(), ['b']);
+  });
+}
+
+/** Claims and finishes what one session gets, one after the other: the order in which jobs of one key run. */
+async function orderOfKey(scene: Scene): Promise<string[]> {
+  const session = await scene.session();
+  const order: string[] = [];
+  for (;;) {
+    const jobs = await scene.claim(session, 10);
+    if (jobs.length === 0) return order;
+    const job = only(jobs);
+    order.push(job.id);
+    await scene.finish(completed(job));
+  }
+}

@@ -1,0 +1,210 @@
+// Facet: locks with a name. One holder at a time, and a line of those who wait.
+import assert from 'node:assert/strict';
+import type { LockGrant, NamedLockInfo } from '../../store/contract.js';
+import { FaultyStore } from '../faulty-store.js';
+import { between, only } from './expect.js';
+import type { Scene } from './scene.js';
+import type { Test } from './suite.js';
+import { ODD_TEXTS } from './values.js';
+
+/** Units that a place is kept, in tests that do not let it lapse. */
+const LONG = 500;
+
+export function namedLocks(test: Test): void {
+  test('a free lock is granted, and shows its holder', async (scene) => {
+    const owner = { host: 'box', pid: 4_711, name: 'biller', instance: 'program-7' };
+    const session = await scene.session({ owner, durationMs: scene.ms(100) });
+    assert.equal(await lookAt(scene), undefined);
+    const { status, fence } = await wish(scene, session, 't');
+    assert.equal(status, 'held');
+    assert(fence !== undefined && fence > 0);
+    const { since, endsInMs, ...info } = (await lookAt(scene)) ?? assert.fail('nobody holds it');
+    assert.deepEqual(info, { name: 'x', token: 't', fence, session, owner, waiting: 0 });
+    between(endsInMs, scene.ms(50), scene.ms(100), 'endsInMs');
+    assert(since > 0);
+  });
+
+  test('a lock that somebody holds is taken: nobody ahead, and how long its holder may live', async (scene) => {
+    await hold(scene, 'mine', { durationMs: scene.ms(100) });
+    const { endsInMs, ...grant } = await wish(scene, await scene.session(), 'other');
+    assert.deepEqual(grant, { status: 'taken', ahead: 0 });
+    between(endsInMs, scene.ms(50), scene.ms(100), 'endsInMs');
+    assert.equal((await lookAt(scene))?.token, 'mine');
+  });
+
+  test('another wish of the same session is somebody else', async (scene) => {
+    const session = await hold(scene, 'one');
+    assert.equal((await wish(scene, session, 'two')).status, 'taken');
+  });
+
+  test('the same token again: the same fence', async (scene) => {
+    const session = await scene.session();
+    const first = await wish(scene, session, 't');
+    assert.deepEqual([await wish(scene, session, 't'), await wish(scene, session, 't', LONG)], [first, first]);
+  });
+
+  test('a wish whose reply was lost is repeated and gets the same lock', async (scene) => {
+    const session = await scene.session();
+    const lossy = scene.through(lossyStore(scene));
+    await assert.rejects(wish(lossy, session, 't'), { retryable: true });
+    const held = await lookAt(scene);
+    assert.deepEqual(await wish(lossy, session, 't'), { status: 'held', fence: held?.fence });
+    assert.equal((await letGo(scene, 't')) && (await lookAt(scene)), undefined);
+  });
+
+  test('a place in line whose reply was lost is found again', async (scene) => {
+    await hold(scene, 'mine');
+    const session = await scene.session();
+    const lossy = scene.through(lossyStore(scene));
+    await assert.rejects(wish(lossy, session, 'first', LONG), { retryable: true });
+    assert.equal((await wish(scene, session, 'second', LONG)).ahead, 1);
+    assert.equal((await wish(lossy, session, 'first', LONG)).ahead, 0);
+  });
+
+  test('a lock that was let go is free for the next one, with a greater fence', async (scene) => {
+    const session = await scene.session();
+    const { fence: before = 0 } = await wish(scene, session, 'a');
+    assert.equal(await letGo(scene, 'a'), true);
+    assert.equal(await lookAt(scene), undefined);
+    const { fence = 0 } = await wish(scene, session, 'b');
+    assert(fence > before, 'the fence grew');
+    assert.equal(await letGo(scene, 'a'), false);
+    assert.equal((await lookAt(scene))?.token, 'b');
+  });
+
+  test('only the token of its holder lets go', async (scene) => {
+    const session = await hold(scene, 'mine');
+    for (const token of ['other', '', session]) assert.equal(await letGo(scene, token), false);
+    assert.equal(await letGo(scene, 'mine', 'another name'), false);
+    assert.equal((await lookAt(scene))?.token, 'mine');
+  });
+
+  test('fences grow over all names and jobs of the queue', async (scene) => {
+    const session = await scene.session();
+    await scene.addMany(2);
+    const fences = [
+      (await wish(scene, session, 'a', 0, 'x')).fence,
+      (await scene.claimOne(session)).fence,
+      (await wish(scene, session, 'b', 0, 'y')).fence,
+      (await scene.claimOne(session)).fence,
+    ];
+    assert.deepEqual(
+      fences,
+      [...fences].sort((a = 0, b = 0) => a - b),
+    );
+    assert.equal(new Set(fences).size, 4);
+  });
+
+  test('several wishes in one call are answered one after the other', async (scene) => {
+    const session = await scene.session();
+    const asked = ['x', 'y', 'x'].map((name, n) => ({ name, token: `t${n}`, session, keepPlaceMs: 0 }));
+    const grants = await scene.store.acquire(scene.queue, asked);
+    assert.deepEqual(
+      grants.map(({ status }) => status),
+      ['held', 'held', 'taken'],
+    );
+    const known = await scene.store.namedLocks(scene.queue, ['y', 'nobody', 'x']);
+    assert.deepEqual(
+      known.map((info) => info?.token),
+      ['t1', undefined, 't0'],
+    );
+    assert.deepEqual(await scene.store.letGo(scene.queue, asked), [true, true, false]);
+  });
+
+  test('empty lists answer empty', async ({ store, queue }) => {
+    assert.deepEqual(
+      [await store.acquire(queue, []), await store.letGo(queue, []), await store.namedLocks(queue, [])],
+      [[], [], []],
+    );
+  });
+
+  test('named locks and jobs do not mix: lists of jobs, owned, locks of a session', async (scene) => {
+    const { session, job } = await scene.running();
+    await wish(scene, session, 'named', 0, job.id);
+    assert.deepEqual(
+      (await scene.store.owned(scene.queue, session)).map(({ token }) => token),
+      [job.token],
+    );
+    assert.equal(only(await scene.store.sessions(scene.queue)).locks, 1);
+    assert.equal(await letGo(scene, job.token, job.id), false);
+    assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, job.token);
+  });
+
+  test('names of two queues are two locks', async (scene) => {
+    const other = scene.at(`${scene.queue}-2`);
+    await hold(scene, 'here');
+    await hold(other, 'there');
+    assert.equal(await letGo(other, 'here'), false);
+    assert.deepEqual([(await lookAt(scene))?.token, (await lookAt(other))?.token], ['here', 'there']);
+    assert.equal((await wish(other, (await lookAt(scene))?.session ?? '', 'stranger')).status, 'gone');
+  });
+
+  test('odd names and tokens survive, and those that look alike are different', async (scene) => {
+    const session = await scene.session();
+    const names = [...ODD_TEXTS, 'a', 'A', 'a ', ' a', 'x'.repeat(500)];
+    const asked = names.map((name) => ({ name, token: `${name}!`, session, keepPlaceMs: 0 }));
+    assert((await scene.store.acquire(scene.queue, asked)).every(({ status }) => status === 'held'));
+    const known = await scene.store.namedLocks(scene.queue, names);
+    assert.deepEqual(
+      known.map((info) => [info?.name, info?.token]),
+      names.map((name) => [name, `${name}!`]),
+    );
+    assert((await scene.store.letGo(scene.queue, asked)).every(Boolean));
+  });
+
+  test('thousands of names in one call', async (scene) => {
+    const session = await scene.session();
+    const asked = Array.from({ length: 2_000 }, (_, n) => ({ name: `n${n}`, token: `t${n}`, session, keepPlaceMs: 0 }));
+    assert((await scene.store.acquire(scene.queue, asked)).every(({ status }) => status === 'held'));
+    const fences = (await scene.store.namedLocks(scene.queue, names(asked))).map((info) => info?.fence);
+    assert.equal(new Set(fences).size, asked.length);
+    await scene.store.closeSessions([{ queue: scene.queue, id: session }], false);
+    assert((await scene.store.namedLocks(scene.queue, names(asked))).every((info) => info === undefined));
+  });
+
+  test('a queue that is forgotten keeps its named locks', async (scene) => {
+    await hold(scene, 'mine');
+    await scene.store.forget(scene.queue);
+    assert.equal((await lookAt(scene))?.token, 'mine');
+  });
+
+  test.durable('holders and the line outlive the store', async (scene) => {
+    const session = await hold(scene, 'mine');
+    await wish(scene, session, 'next', LONG);
+    const again = await scene.reopen();
+    const { token, waiting } = (await lookAt(again)) ?? assert.fail('nobody holds it');
+    assert.deepEqual([token, waiting], ['mine', 1]);
+    await letGo(again, 'mine');
+    assert.equal((await wish(again, session, 'late')).status, 'taken');
+    assert.equal((await wish(again, session, 'next')).status, 'held');
+  });
+}
+
+export function wish(scene: Scene, session: string, token: string, keepUnits = 0, name = 'x'): Promise<LockGrant> {
+  return scene.store.acquire(scene.queue, [{ name, token, session, keepPlaceMs: scene.ms(keepUnits) }]).then(only);
+}
+
+export async function letGo(scene: Scene, token: string, name = 'x'): Promise<boolean> {
+  return only(await scene.store.letGo(scene.queue, [{ name, token }]));
+}
+
+export async function lookAt(scene: Scene, name = 'x'): Promise<NamedLockInfo | undefined> {
+  return only(await scene.store.namedLocks(scene.queue, [name]));
+}
+
+/** Opens a session that holds the lock `x`; answers the session. */
+export async function hold(scene: Scene, token: string, options: Parameters<Scene['session']>[0] = {}): Promise<string> {
+  const session = await scene.session(options);
+  assert.equal((await wish(scene, session, token)).status, 'held');
+  return session;
+}
+
+function names(asked: { name: string }[]): string[] {
+  return asked.map(({ name }) => name);
+}
+
+function lossyStore(scene: Scene): FaultyStore {
+  const lossy = new FaultyStore(scene.store);
+  lossy.on('acquire', { times: 1, fault: 'drop-reply' });
+  return lossy;
+}

@@ -1,0 +1,438 @@
+// Stores with one defect each in what excludes: lock keys, caps, jobs taken by id, named locks.
+import type { LockWish, Store } from '../../src/store/contract.js';
+import type { Defect } from './defects.js';
+
+const FAR_MS = 1e9;
+
+export const EXCLUSION_DEFECTS: Record<string, Defect> = {
+  'keys mean nothing': {
+    noticedBy: /of jobs with one key, one is active|one claim takes at most one|^claims of one key at once/,
+    bend: (right) => ({
+      add: (queue, jobs, call) =>
+        right.add(
+          queue,
+          jobs.map(({ lockKey: _, ...job }) => job),
+          call,
+        ),
+    }),
+  },
+  'keys are compared without case': {
+    noticedBy: /odd keys/,
+    bend: (right) => ({
+      add: (queue, jobs, call) =>
+        right.add(
+          queue,
+          jobs.map((job) => (job.lockKey === undefined ? job : { ...job, lockKey: job.lockKey.toLowerCase() })),
+          call,
+        ),
+    }),
+  },
+  'a job that waits for its key holds up those behind it': {
+    noticedBy: /not held up/,
+    bend: (right) => {
+      const keys = keysOf();
+      return {
+        add: keys.add(right),
+        claim: async (queue, request) => {
+          const [waiting, active] = await Promise.all([keys.in(right, queue, 'waiting'), keys.in(right, queue, 'active')]);
+          const blocked = waiting.findIndex((key) => key !== undefined && active.includes(key));
+          return right.claim(queue, blocked === -1 ? request : { ...request, count: Math.min(request.count, blocked) });
+        },
+      };
+    },
+  },
+  'a key stays taken by a job that was put off': {
+    noticedBy: /key is free again when it is put off/,
+    bend: (right) => {
+      const keys = keysOf();
+      return {
+        add: keys.add(right),
+        settle: async (queue, outcomes, call, claim) => {
+          const reply = await right.settle(queue, outcomes, call, claim);
+          for (const { kind, jobId } of outcomes) {
+            const lockKey = keys.of(jobId);
+            if (kind !== 'delay' || lockKey === undefined) continue;
+            const job = { id: 'ghost', name: 'g', data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: true, timestamp: 0 };
+            await right.add(queue, [{ ...job, lockKey }], { caller: 'ghost', seq: 1 });
+            await right.claim(queue, { session: await ghost(right, queue), seq: 1, count: 1, jobIds: ['ghost'] });
+          }
+          return reply;
+        },
+      };
+    },
+  },
+  'a refused finish frees the key': {
+    noticedBy: /refused does not free the key/,
+    bend: (right) => ({
+      settle: async (queue, outcomes, call, claim) => {
+        const reply = await right.settle(queue, outcomes, call, claim);
+        await right.revoke(
+          queue,
+          outcomes.filter((_, n) => reply.results[n] === 'lost').map(({ jobId }) => jobId),
+          'r',
+        );
+        return reply;
+      },
+    }),
+  },
+  'those that waited for a key go to the back when it is free': {
+    noticedBy: /keep their places among all others/,
+    bend: (right) => {
+      const keys = keysOf();
+      return {
+        add: keys.add(right),
+        settle: async (queue, outcomes, call, claim) => {
+          const reply = await right.settle(queue, outcomes, call, claim);
+          const waiting = await right.list(queue, { lists: ['waiting'], start: 0, end: -1, asc: true });
+          for (const { id, priority } of waiting) {
+            if (keys.of(id) !== undefined) await right.change(queue, [{ jobId: id, kind: 'priority', priority, lifo: false }]);
+          }
+          return reply;
+        },
+      };
+    },
+  },
+  'those that wait for their key are not counted': {
+    noticedBy: /counts, lists and records see all/,
+    bend: (right) => {
+      const keys = keysOf();
+      return {
+        add: keys.add(right),
+        status: async (queue) => {
+          const status = await right.status(queue);
+          const waiting = await keys.in(right, queue, 'waiting');
+          const hidden = waiting.filter((key, n) => key !== undefined && waiting.indexOf(key) !== n).length;
+          return { ...status, counts: { ...status.counts, waiting: status.counts.waiting - hidden } };
+        },
+      };
+    },
+  },
+  'a cap is kept and not held': {
+    noticedBy: /no more jobs than the cap says|^claims at once under a cap/,
+    bend: (right) => {
+      const caps = new Map<string, { maxActive: number } | undefined>();
+      return {
+        cap: async (queue, cap) => void caps.set(queue, cap),
+        status: async (queue) => {
+          const cap = caps.get(queue);
+          return { ...(await right.status(queue)), ...(cap !== undefined && { cap }) };
+        },
+      };
+    },
+  },
+  'every session has a cap of its own': {
+    noticedBy: /no more jobs than the cap says/,
+    bend: (right) => ({
+      claim: async (queue, request) => {
+        const { cap } = await right.status(queue);
+        if (cap === undefined) return right.claim(queue, request);
+        const own = (await right.owned(queue, request.session)).length;
+        await right.cap(queue, undefined);
+        const reply = await right.claim(queue, { ...request, count: Math.min(request.count, Math.max(0, cap.maxActive - own)) });
+        await right.cap(queue, cap);
+        return reply;
+      },
+    }),
+  },
+  'whoever came first keeps all places under the cap': {
+    noticedBy: /makes room for one that has come later|leaves the others their shares/,
+    bend: (right) => ({ openSession: (session) => right.openSession({ ...session, slots: 0 }) }),
+  },
+  'a cap outlives the queue': {
+    noticedBy: /forgetting the queue forgets the cap/,
+    bend: (right) => ({
+      forget: async (queue) => {
+        const { cap } = await right.status(queue);
+        await right.forget(queue);
+        await right.cap(queue, cap);
+      },
+    }),
+  },
+  'slots are told once': {
+    noticedBy: /renewal changes slots|slots that a renewal changes/,
+    bend: (right) => ({ renew: (renewals) => right.renew(renewals.map(({ slots: _, ...renewal }) => renewal)) }),
+  },
+  'instances are forgotten': {
+    noticedBy: /an open session is listed/,
+    bend: (right) => ({
+      sessions: async (queue) =>
+        (await right.sessions(queue)).map((info) => ({ ...info, owner: { ...info.owner, instance: '' } })),
+    }),
+  },
+  'jobs are taken in claim order, not in the order of their ids': {
+    noticedBy: /takes the jobs that are named, in that order/,
+    bend: (right) => ({
+      claim: (queue, { jobIds, ...request }) =>
+        right.claim(queue, jobIds === undefined ? request : { ...request, jobIds: [...jobIds].sort() }),
+    }),
+  },
+  'a job that is named is taken before it is due': {
+    noticedBy: /only jobs that wait/,
+    bend: (right) => ({
+      claim: async (queue, request) => {
+        await right.change(
+          queue,
+          (request.jobIds ?? []).map((jobId) => ({ jobId, kind: 'promote' as const })),
+        );
+        return right.claim(queue, request);
+      },
+    }),
+  },
+  'a pause holds back jobs that are named': {
+    noticedBy: /pause, limits and a full cap/,
+    bend: (right) => ({
+      claim: async (queue, request) =>
+        right.claim(queue, (await right.status(queue)).paused ? { ...request, count: 0 } : request),
+    }),
+  },
+  'a full cap holds back jobs that are named': {
+    noticedBy: /pause, limits and a full cap/,
+    bend: (right) => ({
+      claim: async (queue, request) => {
+        const { cap, counts } = await right.status(queue);
+        return right.claim(queue, counts.active >= (cap?.maxActive ?? FAR_MS) ? { ...request, count: 0 } : request);
+      },
+    }),
+  },
+  'jobs that are named are taken anew under the same number': {
+    noticedBy: /the same seq again: the same jobs with the same tokens; the next seq/,
+    bend: (right) => {
+      let seq = 0;
+      return { claim: (queue, request) => right.claim(queue, { ...request, seq: (seq += 1) }) };
+    },
+  },
+  'nobody stands in line': {
+    noticedBy: /goes to the first in line|order of their first wishes/,
+    bend: (right) => ({ acquire: (queue, wishes) => right.acquire(queue, without(wishes)) }),
+  },
+  'whoever asks first passes the line': {
+    noticedBy: /goes to the first in line, whoever asks first|passes nobody/,
+    bend: (right) => {
+      const known = new Map<string, LockWish>();
+      return {
+        acquire: async (queue, wishes) => {
+          for (const wish of wishes) known.set(wish.token, wish);
+          const grants = await right.acquire(queue, wishes);
+          if (!grants.some(({ status, endsInMs }) => status === 'taken' && endsInMs === undefined)) return grants;
+          await right.letGo(queue, [...known.values()]);
+          return right.acquire(queue, wishes);
+        },
+      };
+    },
+  },
+  'asking again goes to the back of the line': {
+    noticedBy: /order of their first wishes/,
+    bend: (right) => ({
+      acquire: async (queue, wishes) => {
+        for (const wish of wishes) {
+          const [info] = await right.namedLocks(queue, [wish.name]);
+          if (info?.token !== wish.token) await right.letGo(queue, [wish]);
+        }
+        return right.acquire(queue, wishes);
+      },
+    }),
+  },
+  'a place in line is kept for ever': {
+    noticedBy: /lapses|lapsed place/,
+    bend: (right) => ({
+      acquire: (queue, wishes) =>
+        right.acquire(
+          queue,
+          wishes.map((wish) => (wish.keepPlaceMs > 0 ? { ...wish, keepPlaceMs: FAR_MS } : wish)),
+        ),
+    }),
+  },
+  'a wish that does not wait stands in line all the same': {
+    noticedBy: /takes no place|no longer waits leaves/,
+    bend: (right) => ({
+      acquire: (queue, wishes) =>
+        right.acquire(
+          queue,
+          wishes.map((wish) => ({ ...wish, keepPlaceMs: wish.keepPlaceMs === 0 ? FAR_MS : wish.keepPlaceMs })),
+        ),
+    }),
+  },
+  'the same token takes the lock anew': {
+    noticedBy: /the same token again: the same fence/,
+    bend: (right) => ({
+      acquire: async (queue, wishes) => {
+        for (const wish of wishes) {
+          const [info] = await right.namedLocks(queue, [wish.name]);
+          if (info?.token === wish.token) await right.letGo(queue, [wish]);
+        }
+        return right.acquire(queue, wishes);
+      },
+    }),
+  },
+  'named locks have fences of their own': {
+    noticedBy: /fences grow over all names and jobs/,
+    bend: (right) => {
+      let fence = 0;
+      return {
+        acquire: async (queue, wishes) =>
+          (await right.acquire(queue, wishes)).map((grant) =>
+            grant.status === 'held' ? { ...grant, fence: (fence += 1) } : grant,
+          ),
+      };
+    },
+  },
+  'any token lets go': {
+    noticedBy: /only the token of its holder lets go/,
+    bend: (right) => ({
+      letGo: async (queue, locks) => {
+        const current = await right.namedLocks(
+          queue,
+          locks.map(({ name }) => name),
+        );
+        return right.letGo(
+          queue,
+          locks.map(({ name, token }, n) => ({ name, token: current[n]?.token ?? token })),
+        );
+      },
+    }),
+  },
+  'a lock is taken until somebody sweeps': {
+    noticedBy: /free before anybody sweeps/,
+    bend: (right) => ({
+      acquire: async (queue, wishes) => {
+        const current = await right.namedLocks(
+          queue,
+          wishes.map(({ name }) => name),
+        );
+        if (current.some((info) => info !== undefined && info.endsInMs < 0))
+          return wishes.map(() => ({ status: 'taken', ahead: 0 }));
+        return right.acquire(queue, wishes);
+      },
+    }),
+  },
+  'a late renewal brings back a holder whose lock was taken': {
+    noticedBy: /ends that session|^a late renewal and a wish/,
+    bend: (right) => ({ renew: async (renewals) => (await right.renew(renewals)).map((reply) => ({ ...reply, alive: true })) }),
+  },
+  'a dead session gets a lock': {
+    noticedBy: /dead gets neither lock nor place/,
+    bend: (right) => ({
+      acquire: async (queue, wishes) => {
+        const session = await ghost(right, queue);
+        return right.acquire(
+          queue,
+          wishes.map((wish) => ({ ...wish, session })),
+        );
+      },
+    }),
+  },
+  'the places of the dead hold up the living': {
+    noticedBy: /has expired holds up nobody/,
+    bend: (right) => ({
+      acquire: async (queue, wishes) => {
+        const session = await ghost(right, queue);
+        return right.acquire(
+          queue,
+          wishes.map((wish) => (wish.keepPlaceMs > 0 ? { ...wish, session } : wish)),
+        );
+      },
+    }),
+  },
+  'named locks outlive a session that is closed': {
+    noticedBy: /closing a session .* gives back its locks/,
+    bend: (right) => {
+      const names = namesOf();
+      return {
+        acquire: names.acquire(right),
+        closeSessions: (sessions, charged) =>
+          names.keeping(right, sessions[0]?.queue ?? '', () => right.closeSessions(sessions, charged)),
+      };
+    },
+  },
+  'named locks outlive a sweep': {
+    noticedBy: /a sweep frees the locks of dead sessions/,
+    bend: (right) => {
+      const names = namesOf();
+      return {
+        acquire: names.acquire(right),
+        sweep: (queue, limit) => names.keeping(right, queue, () => right.sweep(queue, limit)),
+      };
+    },
+  },
+  'a sweep of named locks knows no limit': {
+    noticedBy: /no more than its limit in one call, jobs, named locks/,
+    bend: (right) => ({
+      sweep: async (queue, limit) => {
+        const reply = await right.sweep(queue, limit);
+        return reply.stalled.length + reply.failed.length === 0 ? right.sweep(queue, FAR_MS) : reply;
+      },
+    }),
+  },
+  'only events wake': {
+    noticedBy: /named lock, or a place in line|when a cap is set/,
+    bend: (right) => ({
+      watch: (queue, listener) => {
+        let last = 0;
+        void right.events(queue, undefined, 0).then((reply) => {
+          last = reply.last;
+        });
+        return right.watch(queue, () => {
+          void right.events(queue, undefined, 0).then((reply) => {
+            if (reply.last !== last) listener();
+            last = reply.last;
+          });
+        });
+      },
+    }),
+  },
+};
+
+/** A session that nobody closes. */
+async function ghost(right: Store, queue: string): Promise<string> {
+  const owner = { host: 'h', pid: 1, name: 'ghost', instance: 'ghost' };
+  await right.openSession({ queue, id: 'ghost', owner, durationMs: FAR_MS, maxStalls: 1, slots: 0 }).catch(() => undefined);
+  return 'ghost';
+}
+
+function without(wishes: LockWish[]): LockWish[] {
+  return wishes.map((wish) => ({ ...wish, keepPlaceMs: 0 }));
+}
+
+/** Remembers the keys of jobs, which a store does not tell. */
+function keysOf() {
+  const known = new Map<string, string>();
+  return {
+    of: (id: string) => known.get(id),
+    in: async (right: Store, queue: string, list: 'waiting' | 'active') => {
+      const records = await right.list(queue, { lists: [list], start: 0, end: -1, asc: true });
+      return records.sort((a, b) => (a.id < b.id ? -1 : 1)).map(({ id }) => known.get(id));
+    },
+    add:
+      (right: Store): Store['add'] =>
+      async (queue, jobs, call) => {
+        for (const { id, lockKey } of jobs) if (id !== undefined && lockKey !== undefined) known.set(id, lockKey);
+        return right.add(queue, jobs, call);
+      },
+  };
+}
+
+/** Remembers who holds names, and lets nobody lose them. */
+function namesOf() {
+  const known = new Map<string, LockWish>();
+  return {
+    acquire:
+      (right: Store): Store['acquire'] =>
+      async (queue, wishes) => {
+        for (const wish of wishes) known.set(wish.token, wish);
+        return right.acquire(queue, wishes);
+      },
+    keeping: async <T>(right: Store, queue: string, act: () => Promise<T>): Promise<T> => {
+      const holders = await right.namedLocks(
+        queue,
+        [...known.values()].map(({ name }) => name),
+      );
+      const reply = await act();
+      const session = await ghost(right, queue);
+      for (const holder of holders) {
+        if (holder !== undefined)
+          await right.acquire(queue, [{ name: holder.name, token: holder.token, session, keepPlaceMs: 0 }]);
+      }
+      return reply;
+    },
+  };
+}
