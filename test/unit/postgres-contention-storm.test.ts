@@ -90,10 +90,26 @@ async function disturb(store: PostgresStore, pick: Pick): Promise<void> {
     await store.renew(shuffled(sessions, 1 + pick(100)));
     await store.probe('q', 1_000);
     if (round % 3 === 0) await store.closeSessions(shuffled(sessions, 1 + pick(100)).slice(0, 2), pick(2) === 0);
-    await store.pause('q', round % 10 === 0);
+    if (sessions[0] !== undefined) await useNames(store, sessions[pick(sessions.length)]?.id ?? '', pick);
+    await store.cap('q', round % 5 === 0 ? { maxActive: 80 } : undefined);
+    // Not for a whole round: how much of the work is done would depend on who is how fast.
+    if (round % 10 === 0) await store.pause('q', true);
+    await store.pause('q', false);
     await store.limit('q', pick(5) === 0 ? 1 : 0);
   }
-  await store.pause('q', false);
+  await store.cap('q', undefined);
+}
+
+/** Takes names and lets go of some; the rest is left to others, who close or sweep the session. */
+async function useNames(store: PostgresStore, session: string, pick: Pick): Promise<void> {
+  const wishes = ['a', 'b', 'c', 'd'].map((name) => ({
+    name,
+    token: `${session}.${pick(1_000)}`,
+    session,
+    keepPlaceMs: pick(2) * 20,
+  }));
+  await store.acquire('q', shuffled(wishes, 1 + pick(100)));
+  await store.letGo('q', shuffled(wishes, 1 + pick(100)).slice(pick(3)));
 }
 
 /** Which states an event may come from. */
@@ -145,7 +161,7 @@ class Reader {
 async function expectConsistent(url: string, store: PostgresStore, told: Map<string, string>): Promise<void> {
   const client = await newClient(url);
   const { rows } = await client.query<{ id: string; state: string; held: boolean }>(
-    `SELECT id, (ARRAY['waiting', 'delayed', 'active', 'completed', 'failed'])[state] AS state,
+    `SELECT id, (ARRAY['waiting', 'delayed', 'active', 'completed', 'failed'])[greatest(state, 1)] AS state,
        state <> 3 OR ends_at IS NOT NULL OR EXISTS (SELECT FROM holdfast.sessions s WHERE s.id = j.session) AS held
      FROM holdfast.jobs j`,
   );
@@ -159,7 +175,9 @@ async function expectConsistent(url: string, store: PostgresStore, told: Map<str
 test('all verbs at once never deadlock, and every job goes one legal way', async () => {
   const url = await newDatabase();
   const store = await openStore({ url, max: 12 });
-  await store.add('q', newJobs(JOBS), { caller: 'p', seq: 1 });
+  // A third of them have one of five keys.
+  const jobs = newJobs(JOBS).map((job, n) => (n % 3 === 0 ? { ...job, lockKey: `k${n % 5}` } : job));
+  await store.add('q', jobs, { caller: 'p', seq: 1 });
   const workers = [1, 2, 3, 4].map((n) => work(store, `w${n}`, random(n)));
   const all = Promise.all([...workers, ...[5, 6, 7, 8, 9, 10].map((n) => disturb(store, random(n)))]);
   const reader = new Reader(store);
@@ -171,4 +189,23 @@ test('all verbs at once never deadlock, and every job goes one legal way', async
   expect(finished.length).toBeGreaterThan(JOBS);
   expect(reader.trouble).toEqual([]);
   await expectConsistent(url, store, reader.states);
+  await expectAllClaimable(store);
 });
+
+/** Nobody was left behind its key: whoever waits has its turn. */
+async function expectAllClaimable(store: PostgresStore): Promise<void> {
+  await store.limit('q', 0);
+  for (const { id } of await store.sessions('q')) await store.closeSessions([{ queue: 'q', id }], false);
+  await store.openSession(newSession({ id: 'last' }));
+  await store.requeue('q', { states: ['delayed'], limit: JOBS });
+  const jobs: ClaimedJob[] = [];
+  const ids = new Set<string>();
+  const { waiting, prioritized } = (await store.status('q')).counts;
+  for (let seq = 1; seq <= JOBS && ids.size < waiting + prioritized; seq += 1) {
+    const outcomes = jobs.splice(0).map((job) => outcomeOf(job, 2));
+    const { claimed } = await store.settle('q', outcomes, { caller: 'last', seq }, { session: 'last', seq, count: JOBS });
+    jobs.push(...(claimed?.jobs ?? (await store.claim('q', { session: 'last', seq, count: JOBS })).jobs));
+    for (const { id } of jobs) ids.add(id);
+  }
+  expect(ids.size).toBe(waiting + prioritized);
+}

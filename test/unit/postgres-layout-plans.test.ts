@@ -26,8 +26,14 @@ const EXPLAINED = {
   'auto_explain.log_format': 'json',
 };
 
+const LARGE = new Set(['jobs', 'journal', 'events', 'logs', 'freed_keys', 'named', 'lock_places']);
+
 function nodes(node: Node): Node[] {
   return [node, ...(node.Plans ?? []).flatMap(nodes)];
+}
+
+function sortsRows(node: Node): boolean {
+  return node['Node Type'] === 'Sort' && nodes(node).some((below) => below['Relation Name'] !== undefined);
 }
 
 /** Every verb, with everything that it may be asked for. */
@@ -71,6 +77,7 @@ async function useAll(store: PostgresStore): Promise<void> {
   ]);
   await store.sweep('q', 10);
   await store.probe('q', 1_000);
+  await useLocks(store);
   await store.jobs('q', ['1', '2']);
   await store.lockOf('q', '1');
   await store.owned('q', 's');
@@ -88,6 +95,27 @@ async function useAll(store: PostgresStore): Promise<void> {
   await store.pause('q', true);
   await store.limit('q', 1);
   await store.forget('q');
+}
+
+/** Keys, caps, jobs by their ids, named locks. */
+async function useLocks(store: PostgresStore): Promise<void> {
+  const keyed = ['k', 'k', 'l', 'l', 'm'].map((lockKey, n) => newJob({ id: `${lockKey}${n}`, lockKey, lifo: n % 2 === 0 }));
+  await store.add('q', keyed, { caller: 'p', seq: 2 });
+  await store.add('q', [newJob({ id: 'k9', lockKey: 'k' }), newJob({ id: 'k0', lockKey: 'k' })], { caller: 'p', seq: 3 });
+  await store.claim('q', { session: 's', seq: 6, count: 1, jobIds: ['m4'] });
+  await store.cap('q', { maxActive: 50 });
+  const { jobs } = await store.claim('q', { session: 's', seq: 7, count: 30 });
+  expect(jobs.filter(({ id }) => /^[kl]/.test(id))).toHaveLength(2);
+  await store.claim('q', { session: 's', seq: 8, count: 30 });
+  await store.settle('q', jobs.map(completed), { caller: 's', seq: 9 }, { session: 's', seq: 9, count: 30 });
+  for (const name of ['waiting', 'prioritized'] as const) {
+    await store.list('q', { lists: [name], start: 0, end: 10, asc: true });
+  }
+  const wishes = ['a', 'b', 'a'].map((name, n) => ({ name, token: `t${n}`, session: 's', keepPlaceMs: 1_000 }));
+  await store.acquire('q', wishes);
+  await store.acquire('q', wishes);
+  await store.namedLocks('q', ['a', 'b']);
+  await store.letGo('q', wishes.slice(1));
 }
 
 async function plans(url: string): Promise<Statement[]> {
@@ -116,8 +144,9 @@ describe('the statements of the PostgreSQL store', () => {
     [
       'of one queue with many jobs',
       `INSERT INTO holdfast.queues (name) VALUES ('other');
-       INSERT INTO holdfast.jobs (queue, state, priority, ord, added, added_at, delay, timestamp, id, name, opts, data, session, fence)
-       SELECT 1, 1 + n % 5, n % 2, n, n, 0, 0, 0, n, 'n', '{}', '{}', 'x', n FROM generate_series(1, 3000) n;
+       INSERT INTO holdfast.jobs (queue, state, priority, ord, added, added_at, delay, timestamp, id, name, opts, data, session, fence, lock_key)
+       SELECT 1, n % 7 - 1, n % 2, n, n, 0, 0, 0, n, 'n', '{}', '{}', 'x', n, CASE WHEN n % 7 < 2 THEN 'k' || n % 50 END
+       FROM generate_series(1, 4200) n;
        ANALYZE`,
     ],
   ])('find their rows through the index that was made for them, with tables %s', async (_, sql) => {
@@ -127,7 +156,7 @@ describe('the statements of the PostgreSQL store', () => {
     const all = await plans(url);
     expect(all.length).toBeGreaterThan(150);
     const scans = all.flatMap(({ sql: text, plan }) => nodes(plan).map((node) => ({ sql: text, ...node })));
-    const large = scans.filter((node) => ['jobs', 'journal', 'events', 'logs'].includes(node['Relation Name'] ?? ''));
+    const large = scans.filter((node) => LARGE.has(node['Relation Name'] ?? ''));
     expect(large.length).toBeGreaterThan(100);
     const through = new Set(['Index Scan', 'Index Only Scan', 'Tid Scan', 'ModifyTable']);
     expect(large.filter((node) => !through.has(node['Node Type']))).toEqual([]);
@@ -135,10 +164,12 @@ describe('the statements of the PostgreSQL store', () => {
     expect(large.filter((node) => node['Index Name'] === 'jobs_pkey' && !/\bid = /.test(node['Index Cond'] ?? ''))).toEqual([]);
     // Whoever wants the first rows of a list does not sort the list, but for those that say so.
     const sorted = all.filter(({ plan }) =>
-      nodes(plan).some((node) => node['Node Type'] === 'Limit' && nodes(node).some((below) => below['Node Type'] === 'Sort')),
+      nodes(plan).some((node) => node['Node Type'] === 'Limit' && nodes(node).some(sortsRows)),
     );
-    expect(sorted.filter(({ sql: text }) => !/ORDER BY added|all_of_them/.test(text))).toEqual([]);
-    for (const index of ['waiting', 'delayed', 'active', 'finished', 'ending', 'pkey']) {
+    expect(sorted.filter(({ sql: text }) => !/ORDER BY added|all_of_them|merged ORDER BY|ORDER BY behind/.test(text))).toEqual(
+      [],
+    );
+    for (const index of ['waiting', 'keyed', 'behind', 'of_key', 'taken', 'delayed', 'active', 'finished', 'ending', 'pkey']) {
       expect(large.some((node) => node['Index Name'] === `jobs_${index}`)).toBe(true);
     }
   });

@@ -2,6 +2,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { migratePostgres } from '../../src/store/open.js';
 import { SCHEMA_VERSION } from '../../src/store/postgres/schema.js';
+import { MIGRATIONS } from '../../src/store/postgres/tables.js';
 import { newClient, newDatabase, newJob, newStore, openStore } from './postgres-support.js';
 import { newPool } from './postgres-transaction-ways.js';
 
@@ -61,6 +62,25 @@ describe('migratePostgres', () => {
     expect((await admin.query(`SELECT FROM pg_namespace WHERE nspname = 'holdfast'`)).rows).toHaveLength(0);
     await admin.query('DROP EVENT TRIGGER refuse');
     expect((await migratePostgres(url)).ran).toEqual(ALL);
+  });
+});
+
+describe('the first version', () => {
+  test('is brought up with what lies in it: jobs, sessions and their locks go on', async () => {
+    const url = await newDatabase();
+    const admin = await newClient(url);
+    await admin.query(`CREATE SCHEMA holdfast; SET search_path TO holdfast; ${MIGRATIONS[0]};
+      INSERT INTO holdfast_schema (version) VALUES (1); INSERT INTO queues (name, waiting, active) VALUES ('q', 1, 1); CREATE SEQUENCE ids_1;
+      INSERT INTO sessions (queue, id, host, pid, name, duration_ms, max_stalls, since, expires_at)
+      VALUES (1, 's', 'h', 1, 'n', 60000, 1, 0, 9000000000000);
+      INSERT INTO jobs (queue, state, priority, ord, added, added_at, delay, timestamp, id, name, opts, data, session, fence)
+      VALUES (1, 1, 0, 1, 1, 0, 0, 0, 'waits', 'n', '{}', '{}', NULL, NULL), (1, 3, 0, 0, 0, 0, 0, 0, 'runs', 'n', '{}', '{}', 's', 7)`);
+    const store = await openStore({ url });
+    expect(await store.sessions('q')).toMatchObject([{ id: 's', slots: 1, locks: 1, owner: { instance: '' } }]);
+    await store.add('q', [newJob({ id: 'a', lockKey: 'k' }), newJob({ id: 'b', lockKey: 'k' })], { caller: 'p', seq: 1 });
+    const outcome = { kind: 'completed', jobId: 'runs', token: 's:7', value: '1', keep: {} } as const;
+    const { results, claimed } = await store.settle('q', [outcome], { caller: 's', seq: 1 }, { session: 's', seq: 1, count: 9 });
+    expect([results, claimed?.jobs.map(({ id }) => id)]).toEqual([['done'], ['waits', 'a']]);
   });
 });
 

@@ -61,7 +61,15 @@ export function newJobs(count: number): NewJob[] {
 }
 
 export function newSession(session: Partial<NewSession> = {}): NewSession {
-  return { queue: 'q', id: 's', owner: { host: 'h', pid: 1, name: 'n' }, durationMs: 60_000, maxStalls: 1, ...session };
+  return {
+    queue: 'q',
+    id: 's',
+    owner: { host: 'h', pid: 1, name: 'n', instance: 'i' },
+    durationMs: 60_000,
+    maxStalls: 1,
+    slots: 1,
+    ...session,
+  };
 }
 
 export function completed({ id, token }: ClaimedJob): Outcome {

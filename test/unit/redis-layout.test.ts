@@ -109,7 +109,7 @@ describe('keys', () => {
     await store.openSession(newSession({ durationMs: 1 }));
     await store.openSession(newSession({ id: 'empty', durationMs: 1 }));
     await add(1);
-    await client.eval(script('renew').text, 1, TAG, '', 's', 0);
+    await client.eval(script('renew').text, 1, TAG, '', 's', 0, '');
     await store.openSession(newSession({ id: 'long', durationMs: 300 }));
     const [job] = await claim(1, { session: 'long', timedMs: 60_000 });
     await new Promise((resolve) => setTimeout(resolve, 320));
@@ -235,7 +235,7 @@ test('scripts use no command that Redis 6.2 does not have', async () => {
   const KNOWN = new Set(
     (
       'TIME GET SET PUBLISH EXISTS UNLINK HGET HSET HMGET HDEL HEXISTS HGETALL HVALS HINCRBY SADD SREM SCARD SMEMBERS ZADD ZREM ZCARD ZCOUNT ' +
-      'ZRANGE ZREVRANGE ZRANGEBYSCORE ZREVRANGEBYSCORE ZREMRANGEBYRANK ZREMRANGEBYSCORE ZPOPMIN LLEN LRANGE LTRIM RPUSH XADD XRANGE XTRIM'
+      'ZRANGE ZRANK ZSCORE ZMSCORE ZREVRANGE ZRANGEBYSCORE ZREVRANGEBYSCORE ZREMRANGEBYRANK ZREMRANGEBYSCORE ZPOPMIN LLEN LRANGE LTRIM RPUSH XADD XRANGE XTRIM'
     ).split(' '),
   );
   const folder = new URL('../../src/store/redis/lua/', import.meta.url);

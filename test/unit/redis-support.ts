@@ -39,7 +39,15 @@ export function newJob(job: Partial<NewJob> = {}): NewJob {
 }
 
 export function newSession(session: Partial<NewSession> = {}): NewSession {
-  return { queue: 'q', id: 's', owner: { host: 'h', pid: 1, name: 'n' }, durationMs: 60_000, maxStalls: 1, ...session };
+  return {
+    queue: 'q',
+    id: 's',
+    owner: { host: 'h', pid: 1, name: 'n', instance: 'i' },
+    durationMs: 60_000,
+    maxStalls: 1,
+    slots: 1,
+    ...session,
+  };
 }
 
 /** Ids of the clients that are connected, but for the one that asks. */

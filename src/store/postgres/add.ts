@@ -2,6 +2,7 @@ import type { NewJob } from '../../job/record.js';
 import type { AddReply, Call } from '../contract.js';
 import { recall, remember } from './callers.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
+import { freeKeys } from './key.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
 import { STATE } from './tables.js';
@@ -10,7 +11,7 @@ import { STATE } from './tables.js';
 // A counted id that a user took before is stepped over: the new job must not vanish as its duplicate.
 export const ADD_FUNCTIONS = verb(
   `add(_name text, _caller text, _seq bigint, _ids text[], _names text[], _data text[], _opts text[], _priorities int[],
-     _delays float8[], _lifos boolean[], _timestamps float8[])`,
+     _delays float8[], _lifos boolean[], _timestamps float8[], _keys text[])`,
   'text',
   `
 DECLARE
@@ -24,6 +25,7 @@ DECLARE
   _put bigint[];
   _made bigint[] := '{}';
   _todo bigint[];
+  _lanes smallint[];
   _change journal;
   _group record;
 BEGIN
@@ -35,14 +37,21 @@ BEGIN
   END IF;
   _base := nextval('places');
   SELECT array_agg(coalesce(_ids[o.n], nextval(_counter)::text)) INTO _chosen FROM unnest(_names) WITH ORDINALITY o(name, n);
+  IF _keys IS NOT NULL THEN
+    -- Of each key, claims need to look at one.
+    SELECT array_agg(CASE WHEN key IS NULL THEN ${STATE.waiting} WHEN nth = 1 THEN ${STATE.keyed} ELSE ${STATE.behind} END ORDER BY n) INTO _lanes FROM (
+      SELECT key, n, row_number() OVER (PARTITION BY key, delay > 0 ORDER BY priority, CASE WHEN lifo THEN -n ELSE n END) AS nth
+      FROM unnest(_keys, _priorities, _delays, _lifos) WITH ORDINALITY k(key, priority, delay, lifo, n)
+    ) lanes;
+  END IF;
   LOOP
     WITH put AS (
-      INSERT INTO jobs (queue, state, priority, ord, added, added_at, delay, due_at, timestamp, id, name, opts, data)
-      SELECT _queue, CASE WHEN delay > 0 THEN ${STATE.delayed} ELSE ${STATE.waiting} END, priority,
+      INSERT INTO jobs (queue, state, priority, ord, added, added_at, delay, due_at, timestamp, id, name, opts, data, lock_key)
+      SELECT _queue, CASE WHEN delay > 0 THEN ${STATE.delayed} ELSE coalesce(lane, ${STATE.waiting}) END, priority,
         CASE WHEN lifo AND delay <= 0 THEN -(_base + n) ELSE _base + n END, _base + n, floor(_clock), delay,
-        CASE WHEN delay > 0 THEN ceil(_clock + delay) END, timestamp, id, name, opts, data
-      FROM unnest(_chosen, _names, _data, _opts, _priorities, _delays, _lifos, _timestamps)
-        WITH ORDINALITY o(id, name, data, opts, priority, delay, lifo, timestamp, n)
+        CASE WHEN delay > 0 THEN ceil(_clock + delay) END, timestamp, id, name, opts, data, key
+      FROM unnest(_chosen, _names, _data, _opts, _priorities, _delays, _lifos, _timestamps, _keys, _lanes)
+        WITH ORDINALITY o(id, name, data, opts, priority, delay, lifo, timestamp, key, lane, n)
       WHERE _todo IS NULL OR n = ANY (_todo)
       ORDER BY id, n
       ON CONFLICT (queue, id) DO NOTHING
@@ -62,6 +71,8 @@ BEGIN
     _change.events := cardinality(_names);
     _change.body := event('added', _chosen, json_build_object('jobName', _names));
   ELSE
+    -- One that claims were to look at may be a duplicate.
+    ${freeKeys('_keys')}
     SELECT count(*), event('added', array_agg(_chosen[n] ORDER BY n), json_build_object('jobName', array_agg(_names[n] ORDER BY n)))
     INTO _change.events, _change.body FROM unnest(_made) n HAVING count(*) > 0;
   END IF;
@@ -113,6 +124,7 @@ export async function add(server: Pick<Server, 'call'>, queue: string, jobs: New
     jobs.map(({ delayMs }) => delayMs),
     jobs.map(({ lifo }) => lifo),
     jobs.map(({ timestamp }) => timestamp),
+    jobs.every(({ lockKey }) => lockKey === undefined) ? null : jobs.map(({ lockKey }) => lockKey ?? null),
   ]);
   if ('first' in reply) {
     return Array.from({ length: reply.count }, (_, index) => ({ id: String(reply.first + index), duplicate: false }));

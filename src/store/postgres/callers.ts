@@ -7,7 +7,8 @@ export const REMEMBERED_MS = 10 * 60_000;
 
 export const CALLER_FUNCTIONS =
   // Locks the caller, so that a call and its repetition come one after the other, and answers the number of its last call. This is the first lock of every verb that takes it:
-  // callers, then sessions, then jobs in the order of their ids; what is locked after that is taken only where nobody holds it.
+  // callers, then sessions, then jobs in the order of their ids, then names (named-lock.ts); what is locked after that is taken only where
+  // nobody holds it.
   step(
     'enter_call(_queue int, _caller text)',
     'bigint',

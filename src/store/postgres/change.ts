@@ -1,11 +1,13 @@
 import type { Change, ChangeStatus, RemoveStatus } from '../contract.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
+import { freeKeys, TO_WAITING, WAITS } from './key.js';
 import { jobOf, lockJobs } from './lookup.js';
 import type { Server } from './server.js';
 import { step, verb } from './sql-function.js';
 import { STATE } from './tables.js';
 
-const STATE_NAME = `(ARRAY['waiting', 'delayed', 'active', 'completed', 'failed'])`;
+const stateName = (state: string) =>
+  `(ARRAY['waiting', 'delayed', 'active', 'completed', 'failed'])[greatest(${state}, ${STATE.waiting})]`;
 
 export const CHANGE_FUNCTIONS =
   // Locked rows of one state, in their order. A finished job becomes one that has not run: its attempts, stack trace and logs stay.
@@ -20,7 +22,7 @@ DECLARE
   _sum record;
 BEGIN
   WITH moved AS (
-    UPDATE jobs j SET state = ${STATE.waiting}, ord = _base + r.n, delay = 0, due_at = NULL, session = NULL, fence = NULL, finished_on = NULL,
+    UPDATE jobs j SET ${TO_WAITING}, ord = _base + r.n, delay = 0, due_at = NULL, session = NULL, fence = NULL, finished_on = NULL,
       returnvalue = NULL, processed_on = CASE WHEN _state >= 4 THEN NULL ELSE processed_on END,
       failed_reason = CASE WHEN _state >= 4 THEN NULL ELSE failed_reason END
     FROM unnest(_rows) WITH ORDINALITY r(at, n) WHERE j.ctid = r.at RETURNING r.n, j.id, j.priority
@@ -35,7 +37,7 @@ BEGIN
       ELSE _change.failed := -_sum.jobs;
     END CASE;
     _change.events := _sum.jobs;
-    _change.body := event('waiting', _sum.ids, json_build_object('prev', ${STATE_NAME}[_state]));
+    _change.body := event('waiting', _sum.ids, json_build_object('prev', ${stateName('_state')}));
     ${NOTE}
   END IF;
   RETURN _sum.jobs;
@@ -53,13 +55,14 @@ DECLARE
   _status text;
   _one record;
   _job record;
+  _moved text[];
   _change journal;
 BEGIN
   ${lockJobs('_ids')};
   FOR _one IN
     SELECT * FROM unnest(_kinds, _ids, _froms, _numbers, _flags, _others) WITH ORDINALITY c(kind, id, from_state, number, flag, other, n)
   LOOP
-    SELECT ctid AS at, state, priority INTO _job FROM jobs WHERE queue = _queue AND id = _one.id;
+    SELECT ctid AS at, state, priority, lock_key INTO _job FROM jobs WHERE queue = _queue AND id = _one.id;
     _status := CASE WHEN NOT FOUND THEN 'missing' WHEN _job.state <> _one.from_state THEN 'state' ELSE 'done' END;
     _statuses := _statuses || _status;
     CONTINUE WHEN _status <> 'done';
@@ -79,14 +82,17 @@ BEGIN
       ELSE
         -- A job that does not wait keeps the priority for when it does.
         UPDATE jobs SET priority = _one.number,
-          ord = CASE WHEN state <> ${STATE.waiting} THEN ord WHEN _one.flag THEN -(_base + _one.n) ELSE _base + _one.n END
+          ord = CASE WHEN NOT ${WAITS} THEN ord WHEN _one.flag THEN -(_base + _one.n) ELSE _base + _one.n END
         WHERE queue = _queue AND id = _one.id;
-        IF _job.state = ${STATE.waiting} AND (_job.priority = 0) <> (_one.number = 0) THEN
+        IF _job.${WAITS} AND _job.lock_key IS NOT NULL THEN _moved := _moved || _job.lock_key::text; END IF;
+        IF _job.${WAITS} AND (_job.priority = 0) <> (_one.number = 0) THEN
           INSERT INTO journal (queue, waiting, prioritized)
           VALUES (_queue, CASE WHEN _one.number = 0 THEN 1 ELSE -1 END, CASE WHEN _one.number = 0 THEN -1 ELSE 1 END);
         END IF;
     END CASE;
   END LOOP;
+  -- Another one of the key may come first now.
+  ${freeKeys('_moved')}
   RETURN to_json(_statuses);
 END`,
   ) +
@@ -105,9 +111,9 @@ BEGIN
     WHEN j.state = ${STATE.active} THEN 'locked' ELSE 'done' END ORDER BY o.n)
   INTO _reply FROM (SELECT id, n, row_number() OVER (PARTITION BY id ORDER BY n) AS nth FROM unnest(_ids) WITH ORDINALITY u(id, n)) o
   LEFT JOIN ${jobOf('o.id')} j ON true;
-  SELECT array_agg(at) AS rows, array_agg(id) AS ids, array_agg(${STATE_NAME}[state]) AS states,
-    count(*) FILTER (WHERE state = ${STATE.waiting} AND priority = 0) AS waiting,
-    count(*) FILTER (WHERE state = ${STATE.waiting} AND priority > 0) AS prioritized,
+  SELECT array_agg(at) AS rows, array_agg(id) AS ids, array_agg(${stateName('state')}) AS states,
+    count(*) FILTER (WHERE ${WAITS} AND priority = 0) AS waiting,
+    count(*) FILTER (WHERE ${WAITS} AND priority > 0) AS prioritized,
     count(*) FILTER (WHERE state = ${STATE.delayed}) AS delayed, count(*) FILTER (WHERE state = ${STATE.completed}) AS completed,
     count(*) FILTER (WHERE state = ${STATE.failed}) AS failed
   INTO _gone FROM (

@@ -2,13 +2,14 @@ import type { ClaimReply, ClaimRequest } from '../contract.js';
 import { ADVISORY } from './advisory.js';
 import { remember } from './callers.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
-import { CLAIMED_ARRAYS, CLAIMED_COLUMNS, type JobArrays, toClaimed } from './job-row.js';
+import { CLAIMED_ARRAYS, type JobArrays, toClaimed } from './job-row.js';
+import { ANY_BEHIND, ANY_KEYED } from './key.js';
 import type { Server } from './server.js';
 import { expression, step, verb } from './sql-function.js';
 import { IS_OPEN, STATE } from './tables.js';
 
-/** Delayed jobs that one claim moves to waiting. */
-const PROMOTED_AT_ONCE = 500;
+/** When to ask again if others were at what might have been claimed. */
+const SOON_MS = 5;
 
 const FIRST_DUE = `(SELECT due_at FROM jobs WHERE queue = _queue AND state = ${STATE.delayed} ORDER BY due_at LIMIT 1)`;
 const ALIVE = `queue = _queue AND id = _session AND ${IS_OPEN} AND expires_at > _now`;
@@ -17,10 +18,13 @@ const ALIVE = `queue = _queue AND id = _session AND ${IS_OPEN} AND expires_at > 
 export const LOCK_SESSION = `PERFORM FROM sessions WHERE ${ALIVE} FOR KEY SHARE;
   _alive := FOUND;`;
 
-const stretch = (rows: string, order: string) =>
-  `SELECT at FROM (
-        SELECT ctid AS at FROM jobs WHERE queue = _queue AND state = ${STATE.waiting} AND ${rows} ORDER BY ${order} LIMIT _room
-        FOR UPDATE SKIP LOCKED) s`;
+const anyPlain = (head: string) =>
+  ['priority = 0 AND ord < 0', `priority = 0 AND ord >= ${head}`, 'priority > 0']
+    .map(
+      (rows) =>
+        `(SELECT ord FROM jobs WHERE queue = _queue AND state = ${STATE.waiting} AND ${rows} ORDER BY priority, ord LIMIT 1) IS NOT NULL`,
+    )
+    .join(' OR ');
 
 export const CLAIM_FUNCTIONS =
   expression(
@@ -54,72 +58,9 @@ BEGIN
   UPDATE queues SET fenced_on = pg_postmaster_start_time() WHERE queue = _queue;
 END`,
   ) +
-  step(
-    'promote_due(_queue int, _now bigint, INOUT _change journal)',
-    'journal',
-    `
-DECLARE
-  _base bigint := nextval('places');
-  _sum record;
-BEGIN
-  WITH due AS (
-    SELECT at, row_number() OVER () AS n FROM (
-      SELECT ctid AS at FROM jobs WHERE queue = _queue AND state = ${STATE.delayed} AND due_at <= _now
-      ORDER BY due_at, ord LIMIT ${PROMOTED_AT_ONCE} FOR UPDATE SKIP LOCKED
-    ) locked
-  ), promoted AS (
-    UPDATE jobs SET state = ${STATE.waiting}, ord = _base + due.n, delay = 0, due_at = NULL FROM due WHERE jobs.ctid = due.at
-    RETURNING due.n, id, priority
-  )
-  SELECT count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain,
-    event('waiting', array_agg(id ORDER BY n), '{"prev":"delayed"}') AS body
-  INTO _sum FROM promoted;
-  IF _sum.jobs = 0 THEN RETURN; END IF;
-  _change.delayed := _change.delayed - _sum.jobs;
-  _change.waiting := _change.waiting + _sum.plain;
-  _change.prioritized := _change.prioritized + _sum.jobs - _sum.plain;
-  _change.events := _change.events + _sum.jobs;
-  _change.body := concat_ws(',', _change.body, _sum.body);
-END`,
-  ) +
-  // Three stretches of one index, one after the other as far as they are needed: what was put to the front, what waits from the head
-  // on, and what has a priority.
-  step(
-    `grant_locks(_queue int, _session text, _seq bigint, _by text, _timed float8, _clock float8, _head bigint, _room int,
-       INOUT _change journal, INOUT _jobs text, OUT _taken int)`,
-    'record',
-    `
-DECLARE
-  _plain int;
-  _rows text;
-  _body text;
-BEGIN
-  WITH next AS (
-    SELECT at, nextval('fences') AS fence FROM (
-      ${stretch('priority = 0 AND ord < 0', 'ord')}
-      UNION ALL ${stretch('priority = 0 AND ord >= _head', 'ord')}
-      UNION ALL ${stretch('priority > 0', 'priority, ord')}
-      LIMIT _room
-    ) waiting
-  ), taken AS (
-    UPDATE jobs SET state = ${STATE.active}, session = _session, fence = next.fence, claim_seq = _seq, processed_on = floor(_clock),
-      processed_by = _by, ends_at = ceil(_clock + _timed), timed = _timed IS NOT NULL, attempts_started = attempts_started + 1
-    FROM next WHERE jobs.ctid = next.at RETURNING ${CLAIMED_COLUMNS}
-  )
-  SELECT count(*), count(*) FILTER (WHERE priority = 0), ${CLAIMED_ARRAYS}, event('active', array_agg(id))
-  INTO _taken, _plain, _rows, _body FROM (SELECT * FROM taken ORDER BY fence) taken;
-  IF _taken = 0 THEN RETURN; END IF;
-  _jobs := concat_ws(',', _jobs, _rows);
-  _change.active := _change.active + _taken;
-  _change.waiting := _change.waiting - _plain;
-  _change.prioritized := _change.prioritized - _taken + _plain;
-  _change.events := _change.events + _taken;
-  _change.body := concat_ws(',', _change.body, _body);
-END`,
-  ) +
   // After enter_claim, which says whether the session is alive and what its last call was.
   step(
-    `take(_queue int, _session text, _seq bigint, _count int, _by text, _timed float8, _max float8, _window float8, _clock float8,
+    `take(_queue int, _session text, _seq bigint, _count int, _ids text[], _by text, _timed float8, _max float8, _window float8, _clock float8,
        _alive boolean, _last bigint, INOUT _change journal, OUT _taken int, OUT _reply text)`,
     'record',
     `
@@ -132,9 +73,11 @@ DECLARE
   _jobs text;
   _due bigint;
   _left bigint;
+  _soon boolean := false;
 BEGIN
   _taken := 0;
-  SELECT q AS row, q.waiting + q.prioritized + coalesce(j.waiting, 0) AS waiting, q.delayed + coalesce(j.delayed, 0) AS delayed
+  SELECT q AS row, q.waiting + q.prioritized + coalesce(j.waiting, 0) AS waiting, q.delayed + coalesce(j.delayed, 0) AS delayed,
+    ${ANY_KEYED} AS keyed
   INTO _look FROM queues q, LATERAL (
     SELECT sum(waiting + prioritized) AS waiting, sum(delayed) AS delayed FROM journal WHERE journal.queue = _queue
   ) j WHERE q.queue = _queue;
@@ -146,20 +89,43 @@ BEGIN
     SELECT ${CLAIMED_ARRAYS} INTO _jobs FROM (
       SELECT * FROM jobs WHERE queue = _queue AND state = ${STATE.active} AND session = _session AND claim_seq = _seq ORDER BY fence
     ) j;
-  ELSIF _alive AND NOT _row.paused AND (_left > 0 OR _due <= _now) THEN
+  ELSIF _alive AND (_ids IS NOT NULL OR NOT _row.paused) AND (_left > 0 OR _due <= _now) THEN
     IF _row.fenced_on IS DISTINCT FROM pg_postmaster_start_time() THEN PERFORM lift_fences(_queue); END IF;
-    IF _max IS NOT NULL OR _row.window_ends > _now THEN
+    IF _ids IS NULL AND (_max IS NOT NULL OR _row.window_ends > _now OR _row.max_active IS NOT NULL) THEN
       SELECT * INTO _row FROM queues WHERE queue = _queue FOR NO KEY UPDATE;
-      IF _row.window_ends <= _now THEN _row.window_used := 0; END IF;
     END IF;
-    IF _row.limited_until <= _now THEN _room := greatest(0, least(_count, coalesce(_max - _row.window_used, _count))); END IF;
+    IF _row.window_ends <= _now THEN _row.window_used := 0; END IF;
+    IF _ids IS NOT NULL THEN
+      _got := grant_by_id(_queue, _session, _seq, _ids, _count, _by, _timed, _clock, _change);
+      _taken := _got._taken;
+      _change := _got._change;
+      _jobs := _got._jobs;
+      _left := _look.waiting + _change.waiting + _change.prioritized;
+      IF _due <= _now THEN _due := ${FIRST_DUE}; END IF;
+    ELSIF _row.limited_until <= _now THEN
+      _room := greatest(0, least(_count, coalesce(_max - _row.window_used, _count)));
+    END IF;
   END IF;
   IF _room > 0 THEN
+    -- Also when the cap leaves no room: a due job that stayed delayed would look claimable by time alone.
     IF _due <= _now THEN
       _change := promote_due(_queue, _now, _change);
       _due := ${FIRST_DUE};
+      _look.keyed := ${ANY_KEYED};
     END IF;
-    _got := grant_locks(_queue, _session, _seq, _by, _timed, _clock, _row.head_waiting, _room, _change, NULL);
+    IF _row.max_active IS NOT NULL THEN
+      -- All claims of the queue wait here for one another, so that each counts what the others have taken.
+      _room := least(_room, room_under_cap(_queue, _session, _row.max_active, (SELECT active FROM counts_of(_queue)) + _change.active, _now));
+    END IF;
+    _left := _look.waiting + _change.waiting + _change.prioritized;
+  END IF;
+  IF _room > 0 THEN
+    IF _look.keyed THEN
+      _got := grant_in_turn(_queue, _session, _seq, _by, _timed, _clock, _row.head_waiting, _room, _change);
+      _soon := _got._soon;
+    ELSE
+      _got := grant_locks(_queue, _session, _seq, _by, _timed, _clock, _row.head_waiting, _room, _change, NULL);
+    END IF;
     _taken := _got._taken;
     _left := _look.waiting + (_got._change).waiting + (_got._change).prioritized;
     IF _taken < _room AND _left > 0 THEN
@@ -170,19 +136,20 @@ BEGIN
     END IF;
     _change := _got._change;
     _jobs := _got._jobs;
-    IF _taken > 0 AND (_max IS NOT NULL OR _row.window_ends > _now) THEN
-      -- The window opens with the first claim in it, not with the first look.
-      UPDATE queues SET window_ends = CASE WHEN window_ends > _now THEN window_ends ELSE ceil(_clock + _window) END,
-        window_used = _row.window_used + _taken, window_max = coalesce(_max, window_max)
-      WHERE queue = _queue RETURNING * INTO _row;
-    END IF;
+    IF _soon AND _taken < _room THEN _due := least(_due, _now + ${SOON_MS}); END IF;
+  END IF;
+  IF _taken > 0 AND (_max IS NOT NULL OR _row.window_ends > _now) THEN
+    -- The window opens with the first claim in it, not with the first look.
+    UPDATE queues SET window_ends = CASE WHEN window_ends > _now THEN window_ends ELSE ceil(_clock + _window) END,
+      window_used = CASE WHEN window_ends > _now THEN window_used ELSE 0 END + _taken, window_max = coalesce(_max, window_max)
+    WHERE queue = _queue RETURNING * INTO _row;
   END IF;
   _reply := claim_reply(_jobs, _alive, _row.paused, limited_ms(_row, _max, _now), _due, _now, _left <= 0 AND coalesce(_due > _now, true));
 END`,
   ) +
   // What there is nothing to write for is answered without a lock: a look at an empty queue costs no transaction number and no fsync.
   verb(
-    'claim(_name text, _session text, _seq bigint, _count int, _by text, _timed float8, _max float8, _window float8, _remember boolean)',
+    'claim(_name text, _session text, _seq bigint, _count int, _ids text[], _by text, _timed float8, _max float8, _window float8, _remember boolean)',
     'text',
     `
 DECLARE
@@ -193,6 +160,7 @@ DECLARE
   _row queues;
   _limited bigint;
   _any boolean;
+  _open boolean;
   _alive boolean;
   _last bigint;
   _change journal;
@@ -203,17 +171,30 @@ BEGIN
   SELECT q AS row, EXISTS (SELECT FROM sessions WHERE ${ALIVE}) AS alive,
     coalesce((SELECT seq FROM callers WHERE queue = _queue AND id = _session), 0) AS last,
     q.waiting + q.prioritized + coalesce((SELECT sum(waiting + prioritized) FROM journal WHERE queue = _queue), 0) > 0 AS waiting,
-    ${FIRST_DUE} AS due
+    CASE WHEN q.max_active IS NOT NULL
+      THEN q.active + coalesce((SELECT sum(active) FROM journal WHERE queue = _queue), 0) >= q.max_active ELSE false END AS full,
+    ${FIRST_DUE} AS due, ${ANY_BEHIND} AS behind
   INTO _look FROM queues q WHERE queue = _queue;
   _row := _look.row;
   _limited := limited_ms(_row, _max, _now);
   _any := _look.waiting OR coalesce(_look.due <= _now, false);
-  IF NOT _look.alive OR _seq > _look.last AND NOT _remember AND (_row.paused OR _count = 0 OR _limited > 0 OR NOT _any) THEN
+  IF _ids IS NOT NULL THEN
+    _open := cardinality(_ids) > 0 AND _any;
+  ELSIF _row.paused OR _limited > 0 THEN
+    _open := false;
+  ELSIF _look.due <= _now THEN
+    _open := true;
+  ELSE
+    _open := _any AND NOT _look.full;
+    -- Where jobs wait for their keys, there may be nothing else.
+    IF _open AND _look.behind THEN _open := ${ANY_KEYED} OR ${anyPlain('_row.head_waiting')}; END IF;
+  END IF;
+  IF NOT _look.alive OR _seq > _look.last AND NOT _remember AND (_count = 0 OR NOT _open) THEN
     RETURN claim_reply(NULL, _look.alive, _row.paused, _limited, _look.due, _now, NOT _any);
   END IF;
   _last := enter_call(_queue, _session);
   ${LOCK_SESSION}
-  _got := take(_queue, _session, _seq, _count, _by, _timed, _max, _window, _clock, _alive, _last, no_change(_queue));
+  _got := take(_queue, _session, _seq, _count, _ids, _by, _timed, _max, _window, _clock, _alive, _last, no_change(_queue));
   _change := _got._change;
   IF _alive AND _seq > _last AND (_got._taken > 0 OR _remember) THEN ${remember('_session', '_seq', 'NULL')}; END IF;
   ${NOTE}
@@ -233,10 +214,10 @@ export interface ClaimedRow {
 }
 
 /** The arguments of a claim, as both verbs that carry one out take them. */
-export function claimArguments(request: ClaimRequest | undefined): (string | number | null)[] {
-  if (request === undefined) return [null, null, null, null, null, null, null];
-  const { session, seq, count, by = null, timedMs = null, limit } = request;
-  return [session, seq, Math.min(count, 2 ** 31 - 1), by, timedMs, limit?.max ?? null, limit?.durationMs ?? null];
+export function claimArguments(request: ClaimRequest | undefined): (string | number | string[] | null)[] {
+  if (request === undefined) return [null, null, null, null, null, null, null, null];
+  const { session, seq, count, jobIds = null, by = null, timedMs = null, limit } = request;
+  return [session, seq, Math.min(count, 2 ** 31 - 1), jobIds, by, timedMs, limit?.max ?? null, limit?.durationMs ?? null];
 }
 
 export function toClaimReply(row: ClaimedRow, { session, by }: ClaimRequest): ClaimReply {

@@ -15,6 +15,7 @@ import { type Engine, migrate, startEngine } from './engine.js';
 import { events, trimEvents } from './events.js';
 import * as inspect from './inspect.js';
 import { extend, revoke } from './lock.js';
+import { acquire, letGo, namedLocks } from './named-lock.js';
 import { describePlan, planPostgres, type PostgresPlan, type PostgresStoreOptions } from './options.js';
 import { probe } from './probe.js';
 import { SCHEMA_VERSION } from './schema.js';
@@ -93,7 +94,7 @@ export class PostgresStore implements contract.Store {
     if (transaction !== undefined) return this.#addWithin(transaction, queue, jobs);
     if (jobs.length === 0) return [];
     const replies = await this.#turns.take(call, () => add(server, queue, jobs, call));
-    wake.signal(queue, true);
+    wake.signal(queue, 'jobs');
     return replies;
   }
 
@@ -115,7 +116,7 @@ export class PostgresStore implements contract.Store {
       claim(server, queue, request, doubtful),
     );
     this.#unanswered.delete(request.session);
-    if (reply.jobs.length > 0) wake.signal(queue, false);
+    if (reply.jobs.length > 0) wake.signal(queue, 'news');
     return reply;
   }
 
@@ -129,12 +130,10 @@ export class PostgresStore implements contract.Store {
     if (outcomes.length === 0)
       return request === undefined ? { results: [] } : { results: [], claimed: await this.claim(queue, request) };
     const work = () => settle(server, queue, outcomes, call, request);
-    const reply = await (call === undefined ? work() : this.#turns.take(call, work));
+    const { room, ...reply } = await (call === undefined ? work() : this.#turns.take(call, work));
     if (call !== undefined) this.#unanswered.delete(call.caller);
-    wake.signal(
-      queue,
-      outcomes.some(({ kind }) => kind === 'release' || kind === 'retry' || kind === 'delay'),
-    );
+    const back = outcomes.some(({ kind }) => kind === 'release' || kind === 'retry' || kind === 'delay');
+    wake.signal(queue, back || room ? 'jobs' : 'news');
     return reply;
   }
 
@@ -144,22 +143,27 @@ export class PostgresStore implements contract.Store {
   }
 
   async renew(renewals: contract.Renewal[]): Promise<contract.RenewReply[]> {
-    const { server } = this.#use();
-    return renewals.length === 0 ? [] : renew(server, renewals);
+    const { server, wake } = this.#use();
+    if (renewals.length === 0) return [];
+    const replies = await renew(server, renewals);
+    // What a session no longer takes is for others.
+    for (const { queue, slots } of renewals) if (slots !== undefined) wake.signal(queue, 'jobs');
+    return replies;
   }
 
   async closeSessions(sessions: contract.SessionRef[], charged: boolean): Promise<void> {
     const { server, wake } = this.#use();
     if (sessions.length === 0) return;
     await closeSessions(server, sessions, charged);
-    for (const queue of new Set(sessions.map((session) => session.queue))) wake.signal(queue, true);
+    for (const queue of new Set(sessions.map((session) => session.queue))) wake.signal(queue, 'both');
     for (const { id } of sessions) this.#unanswered.delete(id);
   }
 
   async sweep(queue: string, limit: number): Promise<contract.SweepReply> {
     const { server, wake } = this.#use();
-    const reply = await sweep(server, queue, limit);
-    if (reply.stalled.length + reply.failed.length > 0) wake.signal(queue, true);
+    const { reaped, ...reply } = await sweep(server, queue, limit);
+    if (reaped > 0) wake.signal(queue, 'both');
+    else if (reply.stalled.length + reply.failed.length > 0) wake.signal(queue, 'jobs');
     return reply;
   }
 
@@ -177,27 +181,51 @@ export class PostgresStore implements contract.Store {
     const { server, wake } = this.#use();
     if (jobIds.length === 0) return [];
     const replies = await revoke(server, queue, jobIds, reason);
-    if (replies.some(Boolean)) wake.signal(queue, true);
+    if (replies.some(Boolean)) wake.signal(queue, 'jobs');
     return replies;
+  }
+
+  async acquire(queue: string, wishes: contract.LockWish[]): Promise<contract.LockGrant[]> {
+    const { server } = this.#use();
+    return wishes.length === 0 ? [] : acquire(server, queue, wishes);
+  }
+
+  async letGo(queue: string, locks: contract.NamedLockRef[]): Promise<boolean[]> {
+    const { server, wake } = this.#use();
+    if (locks.length === 0) return [];
+    const replies = await letGo(server, queue, locks);
+    if (replies.includes(true)) wake.signal(queue, 'locks');
+    return replies;
+  }
+
+  async cap(queue: string, cap: contract.Cap | undefined): Promise<void> {
+    const { server, wake } = this.#use();
+    await control.cap(server, queue, cap);
+    wake.signal(queue, 'jobs');
+  }
+
+  async namedLocks(queue: string, names: string[]): Promise<(contract.NamedLockInfo | undefined)[]> {
+    const { server } = this.#use();
+    return names.length === 0 ? [] : namedLocks(server, queue, names);
   }
 
   async pause(queue: string, paused: boolean): Promise<void> {
     const { server, wake } = this.#use();
     await control.pause(server, queue, paused);
-    wake.signal(queue, true);
+    wake.signal(queue, 'jobs');
   }
 
   async limit(queue: string, durationMs: number): Promise<void> {
     const { server, wake } = this.#use();
     await control.limit(server, queue, durationMs);
-    wake.signal(queue, true);
+    wake.signal(queue, 'jobs');
   }
 
   async write(queue: string, writes: contract.Write[]): Promise<contract.WriteReply[]> {
     const { server, wake } = this.#use();
     if (writes.length === 0) return [];
     const replies = await write(server, queue, writes);
-    if (writes.some(({ kind }) => kind === 'progress')) wake.signal(queue, false);
+    if (writes.some(({ kind }) => kind === 'progress')) wake.signal(queue, 'news');
     return replies;
   }
 
@@ -205,7 +233,7 @@ export class PostgresStore implements contract.Store {
     const { server, wake } = this.#use();
     if (changes.length === 0) return [];
     const replies = await change(server, queue, changes);
-    if (replies.includes('done')) wake.signal(queue, true);
+    if (replies.includes('done')) wake.signal(queue, 'jobs');
     return replies;
   }
 
@@ -213,28 +241,29 @@ export class PostgresStore implements contract.Store {
     const { server, wake } = this.#use();
     if (jobIds.length === 0) return [];
     const replies = await remove(server, queue, jobIds);
-    if (replies.includes('done')) wake.signal(queue, false);
+    // Another one of its key may come first now.
+    if (replies.includes('done')) wake.signal(queue, 'jobs');
     return replies;
   }
 
   async clear(queue: string, selection: contract.Selection): Promise<string[]> {
     const { server, wake } = this.#use();
     const ids = await control.clear(server, queue, selection);
-    if (ids.length > 0) wake.signal(queue, false);
+    if (ids.length > 0) wake.signal(queue, 'jobs');
     return ids;
   }
 
   async requeue(queue: string, selection: contract.Selection): Promise<number> {
     const { server, wake } = this.#use();
     const moved = await control.requeue(server, queue, selection);
-    if (moved > 0) wake.signal(queue, true);
+    if (moved > 0) wake.signal(queue, 'jobs');
     return moved;
   }
 
   async forget(queue: string): Promise<void> {
     const { server, wake } = this.#use();
     await control.forget(server, queue);
-    wake.signal(queue, true);
+    wake.signal(queue, 'jobs');
   }
 
   async trimEvents(queue: string, keep: number): Promise<number> {

@@ -1,4 +1,4 @@
-import type { Selection } from '../contract.js';
+import type { Cap, Selection } from '../contract.js';
 import type { StoredState } from '../../job/state.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import type { Server } from './server.js';
@@ -9,12 +9,13 @@ import { STATE } from './tables.js';
  * chunks would sort a million rows for each chunk. */
 const SORTED_UP_TO = 10_000;
 
-const byAge = (state: number, index: string) => `ARRAY(
-      SELECT at FROM (
-        SELECT ctid AS at, added FROM jobs WHERE queue = _queue AND state = ${state} AND added_at <= _latest ORDER BY ${index} OFFSET 0
-      ) j ORDER BY added LIMIT _limit)`;
-const byIndex = (state: number, index: string) =>
-  `ARRAY(SELECT ctid FROM jobs WHERE queue = _queue AND state = ${state} AND added_at <= _latest ORDER BY ${index} LIMIT _limit)`;
+const inIndex = (state: number, index: string, end: string) =>
+  `SELECT * FROM (SELECT ctid AS at, added FROM jobs WHERE queue = _queue AND state = ${state} AND added_at <= _latest ORDER BY ${index} ${end}) j`;
+const byAge = (states: number[], index: string) =>
+  `ARRAY(SELECT at FROM (${states.map((state) => inIndex(state, index, 'OFFSET 0')).join(' UNION ALL ')}) j ORDER BY added LIMIT _limit)`;
+const byIndex = (states: number[], index: string) =>
+  `ARRAY(SELECT at FROM (${states.map((state) => inIndex(state, index, 'LIMIT _limit')).join(' UNION ALL ')}) j LIMIT _limit)`;
+const WAITING = [STATE.waiting, STATE.keyed, STATE.behind];
 
 export const CONTROL_FUNCTIONS =
   verb(
@@ -38,10 +39,24 @@ END`,
     'limit_queue(_name text, _duration float8)',
     'text',
     `
+DECLARE
+  _queue int := queue_of(_name);
 BEGIN
   UPDATE queues SET limited_until = CASE WHEN _duration > 0 THEN ceil(clock_ms() + _duration) ELSE 0 END,
     window_ends = CASE WHEN _duration > 0 THEN window_ends ELSE 0 END
-  WHERE queue = queue_of(_name);
+  WHERE queue = _queue;
+  RETURN 'null';
+END`,
+  ) +
+  verb(
+    'cap_queue(_name text, _most float8)',
+    'text',
+    `
+DECLARE
+  -- Not in the statement, which would not see a row that it makes.
+  _queue int := queue_of(_name);
+BEGIN
+  UPDATE queues SET max_active = _most WHERE queue = _queue;
   RETURN 'null';
 END`,
   ) +
@@ -61,18 +76,18 @@ BEGIN
       SELECT ctid, finished_on FROM jobs WHERE queue = _queue AND state >= 4 AND state = _state ORDER BY ord LIMIT _limit
     ) j WHERE finished_on <= _latest);
   ELSIF _state = ${STATE.waiting} AND _counts.waiting + _counts.prioritized <= ${SORTED_UP_TO} THEN
-    _rows := ${byAge(STATE.waiting, 'priority, ord')};
+    _rows := ${byAge(WAITING, 'priority, ord')};
   ELSIF _state = ${STATE.waiting} THEN
-    _rows := ${byIndex(STATE.waiting, 'priority, ord')};
+    _rows := ${byIndex(WAITING, 'priority, ord')};
   ELSIF _state = ${STATE.delayed} AND _counts.delayed <= ${SORTED_UP_TO} THEN
-    _rows := ${byAge(STATE.delayed, 'due_at, ord')};
+    _rows := ${byAge([STATE.delayed], 'due_at, ord')};
   ELSIF _state = ${STATE.delayed} THEN
-    _rows := ${byIndex(STATE.delayed, 'due_at, ord')};
+    _rows := ${byIndex([STATE.delayed], 'due_at, ord')};
   ELSE
     -- Active jobs are locked, all of them.
     RETURN '{}';
   END IF;
-  RETURN ARRAY(SELECT ctid FROM jobs WHERE ctid = ANY (_rows) AND state = _state
+  RETURN ARRAY(SELECT ctid FROM jobs WHERE ctid = ANY (_rows) AND greatest(state, ${STATE.waiting}) = _state
     ORDER BY CASE WHEN _state >= ${STATE.completed} THEN ord ELSE added END FOR UPDATE SKIP LOCKED);
 END`,
   ) +
@@ -148,7 +163,7 @@ BEGIN
   IF FOUND THEN
     PERFORM fold(_queue);
     PERFORM trim_log(_queue, 0);
-    UPDATE queues SET paused = false, limited_until = 0, window_ends = 0 WHERE queue = _queue;
+    UPDATE queues SET paused = false, limited_until = 0, window_ends = 0, max_active = NULL WHERE queue = _queue;
     PERFORM setval(('ids_' || _queue)::regclass, 1, false);
   END IF;
   RETURN 'null';
@@ -161,6 +176,10 @@ export async function pause(server: Server, queue: string, paused: boolean): Pro
 
 export async function limit(server: Server, queue: string, durationMs: number): Promise<void> {
   await server.call('limit_queue', [queue, durationMs]);
+}
+
+export async function cap(server: Server, queue: string, limits: Cap | undefined): Promise<void> {
+  await server.call('cap_queue', [queue, limits?.maxActive ?? null]);
 }
 
 export function clear(server: Server, queue: string, selection: Selection): Promise<string[]> {

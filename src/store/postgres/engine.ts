@@ -82,9 +82,10 @@ export class Engine {
     const channel = `holdfast_${Buffer.from(plan.schema).toString('hex').slice(0, 48)}`;
     this.warnings = new Warnings(server.circumstance.place);
     const onTrouble = (error: HoldfastError): void => this.warnings.tell(error);
-    this.wake = new Wake({ server, id: randomBytes(6).toString('hex'), channel, notify: plan.notify, onTrouble });
-    this.#presence = new Presence(server);
     this.hinted = plan.notify && direct;
+    const id = randomBytes(6).toString('hex');
+    this.wake = new Wake({ server, id, channel, notify: plan.notify, listens: this.hinted, onTrouble });
+    this.#presence = new Presence(server);
     if (!this.hinted) return;
     this.#listener = new Listener({
       connect: () => newClient(plan, driver),

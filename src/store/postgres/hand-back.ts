@@ -1,6 +1,7 @@
 // Jobs whose lock ends without an outcome of their owner: handed back or taken away (uncharged), or stalled (charged).
 import { STALLED_REASON } from '../contract.js';
 import { NOTE } from './fold.js';
+import { freeKeys, WAITS } from './key.js';
 import { jobOf } from './lookup.js';
 import { step } from './sql-function.js';
 import { IS_ACTIVE, STATE } from './tables.js';
@@ -24,19 +25,21 @@ BEGIN
     SELECT h.*, j.at FROM unnest(_ids, _limits) WITH ORDINALITY h(id, most, n),
       ${jobOf('h.id', 'ctid AS at', IS_ACTIVE)} j
   ), moved AS (
-    UPDATE jobs j SET state = CASE WHEN stalled_counter >= h.most THEN ${STATE.failed} ELSE ${STATE.waiting} END,
+    UPDATE jobs j SET state = CASE WHEN stalled_counter >= h.most THEN ${STATE.failed} WHEN lock_key IS NULL THEN ${STATE.waiting} ELSE ${STATE.keyed} END,
       ord = CASE WHEN stalled_counter >= h.most THEN _base + h.n ELSE -(_base + cardinality(_ids) - h.n) END,
       stalled_counter = stalled_counter + CASE WHEN h.most IS NULL THEN 0 ELSE 1 END,
       finished_on = CASE WHEN stalled_counter >= h.most THEN floor(_clock) END,
       failed_reason = CASE WHEN stalled_counter >= h.most THEN '${STALLED_REASON}' ELSE failed_reason END,
       ${UNLOCKED}
     FROM held h WHERE j.ctid = h.at AND j.${IS_ACTIVE}
-    RETURNING h.n, j.id, j.state, j.priority
+    RETURNING h.n, j.id, j.state, j.priority, j.lock_key
   )
-  SELECT count(*) AS jobs, count(*) FILTER (WHERE state = ${STATE.waiting} AND priority = 0) AS plain, array_agg(id) AS ids,
-    array_agg(id) FILTER (WHERE state = ${STATE.waiting}) AS waiting, array_agg(id) FILTER (WHERE state = ${STATE.failed}) AS failed
+  SELECT count(*) AS jobs, count(*) FILTER (WHERE ${WAITS} AND priority = 0) AS plain, array_agg(id) AS ids,
+    array_agg(lock_key) FILTER (WHERE lock_key IS NOT NULL) AS keys,
+    array_agg(id) FILTER (WHERE ${WAITS}) AS waiting, array_agg(id) FILTER (WHERE state = ${STATE.failed}) AS failed
   INTO _sum FROM (SELECT * FROM moved ORDER BY n) m;
   IF _sum.jobs = 0 THEN RETURN; END IF;
+  ${freeKeys('_sum.keys')}
   stalled := _sum.waiting;
   failed := _sum.failed;
   _change.active := -_sum.jobs;

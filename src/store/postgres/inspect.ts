@@ -2,6 +2,7 @@ import { tokenOf } from '../../job/lock.js';
 import type { JobRecord } from '../../job/record.js';
 import type { ListName, ListQuery, LockInfo, OwnedLock, Owner, QueueStatus, SessionInfo } from '../contract.js';
 import { JOB_ARRAYS, type JobArrays, toRecords } from './job-row.js';
+import { ANY_BEHIND, ANY_KEYED } from './key.js';
 import { jobOf } from './lookup.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
@@ -16,6 +17,21 @@ const LISTS: Record<ListName, { rows: string; order: string[]; found?: string }>
   completed: { rows: `state >= 4 AND state = ${STATE.completed}`, order: ['ord'] },
   failed: { rows: `state >= 4 AND state = ${STATE.failed}`, order: ['ord'] },
 };
+
+// Where jobs wait for their keys: those that claims look at, and then those behind. As many of each as may be asked for.
+const keyedBranches = (['waiting', 'prioritized'] as const).flatMap((name) =>
+  ['ASC', 'DESC'].map((direction) => {
+    const by = LISTS[name].order.map((column) => `${column} ${direction}`).join(', ');
+    const all = [STATE.waiting, STATE.keyed, STATE.behind].map(
+      (state) => `SELECT * FROM (
+        SELECT *, state = ${STATE.behind} AS behind FROM jobs WHERE queue = _queue AND state = ${state} AND priority ${name === 'waiting' ? '=' : '>'} 0
+        ORDER BY ${by} LIMIT _from + _count) j`,
+    );
+    return `WHEN '${name} ${direction} keyed' THEN
+      SELECT ${JOB_ARRAYS} INTO _reply FROM (
+        SELECT * FROM (${all.join(' UNION ALL ')}) j ORDER BY behind ${direction}, ${by} LIMIT _count OFFSET _from) j;`;
+  }),
+);
 
 const listBranches = (Object.keys(LISTS) as ListName[]).flatMap((name) =>
   ['ASC', 'DESC'].map((direction) => {
@@ -32,6 +48,10 @@ const listBranches = (Object.keys(LISTS) as ListName[]).flatMap((name) =>
 const POSITIONS = `
   _from := greatest(0, CASE WHEN _start < 0 THEN _size + _start ELSE _start END);
   _count := CASE WHEN _end < 0 THEN _size + _end ELSE least(_end, _size - 1) END - _from + 1;`;
+
+/** Of a row of sessions. */
+export const ownerOf = (row = '') =>
+  `json_build_object('host', ${row}host, 'pid', ${row}pid, 'name', ${row}name, 'instance', ${row}instance)`;
 
 export const INSPECT_FUNCTIONS =
   verb(
@@ -63,8 +83,9 @@ BEGIN
   ${POSITIONS}
   IF _size IS NULL OR _count <= 0 THEN RETURN '[null]'; END IF;
   _list := _list || CASE WHEN _asc THEN ' ASC' ELSE ' DESC' END;
+  IF _list LIKE ANY ('{waiting %,prioritized %}') AND (${ANY_KEYED} OR ${ANY_BEHIND}) THEN _list := _list || ' keyed'; END IF;
   CASE _list
-    ${listBranches.join('\n    ')}
+    ${[...listBranches, ...keyedBranches].join('\n    ')}
   END CASE;
   RETURN _reply;
 END`,
@@ -80,7 +101,7 @@ BEGIN
   SELECT * INTO _row FROM queues WHERE name = _name;
   IF NOT FOUND THEN RETURN NULL; END IF;
   SELECT * INTO _counts FROM counts_of(_row.queue);
-  RETURN json_build_object('paused', _row.paused, 'counts', row_to_json(_counts),
+  RETURN json_build_object('paused', _row.paused, 'counts', row_to_json(_counts), 'cap', _row.max_active,
     'limited', limited_ms(_row, _row.window_max, floor(clock_ms())::bigint));
 END`,
   ) +
@@ -119,7 +140,7 @@ DECLARE
 BEGIN
   -- A lock that was extended lives as long as its session, and at least until its own end.
   RETURN (
-    SELECT json_build_object('session', j.session, 'fence', j.fence, 'owner', json_build_object('host', s.host, 'pid', s.pid, 'name', s.name),
+    SELECT json_build_object('session', j.session, 'fence', j.fence, 'owner', ${ownerOf('s.')},
       'since', j.processed_on, 'endsInMs', CASE WHEN j.timed OR s.reaped > 0 THEN coalesce(j.ends_at, s.expires_at)
         ELSE greatest(j.ends_at, s.expires_at) END - floor(clock_ms())::bigint)
     FROM jobs j LEFT JOIN sessions s ON s.queue = j.queue AND s.id = j.session WHERE j.queue = _queue AND j.id = _job AND j.${IS_ACTIVE}
@@ -134,8 +155,8 @@ DECLARE
   _queue int := (SELECT queue FROM queues WHERE name = _name);
 BEGIN
   RETURN (
-    SELECT json_agg(json_build_object('queue', _name, 'id', id, 'owner', json_build_object('host', host, 'pid', pid, 'name', name),
-      'durationMs', duration_ms, 'since', since, 'renewals', renewals, 'expiresInMs', expires_at - floor(clock_ms())::bigint, 'suspected', suspected,
+    SELECT json_agg(json_build_object('queue', _name, 'id', id, 'owner', ${ownerOf()},
+      'durationMs', duration_ms, 'since', since, 'renewals', renewals, 'expiresInMs', expires_at - floor(clock_ms())::bigint, 'suspected', suspected, 'slots', slots,
       'locks', (SELECT count(*) FROM (
         SELECT FROM jobs j WHERE j.queue = _queue AND j.state = ${STATE.active} AND j.session = s.id ORDER BY fence) held)) ORDER BY since, id)
     FROM sessions s WHERE queue = _queue AND reaped = 0
@@ -167,11 +188,12 @@ export async function list(server: Server, queue: string, { lists, start, end, a
 }
 
 export async function status(server: Server, queue: string): Promise<QueueStatus> {
-  const row = await server.call<{ paused: boolean; counts: QueueStatus['counts']; limited: number } | null>('status', [queue]);
+  type Row = { paused: boolean; counts: QueueStatus['counts']; limited: number; cap: number | null };
+  const row = await server.call<Row | null>('status', [queue]);
   if (row === null)
     return { paused: false, counts: { waiting: 0, prioritized: 0, delayed: 0, active: 0, completed: 0, failed: 0 } };
-  const { paused, counts, limited } = row;
-  return { paused, counts, ...(limited > 0 && { limitedMs: limited }) };
+  const { paused, counts, limited, cap } = row;
+  return { paused, counts, ...(limited > 0 && { limitedMs: limited }), ...(cap !== null && { cap: { maxActive: cap } }) };
 }
 
 export function logs(

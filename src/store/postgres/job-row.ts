@@ -2,6 +2,7 @@
 import { tokenOf } from '../../job/lock.js';
 import type { ClaimedJob, JobRecord } from '../../job/record.js';
 import type { StoredState } from '../../job/state.js';
+import { STATE } from './tables.js';
 
 const COLUMNS = [
   'id', 'name', 'data', 'opts', 'state', 'priority', 'delay', 'timestamp', 'attempts_made', 'attempts_started', 'stalled_counter',
@@ -67,7 +68,7 @@ function recordAt(jobs: JobArrays, index: number): JobRecord {
     name: at(jobs[1], index),
     data: at(jobs[2], index),
     opts: at(jobs[3], index),
-    state: jobs[4] === null ? 'active' : (STATES[at(jobs[4], index) - 1] as StoredState),
+    state: jobs[4] === null ? 'active' : stateOf(at(jobs[4], index)),
     priority: at(jobs[5], index),
     delay: jobs[6] === null ? 0 : at(jobs[6], index),
     timestamp: at(jobs[7], index),
@@ -90,6 +91,11 @@ function recordAt(jobs: JobArrays, index: number): JobRecord {
   if (stacktrace !== null) record.stacktrace = stacktrace;
   if (progress !== null) record.progress = progress;
   return record;
+}
+
+/** Those that wait for their key are waiting. */
+function stateOf(state: number): StoredState {
+  return STATES[Math.max(state, STATE.waiting) - 1] as StoredState;
 }
 
 /** Of a column that is not there: null. */

@@ -4,20 +4,21 @@
 // poll of those who wait for it.
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** How long after one notification the next may go out: after changes that bring work, and after those that only tell. */
+/** How long after one notification the next may go out: after changes that somebody may wait for, and after those that only tell. */
 const WORK_MS = 10;
 const NEWS_MS = 50;
 
+/** What a change may bring: something to claim, now or sooner than was known; a named lock. News: neither. */
+export type Brings = 'jobs' | 'locks' | 'both' | 'news';
+
 export interface Change {
   queue: string;
-  /** There may be something to claim now, or sooner than was known. */
-  work: boolean;
+  brings: Brings;
 }
 
 export class Notifier {
   readonly #send: (changes: Change[]) => Promise<unknown>;
-  /** Whether they bring work. */
-  readonly #pending = new Map<string, boolean>();
+  readonly #pending = new Map<string, Brings>();
   #sending: Promise<void> | undefined;
   #urgent = false;
   #hurry: AbortController | undefined;
@@ -27,10 +28,10 @@ export class Notifier {
     this.#send = send;
   }
 
-  changed(queue: string, work: boolean): void {
+  changed(queue: string, brings: Brings): void {
     if (this.#closed) return;
-    this.#pending.set(queue, work || this.#pending.get(queue) === true);
-    if (work && !this.#urgent) {
+    this.#pending.set(queue, together(this.#pending.get(queue) ?? brings, brings));
+    if (brings !== 'news' && !this.#urgent) {
       this.#urgent = true;
       this.#hurry?.abort();
     }
@@ -41,12 +42,15 @@ export class Notifier {
   async close(): Promise<void> {
     this.#closed = true;
     this.#hurry?.abort();
+    // A pause that is under way keeps no process alive; whoever waits for the end of it must.
+    const alive = setInterval(() => undefined, NEWS_MS);
     await this.#sending;
+    clearInterval(alive);
   }
 
   async #run(): Promise<void> {
     while (this.#pending.size > 0) {
-      const changes = Array.from(this.#pending, ([queue, work]) => ({ queue, work }));
+      const changes = Array.from(this.#pending, ([queue, brings]) => ({ queue, brings }));
       this.#pending.clear();
       this.#urgent = false;
       await this.#send(changes).catch(() => undefined);
@@ -61,4 +65,9 @@ export class Notifier {
     this.#hurry = ms > WORK_MS ? new AbortController() : undefined;
     await sleep(ms, undefined, { ref: false, ...(this.#hurry && { signal: this.#hurry.signal }) }).catch(() => undefined);
   }
+}
+
+function together(one: Brings, other: Brings): Brings {
+  if (one === other || other === 'news') return one;
+  return one === 'news' ? other : 'both';
 }

@@ -1,5 +1,6 @@
 // How many finished jobs stay. Trimming takes from the old end, and at most a bounded number per call: the rest goes with the next.
 // Rows are taken only where nobody holds them: this comes after the jobs of the call were locked.
+import { freeKeys, WAITS } from './key.js';
 import { step } from './sql-function.js';
 import { STATE } from './tables.js';
 
@@ -44,11 +45,14 @@ END`,
 DECLARE
   _ids text[];
   _logged text[];
+  _keys text[];
 BEGIN
   WITH dropped AS (
-    DELETE FROM jobs WHERE ctid = ANY (_rows) RETURNING id, log_next
+    DELETE FROM jobs WHERE ctid = ANY (_rows) RETURNING id, log_next, CASE WHEN ${WAITS} THEN lock_key END AS lock_key
   )
-  SELECT array_agg(id), array_agg(id) FILTER (WHERE log_next > 0) INTO _ids, _logged FROM dropped;
+  SELECT array_agg(id), array_agg(id) FILTER (WHERE log_next > 0), array_agg(lock_key) FILTER (WHERE lock_key IS NOT NULL)
+  INTO _ids, _logged, _keys FROM dropped;
+  ${freeKeys('_keys')}
   IF _logged IS NOT NULL THEN DELETE FROM logs WHERE queue = _queue AND job = ANY (_logged); END IF;
   RETURN coalesce(cardinality(_ids), 0);
 END`,

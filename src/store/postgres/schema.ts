@@ -4,15 +4,19 @@ import { type ErrorCode, HoldfastError } from '../../errors.js';
 import { ADD_FUNCTIONS } from './add.js';
 import { ADVISORY } from './advisory.js';
 import { CALLER_FUNCTIONS } from './callers.js';
+import { CAP_FUNCTIONS } from './cap.js';
 import { CHANGE_FUNCTIONS } from './change.js';
 import { CLAIM_FUNCTIONS } from './claim.js';
 import { CONTROL_FUNCTIONS } from './control.js';
 import { codeOf } from './errors.js';
 import { EVENT_FUNCTIONS } from './events.js';
 import { FOLD_FUNCTIONS } from './fold.js';
+import { GRANT_FUNCTIONS } from './grant.js';
 import { HAND_BACK_FUNCTIONS } from './hand-back.js';
 import { INSPECT_FUNCTIONS } from './inspect.js';
+import { KEY_FUNCTIONS } from './key.js';
 import { LOCK_FUNCTIONS } from './lock.js';
+import { NAMED_LOCK_FUNCTIONS } from './named-lock.js';
 import { quoteName } from './options.js';
 import { PROBE_FUNCTIONS } from './probe.js';
 import { QUEUE_FUNCTIONS } from './queue-row.js';
@@ -28,8 +32,8 @@ import { WRITE_FUNCTIONS } from './write.js';
 
 // A function that inlines another one comes after it.
 const FUNCTIONS = [
-  QUEUE_FUNCTIONS, CALLER_FUNCTIONS, FOLD_FUNCTIONS, RETENTION_FUNCTIONS, HAND_BACK_FUNCTIONS, ADD_FUNCTIONS, CLAIM_FUNCTIONS, SETTLE_FUNCTIONS,
-  SESSION_FUNCTIONS, SWEEP_FUNCTIONS, PROBE_FUNCTIONS, LOCK_FUNCTIONS, CONTROL_FUNCTIONS, WRITE_FUNCTIONS, CHANGE_FUNCTIONS, INSPECT_FUNCTIONS,
+  QUEUE_FUNCTIONS, KEY_FUNCTIONS, CALLER_FUNCTIONS, FOLD_FUNCTIONS, RETENTION_FUNCTIONS, HAND_BACK_FUNCTIONS, ADD_FUNCTIONS, CAP_FUNCTIONS, GRANT_FUNCTIONS, CLAIM_FUNCTIONS, SETTLE_FUNCTIONS,
+  SESSION_FUNCTIONS, SWEEP_FUNCTIONS, PROBE_FUNCTIONS, LOCK_FUNCTIONS, NAMED_LOCK_FUNCTIONS, CONTROL_FUNCTIONS, WRITE_FUNCTIONS, CHANGE_FUNCTIONS, INSPECT_FUNCTIONS,
   EVENT_FUNCTIONS, WAKE_FUNCTIONS,
 ].join('\n'); // biome-ignore format: a list of names
 

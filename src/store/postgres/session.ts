@@ -15,14 +15,16 @@ const HELD = `unnest(_one.ids) o(id), LATERAL (
 // an end of their own, which need its owner and its maxStalls. A session that holds nothing more is deleted.
 export const SESSION_FUNCTIONS =
   verb(
-    `open_session(_name text, _id text, _host text, _pid float8, _owner text, _duration float8, _max_stalls float8, _presence int, _vouched int)`,
+    `open_session(_name text, _id text, _host text, _pid float8, _owner text, _instance text, _duration float8, _max_stalls float8, _slots float8,
+       _presence int, _vouched int)`,
     'text',
     `
 DECLARE
   _clock float8 := clock_ms();
 BEGIN
-  INSERT INTO sessions (queue, id, host, pid, name, presence, vouched, duration_ms, max_stalls, since, expires_at)
-  VALUES (queue_of(_name), _id, _host, _pid, _owner, _presence, _vouched, _duration, _max_stalls, floor(_clock), ceil(_clock + _duration))
+  INSERT INTO sessions (queue, id, host, pid, name, instance, presence, vouched, duration_ms, max_stalls, slots, since, expires_at)
+  VALUES (queue_of(_name), _id, _host, _pid, _owner, _instance, _presence, _vouched, _duration, _max_stalls, _slots, floor(_clock),
+    ceil(_clock + _duration))
   ON CONFLICT DO NOTHING;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'Session % was opened before: give every session an id of its own.', _id USING ERRCODE = '${RAISED.sessionExists}';
@@ -31,7 +33,7 @@ BEGIN
 END`,
   ) +
   verb(
-    'renew(_names text[], _ids text[], _acked bigint[])',
+    'renew(_names text[], _ids text[], _acked bigint[], _slots float8[])',
     'text',
     `
 DECLARE
@@ -39,8 +41,10 @@ DECLARE
   _one record;
   _told text;
 BEGIN
-  FOR _one IN SELECT * FROM unnest(queue_ids(_names), _ids, _acked) WITH ORDINALITY r(queue, id, acked, n) ORDER BY queue, id, n LOOP
-    UPDATE sessions SET expires_at = ceil(clock_ms() + duration_ms), renewals = renewals + 1, suspected = false, spared_until = NULL
+  FOR _one IN SELECT * FROM unnest(queue_ids(_names), _ids, _acked, _slots) WITH ORDINALITY r(queue, id, acked, slots, n)
+    ORDER BY queue, id COLLATE "C", n LOOP
+    UPDATE sessions SET expires_at = ceil(clock_ms() + duration_ms), renewals = renewals + 1, suspected = false, spared_until = NULL,
+      slots = coalesce(_one.slots, slots)
     WHERE queue = _one.queue AND id = _one.id AND ${IS_OPEN};
     IF FOUND THEN
       _told := '[]';
@@ -77,7 +81,7 @@ BEGIN
   RETURN coalesce(_reply, '[]');
 END`,
   ) +
-  // Everything at once. All sessions are locked first, and then jobs: claims and settles take them in this order too.
+  // Everything at once. All sessions are locked first, then jobs, then names: everybody takes them in this order.
   verb(
     'close_sessions(_names text[], _ids text[], _charged boolean)',
     'text',
@@ -90,7 +94,7 @@ DECLARE
   _held text[];
   _limits float8[];
 BEGIN
-  FOR _one IN SELECT DISTINCT queue, id FROM unnest(queue_ids(_names), _ids) r(queue, id) ORDER BY queue, id LOOP
+  FOR _one IN SELECT DISTINCT queue, id COLLATE "C" AS id FROM unnest(queue_ids(_names), _ids) r(queue, id) ORDER BY queue, id LOOP
     PERFORM FROM sessions WHERE queue = _one.queue AND id = _one.id FOR UPDATE;
     IF FOUND THEN
       _queues := _queues || _one.queue;
@@ -105,6 +109,12 @@ BEGIN
       ORDER BY j.fence
     ) h;
     IF _held IS NOT NULL THEN PERFORM hand_back(_one.queue, _clock, _held, CASE WHEN _charged THEN _limits END); END IF;
+    PERFORM FROM (
+      SELECT n.name FROM unnest(_one.ids) o(id), LATERAL (SELECT name FROM named WHERE queue = _one.queue AND session = o.id ORDER BY name OFFSET 0) n
+      ORDER BY n.name OFFSET 0
+    ) o, LATERAL (SELECT FROM named WHERE queue = _one.queue AND name = o.name FOR UPDATE) n;
+    DELETE FROM named WHERE queue = _one.queue AND session = ANY (_one.ids);
+    PERFORM free_names(_one.queue, id, 2147483647) FROM unnest(_one.ids) id;
     DELETE FROM sessions WHERE queue = _one.queue AND id = ANY (_one.ids);
     DELETE FROM revocations WHERE queue = _one.queue AND session = ANY (_one.ids);
   END LOOP;
@@ -113,14 +123,20 @@ END`,
   );
 
 export async function openSession(server: Server, session: NewSession, { presence, vouched }: Vouching): Promise<void> {
-  const { queue, id, owner, durationMs, maxStalls } = session;
-  await server.call('open_session', [queue, id, owner.host, owner.pid, owner.name, durationMs, maxStalls, presence, vouched]);
+  const { queue, id, owner, durationMs, maxStalls, slots } = session;
+  const { host, pid, name, instance } = owner;
+  await server.call('open_session', [queue, id, host, pid, name, instance, durationMs, maxStalls, slots, presence, vouched]);
 }
 
 type RevocationRow = [number: number, jobId: string, fence: number, reason: string];
 
 export async function renew(server: Server, renewals: Renewal[]): Promise<RenewReply[]> {
-  const values = [renewals.map(({ queue }) => queue), renewals.map(({ id }) => id), renewals.map(({ acked }) => acked)];
+  const values = [
+    renewals.map(({ queue }) => queue),
+    renewals.map(({ id }) => id),
+    renewals.map(({ acked }) => acked),
+    renewals.map(({ slots }) => slots ?? null),
+  ];
   const rows = await server.call<(RevocationRow[] | null)[]>('renew', values, KEEPING_MS);
   return renewals.map(({ id }, index) => {
     const row = rows[index] ?? null;

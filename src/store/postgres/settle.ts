@@ -4,7 +4,8 @@ import { recall, remember } from './callers.js';
 import { type ClaimedRow, claimArguments, LOCK_SESSION, toClaimReply } from './claim.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import { splitToken } from './job-row.js';
-import { jobOf } from './lookup.js';
+import { freeKeys } from './key.js';
+import { jobOf, lockJobs } from './lookup.js';
 import type { Server } from './server.js';
 import { step, verb } from './sql-function.js';
 import { IS_ACTIVE, STATE } from './tables.js';
@@ -13,10 +14,12 @@ import { IS_ACTIVE, STATE } from './tables.js';
 const OWNED = `j.${IS_ACTIVE} AND j.session = o.owner AND j.fence = o.fence`;
 const FINISHED = `o.kind IN ('completed', 'failed')`;
 
+const BACK = `CASE WHEN j.lock_key IS NULL THEN ${STATE.waiting} ELSE ${STATE.keyed} END`;
+
 /** What becomes of the job of the outcome `o`, if it stays. */
 const MOVED = `
     state = CASE o.kind WHEN 'completed' THEN ${STATE.completed} WHEN 'failed' THEN ${STATE.failed}
-      WHEN 'retry' THEN ${STATE.waiting} WHEN 'release' THEN ${STATE.waiting} ELSE ${STATE.delayed} END,
+      WHEN 'retry' THEN ${BACK} WHEN 'release' THEN ${BACK} ELSE ${STATE.delayed} END,
     ord = CASE WHEN o.lifo THEN -(_base + o.n) ELSE _base + o.n END,
     delay = coalesce(o.delay, 0),
     due_at = ceil(_clock + o.delay),
@@ -80,7 +83,7 @@ END`,
   ) +
   step(
     `carry_out(_queue int, _clock float8, _kinds text[], _ids text[], _owners text[], _fences bigint[], _texts text[], _stacks text[],
-       _delays float8[], _lifos boolean[], _keep_counts float8[], _keep_ages float8[], INOUT _change journal, OUT _results text)`,
+       _delays float8[], _lifos boolean[], _keep_counts float8[], _keep_ages float8[], INOUT _change journal, OUT _results text, OUT _freed text[])`,
     'record',
     `
 DECLARE
@@ -91,8 +94,9 @@ BEGIN
   -- Most calls of a worker with few jobs bring one outcome: the statement for many takes 0.06 ms longer to set up.
   IF cardinality(_ids) = 1 AND _keep_counts[1] IS DISTINCT FROM 0 THEN
     UPDATE jobs j SET ${MOVED}
-    FROM ${ALONE} WHERE j.queue = _queue AND j.id = o.id AND ${OWNED} RETURNING j.priority, j.attempts_made INTO _group;
+    FROM ${ALONE} WHERE j.queue = _queue AND j.id = o.id AND ${OWNED} RETURNING j.priority, j.attempts_made, j.lock_key INTO _group;
     IF FOUND THEN
+      IF _group.lock_key IS NOT NULL THEN _freed := ARRAY[_group.lock_key]; END IF;
       _change := book(_queue, _clock, _kinds[1], 1, (_group.priority = 0)::int, 1, _keep_counts[1], _keep_ages[1], _ids, _texts,
         _delays, ARRAY[_group.attempts_made], _change);
       _results := 'd';
@@ -113,18 +117,19 @@ BEGIN
     ), moved AS (
       UPDATE jobs j SET ${MOVED}
       FROM o WHERE j.ctid = o.at AND ${OWNED} AND o.keep_count IS DISTINCT FROM 0
-      RETURNING o.n, o.kind, o.id, o.said, o.delay, o.keep_count, o.keep_age, j.priority, j.attempts_made, false AS logged
+      RETURNING o.n, o.kind, o.id, o.said, o.delay, o.keep_count, o.keep_age, j.priority, j.attempts_made, false AS logged, j.lock_key
     ), gone AS (
       DELETE FROM jobs j USING o WHERE j.ctid = o.at AND ${OWNED} AND o.keep_count = 0
-      RETURNING o.n, o.kind, o.id, o.said, o.delay, o.keep_count, o.keep_age, j.priority, j.attempts_made + 1, j.log_next > 0
+      RETURNING o.n, o.kind, o.id, o.said, o.delay, o.keep_count, o.keep_age, j.priority, j.attempts_made + 1, j.log_next > 0, j.lock_key
     )
     SELECT kind, count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain, count(*) FILTER (WHERE keep_count IS DISTINCT FROM 0) AS kept,
       min(NULLIF(keep_count, 0)) AS most, min(keep_age) FILTER (WHERE keep_count IS DISTINCT FROM 0) AS age,
       array_agg(n) AS ns, array_agg(id) AS ids, array_agg(said) AS said, array_agg(delay) AS delays, array_agg(attempts_made) AS attempts,
-      array_agg(id) FILTER (WHERE logged) AS logged
+      array_agg(id) FILTER (WHERE logged) AS logged, array_agg(lock_key) FILTER (WHERE lock_key IS NOT NULL) AS keys
     FROM (SELECT * FROM moved UNION ALL SELECT * FROM gone ORDER BY n) done GROUP BY kind
     LOOP
       _done := _done || _group.ns;
+      _freed := _freed || _group.keys;
       IF _group.logged IS NOT NULL THEN DELETE FROM logs WHERE queue = _queue AND job = ANY (_group.logged); END IF;
       _change := book(_queue, _clock, _group.kind, _group.jobs, _group.plain, _group.kept, _group.most, _group.age, _group.ids, _group.said,
         _group.delays, _group.attempts, _change);
@@ -147,13 +152,14 @@ END`,
   verb(
     `settle(_name text, _caller text, _seq bigint, _kinds text[], _ids text[], _owners text[], _fences bigint[], _texts text[], _stacks text[],
        _delays float8[], _lifos boolean[], _keep_counts float8[], _keep_ages float8[],
-       _session text, _claim_seq bigint, _count int, _by text, _timed float8, _max float8, _window float8)`,
+       _session text, _claim_seq bigint, _count int, _job_ids text[], _by text, _timed float8, _max float8, _window float8)`,
     'text',
     `
 DECLARE
   _clock float8 := clock_ms();
   _now bigint := floor(_clock);
-  _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _queue int;
+  _capped boolean;
   _results text;
   _remembered boolean := false;
   _same_call boolean := coalesce(_caller = _session AND _seq = _claim_seq, false);
@@ -162,7 +168,9 @@ DECLARE
   _change journal;
   _got record;
   _claimed text;
+  _freed text[];
 BEGIN
+  SELECT queue, max_active IS NOT NULL INTO _queue, _capped FROM queues WHERE name = _name;
   IF _queue IS NULL THEN
     _results := repeat('m', cardinality(_ids));
     IF _session IS NOT NULL THEN _claimed := claim_reply(NULL, false, false, 0, NULL, 0, true); END IF;
@@ -177,13 +185,17 @@ BEGIN
       IF _alive AND _session IS DISTINCT FROM _caller THEN _last := enter_call(_queue, _session); END IF;
     END IF;
     _change := no_change(_queue);
+    -- All of them at once, in one order.
+    IF _job_ids IS NOT NULL THEN ${lockJobs('_ids || _job_ids')}; END IF;
     IF NOT _remembered THEN
       _got := carry_out(_queue, _clock, _kinds, _ids, _owners, _fences, _texts, _stacks, _delays, _lifos, _keep_counts, _keep_ages, _change);
       _change := _got._change;
       _results := _got._results;
+      _freed := _got._freed;
+      ${freeKeys('_freed')}
     END IF;
     IF _session IS NOT NULL THEN
-      _got := take(_queue, _session, _claim_seq, _count, _by, _timed, _max, _window, _clock, _alive, _last, _change);
+      _got := take(_queue, _session, _claim_seq, _count, _job_ids, _by, _timed, _max, _window, _clock, _alive, _last, _change);
       _change := _got._change;
       _claimed := _got._reply;
       IF _got._taken > 0 AND NOT _same_call THEN ${remember('_session', '_claim_seq', 'NULL')}; END IF;
@@ -193,7 +205,7 @@ BEGIN
     ${NOTE}
     ${FOLD_SOMETIMES}
   END IF;
-  RETURN '{"results":"' || _results || '","claimed":' || coalesce(_claimed, 'null') || '}';
+  RETURN '{"results":"' || _results || '","room":' || (_freed IS NOT NULL OR coalesce(_capped, false)) || ',"claimed":' || coalesce(_claimed, 'null') || '}';
 END`,
   );
 
@@ -201,6 +213,8 @@ const STATUSES: Record<string, SettleStatus> = { d: 'done', l: 'lost', m: 'missi
 
 interface Reply {
   results: string;
+  /** A key or a place under the cap may have come free. */
+  room: boolean;
   claimed: ClaimedRow | null;
 }
 
@@ -210,7 +224,7 @@ export async function settle(
   outcomes: Outcome[],
   call: Call | undefined,
   claim: ClaimRequest | undefined,
-): Promise<SettleReply> {
+): Promise<SettleReply & { room: boolean }> {
   const tokens = outcomes.map(({ token }) => splitToken(token));
   const reply = await server.call<Reply>('settle', [
     queue,
@@ -229,8 +243,8 @@ export async function settle(
     ...claimArguments(claim),
   ]);
   const results = Array.from(reply.results, (letter) => STATUSES[letter] as SettleStatus);
-  if (claim === undefined || reply.claimed === null) return { results };
-  return { results, claimed: toClaimReply(reply.claimed, claim) };
+  if (claim === undefined || reply.claimed === null) return { results, room: reply.room };
+  return { results, room: reply.room, claimed: toClaimReply(reply.claimed, claim) };
 }
 
 function textOf(outcome: Outcome): string | null {

@@ -1,6 +1,7 @@
 // What died is found, and its jobs move on. A sweep waits for nobody: what others hold at this moment is theirs, or for the next sweep.
 import type { SweepReply } from '../contract.js';
 import { REMEMBERED_MS } from './callers.js';
+import { anyNames } from './named-lock.js';
 import { KEEPING_MS, type Server } from './server.js';
 import { step, verb } from './sql-function.js';
 import { IS_OPEN, STATE } from './tables.js';
@@ -59,7 +60,7 @@ DECLARE
   _stalled text[] := '{}';
   _failed text[] := '{}';
 BEGIN
-  IF _queue IS NULL THEN RETURN '{"stalled":[],"failed":[],"more":false}'; END IF;
+  IF _queue IS NULL THEN RETURN '{"stalled":[],"failed":[],"reaped":0,"more":false}'; END IF;
   IF ${ANY_DEAD} THEN
     SELECT * INTO _dead FROM sweep_ended(_queue, _clock, _limit);
     _stalled := _stalled || _dead.stalled;
@@ -80,7 +81,8 @@ BEGIN
         _stalled := _stalled || _dead.stalled;
         _failed := _failed || _dead.failed;
       END IF;
-      IF ${anyHeld('ends_at IS NULL')} THEN
+      IF _left > 0 THEN _left := _left - free_names(_queue, _session.id, _left); END IF;
+      IF ${anyHeld('ends_at IS NULL')} OR ${anyNames('_session.id')} THEN
         UPDATE sessions SET reaped = 1 WHERE queue = _queue AND id = _session.id;
       ELSIF ${anyHeld()} THEN
         UPDATE sessions SET reaped = 2 WHERE queue = _queue AND id = _session.id;
@@ -90,7 +92,7 @@ BEGIN
     END LOOP;
   END IF;
   PERFORM upkeep(_queue, _now);
-  RETURN json_build_object('stalled', _stalled, 'failed', _failed,
+  RETURN json_build_object('stalled', _stalled, 'failed', _failed, 'reaped', cardinality(_seen),
     'more', (_left <= 0 OR cardinality(_seen) >= _limit) AND (${ANY_DEAD}));
 END`,
   ) +
@@ -104,7 +106,7 @@ BEGIN
 END`,
   ) +
   // Folds, and once a minute removes what nobody needs any more: old callers, ended sessions whose last lock has ended, and
-  // revocations that were written while their session went.
+  // revocations and places in line that were written or held by somebody while their session went.
   step(
     'upkeep(_queue int, _now bigint)',
     'void',
@@ -126,9 +128,15 @@ BEGIN
   DELETE FROM revocations WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM revocations v WHERE NOT EXISTS (SELECT FROM sessions s WHERE s.queue = v.queue AND s.id = v.session)
     LIMIT ${PRUNED_AT_ONCE}));
+  DELETE FROM lock_places WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM lock_places p WHERE kept_until < _now AND NOT EXISTS (SELECT FROM sessions s WHERE s.queue = p.queue AND s.id = p.session)
+    LIMIT ${PRUNED_AT_ONCE} FOR UPDATE SKIP LOCKED));
 END`,
   );
 
-export function sweep(server: Server, queue: string, limit: number): Promise<SweepReply> {
-  return server.call<SweepReply>('sweep', [queue, limit], KEEPING_MS);
+/** `reaped`: sessions that died, in whole or in part. */
+export type Swept = SweepReply & { reaped: number };
+
+export function sweep(server: Server, queue: string, limit: number): Promise<Swept> {
+  return server.call<Swept>('sweep', [queue, limit], KEEPING_MS);
 }

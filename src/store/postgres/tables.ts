@@ -1,8 +1,8 @@
 // The tables, as a list of migrations. A migration that was released is never changed: append the next one.
 // The functions that work on them are in the files of the verbs and are written anew with every migration (schema.ts).
 
-/** How `jobs.state` is written. Partial indexes name these numbers. */
-export const STATE = { waiting: 1, delayed: 2, active: 3, completed: 4, failed: 5 } as const;
+/** How `jobs.state` is written. Partial indexes name these numbers. Two more are waiting, with a lock key: see key.ts. */
+export const STATE = { behind: -1, keyed: 0, waiting: 1, delayed: 2, active: 3, completed: 4, failed: 5 } as const;
 
 // Of a row that is looked up by its id or place. Written so, the index of all active jobs, or of all open sessions, cannot be used for it:
 // the planner takes it, and goes through the whole of it, when its statistics are from a time when it was small.
@@ -177,4 +177,47 @@ ALTER TABLE journal ALTER COLUMN body SET STORAGE MAIN;
 ALTER TABLE events ALTER COLUMN body SET STORAGE MAIN;
 `;
 
-export const MIGRATIONS: readonly string[] = [FIRST];
+// jobs_taken holds what keys promise, whatever else may go wrong.
+// freed_keys: what may have come free since somebody looked (key.ts).
+// named: who holds a named lock; the row of one that nobody holds is never committed. lock_places: who stands in line.
+const KEYS_AND_NAMES = `
+ALTER TABLE jobs ADD COLUMN lock_key text COLLATE "C";
+CREATE INDEX jobs_keyed ON jobs (queue, priority, ord) WHERE state = 0;
+CREATE INDEX jobs_behind ON jobs (queue, priority, ord) WHERE state = -1;
+CREATE INDEX jobs_of_key ON jobs (queue, lock_key, priority, ord) WHERE lock_key IS NOT NULL AND state <= 0;
+CREATE UNIQUE INDEX jobs_taken ON jobs (queue, lock_key) WHERE lock_key IS NOT NULL AND state = 3;
+
+CREATE TABLE freed_keys (
+  queue int NOT NULL,
+  number bigint GENERATED ALWAYS AS IDENTITY,
+  lock_key text COLLATE "C" NOT NULL,
+  PRIMARY KEY (queue, number)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+
+ALTER TABLE queues ADD COLUMN max_active double precision;
+ALTER TABLE sessions ADD COLUMN instance text NOT NULL DEFAULT '', ADD COLUMN slots double precision NOT NULL DEFAULT 1;
+
+CREATE TABLE named (
+  queue int NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  token text COLLATE "C",
+  session text COLLATE "C",
+  fence bigint,
+  since bigint,
+  PRIMARY KEY (queue, name)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX named_of_session ON named (queue, session, name);
+
+CREATE TABLE lock_places (
+  queue int NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  place bigint GENERATED ALWAYS AS IDENTITY,
+  token text COLLATE "C" NOT NULL,
+  session text COLLATE "C" NOT NULL,
+  kept_until bigint NOT NULL,
+  PRIMARY KEY (queue, name, place)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX lock_places_of_session ON lock_places (queue, session, place);
+`;
+
+export const MIGRATIONS: readonly string[] = [FIRST, KEYS_AND_NAMES];

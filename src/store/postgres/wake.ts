@@ -1,9 +1,9 @@
 // Tells watchers that their queue may have changed: at once after a call of this store, by NOTIFY after those of others, and by a look
 // at the versions of the watched queues every second, which is the only way behind a pooler and the safety net elsewhere. Whoever waits
-// for jobs is not woken by what only those want to know who read events, but for the look, which does not tell them apart.
+// for jobs, or for a named lock, is not woken by what only others want to know, but for the look, which does not tell them apart.
 import { HoldfastError } from '../../errors.js';
 import type { WatchedChange } from '../contract.js';
-import { type Change, Notifier } from './notify.js';
+import { type Brings, type Change, Notifier } from './notify.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
 
@@ -20,6 +20,7 @@ export const WAKE_FUNCTIONS =
 BEGIN
   RETURN (SELECT json_agg((
     SELECT q.last_event + coalesce((SELECT sum(events) FROM journal j WHERE j.queue = q.queue), 0) || ' ' || q.paused || ' ' || q.limited_until
+      || ' ' || coalesce(q.max_active, -1)
     FROM queues q WHERE q.name = r.name
   ) ORDER BY n) FROM unnest(_names) WITH ORDINALITY r(name, n));
 END`,
@@ -40,6 +41,8 @@ export interface WakeOptions {
   id: string;
   channel: string;
   notify: boolean;
+  /** Whether notifications are heard. */
+  listens: boolean;
   /** The server does not answer, and no call has told it. */
   onTrouble(error: HoldfastError): void;
 }
@@ -83,26 +86,26 @@ export class Wake {
     };
   }
 
-  /** After a call of this store. `work`: there may be something to claim now, or sooner than was known. */
-  signal(queue: string, work: boolean): void {
-    this.#enqueue({ queue, work });
-    this.#notifier?.changed(queue, work);
+  /** After a call of this store. */
+  signal(queue: string, brings: Brings): void {
+    this.#enqueue({ queue, brings });
+    this.#notifier?.changed(queue, brings);
   }
 
   /** The arguments of notify_changes for a transaction of the user's, of which nobody here will know when it commits. */
   notification(queue: string): [channel: string, payloads: string[]] | undefined {
-    return this.#notifier === undefined ? undefined : [this.#options.channel, [payloadOf('', { queue, work: true })]];
+    return this.#notifier === undefined ? undefined : [this.#options.channel, [payloadOf('', { queue, brings: 'jobs' })]];
   }
 
   /** What another store told. */
   hear(payload: string): void {
-    const [, id, kind, queue] = /^(\w*)([:;])(.*)$/s.exec(payload) ?? [];
-    if (queue !== undefined && id !== this.#options.id) this.#enqueue({ queue, work: kind === ':' });
+    const [, id, mark = '', queue] = /^(\w*)([:;!*])(.*)$/s.exec(payload) ?? [];
+    if (queue !== undefined && id !== this.#options.id) this.#enqueue({ queue, brings: BRINGS[mark] ?? 'both' });
   }
 
   /** Something may have been missed. */
   wakeAll(): void {
-    for (const queue of this.#watched.keys()) this.#enqueue({ queue, work: true });
+    for (const queue of this.#watched.keys()) this.#enqueue({ queue, brings: 'both' });
   }
 
   async close(): Promise<void> {
@@ -115,7 +118,10 @@ export class Wake {
   async #look(): Promise<void> {
     if (this.#looking) return;
     this.#looking = true;
-    await this.#compare([...this.#watched.keys()]);
+    const queues = [...this.#watched.keys()];
+    // Versions do not tell of named locks: a number for them would have to be written with every lock that is let go.
+    if (!this.#options.listens) for (const queue of queues) this.#enqueue({ queue, brings: 'locks' });
+    await this.#compare(queues);
     this.#looking = false;
   }
 
@@ -130,7 +136,7 @@ export class Wake {
         if (watched === undefined || watched.version === version) continue;
         // The first look counts as a change: something may have come between the watcher's own look and this one.
         watched.version = version;
-        this.#enqueue({ queue, work: true });
+        this.#enqueue({ queue, brings: 'both' });
       }
     } catch (error) {
       const known = this.#outage || server.told || this.#poll === undefined;
@@ -139,8 +145,10 @@ export class Wake {
     }
   }
 
-  #enqueue({ queue, work }: Change): void {
-    for (const [call, what] of this.#watched.get(queue)?.listeners ?? []) if (work || what === 'events') this.#due.add(call);
+  #enqueue({ queue, brings }: Change): void {
+    for (const [call, what] of this.#watched.get(queue)?.listeners ?? []) {
+      if (what === 'events' || what === brings || brings === 'both') this.#due.add(call);
+    }
     if (this.#due.size > 0) this.#firing ??= setImmediate(this.#fire);
   }
 
@@ -157,7 +165,10 @@ export class Wake {
   }
 }
 
-/** Who tells it, whether it brings work, and the queue. */
-function payloadOf(id: string, { queue, work }: Change): string {
-  return `${id}${work ? ':' : ';'}${queue}`;
+const MARKS: Record<Brings, string> = { jobs: ':', news: ';', locks: '!', both: '*' };
+const BRINGS = Object.fromEntries(Object.entries(MARKS).map(([brings, mark]) => [mark, brings as Brings]));
+
+/** Who tells it, what it brings, and the queue. */
+function payloadOf(id: string, { queue, brings }: Change): string {
+  return `${id}${MARKS[brings]}${queue}`;
 }

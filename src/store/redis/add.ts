@@ -7,11 +7,16 @@ import type { Runner } from './runner.js';
 export async function add(run: Runner, queue: string, jobs: NewJob[], { caller, seq }: Call): Promise<AddReply[]> {
   const args: Argument[] = [caller, seq, jobs.length];
   for (const job of jobs) {
-    const { id = '', priority, delayMs, lifo } = job;
-    const plain = priority === 0 && delayMs === 0 && !lifo;
-    args.push(id, plain ? '' : `${priority},${delayMs},${lifo ? 1 : 0}`, jobText(job));
+    args.push(job.id ?? '', flagsOf(job), jobText(job));
   }
   return decode(String(await run('add', queue, args)));
+}
+
+/** Empty for a job with nothing special. */
+function flagsOf({ priority, delayMs, lifo, lockKey }: NewJob): string {
+  if (priority === 0 && delayMs === 0 && !lifo && lockKey === undefined) return '';
+  const key = lockKey === undefined ? '' : `,${lockKey}`;
+  return `${priority},${delayMs},${lifo ? 1 : 0}${key}`;
 }
 
 /** first,count for a run of counted ids, which is what most calls get, else a letter and the id of each. */

@@ -19,10 +19,11 @@ export type RawClaim = [
 ];
 
 export async function claim(run: Runner, queue: string, request: ClaimRequest): Promise<ClaimReply> {
-  return readClaim((await run('claim', queue, claimArguments(request))) as RawClaim);
+  return readClaim((await run('claim', queue, [...claimArguments(request), ...(request.jobIds ?? [])])) as RawClaim);
 }
 
-export function claimArguments({ session, seq, count, by, timedMs, limit }: ClaimRequest): Argument[] {
+/** All but the ids, which come at the end of all arguments. */
+export function claimArguments({ session, seq, count, by, timedMs, limit, jobIds }: ClaimRequest): Argument[] {
   return [
     session,
     seq,
@@ -31,6 +32,7 @@ export function claimArguments({ session, seq, count, by, timedMs, limit }: Clai
     timedMs ?? '',
     limit?.max ?? '',
     limit?.durationMs ?? '',
+    jobIds?.length ?? '',
   ];
 }
 

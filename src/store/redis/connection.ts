@@ -13,6 +13,7 @@ import * as control from './control.js';
 import { readEvents } from './events.js';
 import * as inspect from './inspect.js';
 import * as lock from './lock.js';
+import * as named from './named-lock.js';
 import { checkOptions, type CheckedOptions, plainOptions, type RedisStoreOptions } from './options.js';
 import { makeParts, type Parts } from './parts.js';
 import { probe } from './probe.js';
@@ -156,6 +157,22 @@ export class RedisStore implements contract.Store {
 
   async revoke(queue: string, jobIds: string[], reason: string): Promise<boolean[]> {
     return this.#each(jobIds, ({ run }) => lock.revoke(run, queue, jobIds, reason));
+  }
+
+  async acquire(queue: string, wishes: contract.LockWish[]): Promise<contract.LockGrant[]> {
+    return this.#each(wishes, ({ run }) => named.acquire(run, queue, wishes));
+  }
+
+  async letGo(queue: string, locks: contract.NamedLockRef[]): Promise<boolean[]> {
+    return this.#each(locks, ({ run }) => named.letGo(run, queue, locks));
+  }
+
+  async cap(queue: string, cap: contract.Cap | undefined): Promise<void> {
+    return this.#call(({ run }) => control.cap(run, queue, cap));
+  }
+
+  async namedLocks(queue: string, names: string[]): Promise<(contract.NamedLockInfo | undefined)[]> {
+    return this.#each(names, ({ run }) => named.look(run, queue, names));
   }
 
   async pause(queue: string, paused: boolean): Promise<void> {

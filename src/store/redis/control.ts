@@ -1,4 +1,4 @@
-import type { Change, ChangeStatus, RemoveStatus, Selection } from '../contract.js';
+import type { Cap, Change, ChangeStatus, RemoveStatus, Selection } from '../contract.js';
 import type { Argument } from './driver.js';
 import { LETTER } from './job-text.js';
 import type { Runner } from './runner.js';
@@ -7,6 +7,10 @@ const CHANGE_STATUSES: Record<string, ChangeStatus> = { d: 'done', m: 'missing',
 const REMOVE_STATUSES: Record<string, RemoveStatus> = { d: 'done', m: 'missing', l: 'locked' };
 /** Jobs that one script removes or moves. */
 const AT_ONCE = 150;
+
+export async function cap(run: Runner, queue: string, given: Cap | undefined): Promise<void> {
+  await run('cap', queue, [given?.maxActive ?? '']);
+}
 
 export async function change(run: Runner, queue: string, changes: Change[]): Promise<ChangeStatus[]> {
   const letters = await run('change', queue, changes.flatMap(changeArguments));

@@ -1,10 +1,10 @@
 import { tokenOf } from '../../job/lock.js';
 import type { JobRecord } from '../../job/record.js';
-import type { ListName, ListQuery, LockInfo, OwnedLock, QueueStatus, SessionInfo } from '../contract.js';
+import type { ListName, ListQuery, LockInfo, OwnedLock, Owner, QueueStatus, SessionInfo } from '../contract.js';
 import { type Columns, toRecords } from './job-text.js';
 import type { Runner } from './runner.js';
 
-/** The sorted set of each list but the active one. */
+/** The sorted set of each list but the active one; those that wait for their lock key lie beside it. */
 const PLACES: Record<Exclude<ListName, 'active'>, string> = {
   waiting: 'wait',
   prioritized: 'prio',
@@ -71,9 +71,10 @@ function existing(columns: Columns): JobRecord[] {
 
 export async function status(run: Runner, queue: string): Promise<QueueStatus> {
   const reply = (await run('status', queue, [])) as number[];
-  const [paused = 0, limitedMs = 0, waiting = 0, prioritized = 0, delayed = 0, active = 0, completed = 0, failed = 0] = reply;
+  const [paused = 0, limitedMs = 0, waiting = 0, prioritized = 0, delayed = 0, active = 0, completed = 0, failed = 0, cap = 0] =
+    reply;
   const counts = { waiting, prioritized, delayed, active, completed, failed };
-  return { paused: paused === 1, counts, ...(limitedMs > 0 && { limitedMs }) };
+  return { paused: paused === 1, counts, ...(limitedMs > 0 && { limitedMs }), ...(cap > 0 && { cap: { maxActive: cap - 1 } }) };
 }
 
 export async function logs(
@@ -87,12 +88,19 @@ export async function logs(
 }
 
 export async function lockOf(run: Runner, queue: string, jobId: string): Promise<LockInfo | undefined> {
-  const reply = (await run('lock-of', queue, [jobId])) as [string, string, string, number, string, string, string] | null;
+  const reply = (await run('lock-of', queue, [jobId])) as [string, string, string, number, ...RawOwner] | null;
   if (reply === null) return undefined;
-  const [session, fenceText, since, endsInMs, host, pid, name] = reply;
+  const [session, fenceText, since, endsInMs, ...raw] = reply;
   const fence = Number(fenceText);
-  const owner = { host, pid: Number(pid), name };
+  const owner = readOwner(raw);
   return { jobId, token: tokenOf(session, fence), fence, session, owner, since: Number(since), endsInMs };
+}
+
+/** What a session has that was opened before it was asked for is null. */
+export type RawOwner = [host: string | null, pid: string | null, name: string | null, instance: string | null];
+
+export function readOwner([host, pid, name, instance]: RawOwner): Owner {
+  return { host: host ?? '', pid: Number(pid), name: name ?? '', instance: instance ?? '' };
 }
 
 type RawSession = [
@@ -106,6 +114,8 @@ type RawSession = [
   renewals: string,
   suspected: number,
   locks: number,
+  instance: string | null,
+  slots: string | null,
 ];
 
 export async function sessions(run: Runner, queue: string): Promise<SessionInfo[]> {
@@ -118,15 +128,16 @@ export async function sessions(run: Runner, queue: string): Promise<SessionInfo[
   // A renewal between two pages moves a session to the end of the index.
   const unique = new Map(replies.map((reply) => [reply[0], reply]));
   const found = [...unique.values()].map(
-    ([id, expiresInMs, host, pid, name, durationMs, since, renewals, suspected, locks]): SessionInfo => ({
+    ([id, expiresInMs, host, pid, name, durationMs, since, renewals, suspected, locks, instance, slots]): SessionInfo => ({
       queue,
       id,
-      owner: { host, pid: Number(pid), name },
+      owner: readOwner([host, pid, name, instance]),
       durationMs: Number(durationMs),
       since: Number(since),
       renewals: Number(renewals),
       expiresInMs,
       suspected: suspected === 1,
+      slots: Number(slots),
       locks,
     }),
   );

@@ -25,7 +25,8 @@ export interface Sides {
 }
 
 export function toClaimed(id: string, job: string, run: string, sides: Sides): ClaimedJob {
-  const token = run.slice(run.indexOf('\0') + 1, run.lastIndexOf('\0'));
+  const tokenAt = run.indexOf('\0') + 1;
+  const token = run.slice(tokenAt, run.indexOf('\0', tokenAt));
   const claimed = toRecord(id, job, run, sides) as ClaimedJob;
   claimed.token = token;
   claimed.fence = Number(token.slice(token.lastIndexOf(':') + 1));
@@ -51,7 +52,7 @@ function toRecord(id: string, job: string, run: string, sides: Sides): JobRecord
     stalledCounter: Number(stalls),
   };
   const processed = rest.slice(0, rest.indexOf('\0'));
-  const by = run.slice(run.lastIndexOf('\0') + 1);
+  const [, , by = ''] = run.split('\0', 3);
   if (processed !== '') record.processedOn = Number(processed);
   if (finished !== '') record.finishedOn = Number(finished);
   if (by !== '') record.processedBy = by.slice(1);

@@ -5,7 +5,9 @@ import { readFileSync } from 'node:fs';
 import { HoldfastError } from '../../errors.js';
 
 export type ScriptName =
+  | 'acquire'
   | 'add'
+  | 'cap'
   | 'change'
   | 'claim'
   | 'clear'
@@ -13,11 +15,13 @@ export type ScriptName =
   | 'events'
   | 'extend'
   | 'jobs'
+  | 'let-go'
   | 'limit'
   | 'list'
   | 'list-active'
   | 'lock-of'
   | 'logs'
+  | 'named-locks'
   | 'open-session'
   | 'owned'
   | 'pause'

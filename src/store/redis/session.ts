@@ -7,7 +7,7 @@ import type { Runner } from './runner.js';
 const RENEWED_AT_ONCE = 200;
 
 export async function openSession(run: Runner, session: NewSession, presence: string | undefined): Promise<void> {
-  const { queue, id, owner, durationMs, maxStalls } = session;
+  const { queue, id, owner, durationMs, maxStalls, slots } = session;
   await run('open-session', queue, [
     id,
     freeText(owner.host),
@@ -16,6 +16,8 @@ export async function openSession(run: Runner, session: NewSession, presence: st
     durationMs,
     maxStalls,
     presence ?? '',
+    freeText(owner.instance),
+    slots,
   ]);
 }
 
@@ -42,10 +44,8 @@ async function renewPart(
   replies: RenewReply[],
 ): Promise<void> {
   const sessions = indexes.map((index) => renewals[index] as Renewal);
-  const raw = (await run('renew', queue, [presence ?? '', ...sessions.flatMap(({ id, acked }) => [id, acked])])) as (
-    | 0
-    | string[]
-  )[];
+  const args = sessions.flatMap(({ id, acked, slots }) => [id, acked, slots ?? '']);
+  const raw = (await run('renew', queue, [presence ?? '', ...args])) as (0 | string[])[];
   indexes.forEach((index, at) => {
     const revoked = raw[at];
     const { id } = renewals[index] as Renewal;

@@ -5,7 +5,7 @@ import type { Argument } from './driver.js';
 import { freeText } from './job-text.js';
 import type { Runner } from './runner.js';
 
-const NO_CLAIM: Argument[] = ['', '', '', '', '', '', ''];
+const NO_CLAIM: Argument[] = ['', '', '', '', '', '', '', ''];
 export const STATUSES: Record<string, SettleStatus> = { d: 'done', l: 'lost', m: 'missing' };
 
 export async function settle(
@@ -18,6 +18,7 @@ export async function settle(
   const claim = request === undefined ? NO_CLAIM : claimArguments(request);
   const args: Argument[] = [call?.caller ?? '', call?.seq ?? '', request === undefined ? 0 : 1, ...claim, outcomes.length];
   for (const outcome of outcomes) write(args, outcome);
+  args.push(...(request?.jobIds ?? []));
   const [letters, claimed] = (await run('settle', queue, args)) as [string, RawClaim | null];
   const results = Array.from(letters, (letter) => STATUSES[letter] as SettleStatus);
   return claimed === null ? { results } : { results, claimed: readClaim(claimed) };

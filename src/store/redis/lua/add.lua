@@ -1,5 +1,5 @@
--- use: clock queue jobs places
--- ARGV: caller, its seq, how many jobs, and of each: id or '', priority,delay,lifo ('' for 0,0,0), the job text.
+-- use: clock queue jobs lanes places
+-- ARGV: caller, its seq, how many jobs, and of each: id or '', priority,delay,lifo (and ,key; '' for 0,0,0), the job text.
 -- Answers the ids: first,count where all were counted up without a gap, else a letter (n new, d duplicate) and the id of
 -- each, NUL between.
 local caller, seq = ARGV[1], ARGV[2]
@@ -35,8 +35,9 @@ local function nextId()
   return id
 end
 
--- Jobs without priority, delay and lifo, which most are, are put together.
-local PLAIN = 'w,,,0,,,0,0,0,0,0,' .. digits(floor(now)) .. ',\0\0'
+-- Jobs without priority, delay, lifo and key, which most are, are put together.
+local ADDED = ',0,' .. digits(floor(now)) .. ',\0\0'
+local PLAIN = 'w,,,0,,,0,0,0,0' .. ADDED
 local runs, jobs, waits, replies, new, plain = {}, {}, {}, {}, 0, 0
 local place, isRun = ticks(size), true
 for i = 1, size do
@@ -54,16 +55,21 @@ for i = 1, size do
       plain = plain + 2
       tell(2, 'N', id, name)
     else
-      local job, delay, lifo = decode(id, PLAIN), nil, nil
-      job.priority, delay, lifo = match(flags, '^(%d*),(%d*),(%d)$')
+      local priority, delay, lifo, rest = match(flags, '^(%d*),(%d*),(%d)(.*)$')
+      local job = { id = id, priority = priority, ord = '' }
+      if rest ~= '' then
+        job.key = rest:sub(2)
+        if queue.keys == 0 then set('keys', 1) end
+      end
       if delay ~= '0' then
         putDelayed(job, delay)
         tell(2, 'D', id, name, delay)
       else
-        putWaiting(job, lifo == '1')
+        local front = lifo == '1'
+        putWaiting(job, front, not front and place + i - 1)
         tell(2, 'N', id, name)
       end
-      run = encode(job)
+      run = job.state .. ',,,0,,' .. job.ord .. ',' .. job.delay .. ',0,0,' .. priority .. ADDED .. (job.key and '\0' .. job.key or '')
     end
     jobs[new + 1], jobs[new + 2] = id, text
     runs[new + 1], runs[new + 2] = id, run

@@ -1,16 +1,26 @@
 -- use: clock records
 -- ARGV: key of the list, first and last position (-1: the last), 1 for ascending, most jobs to answer.
--- Answers the position to go on from (-1: that was all), and the records.
-local list, ascending = key(ARGV[1]), ARGV[4] == '1'
-local size = call('ZCARD', list)
+-- Answers the position to go on from (-1: that was all), and the records. Those that wait for their lock key stand behind all others.
+local ascending, parts = ARGV[4] == '1', { ARGV[1] }
+if ARGV[1] == 'wait' or ARGV[1] == 'prio' then table.insert(parts, ascending and 2 or 1, 'behind:' .. ARGV[1]) end
+local sizes, size = {}, 0
+for i = 1, #parts do
+  sizes[i] = call('ZCARD', key(parts[i]))
+  size = size + sizes[i]
+end
 local first, last = tonumber(ARGV[2]), tonumber(ARGV[3])
 if first < 0 then first = math.max(0, size + first) end
 if last < 0 then last = size + last else last = math.min(last, size - 1) end
 local upTo = math.min(last, first + ARGV[5] - 1)
 if upTo < first then return { -1, records({}) } end
-local ids = call(ascending and 'ZRANGE' or 'ZREVRANGE', list, first, upTo)
 -- A member of `prio` begins with its place.
-if ARGV[1] == 'prio' then
-  for i = 1, #ids do ids[i] = ids[i]:sub(17) end
+local named, ids, skipped = match(ARGV[1], 'prio$') and 17 or 1, {}, 0
+for i = 1, #parts do
+  local from, to = math.max(first - skipped, 0), math.min(upTo - skipped, sizes[i] - 1)
+  if from <= to then
+    local members = call(ascending and 'ZRANGE' or 'ZREVRANGE', key(parts[i]), from, to)
+    for j = 1, #members do ids[#ids + 1] = members[j]:sub(named) end
+  end
+  skipped = skipped + sizes[i]
 end
 return { upTo < last and upTo + 1 or -1, records(ids) }

@@ -1,4 +1,4 @@
--- use: clock queue jobs places
+-- use: clock queue jobs lanes places
 -- ARGV: job ids. Answers a letter for each: d done, m missing, l locked.
 local results, gone = {}, {}
 for i = 1, #ARGV do
@@ -17,5 +17,6 @@ end
 local ids = {}
 for id in pairs(gone) do ids[#ids + 1] = id end
 erase(ids)
+flushPlaces()
 save()
 return concat(results)

@@ -1,9 +1,10 @@
--- use: clock expiry
--- ARGV: presence or '', then of each session: id, acked. All that a renewal writes, whatever the session holds.
+-- use: clock queue expiry
+-- ARGV: presence or '', then of each session: id, acked, slots or '' where they have not changed. All that a renewal writes,
+-- whatever the session holds.
 -- Answers of each: 0 when it was ended, else its revocations, each as number, job id, fence, reason with NUL between.
 local replies = {}
-for at = 2, #ARGV, 2 do
-  local id, acked = ARGV[at], ARGV[at + 1]
+for at = 2, #ARGV, 3 do
+  local id, acked, slots = ARGV[at], ARGV[at + 1], ARGV[at + 2]
   local own = key('s:' .. id)
   local duration, ended, revoked, suspected = unpack(call('HMGET', own, 'duration', 'ended', 'revoked', 'suspected'))
   if not duration or ended then
@@ -17,6 +18,10 @@ for at = 2, #ARGV, 2 do
       call('HDEL', own, 'suspected', 'presence')
       call('SREM', key('suspects'), id)
     end
+    if slots ~= '' and call('HGET', key('slots'), id) ~= slots then
+      call('HSET', key('slots'), id, slots)
+      if queue.cap > 0 then offer() end
+    end
     local list = {}
     if revoked ~= '0' then
       local revocations = key('revoked:' .. id)
@@ -26,4 +31,5 @@ for at = 2, #ARGV, 2 do
     replies[#replies + 1] = list
   end
 end
+save()
 return replies

@@ -1,11 +1,11 @@
--- use: clock queue jobs places locks retention claim
+-- use: clock queue jobs lanes places locks retention special claim
 -- ARGV: caller or '', its seq, 1 with a claim, the claim request (empty without one), how many outcomes, and of each
 --   c id token value keep · f id token reason stacktrace keep · r id token reason stacktrace delay lifo · d id token delay ·
---   w id token
+--   w id token; then the job ids of the claim
 --   keep: '' all, 0 none, else count,age with nothing for what does not limit
 -- Answers a letter per outcome (d done, l lost, m missing) and the claim. Carries out the outcomes, then the claim.
 local caller, callSeq, withClaim = ARGV[1], ARGV[2], ARGV[3] == '1'
-local OUTCOMES_AT = 12
+local OUTCOMES_AT = 13
 local TEXTS = { c = 5, f = 6, r = 7, d = 4, w = 3 }
 -- A worker's last call is remembered with its session, anybody else's for a while.
 local REMEMBERED_MS = 15 * 60 * 1000
@@ -26,6 +26,8 @@ local finishedOn = digits(floor(now))
 -- Answers the run that is left of the job, false when it is gone.
 local function finish(kind, id, at, session, ends, made, rest)
   free(id, session, ends)
+  local lockKey = keyIn(rest)
+  if lockKey then openLanes().freeKey(lockKey) end
   finishes = finishes + 1
   made = NEXT[made] or digits(made + 1)
   local keeping

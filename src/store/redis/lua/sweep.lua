@@ -1,4 +1,4 @@
--- use: clock queue jobs places locks retention hand-back sessions
+-- use: clock queue jobs lanes places locks ending retention hand-back sessions names
 -- ARGV: how many locks at most. Answers the ids that wait again, those that failed, and whether more is dead.
 local limit = math.min(tonumber(ARGV[1]), 100)
 
@@ -15,7 +15,8 @@ for i = 1, #reaped do
   local jobs = heldIn(bound, call('ZREVRANGE', bound, 0, left - 1))
   for j = 1, #jobs do dead[#dead + 1] = jobs[j] end
   left = left - #jobs
-  if call('ZCARD', bound) == #jobs then
+  left = left - freeNames(id, left)
+  if call('ZCARD', bound) == #jobs and call('EXISTS', key('held:' .. id), key('lined:' .. id)) == 0 then
     -- Nothing more dies with it. What has an end of its own is found by that.
     call('ZREM', key('reaped'), id)
     if #jobs == 0 then tidy(id) end

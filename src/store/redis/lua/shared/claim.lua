@@ -58,6 +58,7 @@ local function popWaiting(count)
   elseif not more then
     more = call('EXISTS', key('prio')) == 1
   end
+  more = more or anyBehind()
   local texts, size = fetch(key('run'), ids), 0
   for i = 1, #ids do
     -- A place without a job (keys deleted by hand, or evicted) must not keep the others from being claimed.
@@ -78,12 +79,18 @@ local function grant(ids, texts, request)
   local ends = timed and digits(ceil(now + request.timedMs)) or ''
   local head = 'a,' .. request.seq .. ',' .. ends .. (timed and ',1,,,0,' or ',0,,,0,')
   local middle, tail = ',' .. digits(floor(now)) .. '\0' .. request.session .. ':', '\0' .. request.by
-  local runs, writes, locks, at = {}, {}, {}, toldSize
+  local runs, writes, locks, turns, at = {}, {}, {}, {}, toldSize
   for i = 1, size do
     local id, fence = ids[i], digits(first + i - 1)
     -- Not decoded and encoded again: claims and finishes are most of what Redis does here, and this halves them.
     local made, started, rest = match(texts[i], '^w,%d*,%d*,%d,%d*,%d*,%d*,(%d*,)(%d*)(,%d*,%d*,%d*),')
     local run = head .. made .. (NEXT[started] or digits(started + 1)) .. rest .. middle .. fence .. tail
+    local lockKey = keyIn(texts[i])
+    if lockKey then
+      run = run .. '\0' .. lockKey
+      turns[#turns + 1], turns[#turns + 2] = lockKey, 'a'
+      if turned then turned[id] = nil end
+    end
     runs[i] = run
     writes[2 * i - 1], writes[2 * i] = id, run
     locks[2 * i - 1], locks[2 * i] = fence, id
@@ -92,6 +99,7 @@ local function grant(ids, texts, request)
   end
   toldSize, toldEvents = at, toldEvents + size
   many('HSET', key('run'), writes)
+  many('HSET', key('turns'), turns)
   many('ZADD', key((timed and 'ending:' or 'bound:') .. request.session), locks)
   if timed then
     for i = 1, 2 * size, 2 do locks[i] = ends end
@@ -128,23 +136,28 @@ local function claim(request)
       ids, runs = grantedBefore(request)
     else
       session.seq, session.changed = seq, true
-      local count = queue.paused == 1 and 0 or room(request)
-      if count > 0 then
-        if due and due <= micros then
+      local texts
+      if request.jobIds then
+        ids, texts = openSpecial().takeNamed(request)
+        due = nextDue()
+      else
+        local count = queue.paused == 1 and 0 or room(request)
+        -- Also when the cap leaves no room: a due job that stayed delayed would look claimable by time alone.
+        if count > 0 and due and due <= micros then
           promoteDue(count)
           due = nextDue()
         end
-        local texts
-        ids, texts, waiting = popWaiting(count)
-        if #ids > 0 then
-          runs = grant(ids, texts, request)
-          useRoom(request, #ids)
-        end
+        if count > 0 and queue.cap > 0 then count = openSpecial().roomUnderCap(request.session, count) end
+        if count > 0 then ids, texts, waiting = popWaiting(count) end
+      end
+      if #ids > 0 then
+        runs = grant(ids, texts, request)
+        useRoom(request, #ids)
       end
     end
   end
   local limited, nextInMs = limitedMs(request.max), -1
-  if waiting == nil then waiting = call('EXISTS', key('wait'), key('prio')) > 0 end
+  if waiting == nil then waiting = call('EXISTS', key('wait'), key('prio')) > 0 or anyBehind() end
   if due and due <= micros then waiting = true end
   -- No time that passes makes a job of a paused queue claimable.
   if queue.paused == 0 then
@@ -167,10 +180,16 @@ local function keepSeq(id, ...)
   if session and (session.changed or ...) then call('HSET', key('s:' .. id), 'seq', session.seq, ...) end
 end
 
--- session, seq, count, by, timedMs, max, durationMs; empty where there is none.
+-- session, seq, count, by, timedMs, max, durationMs, and how many job ids there are at the end of all; empty where there is none.
 local function claimRequest(at)
-  return {
+  local request = {
     session = ARGV[at], seq = ARGV[at + 1], count = tonumber(ARGV[at + 2]), by = ARGV[at + 3], timedMs = tonumber(ARGV[at + 4]),
     max = tonumber(ARGV[at + 5]), durationMs = tonumber(ARGV[at + 6]),
   }
+  local named = tonumber(ARGV[at + 7])
+  if named then
+    request.jobIds = {}
+    for i = 1, named do request.jobIds[i] = ARGV[#ARGV - named + i] end
+  end
+  return request
 end

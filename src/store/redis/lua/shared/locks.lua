@@ -15,8 +15,11 @@ local function openSession(id)
   return session
 end
 
+-- Forgets a session that has ended, once it holds nothing.
 local function tidy(session)
-  if openSession(session) or call('EXISTS', key('bound:' .. session), key('ending:' .. session)) > 0 then return end
+  if openSession(session) then return end
+  local held = call('EXISTS', key('bound:' .. session), key('ending:' .. session), key('held:' .. session), key('lined:' .. session))
+  if held > 0 then return end
   call('UNLINK', key('s:' .. session), key('revoked:' .. session))
   call('ZREM', key('reaped'), session)
   call('SREM', key('holders'), session)
@@ -43,12 +46,14 @@ end
 
 local function unlock(job)
   free(job.id, sessionOf(job.token), job.ends)
+  if job.key then openLanes().freeKey(job.key) end
   job.seq, job.ends, job.timed, job.token = '', '', '0', ''
 end
 
 local function flushUnlocked()
   if freedCount == 0 then return end
   set('active', queue.active - freedCount)
+  vacated = queue.cap > 0
   many('ZREM', key('ends'), freedEnds)
   for session, lists in pairs(freed) do
     many('ZREM', key('bound:' .. session), lists[1])

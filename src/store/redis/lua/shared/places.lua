@@ -3,8 +3,7 @@
 --   prio      by priority, then by place, which begins the member so that Redis orders equal scores by it
 --   delayed   by the tick of its coming and the delay in µs, so those of one moment keep their order
 --   completed, failed   by the tick of their finish, which is its time in µs
--- Jobs are put one by one, and written together before anybody looks.
-local ORD_BIAS = 4e15
+-- Jobs are put one by one, and written together before anybody looks. Waiting jobs with a lock key are in lanes: see lanes.lua.
 local placed, anyPlaced = { wait = {}, prio = {}, delayed = {} }, false
 
 local function put(place, score, member)
@@ -15,6 +14,7 @@ local function put(place, score, member)
 end
 
 local function flushPlaces()
+  if lanes then lanes.arrange() end
   if not anyPlaced then return end
   for place, list in pairs(placed) do
     many('ZADD', key(place), list)
@@ -23,15 +23,22 @@ local function flushPlaces()
   anyPlaced = false
 end
 
-local function putWaiting(job, front)
+-- Ahead of all, at the place that is given, or behind all.
+local function putWaiting(job, front, given)
   local place
-  if front then
+  if given then
+    place = given
+  elseif front then
     place = queue.front - 1
     set('front', place)
   else
     place = ticks(1)
   end
   job.state, job.delay = 'w', '0'
+  if job.key then
+    job.ord = openLanes().lineUp(job.key, job.id, job.priority, place)
+    return
+  end
   offer()
   if job.priority == '0' then
     put('wait', digits(place), job.id)
@@ -51,7 +58,10 @@ end
 -- Out of its place; for jobs that are not active.
 local function take(job)
   flushPlaces()
-  if job.state == 'w' then
+  if job.key and job.state == 'w' then
+    openLanes().leaveLine(job)
+    job.ord = ''
+  elseif job.state == 'w' then
     if job.priority == '0' then call('ZREM', key('wait'), job.id) else call('ZREM', key('prio'), job.ord .. job.id) end
     job.ord = ''
   else
@@ -71,5 +81,5 @@ end
 -- Waiting, or delayed and due.
 local function anyWaiting()
   local due = nextDue()
-  return (due ~= nil and due <= micros) or call('EXISTS', key('wait'), key('prio')) > 0
+  return (due ~= nil and due <= micros) or call('EXISTS', key('wait'), key('prio')) > 0 or anyBehind()
 end

@@ -4,15 +4,23 @@
 --   active   how many locks there are
 --   sides    1 when some job has or had a reason or progress
 --   delays   1 when there may be delayed jobs
---   event, firstEvent, version, armed, jobsVersion, jobsArmed   see `save`
+--   event, firstEvent, version, armed, jobsVersion, jobsArmed, locksVersion, locksArmed   see `save`
+--   keys     1 when some job has or had a lock key
+--   cap      one more than the jobs that may be active; 0 without a cap
 -- They are packed numbers: as fields of a hash each would become a string, and making strings is most of what short scripts do.
-local PACKED = '<ddddddddddddddddd'
+local PACKED, SIZE = '<ddddddddddddddddddddd', 21 * 8
 local queue, dirty, touched, offered = {}, false, false, false
+-- vacated: jobs have left active; under a cap, others may have their places unless this script gives them away itself.
+-- turned: ids of jobs that may be claimed since their key is free. Whoever frees a key mostly claims its next job in the same
+-- script, and nobody need be woken for that one. namesFreed: a named lock may be had.
+local vacated, turned, namesFreed = false, nil, false
 do
-  local text = call('GET', key('meta')) or ('\0'):rep(17 * 8)
+  local text = call('GET', key('meta')) or ''
+  -- Shorter where it was written before there were so many: those that it lacks are 0.
+  if #text < SIZE then text = text .. ('\0'):rep(SIZE - #text) end
   queue.tick, queue.front, queue.lastId, queue.active, queue.sides, queue.delays, queue.paused, queue.limitedUntil,
     queue.windowEnds, queue.windowUsed, queue.windowMax, queue.event, queue.firstEvent, queue.version, queue.armed,
-    queue.jobsVersion, queue.jobsArmed = struct.unpack(PACKED, text)
+    queue.jobsVersion, queue.jobsArmed, queue.keys, queue.cap, queue.locksVersion, queue.locksArmed = struct.unpack(PACKED, text)
 end
 
 local function set(name, value)
@@ -58,7 +66,7 @@ local function wake(channel, version, armed)
 end
 
 -- One entry of the stream holds all events of a script. Its id is the number of its last event and how many they are, so that the
--- entry with any event is found by a range. Whoever waits for jobs is woken apart from whoever waits for events.
+-- entry with any event is found by a range. Whoever waits for jobs or for named locks is woken apart from whoever waits for events.
 local EVENTS_KEPT = 10000
 local function save()
   if toldEvents > 0 then
@@ -69,12 +77,14 @@ local function save()
     set('event', last)
     touched = true
   end
-  if touched then wake('events-wake', 'version', 'armed') end
+  if (turned and next(turned)) or (vacated and queue.active < queue.cap - 1) then offer() end
+  if touched or namesFreed then wake('events-wake', 'version', 'armed') end
   if offered then wake('jobs-wake', 'jobsVersion', 'jobsArmed') end
+  if namesFreed then wake('locks-wake', 'locksVersion', 'locksArmed') end
   if dirty then
     local text = struct.pack(PACKED, queue.tick, queue.front, queue.lastId, queue.active, queue.sides, queue.delays, queue.paused,
       queue.limitedUntil, queue.windowEnds, queue.windowUsed, queue.windowMax, queue.event, queue.firstEvent, queue.version,
-      queue.armed, queue.jobsVersion, queue.jobsArmed)
+      queue.armed, queue.jobsVersion, queue.jobsArmed, queue.keys, queue.cap, queue.locksVersion, queue.locksArmed)
     call('SET', key('meta'), text)
   end
 end

@@ -1,0 +1,26 @@
+import { step } from './sql-function.js';
+import { STATE } from './tables.js';
+
+export const CAP_FUNCTIONS =
+  // How the sessions of a queue share its cap: roomUnderCap of job/cap.ts.
+  step(
+    'room_under_cap(_queue int, _session text, _most float8, _active bigint, _now bigint)',
+    'float8',
+    `
+DECLARE
+  _free float8 := greatest(0, _most - _active);
+BEGIN
+  RETURN (
+    WITH claimants AS MATERIALIZED (
+      SELECT id = _session AS own, slots, (SELECT count(*) FROM (
+        SELECT FROM jobs j WHERE j.queue = _queue AND j.state = ${STATE.active} AND j.session = s.id ORDER BY fence OFFSET 0) held) AS active
+      FROM (SELECT * FROM sessions WHERE queue = _queue AND reaped < 2 AND expires_at > _now ORDER BY expires_at OFFSET 0) s WHERE reaped = 0
+    ), sharing AS (
+      SELECT greatest(1, floor(_most / greatest(1, count(*) FILTER (WHERE slots > 0)))) AS share FROM claimants
+    ), unused AS (
+      SELECT own, greatest(0, least(share, slots) - active) AS jobs FROM claimants, sharing
+    )
+    SELECT least(_free, greatest(coalesce(sum(jobs) FILTER (WHERE own), 0), _free - coalesce(sum(jobs) FILTER (WHERE NOT own), 0))) FROM unused
+  );
+END`,
+  );

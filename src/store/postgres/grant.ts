@@ -1,0 +1,160 @@
+// What a claim hands out: delayed jobs that are due become waiting, and waiting ones get their locks, in order or by their ids.
+// Called by claims (claim.ts) under the locks of their caller and session. Rows that others hold are passed by, but for those that are named.
+import { CLAIMED_ARRAYS, CLAIMED_COLUMNS } from './job-row.js';
+import { isTaken, TO_WAITING, WAITS } from './key.js';
+import { jobOf, lockJobs } from './lookup.js';
+import { step } from './sql-function.js';
+import { STATE } from './tables.js';
+
+/** Delayed jobs that one claim moves to waiting. */
+const PROMOTED_AT_ONCE = 500;
+
+// Three stretches of one index, one after the other as far as they are needed: what was put to the front, what waits from the head
+// on, and what has a priority.
+const stretch = (columns: string, rows: string, order: string, limit: string) =>
+  `SELECT * FROM (
+        SELECT ${columns} FROM jobs WHERE queue = _queue AND state = ${STATE.waiting} AND ${rows} ORDER BY ${order} LIMIT ${limit}) s`;
+const stretches = (columns: string, limit: string) =>
+  [
+    stretch(columns, 'priority = 0 AND ord < 0', 'ord', limit),
+    stretch(columns, 'priority = 0 AND ord >= _head', 'ord', limit),
+    stretch(columns, 'priority > 0', 'priority, ord', limit),
+  ].join('\n      UNION ALL ');
+/** Locked, as far as nobody has them. */
+const locked = (limit: string) => `${limit} FOR UPDATE SKIP LOCKED`;
+
+/** Grants the locks of the rows whose places `waiting` has as `at`, in their order. */
+const grant = (waiting: string) => `
+  WITH next AS (
+    SELECT at, nextval('fences') AS fence FROM (
+      ${waiting}
+    ) waiting
+  ), taken AS (
+    UPDATE jobs SET state = ${STATE.active}, session = _session, fence = next.fence, claim_seq = _seq, processed_on = floor(_clock),
+      processed_by = _by, ends_at = ceil(_clock + _timed), timed = _timed IS NOT NULL, attempts_started = attempts_started + 1
+    FROM next WHERE jobs.ctid = next.at RETURNING ${CLAIMED_COLUMNS}
+  )
+  SELECT count(*), count(*) FILTER (WHERE priority = 0), ${CLAIMED_ARRAYS}, event('active', array_agg(id))
+  INTO _taken, _plain, _rows, _body FROM (SELECT * FROM taken ORDER BY fence) taken;
+  IF _taken > 0 THEN
+    _jobs := concat_ws(',', _jobs, _rows);
+    _change.active := _change.active + _taken;
+    _change.waiting := _change.waiting - _plain;
+    _change.prioritized := _change.prioritized - _taken + _plain;
+    _change.events := _change.events + _taken;
+    _change.body := concat_ws(',', _change.body, _body);
+  END IF;`;
+
+export const GRANT_FUNCTIONS =
+  step(
+    'promote_due(_queue int, _now bigint, _change journal)',
+    'journal',
+    `
+BEGIN
+  RETURN promote(_queue, ARRAY(
+    SELECT ctid FROM jobs WHERE queue = _queue AND state = ${STATE.delayed} AND due_at <= _now
+    ORDER BY due_at, ord LIMIT ${PROMOTED_AT_ONCE} FOR UPDATE SKIP LOCKED), _change);
+END`,
+  ) +
+  // Delayed jobs that are locked, in the order in which they are to wait.
+  step(
+    'promote(_queue int, _due tid[], INOUT _change journal)',
+    'journal',
+    `
+DECLARE
+  _base bigint := nextval('places');
+  _sum record;
+BEGIN
+  WITH promoted AS (
+    UPDATE jobs SET ${TO_WAITING}, ord = _base + due.n, delay = 0, due_at = NULL
+    FROM unnest(_due) WITH ORDINALITY due(at, n) WHERE jobs.ctid = due.at RETURNING due.n, id, priority
+  )
+  SELECT count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain,
+    event('waiting', array_agg(id ORDER BY n), '{"prev":"delayed"}') AS body
+  INTO _sum FROM promoted;
+  IF _sum.jobs = 0 THEN RETURN; END IF;
+  _change.delayed := _change.delayed - _sum.jobs;
+  _change.waiting := _change.waiting + _sum.plain;
+  _change.prioritized := _change.prioritized + _sum.jobs - _sum.plain;
+  _change.events := _change.events + _sum.jobs;
+  _change.body := concat_ws(',', _change.body, _sum.body);
+END`,
+  ) +
+  step(
+    `grant_locks(_queue int, _session text, _seq bigint, _by text, _timed float8, _clock float8, _head bigint, _room int,
+       INOUT _change journal, INOUT _jobs text, OUT _taken int)`,
+    'record',
+    `
+DECLARE
+  _plain int;
+  _rows text;
+  _body text;
+BEGIN
+  ${grant(`${stretches('ctid AS at', locked('_room'))}
+      LIMIT _room`)}
+END`,
+  ) +
+  // The same where jobs with a key wait too. Looks who comes first before it locks anything, so that no row is kept from others for nothing.
+  step(
+    `grant_in_turn(_queue int, _session text, _seq bigint, _by text, _timed float8, _clock float8, _head bigint, _room int,
+       INOUT _change journal, OUT _jobs text, OUT _taken int, OUT _soon boolean)`,
+    'record',
+    `
+DECLARE
+  _first record;
+  _chosen record;
+  _freed boolean := show_freed(_queue);
+  _plain int;
+  _rows text;
+  _body text;
+BEGIN
+  _first := first_of_keys(_queue, _room);
+  SELECT count(*) AS jobs, count(*) FILTER (WHERE id IS NULL) AS plain, array_agg(id) FILTER (WHERE id IS NOT NULL) AS ids INTO _chosen FROM (
+    SELECT * FROM (
+      ${stretches('priority, ord, NULL::text AS id', '_room')}
+      UNION ALL SELECT j.* FROM unnest(_first._ids) o(id), ${jobOf('o.id', 'priority, ord, id', WAITS)} j
+    ) merged ORDER BY priority, ord LIMIT _room
+  ) chosen;
+  _soon := _freed OR _first._soon;
+  ${grant(`SELECT at FROM (
+        ${stretches('ctid AS at, priority, ord', locked('_chosen.plain'))}
+        UNION ALL SELECT j.* FROM unnest(_chosen.ids) o(id), LATERAL (
+          SELECT ctid AS at, priority, ord FROM jobs WHERE queue = _queue AND id = o.id AND ${WAITS} FOR UPDATE SKIP LOCKED) j
+      ) merged ORDER BY priority, ord LIMIT _room`)}
+  _soon := _soon OR _taken < _chosen.jobs;
+END`,
+  ) +
+  // Those of the named jobs that wait, in their order.
+  step(
+    `grant_by_id(_queue int, _session text, _seq bigint, _ids text[], _count int, _by text, _timed float8, _clock float8,
+       INOUT _change journal, OUT _jobs text, OUT _taken int)`,
+    'record',
+    `
+DECLARE
+  _due tid[];
+  _one record;
+  _chosen text[] := '{}';
+  _keys text[] := '{}';
+  _plain int;
+  _rows text;
+  _body text;
+BEGIN
+  ${lockJobs('_ids')};
+  PERFORM lock_keys_of(_queue, _ids);
+  _due := ARRAY(
+    SELECT j.at FROM (SELECT id, min(n) AS n FROM unnest(_ids) WITH ORDINALITY o(id, n) GROUP BY id) o,
+      ${jobOf('o.id', 'ctid AS at', `state + 0 = ${STATE.delayed} AND due_at <= floor(_clock)`)} j
+    ORDER BY o.n);
+  IF cardinality(_due) > 0 THEN _change := promote(_queue, _due, _change); END IF;
+  FOR _one IN SELECT j.* FROM unnest(_ids) WITH ORDINALITY o(id, n), ${jobOf('o.id', 'id, lock_key', WAITS)} j ORDER BY o.n LOOP
+    EXIT WHEN cardinality(_chosen) >= _count;
+    CONTINUE WHEN _one.id = ANY (_chosen);
+    IF _one.lock_key IS NOT NULL THEN
+      CONTINUE WHEN _one.lock_key = ANY (_keys) OR ${isTaken('_one.lock_key')};
+      _keys := _keys || _one.lock_key;
+    END IF;
+    _chosen := _chosen || _one.id;
+  END LOOP;
+  ${grant(`SELECT j.at FROM unnest(_chosen) WITH ORDINALITY o(id, n), ${jobOf('o.id', 'ctid AS at')} j ORDER BY o.n`)}
+END`,
+  );

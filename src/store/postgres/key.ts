@@ -1,0 +1,147 @@
+// Jobs with a lock key: of those with the same one, one at a time is active. No verb waits for another because of a key, but for claims by id.
+//
+// A waiting job with a key is `keyed`, where claims look at it, or `behind`, where they never do: 100,000 of them cost a claim
+// nothing. It is put behind when a claim finds its key taken, or another one of it in front. Whoever decides over a key, or puts a job
+// behind, has the key's advisory lock until its commit; a claim that does not get it at once leaves the key to whoever has it.
+// Whoever takes a job with a key out of active, or one that waits away from its place, does not look who is next: that would need the
+// lock, and a claim that puts a job behind at this moment cannot be seen. It leaves the key in `freed_keys` instead. A claim shows the
+// first of such a key again, under the lock. So a job may be keyed for nothing, and is found out; but none is behind
+// unless its key is taken, or freed, or another one of it is keyed.
+import { jobOf } from './lookup.js';
+import { expression, step } from './sql-function.js';
+import { STATE } from './tables.js';
+
+/** Keys that one claim decides over: each needs an entry in the server's table of locks. */
+const KEYS_AT_ONCE = 200;
+/** Jobs that are looked at in one go, and how often. */
+const LOOKED_AT = 500;
+const LOOKS = 5;
+
+/** Of a job that comes to wait. */
+export const TO_WAITING = `state = CASE WHEN lock_key IS NULL THEN ${STATE.waiting} ELSE ${STATE.keyed} END`;
+/** Waiting, with a key or without. */
+export const WAITS = `state <= ${STATE.waiting}`;
+
+/** What was freed, in an array that may be null. */
+export const freeKeys = (keys: string) => `
+  IF ${keys} IS NOT NULL THEN
+    INSERT INTO freed_keys (queue, lock_key) SELECT _queue, key FROM (SELECT DISTINCT key FROM unnest(${keys}) key WHERE key IS NOT NULL) freed;
+  END IF;`;
+
+export const ANY_KEYED = `((SELECT ord FROM jobs WHERE queue = _queue AND state = ${STATE.keyed} ORDER BY priority, ord LIMIT 1) IS NOT NULL
+    OR (SELECT number FROM freed_keys WHERE queue = _queue ORDER BY number LIMIT 1) IS NOT NULL)`;
+export const ANY_BEHIND = `(SELECT ord FROM jobs WHERE queue = _queue AND state = ${STATE.behind} ORDER BY priority, ord LIMIT 1) IS NOT NULL`;
+
+/** The rows of these ids, as far as they are in this state and nobody has them. */
+const unheld = (ids: string, state: number) => `ARRAY(
+      SELECT j.at FROM unnest(${ids}) o(id), LATERAL (
+        SELECT ctid AS at FROM jobs WHERE queue = _queue AND id = o.id AND state + 0 = ${state} FOR UPDATE SKIP LOCKED) j)`;
+const OF_KEY = (key: string) => `queue = _queue AND lock_key = ${key} AND lock_key IS NOT NULL`;
+export const isTaken = (key: string) => `EXISTS (SELECT FROM jobs WHERE ${OF_KEY(key)} AND state = ${STATE.active})`;
+const firstOf = (key: string) => `FROM jobs WHERE ${OF_KEY(key)} AND state <= ${STATE.keyed} ORDER BY priority, ord LIMIT 1`;
+
+export const KEY_FUNCTIONS =
+  expression(
+    'key_lock(_queue int, _key text)',
+    'bigint',
+    'STABLE',
+    `hashtextextended(_key, (_queue::bigint << 32) # 'jobs'::regclass::oid::bigint)`,
+  ) +
+  // Under the key's lock, in a statement that begins after it was taken: it sees what the one who had it before has done.
+  // _soon: it is worth asking again soon.
+  step(
+    'show_freed(_queue int, OUT _soon boolean)',
+    'boolean',
+    `
+DECLARE
+  _freed record;
+  _locked text[];
+  _hidden record;
+  _shown text[];
+BEGIN
+  SELECT array_agg(number) AS numbers, array_agg(lock_key) AS keys, count(*) AS many INTO _freed FROM (
+    SELECT number, lock_key FROM freed_keys WHERE queue = _queue ORDER BY number LIMIT ${KEYS_AT_ONCE} FOR UPDATE SKIP LOCKED
+  ) freed;
+  _locked := lock_keys(_queue, ARRAY(SELECT DISTINCT key FROM unnest(_freed.keys) key));
+  SELECT array_agg(j.id) AS ids, array_agg(o.key) AS keys INTO _hidden
+  FROM unnest(_locked) o(key), LATERAL (SELECT id, state ${firstOf('o.key')}) j WHERE j.state = ${STATE.behind} AND NOT ${isTaken('o.key')};
+  WITH shown AS (
+    UPDATE jobs SET state = ${STATE.keyed} WHERE ctid = ANY (${unheld('_hidden.ids', STATE.behind)}) RETURNING lock_key
+  )
+  SELECT array_agg(lock_key) INTO _shown FROM shown;
+  -- A key is not done with while somebody has the row of its first job.
+  _locked := ARRAY(SELECT key FROM unnest(_locked) key WHERE key <> ALL (coalesce(_hidden.keys, '{}')) OR key = ANY (_shown));
+  DELETE FROM freed_keys WHERE queue = _queue
+    AND number = ANY (ARRAY(SELECT number FROM unnest(_freed.numbers, _freed.keys) o(number, key) WHERE key = ANY (_locked)));
+  _soon := _freed.many = ${KEYS_AT_ONCE} OR EXISTS (SELECT FROM unnest(_freed.keys) key WHERE key <> ALL (_locked));
+END`,
+  ) +
+  // Those that nobody else has at this moment.
+  step(
+    'lock_keys(_queue int, _keys text[])',
+    'text[]',
+    `
+BEGIN
+  RETURN ARRAY(SELECT key FROM unnest(_keys) WITH ORDINALITY o(key, n) WHERE pg_try_advisory_xact_lock(key_lock(_queue, key)) ORDER BY n);
+END`,
+  ) +
+  // The first jobs of up to _room keys that are free, each with its key locked. Those of keys that are taken go behind, and those that stand behind
+  // another one that claims look at.
+  step(
+    'first_of_keys(_queue int, _room int, OUT _ids text[], OUT _soon boolean)',
+    'record',
+    `
+DECLARE
+  _most int := least(_room, ${KEYS_AT_ONCE});
+  _seen record;
+  _wanted text[];
+  _locked text[];
+  _found record;
+  _decided text[] := '{}';
+  _taken text[] := '{}';
+  _busy text[] := '{}';
+  _shown text[] := '{}';
+  _behind text[];
+BEGIN
+  _ids := '{}';
+  _soon := false;
+  FOR _look IN 1 .. ${LOOKS} LOOP
+    SELECT array_agg(id) AS ids, array_agg(lock_key) AS keys, count(*) AS many INTO _seen FROM (
+      SELECT id, lock_key FROM jobs WHERE queue = _queue AND state = ${STATE.keyed} ORDER BY priority, ord LIMIT ${LOOKED_AT}
+    ) seen;
+    _wanted := ARRAY(
+      SELECT key FROM unnest(_seen.keys) WITH ORDINALITY o(key, n) WHERE key <> ALL (_decided) AND key <> ALL (_busy)
+      GROUP BY key ORDER BY min(n) LIMIT least(_most - cardinality(_ids), ${KEYS_AT_ONCE} - cardinality(_decided)));
+    _locked := lock_keys(_queue, _wanted);
+    SELECT array_agg(j.id) FILTER (WHERE NOT taken) AS ids, array_agg(key) FILTER (WHERE taken) AS taken INTO _found
+    FROM (SELECT key, ${isTaken('key')} AS taken FROM unnest(_locked) key) o, LATERAL (SELECT id ${firstOf('o.key')}) j;
+    _ids := _ids || _found.ids;
+    _taken := _taken || _found.taken;
+    _decided := _decided || _locked;
+    _busy := _busy || ARRAY(SELECT key FROM unnest(_wanted) key WHERE key <> ALL (_locked));
+    -- One of each key that is free stays where claims look, whoever gets its lock.
+    _shown := _shown || ARRAY(
+      SELECT DISTINCT ON (key) id FROM unnest(_seen.ids, _seen.keys) WITH ORDINALITY o(id, key, n) WHERE key = ANY (_locked) ORDER BY key, n);
+    _behind := ARRAY(
+      SELECT id FROM unnest(_seen.ids, _seen.keys) o(id, key)
+      WHERE key = ANY (_decided) AND id <> ALL (_ids) AND (key = ANY (_taken) OR id <> ALL (_shown)));
+    IF cardinality(_behind) > 0 THEN UPDATE jobs SET state = ${STATE.behind} WHERE ctid = ANY (${unheld('_behind', STATE.keyed)}); END IF;
+    IF cardinality(_busy) > 0 OR cardinality(_decided) >= ${KEYS_AT_ONCE} THEN _soon := true; END IF;
+    IF _seen.many < ${LOOKED_AT} OR cardinality(_ids) >= _most OR cardinality(_decided) >= ${KEYS_AT_ONCE} THEN RETURN; END IF;
+  END LOOP;
+  _soon := true;
+END`,
+  ) +
+  // For claims by id, which would otherwise be refused because another claim looks at the key. They hold the jobs already; whoever
+  // holds a key without waiting for it waits for nothing.
+  step(
+    'lock_keys_of(_queue int, _ids text[])',
+    'void',
+    `
+BEGIN
+  PERFORM pg_advisory_xact_lock(lock) FROM (
+    SELECT DISTINCT key_lock(_queue, j.lock_key) AS lock FROM unnest(_ids) o(id), ${jobOf('o.id', 'lock_key', `lock_key IS NOT NULL AND state <= ${STATE.delayed}`)} j
+    ORDER BY lock OFFSET 0
+  ) keys;
+END`,
+  );

@@ -1,0 +1,33 @@
+-- use: clock queue jobs lanes locks ending names
+-- ARGV: of each wish: name, token, session, keepPlaceMs.
+-- Answers of each: h and the fence; t, how many come before and until when its holder lives at most ('' : nobody holds it); or g.
+local function acquire(name, token, session, keepPlaceMs)
+  if not isLiving(session) then return { 'g' } end
+  local holder = holdOf(name)
+  local living = holder and isLiving(holder.session)
+  if living and holder.token == token then return { 'h', holder.fence } end
+  local place = keptPlace(name, token)
+  local ahead, lapsed = countLine(name, place and token)
+  for i = 1, #lapsed do leavePlace(name, lapsed[i][1], lapsed[i][2]) end
+  if not living and ahead == 0 then
+    if holder then
+      -- A late renewal must not bring back whoever held it, since it would trust its lock again.
+      endSession(holder.session, 1)
+      drop(name, holder.session)
+    end
+    if place then leavePlace(name, token, place) end
+    return { 'h', hold(name, session, token) }
+  end
+  if keepPlaceMs ~= '0' then
+    if place then keepPlace(name, token, place, keepPlaceMs) else enterLine(name, token, session, keepPlaceMs) end
+  elseif place then
+    leavePlace(name, token, place)
+    namesFreed = true
+  end
+  return { 't', ahead, living and ceil(openSession(holder.session).expires - now) or '' }
+end
+
+local replies = {}
+for at = 1, #ARGV, 4 do replies[#replies + 1] = acquire(ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]) end
+save()
+return replies

@@ -1,0 +1,20 @@
+// How the PostgreSQL store tells other processes of changes: what is pending when it closes.
+import { expect, test } from 'vitest';
+import { Notifier } from '../../src/store/postgres/notify.js';
+
+const timers = (): number => process.getActiveResourcesInfo().filter((type) => type === 'Timeout').length;
+
+test('while it waits for its last notification, closing keeps the process alive, and not for longer', async () => {
+  let sent = 0;
+  const notifier = new Notifier(async () => (sent += 1));
+  notifier.changed('work', 'jobs');
+  // In its pause after the first one.
+  await new Promise((resolve) => setImmediate(resolve));
+  notifier.changed('mail', 'jobs');
+  const before = timers();
+  const closing = notifier.close();
+  expect(timers()).toBe(before + 1);
+  await closing;
+  expect(timers()).toBeLessThanOrEqual(before);
+  expect(sent).toBe(2);
+});
