@@ -17,10 +17,11 @@ export const ROOMS = {
   handle: INNER,
   upkeep: INNER,
   lock: [...INNER, 'store/open', 'upkeep'],
-  queue: [...INNER, 'store/open', 'handle'],
+  queue: [...INNER, 'store/open', 'handle', 'lock'],
   events: [...INNER, 'store/open', 'handle'],
   worker: [...INNER, 'store/open', 'handle', 'lock'],
   testing: INNER,
+  compat: [...INNER, 'handle', 'lock', 'queue', 'events', 'worker'],
   index: [...INNER, 'store/open', 'handle', 'upkeep', 'lock', 'queue', 'events', 'worker'],
 };
 

@@ -24,6 +24,7 @@ export const ERROR_CODES = {
   CLOSED: 'the queue, worker or listener was closed before the call',
   TIMEOUT: 'something was not finished within the time that the caller gave it',
   OUTCOME_UNKNOWN: 'the store did not answer in time: the call may or may not have happened',
+  INSTANCE_TAKEN: 'another process runs under the same instanceId',
   THREAD_FAILED: 'the dedicated lock thread could not start or died; locks are renewed on the event loop meanwhile',
   NOT_CLONEABLE: 'connection options hold something that cannot be handed to a thread',
   LOOP_BLOCKED: 'the event loop was blocked for longer than maxBlockedMs, so its locks were given up',

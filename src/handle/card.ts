@@ -22,10 +22,10 @@ export class Card {
 
   constructor(
     readonly home: JobHome,
-    readonly record: JobRecord,
-    readonly lock: JobLock,
+    public record: JobRecord,
+    public lock: JobLock,
     /** The token that the user gave to `getNextJob`; it stands for the real one. */
-    readonly alias: string | undefined,
+    public alias: string | undefined,
   ) {}
 
   get data(): unknown {
@@ -102,6 +102,19 @@ export class Card {
       `${action}: job ${record.id} of queue "${home.name}" does not exist (any more).`,
       this.#facts,
     );
+  }
+
+  /** Its lock was taken by hand: from here on this handle is its owner's, and shows the job as it was then. */
+  taken(record: JobRecord, lock: JobLock): void {
+    this.record = record;
+    this.lock = lock;
+    this.alias = undefined;
+    this.ended = false;
+    this.#data = UNREAD;
+    this.#opts = undefined;
+    this.#progress = undefined;
+    this.#returnvalue = UNREAD;
+    this.#stacktrace = undefined;
   }
 
   /** Makes the fields say what the store has accepted. Times are this host's: the store's come with the next look at the job. */

@@ -17,6 +17,8 @@ export interface JobHome {
   /** What a worker keeps of finished jobs that do not say it themselves. */
   readonly removeOnComplete?: KeepOption | undefined;
   readonly removeOnFail?: KeepOption | undefined;
+  /** Takes the lock of a waiting job, for as long as this home's lockDuration says. Undefined: somebody has it, or it does not wait. */
+  take?(jobId: string): Promise<{ job: ClaimedJob; lock: JobLock } | undefined>;
   /** Extends a lock of this home, so that its own trust in the lock grows too. Without it the store is asked directly. */
   extend?(jobId: string, token: string, durationMs: number): Promise<boolean>;
   /** The lock of a job that `settle` claimed. */

@@ -227,6 +227,27 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     await moves.handBack(this.#card, token);
   }
 
+  /** The name of the lock of this job, for people and logs. */
+  lockKey(): string {
+    return `${this.queueName}:${this.id}:lock`;
+  }
+
+  /**
+   * Takes the lock of a waiting job by hand, for the `lockDuration` of the queue: no worker runs it meanwhile, and it comes back when the
+   * lock ends. Answers the token, or false when somebody has it. Rejects with JOB_STATE or JOB_MISSING when there is nothing to take.
+   */
+  async takeLock(): Promise<string | false> {
+    return moves.takeLock(this.#card);
+  }
+
+  /**
+   * Gives the job up: it goes to the front of waiting, and neither an attempt nor a stall is counted. Resolves as well when this handle has
+   * moved the job already; rejects with LOCK_LOST when the lock was lost before.
+   */
+  async releaseLock(): Promise<void> {
+    await moves.releaseLock(this.#card);
+  }
+
   /** 1: it lasts at least that long from now; 0: it is no longer ours. A job that came with its lock needs no token. */
   async extendLock(duration: number): Promise<number>;
   async extendLock(token: string, duration: number): Promise<number>;

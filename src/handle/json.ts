@@ -1,6 +1,5 @@
 // A job as plain data, to be sent somewhere and turned into a handle again. Payloads stay JSON text, as stores keep them.
-import type { JobLock } from '../job/lock.js';
-import { NO_LOCK } from '../job/lock.js';
+import { type JobLock, lockNotHeld, NO_LOCK } from '../job/lock.js';
 import { encode } from '../job/payload.js';
 import type { ClaimedJob, JobRecord } from '../job/record.js';
 import { Card } from './card.js';
@@ -48,5 +47,5 @@ function lockOf(home: JobHome, record: JobRecord, token: string | undefined, fen
   if (token === undefined || fence === undefined) return NO_LOCK;
   const kept = home.lockFor?.({ ...record, token, fence });
   // A lock that its home does not keep (any more) has nothing but its names; writes must carry them all the same.
-  return kept?.token === token ? kept : { held: false, token, fence, expiresAt: 0 };
+  return kept?.token === token ? kept : lockNotHeld(token, fence);
 }

@@ -2,6 +2,7 @@
 // the run has ended; the others are changes from outside, which a store refuses for a job that somebody holds.
 import { HoldfastError, toError } from '../errors.js';
 import type { Outcome } from '../job/outcome.js';
+import type { StoredState } from '../job/state.js';
 import { completedOutcome, failedOutcome, type TriedJob } from '../job/verdict.js';
 import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
 import { MAX_PRIORITY } from '../job/options.js';
@@ -48,6 +49,49 @@ export async function delayUntil(card: Card, timestamp: number, given: string | 
 
 export async function handBack(card: Card, given: string | undefined): Promise<void> {
   await settle(card, { kind: 'release', jobId: card.record.id, token: card.tokenFor(given, 'moveToWait') }, 'moveToWait', false);
+}
+
+/** The token of the lock; false when somebody holds it, or runs another job with the same key. */
+export async function takeLock(card: Card): Promise<string | false> {
+  const { home, record } = card;
+  const facts = { jobId: record.id, queue: home.name };
+  if (home.take === undefined) {
+    throw new HoldfastError('NO_TOKEN', `takeLock of job ${record.id}: get the job from a Queue or a Worker first.`, facts);
+  }
+  const taken = await home.take(record.id);
+  if (taken !== undefined) {
+    card.taken(taken.job, taken.lock);
+    return taken.lock.token;
+  }
+  const [found] = await (await home.ready()).jobs(home.name, [record.id]);
+  if (found === undefined) throw card.missing('takeLock');
+  const hint = WHY_NOT_TAKEN[found.state];
+  if (hint === undefined) return false;
+  throw new HoldfastError('JOB_STATE', `takeLock: job ${record.id} of queue "${home.name}" is ${found.state}. ${hint}`, facts);
+}
+
+const WHY_NOT_TAKEN: Partial<Record<StoredState, string>> = {
+  delayed: 'Promote it first, or wait until it falls due.',
+  completed: 'There is nothing left to do; retry it to have it done again.',
+  failed: 'Retry it first.',
+};
+
+/** Back to the front of waiting. A run that this handle has ended already has nothing to release. */
+export async function releaseLock(card: Card): Promise<void> {
+  if (card.ended) return;
+  const { home, record } = card;
+  const facts = { jobId: record.id, queue: home.name };
+  const subject = `Could not release lock for job ${record.id}`;
+  const { token } = card;
+  if (token === undefined) {
+    throw new HoldfastError('NO_TOKEN', `${subject}: this handle has none. Take it with takeLock() first.`, facts);
+  }
+  const outcome: Outcome = { kind: 'release', jobId: record.id, token };
+  const { status } = await home.settle(outcome, false);
+  if (status !== 'done') {
+    throw new HoldfastError('LOCK_LOST', `${subject}: it was lost meanwhile, and somebody else may have it.`, facts);
+  }
+  card.settled(outcome);
 }
 
 /** 1 when the lock lasts at least that long from now, 0 when it is no longer ours. */
@@ -102,13 +146,7 @@ export async function remove(card: Card): Promise<void> {
   const { home, record } = card;
   const store = await home.ready();
   const [status] = await store.remove(home.name, [record.id]);
-  if (status === 'locked') {
-    const hint = 'Wait for its run to end, or take its lock away first.';
-    throw new HoldfastError('JOB_LOCKED', `Job ${record.id} of queue "${home.name}" is being worked on, so it stays. ${hint}`, {
-      jobId: record.id,
-      queue: home.name,
-    });
-  }
+  if (status === 'locked') throw locked(card, 'remove');
   if (status === 'done') home.removed?.(record.id);
 }
 
@@ -125,6 +163,8 @@ async function change(card: Card, action: string, change: Change, wanted: string
   const [status] = await store.change(home.name, [change]);
   if (status === 'done') return;
   if (status === 'missing') throw card.missing(action);
+  const [found] = await store.jobs(home.name, [record.id]);
+  if (found?.state === 'active') throw locked(card, action);
   throw new HoldfastError(
     'JOB_STATE',
     `${action}: job ${record.id} of queue "${home.name}" is not ${wanted}, so nothing changed.`,
@@ -133,4 +173,10 @@ async function change(card: Card, action: string, change: Change, wanted: string
       queue: home.name,
     },
   );
+}
+
+function locked({ record: { id: jobId }, home: { name: queue } }: Card, action: string): HoldfastError {
+  const hint = 'Wait for its run to end, or take its lock away first.';
+  const message = `${action}: job ${jobId} of queue "${queue}" is being worked on, so it stays as it is. ${hint}`;
+  return new HoldfastError('JOB_LOCKED', message, { jobId, queue });
 }

@@ -9,13 +9,17 @@ import { between, now, trustUntil, type Moment } from './trust.js';
 export interface HeldLockOptions {
   session: Session;
   job: Pick<ClaimedJob, 'id' | 'token' | 'fence'>;
+  /** A named lock: `job.id` is its name. */
+  named?: boolean;
   /** Set for timed locks: their duration and the moment before the claim was sent. */
   timed?: { durationMs: number; sentAt: Moment };
   onGrown(block: SharedArrayBuffer): void;
 }
 
 export class HeldLock implements JobLock {
+  /** Of a named lock, its name. */
   readonly jobId: string;
+  readonly #named: boolean;
   readonly token: string;
   readonly fence: number;
   readonly session: Session;
@@ -36,8 +40,9 @@ export class HeldLock implements JobLock {
   /** The store has acknowledged a move that the handler made itself. */
   settled = false;
 
-  constructor({ session, job, timed, onGrown }: HeldLockOptions) {
+  constructor({ session, job, named = false, timed, onGrown }: HeldLockOptions) {
     this.jobId = job.id;
+    this.#named = named;
     this.token = job.token;
     this.fence = job.fence;
     this.session = session;
@@ -84,8 +89,10 @@ export class HeldLock implements JobLock {
     if (this.#lost || this.#released) return false;
     this.#lost = true;
     this.session.memory.loseSlot(this.#slot, this.fence);
-    const text = `lock lost: job ${this.jobId}: ${reason}`;
-    this.cancel(new HoldfastError('LOCK_LOST', text, { jobId: this.jobId, queue: this.session.queue }));
+    const { jobId, session } = this;
+    const what = this.#named ? `"${jobId}"` : `job ${jobId}`;
+    const facts = { queue: session.queue, ...(this.#named ? {} : { jobId }) };
+    this.cancel(new HoldfastError('LOCK_LOST', `lock lost: ${what}: ${reason}`, facts));
     return true;
   }
 

@@ -1,5 +1,5 @@
-// HOLD. A keeper renews sessions, so that what a worker has claimed stays its own, and sweeps for its queue. There are two with one
-// interface: LoopKeeper on the worker's own event loop, ThreadKeeper in a thread that user code cannot block. Workers call them;
+// HOLD. A keeper renews sessions, so that what a worker has claimed or a holder has locked stays its own, and sweeps for its queue. There are
+// two with one interface: LoopKeeper on the owner's event loop, ThreadKeeper in a thread that user code cannot block. Tenures call them;
 // a keeper never runs user code and never decides that a lock is good: it only reports what the store answered and when it was asked.
 import type { Revocation, SessionRef, Store, SweepReply } from '../store/contract.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
@@ -45,8 +45,8 @@ export interface KeeperListener {
   /** The store has ended the session, and with it all its locks. */
   lost(): void;
   swept(reply: Pick<SweepReply, 'stalled' | 'failed'>): void;
-  /** Something failed and is tried again; never the end of renewal. */
-  failed(error: Error): void;
+  /** Something failed and is tried again; never the end of renewal. `renewing`: it was an attempt to renew. */
+  failed(error: Error, renewing: boolean): void;
   /** A thread looks after this session, or (false) the worker's loop does. */
   threaded(byThread: boolean): void;
   /** The event loop was blocked; with `ceiling`, for so long that renewal was stopped. Told when it is free again. */

@@ -26,8 +26,9 @@ export class LoopKeeper implements Keeper {
     if (plan.sweepMs > 0) {
       const { queue, sweepMs: intervalMs, graceMs } = plan;
       const onSwept = listener.swept.bind(listener);
+      const onError = (error: Error) => listener.failed(error, false);
       const beforeSweep = async (): Promise<void> => this.#loops.get(store)?.catchUp();
-      sweeper = new Sweeper({ store, queue, intervalMs, graceMs, beforeSweep, onSwept, onError: listener.failed.bind(listener) });
+      sweeper = new Sweeper({ store, queue, intervalMs, graceMs, beforeSweep, onSwept, onError });
     }
     this.#held.set(plan.id, { store, sweeper });
     if (plan.renewMs > 0) this.#renew({ plan, memory, store, listener }, firstInMs);
@@ -46,7 +47,7 @@ export class LoopKeeper implements Keeper {
           void this.release(plan.id);
           listener.lost();
         },
-        onError: (error) => listener.failed(error),
+        onError: (error) => listener.failed(error, true),
       },
       firstInMs,
     );

@@ -25,11 +25,13 @@ export type FromThread =
   | { type: 'revoked'; sessionId: string; revocations: Revocation[] }
   | { type: 'lost'; sessionId: string }
   | { type: 'swept'; sessionId: string; reply: Pick<SweepReply, 'stalled' | 'failed'> }
-  /** `opening`: the thread could not reach the store at all so far. */
-  | { type: 'failed'; sessionId: string; opening: boolean; error: PlainError }
+  | { type: 'failed'; sessionId: string; what: Attempt; error: PlainError }
   /** The main loop was blocked: told once, when it is over, and before that when a ceiling stops renewal. */
   | { type: 'blocked'; sessionId: string; blockedMs: number; ceiling: boolean }
   | { type: 'released'; sessionId: string };
+
+/** What the thread tried: to open the store, to renew, to sweep. */
+export type Attempt = 'opening' | 'renewing' | 'sweeping';
 
 /** Errors lose their class and code in cloning. */
 export interface PlainError {

@@ -21,6 +21,8 @@ export interface Renewed {
 interface Entry {
   renewed: Renewed;
   acked: number;
+  /** What the store was told last, by this loop. */
+  slots?: number;
   dueAt: number;
 }
 
@@ -120,9 +122,13 @@ export class RenewalLoop {
     );
     patience.unref();
     try {
-      const renewals: Renewal[] = entries.map(({ renewed: { plan }, acked }) => ({ queue: plan.queue, id: plan.id, acked }));
+      const renewals = entries.map(renewalOf);
       const replies = await this.#store.renew(renewals);
-      entries.forEach((entry, index) => this.#apply(entry, replies[index] as RenewReply, sentAt));
+      entries.forEach((entry, index) => {
+        const { slots } = renewals[index] as Renewal;
+        if (slots !== undefined) entry.slots = slots;
+        this.#apply(entry, replies[index] as RenewReply, sentAt);
+      });
     } catch (error) {
       // That it failed has been told, and the next one is under way.
       if (!late) this.#fail(entries, toError(error));
@@ -161,4 +167,11 @@ export class RenewalLoop {
     }
     this.#schedule();
   }
+}
+
+/** The first renewal of an entry always tells the slots: nobody knows what the keeper before it has told. */
+function renewalOf({ renewed: { plan, memory }, acked, slots }: Entry): Renewal {
+  const renewal: Renewal = { queue: plan.queue, id: plan.id, acked };
+  if (memory.slots !== slots) renewal.slots = memory.slots;
+  return renewal;
 }

@@ -1,5 +1,5 @@
 // The few words that a worker and its keeper share about a session, readable by a handler that blocks its loop. The keeper writes
-// the trust deadline and what was lost; the worker writes which locks run. Nothing is ever sent per job: a lock is found by its fence.
+// the trust deadline and what was lost; the worker writes which locks run and how many jobs it is willing to run. Nothing is ever sent per job: a lock is found by its fence.
 import { between, type Moment } from './trust.js';
 
 /** What crosses to the thread. Slots come in blocks, so that a worker whose concurrency is raised can grow while it runs. */
@@ -10,10 +10,14 @@ export interface SessionBuffers {
 
 const STATE = 0;
 const TRUST = 1;
+const SLOTS = 2;
+const WORDS = 3;
 const ALIVE = 0;
 const LOST = 1;
 
 export const SLOTS_PER_BLOCK = 256;
+/** What a word holds. A worker on a store that runs handlers inside `add` has no limit. */
+export const MOST_SLOTS = 2 ** 31 - 1;
 
 export class SessionMemory {
   readonly buffers: SessionBuffers;
@@ -51,6 +55,15 @@ export class SessionMemory {
       if (between(current, until) <= 0) return;
       if (Atomics.compareExchange(this.#words, TRUST, current, until) === current) return;
     }
+  }
+
+  /** How many jobs the session's owner is willing to run; the keeper tells the store. */
+  get slots(): number {
+    return Atomics.load(this.#words, SLOTS);
+  }
+
+  set slots(slots: number) {
+    Atomics.store(this.#words, SLOTS, Math.min(slots, MOST_SLOTS));
   }
 
   get capacity(): number {
@@ -97,7 +110,7 @@ export class SessionMemory {
 }
 
 function newBuffers(): SessionBuffers {
-  return { words: new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT), slots: [newBlock()] };
+  return { words: new SharedArrayBuffer(WORDS * Int32Array.BYTES_PER_ELEMENT), slots: [newBlock()] };
 }
 
 function newBlock(): SharedArrayBuffer {

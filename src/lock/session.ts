@@ -1,8 +1,9 @@
-// A worker's lease on the store, as the worker itself sees it: when trust in it ends, and the slots of the locks that hang on it.
+// A lease on the store, of a worker or of a holder of locks, as its owner sees it: when trust in it ends, and the slots of the locks that hang on it.
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Clock } from '../runtime/clock.js';
 import type { Owner, Store } from '../store/contract.js';
+import { INSTANCE_ID } from './instance.js';
 import { SessionMemory } from './session-memory.js';
 import { between, now, trustUntil, type Moment } from './trust.js';
 
@@ -11,6 +12,10 @@ export interface SessionSettings {
   name: string;
   durationMs: number;
   maxStalls: number;
+  /** How many jobs its owner is willing to run at once; 0 (the default) for one that only holds locks. */
+  slots?: number;
+  /** The running program that it belongs to; this process unless named otherwise. */
+  instance?: string;
 }
 
 export class Session {
@@ -33,8 +38,11 @@ export class Session {
   static async open(store: Store, settings: SessionSettings, clock: Clock): Promise<Session> {
     const session = new Session(randomUUID(), settings, clock);
     const sentAt = now(clock);
-    const { queue, durationMs, maxStalls, name } = settings;
-    await store.openSession({ queue, id: session.id, owner: ownerNamed(name), durationMs, maxStalls });
+    const { queue, durationMs, maxStalls, name, instance = INSTANCE_ID } = settings;
+    session.memory.slots = settings.slots ?? 0;
+    const { slots } = session.memory;
+    const owner: Owner = { host: hostname(), pid: process.pid, name, instance };
+    await store.openSession({ queue, id: session.id, owner, durationMs, maxStalls, slots });
     session.memory.startTrust(trustUntil(sentAt, durationMs));
     return session;
   }
@@ -70,8 +78,4 @@ export class Session {
     this.memory.vacate(slot);
     this.#free.push(slot);
   }
-}
-
-function ownerNamed(name: string): Owner {
-  return { host: hostname(), pid: process.pid, name };
 }

@@ -112,7 +112,7 @@ export class ThreadKeeper implements Keeper {
       // At once: nobody knows when the thread renewed last.
       this.#standInFor(entry, 0);
       entry.kept.listener.threaded(false);
-      entry.kept.listener.failed(new HoldfastError('THREAD_FAILED', message, { cause, retryable: true }));
+      entry.kept.listener.failed(new HoldfastError('THREAD_FAILED', message, { cause, retryable: true }), false);
     }
   }
 
@@ -150,9 +150,8 @@ export class ThreadKeeper implements Keeper {
         listener.blocked(message.blockedMs, message.ceiling);
         break;
       case 'failed':
-        if (message.opening) this.#tellUnreachable(entry, message.error);
-        else
-          listener.failed(new HoldfastError(message.error.code, message.error.message, { retryable: message.error.retryable }));
+        if (message.what === 'opening') this.#tellUnreachable(entry, message.error);
+        else listener.failed(errorOf(message.error), message.what === 'renewing');
         break;
     }
   }
@@ -161,7 +160,7 @@ export class ThreadKeeper implements Keeper {
   #tellUnreachable({ kept: { listener } }: Entry, { message: text, retryable }: PlainError): void {
     const message = `Failed to initialize dedicated lock thread: ${text.replace(/\.$/, '')}. Locks are renewed on the event loop until it reaches the store.`;
     listener.threaded(false);
-    listener.failed(new HoldfastError('THREAD_FAILED', message, { retryable }));
+    listener.failed(new HoldfastError('THREAD_FAILED', message, { retryable }), false);
   }
 
   /** The first renewal by the thread is the proof that it works. */
@@ -182,4 +181,8 @@ export class ThreadKeeper implements Keeper {
     };
     this.#standIn.keep({ ...kept, listener: { ...listener, swept } }, firstInMs);
   }
+}
+
+function errorOf({ code, message, retryable }: PlainError): HoldfastError {
+  return new HoldfastError(code, message, { retryable });
 }

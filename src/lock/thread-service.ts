@@ -72,7 +72,7 @@ export class ThreadService {
       // Still ours until the worker lets go of it: only then is the connection known to be unused.
       lost: () => this.#send({ type: 'lost', sessionId }),
       swept: (reply) => this.#send({ type: 'swept', sessionId, reply }),
-      failed: (error, opening) => this.#send({ type: 'failed', sessionId, opening, error: plain(error) }),
+      failed: (error, what) => this.#send({ type: 'failed', sessionId, what, error: plain(error) }),
     });
   }
 

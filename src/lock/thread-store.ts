@@ -7,6 +7,7 @@ import type { StoreDescriptor } from '../store/descriptor.js';
 import { openDescribed } from '../store/open.js';
 import { Sweeper } from '../upkeep/sweeper.js';
 import type { SessionPlan } from './keeper.js';
+import type { Attempt } from './messages.js';
 import { RenewalLoop } from './renewal-loop.js';
 import type { SessionMemory } from './session-memory.js';
 
@@ -16,7 +17,7 @@ export interface ThreadSessionReports {
   revoked(revocations: Revocation[]): void;
   lost(): void;
   swept(reply: Pick<SweepReply, 'stalled' | 'failed'>): void;
-  failed(error: unknown, opening: boolean): void;
+  failed(error: unknown, what: Attempt): void;
 }
 
 interface Held {
@@ -102,7 +103,7 @@ export class ThreadStore {
   /** Once for each reason: it is tried every second. */
   #tellUnreachable(error: Error): void {
     for (const held of this.#held.values()) {
-      if (held.unreachable !== error.message) held.reports.failed(error, true);
+      if (held.unreachable !== error.message) held.reports.failed(error, 'opening');
       held.unreachable = error.message;
     }
   }
@@ -117,7 +118,7 @@ export class ThreadStore {
     const { plan, reports } = held;
     const { queue, sweepMs: intervalMs, graceMs } = plan;
     if (intervalMs === 0) return;
-    const onError = (error: Error) => reports.failed(error, false);
+    const onError = (error: Error) => reports.failed(error, 'sweeping');
     const beforeSweep = async (): Promise<void> => this.#loop?.catchUp();
     const onSwept = reports.swept.bind(reports);
     held.sweeper = new Sweeper({ store, queue, intervalMs, graceMs, beforeSweep, onSwept, onError });
@@ -141,7 +142,7 @@ export class ThreadStore {
           this.release(plan.id);
           reports.lost();
         },
-        onError: (error) => reports.failed(error, false),
+        onError: (error) => reports.failed(error, 'renewing'),
       },
       0,
     );

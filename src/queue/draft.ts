@@ -37,6 +37,7 @@ export class Drafts {
       timestamp: opts.timestamp ?? Date.now(),
     };
     if (opts.jobId !== undefined) job.id = opts.jobId;
+    if (opts.lockKey !== undefined) job.lockKey = opts.lockKey;
     return job;
   }
 }

@@ -120,8 +120,9 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<Queue
     return (await (await this.store).status(this.name)).paused;
   }
 
-  async getMeta(): Promise<{ paused: boolean }> {
-    return { paused: await this.isPaused() };
+  async getMeta(): Promise<{ paused: boolean; concurrency?: number }> {
+    const { paused, cap } = await (await this.store).status(this.name);
+    return { paused, ...(cap === undefined ? {} : { concurrency: cap.maxActive }) };
   }
 
   /** Milliseconds for which the queue is rate limited; 0 when it is not. */

@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldfastError, isRetryable, toError } from '../errors.js';
 import type { NewJob } from '../job/record.js';
+import { within } from '../runtime/within.js';
 import { batchOf, MAX_BATCH, refuseTransaction } from '../store/capabilities.js';
 import type { AddReply, Store } from '../store/contract.js';
 
@@ -160,7 +161,7 @@ export class Intake {
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LAST_PAUSE_MS)) {
       let failure: Error;
       try {
-        const replies = await until(deadline, store.add(queue, jobs, call));
+        const replies = await within(Math.max(0, deadline - performance.now()), store.add(queue, jobs, call));
         if (replies === undefined) throw this.#giveUp(line, undefined);
         this.#outage = false;
         return replies;
@@ -184,7 +185,7 @@ export class Intake {
     // A store that does not know of transactions would add outside of them.
     if (!store.capabilities.transactions) refuseTransaction(store.capabilities.engine, transaction);
     const call = { caller: randomUUID(), seq: 1 };
-    const replies = await until(performance.now() + timeoutMs, store.add(queue, jobs, call, transaction));
+    const replies = await within(timeoutMs, store.add(queue, jobs, call, transaction));
     if (replies !== undefined) return replies;
     throw new HoldfastError(
       'OUTCOME_UNKNOWN',
@@ -239,17 +240,4 @@ export function sizeOf(jobs: NewJob[]): number {
 function answer(parcels: Parcel[], replies: AddReply[]): void {
   let from = 0;
   for (const { jobs, resolve } of parcels) resolve(replies.slice(from, (from += jobs.length)));
-}
-
-/** Undefined when the deadline passes first; what comes later is nobody's. */
-async function until<T>(deadline: number, work: Promise<T>): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), Math.max(0, deadline - performance.now()));
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

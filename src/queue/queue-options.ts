@@ -2,15 +2,20 @@
 import { HoldfastError } from '../errors.js';
 import type { JobProgress } from '../handle/home.js';
 import type { DefaultJobOptions, JobsOptions } from '../job/options.js';
+import { checkKeepingOptions, type Keeping, type KeepingOptions } from '../lock/keeping.js';
+import type { ElectionOptions } from '../lock/leader.js';
 import { MAX_TIMER_MS, checkInteger, invalidOption } from '../runtime/check.js';
 import type { Connection } from '../store/open.js';
 
-export interface QueueOptions {
+/** The options of locks hold for those that are taken through this queue: jobs by hand, named locks. */
+export interface QueueOptions extends KeepingOptions {
   connection?: Connection;
   /** What every job starts from. */
   defaultJobOptions?: DefaultJobOptions;
   /** How long an add is repeated while the store does not answer; 30 s unless said otherwise. */
   addTimeoutMs?: number;
+  /** Stand for election among all that do so on this queue: `leader` and `follower` are emitted here. */
+  leaderElection?: boolean | ElectionOptions;
 }
 
 export interface TransactionOption {
@@ -29,15 +34,22 @@ export const ADD_TIMEOUT_MS = 30_000;
 export type QueueEventMap<J> = {
   cleaned: [jobIds: string[], type: string];
   error: [error: Error];
+  /** With `leaderElection`: this instance leads now. */
+  leader: [term: number];
+  follower: [reason: string];
   paused: [];
   progress: [jobId: string, progress: JobProgress];
   removed: [jobId: string];
   resumed: [];
+  /** A job whose owner died was found by this queue, which looks for them while it holds locks. */
+  stalled: [jobId: string];
   waiting: [job: J];
 };
 
+export type CheckedQueueOptions = QueueOptions & Keeping & Required<Pick<QueueOptions, 'addTimeoutMs'>>;
+
 /** BullMQ's options that only make sense with Redis or save it a round trip are let pass; those that change what a program does are not. */
-export function checkQueueOptions(options: unknown): Required<Pick<QueueOptions, 'addTimeoutMs'>> & QueueOptions {
+export function checkQueueOptions(options: unknown): CheckedQueueOptions {
   if (typeof options !== 'object' || options === null || Array.isArray(options))
     throw invalidOption('opts', options, 'an object with queue options');
   const given = options as QueueOptions & Record<string, unknown>;
@@ -47,8 +59,15 @@ export function checkQueueOptions(options: unknown): Required<Pick<QueueOptions,
       option: name,
     });
   }
-  const { addTimeoutMs = ADD_TIMEOUT_MS } = given;
-  return { ...given, addTimeoutMs: checkInteger('addTimeoutMs', addTimeoutMs, { min: 1, max: MAX_TIMER_MS }) };
+  const { addTimeoutMs = ADD_TIMEOUT_MS, leaderElection = false } = given;
+  if (typeof leaderElection !== 'boolean' && (typeof leaderElection !== 'object' || leaderElection === null)) {
+    throw invalidOption('leaderElection', leaderElection, 'true, or { leaderTimeout, heartbeatInterval }');
+  }
+  return {
+    ...given,
+    ...checkKeepingOptions(given),
+    addTimeoutMs: checkInteger('addTimeoutMs', addTimeoutMs, { min: 1, max: MAX_TIMER_MS }),
+  };
 }
 
 export function checkTransaction(transaction: unknown): object | undefined {

@@ -1,5 +1,5 @@
-// Queue: where jobs come in, and where they are looked at and operated from outside. It wires the intake (adding), the getters and
-// the cleaning to one store, which workers share. It must never run, claim or renew anything: queue and worker meet in the store.
+// Queue: where jobs come in, and where they are looked at, locked by hand and operated from outside. It wires the intake (adding), the
+// getters, the holder of locks and the cleaning to one store, which workers share. It must never run a job: queue and worker meet in the store.
 import { HoldfastError } from '../errors.js';
 import { StoreAccess } from '../handle/access.js';
 import type { JobHome, JobProgress } from '../handle/home.js';
@@ -10,17 +10,21 @@ import { checkQueueName } from '../job/names.js';
 import type { DefaultJobOptions, JobsOptions } from '../job/options.js';
 import type { NewJob } from '../job/record.js';
 import type { Any, DataIn, NameIn } from '../job/typing.js';
+import { Holder } from '../lock/holder.js';
+import type { Keeping } from '../lock/keeping.js';
+import { Leader } from '../lock/leader.js';
 import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
-import type { AddReply, Write } from '../store/contract.js';
-import { leaseStore } from '../store/open.js';
+import type { AddReply, Extension, Write } from '../store/contract.js';
+import { leaseStore, type StoreLease } from '../store/open.js';
 import * as cleaning from './cleaning.js';
 import { Drafts, recordOf } from './draft.js';
-import { QueueGetters } from './getters.js';
 import { Intake } from './intake.js';
+import { QueueLocks } from './locking.js';
 import { parcelsOf } from './parcels.js';
 import {
   type AddOptions,
   checkQueueOptions,
+  type CheckedQueueOptions,
   checkTransaction,
   type QueueOptions,
   type TransactionOption,
@@ -35,13 +39,17 @@ export type BulkJob<T, R, N extends string> = {
     : { data: DataIn<T, R, K> });
 }[NameIn<T, R, N>];
 
-export class Queue<T = Any, R = Any, N extends string = string> extends QueueGetters<T, R, N> {
+export class Queue<T = Any, R = Any, N extends string = string> extends QueueLocks<T, R, N> {
   readonly name: string;
-  readonly opts: Readonly<QueueOptions>;
+  readonly opts: Readonly<CheckedQueueOptions>;
   readonly home: JobHome;
+  /** With the option `leaderElection`. */
+  readonly leader: Leader | undefined;
+  readonly #lease: StoreLease;
   readonly #access: StoreAccess;
   readonly #intake: Intake;
   readonly #drafts: Drafts;
+  #holder: Holder | undefined;
 
   constructor(name: string, opts: QueueOptions = {}) {
     super();
@@ -49,8 +57,10 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueGet
     this.opts = checkQueueOptions(opts);
     this.#drafts = new Drafts(opts.defaultJobOptions);
     const onError = (error: Error): void => void this.emit('error', error);
-    this.#access = new StoreAccess(`Queue "${name}"`, leaseStore(opts.connection, onError), onError);
-    const { addTimeoutMs: timeoutMs = 0 } = this.opts;
+    this.leader = this.#standForElection();
+    this.#lease = leaseStore(opts.connection, onError);
+    this.#access = new StoreAccess(`Queue "${name}"`, this.#lease, onError);
+    const { addTimeoutMs: timeoutMs } = this.opts;
     this.#intake = new Intake({ queue: name, open: () => this.#access.open(), timeoutMs, onError });
     this.home = this.#makeHome();
   }
@@ -165,9 +175,36 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueGet
     await this.store;
   }
 
-  /** Waits for the adds that are under way. */
+  /**
+   * Waits for the adds that are under way and for the work of `lock` to end. Locks that were taken with `takeLock` are given back; those of
+   * jobs end when they said they would.
+   */
   close(): Promise<void> {
-    return this.#access.close(() => this.#intake.idle());
+    return this.#access.close(async () => {
+      await this.leader?.close();
+      await this.#holder?.close();
+      await this.#intake.idle();
+    });
+  }
+
+  /** Made when the first lock is taken: most queues never do. */
+  protected get holder(): Holder {
+    if (this.closing !== undefined) throw this.#access.closed();
+    this.#holder ??= new Holder({
+      queue: this.name,
+      name: 'queue',
+      lease: this.#lease,
+      keeping: this.opts,
+      onStalled: (jobIds) => {
+        for (const jobId of jobIds) this.emit('stalled', jobId);
+      },
+      onError: (error) => void this.emit('error', error),
+    });
+    return this.#holder;
+  }
+
+  protected get keeping(): Keeping {
+    return this.opts;
   }
 
   #draft(name: unknown, data: unknown, opts: JobsOptions | undefined): NewJob {
@@ -211,14 +248,37 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueGet
     });
   }
 
+  async #extend(extension: Extension): Promise<boolean> {
+    if (this.#holder?.holdsJob(extension.token) === true) return (await this.#holder.jobs.extend([extension]))[0] === 'done';
+    return (await (await this.#access.ready()).extend(this.name, [extension]))[0] === 'done';
+  }
+
+  #standForElection(): Leader | undefined {
+    const { leaderElection = false, connection, instanceId } = this.opts;
+    if (leaderElection === false) return undefined;
+    const leader = new Leader(this.name, {
+      ...(instanceId === undefined ? {} : { instanceId }),
+      ...(leaderElection === true ? {} : leaderElection),
+      ...(connection === undefined ? {} : { connection }),
+    });
+    leader.on('leader', (term) => void this.emit('leader', term));
+    leader.on('follower', (reason) => void this.emit('follower', reason));
+    leader.on('stalled', (jobId) => void this.emit('stalled', jobId));
+    leader.on('error', (error) => void this.emit('error', error));
+    return leader;
+  }
+
   #makeHome(): JobHome {
     return {
       name: this.name,
       ready: () => this.#access.ready(),
+      take: (jobId) => this.holder.jobs.takeById(jobId),
       settle: async (outcome) => {
+        if (this.#holder?.holdsJob(outcome.token) === true) return this.#holder.jobs.settle(outcome, false);
         const { results } = await (await this.#access.ready()).settle(this.name, [outcome]);
         return { status: results[0] ?? 'missing' };
       },
+      extend: (jobId, token, durationMs) => this.#extend({ jobId, token, durationMs }),
       progressed: (job, progress) => void this.emit('progress', job.id, progress),
       removed: (jobId) => void this.emit('removed', jobId),
     };

@@ -6,6 +6,8 @@ export const MAX_TIMER_MS = 2 ** 31 - 1;
 /** A hundred years: longer delays are a mistake in the unit. */
 export const MAX_DELAY_MS = 100 * 365 * 24 * 3600 * 1000;
 
+const UNKEEPABLE = /[\0\ud800-\udfff]/u;
+
 export interface IntegerRange {
   min?: number;
   max?: number;
@@ -25,6 +27,12 @@ export function checkInteger(
 export function checkBoolean(option: string, value: unknown): boolean {
   if (typeof value !== 'boolean') throw invalidOption(option, value, 'true or false');
   return value;
+}
+
+/** Any text that every store keeps as it is: no NUL, no halves of surrogate pairs. */
+export function checkText(option: string, value: unknown, max: number): string {
+  if (typeof value === 'string' && value !== '' && value.length <= max && !UNKEEPABLE.test(value)) return value;
+  throw invalidOption(option, value, `a string of 1 to ${max} characters, without NUL and broken unicode`);
 }
 
 export function invalidOption(option: string, value: unknown, wanted: string): HoldfastError {

@@ -19,7 +19,10 @@ export interface WorkerEvents<Data, Result, Name extends string> {
   /** Never ends the process when nobody listens; it is printed then. */
   error: [error: Error];
   locksRenewed: [renewed: { count: number; jobIds: string[] }];
+  /** These are lost for good. */
   lockRenewalFailed: [jobIds: string[]];
+  /** An attempt to renew failed and is made again soon; nothing is lost yet. The same error is told as `error`. */
+  lockRenewalError: [error: Error];
 }
 
 /** The worker as its own stations see it, whatever its jobs are typed as. */

@@ -8,7 +8,7 @@ import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
 import { MAX_BATCH } from '../store/capabilities.js';
 import type { ClaimReply } from '../store/contract.js';
-import type { CallReply, Calls, ClaimWish } from './calls.js';
+import type { CallReply, Calls, ClaimWish } from '../lock/calls.js';
 import type { Slots } from './slots.js';
 
 export interface Delivery {

@@ -55,7 +55,8 @@ export class LockNews {
         if (failed.length > 0) void this.#stalledForGood(failed);
         wake();
       },
-      failed: (error) => {
+      failed: (error, renewing) => {
+        if (renewing) emitter.emit('lockRenewalError', error);
         // One outage is told once, although renewals and sweeps meet it on a connection of their own.
         if (!inOutage() || !isRetryable(error)) emitter.emit('error', error);
       },

@@ -3,10 +3,11 @@
 import { HoldfastError } from '../errors.js';
 import type { BackoffStrategy } from '../handle/home.js';
 import { checkKeep, type KeepJobs } from '../job/options.js';
+import { checkKeepingOptions, type Keeping, type KeepingOptions } from '../lock/keeping.js';
 import { checkBoolean, checkInteger, invalidOption, MAX_TIMER_MS, show } from '../runtime/check.js';
 import type { Connection } from '../store/connection.js';
 
-export interface WorkerOptions {
+export interface WorkerOptions extends KeepingOptions {
   connection?: Connection;
   /** Shown as `processedBy` and in the list of sessions. */
   name?: string;
@@ -22,28 +23,12 @@ export interface WorkerOptions {
   /** Milliseconds until the next try after the store refused for a reason that time alone does not heal. */
   runRetryDelay?: number;
   settings?: { backoffStrategy?: BackoffStrategy };
-
-  lockDuration?: number;
-  lockRenewTime?: number;
+  /** Locks get an end of their own, `lockDuration` after the claim, and are not renewed. */
   skipLockRenewal?: boolean;
-  stalledInterval?: number;
-  maxStalledCount?: number;
-  skipStalledCheck?: boolean;
-  /** Renew in a thread of its own (true), or on the event loop. Stores that only this process can reach are renewed on the loop. */
-  useDedicatedLockThread?: boolean;
-  /** Entry file of the thread, for bundles: `holdfast/lock-thread` copied beside them. */
-  lockThreadEntry?: string;
-  /** Give the locks up when the event loop has been blocked for so long. 0: never. */
-  maxBlockedMs?: number;
-  /** How long the session of a process that died is left before its jobs move on. */
-  crashGraceMs?: number;
 }
 
-type Defaulted = Exclude<
-  keyof WorkerOptions,
-  'connection' | 'limiter' | 'maxStartedAttempts' | 'removeOnComplete' | 'removeOnFail' | 'settings' | 'lockThreadEntry'
->;
-export type CheckedWorkerOptions = WorkerOptions & Required<Pick<WorkerOptions, Defaulted>>;
+type Defaulted = 'name' | 'autorun' | 'concurrency' | 'drainDelay' | 'runRetryDelay' | 'skipLockRenewal';
+export type CheckedWorkerOptions = WorkerOptions & Keeping & Required<Pick<WorkerOptions, Defaulted>>;
 
 /** Of BullMQ, and not carried out here: silently ignoring them would be worse than saying so. */
 const UNSUPPORTED = ['useWorkerThreads', 'workerForkOptions', 'workerThreadsOptions', 'metrics', 'telemetry', 'prefix'];
@@ -56,42 +41,20 @@ export function checkWorkerOptions(given: WorkerOptions = {}): CheckedWorkerOpti
       option,
     });
   }
-  const lockDuration = checkInteger('lockDuration', given.lockDuration ?? 30_000, { min: 10, max: MAX_TIMER_MS });
-  const lockRenewTime = checkInteger('lockRenewTime', given.lockRenewTime ?? Math.floor(lockDuration / 2), {
-    min: 1,
-    max: MAX_TIMER_MS,
-  });
-  if (lockRenewTime >= lockDuration) {
-    throw invalidOption(
-      'lockRenewTime',
-      lockRenewTime,
-      `below lockDuration (${lockDuration}), or locks end before they are renewed`,
-    );
-  }
   const checked: CheckedWorkerOptions = {
     ...given,
+    ...checkKeepingOptions(given),
     name: checkName(given.name ?? 'worker'),
     autorun: checkBoolean('autorun', given.autorun ?? true),
     concurrency: checkConcurrency(given.concurrency ?? 1),
     drainDelay: checkInteger('drainDelay', given.drainDelay ?? 5, { min: 1, max: 86_400 }),
     runRetryDelay: checkInteger('runRetryDelay', given.runRetryDelay ?? 15_000, { min: 1, max: MAX_TIMER_MS }),
-    lockDuration,
-    lockRenewTime,
     skipLockRenewal: checkBoolean('skipLockRenewal', given.skipLockRenewal ?? false),
-    stalledInterval: checkInteger('stalledInterval', given.stalledInterval ?? 30_000, { min: 1, max: MAX_TIMER_MS }),
-    maxStalledCount: checkInteger('maxStalledCount', given.maxStalledCount ?? 1),
-    skipStalledCheck: checkBoolean('skipStalledCheck', given.skipStalledCheck ?? false),
-    useDedicatedLockThread: checkBoolean('useDedicatedLockThread', given.useDedicatedLockThread ?? true),
-    maxBlockedMs: checkInteger('maxBlockedMs', given.maxBlockedMs ?? 0, { max: MAX_TIMER_MS }),
-    crashGraceMs: checkInteger('crashGraceMs', given.crashGraceMs ?? 2000, { max: MAX_TIMER_MS }),
   };
   if (given.maxStartedAttempts !== undefined) checkInteger('maxStartedAttempts', given.maxStartedAttempts);
   if (given.removeOnComplete !== undefined) checkKeep('removeOnComplete', given.removeOnComplete);
   if (given.removeOnFail !== undefined) checkKeep('removeOnFail', given.removeOnFail);
   if (given.limiter !== undefined) checkLimiter(given.limiter);
-  if (given.lockThreadEntry !== undefined && typeof given.lockThreadEntry !== 'string') {
-    throw invalidOption('lockThreadEntry', given.lockThreadEntry, 'the path of a file');
-  }
   const strategy = given.settings?.backoffStrategy;
   if (strategy !== undefined && typeof strategy !== 'function')
     throw invalidOption('settings.backoffStrategy', strategy, 'a function');

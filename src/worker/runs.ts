@@ -7,12 +7,12 @@ import type { SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
 import { HeldLock } from '../lock/held-lock.js';
 import type { LockTable } from '../lock/lock-table.js';
-import type { CallReply } from './calls.js';
+import type { CallReply } from '../lock/calls.js';
 import type { AnyWorkerEmitter } from './events.js';
 import type { Exchange } from './exchange.js';
 import type { RunEnd, Runner } from './runner.js';
 import type { Slots } from './slots.js';
-import type { Tenure } from './tenure.js';
+import type { Tenure } from '../lock/tenure.js';
 
 export interface RunsOptions {
   home: JobHome;

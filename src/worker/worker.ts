@@ -8,25 +8,25 @@ import type { JobHome } from '../handle/home.js';
 import { checkQueueName } from '../job/names.js';
 import { NO_LOCK } from '../job/lock.js';
 import { RateLimitError } from '../job/signals.js';
+import { Calls, type CallReply, type ClaimWish } from '../lock/calls.js';
 import type { HeldLock } from '../lock/held-lock.js';
 import { LockMonitor } from '../lock/lock-monitor.js';
 import { LockTable } from '../lock/lock-table.js';
+import { ManualJobs } from '../lock/manual-jobs.js';
 import type { Session } from '../lock/session.js';
+import { Tenure } from '../lock/tenure.js';
 import { checkInteger, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
 import { systemClock } from '../runtime/clock.js';
 import { Emitter } from '../runtime/emitter.js';
 import { batchOf } from '../store/capabilities.js';
 import type { Store } from '../store/contract.js';
 import { leaseStore, type StoreLease } from '../store/open.js';
-import { Calls, type CallReply, type ClaimWish } from './calls.js';
 import { Exchange } from './exchange.js';
 import { Health, type WorkerHealth, type WorkerState } from './health.js';
-import { ManualJobs } from './manual-jobs.js';
 import { checkConcurrency, checkWorkerOptions, type CheckedWorkerOptions, type WorkerOptions } from './options.js';
 import { Runner } from './runner.js';
 import { Runs } from './runs.js';
 import { Slots } from './slots.js';
-import { Tenure } from './tenure.js';
 import type { JobOf, Processor } from '../handle/typed-job.js';
 import type { AnyWorkerEmitter, WorkerEvents } from './events.js';
 import { LockNews } from './lock-news.js';
@@ -77,14 +77,18 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     this.#table = new LockTable({ onLost: (locks, reason) => this.#locksLost(locks, reason) });
     const onError = (error: Error): void => this.#report(error);
     const ready = (): Promise<Store> => this.#lease.ready();
+    const { runRetryDelay: retryDelayMs, lockDuration, lockRenewTime, skipLockRenewal } = this.opts;
     this.#tenure = new Tenure({
       queue: this.name,
       lease: this.#lease,
-      options: this.opts,
+      name: this.opts.name,
+      keeping: this.opts,
+      durationMs: lockDuration,
+      renewMs: skipLockRenewal ? 0 : lockRenewTime,
+      slots: this.opts.concurrency,
       listenerFor: (session) => this.#news.listenerFor(session),
       onError,
     });
-    const { runRetryDelay: retryDelayMs, lockDuration, skipLockRenewal, lockRenewTime } = this.opts;
     const hangMs = Math.max(MIN_HANG_MS, lockDuration);
     const idleMs = this.opts.drainDelay * 1000;
     const health = new Health({
@@ -97,7 +101,16 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       state: () => this.#state(),
     });
     this.#health = health;
-    this.#calls = new Calls({ queue: this.name, tenure: this.#tenure, health, ready, hangMs, retryDelayMs, onError });
+    this.#calls = new Calls({
+      queue: this.name,
+      who: 'worker',
+      tenure: this.#tenure,
+      health,
+      ready,
+      hangMs,
+      retryDelayMs,
+      onError,
+    });
     this.#exchange = new Exchange({
       calls: this.#calls,
       slots: this.#slots,
@@ -114,8 +127,10 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       tenure: this.#tenure,
       table: this.#table,
       ready,
-      name: this.name,
-      options: this.opts,
+      queue: this.name,
+      lockDuration,
+      by: this.opts.name,
+      limiter: this.opts.limiter,
     });
     const { settings, removeOnComplete, removeOnFail, maxStartedAttempts } = this.opts;
     const rules = { backoffStrategy: settings?.backoffStrategy, removeOnComplete, removeOnFail };
@@ -123,6 +138,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       name: this.name,
       ...rules,
       ready,
+      take: (jobId) => this.#manual.takeById(jobId),
       settle: (outcome, fetchNext) => this.#manual.settle(outcome, fetchNext),
       extend: async (jobId, token, durationMs) => (await this.#manual.extend([{ jobId, token, durationMs }]))[0] === 'done',
       lockFor: ({ token }) => this.#table.get(token) ?? NO_LOCK,
@@ -168,6 +184,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   set concurrency(value: number) {
     this.opts.concurrency = checkConcurrency(value);
     this.#slots.concurrency = value;
+    this.#offer();
     this.#exchange.wake();
   }
 
@@ -256,6 +273,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   async pause(doNotWaitActive = false): Promise<void> {
     if (this.#paused) return;
     this.#paused = true;
+    this.#offer();
     this.#exchange.stopClaiming();
     if (!doNotWaitActive) await this.#exchange.idle();
     this.emit('paused');
@@ -264,6 +282,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   resume(): void {
     if (!this.#paused) return;
     this.#paused = false;
+    this.#offer();
     if (this.isRunning()) this.#exchange.startClaiming();
     this.emit('resumed');
   }
@@ -327,7 +346,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   /** The next job for processing by hand: it has a lock of its own for `lockDuration`, which only `job.extendLock` makes longer. */
   async getNextJob(token?: string, { block = true }: { block?: boolean } = {}): Promise<JobOf<Data, Result, Name> | undefined> {
     if (this.closing !== undefined) throw closed(this.name);
-    const taken = await this.#manual.take(block);
+    const taken = await this.#manual.take(block ? this.opts.drainDelay * 1000 : 0);
     if (taken === undefined) return undefined;
     this.#manual.alias(taken.lock, token);
     return new Job(this.home, taken.job, { lock: taken.lock, alias: token }) as JobOf<Data, Result, Name>;
@@ -361,6 +380,11 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
 
   cancelAllJobs(reason: unknown = 'cancelled'): void {
     for (const lock of this.#table.locks()) lock.cancel(reason);
+  }
+
+  /** What others may leave to this worker of a queue whose concurrency is limited. */
+  #offer(): void {
+    this.#tenure.slots = this.#paused ? 0 : this.#slots.concurrency;
   }
 
   #wish(count: number): ClaimWish {

@@ -2,6 +2,7 @@
 import type { Job } from '../../src/handle/job.js';
 import type { JobOf, Processor } from '../../src/handle/typed-job.js';
 import type { Any, IsJobMap } from '../../src/job/typing.js';
+import { Leader } from '../../src/lock/leader.js';
 import { Queue } from '../../src/queue/queue.js';
 import { Worker } from '../../src/worker/worker.js';
 
@@ -135,3 +136,16 @@ holds<Equal<IsJobMap<{ a: { data?: 1 } }, Any>, false>>();
 holds<Equal<IsJobMap<{ a: Any }, Any>, false>>();
 holds<Equal<IsJobMap<Record<string, { data: number }>, Any>, false>>();
 holds<Equal<IsJobMap<Mails, boolean>, false>>();
+
+// ── Locks ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+const total = await plain.lock('invoice:42', { waitMs: 5 }, async (lock) => lock.fence);
+holds<Equal<typeof total, number>>();
+const text = await plain.lock('invoice:42', () => 'not a promise');
+holds<Equal<typeof text, string>>();
+const taken = await plain.takeLock('printer');
+// @ts-expect-error somebody else may have it
+await taken.release();
+holds<Equal<Awaited<ReturnType<typeof job.takeLock>>, string | false>>();
+// @ts-expect-error no such option
+await plain.takeLock('printer', { wait: 5 });
+new Leader('q').on('leader', (term) => holds<Equal<typeof term, number>>());

@@ -153,7 +153,8 @@ describe('fetching the next job', () => {
     const job = await worker.take();
     const json = { ...job.asJSON(), token: job.lock.token, fence: job.lock.fence };
     const copy = Job.fromJSON(queue, json);
-    expect(copy.lock).toEqual({ held: false, token: job.lock.token, fence: job.lock.fence, expiresAt: 0 });
+    expect(copy.lock).toMatchObject({ held: false, token: job.lock.token, fence: job.lock.fence, expiresAt: 0 });
+    expect(copy.lock.signal.aborted).toBe(true);
     await store.revoke('mail', [job.id], 'operator');
     await expect(copy.updateProgress(1)).rejects.toThrow(refused('LOCK_LOST'));
   });
@@ -186,7 +187,7 @@ describe('moves from outside', () => {
     await queue.add('welcome', {});
     const running = await worker.take();
     const outside = (await queue.getJob(running.id)) as Job;
-    await expect(outside.retry()).rejects.toThrow(refused('JOB_STATE'));
+    await expect(outside.retry()).rejects.toThrow(refused('JOB_LOCKED'));
     await expect(outside.remove()).rejects.toThrow(refused('JOB_LOCKED'));
     await expect(completed.retry('waiting' as never)).rejects.toThrow(refused('INVALID_OPTION'));
     await expect(completed.retry('completed', { resetAttemptsMade: 1 as never })).rejects.toThrow(refused('INVALID_OPTION'));

@@ -61,7 +61,14 @@ async function deadJobs(count: number, durationMs: number): Promise<void> {
     Array.from({ length: count }, () => job),
     { caller: `p-${count}`, seq: 1 },
   );
-  await inner.openSession({ queue: 'q', id: `gone-${count}`, owner: { host: 'h', pid: 1, name: 'n' }, durationMs, maxStalls: 1 });
+  await inner.openSession({
+    queue: 'q',
+    id: `gone-${count}`,
+    owner: { host: 'h', pid: 1, name: 'n', instance: 'i' },
+    durationMs,
+    maxStalls: 1,
+    slots: 1,
+  });
   await inner.claim('q', { session: `gone-${count}`, seq: 1, count });
 }
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { HoldfastError } from '../../src/errors.js';
-import { Outage } from '../../src/worker/outage.js';
+import { Outage } from '../../src/lock/outage.js';
 
 let told: string[];
 let outage: Outage;

@@ -1,25 +1,33 @@
-// Jobs that are taken by hand (getNextJob) and moves that a processor makes itself. Locks of jobs taken by hand are timed: nothing renews
-// them but whoever took them, so that a job which is forgotten comes back.
+// Jobs that are taken by hand (worker.getNextJob, job.takeLock) and moves that a processor makes itself. Locks of jobs taken by hand are
+// timed: nothing renews them but whoever took them, so that a job which is forgotten comes back.
 import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
-import { HeldLock } from '../lock/held-lock.js';
-import type { LockTable } from '../lock/lock-table.js';
-import { now } from '../lock/trust.js';
 import { systemClock } from '../runtime/clock.js';
 import { batchOf } from '../store/capabilities.js';
 import type { Extension, ExtendStatus, Store } from '../store/contract.js';
 import type { CallReply, Calls, ClaimWish } from './calls.js';
-import type { CheckedWorkerOptions } from './options.js';
+import { HeldLock } from './held-lock.js';
+import type { LockTable } from './lock-table.js';
 import type { Tenure } from './tenure.js';
+import { now } from './trust.js';
 import { WakeUps } from './wake-ups.js';
 
 export interface ManualJobsOptions {
-  name: string;
+  queue: string;
   calls: Calls;
   tenure: Tenure;
   table: LockTable;
-  options: CheckedWorkerOptions;
   ready(): Promise<Store>;
+  /** How long the locks last. */
+  lockDuration: number;
+  /** Goes to `processedBy`. */
+  by: string;
+  limiter?: { max: number; duration: number } | undefined;
+}
+
+export interface TakenJob {
+  job: ClaimedJob;
+  lock: HeldLock;
 }
 
 export class ManualJobs {
@@ -34,10 +42,10 @@ export class ManualJobs {
     this.#options = options;
   }
 
-  /** With `block`, waits up to drainDelay for a job to come. */
-  async take(block: boolean): Promise<{ job: ClaimedJob; lock: HeldLock } | undefined> {
-    const { calls, tenure, ready, name, options } = this.#options;
-    const waitUntil = systemClock.monotonic() + (block ? options.drainDelay * 1000 : 0);
+  /** The next job of the queue; waits up to `waitMs` for one to come. */
+  async take(waitMs: number): Promise<TakenJob | undefined> {
+    const { calls, tenure, ready, queue } = this.#options;
+    const waitUntil = systemClock.monotonic() + waitMs;
     let wakeUps: WakeUps | undefined;
     try {
       for (;;) {
@@ -54,7 +62,7 @@ export class ManualJobs {
           await wakeUps.next(Math.min(left, reply.claimed?.nextInMs ?? left));
         } else {
           // Then one more look: what came before the watching began was told to nobody.
-          wakeUps = new WakeUps(await ready(), name);
+          wakeUps = new WakeUps(await ready(), queue);
           this.#waiting.add(wakeUps);
         }
         if (this.#stopped) return undefined;
@@ -65,7 +73,18 @@ export class ManualJobs {
     }
   }
 
-  /** Settles a lock of this worker, or with a foreign token lets the store refuse. */
+  /** This very job, if it waits. */
+  async takeById(jobId: string): Promise<TakenJob | undefined> {
+    const { calls, tenure, by, lockDuration: timedMs } = this.#options;
+    for (;;) {
+      const reply = await calls.perform([], { count: 1, jobIds: [jobId], by, timedMs });
+      const taken = await this.#adopt(reply);
+      if (taken !== undefined || this.#stopped || reply.claimed?.sessionAlive !== false) return taken;
+      tenure.drop(reply.session);
+    }
+  }
+
+  /** Settles a lock that is held here, or with a foreign token lets the store refuse. */
   async settle(outcome: Outcome, fetchNext: boolean): Promise<{ status: SettleStatus; next?: ClaimedJob }> {
     const lock = this.#options.table.get(outcome.token);
     // Before the call: a deadline that passes meanwhile must not be reported, the store's answer is on its way.
@@ -88,7 +107,7 @@ export class ManualJobs {
     return next === undefined ? { status } : { status, next: next.job };
   }
 
-  /** The token that `getNextJob` was given stands for the real one wherever this worker is asked. */
+  /** The token that `getNextJob` was given stands for the real one wherever its taker is asked. */
   alias(lock: HeldLock, alias: string | undefined): void {
     if (alias !== undefined) this.#aliases.set(`${lock.jobId} ${alias}`, lock);
   }
@@ -109,7 +128,7 @@ export class ManualJobs {
     const sentAt = now(systemClock);
     const real = extensions.map((extension) => ({ ...extension, token: this.#realToken(extension) }));
     const locks = real.map(({ token }) => this.#options.table.get(token));
-    const statuses = await store.extend(this.#options.name, real);
+    const statuses = await store.extend(this.#options.queue, real);
     return statuses.map((status, index) => {
       const { token, durationMs } = real[index] as Extension;
       if (status === 'done') this.#options.table.extend(token, sentAt, durationMs);
@@ -148,16 +167,16 @@ export class ManualJobs {
   }
 
   #wish(): ClaimWish {
-    const { name: by, lockDuration: timedMs, limiter } = this.#options.options;
+    const { by, lockDuration: timedMs, limiter } = this.#options;
     const limit = limiter === undefined ? {} : { limit: { max: limiter.max, durationMs: limiter.duration } };
     return { count: 1, by, timedMs, ...limit };
   }
 
-  async #adopt({ claimed, session, sentAt }: CallReply): Promise<{ job: ClaimedJob; lock: HeldLock } | undefined> {
+  async #adopt({ claimed, session, sentAt }: CallReply): Promise<TakenJob | undefined> {
     const job = claimed?.jobs[0];
     if (job === undefined) return undefined;
-    const { options, tenure, table, calls } = this.#options;
-    const timed = { durationMs: options.lockDuration, sentAt };
+    const { lockDuration: durationMs, tenure, table, calls } = this.#options;
+    const timed = { durationMs, sentAt };
     const lock = new HeldLock({ session, job, timed, onGrown: (block) => tenure.grow(session, block) });
     if (!this.#stopped && table.track(lock)) {
       this.#locks.add(lock);

@@ -1,18 +1,27 @@
-// The worker's hold on the store: its current session, given to a keeper, and replaced by a new one when the store has ended it.
+// A hold on the store: the current session of a worker or of a holder of locks, given to a keeper, and replaced by a new one when the
+// store has ended it.
 import { HoldfastError } from '../errors.js';
-import { keeperInThread, keeperOnLoop } from '../lock/keepers.js';
-import type { Keeper, KeeperListener, SessionPlan } from '../lock/keeper.js';
-import { Session } from '../lock/session.js';
 import { systemClock } from '../runtime/clock.js';
 import type { Store } from '../store/contract.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
 import type { StoreLease } from '../store/open.js';
-import type { CheckedWorkerOptions } from './options.js';
+import { InstanceWatch } from './instance-watch.js';
+import type { Keeper, KeeperListener, SessionPlan } from './keeper.js';
+import { keeperInThread, keeperOnLoop } from './keepers.js';
+import type { Keeping } from './keeping.js';
+import { Session } from './session.js';
 
 export interface TenureOptions {
   queue: string;
   lease: StoreLease;
-  options: CheckedWorkerOptions;
+  /** Shown to whoever asks who holds a lock. */
+  name: string;
+  keeping: Keeping;
+  durationMs: number;
+  /** 0: its sessions are not renewed. */
+  renewMs: number;
+  /** How many jobs its owner is willing to run. */
+  slots: number;
   /** The listener of a new session. */
   listenerFor(session: Session): KeeperListener;
   onError(error: Error): void;
@@ -23,9 +32,12 @@ export class Tenure {
   #session: Session | undefined;
   #opening: Promise<Session> | undefined;
   #keeper: Keeper | undefined;
+  #slots: number;
+  #instances: InstanceWatch | undefined;
 
   constructor(options: TenureOptions) {
     this.#options = options;
+    this.#slots = options.slots;
   }
 
   get current(): Session | undefined {
@@ -41,10 +53,17 @@ export class Tenure {
     return this.#opening;
   }
 
+  /** Told to the store with the next renewal. */
+  set slots(slots: number) {
+    this.#slots = slots;
+    if (this.#session !== undefined) this.#session.memory.slots = slots;
+  }
+
   /** The store no longer knows this session; the next call gets a new one. */
   drop(session: Session): void {
     if (this.#session !== session) return;
     this.#session = undefined;
+    this.#instances?.stop();
     void this.#keeper?.release(session.id, false);
   }
 
@@ -54,6 +73,7 @@ export class Tenure {
 
   /** Stops renewing. The locks end on their own, or are handed back when the process exits. */
   async retire(): Promise<void> {
+    this.#instances?.stop();
     if (this.#session !== undefined) await this.#keeper?.release(this.#session.id, true);
   }
 
@@ -63,6 +83,7 @@ export class Tenure {
     const session = this.#session;
     if (session === undefined) return;
     this.#session = undefined;
+    this.#instances?.stop();
     await this.#keeper?.release(session.id, false);
     if (!handBack) return;
     const store = await this.#options.lease.ready();
@@ -70,28 +91,35 @@ export class Tenure {
   }
 
   async #open(): Promise<Session> {
-    const { queue, lease, options } = this.#options;
+    const { queue, lease, name, keeping, durationMs, onError } = this.#options;
     const store = await lease.ready();
-    const { name, lockDuration: durationMs, maxStalledCount: maxStalls } = options;
-    const session = await Session.open(store, { queue, name, durationMs, maxStalls }, systemClock);
+    const { maxStalledCount: maxStalls, instanceId } = keeping;
+    const instance = instanceId === undefined ? {} : { instance: instanceId };
+    const session = await Session.open(
+      store,
+      { queue, name, durationMs, maxStalls, slots: this.#slots, ...instance },
+      systemClock,
+    );
     this.#session = session;
     await this.#keep(session, store);
+    // Only a name that a user gave can be given twice.
+    if (instanceId !== undefined) this.#instances = new InstanceWatch({ store, queue, instanceId, lookMs: durationMs, onError });
     return session;
   }
 
   async #keep(session: Session, store: Store): Promise<void> {
-    const { options, listenerFor } = this.#options;
+    const { keeping, renewMs, listenerFor } = this.#options;
     const plan: SessionPlan = {
       queue: session.queue,
       id: session.id,
       durationMs: session.durationMs,
-      renewMs: options.skipLockRenewal ? 0 : options.lockRenewTime,
-      sweepMs: options.skipStalledCheck ? 0 : options.stalledInterval,
-      graceMs: options.crashGraceMs,
-      maxBlockedMs: options.maxBlockedMs,
+      renewMs,
+      sweepMs: keeping.skipStalledCheck ? 0 : keeping.stalledInterval,
+      graceMs: keeping.crashGraceMs,
+      maxBlockedMs: keeping.maxBlockedMs,
     };
     const descriptor = await this.#describe();
-    const keeper = descriptor === undefined ? keeperOnLoop() : keeperInThread(options.lockThreadEntry);
+    const keeper = descriptor === undefined ? keeperOnLoop() : keeperInThread(keeping.lockThreadEntry);
     this.#keeper = keeper;
     const listener = listenerFor(session);
     if (descriptor === undefined) listener.threaded(false);
@@ -99,8 +127,8 @@ export class Tenure {
   }
 
   async #describe(): Promise<StoreDescriptor | undefined> {
-    const { lease, options, onError } = this.#options;
-    if (!options.useDedicatedLockThread) return undefined;
+    const { lease, keeping, onError } = this.#options;
+    if (!keeping.useDedicatedLockThread) return undefined;
     try {
       return await lease.describe();
     } catch (error) {

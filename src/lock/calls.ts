@@ -1,14 +1,13 @@
-// A worker's numbered calls to the store: one in flight at a time, repeated under the same number until the store has answered, so
+// Numbered calls of a session to the store: one in flight at a time, repeated under the same number until the store has answered, so
 // that a lost reply neither loses a finish nor leaves a claimed job behind.
 import { HoldfastError, isRetryable, toError } from '../errors.js';
-import type { Session } from '../lock/session.js';
-import { now, type Moment } from '../lock/trust.js';
-import { systemClock } from '../runtime/clock.js';
 import type { Outcome } from '../job/outcome.js';
+import { systemClock } from '../runtime/clock.js';
 import type { ClaimReply, ClaimRequest, SettleReply, Store } from '../store/contract.js';
-import type { Health } from './health.js';
 import { Outage } from './outage.js';
+import type { Session } from './session.js';
 import type { Tenure } from './tenure.js';
+import { now, type Moment } from './trust.js';
 
 export type ClaimWish = Omit<ClaimRequest, 'session' | 'seq'>;
 
@@ -22,10 +21,20 @@ export interface CallReply extends SettleReply {
   retried: boolean;
 }
 
+export interface CallWitness {
+  asked(): void;
+  /** `withClaim`: the store was asked for jobs, and the session was good for them. */
+  answered(withClaim: boolean): void;
+  failed(error: Error): void;
+}
+
 export interface CallsOptions {
   queue: string;
+  /** Who calls, for messages: 'worker', 'queue'. */
+  who: string;
   tenure: Tenure;
-  health: Pick<Health, 'asked' | 'answered' | 'failed'>;
+  /** Who wants to know whether the calls are answered. */
+  health?: CallWitness;
   ready(): Promise<Store>;
   /** A call that was not answered for so long is made again, under its number. */
   hangMs: number;
@@ -42,7 +51,7 @@ const CLAIM_PATIENCE_MS = 1000;
 export class Calls {
   readonly #options: CallsOptions;
   #last: Promise<unknown> = Promise.resolve();
-  /** Set when the worker closes: how long a store that does not answer is still waited for. */
+  /** Set when its owner closes: how long a store that does not answer is still waited for. */
   #patienceMs: number | undefined;
   readonly #onClosing = new Set<() => void>();
   readonly #outage: Outage;
@@ -60,7 +69,8 @@ export class Calls {
 
   perform(outcomes: Outcome[], wish?: ClaimWish): Promise<CallReply> {
     if (this.#ended) {
-      return Promise.reject(new HoldfastError('CLOSED', `The worker of ${this.#options.queue} is closed; make a new one.`));
+      const { who, queue } = this.#options;
+      return Promise.reject(new HoldfastError('CLOSED', `The ${who} of "${queue}" is closed; make a new one.`));
     }
     const call = this.#last.then(() => this.#perform(outcomes, wish));
     this.#last = call.catch(() => undefined);
@@ -68,7 +78,7 @@ export class Calls {
   }
 
   /**
-   * The worker closes. From now on a call that has nothing to deliver is not repeated, and one that has is given up when the store
+   * Its owner closes. From now on a call that has nothing to deliver is not repeated, and one that has is given up when the store
    * has not taken it for `patienceMs`, so that closing comes to an end.
    */
   close(patienceMs: number): void {
@@ -92,7 +102,7 @@ export class Calls {
   async #perform(outcomes: Outcome[], wish: ClaimWish | undefined): Promise<CallReply> {
     const { health } = this.#options;
     const delivers = outcomes.length > 0;
-    health.asked();
+    health?.asked();
     this.#outage.asked();
     let numbered: { session: Session; seq: number; sentAt: Moment } | undefined;
     let failingSince: number | undefined;
@@ -102,20 +112,19 @@ export class Calls {
         numbered ??= { session, seq: session.nextSeq(), sentAt: now(systemClock) };
         const reply = await this.patiently(this.#send(store, numbered.session, numbered.seq, outcomes, wish), delivers);
         this.#outage.answered();
-        health.answered(reply.claimed?.sessionAlive === true);
+        health?.answered(reply.claimed?.sessionAlive === true);
         return { ...reply, ...numbered, retried: failures > 0 };
       } catch (thrown) {
         const error = toError(thrown);
         failures += 1;
         failingSince ??= systemClock.monotonic();
-        health.failed(error);
+        health?.failed(error);
         this.#outage.failed(error);
         await this.#pause(error, failures);
         if (this.#isOver(error, delivers, failingSince)) {
           this.#outage.givenUp();
-          throw new HoldfastError('OUTCOME_UNKNOWN', `The store did not answer before the worker was closed: ${error.message}`, {
-            cause: error,
-          });
+          const message = `The store did not answer before the ${this.#options.who} was closed: ${error.message}`;
+          throw new HoldfastError('OUTCOME_UNKNOWN', message, { cause: error });
         }
       }
     }
@@ -145,7 +154,7 @@ export class Calls {
     return gone || !delivers || systemClock.monotonic() - failingSince >= this.#patienceMs;
   }
 
-  /** Rejects when no answer comes: a worker that waits for ever in silence helps nobody, and a numbered call can be repeated. */
+  /** Rejects when no answer comes: whoever waits for ever in silence helps nobody, and a numbered call can be repeated. */
   async patiently<T>(answer: Promise<T>, delivers: boolean): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     let giveUp: (error: Error) => void;

@@ -1,0 +1,137 @@
+// Locks in the user's hand: named locks, and jobs that are taken one by one. A Holder has sessions for them, opened when they are needed
+// and kept by the same keepers as a worker's. Queues and leaders use it. It never runs jobs, and never renews a job's lock: whoever took
+// a job by hand says how long it lasts.
+import { HoldfastError, toError } from '../errors.js';
+import { within } from '../runtime/within.js';
+import type { StoreLease } from '../store/open.js';
+import { Calls } from './calls.js';
+import type { KeeperListener } from './keeper.js';
+import type { Keeping } from './keeping.js';
+import { LockTable } from './lock-table.js';
+import { ManualJobs } from './manual-jobs.js';
+import { NamedLocks } from './named-locks.js';
+import type { Session } from './session.js';
+import { Tenure } from './tenure.js';
+import { Tenures } from './tenures.js';
+
+export interface HolderOptions {
+  queue: string;
+  /** Shown to whoever asks who holds a lock: 'queue', 'leader'. */
+  name: string;
+  lease: StoreLease;
+  keeping: Keeping;
+  /** Jobs whose owner had died were found. */
+  onStalled?(jobIds: string[]): void;
+  onError(error: Error): void;
+}
+
+/** However short the locks are, a store may take this long to answer. */
+const MIN_HANG_MS = 1000;
+const RETRY_DELAY_MS = 5000;
+
+export class Holder {
+  readonly locks: NamedLocks;
+  readonly #options: HolderOptions;
+  readonly #tenures: Tenures;
+  readonly #table: LockTable;
+  #jobs: { manual: ManualJobs; calls: Calls } | undefined;
+
+  constructor(options: HolderOptions) {
+    this.#options = options;
+    const { queue, lease, onError } = options;
+    this.#tenures = new Tenures(
+      (durationMs, renewMs) => this.#makeTenure(durationMs, renewMs),
+      (error) => onError(toError(error)),
+    );
+    this.#table = new LockTable({
+      // Nobody but its taker has to know that it lapsed.
+      onLost: (locks) => {
+        for (const lock of locks) this.#jobs?.manual.forget(lock);
+      },
+    });
+    const sessionGone = (session: Session): void => this.#sessionGone(session);
+    this.locks = new NamedLocks({ queue, tenures: this.#tenures, ready: () => lease.ready(), sessionGone, onError });
+  }
+
+  /** Jobs taken one by one. */
+  get jobs(): ManualJobs {
+    this.#jobs ??= this.#makeJobs();
+    return this.#jobs.manual;
+  }
+
+  /** It is ours, or was until a moment ago. */
+  holdsJob(token: string): boolean {
+    return this.#table.get(token) !== undefined;
+  }
+
+  async close(): Promise<void> {
+    const patienceMs = this.#options.keeping.lockDuration;
+    await this.locks.close(patienceMs);
+    if (this.#jobs !== undefined) {
+      const { manual, calls } = this.#jobs;
+      manual.stop();
+      calls.close(patienceMs);
+      await calls.idle();
+      calls.end();
+    }
+    this.#table.stop();
+    // Somebody may still be working on a job that was taken by hand: its lock ends when it said it would.
+    const inHand = new Set(Array.from(this.#table.locks(), ({ session }) => session));
+    try {
+      // A store that does not answer ends the sessions by itself.
+      await within(
+        patienceMs,
+        this.#tenures.close((session) => inHand.has(session)),
+      );
+    } catch (error) {
+      this.#options.onError(toError(error));
+    }
+  }
+
+  #makeTenure(durationMs: number, renewMs: number): Tenure {
+    const listenerFor = (session: Session): KeeperListener => this.#listenerFor(session);
+    return new Tenure({ ...this.#options, durationMs, renewMs, slots: 0, listenerFor });
+  }
+
+  #makeJobs(): { manual: ManualJobs; calls: Calls } {
+    const { queue, name: by, lease, keeping, onError } = this.#options;
+    const { lockDuration, lockRenewTime } = keeping;
+    // Used until the end: a job that is taken by hand may be settled at any time.
+    const { tenure } = this.#tenures.use(lockDuration, lockRenewTime);
+    const ready = () => lease.ready();
+    const hangMs = Math.max(MIN_HANG_MS, lockDuration);
+    const calls = new Calls({ queue, who: by, tenure, ready, hangMs, retryDelayMs: RETRY_DELAY_MS, onError });
+    return { calls, manual: new ManualJobs({ queue, calls, tenure, table: this.#table, ready, lockDuration, by }) };
+  }
+
+  #listenerFor(session: Session): KeeperListener {
+    const { onStalled, onError } = this.#options;
+    return {
+      renewed: () => undefined,
+      revoked: (revocations) => {
+        for (const { token, reason } of revocations) this.#table.loseTokens([token], reason);
+      },
+      lost: () => this.#sessionGone(session),
+      swept: ({ stalled, failed }) => onStalled?.([...stalled, ...failed]),
+      failed: (error) => onError(error),
+      threaded: () => undefined,
+      blocked: (blockedMs, ceiling) => {
+        if (ceiling) onError(this.#overCeiling(blockedMs));
+      },
+    };
+  }
+
+  #sessionGone(session: Session): void {
+    session.memory.markLost();
+    const reason = 'the store has ended the session that held it';
+    this.#table.loseSession(session, reason);
+    this.locks.loseSession(session, reason);
+    this.#tenures.drop(session);
+  }
+
+  #overCeiling(blockedMs: number): HoldfastError {
+    const { queue, keeping } = this.#options;
+    const message = `The event loop was blocked for ${blockedMs} ms, longer than maxBlockedMs (${keeping.maxBlockedMs}): its locks were given up.`;
+    return new HoldfastError('LOOP_BLOCKED', message, { queue });
+  }
+}

@@ -1,0 +1,65 @@
+// Looks whether another process runs under the instance id that this one was given. A program that was killed and started again finds
+// its own last session, which nobody renews any more: only one that was renewed between two looks is somebody else.
+import { hostname } from 'node:os';
+import { HoldfastError } from '../errors.js';
+import type { SessionInfo, Store } from '../store/contract.js';
+
+export interface InstanceWatchOptions {
+  store: Store;
+  queue: string;
+  instanceId: string;
+  lookMs: number;
+  onError(error: Error): void;
+}
+
+const MIN_LOOK_MS = 100;
+const MAX_LOOK_MS = 30_000;
+
+export class InstanceWatch {
+  readonly #options: InstanceWatchOptions;
+  readonly #timer: NodeJS.Timeout;
+  /** Renewals of the others' sessions at the last look. */
+  #renewals = new Map<string, number>();
+  /** Processes that were told of. */
+  readonly #told = new Set<string>();
+  #looking = false;
+
+  constructor(options: InstanceWatchOptions) {
+    this.#options = options;
+    const ms = Math.min(MAX_LOOK_MS, Math.max(MIN_LOOK_MS, options.lookMs));
+    this.#timer = setInterval(() => void this.#look(), ms).unref();
+    void this.#look();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  async #look(): Promise<void> {
+    if (this.#looking) return;
+    this.#looking = true;
+    const { store, queue, instanceId } = this.#options;
+    try {
+      const others = (await store.sessions(queue)).filter(({ owner }) => owner.instance === instanceId && !isOurs(owner));
+      for (const session of others) if (session.renewals > (this.#renewals.get(session.id) ?? Infinity)) this.#tell(session);
+      this.#renewals = new Map(others.map(({ id, renewals }) => [id, renewals]));
+    } catch {
+      // Renewal tells of a store that cannot be reached; the next look sees as much as this one would have.
+    } finally {
+      this.#looking = false;
+    }
+  }
+
+  #tell({ owner: { host, pid } }: SessionInfo): void {
+    const { queue, instanceId, onError } = this.#options;
+    const who = `process ${pid} on ${host}`;
+    if (this.#told.has(who)) return;
+    this.#told.add(who);
+    const message = `The instanceId "${instanceId}" is used by ${who} too, so the two cannot be told apart. Give each running process one of its own, or leave it out.`;
+    onError(new HoldfastError('INSTANCE_TAKEN', message, { queue, option: 'instanceId' }));
+  }
+}
+
+function isOurs({ host, pid }: { host: string; pid: number }): boolean {
+  return pid === process.pid && host === hostname();
+}

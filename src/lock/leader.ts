@@ -1,0 +1,240 @@
+// Leadership: of all that stand under one name, one leads at a time. It is a named lock whose fence is the number of the term, so it is
+// renewed by a keeper, trust in it ends before anyone else can lead, and a term number is never given twice. A Leader must never call
+// itself one longer than it can trust its lock: also when its loop was blocked or its process frozen.
+import { HoldfastError, toError } from '../errors.js';
+import { checkQueueName } from '../job/names.js';
+import { MAX_TIMER_MS } from '../runtime/check.js';
+import { Emitter } from '../runtime/emitter.js';
+import { type Connection, leaseStore, type StoreLease } from '../store/open.js';
+import { Holder } from './holder.js';
+import { checkKeepingOptions, checkLockDuration, checkRenewTime, type KeepingOptions } from './keeping.js';
+import type { NamedLock } from './named-lock.js';
+
+export interface ElectionOptions
+  extends Pick<
+    KeepingOptions,
+    | 'instanceId'
+    | 'useDedicatedLockThread'
+    | 'lockThreadEntry'
+    | 'maxBlockedMs'
+    | 'crashGraceMs'
+    | 'stalledInterval'
+    | 'skipStalledCheck'
+  > {
+  /** How long a leader that is dead or cut off still leads, in ms; 15000 unless said otherwise. */
+  leaderTimeout?: number;
+  /** How often the leader renews, and how often the others ask at least, in ms; a third of the timeout, at most 5000. */
+  heartbeatInterval?: number;
+}
+
+export interface LeaderOptions extends ElectionOptions {
+  connection?: Connection;
+}
+
+export type LeaderEvents = {
+  /** This instance leads now. The term grows with every change of leader. */
+  leader: [term: number];
+  /** This instance does not lead: at first, or from now on. */
+  follower: [reason: string];
+  /** A job whose owner died was found by this instance, which looks for them while it stands for election. */
+  stalled: [jobId: string];
+  error: [error: Error];
+};
+
+export type LeaderWork = (signal: AbortSignal, term: number) => unknown;
+
+/** Its name among the named locks of the queue. */
+export const LEADER_LOCK = 'holdfast:leader';
+
+const NOT_LEADING = AbortSignal.abort(new Error('This instance does not lead.'));
+
+interface Term {
+  lock: NamedLock;
+  controller: AbortController;
+  /** Ends the wait for its end. */
+  end(): void;
+}
+
+export class Leader extends Emitter<LeaderEvents> {
+  readonly name: string;
+  readonly leaderTimeout: number;
+  readonly heartbeatInterval: number;
+  closing: Promise<void> | undefined;
+  readonly #lease: StoreLease;
+  readonly #holder: Holder;
+  readonly #leaving = new AbortController();
+  readonly #standing: Promise<void>;
+  /** Whoever stands for election keeps its process alive. */
+  readonly #alive: NodeJS.Timeout;
+  readonly #ready: Promise<void>;
+  #tellReady: () => void = () => undefined;
+  #term: Term | undefined;
+  #toldFollower = false;
+  #work: LeaderWork | undefined;
+  #working: Promise<void> = Promise.resolve();
+
+  constructor(name: string, options: LeaderOptions = {}) {
+    super();
+    this.name = checkQueueName(name);
+    this.leaderTimeout = checkLockDuration('leaderTimeout', options.leaderTimeout ?? 15_000);
+    const beat = options.heartbeatInterval ?? Math.min(5000, Math.floor(this.leaderTimeout / 3));
+    this.heartbeatInterval = checkRenewTime('heartbeatInterval', beat, 'leaderTimeout', this.leaderTimeout);
+    const keeping = checkKeepingOptions({
+      ...options,
+      lockDuration: this.leaderTimeout,
+      lockRenewTime: this.heartbeatInterval,
+    });
+    const onError = (error: Error): void => void this.emit('error', error);
+    this.#lease = leaseStore(options.connection, onError);
+    const onStalled = (jobIds: string[]): void => {
+      for (const jobId of jobIds) this.emit('stalled', jobId);
+    };
+    this.#holder = new Holder({ queue: this.name, name: 'leader', lease: this.#lease, keeping, onStalled, onError });
+    this.#ready = new Promise((resolve) => {
+      this.#tellReady = resolve;
+    });
+    this.#alive = setInterval(() => undefined, MAX_TIMER_MS);
+    this.#standing = this.#stand();
+  }
+
+  /** Read it before every step that only a leader may make: it needs no I/O, and is false at the first look after a freeze. */
+  get isLeader(): boolean {
+    const term = this.#term;
+    if (term === undefined) return false;
+    if (term.lock.held) return true;
+    this.#stepDown(term, 'the lease could not be renewed in time');
+    return false;
+  }
+
+  /** The fence of what this leader writes; undefined while it does not lead. */
+  get term(): number | undefined {
+    return this.isLeader ? this.#term?.lock.fence : undefined;
+  }
+
+  /** Aborted when this term ends; an aborted one while it does not lead. */
+  get signal(): AbortSignal {
+    return this.isLeader ? (this.#term?.controller.signal ?? NOT_LEADING) : NOT_LEADING;
+  }
+
+  /** Resolves when it is known whether this instance leads. */
+  waitUntilReady(): Promise<void> {
+    return this.#ready;
+  }
+
+  /**
+   * Calls `work` at the beginning of each term of this instance, never twice at once, until the leader is closed. A term whose work throws is
+   * given up, so that another instance may try.
+   */
+  async run(work: LeaderWork): Promise<void> {
+    if (this.#work !== undefined)
+      throw new HoldfastError('ALREADY_RUNNING', `The leader of "${this.name}" runs something already.`);
+    this.#work = work;
+    if (this.isLeader && this.#term !== undefined) this.#begin(this.#term);
+    await this.#standing;
+    await this.#working;
+  }
+
+  /** Steps down, waits for the work of `run` to end, and hands over at once. Idempotent. */
+  close(): Promise<void> {
+    this.closing ??= this.#close();
+    return this.closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#leaving.abort();
+    if (this.#term !== undefined) this.#stepDown(this.#term, 'it was closed');
+    await this.#standing;
+    await this.#holder.close();
+    await this.#lease.release();
+    clearInterval(this.#alive);
+    this.#tellReady();
+  }
+
+  async #stand(): Promise<void> {
+    // Listeners are attached after the constructor.
+    await Promise.resolve();
+    while (!this.#leaving.signal.aborted) {
+      try {
+        const lock = await this.#holder.locks.take(LEADER_LOCK, {
+          durationMs: this.leaderTimeout,
+          renewMs: this.heartbeatInterval,
+          askMs: this.heartbeatInterval,
+          waitMs: Number.POSITIVE_INFINITY,
+          signal: this.#leaving.signal,
+          onTaken: () => this.#follow('another instance leads'),
+        });
+        if (lock !== undefined) await this.#lead(lock);
+      } catch (thrown) {
+        if (this.#leaving.signal.aborted) return;
+        this.emit('error', toError(thrown));
+        await this.#pause();
+      }
+    }
+  }
+
+  async #lead(lock: NamedLock): Promise<void> {
+    const controller = new AbortController();
+    const ended = new Promise<void>((end) => {
+      this.#term = { lock, controller, end };
+    });
+    const term = this.#term as unknown as Term;
+    lock.signal.addEventListener('abort', () => this.#stepDown(term, toError(lock.signal.reason).message), { once: true });
+    if (this.#leaving.signal.aborted) this.#stepDown(term, 'it was closed');
+    if (this.isLeader) {
+      this.#toldFollower = false;
+      this.emit('leader', lock.fence);
+      this.#tellReady();
+      if (this.#work !== undefined) this.#begin(term);
+    }
+    await ended;
+    // Of its own will, it leads until its work has ended; a lock that is lost already is not kept from others for that.
+    if (lock.held) await this.#working;
+    await lock.release();
+    await this.#working;
+  }
+
+  #begin(term: Term): void {
+    const { lock, controller } = term;
+    this.#working = this.#working.then(async () => {
+      if (controller.signal.aborted) return;
+      try {
+        await this.#work?.(controller.signal, lock.fence);
+      } catch (thrown) {
+        if (controller.signal.aborted) return;
+        this.emit('error', toError(thrown));
+        this.#stepDown(term, 'its work failed');
+        await this.#pause();
+      }
+    });
+  }
+
+  #stepDown(term: Term, reason: string): void {
+    if (this.#term !== term) return;
+    this.#term = undefined;
+    term.controller.abort(new HoldfastError('LOCK_LOST', `No longer the leader of "${this.name}": ${reason}.`));
+    this.#follow(reason);
+    term.end();
+  }
+
+  #follow(reason: string): void {
+    if (this.#toldFollower) return;
+    this.#toldFollower = true;
+    this.emit('follower', reason);
+    this.#tellReady();
+  }
+
+  /** One beat, so that somebody else comes first. */
+  async #pause(): Promise<void> {
+    const { signal } = this.#leaving;
+    if (signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const over = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', over);
+        resolve();
+      };
+      const timer = setTimeout(over, this.heartbeatInterval);
+      signal.addEventListener('abort', over);
+    });
+  }
+}

@@ -1,0 +1,196 @@
+// Named locks: taking them, waiting for them, holding them while somebody works. They hang on sessions like the locks of jobs do, so that
+// the keeper renews them and trust ends before the store lets anyone else in.
+import { HoldfastError } from '../errors.js';
+import { systemClock } from '../runtime/clock.js';
+import { within } from '../runtime/within.js';
+import type { Store } from '../store/contract.js';
+import { HeldLock } from './held-lock.js';
+import { Line } from './line.js';
+import { LockTable } from './lock-table.js';
+import { NamedLock } from './named-lock.js';
+import type { Session } from './session.js';
+import type { Tenures } from './tenures.js';
+import { Wish } from './wish.js';
+
+export interface NamedLocksOptions {
+  queue: string;
+  tenures: Tenures;
+  ready(): Promise<Store>;
+  sessionGone(session: Session): void;
+  onError(error: Error): void;
+}
+
+export interface LockTerms {
+  /** How long it survives the death of its holder. */
+  durationMs: number;
+  renewMs: number;
+  /** Infinity: for as long as it takes. 0: not at all. */
+  waitMs: number;
+  /** The longest time between two asks while waiting. */
+  askMs?: number;
+  signal?: AbortSignal | undefined;
+  /** Somebody else holds it. */
+  onTaken?(): void;
+}
+
+const ASK_MS = 1000;
+/** A lock that came too late to be trusted is asked for again, when the session has had time to be renewed. */
+const ANOTHER_TRY_MS = 50;
+
+export class NamedLocks {
+  readonly #options: NamedLocksOptions;
+  readonly #line: Line;
+  readonly #table = new LockTable({ onLost: () => undefined });
+  /** How to end each wait. */
+  readonly #waiting = new Set<(error: Error) => void>();
+  readonly #working = new Set<Promise<unknown>>();
+  #closed = false;
+
+  constructor(options: NamedLocksOptions) {
+    this.#options = options;
+    this.#line = new Line(options);
+  }
+
+  /** Undefined: somebody else had it for all of `waitMs`. Rejects with the reason of the signal, or why the store could not be asked. */
+  async take(name: string, terms: LockTerms): Promise<NamedLock | undefined> {
+    if (this.#closed) throw this.#closedError();
+    terms.signal?.throwIfAborted();
+    const { tenure, done } = this.#options.tenures.use(terms.durationMs, terms.renewMs);
+    let lock: HeldLock | undefined;
+    try {
+      lock = await this.#wait(name, tenure, terms);
+    } finally {
+      if (lock === undefined) done();
+    }
+    if (lock === undefined) return undefined;
+    const held = lock;
+    return new NamedLock(held, () => this.#giveBack(held).finally(done));
+  }
+
+  /** Rejects with LOCK_LOST when the lock was lost meanwhile, whatever the work has come to: it may rest on nothing. */
+  async hold<T>(name: string, terms: LockTerms, work: (lock: NamedLock) => Promise<T> | T): Promise<T> {
+    const lock = await this.take(name, terms);
+    if (lock === undefined) throw this.#timedOut(name, terms.waitMs);
+    const working = this.#work(lock, work);
+    this.#working.add(working);
+    try {
+      return await working;
+    } finally {
+      this.#working.delete(working);
+    }
+  }
+
+  loseSession(session: Session, reason: string): void {
+    this.#table.loseSession(session, reason);
+  }
+
+  /** Ends all waiting, lets the work of `hold` end, and gives back whatever is left. */
+  async close(patienceMs: number): Promise<void> {
+    this.#closed = true;
+    for (const end of [...this.#waiting]) end(this.#closedError());
+    await Promise.allSettled(this.#working);
+    for (const lock of this.#table.locks()) {
+      lock.lose('its queue was closed');
+      void this.#line.giveBack(lock.jobId, lock.token);
+    }
+    await within(patienceMs, this.#line.idle());
+    this.#line.end();
+    this.#table.stop();
+  }
+
+  #wait(name: string, tenure: ReturnType<Tenures['use']>['tenure'], terms: LockTerms): Promise<HeldLock | undefined> {
+    const { waitMs, askMs = ASK_MS, signal, onTaken } = terms;
+    return new Promise((resolve, reject) => {
+      let timer: NodeJS.Timeout | undefined;
+      const over = (): void => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', onAbort);
+        this.#waiting.delete(fail);
+      };
+      const fail = (reason: unknown): void => {
+        over();
+        this.#line.leave(wish);
+        // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- the reason of a signal may be anything
+        reject(reason);
+      };
+      const onAbort = (): void => fail(signal?.reason);
+      const wish = new Wish({
+        name,
+        tenure,
+        askMs: waitMs > 0 ? askMs : 0,
+        granted: (session, token, fence) => {
+          const onGrown = (block: SharedArrayBuffer): void => tenure.grow(session, block);
+          const lock = new HeldLock({ session, job: { id: name, token, fence }, named: true, onGrown });
+          if (this.#table.track(lock)) {
+            over();
+            resolve(lock);
+            return;
+          }
+          lock.release();
+          void this.#line.giveBack(name, token);
+          wish.lineUpAgain(systemClock.monotonic() + ANOTHER_TRY_MS);
+          this.#line.join(wish);
+        },
+        taken: () => {
+          onTaken?.();
+          if (waitMs > 0) return;
+          over();
+          resolve(undefined);
+        },
+        failed: (error) => {
+          over();
+          reject(error);
+        },
+      });
+      const onTimeout = (): void => {
+        // Nobody knows whether it is taken when the store did not answer.
+        if (wish.failure !== undefined || !wish.asked) return fail(this.#timedOut(name, waitMs, wish.failure));
+        over();
+        this.#line.leave(wish);
+        resolve(undefined);
+      };
+      this.#waiting.add(fail);
+      signal?.addEventListener('abort', onAbort, { once: true });
+      if (waitMs > 0 && waitMs < Number.POSITIVE_INFINITY) timer = setTimeout(onTimeout, waitMs);
+      this.#line.join(wish);
+    });
+  }
+
+  async #work<T>(lock: NamedLock, work: (lock: NamedLock) => Promise<T> | T): Promise<T> {
+    let value: T;
+    try {
+      value = await work(lock);
+    } catch (error) {
+      await lock.release();
+      throw error;
+    }
+    if (await lock.release()) return value;
+    const message = `The lock "${lock.name}" was lost while it was worked under, so what was done may rest on nothing: somebody else may have had it.`;
+    throw new HoldfastError('LOCK_LOST', message, { queue: this.#options.queue });
+  }
+
+  /** What was held until now was ours, whatever the store answers; what was not is ours if the store still has it so. */
+  async #giveBack(lock: HeldLock): Promise<boolean> {
+    const { held, session } = lock;
+    const left = session.trustedForMs();
+    // From here on nobody may believe in it: the store may give it to somebody else before its answer is here.
+    this.#table.untrack(lock);
+    if (!session.memory.alive) return held;
+    const answer = this.#line.giveBack(lock.jobId, lock.token);
+    // A store that cannot be reached gets it back when it can; the caller need not wait for longer than the lock would have lasted.
+    return (await within(Math.max(left, ANOTHER_TRY_MS), answer)) === true || held;
+  }
+
+  #timedOut(name: string, waitMs: number, cause?: Error): HoldfastError {
+    const why = cause === undefined ? 'Somebody else holds it.' : `The store could not be asked: ${cause.message}`;
+    const message = `The lock "${name}" was not got within ${waitMs} ms. ${why} Try again, or wait longer.`;
+    return new HoldfastError('TIMEOUT', message, { queue: this.#options.queue, retryable: true, cause });
+  }
+
+  #closedError(): HoldfastError {
+    return new HoldfastError(
+      'CLOSED',
+      `Locks of "${this.#options.queue}" were closed with their queue. Make a new one to go on.`,
+    );
+  }
+}

@@ -1,0 +1,120 @@
+// The holding half of a Queue: named locks, locks of jobs, and who else is there. The locks themselves are lock/'s business.
+import type { JobHome } from '../handle/home.js';
+import type { Holder } from '../lock/holder.js';
+import { type Instance, instancesOf } from '../lock/instances.js';
+import { checkLockDuration, type Keeping } from '../lock/keeping.js';
+import { LEADER_LOCK } from '../lock/leader.js';
+import type { NamedLock } from '../lock/named-lock.js';
+import type { LockTerms } from '../lock/named-locks.js';
+import { checkInteger, checkText, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
+import type { LockInfo, NamedLockInfo, Owner } from '../store/contract.js';
+import { QueueGetters } from './getters.js';
+
+export interface LockOptions {
+  /** How long the lock survives the death of its holder, in ms; the queue's `lockDuration` unless said otherwise. */
+  durationMs?: number;
+  /** How long to wait for it, in ms: 0 for not at all. */
+  waitMs?: number;
+  /** Ends the waiting. */
+  signal?: AbortSignal;
+}
+
+export interface LockHolding {
+  owner: Owner;
+  /** In ms since the epoch, on the store's clock. */
+  since: number;
+  /** When it ends unless it is renewed, in ms since the epoch, on this host's clock. */
+  until: number;
+  /** The same as a duration from now. Not above 0: it is dead, and was not swept yet. */
+  endsInMs: number;
+  fence: number;
+  /** The session that it hangs on. */
+  session: string;
+}
+
+const MAX_LOCK_NAME = 500;
+const RESERVED = 'holdfast:';
+
+export abstract class QueueLocks<T, R, N extends string> extends QueueGetters<T, R, N> {
+  abstract override readonly home: JobHome;
+  protected abstract readonly holder: Holder;
+  protected abstract readonly keeping: Keeping;
+
+  /**
+   * Works while nobody else, on any machine, holds the lock of this name. Waits for it in line: whoever came first comes first. Rejects with
+   * TIMEOUT when `waitMs` (without it: as long as it takes) is over, and with LOCK_LOST when the lock was lost before `work` had ended.
+   */
+  async lock<V>(name: string, work: (lock: NamedLock) => Promise<V> | V): Promise<V>;
+  async lock<V>(name: string, options: LockOptions, work: (lock: NamedLock) => Promise<V> | V): Promise<V>;
+  async lock<V>(
+    name: string,
+    ...args: [(lock: NamedLock) => Promise<V> | V] | [LockOptions, (lock: NamedLock) => Promise<V> | V]
+  ): Promise<V> {
+    const [options, work] = args.length === 1 ? [{}, args[0]] : args;
+    if (typeof work !== 'function') throw invalidOption('work', work, 'a function that works under the lock');
+    return this.holder.locks.hold(checkLockName(name), this.#terms(options, Number.POSITIVE_INFINITY), work);
+  }
+
+  /** The lock, to be given back with `release()`; undefined when somebody else has it, for all of `waitMs` (0). */
+  async takeLock(name: string, options: LockOptions = {}): Promise<NamedLock | undefined> {
+    return this.holder.locks.take(checkLockName(name), this.#terms(options, 0));
+  }
+
+  /** Who works on this job; undefined when nobody does. */
+  async getLock(jobId: string): Promise<(LockHolding & { jobId: string }) | undefined> {
+    const info = await (await this.store).lockOf(this.name, jobId);
+    return info === undefined ? undefined : { jobId, ...holdingOf(info) };
+  }
+
+  /** Who holds the lock of this name, and how many wait for it; undefined when nobody holds it. */
+  async getNamedLock(name: string): Promise<(LockHolding & { name: string; waiting: number }) | undefined> {
+    const [info] = await (await this.store).namedLocks(this.name, [name]);
+    return info === undefined ? undefined : { name, waiting: info.waiting, ...holdingOf(info) };
+  }
+
+  /** The running programs that have a session on this queue: with workers, with locks, or standing for election. */
+  async getInstances(): Promise<Instance[]> {
+    const store = await this.store;
+    const [sessions, [leadership]] = await Promise.all([store.sessions(this.name), store.namedLocks(this.name, [LEADER_LOCK])]);
+    return instancesOf(sessions, leadership, Date.now());
+  }
+
+  /** At most so many jobs of this queue run at once, on all workers of all machines together. */
+  async setGlobalConcurrency(concurrency: number): Promise<void> {
+    checkInteger('concurrency', concurrency, { min: 1 });
+    await (await this.store).cap(this.name, { maxActive: concurrency });
+  }
+
+  async getGlobalConcurrency(): Promise<number | null> {
+    return (await (await this.store).status(this.name)).cap?.maxActive ?? null;
+  }
+
+  async removeGlobalConcurrency(): Promise<void> {
+    await (await this.store).cap(this.name, undefined);
+  }
+
+  #terms(options: LockOptions, waitMs: number): LockTerms {
+    if (typeof options !== 'object' || options === null)
+      throw invalidOption('options', options, '{ durationMs, waitMs, signal }');
+    const { lockDuration, lockRenewTime } = this.keeping;
+    const { signal } = options;
+    if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalidOption('signal', signal, 'an AbortSignal');
+    if (options.waitMs !== undefined && options.waitMs !== Number.POSITIVE_INFINITY) {
+      checkInteger('waitMs', options.waitMs, { max: MAX_TIMER_MS });
+    }
+    const durationMs = checkLockDuration('durationMs', options.durationMs ?? lockDuration);
+    const renewMs = durationMs === lockDuration ? lockRenewTime : Math.floor(durationMs / 2);
+    return { durationMs, renewMs, waitMs: options.waitMs ?? waitMs, signal };
+  }
+}
+
+function holdingOf({ owner, since, endsInMs, fence, session }: LockInfo | NamedLockInfo): LockHolding {
+  return { owner, since, until: Math.round(Date.now() + endsInMs), endsInMs, fence, session };
+}
+
+function checkLockName(name: unknown): string {
+  const checked = checkText('name', name, MAX_LOCK_NAME);
+  if (checked.startsWith(RESERVED))
+    throw invalidOption('name', name, `one that does not begin with "${RESERVED}", which Holdfast uses`);
+  return checked;
+}

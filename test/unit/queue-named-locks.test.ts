@@ -1,0 +1,427 @@
+import { setMaxListeners } from 'node:events';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { HoldfastError } from '../../src/errors.js';
+import { Queue } from '../../src/queue/queue.js';
+import { MemoryStore } from '../../src/store/memory/index.js';
+import { FaultyStore } from '../../src/testing/faulty-store.js';
+import { gate, outcomeOf, until } from '../support/faults-wait.js';
+
+let store: FaultyStore;
+let queues: Queue[];
+let errors: Error[];
+
+function newQueue(options = {}): Queue {
+  const queue = new Queue('mail', { connection: store, ...options });
+  queue.on('error', (error) => errors.push(error));
+  queues.push(queue);
+  return queue;
+}
+
+beforeEach(() => {
+  store = new FaultyStore(new MemoryStore());
+  queues = [];
+  errors = [];
+});
+afterEach(async () => {
+  store.clear();
+  await Promise.all(queues.map((queue) => queue.close()));
+});
+
+const refused = (code: string) => expect.objectContaining({ code });
+
+describe('taking and giving back', () => {
+  test('one at a time; each with a token of its own and a greater fence', async () => {
+    const [a, b] = [newQueue(), newQueue()];
+    const first = await a.takeLock('invoice:42');
+    expect(first).toMatchObject({ name: 'invoice:42', held: true });
+    expect(first?.expiresAt).toBeGreaterThan(Date.now());
+    expect(await b.takeLock('invoice:42')).toBeUndefined();
+    expect(await a.takeLock('invoice:42')).toBeUndefined();
+    expect(await b.takeLock('invoice:43')).toMatchObject({ held: true });
+    expect(await first?.release()).toBe(true);
+    expect(first?.held).toBe(false);
+    expect(await first?.release()).toBe(true);
+    const second = await b.takeLock('invoice:42');
+    expect(second?.fence).toBeGreaterThan(first?.fence ?? Number.NaN);
+    expect(second?.token).not.toBe(first?.token);
+  });
+
+  test('can be looked up from outside while it is held, with those who wait', async () => {
+    const queue = newQueue({ instanceId: 'blue:1' });
+    expect(await queue.getNamedLock('x')).toBeUndefined();
+    const lock = await queue.takeLock('x', { durationMs: 5000 });
+    const waiting = queue.takeLock('x', { waitMs: 60_000 });
+    await until('one to wait', async () => (await queue.getNamedLock('x'))?.waiting === 1);
+    expect(await queue.getNamedLock('x')).toMatchObject({
+      name: 'x',
+      fence: lock?.fence,
+      owner: { pid: process.pid, name: 'queue', instance: 'blue:1' },
+    });
+    const { until: end = 0, endsInMs = 0 } = (await queue.getNamedLock('x')) ?? {};
+    expect(endsInMs).toBeLessThanOrEqual(5000);
+    expect(end - Date.now()).toBeGreaterThan(3000);
+    await lock?.release();
+    await (await waiting)?.release();
+    expect(await queue.getNamedLock('x')).toBeUndefined();
+  });
+
+  test('names and options are checked', async () => {
+    const queue = newQueue();
+    for (const name of ['', 'x'.repeat(501), 'holdfast:leader', 7, 'a\0b', '\ud800']) {
+      await expect(queue.takeLock(name as string)).rejects.toThrow(refused('INVALID_OPTION'));
+      await expect(queue.lock(name as string, () => 1)).rejects.toThrow(refused('INVALID_OPTION'));
+    }
+    for (const options of [{ durationMs: 0 }, { waitMs: -1 }, { waitMs: Number.NaN }, { signal: {} }, null]) {
+      await expect(queue.takeLock('x', options as object)).rejects.toThrow(refused('INVALID_OPTION'));
+    }
+    await expect(queue.lock('x', {}, 'work' as never)).rejects.toThrow(refused('INVALID_OPTION'));
+    expect(store.calls('acquire')).toBe(0);
+    for (const options of [{ lockDuration: 5 }, { lockRenewTime: 30_000 }, { maxStalledCount: -1 }, { instanceId: '' }]) {
+      expect(() => new Queue('mail', { connection: store, ...options })).toThrow(refused('INVALID_OPTION'));
+    }
+    expect(await queue.takeLock('x'.repeat(500))).toMatchObject({ held: true });
+  });
+
+  test('is kept alive for as long as its holder lives, and lost when the store has ended its session', async () => {
+    const queue = newQueue();
+    const lock = await queue.takeLock('x', { durationMs: 200 });
+    await store.answered('renew', 3);
+    expect(lock?.held).toBe(true);
+    const [session] = await store.sessions('mail');
+    await store.closeSessions([{ queue: 'mail', id: session?.id ?? '' }], false);
+    await until('the loss to be told', () => lock?.signal.aborted);
+    expect(lock?.held).toBe(false);
+    expect(String(lock?.signal.reason)).toContain('lock lost: "x"');
+    expect(await lock?.release()).toBe(false);
+    expect(await queue.takeLock('x', { durationMs: 200 })).toMatchObject({ held: true });
+  });
+
+  test('trust ends before the lock does when it cannot be renewed', async () => {
+    const queue = newQueue();
+    store.on('renew', { fault: 'fail' });
+    const lock = await queue.takeLock('x', { durationMs: 400 });
+    const trustEnds = performance.now() + (lock?.expiresAt ?? Number.NaN) - Date.now();
+    const lockEnds = performance.now() + ((await queue.getNamedLock('x'))?.endsInMs ?? 0);
+    expect(trustEnds).toBeLessThan(lockEnds - 10);
+    await until('the signal', () => lock?.signal.aborted);
+    expect(lock?.held).toBe(false);
+    expect(performance.now()).toBeGreaterThan(trustEnds - 10);
+  });
+
+  test('one session for each duration, and none when all has been quiet for so long', async () => {
+    const queue = newQueue();
+    const locks = await Promise.all(
+      ['a', 'b', 'c'].map((name) => queue.takeLock(name, { durationMs: name === 'c' ? 400 : 300 })),
+    );
+    expect(new Set((await store.sessions('mail')).map(({ durationMs }) => durationMs))).toEqual(new Set([300, 400]));
+    expect(await store.sessions('mail')).toHaveLength(2);
+    for (const lock of locks) await lock?.release();
+    await until('the sessions to be closed', async () => (await store.sessions('mail')).length === 0);
+    expect(await queue.takeLock('a', { durationMs: 300 })).toMatchObject({ held: true });
+  });
+});
+
+describe('waiting', () => {
+  test('in the order in which they came, across queues', async () => {
+    const [a, b] = [newQueue(), newQueue()];
+    const first = await a.takeLock('x');
+    const order: string[] = [];
+    const waiting: Promise<unknown>[] = [];
+    for (const [who, queue] of [
+      ['b1', b],
+      ['a1', a],
+      ['b2', b],
+    ] as const) {
+      waiting.push(queue.lock('x', () => order.push(who)));
+      await until('it to stand in line', async () => (await a.getNamedLock('x'))?.waiting === waiting.length);
+    }
+    await first?.release();
+    await Promise.all(waiting);
+    expect(order).toEqual(['b1', 'a1', 'b2']);
+  });
+
+  test('whoever is next is woken and has it at once', async () => {
+    const [a, b] = [newQueue(), newQueue()];
+    for (let round = 0; round < 3; round += 1) {
+      const first = await a.takeLock('x');
+      const waiting = b.takeLock('x', { waitMs: 10_000 });
+      await until('it to stand in line', async () => (await a.getNamedLock('x'))?.waiting === 1);
+      const start = performance.now();
+      await first?.release();
+      await (await waiting)?.release();
+      expect(performance.now() - start).toBeLessThan(300);
+    }
+  });
+
+  test('a release between the answer and the beginning of the watch is not missed', async () => {
+    const [a, b] = [newQueue(), newQueue()];
+    const first = await a.takeLock('x');
+    const held = store.on('acquire', { fault: 'hold-reply', times: 1 });
+    const waiting = b.takeLock('x', { waitMs: 10_000 });
+    await until('the answer to be held', () => held.holding > 0);
+    await first?.release();
+    const start = performance.now();
+    held.release();
+    expect(await waiting).toMatchObject({ held: true });
+    expect(performance.now() - start).toBeLessThan(500);
+  });
+
+  test('a wake-up that overtakes the answer of an ask is not missed', async () => {
+    const [a, b] = [newQueue(), newQueue()];
+    const first = await a.takeLock('x');
+    const waiting = b.takeLock('x', { waitMs: 10_000 });
+    await until('it to stand in line', async () => (await a.getNamedLock('x'))?.waiting === 1);
+    const held = store.on('acquire', { fault: 'hold-reply', times: 1 });
+    await a.add('noise', {});
+    await until('the answer to be held', () => held.holding > 0);
+    await first?.release();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const start = performance.now();
+    held.release();
+    expect(await waiting).toMatchObject({ held: true });
+    expect(performance.now() - start).toBeLessThan(500);
+  });
+
+  test('a lost wake-up delays by about a second, no more', async () => {
+    const [a, b] = [newQueue(), newQueue()];
+    const first = await a.takeLock('x');
+    store.losesWakeUps = true;
+    const waiting = b.takeLock('x', { waitMs: 10_000 });
+    await until('it to stand in line', async () => (await a.getNamedLock('x'))?.waiting === 1);
+    const start = performance.now();
+    await first?.release();
+    expect(await waiting).toMatchObject({ held: true });
+    expect(performance.now() - start).toBeLessThan(1300);
+  });
+
+  test('a dead holder is followed the moment that its time is over, though nobody is woken', async () => {
+    const queue = newQueue();
+    await store.openSession({
+      queue: 'mail',
+      id: 'dead',
+      owner: { host: 'h', pid: 1, name: 'n', instance: 'i' },
+      durationMs: 300,
+      maxStalls: 1,
+      slots: 0,
+    });
+    await store.acquire('mail', [{ name: 'x', token: 't', session: 'dead', keepPlaceMs: 0 }]);
+    const start = performance.now();
+    expect(await queue.takeLock('x', { waitMs: 5000 })).toMatchObject({ held: true });
+    expect(performance.now() - start).toBeGreaterThan(200);
+    expect(performance.now() - start).toBeLessThan(600);
+  });
+
+  test('costs about one call a second, whatever the number of waiters', async () => {
+    const [a, b] = [newQueue(), newQueue()];
+    await a.takeLock('x');
+    const over = new AbortController();
+    setMaxListeners(0, over.signal);
+    const waiting = Array.from({ length: 50 }, () =>
+      b.takeLock('x', { waitMs: 60_000, signal: over.signal }).catch(() => undefined),
+    );
+    await until('all to stand in line', async () => (await a.getNamedLock('x'))?.waiting === 50);
+    const before = store.calls('acquire');
+    await new Promise((resolve) => setTimeout(resolve, 2200));
+    expect(store.calls('acquire') - before).toBeLessThanOrEqual(4);
+    over.abort();
+    await Promise.all(waiting);
+    await until('all to have left', async () => (await a.getNamedLock('x'))?.waiting === 0);
+    expect(store.calls('letGo')).toBeLessThanOrEqual(3);
+  });
+
+  test('a busy queue does not make the waiters busy', async () => {
+    const [a, b] = [newQueue(), newQueue()];
+    const lock = await a.takeLock('x');
+    const waiting = b.takeLock('x', { waitMs: 60_000 });
+    await until('it to stand in line', async () => (await a.getNamedLock('x'))?.waiting === 1);
+    const before = store.calls('acquire');
+    for (const end = performance.now() + 1000; performance.now() < end; ) await a.add('noise', {});
+    expect(store.calls('acquire') - before).toBeLessThan(25);
+    await lock?.release();
+    expect(await waiting).toMatchObject({ held: true });
+  });
+
+  test('waitMs over: takeLock answers undefined, lock rejects with TIMEOUT; the place is given up', async () => {
+    const [a, b] = [newQueue(), newQueue()];
+    const lock = await a.takeLock('x');
+    expect(await b.takeLock('x', { waitMs: 50 })).toBeUndefined();
+    await expect(b.lock('x', { waitMs: 50 }, () => 'never')).rejects.toThrow(refused('TIMEOUT'));
+    await expect(b.lock('x', { waitMs: 0 }, () => 'never')).rejects.toThrow(refused('TIMEOUT'));
+    await until('the places to be given up', async () => (await a.getNamedLock('x'))?.waiting === 0);
+    await lock?.release();
+    expect(await a.takeLock('x')).toMatchObject({ held: true });
+  });
+
+  test('an abort ends it with its reason; the place is given up', async () => {
+    const [a, b] = [newQueue(), newQueue()];
+    await a.takeLock('x');
+    const over = new AbortController();
+    const waiting = b.takeLock('x', { waitMs: 60_000, signal: over.signal });
+    await until('it to stand in line', async () => (await a.getNamedLock('x'))?.waiting === 1);
+    over.abort('changed my mind');
+    await expect(waiting).rejects.toBe('changed my mind');
+    await until('the place to be given up', async () => (await a.getNamedLock('x'))?.waiting === 0);
+    await expect(b.lock('y', { signal: over.signal }, () => 1)).rejects.toBe('changed my mind');
+    expect(await a.getNamedLock('y')).toBeUndefined();
+  });
+
+  test('closing the queue ends it with CLOSED', async () => {
+    const [a, b] = [newQueue(), newQueue()];
+    await a.takeLock('x');
+    const waiting = b.takeLock('x', { waitMs: 60_000 });
+    await until('it to stand in line', async () => (await a.getNamedLock('x'))?.waiting === 1);
+    const failure = waiting.catch((error: unknown) => error);
+    await b.close();
+    expect(await failure).toMatchObject({ code: 'CLOSED' });
+    expect((await a.getNamedLock('x'))?.waiting).toBe(0);
+    await expect(b.takeLock('x')).rejects.toThrow(refused('CLOSED'));
+  });
+});
+
+describe('working under a lock', () => {
+  test('answers what the work answers, and gives the lock back, also when it throws', async () => {
+    const queue = newQueue();
+    expect(await queue.lock('x', async (lock) => [lock.held, lock.name])).toEqual([true, 'x']);
+    await expect(queue.lock('x', { durationMs: 1000 }, () => Promise.reject(new Error('broken')))).rejects.toThrow('broken');
+    expect(await queue.getNamedLock('x')).toBeUndefined();
+  });
+
+  test('a lock that is lost meanwhile: the signal tells it, and the result does not count', async () => {
+    const queue = newQueue();
+    const started = gate();
+    const working = queue.lock('x', { durationMs: 200 }, async (lock) => {
+      started.open();
+      await until('the loss', () => lock.signal.aborted);
+      return 'rests on nothing';
+    });
+    await started.opened;
+    const [session] = await store.sessions('mail');
+    await store.closeSessions([{ queue: 'mail', id: session?.id ?? '' }], false);
+    await expect(working).rejects.toThrow(refused('LOCK_LOST'));
+  });
+
+  test('a lock that could not be renewed in time, and that nobody else got: the result counts', async () => {
+    const queue = newQueue();
+    const rule = store.on('renew', { fault: 'fail' });
+    const value = await queue.lock('x', { durationMs: 200 }, async (lock) => {
+      await until('the loss', () => lock.signal.aborted);
+      return 'nobody else was here';
+    });
+    expect(value).toBe('nobody else was here');
+    rule.remove();
+  });
+
+  test('closing waits for the work', async () => {
+    const queue = newQueue();
+    const [started, end] = [gate(), gate()];
+    const working = queue.lock('x', async (lock) => {
+      started.open();
+      await end.opened;
+      return lock.held;
+    });
+    await started.opened;
+    const closing = queue.close();
+    expect(await outcomeOf(closing, 50)).toBe('pending');
+    end.open();
+    expect(await working).toBe(true);
+    await closing;
+    expect(await store.sessions('mail')).toEqual([]);
+  });
+
+  test('closing gives back what was taken and not released, and tells its holder', async () => {
+    const queue = newQueue();
+    const lock = await queue.takeLock('x');
+    await queue.close();
+    expect(lock?.held).toBe(false);
+    expect(lock?.signal.aborted).toBe(true);
+    expect(await newQueue().takeLock('x')).toMatchObject({ held: true });
+  });
+});
+
+describe('a store that fails', () => {
+  test('the reply of a grant is lost: it is asked again under the same token', async () => {
+    const queue = newQueue();
+    store.on('acquire', { fault: 'drop-reply', times: 2 });
+    const lock = await queue.takeLock('x', { waitMs: 5000 });
+    expect(lock).toMatchObject({ held: true });
+    expect((await store.namedLocks('mail', ['x']))[0]).toMatchObject({ token: lock?.token, waiting: 0 });
+    expect(errors).toHaveLength(1);
+  });
+
+  test('the reply to the only ask is lost: the call rejects, and what it got goes back', async () => {
+    const [a, b] = [newQueue(), newQueue()];
+    await a.takeLock('warm');
+    store.on('acquire', { fault: 'drop-reply', times: 1 });
+    await expect(a.takeLock('x')).rejects.toThrow(refused('STORE_UNAVAILABLE'));
+    expect(await b.takeLock('x', { waitMs: 2000 })).toMatchObject({ held: true });
+  });
+
+  test('the waiting ends while the last ask is under way and brings the lock: it goes back', async () => {
+    const [a, b] = [newQueue(), newQueue()];
+    const over = new AbortController();
+    const held = store.on('acquire', { fault: 'hold-reply', times: 1 });
+    const waiting = a.takeLock('x', { waitMs: 60_000, signal: over.signal });
+    await until('the grant to be held', () => held.holding > 0);
+    over.abort(new Error('too late'));
+    await expect(waiting).rejects.toThrow('too late');
+    held.release();
+    expect(await b.takeLock('x', { waitMs: 2000 })).toMatchObject({ held: true });
+  });
+
+  test('giving back is repeated until the store has heard of it', async () => {
+    const [a, b] = [newQueue(), newQueue()];
+    const lock = await a.takeLock('x');
+    store.on('letGo', { fault: 'fail', times: 3 });
+    expect(await lock?.release()).toBe(true);
+    expect(await b.takeLock('x')).toMatchObject({ held: true });
+  });
+
+  test('an outage is told once, and waited out', async () => {
+    const queue = newQueue();
+    const rule = store.on('acquire', { fault: 'fail' });
+    const waiting = queue.takeLock('x', { waitMs: 10_000 });
+    await until('some tries', () => rule.struck >= 3);
+    rule.remove();
+    expect(await waiting).toMatchObject({ held: true });
+    expect(errors).toEqual([refused('STORE_UNAVAILABLE')]);
+  });
+
+  test('waitMs over while the store could not be asked: TIMEOUT with the cause, not "taken"', async () => {
+    const queue = newQueue();
+    store.on('acquire', { fault: 'fail' });
+    const failure = (await queue.takeLock('x', { waitMs: 200 }).catch((error: unknown) => error)) as HoldfastError;
+    expect(failure).toMatchObject({ code: 'TIMEOUT', cause: { code: 'STORE_UNAVAILABLE' } });
+  });
+
+  test('a failure that time does not heal rejects at once', async () => {
+    const queue = newQueue();
+    store.on('acquire', { fault: 'fail', error: new HoldfastError('STORE_READONLY', 'read only') });
+    await expect(queue.takeLock('x', { waitMs: 60_000 })).rejects.toThrow(refused('STORE_READONLY'));
+    expect(errors).toEqual([]);
+  });
+
+  test('a session that died while its wish waited: it lines up again under a new one', async () => {
+    const [a, b] = [newQueue(), newQueue()];
+    const lock = await a.takeLock('x');
+    const waiting = b.takeLock('x', { waitMs: 10_000, durationMs: 5000 });
+    await until('it to stand in line', async () => (await a.getNamedLock('x'))?.waiting === 1);
+    const session = (await store.sessions('mail')).find(({ durationMs }) => durationMs === 5000);
+    await store.closeSessions([{ queue: 'mail', id: session?.id ?? '' }], false);
+    await lock?.release();
+    expect(await waiting).toMatchObject({ held: true });
+  });
+});
+
+test('closing comes to an end when the store does not answer', async () => {
+  const queue = newQueue({ lockDuration: 300 });
+  const lock = await queue.takeLock('x');
+  store.on('letGo', { fault: 'hang' });
+  store.on('closeSessions', { fault: 'hang' });
+  store.on('renew', { fault: 'hang' });
+  const releasing = lock?.release();
+  const start = performance.now();
+  await queue.close();
+  expect(performance.now() - start).toBeLessThan(3000);
+  // It was ours when it was given back; the store ends it by itself.
+  expect(await releasing).toBe(true);
+});
