@@ -2,16 +2,17 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, dirname, extname, join } from 'node:path';
+import { basename, dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from './build.mjs';
 import { compilePrograms } from './compile-programs.mjs';
 
 const examples = join(dirname(dirname(fileURLToPath(import.meta.url))), 'examples');
-const names = readdirSync(examples)
-  .filter((file) => /\.(ts|js|mjs|cjs)$/.test(file))
-  .map((file) => basename(file, extname(file)));
-const name = basename(process.argv[2] ?? '').replace(/\.(ts|js|mjs|cjs)$/, '');
+const PROGRAM = /\.(ts|js|mjs|cjs)$/;
+const programsIn = (folder) => readdirSync(folder, { recursive: true }).filter((file) => PROGRAM.test(file));
+const nameOf = (file) => file.replace(PROGRAM, '').replaceAll(sep, '/');
+const names = programsIn(examples).map(nameOf);
+const name = nameOf(process.argv[2] ?? '').replace(/^examples\//, '');
 
 if (names.includes(name)) run();
 else {
@@ -26,7 +27,7 @@ function run() {
     cpSync(examples, join(folder, 'src'), { recursive: true, filter: (path) => basename(path) !== 'tsconfig.json' });
     const messages = compilePrograms(folder);
     if (messages.length > 0) throw new Error(messages.join('\n'));
-    const program = readdirSync(join(folder, 'out')).find((file) => basename(file, extname(file)) === name);
+    const program = programsIn(join(folder, 'out')).find((file) => nameOf(file) === name);
     process.exitCode = spawnSync(process.execPath, [join(folder, 'out', program)], { cwd: folder, stdio: 'inherit' }).status ?? 1;
   } catch (error) {
     console.error(error.message);

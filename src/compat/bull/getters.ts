@@ -1,0 +1,89 @@
+// The looking half of a Bull queue. Waiting jobs with a priority are waiting jobs here: Bull has no other name for them.
+import type { Job as CoreJob } from '../../handle/job.js';
+import type { Queue as CoreQueue } from '../../queue/queue.js';
+import { Emitter } from '../../runtime/emitter.js';
+import type { BullEvents } from './events.js';
+import type { JobStatus } from './job.js';
+
+export type JobId = number | string;
+
+export interface JobCounts {
+  waiting: number;
+  active: number;
+  completed: number;
+  failed: number;
+  delayed: number;
+  paused: number;
+}
+
+export abstract class BullGetters<J> extends Emitter<BullEvents<J>> {
+  /** The queue of the core behind this one: named locks, instances and all else that Bull has no name for. */
+  abstract readonly core: CoreQueue;
+  protected abstract wrap(job: CoreJob): J;
+
+  async getJob(jobId: JobId): Promise<J | null> {
+    const job = await this.core.getJob(String(jobId));
+    return job === undefined ? null : this.wrap(job);
+  }
+
+  async getJobs(types: JobStatus[] | JobStatus, start = 0, end = -1, asc = false): Promise<J[]> {
+    const asked = (typeof types === 'string' ? [types] : types).flatMap((type) =>
+      type === 'waiting' ? (['wait', 'prioritized'] as const) : [type],
+    );
+    return (await this.core.getJobs([...asked], start, end, asc)).map((job) => this.wrap(job));
+  }
+  getWaiting(start?: number, end?: number): Promise<J[]> {
+    return this.getJobs('waiting', start, end, true);
+  }
+  getActive(start?: number, end?: number): Promise<J[]> {
+    return this.getJobs('active', start, end, true);
+  }
+  getDelayed(start?: number, end?: number): Promise<J[]> {
+    return this.getJobs('delayed', start, end, true);
+  }
+  getCompleted(start?: number, end?: number): Promise<J[]> {
+    return this.getJobs('completed', start, end);
+  }
+  getFailed(start?: number, end?: number): Promise<J[]> {
+    return this.getJobs('failed', start, end);
+  }
+
+  async getJobCounts(): Promise<JobCounts> {
+    const [counts, isPaused] = await Promise.all([this.core.getJobCounts(), this.core.isPaused()]);
+    const { waiting = 0, prioritized = 0, active = 0, completed = 0, failed = 0, delayed = 0, paused = 0 } = counts;
+    const startable = waiting + paused + prioritized;
+    return { waiting: isPaused ? 0 : startable, active, completed, failed, delayed, paused: isPaused ? startable : 0 };
+  }
+  async getJobCountByTypes(types: JobStatus[] | JobStatus): Promise<number> {
+    const counts = await this.getJobCounts();
+    return [types].flat().reduce((sum, type) => sum + counts[type], 0);
+  }
+  getWaitingCount(): Promise<number> {
+    return this.getJobCountByTypes('waiting');
+  }
+  getPausedCount(): Promise<number> {
+    return this.getJobCountByTypes('paused');
+  }
+  getActiveCount(): Promise<number> {
+    return this.getJobCountByTypes('active');
+  }
+  getDelayedCount(): Promise<number> {
+    return this.getJobCountByTypes('delayed');
+  }
+  getCompletedCount(): Promise<number> {
+    return this.getJobCountByTypes('completed');
+  }
+  getFailedCount(): Promise<number> {
+    return this.getJobCountByTypes('failed');
+  }
+  getCountsPerPriority(priorities: number[]): Promise<Record<string, number>> {
+    return this.core.getCountsPerPriority(priorities);
+  }
+  /** Jobs that have yet to start. */
+  count(): Promise<number> {
+    return this.core.count();
+  }
+  getJobLogs(jobId: JobId, start = 0, end = -1, asc = true): Promise<{ logs: string[]; count: number }> {
+    return this.core.getJobLogs(String(jobId), start, end, asc);
+  }
+}

@@ -1,0 +1,47 @@
+// `holdfast/bull`: programs written for Bull, with the import changed. `import Queue from 'holdfast/bull'`, `import { Queue } …` and
+// `const Queue = require('holdfast/bull')` all give the same class, which also works without `new`, as Bull's does.
+import type { Any } from '../../job/typing.js';
+import type * as getters from './getters.js';
+import type * as handlers from './handlers.js';
+import { Job as BullJob } from './job.js';
+import type * as options from './options.js';
+import { Queue as BullQueue } from './queue.js';
+
+interface QueueFactory {
+  <T = Any>(...args: ConstructorParameters<typeof BullQueue<T>>): BullQueue<T>;
+  new <T = Any>(...args: ConstructorParameters<typeof BullQueue<T>>): BullQueue<T>;
+  readonly prototype: BullQueue;
+}
+
+const callable = new Proxy(BullQueue, {
+  apply: (target, _this, args: [string]) => new target(...args),
+}) as unknown as QueueFactory;
+
+// What `require` hands out: the class itself, carrying the names that an import would have.
+export const Queue: QueueFactory & { Queue: QueueFactory; Job: typeof BullJob; default: QueueFactory } = Object.assign(callable, {
+  Queue: callable,
+  Job: BullJob,
+  default: callable,
+});
+export type Queue<T = Any> = BullQueue<T>;
+/** For programs that write Bull.Queue and Bull.Job. */
+export declare namespace Queue {
+  export type Queue<T = Any> = BullQueue<T>;
+  export type Job<T = Any> = BullJob<T, BullQueue<T>>;
+  export type JobId = getters.JobId;
+  export type JobCounts = getters.JobCounts;
+  export type DoneCallback = handlers.DoneCallback;
+  export type JobOptions = options.JobOptions;
+  export type QueueOptions = options.QueueOptions;
+  export type AdvancedSettings = options.AdvancedSettings;
+  export type RateLimiter = options.RateLimiter;
+}
+export { Queue as default, Queue as 'module.exports' };
+export type Job<T = Any> = BullJob<T, BullQueue<T>>;
+export const Job = BullJob;
+export type { BullEvents, JobPromise } from './events.js';
+export type { JobCounts, JobId } from './getters.js';
+export type { DoneCallback } from './handlers.js';
+export type { JobStatus } from './job.js';
+export type { AdvancedSettings, BullBackoffStrategy, JobOptions, QueueOptions, RateLimiter } from './options.js';
+export type { BulkJob } from './queue.js';

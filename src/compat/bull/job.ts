@@ -1,0 +1,212 @@
+// Bull's Job: a core job with Bull's names and arguments. It has no state of its own but what Bull's users read.
+import { HoldfastError } from '../../errors.js';
+import type { FinishSource } from '../../handle/waiting.js';
+import type { Job as CoreJob } from '../../handle/job.js';
+import type { JobLock } from '../../job/lock.js';
+import type { Any } from '../../job/typing.js';
+import type { JobOptions } from './options.js';
+
+export type JobStatus = 'completed' | 'waiting' | 'active' | 'delayed' | 'failed' | 'paused';
+
+/** What a job needs of its queue. */
+export interface JobQueue {
+  readonly name: string;
+  readonly keyPrefix: string;
+  isPaused(): Promise<boolean>;
+  tellProgress(job: Job<Any>, progress: unknown): void;
+  tellRemoved(job: Job<Any>): void;
+  finishes(): FinishSource;
+}
+
+export class Job<T = Any, Q extends JobQueue = JobQueue> {
+  readonly queue: Q;
+  readonly #job: CoreJob<T>;
+
+  constructor(queue: Q, job: CoreJob<T>) {
+    this.queue = queue;
+    this.#job = job;
+  }
+
+  get id(): string {
+    return this.#job.id;
+  }
+  get name(): string {
+    return this.#job.name;
+  }
+  get data(): T {
+    return this.#job.data;
+  }
+  set data(data: T) {
+    this.#job.data = data;
+  }
+  get opts(): JobOptions & { attempts: number; delay: number } {
+    const { opts } = this.#job;
+    return { ...opts, attempts: Math.max(1, opts.attempts ?? 1), delay: opts.delay ?? 0 };
+  }
+  get attemptsMade(): number {
+    return this.#job.attemptsMade;
+  }
+  get delay(): number {
+    return this.#job.delay;
+  }
+  get timestamp(): number {
+    return this.#job.timestamp;
+  }
+  get processedOn(): number | undefined {
+    return this.#job.processedOn;
+  }
+  get finishedOn(): number | undefined {
+    return this.#job.finishedOn;
+  }
+  get failedReason(): string | undefined {
+    return this.#job.failedReason;
+  }
+  get stacktrace(): string[] {
+    return this.#job.stacktrace;
+  }
+  get returnvalue(): Any {
+    return this.#job.returnvalue;
+  }
+  /** Of this handle: `held`, `fence`, `signal`. Holdfast's own. */
+  get lock(): JobLock {
+    return this.#job.lock;
+  }
+  /** `add` found a job with this id, and changed nothing. Holdfast's own. */
+  get duplicate(): boolean {
+    return this.#job.duplicate;
+  }
+
+  progress(): Any;
+  progress(value: unknown): Promise<void>;
+  progress(...[value]: unknown[]): unknown {
+    return value === undefined ? this.#job.progress : this.#report(value as number);
+  }
+
+  async #report(progress: number): Promise<void> {
+    await this.#job.updateProgress(progress);
+    this.queue.tellProgress(this, progress);
+  }
+
+  async update(data: T): Promise<void> {
+    await this.#job.updateData(data);
+  }
+
+  log(row: string): Promise<number> {
+    return this.#job.log(row);
+  }
+
+  /** A job that is in no list any more is 'stuck', as Bull says. */
+  async getState(): Promise<JobStatus | 'stuck'> {
+    const state = await this.#job.getState();
+    if (state === 'unknown') return 'stuck';
+    if (state !== 'waiting' && state !== 'prioritized') return state;
+    return (await this.queue.isPaused()) ? 'paused' : 'waiting';
+  }
+  isCompleted(): Promise<boolean> {
+    return this.#job.isCompleted();
+  }
+  isFailed(): Promise<boolean> {
+    return this.#job.isFailed();
+  }
+  isDelayed(): Promise<boolean> {
+    return this.#job.isDelayed();
+  }
+  isActive(): Promise<boolean> {
+    return this.#job.isActive();
+  }
+  async isWaiting(): Promise<boolean> {
+    return (await this.getState()) === 'waiting';
+  }
+  async isPaused(): Promise<boolean> {
+    return (await this.getState()) === 'paused';
+  }
+  async isStuck(): Promise<boolean> {
+    return (await this.getState()) === 'stuck';
+  }
+
+  async remove(): Promise<void> {
+    await this.#job.remove();
+    this.queue.tellRemoved(this);
+  }
+
+  async retry(): Promise<void> {
+    await this.#job.retry();
+  }
+
+  async discard(): Promise<void> {
+    this.#job.discard();
+  }
+
+  async promote(): Promise<void> {
+    await this.#job.promote();
+  }
+
+  /** The value it completes with; rejects with its reason when it fails. */
+  async finished(): Promise<Any> {
+    return this.#job.waitUntilFinished(this.queue.finishes());
+  }
+
+  lockKey(): string {
+    return `${this.queue.keyPrefix}:${this.queue.name}:${this.id}:lock`;
+  }
+
+  /** The number of this acquisition, its fence; false when somebody holds the lock. Workers leave the job alone meanwhile. */
+  async takeLock(): Promise<number | false> {
+    return (await this.#job.takeLock()) === false ? false : this.#job.lock.fence;
+  }
+
+  async releaseLock(): Promise<void> {
+    await this.#job.releaseLock();
+  }
+
+  /** 1: it ends so many milliseconds from now; 0: it is not ours (any more). */
+  extendLock(duration: number): Promise<number> {
+    return this.#job.extendLock(duration);
+  }
+
+  /** A job from `getNextJob` brings the next one, unless `notFetch`, for `queue.nextJobFromJobData`; others leave it alone. */
+  async moveToCompleted(returnValue?: unknown, ignoreLock = false, notFetch = false): Promise<[Any, string] | null> {
+    if (ignoreLock) await this.#lockIfFree('moveToCompleted');
+    const [json, id] = await this.#job.moveToCompleted(returnValue, undefined, !notFetch);
+    return json === undefined || id === undefined ? null : [json, id];
+  }
+
+  /** Another attempt if there is one left, else failed. */
+  async moveToFailed(error: { message: string }, ignoreLock = false): Promise<null> {
+    if (ignoreLock) await this.#lockIfFree('moveToFailed');
+    await this.#job.moveToFailed(error as Error, undefined, false);
+    return null;
+  }
+
+  toJSON(): Record<string, unknown> {
+    const { id, name, data, opts, delay, timestamp, attemptsMade, failedReason, stacktrace, returnvalue } = this;
+    const { finishedOn = null, processedOn = null } = this;
+    const progress: unknown = this.#job.progress;
+    return {
+      id,
+      name,
+      data,
+      opts,
+      progress,
+      delay,
+      timestamp,
+      attemptsMade,
+      failedReason,
+      stacktrace,
+      returnvalue,
+      finishedOn,
+      processedOn,
+    };
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): Record<string, unknown> {
+    return this.toJSON();
+  }
+
+  /** Ignoring the lock means that this handle need not have one: nobody else's is ever broken. */
+  async #lockIfFree(action: string): Promise<void> {
+    if (this.#job.lock.held || (await this.#job.takeLock()) !== false) return;
+    const message = `${action}: somebody works on job ${this.id}, and nothing ignores a lock that is held. Wait for its end.`;
+    throw new HoldfastError('JOB_LOCKED', message, { jobId: this.id, queue: this.queue.name });
+  }
+}

@@ -1,0 +1,144 @@
+// Bull's options in the words of the core. What Bull can and this version cannot is refused by name, never dropped in silence.
+import { HoldfastError } from '../../errors.js';
+import type { DefaultJobOptions, JobsOptions, KeepJobs } from '../../job/options.js';
+import type { QueueOptions as CoreQueueOptions } from '../../queue/queue-options.js';
+import { invalidOption } from '../../runtime/check.js';
+import type { Connection } from '../../store/connection.js';
+import { checkWorkerOptions, type WorkerOptions } from '../../worker/options.js';
+import { connectionFrom } from '../connection.js';
+import { checkTimeout } from '../time-limit.js';
+
+/** Milliseconds until the next attempt; -1: none. */
+export type BullBackoffStrategy = (attemptsMade: number, error: Error, options?: unknown) => number | Promise<number>;
+
+export interface AdvancedSettings {
+  lockDuration?: number;
+  lockRenewTime?: number;
+  /** 0: this instance never looks for stalled jobs. */
+  stalledInterval?: number;
+  maxStalledCount?: number;
+  /** Taken and not needed: delayed jobs are watched by the store's clock. */
+  guardInterval?: number;
+  retryProcessDelay?: number;
+  backoffStrategies?: Record<string, BullBackoffStrategy>;
+  /** Seconds. */
+  drainDelay?: number;
+}
+
+export interface RateLimiter {
+  max: number;
+  duration: number;
+  /** Taken and always true: jobs over the limit stay waiting. */
+  bounceBack?: boolean;
+  groupKey?: string;
+}
+
+export interface QueueOptions {
+  /** Options of an ioredis client, or a URL of any store. */
+  redis?: object | string;
+  createClient?(type: 'client' | 'subscriber' | 'bclient', redisOpts?: object): object;
+  prefix?: string;
+  settings?: AdvancedSettings;
+  limiter?: RateLimiter;
+  defaultJobOptions?: JobOptions;
+  metrics?: object;
+  /** Any connection of Holdfast, instead of `redis`. */
+  connection?: Connection;
+}
+
+export interface JobOptions extends Omit<DefaultJobOptions, 'backoff'> {
+  jobId?: number | string;
+  backoff?: number | { type: string; delay?: number; options?: unknown };
+  /** Milliseconds after which a run that has not ended fails. */
+  timeout?: number;
+  /** Of jobs with the same key, one at a time runs. Holdfast's own. */
+  lockKey?: string;
+  repeat?: object;
+  removeOnComplete?: boolean | number | KeepJobs;
+  removeOnFail?: boolean | number | KeepJobs;
+}
+
+export interface Plan {
+  prefix: string | undefined;
+  queue: CoreQueueOptions;
+  worker: WorkerOptions;
+}
+
+const RETRY_DELAY_MS = 5000;
+
+/** Checks everything at once, so that a mistake shows where the queue is made and not at its first `process`. */
+export function planOf(url: unknown, options: unknown): Plan {
+  const given = typeof url === 'string' ? (options ?? {}) : (url ?? {});
+  if (typeof given !== 'object' || Array.isArray(given)) throw invalidOption('opts', given, 'an object with queue options');
+  const {
+    redis,
+    createClient,
+    prefix,
+    settings = {},
+    limiter,
+    defaultJobOptions,
+    connection: named,
+    metrics,
+  } = given as QueueOptions;
+  if (metrics !== undefined) throw unsupported('metrics', 'Count the global:* events instead.');
+  const client = createClient?.('client', typeof redis === 'object' ? redis : undefined);
+  const connection = connectionFrom({
+    connection: named,
+    redis: client ?? redis,
+    url: typeof url === 'string' ? url : undefined,
+  });
+  const { lockDuration, maxStalledCount, stalledInterval, lockRenewTime, drainDelay, retryProcessDelay } = settings;
+  const keeping = defined({
+    ...(connection === undefined ? {} : { connection }),
+    lockDuration,
+    lockRenewTime,
+    maxStalledCount,
+    stalledInterval: stalledInterval === 0 ? undefined : stalledInterval,
+    skipStalledCheck: stalledInterval === 0,
+  });
+  const worker = defined({
+    ...keeping,
+    drainDelay,
+    runRetryDelay: retryProcessDelay ?? RETRY_DELAY_MS,
+    limiter: limiter === undefined ? undefined : limiterOf(limiter),
+    settings: settings.backoffStrategies === undefined ? undefined : { backoffStrategy: strategyOf(settings.backoffStrategies) },
+  }) as WorkerOptions;
+  checkWorkerOptions(worker);
+  const defaults = defaultJobOptions === undefined ? {} : { defaultJobOptions: jobOptionsOf(defaultJobOptions) };
+  return { prefix, queue: { ...keeping, ...defaults }, worker };
+}
+
+/** Ids are strings here; all else is called the same. */
+export function jobOptionsOf(options: JobOptions): JobsOptions {
+  const { jobId, timeout } = options;
+  checkTimeout(timeout);
+  return { ...options, ...(jobId === undefined ? {} : { jobId: String(jobId) }) } as JobsOptions;
+}
+
+export function unsupported(option: string, instead: string): HoldfastError {
+  return new HoldfastError('OPTION_UNSUPPORTED', `${option} of Bull is not carried out by this version. ${instead}`, { option });
+}
+
+function limiterOf({ max, duration, groupKey }: RateLimiter): { max: number; duration: number } {
+  if (groupKey !== undefined)
+    throw unsupported(
+      'limiter.groupKey',
+      'Give each group a queue of its own, or use lockKey to run one job of a group at a time.',
+    );
+  return { max, duration };
+}
+
+function strategyOf(
+  strategies: Record<string, BullBackoffStrategy>,
+): NonNullable<NonNullable<WorkerOptions['settings']>['backoffStrategy']> {
+  return (attemptsMade, type, error, job) => {
+    const strategy = strategies[type];
+    if (strategy === undefined) throw new Error(`unknown backoff strategy ${type}: add it to settings.backoffStrategies`);
+    const { backoff } = (job as { opts: { backoff?: { options?: unknown } } }).opts;
+    return strategy(attemptsMade, error, backoff?.options);
+  };
+}
+
+function defined(values: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
+}

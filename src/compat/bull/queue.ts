@@ -1,0 +1,227 @@
+// Bull's Queue on top of the core: it makes one core Queue, and when they are needed one Worker (`process`), one Worker for jobs taken by
+// hand (`getNextJob`) and one QueueEvents (`global:…`, `job.finished`). Names and arguments are all that is decided here: what a job
+// may do, and who holds it, is the core's business.
+import { HoldfastError, toError } from '../../errors.js';
+import { QueueEvents } from '../../events/queue-events.js';
+import { Job as CoreJob } from '../../handle/job.js';
+import type { Any } from '../../job/typing.js';
+import type { CleanType } from '../../queue/cleaning.js';
+import { Queue as CoreQueue } from '../../queue/queue.js';
+import { STALLED_REASON } from '../../store/contract.js';
+import { Worker } from '../../worker/worker.js';
+import { storedName } from '../names.js';
+import { GLOBAL, tellGlobally } from './events.js';
+import { DEFAULT_NAME, type DoneCallback } from './handlers.js';
+import { BullGetters, type JobId } from './getters.js';
+import { Job, type JobQueue } from './job.js';
+import { type JobOptions, jobOptionsOf, type Plan, planOf, type QueueOptions } from './options.js';
+import { Processing } from './processing.js';
+
+type QueuedJob<T> = Job<T, Queue<T>>;
+/** (job) => result, or (job, done) => void. */
+type Handler<T> = (job: QueuedJob<T>, done: DoneCallback) => unknown;
+export interface BulkJob<T> {
+  name?: string;
+  data: T;
+  opts?: JobOptions;
+}
+
+export class Queue<T = Any> extends BullGetters<QueuedJob<T>> implements JobQueue {
+  readonly name: string;
+  /** The first part of lock keys. */
+  readonly keyPrefix: string;
+  readonly #plan: Plan;
+  readonly core: CoreQueue;
+  /** So that a processor and the listeners of its job see one object. */
+  readonly #jobs = new WeakMap<CoreJob, QueuedJob<T>>();
+  readonly #processing: Processing<QueuedJob<T>>;
+  #byHand: Worker | undefined;
+  #log: QueueEvents | undefined;
+  #closing: Promise<void> | undefined;
+  #closed: (() => void) | undefined;
+  readonly #ended = new Promise<void>((resolve) => {
+    this.#closed = resolve;
+  });
+
+  constructor(name: string, url?: string | QueueOptions, opts?: QueueOptions) {
+    super();
+    this.name = name;
+    this.#plan = planOf(url, opts);
+    this.keyPrefix = this.#plan.prefix ?? 'bull';
+    this.core = new CoreQueue(this.#storedName, this.#plan.queue);
+    this.#processing = new Processing({
+      queue: this.#storedName,
+      worker: this.#plan.worker,
+      emitter: this,
+      wrap: (job) => this.wrap(job),
+      stalled: (jobId) => void this.#tellStalled(jobId, false),
+    });
+    this.core.on('error', (error) => void this.emit('error', error));
+    this.core.on('stalled', (jobId) => void this.#tellStalled(jobId, true));
+    this.core.on('waiting', (job) => void this.emit('waiting', job.id, null));
+    super.on(
+      'newListener' as never,
+      ((event: string | symbol) => {
+        if (this.#closing === undefined && typeof event === 'string' && event.startsWith(GLOBAL)) this.finishes();
+      }) as never,
+    );
+  }
+
+  async isReady(): Promise<this> {
+    await this.core.waitUntilReady();
+    await this.#log?.waitUntilReady();
+    await this.#processing.ready();
+    return this;
+  }
+
+  /** Resolves when the queue is closed. */
+  process(handler: Handler<T>): Promise<void>;
+  process(concurrency: number, handler: Handler<T>): Promise<void>;
+  process(name: string, handler: Handler<T>): Promise<void>;
+  process(name: string, concurrency: number, handler: Handler<T>): Promise<void>;
+  process(...args: unknown[]): Promise<void> {
+    if (this.#closing !== undefined) throw this.#isClosed();
+    this.#processing.add(args);
+    return this.#ended;
+  }
+
+  add(data: T, opts?: JobOptions): Promise<QueuedJob<T>>;
+  add(name: string, data: T, opts?: JobOptions): Promise<QueuedJob<T>>;
+  async add(...args: unknown[]): Promise<QueuedJob<T>> {
+    const [name, data, opts = {}] = typeof args[0] === 'string' ? args : [DEFAULT_NAME, ...args];
+    return this.#added(await this.core.add(name as never, data as never, jobOptionsOf(opts as JobOptions)));
+  }
+
+  async addBulk(jobs: BulkJob<T>[]): Promise<QueuedJob<T>[]> {
+    const bulk = jobs.map(({ name = DEFAULT_NAME, data, opts = {} }) => ({ name, data, opts: jobOptionsOf(opts) }));
+    return (await this.core.addBulk(bulk as never)).map((job) => this.#added(job));
+  }
+
+  /** `isLocal`: this instance takes no more jobs, and its running ones are waited for unless `doNotWaitActive`. */
+  async pause(isLocal = false, doNotWaitActive = false): Promise<void> {
+    if (isLocal) await this.#processing.pause(doNotWaitActive);
+    else await this.core.pause();
+    this.emit('paused');
+  }
+
+  async resume(isLocal = false): Promise<void> {
+    if (isLocal) this.#processing.resume();
+    else await this.core.resume();
+    this.emit('resumed');
+  }
+
+  async isPaused(isLocal = false): Promise<boolean> {
+    return isLocal ? this.#processing.paused : this.core.isPaused();
+  }
+
+  /** Removes what waits and what is delayed. */
+  empty(): Promise<void> {
+    return this.core.drain(true);
+  }
+  async clean(grace: number, type: CleanType = 'completed', limit = 0): Promise<string[]> {
+    const jobIds = await this.core.clean(grace, limit, type);
+    this.emit('cleaned', jobIds, type);
+    return jobIds;
+  }
+  retryJobs(opts: { count?: number } = {}): Promise<void> {
+    return this.core.retryJobs(opts);
+  }
+  obliterate(opts: { force?: boolean; count?: number } = {}): Promise<void> {
+    return this.core.obliterate(opts);
+  }
+
+  /** For processing by hand; its lock lasts for `lockDuration` unless `extendLock` makes it longer. */
+  async getNextJob(): Promise<QueuedJob<T> | undefined> {
+    if (this.#closing !== undefined) throw this.#isClosed();
+    this.#byHand ??= this.#workByHand();
+    const job = await this.#byHand.getNextJob();
+    return job === undefined ? undefined : this.wrap(job);
+  }
+
+  /** From what `moveToCompleted` of a job from `getNextJob` answered. */
+  nextJobFromJobData(jobData: Any, jobId?: JobId): QueuedJob<T> | null {
+    if (this.#byHand === undefined || jobData === null || jobData === undefined) return null;
+    return new Job(this, CoreJob.fromJSON(this.#byHand, jobData, jobId === undefined ? undefined : String(jobId)));
+  }
+
+  /** Resolves when the jobs that run in this instance now have ended; it goes on taking others. */
+  async whenCurrentJobsFinished(): Promise<void> {
+    await this.#processing.finished();
+  }
+
+  /** Lets running jobs end; with `doNotWaitJobs`, at once or after a call without it, it does not wait for them. */
+  close(doNotWaitJobs = false): Promise<void> {
+    this.#closing ??= this.#close();
+    if (doNotWaitJobs) {
+      void this.#processing.close(true);
+      void this.#byHand?.close(true);
+    }
+    return this.#closing;
+  }
+
+  /** For `job.finished` and the global events. */
+  finishes(): QueueEvents {
+    if (this.#log === undefined) {
+      if (this.#closing !== undefined) throw this.#isClosed();
+      const { connection } = this.#plan.queue;
+      this.#log = new QueueEvents(this.#storedName, connection === undefined ? {} : { connection });
+      this.#log.on('error', (error) => void this.emit('error', error));
+      tellGlobally(this.#log, (event, args) => void this.emit(event as 'error', ...(args as [Error])));
+    }
+    return this.#log;
+  }
+
+  tellProgress(job: Job<T>, progress: unknown): void {
+    this.emit('progress', job as QueuedJob<T>, progress);
+  }
+
+  tellRemoved(job: Job<T>): void {
+    this.emit('removed', job as QueuedJob<T>);
+  }
+
+  async #close(): Promise<void> {
+    try {
+      await Promise.all([this.#processing.close(false), this.#byHand?.close(), this.#log?.close()]);
+    } finally {
+      await this.core.close();
+      this.#closed?.();
+    }
+  }
+
+  /** Over the limit a job has failed, and Bull tells that alone. A worker that finds one tells of the failure itself. */
+  async #tellStalled(jobId: string, withFailure: boolean): Promise<void> {
+    try {
+      const job = await this.getJob(jobId);
+      if (job === null) return;
+      if (job.failedReason !== STALLED_REASON) this.emit('stalled', job);
+      else if (withFailure) this.emit('failed', job, new Error(STALLED_REASON), 'active');
+    } catch (error) {
+      this.emit('error', toError(error));
+    }
+  }
+
+  #workByHand(): Worker {
+    const worker = new Worker(this.#storedName, null, this.#plan.worker);
+    worker.on('error', (error) => void this.emit('error', error));
+    return worker;
+  }
+
+  #added(job: CoreJob): QueuedJob<T> {
+    if (job.duplicate) this.emit('duplicated', job.id);
+    return this.wrap(job);
+  }
+
+  protected wrap(job: CoreJob): QueuedJob<T> {
+    const known = this.#jobs.get(job) ?? new Job(this, job);
+    this.#jobs.set(job, known);
+    return known;
+  }
+
+  get #storedName(): string {
+    return storedName(this.name, this.#plan.prefix);
+  }
+
+  #isClosed(): HoldfastError {
+    return new HoldfastError('CLOSED', `Queue "${this.name}" was closed. Make a new one to go on.`);
+  }
+}

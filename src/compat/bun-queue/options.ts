@@ -1,0 +1,147 @@
+// bun-queue's options in the words of the core. 0 is a value here: `maxStalledJobRetries: 0` means never again.
+import { HoldfastError } from '../../errors.js';
+import type { DefaultJobOptions, JobsOptions } from '../../job/options.js';
+import type { QueueOptions as CoreQueueOptions } from '../../queue/queue-options.js';
+import { checkInteger, invalidOption, MAX_TIMER_MS } from '../../runtime/check.js';
+import type { Connection } from '../../store/connection.js';
+import { checkWorkerOptions, type WorkerOptions } from '../../worker/options.js';
+import { connectionFrom } from '../connection.js';
+import { checkTimeout } from '../time-limit.js';
+
+export interface LeaderElection {
+  heartbeatInterval?: number;
+  leaderTimeout?: number;
+}
+
+export interface HorizontalScaling {
+  enabled?: boolean;
+  /** Unlike that of any other running instance. */
+  instanceId?: string;
+  maxWorkersPerInstance?: number;
+  jobsPerWorker?: number;
+  /** So many jobs of the queue at once, all instances together. Holdfast's own. */
+  globalConcurrency?: number;
+  leaderElection?: LeaderElection;
+  workCoordination?: {
+    pollInterval?: number;
+    /** Taken and not needed: instances of a queue meet in the queue. */
+    keyPrefix?: string;
+  };
+}
+
+export interface QueueOptions {
+  /** Every job has a lock here, whatever this says; false cannot be had. */
+  distributedLock?: boolean;
+  stalledJobCheckInterval?: number;
+  maxStalledJobRetries?: number;
+  horizontalScaling?: HorizontalScaling;
+  defaultJobOptions?: DefaultJobOptions;
+  limiter?: { max: number; duration: number };
+  redis?: string | object;
+  redisUrl?: string;
+  prefix?: string;
+  /** Any connection of Holdfast, instead of `redis`. */
+  connection?: Connection;
+  /** How long a lock outlives its worker. Holdfast's own; 30 s unless said otherwise. */
+  lockDuration?: number;
+}
+
+export interface JobOptions extends Omit<JobsOptions, 'jobId'> {
+  jobId?: string | number;
+  /** Milliseconds after which a run that has not ended fails. */
+  timeout?: number;
+  /** Of jobs with the same key, one at a time runs, on whichever instance. Holdfast's own. */
+  lockKey?: string;
+}
+
+export interface Plan {
+  prefix: string | undefined;
+  queue: CoreQueueOptions;
+  worker: WorkerOptions;
+  /** Jobs that this instance runs at once, at most. */
+  maxConcurrency: number | undefined;
+  globalConcurrency: number | undefined;
+}
+
+// What bun-queue takes where nothing is said.
+const STALLED_CHECK_MS = 30_000;
+const STALLED_RETRIES = 3;
+const WORKERS = 10;
+const JOBS_PER_WORKER = 10;
+
+export function planOf(options: QueueOptions = {}): Plan {
+  if (typeof options !== 'object' || options === null) throw invalidOption('options', options, 'an object with queue options');
+  if (options.distributedLock === false) throw unsupported('distributedLock: false', 'Every job has a lock. Leave it out.');
+  refuse(options, ['defaultDeadLetterOptions', 'metrics']);
+  const { prefix, limiter, lockDuration, horizontalScaling = {}, defaultJobOptions } = options;
+  const { connection: named, redis, redisUrl: url } = options;
+  const scaling = horizontalScaling.enabled === true ? horizontalScaling : undefined;
+  const connection = connectionFrom({ connection: named, redis, url });
+  const stalledInterval = interval('stalledJobCheckInterval', options.stalledJobCheckInterval, STALLED_CHECK_MS);
+  const shared = defined({
+    connection,
+    lockDuration,
+    instanceId: scaling?.instanceId,
+    stalledInterval,
+    maxStalledCount: checkInteger('maxStalledJobRetries', options.maxStalledJobRetries ?? STALLED_RETRIES),
+  });
+  const drainDelay = secondsOf(scaling?.workCoordination?.pollInterval);
+  const worker = defined({ ...shared, limiter, drainDelay }) as WorkerOptions;
+  checkWorkerOptions(worker);
+  const defaults = defaultJobOptions === undefined ? {} : { defaultJobOptions: jobOptionsOf(defaultJobOptions) };
+  return {
+    prefix,
+    queue: {
+      ...shared,
+      ...defaults,
+      ...(scaling === undefined ? {} : { leaderElection: { stalledInterval, ...scaling.leaderElection } }),
+    },
+    worker,
+    maxConcurrency: scaling === undefined ? undefined : boundOf(scaling),
+    globalConcurrency: checkLimit(scaling?.globalConcurrency),
+  };
+}
+
+export function jobOptionsOf(options: JobOptions): JobsOptions {
+  refuse(options, ['dependsOn', 'deadLetter', 'cron']);
+  const { jobId, timeout } = options;
+  checkTimeout(timeout);
+  return { ...options, ...(jobId === undefined ? {} : { jobId: String(jobId) }) } as JobsOptions;
+}
+
+export function unsupported(option: string, instead: string): HoldfastError {
+  return new HoldfastError('OPTION_UNSUPPORTED', `${option} of bun-queue is not carried out by this version. ${instead}`, {
+    option,
+  });
+}
+
+function refuse(options: object, names: string[]): void {
+  for (const name of names) {
+    if ((options as Record<string, unknown>)[name] !== undefined) throw unsupported(name, 'Leave it out.');
+  }
+}
+
+function boundOf({ maxWorkersPerInstance = WORKERS, jobsPerWorker = JOBS_PER_WORKER }: HorizontalScaling): number {
+  const workers = checkInteger('horizontalScaling.maxWorkersPerInstance', maxWorkersPerInstance, { min: 1, max: 1000 });
+  return workers * checkInteger('horizontalScaling.jobsPerWorker', jobsPerWorker, { min: 1, max: 100 });
+}
+
+function checkLimit(limit: number | undefined): number | undefined {
+  return limit === undefined ? undefined : checkInteger('horizontalScaling.globalConcurrency', limit, { min: 1 });
+}
+
+function interval(option: string, value: number | undefined, otherwise: number): number {
+  return checkInteger(option, value ?? otherwise, { min: 1, max: MAX_TIMER_MS });
+}
+
+/** Wake-ups bring new work at once; this is the safety net, which the core counts in seconds. */
+function secondsOf(pollInterval: number | undefined): number | undefined {
+  if (pollInterval === undefined) return undefined;
+  return Math.ceil(
+    checkInteger('horizontalScaling.workCoordination.pollInterval', pollInterval, { min: 1, max: MAX_TIMER_MS }) / 1000,
+  );
+}
+
+function defined(values: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
+}

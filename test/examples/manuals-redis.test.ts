@@ -1,0 +1,3 @@
+import { testManuals } from '../support/manuals.js';
+
+testManuals('redis');
