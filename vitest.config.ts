@@ -21,6 +21,7 @@ export default defineConfig({
       // The built package, as a user gets it; tests of the inside import ../../src instead.
       { find: /^holdfast$/, replacement: file('dist/index.js') },
       { find: /^holdfast\/testing$/, replacement: file('dist/testing/index.js') },
+      { find: /^holdfast\/(bull|bun-queue)$/, replacement: file('dist/compat/$1/index.js') },
     ],
   },
   test: {

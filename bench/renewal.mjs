@@ -21,9 +21,10 @@ async function costs(store, count) {
   const session = { queue: 'bench', id: `bench-${count}` };
   await store.openSession({
     ...session,
-    owner: { host: 'bench', pid: process.pid, name: 'bench' },
+    owner: { host: 'bench', pid: process.pid, name: 'bench', instance: 'bench' },
     durationMs: 600_000,
     maxStalls: 1,
+    slots: 0,
   });
   for (let claimed = 0, seq = 1; claimed < count; seq += 1) {
     const { jobs } = await store.claim('bench', { session: session.id, seq, count: Math.min(1000, count - claimed) });

@@ -144,9 +144,10 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
       await scene.store.openSession({
         queue: 'work',
         id: session,
-        owner: { host: 'h', pid: 1, name: 'n' },
+        owner: { host: 'h', pid: 1, name: 'n', instance: 'i' },
         durationMs: 50,
         maxStalls: 0,
+        slots: 1,
       });
       await scene.store.claim('work', { session, seq: 1, count: 1 });
       await eventually('it to be swept', async () => (await scene.store.sweep('work', 10)).failed.length > 0);
@@ -189,9 +190,10 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
       await scene.store.openSession({
         queue: 'work',
         id: `deploy-${round}`,
-        owner: { host: 'h', pid: 1, name: 'n' },
+        owner: { host: 'h', pid: 1, name: 'n', instance: 'i' },
         durationMs: 60_000,
         maxStalls: 0,
+        slots: 1,
       });
       await scene.store.claim('work', { session: `deploy-${round}`, seq: 1, count: 1 });
       await scene.store.closeSessions([{ queue: 'work', id: `deploy-${round}` }], false);

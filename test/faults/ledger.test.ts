@@ -71,7 +71,14 @@ test('it complains about what is left in the store', async () => {
   const store = await memory();
   const job = { name: 'j', data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 0 };
   await store.add('work', [job, job, { ...job, delayMs: 1000 }], { caller: 'p', seq: 1 });
-  await store.openSession({ queue: 'work', id: 's', owner: { host: 'h', pid: 1, name: 'n' }, durationMs: 60_000, maxStalls: 1 });
+  await store.openSession({
+    queue: 'work',
+    id: 's',
+    owner: { host: 'h', pid: 1, name: 'n', instance: 'i' },
+    durationMs: 60_000,
+    maxStalls: 1,
+    slots: 1,
+  });
   await store.claim('work', { session: 's', seq: 1, count: 1 });
   expect(await complaintsAbout(HONEST, COMPLETED, store)).toEqual([
     '1 jobs are left waiting',

@@ -165,7 +165,14 @@ describe.each(ENGINES)('lost replies on %s', (engine) => {
   test('negative control: an owner that never asks again leaves the claimed job orphaned while its session lives on', async () => {
     const { store, add, inner, queue } = await scene(engine);
     const id = await add();
-    await inner.openSession({ queue, id: 'careless', owner: { host: 'h', pid: 1, name: 'n' }, durationMs: 60_000, maxStalls: 1 });
+    await inner.openSession({
+      queue,
+      id: 'careless',
+      owner: { host: 'h', pid: 1, name: 'n', instance: 'i' },
+      durationMs: 60_000,
+      maxStalls: 1,
+      slots: 1,
+    });
     store.on('claim', { fault: 'drop-reply', times: 1 });
     await expect(store.claim(queue, { session: 'careless', seq: 1, count: 1 })).rejects.toMatchObject({
       code: 'STORE_UNAVAILABLE',

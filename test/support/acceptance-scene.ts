@@ -25,6 +25,8 @@ export const SERVER_ENGINES: Engine[] = ['redis', 'redis-cluster', 'postgres'];
 /** Those that other processes and the lock thread can reach. */
 export const SHARED_ENGINES: Engine[] = ['sqlite', ...SERVER_ENGINES];
 export const ENGINES: Engine[] = ['memory', ...SHARED_ENGINES];
+/** For lines about locks between processes, which calls to several servers do not make any different. */
+export const LOCK_ENGINES: Engine[] = ['sqlite', 'redis', 'postgres'];
 
 export interface Scene {
   /** The store by name, for another process. In memory this is another store. */
@@ -119,7 +121,14 @@ export async function renewed(store: Store, jobId: string, times: number): Promi
 export async function orphan({ queue, store }: Scene, durationMs: number, maxStalls = 1): Promise<string> {
   const job = await queue.add('orphan', {}, { lifo: true });
   const id = `gone-${job.id}`;
-  await store.openSession({ queue: 'work', id, owner: { host: 'elsewhere', pid: 1, name: 'gone' }, durationMs, maxStalls });
+  await store.openSession({
+    queue: 'work',
+    id,
+    owner: { host: 'elsewhere', pid: 1, name: 'gone', instance: 'i' },
+    durationMs,
+    maxStalls,
+    slots: 1,
+  });
   const { jobs } = await store.claim('work', { session: id, seq: 1, count: 1 });
   if (jobs[0]?.id !== job.id) throw new Error(`The session claimed job ${jobs[0]?.id} instead of ${job.id}.`);
   return job.id;

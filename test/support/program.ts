@@ -13,14 +13,14 @@ export interface ProgramRun {
   stderr: string;
 }
 
-export function runProgram(file: string): Promise<ProgramRun> {
+export function runProgram(file: string, extraEnv: Record<string, string> = {}): Promise<ProgramRun> {
   const cwd = mkdtempSync(join(tmpdir(), 'holdfast-program-'));
   const { HOLDFAST_URL: _, ...env } = process.env;
   return new Promise((resolve) => {
     const child = execFile(
       process.execPath,
       [file],
-      { cwd, env, timeout: LIMIT_MS, killSignal: 'SIGKILL' },
+      { cwd, env: { ...env, ...extraEnv }, timeout: LIMIT_MS, killSignal: 'SIGKILL' },
       (_error, stdout, stderr) => {
         rmSync(cwd, { recursive: true, force: true });
         const end =

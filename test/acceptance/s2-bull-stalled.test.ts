@@ -1,0 +1,130 @@
+// S2-11 in Bull's shape: workers that die, and locks that cannot be extended.
+import { openStore } from 'holdfast';
+import type { Job } from 'holdfast/bull';
+import { FaultyStore } from 'holdfast/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { eventually } from '../support/acceptance-moments.js';
+import { Gate, newScene, renewed } from '../support/acceptance-scene.js';
+import { bullProcess, bullQueue, COMPAT_ENGINES, nextEvent } from '../support/compat-scene.js';
+import { FaultProxy } from '../support/servers/proxy.js';
+
+const QUICK = { lockDuration: 1000, stalledInterval: 100, maxStalledCount: 1 };
+
+describe.each(COMPAT_ENGINES)('S2-11 in Bull’s shape on %s', (engine) => {
+  test('S2-11 a killed worker: stalled once and run again; killed again: failed for good', async () => {
+    const scene = await newScene(engine);
+    const queue = bullQueue(scene);
+    const first = bullProcess(scene, { settings: QUICK });
+    const job = await queue.add({ hold: true });
+    await first.moment('started');
+    const second = bullProcess(scene, { settings: QUICK });
+    await second.moment('ready');
+    first.kill('SIGKILL');
+    await second.moment('started', (moment) => moment['jobId'] === job.id);
+    expect(await second.moment('stalled')).toMatchObject({ jobId: job.id });
+    const third = bullProcess(scene, { settings: QUICK });
+    await third.moment('ready');
+    second.kill('SIGKILL');
+    expect(await third.moment('failed')).toMatchObject({ jobId: job.id, detail: 'job stalled more than allowable limit' });
+    expect(second.all('stalled')).toHaveLength(1);
+    // Over the limit, it is failed and nothing else.
+    expect(third.all('stalled')).toHaveLength(0);
+    expect(third.all('started')).toHaveLength(0);
+    expect(await queue.getJob(job.id)).toMatchObject({ failedReason: 'job stalled more than allowable limit' });
+    expect(await job.isFailed()).toBe(true);
+  });
+
+  test('S2-11 (N) a worker that lives and works for many lock durations stalls nothing', async () => {
+    const scene = await newScene(engine);
+    const queue = bullQueue(scene);
+    const [one, two] = [bullProcess(scene, { settings: QUICK }), bullProcess(scene, { settings: QUICK })];
+    await Promise.all([one.moment('ready'), two.moment('ready')]);
+    const job = await queue.add({ hold: true });
+    await eventually('it runs', async () => job.isActive());
+    const lock = await queue.core.getLock(job.id);
+    const renewals = async (): Promise<number> =>
+      (await scene.store.sessions('work')).find(({ id }) => id === lock?.session)?.renewals ?? 0;
+    const before = await renewals();
+    await eventually('four more renewals', async () => (await renewals()) >= before + 4);
+    for (const worker of [one, two]) worker.send('finish');
+    await eventually('it ends', async () => job.isCompleted());
+    expect([...one.all('stalled'), ...two.all('stalled')]).toEqual([]);
+    expect([...one.all('started'), ...two.all('started')]).toHaveLength(1);
+  });
+
+  test('S2-11 lock-extension-failed for a connection error, which does not end renewal; and for a lock that is lost', async () => {
+    const { url } = await newScene(engine);
+    const inner = await openStore(url);
+    onTestFinished(() => inner.close());
+    // Renewal passes through it, on the event loop.
+    const store = new FaultyStore(inner);
+    const queue = bullQueue({ connection: store }, { settings: { lockDuration: 3000, lockRenewTime: 100 } });
+    const errors: Error[] = [];
+    queue.on('error', (error) => errors.push(error));
+    const told: { job: Job; error: Error }[] = [];
+    queue.on('lock-extension-failed', (job, error) => told.push({ job: job as Job, error }));
+    const [gate, second] = [new Gate(), new Gate()];
+    onTestFinished(() => {
+      for (const each of [gate, second]) each.open();
+    });
+    let running: Job | undefined;
+    void queue.process(async (job) => {
+      running = job;
+      await gate.opened;
+      return 'done';
+    });
+    const completed = nextEvent(queue, 'completed');
+    const active = nextEvent(queue, 'active');
+    const job = await queue.add({});
+    await active;
+
+    const once = store.on('renew', { fault: 'fail', times: 1 });
+    await eventually('the failed renewal is told', async () => told.length === 1);
+    expect(told[0]).toMatchObject({ job: { id: job.id }, error: { code: 'STORE_UNAVAILABLE' } });
+    expect(told[0]?.job).toBe(running);
+    expect(once.struck).toBe(1);
+    // One error, and renewal goes on.
+    for (let n = 0; n < 3; n++) await store.answered('renew');
+    expect(told).toHaveLength(1);
+    gate.open();
+    await completed;
+    expect((await queue.getJob(job.id))?.returnvalue).toBe('done');
+    expect(errors).toHaveLength(1);
+
+    void queue.process('lose', () => second.opened);
+    const runs = nextEvent(queue, 'active');
+    const lost = await queue.add('lose', {});
+    await runs;
+    const failure = nextEvent(queue, 'lock-extension-failed');
+    await queue.pause();
+    await inner.revoke('work', [lost.id], 'an operator');
+    expect(await failure).toMatchObject([{ id: lost.id }, { message: expect.stringContaining('could not renew lock for job') }]);
+    for (let n = 0; n < 3; n++) await store.answered('renew');
+    expect(told.filter(({ job: { id } }) => id === lost.id)).toHaveLength(1);
+    second.open();
+  });
+});
+
+describe.each(['redis', 'postgres'] as const)('S2-11 in Bull’s shape on %s, over a network that fails', (engine) => {
+  test('S2-11 lock-extension-failed while the server cannot be reached; then renewal goes on, and nothing was lost', async () => {
+    const scene = await newScene(engine);
+    const proxy = await FaultProxy.start({ port: Number(new URL(scene.url).port) });
+    onTestFinished(() => proxy.close());
+    const queue = bullQueue(scene);
+    const settings = { lockDuration: 12_000, lockRenewTime: 200 };
+    const worker = bullProcess({ ...scene, url: proxy.url(scene.url) }, { settings });
+    await worker.moment('ready');
+    const job = await queue.add({ hold: true });
+    await worker.moment('started');
+    // By its thread, which has a connection of its own.
+    await renewed(scene.store, job.id, 2);
+    proxy.swallow('both');
+    expect(await worker.moment('lock-extension-failed')).toMatchObject({ jobId: job.id });
+    proxy.heal();
+    await renewed(scene.store, job.id, 2);
+    worker.send('finish');
+    await worker.moment('completed');
+    expect(worker.all('started')).toHaveLength(1);
+    expect(await queue.getJob(job.id)).toMatchObject({ attemptsMade: 1 });
+  });
+});

@@ -1,0 +1,270 @@
+// S2: the lock of a job in a user's hand.
+import { type Job, Worker } from 'holdfast';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { HolderProcess } from '../support/acceptance-holder.js';
+import { eventually } from '../support/acceptance-moments.js';
+import { WorkerProcess } from '../support/acceptance-process.js';
+import { type Engine, Gate, LOCK_ENGINES, newScene, type Scene, work } from '../support/acceptance-scene.js';
+
+async function jobOf({ queue }: Scene, name = 'by hand', opts = {}): Promise<Job> {
+  const { id } = await queue.add(name, {}, opts);
+  return (await queue.getJob(id)) as Job;
+}
+
+async function stateOf({ queue }: Scene, id: string): Promise<string> {
+  return queue.getJobState(id);
+}
+
+/** What the work under a lock looks like in a program. */
+async function processByHand(job: Job, process: (job: Job) => Promise<unknown>): Promise<boolean> {
+  if ((await job.takeLock()) === false) return false;
+  try {
+    await job.moveToCompleted(await process(job), undefined, false);
+  } catch (error) {
+    await job.moveToFailed(error as Error);
+    throw error;
+  } finally {
+    await job.releaseLock();
+  }
+  return true;
+}
+
+const ENGINES: Engine[] = ['memory', ...LOCK_ENGINES];
+
+describe.each(ENGINES)('S2 manual locks on %s', (engine) => {
+  test('S2-1 lockKey() names the lock', async () => {
+    const job = await jobOf(await newScene(engine));
+    expect(job.lockKey()).toBe(`work:${job.id}:lock`);
+  });
+
+  test('S2-2 the lock can be looked up from outside while it is held, and is gone after', async () => {
+    const scene = await newScene(engine);
+    const job = await jobOf(scene);
+    expect(await scene.queue.getLock(job.id)).toBeUndefined();
+    await job.takeLock();
+    const lock = await scene.queue.getLock(job.id);
+    expect(lock).toMatchObject({ jobId: job.id, fence: job.lock.fence, owner: { pid: process.pid, name: 'queue' } });
+    expect(Math.abs((lock?.since ?? 0) - Date.now())).toBeLessThan(5000);
+    expect(Math.abs((lock?.until ?? 0) - Date.now() - 30_000)).toBeLessThan(5000);
+    await job.releaseLock();
+    expect(await scene.queue.getLock(job.id)).toBeUndefined();
+  });
+
+  test('S2-4 manual processing beside running workers: none of them ever runs the job', async () => {
+    const scene = await newScene(engine);
+    const ran: string[] = [];
+    await scene.queue.pause();
+    work(scene, ({ id }) => void ran.push(id), { concurrency: 5 });
+    const [job, next] = [await jobOf(scene), await jobOf(scene, 'next')];
+    const [started, end] = [new Gate(), new Gate()];
+    const processing = processByHand(job, async () => {
+      started.open();
+      await end.opened;
+      return { by: 'hand' };
+    });
+    await started.opened;
+    expect(await stateOf(scene, next.id)).toBe('waiting');
+    await scene.queue.resume();
+    await eventually('the next job to be run', async () => (await stateOf(scene, next.id)) === 'completed');
+    expect(await stateOf(scene, job.id)).toBe('active');
+    end.open();
+    expect(await processing).toBe(true);
+    expect(await scene.queue.getJob(job.id)).toMatchObject({ returnvalue: { by: 'hand' }, attemptsMade: 1, stalledCounter: 0 });
+    expect(ran).toEqual([next.id]);
+    // (N) Without taking it, the workers do.
+    const free = await jobOf(scene, 'free');
+    await eventually('it to be run', async () => (await stateOf(scene, free.id)) === 'completed');
+    expect(ran).toContain(free.id);
+  });
+
+  test('S2-4, S2-5 an error in the work: failed, the original error rethrown, the lock gone', async () => {
+    const scene = await newScene(engine);
+    const job = await jobOf(scene);
+    const broken = new Error('the printer is on fire');
+    await expect(processByHand(job, () => Promise.reject(broken))).rejects.toBe(broken);
+    expect(await scene.queue.getJob(job.id)).toMatchObject({ failedReason: 'the printer is on fire' });
+    expect(await stateOf(scene, job.id)).toBe('failed');
+    expect(await scene.queue.getLock(job.id)).toBeUndefined();
+    expect(job.lock.held).toBe(false);
+  });
+
+  test('S2-6, S2-8 after theft: releasing rejects, extending answers 0, and the lock of the thief stays', async () => {
+    const scene = await newScene(engine);
+    const job = await jobOf(scene);
+    await job.takeLock();
+    await scene.store.revoke('work', [job.id], 'an operator');
+    const thief = (await scene.queue.getJob(job.id)) as Job;
+    await thief.takeLock();
+    await thief.extendLock(60_000);
+    const before = await scene.store.lockOf('work', job.id);
+    await expect(job.releaseLock()).rejects.toMatchObject({
+      message: expect.stringContaining(`Could not release lock for job ${job.id}`),
+      code: 'LOCK_LOST',
+    });
+    expect(await job.extendLock(90_000)).toBe(0);
+    const after = await scene.store.lockOf('work', job.id);
+    expect(after).toMatchObject({ token: thief.lock.token, fence: thief.lock.fence });
+    expect(after?.endsInMs).toBeLessThanOrEqual(before?.endsInMs ?? 0);
+    await thief.releaseLock();
+  });
+
+  test('S2-7 extendLock(ms) answers 1, and the lock ends so many ms from now', async () => {
+    const scene = await newScene(engine);
+    const job = await jobOf(scene);
+    await job.takeLock();
+    for (const ms of [90_000, 5000]) {
+      expect(await job.extendLock(ms)).toBe(1);
+      const { endsInMs = 0 } = (await scene.queue.getLock(job.id)) ?? {};
+      expect(endsInMs).toBeLessThanOrEqual(ms + 1);
+      expect(endsInMs).toBeGreaterThan(ms - 2000);
+    }
+  });
+
+  test('S2-10 the lock is there while a worker runs the job, and absent after', async () => {
+    const scene = await newScene(engine);
+    const end = new Gate();
+    const { log } = work(scene, () => end.opened, { name: 'ada' });
+    const { id } = await scene.queue.add('run', {});
+    await log.moment('active');
+    expect(await scene.queue.getLock(id)).toMatchObject({ owner: { name: 'ada', pid: process.pid } });
+    end.open();
+    await log.moment('completed');
+    expect(await scene.queue.getLock(id)).toBeUndefined();
+  });
+
+  test('S2-12, S2-13 a handler takes a named lock of its own, and it is released when the handler throws', async () => {
+    const scene = await newScene(engine);
+    let inside = 0;
+    const { log } = work(
+      scene,
+      (job) =>
+        scene.queue.lock('printer', async (lock) => {
+          inside += 1;
+          expect(inside).toBe(1);
+          await new Promise((resolve) => setTimeout(resolve, 10));
+          inside -= 1;
+          if (job.name === 'throws') throw new Error('out of paper');
+          return lock.fence;
+        }),
+      { concurrency: 4 },
+    );
+    await scene.queue.addBulk(['a', 'throws', 'b', 'c'].map((name) => ({ name })));
+    await eventually('all to end', async () => log.all('completed').length === 3 && log.all('failed').length === 1);
+    expect(await scene.queue.getNamedLock('printer')).toBeUndefined();
+    const fences = log.all('completed').map((moment) => (moment['args'] as unknown[])[1] as number);
+    expect(new Set(fences).size).toBe(3);
+  });
+
+  test('S2-14 a locked job can be neither removed nor retried; (N) a free one can', async () => {
+    const scene = await newScene(engine);
+    const job = await jobOf(scene);
+    await job.takeLock();
+    const outside = (await scene.queue.getJob(job.id)) as Job;
+    await expect(outside.remove()).rejects.toMatchObject({ code: 'JOB_LOCKED' });
+    await expect(outside.retry()).rejects.toMatchObject({ code: 'JOB_LOCKED' });
+    expect(await scene.queue.clean(0, 0, 'active')).toEqual([]);
+    expect(await scene.queue.remove(job.id)).toBe(0);
+    await job.releaseLock();
+    await outside.remove();
+    expect(await stateOf(scene, job.id)).toBe('unknown');
+  });
+
+  test('S2-14 a handler that released its lock cannot move the job anywhere', async () => {
+    const scene = await newScene(engine);
+    const refusals: unknown[] = [];
+    const worker = new Worker(
+      'work',
+      async (job) => {
+        await worker.pause(true);
+        await job.releaseLock();
+        for (const move of [
+          () => job.moveToCompleted('x', undefined, false),
+          () => job.moveToFailed(new Error('x')),
+          () => job.moveToDelayed(Date.now() + 1000),
+          () => job.moveToWait(),
+        ]) {
+          await move().catch((error: { code?: string }) => refusals.push(error.code));
+        }
+      },
+      { connection: scene.connection },
+    );
+    onTestFinished(() => worker.close());
+    const { id } = await scene.queue.add('given up', {});
+    await eventually('all moves to be refused', async () => refusals.length === 4);
+    expect(refusals).toEqual(Array.from({ length: 4 }, () => 'LOCK_LOST'));
+    expect(await stateOf(scene, id)).toBe('waiting');
+    expect(await scene.queue.getJob(id)).toMatchObject({ attemptsMade: 0, failedReason: undefined, returnvalue: null });
+  });
+});
+
+describe.each(LOCK_ENGINES)('S2 manual locks between processes on %s', (engine) => {
+  test('S2-3 one takes it; a second take by anyone answers false; after the release it can be taken again', async () => {
+    const scene = await newScene(engine);
+    const [first, second] = [await HolderProcess.start(scene), await HolderProcess.start(scene)];
+    const { id: jobId } = await jobOf(scene);
+    expect(await first.ask('take', { jobId })).toMatchObject({ result: expect.any(String) });
+    expect(await second.ask('take', { jobId })).toMatchObject({ result: false });
+    expect(await first.ask('take', { jobId })).toMatchObject({ result: false });
+    expect(await first.ask('held', { jobId })).toMatchObject({ result: true });
+    expect(await first.ask('release', { jobId })).not.toHaveProperty('failed');
+    expect(await second.ask('take', { jobId })).toMatchObject({ result: expect.any(String) });
+    expect(await first.ask('complete', { jobId, value: 'by the first' })).toMatchObject({ failed: { code: 'LOCK_LOST' } });
+    expect(await second.ask('complete', { jobId, value: 'by the second' })).not.toHaveProperty('failed');
+    expect(await second.ask('release', { jobId })).not.toHaveProperty('failed');
+    expect(await scene.queue.getJob(jobId)).toMatchObject({ returnvalue: 'by the second', stalledCounter: 0, attemptsMade: 1 });
+  });
+
+  test('S2-4 no worker of another process runs a job that was taken', async () => {
+    const scene = await newScene(engine);
+    const holder = await HolderProcess.start(scene, { lockDuration: 60_000 });
+    const { id: jobId } = await jobOf(scene, 'echo');
+    await holder.ask('take', { jobId });
+    const worker = new WorkerProcess({ queue: 'work', connection: scene.url, options: { concurrency: 4 } });
+    await worker.moment('ready');
+    const others = await scene.queue.addBulk(Array.from({ length: 20 }, () => ({ name: 'echo', data: {} })));
+    await eventually('the others to be run', async () => (await scene.queue.getCompletedCount()) === others.length);
+    expect(worker.all('started', (moment) => moment['jobId'] === jobId)).toEqual([]);
+    await holder.ask('complete', { jobId, value: 'by hand' });
+    expect(await scene.queue.getJob(jobId)).toMatchObject({ returnvalue: 'by hand', attemptsStarted: 1 });
+  });
+
+  test('S2-9 lockDuration, stalledInterval and maxStalledCount of the queue hold: the lock of a dead taker ends when it said', async () => {
+    const scene = await newScene(engine);
+    const { id: jobId } = await jobOf(scene);
+    const dying = await HolderProcess.start(scene, { lockDuration: 1000, maxStalledCount: 0 });
+    await dying.ask('take', { jobId });
+    const start = performance.now();
+    dying.kill('SIGKILL');
+    await dying.exited;
+    // Whoever takes locks looks for dead ones too; this one has long ones of its own.
+    const looking = await HolderProcess.start(scene, { stalledInterval: 100 });
+    await looking.ask('takeNamed', { lock: 'something else' });
+    await eventually('the job to fail', async () => (await stateOf(scene, jobId)) === 'failed');
+    expect(performance.now() - start).toBeGreaterThan(500);
+    expect(performance.now() - start).toBeLessThan(5000);
+    expect(await scene.queue.getJob(jobId)).toMatchObject({ failedReason: 'job stalled more than allowable limit' });
+  });
+
+  test('S2-11 a worker that is killed: stalled once, run again; the second kill fails it', async () => {
+    const scene = await newScene(engine);
+    const options = { lockDuration: 1000, stalledInterval: 100, crashGraceMs: 100 };
+    const { id } = await scene.queue.add('hold', {});
+    for (const run of [1, 2]) {
+      const victim = new WorkerProcess({ queue: 'work', connection: scene.url, options });
+      await victim.moment('started', (moment) => moment['jobId'] === id);
+      victim.kill('SIGKILL');
+      await victim.exited;
+      if (run === 1) expect(victim.all('stalled')).toHaveLength(0);
+      else expect(victim.all('stalled')).toHaveLength(1);
+    }
+    const { log } = work(scene, () => 'never', options);
+    await log.moment('stalled');
+    await eventually('it to fail', async () => (await stateOf(scene, id)) === 'failed');
+    expect(await scene.queue.getJob(id)).toMatchObject({
+      failedReason: 'job stalled more than allowable limit',
+      stalledCounter: 2,
+      attemptsStarted: 2,
+    });
+    expect(log.all('stalled')).toHaveLength(1);
+  });
+});

@@ -1,0 +1,82 @@
+// S2-12, S2-13 and what is promised of named locks between processes: one holder, kept while its process lives, free soon after its death.
+import { describe, expect, test } from 'vitest';
+import { freeze } from '../support/acceptance-freeze.js';
+import { HolderProcess } from '../support/acceptance-holder.js';
+import { eventually } from '../support/acceptance-moments.js';
+import { LOCK_ENGINES, newScene, type Scene } from '../support/acceptance-scene.js';
+
+describe.each(LOCK_ENGINES)('S2 named locks between processes on %s', (engine) => {
+  test('S2-12 one process has it; the other gets it when it is released, with a greater fence', async () => {
+    const scene = await newScene(engine);
+    const [first, second] = [await HolderProcess.start(scene), await HolderProcess.start(scene)];
+    const { result: fence } = await first.ask('takeNamed', { lock: 'invoice:42' });
+    expect(fence).toEqual(expect.any(Number));
+    expect(await second.ask('takeNamed', { lock: 'invoice:42' })).toMatchObject({ result: false });
+    const waiting = second.ask('takeNamed', { lock: 'invoice:42', waitMs: 60_000 });
+    const start = performance.now();
+    expect(await first.ask('releaseNamed', { lock: 'invoice:42' })).toMatchObject({ result: true });
+    const { result: later } = await waiting;
+    expect(performance.now() - start).toBeLessThan(1500);
+    expect(later).toBeGreaterThan(fence as number);
+  });
+
+  test('S2-12 it is kept while its holder blocks the event loop for several durations; (N) not without the lock thread', async () => {
+    const scene = await newScene(engine);
+    for (const useDedicatedLockThread of [true, false]) {
+      const holder = await HolderProcess.start(scene, { useDedicatedLockThread });
+      const lock = `thread ${useDedicatedLockThread}`;
+      await holder.ask('takeNamed', { lock, durationMs: 600 });
+      // The thread counts from its first renewal on.
+      await new Promise((resolve) => setTimeout(resolve, 700));
+      const spinning = holder.ask('spin', { lock, ms: 3000 });
+      const other = await HolderProcess.start(scene);
+      await new Promise((resolve) => setTimeout(resolve, 1200));
+      const { result: taken } = await other.ask('takeNamed', { lock });
+      expect(taken === false).toBe(useDedicatedLockThread);
+      // Read inside the blocked loop: false before anyone else could have it.
+      expect(await spinning).toMatchObject({ result: useDedicatedLockThread });
+      holder.kill('SIGKILL');
+    }
+  });
+
+  test('S2-12 a holder that is killed: free within the duration; one that exits or closes: at once', async () => {
+    const scene = await newScene(engine);
+    const waiter = await HolderProcess.start(scene);
+    for (const [end, withinMs] of [
+      ['kill', 3500],
+      ['exit', 1500],
+      ['close', 1500],
+    ] as const) {
+      const durationMs = end === 'kill' ? 2000 : 60_000;
+      const holder = await HolderProcess.start(scene);
+      await holder.ask('takeNamed', { lock: end, durationMs });
+      if (end !== 'kill') await inTheThread(scene, holder);
+      const waiting = waiter.ask('takeNamed', { lock: end, waitMs: 60_000 });
+      const start = performance.now();
+      if (end === 'kill') holder.kill('SIGKILL');
+      else holder.send(JSON.stringify({ step: end }));
+      expect(await waiting).toMatchObject({ result: expect.any(Number) });
+      expect(performance.now() - start, end).toBeLessThan(withinMs);
+    }
+  });
+
+  test('S2-12 a holder that was frozen for longer than the lock lasts finds it lost at its first look', async () => {
+    const scene = await newScene(engine);
+    const [frozen, other] = [await HolderProcess.start(scene), await HolderProcess.start(scene)];
+    const { result: fence } = await frozen.ask('takeNamed', { lock: 'x', durationMs: 500 });
+    await freeze(frozen, scene);
+    const { result: later } = await other.ask('takeNamed', { lock: 'x', waitMs: 10_000 });
+    expect(later).toBeGreaterThan(fence as number);
+    frozen.thaw();
+    expect(await frozen.ask('heldNamed', { lock: 'x' })).toMatchObject({ result: false });
+    expect(await frozen.ask('releaseNamed', { lock: 'x' })).toMatchObject({ result: false });
+    expect(await other.ask('heldNamed', { lock: 'x' })).toMatchObject({ result: true });
+  });
+});
+
+/** Renewals of a lock that lasts a minute are far apart, but for the one with which the thread takes over. */
+async function inTheThread({ store }: Scene, { pid }: HolderProcess): Promise<void> {
+  await eventually('the thread to renew', async () =>
+    (await store.sessions('work')).some(({ owner, renewals }) => owner.pid === pid && renewals > 0),
+  );
+}

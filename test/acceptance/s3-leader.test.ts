@@ -1,0 +1,118 @@
+// S3-5: of several instances one leads; whoever stops being heard of is followed, and knows it before it does anything.
+import { Leader } from 'holdfast';
+import { FaultyStore } from 'holdfast/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { freeze } from '../support/acceptance-freeze.js';
+import { eventually, monotonicNow } from '../support/acceptance-moments.js';
+import { type ProcessPlan, WorkerProcess } from '../support/acceptance-process.js';
+import { LOCK_ENGINES, newScene, type Scene } from '../support/acceptance-scene.js';
+
+const ELECTION = { leaderTimeout: 1500, heartbeatInterval: 300 };
+
+function stand({ url: connection }: Scene, options: object = {}): WorkerProcess {
+  return new WorkerProcess({ queue: 'work', connection, options: { ...ELECTION, ...options } } as ProcessPlan, 'leader.mjs');
+}
+
+async function twoInstances(scene: Scene, options: object = {}): Promise<[leader: WorkerProcess, follower: WorkerProcess]> {
+  const leader = stand(scene, options);
+  await leader.moment('leader');
+  const follower = stand(scene, options);
+  await follower.moment('follower');
+  return [leader, follower];
+}
+
+const termOf = (each: WorkerProcess): number => (each.all('leader').at(-1) as unknown as { args: [number] }).args[0];
+
+describe.each(LOCK_ENGINES)('S3 leader on %s', (engine) => {
+  test('S3-5 one leads, the other follows; the leader is killed: the other leads within leaderTimeout + one beat', async () => {
+    const scene = await newScene(engine);
+    const [first, second] = await twoInstances(scene);
+    expect(await scene.queue.getInstances()).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ pid: first.pid, leader: true }),
+        expect.objectContaining({ pid: second.pid, leader: false }),
+      ]),
+    );
+    expect(second.all('leader')).toEqual([]);
+    const killedAt = monotonicNow();
+    first.kill('SIGKILL');
+    const { at } = await second.moment('leader');
+    expect(at - killedAt).toBeLessThan(ELECTION.leaderTimeout + ELECTION.heartbeatInterval);
+    expect(termOf(second)).toBeGreaterThan(termOf(first));
+  });
+
+  test('S3-5 frozen for longer than the timeout: it says `follower` before it does any work of a leader', async () => {
+    const scene = await newScene(engine);
+    const [first, second] = await twoInstances(scene);
+    await first.moment('work');
+    await freeze(first, scene);
+    await second.moment('leader');
+    const thawedAt = monotonicNow();
+    first.thaw();
+    const follower = await first.moment('follower');
+    expect(follower.at).toBeGreaterThan(thawedAt);
+    first.send('isLeader');
+    expect(await first.moment('isLeader')).toMatchObject({ result: false });
+    expect(first.all('work', ({ at }) => at > thawedAt)).toEqual([]);
+    expect(termOf(second)).toBeGreaterThan(termOf(first));
+    // It stands again, and leads again when it is its turn.
+    second.kill('SIGTERM');
+    await eventually('the first to lead again', async () => first.all('leader').length === 2);
+    expect(termOf(first)).toBeGreaterThan(termOf(second));
+  });
+
+  test('S3-5 a clean close hands over at once', async () => {
+    const scene = await newScene(engine);
+    const [first, second] = await twoInstances(scene, { leaderTimeout: 60_000, heartbeatInterval: 10_000 });
+    const closedAt = monotonicNow();
+    first.kill('SIGTERM');
+    const { at } = await second.moment('leader');
+    expect(at - closedAt).toBeLessThan(2000);
+    expect(await first.exited).toEqual({ code: 0, signal: null });
+    expect(first.moments.map(({ event }) => event).filter((event) => event === 'follower' || event === 'closed')).toEqual([
+      'follower',
+      'closed',
+    ]);
+  });
+
+  test('S3-5 ids with ":" are ids like any other; equal ids are told, and still only one leads', async () => {
+    const scene = await newScene(engine);
+    const [first, second] = await twoInstances(scene, { instanceId: 'eu:west:1' });
+    for (const each of [first, second]) {
+      await each.moment('error', ({ args }) => (args as [{ code?: string }])[0].code === 'INSTANCE_TAKEN');
+    }
+    expect(first.all('follower')).toEqual([]);
+    expect(second.all('leader')).toEqual([]);
+    expect((await scene.queue.getInstances()).map(({ id, leader }) => [id, leader])).toEqual([
+      ['eu:west:1', true],
+      ['eu:west:1', false],
+    ]);
+  });
+
+  test('S3-5 store traffic stays bounded with 20 instances, also on a busy queue', async () => {
+    const scene = await newScene(engine);
+    const store = new FaultyStore(scene.store);
+    const all = Array.from(
+      { length: 20 },
+      () => new Leader('work', { connection: store, leaderTimeout: 3000, heartbeatInterval: 1000, stalledInterval: 30_000 }),
+    );
+    onTestFinished(async () => void (await Promise.all(all.map((each) => each.close()))));
+    await Promise.all(all.map((each) => each.waitUntilReady()));
+    expect(all.filter(({ isLeader }) => isLeader)).toHaveLength(1);
+    const count = (): number =>
+      (['acquire', 'renew', 'letGo', 'probe', 'sweep', 'sessions'] as const).reduce((sum, verb) => sum + store.calls(verb), 0);
+    const perSecond = async (noise: () => Promise<unknown>): Promise<number> => {
+      const [before, start] = [count(), monotonicNow()];
+      while (monotonicNow() - start < 3000) await noise();
+      return (count() - before) / 3;
+    };
+    const quiet = await perSecond(() => new Promise((resolve) => setTimeout(resolve, 50)));
+    const busy = await perSecond(() => scene.queue.add('noise', {}));
+    console.log(
+      `${engine}: 20 instances, beat 1 s: ${quiet.toFixed(1)} calls/s on a quiet queue, ${busy.toFixed(1)} on a busy one`,
+    );
+    // One ask and one renewal a beat each, one probe a second each where the store has hints.
+    expect(quiet).toBeLessThan(20 * 4);
+    expect(busy).toBeLessThan(20 * 12);
+  });
+});
