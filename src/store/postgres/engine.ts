@@ -1,6 +1,7 @@
 // Reaching the server and putting the parts together.
 import { randomBytes } from 'node:crypto';
 import type { HoldfastError } from '../../errors.js';
+import { within } from '../../runtime/within.js';
 import type { WatchedChange } from '../contract.js';
 import { newSocket } from './address.js';
 import { type Driver, loadDriver, type PgClient, type PgPool } from './driver.js';
@@ -9,7 +10,7 @@ import { placeOf, type PostgresPlan } from './options.js';
 import { Presence } from './presence.js';
 import type { Vouching } from './probe.js';
 import { prepareSchema } from './schema.js';
-import { Server, within } from './server.js';
+import { Server } from './server.js';
 import { Wake } from './wake.js';
 import { DURABILITY, Warnings } from './warnings.js';
 

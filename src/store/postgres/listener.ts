@@ -1,9 +1,9 @@
 // The one connection that a store keeps beside its pool: it hears what others tell (LISTEN) and holds the advisory lock by which others
 // see that this process lives. It must be a direct one: behind a pooler both would belong to somebody else a moment later.
 // When it breaks it is made again, at once at first and then more and more rarely; meanwhile the store asks for changes.
+import { within } from '../../runtime/within.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PgClient } from './driver.js';
-import { within } from './server.js';
 
 export interface ListenerOptions {
   connect(): PgClient;

@@ -2,6 +2,7 @@
 // no more than its time: the connection is given up then, and what it did is found out by repeating the call.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldfastError, isRetryable } from '../../errors.js';
+import { within } from '../../runtime/within.js';
 import type { PgPool, PgPoolClient, PgQuery } from './driver.js';
 import { type Circumstance, codeOf, isCollision, spoilsConnection, toStoreError } from './errors.js';
 import { quoteName } from './options.js';
@@ -233,17 +234,4 @@ export class Server {
 
 function unanswered(message: string): HoldfastError {
   return new HoldfastError('STORE_UNAVAILABLE', message, { retryable: true, store: 'postgres' });
-}
-
-/** Undefined when the time is up first. An answer that came while the event loop was blocked is in time: it is read before the immediate. */
-export async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => setImmediate(resolve, undefined), ms);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
