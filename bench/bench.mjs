@@ -1,97 +1,63 @@
-// `npm run bench`: what Holdfast reaches on this machine, on each store, with all lock rules in force (lock thread on, SQLite and
-// PostgreSQL synced). Machines are noisy: every figure is the median of several rounds, with the spread beside it.
-//   npm run bench                throughput, latency, the cost of locks and of workers
-//   npm run bench -- recovery    from the SIGKILL of a worker to the start of its job elsewhere
-//   npm run bench -- claims      what a claim costs with 10^4, 10^5 and 10^6 waiting jobs
-//   --store sqlite   only this store (memory, sqlite, redis, postgres), also several times
-//   --rounds 3       more or fewer rounds
-//   --quick          one short round of everything
-//   --json FILE      the figures for a program
+// `npm run bench`: Holdfast beside its peers and beside what each store can do at most, in one run, with all lock rules in force (lock
+// thread on, SQLite and PostgreSQL synced). docs/benchmarks.md says what each line means and how fairness is kept.
+//   --only backlog      only this measurement, also several times; MEASUREMENTS below are all there are
+//   --store redis       only this store (redis, postgres, sqlite, memory), also several times
+//   --rounds 5          more or fewer rounds than three
+//   --jobs 10000        a smaller or larger backlog than 50,000
+//   --quick, --tiny     a minute's run; one iteration of everything to see that it works
+//   --long              also what is left of a million jobs in memory
+//   --peers none        all (installed on first use), installed (if they are there), or none
+//   --json FILE         the figures for a program;  --from FILE  no measuring: reports what such a file holds
+//   --svg FILE          a chart;  --write  puts tables and chart into README.md and docs/benchmarks.md
 // Servers: REDIS_URL and DATABASE_URL where given, else the benchmark starts its own.
-import { writeFile } from 'node:fs/promises';
-import { cpus, totalmem } from 'node:os';
-import { parseArgs } from 'node:util';
-import { adding } from './adding.mjs';
-import { backlog } from './backlog.mjs';
-import { claims } from './claims.mjs';
-import { footprint } from './footprint.mjs';
-import { latency } from './latency.mjs';
-import { recovery } from './recovery.mjs';
-import { renewal } from './renewal.mjs';
-import { STORES } from './scene.mjs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { machine } from './machine.mjs';
+import { measureAll } from './measure-all.mjs';
+import { adding } from './measurements/adding.mjs';
+import { backlog } from './measurements/backlog.mjs';
+import { blocked } from './measurements/blocked.mjs';
+import { claims } from './measurements/claims.mjs';
+import { endurance } from './measurements/endurance.mjs';
+import { fleet } from './measurements/fleet.mjs';
+import { footprint } from './measurements/footprint.mjs';
+import { latency } from './measurements/latency.mjs';
+import { recovery } from './measurements/recovery.mjs';
+import { renewal } from './measurements/renewal.mjs';
+import { installPeers, peersAreInstalled } from './peers.mjs';
+import { chart } from './report/chart.mjs';
+import { writeTables } from './report/markdown.mjs';
+import { printTable } from './report/table.mjs';
 import { closeServers } from './servers.mjs';
-import { spread } from './statistics.mjs';
+import { readSettings } from './settings.mjs';
 
-const COMMANDS = {
-  all: { measurements: [adding, backlog, latency, renewal, footprint], stores: ['memory', 'sqlite'], rounds: 5 },
-  recovery: { measurements: [recovery], stores: ['sqlite', 'redis', 'postgres'], rounds: 15 },
-  // Its backlogs take long to make, so it goes through its rounds by itself.
-  claims: { measurements: [claims], stores: ['sqlite', 'redis', 'postgres'], rounds: 9, ownRounds: true },
-};
+const MEASUREMENTS = [adding, backlog, latency, renewal, claims, fleet, footprint, blocked, recovery, endurance];
 
-const { values: flags, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    quick: { type: 'boolean', default: false },
-    store: { type: 'string', multiple: true },
-    rounds: { type: 'string' },
-    json: { type: 'string' },
-  },
-});
-const [name = 'all'] = positionals;
-const command = COMMANDS[name] ?? refuse(`There is no ${name}. Measure one of: ${Object.keys(COMMANDS).join(', ')}.`);
-const stores = flags.store ?? command.stores;
-for (const store of stores) if (!STORES.includes(store)) refuse(`There is no store ${store}. Use one of: ${STORES.join(', ')}.`);
-if (name === 'recovery' && stores.includes('memory')) refuse('Nobody but its own process reaches a store in memory.');
-const rounds = flags.rounds === undefined ? (flags.quick ? 1 : command.rounds) : Number(flags.rounds);
-if (!Number.isInteger(rounds) || rounds < 1) refuse('--rounds takes a whole number from 1 up.');
-const scale = flags.quick ? 0.1 : 1;
-
-const machine = {
-  node: process.version,
-  cpu: cpus()[0]?.model.trim(),
-  cores: cpus().length,
-  memoryGiB: Math.round(totalmem() / 2 ** 30),
-};
-console.log(
-  `Node ${machine.node}, ${machine.cores} × ${machine.cpu}, ${machine.memoryGiB} GiB; median of ${rounds} (lowest … highest)\n`,
-);
-
-const figures = new Map();
 try {
-  // Stores take turns within a round, so that a slow minute of the machine hits them alike.
-  for (let round = 1; round <= (command.ownRounds ? 1 : rounds); round += 1) {
-    for (const measure of command.measurements) for (const store of stores) await run(measure, store, round);
+  const settings = readSettings(MEASUREMENTS.map(({ name }) => name));
+  const report = settings.from === undefined ? await measure(settings) : JSON.parse(await readFile(settings.from, 'utf8'));
+  if (settings.from !== undefined) printTable(report);
+  if (settings.json !== undefined) await writeFile(settings.json, `${JSON.stringify(report, null, 2)}\n`);
+  if (settings.svg !== undefined) await writeFile(settings.svg, chart(report));
+  if (settings.write) await writeTables(report);
+  if (report.failures.some(({ kind }) => kind === 'ours')) process.exitCode = 1;
+} catch (error) {
+  console.error(process.env.BENCH_DEBUG ? error : error.message);
+  process.exitCode = 1;
+}
+
+async function measure(settings) {
+  if (settings.peers === 'all') installPeers();
+  const withPeers = settings.peers !== 'none' && peersAreInstalled();
+  try {
+    const measured = await measureAll(
+      MEASUREMENTS.filter(({ name }) => settings.only.includes(name)),
+      settings,
+      withPeers,
+    );
+    const report = { ...(await machine(settings, withPeers)), ...measured, judged: settings.judged };
+    printTable(report);
+    return report;
+  } finally {
+    await closeServers();
   }
-} finally {
-  await closeServers();
-}
-if (process.stderr.isTTY) process.stderr.write(`${' '.repeat(60)}\r`);
-
-const rows = [...figures.values()].map((figure) => ({ ...figure, ...spread(figure.values) }));
-for (const store of stores) {
-  console.log(`${store}`);
-  for (const { what, unit, median, low, high } of rows.filter((row) => row.store === store)) {
-    console.log(`  ${what.padEnd(52)} ${show(median).padStart(10)} ${unit.padEnd(8)} (${show(low)} … ${show(high)})`);
-  }
-}
-if (flags.json !== undefined) await writeFile(flags.json, JSON.stringify({ machine, rounds, rows }, null, 2));
-
-async function run(measure, store, round) {
-  if (process.stderr.isTTY) process.stderr.write(`round ${round} of ${rounds}: ${measure.name} on ${store}${' '.repeat(20)}\r`);
-  for (const { what, unit, value, values = [value] } of await measure(store, scale, rounds)) {
-    const key = `${store}\0${what}`;
-    const figure = figures.get(key) ?? { store, what, unit, values: [] };
-    figure.values.push(...values);
-    figures.set(key, figure);
-  }
-}
-
-function refuse(message) {
-  console.error(message);
-  process.exit(1);
-}
-
-function show(value) {
-  return value >= 100 ? Math.round(value).toLocaleString('en-US') : value.toPrecision(3);
 }

@@ -5,6 +5,7 @@ import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { tsc } from '../scripts/build.mjs';
+import { cpuOfFamily } from './processor-time.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const SOURCES = join(root, 'test', 'support', 'servers');
@@ -27,6 +28,12 @@ export async function serverUrl(engine) {
   if (given) return given;
   if (!started.has(engine)) started.set(engine, await start(await support(engine)));
   return started.get(engine).url;
+}
+
+/** Milliseconds of processor time that a server of ours has used so far, all its processes together; undefined where that cannot be read. */
+export function serverCpuMs(engine) {
+  const server = started.get(engine);
+  return server === undefined ? undefined : cpuOfFamily(server.pid);
 }
 
 export async function closeServers() {

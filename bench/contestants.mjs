@@ -1,0 +1,91 @@
+// Who is compared: Holdfast, its peers, and the raw limit of each store (what the store itself can do without a queue around it).
+// A contestant is a module with one function, `open({ url, queue, options })`, which answers
+//   add(data), addBulk(list)                         resolve when the store has acknowledged them
+//   work({ concurrency, lockMs }, handle, onDone)    consumes until `stop()` of its answer; `lockMs` asks for the shortest lock it can
+//   close()
+// It runs in a process of its own (contestant-process.mjs), so that its processor time can be read and another Node fits.
+export const STORES = ['redis', 'postgres', 'sqlite', 'memory'];
+
+const SHARED = ['redis', 'postgres', 'sqlite'];
+
+export const CONTESTANTS = [
+  { id: 'holdfast', label: 'Holdfast', kind: 'ours', stores: STORES, module: 'contestants/holdfast.mjs' },
+  {
+    id: 'holdfast-prefetch',
+    label: 'Holdfast, prefetch',
+    kind: 'ours',
+    stores: SHARED,
+    module: 'contestants/holdfast.mjs',
+    options: { prefetch: 500 },
+    measures: ['backlog'],
+  },
+  { id: 'bullmq', label: 'BullMQ', kind: 'peer', stores: ['redis', 'postgres'], module: 'peers/bullmq.mjs', package: 'bullmq' },
+  { id: 'bull', label: 'Bull', kind: 'peer', stores: ['redis'], module: 'peers/bull.mjs', package: 'bull' },
+  { id: 'bee-queue', label: 'bee-queue', kind: 'peer', stores: ['redis'], module: 'peers/bee-queue.mjs', package: 'bee-queue' },
+  {
+    id: 'graphile-tuned',
+    label: 'graphile-worker tuned',
+    kind: 'peer',
+    stores: ['postgres'],
+    module: 'peers/graphile-worker.mjs',
+    package: 'graphile-worker',
+    options: { tuned: true },
+    // One worker's local queue would take all ten jobs.
+    skips: ['blocked'],
+  },
+  {
+    id: 'graphile',
+    label: 'graphile-worker',
+    kind: 'peer',
+    stores: ['postgres'],
+    module: 'peers/graphile-worker.mjs',
+    package: 'graphile-worker',
+  },
+  {
+    id: 'pg-boss',
+    label: 'pg-boss',
+    kind: 'peer',
+    stores: ['postgres'],
+    module: 'peers/pg-boss.mjs',
+    package: 'pg-boss',
+    newerNode: true,
+  },
+  {
+    id: 'boringnode',
+    label: '@boringnode/queue',
+    kind: 'peer',
+    stores: SHARED,
+    module: 'peers/boringnode.mjs',
+    package: '@boringnode/queue',
+    newerNode: true,
+    // One queue manager for the whole process.
+    onePerProcess: true,
+  },
+  ...STORES.map((store) => ({
+    id: 'raw',
+    label: 'raw limit',
+    kind: 'raw',
+    stores: [store],
+    module: `contestants/raw-${store}.mjs`,
+    measures: ['adding', 'backlog'],
+  })),
+  {
+    id: 'raw-single',
+    label: 'raw, 1 job a call',
+    kind: 'raw',
+    stores: ['redis'],
+    module: 'contestants/raw-redis.mjs',
+    options: { single: true },
+    measures: ['backlog'],
+  },
+];
+
+export function contestantsFor(store, measurement, peersAreThere) {
+  return CONTESTANTS.filter(
+    ({ stores, kind, measures, skips }) =>
+      stores.includes(store) &&
+      (measures?.includes(measurement) ?? true) &&
+      !skips?.includes(measurement) &&
+      (peersAreThere || kind !== 'peer'),
+  );
+}

@@ -1,0 +1,38 @@
+// Holdfast with its default options: the lock thread on, finished jobs kept, SQLite and PostgreSQL synced.
+import { openStore, Queue, Worker } from 'holdfast';
+
+export async function open({ url, queue: name, options = {} }) {
+  for (const option of Object.keys(options)) await refuseUnknown(option);
+  // Only the process that made it reaches a store in memory.
+  const connection = url === 'memory:' ? await openStore(url) : url;
+  const queue = new Queue(name, { connection });
+  await queue.waitUntilReady();
+  return {
+    add: (data) => queue.add('work', data),
+    addBulk: (list) => queue.addBulk(list.map((data) => ({ name: 'work', data }))),
+    work: async ({ concurrency, lockMs }, handle, onDone) => {
+      const times = lockMs === undefined ? {} : { lockDuration: lockMs, lockRenewTime: lockMs / 2, stalledInterval: lockMs / 2 };
+      const worker = new Worker(name, (job) => handle(job.data), { connection, concurrency, ...options, ...times });
+      worker.on('completed', onDone);
+      worker.on('error', (error) => console.error(error.message));
+      await worker.waitUntilReady();
+      return { stop: () => worker.close(), lockThread: () => worker.health().lockThread };
+    },
+    close: async () => {
+      await queue.close();
+      if (typeof connection !== 'string') await connection.close();
+    },
+  };
+}
+
+/** Options that a build does not have are let pass by its worker, and would be measured without effect; those that it has are checked. */
+async function refuseUnknown(option) {
+  let worker;
+  try {
+    worker = new Worker('unused', async () => undefined, { connection: 'memory:', autorun: false, [option]: -1 });
+  } catch {
+    return;
+  }
+  await worker.close();
+  throw new Error(`This build has no option ${option}.`);
+}

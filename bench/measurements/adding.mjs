@@ -1,0 +1,27 @@
+// Adding one by one (each acknowledged before the next), with 1,000 in flight, and in bulks of 1,000.
+import { withPlace } from '../places.mjs';
+import { withActors } from '../stage.mjs';
+
+const WAYS = [
+  { how: 'one', what: 'add, one by one', share: 0.1 },
+  { how: 'flight', what: 'add, 1,000 in flight', share: 1 },
+  { how: 'bulk', what: 'add, bulks of 1,000', share: 1 },
+];
+
+export const adding = {
+  name: 'adding',
+  measure: ({ store, contestant, settings: { jobs: count, limitMs } }) =>
+    withPlace(store, (place) =>
+      withActors(async (start) => {
+        const actor = await start(contestant, place);
+        // The first ones meet cold caches and statements that are not prepared yet.
+        await actor.call('fill', { count: 1000 });
+        const lines = [];
+        for (const { how, what, share } of WAYS) {
+          const { jobs, seconds } = await actor.call('add', { how, count: count * share, limitMs });
+          lines.push({ what, unit: 'jobs/s', better: 'more', value: jobs / seconds });
+        }
+        return lines;
+      }),
+    ),
+};

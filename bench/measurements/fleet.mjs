@@ -1,0 +1,61 @@
+// Ten thousand workers of one queue, their sessions opened by this program: what their renewals, sweeps and looks for crashed processes cost
+// the store with default times, as a share of one core. Each call is for one session, as if it came from a process of its own.
+import { withStore } from '../places.mjs';
+import { serverCpuMs } from '../servers.mjs';
+import { openSession } from '../sessions.mjs';
+
+const SESSIONS = 10_000;
+const CALLS = 2000;
+const IN_FLIGHT = 50;
+/** Seconds between two of a worker with default options. */
+const EVERY_S = { renewals: 15, sweeps: 30, probes: 1 };
+const GRACE_MS = 2000;
+
+export const fleet = {
+  name: 'fleet',
+  oursOnly: true,
+  measure: ({ store: engine, settings }) =>
+    withStore(engine, async (store, queue) => {
+      const count = Math.max(100, Math.ceil(SESSIONS * settings.scale));
+      const calls = Math.max(50, Math.ceil(CALLS * settings.scale));
+      const sessions = [];
+      await inFlight(count, async (n) => sessions.push(await openSession(store, queue, `session-${n}`)));
+      const cost = {
+        renewals: await cpuOfOne(engine, calls, (n) => store.renew([{ ...sessions[n % count], acked: 0 }])),
+        sweeps: await cpuOfOne(engine, calls, () => store.sweep(queue, 100)),
+        probes: store.capabilities.crashHints ? await cpuOfOne(engine, calls, () => store.probe(queue, GRACE_MS)) : 0,
+      };
+      const share = (kind) => (cost[kind] * count * 100) / (EVERY_S[kind] * 1000);
+      const label = `${count.toLocaleString('en-US')} sessions`;
+      const line = (what, value) => ({ what: `${label}, ${what}`, unit: '% core', better: 'less', value });
+      const kinds = Object.keys(EVERY_S);
+      return [
+        ...kinds.map((kind) => line(kind, share(kind))),
+        line(
+          'all upkeep',
+          kinds.reduce((sum, kind) => sum + share(kind), 0),
+        ),
+      ];
+    }),
+};
+
+/** Milliseconds of processor time of the store for one call: the server's, or ours where the store lives in this process. */
+async function cpuOfOne(engine, calls, call) {
+  const before = spent(engine);
+  await inFlight(calls, call);
+  return (spent(engine) - before) / calls;
+}
+
+function spent(engine) {
+  const { user, system } = process.cpuUsage();
+  // A server that the benchmark did not start cannot be read: then it is this process, which does about as much.
+  return serverCpuMs(engine) ?? (user + system) / 1000;
+}
+
+async function inFlight(count, call) {
+  let next = 0;
+  const lane = async () => {
+    while (next < count) await call(next++);
+  };
+  await Promise.all(Array.from({ length: Math.min(IN_FLIGHT, count) }, lane));
+}

@@ -1,0 +1,23 @@
+// BullMQ 6 with its default options, on Redis or on its PostgreSQL backend.
+import { createPostgresBackend, Queue, Worker } from 'bullmq';
+
+export async function open({ url, queue: name }) {
+  const isPostgres = url.startsWith('postgres');
+  const backend = isPostgres ? createPostgresBackend : undefined;
+  const connection = isPostgres ? { connectionString: url, migrate: true } : { url, maxRetriesPerRequest: null };
+  const queue = new Queue(name, { connection }, backend);
+  await queue.waitUntilReady();
+  return {
+    add: (data) => queue.add('work', data),
+    addBulk: (list) => queue.addBulk(list.map((data) => ({ name: 'work', data }))),
+    work: async ({ concurrency, lockMs }, handle, onDone) => {
+      const times = lockMs === undefined ? {} : { lockDuration: lockMs, stalledInterval: lockMs / 2, maxStalledCount: 5 };
+      const worker = new Worker(name, (job) => handle(job.data), { connection, concurrency, ...times }, backend);
+      worker.on('completed', onDone);
+      worker.on('error', (error) => console.error(error.message));
+      await worker.waitUntilReady();
+      return { stop: () => worker.close() };
+    },
+    close: () => queue.close(),
+  };
+}

@@ -1,0 +1,65 @@
+// The command line, checked, as one object that all measurements read.
+import { parseArgs } from 'node:util';
+import { STORES } from './contestants.mjs';
+
+const SIZES = {
+  full: {
+    ...{ rounds: 3, jobs: 50_000, processes: [1, 2], concurrencies: [1, 10, 100], limitMs: 10_000, latencies: 500 },
+    ...{ scale: 1, recoveryMs: 90_000, endurance: 1_000_000 },
+  },
+  quick: {
+    ...{ rounds: 1, jobs: 10_000, processes: [1], concurrencies: [1, 10, 100], limitMs: 500, latencies: 20 },
+    ...{ scale: 0.05, recoveryMs: 10_000, endurance: 20_000 },
+  },
+  tiny: {
+    ...{ rounds: 1, jobs: 200, processes: [1, 2], concurrencies: [10], limitMs: 500, latencies: 5 },
+    ...{ scale: 0.01, recoveryMs: 10_000, endurance: 2000 },
+  },
+};
+const IN_A_MINUTE = ['adding', 'backlog'];
+const PEERS = ['all', 'installed', 'none'];
+
+export function readSettings(measurements) {
+  const { values: flags } = parseArgs({
+    options: {
+      ...Object.fromEntries(['quick', 'tiny', 'long', 'write'].map((name) => [name, { type: 'boolean', default: false }])),
+      ...Object.fromEntries(['only', 'store'].map((name) => [name, { type: 'string', multiple: true }])),
+      ...Object.fromEntries(['rounds', 'jobs', 'peers', 'json', 'from', 'svg'].map((name) => [name, { type: 'string' }])),
+    },
+  });
+  const size = SIZES[flags.tiny ? 'tiny' : flags.quick ? 'quick' : 'full'];
+  const usual = flags.quick ? IN_A_MINUTE : measurements.filter((name) => name !== 'endurance' || flags.long);
+  return {
+    ...size,
+    tiny: flags.tiny,
+    // What a few jobs take says nothing about what many take.
+    judged: !flags.tiny && !flags.quick,
+    write: flags.write,
+    ...given(flags, ['json', 'from', 'svg']),
+    rounds: whole('rounds', flags.rounds) ?? size.rounds,
+    jobs: whole('jobs', flags.jobs) ?? size.jobs,
+    stores: chosen('store', flags.store, STORES) ?? STORES,
+    only: chosen('only', flags.only, measurements) ?? usual,
+    peers:
+      chosen('peers', flags.peers === undefined ? undefined : [flags.peers], PEERS)?.[0] ?? (flags.tiny ? 'installed' : 'all'),
+  };
+}
+
+/** Both `--only a --only b` and `--only a,b`. */
+function chosen(flag, values, known) {
+  const names = values?.flatMap((value) => value.split(','));
+  for (const name of names ?? [])
+    if (!known.includes(name)) throw new Error(`--${flag} ${name} is not known. Use one of: ${known.join(', ')}.`);
+  return names;
+}
+
+function whole(flag, text) {
+  if (text === undefined) return undefined;
+  const number = Number(text);
+  if (!Number.isInteger(number) || number < 1) throw new Error(`--${flag} takes a whole number from 1 up.`);
+  return number;
+}
+
+function given(flags, names) {
+  return Object.fromEntries(names.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]]));
+}

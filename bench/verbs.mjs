@@ -1,0 +1,198 @@
+// What the driver may ask of a contestant's process.
+import { readdirSync, readlinkSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { payload, payloads } from './payload.mjs';
+
+const BULK = 1000;
+const REPORT_MS = 10;
+
+/** The monotonic clock, which is one for all processes of a host; `performance.now` alone is quicker to ask, but begins with the process. */
+const offset = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+const now = () => performance.now() + offset;
+
+export function verbs(open, tell) {
+  let contestant;
+
+  return {
+    async open(place) {
+      contestant = await open(place);
+    },
+
+    async fill({ count }) {
+      for (let added = 0; added < count; added += BULK) await contestant.addBulk(payloads(Math.min(BULK, count - added), added));
+    },
+
+    /** Jobs a second. Ends early when the time is over. */
+    async add({ how, count, limitMs }) {
+      const steps = {
+        one: [1, () => contestant.add(payload(0))],
+        flight: [BULK, () => Promise.all(payloads(BULK).map((data) => contestant.add(data)))],
+        bulk: [BULK, () => contestant.addBulk(payloads(BULK))],
+      };
+      const [size, step] = steps[how];
+      const start = now();
+      let added = 0;
+      for (; added < count && now() - start < limitMs; added += size) await step();
+      return { jobs: added, seconds: (now() - start) / 1000 };
+    },
+
+    /** Adds one job and answers when that began. */
+    async addOne({ n = 0 } = {}) {
+      const at = now();
+      await contestant.add(payload(n));
+      return at;
+    },
+
+    /** A handler that does nothing; tells how many are done, and since when, every few milliseconds. */
+    async work({ concurrency, count }) {
+      const progress = { done: 0, first: 0, last: 0 };
+      let cpuBefore;
+      let told = 0;
+      const report = () => {
+        if (progress.done === told) return;
+        told = progress.done;
+        const { user, system } = process.cpuUsage(cpuBefore);
+        tell({ event: 'progress', ...progress, cpuMs: (user + system) / 1000 });
+      };
+      setInterval(report, REPORT_MS);
+      await contestant.work(
+        { concurrency },
+        async () => {
+          if (cpuBefore !== undefined) return;
+          cpuBefore = process.cpuUsage();
+          progress.first = now();
+        },
+        () => {
+          progress.done += 1;
+          progress.last = now();
+          if (progress.done === count) report();
+        },
+      );
+    },
+
+    /** Tells of each start; the handler ends at once. */
+    async tellStarts({ concurrency, lockMs }) {
+      await contestant.work(
+        { concurrency, lockMs },
+        async ({ n }) => tell({ event: 'started', n, at: now() }),
+        () => tell({ event: 'done', at: now() }),
+      );
+    },
+
+    /** A handler that never ends, to be killed in. */
+    async holdForever() {
+      await contestant.work(
+        { concurrency: 1 },
+        ({ n }) => {
+          tell({ event: 'started', n, at: now() });
+          return new Promise(() => undefined);
+        },
+        () => undefined,
+      );
+    },
+
+    /** A handler that keeps the event loop for itself. Jobs are added when the worker is up altogether. */
+    async block({ blockMs, lockMs }) {
+      const worker = await contestant.work(
+        { concurrency: 1, lockMs },
+        async ({ n }) => {
+          tell({ event: 'started', n, at: now() });
+          // The message must be out before nothing moves any more.
+          await sleep(20);
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, blockMs);
+        },
+        () => undefined,
+      );
+      await threadsAreUp([worker]);
+    },
+
+    /** Milliseconds from `add` to the start of the handler, in this process, on a queue that is idle. */
+    async latency({ count, limitMs }) {
+      const waits = [];
+      let begun;
+      let finished;
+      await contestant.work(
+        { concurrency: 1 },
+        async () => begun(now()),
+        () => finished(),
+      );
+      const until = now() + limitMs;
+      while (waits.length < count && (now() < until || waits.length === 0)) {
+        const started = new Promise((resolve) => (begun = resolve));
+        const done = new Promise((resolve) => (finished = resolve));
+        const from = now();
+        await contestant.add(payload(0));
+        waits.push((await started) - from);
+        await done;
+        // Idle again, and not in step with anybody's polling.
+        await sleep(2 + Math.random() * 10);
+      }
+      return waits;
+    },
+
+    /** What so many workers take, each on a queue of its own, beyond what an empty process has. */
+    async crew({ count, place }) {
+      const threads = listed('/proc/self/task').length;
+      const sockets = connections('');
+      const workers = [];
+      for (let n = 0; n < count; n += 1) {
+        const each = await open({ ...place, queue: `${place.queue}-${n}` });
+        workers.push(
+          await each.work(
+            { concurrency: 1 },
+            async () => undefined,
+            () => undefined,
+          ),
+        );
+      }
+      await threadsAreUp(workers);
+      // What is opened on first use gets its time.
+      await sleep(500);
+      const file = place.url.startsWith('sqlite:');
+      return {
+        ...(await memory()),
+        threads: listed('/proc/self/task').length - threads,
+        connections: connections(place.url) - (file ? 0 : sockets),
+      };
+    },
+
+    memory,
+  };
+}
+
+async function threadsAreUp(workers) {
+  while (workers.some((worker) => worker.lockThread?.() === 'starting')) await sleep(20);
+}
+
+async function memory() {
+  for (let n = 0; n < 3; n += 1) {
+    globalThis.gc();
+    await sleep(50);
+  }
+  const { rss, heapUsed } = process.memoryUsage();
+  return { rssMiB: rss / 2 ** 20, heapMiB: heapUsed / 2 ** 20 };
+}
+
+/** Linux only; elsewhere nothing is claimed. */
+function listed(folder) {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+/** Open files of a SQLite database, else open sockets. */
+function connections(url) {
+  const file = url.startsWith('sqlite:') ? url.slice('sqlite:'.length) : undefined;
+  const isOne = (link) => (file === undefined ? link.startsWith('socket:') : link === file);
+  return listed('/proc/self/fd').filter((fd) => isOne(linkOf(fd))).length;
+}
+
+function linkOf(fd) {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`);
+  } catch {
+    return '';
+  }
+}
