@@ -60,6 +60,16 @@ function print(engine: string, increments: Increment[], kills: number, freezes: 
   );
 }
 
+/** Counted in increments of all: however fast the machine, there are as many deaths. */
+async function lifetime(one: ReturnType<typeof start>, counter: Counter, increments: number): Promise<void> {
+  let exited = false;
+  void one.exited.then(() => {
+    exited = true;
+  });
+  const end = Math.min(GOAL, counter.value() + increments);
+  while (!exited && counter.value() < end) await sleep(10);
+}
+
 describe.each(LOCK_ENGINES)('named locks under kills on %s', (engine) => {
   test(
     'a counter that is guarded by the fence is exact',
@@ -71,7 +81,7 @@ describe.each(LOCK_ENGINES)('named locks under kills on %s', (engine) => {
       const live = async (): Promise<void> => {
         while (counter.value() < GOAL) {
           const one = start(scene, counter, GOAL, true);
-          await Promise.race([one.exited, sleep(3000 + random() * 9000, undefined, { ref: false })]);
+          await lifetime(one, counter, 40 + random() * 120);
           if (counter.value() >= GOAL) return;
           if (random() < 0.3) {
             freezes += 1;
