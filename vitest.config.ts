@@ -38,7 +38,7 @@ export default defineConfig({
       group('conformance', 0, busy),
       group('package', 1, busy),
       group('docs', 1, busy),
-      group('examples', 1, waiting),
+      group('examples', 1, busy),
       group('acceptance', 2, waiting),
       group('faults', 3, waiting),
     ],
