@@ -4,9 +4,9 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 const file = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
 // Groups of the same order run side by side; a group starts when the one before has ended. What calculates runs two files at a time, what
-// mostly waits (for locks to end, for servers to come back) three.
+// mostly waits (for locks to end, for servers to come back) four.
 const busy = { workers: 2 };
-const waiting = { workers: 3 };
+const waiting = { workers: 4 };
 
 function group(name: string, order: number, { workers }: { workers: number }): TestProjectInlineConfiguration {
   return {
