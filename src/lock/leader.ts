@@ -143,11 +143,14 @@ export class Leader extends Emitter<LeaderEvents> {
   async #close(): Promise<void> {
     this.#leaving.abort();
     if (this.#term !== undefined) this.#stepDown(this.#term, 'it was closed');
-    await this.#standing;
-    await this.#holder.close();
-    await this.#lease.release();
-    clearInterval(this.#alive);
-    this.#tellReady();
+    try {
+      await this.#standing;
+      await this.#holder.close();
+      await this.#lease.release();
+    } finally {
+      clearInterval(this.#alive);
+      this.#tellReady();
+    }
   }
 
   async #stand(): Promise<void> {

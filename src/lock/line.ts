@@ -2,6 +2,7 @@
 // waiters cost little more than one, and the return of a token is never overtaken by an ask for it. Between wake-ups the line is quiet.
 import { HoldfastError, isRetryable, toError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
+import { inTime } from '../runtime/within.js';
 import type { LockGrant, NamedLockRef, Store } from '../store/contract.js';
 import type { Session } from './session.js';
 import type { Wish } from './wish.js';
@@ -214,14 +215,6 @@ export class Line {
   }
 }
 
-async function patiently<T>(answer: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const impatience = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(NO_ANSWER), HANG_MS);
-  });
-  try {
-    return await Promise.race([answer, impatience]);
-  } finally {
-    clearTimeout(timer);
-  }
+function patiently<T>(answer: Promise<T>): Promise<T> {
+  return inTime(HANG_MS, answer, () => NO_ANSWER);
 }

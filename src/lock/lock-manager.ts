@@ -2,6 +2,7 @@
 // (worker.getNextJob) and want them kept. Workers do not need it for the jobs that they run themselves.
 import { HoldfastError, toError } from '../errors.js';
 import { checkInteger, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
+import { within } from '../runtime/within.js';
 
 export interface LockManagerContext {
   name?: string;
@@ -59,12 +60,7 @@ export class LockManager {
     clearInterval(this.#timer);
     this.#timer = undefined;
     if (this.#renewing !== undefined) {
-      let patience: NodeJS.Timeout | undefined;
-      const over = new Promise<void>((resolve) => {
-        patience = setTimeout(resolve, this.lockRenewTime);
-      });
-      await Promise.race([this.#renewing, over]);
-      clearTimeout(patience);
+      await within(this.lockRenewTime, this.#renewing);
       this.#renewing = undefined;
     }
     this.#tracked.clear();

@@ -1,11 +1,26 @@
-/**
- * What was promised, or undefined when the time is over first: what comes later is nobody's. An answer that came while the event loop was
- * blocked is in time: it is read before the immediate. The timer keeps the process alive.
- */
+// Waiting for an answer, and not for ever. What comes too late is nobody's. An answer that came while the event loop was blocked is in
+// time: it is read before the immediate.
+
+const LATE = Symbol('late');
+
+/** Undefined when the time is over first. The timer keeps the process alive. */
 export async function within<T>(ms: number, answer: Promise<T>): Promise<T | undefined> {
+  const first = await firstOf(ms, answer, true);
+  return first === LATE ? undefined : first;
+}
+
+/** Rejects with `late` when the time is over first. With `ref` false, nobody's process is kept alive for it. */
+export async function inTime<T>(ms: number, answer: Promise<T>, late: () => Error, ref = true): Promise<T> {
+  const first = await firstOf(ms, answer, ref);
+  if (first === LATE) throw late();
+  return first;
+}
+
+async function firstOf<T>(ms: number, answer: Promise<T>, ref: boolean): Promise<T | typeof LATE> {
   let timer: NodeJS.Timeout | undefined;
-  const over = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => setImmediate(resolve, undefined), ms);
+  const over = new Promise<typeof LATE>((resolve) => {
+    timer = setTimeout(() => setImmediate(resolve, LATE), ms);
+    if (!ref) timer.unref();
   });
   try {
     return await Promise.race([answer, over]);

@@ -3,6 +3,7 @@
 // Keepers run it, in the thread or on the loop. It never decides who is dead: the store does.
 import { HoldfastError, toError } from '../errors.js';
 import { MAX_TIMER_MS } from '../runtime/check.js';
+import { inTime } from '../runtime/within.js';
 import type { Store, SweepReply } from '../store/contract.js';
 
 export interface SweeperOptions {
@@ -125,15 +126,7 @@ export class Sweeper {
   }
 }
 
-async function patiently<T>(answer: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const impatience = new Promise<never>((_, reject) => {
-    const error = new HoldfastError('TIMEOUT', 'The store did not answer the search for dead owners.', { retryable: true });
-    timer = setTimeout(() => reject(error), PATIENCE_MS).unref();
-  });
-  try {
-    return await Promise.race([answer, impatience]);
-  } finally {
-    clearTimeout(timer);
-  }
+function patiently<T>(answer: Promise<T>): Promise<T> {
+  const message = 'The store did not answer the search for dead owners.';
+  return inTime(PATIENCE_MS, answer, () => new HoldfastError('TIMEOUT', message, { retryable: true }), false);
 }

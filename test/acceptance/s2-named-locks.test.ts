@@ -24,13 +24,16 @@ describe.each(LOCK_ENGINES)('S2 named locks between processes on %s', (engine) =
     const scene = await newScene(engine);
     for (const useDedicatedLockThread of [true, false]) {
       const holder = await HolderProcess.start(scene, { useDedicatedLockThread });
-      const lock = `thread ${useDedicatedLockThread}`;
-      await holder.ask('takeNamed', { lock, durationMs: 600 });
-      // The thread counts from its first renewal on.
-      await new Promise((resolve) => setTimeout(resolve, 700));
-      const spinning = holder.ask('spin', { lock, ms: 3000 });
       const other = await HolderProcess.start(scene);
-      await new Promise((resolve) => setTimeout(resolve, 1200));
+      const lock = `thread ${useDedicatedLockThread}`;
+      if (useDedicatedLockThread) {
+        // A thread that is up takes the next session over at once.
+        await holder.ask('takeNamed', { lock: 'before', durationMs: 60_000 });
+        await inTheThread(scene, holder);
+      }
+      await holder.ask('takeNamed', { lock, durationMs: 600 });
+      const spinning = holder.ask('spin', { lock, ms: 3000 });
+      await (useDedicatedLockThread ? renewedInTheSpin(scene, lock) : lapsed(scene, lock));
       const { result: taken } = await other.ask('takeNamed', { lock });
       expect(taken === false).toBe(useDedicatedLockThread);
       // Read inside the blocked loop: false before anyone else could have it.
@@ -79,4 +82,19 @@ async function inTheThread({ store }: Scene, { pid }: HolderProcess): Promise<vo
   await eventually('the thread to renew', async () =>
     (await store.sessions('work')).some(({ owner, renewals }) => owner.pid === pid && renewals > 0),
   );
+}
+
+/** Four renewals are two durations. */
+async function renewedInTheSpin({ store }: Scene, lock: string): Promise<void> {
+  const [held] = await store.namedLocks('work', [lock]);
+  await eventually('the lock to be renewed', async () =>
+    (await store.sessions('work')).some(({ id, renewals }) => id === held?.session && renewals >= 4),
+  );
+}
+
+async function lapsed({ store }: Scene, lock: string): Promise<void> {
+  await eventually('the lock to lapse', async () => {
+    const [held] = await store.namedLocks('work', [lock]);
+    return held === undefined || held.endsInMs <= 0;
+  });
 }

@@ -1,16 +1,14 @@
 // A Redis store as the conformance suite wants it: on a real server, whose clock cannot be moved, under keys that nobody else
 // uses.
-import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { RedisStore } from '../../src/store/redis/index.js';
-import type { NewSession, StoreUnderTest } from '../../src/testing/index.js';
+import type { StoreUnderTest } from '../../src/testing/index.js';
+import { openAndDie } from './orphan.js';
 
 /** All keys of this run, on whatever server. */
 const RUN = `conformance-${randomUUID()}`;
-const ORPHAN = fileURLToPath(new URL('fixtures/redis-orphan.mjs', import.meta.url));
 
 export async function redisUnderTest(url: string): Promise<StoreUnderTest> {
   const options = { url, prefix: `${RUN}-${randomUUID()}` };
@@ -25,7 +23,7 @@ export async function redisUnderTest(url: string): Promise<StoreUnderTest> {
     advance: (ms) => sleep(ms),
     peer: connect,
     reopen: connect,
-    orphan: (session) => openAndDie(options, session),
+    orphan: (session) => openAndDie('redis-orphan.mjs', { options, session }),
     close: () => store.close(),
   };
 }
@@ -39,13 +37,4 @@ export async function removeKeys(url: string): Promise<number> {
   }
   client.disconnect();
   return removed;
-}
-
-function openAndDie(options: { url: string; prefix: string }, session: NewSession): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const child = execFile(process.execPath, [ORPHAN, JSON.stringify({ options, session })], (_error, _stdout, stderr) => {
-      if (child.signalCode === 'SIGKILL') resolve();
-      else reject(new Error(`The process that was to die ended otherwise: ${stderr}`));
-    });
-  });
 }

@@ -1,13 +1,10 @@
-import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, it } from 'vitest';
 import { SqliteStore } from '../../src/store/sqlite/index.js';
-import { type Clock, conformance, ManualClock, type NewSession } from '../../src/testing/index.js';
-
-const ORPHAN = fileURLToPath(new URL('fixtures/orphan.mjs', import.meta.url));
+import { conformance, ManualClock } from '../../src/testing/index.js';
+import { openAndDie } from './orphan.js';
 
 conformance({
   describe,
@@ -31,7 +28,7 @@ conformance({
       stepWall: (ms) => clock.stepWall(ms),
       peer: connect,
       reopen: connect,
-      orphan: (session) => openAndDie(path, session, clock),
+      orphan: (session) => openAndDie('orphan.mjs', { path, session, monotonic: clock.monotonic(), wall: clock.wall() }),
       async close() {
         await store.close();
         await rm(directory, { recursive: true, force: true });
@@ -39,13 +36,3 @@ conformance({
     };
   },
 });
-
-function openAndDie(path: string, session: NewSession, clock: Clock): Promise<void> {
-  const plan = JSON.stringify({ path, session, monotonic: clock.monotonic(), wall: clock.wall() });
-  return new Promise((resolve, reject) => {
-    const child = execFile(process.execPath, [ORPHAN, plan], (_error, _stdout, stderr) => {
-      if (child.signalCode === 'SIGKILL') resolve();
-      else reject(new Error(`The process that was to die ended otherwise: ${stderr}`));
-    });
-  });
-}

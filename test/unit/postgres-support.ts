@@ -4,12 +4,14 @@ import { onTestFinished } from 'vitest';
 import { isRetryable } from '../../src/errors.js';
 import type { Outcome } from '../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../src/job/record.js';
-import type { NewSession } from '../../src/store/contract.js';
 import { PostgresStore, type PostgresStoreOptions } from '../../src/store/postgres/index.js';
 import { type PostgresOptions, startPostgres } from '../support/servers/postgres.js';
 import { FaultProxy } from '../support/servers/proxy.js';
 import type { TestServer } from '../support/servers/server.js';
 import { freshDatabase } from '../support/servers/shared.js';
+import { newJob } from './store-samples.js';
+
+export { newJob, newSession } from './store-samples.js';
 
 /** For what is rough; anything else shares a server with others (newDatabase). */
 export async function newServer(options?: PostgresOptions): Promise<TestServer> {
@@ -52,24 +54,8 @@ export async function newClient(url: string): Promise<Client> {
   return client;
 }
 
-export function newJob(job: Partial<NewJob> = {}): NewJob {
-  return { name: 'test', data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 0, ...job };
-}
-
 export function newJobs(count: number): NewJob[] {
   return Array.from({ length: count }, () => newJob());
-}
-
-export function newSession(session: Partial<NewSession> = {}): NewSession {
-  return {
-    queue: 'q',
-    id: 's',
-    owner: { host: 'h', pid: 1, name: 'n', instance: 'i' },
-    durationMs: 60_000,
-    maxStalls: 1,
-    slots: 1,
-    ...session,
-  };
 }
 
 export function completed({ id, token }: ClaimedJob): Outcome {

@@ -1,13 +1,13 @@
 // What the tests of the Redis store share: servers and proxies that are gone afterwards, and stores that are closed.
 import { createServer, type Server } from 'node:net';
 import { onTestFinished } from 'vitest';
-import type { NewJob } from '../../src/job/record.js';
-import type { NewSession } from '../../src/store/contract.js';
 import { RedisStore, type RedisStoreOptions } from '../../src/store/redis/index.js';
 import { freePort } from '../support/servers/free-port.js';
 import { FaultProxy } from '../support/servers/proxy.js';
 import { askRedis, type RedisOptions, startRedis } from '../support/servers/redis.js';
 import type { TestServer } from '../support/servers/server.js';
+
+export { newJob, newSession } from './store-samples.js';
 
 export async function newServer(options?: RedisOptions): Promise<TestServer> {
   const server = await startRedis(options);
@@ -32,22 +32,6 @@ export async function openStore(options: RedisStoreOptions): Promise<RedisStore>
   const store = newStore(options);
   await store.open();
   return store;
-}
-
-export function newJob(job: Partial<NewJob> = {}): NewJob {
-  return { name: 'test', data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 0, ...job };
-}
-
-export function newSession(session: Partial<NewSession> = {}): NewSession {
-  return {
-    queue: 'q',
-    id: 's',
-    owner: { host: 'h', pid: 1, name: 'n', instance: 'i' },
-    durationMs: 60_000,
-    maxStalls: 1,
-    slots: 1,
-    ...session,
-  };
 }
 
 /** Ids of the clients that are connected, but for the one that asks. */

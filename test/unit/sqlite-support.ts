@@ -6,9 +6,9 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach } from 'vitest';
-import type { NewJob } from '../../src/job/record.js';
-import type { NewSession } from '../../src/store/contract.js';
 import { SqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/index.js';
+
+export { newJob, newSession } from './store-samples.js';
 
 const cleanups: (() => unknown)[] = [];
 
@@ -36,22 +36,6 @@ export async function openStore(options: SqliteStoreOptions): Promise<SqliteStor
   afterwards(() => store.close());
   await store.open();
   return store;
-}
-
-export function newJob(job: Partial<NewJob> = {}): NewJob {
-  return { name: 'test', data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 0, ...job };
-}
-
-export function newSession(session: Partial<NewSession> = {}): NewSession {
-  return {
-    queue: 'q',
-    id: 's',
-    owner: { host: 'h', pid: 1, name: 'n', instance: 'i' },
-    durationMs: 60_000,
-    maxStalls: 1,
-    slots: 1,
-    ...session,
-  };
 }
 
 /** Another process with a store of its own. */

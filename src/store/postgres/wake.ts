@@ -3,6 +3,7 @@
 // for jobs, or for a named lock, is not woken by what only others want to know, but for the look, which does not tell them apart.
 import { HoldfastError } from '../../errors.js';
 import type { WatchedChange } from '../contract.js';
+import { DueCalls } from '../due-calls.js';
 import { type Brings, type Change, Notifier } from './notify.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
@@ -57,11 +58,10 @@ export class Wake {
   readonly #options: WakeOptions;
   readonly #notifier: Notifier | undefined;
   readonly #watched = new Map<string, Watched>();
-  readonly #due = new Set<() => void>();
+  readonly #due = new DueCalls();
   #poll: NodeJS.Timeout | undefined;
   #looking = false;
   #outage = false;
-  #firing: NodeJS.Immediate | undefined;
 
   constructor(options: WakeOptions) {
     this.#options = options;
@@ -80,7 +80,7 @@ export class Wake {
     if (watched.version === undefined) void this.#compare([queue]);
     return () => {
       watched.listeners.delete(call);
-      this.#due.delete(call);
+      this.#due.drop(call);
       if (watched.listeners.size === 0 && this.#watched.get(queue) === watched) this.#watched.delete(queue);
       if (this.#watched.size === 0) this.#stopPolling();
     };
@@ -110,7 +110,7 @@ export class Wake {
 
   async close(): Promise<void> {
     this.#stopPolling();
-    clearImmediate(this.#firing);
+    this.#due.stop();
     this.#watched.clear();
     await this.#notifier?.close();
   }
@@ -149,15 +149,7 @@ export class Wake {
     for (const [call, what] of this.#watched.get(queue)?.listeners ?? []) {
       if (what === 'events' || what === brings || brings === 'both') this.#due.add(call);
     }
-    if (this.#due.size > 0) this.#firing ??= setImmediate(this.#fire);
   }
-
-  readonly #fire = (): void => {
-    this.#firing = undefined;
-    const due = [...this.#due];
-    this.#due.clear();
-    for (const call of due) call();
-  };
 
   #stopPolling(): void {
     clearInterval(this.#poll);

@@ -4,6 +4,7 @@
 import { HoldfastError } from '../../errors.js';
 import type { Outcome } from '../../job/outcome.js';
 import type { JobRecord, NewJob } from '../../job/record.js';
+import { within } from '../../runtime/within.js';
 import { type Capabilities, refuseTransaction } from '../capabilities.js';
 import type * as contract from '../contract.js';
 import type { StoreDescriptor } from '../descriptor.js';
@@ -86,12 +87,7 @@ export class RedisStore implements contract.Store {
   async #close(): Promise<void> {
     const { wake, link } = this.#parts;
     wake.close();
-    let timer: NodeJS.Timeout | undefined;
-    const patience = new Promise((resolve) => {
-      timer = setTimeout(resolve, Math.min(CLOSING_PATIENCE_MS, this.#options.commandTimeout));
-    });
-    await Promise.race([Promise.allSettled(this.#calls), patience]);
-    clearTimeout(timer);
+    await within(Math.min(CLOSING_PATIENCE_MS, this.#options.commandTimeout), Promise.allSettled(this.#calls));
     link.close();
   }
 

@@ -2,6 +2,7 @@
 // Polling `data_version` takes 2 µs and no lock. Every 10 ms that was 0.9 % of a core, and an empty timer took as much. Watching the
 // WAL file with fs.watch took 0.24 % while nothing happened, but it wakes a busy process for every commit of its own, and it does not
 // work on every file system.
+import { DueCalls } from '../due-calls.js';
 import type { Database, Statement } from './driver.js';
 
 const POLL_MS = 10;
@@ -19,11 +20,10 @@ export class Wake {
   readonly #listeners = new Map<string, Set<() => void>>();
   /** Of each watched queue, when somebody else last changed the file. */
   readonly #versions = new Map<string, number>();
-  readonly #due = new Set<() => void>();
+  readonly #due = new DueCalls();
   #seen = 0;
   #ticks = 0;
   #timer: NodeJS.Timeout | undefined;
-  #firing: NodeJS.Immediate | undefined;
 
   constructor(db: Database, path: string, check: () => void) {
     this.#path = path;
@@ -46,7 +46,7 @@ export class Wake {
     this.#versions.set(queue, this.#versionOf(queue));
     return () => {
       listeners.delete(call);
-      this.#due.delete(call);
+      this.#due.drop(call);
       if (listeners.size === 0) this.#listeners.delete(queue);
       if (this.#listeners.size === 0) this.#stopPolling();
     };
@@ -59,7 +59,7 @@ export class Wake {
 
   close(): void {
     this.#stopPolling();
-    clearImmediate(this.#firing);
+    this.#due.stop();
     this.#listeners.clear();
     const stores = here.get(this.#path);
     stores?.delete(this);
@@ -92,15 +92,7 @@ export class Wake {
 
   #enqueue(queues: string[]): void {
     for (const queue of queues) for (const call of this.#listeners.get(queue) ?? []) this.#due.add(call);
-    if (this.#due.size > 0) this.#firing ??= setImmediate(this.#fire);
   }
-
-  readonly #fire = (): void => {
-    this.#firing = undefined;
-    const due = [...this.#due];
-    this.#due.clear();
-    for (const call of due) call();
-  };
 
   #stopPolling(): void {
     clearInterval(this.#timer);
