@@ -1,0 +1,185 @@
+// Nothing that comes from outside gets into the text of a statement or a script: SQL is put together when a module is loaded or a store
+// is made, of constants alone; what runs later only passes values. Lua is read from files as it is.
+import { readdirSync, readFileSync } from 'node:fs';
+import { parseAst } from 'vitest/node';
+import { describe, expect, test } from 'vitest';
+
+const STORES = new URL('../../src/store/', import.meta.url);
+const SQL = /\b(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|WHERE|FROM|PRAGMA|LISTEN|NOTIFY|SET|ORDER BY|VALUES|RETURN)\b/;
+
+/** Where a statement is put together later after all: of what, and why that is no value of a user's. */
+const KNOWN: Record<string, string> = {
+  'sqlite/engine.ts options.synchronous': "'full' or 'normal', which is checked",
+  'postgres/listener.ts this.#options.channel': 'hexadecimal digits',
+  'postgres/presence.ts ADVISORY.presence, lock': 'numbers of ours',
+  'postgres/schema.ts quoteName(schema)': 'an option of the store, quoted as an identifier',
+  'postgres/schema.ts ADVISORY.migration': 'a constant',
+  'postgres/schema.ts SCHEMA_VERSION': 'a constant',
+  'postgres/schema.ts name': 'the schema, quoted as an identifier',
+  'postgres/server.ts quoteName(this.#options.schema), name, list': 'the name of a verb, which is a text of ours, and $1, $2 …',
+  'postgres/schema.ts place, encoding': 'a message',
+  'postgres/schema.ts place, isolation': 'a message',
+  'postgres/schema.ts database, user': 'a message',
+  'postgres/schema.ts quoteName(schema), quoteName(schema), user': 'a message',
+  'postgres/warnings.ts this.#place, name, RISKS[name], name': 'a message',
+};
+/** They are called when a store is opened, with numbers of versions. */
+const OPENING = ['sqlite/engine.ts migrate', 'postgres/connection.ts migrate'];
+const COMMANDS = ['command', 'cjson.decode', "ascending and 'ZRANGE' or 'ZREVRANGE'"];
+
+interface Node {
+  type: string;
+  start: number;
+  end: number;
+  [field: string]: unknown;
+}
+
+interface Source {
+  file: string;
+  text: string;
+  body: Node[];
+}
+
+const sources: Source[] = ['sqlite', 'postgres'].flatMap((engine) =>
+  readdirSync(new URL(`${engine}/`, STORES))
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => {
+      const text = readFileSync(new URL(`${engine}/${name}`, STORES), 'utf8');
+      return { file: `${engine}/${name}`, text, body: (parseAst(text, { lang: 'ts' }) as unknown as { body: Node[] }).body };
+    }),
+);
+
+/** Calls back for every node, and whether it runs when a verb is called: in an async function, or in a method. */
+function walk(node: unknown, runs: boolean, visit: (node: Node, runs: boolean) => void): void {
+  if (Array.isArray(node)) return node.forEach((one) => walk(one, runs, visit));
+  if (typeof node !== 'object' || node === null) return;
+  const one = node as Node;
+  if (typeof one.type === 'string') visit(one, runs);
+  const later = runs || one['async'] === true || (one.type === 'MethodDefinition' && one['kind'] !== 'constructor');
+  for (const [field, inner] of Object.entries(one)) if (field !== 'parent') walk(inner, later, visit);
+}
+
+function isBuiltSql({ type, quasis, expressions }: Node): boolean {
+  if (type !== 'TemplateLiteral' || (expressions as Node[]).length === 0) return false;
+  return (quasis as { value: { raw: string } }[]).some(({ value }) => SQL.test(value.raw));
+}
+
+/** Functions of a module that answer SQL with their arguments in it. */
+function buildersOf({ body }: Source): string[] {
+  return body.flatMap((statement) => {
+    const declared = (statement['declaration'] ?? statement) as Node;
+    const functions: [string, Node][] =
+      declared.type === 'FunctionDeclaration'
+        ? [[(declared['id'] as unknown as { name: string }).name, declared]]
+        : ((declared['declarations'] ?? []) as Node[])
+            .filter(({ init }) => (init as Node | null)?.type === 'ArrowFunctionExpression')
+            .map((one) => [(one['id'] as unknown as { name: string }).name, one['init'] as Node]);
+    return functions
+      .filter(([, one]) => one['async'] !== true && (one['params'] as Node[]).length > 0 && builds(one))
+      .map(([name]) => name);
+  });
+}
+
+function builds(node: Node): boolean {
+  let found = false;
+  walk(node, false, (one) => {
+    found ||= isBuiltSql(one);
+  });
+  return found;
+}
+
+describe('SQL', () => {
+  test('is not put together in what a verb runs', () => {
+    const found = sources.flatMap(({ file, text, body }) => {
+      const built: string[] = [];
+      walk(body, false, (node, runs) => {
+        const parts = () => (node['expressions'] as Node[]).map(({ start, end }) => text.slice(start, end)).join(', ');
+        if (runs && isBuiltSql(node)) built.push(`${file} ${parts()}`);
+      });
+      return built;
+    });
+    expect(found.filter((place) => KNOWN[place] === undefined)).toEqual([]);
+    expect(
+      Object.keys(KNOWN).filter((place) => !found.includes(place)),
+      'known, and gone',
+    ).toEqual([]);
+  });
+
+  test('is put together by functions that no verb calls', () => {
+    const builders = new Set(sources.flatMap(buildersOf));
+    expect(builders.size).toBeGreaterThan(10);
+    const called = sources.flatMap(({ file, body }) => {
+      const names: string[] = [];
+      walk(body, false, (node, runs) => {
+        const callee = node.type === 'CallExpression' ? (node['callee'] as unknown as { name?: string }).name : undefined;
+        if (runs && callee !== undefined && builders.has(callee)) names.push(`${file} ${callee}`);
+      });
+      return names;
+    });
+    expect(called.filter((one) => !OPENING.includes(one))).toEqual([]);
+  });
+
+  test('of a verb is named by a text of ours', () => {
+    const names = sources.flatMap(({ file, text, body }) => {
+      const called: string[] = [];
+      walk(body, false, (node) => {
+        if (node.type !== 'CallExpression') return;
+        const { object, property } = node['callee'] as { object?: { name?: string }; property?: { name?: string } };
+        if (object?.name !== 'server' || property?.name !== 'call') return;
+        const [first] = node['arguments'] as Node[];
+        if (first?.type !== 'Literal') called.push(`${file} ${text.slice(node.start, node.end)}`);
+        else called.push('literal');
+      });
+      return called;
+    });
+    expect(names.length).toBeGreaterThan(20);
+    expect(names.filter((name) => name !== 'literal')).toEqual([]);
+  });
+
+  test('would be found where it is put together of an argument', () => {
+    const text = 'export async function find(db, id) { return db.query(`SELECT * FROM jobs WHERE id = ${id}`); }';
+    let found = 0;
+    walk((parseAst(text, { lang: 'ts' }) as unknown as { body: Node[] }).body, false, (node, runs) => {
+      if (runs && isBuiltSql(node)) found += 1;
+    });
+    expect(found).toBe(1);
+  });
+
+  test('of functions in PostgreSQL runs no text but with numbers of its own in it', () => {
+    const dynamic = sources.flatMap(({ file, text }) =>
+      [...text.matchAll(/EXECUTE (?!FUNCTION)(.*)/g)].map(([, what]) => `${file} ${what}`),
+    );
+    expect(dynamic).toEqual([
+      "postgres/queue-row.ts format('CREATE SEQUENCE ids_%s', _queue);",
+      "postgres/queue-row.ts format('GRANT ALL ON SEQUENCE ids_%s TO PUBLIC', _queue);",
+      "postgres/schema.ts 'DROP FUNCTION ' || _function || ' CASCADE';",
+    ]);
+  });
+});
+
+describe('Lua', () => {
+  const folder = new URL('redis/lua/', STORES);
+  const scripts = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.lua'));
+
+  test.each(scripts)('%s runs no text that it has made', (name) => {
+    const code = readFileSync(new URL(name, folder), 'utf8').replace(/--.*$/gm, '');
+    expect(code).not.toMatch(/\b(loadstring|load|dofile|require|setfenv|getfenv|rawset)\s*\(|'EVAL|"EVAL/);
+    // A command is named by a text of the script, or by the argument of one of its own functions.
+    const named = [...code.matchAll(/(?<![\w.])(?:redis\.)?p?call\((?!'[A-Z]+'[,)])([^,)]*)/g)].map(([, first]) => first);
+    expect(named.filter((first) => !COMMANDS.includes(first ?? ''))).toEqual([]);
+  });
+
+  test('is sent as it lies in the files', () => {
+    const text = readFileSync(new URL('redis/scripts.ts', STORES), 'utf8');
+    expect([...text.matchAll(/`[^`]*`/g)].map(([template]) => template)).toEqual([
+      '`${name}.lua`',
+      '`shared/${part}.lua`',
+      '`lua/${file}`',
+      expect.stringContaining('cannot read its script'),
+    ]);
+    const sent = readdirSync(new URL('redis/', STORES)).filter(
+      (name) => name.endsWith('.ts') && /\beval\b/i.test(readFileSync(new URL(`redis/${name}`, STORES), 'utf8')),
+    );
+    expect(sent.length).toBeLessThan(4);
+  });
+});

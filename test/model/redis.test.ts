@@ -1,0 +1,14 @@
+import { afterAll, beforeAll, test } from 'vitest';
+import { shared } from '../support/servers/shared.js';
+import { agreeWithMemory } from './check.js';
+import { type OpenContender, redisContender } from './redis-contender.js';
+
+let contender: OpenContender;
+beforeAll(async () => {
+  contender = await redisContender(await shared('redis'), 'single');
+});
+afterAll(() => contender?.close());
+
+test('redis does what the memory store does, whatever the sequence of verbs', { timeout: 3_600_000 }, async () => {
+  await agreeWithMemory(async () => contender, { runs: 70 });
+});

@@ -1,0 +1,228 @@
+// What may happen to a queue, as plain data, so that a failing sequence can be shrunk, printed and replayed. A step names jobs, sessions and
+// tokens by the part that they play; cast.ts turns it into a call of the contract.
+import fc from 'fast-check';
+import type { StoredState } from '../../src/job/state.js';
+import type { ListName } from '../../src/store/contract.js';
+
+export const JOBS = ['a', 'b', 'c', 'd', '1', '2', '3'] as const;
+export const SESSIONS = ['s1', 's2', 's3'] as const;
+export const LOCKS = ['x', 'y'] as const;
+export const LISTS: readonly ListName[] = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'];
+
+/** Between two steps. */
+export const STEP_MS = 10;
+// Time passes in steps of ten, and nothing lasts a multiple of it: the contract does not say on which side of the very moment an end
+// lies, and a store that orders by the microsecond puts it some of them later. Sequences stay below the ten minutes for which stores
+// remember calls.
+const SHORT_MS = 1_005;
+const LONG_MS = 2_005;
+const FAR_MS = 3_600_005;
+
+/** The last token that was granted for the job, the one before, the last one of another job, one that never was, and none at all. */
+const tokens = fc.oneof(
+  { weight: 8, arbitrary: fc.constant('last') },
+  { weight: 2, arbitrary: fc.constantFrom('before', 'foreign') },
+  { weight: 2, arbitrary: fc.constantFrom('unknown', 'empty') },
+) as fc.Arbitrary<TokenPart>;
+
+export type TokenPart = 'last' | 'before' | 'foreign' | 'unknown' | 'empty';
+
+const job = fc.constantFrom(...JOBS);
+const jobs = fc.array(job, { minLength: 1, maxLength: 3 });
+const session = fc.constantFrom(...SESSIONS);
+const durationMs = fc.constantFrom(FAR_MS, FAR_MS, SHORT_MS, LONG_MS);
+const delayMs = fc.constantFrom(0, SHORT_MS, LONG_MS, FAR_MS);
+const priority = fc.constantFrom(0, 0, 1, 2);
+const lifo = fc.boolean();
+const maybe = <T>(arbitrary: fc.Arbitrary<T>, freq = 2): fc.Arbitrary<T | undefined> =>
+  fc.option(arbitrary, { nil: undefined, freq });
+const several = <T>(arbitrary: fc.Arbitrary<T>, maxLength = 3): fc.Arbitrary<T[]> =>
+  fc.array(arbitrary, { minLength: 1, maxLength });
+
+const newJob = fc.record({
+  id: maybe(fc.constantFrom('a', 'b', 'c', 'd'), 4),
+  priority,
+  delayMs: fc.constantFrom(0, 0, 0, SHORT_MS, LONG_MS),
+  lifo: fc.constantFrom(false, false, true),
+  lockKey: maybe(fc.constantFrom('k', 'l'), 2),
+  // Not a count: of those that fail in one sweep, which would stay depends on their order.
+  opts: fc.constantFrom('{}', '{}', '{"removeOnFail":true}'),
+});
+
+const claiming = fc.record({
+  count: fc.constantFrom(1, 2, 4),
+  jobIds: fc.option(jobs, { nil: undefined, freq: 4 }),
+  by: maybe(fc.constant('worker')),
+  timedMs: fc.option(durationMs, { nil: undefined, freq: 4 }),
+  limit: fc.option(fc.record({ max: fc.constantFrom(1, 2), durationMs: fc.constantFrom(SHORT_MS, LONG_MS) }), {
+    nil: undefined,
+    freq: 5,
+  }),
+});
+
+const PLAIN: Claiming = { count: 1, jobIds: undefined, by: undefined, timedMs: undefined, limit: undefined };
+
+const keep = fc.record({ count: fc.constantFrom(0, 1, 2), ageMs: fc.constantFrom(5, SHORT_MS) }, { requiredKeys: [] });
+const owned = { job, token: tokens };
+const outcome = fc.oneof(
+  fc.record({ kind: fc.constantFrom('completed' as const, 'failed' as const), ...owned, keep }),
+  fc.record({ kind: fc.constant('retry' as const), ...owned, delayMs, lifo }),
+  fc.record({ kind: fc.constant('delay' as const), ...owned, delayMs: fc.constantFrom(SHORT_MS, FAR_MS) }),
+  fc.record({ kind: fc.constant('release' as const), ...owned }),
+);
+
+const write = fc.record({
+  job,
+  token: maybe(tokens, 2),
+  kind: fc.constantFrom('data' as const, 'progress' as const, 'log' as const, 'clearLogs' as const),
+  keep: maybe(fc.constantFrom(0, 1, 2)),
+});
+
+const change = fc.oneof(
+  fc.record({
+    kind: fc.constant('retry' as const),
+    job,
+    from: fc.constantFrom('completed' as const, 'failed' as const),
+    reset: fc.boolean(),
+  }),
+  fc.record({ kind: fc.constant('promote' as const), job }),
+  fc.record({ kind: fc.constant('delay' as const), job, delayMs }),
+  fc.record({ kind: fc.constant('priority' as const), job, priority, lifo }),
+);
+
+const selection = {
+  olderThanMs: maybe(fc.constantFrom(0, SHORT_MS)),
+  limit: fc.constantFrom(1, 2, 100),
+};
+
+function statesOf(...states: [StoredState, ...StoredState[]]): fc.Arbitrary<StoredState[]> {
+  return fc.uniqueArray(fc.constantFrom(...states), { minLength: 1 });
+}
+
+const lock = fc.constantFrom(...LOCKS);
+/** Less than a step: a store may keep a place for somewhat longer, so that those who ask again have nothing to write. */
+const BRIEF_MS = 8;
+/** `fresh`: not the one that this session made before. */
+const wish = fc.record({ name: lock, session, fresh: fc.boolean(), keepPlaceMs: fc.constantFrom(0, BRIEF_MS, FAR_MS) });
+
+const look = fc.oneof(
+  fc.record({ at: fc.constant('status' as const) }),
+  fc.record({ at: fc.constant('jobs' as const), jobs }),
+  fc.record({
+    at: fc.constant('list' as const),
+    lists: fc.uniqueArray(fc.constantFrom(...LISTS), { minLength: 1, maxLength: 3 }),
+    start: fc.constantFrom(0, 1, -2),
+    end: fc.constantFrom(-1, 0, 2, -2),
+    asc: fc.boolean(),
+  }),
+  fc.record({
+    at: fc.constant('events' as const),
+    after: maybe(fc.nat(12)),
+    limit: fc.constantFrom(1, 3, 1_000),
+  }),
+  fc.record({ at: fc.constant('logs' as const), job, start: fc.constantFrom(0, 1, -1), asc: fc.boolean() }),
+  fc.record({ at: fc.constant('lockOf' as const), job }),
+  fc.record({ at: fc.constant('owned' as const), session }),
+  fc.record({ at: fc.constantFrom('sessions' as const, 'namedLocks' as const) }),
+);
+
+/** A lost reply: the same call once more. */
+const again = fc.constantFrom(false, false, false, true);
+
+/** The connection that it goes through, where a store has more than one. */
+const via = fc.constantFrom(0 as const, 1 as const);
+
+function weighted<const V extends string, F extends Record<string, unknown>>(
+  weight: number,
+  verb: V,
+  fields: { [K in keyof F]: fc.Arbitrary<F[K]> },
+) {
+  return {
+    weight,
+    arbitrary: fc.record({ verb: fc.constant(verb), via, ...fields }) as fc.Arbitrary<{ verb: V; via: 0 | 1 } & F>,
+  };
+}
+
+const step = fc.oneof(
+  weighted(6, 'add', { producer: fc.constantFrom('p1', 'p2'), jobs: several(newJob), again }),
+  weighted(3, 'open', { session, durationMs, maxStalls: fc.nat(2), slots: fc.nat(3) }),
+  weighted(8, 'claim', { session, claim: claiming, again }),
+  weighted(8, 'settle', {
+    outcomes: several(outcome),
+    caller: fc.constantFrom(undefined, 'settler', ...SESSIONS, ...SESSIONS),
+    claim: maybe(claiming),
+    again,
+  }),
+  weighted(4, 'renew', { sessions: several(session), slots: maybe(fc.nat(3)), acked: fc.boolean() }),
+  weighted(1, 'close', { sessions: several(session, 2), charged: fc.boolean() }),
+  weighted(4, 'sweep', { limit: fc.constantFrom(1, 2, 100, 100) }),
+  weighted(3, 'extend', { extensions: several(fc.record({ ...owned, durationMs })) }),
+  weighted(3, 'revoke', { jobs }),
+  weighted(3, 'write', { writes: several(write) }),
+  weighted(4, 'change', { changes: several(change) }),
+  weighted(2, 'remove', { jobs }),
+  // Of one state: several "may go in steps", each of which tells how many it has cleaned.
+  weighted(1, 'clear', {
+    states: statesOf('waiting', 'delayed', 'active', 'completed', 'failed').map((all) => all.slice(0, 1)),
+    ...selection,
+  }),
+  weighted(2, 'requeue', { states: statesOf('delayed', 'completed', 'failed'), ...selection }),
+  weighted(1, 'pause', { paused: fc.boolean() }),
+  weighted(1, 'limit', { durationMs: fc.constantFrom(0, SHORT_MS) }),
+  weighted(2, 'cap', { maxActive: maybe(fc.constantFrom(0, 1, 2, 3)) }),
+  weighted(5, 'acquire', { wishes: several(wish) }),
+  weighted(2, 'letGo', { locks: several(fc.record({ name: lock, session })) }),
+  weighted(1, 'trimEvents', { keep: fc.nat(5) }),
+  weighted(1, 'forget', {}),
+  weighted(5, 'pass', { ms: fc.constantFrom(500, 1_000, 2_000, 5_000) }),
+  weighted(6, 'look', { look }),
+);
+
+/** A session that claims and is never heard of again: what chance alone would seldom put together. */
+const crash = fc
+  .record({
+    session,
+    durationMs: fc.constantFrom(SHORT_MS, LONG_MS),
+    maxStalls: fc.nat(2),
+    slots: fc.nat(3),
+    claim: claiming,
+    limit: fc.constantFrom(1, 2),
+  })
+  .map(({ claim, limit, ...opened }): Step[] => [
+    { verb: 'open', via: 0, ...opened },
+    { verb: 'claim', via: 1, session: opened.session, claim: { ...claim, count: 4 }, again: false },
+    { verb: 'pass', via: 0, ms: 5_000 },
+    { verb: 'sweep', via: 1, limit },
+  ]);
+
+/** Jobs that are claimed together and end together, in whatever ways. */
+const work = fc
+  .record({ session, outcomes: fc.array(outcome, { minLength: 3, maxLength: 3 }), claim: maybe(claiming), again })
+  .map(({ session: worker, outcomes, claim, again: repeated }): Step[] => [
+    { verb: 'claim', via: 0, session: worker, claim: { ...PLAIN, count: 4, jobIds: ['a', 'b', 'c'] }, again: false },
+    {
+      verb: 'settle',
+      via: 1,
+      outcomes: outcomes.map((one, index) => ({ ...one, job: JOBS[index] ?? 'a', token: 'last' })),
+      caller: worker,
+      claim,
+      again: repeated,
+    },
+  ]);
+
+export const sequence = (maxLength: number): fc.Arbitrary<Step[]> =>
+  fc
+    .array(
+      fc.oneof(
+        { weight: 20, arbitrary: step.map((one) => [one]) },
+        { weight: 1, arbitrary: crash },
+        { weight: 1, arbitrary: work },
+      ),
+      { minLength: 1, maxLength, size: 'max' },
+    )
+    .map((parts) => parts.flat());
+
+export type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;
+export type Claiming = typeof claiming extends fc.Arbitrary<infer C> ? C : never;
+export type OutcomePart = typeof outcome extends fc.Arbitrary<infer O> ? O : never;
+export type Look = typeof look extends fc.Arbitrary<infer L> ? L : never;
