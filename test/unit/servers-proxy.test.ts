@@ -172,6 +172,29 @@ describe('half-open', () => {
     await talking();
   });
 
+  test('abandoned: the server sees the end of what is open, the client hears nothing, and new connections are fine', async () => {
+    const client = await talking();
+    proxy.abandon();
+    await until('the server to see the end', () => served[0]?.end);
+    client.say('lost');
+    await proxy.moment('swallowed');
+    expect(client).toMatchObject({ heard: 'hello ', end: undefined });
+    await talking();
+    proxy.heal();
+    expect(await client.ends()).toBe('reset');
+  });
+
+  test('aimed at another server: new connections go there, open ones stay', async () => {
+    const client = await talking();
+    const other = createServer((socket) => socket.end('another'));
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    proxy.aim({ port: (other.address() as AddressInfo).port });
+    await new Client().hears('another');
+    client.say('again');
+    await client.hears('hello again');
+    await new Promise((resolve) => other.close(resolve));
+  });
+
   test('a new connection is accepted and gets no answer', async () => {
     proxy.swallow('both');
     const client = new Client();

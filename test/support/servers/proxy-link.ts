@@ -81,6 +81,11 @@ export class Link {
     this.isHarmed = true;
   }
 
+  abandon(): void {
+    this.strand();
+    this.#server.destroy();
+  }
+
   destroy(): void {
     this.#end.abort();
     this.#client.destroy();

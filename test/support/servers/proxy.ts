@@ -19,7 +19,7 @@ export interface CutAfter {
 
 export class FaultProxy extends MomentLog {
   readonly counts = { opened: 0, cut: 0, dropped: 0, requests: 0, replies: 0, swallowed: 0 };
-  readonly #target: number;
+  #target: number;
   readonly #links = new Set<Link>();
   readonly #server: Server;
   #faults: Faults = {};
@@ -58,6 +58,11 @@ export class FaultProxy extends MomentLog {
     return url.href;
   }
 
+  /** New connections go to this server from now on; those that are open stay where they are. */
+  aim({ port }: { port: number }): void {
+    this.#target = port;
+  }
+
   /** How many connections are open at the moment. */
   get open(): number {
     return this.#links.size;
@@ -76,6 +81,11 @@ export class FaultProxy extends MomentLog {
   /** Those that are open now go nowhere from here on, in silence; new ones are fine: a firewall that has forgotten them. */
   strand(): void {
     for (const link of this.#links) link.strand();
+  }
+
+  /** Those that are open now end for the server, while their clients hear nothing any more, not even an end; new ones are fine. */
+  abandon(): void {
+    for (const link of this.#links) link.abandon();
   }
 
   delay(ms: number, direction: Direction | 'both' = 'both'): void {

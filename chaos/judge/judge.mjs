@@ -1,0 +1,63 @@
+// Reads a history and says what was wrong, and what came of it in numbers. It knows nothing of stores and processes, so it can be asked
+// again about a run of long ago, and about histories that were made up to see it object.
+import { judgeFences } from './fences.mjs';
+import { holdsOf, judgeHolds } from './holds.mjs';
+import { jobsOf, judgeJobs } from './jobs.mjs';
+import { judgeProcesses } from './processes.mjs';
+import { recoveriesOf } from './recoveries.mjs';
+import { judgeWrites } from './writes.mjs';
+
+/** What an asynchronous replica may lose: promises that rest on a write which it had not got. Nothing else is forgiven. */
+const LOSABLE = new Set(['lost', 'finished twice', 'added twice', 'same id', 'stale finish', 'finish not kept', 'two holders']);
+const BEFORE_PROMOTION_MS = 5000;
+/** Until everybody has renewed with the new primary and was told what it has lost. */
+const AFTER_PROMOTION_MS = 15_000;
+
+/**
+ * `concerns` names fences, jobs and processes whose lines show it.
+ * @typedef {{ rule: string, text: string, at: number, concerns: object }} Violation
+ * @returns {{ violations: Violation[], losses: Violation[], figures: { recoveries: Record<string, number[]> } & Record<string, unknown> }}
+ */
+export function judge(entries) {
+  const holds = holdsOf(entries);
+  const jobs = jobsOf(entries);
+  const found = [
+    ...judgeHolds(holds),
+    ...judgeJobs(jobs, holds),
+    ...judgeWrites(entries),
+    ...judgeFences(entries, holds),
+    ...judgeProcesses(entries),
+  ];
+  const promotions = entries.filter(({ event }) => event === 'promoted').map(({ at }) => at);
+  const isLoss = ({ rule, at }) =>
+    LOSABLE.has(rule) && promotions.some((moment) => at >= moment - BEFORE_PROMOTION_MS && at <= moment + AFTER_PROMOTION_MS);
+  return {
+    violations: found.filter((violation) => !isLoss(violation)),
+    losses: found.filter(isLoss),
+    figures: figuresOf(entries, holds, jobs),
+  };
+}
+
+function figuresOf(entries, holds, jobs) {
+  const count = (event, filter = () => true) => entries.filter((entry) => entry.event === event && filter(entry)).length;
+  const at = (event) => entries.find((entry) => entry.event === event)?.at;
+  const taken = (kind) => holds.filter(({ things }) => things[0].startsWith(`${kind}:`)).length;
+  return {
+    faults: entries.find(({ event }) => event === 'calm')?.faults ?? {},
+    acknowledged: jobs.acknowledged.size,
+    refusedAdds: count('refused'),
+    runs: taken('job'),
+    terms: taken('leader'),
+    namedLocks: taken('name'),
+    completed: count('accepted', ({ outcome }) => outcome === 'completed'),
+    failed: count('accepted', ({ outcome }) => outcome === 'failed'),
+    promotions: count('promoted'),
+    kills: count('killed'),
+    told: holds.filter(({ toldAt }) => toldAt !== undefined).length,
+    writes: count('write'),
+    refusedWrites: count('write', ({ accepted }) => !accepted),
+    left: entries.find(({ event }) => event === 'drained')?.left ?? 0,
+    calmMs: (at('drained') ?? 0) - (at('calm') ?? 0),
+    recoveries: recoveriesOf(entries, holds),
+  };
+}

@@ -1,0 +1,124 @@
+// One run: everything is set up, the nemesis rages, then there is calm and what was acknowledged must come to its end. All that happened is
+// in the history; whether it was right is the judge's business.
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Crew } from './crew.mjs';
+import { clockFaults, Clocks } from './faults/clocks.mjs';
+import { processFaults } from './faults/processes.mjs';
+import { openHistory } from './history.mjs';
+import { Nemesis } from './nemesis.mjs';
+import { onReplicatedRedis } from './places/replicated.mjs';
+import { onPostgres, onRedis } from './places/server.mjs';
+import { onSqlite } from './places/sqlite.mjs';
+import { Random } from './random.mjs';
+import { Resource } from './resource.mjs';
+import { Settlements } from './settlements.mjs';
+
+const PLACES = { sqlite: onSqlite, postgres: onPostgres, redis: onRedis, replicated: onReplicatedRedis };
+const FORGETFUL = fileURLToPath(new URL('actors/forgetful-store.mjs', import.meta.url));
+const UNFINISHED = ['waiting', 'prioritized', 'delayed', 'active'];
+/** After the last fault, for all that was acknowledged. */
+const CALM_MS = 60_000;
+const START_MS = 60_000;
+
+/** The history goes to `folder`. Answers remarks about what could not be done. `onProgress` is called once a second. */
+export async function run(settings, folder, onProgress) {
+  const random = new Random(settings.seed);
+  const note = openHistory(folder, 'conductor');
+  const undo = [];
+  const undoAll = async () => {
+    for (const step of undo.splice(0).reverse()) await step();
+  };
+  const stopEarly = () => void undoAll().finally(() => process.exit(130));
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, stopEarly);
+  try {
+    const { store, failover, seed, ms, paceMs, crashGraceMs } = settings;
+    note('begin', { store, failover, seed, minutes: ms / 60_000 });
+    const resource = new Resource(note);
+    const socket = join(folder, 'resource');
+    await resource.open(socket);
+    undo.push(() => resource.close());
+
+    const stage = { folder, resource: socket, note, random: new Random(random.between(1, 2 ** 30)), crashGraceMs };
+    const crew = new Crew(stage);
+    const place = await PLACES[failover ? 'replicated' : store](crew.names(), note);
+    undo.push(() => place.close());
+    const remarks = [...place.remarks];
+    stage.connectionFor = settings.defects ? (name) => forgetful(place.connectionFor(name)) : place.connectionFor;
+    stage.clock = await Clocks.in(folder, crew.names()).catch(
+      ({ message }) => void remarks.push(`No clock is stepped. ${message}`),
+    );
+    const settlements = new Settlements(place.store, note);
+    undo.push(() => settlements.stop());
+    undo.push(() => crew.end());
+    await crew.startAll();
+    await anySettled(settlements);
+
+    const clocks = stage.clock === undefined ? [] : clockFaults(crew, stage.clock);
+    const nemesis = new Nemesis({ faults: [...processFaults(crew), ...clocks, ...place.faults(crew)], random, note });
+    undo.push(reportOn(nemesis, settlements, onProgress));
+    await nemesis.rage(ms, paceMs);
+    place.heal();
+    note('calm', { faults: nemesis.counts });
+    await crew.dismiss('producer');
+    note('drained', { left: await drained(place.store) });
+    // Before they leave and hand back what they hold.
+    await noteJobs(place.store(), note);
+    await crew.dismiss();
+    await settlements.stop();
+    await settlements.read();
+    return remarks;
+  } finally {
+    for (const signal of ['SIGINT', 'SIGTERM']) process.off(signal, stopEarly);
+    await undoAll();
+  }
+}
+
+/** The same store with defects. */
+function forgetful(connection) {
+  const options = typeof connection === 'string' ? { main: connection, thread: connection } : connection.options;
+  return { module: FORGETFUL, options };
+}
+
+/** Answers how to stop. */
+function reportOn(nemesis, settlements, onProgress) {
+  const began = performance.now();
+  const tell = () => {
+    const ms = performance.now() - began;
+    onProgress({ ms, faults: nemesis.count, current: nemesis.current, settled: settlements.count });
+  };
+  const timer = setInterval(tell, 1000);
+  return () => clearInterval(timer);
+}
+
+/** Faults that strike before anything works say nothing. */
+async function anySettled(settlements) {
+  const deadline = performance.now() + START_MS;
+  while (settlements.count === 0) {
+    if (performance.now() > deadline) throw new Error(`No job was finished within ${START_MS} ms, before the first fault.`);
+    await sleep(50);
+  }
+}
+
+/** How many jobs are left when nothing is, or when the time is over. */
+async function drained(store) {
+  const deadline = performance.now() + CALM_MS;
+  for (;;) {
+    const counts = await store()
+      .status('work')
+      .then((status) => status.counts)
+      .catch(() => undefined);
+    const left = UNFINISHED.reduce((sum, list) => sum + (counts?.[list] ?? 1), 0);
+    if (left === 0 || performance.now() > deadline) return left;
+    await sleep(100);
+  }
+}
+
+/** Where every job is that the store still has. */
+async function noteJobs(store, note) {
+  for (const list of [...UNFINISHED, 'completed', 'failed']) {
+    const jobs = await store.list('work', { lists: [list], start: 0, end: -1, asc: true });
+    note('kept', { list, jobs: jobs.map(({ id, data }) => ({ id, key: JSON.parse(data).key })) });
+  }
+}

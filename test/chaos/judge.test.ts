@@ -1,0 +1,177 @@
+// Chaos is as good as its judge: each promise is broken here once, in a history that was made up, and the judge must name it.
+import { expect, test } from 'vitest';
+import { excerpt } from '../../chaos/judge/excerpt.mjs';
+import { judge } from '../../chaos/judge/judge.mjs';
+
+interface Line {
+  at: number;
+  who: string;
+  event: string;
+  [field: string]: unknown;
+}
+
+const line = (at: number, who: string, event: string, fields: object = {}): Line => ({ at, who, event, ...fields });
+const added = (id: string, at = 1): Line => line(at, 'producer-1.1', 'added', { jobs: [{ id, key: `k${id}` }] });
+const take = (at: number, who: string, fence: number, things = ['job:1'], fields: object = {}): Line =>
+  line(at, who, 'take', { things, fence, queue: 'work', held: true, key: 'k1', first: true, ...fields });
+const told = (at: number, who: string, fence: number, lastHeld: number): Line => line(at, who, 'told', { fence, lastHeld });
+const end = (at: number, who: string, fence: number, lastHeld: number): Line =>
+  line(at, who, 'end', { fence, lastHeld, how: 'returned' });
+const accepted = (at: number, id: string, fence: number): Line =>
+  line(at, 'conductor', 'accepted', { id, outcome: 'completed', key: `k${id}`, fence });
+const write = (at: number, by: string, fence: number, thing = 'job:1', taken = true): Line =>
+  line(at, 'conductor', 'write', { by, thing, fence, accepted: taken });
+const killed = (at: number, victim: string): Line => line(at, 'conductor', 'killed', { victim });
+const promoted = (at: number): Line => line(at, 'conductor', 'promoted', { how: 'killed' });
+
+/** A job whose first owner is frozen, loses it, is told when it wakes up, and goes on all the same; a leader; a named lock. */
+const CLEAN: Line[] = [
+  added('1'),
+  take(10, 'worker-1.1', 5),
+  write(11, 'worker-1.1', 5),
+  line(15, 'worker-1.1', 'holds', { held: [{ fence: 5, lastHeld: 14 }] }),
+  take(100, 'worker-2.1', 7),
+  write(101, 'worker-2.1', 7),
+  told(110, 'worker-1.1', 5, 14),
+  write(112, 'worker-1.1', 5, 'job:1', false),
+  end(113, 'worker-1.1', 5, 14),
+  end(120, 'worker-2.1', 7, 120),
+  line(121, 'worker-2.1', 'completed', { id: '1', fence: 7 }),
+  accepted(122, '1', 7),
+  take(130, 'leader-1.1', 9, ['leader:chief'], { queue: 'chief' }),
+  end(140, 'leader-1.1', 9, 139),
+  take(150, 'leader-2.1', 12, ['leader:chief'], { queue: 'chief' }),
+  take(160, 'locker-1.1', 20, ['name:ledger']),
+  killed(165, 'locker-1.1'),
+  take(2165, 'locker-2.1', 22, ['name:ledger']),
+];
+
+const inOrder = (lines: Line[]): Line[] => lines.toSorted((a, b) => a.at - b.at);
+const rules = (...lines: Line[]): string[] => judge(inOrder(lines)).violations.map(({ rule }) => rule);
+/** The clean history without the lines that others take the place of. */
+const without = (...events: string[]): Line[] => CLEAN.filter(({ event }) => !events.includes(event));
+
+test('a history in which every promise was kept: no violation, and its figures', () => {
+  const { violations, losses, figures } = judge(inOrder(CLEAN));
+  expect(violations).toEqual([]);
+  expect(losses).toEqual([]);
+  expect(figures).toMatchObject({ acknowledged: 1, runs: 2, completed: 1, terms: 2, namedLocks: 2, told: 1, refusedWrites: 1 });
+  expect(figures.recoveries).toEqual({ job: [], name: [2000], leader: [] });
+});
+
+test('an acknowledged job that is nowhere', () => {
+  expect(rules(...CLEAN, added('2'))).toEqual(['lost']);
+  expect(
+    rules(...CLEAN, added('2'), line(999, 'conductor', 'kept', { list: 'completed', jobs: [{ id: '2', key: 'k2' }] })),
+  ).toEqual([]);
+});
+
+test('a job that has not come to its end', () => {
+  expect(
+    rules(...CLEAN, added('2'), line(999, 'conductor', 'kept', { list: 'waiting', jobs: [{ id: '2', key: 'k2' }] })),
+  ).toEqual(['unfinished']);
+});
+
+test('two accepted finishes', () => {
+  expect(rules(...CLEAN, accepted(130, '1', 7))).toEqual(['finished twice']);
+});
+
+test('a finish that was acknowledged to the worker and does not stand', () => {
+  expect(rules(...CLEAN, line(130, 'worker-1.1', 'completed', { id: '1', fence: 5 }))).toEqual(['finish not kept']);
+});
+
+test('an accepted finish of an owner of the past', () => {
+  expect(rules(...without('accepted', 'completed'), accepted(122, '1', 5))).toEqual(['stale finish']);
+});
+
+test('one add that became two jobs', () => {
+  expect(rules(...CLEAN, take(200, 'worker-1.1', 30, ['job:2']), end(201, 'worker-1.1', 30, 201))).toEqual(['added twice']);
+});
+
+test('one id that two jobs were given', () => {
+  const again = line(30, 'producer-1.1', 'added', { jobs: [{ id: '1', key: 'another' }] });
+  const done = line(140, 'conductor', 'accepted', { id: '1', outcome: 'completed', key: 'another', fence: 7 });
+  expect(rules(...CLEAN, again)).toEqual(['lost', 'same id']);
+  expect(rules(...CLEAN, again, done)).toEqual(['same id']);
+});
+
+test('a job that failed for no reason of its own', () => {
+  const failed = line(130, 'conductor', 'accepted', {
+    id: '2',
+    outcome: 'failed',
+    reason: 'job stalled more than allowable limit',
+  });
+  expect(rules(...CLEAN, added('2'), failed)).toEqual(['failed for no reason']);
+});
+
+test.each([
+  ['a job', 'job:9'],
+  ['a key of jobs', 'key:k'],
+  ['a named lock', 'name:printer'],
+  ['leadership', 'leader:x'],
+])('two holders of %s, of whom the first still reads its lock as held', (_, thing) => {
+  const two = (lastHeld: number): Line[] => [
+    take(300, 'worker-1.1', 40, [thing], { key: 'k9' }),
+    line(lastHeld, 'worker-1.1', 'holds', { held: [{ fence: 40, lastHeld }] }),
+    take(400, 'worker-2.1', 41, [thing], { key: 'k9' }),
+  ];
+  expect(rules(...CLEAN, ...two(399))).toEqual([]);
+  expect(rules(...CLEAN, ...two(402))).toEqual(['two holders']);
+});
+
+test('a smaller fence that begins later, and is held', () => {
+  const late = (held: boolean): Line => take(500, 'worker-1.1', 40, ['name:printer'], { held });
+  const greater = [take(400, 'worker-2.1', 41, ['name:printer']), end(410, 'worker-2.1', 41, 410)];
+  expect(rules(...CLEAN, ...greater, late(false))).toEqual([]);
+  expect(rules(...CLEAN, ...greater, late(true))).toEqual(['two holders']);
+});
+
+test('two holders with the same fence, two leaders of one term', () => {
+  expect(rules(...CLEAN, take(300, 'worker-1.1', 7, ['job:9'], { key: 'k9' }))).toEqual(['same fence']);
+  expect(rules(...CLEAN, take(300, 'leader-3.1', 12, ['leader:chief'], { queue: 'chief' }))).toContain('same fence');
+});
+
+test('a lock that comes back after its holder was told', () => {
+  expect(rules(...without('end'), end(113, 'worker-1.1', 5, 112))).toContain('held again');
+});
+
+test('a fenced resource that takes the write of an old fence', () => {
+  expect(rules(...CLEAN, write(130, 'worker-1.1', 5))).toEqual(['stale write accepted']);
+  expect(rules(...CLEAN, write(200, 'leader-2.1', 12, 'leader:chief'), write(201, 'leader-1.1', 9, 'leader:chief'))).toEqual([
+    'stale write accepted',
+  ]);
+});
+
+test.each(['ended by itself', 'did not close', 'failed to close'])('a process that %s', (event) => {
+  expect(rules(...CLEAN, line(130, 'conductor', event, { victim: 'worker-1.1' }))).toEqual([event]);
+});
+
+test('what an asynchronous replica lost is counted apart, near a promotion only', () => {
+  const near = judge(inOrder([...CLEAN, added('2', 900), promoted(1000)]));
+  expect(near.violations).toEqual([]);
+  expect(near.losses.map(({ rule }) => rule)).toEqual(['lost']);
+  expect(rules(...CLEAN, added('2', 900), promoted(60_000))).toEqual(['lost']);
+});
+
+test('fences that went back, and writes of old fences, are not forgiven to a replica', () => {
+  const later = take(40_000, 'worker-1.2', 21, ['job:9'], { key: 'k9' });
+  expect(rules(...CLEAN, promoted(3000), later)).toEqual(['fence went back']);
+  expect(rules(...CLEAN, promoted(3000), { ...later, fence: 23 })).toEqual([]);
+  expect(rules(...CLEAN, promoted(130), write(131, 'worker-1.1', 5))).toEqual(['stale write accepted']);
+});
+
+test('a violation is shown with the lines that it rests on and the faults of those whom it concerns', () => {
+  const history = inOrder([
+    ...CLEAN,
+    line(90, 'conductor', 'fault', { kind: 'half-open', target: 'line of worker-1' }),
+    line(91, 'conductor', 'fault', { kind: 'kill', target: 'producer-2' }),
+    line(111, 'worker-1.1', 'holds', { held: [{ fence: 5, lastHeld: 104 }] }),
+  ]);
+  const [violation] = judge(history).violations;
+  const shown = excerpt(history, violation as { concerns: object }).join('\n');
+  expect(violation).toMatchObject({ rule: 'two holders', text: expect.stringContaining('4 ms after') as string });
+  expect(shown).toContain('take things=["job:1"] fence=5');
+  expect(shown).toContain('take things=["job:1"] fence=7');
+  expect(shown).toContain('half-open');
+  expect(shown).not.toContain('producer-2');
+});

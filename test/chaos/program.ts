@@ -1,0 +1,26 @@
+// A short run of the chaos program, so that it never rots. A long one is for `npm run chaos`.
+import { spawn } from 'node:child_process';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+
+const PROGRAM = fileURLToPath(new URL('../../chaos/chaos.mjs', import.meta.url));
+
+export interface ChaosRun {
+  code: number | null;
+  output: string;
+}
+
+export async function chaos(...flags: string[]): Promise<ChaosRun> {
+  const child = spawn(process.execPath, [PROGRAM, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
+  // Should the test give up: it ends its crew and its server itself.
+  onTestFinished(() => void child.kill('SIGTERM'));
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+  const [output, errors, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  return { code, output: `${output}${errors}` };
+}
+
+/** About a dozen faults within 12 s. */
+export const SHORT = ['--minutes', '0.2', '--pace-ms', '700'];
+/** Mostly for starting and ending 12 processes on a busy machine. */
+export const LIMIT = { timeout: 120_000 };

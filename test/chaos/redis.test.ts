@@ -1,0 +1,10 @@
+import { expect, test } from 'vitest';
+import { chaos, LIMIT, SHORT } from './program.js';
+
+test('a short run on redis breaks no promise', LIMIT, async () => {
+  const { code, output } = await chaos('--store', 'redis', ...SHORT);
+  expect(output).toContain('No violation.');
+  expect(Number(/^(\d+) faults$/m.exec(output)?.[1])).toBeGreaterThanOrEqual(8);
+  expect(Number(/(\d+) completed/.exec(output)?.[1])).toBeGreaterThan(0);
+  expect(code).toBe(0);
+});
