@@ -1,38 +1,44 @@
 // OUT and DONE in one motion: outcomes of finished runs go to the store together, and the same call brings the next jobs for the slots
 // that they free. One call is in flight at a time; what ends meanwhile goes with the next one, so batches grow with the load and a
-// lone job waits for no more than a turn of the loop. A slot is free again only when the store has acknowledged its outcome.
+// lone job waits for no more than a turn of the loop. A slot is free again only when the store has acknowledged its outcome, unless
+// `prefetch` allows for more in hand than runs.
 import { toError } from '../errors.js';
-import type { HeldLock } from '../lock/held-lock.js';
 import type { Session } from '../lock/session.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
 import { MAX_BATCH } from '../store/capabilities.js';
 import type { ClaimReply } from '../store/contract.js';
 import type { CallReply, Calls, ClaimWish } from '../lock/calls.js';
+import { systemClock } from '../runtime/clock.js';
 import type { Slots } from './slots.js';
 
 export interface Delivery {
   outcome: Outcome;
-  /** Its run occupies a slot until the store has answered. */
-  occupies: boolean;
   /** 'unknown': the worker was closed before the store answered. */
   settled(status: SettleStatus | 'unknown', error?: Error): void;
 }
+
+/** A job under the lock of one claim. */
+export type ClaimRef = Pick<ClaimedJob, 'id' | 'token'>;
 
 export interface ExchangeOptions {
   calls: Calls;
   slots: Slots;
   wish(count: number): ClaimWish;
-  /**
-   * Takes a claimed job on: its lock is tracked and a slot is occupied before this returns. Answers how to begin its run. Undefined, or
-   * false from beginning: its lock cannot be trusted any more, and nothing was begun.
-   */
-  accept(job: ClaimedJob, reply: CallReply): (() => boolean) | undefined;
+  /** Takes claimed jobs on: their locks are tracked, and they count as in hand, before this returns. */
+  accept(jobs: ClaimedJob[], reply: CallReply): void;
+  /** The queue is paused: what was claimed and has not begun shall not. */
+  queuePaused(): void;
   sessionGone(session: Session): void;
-  /** After failed tries: answers the locks that the store holds for us and we do not know of. */
-  strays(reply: CallReply): Promise<Pick<HeldLock, 'jobId' | 'token'>[]>;
+  /** Answers the locks that the store holds for us and we do not know of. */
+  strays(reply: CallReply): Promise<ClaimRef[]>;
   drained(): void;
   onError(error: Error): void;
+  /**
+   * How often to ask for strays although every reply came: a store that went back in time (a replica that took over, a restored backup)
+   * may hold for us what we have finished, and nobody else would ever be let at it.
+   */
+  reconcileMs: number;
   /** The longest time between two looks at an empty queue. */
   idleMs: number;
 }
@@ -42,17 +48,21 @@ export class Exchange {
   batch = MAX_BATCH;
   readonly #options: ExchangeOptions;
   #pending: Delivery[] = [];
+  /** Claimed jobs that nobody has seen and that go back as they came, in the order in which they were claimed. */
+  #returning: ClaimRef[] = [];
   #claiming = false;
   #hungry = true;
   #scheduled = false;
   #inFlight = false;
   #wakeUps = 0;
   #busy = false;
+  #reconcileAt: number;
   #timer: NodeJS.Timeout | undefined;
   #idleWaiters: (() => void)[] = [];
 
   constructor(options: ExchangeOptions) {
     this.#options = options;
+    this.#reconcileAt = systemClock.monotonic() + options.reconcileMs;
   }
 
   startClaiming(): void {
@@ -78,6 +88,12 @@ export class Exchange {
     this.#schedule();
   }
 
+  /** Puts jobs that were not begun back to the front of waiting, where they stood. */
+  handBack(jobs: ClaimRef[]): void {
+    this.#returning.push(...jobs);
+    this.#schedule();
+  }
+
   /** Resolves when nothing runs and every outcome is acknowledged. */
   async idle(): Promise<void> {
     if (!this.#isIdle()) await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
@@ -89,7 +105,11 @@ export class Exchange {
   }
 
   #isIdle(): boolean {
-    return this.#options.slots.running === 0 && this.#pending.length === 0 && !this.#inFlight;
+    return this.#options.slots.inHand === 0 && !this.#hasToDeliver() && !this.#inFlight;
+  }
+
+  #hasToDeliver(): boolean {
+    return this.#pending.length > 0 || this.#returning.length > 0;
   }
 
   #schedule(): void {
@@ -105,20 +125,22 @@ export class Exchange {
   async #turn(): Promise<void> {
     const deliveries = this.#pending.length > this.batch ? this.#pending.splice(0, this.batch) : this.#pending;
     if (deliveries === this.#pending) this.#pending = [];
-    const free = this.#claiming ? this.#options.slots.freeAfter(deliveries.filter(({ occupies }) => occupies).length) : 0;
-    const count = deliveries.length > 0 || this.#hungry ? Math.min(free, this.batch) : 0;
-    if (deliveries.length > 0 || count > 0) {
+    const outcomes = deliveries.map(({ outcome }) => outcome);
+    // Each goes to the very front, so the last of them goes first.
+    while (this.#returning.length > 0 && outcomes.length < this.batch) outcomes.push(released(this.#returning.pop() as ClaimRef));
+    const wanted = this.#claiming && (outcomes.length > 0 || this.#hungry);
+    const count = wanted ? Math.min(this.#options.slots.roomAfter(deliveries.length), this.batch) : 0;
+    if (outcomes.length > 0 || count > 0) {
       this.#inFlight = true;
       const wakeUps = this.#wakeUps;
       this.#hungry = false;
       try {
-        const outcomes = deliveries.map(({ outcome }) => outcome);
         const reply = await this.#options.calls.perform(outcomes, count > 0 ? this.#options.wish(count) : undefined);
-        deliveries.forEach(({ settled }, index) => settled(reply.results[index] ?? 'missing'));
+        deliveries.forEach((delivery, index) => delivery.settled(reply.results[index] ?? 'missing'));
         this.#take(reply, count);
-        if (reply.retried) await this.#reconcile(reply);
+        if (reply.retried || systemClock.monotonic() >= this.#reconcileAt) await this.#reconcile(reply);
       } catch (thrown) {
-        for (const { settled } of deliveries) settled('unknown', toError(thrown));
+        for (const delivery of deliveries) delivery.settled('unknown', toError(thrown));
       }
       if (wakeUps !== this.#wakeUps) this.#hungry = true;
       this.#inFlight = false;
@@ -135,12 +157,10 @@ export class Exchange {
       return;
     }
     if (claimed.jobs.length === count) this.#hungry = true;
-    // All are taken on before the first begins: its handler may block the loop, and the others' locks must be seen meanwhile.
-    const begin = claimed.jobs.map((job) => (this.#claiming ? this.#options.accept(job, reply) : undefined));
-    claimed.jobs.forEach(({ id, token }, index) => {
-      // Paused, closed, frozen or blocked since the call was sent: nobody has seen the job, so it goes back as it came.
-      if (begin[index]?.() !== true) this.#pending.push(handBack(id, token));
-    });
+    if (claimed.paused) this.#options.queuePaused();
+    // Paused or closed since the call was sent: nobody has seen the jobs, so they go back as they came.
+    if (this.#claiming) this.#options.accept(claimed.jobs, reply);
+    else this.handBack(claimed.jobs);
     this.#tellDrained(claimed);
     this.#waitFor(claimed);
   }
@@ -163,8 +183,9 @@ export class Exchange {
   }
 
   async #reconcile(reply: CallReply): Promise<void> {
+    this.#reconcileAt = systemClock.monotonic() + this.#options.reconcileMs;
     try {
-      for (const { jobId, token } of await this.#options.strays(reply)) this.#pending.push(handBack(jobId, token));
+      this.handBack(await this.#options.strays(reply));
     } catch (error) {
       this.#options.onError(toError(error));
     }
@@ -174,10 +195,10 @@ export class Exchange {
     if (this.#isIdle()) {
       for (const resolve of this.#idleWaiters.splice(0)) resolve();
     }
-    if (this.#pending.length > 0 || (this.#hungry && this.#claiming && this.#options.slots.freeAfter(0) > 0)) this.#schedule();
+    if (this.#hasToDeliver() || (this.#hungry && this.#claiming && this.#options.slots.roomAfter(0) > 0)) this.#schedule();
   }
 }
 
-function handBack(jobId: string, token: string): Delivery {
-  return { outcome: { kind: 'release', jobId, token }, occupies: false, settled: () => undefined };
+function released({ id, token }: ClaimRef): Outcome {
+  return { kind: 'release', jobId: id, token };
 }

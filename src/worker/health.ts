@@ -17,6 +17,8 @@ export interface WorkerHealth {
   running: number;
   /** Jobs that may run here at once. */
   slots: number;
+  /** Jobs that were claimed ahead (`prefetch`) and have not begun. */
+  prefetched: number;
   paused: boolean;
   closing: boolean;
   /** Who renews the locks: the lock thread, the event loop, or not known yet. */
@@ -37,6 +39,7 @@ export interface HealthOptions {
   queue: string;
   clock: Clock;
   slots: Slots;
+  prefetched(): number;
   /** The longest time between two claims while a slot is free. */
   idleMs: number;
   /** 0: sessions are not renewed. */
@@ -110,7 +113,7 @@ export class Health {
   }
 
   report(): WorkerHealth {
-    const { slots, state } = this.#options;
+    const { slots, prefetched, state } = this.#options;
     const time = this.#look();
     const reasons = this.#reasons(time);
     const since = (moment: number | undefined): number | undefined => (moment === undefined ? undefined : time - moment);
@@ -125,6 +128,7 @@ export class Health {
       reasons,
       running: slots.running,
       slots: slots.concurrency,
+      prefetched: prefetched(),
       paused: state() === 'paused',
       closing: state() === 'closing',
       lockThread: this.#byThread === undefined ? 'starting' : this.#byThread ? 'thread' : 'loop',

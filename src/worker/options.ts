@@ -4,7 +4,7 @@ import { HoldfastError } from '../errors.js';
 import type { BackoffStrategy } from '../handle/home.js';
 import { checkKeep, type KeepJobs } from '../job/options.js';
 import { checkKeepingOptions, type Keeping, type KeepingOptions } from '../lock/keeping.js';
-import { checkBoolean, checkInteger, invalidOption, MAX_TIMER_MS, show } from '../runtime/check.js';
+import { checkBoolean, checkInteger, checkText, invalidOption, MAX_TIMER_MS, show } from '../runtime/check.js';
 import type { Connection } from '../store/connection.js';
 
 export interface WorkerOptions extends KeepingOptions {
@@ -14,6 +14,13 @@ export interface WorkerOptions extends KeepingOptions {
   /** Start with the constructor (true), or with `run()`. */
   autorun?: boolean;
   concurrency?: number;
+  /**
+   * How many jobs may be claimed ahead of free slots (0: none), so that a slot need not wait for the store between two jobs: worth it for
+   * short handlers on a store behind a network. They are locked and renewed as running ones are, and `worker.prefetched` counts them; fewer
+   * are taken while handlers take long. What has not begun after half a second, and all of it on pause, close or less concurrency,
+   * goes back to the front of waiting, uncharged. Limits count jobs when they are claimed. A crash charges them as stalls, like those that ran.
+   */
+  prefetch?: number;
   limiter?: { max: number; duration: number };
   maxStartedAttempts?: number;
   removeOnComplete?: boolean | number | KeepJobs;
@@ -27,7 +34,7 @@ export interface WorkerOptions extends KeepingOptions {
   skipLockRenewal?: boolean;
 }
 
-type Defaulted = 'name' | 'autorun' | 'concurrency' | 'drainDelay' | 'runRetryDelay' | 'skipLockRenewal';
+type Defaulted = 'name' | 'autorun' | 'concurrency' | 'prefetch' | 'drainDelay' | 'runRetryDelay' | 'skipLockRenewal';
 export type CheckedWorkerOptions = WorkerOptions & Keeping & Required<Pick<WorkerOptions, Defaulted>>;
 
 /** Of BullMQ, and not carried out here: silently ignoring them would be worse than saying so. */
@@ -47,6 +54,7 @@ export function checkWorkerOptions(given: WorkerOptions = {}): CheckedWorkerOpti
     name: checkName(given.name ?? 'worker'),
     autorun: checkBoolean('autorun', given.autorun ?? true),
     concurrency: checkConcurrency(given.concurrency ?? 1),
+    prefetch: checkPrefetch(given.prefetch ?? 0),
     drainDelay: checkInteger('drainDelay', given.drainDelay ?? 5, { min: 1, max: 86_400 }),
     runRetryDelay: checkInteger('runRetryDelay', given.runRetryDelay ?? 15_000, { min: 1, max: MAX_TIMER_MS }),
     skipLockRenewal: checkBoolean('skipLockRenewal', given.skipLockRenewal ?? false),
@@ -65,9 +73,12 @@ export function checkConcurrency(value: unknown): number {
   return checkInteger('concurrency', value, { min: 1, max: 100_000 });
 }
 
+export function checkPrefetch(value: unknown): number {
+  return checkInteger('prefetch', value, { max: 100_000 });
+}
+
 function checkName(name: unknown): string {
-  if (typeof name !== 'string' || name.length > 200) throw invalidOption('name', name, 'a string of at most 200 characters');
-  return name;
+  return name === '' ? name : checkText('name', name, 200);
 }
 
 function checkLimiter(limiter: { max: number; duration: number }): void {

@@ -1,16 +1,18 @@
-// The jobs that this worker runs, from the claim to the store's acknowledgement: lock, slot, processor, outcome, and what the worker's
-// listeners are told when the store has agreed.
+// The jobs that this worker has in hand, from the claim to the store's acknowledgement: lock, slot, processor, outcome, and what the
+// worker's listeners are told when the store has agreed. With `prefetch` there are more of them than slots: those wait in Ahead until a
+// handler ends, or go back as they came. It must never begin a job whose lock is not held, nor more handlers than there are slots.
 import { HoldfastError } from '../errors.js';
 import type { JobHome } from '../handle/home.js';
 import { Job } from '../handle/job.js';
-import type { SettleStatus } from '../job/outcome.js';
+import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
 import { HeldLock } from '../lock/held-lock.js';
 import type { LockTable } from '../lock/lock-table.js';
 import type { CallReply } from '../lock/calls.js';
+import { Ahead, type WaitingJob } from './ahead.js';
 import type { AnyWorkerEmitter } from './events.js';
-import type { Exchange } from './exchange.js';
-import type { RunEnd, Runner } from './runner.js';
+import type { Delivery, Exchange } from './exchange.js';
+import type { RunEnd, RunListener, Runner } from './runner.js';
 import type { Slots } from './slots.js';
 import type { Tenure } from '../lock/tenure.js';
 
@@ -26,38 +28,113 @@ export interface RunsOptions {
   timedMs: number | undefined;
 }
 
+/** Handlers that do not wait for anything would work off all that is ahead in one turn of the loop, and keep it from everybody else. */
+const SHARE_OF_TURN_MS = 2;
+
 export class Runs {
   readonly #options: RunsOptions;
+  readonly #ahead = new Ahead(() => this.handBackAhead());
+  #turnBegan = 0;
+  #goesOn: NodeJS.Immediate | undefined;
 
   constructor(options: RunsOptions) {
     this.#options = options;
   }
 
-  /** Tracks the lock and occupies a slot; answers how to begin. Undefined, or false then: its lock cannot be trusted any more. */
-  accept(claimed: ClaimedJob, { session, sentAt }: CallReply): (() => boolean) | undefined {
-    const { slots, table, tenure, timedMs } = this.#options;
-    const timed = timedMs === undefined ? {} : { timed: { durationMs: timedMs, sentAt } };
-    const lock = new HeldLock({ session, job: claimed, ...timed, onGrown: (block) => tenure.grow(session, block) });
-    if (!table.track(lock)) {
-      lock.release();
-      this.#tellTooLate(claimed);
-      return undefined;
-    }
-    slots.running += 1;
-    return () => this.#begin(claimed, lock);
+  /** Claimed and not begun. */
+  get ahead(): number {
+    return this.#ahead.size;
   }
 
-  #begin(claimed: ClaimedJob, lock: HeldLock): boolean {
+  isAhead(lock: HeldLock): boolean {
+    return this.#ahead.has(lock);
+  }
+
+  /**
+   * Tracks the locks of claimed jobs, begins as many as there are slots, and keeps the others until one is free. Those whose lock cannot
+   * be trusted any more are handed back.
+   */
+  accept(jobs: ClaimedJob[], { session, sentAt }: CallReply): void {
+    const { slots, table, tenure, timedMs } = this.#options;
+    const timed = timedMs === undefined ? undefined : { timed: { durationMs: timedMs, sentAt } };
+    const onGrown = (block: SharedArrayBuffer): void => tenure.grow(session, block);
+    this.#turnBegan = performance.now();
+    // All are tracked before the first begins: its handler may block the loop, and the others' locks must be seen meanwhile.
+    const taken: WaitingJob[] = [];
+    const refused: ClaimedJob[] = [];
+    for (const claimed of jobs) {
+      const lock = new HeldLock(
+        timed === undefined ? { session, job: claimed, onGrown } : { session, job: claimed, onGrown, ...timed },
+      );
+      if (table.track(lock)) {
+        slots.inHand += 1;
+        taken.push({ claimed, lock });
+      } else {
+        lock.release();
+        this.#tellTooLate(claimed);
+        refused.push(claimed);
+      }
+    }
+    for (const job of taken) {
+      // Handlers that begin now see what else was claimed.
+      if (slots.prefetch > 0 || this.#ahead.size > 0 || slots.running >= slots.concurrency) this.#ahead.add(job);
+      else if (!this.#begin(job)) {
+        this.#tellTooLate(job.claimed);
+        refused.push(job.claimed);
+      }
+    }
+    if (refused.length > 0) this.#options.exchange().handBack(refused);
+    this.beginNext();
+  }
+
+  /** Begins what waits, as far as slots are free. */
+  beginNext(): void {
+    const { slots } = this.#options;
+    if (this.#goesOn !== undefined) return;
+    while (this.#ahead.size > 0 && slots.running < slots.concurrency) {
+      if (performance.now() - this.#turnBegan > SHARE_OF_TURN_MS) {
+        this.#goesOn = setImmediate(() => {
+          this.#goesOn = undefined;
+          this.#turnBegan = performance.now();
+          this.beginNext();
+        });
+        return;
+      }
+      const next = this.#ahead.next() as WaitingJob;
+      // Nobody has seen the job, so nobody is told; the store may hold it for us although we no longer trust in that.
+      if (!this.#begin(next)) this.#options.exchange().handBack([next.claimed]);
+    }
+  }
+
+  /** Gives back what waits for a slot, all but the first `keep`: nobody has seen these jobs, so they go as they came. */
+  handBackAhead(keep = 0): void {
+    const back = this.#ahead.takeBeyond(keep);
+    if (back.length === 0) return;
+    this.#options.slots.pace.broken();
+    for (const { lock } of back) this.#letGo(lock);
+    this.#options.exchange().handBack(back.map(({ claimed }) => claimed));
+  }
+
+  /** The lock of a job was lost. True when the job has not begun: it never will. */
+  dropAhead(lock: HeldLock): boolean {
+    if (!this.#ahead.delete(lock)) return false;
+    this.#letGo(lock);
+    this.#options.exchange().handBack([{ id: lock.jobId, token: lock.token }]);
+    return true;
+  }
+
+  /** Trust is enough: where answers take longer than the grace lasts, nobody is ever sure, and nothing would begin. */
+  #begin({ claimed, lock }: WaitingJob): boolean {
     // Those that began before it may have blocked the loop for longer than the lock lasts.
-    if (!lock.held) {
+    if (!lock.trusted) {
       this.#letGo(lock);
-      this.#tellTooLate(claimed);
       return false;
     }
-    const { home, runner, emitter } = this.#options;
+    const { home, runner, emitter, slots } = this.#options;
+    slots.running += 1;
     const job = new Job(home, claimed, { lock });
     emitter.emit('active', job, 'waiting');
-    void runner.run(job, lock).then((end) => this.#ended(end, job, lock));
+    runner.run(job, lock, new Run(this, job, lock));
     return true;
   }
 
@@ -72,27 +149,29 @@ export class Runs {
     );
   }
 
-  #ended(end: RunEnd, job: Job, lock: HeldLock): void {
-    lock.finishing = true;
+  ended(run: Run, delivers: boolean): void {
+    run.lock.finishing = true;
+    const { slots } = this.#options;
+    slots.running -= 1;
+    slots.pace.ended();
     const exchange = this.#options.exchange();
-    if (end.outcome === undefined) {
-      this.#letGo(lock);
+    if (delivers) {
+      exchange.deliver(run);
+    } else {
+      this.#letGo(run.lock);
       exchange.slotFreed();
-      return;
     }
-    exchange.deliver({
-      outcome: end.outcome,
-      occupies: true,
-      settled: (status, error) => {
-        this.#letGo(lock);
-        this.#tell(end, job, status, error);
-      },
-    });
+    if (this.#ahead.size > 0) this.beginNext();
+  }
+
+  settled({ job, lock, end }: Run, status: SettleStatus | 'unknown', error: Error | undefined): void {
+    this.#letGo(lock);
+    if (end !== undefined) this.#tell(end, job, status, error);
   }
 
   #letGo(lock: HeldLock): void {
     this.#options.table.untrack(lock);
-    this.#options.slots.running -= 1;
+    this.#options.slots.inHand -= 1;
   }
 
   #tell(end: RunEnd, job: Job, status: SettleStatus | 'unknown', error: Error | undefined): void {
@@ -114,5 +193,31 @@ export class Runs {
     const what = status === 'lost' ? 'its lock was lost, somebody else may be running it' : 'it does not exist any more';
     const message = `Could not settle job ${jobId} as ${end.outcome?.kind ?? 'moved'}: ${what}. Nothing was changed.`;
     return new HoldfastError(status === 'lost' ? 'LOCK_LOST' : 'JOB_MISSING', message, { jobId, queue: this.#options.home.name });
+  }
+}
+
+/** One run, and what is delivered of it: one object instead of four closures for each job. */
+class Run implements RunListener, Delivery {
+  readonly job: Job;
+  readonly lock: HeldLock;
+  readonly #runs: Runs;
+  end: RunEnd | undefined;
+  /** Set by the time that it is delivered. */
+  outcome!: Outcome;
+
+  constructor(runs: Runs, job: Job, lock: HeldLock) {
+    this.#runs = runs;
+    this.job = job;
+    this.lock = lock;
+  }
+
+  ended(end: RunEnd): void {
+    this.end = end;
+    if (end.outcome !== undefined) this.outcome = end.outcome;
+    this.#runs.ended(this, end.outcome !== undefined);
+  }
+
+  settled(status: SettleStatus | 'unknown', error?: Error): void {
+    this.#runs.settled(this, status, error);
   }
 }

@@ -1,7 +1,8 @@
 // OUT, RUN, DONE. A Worker takes jobs of one queue from the store, runs the processor on them and tells the store how they ended.
 // This class wires the stations and holds none of their work: Tenure (the session), Calls (numbered calls to the store), Health (their
 // progress), Exchange (claim and settle), Runner (the processor), Runs (jobs from claim to acknowledgement), LockTable (what is held),
-// LockNews (what becomes of it), ManualJobs (getNextJob). It must never touch a job without its token, nor free a slot before the store has acknowledged the outcome.
+// LockNews (what becomes of it), ManualJobs (getNextJob). It must never touch a job without its token, nor forget one that the store has
+// not acknowledged: without `prefetch` its slot is taken until then, with it no more than `prefetch` jobs go beyond the slots.
 import { HoldfastError, toError } from '../errors.js';
 import { Job } from '../handle/job.js';
 import type { JobHome } from '../handle/home.js';
@@ -18,12 +19,13 @@ import { Tenure } from '../lock/tenure.js';
 import { checkInteger, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
 import { systemClock } from '../runtime/clock.js';
 import { Emitter } from '../runtime/emitter.js';
+import { within } from '../runtime/within.js';
 import { batchOf } from '../store/capabilities.js';
 import type { Store } from '../store/contract.js';
 import { leaseStore, type StoreLease } from '../store/open.js';
-import { Exchange } from './exchange.js';
+import { type ClaimRef, Exchange } from './exchange.js';
 import { Health, type WorkerHealth, type WorkerState } from './health.js';
-import { checkConcurrency, checkWorkerOptions, type CheckedWorkerOptions, type WorkerOptions } from './options.js';
+import { checkConcurrency, checkPrefetch, checkWorkerOptions, type CheckedWorkerOptions, type WorkerOptions } from './options.js';
 import { Runner } from './runner.js';
 import { Runs } from './runs.js';
 import { Slots } from './slots.js';
@@ -31,8 +33,17 @@ import type { JobOf, Processor } from '../handle/typed-job.js';
 import type { AnyWorkerEmitter, WorkerEvents } from './events.js';
 import { LockNews } from './lock-news.js';
 
+/**
+ * How long the first claim waits for the lock thread. A handler that blocks the loop at once leaves its locks to a thread that may not be
+ * there yet; on a busy machine its start takes longer than a short lock lasts. After that the loop renews, as it does without a thread.
+ * Locks that last twice as long are there when such a thread comes, and are not waited for: the first job of a worker would start a
+ * quarter to three quarters of a second later on a machine that is busy.
+ */
+const KEEPER_PATIENCE_MS = 3000;
 /** However short the locks are, a store may take this long to answer. */
 const MIN_HANG_MS = 1000;
+/** Lock durations between two looks at what the store holds for a worker. */
+const RECONCILED_AFTER = 4;
 
 // BullMQ's defaults, so that its programs keep compiling.
 // oxlint-disable-next-line typescript/no-explicit-any
@@ -64,6 +75,12 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   readonly #forced = new Promise<void>((resolve) => {
     this.#force = resolve;
   });
+  #keeperKnown: (() => void) | undefined;
+  /** It is known who renews the locks: the thread has done it once, or the loop will. */
+  readonly #keeper = new Promise<void>((resolve) => {
+    this.#keeperKnown = resolve;
+  });
+  #mayClaim = false;
   #paused = false;
   #readyTold = false;
 
@@ -73,7 +90,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     this.opts = checkWorkerOptions(options);
     checkProcessor(processor);
     this.#lease = leaseStore(options.connection, (warning) => this.#report(warning));
-    this.#slots = new Slots(this.opts.concurrency);
+    this.#slots = new Slots(this.opts.concurrency, this.opts.prefetch);
     this.#table = new LockTable({ onLost: (locks, reason) => this.#locksLost(locks, reason) });
     const onError = (error: Error): void => this.#report(error);
     const ready = (): Promise<Store> => this.#lease.ready();
@@ -95,6 +112,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       queue: this.name,
       clock: systemClock,
       slots: this.#slots,
+      prefetched: () => this.prefetched,
       idleMs,
       renewMs: skipLockRenewal ? 0 : lockRenewTime,
       session: () => this.#tenure.current,
@@ -115,11 +133,13 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       calls: this.#calls,
       slots: this.#slots,
       wish: (count) => this.#wish(count),
-      accept: (job, reply) => this.#runs?.accept(job, reply),
+      accept: (jobs, reply) => this.#runs?.accept(jobs, reply),
+      queuePaused: () => this.#runs?.handBackAhead(),
       sessionGone: (session) => this.#sessionLost(session),
       strays: (reply) => this.#calls.patiently(this.#strays(reply), false),
       drained: () => this.emit('drained'),
       onError,
+      reconcileMs: RECONCILED_AFTER * lockDuration,
       idleMs,
     });
     this.#manual = new ManualJobs({
@@ -154,7 +174,10 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       maxBlockedMs: this.opts.maxBlockedMs,
       sessionLost: (session) => this.#sessionLost(session),
       wake: () => this.#exchange.wake(),
-      threaded: (byThread) => health.threaded(byThread),
+      threaded: (byThread) => {
+        health.threaded(byThread);
+        this.#keeperKnown?.();
+      },
       inOutage: () => this.#calls.inOutage,
     });
     if (typeof processor === 'function') {
@@ -180,12 +203,32 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     return this.opts.concurrency;
   }
 
-  /** Takes effect at once: more jobs are claimed, or none until enough have ended. */
+  /** Takes effect at once: more jobs are claimed, or none until enough have ended. Lowered, it gives back what was claimed ahead. */
   set concurrency(value: number) {
-    this.opts.concurrency = checkConcurrency(value);
+    const lowered = checkConcurrency(value) < this.opts.concurrency;
+    this.opts.concurrency = value;
     this.#slots.concurrency = value;
     this.#offer();
+    if (lowered) this.#runs?.handBackAhead();
+    else this.#runs?.beginNext();
     this.#exchange.wake();
+  }
+
+  get prefetch(): number {
+    return this.opts.prefetch;
+  }
+
+  /** Takes effect at once: lowered, it gives back what is too much. */
+  set prefetch(value: number) {
+    this.opts.prefetch = checkPrefetch(value);
+    this.#slots.prefetch = value;
+    this.#runs?.handBackAhead(value);
+    this.#exchange.wake();
+  }
+
+  /** Jobs that were claimed ahead and have not begun: locked for this worker, and unseen by its processor. */
+  get prefetched(): number {
+    return this.#runs?.ahead ?? 0;
   }
 
   isRunning(): boolean {
@@ -251,7 +294,10 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     if (this.closing !== undefined) return;
     const store = await this.#lease.ready();
     if (this.closing !== undefined) return;
-    if (store.capabilities.inline) this.#slots.concurrency = Number.MAX_SAFE_INTEGER;
+    if (store.capabilities.inline) {
+      this.#slots.concurrency = Number.MAX_SAFE_INTEGER;
+      this.#slots.prefetch = 0;
+    }
     this.#exchange.batch = batchOf(store.capabilities);
     const woken = (): void => {
       this.#health.woken();
@@ -259,6 +305,9 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     };
     this.#unwatch = store.watch(this.name, woken, 'jobs');
     this.#tellReady();
+    const { skipLockRenewal, lockDuration } = this.opts;
+    if (!skipLockRenewal && lockDuration < 2 * KEEPER_PATIENCE_MS) await within(KEEPER_PATIENCE_MS, this.#keeper);
+    this.#mayClaim = true;
     // A listener may have closed or paused the worker.
     if (this.isRunning() && !this.#paused) this.#exchange.startClaiming();
   }
@@ -274,16 +323,21 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     if (this.#paused) return;
     this.#paused = true;
     this.#offer();
-    this.#exchange.stopClaiming();
+    this.#stopTaking();
     if (!doNotWaitActive) await this.#exchange.idle();
     this.emit('paused');
+  }
+
+  #stopTaking(): void {
+    this.#exchange.stopClaiming();
+    this.#runs?.handBackAhead();
   }
 
   resume(): void {
     if (!this.#paused) return;
     this.#paused = false;
     this.#offer();
-    if (this.isRunning()) this.#exchange.startClaiming();
+    if (this.isRunning() && this.#mayClaim) this.#exchange.startClaiming();
     this.emit('resumed');
   }
 
@@ -301,7 +355,8 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
 
   async #close(): Promise<void> {
     this.emit('closing', 'closing queue');
-    this.#exchange.stopClaiming();
+    this.#keeperKnown?.();
+    this.#stopTaking();
     this.#manual.stop();
     this.#unwatch?.();
     // A store that has not answered for a whole lock duration has let the locks lapse; waiting longer saves nothing.
@@ -362,6 +417,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   async rateLimit(ms: number): Promise<void> {
     const store = await this.#lease.ready();
     await store.limit(this.name, checkInteger('rateLimit', ms, { max: MAX_TIMER_MS }));
+    if (ms > 0) this.#runs?.handBackAhead();
   }
 
   /** Extends locks by hand, all in one call. Answers the ids of those that are lost. */
@@ -373,13 +429,13 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
 
   /** Aborts the signal of a job that runs here. False: it does not run here. */
   cancelJob(jobId: string, reason: unknown = 'cancelled'): boolean {
-    const locks = this.#table.find(jobId);
+    const locks = this.#table.find(jobId).filter((lock) => this.#runs?.isAhead(lock) !== true);
     for (const lock of locks) lock.cancel(reason);
     return locks.length > 0;
   }
 
   cancelAllJobs(reason: unknown = 'cancelled'): void {
-    for (const lock of this.#table.locks()) lock.cancel(reason);
+    for (const lock of this.#table.locks()) if (this.#runs?.isAhead(lock) !== true) lock.cancel(reason);
   }
 
   /** What others may leave to this worker of a queue whose concurrency is limited. */
@@ -405,15 +461,16 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   }
 
   #locksLost(locks: HeldLock[], reason: string): void {
-    const own = locks.filter((lock) => !this.#manual.forget(lock));
+    const own = locks.filter((lock) => !this.#manual.forget(lock) && this.#runs?.dropAhead(lock) !== true);
     if (own.length > 0) this.#news.lost(own, reason);
   }
 
   /** Of calls up to this one: what a later call has claimed meanwhile may not have arrived yet. */
-  async #strays({ session, seq }: CallReply): Promise<{ jobId: string; token: string }[]> {
+  async #strays({ session, seq }: CallReply): Promise<ClaimRef[]> {
     const store = await this.#lease.ready();
     const owned = await store.owned(this.name, session.id);
-    return owned.filter((lock) => lock.seq <= seq && this.#table.get(lock.token) === undefined);
+    const strays = owned.filter((lock) => lock.seq <= seq && this.#table.get(lock.token) === undefined);
+    return strays.map(({ jobId, token }) => ({ id: jobId, token }));
   }
 
   #report(error: Error): void {

@@ -39,7 +39,16 @@ describe('what counts as progress', () => {
 
   function healthWith(renewMs: number): Health {
     const { clock } = time;
-    return new Health({ queue: 'q', clock, slots, idleMs: IDLE_MS, renewMs, session: () => session, state: () => state });
+    return new Health({
+      queue: 'q',
+      clock,
+      slots,
+      prefetched: () => 0,
+      idleMs: IDLE_MS,
+      renewMs,
+      session: () => session,
+      state: () => state,
+    });
   }
 
   function codes(): string[] {
@@ -113,7 +122,7 @@ describe('what counts as progress', () => {
 
   test('all slots busy: no claim is due, for as long as it takes', async () => {
     await claimsFor(1000);
-    slots.running = 2;
+    slots.inHand = 2;
     for (let minutes = 0; minutes < 5; minutes += 1) {
       renew();
       await time.pass(RENEW_MS);
@@ -121,7 +130,7 @@ describe('what counts as progress', () => {
     }
     expect(health.report().lastClaimMs).toBeGreaterThan(60_000);
     // A slot that is free since just now is no reason, one that stays so is.
-    slots.running = 1;
+    slots.inHand = 1;
     expect(codes()).toEqual([]);
     renew();
     await time.pass(IDLE_MS + 2000);
@@ -143,7 +152,7 @@ describe('what counts as progress', () => {
 
   test('a session that the store has ended and that no call replaces', async () => {
     await claimsFor(1000);
-    slots.running = 2;
+    slots.inHand = 2;
     session = undefined;
     await time.pass(2500);
     expect(codes()).toEqual([]);
@@ -153,7 +162,7 @@ describe('what counts as progress', () => {
 
   test('renewals that do not come, before and after trust is lost', async () => {
     await claimsFor(1000);
-    slots.running = 2;
+    slots.inHand = 2;
     renew();
     await time.pass(RENEW_MS + 2900);
     expect(codes()).toEqual([]);
@@ -169,7 +178,7 @@ describe('what counts as progress', () => {
   test('where nothing is renewed, nothing is overdue', async () => {
     health = healthWith(0);
     await claimsFor(1000);
-    slots.running = 2;
+    slots.inHand = 2;
     await time.pass(4 * RENEW_MS);
     expect(codes()).toEqual([]);
     expect(health.report()).not.toHaveProperty('lastRenewalMs');

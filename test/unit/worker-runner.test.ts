@@ -5,7 +5,7 @@ import type { ClaimedJob } from '../../src/job/record.js';
 import { RateLimitError, UnrecoverableError } from '../../src/job/signals.js';
 import type { HeldLock } from '../../src/lock/held-lock.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
-import { canReachThirdArgument, Runner } from '../../src/worker/runner.js';
+import { canReachThirdArgument, type RunEnd, Runner } from '../../src/worker/runner.js';
 import { lockOn, openSession } from '../support/faults-locks.js';
 
 async function claimed(opts: object = {}, extra: Partial<ClaimedJob> = {}): Promise<{ job: Job; lock: HeldLock }> {
@@ -31,9 +31,12 @@ async function claimed(opts: object = {}, extra: Partial<ClaimedJob> = {}): Prom
   return { job: new Job(home, record, { lock }), lock };
 }
 
+const endOf = (runner: Runner, job: Job, lock: HeldLock): Promise<RunEnd> =>
+  new Promise((resolve) => runner.run(job, lock, { ended: resolve }));
+
 const run = async (processor: () => unknown, opts: object = {}, extra: Partial<ClaimedJob> = {}) => {
   const { job, lock } = await claimed(opts, extra);
-  const end = await new Runner({ processor, rules: {}, maxStartedAttempts: 5 }).run(job, lock);
+  const end = await endOf(new Runner({ processor, rules: {}, maxStartedAttempts: 5 }), job, lock);
   return { end, token: lock.token, id: job.id };
 };
 
@@ -64,7 +67,7 @@ test('a job that the processor has moved itself has no other outcome, whether it
   const { job, lock } = await claimed();
   lock.settled = true;
   for (const processor of [() => 'x', () => Promise.reject(new Error('x'))]) {
-    expect(await new Runner({ processor, rules: {}, maxStartedAttempts: undefined }).run(job, lock)).toEqual({
+    expect(await endOf(new Runner({ processor, rules: {}, maxStartedAttempts: undefined }), job, lock)).toEqual({
       told: 'nothing',
       outcome: undefined,
     });

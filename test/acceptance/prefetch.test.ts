@@ -1,0 +1,162 @@
+// `prefetch`: jobs that were claimed ahead of free slots go back as they came whenever this worker does not get to them.
+import type { Job, Worker, WorkerOptions } from 'holdfast';
+import { describe, expect, test } from 'vitest';
+import { eventually, monotonicNow } from '../support/acceptance-moments.js';
+import { type Engine, Gate, newScene, type Scene, work, type Working } from '../support/acceptance-scene.js';
+
+const STORES: Engine[] = ['memory', 'sqlite', 'redis', 'postgres'];
+const JOBS = 150;
+/** So much claimed ahead is enough to see what becomes of it. */
+const ENOUGH = 5;
+
+interface Stuck extends Working {
+  gate: Gate;
+  /** The jobs that began here, in order. */
+  begun: string[];
+  /** Those behind the long one, in the order in which they were added. */
+  rest: string[];
+}
+
+async function addAll({ queue }: Scene): Promise<string[]> {
+  const jobs = await queue.addBulk(Array.from({ length: JOBS }, () => ({ name: 'job', data: {} })));
+  return jobs.map(({ id }) => id);
+}
+
+/**
+ * A worker with one slot, in which a job lasts as soon as enough was claimed ahead (without `prefetch`, the 40th). `whenLong` is called as it
+ * begins, before anything else can happen.
+ */
+async function stuck(scene: Scene, options: WorkerOptions, whenLong: (worker: Worker) => void): Promise<Stuck> {
+  const gate = new Gate();
+  const begun: string[] = [];
+  let long: string | undefined;
+  const ids = await addAll(scene);
+  const handler = async ({ id }: Job): Promise<void> => {
+    begun.push(id);
+    const enough = options.prefetch === undefined ? begun.length >= 40 : working.worker.prefetched >= ENOUGH;
+    if (long !== undefined || !enough) return;
+    long = id;
+    whenLong(working.worker);
+    await gate.opened;
+  };
+  const working = work(scene, handler, { autorun: false, ...options });
+  void working.worker.run();
+  const id = await eventually('a job lasts', async () => long);
+  return { ...working, gate, begun, rest: ids.slice(ids.indexOf(id) + 1) };
+}
+
+const uncharged = { attemptsMade: 0, stalledCounter: 0 };
+
+async function allWait({ store }: Scene, rest: string[]): Promise<void> {
+  await eventually('all that was claimed ahead waits again', async () => {
+    const { counts } = await store.status('work');
+    return counts.waiting === rest.length;
+  });
+  const waiting = await store.list('work', { lists: ['waiting'], start: 0, end: -1, asc: true });
+  expect(waiting.map(({ id }) => id)).toEqual(rest);
+  for (const job of waiting) expect(job).toMatchObject(uncharged);
+}
+
+describe.each(STORES)('prefetch on %s', (engine) => {
+  test('jobs are claimed ahead and shown as such, and are not active for this worker until they begin', async () => {
+    const scene = await newScene(engine);
+    let ahead = { prefetched: 0, health: 0, running: 0 };
+    const { worker, log, gate, begun } = await stuck(scene, { prefetch: 20 }, (seen) => {
+      const { prefetched, running } = seen.health();
+      ahead = { prefetched: seen.prefetched, health: prefetched, running };
+    });
+    expect(ahead.prefetched).toBeGreaterThan(0);
+    expect(ahead.prefetched).toBeLessThanOrEqual(20);
+    expect(ahead).toMatchObject({ health: ahead.prefetched, running: 1 });
+    expect(log.all('active')).toHaveLength(begun.length);
+    gate.open();
+    await eventually('all are done', async () => (await scene.store.status('work')).counts.completed === JOBS);
+    expect(worker.prefetched).toBe(0);
+    expect(begun).toEqual([...new Set(begun)]);
+    expect(log.all('error')).toEqual([]);
+  });
+
+  test('without it nothing is claimed ahead', async () => {
+    const scene = await newScene(engine);
+    let ahead: number | undefined;
+    const { rest } = await stuck(scene, {}, ({ prefetched }) => {
+      ahead = prefetched;
+    });
+    expect(ahead).toBe(0);
+    expect((await scene.store.status('work')).counts).toMatchObject({ active: 1, waiting: rest.length });
+  });
+
+  test.each<[string, (worker: Worker) => unknown]>([
+    ['pause()', (worker) => worker.pause(true)],
+    ['close()', (worker) => worker.close()],
+    ['close(true)', (worker) => worker.close(true)],
+  ])('%s hands them back uncharged, in their old order', async (_, stop) => {
+    const scene = await newScene(engine);
+    const ahead = { before: 0, after: -1 };
+    const { rest, gate } = await stuck(scene, { prefetch: 20 }, (worker) => {
+      ahead.before = worker.prefetched;
+      void stop(worker);
+      setImmediate(() => {
+        ahead.after = worker.prefetched;
+      });
+    });
+    expect(ahead.before).toBeGreaterThan(0);
+    await allWait(scene, rest);
+    expect(ahead.after, 'at once').toBe(0);
+    gate.open();
+    // Also what ends after a close by force is delivered, and needs the store for it.
+    await eventually('nothing runs', async () => (await scene.store.status('work')).counts.active === 0);
+  });
+
+  test('behind a long handler they go back by themselves, and an idle worker gets them within a second', async () => {
+    const scene = await newScene(engine);
+    let since = 0;
+    let ahead = 0;
+    const { rest } = await stuck(scene, { prefetch: 20 }, (worker) => {
+      since = monotonicNow();
+      ahead = worker.prefetched;
+    });
+    expect(ahead).toBeGreaterThan(0);
+    const other = work(scene, async () => undefined, { concurrency: 2 });
+    const last = await eventually('the other worker has done them', async () => {
+      const done = other.log.all('completed');
+      return done.length === rest.length && done.at(-1);
+    });
+    expect(last.at - since).toBeLessThan(1000 + startUp(other));
+    for (const id of rest) expect(await scene.queue.getJob(id)).toMatchObject({ attemptsMade: 1, stalledCounter: 0 });
+  });
+
+  test('one whose lock is lost while it waits is never begun under it, and nobody is told', async () => {
+    const scene = await newScene(engine);
+    const ids = await addAll(scene);
+    const begun: string[] = [];
+    let victim: string | undefined;
+    const { worker, log } = work(
+      scene,
+      async ({ id }) => {
+        begun.push(id);
+        const { prefetched } = worker;
+        if (victim !== undefined || prefetched < ENOUGH) return;
+        const next = ids[ids.indexOf(id) + 1] ?? '';
+        // On a slow machine it may have gone back by now; then another one is taken.
+        if (!(await scene.store.revoke('work', [next], 'taken away'))[0]) return;
+        victim = next;
+        await eventually('the worker has dropped it', async () => worker.prefetched < prefetched);
+      },
+      { prefetch: 20, lockRenewTime: 20 },
+    );
+    await eventually('all are done', async () => (await scene.store.status('work')).counts.completed === JOBS);
+    expect(victim).toBeDefined();
+    // A run under a lock that is lost could not be settled, which would be told.
+    expect(begun.filter((id) => id === victim)).toHaveLength(1);
+    expect(log.all('lockRenewalFailed')).toEqual([]);
+    expect(log.all('error')).toEqual([]);
+  });
+});
+
+/** How long after its making a worker was ready: the machine may be busy with other tests. */
+function startUp({ log }: Working): number {
+  const ready = log.all('ready')[0]?.at ?? 0;
+  const first = log.all('active')[0]?.at ?? ready;
+  return Math.max(0, first - ready) + 500;
+}

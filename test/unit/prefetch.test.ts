@@ -1,0 +1,256 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { ManualClock } from '../../src/testing/manual-clock.js';
+import { Pace } from '../../src/worker/pace.js';
+import { Slots } from '../../src/worker/slots.js';
+import type { WorkerOptions } from '../../src/worker/options.js';
+import type { Worker } from '../../src/worker/worker.js';
+import { type Scene, scene } from '../support/faults-scene.js';
+import { gate, sleep, until } from '../support/faults-wait.js';
+
+const JOBS = 100;
+
+async function addAll({ inner, queue }: Scene, count: number, name = 'job'): Promise<string[]> {
+  const job = { name, data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 0 };
+  const replies = await inner.add(
+    queue,
+    Array.from({ length: count }, () => job),
+    { caller: `${name}-${Math.random()}`, seq: 1 },
+  );
+  return replies.map(({ id }) => id);
+}
+
+/** So much claimed ahead is enough to see what becomes of it. */
+const ENOUGH = 5;
+
+/**
+ * A worker that gets stuck as soon as it has claimed enough ahead: the jobs that begin then last. When they have taken all slots, and before
+ * anything else can happen, `then` is called. Answers the jobs behind them, in their order.
+ */
+async function stuck(part: Scene, options: WorkerOptions, then: (worker: Worker) => unknown): Promise<string[]> {
+  const { concurrency = 1 } = options;
+  const ids = await addAll(part, 300);
+  const finish = gate();
+  const done = gate();
+  onTestFinished(() => finish.open());
+  const longs: string[] = [];
+  const { worker } = part.worker(
+    async ({ id }) => {
+      if (longs.length === 0 && worker.prefetched < ENOUGH + concurrency) return;
+      longs.push(id);
+      if (longs.length === concurrency) Promise.resolve(then(worker)).then(() => done.open(), done.fail);
+      await finish.opened;
+    },
+    { autorun: false, ...options },
+  );
+  void worker.run();
+  await done.opened;
+  return ids.slice(ids.indexOf(longs.at(-1) ?? '') + 1);
+}
+
+describe('the option', () => {
+  test.each([-1, 1.5, '10', Number.NaN, 100_001])('%s is refused', async (prefetch) => {
+    const part = await scene('memory');
+    const make = (): unknown => part.worker(() => undefined, { autorun: false, prefetch: prefetch as number });
+    expect(make).toThrow(/prefetch must be a whole number from 0/);
+    const { worker } = part.worker(() => undefined, { autorun: false });
+    expect(worker.opts.prefetch).toBe(0);
+    expect(() => {
+      worker.prefetch = prefetch as number;
+    }).toThrow(/prefetch must be/);
+  });
+});
+
+describe('how much is claimed ahead', () => {
+  test('what the slots work off in a quarter of a second, doubling from a standing start', () => {
+    const clock = new ManualClock();
+    const pace = new Pace(clock);
+    expect(pace.expected()).toBe(0);
+    pace.ended();
+    expect(pace.expected()).toBe(1);
+    for (let ended = 0; ended < 9; ended += 1) pace.ended();
+    clock.advance(500);
+    expect(pace.expected()).toBe(5);
+    clock.advance(10_000);
+    expect(pace.expected()).toBe(0);
+  });
+
+  test('nothing behind handlers that take longer than that', () => {
+    const clock = new ManualClock();
+    const slots = new Slots(1, 100, clock);
+    for (let run = 0; run < 5; run += 1) {
+      clock.advance(400);
+      slots.inHand = 1;
+      slots.pace.ended();
+      expect(slots.roomAfter(1)).toBe(1);
+    }
+  });
+
+  test('never more in hand than slots and prefetch together, and nothing while more run than there are slots', () => {
+    const slots = new Slots(2, 10, new ManualClock());
+    for (let ended = 0; ended < 50; ended += 1) slots.pace.ended();
+    expect(slots.roomAfter(0)).toBe(12);
+    slots.inHand = 12;
+    expect(slots.roomAfter(0)).toBe(0);
+    expect(slots.roomAfter(3)).toBe(3);
+    slots.running = 3;
+    expect(slots.roomAfter(3)).toBe(0);
+  });
+});
+
+describe('with prefetch', () => {
+  test('one slot needs a fraction of the calls', async () => {
+    const calls = async (prefetch: number): Promise<number> => {
+      const part = await scene('memory');
+      const ids = await addAll(part, JOBS);
+      part.worker(() => undefined, { prefetch });
+      await part.reaches(ids.at(-1) ?? '', 'completed');
+      return part.store.calls('settle');
+    };
+    expect(await calls(0)).toBe(JOBS);
+    expect(await calls(50)).toBeLessThan(JOBS / 3);
+  });
+
+  test.each([0, 5])(
+    'of %i, handlers go on while an outcome is in flight, by no more than that, and never two at once',
+    async (prefetch) => {
+      const part = await scene('memory');
+      await addAll(part, JOBS);
+      const completed: string[] = [];
+      let running = 0;
+      let begun = 0;
+      const { worker } = part.worker(
+        async () => {
+          begun += 1;
+          running += 1;
+          expect(running).toBe(1);
+          await sleep(0);
+          running -= 1;
+        },
+        { prefetch, autorun: false },
+      );
+      worker.on('completed', ({ id }) => completed.push(id));
+      void worker.run();
+      await until('some have completed', () => completed.length >= 30);
+      const held = part.store.on('settle', { fault: 'hold-reply', times: 1 });
+      await until('an outcome is on its way', () => held.holding > 0);
+      const known = completed.length;
+      await until('all that is in hand has run', () => worker.health().running === 0 && worker.prefetched === 0);
+      expect(completed).toHaveLength(known);
+      expect(begun - known).toBeLessThanOrEqual(1 + prefetch);
+      if (prefetch > 0) expect(begun - known).toBeGreaterThan(1);
+      held.release();
+      await until('all have completed', () => completed.length === JOBS);
+    },
+  );
+
+  test.each<[string, (worker: Worker) => unknown, number]>([
+    ['less concurrency', (worker) => void (worker.concurrency = 1), 0],
+    ['less prefetch', (worker) => void (worker.prefetch = 1), 1],
+    ['a rate limit', (worker) => worker.rateLimit(60_000), 0],
+  ])('%s gives back what is too much, in its old order', async (_, change, left) => {
+    const part = await scene('memory');
+    const ahead = { before: 0, after: 0 };
+    const rest = await stuck(part, { prefetch: 20, concurrency: 2 }, async (worker) => {
+      ahead.before = worker.prefetched;
+      await change(worker);
+      ahead.after = worker.prefetched;
+    });
+    expect(ahead.before).toBeGreaterThan(left);
+    expect(ahead.after).toBe(left);
+    const waiting = await until('they wait again', async () => {
+      const found = await part.inner.list(part.queue, { lists: ['waiting'], start: 0, end: -1, asc: true });
+      return found.length >= rest.length - left ? found : undefined;
+    });
+    expect(waiting.map(({ id }) => id)).toEqual(rest.slice(-waiting.length));
+    for (const job of waiting) expect(job).toMatchObject({ attemptsMade: 0, stalledCounter: 0 });
+  });
+
+  test('what was claimed ahead of a handler that lasts goes back, and nothing more is claimed ahead of it', async () => {
+    const part = await scene('memory');
+    const rest = await stuck(part, { prefetch: 20 }, (worker) => expect(worker.prefetched).toBeGreaterThan(0));
+    const waitsAgain = async (): Promise<boolean> => (await part.inner.status(part.queue)).counts.waiting === rest.length;
+    await until('they wait again', waitsAgain);
+    const { events } = await part.inner.events(part.queue, 0, 1000);
+    expect(events.filter(({ name, jobId }) => name === 'active' && jobId === rest[0])).toHaveLength(1);
+    const calls = part.store.calls('claim') + part.store.calls('settle');
+    // Wake-ups ask for free slots alone.
+    await part.add();
+    await sleep(300);
+    expect((await part.inner.status(part.queue)).counts.active).toBe(1);
+    expect(part.store.calls('claim') + part.store.calls('settle')).toBe(calls);
+  });
+
+  test('behind a handler that blocks the loop for longer than locks last, they are not begun under them, and nobody is told', async () => {
+    const part = await scene('memory');
+    const starts: boolean[] = [];
+    let blocked = false;
+    const ids = await addAll(part, JOBS);
+    const { worker, errors } = part.worker(
+      ({ lock }) => {
+        starts.push(lock.held);
+        if (blocked || worker.prefetched < ENOUGH) return;
+        blocked = true;
+        for (const end = performance.now() + 400; performance.now() < end; );
+      },
+      { prefetch: 20, lockDuration: 200, skipStalledCheck: true, autorun: false },
+    );
+    void worker.run();
+    await part.reaches(ids.at(-1) ?? '', 'completed');
+    expect(blocked).toBe(true);
+    expect(starts).toHaveLength(JOBS);
+    expect(starts).not.toContain(false);
+    expect(errors).toEqual([]);
+  });
+
+  test('a queue that is paused gets back what was claimed ahead', async () => {
+    const part = await scene('memory');
+    await addAll(part, JOBS);
+    let begun = 0;
+    let pausedAt = 0;
+    const { worker } = part.worker(
+      async () => {
+        begun += 1;
+        if (pausedAt === 0 && worker.prefetched >= 2 * ENOUGH) {
+          pausedAt = begun;
+          await part.inner.pause(part.queue, true);
+        }
+        await sleep(5);
+      },
+      { prefetch: 20 },
+    );
+    await until('nothing is active', async () => pausedAt > 0 && (await part.inner.status(part.queue)).counts.active === 0);
+    expect(begun - pausedAt).toBeLessThan(ENOUGH);
+  });
+
+  test('a job that waits for its slot does not run here yet: it cannot be cancelled', async () => {
+    const part = await scene('memory');
+    await stuck(part, { prefetch: 20 }, async (worker) => {
+      const active = await part.inner.list(part.queue, { lists: ['active'], start: 0, end: -1, asc: true });
+      const [runs, waits] = active.slice(-worker.prefetched - 1).map(({ id }) => id);
+      expect(worker.cancelJob(waits ?? '')).toBe(false);
+      expect(worker.cancelJob(runs ?? '')).toBe(true);
+    });
+  });
+
+  test('handlers that never wait leave turns of the loop to others', async () => {
+    const part = await scene('memory');
+    const ids = await addAll(part, 400);
+    let begun = 0;
+    let most = 0;
+    let last = 0;
+    const look = setInterval(() => {
+      most = Math.max(most, begun - last);
+      last = begun;
+    }, 1);
+    onTestFinished(() => clearInterval(look));
+    part.worker(
+      () => {
+        begun += 1;
+        for (const end = performance.now() + 0.5; performance.now() < end; );
+      },
+      { prefetch: 400 },
+    );
+    await part.reaches(ids.at(-1) ?? '', 'completed');
+    expect(most).toBeLessThan(50);
+  });
+});
