@@ -33,8 +33,10 @@ export class HeldLock implements JobLock {
   #ownEnd: Moment | undefined;
   #released = false;
   #lost = false;
-  /** Somebody has read `held` as false. */
+  /** Somebody has found that its time is over. */
   #doubted = false;
+  /** Somebody has read `held` as false. */
+  #unsure = false;
   /** The handler has ended, or has moved the job itself; only the store's answer is missing. */
   finishing = false;
   /** The store has acknowledged a move that the handler made itself. */
@@ -60,8 +62,19 @@ export class HeldLock implements JobLock {
   }
 
   get held(): boolean {
+    // A handler that was told once must not be told otherwise by an answer that comes late.
+    this.#unsure ||= !this.isSure;
+    return !this.#unsure;
+  }
+
+  /** Ours at this moment, beyond doubt; it may turn true again. */
+  get isSure(): boolean {
+    return this.trusted && (this.timed || this.#ownMs() > 0 || this.session.isHeard);
+  }
+
+  /** Ours unless a server that does not see this process has let somebody else in: its handler goes on, and its result is delivered. */
+  get trusted(): boolean {
     if (this.#released || this.#lost) return false;
-    // A handler that was told once must not be told otherwise by a renewal that comes late.
     this.#doubted ||= !this.session.memory.holds(this.#slot) || this.trustedForMs() <= 0;
     return !this.#doubted;
   }
@@ -72,8 +85,12 @@ export class HeldLock implements JobLock {
 
   trustedForMs(): number {
     if (this.#doubted) return 0;
-    const own = this.#ownEnd === undefined ? 0 : between(now(this.session.clock), this.#ownEnd);
+    const own = this.#ownMs();
     return this.timed ? own : Math.max(own, this.session.trustedForMs());
+  }
+
+  #ownMs(): number {
+    return this.#ownEnd === undefined ? 0 : between(now(this.session.clock), this.#ownEnd);
   }
 
   /**

@@ -21,7 +21,7 @@ export interface SessionPlan extends SessionRef {
   renewMs: number;
   /** 0: this worker does not sweep (skipStalledCheck). */
   sweepMs: number;
-  /** How long a session lives on after a hint that its owner died. */
+  /** Within what time it has to hear that nobody takes its owner for dead, while it holds locks; 0: it need not. */
   graceMs: number;
   /** 0: no ceiling. */
   maxBlockedMs: number;

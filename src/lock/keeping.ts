@@ -1,5 +1,6 @@
 // What may be said about how locks are kept, with BullMQ's names: workers, queues and leaders take these options alike.
 import { checkBoolean, checkInteger, checkText, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
+import { CRASH_GRACE_MS } from '../store/contract.js';
 
 export interface KeepingOptions {
   lockDuration?: number;
@@ -13,7 +14,7 @@ export interface KeepingOptions {
   lockThreadEntry?: string;
   /** Give the locks up when the event loop has been blocked for so long. 0: never. */
   maxBlockedMs?: number;
-  /** How long the session of a process that died is left before what it held moves on. */
+  /** How long the sessions of this process are left, after it died, before what they held moves on. */
   crashGraceMs?: number;
   /** A name for this running program among the others; one that nobody else has is made for each process. */
   instanceId?: string;
@@ -38,7 +39,7 @@ export function checkKeepingOptions(given: KeepingOptions): Keeping {
     skipStalledCheck: checkBoolean('skipStalledCheck', given.skipStalledCheck ?? false),
     useDedicatedLockThread: checkBoolean('useDedicatedLockThread', given.useDedicatedLockThread ?? true),
     maxBlockedMs: checkInteger('maxBlockedMs', given.maxBlockedMs ?? 0, { max: MAX_TIMER_MS }),
-    crashGraceMs: checkInteger('crashGraceMs', given.crashGraceMs ?? 2000, { max: MAX_TIMER_MS }),
+    crashGraceMs: checkInteger('crashGraceMs', given.crashGraceMs ?? CRASH_GRACE_MS, { max: MAX_TIMER_MS }),
     ...(lockThreadEntry === undefined ? {} : { lockThreadEntry }),
     ...(instanceId === undefined ? {} : { instanceId: checkText('instanceId', instanceId, MAX_INSTANCE_ID) }),
   };

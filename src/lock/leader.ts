@@ -97,13 +97,12 @@ export class Leader extends Emitter<LeaderEvents> {
     this.#standing = this.#stand();
   }
 
-  /** Read it before every step that only a leader may make: it needs no I/O, and is false at the first look after a freeze. */
+  /**
+   * Read it before every step that only a leader may make: it needs no I/O, and is false at the first look after a freeze. While the store
+   * does not answer it is false, but the term goes on, and it turns true again if the store comes back in time.
+   */
   get isLeader(): boolean {
-    const term = this.#term;
-    if (term === undefined) return false;
-    if (term.lock.held) return true;
-    this.#stepDown(term, 'the lease could not be renewed in time');
-    return false;
+    return this.#goesOn() && this.#term?.lock.isSure === true;
   }
 
   /** The fence of what this leader writes; undefined while it does not lead. */
@@ -129,7 +128,7 @@ export class Leader extends Emitter<LeaderEvents> {
     if (this.#work !== undefined)
       throw new HoldfastError('ALREADY_RUNNING', `The leader of "${this.name}" runs something already.`);
     this.#work = work;
-    if (this.isLeader && this.#term !== undefined) this.#begin(this.#term);
+    if (this.#goesOn() && this.#term !== undefined) this.#begin(this.#term);
     await this.#standing;
     await this.#working;
   }
@@ -183,7 +182,7 @@ export class Leader extends Emitter<LeaderEvents> {
     const term = this.#term as unknown as Term;
     lock.signal.addEventListener('abort', () => this.#stepDown(term, toError(lock.signal.reason).message), { once: true });
     if (this.#leaving.signal.aborted) this.#stepDown(term, 'it was closed');
-    if (this.isLeader) {
+    if (this.#goesOn()) {
       this.#toldFollower = false;
       this.emit('leader', lock.fence);
       this.#tellReady();
@@ -191,9 +190,17 @@ export class Leader extends Emitter<LeaderEvents> {
     }
     await ended;
     // Of its own will, it leads until its work has ended; a lock that is lost already is not kept from others for that.
-    if (lock.held) await this.#working;
+    if (lock.trusted) await this.#working;
     await lock.release();
     await this.#working;
+  }
+
+  /** There is a term, and its lock has not been lost. */
+  #goesOn(): boolean {
+    const term = this.#term;
+    if (term === undefined || term.lock.trusted) return term !== undefined;
+    this.#stepDown(term, 'the lease could not be renewed in time');
+    return false;
   }
 
   #begin(term: Term): void {

@@ -5,11 +5,14 @@ import { systemClock } from '../runtime/clock.js';
 import { inTime } from '../runtime/within.js';
 import type { LockGrant, NamedLockRef, Store } from '../store/contract.js';
 import type { Session } from './session.js';
+import { now } from './trust.js';
 import type { Wish } from './wish.js';
 
 export interface LineOptions {
   queue: string;
   ready(): Promise<Store>;
+  /** Somebody works under this token. */
+  isHeld(token: string): boolean;
   /** The store does not know this session any more. */
   sessionGone(session: Session): void;
   onError(error: Error): void;
@@ -138,6 +141,7 @@ export class Line {
     const asking = places.filter(({ wish }) => !wish.ended);
     if (asking.length === 0) return;
     const time = systemClock.monotonic();
+    const sentAt = now(systemClock);
     const call = store.acquire(
       this.#options.queue,
       asking.map(({ wish, session }) => wish.ask(session, time)),
@@ -145,12 +149,17 @@ export class Line {
     const refs = asking.map(({ wish }) => ({ name: wish.options.name, token: wish.token }));
     try {
       const grants = await patiently(call);
-      asking.forEach(({ wish, session }, index) => this.#answer(wish, session, grants[index] as LockGrant, store));
+      asking.forEach(({ wish, session }, index) => {
+        const grant = grants[index] as LockGrant;
+        if (grant.status === 'held') session.granted(sentAt);
+        this.#answer(wish, session, grant, store);
+      });
     } catch (error) {
       const giveBackUnwanted = (): void => {
         asking.forEach(({ wish }, index) => {
           const { name, token } = refs[index] as NamedLockRef;
-          if (wish.ended || wish.token !== token) void this.giveBack(name, token);
+          // A wish also ends by being granted, to a repetition whose answer came before that of the first ask.
+          if ((wish.ended || wish.token !== token) && !this.#options.isHeld(token)) void this.giveBack(name, token);
         });
       };
       for (const { wish } of asking) wish.asking = false;

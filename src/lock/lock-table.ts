@@ -40,7 +40,7 @@ export class LockTable {
   /** Of the locks that hang on a session and were renewed with it: not of a lost one whose handler has not ended yet. */
   renewedJobIds(session: Session): string[] {
     const ids: string[] = [];
-    for (const lock of this.#locks.values()) if (lock.session === session && !lock.timed && lock.held) ids.push(lock.jobId);
+    for (const lock of this.#locks.values()) if (lock.session === session && !lock.timed && lock.trusted) ids.push(lock.jobId);
     return ids;
   }
 
@@ -54,7 +54,7 @@ export class LockTable {
 
   /** False: it was lost on its way here (the process was frozen, an operator took it away), so nothing may be run under it. */
   track(lock: HeldLock): boolean {
-    if (this.#foreign.delete(lock.token) || !lock.held) return false;
+    if (this.#foreign.delete(lock.token) || !lock.trusted) return false;
     this.#locks.set(lock.token, lock);
     this.#lookIn(lock.trustedForMs(), lock);
     return true;
@@ -86,7 +86,7 @@ export class LockTable {
   /** All that hang on the session. One that is timed or pinned lives on. */
   loseSession(session: Session, reason: string): void {
     this.#lose(
-      Array.from(this.#locks.values()).filter((lock) => lock.session === session && !lock.held),
+      Array.from(this.#locks.values()).filter((lock) => lock.session === session && !lock.trusted),
       reason,
     );
   }

@@ -24,11 +24,11 @@ export class LoopKeeper implements Keeper {
     if (this.#held.has(plan.id)) return;
     let sweeper: Sweeper | undefined;
     if (plan.sweepMs > 0) {
-      const { queue, sweepMs: intervalMs, graceMs } = plan;
+      const { queue, sweepMs: intervalMs } = plan;
       const onSwept = listener.swept.bind(listener);
       const onError = (error: Error) => listener.failed(error, false);
       const beforeSweep = async (): Promise<void> => this.#loops.get(store)?.catchUp();
-      sweeper = new Sweeper({ store, queue, intervalMs, graceMs, beforeSweep, onSwept, onError });
+      sweeper = new Sweeper({ store, queue, intervalMs, beforeSweep, onSwept, onError });
     }
     this.#held.set(plan.id, { store, sweeper });
     if (plan.renewMs > 0) this.#renew({ plan, memory, store, listener }, firstInMs);

@@ -18,6 +18,16 @@ export class NamedLock {
     return this.#lock.held;
   }
 
+  /** The same for this moment alone: it may turn true again. */
+  get isSure(): boolean {
+    return this.#lock.isSure;
+  }
+
+  /** Not lost: nobody else has it, unless the server lost sight of this process. */
+  get trusted(): boolean {
+    return this.#lock.trusted;
+  }
+
   get token(): string {
     return this.#lock.token;
   }

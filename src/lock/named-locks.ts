@@ -48,7 +48,7 @@ export class NamedLocks {
 
   constructor(options: NamedLocksOptions) {
     this.#options = options;
-    this.#line = new Line(options);
+    this.#line = new Line({ ...options, isHeld: (token) => this.#table.get(token) !== undefined });
   }
 
   /** Undefined: somebody else had it for all of `waitMs`. Rejects with the reason of the signal, or why the store could not be asked. */

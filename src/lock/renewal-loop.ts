@@ -3,6 +3,7 @@
 import { HoldfastError, toError } from '../errors.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Renewal, RenewReply, Revocation, Store } from '../store/contract.js';
+import { Hearing } from './hearing.js';
 import type { SessionPlan } from './keeper.js';
 import type { SessionMemory } from './session-memory.js';
 import { now, trustUntil, type Moment } from './trust.js';
@@ -35,6 +36,7 @@ export class RenewalLoop {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #entries = new Map<string, Entry>();
+  readonly #hearing: Hearing;
   #timer: NodeJS.Timeout | undefined;
   #wakeAt = Number.POSITIVE_INFINITY;
   /** The latest call. */
@@ -43,6 +45,7 @@ export class RenewalLoop {
   constructor(store: Store, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
+    this.#hearing = new Hearing(store, clock, (sessionId) => this.#hasten(sessionId));
   }
 
   get size(): number {
@@ -53,11 +56,13 @@ export class RenewalLoop {
   add(renewed: Renewed, firstInMs: number): void {
     if (this.#entries.has(renewed.plan.id)) return;
     this.#entries.set(renewed.plan.id, { renewed, acked: 0, dueAt: this.#clock.monotonic() + firstInMs });
+    this.#hearing.add(renewed.plan, renewed.memory);
     this.#schedule();
   }
 
   delete(sessionId: string): void {
     this.#entries.delete(sessionId);
+    this.#hearing.delete(sessionId);
     if (this.#entries.size === 0) this.stop();
   }
 
@@ -66,6 +71,7 @@ export class RenewalLoop {
     this.#timer = undefined;
     this.#wakeAt = Number.POSITIVE_INFINITY;
     this.#entries.clear();
+    this.#hearing.stop();
   }
 
   /**
@@ -81,6 +87,13 @@ export class RenewalLoop {
       }
       await this.#calling;
     }
+  }
+
+  #hasten(sessionId: string): void {
+    const entry = this.#entries.get(sessionId);
+    if (entry === undefined) return;
+    entry.dueAt = this.#clock.monotonic();
+    this.#schedule();
   }
 
   #schedule(): void {
@@ -148,6 +161,8 @@ export class RenewalLoop {
       return;
     }
     memory.extendTrust(trustUntil(sentAt, plan.durationMs));
+    // A renewal ends a suspicion, so it answers that question too.
+    memory.extendHearing(trustUntil(sentAt, plan.graceMs));
     // A repeated reply may carry what was told before.
     const fresh = reply.revoked.filter(({ number }) => number > entry.acked);
     for (const { fence, number } of fresh) {

@@ -1,5 +1,5 @@
 // The few words that a worker and its keeper share about a session, readable by a handler that blocks its loop. The keeper writes
-// the trust deadline and what was lost; the worker writes which locks run and how many jobs it is willing to run. Nothing is ever sent per job: a lock is found by its fence.
+// the deadlines and what was lost; the worker writes which locks run and how many jobs it is willing to run. Nothing is ever sent per job: a lock is found by its fence.
 import { between, type Moment } from './trust.js';
 
 /** What crosses to the thread. Slots come in blocks, so that a worker whose concurrency is raised can grow while it runs. */
@@ -11,7 +11,9 @@ export interface SessionBuffers {
 const STATE = 0;
 const TRUST = 1;
 const SLOTS = 2;
-const WORDS = 3;
+const HEARD = 3;
+const LEASED = 4;
+const WORDS = 5;
 const ALIVE = 0;
 const LOST = 1;
 
@@ -48,13 +50,27 @@ export class SessionMemory {
     Atomics.store(this.#words, TRUST, until);
   }
 
-  /** Only ever later: the loop and the thread may both renew, and replies may overtake each other. */
   extendTrust(until: Moment): void {
-    for (;;) {
-      const current = Atomics.load(this.#words, TRUST);
-      if (between(current, until) <= 0) return;
-      if (Atomics.compareExchange(this.#words, TRUST, current, until) === current) return;
-    }
+    this.#extend(TRUST, until);
+  }
+
+  /** Until when the store has said that nobody takes the owner for dead; undefined where nobody could by mistake. */
+  get heardUntil(): Moment | undefined {
+    return Atomics.load(this.#words, LEASED) === 0 ? undefined : Atomics.load(this.#words, HEARD);
+  }
+
+  startHearing(until: Moment): void {
+    Atomics.store(this.#words, HEARD, until);
+    Atomics.store(this.#words, LEASED, 1);
+  }
+
+  extendHearing(until: Moment): void {
+    if (Atomics.load(this.#words, LEASED) !== 0) this.#extend(HEARD, until);
+  }
+
+  /** Some lock of it is ours. */
+  get holdsAny(): boolean {
+    return this.#blocks.some((block) => block.some((_, slot) => Atomics.load(block, slot) > 0n));
   }
 
   /** How many jobs the session's owner is willing to run; the keeper tells the store. */
@@ -101,6 +117,15 @@ export class SessionMemory {
       for (let slot = 0; slot < block.length; slot += 1) {
         if (Atomics.compareExchange(block, slot, held, -held) === held) return;
       }
+    }
+  }
+
+  /** Only ever later: the loop and the thread may both ask, and replies may overtake each other. */
+  #extend(word: number, until: Moment): void {
+    for (;;) {
+      const current = Atomics.load(this.#words, word);
+      if (between(current, until) <= 0) return;
+      if (Atomics.compareExchange(this.#words, word, current, until) === current) return;
     }
   }
 

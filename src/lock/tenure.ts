@@ -2,6 +2,7 @@
 // store has ended it.
 import { HoldfastError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
+import { inTime } from '../runtime/within.js';
 import type { Store } from '../store/contract.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
 import type { StoreLease } from '../store/open.js';
@@ -26,6 +27,9 @@ export interface TenureOptions {
   listenerFor(session: Session): KeeperListener;
   onError(error: Error): void;
 }
+
+/** However short the locks are, a store may take this long to answer. */
+const MIN_PATIENCE_MS = 1000;
 
 export class Tenure {
   readonly #options: TenureOptions;
@@ -93,12 +97,14 @@ export class Tenure {
   async #open(): Promise<Session> {
     const { queue, lease, name, keeping, durationMs, onError } = this.#options;
     const store = await lease.ready();
-    const { maxStalledCount: maxStalls, instanceId } = keeping;
+    const { maxStalledCount: maxStalls, crashGraceMs: graceMs, instanceId } = keeping;
     const instance = instanceId === undefined ? {} : { instance: instanceId };
-    const session = await Session.open(
-      store,
-      { queue, name, durationMs, maxStalls, slots: this.#slots, ...instance },
-      systemClock,
+    const settings = { queue, name, durationMs, maxStalls, graceMs, slots: this.#slots, ...instance };
+    // Without an answer, the next call opens another one; this one, should it be there, holds nothing and expires by itself.
+    const session = await inTime(
+      Math.max(MIN_PATIENCE_MS, durationMs),
+      Session.open(store, settings, systemClock),
+      () => new HoldfastError('TIMEOUT', 'The store did not answer the opening of a session.', { queue, retryable: true }),
     );
     this.#session = session;
     await this.#keep(session, store);
@@ -115,7 +121,7 @@ export class Tenure {
       durationMs: session.durationMs,
       renewMs,
       sweepMs: keeping.skipStalledCheck ? 0 : keeping.stalledInterval,
-      graceMs: keeping.crashGraceMs,
+      graceMs: session.graceMs,
       maxBlockedMs: keeping.maxBlockedMs,
     };
     const descriptor = await this.#describe();

@@ -116,12 +116,12 @@ export class ThreadStore {
 
   #sweep(held: Held, store: Store): void {
     const { plan, reports } = held;
-    const { queue, sweepMs: intervalMs, graceMs } = plan;
+    const { queue, sweepMs: intervalMs } = plan;
     if (intervalMs === 0) return;
     const onError = (error: Error) => reports.failed(error, 'sweeping');
     const beforeSweep = async (): Promise<void> => this.#loop?.catchUp();
     const onSwept = reports.swept.bind(reports);
-    held.sweeper = new Sweeper({ store, queue, intervalMs, graceMs, beforeSweep, onSwept, onError });
+    held.sweeper = new Sweeper({ store, queue, intervalMs, beforeSweep, onSwept, onError });
     held.sweeper.start();
   }
 

@@ -144,11 +144,16 @@ export interface Sessions {
    */
   sweep(queue: string, limit: number): Promise<SweepReply>;
   /**
-   * Looks for owners that are surely gone (their process died) and shortens their sessions to at most `graceMs` from now;
-   * never ends one, never lengthens one. Answers how many are under suspicion now, also those that others suspected (who may
-   * themselves be gone before they sweep). Stores without a hint answer 0.
+   * Looks for owners that are surely gone (their process died) and leaves each of their sessions at most its own grace from now;
+   * never ends one, never lengthens one, and shortens one that is under suspicion already no further. Stores without a hint suspect
+   * nobody.
    */
-  probe(queue: string, graceMs: number): Promise<number>;
+  probe(queue: string): Promise<ProbeReply>;
+  /**
+   * Whether sessions are open, have not expired and are under no suspicion. True: whatever is suspected later, nobody gets what the session
+   * holds before its grace has passed since the question was sent (or its expiry, which is as before). Changes nothing.
+   */
+  unsuspected(sessions: SessionRef[]): Promise<boolean[]>;
 }
 
 export const STALLED_REASON = 'job stalled more than allowable limit';
@@ -173,7 +178,12 @@ export interface NewSession extends SessionRef {
   maxStalls: number;
   /** How many jobs it is willing to run at once; 0 for one that only holds locks. */
   slots: number;
+  /** How long it lives on after a hint that its owner died. Default CRASH_GRACE_MS. */
+  graceMs?: number;
 }
+
+/** Also of sessions that were opened before a store knew of graces. */
+export const CRASH_GRACE_MS = 2000;
 
 export interface Renewal extends SessionRef {
   /** What `slots` is now, if it has changed. */
@@ -195,6 +205,16 @@ export interface Revocation {
   token: string;
   fence: number;
   reason: string;
+}
+
+export interface ProbeReply {
+  /** About how many open sessions there are that may look for the dead too: they share the work. */
+  sessions: number;
+  /**
+   * When the first of those under suspicion ends, also of those that others suspect (who may themselves be gone before they sweep);
+   * 0 when it has. Absent: nobody is under suspicion.
+   */
+  dueInMs?: number;
 }
 
 export interface SweepReply {
@@ -359,7 +379,8 @@ export interface ListQuery {
   start: number;
   end: number;
   /**
-   * Waiting: claim order, those that wait for their key last (it is taken, or another one of it comes first), or the reverse.
+   * Waiting: claim order, or the reverse. Those that wait for their key (it is taken, or another one of it comes first) come last, or,
+   * in a store that finds out only when it claims, stand where they would if it were free.
    * Delayed: by due time. Active, finished: by when they came there.
    */
   asc: boolean;

@@ -1,18 +1,17 @@
-// Moves what time moves: finds sessions and locks whose time is over, on a schedule of this worker's own, and looks every second for
-// owners whose process died, so that their jobs move on after a short grace instead of a whole lock duration.
+// Moves what time moves: finds sessions and locks whose time is over, on a schedule of this worker's own, and looks for owners whose
+// process died (looking.ts says how often), so that their jobs move on after a short grace instead of a whole lock duration.
 // Keepers run it, in the thread or on the loop. It never decides who is dead: the store does.
 import { HoldfastError, toError } from '../errors.js';
 import { MAX_TIMER_MS } from '../runtime/check.js';
 import { inTime } from '../runtime/within.js';
 import type { Store, SweepReply } from '../store/contract.js';
+import { nextLookMs } from './looking.js';
 
 export interface SweeperOptions {
   store: Store;
   queue: string;
   /** How often to sweep. */
   intervalMs: number;
-  /** How long a session lives on after a hint. */
-  graceMs: number;
   /** Waited for before each sweep: renewals that are overdue in this process go first. */
   beforeSweep?(): Promise<void>;
   onSwept(reply: Pick<SweepReply, 'stalled' | 'failed'>): void;
@@ -21,9 +20,8 @@ export interface SweeperOptions {
 
 /** Few enough that no store is held up for more than about 2 ms. */
 const CHUNK = 100;
-const PROBE_MS = 1000;
-/** After the grace has passed, the sweep must find the session expired on the store's clock, which may round. */
-const AFTER_GRACE_MS = 10;
+/** When a session ends, the sweep must find it expired on the store's clock, which may round. */
+const AFTER_END_MS = 10;
 /** A call that hangs for longer is told and given up, or it would be the last one. */
 const PATIENCE_MS = 30_000;
 
@@ -31,7 +29,10 @@ export class Sweeper {
   readonly #options: SweeperOptions;
   readonly #timers = new Set<NodeJS.Timeout>();
   #sweeping = false;
-  #probing = false;
+  /** As the last look found them. */
+  #sessions = 1;
+  #looking = false;
+  #nextLook: NodeJS.Timeout | undefined;
   #again = false;
   #outage = false;
   #stopped = false;
@@ -42,14 +43,10 @@ export class Sweeper {
   }
 
   start(): void {
-    const { store, intervalMs } = this.#options;
-    this.#every(intervalMs, () => void this.sweep());
+    this.#every(this.#options.intervalMs, () => void this.sweep());
     // What died while nobody was here is found at once.
     void this.sweep();
-    if (store.capabilities.crashHints) {
-      this.#every(PROBE_MS, () => void this.#probe());
-      void this.#probe();
-    }
+    void this.#look();
   }
 
   /** No more calls, and nothing more is told. */
@@ -80,7 +77,10 @@ export class Sweeper {
         if (this.#stopped) return;
         const reply = await patiently(store.sweep(queue, CHUNK));
         this.#outage = false;
-        if (reply.stalled.length + reply.failed.length > 0 && !this.#silent) onSwept(reply);
+        const found = reply.stalled.length + reply.failed.length > 0;
+        if (found && !this.#silent) onSwept(reply);
+        // Something died: looks may have become too rare, if the fleet of the last one is no more.
+        if (found) void this.#look();
         more = reply.more || this.#again;
       }
     } catch (error) {
@@ -90,24 +90,25 @@ export class Sweeper {
     }
   }
 
-  async #probe(): Promise<void> {
-    if (this.#probing || this.#stopped) return;
-    this.#probing = true;
-    const { store, queue, graceMs } = this.#options;
+  async #look(): Promise<void> {
+    const { store, queue } = this.#options;
+    if (!store.capabilities.crashHints || this.#looking || this.#stopped) return;
+    this.#looking = true;
     try {
-      const suspected = await patiently(store.probe(queue, graceMs));
+      const { sessions, dueInMs } = await patiently(store.probe(queue));
       this.#outage = false;
+      this.#sessions = sessions;
       // A timer takes no more than MAX_TIMER_MS: past it, it would fire at once.
-      const ms = Math.min(MAX_TIMER_MS, graceMs + AFTER_GRACE_MS);
-      if (suspected > 0 && !this.#stopped) this.#after(ms, () => void this.sweep());
+      if (dueInMs !== undefined) this.#after(Math.min(MAX_TIMER_MS, dueInMs + AFTER_END_MS), () => void this.sweep());
     } catch (error) {
       this.#fail(error);
-    } finally {
-      this.#probing = false;
     }
+    this.#looking = false;
+    if (this.#nextLook !== undefined) this.#forget(this.#nextLook);
+    this.#nextLook = this.#after(nextLookMs(this.#sessions, Math.random()), () => void this.#look());
   }
 
-  /** Once for each outage: looking goes on every second, and would tell as often. */
+  /** Once for each outage: looking goes on, and would tell as often. */
   #fail(error: unknown): void {
     if (!this.#stopped && !this.#outage) this.#options.onError(toError(error));
     this.#outage = true;
@@ -117,12 +118,19 @@ export class Sweeper {
     this.#timers.add(setInterval(work, ms).unref());
   }
 
-  #after(ms: number, work: () => void): void {
+  #after(ms: number, work: () => void): NodeJS.Timeout | undefined {
+    if (this.#stopped) return undefined;
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
       work();
     }, ms).unref();
     this.#timers.add(timer);
+    return timer;
+  }
+
+  #forget(timer: NodeJS.Timeout): void {
+    clearTimeout(timer);
+    this.#timers.delete(timer);
   }
 }
 

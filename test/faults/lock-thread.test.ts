@@ -159,7 +159,7 @@ test('two faults at once, the thread dies while the loop is blocked: the job is 
   const options = { lockThreadEntry: ENTRY, lockDuration: 800, lockRenewTime: 200, stalledInterval: 100 };
   const blocked = new WorkerProcess({ queue: 'work', connection, options: { ...options, name: 'blocked' } });
   await blocked.moment('ready');
-  const job = await queue.add('spin', { ms: 2500, only: 'blocked' });
+  const job = await queue.add('spin', { ms: 6000, only: 'blocked' });
   await blocked.moment('started');
   await kill('exit');
   const other = new WorkerProcess({ queue: 'work', connection, options: { ...options, name: 'other' } });

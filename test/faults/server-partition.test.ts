@@ -1,5 +1,5 @@
 // The connections of a process that lives are reset, and it cannot come back for some seconds. A server cannot tell that from a crash:
-// how long it waits is `crashGraceMs`.
+// how long it waits is `crashGraceMs`. By then whoever is cut off must no longer call its lock held.
 import { type Job, Queue, Worker } from 'holdfast';
 import { expect, onTestFinished, test } from 'vitest';
 import { SERVER_ENGINES, type ServerEngine, serverOf, twoWays } from '../support/faults-crew.js';
@@ -7,12 +7,18 @@ import { gate, sleep, until } from '../support/faults-wait.js';
 import { FaultProxy } from '../support/servers/proxy.js';
 
 const LOCK_MS = 30_000;
+/** How often a handler looks at its lock. */
+const LOOK_MS = 5;
 const GRACE_MS = 1_000;
+/** Too short to be asked for within it (docs/locks.md). */
+const UNHEARD_MS = 400;
 /** Enough for a hint, the grace and a sweep. */
 const PARTITION_MS = 5_000;
 
 interface Partition {
   id: string;
+  /** Moments of this process' clock: when the first handler saw that its lock is not held, and when its signal was aborted. */
+  seen: { unheldAt?: number; abortedAt?: number; secondAt?: number };
   /** Who finished the job, and how often it was begun. */
   ends(): Promise<{ returnvalue: unknown; attemptsStarted: number }>;
   secondRuns: string[];
@@ -21,7 +27,8 @@ interface Partition {
   heal(): void;
 }
 
-async function partition(engine: ServerEngine, crashGraceMs: number): Promise<Partition> {
+/** `mute`: the first worker's connections end for the server alone, and it hears nothing. */
+async function partition(engine: ServerEngine, crashGraceMs: number, mute = false): Promise<Partition> {
   const server = await serverOf(engine);
   const proxy = await FaultProxy.start(server);
   onTestFinished(() => proxy.close());
@@ -32,7 +39,17 @@ async function partition(engine: ServerEngine, crashGraceMs: number): Promise<Pa
   const errors: Error[] = [];
   const options = { lockDuration: LOCK_MS, stalledInterval: 300, crashGraceMs };
   const through = proxy.url(server.url);
-  const first = new Worker('work', () => end.opened.then(() => 'first'), { connection: twoWays(through, through), ...options });
+  const seen: Partition['seen'] = {};
+  const handler = async ({ lock }: Job): Promise<string> => {
+    const watch = setInterval(() => {
+      if (!lock.held) seen.unheldAt ??= performance.now();
+    }, LOOK_MS);
+    lock.signal.addEventListener('abort', () => (seen.abortedAt = performance.now()));
+    await end.opened;
+    clearInterval(watch);
+    return 'first';
+  };
+  const first = new Worker('work', handler, { connection: twoWays(through, through), ...options });
   onTestFinished(() => first.close());
   first.on('error', (error) => errors.push(error));
   const started = new Promise((resolve) => first.once('active', resolve));
@@ -40,6 +57,7 @@ async function partition(engine: ServerEngine, crashGraceMs: number): Promise<Pa
   await started;
   await until(`${engine}: the lock thread to renew`, () => first.health().lockThread === 'thread');
   const processor = async (job: Job): Promise<string> => {
+    seen.secondAt ??= performance.now();
     secondRuns.push(job.id);
     return 'second';
   };
@@ -47,7 +65,8 @@ async function partition(engine: ServerEngine, crashGraceMs: number): Promise<Pa
   onTestFinished(() => second.close());
   await second.waitUntilReady();
   proxy.swallow('both');
-  proxy.cut('reset');
+  if (mute) proxy.abandon();
+  else proxy.cut('reset');
   const heal = (): void => {
     proxy.heal();
     end.open();
@@ -63,7 +82,7 @@ async function partition(engine: ServerEngine, crashGraceMs: number): Promise<Pa
       },
       20_000,
     );
-  return { id, ends, secondRuns, errors, heal };
+  return { id, seen, ends, secondRuns, errors, heal };
 }
 
 test('with a crashGraceMs as long as the locks, one that is cut off keeps its job', { timeout: 60_000 }, async () => {
@@ -87,5 +106,35 @@ test('(N) with a short one it is taken for dead: its job runs elsewhere, and wha
     const refused = ({ message }: Error): boolean => message.includes(`Could not settle job ${id} as completed`);
     await until('the late result to be refused', () => errors.some(refused));
     expect(await ends()).toMatchObject({ returnvalue: 'second' });
+  }
+});
+
+test.each([
+  ['are reset', false],
+  ['end without a word', true],
+])(
+  'rule 3: when its connections %s, its lock is not held before the job runs elsewhere, and nothing is aborted',
+  {
+    timeout: 60_000,
+  },
+  async (_way, mute) => {
+    const all = await Promise.all(SERVER_ENGINES.map((engine) => partition(engine, GRACE_MS, mute)));
+    for (const { heal, ends, seen } of all) {
+      expect(await ends()).toEqual({ returnvalue: 'second', attemptsStarted: 2 });
+      expect(seen.unheldAt).toBeLessThan(seen.secondAt ?? 0);
+      expect(seen.abortedAt).toBeUndefined();
+      heal();
+    }
+  },
+);
+
+test('(N) with a grace too short to be heard within it, the lock is called held when the job runs elsewhere', {
+  timeout: 60_000,
+}, async () => {
+  const all = await Promise.all(SERVER_ENGINES.map((engine) => partition(engine, UNHEARD_MS, true)));
+  for (const { heal, ends, seen } of all) {
+    expect(await ends()).toEqual({ returnvalue: 'second', attemptsStarted: 2 });
+    expect(seen.unheldAt ?? Number.POSITIVE_INFINITY).toBeGreaterThan(seen.secondAt ?? 0);
+    heal();
   }
 });

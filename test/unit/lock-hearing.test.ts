@@ -1,0 +1,211 @@
+// Where a server may take a living process for dead, whoever holds locks asks whether it does. Until when an answer counts, what is asked,
+// and what follows when none comes.
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { HeldLock } from '../../src/lock/held-lock.js';
+import { LockTable } from '../../src/lock/lock-table.js';
+import { RenewalLoop } from '../../src/lock/renewal-loop.js';
+import { Session } from '../../src/lock/session.js';
+import { now } from '../../src/lock/trust.js';
+import type { SessionRef } from '../../src/store/contract.js';
+import { MemoryStore } from '../../src/store/memory/index.js';
+import { FaultyStore } from '../../src/testing/faulty-store.js';
+import { lockOn } from '../support/faults-locks.js';
+import { takeTime, type Time } from '../support/faults-time.js';
+
+const LOCK_MS = 30_000;
+const GRACE_MS = 2000;
+/** A twentieth of the grace. */
+const TRUST_MS = GRACE_MS - 100;
+/** Of the time that passes here. */
+const STEP_MS = 10;
+
+/** Its hints look at connections, as those of a server. */
+class Server extends MemoryStore {
+  override readonly capabilities = {
+    engine: 'server',
+    shared: false,
+    durable: false,
+    crashHints: true,
+    fallibleHints: true,
+    inline: false,
+    transactions: false,
+  };
+  suspects = false;
+  override async unsuspected(sessions: SessionRef[]): Promise<boolean[]> {
+    return sessions.map(() => !this.suspects);
+  }
+}
+
+let time: Time;
+let server: Server;
+let store: FaultyStore;
+let loop: RenewalLoop;
+let lost: string[];
+
+beforeEach(() => {
+  time = takeTime();
+  server = new Server({ clock: time.clock });
+  store = new FaultyStore(server);
+  loop = new RenewalLoop(store, time.clock);
+  lost = [];
+});
+
+afterEach(() => {
+  store.clear();
+  loop.stop();
+  vi.useRealTimers();
+});
+
+async function keep(graceMs = GRACE_MS, durationMs = LOCK_MS): Promise<Session> {
+  const session = await Session.open(store, { queue: 'q', name: 'n', durationMs, maxStalls: 1, graceMs }, time.clock);
+  const renewMs = durationMs / 2;
+  const ignored = () => undefined;
+  const plan = { queue: 'q', id: session.id, durationMs, renewMs, sweepMs: 0, graceMs: session.graceMs, maxBlockedMs: 0 };
+  const told = { onRenewed: ignored, onRevoked: ignored, onLost: ignored, onError: ignored };
+  loop.add({ plan, memory: session.memory, ...told }, renewMs);
+  return session;
+}
+
+/** A lock that is watched as those of workers are: what ends its trust ends it. */
+function watched(session: Session): HeldLock {
+  const lock = lockOn(session);
+  const table = new LockTable({ onLost: (locks) => lost.push(...locks.map(({ jobId }) => jobId)) });
+  expect(table.track(lock)).toBe(true);
+  return lock;
+}
+
+test('asks four times in a grace while a lock is held, and nothing while none is', async () => {
+  const session = await keep();
+  await time.pass(10_000);
+  expect(store.calls('unsuspected')).toBe(0);
+  session.granted(now(time.clock));
+  const lock = watched(session);
+  await time.pass(10_000);
+  expect(store.calls('unsuspected')).toBe(20);
+  expect(lock.held).toBe(true);
+  lock.release();
+  await time.pass(10_000);
+  expect(store.calls('unsuspected')).toBe(20);
+});
+
+test('without an answer held is false a margin before the grace is over, and neither aborted nor lost', async () => {
+  const session = await keep();
+  const lock = watched(session);
+  // The last answer is to the question at 2000.
+  await time.pass(2000);
+  store.on('unsuspected', { fault: 'fail' });
+  await time.pass(TRUST_MS - STEP_MS);
+  expect(lock.held).toBe(true);
+  await time.pass(STEP_MS);
+  expect(lock.held).toBe(false);
+  expect(lock.trusted).toBe(true);
+  // Its renewal is due at 15 s, and its trust ends at 29 s.
+  await time.pass(24_000);
+  expect(lock.signal.aborted).toBe(false);
+  expect(lost).toEqual([]);
+});
+
+test('an answer counts from the moment before its question was sent, however late it comes', async () => {
+  const session = await keep();
+  const lock = watched(session);
+  await time.pass(400);
+  const slow = store.on('unsuspected', { fault: 'hold-reply', times: 1 });
+  await time.pass(100 + TRUST_MS - 2 * STEP_MS);
+  slow.release();
+  await time.pass(STEP_MS);
+  expect(lock.held).toBe(true);
+  store.on('unsuspected', { fault: 'fail' });
+  await time.pass(STEP_MS);
+  expect(lock.held).toBe(false);
+});
+
+test('once read as false it stays so for the handler; for this moment alone it may be true again', async () => {
+  const lock = watched(await keep());
+  const silence = store.on('unsuspected', { fault: 'fail' });
+  await time.pass(5000);
+  expect([lock.isSure, lock.held]).toEqual([false, false]);
+  silence.remove();
+  await time.pass(1000);
+  expect([lock.isSure, lock.held]).toEqual([true, false]);
+  expect(lock.signal.aborted).toBe(false);
+});
+
+test('a silence that nobody looked into changes nothing', async () => {
+  const lock = watched(await keep());
+  const silence = store.on('unsuspected', { fault: 'fail' });
+  await time.pass(5000);
+  silence.remove();
+  await time.pass(1000);
+  expect(lock.held).toBe(true);
+});
+
+test('a suspicion is answered by a renewal at once, which counts as an answer', async () => {
+  const lock = watched(await keep());
+  server.suspects = true;
+  await time.pass(3100);
+  expect(store.calls('renew')).toBe(6);
+  expect(lock.held).toBe(true);
+  store.on('renew', { fault: 'fail' });
+  await time.pass(GRACE_MS);
+  expect(lock.held).toBe(false);
+  expect(lost).toEqual([]);
+});
+
+test('a grant is an answer too: the first lock after an idle time is held at once', async () => {
+  const session = await keep();
+  // Its last renewal was ten seconds ago.
+  await time.pass(55_000);
+  expect(session.isHeard).toBe(false);
+  const sentAt = now(time.clock);
+  await time.pass(STEP_MS);
+  session.granted(sentAt);
+  store.on('unsuspected', { fault: 'fail' });
+  const lock = watched(session);
+  await time.pass(TRUST_MS - 2 * STEP_MS);
+  expect(lock.held).toBe(true);
+  await time.pass(STEP_MS);
+  expect(lock.held).toBe(false);
+});
+
+test('locks with an end of their own do not hang on it', async () => {
+  const session = await keep();
+  const timed = lockOn(session, { durationMs: LOCK_MS, sentAt: now(time.clock) });
+  const pinned = lockOn(session);
+  pinned.extend(now(time.clock), LOCK_MS);
+  const plain = lockOn(session);
+  store.on('unsuspected', { fault: 'fail' });
+  await time.pass(5000);
+  expect([timed.held, pinned.held, plain.held]).toEqual([true, true, false]);
+});
+
+test.each([
+  ['a grace as long as the lock', { graceMs: LOCK_MS }],
+  ['a grace too short to ask within it', { graceMs: 499 }],
+])('%s asks nothing, and held ends with the trust in the session', async (_name, { graceMs }) => {
+  const lock = watched(await keep(graceMs));
+  await time.pass(14_000);
+  expect(store.calls('unsuspected')).toBe(0);
+  expect(lock.held).toBe(true);
+});
+
+test('a store whose hints cannot be wrong is asked nothing', async () => {
+  server.capabilities.fallibleHints = false;
+  const lock = watched(await keep());
+  await time.pass(14_000);
+  expect(store.calls('unsuspected')).toBe(0);
+  expect(lock.held).toBe(true);
+});
+
+test('a question that hangs is the only one under way, and none is asked after the end', async () => {
+  const session = await keep();
+  watched(session);
+  const hung = store.on('unsuspected', { fault: 'hang', times: 1 });
+  await time.pass(10_000);
+  expect(store.calls('unsuspected')).toBe(1);
+  hung.release();
+  await time.pass(600);
+  expect(store.calls('unsuspected')).toBe(2);
+  loop.delete(session.id);
+  await time.pass(5000);
+  expect(store.calls('unsuspected')).toBe(2);
+});
