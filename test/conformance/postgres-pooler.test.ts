@@ -32,7 +32,7 @@ conformance({
   describe: (title, body) => (LEFT_OUT.has(title) ? undefined : group(title, body)),
   it,
   name: 'postgres behind a pooler',
-  capabilities: { ...new PostgresStore({}).capabilities, crashHints: false },
+  capabilities: { ...new PostgresStore({}).capabilities, crashHints: false, fallibleHints: false },
   unit: 60,
   async open() {
     started ??= start();

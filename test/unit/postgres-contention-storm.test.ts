@@ -88,7 +88,7 @@ async function disturb(store: PostgresStore, pick: Pick): Promise<void> {
     await store.sweep('q', 50);
     const sessions = (await store.sessions('q')).map(({ id }) => ({ queue: 'q', id, acked: 0 }));
     await store.renew(shuffled(sessions, 1 + pick(100)));
-    await store.probe('q', 1_000);
+    await store.probe('q');
     if (round % 3 === 0) await store.closeSessions(shuffled(sessions, 1 + pick(100)).slice(0, 2), pick(2) === 0);
     if (sessions[0] !== undefined) await useNames(store, sessions[pick(sessions.length)]?.id ?? '', pick);
     await store.cap('q', round % 5 === 0 ? { maxActive: 80 } : undefined);

@@ -4,7 +4,17 @@ import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/job/outcome.js';
 import type { ClaimedJob } from '../../src/job/record.js';
 import type { PostgresStore } from '../../src/store/postgres/index.js';
-import { completed, deadlocks, newDatabase, newJob, newJobs, newSession, openStore, shuffled } from './postgres-support.js';
+import {
+  completed,
+  deadlocks,
+  newClient,
+  newDatabase,
+  newJob,
+  newJobs,
+  newSession,
+  openStore,
+  shuffled,
+} from './postgres-support.js';
 
 async function claimAll(store: PostgresStore, count: number): Promise<ClaimedJob[]> {
   await store.openSession(newSession());
@@ -75,5 +85,32 @@ describe('a write of the owner that meets its finish', () => {
       ]),
     );
     for (const { id } of jobs) expect((await store.lockOf('q', id))?.endsInMs).toBeGreaterThan(500_000);
+  });
+});
+
+describe('a row that somebody is at', () => {
+  test('is seen as such before it is locked, and no longer when that has ended, whichever way', async () => {
+    const url = await newDatabase();
+    const store = await openStore({ url });
+    await store.openSession(newSession());
+    await store.add('q', newJobs(2), { caller: 'p', seq: 1 });
+    const [owner, other] = [await newClient(url), await newClient(url)];
+    const untouched = async (client: typeof owner): Promise<boolean | undefined> => {
+      const { rows } = await client.query<{ free: boolean }>(
+        `SELECT holdfast.untouched(xmax) AS free FROM holdfast.jobs WHERE id = '1' AND xmax <> 0`,
+      );
+      return rows[0]?.free;
+    };
+    for (const end of ['ROLLBACK', 'COMMIT']) {
+      await owner.query(`BEGIN; SET search_path TO holdfast; SELECT FROM jobs WHERE id = '1' FOR UPDATE`);
+      await other.query('SET search_path TO holdfast');
+      expect([await untouched(owner), await untouched(other)]).toEqual([true, false]);
+      await owner.query(end);
+      expect(await untouched(other)).toBe(true);
+    }
+    await owner.query(`BEGIN; SELECT FROM holdfast.jobs WHERE id = '1' FOR UPDATE`);
+    expect((await store.claim('q', { session: 's', seq: 1, count: 2 })).jobs.map(({ id }) => id)).toEqual(['2']);
+    await owner.query('ROLLBACK');
+    expect((await store.claim('q', { session: 's', seq: 2, count: 2 })).jobs.map(({ id }) => id)).toEqual(['1']);
   });
 });

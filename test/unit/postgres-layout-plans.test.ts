@@ -76,7 +76,7 @@ async function useAll(store: PostgresStore): Promise<void> {
     { jobId: '4', kind: 'promote' },
   ]);
   await store.sweep('q', 10);
-  await store.probe('q', 1_000);
+  await store.probe('q');
   await useLocks(store);
   await store.jobs('q', ['1', '2']);
   await store.lockOf('q', '1');

@@ -1,5 +1,6 @@
 // Making and migrating the schema: by hand or at the start, once however many begin together, and never downwards.
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { CRASH_GRACE_MS } from '../../src/store/contract.js';
 import { migratePostgres } from '../../src/store/open.js';
 import { SCHEMA_VERSION } from '../../src/store/postgres/schema.js';
 import { MIGRATIONS } from '../../src/store/postgres/tables.js';
@@ -77,6 +78,7 @@ describe('the first version', () => {
       VALUES (1, 1, 0, 1, 1, 0, 0, 0, 'waits', 'n', '{}', '{}', NULL, NULL), (1, 3, 0, 0, 0, 0, 0, 0, 'runs', 'n', '{}', '{}', 's', 7)`);
     const store = await openStore({ url });
     expect(await store.sessions('q')).toMatchObject([{ id: 's', slots: 1, locks: 1, owner: { instance: '' } }]);
+    expect((await admin.query('SELECT grace_ms FROM sessions')).rows).toEqual([{ grace_ms: CRASH_GRACE_MS }]);
     await store.add('q', [newJob({ id: 'a', lockKey: 'k' }), newJob({ id: 'b', lockKey: 'k' })], { caller: 'p', seq: 1 });
     const outcome = { kind: 'completed', jobId: 'runs', token: 's:7', value: '1', keep: {} } as const;
     const { results, claimed } = await store.settle('q', [outcome], { caller: 's', seq: 1 }, { session: 's', seq: 1, count: 9 });

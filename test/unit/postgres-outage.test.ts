@@ -1,5 +1,7 @@
 // What becomes of calls when the connection to PostgreSQL fails: none waits for ever, none is carried out twice, and the store comes
 // back by itself.
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -25,6 +27,26 @@ async function claimOne(store: PostgresStore, seq: number): Promise<ClaimedJob> 
 }
 
 describe('a lost connection', () => {
+  test('ended by the server in the breath in which it was accepted: the call rejects, and the process goes on', async () => {
+    const message = (type: string, body: Buffer): Buffer => {
+      const length = Buffer.alloc(4);
+      length.writeInt32BE(4 + body.length);
+      return Buffer.concat([Buffer.from(type), length, body]);
+    };
+    const fatal = 'SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0';
+    const accepted = [message('R', Buffer.alloc(4)), message('Z', Buffer.from('I')), message('E', Buffer.from(fatal))];
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.once('data', () => socket.end(Buffer.concat(accepted)));
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    // An event that nobody hears would fail this test as an uncaught exception.
+    await expect(openStore({ url: `postgres://a:b@127.0.0.1:${port}/x` })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+  });
+
   test('killed by the server: the next call finds a new one', async () => {
     const url = await newDatabase();
     const store = await openStore({ url });

@@ -1,5 +1,6 @@
 // The crash hint: who is gone is suspected at once, and who lives is not, whatever happens to connections.
 import { fork } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
@@ -32,10 +33,10 @@ describe('a process that was killed', () => {
     const url = await newDatabase();
     const store = await openStore({ url });
     const process = await holder(url);
-    expect(await store.probe('q', GRACE_MS)).toBe(0);
+    expect(await store.probe('q')).toEqual({ sessions: 1 });
     process.kill();
     const killed = performance.now();
-    await vi.waitFor(async () => expect(await store.probe('q', GRACE_MS)).toBe(1), { interval: 5 });
+    await vi.waitFor(async () => expect(await store.probe('q')).toHaveProperty('dueInMs'), { interval: 5 });
     expect(performance.now() - killed).toBeLessThan(1_000);
     const [session] = await store.sessions('q');
     expect(session).toMatchObject({ id: 'held', suspected: true });
@@ -46,12 +47,38 @@ describe('a process that was killed', () => {
     const server = await newServer();
     const store = await openStore({ url: server.url });
     const process = await holder(server.url);
-    expect(await store.probe('q', GRACE_MS)).toBe(0);
+    expect(await store.probe('q')).toEqual({ sessions: 1 });
     process.kill();
     await server.restart();
-    expect(await insist(() => store.probe('q', GRACE_MS))).toBe(0);
-    await vi.waitFor(async () => expect(await store.probe('q', GRACE_MS)).toBe(1), { interval: 200, timeout: 10_000 });
+    expect(await insist(() => store.probe('q'))).toEqual({ sessions: 1 });
+    await vi.waitFor(async () => expect(await store.probe('q')).toHaveProperty('dueInMs'), { interval: 200, timeout: 10_000 });
   });
+});
+
+test('who was told that nobody suspects it has its grace from then on, however long a probe takes to be committed', async () => {
+  const url = await newDatabase();
+  const store = await openStore({ url });
+  const process = await holder(url);
+  process.kill();
+  const prober = await newClient(url);
+  // The server may take a moment to see that the process is gone.
+  await vi.waitFor(
+    async () => {
+      await prober.query('BEGIN');
+      const { rows } = await prober.query<{ probe: string }>(`SELECT holdfast.probe('q', true)`);
+      if (JSON.parse(rows[0]?.probe ?? '[]')[2] !== 1) await prober.query('ROLLBACK');
+      expect(JSON.parse(rows[0]?.probe ?? '[]')[2]).toBe(1);
+    },
+    { interval: 5 },
+  );
+  await sleep(300);
+  const askedAt = performance.now();
+  expect(await store.unsuspected([{ queue: 'q', id: 'held' }])).toEqual([true]);
+  await prober.query('COMMIT');
+  expect(await store.unsuspected([{ queue: 'q', id: 'held' }])).toEqual([false]);
+  expect(await store.probe('q')).toHaveProperty('dueInMs');
+  const [session] = await store.sessions('q');
+  expect(performance.now() + (session?.expiresInMs ?? 0)).toBeGreaterThanOrEqual(askedAt + GRACE_MS - 1);
 });
 
 describe('a process that lives', () => {
@@ -62,9 +89,9 @@ describe('a process that lives', () => {
     await here.openSession(newSession());
     for (let round = 0; round < 5; round += 1) {
       await killConnections(admin);
-      await insist(() => there.probe('q', GRACE_MS));
+      await insist(() => there.probe('q'));
       await vi.waitFor(async () => {
-        expect(await insist(() => there.probe('q', GRACE_MS))).toBe(0);
+        expect(await insist(() => there.probe('q'))).toEqual({ sessions: 1 });
         const [session] = await there.sessions('q');
         expect(session?.suspected).toBe(false);
         expect(session?.expiresInMs).toBeGreaterThan(GRACE_MS * 2);
@@ -93,7 +120,7 @@ describe('a process that lives', () => {
       },
       { interval: 50, timeout: 15_000 },
     );
-    expect(await there.probe('q', GRACE_MS)).toBe(0);
+    expect(await there.probe('q')).toEqual({ sessions: 1 });
     const { rowCount } = await admin.query('SELECT FROM pg_locks WHERE locktype = $1 AND objid::int = ANY ($2)', [
       'advisory',
       [first, await vouched()],
@@ -104,7 +131,7 @@ describe('a process that lives', () => {
       'advisory',
       await vouched(),
     ]);
-    await vi.waitFor(async () => expect(await there.probe('q', GRACE_MS)).toBe(1), { interval: 5 });
+    await vi.waitFor(async () => expect(await there.probe('q')).toHaveProperty('dueInMs'), { interval: 5 });
   });
 
   test('that cannot get a direct connection any more takes itself off the list, and is not suspected', async () => {
@@ -120,7 +147,7 @@ describe('a process that lives', () => {
     await vi.waitFor(async () => {
       expect((await admin.query('SELECT vouched FROM holdfast.sessions')).rows).toEqual([{ vouched: null }]);
     });
-    expect(await there.probe('q', GRACE_MS)).toBe(0);
+    expect(await there.probe('q')).not.toHaveProperty('dueInMs');
     expect((await there.sessions('q'))[0]?.expiresInMs).toBeGreaterThan(GRACE_MS * 2);
   });
 
@@ -129,7 +156,7 @@ describe('a process that lives', () => {
     const store = await openStore({ url, notify: false });
     expect(store.capabilities.crashHints).toBe(false);
     await store.openSession(newSession());
-    expect(await (await openStore({ url })).probe('q', 1)).toBe(0);
-    expect(await store.probe('q', 1)).toBe(0);
+    expect(await (await openStore({ url })).probe('q')).not.toHaveProperty('dueInMs');
+    expect(await store.probe('q')).toEqual({ sessions: 1 });
   });
 });

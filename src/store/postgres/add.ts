@@ -47,8 +47,8 @@ BEGIN
   LOOP
     WITH put AS (
       INSERT INTO jobs (queue, state, priority, ord, added, added_at, delay, due_at, timestamp, id, name, opts, data, lock_key)
-      SELECT _queue, CASE WHEN delay > 0 THEN ${STATE.delayed} ELSE coalesce(lane, ${STATE.waiting}) END, priority,
-        CASE WHEN lifo AND delay <= 0 THEN -(_base + n) ELSE _base + n END, _base + n, floor(_clock), delay,
+      SELECT _queue, CASE WHEN delay > 0 THEN ${STATE.delayed} ELSE coalesce(lane, ${STATE.waiting}) END, coalesce(priority, 0),
+        CASE WHEN lifo AND coalesce(delay, 0) <= 0 THEN -(_base + n) ELSE _base + n END, _base + n, floor(_clock), coalesce(delay, 0),
         CASE WHEN delay > 0 THEN ceil(_clock + delay) END, timestamp, id, name, opts, data, key
       FROM unnest(_chosen, _names, _data, _opts, _priorities, _delays, _lifos, _timestamps, _keys, _lanes)
         WITH ORDINALITY o(id, name, data, opts, priority, delay, lifo, timestamp, key, lane, n)
@@ -76,23 +76,30 @@ BEGIN
     SELECT count(*), event('added', array_agg(_chosen[n] ORDER BY n), json_build_object('jobName', array_agg(_names[n] ORDER BY n)))
     INTO _change.events, _change.body FROM unnest(_made) n HAVING count(*) > 0;
   END IF;
-  FOR _group IN
-    SELECT name, count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain, array_agg(id) AS ids, array_agg(delay) AS delays
-    FROM (
-      SELECT *, CASE WHEN n <> ALL (_made) THEN 'duplicated' WHEN delay > 0 THEN 'delayed' ELSE 'waiting' END AS name
-      FROM unnest(_chosen, _priorities, _delays) WITH ORDINALITY u(id, priority, delay, n)
-    ) o GROUP BY name ORDER BY name = 'duplicated', name DESC
-  LOOP
-    _change.events := coalesce(_change.events, 0) + _group.jobs;
-    _change.body := concat_ws(',', _change.body, event(_group.name, _group.ids,
-      CASE _group.name WHEN 'delayed' THEN json_build_object('delay', _group.delays) END));
-    IF _group.name = 'delayed' THEN
-      _change.delayed := _group.jobs;
-    ELSIF _group.name = 'waiting' THEN
-      _change.waiting := _group.plain;
-      _change.prioritized := _group.jobs - _group.plain;
-    END IF;
-  END LOOP;
+  IF _made IS NULL AND _priorities IS NULL AND _delays IS NULL THEN
+    -- As most calls are.
+    _change.events := 2 * _change.events;
+    _change.body := _change.body || ',' || event('waiting', _chosen);
+    _change.waiting := cardinality(_chosen);
+  ELSE
+    FOR _group IN
+      SELECT name, count(*) AS jobs, count(*) FILTER (WHERE coalesce(priority, 0) = 0) AS plain, array_agg(id) AS ids, array_agg(delay) AS delays
+      FROM (
+        SELECT *, CASE WHEN n <> ALL (_made) THEN 'duplicated' WHEN delay > 0 THEN 'delayed' ELSE 'waiting' END AS name
+        FROM unnest(_chosen, _priorities, _delays) WITH ORDINALITY u(id, priority, delay, n)
+      ) o GROUP BY name ORDER BY name = 'duplicated', name DESC
+    LOOP
+      _change.events := coalesce(_change.events, 0) + _group.jobs;
+      _change.body := concat_ws(',', _change.body, event(_group.name, _group.ids,
+        CASE _group.name WHEN 'delayed' THEN json_build_object('delay', _group.delays) END));
+      IF _group.name = 'delayed' THEN
+        _change.delayed := _group.jobs;
+      ELSIF _group.name = 'waiting' THEN
+        _change.waiting := _group.plain;
+        _change.prioritized := _group.jobs - _group.plain;
+      END IF;
+    END LOOP;
+  END IF;
   ${NOTE}
   -- A run of counted ids, which is what most calls get, is told by its two ends.
   IF _ids IS NULL AND _made IS NULL AND _chosen[cardinality(_chosen)]::bigint - _chosen[1]::bigint = cardinality(_chosen) - 1 THEN
@@ -120,9 +127,9 @@ export async function add(server: Pick<Server, 'call'>, queue: string, jobs: New
     jobs.map(({ name }) => name),
     jobs.map(({ data }) => data),
     jobs.map(({ opts }) => opts),
-    jobs.map(({ priority }) => priority),
-    jobs.map(({ delayMs }) => delayMs),
-    jobs.map(({ lifo }) => lifo),
+    unlessAll(jobs, 0, ({ priority }) => priority),
+    unlessAll(jobs, 0, ({ delayMs }) => delayMs),
+    unlessAll(jobs, false, ({ lifo }) => lifo),
     jobs.map(({ timestamp }) => timestamp),
     jobs.every(({ lockKey }) => lockKey === undefined) ? null : jobs.map(({ lockKey }) => lockKey ?? null),
   ]);
@@ -131,4 +138,9 @@ export async function add(server: Pick<Server, 'call'>, queue: string, jobs: New
   }
   const made = reply.made === null ? undefined : new Set(reply.made);
   return reply.ids.map((id, index) => ({ id, duplicate: made !== undefined && !made.has(index + 1) }));
+}
+
+/** A list that says only what goes without saying is not sent. */
+function unlessAll<T>(jobs: NewJob[], usual: T, pick: (job: NewJob) => T): T[] | null {
+  return jobs.every((job) => pick(job) === usual) ? null : jobs.map(pick);
 }

@@ -15,8 +15,9 @@ const FIRST_DUE = `(SELECT due_at FROM jobs WHERE queue = _queue AND state = ${S
 const ALIVE = `queue = _queue AND id = _session AND ${IS_OPEN} AND expires_at > _now`;
 
 /** Against being closed or reaped, and not against being renewed. */
-export const LOCK_SESSION = `PERFORM FROM sessions WHERE ${ALIVE} FOR KEY SHARE;
-  _alive := FOUND;`;
+export const LOCK_SESSION = `PERFORM FROM sessions WHERE ${ALIVE} AND NOT suspected FOR KEY SHARE;
+  _alive := FOUND;
+  IF NOT _alive THEN _alive := clear_suspicion(_queue, _session, _now); END IF;`;
 
 const anyPlain = (head: string) =>
   ['priority = 0 AND ord < 0', `priority = 0 AND ord >= ${head}`, 'priority > 0']

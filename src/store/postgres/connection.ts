@@ -17,7 +17,7 @@ import * as inspect from './inspect.js';
 import { extend, revoke } from './lock.js';
 import { acquire, letGo, namedLocks } from './named-lock.js';
 import { describePlan, planPostgres, type PostgresPlan, type PostgresStoreOptions } from './options.js';
-import { probe } from './probe.js';
+import { probe, unsuspected } from './probe.js';
 import { SCHEMA_VERSION } from './schema.js';
 import { closeSessions, openSession, renew } from './session.js';
 import { settle } from './settle.js';
@@ -59,7 +59,15 @@ export class PostgresStore implements contract.Store {
 
   get capabilities(): Capabilities {
     const crashHints = this.#engine?.hinted ?? this.#plan.notify;
-    return { engine: 'postgres', shared: true, durable: true, crashHints, inline: false, transactions: true };
+    return {
+      engine: 'postgres',
+      shared: true,
+      durable: true,
+      crashHints,
+      fallibleHints: crashHints,
+      inline: false,
+      transactions: true,
+    };
   }
 
   describe(): StoreDescriptor | undefined {
@@ -167,9 +175,14 @@ export class PostgresStore implements contract.Store {
     return reply;
   }
 
-  async probe(queue: string, graceMs: number): Promise<number> {
+  async probe(queue: string): Promise<contract.ProbeReply> {
     const { server, hinted } = this.#use();
-    return hinted ? probe(server, queue, graceMs) : 0;
+    return probe(server, queue, hinted);
+  }
+
+  async unsuspected(sessions: contract.SessionRef[]): Promise<boolean[]> {
+    const { server } = this.#use();
+    return sessions.length === 0 ? [] : unsuspected(server, sessions);
   }
 
   async extend(queue: string, extensions: contract.Extension[]): Promise<contract.ExtendStatus[]> {

@@ -4,6 +4,7 @@ import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import type { Server } from './server.js';
 import { step, verb } from './sql-function.js';
 import { STATE } from './tables.js';
+import { UNTOUCHED } from './untouched.js';
 
 /** Up to here, waiting and delayed jobs are sorted by age; more are taken as the index has them, or emptying a queue of a million in
  * chunks would sort a million rows for each chunk. */
@@ -87,7 +88,7 @@ BEGIN
     -- Active jobs are locked, all of them.
     RETURN '{}';
   END IF;
-  RETURN ARRAY(SELECT ctid FROM jobs WHERE ctid = ANY (_rows) AND greatest(state, ${STATE.waiting}) = _state
+  RETURN ARRAY(SELECT ctid FROM jobs WHERE ctid = ANY (_rows) AND greatest(state, ${STATE.waiting}) = _state AND ${UNTOUCHED}
     ORDER BY CASE WHEN _state >= ${STATE.completed} THEN ord ELSE added END FOR UPDATE SKIP LOCKED);
 END`,
   ) +

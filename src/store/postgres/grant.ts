@@ -5,23 +5,26 @@ import { isTaken, TO_WAITING, WAITS } from './key.js';
 import { jobOf, lockJobs } from './lookup.js';
 import { step } from './sql-function.js';
 import { STATE } from './tables.js';
+import { UNTOUCHED } from './untouched.js';
 
 /** Delayed jobs that one claim moves to waiting. */
 const PROMOTED_AT_ONCE = 500;
 
 // Three stretches of one index, one after the other as far as they are needed: what was put to the front, what waits from the head
 // on, and what has a priority.
-const stretch = (columns: string, rows: string, order: string, limit: string) =>
+const stretch = (columns: string, rows: string, order: string, end: string) =>
   `SELECT * FROM (
-        SELECT ${columns} FROM jobs WHERE queue = _queue AND state = ${STATE.waiting} AND ${rows} ORDER BY ${order} LIMIT ${limit}) s`;
-const stretches = (columns: string, limit: string) =>
+        SELECT ${columns} FROM jobs WHERE queue = _queue AND state = ${STATE.waiting} AND ${rows} ORDER BY ${order} ${end}) s`;
+const stretches = (columns: string, more: string, end: string) =>
   [
-    stretch(columns, 'priority = 0 AND ord < 0', 'ord', limit),
-    stretch(columns, 'priority = 0 AND ord >= _head', 'ord', limit),
-    stretch(columns, 'priority > 0', 'priority, ord', limit),
+    stretch(columns, `priority = 0 AND ord < 0${more}`, 'ord', end),
+    stretch(columns, `priority = 0 AND ord >= _head${more}`, 'ord', end),
+    stretch(columns, `priority > 0${more}`, 'priority, ord', end),
   ].join('\n      UNION ALL ');
+const seen = (columns: string, limit: string) => stretches(columns, '', `LIMIT ${limit}`);
 /** Locked, as far as nobody has them. */
-const locked = (limit: string) => `${limit} FOR UPDATE SKIP LOCKED`;
+const locked = (columns: string, limit: string) =>
+  stretches(columns, ` AND ${UNTOUCHED}`, `LIMIT ${limit} FOR UPDATE SKIP LOCKED`);
 
 /** Grants the locks of the rows whose places `waiting` has as `at`, in their order. */
 const grant = (waiting: string) => `
@@ -52,7 +55,7 @@ export const GRANT_FUNCTIONS =
     `
 BEGIN
   RETURN promote(_queue, ARRAY(
-    SELECT ctid FROM jobs WHERE queue = _queue AND state = ${STATE.delayed} AND due_at <= _now
+    SELECT ctid FROM jobs WHERE queue = _queue AND state = ${STATE.delayed} AND due_at <= _now AND ${UNTOUCHED}
     ORDER BY due_at, ord LIMIT ${PROMOTED_AT_ONCE} FOR UPDATE SKIP LOCKED), _change);
 END`,
   ) +
@@ -90,7 +93,7 @@ DECLARE
   _rows text;
   _body text;
 BEGIN
-  ${grant(`${stretches('ctid AS at', locked('_room'))}
+  ${grant(`${locked('ctid AS at', '_room')}
       LIMIT _room`)}
 END`,
   ) +
@@ -111,15 +114,15 @@ BEGIN
   _first := first_of_keys(_queue, _room);
   SELECT count(*) AS jobs, count(*) FILTER (WHERE id IS NULL) AS plain, array_agg(id) FILTER (WHERE id IS NOT NULL) AS ids INTO _chosen FROM (
     SELECT * FROM (
-      ${stretches('priority, ord, NULL::text AS id', '_room')}
+      ${seen('priority, ord, NULL::text AS id', '_room')}
       UNION ALL SELECT j.* FROM unnest(_first._ids) o(id), ${jobOf('o.id', 'priority, ord, id', WAITS)} j
     ) merged ORDER BY priority, ord LIMIT _room
   ) chosen;
   _soon := _freed OR _first._soon;
   ${grant(`SELECT at FROM (
-        ${stretches('ctid AS at, priority, ord', locked('_chosen.plain'))}
+        ${locked('ctid AS at, priority, ord', '_chosen.plain')}
         UNION ALL SELECT j.* FROM unnest(_chosen.ids) o(id), LATERAL (
-          SELECT ctid AS at, priority, ord FROM jobs WHERE queue = _queue AND id = o.id AND ${WAITS} FOR UPDATE SKIP LOCKED) j
+          SELECT ctid AS at, priority, ord FROM jobs WHERE queue = _queue AND id = o.id AND ${WAITS} AND ${UNTOUCHED} FOR UPDATE SKIP LOCKED) j
       ) merged ORDER BY priority, ord LIMIT _room`)}
   _soon := _soon OR _taken < _chosen.jobs;
 END`,

@@ -10,6 +10,7 @@
 import { jobOf } from './lookup.js';
 import { expression, step } from './sql-function.js';
 import { STATE } from './tables.js';
+import { UNTOUCHED } from './untouched.js';
 
 /** Keys that one claim decides over: each needs an entry in the server's table of locks. */
 const KEYS_AT_ONCE = 200;
@@ -35,7 +36,7 @@ export const ANY_BEHIND = `(SELECT ord FROM jobs WHERE queue = _queue AND state 
 /** The rows of these ids, as far as they are in this state and nobody has them. */
 const unheld = (ids: string, state: number) => `ARRAY(
       SELECT j.at FROM unnest(${ids}) o(id), LATERAL (
-        SELECT ctid AS at FROM jobs WHERE queue = _queue AND id = o.id AND state + 0 = ${state} FOR UPDATE SKIP LOCKED) j)`;
+        SELECT ctid AS at FROM jobs WHERE queue = _queue AND id = o.id AND state + 0 = ${state} AND ${UNTOUCHED} FOR UPDATE SKIP LOCKED) j)`;
 const OF_KEY = (key: string) => `queue = _queue AND lock_key = ${key} AND lock_key IS NOT NULL`;
 export const isTaken = (key: string) => `EXISTS (SELECT FROM jobs WHERE ${OF_KEY(key)} AND state = ${STATE.active})`;
 const firstOf = (key: string) => `FROM jobs WHERE ${OF_KEY(key)} AND state <= ${STATE.keyed} ORDER BY priority, ord LIMIT 1`;

@@ -49,7 +49,7 @@ DECLARE
   _place bigint;
 BEGIN
   SELECT _name AS name, n.token, n.fence, s.expires_at, coalesce(${LIVES}, false) AS lives, p.place, p.kept_until INTO _one
-  FROM (SELECT FROM sessions s WHERE queue = _queue AND id = _session AND ${LIVES}) own
+  FROM (SELECT FROM sessions s WHERE queue = _queue AND id = _session AND ${LIVES} AND NOT suspected) own
   LEFT JOIN LATERAL (SELECT * FROM named WHERE queue = _queue AND named.name = _name OFFSET 0) n ON true
   LEFT ${ownSession('n.session')}
   LEFT JOIN LATERAL (SELECT * FROM lock_places WHERE queue = _queue AND lock_places.name = _name AND token = _token ORDER BY place LIMIT 1) p ON true;
@@ -69,6 +69,7 @@ DECLARE
   _now bigint := floor(clock_ms());
   _ended text[] := '{}';
   _replies text[] := '{}';
+  _suspected boolean;
   _one record;
   _hold record;
   _place bigint;
@@ -93,7 +94,8 @@ BEGIN
       PERFORM FROM sessions WHERE queue = _queue AND id = _one.id FOR UPDATE;
       _ended := _ended || _one.id;
     ELSE
-      PERFORM FROM sessions WHERE queue = _queue AND id = _one.id FOR KEY SHARE;
+      SELECT suspected INTO _suspected FROM sessions WHERE queue = _queue AND id = _one.id FOR KEY SHARE;
+      IF _suspected THEN PERFORM clear_suspicion(_queue, _one.id, _now); END IF;
     END IF;
   END LOOP;
   PERFORM lock_names(_queue, _names);

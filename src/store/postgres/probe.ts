@@ -1,44 +1,97 @@
 // The crash hint. A process that opens sessions holds an advisory lock on a direct connection for as long as it lives; the server
 // drops it when the connection ends, within milliseconds of a kill. Whoever could take the lock knows that its owner is gone.
+import type { ProbeReply, SessionRef } from '../contract.js';
 import { ADVISORY } from './advisory.js';
 import { KEEPING_MS, type Server } from './server.js';
-import { verb } from './sql-function.js';
+import { step, verb } from './sql-function.js';
+import { IS_OPEN } from './tables.js';
 
 /** For so long after a server has started (or another one took over) nobody is suspected: the living have to come back first. */
 const SETTLING_MS = 5_000;
 /** It comes when a connection was lost, and may meet another one that leads nowhere: it is not to wait for that long. */
 const ATTEST_MS = 2_000;
+/** Whoever asks has to ask again soon, with an answer or without. */
+const ASK_MS = 2_000;
+
+/** Processes: each costs the server a place in its table of locks for a moment. */
+const SUSPECTED_AT_ONCE = 500;
+/** As the index says it. */
+const UNSUSPECTED = 'reaped = 0 AND NOT suspected AND vouched IS NOT NULL';
 
 export const PROBE_FUNCTIONS =
+  // Suspicion has two steps, and between them a commit that everybody can see: who is suspected, and when that ends. So whoever finds
+  // its session free of suspicion knows that it will last for its grace from then on, however long that commit took.
   // A shared lock, until the end of this call: it keeps out neither other probes nor anybody who was there before.
   verb(
-    'probe(_name text, _grace float8)',
+    'probe(_name text, _hinted boolean)',
     'text',
     `
 DECLARE
   _clock float8 := clock_ms();
-  _until bigint := ceil(_clock + _grace);
   _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _vouched int[];
+  _looking bigint;
   _gone int[];
+  _fresh int := 0;
 BEGIN
+  IF NOT _hinted THEN RETURN json_build_array((SELECT count(*) FROM sessions WHERE queue = _queue AND reaped < 2), NULL, 0); END IF;
+  SELECT array_agg(vouched), coalesce(sum(sessions), 0) INTO _vouched, _looking FROM (
+    SELECT vouched, count(*) AS sessions FROM sessions WHERE queue = _queue AND ${UNSUSPECTED} GROUP BY vouched
+  ) p;
   IF (SELECT served_by FROM holdfast_schema) IS DISTINCT FROM pg_postmaster_start_time() THEN
     UPDATE holdfast_schema SET served_by = pg_postmaster_start_time(), served_since = CASE WHEN served_by IS NULL THEN 0 ELSE _clock END
     WHERE served_by IS DISTINCT FROM pg_postmaster_start_time();
   END IF;
-  IF (SELECT served_since FROM holdfast_schema) > _clock - ${SETTLING_MS} THEN RETURN 0; END IF;
-  SELECT array_agg(vouched) INTO _gone
-  FROM (SELECT DISTINCT vouched FROM sessions WHERE queue = _queue AND reaped = 0 AND vouched IS NOT NULL OFFSET 0) p
-  WHERE pg_try_advisory_xact_lock_shared(${ADVISORY.presence}, vouched);
+  IF (SELECT served_since FROM holdfast_schema) > _clock - ${SETTLING_MS} THEN RETURN json_build_array(_looking, NULL, 0); END IF;
+  PERFORM shorten_suspected(_queue);
+  SELECT array_agg(vouched) INTO _gone FROM (
+    SELECT vouched FROM unnest(_vouched) vouched WHERE pg_try_advisory_xact_lock_shared(${ADVISORY.presence}, vouched)
+    LIMIT ${SUSPECTED_AT_ONCE}) p;
   IF _gone IS NOT NULL THEN
     -- One that is being renewed at this moment is no suspect.
-    UPDATE sessions SET suspected = true, spared_until = coalesce(spared_until, expires_at), expires_at = least(expires_at, _until)
-    WHERE ctid = ANY (ARRAY(
-      SELECT ctid FROM sessions WHERE queue = _queue AND reaped = 0 AND vouched = ANY (_gone) AND (NOT suspected OR expires_at > _until)
+    UPDATE sessions SET suspected = true WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM sessions WHERE queue = _queue AND ${UNSUSPECTED} AND vouched = ANY (_gone)
       FOR NO KEY UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS _fresh = ROW_COUNT;
   END IF;
-  RETURN (SELECT count(*) FROM sessions WHERE queue = _queue AND reaped = 0 AND suspected);
+  RETURN json_build_array(_looking, (SELECT min(expires_at) FROM sessions WHERE queue = _queue AND reaped = 0 AND suspected) - floor(_clock),
+    _fresh);
 END`,
   ) +
+  // The clock is read when the rows are: not before the suspicion was there for all to see.
+  step(
+    'shorten_suspected(_queue int)',
+    'void',
+    `
+BEGIN
+  UPDATE sessions SET spared_until = expires_at, expires_at = least(expires_at, ceil(clock_ms() + grace_ms)) WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM sessions WHERE queue = _queue AND reaped = 0 AND suspected AND spared_until IS NULL FOR NO KEY UPDATE SKIP LOCKED));
+END`,
+  ) +
+  // Whoever is granted something lives. A suspicion ends with it, or its holder would trust in a lock that ends before its time.
+  // Answers whether the session is alive.
+  step(
+    'clear_suspicion(_queue int, _session text, _now bigint)',
+    'boolean',
+    `
+BEGIN
+  UPDATE sessions SET suspected = false, expires_at = greatest(expires_at, spared_until), spared_until = NULL
+  WHERE queue = _queue AND id = _session AND ${IS_OPEN} AND expires_at > _now;
+  RETURN FOUND;
+END`,
+  ) +
+  // Asked for so often that what a verb sets for its plans would be half of its cost: two rows, by their keys, need less.
+  `CREATE FUNCTION unsuspected(_names text[], _ids text[]) RETURNS text LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan TO off AS $body$
+DECLARE
+  _replies boolean[] := '{}';
+BEGIN
+  FOR _n IN 1 .. cardinality(_ids) LOOP
+    PERFORM FROM sessions WHERE queue = (SELECT queue FROM queues WHERE name = _names[_n]) AND id = _ids[_n]
+      AND ${IS_OPEN} AND NOT suspected AND expires_at > clock_ms();
+    _replies := _replies || FOUND;
+  END LOOP;
+  RETURN array_to_json(_replies);
+END$body$;\n` +
   // An owner that lost its lock and lives takes its name off the list of suspects, and puts it back when it has a lock again.
   verb(
     'attest(_presence int, _vouched int, _turn int)',
@@ -59,8 +112,19 @@ export interface Vouching {
   vouched: number | null;
 }
 
-export function probe(server: Server, queue: string, graceMs: number): Promise<number> {
-  return server.call<number>('probe', [queue, graceMs], KEEPING_MS);
+type Probed = [sessions: number, dueInMs: number | null, suspectedNow: number];
+
+/** Without hints of its own, a process suspects nobody. */
+export async function probe(server: Server, queue: string, hinted: boolean): Promise<ProbeReply> {
+  const look = (): Promise<Probed> => server.call<Probed>('probe', [queue, hinted], KEEPING_MS);
+  let [sessions, dueInMs, suspectedNow] = await look();
+  // Now that all can see who is suspected, their time is set.
+  if (suspectedNow > 0) [sessions, dueInMs, suspectedNow] = await look();
+  return dueInMs === null ? { sessions } : { sessions, dueInMs: Math.max(0, dueInMs) };
+}
+
+export function unsuspected(server: Server, sessions: SessionRef[]): Promise<boolean[]> {
+  return server.ask<boolean[]>('unsuspected', [sessions.map(({ queue }) => queue), sessions.map(({ id }) => id)], ASK_MS);
 }
 
 /** `turn`: counts up with each word of this process. */

@@ -33,13 +33,6 @@ BEGIN
   RETURN 'null';
 END`,
   ) +
-  // Of names that nobody has used: null.
-  expression(
-    'queue_ids(_names text[])',
-    'int[]',
-    'STABLE',
-    `ARRAY(SELECT (SELECT queue FROM queues q WHERE q.name = r.name) FROM unnest(_names) WITH ORDINALITY r(name, n) ORDER BY n)`,
-  ) +
   // Store's epoch ms, with fractions: now is rounded down and ends are rounded up, so that nothing ends early.
   expression('clock_ms()', 'double precision', 'VOLATILE', `date_part('epoch', clock_timestamp()) * 1000`) +
   // Exact, in one snapshot, without looking at jobs.

@@ -3,11 +3,12 @@
 import { freeKeys, WAITS } from './key.js';
 import { step } from './sql-function.js';
 import { STATE } from './tables.js';
+import { UNTOUCHED } from './untouched.js';
 
 const TRIMMED_AT_ONCE = 1000;
 
-const oldest = (columns: string, limit: string) =>
-  `SELECT ${columns} FROM jobs WHERE queue = _queue AND state >= 4 AND state = _state AND ord >= _head ORDER BY ord LIMIT ${limit}`;
+const oldest = (columns: string, limit: string, more = '') =>
+  `SELECT ${columns} FROM jobs WHERE queue = _queue AND state >= 4 AND state = _state AND ord >= _head${more} ORDER BY ord LIMIT ${limit}`;
 
 export const RETENTION_FUNCTIONS =
   // Of the jobs that finished just now, which are _fresh and not in the counts yet, and of those before them. Answers how many went.
@@ -25,14 +26,14 @@ BEGIN
   IF _most IS NOT NULL THEN
     SELECT _fresh + CASE WHEN _state = ${STATE.completed} THEN completed ELSE failed END INTO _have FROM counts_of(_queue);
     IF _have > _most THEN
-      _gone := ARRAY(${oldest('ctid', `least(_have - _most, ${TRIMMED_AT_ONCE})`)} FOR UPDATE SKIP LOCKED);
+      _gone := ARRAY(${oldest('ctid', `least(_have - _most, ${TRIMMED_AT_ONCE})`, ` AND ${UNTOUCHED}`)} FOR UPDATE SKIP LOCKED);
       _went := drop_jobs(_queue, _gone);
     END IF;
   END IF;
   -- Looks at one row as long as none is old enough.
   IF _latest IS NOT NULL AND (${oldest('finished_on', '1')}) <= _latest THEN
     _gone := ARRAY(SELECT ctid FROM (${oldest('ctid, finished_on', String(TRIMMED_AT_ONCE))}) j WHERE finished_on <= _latest);
-    _went := _went + drop_jobs(_queue, ARRAY(SELECT ctid FROM jobs WHERE ctid = ANY (_gone) AND state = _state FOR UPDATE SKIP LOCKED));
+    _went := _went + drop_jobs(_queue, ARRAY(SELECT ctid FROM jobs WHERE ctid = ANY (_gone) AND state = _state AND ${UNTOUCHED} FOR UPDATE SKIP LOCKED));
   END IF;
   RETURN _went;
 END`,

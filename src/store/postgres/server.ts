@@ -53,9 +53,12 @@ export class Server {
     const { pool } = options;
     // An idle connection that breaks is replaced when it is needed; whoever needs it is told then.
     pool.on('error', () => undefined);
-    if (!options.owned) return;
-    pool.on('connect', (client) => this.#clients.add(client));
-    pool.on('remove', (client) => this.#clients.delete(client));
+    // Before anybody gets it: a server that ends a connection with the same breath with which it accepted it is heard of in that very turn.
+    pool.on('connect', (client) => {
+      this.#guard(client);
+      if (options.owned) this.#clients.add(client);
+    });
+    if (options.owned) pool.on('remove', (client) => this.#clients.delete(client));
   }
 
   get circumstance(): Circumstance {

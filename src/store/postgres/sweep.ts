@@ -5,14 +5,17 @@ import { anyNames } from './named-lock.js';
 import { KEEPING_MS, type Server } from './server.js';
 import { step, verb } from './sql-function.js';
 import { IS_OPEN, STATE } from './tables.js';
+import { UNTOUCHED } from './untouched.js';
 
 /** How often somebody looks for what nobody needs any more. */
 const PRUNE_EVERY_MS = 60_000;
 const PRUNED_AT_ONCE = 500;
 
 const HELD = `queue = _queue AND state = ${STATE.active} AND session = _session.id`;
-const ANY_DEAD = `coalesce((SELECT expires_at FROM sessions WHERE queue = _queue AND reaped < 2 ORDER BY expires_at LIMIT 1) <= _now, false)
-    OR coalesce((SELECT ends_at FROM jobs WHERE queue = _queue AND ends_at IS NOT NULL ORDER BY ends_at LIMIT 1) <= _now, false)`;
+const anyDead = (queue: string) =>
+  `(coalesce((SELECT expires_at FROM sessions WHERE queue = ${queue} AND reaped < 2 ORDER BY expires_at LIMIT 1) <= _now, false)
+    OR coalesce((SELECT ends_at FROM jobs WHERE queue = ${queue} AND ends_at IS NOT NULL ORDER BY ends_at LIMIT 1) <= _now, false))`;
+const PRUNE_NOW = `(SELECT pruned_at FROM holdfast_schema) <= _now - ${PRUNE_EVERY_MS}`;
 const anyHeld = (condition = 'true') =>
   `(SELECT fence FROM jobs WHERE ${HELD} AND ${condition} ORDER BY fence LIMIT 1) IS NOT NULL`;
 
@@ -28,7 +31,7 @@ DECLARE
   _alive text[];
 BEGIN
   SELECT array_agg(at) AS rows, array_agg(DISTINCT session) FILTER (WHERE NOT timed) AS sessions, count(*) AS jobs INTO _ended FROM (
-    SELECT ctid AS at, session, timed FROM jobs WHERE queue = _queue AND ends_at IS NOT NULL AND ends_at <= _now
+    SELECT ctid AS at, session, timed FROM jobs WHERE queue = _queue AND ends_at IS NOT NULL AND ends_at <= _now AND ${UNTOUCHED}
     ORDER BY ends_at LIMIT _limit FOR UPDATE SKIP LOCKED
   ) locked;
   ended := _ended.jobs;
@@ -45,6 +48,7 @@ BEGIN
   ) dead, LATERAL hand_back(_queue, _clock, dead.ids, dead.limits) h WHERE dead.ids IS NOT NULL;
 END`,
   ) +
+  // Most sweeps find nothing, in one statement and without a lock. With as many workers as sweep, that is what they cost.
   verb(
     'sweep(_name text, _limit int)',
     'text',
@@ -52,7 +56,22 @@ END`,
 DECLARE
   _clock float8 := clock_ms();
   _now bigint := floor(_clock);
-  _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _look record;
+  _reply text;
+BEGIN
+  SELECT queue, ${anyDead('q.queue')} AS dead, EXISTS (SELECT FROM journal WHERE queue = q.queue) OR ${PRUNE_NOW} AS upkeep
+  INTO _look FROM queues q WHERE name = _name;
+  IF _look.dead THEN _reply := reap(_look.queue, _clock, _limit); END IF;
+  IF _look.upkeep OR _look.dead THEN PERFORM upkeep(_look.queue, _now); END IF;
+  RETURN coalesce(_reply, '{"stalled":[],"failed":[],"reaped":0,"more":false}');
+END`,
+  ) +
+  step(
+    'reap(_queue int, _clock float8, _limit int)',
+    'text',
+    `
+DECLARE
+  _now bigint := floor(_clock);
   _left int := _limit;
   _seen text[] := '{}';
   _session sessions;
@@ -60,40 +79,36 @@ DECLARE
   _stalled text[] := '{}';
   _failed text[] := '{}';
 BEGIN
-  IF _queue IS NULL THEN RETURN '{"stalled":[],"failed":[],"reaped":0,"more":false}'; END IF;
-  IF ${ANY_DEAD} THEN
-    SELECT * INTO _dead FROM sweep_ended(_queue, _clock, _limit);
-    _stalled := _stalled || _dead.stalled;
-    _failed := _failed || _dead.failed;
-    _left := _left - _dead.ended;
-    WHILE _left > 0 AND cardinality(_seen) < _limit LOOP
-      SELECT * INTO _session FROM sessions WHERE queue = _queue AND reaped < 2 AND expires_at <= _now AND id <> ALL (_seen)
-      ORDER BY expires_at LIMIT 1 FOR UPDATE SKIP LOCKED;
-      EXIT WHEN NOT FOUND;
-      _seen := _seen || _session.id;
-      -- The newest first: when the rest follows in later bites, the oldest will be in front.
-      SELECT array_agg(id ORDER BY fence) AS ids, array_agg(_session.max_stalls) AS limits INTO _dead FROM (
-        SELECT id, fence FROM jobs WHERE ${HELD} AND ends_at IS NULL ORDER BY fence DESC LIMIT _left FOR UPDATE SKIP LOCKED
-      ) locked;
-      IF _dead.ids IS NOT NULL THEN
-        _left := _left - cardinality(_dead.ids);
-        SELECT * INTO _dead FROM hand_back(_queue, _clock, _dead.ids, _dead.limits);
-        _stalled := _stalled || _dead.stalled;
-        _failed := _failed || _dead.failed;
-      END IF;
-      IF _left > 0 THEN _left := _left - free_names(_queue, _session.id, _left); END IF;
-      IF ${anyHeld('ends_at IS NULL')} OR ${anyNames('_session.id')} THEN
-        UPDATE sessions SET reaped = 1 WHERE queue = _queue AND id = _session.id;
-      ELSIF ${anyHeld()} THEN
-        UPDATE sessions SET reaped = 2 WHERE queue = _queue AND id = _session.id;
-      ELSE
-        PERFORM forget_session(_queue, _session.id);
-      END IF;
-    END LOOP;
-  END IF;
-  PERFORM upkeep(_queue, _now);
+  SELECT * INTO _dead FROM sweep_ended(_queue, _clock, _limit);
+  _stalled := _stalled || _dead.stalled;
+  _failed := _failed || _dead.failed;
+  _left := _left - _dead.ended;
+  WHILE _left > 0 AND cardinality(_seen) < _limit LOOP
+    SELECT * INTO _session FROM sessions WHERE queue = _queue AND reaped < 2 AND expires_at <= _now AND id <> ALL (_seen)
+    ORDER BY expires_at LIMIT 1 FOR UPDATE SKIP LOCKED;
+    EXIT WHEN NOT FOUND;
+    _seen := _seen || _session.id;
+    -- The newest first: when the rest follows in later bites, the oldest will be in front.
+    SELECT array_agg(id ORDER BY fence) AS ids, array_agg(_session.max_stalls) AS limits INTO _dead FROM (
+      SELECT id, fence FROM jobs WHERE ${HELD} AND ends_at IS NULL AND ${UNTOUCHED} ORDER BY fence DESC LIMIT _left FOR UPDATE SKIP LOCKED
+    ) locked;
+    IF _dead.ids IS NOT NULL THEN
+      _left := _left - cardinality(_dead.ids);
+      SELECT * INTO _dead FROM hand_back(_queue, _clock, _dead.ids, _dead.limits);
+      _stalled := _stalled || _dead.stalled;
+      _failed := _failed || _dead.failed;
+    END IF;
+    IF _left > 0 THEN _left := _left - free_names(_queue, _session.id, _left); END IF;
+    IF ${anyHeld('ends_at IS NULL')} OR ${anyNames('_session.id')} THEN
+      UPDATE sessions SET reaped = 1 WHERE queue = _queue AND id = _session.id;
+    ELSIF ${anyHeld()} THEN
+      UPDATE sessions SET reaped = 2 WHERE queue = _queue AND id = _session.id;
+    ELSE
+      PERFORM forget_session(_queue, _session.id);
+    END IF;
+  END LOOP;
   RETURN json_build_object('stalled', _stalled, 'failed', _failed, 'reaped', cardinality(_seen),
-    'more', (_left <= 0 OR cardinality(_seen) >= _limit) AND (${ANY_DEAD}));
+    'more', (_left <= 0 OR cardinality(_seen) >= _limit) AND ${anyDead('_queue')});
 END`,
   ) +
   step(
@@ -112,8 +127,8 @@ END`,
     'void',
     `
 BEGIN
-  IF EXISTS (SELECT FROM journal WHERE queue = _queue) THEN PERFORM try_fold(_queue); END IF;
-  IF (SELECT pruned_at FROM holdfast_schema) > _now - ${PRUNE_EVERY_MS} THEN RETURN; END IF;
+  PERFORM try_fold(_queue);
+  IF NOT ${PRUNE_NOW} THEN RETURN; END IF;
   PERFORM FROM holdfast_schema FOR UPDATE SKIP LOCKED;
   IF NOT FOUND THEN RETURN; END IF;
   UPDATE holdfast_schema SET pruned_at = _now;

@@ -220,4 +220,11 @@ CREATE TABLE lock_places (
 CREATE INDEX lock_places_of_session ON lock_places (queue, session, place);
 `;
 
-export const MIGRATIONS: readonly string[] = [FIRST, KEYS_AND_NAMES];
+// Both indexes have no column that a renewal changes: it stays a matter of one row.
+const GRACES = `
+ALTER TABLE sessions ADD COLUMN grace_ms double precision NOT NULL DEFAULT 2000;
+CREATE INDEX sessions_vouched ON sessions (queue, vouched) WHERE reaped = 0 AND NOT suspected AND vouched IS NOT NULL;
+CREATE INDEX sessions_suspected ON sessions (queue) WHERE reaped = 0 AND suspected;
+`;
+
+export const MIGRATIONS: readonly string[] = [FIRST, KEYS_AND_NAMES, GRACES];
