@@ -12,7 +12,7 @@ conformance({
   it,
   name: 'redis cluster',
   capabilities: new RedisStore().capabilities,
-  unit: 25,
+  unit: 40,
   async open() {
     started ??= startRedisCluster(3);
     // The address of one node is enough: it is recognised as part of a cluster.

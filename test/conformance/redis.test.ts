@@ -22,6 +22,6 @@ conformance({
   it,
   name: 'redis',
   capabilities: new RedisStore().capabilities,
-  unit: 25,
+  unit: 40,
   open: async () => redisUnderTest(await url()),
 });

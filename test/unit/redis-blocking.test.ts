@@ -11,8 +11,8 @@ import type { TestServer } from '../support/servers/server.js';
 import { newJob, newSession } from './redis-support.js';
 
 const JOBS = 100_000;
-/** The middle one: single calls may be held up by the machine. Twice what is aimed at, for slower machines. */
-const MEDIAN_MS = 4;
+/** Twice what is aimed at, for slower machines. Of those that are timed, the middle one: single calls may be held up by the machine. */
+const STEP_MS = 4;
 /** Of CPU. Each job with a key moves between its lane and the claim order besides. */
 const MEAN_WITH_KEYS_MS = 6;
 
@@ -50,11 +50,11 @@ async function scriptsOf(work: () => Promise<unknown>): Promise<number[]> {
 async function goesInSteps(work: () => Promise<unknown>, steps: number): Promise<void> {
   const scripts = await scriptsOf(work);
   expect(scripts.length).toBeGreaterThanOrEqual(steps);
-  expect(scripts[Math.floor(scripts.length / 2)]).toBeLessThan(MEDIAN_MS);
+  expect(scripts[Math.floor(scripts.length / 2)]).toBeLessThan(STEP_MS);
 }
 
 /** The same by the CPU that Redis used: a script of some ms is held up in the middle by whatever else a busy machine does. */
-async function goesInStepsOfWork(work: () => Promise<unknown>, steps: number): Promise<void> {
+async function goesInStepsOfWork(work: () => Promise<unknown>, steps: number, mostMs = MEAN_WITH_KEYS_MS): Promise<void> {
   const cpuMs = async () => Number(/used_cpu_user:([\d.]+)/.exec(await client.info('cpu'))?.[1]) * 1000;
   await client.config('RESETSTAT');
   const before = await cpuMs();
@@ -62,7 +62,7 @@ async function goesInStepsOfWork(work: () => Promise<unknown>, steps: number): P
   const used = (await cpuMs()) - before;
   const scripts = Number(/cmdstat_evalsha:calls=(\d+)/.exec(await client.info('commandstats'))?.[1]);
   expect(scripts).toBeGreaterThanOrEqual(steps);
-  expect(used / scripts).toBeLessThan(MEAN_WITH_KEYS_MS);
+  expect(used / scripts).toBeLessThan(mostMs);
 }
 
 async function fill(job: (n: number) => Partial<NewJob>): Promise<void> {
@@ -95,16 +95,20 @@ async function turnOver(session: string, rounds: number): Promise<void> {
 describe(`${JOBS} jobs`, () => {
   test('are added, claimed and finished by calls that are short', async () => {
     await store.openSession(newSession());
-    await goesInSteps(async () => {
-      for (let n = 0; n < 40; n += 1) {
-        await store.add(
-          'q',
-          Array.from({ length: batch }, () => newJob()),
-          { caller: 'p', seq: ++seq },
-        );
-      }
-    }, 40);
-    await goesInSteps(() => turnOver('s', Number.POSITIVE_INFINITY), 40);
+    await goesInStepsOfWork(
+      async () => {
+        for (let n = 0; n < 40; n += 1) {
+          await store.add(
+            'q',
+            Array.from({ length: batch }, () => newJob()),
+            { caller: 'p', seq: ++seq },
+          );
+        }
+      },
+      40,
+      STEP_MS,
+    );
+    await goesInStepsOfWork(() => turnOver('s', Number.POSITIVE_INFINITY), 40, STEP_MS);
     await store.clear('q', { states: ['completed'], limit: JOBS });
   });
 

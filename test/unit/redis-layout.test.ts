@@ -60,7 +60,7 @@ describe('keys', () => {
     await store.settle('q', [completed(one)], { caller: '{caller}', seq: 1 });
     await store.settle('q', [{ kind: 'failed', jobId: two.id, token: two.token, reason: 'r', stacktrace: '[]', keep: {} }]);
     await store.revoke('q', [three.id], 'r');
-    await store.probe('q', 1);
+    await store.probe('q');
     const all = await client.keys('*');
     expect(all.length).toBeGreaterThan(20);
     expect(all.filter((key) => !key.startsWith(`${TAG}:`))).toEqual([]);

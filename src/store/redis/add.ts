@@ -6,9 +6,9 @@ import type { Runner } from './runner.js';
 
 export async function add(run: Runner, queue: string, jobs: NewJob[], { caller, seq }: Call): Promise<AddReply[]> {
   const args: Argument[] = [caller, seq, jobs.length];
-  for (const job of jobs) {
-    args.push(job.id ?? '', flagsOf(job), jobText(job));
-  }
+  // Most calls need no more, and two arguments less for each job are felt on both sides.
+  if (jobs.every((job) => job.id === undefined && flagsOf(job) === '')) for (const job of jobs) args.push(jobText(job));
+  else for (const job of jobs) args.push(job.id ?? '', flagsOf(job), jobText(job));
   return decode(String(await run('add', queue, args)));
 }
 

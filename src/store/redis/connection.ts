@@ -34,6 +34,7 @@ export class RedisStore implements contract.Store {
     shared: true,
     durable: true,
     crashHints: true,
+    fallibleHints: true,
     inline: false,
     transactions: false,
     batch: BATCH,
@@ -143,8 +144,12 @@ export class RedisStore implements contract.Store {
     return this.#call(({ run }) => session.sweep(run, queue, limit));
   }
 
-  async probe(queue: string, graceMs: number): Promise<number> {
-    return this.#call(({ run, link }) => probe(run, link, queue, graceMs));
+  async probe(queue: string): Promise<contract.ProbeReply> {
+    return this.#call(({ run, link }) => probe(run, link, queue));
+  }
+
+  async unsuspected(sessions: contract.SessionRef[]): Promise<boolean[]> {
+    return this.#each(sessions, ({ run }) => session.unsuspected(run, sessions));
   }
 
   async extend(queue: string, extensions: contract.Extension[]): Promise<contract.ExtendStatus[]> {

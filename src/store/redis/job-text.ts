@@ -1,6 +1,6 @@
 // A job as Redis keeps it, in two texts (see lua/shared/jobs.lua), and the records that are made of them. Texts that are joined
 // hold no NUL: names are checked for it, JSON cannot hold one, and from what is free text it is taken away here.
-import type { ClaimedJob, JobRecord, NewJob } from '../../job/record.js';
+import type { JobRecord, NewJob } from '../../job/record.js';
 import type { StoredState } from '../../job/state.js';
 
 const STATES: Record<string, StoredState> = { w: 'waiting', d: 'delayed', a: 'active', c: 'completed', f: 'failed' };
@@ -22,15 +22,6 @@ export interface Sides {
   stack?: string | null | undefined;
   value?: string | null | undefined;
   progress?: string | null | undefined;
-}
-
-export function toClaimed(id: string, job: string, run: string, sides: Sides): ClaimedJob {
-  const tokenAt = run.indexOf('\0') + 1;
-  const token = run.slice(tokenAt, run.indexOf('\0', tokenAt));
-  const claimed = toRecord(id, job, run, sides) as ClaimedJob;
-  claimed.token = token;
-  claimed.fence = Number(token.slice(token.lastIndexOf(':') + 1));
-  return claimed;
 }
 
 function toRecord(id: string, job: string, run: string, sides: Sides): JobRecord {
@@ -56,11 +47,16 @@ function toRecord(id: string, job: string, run: string, sides: Sides): JobRecord
   if (processed !== '') record.processedOn = Number(processed);
   if (finished !== '') record.finishedOn = Number(finished);
   if (by !== '') record.processedBy = by.slice(1);
-  if (typeof sides.value === 'string') record.returnvalue = sides.value;
-  if (typeof sides.reason === 'string') record.failedReason = sides.reason;
-  if (typeof sides.stack === 'string') record.stacktrace = sides.stack;
-  if (typeof sides.progress === 'string') record.progress = sides.progress;
+  // Null, which many handlers return, is not written down.
+  if (state === 'c') record.returnvalue = sides.value ?? 'null';
+  addSides(record, sides);
   return record;
+}
+
+export function addSides(record: JobRecord, { reason, stack, progress }: Sides): void {
+  if (typeof reason === 'string') record.failedReason = reason;
+  if (typeof stack === 'string') record.stacktrace = stack;
+  if (typeof progress === 'string') record.progress = progress;
 }
 
 type Column = (string | null)[];

@@ -93,8 +93,8 @@ export class Link {
 
   #send(client: Client, name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
     const { sha, text } = script(name);
-    // Watchers look every second: where there are any, that is the question whether somebody is there.
-    const kind = name === 'watch' ? this.#question(client) : this.#plainCall;
+    // Watchers look every second, and those who hold locks more often: where there are any, that is the question whether somebody is there.
+    const kind = name === 'watch' || name === 'unsuspected' ? this.#question(client) : this.#plainCall;
     // A server that does not know the script has not carried it out; the text makes it known.
     return this.#track(client.evalsha(sha, 1, tag, args), kind, () => client.eval(text, 1, tag, args));
   }

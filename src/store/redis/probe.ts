@@ -1,12 +1,17 @@
 import { isRetryable } from '../../errors.js';
+import type { ProbeReply } from '../contract.js';
 import type { Client } from './driver.js';
 import type { Link } from './link.js';
 import type { Runner } from './runner.js';
 
-export async function probe(run: Runner, link: Link, queue: string, graceMs: number): Promise<number> {
-  const [suspected, presences] = (await run('probe', queue, [graceMs])) as [number, string[]];
+/** Connections that are looked for in one command: about a millisecond. */
+const ASKED_AT_ONCE = 500;
+
+export async function probe(run: Runner, link: Link, queue: string): Promise<ProbeReply> {
+  const [sessions, dueInMs, presences] = (await run('probe', queue, [])) as [number, number, string[]];
   const gone = presences.length === 0 ? [] : await findGone(link, new Set(presences));
-  return gone.length === 0 ? suspected : ((await run('suspect', queue, [graceMs, ...gone])) as number);
+  const due = gone.length === 0 ? dueInMs : ((await run('suspect', queue, gone)) as number);
+  return due < 0 ? { sessions } : { sessions, dueInMs: due };
 }
 
 /** Those whose server is asked and does not know them. A server that cannot be asked tells nothing. */
@@ -31,8 +36,11 @@ async function askServer(link: Link, server: Client, presences: Set<string>): Pr
   const ours = [...presences].filter((presence) => run !== undefined && presence.startsWith(`${run}:`));
   if (run === undefined || ours.length === 0) return [];
   const ids = ours.map((presence) => presence.slice(run.length + 1));
-  const list = String(await link.ask(server, 'client', ['LIST', 'ID', ...ids]));
-  const living = new Set(Array.from(list.matchAll(/^id=(\d+) /gm), ([, id]) => `${run}:${id}`));
+  const living = new Set<string>();
+  for (let first = 0; first < ids.length; first += ASKED_AT_ONCE) {
+    const list = String(await link.ask(server, 'client', ['LIST', 'ID', ...ids.slice(first, first + ASKED_AT_ONCE)]));
+    for (const [, id] of list.matchAll(/^id=(\d+) /gm)) living.add(`${run}:${id}`);
+  }
   return ours.filter((presence) => !living.has(presence));
 }
 

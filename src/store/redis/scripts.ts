@@ -37,6 +37,7 @@ export type ScriptName =
   | 'suspect'
   | 'sweep'
   | 'trim-events'
+  | 'unsuspected'
   | 'watch'
   | 'write';
 
@@ -54,10 +55,22 @@ export function script(name: ScriptName): Script {
 function load(name: ScriptName): Script {
   const operation = read(`${name}.lua`);
   const parts = /^-- use: (.+)$/m.exec(operation)?.[1]?.split(' ') ?? [];
-  const text = [...parts.map((part) => read(`shared/${part}.lua`)), operation].join('\n');
+  const text = nested(
+    parts.map((part) => read(`shared/${part}.lua`)),
+    operation,
+  );
   const made = { text, sha: createHash('sha1').update(text).digest('hex') };
   loaded.set(name, made);
   return made;
+}
+
+/**
+ * What follows the first two parts (the clock, and mostly the queue) is a function of its own. Redis makes a script's functions anew
+ * in every run, and for each outer variable of each of them Lua searches all shared variables of the function around it, but none of
+ * those further out: 16 µs instead of 22 before a settle does anything. Deeper nesting, or a cut elsewhere, gained nothing more.
+ */
+function nested([first = '', second = '', ...others]: string[], operation: string): string {
+  return [first, second, 'return (function()', ...others, operation, 'end)()'].join('\n');
 }
 
 function read(file: string): string {

@@ -1,4 +1,12 @@
-import type { NewSession, Renewal, RenewReply, Revocation, SessionRef, SweepReply } from '../contract.js';
+import {
+  CRASH_GRACE_MS,
+  type NewSession,
+  type Renewal,
+  type RenewReply,
+  type Revocation,
+  type SessionRef,
+  type SweepReply,
+} from '../contract.js';
 import { tokenOf } from '../../job/lock.js';
 import { freeText } from './job-text.js';
 import type { Runner } from './runner.js';
@@ -7,7 +15,7 @@ import type { Runner } from './runner.js';
 const RENEWED_AT_ONCE = 200;
 
 export async function openSession(run: Runner, session: NewSession, presence: string | undefined): Promise<void> {
-  const { queue, id, owner, durationMs, maxStalls, slots } = session;
+  const { queue, id, owner, durationMs, maxStalls, slots, graceMs = CRASH_GRACE_MS } = session;
   await run('open-session', queue, [
     id,
     freeText(owner.host),
@@ -18,6 +26,7 @@ export async function openSession(run: Runner, session: NewSession, presence: st
     presence ?? '',
     freeText(owner.instance),
     slots,
+    graceMs,
   ]);
 }
 
@@ -71,9 +80,22 @@ export async function sweep(run: Runner, queue: string, limit: number): Promise<
   return { stalled, failed, more: more === 1 };
 }
 
-function byQueue(renewals: Renewal[]): Map<string, number[]> {
+export async function unsuspected(run: Runner, sessions: SessionRef[]): Promise<boolean[]> {
+  const replies = sessions.map(() => false);
+  const work = Array.from(byQueue(sessions), async ([queue, indexes]) => {
+    const ids = indexes.map((index) => (sessions[index] as SessionRef).id);
+    const raw = (await run('unsuspected', queue, ids)) as number[];
+    indexes.forEach((index, at) => {
+      replies[index] = raw[at] === 1;
+    });
+  });
+  await Promise.all(work);
+  return replies;
+}
+
+function byQueue(sessions: SessionRef[]): Map<string, number[]> {
   const groups = new Map<string, number[]>();
-  renewals.forEach(({ queue }, index) => {
+  sessions.forEach(({ queue }, index) => {
     const group = groups.get(queue);
     if (group === undefined) groups.set(queue, [index]);
     else group.push(index);

@@ -5,7 +5,8 @@ import type { Argument } from './driver.js';
 import { freeText } from './job-text.js';
 import type { Runner } from './runner.js';
 
-const NO_CLAIM: Argument[] = ['', '', '', '', '', '', '', ''];
+const NO_CLAIM: Argument[] = ['', '', '', '', ''];
+const LETTERS: Record<Outcome['kind'], string> = { completed: 'c', failed: 'f', retry: 'r', delay: 'd', release: 'w' };
 export const STATUSES: Record<string, SettleStatus> = { d: 'done', l: 'lost', m: 'missing' };
 
 export async function settle(
@@ -17,30 +18,51 @@ export async function settle(
 ): Promise<SettleReply> {
   const claim = request === undefined ? NO_CLAIM : claimArguments(request);
   const args: Argument[] = [call?.caller ?? '', call?.seq ?? '', request === undefined ? 0 : 1, ...claim, outcomes.length];
-  for (const outcome of outcomes) write(args, outcome);
-  args.push(...(request?.jobIds ?? []));
-  const [letters, claimed] = (await run('settle', queue, args)) as [string, RawClaim | null];
+  writeGroups(args, outcomes);
+  for (const id of request?.jobIds ?? []) args.push(id);
+  const [letters, ...claimed] = (await run('settle', queue, args)) as [string, ...RawClaim];
   const results = Array.from(letters, (letter) => STATUSES[letter] as SettleStatus);
-  return claimed === null ? { results } : { results, claimed: readClaim(claimed) };
+  return request === undefined ? { results } : { results, claimed: readClaim(claimed, request) };
 }
 
-function write(args: Argument[], outcome: Outcome): void {
-  const { jobId, token } = outcome;
+/** Outcomes in a row that are alike say once what they share: see lua/settle.lua. */
+function writeGroups(args: Argument[], outcomes: Outcome[]): void {
+  let group = '';
+  let sizeAt = 0;
+  let size = 0;
+  for (const outcome of outcomes) {
+    const { kind, jobId, token } = outcome;
+    const fenceAt = token.lastIndexOf(':') + 1;
+    const owner = token.slice(0, fenceAt);
+    const keep = 'keep' in outcome ? keeping(outcome.keep) : '';
+    if (size === 0 || group !== `${kind}${keep} ${owner}`) {
+      if (size > 0) args[sizeAt] = size;
+      group = `${kind}${keep} ${owner}`;
+      sizeAt = args.push(LETTERS[kind], 0, keep, owner) - 3;
+      size = 0;
+    }
+    size += 1;
+    args.push(jobId, token.slice(fenceAt));
+    writeTexts(args, outcome);
+  }
+  args[sizeAt] = size;
+}
+
+function writeTexts(args: Argument[], outcome: Outcome): void {
   switch (outcome.kind) {
     case 'completed':
-      args.push('c', jobId, token, outcome.value, keeping(outcome.keep));
+      args.push(outcome.value);
       break;
     case 'failed':
-      args.push('f', jobId, token, freeText(outcome.reason), outcome.stacktrace, keeping(outcome.keep));
+      args.push(freeText(outcome.reason), outcome.stacktrace);
       break;
     case 'retry':
-      args.push('r', jobId, token, freeText(outcome.reason), outcome.stacktrace, outcome.delayMs, outcome.lifo ? 1 : 0);
+      args.push(freeText(outcome.reason), outcome.stacktrace, outcome.delayMs, outcome.lifo ? 1 : 0);
       break;
     case 'delay':
-      args.push('d', jobId, token, outcome.delayMs);
+      args.push(outcome.delayMs);
       break;
     case 'release':
-      args.push('w', jobId, token);
       break;
   }
 }

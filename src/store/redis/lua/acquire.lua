@@ -1,8 +1,9 @@
--- use: clock queue jobs lanes locks ending names
+-- use: clock queue jobs lanes locks ending expiry reassure names
 -- ARGV: of each wish: name, token, session, keepPlaceMs.
 -- Answers of each: h and the fence; t, how many come before and until when its holder lives at most ('' : nobody holds it); or g.
 local function acquire(name, token, session, keepPlaceMs)
   if not isLiving(session) then return { 'g' } end
+  reassure(session)
   local holder = holdOf(name)
   local living = holder and isLiving(holder.session)
   if living and holder.token == token then return { 'h', holder.fence } end

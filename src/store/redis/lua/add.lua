@@ -1,5 +1,6 @@
 -- use: clock queue jobs lanes places
--- ARGV: caller, its seq, how many jobs, and of each: id or '', priority,delay,lifo (and ,key; '' for 0,0,0), the job text.
+-- ARGV: caller, its seq, how many jobs, and of each: id or '', priority,delay,lifo (and ,key; '' for 0,0,0), the job text; the text
+-- alone where no job has any of the others, which is so in most calls.
 -- Answers the ids: first,count where all were counted up without a gap, else a letter (n new, d duplicate) and the id of
 -- each, NUL between.
 local caller, seq = ARGV[1], ARGV[2]
@@ -10,22 +11,26 @@ if tonumber(seq) < tonumber(last) then return straggler(caller, seq, last) end
 if seq == last then return remembered end
 
 local size = tonumber(ARGV[3])
-local wanted, counted = {}, queue.lastId
+local bare = #ARGV == 3 + size
+-- isRun: all ids are counted up without a gap, so that none needs a look of its own.
+local wanted, counted, isRun = {}, queue.lastId, true
 for i = 1, size do
-  local id = ARGV[3 * i + 1]
+  local id = bare and '' or ARGV[3 * i + 1]
   if id == '' then
     counted = counted + 1
     id = digits(counted)
+  else
+    isRun = false
   end
   wanted[i] = id
 end
 local known, texts = {}, fetch(key('run'), wanted)
 for i = 1, size do
-  if texts[i] then known[wanted[i]] = true end
+  if texts[i] then known[wanted[i]], isRun = true, false end
 end
 
 -- An id of the user's that looks like ours is stepped over: the new job must not vanish as its duplicate.
-local lastId = queue.lastId
+local lastId = isRun and counted or queue.lastId
 local function nextId()
   local id
   repeat
@@ -39,16 +44,19 @@ end
 local ADDED = ',0,' .. digits(floor(now)) .. ',\0\0'
 local PLAIN = 'w,,,0,,,0,0,0,0' .. ADDED
 local runs, jobs, waits, replies, new, plain = {}, {}, {}, {}, 0, 0
-local place, isRun = ticks(size), true
+local place = ticks(size)
 for i = 1, size do
-  local id, flags, text = ARGV[3 * i + 1], ARGV[3 * i + 2], ARGV[3 * i + 3]
-  if id == '' then id = nextId() else isRun = false end
+  local id, flags, text = wanted[i], '', ARGV[3 + i]
+  if not bare then flags, text = ARGV[3 * i + 2], ARGV[3 * i + 3] end
+  if not isRun and (bare or ARGV[3 * i + 1] == '') then id = nextId() end
   if known[id] then
     tell(1, 'U', id)
     replies[i] = 'd' .. id
   else
-    known[id] = true
-    replies[i] = 'n' .. id
+    if not isRun then
+      known[id] = true
+      replies[i] = 'n' .. id
+    end
     local name, run = match(text, '^[^%z]*%z([^%z]*)'), PLAIN
     if flags == '' then
       waits[plain + 1], waits[plain + 2] = digits(place + i - 1), id
@@ -82,7 +90,7 @@ many('ZADD', key('wait'), waits)
 if plain > 0 then offer() end
 
 local reply
-if isRun and lastId - queue.lastId == size then
+if isRun then
   reply = digits(queue.lastId + 1) .. ',' .. size
 else
   reply = concat(replies, '\0')

@@ -1,4 +1,4 @@
--- use: clock queue jobs lanes places locks special claim
+-- use: clock queue jobs lanes places locks expiry reassure special claim
 -- ARGV: a claim request. Answers the claim.
 local reply = claim(claimRequest(1))
 keepSeq(ARGV[1])

@@ -18,10 +18,10 @@ end
 for i = 1, #ids do
   local id = ids[i]
   -- Named twice, a lock is found the second time as the first has left it.
-  local job = jobs[id] or (texts[i] and decode(id, texts[i]))
+  local job, token = jobs[id] or (texts[i] and decode(id, texts[i])), ARGV[3 * i - 1]
   if not job then
     results[i] = 'm'
-  elseif job.token ~= ARGV[3 * i - 1] then
+  elseif token == '' or job.token ~= token then
     results[i] = 'l'
   elseif job.state ~= 'a' then
     results[i] = 'f'

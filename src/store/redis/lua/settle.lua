@@ -1,12 +1,13 @@
--- use: clock queue jobs lanes places locks retention special claim
--- ARGV: caller or '', its seq, 1 with a claim, the claim request (empty without one), how many outcomes, and of each
---   c id token value keep · f id token reason stacktrace keep · r id token reason stacktrace delay lifo · d id token delay ·
---   w id token; then the job ids of the claim
+-- use: clock queue jobs lanes places locks expiry reassure retention special claim
+-- ARGV: caller or '', its seq, 1 with a claim, the claim request (empty without one), how many outcomes, these in groups, then the
+--   job ids of the claim. A group is outcomes in a row of one kind, of one owner, to be kept alike: kind, how many, keep, the token
+--   up to its fence, and of each the id, the fence and, by kind,
+--   c value · f reason stacktrace · r reason stacktrace delay lifo · d delay · w
 --   keep: '' all, 0 none, else count,age with nothing for what does not limit
--- Answers a letter per outcome (d done, l lost, m missing) and the claim. Carries out the outcomes, then the claim.
+-- Answers a letter per outcome (d done, l lost, m missing), then what the claim answers. Carries out the outcomes, then the claim.
 local caller, callSeq, withClaim = ARGV[1], ARGV[2], ARGV[3] == '1'
-local OUTCOMES_AT = 13
-local TEXTS = { c = 5, f = 6, r = 7, d = 4, w = 3 }
+local OUTCOMES_AT = 10
+local TEXTS = { c = 3, f = 4, r = 6, d = 3, w = 2 }
 -- A worker's last call is remembered with its session, anybody else's for a while.
 local REMEMBERED_MS = 15 * 60 * 1000
 local memory = key('call:' .. caller)
@@ -21,59 +22,47 @@ local function append(list, id, text)
   list[size + 1], list[size + 2] = id, text
 end
 
-local finishedOn = digits(floor(now))
-
--- Answers the run that is left of the job, false when it is gone.
-local function finish(kind, id, at, session, ends, made, rest)
-  free(id, session, ends)
-  local lockKey = keyIn(rest)
-  if lockKey then openLanes().freeKey(lockKey) end
+-- An outcome that finishes; whether anything is left of the job.
+local function finish(group, id, at, made)
   finishes = finishes + 1
-  made = NEXT[made] or digits(made + 1)
-  local keeping
-  if kind == 'c' then
-    tell(1, 'C', id, ARGV[at + 3])
-    keeping = ARGV[at + 4]
-  else
-    tell(2, 'F', id, ARGV[at + 3], made)
-    keeping = ARGV[at + 5]
-  end
-  if keeping == '0' then
+  local kind, text = group.kind, ARGV[at + 2]
+  if kind == 'c' then tell(1, 'C', id, text) else tell(2, 'F', id, text, made) end
+  if group.keep == '0' then
     gone[#gone + 1] = id
     return false
-  elseif keeping ~= '' then
-    local kept, count, age = keep[kind], match(keeping, '^(%d*),(%d*)$')
+  elseif group.keep ~= '' and not group.counts then
+    group.counts = true
+    local kept, count, age = keep[kind], match(group.keep, '^(%d*),(%d*)$')
     kept.count, kept.age = least(kept.count, tonumber(count)), least(kept.age, tonumber(age))
   end
   local list = lists[kind]
   list[#list + 1] = id
-  if kind == 'c' then
-    append(values, id, ARGV[at + 3])
-  else
-    append(reasons, id, ARGV[at + 3])
-    append(stacks, id, ARGV[at + 4])
+  if kind == 'f' then
+    append(reasons, id, text)
+    append(stacks, id, ARGV[at + 3])
+  elseif text ~= 'null' then
+    append(values, id, text)
   end
-  -- The token stays, so that a repeated finish is recognised.
-  return kind .. ',,,0,' .. finishedOn .. ',,0,' .. made .. rest
+  return true
 end
 
 local function handOver(kind, job, at)
   unlock(job)
   if kind == 'r' then
-    local reason, delay = ARGV[at + 3], ARGV[at + 5]
+    local reason, delay = ARGV[at + 2], ARGV[at + 4]
     job.made = job.made + 1
     append(reasons, job.id, reason)
-    append(stacks, job.id, ARGV[at + 4])
+    append(stacks, job.id, ARGV[at + 3])
     if delay ~= '0' then
       putDelayed(job, delay)
       tell(1, 'L', job.id, delay, reason)
     else
-      putWaiting(job, ARGV[at + 6] == '1')
+      putWaiting(job, ARGV[at + 5] == '1')
       tell(1, 'R', job.id, reason)
     end
   elseif kind == 'd' then
-    putDelayed(job, ARGV[at + 3])
-    tell(1, 'Y', job.id, ARGV[at + 3])
+    putDelayed(job, ARGV[at + 2])
+    tell(1, 'Y', job.id, ARGV[at + 2])
   else
     putWaiting(job, true)
     tell(1, 'B', job.id)
@@ -81,42 +70,61 @@ local function handOver(kind, job, at)
   return encode(job)
 end
 
--- Most outcomes of a call have tokens of one session.
-local lastSession, lastPrefix = nil, nil
-local function ownerOf(token)
-  if not lastPrefix or string.find(token, lastPrefix, 1, true) ~= 1 or string.find(token, ':', #lastPrefix + 1, true) then
-    lastSession = sessionOf(token)
-    lastPrefix = lastSession .. ':'
-  end
-  return lastSession
-end
+-- Runs of one claim mostly begin alike, up to their tokens: what was made of the last beginning is used again.
+local finishedOn = digits(floor(now))
+local lastHead, lastEnds, lastMade, lastLeft
 
-local function settleOne(kind, id, text, at)
-  local token = ARGV[at + 2]
-  -- Not decoded and encoded again, see `grant`.
-  local ends, made, rest = match(text, '^a,%d*,(%d*),%d,,,0,(%d*)(,.*)$')
-  if ends then
-    -- The token is not taken out of the text to be compared: that would be a string more for each job.
-    local first, last = string.find(rest, token, 1, true)
-    if token ~= '' and first and rest:byte(first - 1) == 0 and rest:byte(last + 1) == 0 then
-      if kind == 'c' or kind == 'f' then return 'd', finish(kind, id, at, ownerOf(token), ends, made, rest) end
-      return 'd', handOver(kind, decode(id, text), at)
+local function settleOne(group, id, text, at)
+  local kind, fence = group.kind, ARGV[at + 1]
+  -- Neither decoded and encoded again, see `grant`, nor is the token taken out to be compared: that would be a string more for each.
+  -- It begins after the first NUL, or the pattern below does not fit.
+  local first = text:find(group.mark, 1, true)
+  local fenceAt = first and first + #group.mark
+  if first and fence ~= '' and text:find(fence, fenceAt, true) == fenceAt and text:byte(fenceAt + #fence) == 0 then
+    local head = text:sub(1, first)
+    if head ~= lastHead then
+      local ends, made, rest = match(head, '^a,%d*,(%d*),%d,,,0,(%d*)(,[%d,]*%z)$')
+      lastHead, lastEnds = head, ends
+      if ends then
+        lastMade = NEXT[made] or digits(made + 1)
+        -- The token stays, so that a repeated finish is recognised.
+        lastLeft = ',,,0,' .. finishedOn .. ',,0,' .. lastMade .. rest
+      end
     end
-    return 'l'
+    if lastEnds then
+      if kind ~= 'c' and kind ~= 'f' then return 'd', handOver(kind, decode(id, text), at) end
+      free(id, group.session, lastEnds, tonumber(fence))
+      local lockKey = keyIn(text)
+      if lockKey then openLanes().freeKey(lockKey) end
+      return 'd', finish(group, id, at, lastMade) and kind .. lastLeft .. group.owner .. fence .. text:sub(fenceAt + #fence)
+    end
   end
-  local job = decode(id, text)
-  local again = (kind == 'c' or kind == 'f') and job.state == kind and job.token == token
+  local job, token = decode(id, text), group.owner .. fence
+  local again = (kind == 'c' or kind == 'f') and job.state == kind and job.token == token and token ~= ''
   return again and 'd' or 'l'
 end
 
+local function readGroup(at)
+  local owner = ARGV[at + 3]
+  return {
+    kind = ARGV[at], size = tonumber(ARGV[at + 1]), keep = ARGV[at + 2], owner = owner, mark = '\0' .. owner,
+    session = owner:sub(1, -2),
+  }
+end
+
 local function settleAll()
-  local ids, starts, at = {}, {}, OUTCOMES_AT
-  for i = 1, tonumber(ARGV[OUTCOMES_AT - 1]) do
-    ids[i], starts[i] = ARGV[at + 1], at
-    at = at + TEXTS[ARGV[at]]
+  local ids, starts, groups, at, size = {}, {}, {}, OUTCOMES_AT, tonumber(ARGV[OUTCOMES_AT - 1])
+  while #ids < size do
+    local group = readGroup(at)
+    local texts, known = TEXTS[group.kind], #ids
+    for i = 1, group.size do
+      local start = at + 4 + (i - 1) * texts
+      ids[known + i], starts[known + i], groups[known + i] = ARGV[start], start, group
+    end
+    at = at + 4 + group.size * texts
   end
   local texts, results, settled = fetch(key('run'), ids), {}, {}
-  for i = 1, #ids do
+  for i = 1, size do
     local id = ids[i]
     -- Of two outcomes of one job, the second finds what the first has left.
     local text = settled[id]
@@ -124,7 +132,7 @@ local function settleAll()
     if not text then
       results[i] = 'm'
     else
-      local result, left = settleOne(ARGV[starts[i]], id, text, starts[i])
+      local result, left = settleOne(groups[i], id, text, starts[i])
       results[i] = result
       if left ~= nil then
         settled[id] = left
@@ -163,7 +171,8 @@ end
 local function remember(results)
   local session = openSession(caller)
   if not session then return call('SET', memory, callSeq .. ',' .. results, 'PX', REMEMBERED_MS) end
-  session.seq = math.max(session.seq, tonumber(callSeq))
+  local seq = tonumber(callSeq)
+  if seq > session.seq then session.seq, session.seqText = seq, callSeq end
   keepSeq(caller, 'callSeq', callSeq, 'results', results)
 end
 
@@ -181,4 +190,5 @@ if withClaim and (ARGV[4] ~= caller or repeated) then keepSeq(ARGV[4]) end
 if finishes > 0 and queue.active == 0 and not anyWaiting() then tell(1, 'E') end
 flushPlaces()
 save()
-return { results, claimed or false }
+if claimed then return { results, unpack(claimed) } end
+return { results }

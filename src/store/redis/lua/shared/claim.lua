@@ -1,42 +1,4 @@
 -- Claiming, alone or after the outcomes of a settle.
--- Delayed jobs that one claim moves to waiting, or as many as it wants: a pile that falls due at once must not block Redis.
-local PROMOTED_AT_ONCE = 100
-
-local function promoteDue(wanted)
-  local most = math.max(PROMOTED_AT_ONCE, wanted)
-  local ids = call('ZRANGEBYSCORE', key('delayed'), '-inf', micros, 'LIMIT', 0, most)
-  many('ZREM', key('delayed'), ids)
-  local jobs = jobsOf(ids)
-  for i = 1, #jobs do
-    putWaiting(jobs[i], false)
-    tell(1, 'P', jobs[i].id)
-  end
-  store(jobs)
-end
-
--- How many claims the queue still allows: a block that was set by hand, and the window in which limited claims count.
-local function room(request)
-  if queue.limitedUntil > now then return 0 end
-  if not request.max then return request.count end
-  return math.min(request.count, request.max - (queue.windowEnds > now and queue.windowUsed or 0))
-end
-
--- The window opens with the first claim, not with the first look.
-local function useRoom(request, claims)
-  if request.max and queue.windowEnds <= now then
-    set('windowEnds', ceil(now + request.durationMs))
-    set('windowUsed', 0)
-  end
-  if queue.windowEnds <= now then return end
-  set('windowUsed', queue.windowUsed + claims)
-  if request.max then set('windowMax', request.max) end
-end
-
--- Until claims are possible again, under `max` if it is given; 0 when they are.
-local function limitedMs(max)
-  local full = queue.windowEnds > now and max and queue.windowUsed >= max
-  return ceil(math.max(0, queue.limitedUntil - now, full and queue.windowEnds - now or 0))
-end
 
 -- The first members of a place, and whether there are more.
 -- Not ZPOPMIN, which would answer the scores too: as strings, at half a microsecond each.
@@ -73,26 +35,31 @@ end
 
 local NEXT = { ['0'] = '1', ['1'] = '2', ['2'] = '3', ['3'] = '4', ['4'] = '5' }
 
+-- Answers of each job, in one list: id, fence, and made,started,priority,stalls,added,processed.
 local function grant(ids, texts, request)
   local size = #ids
   local first, timed = ticks(size), request.timedMs ~= nil
   local ends = timed and digits(ceil(now + request.timedMs)) or ''
   local head = 'a,' .. request.seq .. ',' .. ends .. (timed and ',1,,,0,' or ',0,,,0,')
-  local middle, tail = ',' .. digits(floor(now)) .. '\0' .. request.session .. ':', '\0' .. request.by
-  local runs, writes, locks, turns, at = {}, {}, {}, {}, toldSize
+  local processed, owner, by = ',' .. digits(floor(now)), '\0' .. request.session .. ':', '\0' .. request.by
+  local granted, writes, locks, turns, at = {}, {}, {}, {}, toldSize
+  -- Jobs that were added together and have not run yet have equal texts: what was made of the last one is used again.
+  local last, numbers, before, after, lockKey
   for i = 1, size do
-    local id, fence = ids[i], digits(first + i - 1)
-    -- Not decoded and encoded again: claims and finishes are most of what Redis does here, and this halves them.
-    local made, started, rest = match(texts[i], '^w,%d*,%d*,%d,%d*,%d*,%d*,(%d*,)(%d*)(,%d*,%d*,%d*),')
-    local run = head .. made .. (NEXT[started] or digits(started + 1)) .. rest .. middle .. fence .. tail
-    local lockKey = keyIn(texts[i])
+    local id, fence, text = ids[i], digits(first + i - 1), texts[i]
+    if text ~= last then
+      -- Not decoded and encoded again: claims and finishes are most of what Redis does here, and this halves them.
+      local made, started, rest = match(text, '^w,%d*,%d*,%d,%d*,%d*,%d*,(%d*,)(%d*)(,%d*,%d*,%d*),')
+      numbers = made .. (NEXT[started] or digits(started + 1)) .. rest .. processed
+      lockKey = keyIn(text)
+      last, before, after = text, head .. numbers .. owner, lockKey and by .. '\0' .. lockKey or by
+    end
     if lockKey then
-      run = run .. '\0' .. lockKey
       turns[#turns + 1], turns[#turns + 2] = lockKey, 'a'
       if turned then turned[id] = nil end
     end
-    runs[i] = run
-    writes[2 * i - 1], writes[2 * i] = id, run
+    granted[3 * i - 2], granted[3 * i - 1], granted[3 * i] = id, fence, numbers
+    writes[2 * i - 1], writes[2 * i] = id, before .. fence .. after
     locks[2 * i - 1], locks[2 * i] = fence, id
     told[at + 1], told[at + 2] = 'X', id
     at = at + 2
@@ -106,57 +73,58 @@ local function grant(ids, texts, request)
     many('ZADD', key('ends'), locks)
   end
   set('active', queue.active + size)
-  return runs
+  return granted
 end
 
--- What a claim under this seq got, as far as it is still owned under it: among the newest locks of the session, unless it was
--- followed by others, and then nobody waits for the answer.
-local function grantedBefore(request)
-  local ids, runs = {}, {}
-  for _, kind in ipairs({ 'bound:', 'ending:' }) do
-    local held = call('ZREVRANGE', key(kind .. request.session), 0, request.count - 1)
-    local texts = fetch(key('run'), held)
-    for i = #held, 1, -1 do
-      local text = texts[i]
-      if text and match(text, '^a,(%d*)') == request.seq then ids[#ids + 1], runs[#runs + 1] = held[i], text end
-    end
+-- Short texts go as one: the client takes a hundred out of one text faster than out of a hundred replies. Each of them keeps all
+-- of it in memory there, so long ones go one by one.
+local SHORT = 65536
+local function jobTexts(ids)
+  local texts, length = fetch(key('job'), ids), 0
+  for i = 1, #ids do
+    -- Its key was deleted by hand, or evicted.
+    texts[i] = texts[i] or '\0\0\0'
+    length = length + #texts[i]
   end
-  return ids, runs
+  return length <= SHORT and concat(texts, '\0') or texts
 end
 
--- Answers alive, paused, limitedMs, nextInMs or -1, drained, and the claimed jobs as columns. `keepSeq` must follow it.
+-- Answers alive,paused,limitedMs,nextInMs or -1,drained; what `grant` says of the jobs, NUL between; their texts; and, where some
+-- job has any, their reasons, stacks and progress as columns. `keepSeq` must follow it.
 local function claim(request)
   local session, due = openSession(request.session), nextDue()
   local alive = session and session.expires > now
-  local ids, runs, waiting = {}, {}, nil
+  local limits = (request.max or queue.limitedUntil > now or queue.windowEnds > now) and openSpecial()
+  local ids, granted, waiting = {}, {}, nil
   if alive then
+    if session.suspected then reassure(request.session) end
     local seq = tonumber(request.seq)
     if seq <= session.seq then
       -- Carried out already, or a straggler that its caller gave up on: it may see what it got, never get more.
-      ids, runs = grantedBefore(request)
+      ids, granted = openSpecial().grantedBefore(request)
     else
-      session.seq, session.changed = seq, true
+      session.seq, session.seqText, session.changed = seq, request.seq, true
       local texts
       if request.jobIds then
         ids, texts = openSpecial().takeNamed(request)
         due = nextDue()
       else
-        local count = queue.paused == 1 and 0 or room(request)
+        local count = queue.paused == 1 and 0 or limits and limits.room(request) or request.count
         -- Also when the cap leaves no room: a due job that stayed delayed would look claimable by time alone.
         if count > 0 and due and due <= micros then
-          promoteDue(count)
+          openSpecial().promoteDue(count)
           due = nextDue()
         end
         if count > 0 and queue.cap > 0 then count = openSpecial().roomUnderCap(request.session, count) end
         if count > 0 then ids, texts, waiting = popWaiting(count) end
       end
       if #ids > 0 then
-        runs = grant(ids, texts, request)
-        useRoom(request, #ids)
+        granted = grant(ids, texts, request)
+        if limits then limits.useRoom(request, #ids) end
       end
     end
   end
-  local limited, nextInMs = limitedMs(request.max), -1
+  local limited, nextInMs = limits and limits.limitedMs(request.max) or 0, -1
   if waiting == nil then waiting = call('EXISTS', key('wait'), key('prio')) > 0 or anyBehind() end
   if due and due <= micros then waiting = true end
   -- No time that passes makes a job of a paused queue claimable.
@@ -167,9 +135,11 @@ local function claim(request)
       nextInMs = math.max(0, ceil((due - micros) / 1000))
     end
   end
-  local reply = { alive and 1 or 0, queue.paused, limited, nextInMs, waiting and 0 or 1, ids, runs, fetch(key('job'), ids) }
-  if #ids > 0 and queue.sides == 1 then
-    reply[9], reply[10], reply[11] = fetch(key('reason'), ids), fetch(key('stack'), ids), fetch(key('progress'), ids)
+  local head = (alive and '1,' or '0,') .. queue.paused .. ',' .. limited .. ',' .. nextInMs .. (waiting and ',0' or ',1')
+  if #ids == 0 then return { head } end
+  local reply = { head, concat(granted, '\0'), jobTexts(ids) }
+  if queue.sides == 1 then
+    reply[4], reply[5], reply[6] = fetch(key('reason'), ids), fetch(key('stack'), ids), fetch(key('progress'), ids)
   end
   return reply
 end
@@ -177,19 +147,18 @@ end
 -- Writes the number of the session's last call; `memory` are fields that go with it.
 local function keepSeq(id, ...)
   local session = openSession(id)
-  if session and (session.changed or ...) then call('HSET', key('s:' .. id), 'seq', session.seq, ...) end
+  if session and (session.changed or ...) then call('HSET', key('s:' .. id), 'seq', session.seqText, ...) end
 end
 
--- session, seq, count, by, timedMs, max, durationMs, and how many job ids there are at the end of all; empty where there is none.
+-- session, seq, count, by and, '' for none of them, timedMs,max,durationMs,and how many job ids there are at the end of all.
 local function claimRequest(at)
-  local request = {
-    session = ARGV[at], seq = ARGV[at + 1], count = tonumber(ARGV[at + 2]), by = ARGV[at + 3], timedMs = tonumber(ARGV[at + 4]),
-    max = tonumber(ARGV[at + 5]), durationMs = tonumber(ARGV[at + 6]),
-  }
-  local named = tonumber(ARGV[at + 7])
-  if named then
+  local request = { session = ARGV[at], seq = ARGV[at + 1], count = tonumber(ARGV[at + 2]), by = ARGV[at + 3] }
+  if ARGV[at + 4] == '' then return request end
+  local timedMs, max, durationMs, named = match(ARGV[at + 4], '^([^,]*),([^,]*),([^,]*),(%d*)$')
+  request.timedMs, request.max, request.durationMs = tonumber(timedMs), tonumber(max), tonumber(durationMs)
+  if named ~= '' then
     request.jobIds = {}
-    for i = 1, named do request.jobIds[i] = ARGV[#ARGV - named + i] end
+    for i = 1, tonumber(named) do request.jobIds[i] = ARGV[#ARGV - named + i] end
   end
   return request
 end

@@ -3,13 +3,14 @@
 -- ended stays as long as it holds anything, because its owner and limits are still asked for; `holders` names all.
 local sessions = {}
 
--- expires, seq, callSeq and results of an open session; false of any other.
+-- expires, seq, callSeq, results and, under suspicion, its expiry before that, of an open session; false of any other.
 local function openSession(id)
   local session = sessions[id]
   if session == nil then
-    local expires, ended, seq, callSeq, results =
-      unpack(call('HMGET', key('s:' .. id), 'expires', 'ended', 'seq', 'callSeq', 'results'))
-    session = expires and not ended and { expires = tonumber(expires), seq = tonumber(seq), callSeq = callSeq, results = results }
+    local expires, ended, seq, callSeq, results, suspected =
+      unpack(call('HMGET', key('s:' .. id), 'expires', 'ended', 'seq', 'callSeq', 'results', 'suspected'))
+    session = expires and not ended
+      and { expires = tonumber(expires), seq = tonumber(seq), seqText = seq, callSeq = callSeq, results = results, suspected = suspected }
     sessions[id] = session
   end
   return session
@@ -25,27 +26,29 @@ local function tidy(session)
   call('SREM', key('holders'), session)
 end
 
--- Jobs are unlocked one by one and taken out of the sets together.
+-- Jobs are unlocked one by one and taken out of the sets together. Those of one claim mostly end together, in their order: then they
+-- are a range of fences, which is taken out without a search for each.
 local freed, freedEnds, freedCount = {}, {}, 0
-local function free(id, session, ends)
+local function free(id, session, ends, fence)
   freedCount = freedCount + 1
   local lists = freed[session]
   if not lists then
-    lists = { {}, {} }
+    lists = { bound = {}, ending = {}, first = fence, next = fence }
     freed[session] = lists
   end
   if ends == '' then
-    local bound = lists[1]
+    local bound = lists.bound
     bound[#bound + 1] = id
+    lists.next = lists.next == fence and fence + 1
   else
-    local ending = lists[2]
+    local ending = lists.ending
     ending[#ending + 1] = id
     freedEnds[#freedEnds + 1] = id
   end
 end
 
 local function unlock(job)
-  free(job.id, sessionOf(job.token), job.ends)
+  free(job.id, sessionOf(job.token), job.ends, tonumber(fenceOf(job.token)))
   if job.key then openLanes().freeKey(job.key) end
   job.seq, job.ends, job.timed, job.token = '', '', '0', ''
 end
@@ -56,8 +59,13 @@ local function flushUnlocked()
   vacated = queue.cap > 0
   many('ZREM', key('ends'), freedEnds)
   for session, lists in pairs(freed) do
-    many('ZREM', key('bound:' .. session), lists[1])
-    many('ZREM', key('ending:' .. session), lists[2])
+    local bound = lists.bound
+    if #bound > 1 and lists.next == lists.first + #bound then
+      call('ZREMRANGEBYSCORE', key('bound:' .. session), digits(lists.first), digits(lists.next - 1))
+    else
+      many('ZREM', key('bound:' .. session), bound)
+    end
+    many('ZREM', key('ending:' .. session), lists.ending)
     tidy(session)
   end
   freed, freedEnds, freedCount = {}, {}, 0

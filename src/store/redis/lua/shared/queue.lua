@@ -9,7 +9,7 @@
 --   cap      one more than the jobs that may be active; 0 without a cap
 -- They are packed numbers: as fields of a hash each would become a string, and making strings is most of what short scripts do.
 local PACKED, SIZE = '<ddddddddddddddddddddd', 21 * 8
-local queue, dirty, touched, offered = {}, false, false, false
+local queue, dirty, touched, offered = nil, false, false, false
 -- vacated: jobs have left active; under a cap, others may have their places unless this script gives them away itself.
 -- turned: ids of jobs that may be claimed since their key is free. Whoever frees a key mostly claims its next job in the same
 -- script, and nobody need be woken for that one. namesFreed: a named lock may be had.
@@ -18,9 +18,15 @@ do
   local text = call('GET', key('meta')) or ''
   -- Shorter where it was written before there were so many: those that it lacks are 0.
   if #text < SIZE then text = text .. ('\0'):rep(SIZE - #text) end
-  queue.tick, queue.front, queue.lastId, queue.active, queue.sides, queue.delays, queue.paused, queue.limitedUntil,
-    queue.windowEnds, queue.windowUsed, queue.windowMax, queue.event, queue.firstEvent, queue.version, queue.armed,
-    queue.jobsVersion, queue.jobsArmed, queue.keys, queue.cap, queue.locksVersion, queue.locksArmed = struct.unpack(PACKED, text)
+  local tick, front, lastId, active, sides, delays, paused, limitedUntil, windowEnds, windowUsed, windowMax, event, firstEvent,
+    version, armed, jobsVersion, jobsArmed, keys, cap, locksVersion, locksArmed = struct.unpack(PACKED, text)
+  -- Made at once: a table that grows field by field is made anew again and again.
+  queue = {
+    tick = tick, front = front, lastId = lastId, active = active, sides = sides, delays = delays, paused = paused,
+    limitedUntil = limitedUntil, windowEnds = windowEnds, windowUsed = windowUsed, windowMax = windowMax, event = event,
+    firstEvent = firstEvent, version = version, armed = armed, jobsVersion = jobsVersion, jobsArmed = jobsArmed, keys = keys,
+    cap = cap, locksVersion = locksVersion, locksArmed = locksArmed,
+  }
 end
 
 local function set(name, value)

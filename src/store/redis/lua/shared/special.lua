@@ -1,4 +1,6 @@
--- Claims that few queues see: of named jobs, and under a cap. Made when they are first needed, as the lanes are.
+-- What few claims need: named jobs, a cap, a limit, jobs that fell due, a repetition. Made when it is first needed, as the lanes are.
+-- Delayed jobs that one claim moves to waiting, or as many as it wants: a pile that falls due at once must not block Redis.
+local PROMOTED_AT_ONCE = 100
 local special
 local function openSpecial()
   if special then return special end
@@ -57,6 +59,65 @@ local function openSpecial()
     return math.min(wanted, math.max(own, left))
   end
 
-  special = { takeNamed = takeNamed, roomUnderCap = roomUnderCap }
+  local function promoteDue(wanted)
+    local most = math.max(PROMOTED_AT_ONCE, wanted)
+    local ids = call('ZRANGEBYSCORE', key('delayed'), '-inf', micros, 'LIMIT', 0, most)
+    many('ZREM', key('delayed'), ids)
+    local jobs = jobsOf(ids)
+    for i = 1, #jobs do
+      putWaiting(jobs[i], false)
+      tell(1, 'P', jobs[i].id)
+    end
+    store(jobs)
+  end
+
+  -- How many claims the queue still allows: a block that was set by hand, and the window in which limited claims count.
+  local function room(request)
+    if queue.limitedUntil > now then return 0 end
+    if not request.max then return request.count end
+    return math.min(request.count, request.max - (queue.windowEnds > now and queue.windowUsed or 0))
+  end
+
+  -- The window opens with the first claim, not with the first look.
+  local function useRoom(request, claims)
+    if request.max and queue.windowEnds <= now then
+      set('windowEnds', ceil(now + request.durationMs))
+      set('windowUsed', 0)
+    end
+    if queue.windowEnds <= now then return end
+    set('windowUsed', queue.windowUsed + claims)
+    if request.max then set('windowMax', request.max) end
+  end
+
+  -- Until claims are possible again, under `max` if it is given; 0 when they are.
+  local function limitedMs(max)
+    local full = queue.windowEnds > now and max and queue.windowUsed >= max
+    return ceil(math.max(0, queue.limitedUntil - now, full and queue.windowEnds - now or 0))
+  end
+
+  -- What a claim under this seq got, as far as it is still owned under it: among the newest locks of the session, unless it was
+  -- followed by others, and then nobody waits for the answer.
+  local function grantedBefore(request)
+    local ids, granted = {}, {}
+    for _, kind in ipairs({ 'bound:', 'ending:' }) do
+      local held = call('ZREVRANGE', key(kind .. request.session), 0, request.count - 1)
+      local texts = fetch(key('run'), held)
+      for i = #held, 1, -1 do
+        local text = texts[i]
+        if text and match(text, '^a,(%d*)') == request.seq then
+          local numbers, token = match(text, '^a,%d*,%d*,%d,,,0,([%d,]*)%z([^%z]*)')
+          local size = #granted
+          ids[#ids + 1] = held[i]
+          granted[size + 1], granted[size + 2], granted[size + 3] = held[i], fenceOf(token), numbers
+        end
+      end
+    end
+    return ids, granted
+  end
+
+  special = {
+    takeNamed = takeNamed, roomUnderCap = roomUnderCap, promoteDue = promoteDue, room = room, useRoom = useRoom,
+    limitedMs = limitedMs, grantedBefore = grantedBefore,
+  }
   return special
 end
