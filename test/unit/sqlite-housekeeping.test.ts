@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Keep } from '../../src/job/outcome.js';
 import { EVENTS_KEPT } from '../../src/store/contract.js';
 import type { SqliteStore } from '../../src/store/sqlite/index.js';
@@ -7,8 +7,17 @@ import { ManualClock } from '../../src/testing/manual-clock.js';
 import { afterwards, newFile, newJob, newSession, openStore } from './sqlite-support.js';
 
 function count(file: string, what: string): number {
+  return ask(file, `SELECT count(*) AS n FROM ${what}`);
+}
+
+/** How many commits have changed the only queue. */
+function commitsIn(file: string): number {
+  return ask(file, 'SELECT version AS n FROM queues');
+}
+
+function ask(file: string, sql: string): number {
   const db = new Database(file, { readonly: true });
-  const { n } = db.prepare(`SELECT count(*) AS n FROM ${what}`).get() as { n: number };
+  const { n } = db.prepare(sql).get() as { n: number };
   db.close();
   return n;
 }
@@ -55,6 +64,40 @@ describe('the housekeeping of the SQLite store', () => {
     await store.sweep('q', 10);
     expect(count(file, 'callers')).toBe(1);
   });
+
+  it.each([
+    { charged: false, stalls: 0 },
+    { charged: true, stalls: 1 },
+  ])(
+    'hands back what a large session holds in several transactions, in order (charged: $charged)',
+    async ({ charged, stalls }) => {
+      const file = newFile();
+      const store = await openStore({ path: file });
+      const ids = Array.from({ length: 5_000 }, (_, n) => `job-${n}`);
+      await store.add(
+        'q',
+        ids.map((id) => newJob({ id })),
+        { caller: 'p', seq: 1 },
+      );
+      await store.openSession(newSession({ id: 'large', maxStalls: 1 }));
+      for (let seq = 1; seq <= 5; seq += 1) await store.claim('q', { session: 'large', seq, count: 1_000 });
+      const commits = commitsIn(file);
+      // Each operation finds that the time of its transaction is over.
+      let time = performance.now();
+      const clock = vi.spyOn(performance, 'now').mockImplementation(() => (time += 20));
+      afterwards(() => clock.mockRestore());
+      const closing = store.closeSessions([{ queue: 'q', id: 'large' }], charged);
+      // A store that is closed meanwhile first ends what was begun.
+      await Promise.all([closing, store.close()]);
+      clock.mockRestore();
+      expect(commitsIn(file) - commits).toBe(10);
+      const later = await openStore({ path: file });
+      expect(await later.sessions('q')).toEqual([]);
+      const waiting = await later.list('q', { lists: ['waiting'], start: 0, end: -1, asc: true });
+      expect(waiting.map(({ id }) => id)).toEqual(ids);
+      expect(new Set(waiting.map(({ stalledCounter }) => stalledCounter))).toEqual(new Set([stalls]));
+    },
+  );
 
   it('trims finished jobs in bounded steps until as many are left as are wanted', async () => {
     const store = await openStore({ path: newFile() });

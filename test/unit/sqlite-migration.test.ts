@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
+import { CRASH_GRACE_MS } from '../../src/store/contract.js';
 import { SCHEMA_VERSION } from '../../src/store/sqlite/schema.js';
 import { afterwards, newFile, newJob, newSession, openStore, StoreProcess } from './sqlite-support.js';
 
@@ -51,6 +52,14 @@ describe('a file of an older version', () => {
     await store.openSession(newSession({ id: 'new' }));
     const { jobs } = await store.claim('q', { session: 'new', seq: 1, count: 10 });
     expect(jobs.map(({ id }) => id)).toEqual(['running', 'urgent', 'plain', 'ranked']);
+  });
+
+  it('leaves sessions of before the usual grace', async () => {
+    const file = fileOfVersion1();
+    await (await openStore({ path: file })).close();
+    const db = new Database(file, { readonly: true });
+    afterwards(() => db.close());
+    expect(db.prepare('SELECT graceMs FROM sessions').pluck().all()).toEqual([CRASH_GRACE_MS]);
   });
 
   it('takes keys, caps and named locks from then on', async () => {

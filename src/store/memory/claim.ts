@@ -32,6 +32,8 @@ function claimFor(queue: QueueState, session: StoredSession, request: ClaimReque
   session.seq = request.seq;
   const jobs = request.jobIds === undefined ? claimFirst(queue, session, request, now) : claimById(queue, session, request, now);
   queue.rate.use(jobs.length, request.limit, now);
+  // After those that fell due, whichever of them was named first.
+  for (const { id } of jobs) queue.log.tell('active', id, FROM.waiting);
   return jobs;
 }
 
@@ -100,6 +102,5 @@ function grant(
   job.attemptsStarted++;
   job.processedOn = lock.since;
   job.processedBy = by;
-  queue.log.tell('active', job.id, FROM.waiting);
   return claimedOf(lock);
 }

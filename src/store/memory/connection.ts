@@ -94,9 +94,13 @@ export class MemoryStore implements contract.Store {
     return this.#write(queue, (state, now) => session.sweep(state, limit, now));
   }
 
-  async probe(): Promise<number> {
+  async probe(queue: string): Promise<contract.ProbeReply> {
+    return this.#write(queue, (state) => session.probe(state));
+  }
+
+  async unsuspected(sessions: contract.SessionRef[]): Promise<boolean[]> {
     this.#checkOpen();
-    return 0;
+    return sessions.map(({ queue, id }) => this.#write(queue, (state, now) => session.isLiving(state, id, now)));
   }
 
   async extend(queue: string, extensions: contract.Extension[]): Promise<contract.ExtendStatus[]> {

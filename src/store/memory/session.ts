@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../errors.js';
-import type { NewSession, Renewal, RenewReply, SweepReply } from '../contract.js';
+import type { NewSession, ProbeReply, Renewal, RenewReply, SweepReply } from '../contract.js';
 import { forgetEnded, setEnd } from './moves.js';
 import { freeNames } from './named-lock.js';
 import { giveBack, stall } from './stall.js';
@@ -46,6 +46,18 @@ export function sweep(queue: QueueState, limit: number, now: number): SweepReply
   const { dead, more } = findDead(queue, limit, now);
   const swept = stall(queue, dead.sort(byFence), now);
   return { ...swept, more: more || freeDeadNames(queue, limit - dead.length) };
+}
+
+/** Nobody dies without this process, which holds all there is. */
+export function probe(queue: QueueState): ProbeReply {
+  let sessions = 0;
+  for (const session of queue.sessions.values()) if (session.open) sessions += 1;
+  return { sessions };
+}
+
+export function isLiving(queue: QueueState, id: string, now: number): boolean {
+  const session = queue.sessions.get(id);
+  return session?.open === true && session.expiresAt > now;
 }
 
 /** Answers whether there are more than `limit`. */

@@ -1,10 +1,10 @@
 import { roomUnderCap } from '../../job/cap.js';
 import { nextFence } from '../../job/lock.js';
-import type { ClaimedJob } from '../../job/record.js';
+import type { ClaimedJob, JobRecord } from '../../job/record.js';
 import type { ClaimReply, ClaimRequest } from '../contract.js';
 import type { Callers } from './callers.js';
 import type { Database, Statement, Value } from './driver.js';
-import { JOB_COLUMNS, type JobRow, toClaimed } from './job-row.js';
+import { JOB_COLUMNS, type JobRow, toClaimed, toNewRecord, toRecord, WAITING_COLUMNS, type WaitingRow } from './job-row.js';
 import type { Lanes } from './lanes.js';
 import type { QueueState } from './queue-state.js';
 import { limitedMs, roomOf, useRoom } from './rate-limit.js';
@@ -13,8 +13,16 @@ import type { Transaction } from './transaction.js';
 
 /** Delayed jobs that one claim moves to waiting: a pile that falls due at once must not hold the write lock. */
 const PROMOTED_AT_ONCE = 500;
+/** Up to here one statement for each job is quicker than one for all of them, which takes 10 µs to begin with. */
+const TAKEN_SINGLY = 8;
 
 type Due = [job: number, id: string, priority: number, lockKey: string | null];
+
+/** A job that may be claimed, as it was before. */
+interface Candidate {
+  job: number;
+  record: JobRecord;
+}
 
 interface Survey {
   sessionAlive: boolean;
@@ -34,12 +42,13 @@ export class Claiming {
   readonly #nextDue: Statement<[number | null]>;
   readonly #due: Statement<Due>;
   readonly #promote: Statement;
-  readonly #waiting: Statement<JobRow>;
+  readonly #waiting: Statement<WaitingRow>;
   readonly #anyFirst: Statement<[number]>;
   readonly #sharing: Statement<[id: string, slots: number, active: number]>;
   readonly #named: Statement<[...Due, state: number, dueAt: number | null]>;
   readonly #row: Statement<JobRow>;
   readonly #take: Statement;
+  readonly #takeAll: Statement;
   readonly #claimed: Statement<[...JobRow, fence: number]>;
 
   constructor(db: Database, callers: Callers, lanes: Lanes) {
@@ -53,7 +62,7 @@ export class Claiming {
     );
     this.#promote = db.prepare(`UPDATE jobs SET ${TO_WAITING}, ord = ?, delay = 0, dueAt = NULL WHERE job = ?`);
     this.#waiting = db.prepare(
-      `SELECT ${JOB_COLUMNS} FROM jobs WHERE queue = ? AND state = ${STATE.waiting} ORDER BY priority, ord LIMIT ?`,
+      `SELECT ${WAITING_COLUMNS} FROM jobs WHERE queue = ? AND state = ${STATE.waiting} ORDER BY priority, ord LIMIT ? + 0`,
     );
     this.#anyFirst = db.prepare(`SELECT 1 FROM jobs WHERE queue = ? AND state = ${STATE.waiting} LIMIT 1`);
     this.#sharing = db.prepare(
@@ -62,12 +71,12 @@ export class Claiming {
     );
     this.#named = db.prepare('SELECT job, id, priority, lockKey, state, dueAt FROM jobs WHERE queue = ? AND id = ?');
     this.#row = db.prepare(`SELECT ${JOB_COLUMNS} FROM jobs WHERE job = ?`);
+    const take = `UPDATE jobs SET state = ${STATE.active}, session = ?, claimSeq = ?, processedOn = ?, processedBy = ?, endsAt = ?, timed = ?,
+         attemptsStarted = attemptsStarted + 1`;
+    this.#take = db.prepare(`${take}, fence = ? WHERE job = ?`);
     // One statement for all jobs of a claim: 2.0 µs a job, 2.8 µs with one statement each. Their fences follow one another.
-    this.#take = db.prepare(
-      `UPDATE jobs SET state = ${STATE.active}, session = ?, claimSeq = ?, processedOn = ?, processedBy = ?, endsAt = ?, timed = ?,
-         attemptsStarted = attemptsStarted + 1, fence = ? + taken.key
-       FROM json_each(?) AS taken WHERE job = taken.value`,
-    );
+    // Selecting them in the same statement (UPDATE … RETURNING) took 5.5 µs a job, 3.9 µs in two.
+    this.#takeAll = db.prepare(`${take}, fence = ? + taken.key FROM json_each(?) AS taken WHERE job = taken.value`);
     this.#claimed = db.prepare(
       `SELECT ${JOB_COLUMNS}, fence FROM jobs WHERE queue = ? AND state = ${STATE.active} AND session = ? AND claimSeq = ? ORDER BY fence`,
     );
@@ -91,13 +100,13 @@ export class Claiming {
       survey = this.#survey(queue, request, now);
     }
     if (survey.room === 0) return reply(queue, request, survey, this.#claimedBefore(queue, request, survey), now);
-    const rows =
+    const candidates =
       request.jobIds === undefined
-        ? this.#waiting.all(queue.queue, Math.min(survey.room, queue.allWaiting))
-        : this.#rowsById(queue, request, now);
+        ? this.#waiting.all(queue.queue, Math.min(survey.room, queue.allWaiting)).map(this.#candidate)
+        : this.#candidatesById(queue, request, now);
     // Those that were named may have been due.
     if (request.jobIds !== undefined) survey.nextDue = this.#firstDue(queue);
-    const jobs = this.#grant(transaction, queue, request, rows);
+    const jobs = this.#grant(transaction, queue, request, candidates);
     useRoom(queue, jobs.length, request.limit, transaction);
     if (remember && jobs.length > 0)
       this.#callers.remember(queue.queue, { caller: request.session, seq: request.seq }, null, now);
@@ -154,7 +163,7 @@ export class Claiming {
   }
 
   /** Those of the named jobs that may be taken; the lanes that they are taken from are put right after them. */
-  #rowsById(queue: QueueState, { jobIds = [], count }: ClaimRequest, now: number): JobRow[] {
+  #candidatesById(queue: QueueState, { jobIds = [], count }: ClaimRequest, now: number): Candidate[] {
     const keys = new Set<string>();
     const jobs = new Set<number>();
     for (const jobId of jobIds) {
@@ -169,23 +178,31 @@ export class Claiming {
       queue.touch(lockKey);
       if (lockKey !== null) keys.add(lockKey);
     }
-    return [...jobs].map((job) => this.#row.get(job) as JobRow);
+    return [...jobs].map((job) => ({ job, record: this.#recordOf(job) }));
   }
 
-  #grant(transaction: Transaction, queue: QueueState, request: ClaimRequest, rows: JobRow[]): ClaimedJob[] {
-    if (rows.length === 0) return [];
+  readonly #candidate = (row: WaitingRow): Candidate => ({
+    job: row[0],
+    record: row[7] === 0 ? toNewRecord(row) : this.#recordOf(row[0]),
+  });
+
+  #recordOf(job: number): JobRecord {
+    return toRecord(this.#row.get(job) as JobRow);
+  }
+
+  #grant(transaction: Transaction, queue: QueueState, request: ClaimRequest, candidates: Candidate[]): ClaimedJob[] {
+    if (candidates.length === 0) return [];
     const { now } = transaction;
     const { session, seq, by = null, timedMs } = request;
     const first = nextFence(queue.fence, now);
-    const endsAt: Value = timedMs === undefined ? null : transaction.after(timedMs);
-    const taken = JSON.stringify(rows.map(([job]) => job));
-    this.#take.run(session, seq, now, by, endsAt, timedMs === undefined ? 0 : 1, first, taken);
-    queue.fence = first + rows.length - 1;
-    queue.active += rows.length;
-    return rows.map((row, index) => {
-      queue.countWaiting(row[6], -1);
-      queue.tell('active', row[1]);
-      const job = toClaimed(row, session, first + index);
+    const endsAt = timedMs === undefined ? null : transaction.after(timedMs);
+    this.#lock([session, seq, now, by, endsAt, timedMs === undefined ? 0 : 1], first, candidates);
+    queue.fence = first + candidates.length - 1;
+    queue.active += candidates.length;
+    return candidates.map(({ record }, index) => {
+      queue.countWaiting(record.priority, -1);
+      queue.tell('active', record.id);
+      const job = toClaimed(record, session, first + index);
       job.state = 'active';
       job.attemptsStarted += 1;
       job.processedOn = now;
@@ -195,11 +212,19 @@ export class Claiming {
     });
   }
 
+  #lock(owner: Value[], firstFence: number, candidates: Candidate[]): void {
+    if (candidates.length > TAKEN_SINGLY) {
+      this.#takeAll.run(...owner, firstFence, JSON.stringify(candidates.map(({ job }) => job)));
+      return;
+    }
+    candidates.forEach(({ job }, index) => this.#take.run(...owner, firstFence + index, job));
+  }
+
   #claimedBefore(queue: QueueState, { session, seq }: ClaimRequest, { repeated }: Survey): ClaimedJob[] {
     if (!repeated) return [];
     return this.#claimed
       .all(queue.queue, session, seq)
-      .map((row) => toClaimed(row as unknown as JobRow, session, row.at(-1) as number));
+      .map((row) => toClaimed(toRecord(row as unknown as JobRow), session, row.at(-1) as number));
   }
 }
 

@@ -5,7 +5,7 @@ import type { StoreClock } from './clock.js';
 import type { Database, Statement } from './driver.js';
 import { blameOf, busy, toStoreError } from './errors.js';
 import { gone, identify } from './file.js';
-import type { QueueTable } from './queue-state.js';
+import type { QueueState, QueueTable } from './queue-state.js';
 import { Transaction } from './transaction.js';
 import { WriteLock } from './write-lock.js';
 
@@ -42,6 +42,8 @@ export class Committer {
   readonly #identity: string | undefined;
   #pending: Pending[] = [];
   #scheduled = false;
+  /** Rows of queues as the last commit left them: good for the next one, unless somebody else has written in between. */
+  #known: Map<string, QueueState> | undefined;
   /** When the batch found the lock taken. */
   #waitingSince: number | undefined;
   #gone = false;
@@ -122,7 +124,8 @@ export class Committer {
     }
     this.#waitingSince = undefined;
     const { clock, table, path, onCommit } = this.#options;
-    const transaction = new Transaction(clock, table);
+    const transaction = new Transaction(clock, table, this.#lock.othersWrote ? undefined : this.#known);
+    this.#known = undefined;
     const end = performance.now() + MAX_BATCH_MS;
     const answers: unknown[] = [];
     for (const operation of this.#pending) {
@@ -140,6 +143,7 @@ export class Committer {
     }
     const changed = transaction.save();
     this.#commit.run();
+    this.#known = transaction.saved;
     this.#lock.released();
     // Before anybody is told: into a file that was unlinked meanwhile nothing was really written.
     if (!this.check()) return;

@@ -116,11 +116,17 @@ export class SqliteStore implements contract.Store {
   }
 
   async closeSessions(refs: contract.SessionRef[], charged: boolean): Promise<void> {
-    const { sessions } = this.#use();
+    const { sessions, closing } = this.#use();
     if (refs.length === 0) return;
-    await this.#write((transaction) => {
+    // All at once, so that a close of the store waits for them; the committer cuts them into transactions.
+    const steps = refs.flatMap((ref) => {
+      const count = this.#read(ref.queue, (_, state) => closing.stepsOf(state, ref.id));
+      return Array.from({ length: count }, () => this.#write((transaction) => closing.handBackSome(transaction, ref, charged)));
+    });
+    const end = this.#write((transaction) => {
       for (const ref of refs) sessions.close(transaction, ref, charged);
     });
+    await Promise.all([...steps, end]);
   }
 
   async sweep(queue: string, limit: number): Promise<contract.SweepReply> {
@@ -134,12 +140,18 @@ export class SqliteStore implements contract.Store {
     );
   }
 
-  async probe(queue: string, graceMs: number): Promise<number> {
+  async probe(queue: string): Promise<contract.ProbeReply> {
     const { probing } = this.#use();
     return this.#write(
-      (transaction) => probing.probe(transaction, queue, graceMs),
-      (engine) => probing.look(engine.queues.peek(queue), engine.clock.after(graceMs)),
+      (transaction) => probing.probe(transaction, queue),
+      (engine) => probing.look(engine.queues.peek(queue), engine.clock.now()),
     );
+  }
+
+  async unsuspected(refs: contract.SessionRef[]): Promise<boolean[]> {
+    const { probing, queues, clock } = this.#use();
+    const now = clock.now();
+    return refs.map(({ queue, id }) => probing.isUnsuspected(queues.peek(queue), id, now));
   }
 
   async extend(queue: string, extensions: contract.Extension[]): Promise<contract.ExtendStatus[]> {

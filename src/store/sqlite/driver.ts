@@ -13,7 +13,10 @@ export interface Statement<Row extends Value[] = Value[]> {
 }
 
 export interface Database {
-  /** Compiles at first use: a store that only renews never compiles the rest. */
+  /**
+   * Compiles at first use: a store that only renews never compiles the rest. Write `LIMIT ? + 0`: SQLite compiles a statement with a bare
+   * parameter behind LIMIT again whenever it is bound (30 µs for that of a claim).
+   */
   prepare<Row extends Value[] = Value[]>(sql: string): Statement<Row>;
   exec(sql: string): void;
   close(): void;

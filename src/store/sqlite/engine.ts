@@ -9,6 +9,7 @@ import { Changing } from './change.js';
 import { Checkpoints } from './checkpoint.js';
 import { Claiming } from './claim.js';
 import { type StoreClock, startClock } from './clock.js';
+import { Closing } from './close-session.js';
 import { Committer } from './commit.js';
 import { Controlling } from './control.js';
 import { type Database, type Driver, loadDriver } from './driver.js';
@@ -81,6 +82,7 @@ export class Engine {
   readonly claiming: Claiming;
   readonly settling: Settling;
   readonly sessions: Sessions;
+  readonly closing: Closing;
   readonly probing: Probing;
   readonly locks: Locks;
   readonly namedLocks: NamedLocks;
@@ -121,6 +123,7 @@ export class Engine {
     this.settling = new Settling(db, callers, this.claiming, retention);
     this.namedLocks = new NamedLocks(db);
     this.sessions = new Sessions(db, callers, handBack, this.namedLocks);
+    this.closing = new Closing(db, handBack);
     this.probing = new Probing(db, this.#peers);
     this.locks = new Locks(db, handBack);
     this.writing = new Writing(db);

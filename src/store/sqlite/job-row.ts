@@ -29,6 +29,25 @@ export type JobRow = [
   progress: string | null,
 ];
 
+/**
+ * What is to be known of a waiting job that never ran; `worn` 1: read the whole row. Eight columns instead of nineteen: 1.0 µs a job
+ * instead of 1.9 µs.
+ */
+export const WAITING_COLUMNS =
+  'job, id, name, data, opts, priority, timestamp, (attemptsMade + attemptsStarted + stalledCounter + delay > 0 OR coalesce(' +
+  'processedOn, finishedOn, processedBy, returnvalue, failedReason, stacktrace, progress) IS NOT NULL) AS worn';
+
+export type WaitingRow = [
+  job: number,
+  id: string,
+  name: string,
+  data: string,
+  opts: string,
+  priority: number,
+  timestamp: number,
+  worn: number,
+];
+
 /** By their numbers in STATE. */
 const STATES: readonly StoredState[] = ['waiting', 'waiting', 'delayed', 'active', 'completed', 'failed'];
 
@@ -60,14 +79,24 @@ export function toRecord(row: JobRow): JobRecord {
   return record;
 }
 
-export function toClaimed(row: JobRow, session: string, fence: number): ClaimedJob {
-  return Object.assign(toRecord(row), { token: tokenOf(session, fence), fence });
+/** Of a job that never ran. */
+export function toNewRecord([, id, name, data, opts, priority, timestamp]: WaitingRow): JobRecord {
+  const none = { attemptsMade: 0, attemptsStarted: 0, stalledCounter: 0 };
+  return { id, name, data, opts, state: 'waiting', priority, delay: 0, timestamp, ...none };
+}
+
+/** The record itself, with its lock. */
+export function toClaimed(record: JobRecord, session: string, fence: number): ClaimedJob {
+  const claimed = record as ClaimedJob;
+  claimed.token = tokenOf(session, fence);
+  claimed.fence = fence;
+  return claimed;
 }
 
 /** The inverse of `tokenOf`. What is no token of ours matches no row. */
 export function splitToken(token: string): { session: string; fence: number } {
   const colon = token.lastIndexOf(':');
-  const fence = Number(token.slice(colon + 1));
-  const session = token.slice(0, Math.max(colon, 0));
-  return colon > 0 && tokenOf(session, fence) === token ? { session, fence } : { session: '', fence: 0 };
+  const digits = token.slice(colon + 1);
+  const fence = Number(digits);
+  return colon > 0 && String(fence) === digits ? { session: token.slice(0, colon), fence } : { session: '', fence: 0 };
 }

@@ -55,7 +55,7 @@ export class NamedLocks {
     this.#leave = db.prepare('DELETE FROM places WHERE queue = ? AND name = ? AND token = ?');
     this.#lapse = db.prepare('DELETE FROM places WHERE queue = ? AND name = ? AND keptUntil <= ?');
     const some = (table: string, key: string) =>
-      `DELETE FROM ${table} WHERE queue = ? AND ${key} IN (SELECT ${key} FROM ${table} WHERE queue = ? AND session = ? LIMIT ?)`;
+      `DELETE FROM ${table} WHERE queue = ? AND ${key} IN (SELECT ${key} FROM ${table} WHERE queue = ? AND session = ? LIMIT ? + 0)`;
     this.#freeHeld = db.prepare(some('named', 'name'));
     this.#freePlaces = db.prepare(some('places', 'place'));
     this.#any = db.prepare(

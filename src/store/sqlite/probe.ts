@@ -1,56 +1,68 @@
+import type { ProbeReply } from '../contract.js';
 import type { Database, Statement } from './driver.js';
 import type { Peers } from './presence.js';
 import type { QueueState } from './queue-state.js';
 import type { Transaction } from './transaction.js';
 
+const UNSUSPECTED = 'FROM sessions WHERE queue = ? AND reaped = 0 AND suspected = 0';
+
 export class Probing {
   readonly #peers: Peers;
-  readonly #unsuspected: Statement<[presence: string]>;
+  readonly #nextPresence: Statement<[presence: string | null]>;
   readonly #suspect: Statement;
-  readonly #tighten: Statement;
-  readonly #suspected: Statement<[count: number, expiresAt: number]>;
+  readonly #count: Statement<[sessions: number]>;
+  readonly #firstEnd: Statement<[expiresAt: number | null]>;
   readonly #named: Statement<[number]>;
+  readonly #living: Statement<[number]>;
 
   constructor(db: Database, peers: Peers) {
     this.#peers = peers;
-    this.#unsuspected = db.prepare(
-      'SELECT DISTINCT presence FROM sessions WHERE queue = ? AND reaped = 0 AND suspected = 0 AND presence IS NOT NULL',
-    );
+    // From one process to the next: DISTINCT would walk through all of their sessions.
+    this.#nextPresence = db.prepare(`SELECT min(presence) ${UNSUSPECTED} AND presence > ?`);
     this.#suspect = db.prepare(
-      `UPDATE sessions SET suspected = 1, expiresAt = min(expiresAt, ?)
+      `UPDATE sessions SET suspected = 1, expiresAt = min(expiresAt, ceil(? + graceMs))
        WHERE queue = ? AND presence = ? AND reaped = 0 AND suspected = 0`,
     );
-    this.#tighten = db.prepare(
-      'UPDATE sessions SET expiresAt = ? WHERE queue = ? AND reaped = 0 AND suspected = 1 AND expiresAt > ?',
-    );
-    this.#suspected = db.prepare(
-      'SELECT count(*), ifnull(max(expiresAt), 0) FROM sessions WHERE queue = ? AND reaped = 0 AND suspected = 1',
-    );
+    this.#count = db.prepare('SELECT count(*) FROM sessions WHERE queue = ? AND reaped < 2');
+    this.#firstEnd = db.prepare('SELECT min(expiresAt) FROM sessions WHERE queue = ? AND reaped = 0 AND suspected = 1');
     this.#named = db.prepare('SELECT 1 FROM sessions WHERE presence = ? LIMIT 1');
+    this.#living = db.prepare(`SELECT 1 ${UNSUSPECTED} AND id = ? AND expiresAt > ?`);
   }
 
-  /** Answers without writing as long as nobody died and nobody has more left than the grace. */
-  look(queue: QueueState, until: number): number | undefined {
+  /** Answers without writing as long as nobody died. */
+  look(queue: QueueState, now: number): ProbeReply | undefined {
     this.#peers.clean(this.#isNamed);
-    const [count, expiresAt] = this.#suspected.get(queue.queue) ?? [0, 0];
-    return expiresAt > until || this.#newlyDead(queue).length > 0 ? undefined : count;
+    return this.#newlyDead(queue).length > 0 ? undefined : this.#reply(queue, now);
   }
 
-  probe(transaction: Transaction, name: string, graceMs: number): number {
+  probe(transaction: Transaction, name: string): ProbeReply {
     const queue = transaction.find(name);
-    if (queue === undefined) return 0;
-    const until = transaction.after(graceMs);
-    for (const presence of this.#newlyDead(queue)) this.#suspect.run(until, queue.queue, presence);
-    this.#tighten.run(until, queue.queue, until);
-    return this.#suspected.get(queue.queue)?.[0] ?? 0;
+    if (queue === undefined) return { sessions: 0 };
+    for (const presence of this.#newlyDead(queue)) this.#suspect.run(transaction.after(0), queue.queue, presence);
+    return this.#reply(queue, transaction.now);
+  }
+
+  isUnsuspected({ queue }: QueueState, id: string, now: number): boolean {
+    return this.#living.get(queue, id, now) !== undefined;
   }
 
   cleanOrphans(): void {
     this.#peers.cleanOrphans(this.#isNamed);
   }
 
-  #newlyDead(queue: QueueState): string[] {
-    return this.#peers.dead(this.#unsuspected.all(queue.queue).map(([presence]) => presence));
+  #reply({ queue }: QueueState, now: number): ProbeReply {
+    const [sessions] = this.#count.get(queue) ?? [0];
+    const [expiresAt] = this.#firstEnd.get(queue) ?? [null];
+    return expiresAt === null ? { sessions } : { sessions, dueInMs: Math.max(0, expiresAt - now) };
+  }
+
+  #newlyDead({ queue }: QueueState): string[] {
+    const presences: string[] = [];
+    for (let presence: string | null = ''; presence !== null; ) {
+      [presence] = this.#nextPresence.get(queue, presence) ?? [null];
+      if (presence !== null) presences.push(presence);
+    }
+    return this.#peers.dead(presences);
   }
 
   readonly #isNamed = (presence: string): boolean => this.#named.get(presence) !== undefined;

@@ -7,13 +7,16 @@ import type { Lanes } from './lanes.js';
 
 export type EventFields = Readonly<Record<string, string | number>>;
 
+/** What a job returns whose processor returns nothing. */
+export const NO_VALUE = 'null';
+
 /** As it is written: short, for every job leaves several. */
 export type ToldEvent = [name: EventName, jobId?: string | null, fields?: EventFields];
 
-/** What these events always say, and their rows therefore do not. */
+/** What these events say unless their rows say otherwise. */
 export const IMPLIED: Partial<Record<EventName, EventFields>> = {
   active: { prev: 'waiting' },
-  completed: { prev: 'active' },
+  completed: { prev: 'active', returnvalue: NO_VALUE },
   failed: { prev: 'active' },
 };
 
@@ -164,23 +167,31 @@ export class QueueTable {
     return this.read(name) as QueueState;
   }
 
-  save(state: QueueState, now: number): void {
-    if (!state.changed && !state.quietlyChanged) return;
+  /** Answers whether there was anything to write; the row in the file then says what `state` says. */
+  save(state: QueueState, now: number): boolean {
+    if (!state.changed && !state.quietlyChanged) return false;
     this.#lanes.arrange(state);
-    const { queue, events } = state;
-    if (events.length > 0) {
-      const first = state.lastEvent + 1;
-      state.lastEvent += events.length;
-      this.#tell.run(queue, first, state.lastEvent, JSON.stringify(events));
-      if (state.lastEvent - state.firstEvent >= EVENTS_KEPT + TRIM_EVERY) {
-        const last = state.lastEvent - EVENTS_KEPT;
-        this.#trim.run(queue, last, last);
-        state.firstEvent = this.#firstEvent.get(queue)?.[0] ?? first;
-      }
-    }
+    if (state.events.length > 0) this.#write(state);
     if (state.changed) state.version += 1;
     state.touchedAt = now;
+    state.changed = false;
+    state.quietlyChanged = false;
     const values: Value[] = COLUMNS.map((column) => state[column]);
-    this.#save.run(...values, queue);
+    this.#save.run(...values, state.queue);
+    return true;
+  }
+
+  #write(state: QueueState): void {
+    const { queue, events } = state;
+    const before = state.lastEvent;
+    state.lastEvent += events.length;
+    this.#tell.run(queue, before + 1, state.lastEvent, JSON.stringify(events));
+    events.length = 0;
+    // Asked once in so many events: an old row that holds thousands of them goes as a whole, and until then there is nothing to trim.
+    if (Math.floor(state.lastEvent / TRIM_EVERY) === Math.floor(before / TRIM_EVERY)) return;
+    if (state.lastEvent - state.firstEvent < EVENTS_KEPT + TRIM_EVERY) return;
+    const last = state.lastEvent - EVENTS_KEPT;
+    this.#trim.run(queue, last, last);
+    state.firstEvent = this.#firstEvent.get(queue)?.[0] ?? before + 1;
   }
 }

@@ -16,7 +16,7 @@ export class Retention {
 
   constructor(db: Database) {
     this.#oldest = db.prepare(
-      'SELECT job, logNext, finishedOn FROM jobs WHERE queue = ? AND state >= 4 AND state = ? ORDER BY ord LIMIT ?',
+      'SELECT job, logNext, finishedOn FROM jobs WHERE queue = ? AND state >= 4 AND state = ? ORDER BY ord LIMIT ? + 0',
     );
     this.#delete = db.prepare('DELETE FROM jobs WHERE job = ?');
     this.#deleteLogs = db.prepare('DELETE FROM logs WHERE job = ?');

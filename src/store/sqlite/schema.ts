@@ -182,7 +182,14 @@ CREATE INDEX placesInLine ON places (queue, name, place);
 CREATE INDEX placesBySession ON places (queue, session);
 `;
 
-const MIGRATIONS: readonly string[] = [FIRST, KEYS_AND_NAMES];
+// A look for the dead costs what there are of processes and of suspects, not of sessions.
+const GRACES = `
+ALTER TABLE sessions ADD COLUMN graceMs REAL NOT NULL DEFAULT 2000;
+CREATE INDEX sessionsByPresence ON sessions (queue, presence) WHERE reaped = 0 AND suspected = 0;
+CREATE INDEX sessionsSuspected ON sessions (queue, expiresAt) WHERE reaped = 0 AND suspected = 1;
+`;
+
+const MIGRATIONS: readonly string[] = [FIRST, KEYS_AND_NAMES, GRACES];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

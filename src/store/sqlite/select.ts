@@ -31,15 +31,15 @@ export class Selecting {
   constructor(db: Database) {
     const select = 'SELECT job, id, priority, logNext, lockKey FROM jobs WHERE queue = ? AND';
     this.#finished = db.prepare(
-      'SELECT job, id, priority, logNext, lockKey, finishedOn FROM jobs WHERE queue = ? AND state >= 4 AND state = ? ORDER BY ord LIMIT ?',
+      'SELECT job, id, priority, logNext, lockKey, finishedOn FROM jobs WHERE queue = ? AND state >= 4 AND state = ? ORDER BY ord LIMIT ? + 0',
     );
     this.#waitingByAge = db.prepare(
-      `${select} state = ${STATE.waiting} AND addedAt <= ? UNION ALL ${select} state = ${STATE.behind} AND addedAt <= ? ORDER BY job LIMIT ?`,
+      `${select} state = ${STATE.waiting} AND addedAt <= ? UNION ALL ${select} state = ${STATE.behind} AND addedAt <= ? ORDER BY job LIMIT ? + 0`,
     );
-    this.#waiting = db.prepare(`${select} state = ${STATE.waiting} AND addedAt <= ? ORDER BY priority, ord LIMIT ?`);
-    this.#behind = db.prepare(`${select} state = ${STATE.behind} AND addedAt <= ? ORDER BY priority, ord LIMIT ?`);
-    this.#delayedByAge = db.prepare(`${select} state = ${STATE.delayed} AND addedAt <= ? ORDER BY job LIMIT ?`);
-    this.#delayed = db.prepare(`${select} state = ${STATE.delayed} AND addedAt <= ? ORDER BY dueAt, ord LIMIT ?`);
+    this.#waiting = db.prepare(`${select} state = ${STATE.waiting} AND addedAt <= ? ORDER BY priority, ord LIMIT ? + 0`);
+    this.#behind = db.prepare(`${select} state = ${STATE.behind} AND addedAt <= ? ORDER BY priority, ord LIMIT ? + 0`);
+    this.#delayedByAge = db.prepare(`${select} state = ${STATE.delayed} AND addedAt <= ? ORDER BY job LIMIT ? + 0`);
+    this.#delayed = db.prepare(`${select} state = ${STATE.delayed} AND addedAt <= ? ORDER BY dueAt, ord LIMIT ? + 0`);
   }
 
   select(queue: QueueState, { states, olderThanMs, limit }: Selection, now: number): [Unlocked, Selected[]][] {

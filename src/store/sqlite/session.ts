@@ -1,6 +1,6 @@
 import { HoldfastError } from '../../errors.js';
 import { tokenOf } from '../../job/lock.js';
-import type { NewSession, Renewal, RenewReply, SessionRef, SweepReply } from '../contract.js';
+import { CRASH_GRACE_MS, type NewSession, type Renewal, type RenewReply, type SessionRef, type SweepReply } from '../contract.js';
 import type { Callers } from './callers.js';
 import type { Database, Statement } from './driver.js';
 import { type HandBack, HELD_COLUMNS, type HeldRow } from './hand-back.js';
@@ -42,8 +42,8 @@ export class Sessions {
     this.#handBack = handBack;
     const active = `FROM jobs WHERE queue = ? AND state = ${STATE.active} AND session = ?`;
     this.#open = db.prepare(
-      `INSERT INTO sessions (queue, id, host, pid, name, instance, presence, slots, durationMs, maxStalls, since, expiresAt)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+      `INSERT INTO sessions (queue, id, host, pid, name, instance, presence, slots, graceMs, durationMs, maxStalls, since, expiresAt)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
     );
     this.#setSlots = db.prepare('UPDATE sessions SET slots = ? WHERE queue = ? AND id = ? AND slots <> ?');
     // All that a renewal writes, whatever the session holds.
@@ -78,9 +78,9 @@ export class Sessions {
   }
 
   open(transaction: Transaction, session: NewSession, presence: string | undefined): void {
-    const { queue, id, owner, durationMs, maxStalls, slots } = session;
+    const { queue, id, owner, durationMs, maxStalls, slots, graceMs = CRASH_GRACE_MS } = session;
     const { host, pid, name, instance } = owner;
-    const row = [transaction.queue(queue).queue, id, host, pid, name, instance, presence ?? null, slots];
+    const row = [transaction.queue(queue).queue, id, host, pid, name, instance, presence ?? null, slots, graceMs];
     if (this.#open.run(...row, durationMs, maxStalls, transaction.now, transaction.after(durationMs)) === 1) return;
     throw new HoldfastError('STORE_FAILED', `Session ${id} was opened before: give every session an id of its own.`, {
       queue,

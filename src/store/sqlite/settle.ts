@@ -5,7 +5,7 @@ import type { Callers } from './callers.js';
 import type { Claiming } from './claim.js';
 import type { Database, Statement } from './driver.js';
 import { splitToken } from './job-row.js';
-import type { EventFields, QueueState } from './queue-state.js';
+import { type EventFields, NO_VALUE, type QueueState } from './queue-state.js';
 import type { Retention } from './retention.js';
 import { STATE, TO_WAITING } from './schema.js';
 import type { Transaction } from './transaction.js';
@@ -45,6 +45,8 @@ export class Settling {
     this.#retention = retention;
     const failure = 'failedReason = ?, stacktrace = ?';
     const complete = `UPDATE jobs SET state = ${STATE.completed}, ${FINISH}, returnvalue = ? WHERE ${OWNED}`;
+    // 3.3 µs a job, of which the index over ids takes nothing that could be measured (found by rowid: 3.5 µs). One statement for all jobs of
+    // a call, with pairs of id and fence as JSON, took 2.6 µs, but serves only those that return the same and end in the order of their fences.
     this.#complete = db.prepare(complete);
     this.#completeKeyed = db.prepare(`${complete} RETURNING lockKey`);
     this.#fail = db.prepare(
@@ -132,7 +134,7 @@ export class Settling {
     queue.touch(lockKey);
     queue.active -= 1;
     if (kind === 'completed') {
-      queue.tell('completed', jobId, { returnvalue: outcome.value });
+      queue.tell('completed', jobId, outcome.value === NO_VALUE ? undefined : { returnvalue: outcome.value });
     } else {
       queue.tell('failed', jobId, { failedReason: outcome.reason });
       queue.tell('retries-exhausted', jobId, { attemptsMade });
