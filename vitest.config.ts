@@ -32,15 +32,19 @@ export default defineConfig({
     hookTimeout: 30_000,
     // A test that passes at the second try has told something: look at it.
     retry: 0,
-    server: { deps: { external: [/\/dist\//] } },
+    server: { deps: { external: [/\/dist\//, /\/simulation\/.*\.mjs$/] } },
     projects: [
       group('unit', 0, busy),
       group('conformance', 0, busy),
+      group('model', 0, busy),
+      group('hostile', 0, busy),
+      group('simulation', 0, busy),
       group('package', 1, busy),
       group('docs', 1, busy),
       group('examples', 1, busy),
       group('acceptance', 2, waiting),
       group('faults', 3, waiting),
+      group('chaos', 4, busy),
     ],
   },
 });

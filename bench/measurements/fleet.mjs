@@ -1,15 +1,20 @@
 // Ten thousand workers of one queue, their sessions opened by this program: what their renewals, sweeps and looks for crashed processes cost
 // the store with default times, as a share of one core. Each call is for one session, as if it came from a process of its own.
+// How often a worker of a fleet looks, and how often a process that holds locks asks whether it is taken for dead, the product itself says.
+import { askEveryMs } from '../../dist/lock/hearing.js';
+import { CRASH_GRACE_MS } from '../../dist/store/contract.js';
+import { lookEveryMs } from '../../dist/upkeep/looking.js';
 import { withStore } from '../places.mjs';
 import { serverCpuMs } from '../servers.mjs';
 import { openSession } from '../sessions.mjs';
 
 const SESSIONS = 10_000;
+/** Not all of a fleet: processes, however many workers each has, that hold locks all the time. */
+const BUSY = 1000;
 const CALLS = 2000;
 const IN_FLIGHT = 50;
-/** Seconds between two of a worker with default options. */
-const EVERY_S = { renewals: 15, sweeps: 30, probes: 1 };
-const GRACE_MS = 2000;
+/** Between two of a worker with default options, in a fleet of so many. */
+const EVERY_MS = { renewals: () => 15_000, sweeps: () => 30_000, probes: lookEveryMs };
 
 export const fleet = {
   name: 'fleet',
@@ -23,18 +28,26 @@ export const fleet = {
       const cost = {
         renewals: await cpuOfOne(engine, calls, (n) => store.renew([{ ...sessions[n % count], acked: 0 }])),
         sweeps: await cpuOfOne(engine, calls, () => store.sweep(queue, 100)),
-        probes: store.capabilities.crashHints ? await cpuOfOne(engine, calls, () => store.probe(queue, GRACE_MS)) : 0,
+        probes: store.capabilities.crashHints ? await cpuOfOne(engine, calls, () => store.probe(queue)) : 0,
       };
-      const share = (kind) => (cost[kind] * count * 100) / (EVERY_S[kind] * 1000);
+      const asks = store.capabilities.fallibleHints === true;
+      const question = asks ? await cpuOfOne(engine, calls, (n) => store.unsuspected([sessions[n % count]])) : 0;
+      const share = (kind) => (cost[kind] * count * 100) / EVERY_MS[kind](count);
       const label = `${count.toLocaleString('en-US')} sessions`;
       const line = (what, value) => ({ what: `${label}, ${what}`, unit: '% core', better: 'less', value });
-      const kinds = Object.keys(EVERY_S);
+      const kinds = Object.keys(EVERY_MS);
       return [
         ...kinds.map((kind) => line(kind, share(kind))),
         line(
           'all upkeep',
           kinds.reduce((sum, kind) => sum + share(kind), 0),
         ),
+        {
+          what: `questions of ${BUSY.toLocaleString('en-US')} busy processes`,
+          unit: '% core',
+          better: 'less',
+          value: (question * BUSY * 100) / askEveryMs(CRASH_GRACE_MS),
+        },
       ];
     }),
 };

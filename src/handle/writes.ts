@@ -1,7 +1,7 @@
 // What a handle writes to its job without moving it: data, progress, logs. A handle that came with a lock sends its token with each.
 import { HoldfastError } from '../errors.js';
 import { encode, encodeData } from '../job/payload.js';
-import { checkInteger, show } from '../runtime/check.js';
+import { checkInteger, keepable, show } from '../runtime/check.js';
 import type { Write, WriteReply } from '../store/contract.js';
 import type { Card } from './card.js';
 import type { JobProgress } from './home.js';
@@ -45,7 +45,7 @@ export function encodeProgress(jobId: string, progress: unknown): string {
 }
 
 export function encodeRow(row: unknown): string {
-  return (typeof row === 'string' ? row : encode('A log row', row)).replaceAll('\0', '\ufffd');
+  return keepable(typeof row === 'string' ? row : encode('A log row', row));
 }
 
 async function write(card: Card, action: string, content: Content, token: string | undefined): Promise<WriteReply> {

@@ -15,7 +15,11 @@ export function nextFence(last: number, storeNowMs: number): number {
 
 /** What the holder of a lock may know about it at any moment, also inside a synchronous loop. Reading it does no I/O. */
 export interface JobLock {
-  /** Still ours, as far as anyone can know without asking the store: once false, it never turns true again. */
+  /**
+   * Surely still ours: nobody else can have been let in yet. It is false as soon as that is not sure, also while the store does not answer,
+   * when the lock may well be kept in the end: a handler that goes on then is not aborted, and its result is delivered. Once false, it never
+   * turns true again: a handler that was told must not be told otherwise.
+   */
   readonly held: boolean;
   readonly token: string;
   /** Hand this to every system that the handler writes to; it must refuse a smaller one than it has seen. */

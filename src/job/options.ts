@@ -102,6 +102,9 @@ export function checkJobOptions(options: unknown, within = ''): JobsOptions {
   if (!isRecord(options)) throw invalidOption(within === '' ? 'opts' : within, options, 'an object with job options');
   for (const name of Object.keys(options)) {
     const value = options[name];
+    // Merged into other options, the first would become their prototype, past every check; the second would be stored instead of them.
+    if (name === '__proto__' || name === 'toJSON')
+      throw invalidOption(within === '' ? name : `${within}.${name}`, value, 'left out');
     if (value !== undefined) CHECKS.get(name)?.(within === '' ? name : `${within}.${name}`, value);
   }
   return options;

@@ -85,8 +85,17 @@ function opaqueKind(value: object): string | undefined {
 
 function refused(what: string, value: unknown, thrown: unknown): HoldfastError {
   const fault =
-    faultIn(value, 'it', []) ?? (thrown instanceof Error ? `it cannot be written as JSON: ${thrown.message}` : 'it is undefined');
+    faultFound(value) ?? (thrown instanceof Error ? `it cannot be written as JSON: ${thrown.message}` : 'it is undefined');
   return new HoldfastError('INVALID_PAYLOAD', `${what}: ${fault}.`, { cause: thrown });
+}
+
+/** A getter or a proxy that has thrown already throws again when it is looked at. */
+function faultFound(value: unknown): string | undefined {
+  try {
+    return faultIn(value, 'it', []);
+  } catch {
+    return undefined;
+  }
 }
 
 const MAX_DEPTH = 1000;
@@ -112,8 +121,13 @@ function faultIn(value: unknown, path: string, above: object[]): string | undefi
   return undefined;
 }
 
+/** Not by recursion: JSON.parse reads what is nested more deeply than the stack is. */
 function disarm(value: unknown): void {
-  if (typeof value !== 'object' || value === null) return;
-  if (Object.hasOwn(value, '__proto__')) delete (value as Record<string, unknown>)['__proto__'];
-  for (const inner of Object.values(value)) disarm(inner);
+  const left = [value];
+  while (left.length > 0) {
+    const next = left.pop();
+    if (typeof next !== 'object' || next === null) continue;
+    if (Object.hasOwn(next, '__proto__')) delete (next as Record<string, unknown>)['__proto__'];
+    for (const inner of Object.values(next)) left.push(inner);
+  }
 }

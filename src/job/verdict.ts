@@ -1,6 +1,7 @@
 // How a run is to end, decided from what the processor did: pure, apart from asking the user's backoff strategy. Whatever goes
 // wrong in deciding is itself a verdict (failed, with that reason): a job must never be left without one.
 import { toError } from '../errors.js';
+import { keepable } from '../runtime/check.js';
 import { type BackoffStrategy, backoffDelay } from './backoff.js';
 import { type JobsOptions, type KeepOption, keepOf } from './options.js';
 import type { Outcome } from './outcome.js';
@@ -70,11 +71,11 @@ function stacktraceOf(job: TriedJob, error: Error): string {
   return JSON.stringify([...job.stacktrace, stack].slice(-limit));
 }
 
-/** Errors of foreign make have messages that are empty, not strings, or hold a NUL, which not every store can keep. */
+/** Errors of foreign make have messages that are empty, not strings, or hold what not every store can keep. */
 function reasonOf(error: Error): string {
   const message: unknown = error.message;
   const text = typeof message === 'string' && message !== '' ? message : String(error.name);
-  return text.replaceAll('\0', '\ufffd');
+  return keepable(text);
 }
 
 function isUnrecoverable(error: Error): boolean {

@@ -35,6 +35,11 @@ export function checkText(option: string, value: unknown, max: number): string {
   throw invalidOption(option, value, `a string of 1 to ${max} characters, without NUL and broken unicode`);
 }
 
+/** Free text as every store keeps it. */
+export function keepable(text: string): string {
+  return UNKEEPABLE.test(text) ? text.replace(/[\0\ud800-\udfff]/gu, '\ufffd') : text;
+}
+
 export function invalidOption(option: string, value: unknown, wanted: string): HoldfastError {
   return new HoldfastError('INVALID_OPTION', `${option} must be ${wanted}, but it is ${show(value)}.`, { option });
 }

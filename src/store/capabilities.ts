@@ -10,6 +10,11 @@ export interface Capabilities {
   durable: boolean;
   /** `probe` can tell that an owner died before its session expires. */
   crashHints: boolean;
+  /**
+   * It looks at a connection, and may take a living owner for a dead one that has lost it. Whoever is granted something is no longer
+   * under suspicion then: see `unsuspected`.
+   */
+  fallibleHints?: boolean;
   /** `add` runs the handler before it answers (for tests), so workers do not limit their concurrency. */
   inline: boolean;
   /** `add` can join a transaction of the caller's. */

@@ -78,15 +78,22 @@ function planUrl(url: string, options: Record<string, unknown> = {}): Connection
 
 function readSqliteUrl(url: string): SqliteConnection {
   const [rawPath = '', query = ''] = url.slice('sqlite:'.length).split('?', 2);
-  // Both sqlite:jobs.db and sqlite:///var/lib/jobs.db are in use; two slashes alone name no host here.
-  const path = rawPath.startsWith('///') ? fileURLToPath(`file:${rawPath}`) : decodeURIComponent(rawPath.replace(/^\/\//, ''));
-  const options: SqliteConnection = { path };
+  const options: SqliteConnection = { path: readPath(rawPath) };
   for (const [name, value] of new URLSearchParams(query)) {
     if (name === 'synchronous') options.synchronous = value as 'full' | 'normal';
     else if (name === 'busyTimeoutMs') options.busyTimeoutMs = Number(value);
     else throw invalid(`The connection has a parameter ${show(name)} that sqlite: does not know.`);
   }
   return options;
+}
+
+/** Both sqlite:jobs.db and sqlite:///var/lib/jobs.db are in use; two slashes alone name no host here. */
+function readPath(text: string): string {
+  try {
+    return text.startsWith('///') ? fileURLToPath(`file:${text}`) : decodeURIComponent(text.replace(/^\/\//, ''));
+  } catch {
+    throw invalid(`The path ${show(text)} cannot be read: write a % in it as %25, or pass { path } as it is.`);
+  }
 }
 
 function planSqlite(options: SqliteConnection): ConnectionPlan {
@@ -99,17 +106,18 @@ function planSqlite(options: SqliteConnection): ConnectionPlan {
   return { engine: 'sqlite', key: `sqlite:${file}?${synchronous}`, options: { ...options, path: file } };
 }
 
-/** Options that hold a function or an instance are not compared: such a connection shares its store with nobody. */
+/** Options that hold a function, an instance or a bigint are not compared: such a connection shares its store with nobody. */
 function planServer(engine: 'redis' | 'postgres', options: Record<string, unknown>): ConnectionPlan {
-  return { engine, key: isPlain(options) ? `${engine}:${JSON.stringify(options)}` : options, options };
+  const text = plainText(options);
+  return { engine, key: text === undefined ? options : `${engine}:${text}`, options };
 }
 
-function isPlain(options: unknown): boolean {
+function plainText(options: unknown): string | undefined {
   try {
     assertCloneable(options, 'connection');
-    return true;
+    return JSON.stringify(options);
   } catch {
-    return false;
+    return undefined;
   }
 }
 

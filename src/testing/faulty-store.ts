@@ -116,6 +116,7 @@ export class FaultyStore implements Store {
   readonly closeSessions = this.#verb('closeSessions');
   readonly sweep = this.#verb('sweep');
   readonly probe = this.#verb('probe');
+  readonly unsuspected = this.#verb('unsuspected');
   readonly extend = this.#verb('extend');
   readonly revoke = this.#verb('revoke');
   readonly acquire = this.#verb('acquire');

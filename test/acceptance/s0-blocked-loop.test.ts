@@ -25,7 +25,7 @@ describe.each(SHARED_ENGINES)('S0-4, S0-5 on %s: the handler spins for longer th
 
   test('S0-4 (N) without the thread: the job is recovered, and the first run cannot finish it', async () => {
     const scene = await newScene(engine);
-    const { id } = await scene.queue.add('spin', { ms: 2500 });
+    const { id } = await scene.queue.add('spin', { ms: 5000 });
     const first = spinner(scene, false, 1000);
     await first.moment('started');
     const second = rival(scene);

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { ProbeReply } from '../../src/store/contract.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
+import { lookEveryMs, nextLookMs } from '../../src/upkeep/looking.js';
 import { Sweeper, type SweeperOptions } from '../../src/upkeep/sweeper.js';
 import { takeTime, type Time } from '../support/faults-time.js';
 
@@ -20,9 +22,9 @@ class Hinting extends MemoryStore {
     inline: false,
     transactions: false,
   };
-  suspected = 0;
-  override async probe(): Promise<number> {
-    return this.suspected;
+  found: ProbeReply = { sessions: 1 };
+  override async probe(): Promise<ProbeReply> {
+    return this.found;
   }
 }
 
@@ -45,7 +47,6 @@ function begin(options: Partial<SweeperOptions> = {}): void {
     store,
     queue: 'q',
     intervalMs: 1000,
-    graceMs: 300,
     onSwept: (reply) => stalled.push(...reply.stalled, ...reply.failed),
     onError: ({ message }) => errors.push(message),
     ...options,
@@ -121,17 +122,67 @@ test('passes do not overlap, and one that hangs is told and does not end the swe
   expect(stalled).toHaveLength(1);
 });
 
-test('after a hint it sweeps when the grace is over, not a whole interval later', async () => {
+test('after a hint it sweeps when the suspected session ends, not a whole interval later', async () => {
   const hinting = new Hinting({ clock: time.clock });
   store = new FaultyStore(hinting);
   begin({ intervalMs: 60_000 });
   await time.pass(10);
   const before = store.calls('sweep');
-  hinting.suspected = 1;
+  hinting.found = { sessions: 1, dueInMs: 300 };
   await time.pass(1000);
+  hinting.found = { sessions: 1 };
   expect(store.calls('sweep')).toBe(before);
   await time.pass(330);
   expect(store.calls('sweep')).toBe(before + 1);
+});
+
+test('a session that ends later than a timer can wait for is no reason to sweep at once', async () => {
+  const hinting = new Hinting({ clock: time.clock });
+  store = new FaultyStore(hinting);
+  hinting.found = { sessions: 1, dueInMs: 2 ** 31 - 1 };
+  begin({ intervalMs: 60_000 });
+  await time.pass(5000);
+  expect(store.calls('sweep')).toBe(1);
+});
+
+test('alone it looks every second; among many it looks as rarely as they are many', async () => {
+  const hinting = new Hinting({ clock: time.clock });
+  store = new FaultyStore(hinting);
+  begin({ intervalMs: 60_000 });
+  await time.pass(10_010);
+  expect(store.calls('probe')).toBe(11);
+  hinting.found = { sessions: 400 };
+  await time.pass(1000);
+  await time.pass(100_000);
+  // After 50 to 150 seconds each.
+  expect(store.calls('probe')).toBeGreaterThanOrEqual(12);
+  expect(store.calls('probe')).toBeLessThanOrEqual(14);
+});
+
+test('a death that was found by its end makes it look again: its fleet may be gone', async () => {
+  const hinting = new Hinting({ clock: time.clock });
+  inner = hinting;
+  store = new FaultyStore(hinting);
+  hinting.found = { sessions: 10_000 };
+  begin({ intervalMs: 1000 });
+  await time.pass(10_000);
+  expect(store.calls('probe')).toBe(1);
+  hinting.found = { sessions: 1 };
+  await deadJobs(1, 10);
+  await time.pass(1000);
+  expect(stalled).toHaveLength(1);
+  expect(store.calls('probe')).toBe(2);
+  await time.pass(3000);
+  expect(store.calls('probe')).toBe(5);
+});
+
+test('however many sessions there are, they look about four times a second together', () => {
+  for (const sessions of [0, 1, 4]) expect(nextLookMs(sessions, 0.3)).toBe(1000);
+  for (const sessions of [5, 40, 10_000]) {
+    expect(sessions / lookEveryMs(sessions)).toBeCloseTo(4 / 1000);
+    expect(nextLookMs(sessions, 0)).toBe(lookEveryMs(sessions) / 2);
+    expect(nextLookMs(sessions, 1)).toBe(lookEveryMs(sessions) * 1.5);
+  }
 });
 
 test('a probe that fails is told and asked again', async () => {

@@ -44,13 +44,13 @@ const OWNERS_WRITES: Record<string, OwnersWrite> = {
 /** How a token goes stale: answers the job as its old owner knew it. The job always has a log row that must stay. */
 const WAYS: Record<string, (scene: Scene) => Promise<ClaimedJob>> = {
   'swept and waiting': async (scene) => {
-    const { job } = await scene.running({}, { durationMs: scene.ms(3) });
+    const { job } = await scene.running({}, { durationMs: scene.ms(5) });
     await scene.perish();
     await scene.sweep();
     return job;
   },
   'swept and run by another worker': async (scene) => {
-    const { job } = await scene.running({}, { durationMs: scene.ms(3) });
+    const { job } = await scene.running({}, { durationMs: scene.ms(5) });
     await scene.perish();
     await scene.sweep();
     await scene.claimOne(await scene.session());

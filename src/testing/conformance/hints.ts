@@ -1,16 +1,18 @@
 // Facet: noticing that an owner died before its session expires. A hint may shorten a session, never end or lengthen it.
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ClaimedJob } from '../../job/record.js';
+import type { NewSession, ProbeReply } from '../../store/contract.js';
 import { between, only } from './expect.js';
-import { newSession } from './samples.js';
+import { completed, newSession } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 export function hints(test: Test): void {
   test('a probe never suspects, ends or lengthens the session of a living owner', async (scene) => {
-    const session = await scene.session({ durationMs: scene.ms(50) });
-    for (const grace of [1, 5_000]) {
-      assert.equal(await scene.store.probe(scene.queue, scene.ms(grace)), 0);
+    const session = await scene.session({ durationMs: scene.ms(50), graceMs: scene.ms(1) });
+    for (let round = 0; round < 2; round += 1) {
+      assert.deepEqual(await scene.store.probe(scene.queue), { sessions: 1 });
       const info = only(await scene.store.sessions(scene.queue));
       between(info.expiresInMs, scene.ms(25), scene.ms(50), 'expiresInMs');
       assert.equal(info.suspected, false);
@@ -18,51 +20,129 @@ export function hints(test: Test): void {
     assert.equal(only(await scene.store.renew([{ queue: scene.queue, id: session, acked: 0 }])).alive, true);
   });
 
-  test.hinted('a probe shortens the session of a dead owner to the grace, and does not end it', async (scene) => {
+  test('a probe tells how many sessions the queue has', async (scene) => {
+    assert.deepEqual(await scene.store.probe(scene.queue), { sessions: 0 });
+    const first = await scene.session({ durationMs: scene.ms(50_000) });
+    await scene.session({ durationMs: scene.ms(50_000) });
+    assert.equal((await scene.store.probe(scene.queue)).sessions, 2);
+    assert.equal((await scene.store.probe(`${scene.queue}-other`)).sessions, 0);
+    await scene.store.closeSessions([{ queue: scene.queue, id: first }], false);
+    assert.equal((await scene.store.probe(scene.queue)).sessions, 1);
+  });
+
+  test.hinted('a probe leaves the session of a dead owner its grace, and does not end it', async (scene) => {
     await scene.add({ id: 'x' });
-    const session = await scene.orphan(newSession(scene.queue, scene.ms(5_000), {}));
+    const session = await orphan(scene, 5_000, { graceMs: scene.ms(15) });
     await scene.claimOne(session);
-    await suspect(scene, 15);
+    const { dueInMs } = await suspect(scene);
     const info = only(await scene.store.sessions(scene.queue));
     between(info.expiresInMs, 1, scene.ms(15), 'expiresInMs');
+    between(dueInMs, info.expiresInMs, scene.ms(15) + 1, 'dueInMs');
     assert.equal(info.suspected, true);
     assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] }, 'the grace is not over');
     await scene.pass(16);
+    assert.equal((await scene.store.probe(scene.queue)).dueInMs, 0, 'it is over, and nobody has swept');
     assert.deepEqual((await scene.sweep()).stalled, ['x']);
-    assert.equal(await scene.store.probe(scene.queue, scene.ms(15)), 0);
+    assert.deepEqual(await scene.store.probe(scene.queue), { sessions: 0 });
   });
 
   test.hinted('a probe never lengthens: not with a long grace, not when it is repeated', async (scene) => {
-    await scene.orphan(newSession(scene.queue, scene.ms(60), {}));
-    await suspect(scene, 5_000);
+    await orphan(scene, 60, { graceMs: scene.ms(5_000) });
+    await suspect(scene);
     between(await expiresIn(scene), 1, scene.ms(60), 'expiresInMs after a long grace');
     await scene.pass(20);
-    assert.equal(await scene.store.probe(scene.queue, scene.ms(5_000)), 1, 'it is under suspicion still');
+    between((await scene.store.probe(scene.queue)).dueInMs ?? -1, 0, scene.ms(40), 'dueInMs: it is under suspicion still');
     between(await expiresIn(scene), 1, scene.ms(40), 'expiresInMs after a second probe');
   });
 
-  test.hinted('a stricter probe shortens further: at most its own grace is left', async (scene) => {
-    await scene.orphan(newSession(scene.queue, scene.ms(5_000), {}));
-    await suspect(scene, 500);
-    assert.equal(await scene.store.probe(scene.queue, scene.ms(30)), 1);
-    between(await expiresIn(scene), 1, scene.ms(30), 'expiresInMs');
+  test.hinted('each has the grace that its owner asked for, whoever probes; the first end is told', async (scene) => {
+    const patient = await orphan(scene, 5_000, { graceMs: scene.ms(500) });
+    const hasty = await orphan(scene, 5_000, { graceMs: scene.ms(30) });
+    await orphan(scene, 5_000, {});
+    await suspect(scene, 3);
+    between((await scene.store.probe(scene.queue)).dueInMs ?? -1, 0, scene.ms(30) + 1, 'dueInMs');
+    const left = new Map((await scene.store.sessions(scene.queue)).map(({ id, expiresInMs }) => [id, expiresInMs]));
+    between(left.get(hasty) ?? 0, 1, scene.ms(30), 'what is left of a short grace');
+    between(left.get(patient) ?? 0, scene.ms(300), scene.ms(500), 'what is left of a long grace');
   });
 
   test.hinted('a renewal clears the suspicion', async (scene) => {
-    const session = await scene.orphan(newSession(scene.queue, scene.ms(500), {}));
-    await suspect(scene, 30);
+    const session = await orphan(scene, 500, { graceMs: scene.ms(30) });
+    await suspect(scene);
     assert.equal(only(await scene.store.renew([{ queue: scene.queue, id: session, acked: 0 }])).alive, true);
     const info = only(await scene.store.sessions(scene.queue));
     assert.equal(info.suspected, false);
     between(info.expiresInMs, scene.ms(400), scene.ms(500), 'expiresInMs');
   });
 
-  test.hinted('a probe of another queue suspects nothing here', async (scene) => {
-    await scene.orphan(newSession(scene.queue, scene.ms(500), {}));
-    assert.equal(await scene.store.probe(`${scene.queue}-other`, scene.ms(1)), 0);
-    assert.equal(only(await scene.store.sessions(scene.queue)).suspected, false);
-    await suspect(scene, 30);
+  test('a session is unsuspected while it is open and has not expired, and asking changes nothing', async (scene) => {
+    const [good, brief, closed] = [await scene.session(), await scene.briefSession(), await scene.session()];
+    await scene.store.closeSessions([{ queue: scene.queue, id: closed }], false);
+    await scene.perish();
+    const elsewhere = { queue: `${scene.queue}-other`, id: good };
+    const refs = [brief, good, closed, 'never'].map((id) => ({ queue: scene.queue, id }));
+    assert.deepEqual(await scene.store.unsuspected([...refs, elsewhere]), [false, true, false, false, false]);
+    assert.deepEqual(await scene.store.unsuspected([]), []);
+    // Not reaped yet, so it can still be renewed.
+    assert.equal(only(await scene.store.renew([{ queue: scene.queue, id: brief, acked: 0 }])).alive, true);
+    assert.deepEqual(await scene.store.unsuspected(refs.slice(0, 1)), [true]);
   });
+
+  test.hinted('a suspected session is told so, until it is renewed', async (scene) => {
+    const session = await orphan(scene, 500, { graceMs: scene.ms(100) });
+    const refs = [{ queue: scene.queue, id: session }];
+    assert.deepEqual(await scene.store.unsuspected(refs), [true]);
+    await suspect(scene);
+    assert.deepEqual(await scene.store.unsuspected(refs), [false]);
+    await scene.store.renew([{ queue: scene.queue, id: session, acked: 0 }]);
+    assert.deepEqual(await scene.store.unsuspected(refs), [true]);
+  });
+
+  test.fallible('whoever is granted something is no longer suspected', async (scene) => {
+    const { store, queue } = scene;
+    await scene.add({ id: 'x' }, { id: 'y' });
+    const session = await orphan(scene, 5_000, { graceMs: scene.ms(200) });
+    const wish = { name: 'n', token: 't', session, keepPlaceMs: 0 };
+    const call = { caller: session, seq: 2 };
+    let first: ClaimedJob[] = [];
+    const grants = [
+      async () => {
+        first = (await store.claim(queue, { session, seq: 1, count: 1 })).jobs;
+        assert.equal(first.length, 1);
+      },
+      async () => {
+        const { claimed } = await store.settle(
+          queue,
+          first.map((job) => completed(job)),
+          call,
+          { session, seq: 2, count: 1 },
+        );
+        assert.equal(claimed?.jobs.length, 1);
+      },
+      async () => assert.equal(only(await store.acquire(queue, [wish])).status, 'held'),
+      // Again, after a lost reply.
+      async () => assert.equal(only(await store.acquire(queue, [wish])).status, 'held'),
+    ];
+    for (const grant of grants) {
+      await suspect(scene);
+      await grant();
+      assert.deepEqual(await store.unsuspected([{ queue, id: session }]), [true]);
+      between(await expiresIn(scene), scene.ms(2_500), scene.ms(5_000), 'expiresInMs: it has the time back that it had');
+    }
+    await suspect(scene);
+    between(await expiresIn(scene), 1, scene.ms(200), 'expiresInMs: the next look suspects it again');
+  });
+
+  test.hinted('a probe of another queue suspects nothing here', async (scene) => {
+    await orphan(scene, 500, { graceMs: scene.ms(30) });
+    assert.deepEqual(await scene.store.probe(`${scene.queue}-other`), { sessions: 0 });
+    assert.equal(only(await scene.store.sessions(scene.queue)).suspected, false);
+    await suspect(scene);
+  });
+}
+
+function orphan(scene: Scene, durationUnits: number, difference: Partial<NewSession>): Promise<string> {
+  return scene.orphan(newSession(scene.queue, scene.ms(durationUnits), difference));
 }
 
 async function expiresIn(scene: Scene): Promise<number> {
@@ -70,9 +150,11 @@ async function expiresIn(scene: Scene): Promise<number> {
 }
 
 /** The death of a process shows after a moment of real time. */
-async function suspect(scene: Scene, graceUnits: number): Promise<void> {
+async function suspect(scene: Scene, count = 1): Promise<Required<ProbeReply>> {
   for (let round = 0; round < 100; round += 1) {
-    if ((await scene.store.probe(scene.queue, scene.ms(graceUnits))) > 0) return;
+    const { sessions, dueInMs } = await scene.store.probe(scene.queue);
+    const suspected = (await scene.store.sessions(scene.queue)).filter((session) => session.suspected);
+    if (dueInMs !== undefined && suspected.length === count) return { sessions, dueInMs };
     await sleep(20);
   }
   assert.fail('the dead owner was not suspected within two seconds');

@@ -59,8 +59,8 @@ export function isolation(test: Test): void {
 
   test('a sweep here finds nothing of there', async (scene) => {
     const other = neighbour(scene);
-    const { job } = await other.running({}, { durationMs: scene.ms(3) });
-    await scene.running({}, { durationMs: scene.ms(3) });
+    const { job } = await other.running({}, { durationMs: scene.ms(5) });
+    await scene.running({}, { durationMs: scene.ms(5) });
     await scene.perish();
     assert.equal((await scene.sweep()).stalled.length, 1);
     assert.equal(await other.stateOf(job.id), 'active');

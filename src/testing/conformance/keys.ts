@@ -66,7 +66,7 @@ export function keys(test: Test): void {
   for (const { how, leave, next, brief, timedUnits, maxStalls = 5 } of LEAVINGS) {
     test(`the key is free again when ${how}`, async (scene) => {
       await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' }, { id: 'c', lockKey: 'k' });
-      const session = await scene.session({ maxStalls, ...(brief && { durationMs: scene.ms(3) }) });
+      const session = await scene.session({ maxStalls, ...(brief && { durationMs: scene.ms(5) }) });
       const timed = timedUnits === undefined ? {} : { timedMs: scene.ms(timedUnits) };
       await leave(scene, await scene.claimOne(session, timed), session);
       const other = await scene.session();

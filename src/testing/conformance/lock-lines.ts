@@ -6,7 +6,7 @@ import type { Test } from './suite.js';
 
 /** Units that a place is kept: for ever, and just long enough to lapse with `perish`. */
 const LONG = 500;
-const BRIEF = 3;
+const BRIEF = 5;
 
 export function lockLines(test: Test): void {
   test('those who wait stand in the order of their first wishes', async (scene) => {
@@ -127,7 +127,7 @@ export function lockLines(test: Test): void {
   });
 
   test('the lock of a session that has expired is free before anybody sweeps', async (scene) => {
-    await hold(scene, 'mine', { durationMs: scene.ms(3) });
+    await hold(scene, 'mine', { durationMs: scene.ms(5) });
     const { fence = 0 } = (await lookAt(scene)) ?? {};
     await scene.perish();
     const info = (await lookAt(scene)) ?? assert.fail('it was swept');
@@ -138,7 +138,7 @@ export function lockLines(test: Test): void {
   });
 
   test('whoever takes the lock of an expired session ends that session', async (scene) => {
-    const expired = await hold(scene, 'mine', { durationMs: scene.ms(3) });
+    const expired = await hold(scene, 'mine', { durationMs: scene.ms(5) });
     await scene.add({ id: 'job' });
     await scene.perish();
     await wish(scene, await scene.session(), 'other');
@@ -149,7 +149,7 @@ export function lockLines(test: Test): void {
   });
 
   test('the jobs of a session whose lock was taken are swept as ever', async (scene) => {
-    const { session, job } = await scene.running({}, { durationMs: scene.ms(3) });
+    const { session, job } = await scene.running({}, { durationMs: scene.ms(5) });
     await wish(scene, session, 'mine');
     await scene.perish();
     await wish(scene, await scene.session(), 'other');
@@ -158,7 +158,7 @@ export function lockLines(test: Test): void {
   });
 
   test('a late renewal keeps a lock that nobody took', async (scene) => {
-    const session = await hold(scene, 'mine', { durationMs: scene.ms(3) });
+    const session = await hold(scene, 'mine', { durationMs: scene.ms(5) });
     const { fence } = (await lookAt(scene)) ?? {};
     await scene.perish();
     assert.equal(only(await scene.store.renew([{ queue: scene.queue, id: session, acked: 0 }])).alive, true);
@@ -205,7 +205,7 @@ export function lockLines(test: Test): void {
   test('a sweep frees the locks of dead sessions and clears their places', async (scene) => {
     const session = await scene.session();
     await wish(scene, session, 'z', 0, 'z');
-    const dead = await hold(scene, 'mine', { durationMs: scene.ms(3) });
+    const dead = await hold(scene, 'mine', { durationMs: scene.ms(5) });
     await wish(scene, dead, 'waits', LONG, 'z');
     await scene.perish();
     assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
@@ -242,7 +242,7 @@ export function lockLines(test: Test): void {
   });
 
   test('a session that was swept in part holds its locks no more', async (scene) => {
-    const dead = await hold(scene, 'mine', { durationMs: scene.ms(3) });
+    const dead = await hold(scene, 'mine', { durationMs: scene.ms(5) });
     for (const name of ['a', 'b', 'c']) await wish(scene, dead, name, 0, name);
     await scene.perish();
     assert.equal((await scene.store.sweep(scene.queue, 1)).more, true);

@@ -16,7 +16,7 @@ export function locks(test: Test): void {
   });
 
   test('a dead lock that was not swept yet says so', async (scene) => {
-    const { job } = await scene.running({}, { durationMs: scene.ms(3) });
+    const { job } = await scene.running({}, { durationMs: scene.ms(5) });
     await scene.perish();
     assert((await endsIn(scene, job.id)) < 0);
   });
@@ -83,7 +83,7 @@ export function locks(test: Test): void {
   });
 
   test("extending a session's lock: it survives the session until there, then dies", async (scene) => {
-    const { job } = await scene.running({}, { durationMs: scene.ms(3) });
+    const { job } = await scene.running({}, { durationMs: scene.ms(5) });
     assert.equal(await extend(scene, job, 15), 'done');
     between(await endsIn(scene, job.id), scene.ms(10), scene.ms(15), 'endsInMs');
     await scene.perish();

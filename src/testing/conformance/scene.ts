@@ -108,7 +108,7 @@ export class Scene {
 
   /** A session that dies if nobody renews it: see `perish`. */
   briefSession(options: Partial<NewSession> = {}): Promise<string> {
-    return this.session({ durationMs: this.ms(3), ...options });
+    return this.session({ durationMs: this.ms(5), ...options });
   }
 
   /** Opens a session whose owner dies at once; answers its id. */
@@ -120,7 +120,7 @@ export class Scene {
 
   /** Lets brief sessions and brief locks die. Does not sweep. */
   perish(): Promise<void> {
-    return this.pass(4);
+    return this.pass(6);
   }
 
   request(session: string, count: number, options: Partial<ClaimRequest> = {}): ClaimRequest {

@@ -76,7 +76,7 @@ export function sessions(test: Test): void {
   });
 
   test('a session that has expired and was not swept is renewed, and its jobs stay', async (scene) => {
-    const { session, job } = await scene.running({}, { durationMs: scene.ms(3) });
+    const { session, job } = await scene.running({}, { durationMs: scene.ms(5) });
     await scene.perish();
     assert.equal((await renew(scene, session)).alive, true);
     assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
@@ -84,7 +84,7 @@ export function sessions(test: Test): void {
   });
 
   test('S4-2 a late heartbeat never resurrects a session that was swept', async (scene) => {
-    const { session, job } = await scene.running({}, { durationMs: scene.ms(3) });
+    const { session, job } = await scene.running({}, { durationMs: scene.ms(5) });
     await scene.perish();
     await scene.sweep();
     const before = await scene.snapshot(job.id);
@@ -116,12 +116,12 @@ export function sessions(test: Test): void {
 
   test('S4-3 renewal is scoped to its queue: under the name of another it keeps nothing', async (scene) => {
     const other = scene.at(`${scene.queue}-other`);
-    const { session, job } = await scene.running({}, { durationMs: scene.ms(6) });
-    const theirs = await other.running({}, { durationMs: scene.ms(6) });
-    await scene.pass(4);
+    const { session, job } = await scene.running({}, { durationMs: scene.ms(12) });
+    const theirs = await other.running({}, { durationMs: scene.ms(12) });
+    await scene.pass(8);
     assert.equal((await renew(other, session)).alive, false, 'unknown there');
     assert.equal((await renew(other, theirs.session)).alive, true);
-    await scene.pass(4);
+    await scene.pass(8);
     assert.deepEqual(await other.sweep(), { stalled: [], failed: [] });
     assert.equal(await scene.stateOf(job.id), 'active', 'a sweep there does nothing here');
     assert.deepEqual((await scene.sweep()).stalled, [job.id]);
@@ -130,11 +130,11 @@ export function sessions(test: Test): void {
 
   test('S4-5 a foreign renewal keeps nothing of mine, my own does', async (scene) => {
     await scene.add({ id: 'mine' }, { id: 'theirs' });
-    const [mine, theirs] = [await scene.session({ durationMs: scene.ms(6) }), await scene.session({ durationMs: scene.ms(6) })];
+    const [mine, theirs] = [await scene.session({ durationMs: scene.ms(12) }), await scene.session({ durationMs: scene.ms(12) })];
     await scene.claimOne(mine);
     await scene.claimOne(theirs);
     for (let round = 0; round < 4; round += 1) {
-      await scene.pass(2);
+      await scene.pass(4);
       assert.deepEqual(await renew(scene, 'a-stranger'), { alive: false, revoked: [] });
       await renew(scene, mine);
     }

@@ -91,7 +91,7 @@ export function settling(test: Test): void {
   });
 
   test('a late finish with the current token is accepted, although the lock has expired, as long as nobody swept', async (scene) => {
-    const { job } = await scene.running({}, { durationMs: scene.ms(3) });
+    const { job } = await scene.running({}, { durationMs: scene.ms(5) });
     await scene.perish();
     assert.deepEqual(await scene.settle(completed(job)), ['done']);
     assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
@@ -100,7 +100,7 @@ export function settling(test: Test): void {
   });
 
   test('after the sweep a late finish is refused and changes nothing', async (scene) => {
-    const { job } = await scene.running({}, { durationMs: scene.ms(3) });
+    const { job } = await scene.running({}, { durationMs: scene.ms(5) });
     await scene.perish();
     assert.deepEqual((await scene.sweep()).stalled, [job.id]);
     const before = await scene.snapshot(job.id);
@@ -181,7 +181,7 @@ export function settling(test: Test): void {
   });
 
   test('settle and claim with an expired session: the finish counts, nothing is claimed', async (scene) => {
-    const { session, job } = await scene.running({}, { durationMs: scene.ms(3) });
+    const { session, job } = await scene.running({}, { durationMs: scene.ms(5) });
     await scene.add({});
     await scene.perish();
     const call = scene.call(session);

@@ -13,6 +13,8 @@ export interface Test {
   durable(title: string, body: Body): void;
   /** Needs an engine that notices dead owners. */
   hinted(title: string, body: Body): void;
+  /** Needs one that may take a living owner for dead. */
+  fallible(title: string, body: Body): void;
   /** Needs a clock that can be moved by hand. */
   manual(title: string, body: Body): void;
 }
@@ -43,6 +45,7 @@ export function define(
         shared: unless(!capabilities.shared, 'one process only'),
         durable: unless(!capabilities.durable, 'nothing outlives its process'),
         hinted: unless(!capabilities.crashHints, 'it cannot tell that an owner died'),
+        fallible: unless(!capabilities.crashHints || capabilities.fallibleHints !== true, 'its hints cannot be wrong'),
         manual: unless(clock !== 'manual', 'its clock cannot be moved by hand'),
       }),
     ),

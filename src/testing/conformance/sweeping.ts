@@ -81,13 +81,13 @@ export function sweeping(test: Test): void {
   });
 
   test('S3-7 maxStalls 0: the first stall fails the job', async (scene) => {
-    const { job } = await scene.running({}, { durationMs: scene.ms(3), maxStalls: 0 });
+    const { job } = await scene.running({}, { durationMs: scene.ms(5), maxStalls: 0 });
     await scene.perish();
     assert.deepEqual(await scene.sweep(), { stalled: [], failed: [job.id] });
   });
 
   test('S4-12 removeOnFail holds for jobs that stalled too often: true removes', async (scene) => {
-    const { job } = await scene.running({ opts: '{"removeOnFail":true}' }, { durationMs: scene.ms(3), maxStalls: 0 });
+    const { job } = await scene.running({ opts: '{"removeOnFail":true}' }, { durationMs: scene.ms(5), maxStalls: 0 });
     await scene.perish();
     assert.deepEqual((await scene.sweep()).failed, [job.id]);
     assert.equal(await scene.find(job.id), undefined);
@@ -104,7 +104,7 @@ export function sweeping(test: Test): void {
     test(`S4-12 removeOnFail holds for jobs that stalled too often: ${what} keeps the newest`, async (scene) => {
       const added: string[] = [];
       for (let round = 0; round < 4; round += 1) {
-        const { job } = await scene.running({ opts: opts as string }, { durationMs: scene.ms(3), maxStalls: 0 });
+        const { job } = await scene.running({ opts: opts as string }, { durationMs: scene.ms(5), maxStalls: 0 });
         added.push(job.id);
         await scene.perish();
         await scene.sweep();
@@ -114,14 +114,14 @@ export function sweeping(test: Test): void {
   }
 
   test('removeOnFail false keeps it', async (scene) => {
-    const { job } = await scene.running({ opts: '{"removeOnFail":false}' }, { durationMs: scene.ms(3), maxStalls: 0 });
+    const { job } = await scene.running({ opts: '{"removeOnFail":false}' }, { durationMs: scene.ms(5), maxStalls: 0 });
     await scene.perish();
     await scene.sweep();
     assert.equal(await scene.stateOf(job.id), 'failed');
   });
 
   test('a job that was finished before its session died is left alone', async (scene) => {
-    const { job } = await scene.running({}, { durationMs: scene.ms(3) });
+    const { job } = await scene.running({}, { durationMs: scene.ms(5) });
     await scene.finish(completed(job));
     await scene.perish();
     assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });

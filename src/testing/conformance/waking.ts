@@ -58,7 +58,7 @@ export function waking(test: Test): void {
     });
 
     test(`${watcher} when a sweep brings jobs back`, async (scene) => {
-      await scene.running({}, { durationMs: scene.ms(3) });
+      await scene.running({}, { durationMs: scene.ms(5) });
       await scene.perish();
       await wakes(scene, () => scene.sweep(), what);
     });
@@ -102,7 +102,7 @@ export function waking(test: Test): void {
   });
 
   test('a watcher is called when a sweep frees a named lock', async (scene) => {
-    await hold(scene, 'mine', { durationMs: scene.ms(3) });
+    await hold(scene, 'mine', { durationMs: scene.ms(5) });
     await scene.perish();
     await wakes(scene, () => scene.sweep());
   });
