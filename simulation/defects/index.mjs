@@ -1,0 +1,6 @@
+// Deliberate defects, each of which the simulation must find. `violates` names the invariants by which it may be found; the rest says
+// what is bent: verbs of the store, its clock, a process' connection, its ids, or what modules of the product export.
+import { PART_DEFECTS } from './part-defects.mjs';
+import { STORE_DEFECTS } from './store-defects.mjs';
+
+export const DEFECTS = { ...STORE_DEFECTS, ...PART_DEFECTS };

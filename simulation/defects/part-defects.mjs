@@ -1,0 +1,133 @@
+// Workers, keepers and queues with one defect each, made by replacing what one of their modules exports, or by coming between them and
+// their connection.
+
+function bound(target, key) {
+  const value = target[key];
+  return typeof value === 'function' ? value.bind(target) : value;
+}
+
+export const PART_DEFECTS = {
+  'a late reply makes trust last from its arrival': {
+    violates: 'trust ends first',
+    modules: {
+      'lock/renewal-loop.js': ({ RenewalLoop }, realm) => {
+        const { now, trustUntil } = realm.load('lock/trust.js');
+        return {
+          RenewalLoop: class extends RenewalLoop {
+            #clock;
+
+            constructor(store, clock) {
+              super(store, clock);
+              this.#clock = clock;
+            }
+
+            add(renewed, firstInMs) {
+              const { memory, plan } = renewed;
+              const extendTrust = () => memory.extendTrust(trustUntil(now(this.#clock), plan.durationMs));
+              const late = new Proxy(memory, {
+                get: (_, key) => (key === 'extendTrust' ? extendTrust : bound(memory, key)),
+              });
+              super.add({ ...renewed, memory: late }, firstInMs);
+            }
+          },
+        };
+      },
+    },
+  },
+  'trust is measured on the wall clock': {
+    violates: 'trust ends first',
+    modules: {
+      'runtime/clock.js': ({ systemClock: { wall } }) => ({ systemClock: { monotonic: wall, wall } }),
+    },
+  },
+  'a lock is believed in until somebody says otherwise': {
+    violates: 'trust ends first',
+    modules: {
+      'lock/held-lock.js': ({ HeldLock }) => ({
+        HeldLock: class extends HeldLock {
+          get held() {
+            return this.session.memory.alive;
+          }
+        },
+      }),
+    },
+  },
+  'nobody asks whether the server has lost sight of him': {
+    violates: 'trust ends first',
+    client: (right) => ({ ...right, capabilities: { ...right.capabilities, fallibleHints: false } }),
+  },
+  'a leader leads until it is told otherwise': {
+    violates: 'trust ends first',
+    modules: {
+      'lock/leader.js': ({ Leader }) => ({
+        Leader: class extends Leader {
+          #leads = false;
+
+          constructor(...args) {
+            super(...args);
+            this.on('leader', () => (this.#leads = true));
+            this.on('follower', () => (this.#leads = false));
+          }
+
+          get isLeader() {
+            return this.#leads || super.isLeader;
+          }
+        },
+      }),
+    },
+  },
+  'a finish is told before it is acknowledged': {
+    violates: 'told only what is true',
+    modules: {
+      'worker/exchange.js': ({ Exchange }) => ({
+        Exchange: class extends Exchange {
+          deliver(delivery) {
+            delivery.settled('done');
+            super.deliver({ outcome: delivery.outcome, settled: () => undefined });
+          }
+        },
+      }),
+    },
+  },
+  'a slot is free before its outcome is acknowledged': {
+    violates: 'slots are kept',
+    modules: {
+      'worker/slots.js': ({ Slots }) => ({
+        Slots: class extends Slots {
+          roomAfter() {
+            return Math.max(0, this.concurrency + this.prefetch - this.running);
+          }
+        },
+      }),
+    },
+  },
+  'a claim is repeated under a new number, and nothing is reconciled': {
+    violates: ['slots are kept', 'every job ends'],
+    client: (right) => {
+      let tries = 0;
+      const anew = (request) => ({ ...request, seq: request.seq + ++tries / 1e6 });
+      return {
+        ...right,
+        claim: (queue, request) => right.claim(queue, anew(request)),
+        settle: (queue, outcomes, call, request) => right.settle(queue, outcomes, call, request && anew(request)),
+        owned: async () => [],
+      };
+    },
+  },
+  'session ids come again with the next start': {
+    violates: 'session ids are new',
+    reusesIds: true,
+  },
+  'a job is acknowledged before the store has it': {
+    violates: 'nothing acknowledged is lost',
+    client: (right) => ({
+      ...right,
+      add: (queue, jobs, call) => {
+        const adding = right.add(queue, jobs, call);
+        if (jobs.some(({ id }) => id === undefined)) return adding;
+        adding.catch(() => undefined);
+        return Promise.resolve(jobs.map(({ id }) => ({ id, duplicate: false })));
+      },
+    }),
+  },
+};

@@ -1,0 +1,93 @@
+// Does what the plan says goes wrong, and starts again what ended.
+
+export class Nemesis {
+  /** How often each kind of fault was done. */
+  counts = {};
+  #crew;
+  #history;
+
+  constructor(crew, history) {
+    this.#crew = crew;
+    this.#history = history;
+  }
+
+  do(fault) {
+    const member = this.#crew.members[fault.process];
+    const { process } = member;
+    if (fault.what !== 'store pauses' && fault.what !== 'revoke' && (process.isDead || process.isFrozen || member.leaves)) return;
+    this.#history.note('nemesis', describe(fault, process.name), { always: true });
+    const name = fault.what === 'calls' ? fault.kind : fault.what === 'cut' ? `${fault.mode} connection` : fault.what;
+    this.counts[name] = (this.counts[name] ?? 0) + 1;
+    switch (fault.what) {
+      case 'crash':
+        process.crash();
+        return member.startAgain(fault.restartMs);
+      case 'exit':
+        process.exit(fault.isException);
+        return member.startAgain(fault.restartMs);
+      case 'deploy':
+        return member.leave(fault.restartMs);
+      case 'freeze':
+        process.freeze(fault.ms);
+        if (fault.deafMs > 0) for (const link of process.links) link.cut('silent', fault.deafMs, fault.ms);
+        return;
+      case 'hiccup':
+        return process.loop.hold(fault.ms);
+      case 'clock step':
+        return process.stepWall(fault.ms);
+      case 'cut':
+        for (const link of linksOf(process, fault.part)) link.cut(fault.mode, fault.ms);
+        return;
+      case 'calls':
+        for (const link of linksOf(process, fault.part)) link.strike(fault);
+        return;
+      case 'ambush':
+        return this.#waitFor(fault, process);
+      case 'thread dies':
+        return process.thread?.die(new Error('the thread was ended'));
+      case 'store pauses':
+        return this.#crew.server.loop.hold(fault.ms);
+      case 'revoke':
+        return this.#crew.revoke(fault.job);
+    }
+  }
+
+  #waitFor(fault, { links }) {
+    let isDone = false;
+    const strike = () => {
+      if (!isDone) this.do({ ...fault, what: fault.deed });
+      isDone = true;
+    };
+    for (const link of links) link.ambush(fault.verb, strike);
+  }
+}
+
+/** The first is of the process, the others are of its threads. */
+function linksOf({ links }, part) {
+  if (part === 'both' || links.length === 1) return links;
+  return part === 'main' ? links.slice(0, 1) : links.slice(1);
+}
+
+export function describe({ what, at, ms, deafMs, kind, verb, mode, part, count, restartMs, isException, job }, name) {
+  const whole = (value) => `${Math.round(value)} ms`;
+  const place = part === undefined || part === 'both' ? name : `${name} (${part})`;
+  const when = `at ${whole(at)}: `;
+  switch (what) {
+    case 'calls':
+      return `${when}${place}: the next ${count} ${verb ?? 'any'} calls have a ${kind}${kind.startsWith('slow') ? ` (${whole(ms)})` : ''}`;
+    case 'ambush':
+      return `${when}somebody waits for a ${verb} of ${name}, to strike between the store's work and its reply`;
+    case 'cut':
+      return `${when}${place}: all calls are ${mode} for ${whole(ms)}`;
+    case 'store pauses':
+      return `${when}the store pauses for ${whole(ms)}`;
+    case 'revoke':
+      return `${when}an operator takes job ${job} away`;
+    case 'freeze':
+      return `${when}${name} is frozen for ${whole(ms)}${deafMs > 0 ? `, and hears nothing for another ${whole(deafMs)}` : ''}`;
+    case 'exit':
+      return `${when}${name} exits${isException ? ' of an exception' : ''}, comes back after ${whole(restartMs)}`;
+    default:
+      return `${when}${name}: ${what}${ms === undefined ? '' : ` of ${whole(ms)}`}${restartMs === undefined ? '' : `, comes back after ${whole(restartMs)}`}`;
+  }
+}

@@ -1,0 +1,149 @@
+// What a seed stands for: who takes part, what they do, and what goes wrong when. Everything is drawn beforehand, so that a fault can be left
+// out and the rest stays as it is.
+import { CALL_FAULTS, CUTS } from './link.mjs';
+import { Random } from './random.mjs';
+
+const NAMES = ['a', 'b', 'c', 'd'];
+
+export function planOf(seed) {
+  const random = new Random(seed);
+  const lockMs = random.pick([400, 1000, 1000, 2000, 4000]);
+  const faultsMs = random.between(2, 5) * lockMs + 1000;
+  const processes = NAMES.slice(0, 2 + random.int(3)).map((name) => processOf(name, random.fork(name)));
+  // Somebody has to work.
+  processes[0].concurrency = Math.max(1, processes[0].concurrency);
+  const plan = {
+    seed,
+    lockMs,
+    faultsMs,
+    renewMs: random.chance(0.3) ? Math.floor(lockMs / 3) : undefined,
+    sweepMs: random.pick([200, 500, 1500]),
+    maxStalls: random.pick([0, 1, 1, 3]),
+    /** Whether the store hints at who has died, and whether it may be wrong. */
+    hints: random.pick(['none', 'none', 'sure', 'fallible']),
+    graceMs: random.pick([500, 700, 2000]),
+    processes,
+    jobs: listOf(2 + random.int(7), (index) => jobOf(index, random.fork(`job ${index}`), { processes, faultsMs, lockMs })),
+    names: listOf(random.int(6), (index) => nameOf(index, random.fork(`name ${index}`), { processes, faultsMs, lockMs })),
+  };
+  const focus = focusOf(random, plan);
+  plan.faults = listOf(1 + random.int(7), (index) => faultOf(index, random.fork(`fault ${index}`), plan, focus));
+  return plan;
+}
+
+function listOf(length, make) {
+  return Array.from({ length }, (_, index) => make(index));
+}
+
+function processOf(name, random) {
+  return {
+    name,
+    /** 0: it only adds jobs and takes locks. */
+    concurrency: random.pick([0, 1, 1, 2, 3]),
+    prefetch: random.pick([0, 0, 0, 1, 4]),
+    hasThread: random.chance(0.5),
+    stands: random.chance(0.5),
+    /** Locks have an end of their own, and are not renewed. */
+    isTimed: random.chance(0.08),
+  };
+}
+
+function jobOf(index, random, { processes, faultsMs, lockMs }) {
+  return {
+    index,
+    id: random.chance(0.5) ? `job-${index + 1}` : undefined,
+    by: random.int(processes.length),
+    at: random.chance(0.4) ? random.between(0, 50) : random.between(0, faultsMs * 0.9),
+    attempts: 1 + random.int(3),
+    delayMs: random.chance(0.15) ? random.between(10, lockMs) : 0,
+    priority: random.chance(0.15) ? 1 + random.int(3) : 0,
+    lockKey: random.chance(0.15) ? 'key' : undefined,
+    /** What its handler does at its first run, its second run … */
+    runs: listOf(4, () => deedsOf(random, lockMs)),
+  };
+}
+
+function deedsOf(random, lockMs) {
+  const deeds = [];
+  do deeds.push(deedOf(random, lockMs));
+  while (random.chance(0.4) && deeds.length < 4);
+  if (random.chance(0.2)) deeds.push({ kind: 'throw' });
+  return deeds;
+}
+
+function deedOf(random, lockMs) {
+  const ms = random.chance(0.3) ? random.between(0, 2.5 * lockMs) : random.between(0, lockMs / 2);
+  const kind = random.pick(['sleep', 'sleep', 'sleep', 'block', 'progress', 'data', 'stop when told', 'lock', 'extend']);
+  return { kind, ms };
+}
+
+function nameOf(index, random, { processes, faultsMs, lockMs }) {
+  return {
+    index,
+    by: random.int(processes.length),
+    at: random.between(0, faultsMs * 0.9),
+    name: random.pick(['x', 'x', 'y']),
+    holdMs: random.between(0, lockMs),
+  };
+}
+
+const VERBS = ['add', 'add', 'claim', 'settle', 'settle', 'settle', 'openSession', 'renew', 'renew', 'acquire', 'letGo'];
+const FAULTS = {
+  crash: (random, { lockMs }) => ({ restartMs: random.between(50, 2 * lockMs) }),
+  exit: (random, { lockMs }) => ({ restartMs: random.between(50, lockMs), isException: random.chance(0.3) }),
+  deploy: (random, { lockMs }) => ({ restartMs: random.between(50, lockMs) }),
+  freeze: (random, { lockMs }) => freezeOf(random, lockMs),
+  hiccup: (random) => ({ ms: random.between(1, 100) }),
+  'clock step': (random, { lockMs }) => ({ ms: random.between(-5, 5) * lockMs }),
+  cut: (random, { lockMs }) => ({ mode: random.pick(CUTS), ms: random.between(0.1, 2) * lockMs, part: partOf(random) }),
+  calls: (random, { lockMs }) => ({
+    kind: random.pick(CALL_FAULTS),
+    /** Undefined: any. */
+    verb: random.chance(0.5) ? undefined : random.pick(VERBS),
+    count: 1 + random.int(3),
+    ms: random.between(0.2, 2) * lockMs,
+    part: partOf(random),
+  }),
+  /** Between the work of the store and its reply. */
+  ambush: (random, { lockMs }) => ({
+    deed: random.pick(['freeze', 'freeze', 'crash']),
+    verb: random.pick(['renew', 'renew', 'renew', 'claim', 'settle', 'settle', 'acquire', 'add']),
+    ...freezeOf(random, lockMs),
+    restartMs: random.between(50, 2 * lockMs),
+  }),
+  'thread dies': () => ({}),
+  'store pauses': (random, { lockMs }) => ({ ms: random.between(0.05, 1.5) * lockMs }),
+  revoke: (random, { jobs }) => ({ job: random.int(jobs.length) }),
+};
+/** How often each is drawn. */
+const WEIGHTS = { calls: 7, cut: 3, ambush: 4, crash: 2, freeze: 3, 'clock step': 2 };
+const DRAWN = Object.keys(FAULTS).flatMap((what) => Array.from({ length: WEIGHTS[what] ?? 1 }, () => what));
+
+/** As of a laptop that was shut: its connections may be dead when it wakes up, and nobody tells it. */
+function freezeOf(random, lockMs) {
+  return { ms: random.between(0.1, 2.5) * lockMs, deafMs: random.chance(0.6) ? random.between(0.2, 1.5) * lockMs : 0 };
+}
+
+/** Which connections: of the process, of its thread, or both. */
+function partOf(random) {
+  return random.pick(['main', 'locks', 'both']);
+}
+
+/** One fault alone is soon got over: in every other run, most of them strike one process within the time of a lock. */
+function focusOf(random, { processes, faultsMs, lockMs }) {
+  if (random.chance(0.5)) return { process: 0, from: 10, to: faultsMs, share: 0 };
+  const from = random.between(10, faultsMs - lockMs);
+  return { process: random.int(processes.length), from, to: from + lockMs, share: 0.8 };
+}
+
+function faultOf(index, random, plan, focus) {
+  const what = random.pick(DRAWN);
+  const own = FAULTS[what](random, plan);
+  // Adds are few: a fault that strikes them is aimed at one.
+  const job = own.verb === 'add' ? random.pick(plan.jobs) : undefined;
+  if (job !== undefined) return { index, what, at: Math.max(0, job.at - 5), process: job.by, ...own };
+  const isFocused = random.chance(focus.share);
+  const process = isFocused ? focus.process : random.int(plan.processes.length);
+  const at = isFocused ? random.between(focus.from, focus.to) : random.between(10, plan.faultsMs);
+  return { index, what, at, process, ...own };
+}

@@ -1,0 +1,177 @@
+// What the simulated processes run: an application with a worker, a queue, a leader and named locks, written as users write theirs.
+import { CONNECTION } from './sim-process.mjs';
+
+export const QUEUE = 'q';
+const ADD_TIMEOUT_MS = 6000;
+
+export class Program {
+  /** Adds and locks of it that have not come to an end. */
+  pending = 0;
+  worker;
+  queue;
+  leader;
+  #process;
+  #plan;
+  #own;
+  #witness;
+  #history;
+  #tokens = new Map();
+  #runs;
+  #running = 0;
+
+  /** `own`: its part of the plan. `runs`: how often each job has run, in all processes. */
+  constructor({ process, plan, own, witness, history, runs }) {
+    this.#process = process;
+    this.#plan = plan;
+    this.#own = own;
+    this.#witness = witness;
+    this.#history = history;
+    this.#runs = runs;
+    process.loop.arrive(process.world.now, () => this.#start());
+  }
+
+  #start() {
+    const { realm, name, world } = this.#process;
+    const { Queue } = realm.load('queue/queue.js');
+    const index = this.#plan.processes.indexOf(this.#own);
+    const keeping = this.#keeping();
+    const onError = (error) => this.#history.note(name, `error: ${error.message}`, { errors: true });
+    this.queue = new Queue(QUEUE, { ...keeping, addTimeoutMs: ADD_TIMEOUT_MS });
+    this.queue.on('error', onError);
+    if (this.#own.concurrency > 0) this.#startWorker(realm, keeping, onError);
+    if (this.#own.stands) this.#startLeader(realm, onError);
+    for (const job of this.#plan.jobs) if (job.by === index && job.at >= world.now) this.#at(job.at, () => this.#add(job));
+    for (const name of this.#plan.names) if (name.by === index && name.at >= world.now) this.#at(name.at, () => this.#lock(name));
+  }
+
+  #keeping() {
+    const { lockMs, renewMs, sweepMs, maxStalls, graceMs } = this.#plan;
+    return {
+      connection: CONNECTION,
+      lockDuration: lockMs,
+      ...(renewMs === undefined ? {} : { lockRenewTime: renewMs }),
+      stalledInterval: sweepMs,
+      maxStalledCount: maxStalls,
+      crashGraceMs: graceMs,
+      useDedicatedLockThread: this.#own.hasThread,
+    };
+  }
+
+  #startWorker(realm, keeping, onError) {
+    const { Worker } = realm.load('worker/worker.js');
+    const { concurrency, prefetch, isTimed } = this.#own;
+    this.#process.mostJobs = concurrency + prefetch;
+    this.worker = new Worker(QUEUE, (job, token, signal) => this.#run(job, token, signal), {
+      ...keeping,
+      concurrency,
+      prefetch,
+      skipLockRenewal: isTimed,
+      drainDelay: 1,
+      runRetryDelay: 1000,
+    });
+    this.worker.on('error', onError);
+    this.worker.on('completed', (job) => this.#witness.toldCompleted(this.#process, job, this.#tokens.get(job)));
+  }
+
+  #startLeader(realm, onError) {
+    const { Leader } = realm.load('lock/leader.js');
+    const { connection, stalledInterval, crashGraceMs, useDedicatedLockThread } = this.#keeping();
+    const leaderTimeout = this.#plan.lockMs;
+    this.leader = new Leader(QUEUE, { connection, stalledInterval, crashGraceMs, useDedicatedLockThread, leaderTimeout });
+    this.leader.on('leader', (term) => this.#witness.trust.toldLeader(this.#process, term));
+    this.leader.on('error', onError);
+    this.#witness.stands(this.leader, this.#process);
+  }
+
+  #at(at, call) {
+    const { loop, world } = this.#process;
+    this.pending += 1;
+    loop.setTimeout(() => void call().finally(() => (this.pending -= 1)), at - world.now);
+  }
+
+  async #add({ id, attempts, delayMs, priority, lockKey, runs }) {
+    const options = {
+      attempts,
+      backoff: { type: 'fixed', delay: 20 },
+      delay: Math.floor(delayMs),
+      priority,
+      ...(id === undefined ? {} : { jobId: id }),
+      ...(lockKey === undefined ? {} : { lockKey }),
+    };
+    try {
+      const job = await this.queue.add('work', { runs }, options);
+      this.#witness.jobs.acknowledged.add(job.id);
+    } catch (error) {
+      this.#history.note(this.#process.name, `an add was not acknowledged: ${error.message}`);
+    }
+  }
+
+  async #lock({ name, holdMs }) {
+    try {
+      await this.queue.lock(name, (lock) => this.#holding(lock, () => this.#process.sleep(holdMs)));
+    } catch (error) {
+      this.#history.note(this.#process.name, `the work under "${name}" failed: ${error.message}`, { names: [name] });
+    }
+  }
+
+  async #holding(lock, work) {
+    const ended = this.#witness.holds(lock, this.#process);
+    try {
+      await work();
+    } finally {
+      ended();
+    }
+  }
+
+  async #run(job, token, signal) {
+    this.#tokens.set(job, token);
+    const nth = this.#runs.get(job.id) ?? 0;
+    this.#runs.set(job.id, nth + 1);
+    const ended = this.#witness.runs(job, this.#process);
+    this.#running += 1;
+    if (this.#running > this.#own.concurrency) this.#witness.tooMany(this.#process, this.#running, job);
+    try {
+      for (const deed of job.data.runs[nth % job.data.runs.length]) await this.#do(deed, job, signal);
+      return nth;
+    } finally {
+      this.#running -= 1;
+      ended();
+    }
+  }
+
+  async #do({ kind, ms }, job, signal) {
+    switch (kind) {
+      case 'sleep':
+        return this.#process.sleep(ms);
+      case 'block':
+        this.#history.note(this.#process.name, `is blocked for ${Math.round(ms)} ms by the handler of ${job.id}`, {
+          jobs: [job.id],
+        });
+        return this.#process.block(ms);
+      case 'throw':
+        throw new Error('a handler throws');
+      case 'progress':
+        return refusable(job.updateProgress({ ms }));
+      case 'data':
+        return refusable(job.updateData({ ...job.data, ms }));
+      case 'extend':
+        return refusable(job.extendLock(job.lock.token, Math.max(10, Math.floor(ms))));
+      case 'lock':
+        return this.#lock({ name: 'x', holdMs: ms / 4 });
+      case 'stop when told':
+        for (let left = 10; left > 0 && !signal.aborted; left -= 1) await this.#process.sleep(ms / 10);
+        return signal.throwIfAborted();
+      default:
+        throw new Error(`no handler knows how to ${kind}`);
+    }
+  }
+}
+
+/** A handler that lost its lock goes on all the same, to see whether it can still do harm. */
+async function refusable(writing) {
+  try {
+    await writing;
+  } catch {
+    // Refused, as it should be.
+  }
+}

@@ -1,0 +1,155 @@
+// Product code as one simulated process sees it. The built modules are compiled once, as functions whose globals (timers, clocks, random
+// numbers) are parameters, and called anew for each process and each lock thread: every one of them has its own module state, as in
+// reality, and nothing of the test process is patched. Modules that touch none of it are shared by all, which makes a process cheap.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join, posix } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { compileFunction } from 'node:vm';
+
+export const AMBIENT = [
+  'setTimeout',
+  'clearTimeout',
+  'setInterval',
+  'clearInterval',
+  'setImmediate',
+  'clearImmediate',
+  'Date',
+  'performance',
+  'process',
+  'console',
+  'Math',
+  'Atomics',
+];
+/** Node's modules of which a process has its own. */
+const OWN_BUILTINS = ['node:crypto', 'node:os', 'node:timers/promises', 'node:worker_threads'];
+const PARAMETERS = ['exports', 'require', 'load', 'moduleUrl', ...AMBIENT];
+/** Atomics and Math alone make a module no part of a process: they are replaced for `wait` and `random`. */
+const USES_AMBIENT = new RegExp(
+  `\\b(${AMBIENT.filter((name) => name !== 'Atomics' && name !== 'Math').join('|')})\\b|Atomics\\.wait|Math\\.random`,
+);
+
+const nodeRequire = createRequire(import.meta.url);
+const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist');
+const compiled = new Map();
+
+export class Realm {
+  #ambient;
+  #builtins;
+  #modules = new Map();
+  #shared;
+  #bend;
+  #foreign;
+
+  /** `shared` is for all realms with the same `bend`, which may replace what a module exports. `foreign` are modules that users wrote. */
+  constructor({ ambient, builtins, shared, bend = {}, foreign = {} }) {
+    this.#ambient = AMBIENT.map((name) => ambient[name]);
+    this.#builtins = builtins;
+    this.#shared = shared;
+    this.#bend = bend;
+    this.#foreign = foreign;
+  }
+
+  /** `file` is a path below dist/. */
+  load(file) {
+    const code = compile(file);
+    const modules = code.isShared ? this.#shared : this.#modules;
+    let exports = modules.get(file);
+    if (exports === undefined) {
+      exports = {};
+      modules.set(file, exports);
+      const require = (name) => {
+        const imported = code.files.get(name);
+        return imported === undefined ? (this.#builtins[name] ?? builtin(name)) : this.load(imported);
+      };
+      const load = async (name) => this.#foreign[name] ?? this.load(resolve(file, name));
+      code.run(exports, require, load, code.url, ...this.#ambient);
+      const bend = this.#bend[file];
+      if (bend !== undefined) Object.assign(exports, bend(exports, this));
+    }
+    return exports;
+  }
+}
+
+function isFile(name) {
+  return name.startsWith('.');
+}
+
+function resolve(from, name) {
+  return posix.join(posix.dirname(from), name);
+}
+
+const builtins = new Map();
+
+function builtin(name) {
+  let exports = builtins.get(name);
+  if (exports === undefined) {
+    exports = nodeRequire(name);
+    builtins.set(name, exports);
+  }
+  return exports;
+}
+
+function compile(file) {
+  let code = compiled.get(file);
+  if (code === undefined) {
+    const path = join(dist, file);
+    const { text, imports } = asFunctionBody(readFileSync(path, 'utf8'));
+    const files = new Map(imports.filter(isFile).map((name) => [name, resolve(file, name)]));
+    const isShared =
+      !USES_AMBIENT.test(text) &&
+      !/\bload\(|\bmoduleUrl\b|^let /m.test(text) &&
+      imports.every((name) => files.has(name) || !OWN_BUILTINS.includes(name)) &&
+      [...files.values()].every((imported) => compile(imported).isShared);
+    const url = pathToFileURL(path).href;
+    code = { run: compileFunction(text, PARAMETERS, { filename: path }), isShared, files, url };
+    compiled.set(file, code);
+  }
+  return code;
+}
+
+/** The compiler writes each import and export on a line of its own; imports make no circles, so they need not be live. */
+function asFunctionBody(source) {
+  const exported = [];
+  const imports = [];
+  const from = (name) => {
+    imports.push(name);
+    return `require('${name}')`;
+  };
+  const text = source
+    .replace(/^import \{([^}]*)\} from '(.*)';/gm, (_, list, name) => {
+      const names = namesOf(list).map(([outer, inner]) => (inner === outer ? outer : `${outer}: ${inner}`));
+      return `const { ${names.join(', ')} } = ${from(name)};`;
+    })
+    .replace(/^import \* as (\w+) from '(.*)';/gm, (_, all, name) => `const ${all} = ${from(name)};`)
+    .replace(/^import (\w+) from '(.*)';/gm, (_, one, name) => `const { default: ${one} } = ${from(name)};`)
+    .replace(/^export \* from '(.*)';/gm, (_, name) => `Object.assign(exports, ${from(name)});`)
+    .replace(/^export \{([^}]*)\} from '(.*)';/gm, (_, list, name) => {
+      const module = from(name);
+      return namesOf(list)
+        .map(([inner, outer]) => `exports.${outer} = ${module}.${inner};`)
+        .join(' ');
+    })
+    .replace(/^export \{([^}]*)\};/gm, (_, list) => {
+      for (const [inner, outer] of namesOf(list)) exported.push(`exports.${outer} = ${inner};`);
+      return '';
+    })
+    .replace(/^export ((?:async )?(?:function\*?|class|const) (\w+))/gm, (_, declaration, name) => {
+      exported.push(`exports.${name} = ${name};`);
+      return declaration;
+    })
+    .replace(/\bimport\(/g, 'load(')
+    .replace(/\bimport\.meta\.url\b/g, 'moduleUrl');
+  return { text: `${text}\n${exported.join('\n')}`, imports };
+}
+
+function namesOf(list) {
+  return list
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
+    .map((item) => {
+      const [first, second = first] = item.split(' as ');
+      return [first, second];
+    });
+}

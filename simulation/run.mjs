@@ -1,0 +1,64 @@
+// One run: from a plan to a verdict. Everything in it follows from the plan, so the same one ends in the same way, always.
+import { Crew } from './crew.mjs';
+import { HostClock } from './host-clock.mjs';
+import { Loop } from './loop.mjs';
+import { Nemesis } from './nemesis.mjs';
+import { NO_HISTORY } from './history.mjs';
+import { QUEUE } from './program.mjs';
+import { Random } from './random.mjs';
+import { Server } from './server.mjs';
+import { Witness } from './witness/witness.mjs';
+import { World } from './world.mjs';
+
+/** Longer than all patience in the product: a call that hangs is given up after 30 s at the latest. */
+const QUIET_MS = 120_000;
+
+/** By defect: modules that all realms share. */
+const sharedModules = new Map();
+
+/**
+ * @param {any} plan
+ * @param {{ defect?: any, history?: any }} [options]
+ * @returns {Promise<{ violation?: { invariant: string, text: string, at: number }, steps: number, simulatedMs: number, faults: Record<string, number> }>}
+ */
+export async function run(plan, { defect, history = NO_HISTORY } = {}) {
+  const random = new Random(`${plan.seed}/run`);
+  let witness;
+  const world = new World(random.fork('scheduler'), () => witness.trust.look());
+  history.attach(world);
+  const shared = sharedFor(defect);
+  const witnessFor = (store) => (witness = new Witness({ world, store, queue: QUEUE, history, random: random.fork('witness') }));
+  const server = new Server({ world, random: random.fork('store'), shared, defect, hints: plan.hints, witnessFor });
+  const nemesisLoop = new Loop('nemesis', world, new HostClock(world));
+  const context = { plan, world, server, history, shared, defect, random, nemesis: nemesisLoop };
+  const crew = new Crew({ context, parts: { plan, witness, history } });
+  const nemesis = new Nemesis(crew, history);
+  for (const fault of plan.faults) nemesisLoop.arrive(fault.at, () => nemesis.do(fault));
+  const onRejection = (error) => world.violate({ invariant: 'no uncaught error', text: `unhandled rejection: ${error?.stack}` });
+  process.on('unhandledRejection', onRejection);
+  // Errors are common here, and half of their price is a stack that nobody reads.
+  const { stackTraceLimit } = Error;
+  if (history === NO_HISTORY) Error.stackTraceLimit = 0;
+  try {
+    await world.run(plan.faultsMs, () => false);
+    crew.heal();
+    await world.run(plan.faultsMs + QUIET_MS, () => crew.unrest(witness.ledger) === undefined);
+  } finally {
+    process.off('unhandledRejection', onRejection);
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+  const unrest = crew.unrest(witness.ledger);
+  if (unrest !== undefined) {
+    world.violate({ invariant: 'every job ends', ...unrest, text: `${QUIET_MS / 1000} s after the last fault, ${unrest.text}` });
+  }
+  return { violation: world.violation, steps: world.steps, simulatedMs: world.now, faults: nemesis.counts };
+}
+
+function sharedFor(defect) {
+  let shared = sharedModules.get(defect);
+  if (shared === undefined) {
+    shared = new Map();
+    sharedModules.set(defect, shared);
+  }
+  return shared;
+}

@@ -1,0 +1,170 @@
+// Who owns which job, and how each of them ended, from the replies of the store; it judges every grant, sweep and owner's write.
+
+export class JobBook {
+  /** Job ids that were acknowledged to their producer. */
+  acknowledged = new Set();
+  owners = new Map();
+  finished = new Map();
+  stalls = new Map();
+  #world;
+  #sessions;
+  #fences;
+  #history;
+  #onGrant;
+  #answered = new Map();
+  #revoked = new Set();
+
+  constructor({ world, sessions, fences, history, onGrant }) {
+    this.#world = world;
+    this.#sessions = sessions;
+    this.#fences = fences;
+    this.#history = history;
+    this.#onGrant = onGrant;
+  }
+
+  isRevoked(token) {
+    return this.#revoked.has(token);
+  }
+
+  claimed({ session, timedMs }, { jobs }) {
+    for (const { id, token, fence } of jobs) {
+      if (!this.#fences.isKnown(token)) this.#granted(id, { token, fence, session, timedMs });
+      else if (this.owners.get(id)?.token !== token) {
+        this.#violate('one lock per job', id, `${id} was handed out again under ${token}, which had ended`);
+      }
+    }
+    const { process } = this.#sessions.get(session) ?? {};
+    const held = [...this.owners].filter(([, owner]) => owner.session === session);
+    if (process !== undefined && held.length > process.mostJobs) {
+      this.#violate('slots are kept', held.at(-1)?.[0], `${session} holds ${held.length} jobs and may hold ${process.mostJobs}`);
+    }
+  }
+
+  #granted(id, { token, fence, session, timedMs }) {
+    const before = this.owners.get(id);
+    this.#history.note('store', `${id} is granted to ${session} (fence ${fence})`, { jobs: [id], sessions: [session] });
+    if (before !== undefined)
+      this.#violate('one lock per job', id, `${id} was granted to ${session} while ${before.session} had it`);
+    if (this.finished.has(id)) this.#violate('a finish is final', id, `${id} was granted after it had finished`);
+    this.#fences.granted({ job: id }, token, fence);
+    const timed = timedMs !== undefined;
+    this.owners.set(id, { token, fence, session, timed, endsAt: timed ? this.#world.now + timedMs : 0 });
+    this.#onGrant(id, token);
+  }
+
+  /** Judges what owners wrote; answers the ids of the jobs that must not have changed. */
+  settled(outcomes, call, results) {
+    if (this.#isRepeat(call, outcomes[0]?.jobId, results)) return outcomes.map(({ jobId }) => jobId);
+    const moved = new Set(
+      outcomes.filter((outcome, index) => this.#settledOne(outcome, results[index])).map(({ jobId }) => jobId),
+    );
+    return outcomes.map(({ jobId }) => jobId).filter((id) => !moved.has(id));
+  }
+
+  added(call, replies) {
+    this.#isRepeat(call, replies[0]?.id, replies);
+  }
+
+  /** A call that was answered before must be answered as it was. */
+  #isRepeat(call, job, replies) {
+    if (call === undefined) return false;
+    const key = `${call.caller} ${call.seq}`;
+    const answer = JSON.stringify(replies);
+    const first = this.#answered.get(key);
+    if (first === undefined) this.#answered.set(key, answer);
+    else if (first !== answer)
+      this.#violate('a repeat changes nothing', job, `call ${key} was answered ${first} and then ${answer}`);
+    return first !== undefined;
+  }
+
+  /** True: it was the owner, and the job has moved. */
+  #settledOne({ kind, jobId, token }, result) {
+    this.#history.note('store', `${jobId} ${kind} by ${token}: ${result}`, { jobs: [jobId] });
+    const isOwner = this.#judge(jobId, token, result, this.#isRepeatedFinish(kind, jobId, token));
+    if (!isOwner) return false;
+    this.owners.delete(jobId);
+    if (kind === 'completed' || kind === 'failed') this.finished.set(jobId, { kind, token });
+    return true;
+  }
+
+  #isRepeatedFinish(kind, jobId, token) {
+    const finish = this.finished.get(jobId);
+    return finish?.token === token && finish.kind === kind;
+  }
+
+  written({ jobId, token }, { status }) {
+    if (token === undefined) return true;
+    return this.#judge(jobId, token, status, false);
+  }
+
+  extended({ jobId, token, durationMs }, status) {
+    const isOwner = this.#judge(jobId, token, status, false);
+    if (isOwner) this.owners.get(jobId).endsAt = this.#world.now + durationMs;
+    return isOwner;
+  }
+
+  #judge(jobId, token, status, mayRepeat) {
+    const isOwner = this.owners.get(jobId)?.token === token;
+    if (status === 'done' && !isOwner && !mayRepeat) {
+      this.#violate('no stale write', jobId, `${token} no longer owns ${jobId}, and its write was carried out`);
+    }
+    if (status !== 'done' && isOwner) {
+      this.#violate('the owner is heard', jobId, `${token} owns ${jobId}, and its write was answered '${status}'`);
+    }
+    return isOwner;
+  }
+
+  swept({ stalled, failed }) {
+    const isFailed = new Set(failed);
+    for (const id of [...stalled, ...failed]) {
+      const owner = this.owners.get(id);
+      if (owner === undefined || this.#isAlive(owner)) {
+        const why = owner === undefined ? 'nobody owned it' : `${owner.session} was alive`;
+        this.#violate('only the dead are swept', id, `${id} was swept although ${why}`);
+      }
+      this.#charge(id, owner, isFailed.has(id));
+    }
+  }
+
+  #isAlive({ session, timed, endsAt }) {
+    return endsAt > this.#world.now || (!timed && this.#sessions.isAlive(session));
+  }
+
+  /** Everything that the session holds goes back at once. */
+  closed(session, charged) {
+    for (const [id, owner] of [...this.owners]) {
+      if (owner.session !== session) continue;
+      if (charged) this.#charge(id, owner, undefined);
+      else this.owners.delete(id);
+    }
+  }
+
+  #charge(id, owner, isFailed) {
+    const stalls = (this.stalls.get(id) ?? 0) + 1;
+    this.stalls.set(id, stalls);
+    this.owners.delete(id);
+    const { maxStalls = 0 } = this.#sessions.get(owner?.session) ?? {};
+    this.#history.note('store', `${id} stalled (${stalls} of ${maxStalls})`, { jobs: [id] });
+    const over = stalls > maxStalls;
+    if (isFailed !== undefined && isFailed !== over) {
+      this.#violate('stalls are counted', id, `${id} stalled ${stalls} times of ${maxStalls}, failed: ${isFailed}`);
+    }
+    if (over) this.finished.set(id, { kind: 'failed', token: undefined });
+  }
+
+  revoked(ids, answers) {
+    ids.forEach((id, index) => {
+      const owner = this.owners.get(id);
+      if (answers[index] !== (owner !== undefined))
+        this.#violate('one lock per job', id, `revoking ${id} answered ${answers[index]}`);
+      if (owner === undefined) return;
+      this.#history.note('store', `${id} is taken away from ${owner.session}`, { jobs: [id] });
+      this.#revoked.add(owner.token);
+      this.owners.delete(id);
+    });
+  }
+
+  #violate(invariant, job, text) {
+    this.#world.violate({ invariant, text, job });
+  }
+}

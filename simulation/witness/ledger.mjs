@@ -1,0 +1,71 @@
+// The store as anybody can read it, compared with what its replies have told: every job in exactly one state, under the lock that was
+// granted, with the stalls that were counted; lists and counts agree; nothing that was acknowledged is gone.
+
+const LISTS = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'];
+const EVERYTHING = { lists: LISTS, start: 0, end: -1, asc: true };
+
+export class Ledger {
+  /** Jobs that have neither completed nor failed. */
+  open = [];
+  #world;
+  #store;
+  #queue;
+  #jobs;
+
+  constructor({ world, store, queue, jobs }) {
+    this.#world = world;
+    this.#store = store;
+    this.#queue = queue;
+    this.#jobs = jobs;
+  }
+
+  async check() {
+    const records = await this.#store.list(this.#queue, EVERYTHING);
+    const { counts } = await this.#store.status(this.#queue);
+    const seen = new Map();
+    const states = Object.fromEntries(LISTS.map((name) => [name, 0]));
+    for (const record of records) {
+      const other = seen.get(record.id);
+      if (other !== undefined)
+        this.#violate('one state per job', record.id, `${record.id} is ${other.state} and ${record.state}`);
+      seen.set(record.id, record);
+      states[record.state === 'waiting' && record.priority > 0 ? 'prioritized' : record.state] += 1;
+      this.#checkJob(record);
+    }
+    for (const name of LISTS) {
+      if (counts[name] === states[name]) continue;
+      this.#violate('counts add up', undefined, `${counts[name]} jobs are counted as ${name}, ${states[name]} are there`);
+    }
+    for (const id of this.#jobs.acknowledged) {
+      if (!seen.has(id)) this.#violate('nothing acknowledged is lost', id, `${id} was acknowledged, and is gone`);
+    }
+    for (const [id, { token, fence, session }] of this.#jobs.owners) {
+      const lock = await this.#store.lockOf(this.#queue, id);
+      if (lock?.token === token && lock.fence === fence && lock.session === session) continue;
+      this.#violate(
+        'one lock per job',
+        id,
+        `${id} was granted to ${session} (${token}), the store shows ${lock?.token ?? 'no lock'}`,
+      );
+    }
+    this.open = records.filter(({ state }) => state !== 'completed' && state !== 'failed').map(({ id }) => id);
+  }
+
+  #checkJob({ id, state, stalledCounter }) {
+    const stalls = this.#jobs.stalls.get(id) ?? 0;
+    if (stalledCounter !== stalls) {
+      this.#violate('stalls are counted', id, `${id} stalled ${stalls} times, ${stalledCounter} are counted`);
+    }
+    const owned = this.#jobs.owners.has(id);
+    const finish = this.#jobs.finished.get(id)?.kind;
+    const isFinished = state === 'completed' || state === 'failed';
+    if (owned !== (state === 'active') || (isFinished ? finish !== state : finish !== undefined)) {
+      const told = owned ? 'active' : (finish ?? 'neither owned nor finished');
+      this.#violate('one state per job', id, `${id} is ${state}, and by all replies it is ${told}`);
+    }
+  }
+
+  #violate(invariant, job, text) {
+    this.#world.violate({ invariant, text, job });
+  }
+}

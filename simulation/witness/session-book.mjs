@@ -1,0 +1,60 @@
+// Which sessions there are and how long each of them lives, from what went in and out of the store and from nothing else.
+
+export class SessionBook {
+  #world;
+  #sessions = new Map();
+
+  constructor(world) {
+    this.#world = world;
+  }
+
+  get(id) {
+    return this.#sessions.get(id);
+  }
+
+  opened({ id, durationMs, maxStalls, graceMs }, process) {
+    if (this.#sessions.has(id)) {
+      this.#world.violate({ invariant: 'session ids are new', text: `${id} was opened a second time`, session: id });
+    }
+    const expiresAt = this.#world.now + durationMs;
+    this.#sessions.set(id, { id, process, durationMs, maxStalls, graceMs, expiresAt, isOver: false });
+  }
+
+  renewed({ id }, { alive }) {
+    const session = this.#sessions.get(id);
+    const isOver = session?.isOver ?? true;
+    if (alive && isOver) {
+      this.#world.violate({ invariant: 'the reaped stay dead', text: `${id} was renewed after it had ended`, session: id });
+    } else if (!alive && !isOver) {
+      this.#world.violate({
+        invariant: 'only the dead are swept',
+        text: `${id} was told that it is dead, and it is not`,
+        session: id,
+      });
+    }
+    if (alive && session !== undefined) session.expiresAt = this.#world.now + session.durationMs;
+  }
+
+  /** A hint, or its end: it expires in so many ms unless it is renewed. */
+  shortened(id, ms) {
+    const session = this.#sessions.get(id);
+    if (session !== undefined) session.expiresAt = this.#world.now + ms;
+  }
+
+  end(id) {
+    const session = this.#sessions.get(id);
+    if (session !== undefined) session.isOver = true;
+  }
+
+  /** A sweep ends all that have expired; answers them. */
+  reap() {
+    const reaped = [...this.#sessions.values()].filter(({ isOver, expiresAt }) => !isOver && expiresAt <= this.#world.now);
+    for (const session of reaped) session.isOver = true;
+    return reaped;
+  }
+
+  isAlive(id) {
+    const session = this.#sessions.get(id);
+    return session !== undefined && !session.isOver && session.expiresAt > this.#world.now;
+  }
+}
