@@ -93,6 +93,12 @@ export class HeldLock implements JobLock {
     return this.#ownEnd === undefined ? 0 : between(now(this.session.clock), this.#ownEnd);
   }
 
+  /** Before the store is asked to make it last `durationMs`: it may be done long before it is answered, and may be less than was left. */
+  shorten(sentAt: Moment, durationMs: number): void {
+    const end = trustUntil(sentAt, durationMs);
+    if (this.#ownEnd !== undefined && between(end, this.#ownEnd) > 0) this.#ownEnd = end;
+  }
+
   /**
    * After the store has agreed to make it last `durationMs` from a moment not before `sentAt`. The newest extension counts, even if
    * it ends sooner: the store may have forgotten the one before.

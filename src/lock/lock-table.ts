@@ -60,6 +60,14 @@ export class LockTable {
     return true;
   }
 
+  /** An extension is on its way that may leave less than there was. */
+  shorten(token: string, sentAt: Moment, durationMs: number): void {
+    const lock = this.#locks.get(token);
+    if (lock === undefined) return;
+    lock.shorten(sentAt, durationMs);
+    this.#lookIn(lock.trustedForMs(), lock);
+  }
+
   extend(token: string, sentAt: Moment, durationMs: number): void {
     const lock = this.#locks.get(token);
     if (lock === undefined) return;

@@ -128,6 +128,7 @@ export class ManualJobs {
     const sentAt = now(systemClock);
     const real = extensions.map((extension) => ({ ...extension, token: this.#realToken(extension) }));
     const locks = real.map(({ token }) => this.#options.table.get(token));
+    for (const { token, durationMs } of real) this.#options.table.shorten(token, sentAt, durationMs);
     const statuses = await store.extend(this.#options.queue, real);
     return statuses.map((status, index) => {
       const { token, durationMs } = real[index] as Extension;

@@ -218,7 +218,9 @@ describe('S4-11 a handler that blocks its loop for longer than the lock', () => 
       options: { ...OPTIONS, name: 'spinning', useDedicatedLockThread },
     });
     await spinning.moment(useDedicatedLockThread ? 'threaded' : 'ready');
-    const { id } = await scene.queue.add('spin', { ms: 2200, only: 'spinning' });
+    // Without the thread, long enough for the other process to come up, find the lock lapsed and take the job.
+    const ms = useDedicatedLockThread ? 2200 : 6000;
+    const { id } = await scene.queue.add('spin', { ms, only: 'spinning' });
     await spinning.moment('started');
     const other = new WorkerProcess({ queue: 'work', connection, options: { ...OPTIONS, name: 'other' } });
     await other.moment('ready');

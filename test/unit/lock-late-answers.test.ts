@@ -67,3 +67,14 @@ test('a session whose opening is never answered is replaced by another', async (
   expect(lock?.held).toBe(true);
   expect(store.calls('openSession')).toBe(2);
 });
+
+test('an extension that leaves less than there was is believed before it is answered', async () => {
+  const added = await queue.add('work', {});
+  await passingTime(added.takeLock());
+  expect(added.lock.held).toBe(true);
+  store.on('extend', { fault: 'hold-reply' });
+  const before = added.lock.expiresAt;
+  void added.extendLock(added.lock.token, 1000).catch(() => undefined);
+  await store.answered('extend');
+  expect(added.lock.expiresAt).toBeLessThan(before - 20_000);
+});
