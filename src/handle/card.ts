@@ -138,6 +138,7 @@ export class Card {
         break;
       case 'delay':
       case 'release':
+      case 'return':
         record.state = 'waiting';
     }
     if (record.state === 'waiting') {
@@ -146,7 +147,7 @@ export class Card {
     } else {
       record.finishedOn = Date.now();
     }
-    if (outcome.kind !== 'delay' && outcome.kind !== 'release') record.attemptsMade += 1;
+    if (outcome.kind === 'completed' || outcome.kind === 'failed' || outcome.kind === 'retry') record.attemptsMade += 1;
   }
 
   /** Back to waiting after it had finished. */

@@ -21,7 +21,9 @@ export type Outcome =
   /** Put off by the handler itself. The attempt does not count. */
   | (Owned & { kind: 'delay'; delayMs: number })
   /** Handed back (by the handler, by a rate limit, at shutdown), to the front of waiting. Neither attempt nor stall counts. */
-  | (Owned & { kind: 'release' });
+  | (Owned & { kind: 'release' })
+  /** Handed back by who has not begun it, to the front of waiting, as it came: the start does not count either. */
+  | (Owned & { kind: 'return' });
 
 /**
  * done: it is as the outcome says, by this call or by an earlier one with the same token.

@@ -185,7 +185,7 @@ export class ManualJobs {
     }
     lock.release();
     // Nobody has seen it: it goes back as it came, or with the end of its lock if the store does not answer.
-    await calls.perform([{ kind: 'release', jobId: job.id, token: job.token }]).catch(() => undefined);
+    await calls.perform([{ kind: 'return', jobId: job.id, token: job.token }]).catch(() => undefined);
     return undefined;
   }
 }

@@ -127,7 +127,7 @@ export class Exchange {
     if (deliveries === this.#pending) this.#pending = [];
     const outcomes = deliveries.map(({ outcome }) => outcome);
     // Each goes to the very front, so the last of them goes first.
-    while (this.#returning.length > 0 && outcomes.length < this.batch) outcomes.push(released(this.#returning.pop() as ClaimRef));
+    while (this.#returning.length > 0 && outcomes.length < this.batch) outcomes.push(returned(this.#returning.pop() as ClaimRef));
     const wanted = this.#claiming && (outcomes.length > 0 || this.#hungry);
     const count = wanted ? Math.min(this.#options.slots.roomAfter(deliveries.length), this.batch) : 0;
     if (outcomes.length > 0 || count > 0) {
@@ -199,6 +199,6 @@ export class Exchange {
   }
 }
 
-function released({ id, token }: ClaimRef): Outcome {
-  return { kind: 'release', jobId: id, token };
+function returned({ id, token }: ClaimRef): Outcome {
+  return { kind: 'return', jobId: id, token };
 }

@@ -45,7 +45,7 @@ async function stuck(scene: Scene, options: WorkerOptions, whenLong: (worker: Wo
   return { ...working, gate, begun, rest: ids.slice(ids.indexOf(id) + 1) };
 }
 
-const uncharged = { attemptsMade: 0, stalledCounter: 0 };
+const uncharged = { attemptsMade: 0, attemptsStarted: 0, stalledCounter: 0 };
 
 async function allWait({ store }: Scene, rest: string[]): Promise<void> {
   await eventually('all that was claimed ahead waits again', async () => {

@@ -367,6 +367,17 @@ export const DEFECTS: Record<string, Defect> = {
         ),
     }),
   },
+  'what was not begun has been started': {
+    noticedBy: /return: waiting again as it came/,
+    bend: (right) => ({
+      settle: (queue, outcomes, call, claim) => {
+        const forged = outcomes.map((outcome) =>
+          outcome.kind === 'return' ? { ...outcome, kind: 'release' as const } : outcome,
+        );
+        return right.settle(queue, forged, call, claim);
+      },
+    }),
+  },
   'released jobs go to the back': {
     noticedBy: /released job goes to the front/,
     bend: (right) => ({

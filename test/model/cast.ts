@@ -236,7 +236,8 @@ function outcomeOf(outcome: OutcomePart, side: Side, index: number): Outcome {
     case 'delay':
       return { ...owned, kind: 'delay', delayMs: outcome.delayMs };
     case 'release':
-      return { ...owned, kind: 'release' };
+    case 'return':
+      return { ...owned, kind: outcome.kind };
   }
 }
 

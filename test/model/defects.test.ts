@@ -21,7 +21,7 @@ const OUT_OF_SIGHT: Record<string, string> = {
   'a sweep of named locks knows no limit': 'sweeps go on until nothing is dead',
 };
 
-function difference(defect: Pick<Defect, 'bend'>, shrink: boolean, runs = 2_000): Promise<string | undefined> {
+function difference(defect: Pick<Defect, 'bend'>, shrink: boolean, runs = 10_000): Promise<string | undefined> {
   const clock = new ManualClock();
   const contender = async () => ({ clock, connections: [bent(new MemoryStore({ clock }), defect)] });
   return findDifference(contender, { runs, shrink });

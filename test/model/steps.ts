@@ -68,7 +68,7 @@ const outcome = fc.oneof(
   fc.record({ kind: fc.constantFrom('completed' as const, 'failed' as const), ...owned, keep }),
   fc.record({ kind: fc.constant('retry' as const), ...owned, delayMs, lifo }),
   fc.record({ kind: fc.constant('delay' as const), ...owned, delayMs: fc.constantFrom(SHORT_MS, FAR_MS) }),
-  fc.record({ kind: fc.constant('release' as const), ...owned }),
+  fc.record({ kind: fc.constantFrom('release' as const, 'return' as const), ...owned }),
 );
 
 const write = fc.record({

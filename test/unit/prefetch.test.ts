@@ -162,7 +162,7 @@ describe('with prefetch', () => {
       return found.length >= rest.length - left ? found : undefined;
     });
     expect(waiting.map(({ id }) => id)).toEqual(rest.slice(-waiting.length));
-    for (const job of waiting) expect(job).toMatchObject({ attemptsMade: 0, stalledCounter: 0 });
+    for (const job of waiting) expect(job).toMatchObject({ attemptsMade: 0, attemptsStarted: 0, stalledCounter: 0 });
   });
 
   test('what was claimed ahead of a handler that lasts goes back, and nothing more is claimed ahead of it', async () => {

@@ -83,6 +83,10 @@ function carryOut(queue: QueueState, job: StoredJob, outcome: Outcome, now: numb
     case 'release':
       giveBack(queue, [job]);
       break;
+    case 'return':
+      job.attemptsStarted--;
+      giveBack(queue, [job]);
+      break;
   }
 }
 

@@ -140,7 +140,7 @@ export class PostgresStore implements contract.Store {
     const work = () => settle(server, queue, outcomes, call, request);
     const { room, ...reply } = await (call === undefined ? work() : this.#turns.take(call, work));
     if (call !== undefined) this.#unanswered.delete(call.caller);
-    const back = outcomes.some(({ kind }) => kind === 'release' || kind === 'retry' || kind === 'delay');
+    const back = outcomes.some(({ kind }) => kind !== 'completed' && kind !== 'failed');
     wake.signal(queue, back || room ? 'jobs' : 'news');
     return reply;
   }

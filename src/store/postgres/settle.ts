@@ -19,11 +19,12 @@ const BACK = `CASE WHEN j.lock_key IS NULL THEN ${STATE.waiting} ELSE ${STATE.ke
 /** What becomes of the job of the outcome `o`, if it stays. */
 const MOVED = `
     state = CASE o.kind WHEN 'completed' THEN ${STATE.completed} WHEN 'failed' THEN ${STATE.failed}
-      WHEN 'retry' THEN ${BACK} WHEN 'release' THEN ${BACK} ELSE ${STATE.delayed} END,
+      WHEN 'retry' THEN ${BACK} WHEN 'release' THEN ${BACK} WHEN 'return' THEN ${BACK} ELSE ${STATE.delayed} END,
     ord = CASE WHEN o.lifo THEN -(_base + o.n) ELSE _base + o.n END,
     delay = coalesce(o.delay, 0),
     due_at = ceil(_clock + o.delay),
-    attempts_made = attempts_made + CASE WHEN o.kind IN ('delay', 'release') THEN 0 ELSE 1 END,
+    attempts_made = attempts_made + CASE WHEN o.kind IN ('delay', 'release', 'return') THEN 0 ELSE 1 END,
+    attempts_started = attempts_started - CASE WHEN o.kind = 'return' THEN 1 ELSE 0 END,
     finished_on = CASE WHEN ${FINISHED} THEN floor(_clock) END,
     returnvalue = CASE WHEN o.kind = 'completed' THEN o.said ELSE returnvalue END,
     failed_reason = CASE WHEN o.kind IN ('failed', 'retry', 'retry later') THEN o.said ELSE failed_reason END,
@@ -58,7 +59,7 @@ BEGIN
     WHEN 'retry' THEN _body := event('waiting', _ids, json_build_object('prev', 'failed', 'failedReason', _said));
     WHEN 'retry later' THEN _body := event('delayed', _ids, json_build_object('delay', _delays, 'failedReason', _said));
     WHEN 'delay' THEN _body := event('delayed', _ids, json_build_object('delay', _delays));
-    WHEN 'release' THEN _body := event('waiting', _ids, '{"prev":"active"}');
+    WHEN 'release', 'return' THEN _body := event('waiting', _ids, '{"prev":"active"}');
   END CASE;
   _change.body := concat_ws(',', _change.body, _body);
   IF _kind = 'completed' THEN
@@ -258,7 +259,8 @@ function anyOf<T>(list: (T | null)[]): (T | null)[] | null {
 }
 
 function isLifo(outcome: Outcome): true | null {
-  return outcome.kind === 'release' || (outcome.kind === 'retry' && outcome.delayMs <= 0 && outcome.lifo) ? true : null;
+  const { kind } = outcome;
+  return kind === 'release' || kind === 'return' || (kind === 'retry' && outcome.delayMs <= 0 && outcome.lifo) ? true : null;
 }
 
 /** Of those that become delayed. */

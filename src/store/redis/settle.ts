@@ -6,7 +6,14 @@ import { freeText } from './job-text.js';
 import type { Runner } from './runner.js';
 
 const NO_CLAIM: Argument[] = ['', '', '', '', ''];
-const LETTERS: Record<Outcome['kind'], string> = { completed: 'c', failed: 'f', retry: 'r', delay: 'd', release: 'w' };
+const LETTERS: Record<Outcome['kind'], string> = {
+  completed: 'c',
+  failed: 'f',
+  retry: 'r',
+  delay: 'd',
+  release: 'w',
+  return: 'u',
+};
 export const STATUSES: Record<string, SettleStatus> = { d: 'done', l: 'lost', m: 'missing' };
 
 export async function settle(
@@ -63,6 +70,7 @@ function writeTexts(args: Argument[], outcome: Outcome): void {
       args.push(outcome.delayMs);
       break;
     case 'release':
+    case 'return':
       break;
   }
 }

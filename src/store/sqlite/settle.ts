@@ -37,6 +37,7 @@ export class Settling {
   readonly #retryLater: Statement<[lockKey: Key]>;
   readonly #delay: Statement<[lockKey: Key]>;
   readonly #release: Statement<[lockKey: Key, priority: number]>;
+  readonly #return: Statement<[lockKey: Key, priority: number]>;
   readonly #find: Statement<[state: number, session: string | null, fence: number | null]>;
 
   constructor(db: Database, callers: Callers, claiming: Claiming, retention: Retention) {
@@ -63,6 +64,9 @@ export class Settling {
       `UPDATE jobs SET state = ${STATE.delayed}, ord = ?, delay = ?, dueAt = ?, ${UNLOCK} WHERE ${OWNED} RETURNING lockKey`,
     );
     this.#release = db.prepare(`UPDATE jobs SET ${TO_WAITING}, ord = ?, ${UNLOCK} WHERE ${OWNED} RETURNING lockKey, priority`);
+    this.#return = db.prepare(
+      `UPDATE jobs SET ${TO_WAITING}, ord = ?, attemptsStarted = attemptsStarted - 1, ${UNLOCK} WHERE ${OWNED} RETURNING lockKey, priority`,
+    );
     this.#find = db.prepare('SELECT state, session, fence FROM jobs WHERE queue = ? AND id = ?');
   }
 
@@ -110,8 +114,9 @@ export class Settling {
         this.#toDelayed(queue, outcome.jobId, row[0], { delay: outcome.delayMs });
         return 'done';
       }
-      case 'release': {
-        const row = this.#release.get(queue.toFront(), ...owned);
+      case 'release':
+      case 'return': {
+        const row = (outcome.kind === 'release' ? this.#release : this.#return).get(queue.toFront(), ...owned);
         if (row === undefined) break;
         this.#toWaiting(queue, outcome.jobId, row, { prev: 'active' });
         return 'done';

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import type { ClaimedJob } from '../../job/record.js';
 import type { ExtendStatus, Write } from '../../store/contract.js';
 import { only } from './expect.js';
-import { completed, delayed, failed, released, retried } from './samples.js';
+import { completed, delayed, failed, released, retried, returned } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
@@ -29,6 +29,7 @@ const OWNERS_WRITES: Record<string, OwnersWrite> = {
   'retry with delay': async (scene, job) => only(await scene.settle(retried(job, scene.ms(5)))),
   delay: async (scene, job) => only(await scene.settle(delayed(job, scene.ms(5)))),
   release: async (scene, job) => only(await scene.settle(released(job))),
+  return: async (scene, job) => only(await scene.settle(returned(job))),
   'settle with a call': async (scene, job) => {
     const { results } = await scene.store.settle(scene.queue, [completed(job)], { caller: `late-${job.token}`, seq: 1 });
     return only(results);
@@ -117,7 +118,7 @@ export function fencing(test: Test): void {
     const { job } = await scene.running();
     await scene.finish(completed(job));
     const before = await scene.snapshot(job.id);
-    for (const what of ['progress', 'data', 'log', 'clearLogs', 'extend', 'release', 'retry', 'delay']) {
+    for (const what of ['progress', 'data', 'log', 'clearLogs', 'extend', 'release', 'return', 'retry', 'delay']) {
       const answer = await OWNERS_WRITES[what]?.(scene, job);
       assert.equal(answer, what === 'extend' ? 'finished' : 'lost', what);
       assert.deepEqual(await scene.snapshot(job.id), before, `${what} changed something`);

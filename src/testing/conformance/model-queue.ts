@@ -8,7 +8,7 @@ import { ids, only, sorted } from './expect.js';
 import { type ModelJob, ModelJobs } from './model-jobs.js';
 import { ModelNames, type ModelSessions } from './model-names.js';
 import type { Random } from './random.js';
-import { completed, delayed, failed, newJob, released, retried } from './samples.js';
+import { completed, delayed, failed, newJob, released, retried, returned } from './samples.js';
 import type { Scene } from './scene.js';
 
 const MAX_STALLS = 2;
@@ -234,6 +234,7 @@ export class ModelQueue implements ModelSessions {
       retried(job, FAR_MS),
       delayed(job, FAR_MS),
       released(job),
+      returned(job),
     ];
     return this.#random.pick(outcomes) ?? assert.fail();
   }

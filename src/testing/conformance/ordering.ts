@@ -1,7 +1,7 @@
 // Facet: which job comes out next.
 import assert from 'node:assert/strict';
 import { nth, sorted } from './expect.js';
-import { released, retried } from './samples.js';
+import { released, retried, returned } from './samples.js';
 import type { Test } from './suite.js';
 
 export function ordering(test: Test): void {
@@ -45,9 +45,10 @@ export function ordering(test: Test): void {
     assert.deepEqual(order, ['c', 'a', 'd', 'b']);
   });
 
-  test('a released job goes to the front', async (scene) => {
+  test('a released or returned job goes to the front', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c' });
-    await scene.finish(released(await scene.claimOne(await scene.session())));
+    const session = await scene.session();
+    for (const handBack of [released, returned]) await scene.finish(handBack(await scene.claimOne(session)));
     assert.deepEqual(await scene.order(), ['a', 'b', 'c']);
   });
 

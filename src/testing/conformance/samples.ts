@@ -42,3 +42,7 @@ export function delayed({ id, token }: ClaimedJob, delayMs: number): Outcome {
 export function released({ id, token }: ClaimedJob): Outcome {
   return { kind: 'release', jobId: id, token };
 }
+
+export function returned({ id, token }: ClaimedJob): Outcome {
+  return { kind: 'return', jobId: id, token };
+}

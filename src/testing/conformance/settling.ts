@@ -1,7 +1,7 @@
 // Facet: jobs are done. Every outcome is carried out once, by the owner of the current token alone.
 import assert from 'node:assert/strict';
 import { ids, nth, only, sorted } from './expect.js';
-import { completed, delayed, failed, released, retried } from './samples.js';
+import { completed, delayed, failed, released, retried, returned } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
@@ -68,9 +68,26 @@ export function settling(test: Test): void {
     await assertUnlocked(scene, session, job.id);
   });
 
+  test('return: waiting again as it came, no start counts', async (scene) => {
+    const { session, job } = await scene.running();
+    assert.equal(job.attemptsStarted, 1);
+    assert.deepEqual(await scene.settle(returned(job)), ['done']);
+    const record = await scene.job(job.id);
+    assert.deepEqual([record.state, record.attemptsMade, record.attemptsStarted, record.stalledCounter], ['waiting', 0, 0, 0]);
+    await assertUnlocked(scene, session, job.id);
+    assert.equal((await scene.claimOne(session)).attemptsStarted, 1);
+  });
+
   test('a job that does not exist: missing', async (scene) => {
     const ghost = { ...(await scene.running()).job, id: 'ghost' };
-    for (const outcome of [completed(ghost), failed(ghost), retried(ghost), delayed(ghost, 5), released(ghost)]) {
+    for (const outcome of [
+      completed(ghost),
+      failed(ghost),
+      retried(ghost),
+      delayed(ghost, 5),
+      released(ghost),
+      returned(ghost),
+    ]) {
       assert.deepEqual(await scene.settle(outcome), ['missing'], outcome.kind);
     }
     assert.equal(await scene.stateOf('ghost'), 'missing');
@@ -104,7 +121,7 @@ export function settling(test: Test): void {
     await scene.perish();
     assert.deepEqual((await scene.sweep()).stalled, [job.id]);
     const before = await scene.snapshot(job.id);
-    for (const outcome of [completed(job), failed(job), retried(job), delayed(job, 5), released(job)]) {
+    for (const outcome of [completed(job), failed(job), retried(job), delayed(job, 5), released(job), returned(job)]) {
       assert.deepEqual(await scene.settle(outcome), ['lost'], outcome.kind);
     }
     assert.deepEqual(await scene.snapshot(job.id), before);

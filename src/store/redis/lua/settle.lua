@@ -2,12 +2,12 @@
 -- ARGV: caller or '', its seq, 1 with a claim, the claim request (empty without one), how many outcomes, these in groups, then the
 --   job ids of the claim. A group is outcomes in a row of one kind, of one owner, to be kept alike: kind, how many, keep, the token
 --   up to its fence, and of each the id, the fence and, by kind,
---   c value · f reason stacktrace · r reason stacktrace delay lifo · d delay · w
+--   c value · f reason stacktrace · r reason stacktrace delay lifo · d delay · w · u
 --   keep: '' all, 0 none, else count,age with nothing for what does not limit
 -- Answers a letter per outcome (d done, l lost, m missing), then what the claim answers. Carries out the outcomes, then the claim.
 local caller, callSeq, withClaim = ARGV[1], ARGV[2], ARGV[3] == '1'
 local OUTCOMES_AT = 10
-local TEXTS = { c = 3, f = 4, r = 6, d = 3, w = 2 }
+local TEXTS = { c = 3, f = 4, r = 6, d = 3, w = 2, u = 2 }
 -- A worker's last call is remembered with its session, anybody else's for a while.
 local REMEMBERED_MS = 15 * 60 * 1000
 local memory = key('call:' .. caller)
@@ -64,6 +64,7 @@ local function handOver(kind, job, at)
     putDelayed(job, ARGV[at + 2])
     tell(1, 'Y', job.id, ARGV[at + 2])
   else
+    if kind == 'u' then job.started = digits(job.started - 1) end
     putWaiting(job, true)
     tell(1, 'B', job.id)
   end
