@@ -48,8 +48,8 @@ export class Exchange {
   batch = MAX_BATCH;
   readonly #options: ExchangeOptions;
   #pending: Delivery[] = [];
-  /** Claimed jobs that nobody has seen and that go back as they came, in the order in which they were claimed. */
-  #returning: ClaimRef[] = [];
+  /** Of claimed jobs that go back, in the order in which they were claimed. */
+  #returning: Outcome[] = [];
   #claiming = false;
   #hungry = true;
   #scheduled = false;
@@ -90,7 +90,11 @@ export class Exchange {
 
   /** Puts jobs that were not begun back to the front of waiting, where they stood. */
   handBack(jobs: ClaimRef[]): void {
-    this.#returning.push(...jobs);
+    this.#giveBack('return', jobs);
+  }
+
+  #giveBack(kind: 'return' | 'release', jobs: ClaimRef[]): void {
+    for (const { id, token } of jobs) this.#returning.push({ kind, jobId: id, token });
     this.#schedule();
   }
 
@@ -127,7 +131,7 @@ export class Exchange {
     if (deliveries === this.#pending) this.#pending = [];
     const outcomes = deliveries.map(({ outcome }) => outcome);
     // Each goes to the very front, so the last of them goes first.
-    while (this.#returning.length > 0 && outcomes.length < this.batch) outcomes.push(returned(this.#returning.pop() as ClaimRef));
+    while (this.#returning.length > 0 && outcomes.length < this.batch) outcomes.push(this.#returning.pop() as Outcome);
     const wanted = this.#claiming && (outcomes.length > 0 || this.#hungry);
     const count = wanted ? Math.min(this.#options.slots.roomAfter(deliveries.length), this.batch) : 0;
     if (outcomes.length > 0 || count > 0) {
@@ -185,7 +189,8 @@ export class Exchange {
   async #reconcile(reply: CallReply): Promise<void> {
     this.#reconcileAt = systemClock.monotonic() + this.#options.reconcileMs;
     try {
-      this.handBack(await this.#options.strays(reply));
+      // They may have run here, if the store went back in time: the start counts.
+      this.#giveBack('release', await this.#options.strays(reply));
     } catch (error) {
       this.#options.onError(toError(error));
     }
@@ -197,8 +202,4 @@ export class Exchange {
     }
     if (this.#hasToDeliver() || (this.#hungry && this.#claiming && this.#options.slots.roomAfter(0) > 0)) this.#schedule();
   }
-}
-
-function returned({ id, token }: ClaimRef): Outcome {
-  return { kind: 'return', jobId: id, token };
 }

@@ -4,6 +4,7 @@ import { Queue } from '../../src/queue/queue.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { gate, sleep, until } from '../support/faults-wait.js';
+import { newSession } from './store-samples.js';
 
 interface Watched {
   leader: Leader;
@@ -86,14 +87,7 @@ test('the first look after a block finds it out, and tells it before the reader 
 });
 
 test('a dead leader is followed when its lease ends', async () => {
-  await store.openSession({
-    queue: 'mail',
-    id: 'dead',
-    owner: { host: 'h', pid: 1, name: 'leader', instance: 'i' },
-    durationMs: 1000,
-    maxStalls: 1,
-    slots: 0,
-  });
+  await store.openSession(newSession({ queue: 'mail', id: 'dead', durationMs: 1000, slots: 0 }));
   await store.acquire('mail', [{ name: 'holdfast:leader', token: 't', session: 'dead', keepPlaceMs: 0 }]);
   const start = performance.now();
   const next = stand({ leaderTimeout: 1000, heartbeatInterval: 500 });

@@ -5,6 +5,7 @@ import { Queue } from '../../src/queue/queue.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { gate, outcomeOf, until } from '../support/faults-wait.js';
+import { newSession } from './store-samples.js';
 
 let store: FaultyStore;
 let queues: Queue[];
@@ -196,14 +197,7 @@ describe('waiting', () => {
 
   test('a dead holder is followed the moment that its time is over, though nobody is woken', async () => {
     const queue = newQueue();
-    await store.openSession({
-      queue: 'mail',
-      id: 'dead',
-      owner: { host: 'h', pid: 1, name: 'n', instance: 'i' },
-      durationMs: 300,
-      maxStalls: 1,
-      slots: 0,
-    });
+    await store.openSession(newSession({ queue: 'mail', id: 'dead', durationMs: 300, slots: 0 }));
     await store.acquire('mail', [{ name: 'x', token: 't', session: 'dead', keepPlaceMs: 0 }]);
     const start = performance.now();
     expect(await queue.takeLock('x', { waitMs: 5000 })).toMatchObject({ held: true });

@@ -1,11 +1,11 @@
 // What calls with many jobs do by a short cut: texts that go together, outcomes that are told in groups, locks that end as a range.
 // Each has a second way, for what does not fit it, and both must do the same.
-import { Redis } from 'ioredis';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { Redis } from 'ioredis';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../src/job/record.js';
 import type { RedisStore } from '../../src/store/redis/index.js';
-import { newJob, newServer, newSession, openStore } from './redis-support.js';
+import { newJob, newSession, openWithClient } from './redis-support.js';
 
 const TAG = '{holdfast:q}';
 let client: Redis;
@@ -13,10 +13,7 @@ let store: RedisStore;
 let seq: number;
 
 beforeEach(async () => {
-  const server = await newServer();
-  client = new Redis(server.url);
-  onTestFinished(() => client.disconnect());
-  store = await openStore({ url: server.url });
+  ({ store, client } = await openWithClient());
   await store.openSession(newSession());
   seq = 0;
 });

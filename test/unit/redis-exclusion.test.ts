@@ -1,14 +1,14 @@
 // Lock keys, caps and named locks as Redis keeps them: bounded, woken for no more than there is, nothing left behind, and on data that was
 // written before there were any.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis } from 'ioredis';
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { Redis } from 'ioredis';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Outcome } from '../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../src/job/record.js';
 import type { LockGrant } from '../../src/store/contract.js';
 import type { RedisStore } from '../../src/store/redis/index.js';
 import { script } from '../../src/store/redis/scripts.js';
-import { newJob, newServer, newSession, openStore } from './redis-support.js';
+import { newJob, newSession, openWithClient } from './redis-support.js';
 
 const TAG = '{holdfast:q}';
 let client: Redis;
@@ -16,10 +16,7 @@ let store: RedisStore;
 let seq: number;
 
 beforeEach(async () => {
-  const server = await newServer();
-  client = new Redis(server.url);
-  onTestFinished(() => client.disconnect());
-  store = await openStore({ url: server.url });
+  ({ store, client } = await openWithClient());
   seq = 0;
 });
 

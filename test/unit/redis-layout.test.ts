@@ -1,13 +1,13 @@
 // What the Redis store keeps, and that no call is unbounded: everything of a queue in one slot, nothing left behind, long work in
 // bites.
 import { readdir, readFile } from 'node:fs/promises';
-import { Redis } from 'ioredis';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { Redis } from 'ioredis';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../src/job/record.js';
 import type { RedisStore } from '../../src/store/redis/index.js';
 import { script } from '../../src/store/redis/scripts.js';
-import { newJob, newServer, newSession, openStore } from './redis-support.js';
+import { newJob, newSession, openWithClient } from './redis-support.js';
 
 const TAG = '{holdfast:q}';
 let client: Redis;
@@ -15,10 +15,7 @@ let store: RedisStore;
 let seq: number;
 
 beforeEach(async () => {
-  const server = await newServer();
-  client = new Redis(server.url);
-  onTestFinished(() => client.disconnect());
-  store = await openStore({ url: server.url });
+  ({ store, client } = await openWithClient());
   seq = 0;
 });
 

@@ -1,5 +1,6 @@
 // What the tests of the Redis store share: servers and proxies that are gone afterwards, and stores that are closed.
 import { createServer, type Server } from 'node:net';
+import { Redis } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import { RedisStore, type RedisStoreOptions } from '../../src/store/redis/index.js';
 import { freePort } from '../support/servers/free-port.js';
@@ -32,6 +33,14 @@ export async function openStore(options: RedisStoreOptions): Promise<RedisStore>
   const store = newStore(options);
   await store.open();
   return store;
+}
+
+/** A store on a server of its own, and a client that looks at what it wrote. */
+export async function openWithClient(): Promise<{ store: RedisStore; client: Redis }> {
+  const { url } = await newServer();
+  const client = new Redis(url);
+  onTestFinished(() => client.disconnect());
+  return { store: await openStore({ url }), client };
 }
 
 /** Ids of the clients that are connected, but for the one that asks. */
