@@ -60,7 +60,7 @@ function* runsOf(measurement, settings, withPeers) {
   for (const store of settings.stores) {
     if (store === 'memory' && NOT_IN_MEMORY.has(measurement.name)) continue;
     const contestants = contestantsFor(store, measurement.name, withPeers).filter(
-      ({ id }) => !measurement.oursOnly || id === 'holdfast',
+      ({ id }) => settings.contestants.includes(id) && (!measurement.oursOnly || id === 'holdfast'),
     );
     const cases = measurement.cases?.({ store, settings }) ?? [undefined];
     for (const [index, each] of cases.entries()) {

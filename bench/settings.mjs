@@ -1,6 +1,6 @@
 // The command line, checked, as one object that all measurements read.
 import { parseArgs } from 'node:util';
-import { STORES } from './contestants.mjs';
+import { CONTESTANTS, STORES } from './contestants.mjs';
 
 const SIZES = {
   full: {
@@ -17,13 +17,15 @@ const SIZES = {
   },
 };
 const IN_A_MINUTE = ['adding', 'backlog'];
+const IDS = [...new Set(CONTESTANTS.map(({ id }) => id))];
+const COUNTS = ['1', '10', '100'];
 const PEERS = ['all', 'installed', 'none'];
 
 export function readSettings(measurements) {
   const { values: flags } = parseArgs({
     options: {
       ...Object.fromEntries(['quick', 'tiny', 'long', 'write'].map((name) => [name, { type: 'boolean', default: false }])),
-      ...Object.fromEntries(['only', 'store'].map((name) => [name, { type: 'string', multiple: true }])),
+      ...Object.fromEntries(['only', 'store', 'contestant', 'concurrency', 'processes'].map((name) => [name, { type: 'string', multiple: true }])),
       ...Object.fromEntries(['rounds', 'jobs', 'peers', 'json', 'from', 'svg'].map((name) => [name, { type: 'string' }])),
     },
   });
@@ -39,6 +41,9 @@ export function readSettings(measurements) {
     rounds: whole('rounds', flags.rounds) ?? size.rounds,
     jobs: whole('jobs', flags.jobs) ?? size.jobs,
     stores: chosen('store', flags.store, STORES) ?? STORES,
+    contestants: chosen('contestant', flags.contestant, IDS) ?? IDS,
+    concurrencies: chosen('concurrency', flags.concurrency, COUNTS)?.map(Number) ?? size.concurrencies,
+    processes: chosen('processes', flags.processes, ['1', '2'])?.map(Number) ?? size.processes,
     only: chosen('only', flags.only, measurements) ?? usual,
     peers:
       chosen('peers', flags.peers === undefined ? undefined : [flags.peers], PEERS)?.[0] ?? (flags.tiny ? 'installed' : 'all'),
