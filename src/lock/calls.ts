@@ -1,15 +1,15 @@
-// Numbered calls of a session to the store: one in flight at a time, repeated under the same number until the store has answered, so
-// that a lost reply neither loses a finish nor leaves a claimed job behind.
+// Numbered calls of a session to the store: one in flight at a time in each lane, repeated under the same number until the store has
+// answered, so that a lost reply neither loses a finish nor leaves a claimed job behind.
 import { HoldfastError, isRetryable, toError } from '../errors.js';
 import type { Outcome } from '../job/outcome.js';
 import { systemClock } from '../runtime/clock.js';
-import type { ClaimReply, ClaimRequest, SettleReply, Store } from '../store/contract.js';
+import type { Call, ClaimReply, ClaimRequest, SettleReply, Store } from '../store/contract.js';
 import { Outage } from './outage.js';
 import type { Session } from './session.js';
 import type { Tenure } from './tenure.js';
 import { now, type Moment } from './trust.js';
 
-export type ClaimWish = Omit<ClaimRequest, 'session' | 'seq'>;
+export type ClaimWish = Omit<ClaimRequest, 'session' | 'seq' | 'lane'>;
 
 export interface CallReply extends SettleReply {
   session: Session;
@@ -48,33 +48,45 @@ const MAX_BACKOFF_MS = 2000;
 /** How long closing waits for a call that has nothing to deliver. */
 const CLAIM_PATIENCE_MS = 1000;
 
+interface Lane {
+  number: number;
+  last: Promise<unknown>;
+  outage: Outage;
+}
+
 export class Calls {
   readonly #options: CallsOptions;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #lanes: Lane[] = [];
+  readonly #unanswered = new Set<{ session: Session; seq: number }>();
   /** Set when its owner closes: how long a store that does not answer is still waited for. */
   #patienceMs: number | undefined;
   readonly #onClosing = new Set<() => void>();
-  readonly #outage: Outage;
+  /** The reasons of an outage that `onError` was told. */
+  readonly #told = new Set<string>();
   #store: Store | undefined;
   #ended = false;
 
   constructor(options: CallsOptions) {
     this.#options = options;
-    this.#outage = new Outage(options.onError);
   }
 
   /** The store does not answer, and `onError` was told so. */
   get inOutage(): boolean {
-    return this.#outage.isTold;
+    return this.#told.size > 0;
   }
 
-  perform(outcomes: Outcome[], wish?: ClaimWish): Promise<CallReply> {
+  perform(outcomes: Outcome[], wish?: ClaimWish, number = 0): Promise<CallReply> {
     if (this.#ended) {
       const { who, queue } = this.#options;
       return Promise.reject(new HoldfastError('CLOSED', `The ${who} of "${queue}" is closed; make a new one.`));
     }
-    const call = this.#last.then(() => this.#perform(outcomes, wish));
-    this.#last = call.catch(() => undefined);
+    const lane = (this.#lanes[number] ??= {
+      number,
+      last: Promise.resolve(),
+      outage: new Outage(this.#options.onError, this.#told),
+    });
+    const call = lane.last.then(() => this.#perform(lane, outcomes, wish));
+    lane.last = call.catch(() => undefined);
     return call;
   }
 
@@ -87,11 +99,18 @@ export class Calls {
     for (const hurry of [...this.#onClosing]) hurry();
   }
 
+  /** Numbers of calls of a session that are in flight: what they were granted is on its way. */
+  unanswered(session: Session): Set<number> {
+    return new Set([...this.#unanswered].filter((call) => call.session === session).map(({ seq }) => seq));
+  }
+
   /** Resolves when every call so far has come to its end. */
   async idle(): Promise<void> {
-    for (let last: unknown; last !== this.#last; ) {
-      last = this.#last;
-      await last;
+    for (const lane of this.#lanes) {
+      for (let last: unknown; last !== lane.last; ) {
+        last = lane.last;
+        await last;
+      }
     }
   }
 
@@ -100,19 +119,24 @@ export class Calls {
     this.#ended = true;
   }
 
-  async #perform(outcomes: Outcome[], wish: ClaimWish | undefined): Promise<CallReply> {
+  async #perform({ number, outage }: Lane, outcomes: Outcome[], wish: ClaimWish | undefined): Promise<CallReply> {
     const { health } = this.#options;
     const delivers = outcomes.length > 0;
     health?.asked();
-    this.#outage.asked();
+    outage.asked();
     let numbered: { session: Session; seq: number; sentAt: Moment } | undefined;
     let failingSince: number | undefined;
     for (let failures = 0; ; ) {
       try {
         const { store, session } = this.#reached() ?? (await this.patiently(this.#reach(), delivers));
-        numbered ??= { session, seq: session.nextSeq(), sentAt: now(systemClock) };
-        const reply = await this.patiently(this.#send(store, numbered.session, numbered.seq, outcomes, wish), delivers);
-        this.#outage.answered();
+        if (numbered === undefined) {
+          numbered = { session, seq: session.nextSeq(), sentAt: now(systemClock) };
+          this.#unanswered.add(numbered);
+        }
+        const call = { caller: numbered.session.id, seq: numbered.seq, ...(number === 0 ? {} : { lane: number }) };
+        const reply = await this.patiently(this.#send(store, call, outcomes, wish), delivers);
+        outage.answered();
+        this.#unanswered.delete(numbered);
         if (reply.claimed !== undefined && reply.claimed.jobs.length > 0) numbered.session.granted(numbered.sentAt);
         health?.answered(reply.claimed?.sessionAlive === true);
         return { ...reply, ...numbered, retried: failures > 0 };
@@ -121,10 +145,11 @@ export class Calls {
         failures += 1;
         failingSince ??= systemClock.monotonic();
         health?.failed(error);
-        this.#outage.failed(error);
+        outage.failed(error);
         await this.#pause(error, failures);
         if (this.#isOver(error, delivers, failingSince)) {
-          this.#outage.givenUp();
+          outage.givenUp();
+          if (numbered !== undefined) this.#unanswered.delete(numbered);
           const message = `The store did not answer before the ${this.#options.who} was closed: ${error.message}`;
           throw new HoldfastError('OUTCOME_UNKNOWN', message, { cause: error });
         }
@@ -144,16 +169,11 @@ export class Calls {
     return { store: this.#store, session: await this.#options.tenure.session() };
   }
 
-  async #send(
-    store: Store,
-    session: Session,
-    seq: number,
-    outcomes: Outcome[],
-    wish: ClaimWish | undefined,
-  ): Promise<SettleReply> {
+  async #send(store: Store, call: Call, outcomes: Outcome[], wish: ClaimWish | undefined): Promise<SettleReply> {
     const { queue } = this.#options;
-    const claim = wish === undefined ? undefined : { ...wish, session: session.id, seq };
-    if (outcomes.length > 0) return store.settle(queue, outcomes, { caller: session.id, seq }, claim);
+    const { caller, ...numbered } = call;
+    const claim = wish === undefined ? undefined : { ...wish, session: caller, ...numbered };
+    if (outcomes.length > 0) return store.settle(queue, outcomes, call, claim);
     return claim === undefined ? { results: [] } : { results: [], claimed: await store.claim(queue, claim) };
   }
 

@@ -9,11 +9,13 @@ const READING_MS = 250;
 
 export class Outage {
   readonly #onError: (error: Error) => void;
-  readonly #told = new Set<string>();
+  readonly #told: Set<string>;
   #silence: NodeJS.Timeout | undefined;
 
-  constructor(onError: (error: Error) => void) {
+  /** `told`: the reasons that were told since the last answer, shared by those who would tell the same. */
+  constructor(onError: (error: Error) => void, told = new Set<string>()) {
     this.#onError = onError;
+    this.#told = told;
   }
 
   /** It was told, and is not over. */

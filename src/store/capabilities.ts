@@ -21,6 +21,8 @@ export interface Capabilities {
   transactions: boolean;
   /** How many items a call may carry where its caller can choose: more would hold the store up for others. Default MAX_BATCH. */
   batch?: number;
+  /** How many calls a worker may have in flight: see `Call`. More than 1 where a worker and its store else wait for one another. Default 1. */
+  lanes?: number;
 }
 
 /** No call carries more items than this on any store. */

@@ -31,10 +31,14 @@ export interface Store extends Adding, Claiming, Settling, Sessions, Locks, Cont
  * call whose reply it did not get with the same number: the store then answers as it did the first time and changes nothing.
  * A number below the last one changes nothing either: it is answered from what is left of it, or refused.
  * A producer has a caller id of its own; a worker's is its session's id.
+ * With the capability `lanes`, a worker may have that many calls (settles, claims) in flight, each in a lane of its own: what is said
+ * of one call at a time and of numbers below the last holds for each lane by itself. No number is used in two lanes of one caller.
  */
 export interface Call {
   caller: string;
   seq: number;
+  /** From 0, which it is where nothing is said. */
+  lane?: number;
 }
 
 // ── in ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -72,8 +76,9 @@ export interface Claiming {
 
 export interface ClaimRequest {
   session: string;
-  /** The `seq` of the worker's call; shared with `settle` when both happen in one call. */
+  /** The `seq` of the worker's call, and its lane; shared with `settle` when both happen in one call. */
   seq: number;
+  lane?: number;
   count: number;
   /**
    * Only these, in this order, as far as they wait (delayed ones once they are due) and their keys are free. Pause, limit and cap do

@@ -1,7 +1,7 @@
 // OUT and DONE in one motion: outcomes of finished runs go to the store together, and the same call brings the next jobs for the slots
-// that they free. One call is in flight at a time; what ends meanwhile goes with the next one, so batches grow with the load and a
-// lone job waits for no more than a turn of the loop. A slot is free again only when the store has acknowledged its outcome, unless
-// `prefetch` allows for more in hand than runs.
+// that they free. A call is in flight at a time (on some stores one in each lane); what ends meanwhile goes with the next one, so
+// batches grow with the load and a lone job waits for no more than a turn of the loop. A slot is free again only when the store has
+// acknowledged its outcome, unless `prefetch` allows for more in hand than runs.
 import { toError } from '../errors.js';
 import type { Session } from '../lock/session.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
@@ -47,13 +47,17 @@ export class Exchange {
   /** Outcomes, and jobs to claim, of one call: keeps it short for the store. */
   batch = MAX_BATCH;
   readonly #options: ExchangeOptions;
+  /** Lanes that no call is in flight in. */
+  #free = [0];
+  #lanes = 1;
   #pending: Delivery[] = [];
   /** Of claimed jobs that go back, in the order in which they were claimed. */
   #returning: Outcome[] = [];
   #claiming = false;
   #hungry = true;
   #scheduled = false;
-  #inFlight = false;
+  /** Jobs that calls in flight may bring beyond the slots that their outcomes free. */
+  #expected = 0;
   #wakeUps = 0;
   #busy = false;
   #reconcileAt: number;
@@ -63,6 +67,12 @@ export class Exchange {
   constructor(options: ExchangeOptions) {
     this.#options = options;
     this.#reconcileAt = systemClock.monotonic() + options.reconcileMs;
+  }
+
+  /** Takes effect as long as nothing is in flight. */
+  set lanes(count: number) {
+    this.#lanes = count;
+    this.#free = Array.from({ length: count }, (_, index) => count - 1 - index);
   }
 
   startClaiming(): void {
@@ -109,7 +119,11 @@ export class Exchange {
   }
 
   #isIdle(): boolean {
-    return this.#options.slots.inHand === 0 && !this.#hasToDeliver() && !this.#inFlight;
+    return this.#options.slots.inHand === 0 && !this.#hasToDeliver() && this.#inFlight === 0;
+  }
+
+  get #inFlight(): number {
+    return this.#lanes - this.#free.length;
   }
 
   #hasToDeliver(): boolean {
@@ -117,39 +131,62 @@ export class Exchange {
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#inFlight) return;
+    if (this.#scheduled || !this.#isWorthIt()) return;
     this.#scheduled = true;
     // Not a microtask: all runs that end in this turn shall go together.
     setImmediate(() => {
       this.#scheduled = false;
-      void this.#turn();
+      if (this.#isWorthIt()) void this.#turn();
     });
   }
 
+  /**
+   * A second call leaves beside one in flight when it has a fair part of the jobs in hand to tell of: smaller ones cost the store more
+   * than they gain.
+   */
+  #isWorthIt(): boolean {
+    if (this.#inFlight === 0) return true;
+    return this.#free.length > 0 && this.#pending.length >= Math.ceil(this.#most / (2 * this.#lanes));
+  }
+
+  /** Jobs that may be in hand at most. */
+  get #most(): number {
+    const { concurrency, prefetch } = this.#options.slots;
+    return concurrency + prefetch;
+  }
+
   async #turn(): Promise<void> {
-    const deliveries = this.#pending.length > this.batch ? this.#pending.splice(0, this.batch) : this.#pending;
-    if (deliveries === this.#pending) this.#pending = [];
+    // Outcomes are shared out among the lanes, or all would always go in one of them, and come back in one.
+    const deliveries = this.#pending.splice(0, Math.min(this.batch, Math.ceil(this.#most / this.#lanes)));
     const outcomes = deliveries.map(({ outcome }) => outcome);
     // Each goes to the very front, so the last of them goes first.
     while (this.#returning.length > 0 && outcomes.length < this.batch) outcomes.push(this.#returning.pop() as Outcome);
     const wanted = this.#claiming && (outcomes.length > 0 || this.#hungry);
-    const count = wanted ? Math.min(this.#options.slots.roomAfter(deliveries.length), this.batch) : 0;
-    if (outcomes.length > 0 || count > 0) {
-      this.#inFlight = true;
-      const wakeUps = this.#wakeUps;
-      this.#hungry = false;
-      try {
-        const reply = await this.#options.calls.perform(outcomes, count > 0 ? this.#options.wish(count) : undefined);
-        deliveries.forEach((delivery, index) => delivery.settled(reply.results[index] ?? 'missing'));
-        this.#take(reply, count);
-        if (reply.retried || systemClock.monotonic() >= this.#reconcileAt) await this.#reconcile(reply);
-      } catch (thrown) {
-        for (const delivery of deliveries) delivery.settled('unknown', toError(thrown));
-      }
-      if (wakeUps !== this.#wakeUps) this.#hungry = true;
-      this.#inFlight = false;
-    }
+    const room = this.#options.slots.roomAfter(deliveries.length) - this.#expected;
+    const count = wanted ? Math.max(0, Math.min(room, this.batch)) : 0;
+    if (outcomes.length > 0 || count > 0) await this.#call(deliveries, outcomes, count);
     this.#next();
+  }
+
+  async #call(deliveries: Delivery[], outcomes: Outcome[], count: number): Promise<void> {
+    const lane = this.#free.pop() ?? 0;
+    const expected = Math.max(0, count - deliveries.length);
+    this.#expected += expected;
+    const wakeUps = this.#wakeUps;
+    this.#hungry = false;
+    if (this.#pending.length > 0) this.#schedule();
+    try {
+      const reply = await this.#options.calls.perform(outcomes, count > 0 ? this.#options.wish(count) : undefined, lane);
+      this.#expected -= expected;
+      deliveries.forEach((delivery, index) => delivery.settled(reply.results[index] ?? 'missing'));
+      this.#take(reply, count);
+      if (reply.retried || systemClock.monotonic() >= this.#reconcileAt) await this.#reconcile(reply);
+    } catch (thrown) {
+      this.#expected -= expected;
+      for (const delivery of deliveries) delivery.settled('unknown', toError(thrown));
+    }
+    if (wakeUps !== this.#wakeUps) this.#hungry = true;
+    this.#free.push(lane);
   }
 
   #take(reply: CallReply, count: number): void {

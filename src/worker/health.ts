@@ -62,7 +62,9 @@ interface OpenCall {
 export class Health {
   readonly #options: HealthOptions;
   readonly #time: LoopTime;
+  /** Since when none of the calls that were made has been answered. */
   #call: OpenCall | undefined;
+  #open = 0;
   #answeredAt: number | undefined;
   #claimedAt: number | undefined;
   #wokenAt: number | undefined;
@@ -79,7 +81,8 @@ export class Health {
   /** A call is made, or waits for a session to be made under. */
   asked(): void {
     this.#time.start(() => this.#look());
-    this.#call = { since: this.#time.now() };
+    this.#open += 1;
+    this.#call ??= { since: this.#time.now() };
   }
 
   /** A try has failed; the call is repeated. */
@@ -90,7 +93,8 @@ export class Health {
   /** `withClaim`: the store was asked for jobs, and the session was good for them. */
   answered(withClaim: boolean): void {
     const time = this.#time.now();
-    this.#call = undefined;
+    this.#open -= 1;
+    this.#call = this.#open > 0 ? { since: time } : undefined;
     this.#answeredAt = time;
     this.#sessionSeenAt = time;
     if (withClaim) {

@@ -299,6 +299,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       this.#slots.prefetch = 0;
     }
     this.#exchange.batch = batchOf(store.capabilities);
+    this.#exchange.lanes = store.capabilities.lanes ?? 1;
     const woken = (): void => {
       this.#health.woken();
       this.#exchange.wake();
@@ -465,11 +466,14 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     if (own.length > 0) this.#news.lost(own, reason);
   }
 
-  /** Of calls up to this one: what a later call has claimed meanwhile may not have arrived yet. */
+  /** Of calls up to this one that were answered: what others have claimed meanwhile may not have arrived yet. */
   async #strays({ session, seq }: CallReply): Promise<ClaimRef[]> {
     const store = await this.#lease.ready();
+    const unanswered = this.#calls.unanswered(session);
     const owned = await store.owned(this.name, session.id);
-    const strays = owned.filter((lock) => lock.seq <= seq && this.#table.get(lock.token) === undefined);
+    const strays = owned.filter(
+      (lock) => lock.seq <= seq && !unanswered.has(lock.seq) && this.#table.get(lock.token) === undefined,
+    );
     return strays.map(({ jobId, token }) => ({ id: jobId, token }));
   }
 

@@ -24,11 +24,11 @@ function collect({ bend = (right) => right, clockOf = (clock) => clock }: Making
     describe: (_, body) => body(),
     it: (title, body) => collected.push({ title, body }),
     name: 'a defective store',
-    capabilities: new MemoryStore().capabilities,
+    capabilities: new MemoryStore({ lanes: 2 }).capabilities,
     clock: 'manual',
     async open() {
       const clock = new ManualClock();
-      const right = new MemoryStore({ clock: clockOf(clock) });
+      const right = new MemoryStore({ clock: clockOf(clock), lanes: 2 });
       await right.open();
       const advance = async (ms: number): Promise<void> => clock.advance(ms);
       return { store: bend(right), advance, stepWall: (ms) => clock.stepWall(ms), close: () => right.close() };

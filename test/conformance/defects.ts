@@ -21,6 +21,34 @@ export function bent(right: Store, { bend }: Pick<Defect, 'bend'>): Store {
 const FAR_MS = 1e9;
 
 export const DEFECTS: Record<string, Defect> = {
+  'calls of all lanes are numbered as one': {
+    noticedBy: /after a later one of another lane|as if the other lane had not gone on/,
+    bend: (right) => ({
+      settle: (queue, outcomes, call, claim) =>
+        right.settle(queue, outcomes, call && { ...call, lane: 0 }, claim && { ...claim, lane: 0 }),
+      claim: (queue, request) => right.claim(queue, { ...request, lane: 0 }),
+    }),
+  },
+  'the second lane is not remembered': {
+    noticedBy: /as if the other lane had not gone on/,
+    bend: (right) => {
+      let last = 2 ** 40;
+      const renumbered = <T extends { seq: number; lane?: number }>(call: T): T => {
+        last += 1;
+        return call.lane === 1 ? { ...call, seq: last } : call;
+      };
+      return {
+        settle: (queue, outcomes, call, claim) =>
+          right.settle(
+            queue,
+            outcomes,
+            call && renumbered(call),
+            claim && { ...claim, seq: claim.lane === 1 ? last : claim.seq },
+          ),
+        claim: (queue, request) => right.claim(queue, renumbered(request)),
+      };
+    },
+  },
   'settle by job id alone': {
     noticedBy: /S4-10 a stale token/,
     bend: (right) => ({

@@ -25,6 +25,7 @@ function run(name: string, make: (clock: Clock) => Store): void {
 }
 
 run('memory', (clock) => new MemoryStore({ clock }));
+run('memory with two lanes', (clock) => new MemoryStore({ clock, lanes: 2 }));
 run('sync', (clock) => new SyncStore({ clock }));
 // As long as nobody tells it to fail, it must not be noticed.
 run('a store that could fail', (clock) => new FaultyStore(new MemoryStore({ clock })));

@@ -5,6 +5,7 @@ import type { Call } from '../contract.js';
 const REMEMBERED_MS = 10 * 60_000;
 
 interface Remembered<R> {
+  caller: string;
   seq: number;
   reply: R;
   at: number;
@@ -15,8 +16,9 @@ export class CallMemory<R> {
   readonly #calls = new Map<string, Remembered<R>>();
 
   /** The reply that the same call got, if it was carried out already. */
-  recall({ caller, seq }: Call): R | undefined {
-    const last = this.#calls.get(caller);
+  recall(call: Call): R | undefined {
+    const { caller, seq } = call;
+    const last = this.#calls.get(placeOf(call));
     if (last === undefined || seq > last.seq) return undefined;
     if (seq === last.seq) return last.reply;
     // A straggler: its caller gave up on it and went on, so carrying it out now would be a surprise to everyone.
@@ -24,17 +26,22 @@ export class CallMemory<R> {
   }
 
   /** `lasting` says whose last call is kept however long ago it was. */
-  remember({ caller, seq }: Call, reply: R, now: number, lasting: (caller: string) => boolean): void {
-    this.#set(caller, { seq, reply, at: now });
-    for (const [id, remembered] of this.#calls) {
+  remember(call: Call, reply: R, now: number, lasting: (caller: string) => boolean): void {
+    this.#set(placeOf(call), { caller: call.caller, seq: call.seq, reply, at: now });
+    for (const [place, remembered] of this.#calls) {
       if (remembered.at >= now - REMEMBERED_MS) break;
-      if (lasting(id)) this.#set(id, { ...remembered, at: now });
-      else this.#calls.delete(id);
+      if (lasting(remembered.caller)) this.#set(place, { ...remembered, at: now });
+      else this.#calls.delete(place);
     }
   }
 
-  #set(caller: string, remembered: Remembered<R>): void {
-    this.#calls.delete(caller);
-    this.#calls.set(caller, remembered);
+  #set(place: string, remembered: Remembered<R>): void {
+    this.#calls.delete(place);
+    this.#calls.set(place, remembered);
   }
+}
+
+/** Each lane of a caller has a last call of its own. */
+function placeOf({ caller, lane = 0 }: Call): string {
+  return lane === 0 ? caller : `${caller}\0${lane}`;
 }

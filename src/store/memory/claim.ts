@@ -28,8 +28,8 @@ export function anyWaiting(queue: QueueState, now: number): boolean {
 
 function claimFor(queue: QueueState, session: StoredSession, request: ClaimRequest, now: number): ClaimedJob[] {
   // A call that was carried out already, or a straggler that its caller gave up on: it may see what it got, never get more.
-  if (request.seq <= session.seq) return claimedUnder(session, request.seq);
-  session.seq = request.seq;
+  if (request.seq <= session.lastSeq(request.lane)) return claimedUnder(session, request.seq);
+  session.called(request.seq, request.lane);
   const jobs = request.jobIds === undefined ? claimFirst(queue, session, request, now) : claimById(queue, session, request, now);
   queue.rate.use(jobs.length, request.limit, now);
   // After those that fell due, whichever of them was named first.

@@ -22,23 +22,27 @@ import { QueueState } from './state.js';
 
 export interface MemoryStoreOptions {
   clock?: Clock;
+  /** Calls in flight of a worker. Nobody waits for anybody here, so a second one only costs; for tests of what two bring. */
+  lanes?: number;
 }
 
 export class MemoryStore implements contract.Store {
-  readonly capabilities: Capabilities = {
-    engine: 'memory',
-    shared: false,
-    durable: false,
-    crashHints: false,
-    inline: false,
-    transactions: false,
-  };
+  readonly capabilities: Capabilities;
   readonly #queues = new Map<string, QueueState>();
   readonly #clock: Clock;
   readonly #epoch: number;
   #closed = false;
 
-  constructor({ clock = systemClock }: MemoryStoreOptions = {}) {
+  constructor({ clock = systemClock, lanes = 1 }: MemoryStoreOptions = {}) {
+    this.capabilities = {
+      engine: 'memory',
+      shared: false,
+      durable: false,
+      crashHints: false,
+      inline: false,
+      transactions: false,
+      lanes,
+    };
     this.#clock = clock;
     // Taken once: a step of the wall clock moves nothing.
     this.#epoch = clock.wall() - clock.monotonic();

@@ -18,7 +18,7 @@ export function settle(
   const reply: SettleReply = request === undefined ? { results } : { results, claimed: claim(queue, request, now) };
   const session = call === undefined ? undefined : queue.sessions.get(call.caller);
   // After the claim, which has the same number when it belongs to the same call.
-  if (call !== undefined && session !== undefined) session.seq = Math.max(session.seq, call.seq);
+  if (call !== undefined) session?.called(call.seq, call.lane);
   const drained = queue.finishes > finishesBefore && queue.active.size === 0 && !anyWaiting(queue, now);
   if (drained) queue.log.tell('drained');
   return reply;

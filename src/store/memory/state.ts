@@ -125,8 +125,8 @@ export class StoredSession {
   /** False once it was reaped or closed, for ever. */
   open = true;
   renewals = 0;
-  /** The highest number of its calls. */
-  seq = 0;
+  /** The highest number of its calls, of each lane. */
+  readonly #last: number[] = [];
   /** Locks that die with it… */
   readonly bound = new LinkedList<StoredLock>();
   /** … and locks that have an end of their own. */
@@ -147,6 +147,14 @@ export class StoredSession {
     this.durationMs = session.durationMs;
     this.maxStalls = session.maxStalls;
     this.slots = session.slots;
+  }
+
+  lastSeq(lane = 0): number {
+    return this.#last[lane] ?? 0;
+  }
+
+  called(seq: number, lane = 0): void {
+    this.#last[lane] = Math.max(this.lastSeq(lane), seq);
   }
 
   get locks(): number {

@@ -17,6 +17,7 @@ import { inspecting } from './inspecting.js';
 import { isolation } from './isolation.js';
 import { keeping } from './keeping.js';
 import { keys } from './keys.js';
+import { lanes } from './lanes.js';
 import { lockLines } from './lock-lines.js';
 import { locks } from './locks.js';
 import { model } from './model.js';
@@ -47,6 +48,7 @@ const FACETS: Record<string, Facet> = {
   keeping,
   fencing,
   replays,
+  lanes,
   sessions,
   sweeping,
   hints,

@@ -15,6 +15,8 @@ export interface Test {
   hinted(title: string, body: Body): void;
   /** Needs one that may take a living owner for dead. */
   fallible(title: string, body: Body): void;
+  /** Needs a store that takes several calls of a worker at once. */
+  lanes(title: string, body: Body): void;
   /** Needs a clock that can be moved by hand. */
   manual(title: string, body: Body): void;
 }
@@ -46,6 +48,7 @@ export function define(
         durable: unless(!capabilities.durable, 'nothing outlives its process'),
         hinted: unless(!capabilities.crashHints, 'it cannot tell that an owner died'),
         fallible: unless(!capabilities.crashHints || capabilities.fallibleHints !== true, 'its hints cannot be wrong'),
+        lanes: unless((capabilities.lanes ?? 1) < 2, 'one call of a worker at a time'),
         manual: unless(clock !== 'manual', 'its clock cannot be moved by hand'),
       }),
     ),
