@@ -7,7 +7,7 @@
 //   --quick, --tiny     a minute's run; one iteration of everything to see that it works
 //   --long              also what is left of a million jobs in memory
 //   --peers none        all (installed on first use), installed (if they are there), or none
-//   --json FILE         the figures for a program;  --from FILE  no measuring: reports what such a file holds
+//   --json FILE         the figures for a program;  --from FILE  no measuring: reports what such files hold
 //   --svg FILE          a chart;  --write  puts tables and chart into README.md and docs/benchmarks.md
 // Servers: REDIS_URL and DATABASE_URL where given, else the benchmark starts its own.
 import { readFile, writeFile } from 'node:fs/promises';
@@ -25,6 +25,7 @@ import { recovery } from './measurements/recovery.mjs';
 import { renewal } from './measurements/renewal.mjs';
 import { installPeers, peersAreInstalled } from './peers.mjs';
 import { chart } from './report/chart.mjs';
+import { join } from './report/join.mjs';
 import { writeTables } from './report/markdown.mjs';
 import { printTable } from './report/table.mjs';
 import { closeServers } from './servers.mjs';
@@ -34,7 +35,7 @@ const MEASUREMENTS = [adding, backlog, latency, renewal, claims, fleet, footprin
 
 try {
   const settings = readSettings(MEASUREMENTS.map(({ name }) => name));
-  const report = settings.from === undefined ? await measure(settings) : JSON.parse(await readFile(settings.from, 'utf8'));
+  const report = settings.from === undefined ? await measure(settings) : join(await Promise.all(settings.from.map(read)));
   if (settings.from !== undefined) printTable(report);
   if (settings.json !== undefined) await writeFile(settings.json, `${JSON.stringify(report, null, 2)}\n`);
   if (settings.svg !== undefined) await writeFile(settings.svg, chart(report));
@@ -43,6 +44,10 @@ try {
 } catch (error) {
   console.error(process.env.BENCH_DEBUG ? error : error.message);
   process.exitCode = 1;
+}
+
+async function read(file) {
+  return JSON.parse(await readFile(file, 'utf8'));
 }
 
 async function measure(settings) {

@@ -25,8 +25,13 @@ export function readSettings(measurements) {
   const { values: flags } = parseArgs({
     options: {
       ...Object.fromEntries(['quick', 'tiny', 'long', 'write'].map((name) => [name, { type: 'boolean', default: false }])),
-      ...Object.fromEntries(['only', 'store', 'contestant', 'concurrency', 'processes'].map((name) => [name, { type: 'string', multiple: true }])),
-      ...Object.fromEntries(['rounds', 'jobs', 'peers', 'json', 'from', 'svg'].map((name) => [name, { type: 'string' }])),
+      ...Object.fromEntries(
+        ['only', 'store', 'contestant', 'concurrency', 'processes', 'from'].map((name) => [
+          name,
+          { type: 'string', multiple: true },
+        ]),
+      ),
+      ...Object.fromEntries(['rounds', 'jobs', 'peers', 'json', 'svg'].map((name) => [name, { type: 'string' }])),
     },
   });
   const size = SIZES[flags.tiny ? 'tiny' : flags.quick ? 'quick' : 'full'];

@@ -18,3 +18,17 @@ test('while it waits for its last notification, closing keeps the process alive,
   expect(timers()).toBeLessThanOrEqual(before);
   expect(sent).toBe(2);
 });
+
+test('changes that come one upon the other are told together, the more so the longer they come', async () => {
+  let sent = 0;
+  const notifier = new Notifier(async () => (sent += 1));
+  const until = performance.now() + 100;
+  while (performance.now() < until) {
+    notifier.changed('work', 'jobs');
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  // After 1, 2, 4, 8 and then 10 ms each.
+  expect(sent).toBeLessThanOrEqual(14);
+  expect(sent).toBeGreaterThan(1);
+  await notifier.close();
+});

@@ -165,7 +165,8 @@ test('what an unanswered call was granted is not taken for a stray when the othe
   await until('the others are done', async () => (await queue.getCompletedCount()) === 6);
   held.release();
   await until('all are done', async () => (await queue.getCompletedCount()) === 8);
-  expect(runs.toSorted()).toEqual([a, b, c, d, ...rest].map((job) => job?.id).toSorted());
+  expect(runs).toHaveLength(8);
+  expect(new Set(runs)).toEqual(new Set([a, b, c, d, ...rest].map((job) => job?.id)));
   expect(errors.map(({ message }) => message)).toEqual([expect.stringContaining('drop')]);
   await worker.close();
 });

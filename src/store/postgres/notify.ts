@@ -4,7 +4,11 @@
 // poll of those who wait for it.
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** How long after one notification the next may go out: after changes that somebody may wait for, and after those that only tell. */
+/**
+ * How long after one notification the next may go out: after changes that somebody may wait for (longer and longer while they come one upon
+ * the other), and after those that only tell.
+ */
+const FIRST_MS = 1;
 const WORK_MS = 10;
 const NEWS_MS = 50;
 
@@ -49,13 +53,19 @@ export class Notifier {
   }
 
   async #run(): Promise<void> {
+    let pauseMs = FIRST_MS;
     while (this.#pending.size > 0) {
       const changes = Array.from(this.#pending, ([queue, brings]) => ({ queue, brings }));
       this.#pending.clear();
       this.#urgent = false;
       await this.#send(changes).catch(() => undefined);
-      await this.#pause(WORK_MS);
-      if (!this.#urgent) await this.#pause(NEWS_MS - WORK_MS);
+      await this.#pause(pauseMs);
+      if (this.#urgent) {
+        pauseMs = Math.min(WORK_MS, 2 * pauseMs);
+      } else {
+        pauseMs = FIRST_MS;
+        await this.#pause(NEWS_MS - WORK_MS);
+      }
     }
     this.#sending = undefined;
   }
