@@ -102,6 +102,22 @@ describe('keys', () => {
     expect(await client.pttl(`${TAG}:call:s`)).toBeGreaterThan(10 * 60_000);
   });
 
+  test('that remember calls are kept apart by lane, also when the session is closed', async () => {
+    await store.openSession(newSession());
+    await add(2);
+    const jobs = await claim(2);
+    const calls = jobs.map((_, lane) => ({ caller: 's', seq: ++seq, lane }));
+    const released = jobs.map(({ id, token }) => ({ kind: 'release', jobId: id, token }) as const);
+    const settleBoth = (): Promise<unknown[]> =>
+      Promise.all(calls.map((call, n) => store.settle('q', [released[n] as Outcome], call)));
+    const first = await settleBoth();
+    expect(first).toEqual([{ results: ['done'] }, { results: ['done'] }]);
+    expect(await settleBoth()).toEqual(first);
+    await store.closeSessions([{ queue: 'q', id: 's' }], false);
+    expect(await settleBoth()).toEqual(first);
+    for (const key of ['call:s', 'call1:s']) expect(await client.pttl(`${TAG}:${key}`)).toBeGreaterThan(10 * 60_000);
+  });
+
   test('of a dead session go when its last lock does, also one that outlived it', async () => {
     await store.openSession(newSession({ durationMs: 1 }));
     await store.openSession(newSession({ id: 'empty', durationMs: 1 }));
@@ -154,6 +170,17 @@ describe('long work is done in bites', () => {
     const jobs = await store.list('q', { lists: ['waiting'], start: 0, end: -1, asc: true });
     expect(jobs.map(({ stalledCounter }) => stalledCounter)).toEqual(jobs.map(() => 0));
     expect(jobs).toHaveLength(200);
+  });
+
+  test('a repeated claim is found behind the many that another lane has made since', async () => {
+    await store.openSession(newSession());
+    await add(1_000);
+    await claim(150);
+    const request = { session: 's', seq: ++seq, lane: 1, count: 250 };
+    const { jobs } = await store.claim('q', request);
+    await claim(500);
+    expect((await store.claim('q', request)).jobs).toEqual(jobs);
+    expect(jobs).toHaveLength(250);
   });
 
   test('a pile that falls due at once is moved in bites, and claims get what they ask for', async () => {

@@ -9,7 +9,7 @@ import { checkOptions } from '../../src/store/redis/options.js';
 import { Subscriber } from '../../src/store/redis/subscriber.js';
 import { askRedis } from '../support/servers/redis.js';
 import type { TestServer } from '../support/servers/server.js';
-import { killClients, newJob, newProxy, newServer, newSession, openStore } from './redis-support.js';
+import { killClients, newJob, newProxy, newServer, newSession, openStore, openWithClient } from './redis-support.js';
 
 interface Watcher {
   calls: number;
@@ -169,4 +169,25 @@ test('a subscription that is half-open is found out by asking, and made anew', a
   await vi.waitFor(async () => expect(await subscribed(server)).toBe(true), 3_000);
   await askRedis(server.port, 'PUBLISH {holdfast:q}:events-wake news');
   await vi.waitFor(() => expect(messages).toEqual(['news']));
+});
+
+test('a claim that finds less than it wants arms the queue: the next job is told at once, and no other until somebody looks', async () => {
+  const { store, client } = await openWithClient();
+  const messages: string[] = [];
+  client.on('message', (_channel, version) => messages.push(version));
+  await client.subscribe('{holdfast:q}:jobs-wake');
+  await store.openSession(newSession());
+  const add = (seq: number) => store.add('q', [newJob()], { caller: 'p', seq });
+  const claim = (seq: number, count: number) => store.claim('q', { session: 's', seq, count });
+  await add(1);
+  expect((await claim(1, 1)).jobs).toHaveLength(1);
+  await add(2);
+  expect((await claim(2, 5)).jobs).toHaveLength(1);
+  // Nobody was armed so far: what was wanted was there.
+  await add(3);
+  await add(4);
+  expect((await claim(3, 5)).jobs).toHaveLength(2);
+  await add(5);
+  await client.ping();
+  expect(messages).toEqual(['3', '5']);
 });

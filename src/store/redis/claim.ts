@@ -25,10 +25,15 @@ export async function claim(run: Runner, queue: string, request: ClaimRequest): 
 }
 
 /** All but the ids, which come at the end of all arguments. */
-export function claimArguments({ session, seq, count, by, timedMs, limit, jobIds }: ClaimRequest): Argument[] {
+export function claimArguments({ session, seq, lane, count, by, timedMs, limit, jobIds }: ClaimRequest): Argument[] {
   const isPlain = timedMs === undefined && limit === undefined && jobIds === undefined;
   const special = isPlain ? '' : `${timedMs ?? ''},${limit?.max ?? ''},${limit?.durationMs ?? ''},${jobIds?.length ?? ''}`;
-  return [session, seq, count, by === undefined ? '' : `=${freeText(by)}`, special];
+  return [session, seq, laneText(lane), count, by === undefined ? '' : `=${freeText(by)}`, special];
+}
+
+/** What the names of its fields end in: those of lane 0 are called as they were before there were lanes. */
+export function laneText(lane: number | undefined): string {
+  return lane === undefined || lane === 0 ? '' : String(lane);
 }
 
 export function readClaim([head, granted, texts, ...sides]: RawClaim, request: ClaimRequest): ClaimReply {

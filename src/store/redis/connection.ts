@@ -38,6 +38,7 @@ export class RedisStore implements contract.Store {
     inline: false,
     transactions: false,
     batch: BATCH,
+    lanes: 2,
   };
   readonly #options: CheckedOptions;
   readonly #calls = new Set<Promise<unknown>>();

@@ -55,22 +55,20 @@ export function script(name: ScriptName): Script {
 function load(name: ScriptName): Script {
   const operation = read(`${name}.lua`);
   const parts = /^-- use: (.+)$/m.exec(operation)?.[1]?.split(' ') ?? [];
-  const text = nested(
-    parts.map((part) => read(`shared/${part}.lua`)),
-    operation,
-  );
+  const texts = parts.map((part) => read(`shared/${part}.lua`));
+  const text = nested(texts, Math.max(1, parts.indexOf('queue') + 1), operation);
   const made = { text, sha: createHash('sha1').update(text).digest('hex') };
   loaded.set(name, made);
   return made;
 }
 
 /**
- * What follows the first two parts (the clock, and mostly the queue) is a function of its own. Redis makes a script's functions anew
+ * What follows the clock and, where it is used, the queue is a function of its own. Redis makes a script's functions anew
  * in every run, and for each outer variable of each of them Lua searches all shared variables of the function around it, but none of
  * those further out: 16 µs instead of 22 before a settle does anything. Deeper nesting, or a cut elsewhere, gained nothing more.
  */
-function nested([first = '', second = '', ...others]: string[], operation: string): string {
-  return [first, second, 'return (function()', ...others, operation, 'end)()'].join('\n');
+function nested(parts: string[], outer: number, operation: string): string {
+  return [...parts.slice(0, outer), 'return (function()', ...parts.slice(outer), operation, 'end)()'].join('\n');
 }
 
 function read(file: string): string {

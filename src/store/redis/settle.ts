@@ -1,11 +1,11 @@
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract.js';
-import { claimArguments, type RawClaim, readClaim } from './claim.js';
+import { claimArguments, laneText, type RawClaim, readClaim } from './claim.js';
 import type { Argument } from './driver.js';
 import { freeText } from './job-text.js';
 import type { Runner } from './runner.js';
 
-const NO_CLAIM: Argument[] = ['', '', '', '', ''];
+const NO_CLAIM: Argument[] = ['', '', '', '', '', ''];
 const LETTERS: Record<Outcome['kind'], string> = {
   completed: 'c',
   failed: 'f',
@@ -24,11 +24,13 @@ export async function settle(
   request: ClaimRequest | undefined,
 ): Promise<SettleReply> {
   const claim = request === undefined ? NO_CLAIM : claimArguments(request);
-  const args: Argument[] = [call?.caller ?? '', call?.seq ?? '', request === undefined ? 0 : 1, ...claim, outcomes.length];
+  const withClaim = request === undefined ? 0 : 1;
+  const args: Argument[] = [call?.caller ?? '', call?.seq ?? '', laneText(call?.lane), withClaim, ...claim, outcomes.length];
   writeGroups(args, outcomes);
   for (const id of request?.jobIds ?? []) args.push(id);
   const [letters, ...claimed] = (await run('settle', queue, args)) as [string, ...RawClaim];
-  const results = Array.from(letters, (letter) => STATUSES[letter] as SettleStatus);
+  const results: SettleStatus[] = [];
+  for (let n = 0; n < letters.length; n += 1) results.push(STATUSES[letters[n] as string] as SettleStatus);
   return request === undefined ? { results } : { results, claimed: readClaim(claimed, request) };
 }
 

@@ -1,7 +1,8 @@
 -- use: clock queue jobs lanes places locks expiry reassure special claim
 -- ARGV: a claim request. Answers the claim.
-local reply = claim(claimRequest(1))
-keepSeq(ARGV[1])
+local request = claimRequest(1)
+local reply = claim(request)
+keepSeq(request.session, request.lane)
 flushPlaces()
 save()
 return reply

@@ -1,16 +1,16 @@
--- use: clock queue jobs lanes places locks expiry reassure retention special claim
--- ARGV: caller or '', its seq, 1 with a claim, the claim request (empty without one), how many outcomes, these in groups, then the
---   job ids of the claim. A group is outcomes in a row of one kind, of one owner, to be kept alike: kind, how many, keep, the token
---   up to its fence, and of each the id, the fence and, by kind,
+-- use: clock plain-settle queue jobs lanes places locks expiry reassure retention special claim
+-- ARGV: caller or '', its seq, its lane, 1 with a claim, the claim request (empty without one), how many outcomes, these in groups,
+--   then the job ids of the claim. A group is outcomes in a row of one kind, of one owner, to be kept alike: kind, how many, keep,
+--   the token up to its fence, and of each the id, the fence and, by kind,
 --   c value · f reason stacktrace · r reason stacktrace delay lifo · d delay · w · u
 --   keep: '' all, 0 none, else count,age with nothing for what does not limit
 -- Answers a letter per outcome (d done, l lost, m missing), then what the claim answers. Carries out the outcomes, then the claim.
-local caller, callSeq, withClaim = ARGV[1], ARGV[2], ARGV[3] == '1'
-local OUTCOMES_AT = 10
+local caller, callSeq, lane, withClaim = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1'
+local OUTCOMES_AT = 12
 local TEXTS = { c = 3, f = 4, r = 6, d = 3, w = 2, u = 2 }
 -- A worker's last call is remembered with its session, anybody else's for a while.
 local REMEMBERED_MS = 15 * 60 * 1000
-local memory = key('call:' .. caller)
+local memory = key('call' .. lane .. ':' .. caller)
 local finishes = 0
 
 -- What the outcomes write, put together.
@@ -164,7 +164,10 @@ end
 -- The number of the caller's last call, and the results that it got.
 local function recall()
   local session = openSession(caller)
-  if session then return session.callSeq or '0', session.results end
+  if session then
+    local last = session.calls[lane]
+    return last.callSeq or '0', last.results
+  end
   return match(call('GET', memory) or '0,', '^(%d*),(.*)$')
 end
 
@@ -172,9 +175,9 @@ end
 local function remember(results)
   local session = openSession(caller)
   if not session then return call('SET', memory, callSeq .. ',' .. results, 'PX', REMEMBERED_MS) end
-  local seq = tonumber(callSeq)
-  if seq > session.seq then session.seq, session.seqText = seq, callSeq end
-  keepSeq(caller, 'callSeq', callSeq, 'results', results)
+  local seq, last = tonumber(callSeq), session.calls[lane]
+  if seq > last.seq then last.seq, last.seqText = seq, callSeq end
+  keepSeq(caller, lane, 'callSeq' .. lane, callSeq, 'results' .. lane, results)
 end
 
 local results
@@ -185,9 +188,12 @@ if caller ~= '' then
 end
 local repeated = results ~= nil
 if not repeated then results = settleAll() end
-local claimed = withClaim and claim(claimRequest(4))
+local request = withClaim and claimRequest(5)
+local claimed = withClaim and claim(request)
 if caller ~= '' and not repeated then remember(results) end
-if withClaim and (ARGV[4] ~= caller or repeated) then keepSeq(ARGV[4]) end
+if withClaim and (request.session ~= caller or request.lane ~= lane or repeated) then
+  keepSeq(request.session, request.lane)
+end
 if finishes > 0 and queue.active == 0 and not anyWaiting() then tell(1, 'E') end
 flushPlaces()
 save()

@@ -78,7 +78,6 @@ end
 
 -- Short texts go as one: the client takes a hundred out of one text faster than out of a hundred replies. Each of them keeps all
 -- of it in memory there, so long ones go one by one.
-local SHORT = 65536
 local function jobTexts(ids)
   local texts, length = fetch(key('job'), ids), 0
   for i = 1, #ids do
@@ -98,12 +97,12 @@ local function claim(request)
   local ids, granted, waiting = {}, {}, nil
   if alive then
     if session.suspected then reassure(request.session) end
-    local seq = tonumber(request.seq)
-    if seq <= session.seq then
+    local seq, last = tonumber(request.seq), session.calls[request.lane]
+    if seq <= last.seq then
       -- Carried out already, or a straggler that its caller gave up on: it may see what it got, never get more.
       ids, granted = openSpecial().grantedBefore(request)
     else
-      session.seq, session.seqText, session.changed = seq, request.seq, true
+      last.seq, last.seqText, last.changed = seq, request.seq, true
       local texts
       if request.jobIds then
         ids, texts = openSpecial().takeNamed(request)
@@ -124,6 +123,8 @@ local function claim(request)
       end
     end
   end
+  -- Whoever finds less than it wants waits for more, and has seen all that there is: it need not come again to arm the queue.
+  if #ids < request.count and not request.jobIds then arming = true end
   local limited, nextInMs = limits and limits.limitedMs(request.max) or 0, -1
   if waiting == nil then waiting = call('EXISTS', key('wait'), key('prio')) > 0 or anyBehind() end
   if due and due <= micros then waiting = true end
@@ -144,17 +145,20 @@ local function claim(request)
   return reply
 end
 
--- Writes the number of the session's last call; `memory` are fields that go with it.
-local function keepSeq(id, ...)
+-- Writes the number of the last call of a session's lane, and fields that go with it.
+local function keepSeq(id, lane, ...)
   local session = openSession(id)
-  if session and (session.changed or ...) then call('HSET', key('s:' .. id), 'seq', session.seqText, ...) end
+  local last = session and session.calls[lane]
+  if last and (last.changed or ...) then call('HSET', key('s:' .. id), 'seq' .. lane, last.seqText, ...) end
 end
 
--- session, seq, count, by and, '' for none of them, timedMs,max,durationMs,and how many job ids there are at the end of all.
+-- session, seq, lane, count, by and, '' for none of them, timedMs,max,durationMs,and how many job ids there are at the end of all.
 local function claimRequest(at)
-  local request = { session = ARGV[at], seq = ARGV[at + 1], count = tonumber(ARGV[at + 2]), by = ARGV[at + 3] }
-  if ARGV[at + 4] == '' then return request end
-  local timedMs, max, durationMs, named = match(ARGV[at + 4], '^([^,]*),([^,]*),([^,]*),(%d*)$')
+  local request = {
+    session = ARGV[at], seq = ARGV[at + 1], lane = ARGV[at + 2], count = tonumber(ARGV[at + 3]), by = ARGV[at + 4],
+  }
+  if ARGV[at + 5] == '' then return request end
+  local timedMs, max, durationMs, named = match(ARGV[at + 5], '^([^,]*),([^,]*),([^,]*),(%d*)$')
   request.timedMs, request.max, request.durationMs = tonumber(timedMs), tonumber(max), tonumber(durationMs)
   if named ~= '' then
     request.jobIds = {}

@@ -14,6 +14,9 @@ local now = micros / 1000
 local DIGITS = format('%d', 2 ^ 40) == '1099511627776' and '%d' or '%.0f'
 local function digits(number) return format(DIGITS, number) end
 
+-- Bounds that more than one part keeps: events of a queue, and the length up to which the texts of claimed jobs go as one.
+local EVENTS_KEPT, SHORT = 10000, 65536
+
 -- Lua's stack holds about 8000 values: longer lists go in several commands.
 local AT_ONCE = 4000
 local function many(command, target, list)

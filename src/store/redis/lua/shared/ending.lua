@@ -13,8 +13,12 @@ local function endSession(id, charged)
   call('HDEL', key('slots'), id)
   call('HSET', key('s:' .. id), 'ended', charged)
   call('ZADD', key('reaped'), session.expires, id)
-  -- Its last call may still be repeated.
-  if session.callSeq then call('SET', key('call:' .. id), session.callSeq .. ',' .. session.results, 'PX', CALL_REMEMBERED_MS) end
+  -- The last call of each lane may still be repeated.
+  for lane, last in pairs(session.calls) do
+    if last.callSeq then
+      call('SET', key('call' .. lane .. ':' .. id), last.callSeq .. ',' .. last.results, 'PX', CALL_REMEMBERED_MS)
+    end
+  end
   -- Under a cap, others may have its share.
   if queue.cap > 0 then offer() end
 end

@@ -3,14 +3,22 @@
 -- ended stays as long as it holds anything, because its owner and limits are still asked for; `holders` names all.
 local sessions = {}
 
--- expires, seq, callSeq, results and, under suspicion, its expiry before that, of an open session; false of any other.
+-- Lanes of a session's calls (not those of lock keys): what the names of their fields end in. Of each: the number of the last call,
+-- that of the last settle, and the results that it got.
+local function lastCall(seq, callSeq, results)
+  return { seq = tonumber(seq or 0), seqText = seq, callSeq = callSeq, results = results }
+end
+
+-- expires, its last calls by lane and, under suspicion, its expiry before that, of an open session; false of any other.
 local function openSession(id)
   local session = sessions[id]
   if session == nil then
-    local expires, ended, seq, callSeq, results, suspected =
-      unpack(call('HMGET', key('s:' .. id), 'expires', 'ended', 'seq', 'callSeq', 'results', 'suspected'))
-    session = expires and not ended
-      and { expires = tonumber(expires), seq = tonumber(seq), seqText = seq, callSeq = callSeq, results = results, suspected = suspected }
+    local expires, ended, suspected, seq, callSeq, results, seq1, callSeq1, results1 = unpack(call('HMGET', key('s:' .. id),
+      'expires', 'ended', 'suspected', 'seq', 'callSeq', 'results', 'seq1', 'callSeq1', 'results1'))
+    session = expires and not ended and {
+      expires = tonumber(expires), suspected = suspected,
+      calls = { [''] = lastCall(seq, callSeq, results), ['1'] = lastCall(seq1, callSeq1, results1) },
+    }
     sessions[id] = session
   end
   return session

@@ -73,7 +73,7 @@ end
 
 -- One entry of the stream holds all events of a script. Its id is the number of its last event and how many they are, so that the
 -- entry with any event is found by a range. Whoever waits for jobs or for named locks is woken apart from whoever waits for events.
-local EVENTS_KEPT = 10000
+local arming = false
 local function save()
   if toldEvents > 0 then
     local last = queue.event + toldEvents
@@ -87,6 +87,7 @@ local function save()
   if touched or namesFreed then wake('events-wake', 'version', 'armed') end
   if offered then wake('jobs-wake', 'jobsVersion', 'jobsArmed') end
   if namesFreed then wake('locks-wake', 'locksVersion', 'locksArmed') end
+  if arming and queue.jobsArmed == 0 then set('jobsArmed', 1) end
   if dirty then
     local text = struct.pack(PACKED, queue.tick, queue.front, queue.lastId, queue.active, queue.sides, queue.delays, queue.paused,
       queue.limitedUntil, queue.windowEnds, queue.windowUsed, queue.windowMax, queue.event, queue.firstEvent, queue.version,

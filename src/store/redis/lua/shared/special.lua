@@ -1,6 +1,8 @@
 -- What few claims need: named jobs, a cap, a limit, jobs that fell due, a repetition. Made when it is first needed, as the lanes are.
 -- Delayed jobs that one claim moves to waiting, or as many as it wants: a pile that falls due at once must not block Redis.
 local PROMOTED_AT_ONCE = 100
+-- How many of a session's newest locks a repeated claim is looked for among.
+local PAGE, LOOKED_BACK = 200, 5000
 local special
 local function openSpecial()
   if special then return special end
@@ -95,21 +97,32 @@ local function openSpecial()
     return ceil(math.max(0, queue.limitedUntil - now, full and queue.windowEnds - now or 0))
   end
 
-  -- What a claim under this seq got, as far as it is still owned under it: among the newest locks of the session, unless it was
-  -- followed by others, and then nobody waits for the answer.
+  -- Locks of a session under this seq, among its newest: a page at a time, and none older than those once some were found, for the
+  -- fences of one claim follow one another.
+  local function heldUnder(seq, holder)
+    local found = {}
+    for from = 0, LOOKED_BACK - 1, PAGE do
+      local held, before = call('ZREVRANGE', holder, from, from + PAGE - 1), #found
+      local texts = fetch(key('run'), held)
+      for i = 1, #held do
+        if texts[i] and match(texts[i], '^a,(%d*)') == seq then found[#found + 1] = { held[i], texts[i] } end
+      end
+      if #held < PAGE or (before > 0 and #found == before) then break end
+    end
+    return found
+  end
+
+  -- What a claim under this seq got, as far as it is still owned under it. Other lanes may have claimed more since.
   local function grantedBefore(request)
     local ids, granted = {}, {}
     for _, kind in ipairs({ 'bound:', 'ending:' }) do
-      local held = call('ZREVRANGE', key(kind .. request.session), 0, request.count - 1)
-      local texts = fetch(key('run'), held)
-      for i = #held, 1, -1 do
-        local text = texts[i]
-        if text and match(text, '^a,(%d*)') == request.seq then
-          local numbers, token = match(text, '^a,%d*,%d*,%d,,,0,([%d,]*)%z([^%z]*)')
-          local size = #granted
-          ids[#ids + 1] = held[i]
-          granted[size + 1], granted[size + 2], granted[size + 3] = held[i], fenceOf(token), numbers
-        end
+      local found = heldUnder(request.seq, key(kind .. request.session))
+      for i = #found, 1, -1 do
+        local id, text = unpack(found[i])
+        local numbers, token = match(text, '^a,%d*,%d*,%d,,,0,([%d,]*)%z([^%z]*)')
+        local size = #granted
+        ids[#ids + 1] = id
+        granted[size + 1], granted[size + 2], granted[size + 3] = id, fenceOf(token), numbers
       end
     end
     return ids, granted
