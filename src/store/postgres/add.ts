@@ -7,6 +7,12 @@ import type { Server } from './server.js';
 import { verb } from './sql-function.js';
 import { STATE } from './tables.js';
 
+/** Of the jobs `o`. */
+const PUT = `INSERT INTO jobs (queue, state, priority, ord, added, added_at, delay, due_at, timestamp, id, name, opts, data, lock_key)
+      SELECT _queue, CASE WHEN delay > 0 THEN ${STATE.delayed} ELSE coalesce(lane, ${STATE.waiting}) END, coalesce(priority, 0),
+        CASE WHEN lifo AND coalesce(delay, 0) <= 0 THEN -(_base + n) ELSE _base + n END, _base + n, floor(_clock), coalesce(delay, 0),
+        CASE WHEN delay > 0 THEN ceil(_clock + delay) END, timestamp, id, name, opts, data, key`;
+
 // Rows are put in the order of their ids, so that two calls that add the same ids never wait for one another in a circle.
 // A counted id that a user took before is stepped over: the new job must not vanish as its duplicate.
 export const ADD_FUNCTIONS = verb(
@@ -36,7 +42,11 @@ BEGIN
     IF _ids IS NOT NULL THEN PERFORM set_config('lock_timeout', '2s', true); END IF;
   END IF;
   _base := nextval('places');
-  SELECT array_agg(coalesce(_ids[o.n], nextval(_counter)::text)) INTO _chosen FROM unnest(_names) WITH ORDINALITY o(name, n);
+  IF cardinality(_names) = 1 THEN
+    _chosen := ARRAY[coalesce(_ids[1], nextval(_counter)::text)];
+  ELSE
+    SELECT array_agg(coalesce(_ids[o.n], nextval(_counter)::text)) INTO _chosen FROM unnest(_names) WITH ORDINALITY o(name, n);
+  END IF;
   IF _keys IS NOT NULL THEN
     -- Of each key, claims need to look at one.
     SELECT array_agg(CASE WHEN key IS NULL THEN ${STATE.waiting} WHEN nth = 1 THEN ${STATE.keyed} ELSE ${STATE.behind} END ORDER BY n) INTO _lanes FROM (
@@ -44,12 +54,17 @@ BEGIN
       FROM unnest(_keys, _priorities, _delays, _lifos) WITH ORDINALITY k(key, priority, delay, lifo, n)
     ) lanes;
   END IF;
-  LOOP
+  IF cardinality(_names) = 1 THEN
+    -- Most calls of a producer that waits for each job bring one: the statement for many takes longer to set up.
+    ${PUT}
+    FROM (SELECT _chosen[1] AS id, _names[1] AS name, _data[1] AS data, _opts[1] AS opts, _priorities[1] AS priority, _delays[1] AS delay,
+      _lifos[1] AS lifo, _timestamps[1] AS timestamp, _keys[1] AS key, _lanes[1] AS lane, 1 AS n) o
+    ON CONFLICT (queue, id) DO NOTHING;
+    IF FOUND THEN _made := ARRAY[1]; END IF;
+  END IF;
+  WHILE cardinality(_made) < cardinality(_names) LOOP
     WITH put AS (
-      INSERT INTO jobs (queue, state, priority, ord, added, added_at, delay, due_at, timestamp, id, name, opts, data, lock_key)
-      SELECT _queue, CASE WHEN delay > 0 THEN ${STATE.delayed} ELSE coalesce(lane, ${STATE.waiting}) END, coalesce(priority, 0),
-        CASE WHEN lifo AND coalesce(delay, 0) <= 0 THEN -(_base + n) ELSE _base + n END, _base + n, floor(_clock), coalesce(delay, 0),
-        CASE WHEN delay > 0 THEN ceil(_clock + delay) END, timestamp, id, name, opts, data, key
+      ${PUT}
       FROM unnest(_chosen, _names, _data, _opts, _priorities, _delays, _lifos, _timestamps, _keys, _lanes)
         WITH ORDINALITY o(id, name, data, opts, priority, delay, lifo, timestamp, key, lane, n)
       WHERE _todo IS NULL OR n = ANY (_todo)

@@ -19,13 +19,11 @@ export const LOCK_SESSION = `PERFORM FROM sessions WHERE ${ALIVE} AND NOT suspec
   _alive := FOUND;
   IF NOT _alive THEN _alive := clear_suspicion(_queue, _session, _now); END IF;`;
 
+const FRONT = 'priority = 0 AND ord < 0';
+const rowOf = (rows: string) =>
+  `(SELECT ord FROM jobs WHERE queue = _queue AND state = ${STATE.waiting} AND ${rows} ORDER BY priority, ord LIMIT 1)`;
 const anyPlain = (head: string) =>
-  ['priority = 0 AND ord < 0', `priority = 0 AND ord >= ${head}`, 'priority > 0']
-    .map(
-      (rows) =>
-        `(SELECT ord FROM jobs WHERE queue = _queue AND state = ${STATE.waiting} AND ${rows} ORDER BY priority, ord LIMIT 1) IS NOT NULL`,
-    )
-    .join(' OR ');
+  [FRONT, `priority = 0 AND ord >= ${head}`, 'priority > 0'].map((rows) => `${rowOf(rows)} IS NOT NULL`).join(' OR ');
 
 export const CLAIM_FUNCTIONS =
   expression(
@@ -77,10 +75,10 @@ DECLARE
   _soon boolean := false;
 BEGIN
   _taken := 0;
-  SELECT q AS row, q.waiting + q.prioritized + coalesce(j.waiting, 0) AS waiting, q.delayed + coalesce(j.delayed, 0) AS delayed,
-    ${ANY_KEYED} AS keyed
+  SELECT q AS row, q.waiting + q.prioritized + coalesce(j.waiting + j.prioritized, 0) AS waiting, q.delayed + coalesce(j.delayed, 0) AS delayed,
+    q.prioritized + coalesce(j.prioritized, 0) + _change.prioritized <= 0 AND ${rowOf(FRONT)} IS NULL AS in_line, ${ANY_KEYED} AS keyed
   INTO _look FROM queues q, LATERAL (
-    SELECT sum(waiting + prioritized) AS waiting, sum(delayed) AS delayed FROM journal WHERE journal.queue = _queue
+    SELECT sum(waiting) AS waiting, sum(prioritized) AS prioritized, sum(delayed) AS delayed FROM journal WHERE journal.queue = _queue
   ) j WHERE q.queue = _queue;
   _row := _look.row;
   _left := _look.waiting + _change.waiting + _change.prioritized;
@@ -113,6 +111,7 @@ BEGIN
       _change := promote_due(_queue, _now, _change);
       _due := ${FIRST_DUE};
       _look.keyed := ${ANY_KEYED};
+      _look.in_line := false;
     END IF;
     IF _row.max_active IS NOT NULL THEN
       -- All claims of the queue wait here for one another, so that each counts what the others have taken.
@@ -125,13 +124,13 @@ BEGIN
       _got := grant_in_turn(_queue, _session, _seq, _by, _timed, _clock, _row.head_waiting, _room, _change);
       _soon := _got._soon;
     ELSE
-      _got := grant_locks(_queue, _session, _seq, _by, _timed, _clock, _row.head_waiting, _room, _change, NULL);
+      _got := grant_locks(_queue, _session, _seq, _by, _timed, _clock, _row.head_waiting, _room, _look.in_line, _change, NULL);
     END IF;
     _taken := _got._taken;
     _left := _look.waiting + (_got._change).waiting + (_got._change).prioritized;
     IF _taken < _room AND _left > 0 THEN
       -- Something lies below the head, because its transaction committed late; or was changed while it was being locked.
-      _got := grant_locks(_queue, _session, _seq, _by, _timed, _clock, 0, _room - _taken, _got._change, _got._jobs);
+      _got := grant_locks(_queue, _session, _seq, _by, _timed, _clock, 0, _room - _taken, false, _got._change, _got._jobs);
       _taken := _taken + _got._taken;
       _left := _left - _got._taken;
     END IF;

@@ -23,8 +23,8 @@ const stretches = (columns: string, more: string, end: string) =>
   ].join('\n      UNION ALL ');
 const seen = (columns: string, limit: string) => stretches(columns, '', `LIMIT ${limit}`);
 /** Locked, as far as nobody has them. */
-const locked = (columns: string, limit: string) =>
-  stretches(columns, ` AND ${UNTOUCHED}`, `LIMIT ${limit} FOR UPDATE SKIP LOCKED`);
+const lockedUpTo = (limit: string) => `LIMIT ${limit} FOR UPDATE SKIP LOCKED`;
+const locked = (columns: string, limit: string) => stretches(columns, ` AND ${UNTOUCHED}`, lockedUpTo(limit));
 
 /** Grants the locks of the rows whose places `waiting` has as `at`, in their order. */
 const grant = (waiting: string) => `
@@ -83,8 +83,9 @@ BEGIN
   _change.body := concat_ws(',', _change.body, _sum.body);
 END`,
   ) +
+  // `_in_line`: nothing was put to the front and nothing has a priority, so that one stretch is all: about 5 % less for a call.
   step(
-    `grant_locks(_queue int, _session text, _seq bigint, _by text, _timed float8, _clock float8, _head bigint, _room int,
+    `grant_locks(_queue int, _session text, _seq bigint, _by text, _timed float8, _clock float8, _head bigint, _room int, _in_line boolean,
        INOUT _change journal, INOUT _jobs text, OUT _taken int)`,
     'record',
     `
@@ -93,8 +94,12 @@ DECLARE
   _rows text;
   _body text;
 BEGIN
-  ${grant(`${locked('ctid AS at', '_room')}
+  IF _in_line THEN
+    ${grant(stretch('ctid AS at', `priority = 0 AND ord >= _head AND ${UNTOUCHED}`, 'ord', lockedUpTo('_room')))}
+  ELSE
+    ${grant(`${locked('ctid AS at', '_room')}
       LIMIT _room`)}
+  END IF;
 END`,
   ) +
   // The same where jobs with a key wait too. Looks who comes first before it locks anything, so that no row is kept from others for nothing.

@@ -11,7 +11,8 @@ import { step, verb } from './sql-function.js';
 import { IS_ACTIVE, STATE } from './tables.js';
 
 /** The write is the check, whatever was seen before: it finds its row only under the current token. */
-const OWNED = `j.${IS_ACTIVE} AND j.session = o.owner AND j.fence = o.fence`;
+const owned = (owner: string, fence: string) => `j.${IS_ACTIVE} AND j.session = ${owner} AND j.fence = ${fence}`;
+const OWNED = owned('o.owner', 'o.fence');
 const FINISHED = `o.kind IN ('completed', 'failed')`;
 
 const BACK = `CASE WHEN j.lock_key IS NULL THEN ${STATE.waiting} ELSE ${STATE.keyed} END`;
@@ -33,6 +34,14 @@ const MOVED = `
     session = CASE WHEN ${FINISHED} THEN session END,
     fence = CASE WHEN ${FINISHED} THEN j.fence END,
     claim_seq = NULL, ends_at = NULL, timed = false`;
+
+/**
+ * What becomes of a job that completed and stays. A call of them takes the server 5 to 20 % less than with MOVED, all of its questions, and
+ * a lock before each write, which is a tenth of the WAL records. One statement instead of three to find queue, caller and session brought nothing.
+ */
+const completed = (ord: string, said: string) => `
+    state = ${STATE.completed}, ord = ${ord}, delay = 0, due_at = NULL, attempts_made = attempts_made + 1, finished_on = floor(_clock),
+    returnvalue = ${said}, claim_seq = NULL, ends_at = NULL, timed = false`;
 
 /** An outcome that comes alone. */
 const ALONE = `(SELECT _kinds[1] AS kind, _ids[1] AS id, _owners[1] AS owner, _fences[1] AS fence, _texts[1] AS said, _stacks[1] AS stack,
@@ -91,7 +100,45 @@ DECLARE
   _base bigint := nextval('places');
   _group record;
   _done bigint[] := '{}';
+  _key text;
+  _which text[] := _ids;
+  _said text[] := _texts;
+  _most float8;
+  _age float8;
 BEGIN
+  IF 'completed' = ALL (_kinds) AND NOT coalesce(0 = ANY (_keep_counts), false) THEN
+    -- As most calls are.
+    IF cardinality(_ids) = 1 THEN
+      UPDATE jobs j SET ${completed('_base + 1', '_texts[1]')}
+      WHERE j.queue = _queue AND j.id = _ids[1] AND ${owned('_owners[1]', '_fences[1]')} RETURNING j.lock_key INTO _key;
+      IF FOUND THEN _done := ARRAY[1]; END IF;
+      IF _key IS NOT NULL THEN _freed := ARRAY[_key]; END IF;
+    ELSE
+      -- Written, and so locked, in the order of the ids. What somebody else has just written to may be left out: the loop below finds it.
+      WITH outcomes AS (
+        SELECT DISTINCT ON (id, owner, fence) * FROM unnest(_ids, _owners, _fences, _texts) WITH ORDINALITY o(id, owner, fence, said, n)
+        ORDER BY id, owner, fence, n
+      ), o AS MATERIALIZED (
+        SELECT * FROM outcomes o, LATERAL (SELECT ctid AS at FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND ${OWNED} OFFSET 0) held
+      ), moved AS (
+        UPDATE jobs j SET ${completed('_base + o.n', 'o.said')} FROM o WHERE j.ctid = o.at AND ${OWNED} RETURNING o.n, j.lock_key
+      )
+      SELECT coalesce(array_agg(n ORDER BY n), '{}'), array_agg(lock_key) FILTER (WHERE lock_key IS NOT NULL) INTO _done, _freed FROM moved;
+    END IF;
+    IF cardinality(_done) < cardinality(_ids) THEN
+      SELECT array_agg(_ids[n] ORDER BY n), array_agg(_texts[n] ORDER BY n) INTO _which, _said FROM unnest(_done) n;
+    END IF;
+    IF _keep_counts IS NOT NULL OR _keep_ages IS NOT NULL THEN
+      SELECT min(most), min(age) INTO _most, _age FROM unnest(_keep_counts, _keep_ages) keep(most, age);
+    END IF;
+    IF cardinality(_done) > 0 THEN
+      _change := book(_queue, _clock, 'completed', cardinality(_done), 0, cardinality(_done), _most, _age, _which, _said, NULL, NULL, _change);
+    END IF;
+    IF cardinality(_done) = cardinality(_ids) THEN
+      _results := repeat('d', cardinality(_ids));
+      RETURN;
+    END IF;
+  END IF;
   -- Most calls of a worker with few jobs bring one outcome: the statement for many takes 0.06 ms longer to set up.
   IF cardinality(_ids) = 1 AND _keep_counts[1] IS DISTINCT FROM 0 THEN
     UPDATE jobs j SET ${MOVED}

@@ -227,4 +227,7 @@ CREATE INDEX sessions_vouched ON sessions (queue, vouched) WHERE reaped = 0 AND 
 CREATE INDEX sessions_suspected ON sessions (queue) WHERE reaped = 0 AND suspected;
 `;
 
-export const MIGRATIONS: readonly string[] = [FIRST, KEYS_AND_NAMES, GRACES];
+/** The functions alone are made anew. */
+const NEW_FUNCTIONS = '';
+
+export const MIGRATIONS: readonly string[] = [FIRST, KEYS_AND_NAMES, GRACES, NEW_FUNCTIONS];
