@@ -77,6 +77,37 @@ test('a renewal in shared memory moves the end without a message', async () => {
   table.stop();
 });
 
+test('locks under one deadline are told together, and one that ends sooner, or is alone on another session, at its own end', async () => {
+  const { table, told } = newTable();
+  const session = await openSession(10_000, clock);
+  const first = lockOn(session);
+  const second = lockOn(session);
+  const timed = lockOn(session, { durationMs: 1000, sentAt: now(clock) });
+  const other = lockOn(await openSession(2000, clock));
+  for (const lock of [first, second, timed, other]) table.track(lock);
+  pass(1000);
+  expect(told).toEqual([timed.jobId]);
+  pass(1000);
+  expect(told).toEqual([timed.jobId, other.jobId]);
+  pass(7300);
+  expect(told).toHaveLength(2);
+  pass(700);
+  expect(told.slice(2)).toEqual([first.jobId, second.jobId]);
+  table.stop();
+});
+
+test('a lock that comes after the table was stopped is looked after again', async () => {
+  const { table, told } = newTable();
+  const session = await openSession(1000, clock);
+  table.track(lockOn(session));
+  table.stop();
+  const late = lockOn(session);
+  table.track(late);
+  pass(1000);
+  expect(told).toContain(late.jobId);
+  table.stop();
+});
+
 test('a run that has ended is not told: only the store knows whether its result counts', async () => {
   const { table, told } = newTable();
   const session = await openSession(1000, clock);

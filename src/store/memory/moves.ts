@@ -63,7 +63,7 @@ export function putFinished(queue: QueueState, job: StoredJob, state: FinishedSt
 /** A finished job becomes one that has not run; its attempts, stack trace and logs stay. */
 export function reopen(job: StoredJob): void {
   job.finishedOn = undefined;
-  job.finishedBy = undefined;
+  job.clearFinisher();
   job.processedOn = undefined;
   job.returnvalue = undefined;
   job.failedReason = undefined;

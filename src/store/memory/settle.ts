@@ -4,7 +4,10 @@ import { anyWaiting, claim } from './claim.js';
 import { putDelayed, putFinished, putWaiting, take } from './moves.js';
 import { retain } from './retention.js';
 import { giveBack } from './stall.js';
-import type { QueueState, StoredJob } from './state.js';
+import type { QueueState, StoredJob, StoredLock } from './state.js';
+
+/** What a job tells whose processor returns nothing: one for all of them. */
+const NO_VALUE = { returnvalue: 'null', prev: 'active' } as const;
 
 export function settle(
   queue: QueueState,
@@ -37,28 +40,29 @@ function settleOnce(queue: QueueState, outcomes: Outcome[], call: Call | undefin
 function settleOne(queue: QueueState, outcome: Outcome, now: number): SettleStatus {
   const job = queue.jobs.get(outcome.jobId);
   if (job === undefined) return 'missing';
-  if (job.lock?.token === outcome.token) {
-    carryOut(queue, job, outcome, now);
+  const { lock } = job;
+  if (lock?.token === outcome.token) {
+    carryOut(queue, job, lock, outcome, now);
     return 'done';
   }
   return job.finishedBy === outcome.token && job.state === outcome.kind ? 'done' : 'lost';
 }
 
-function carryOut(queue: QueueState, job: StoredJob, outcome: Outcome, now: number): void {
+function carryOut(queue: QueueState, job: StoredJob, lock: StoredLock, outcome: Outcome, now: number): void {
   switch (outcome.kind) {
     case 'completed':
       take(queue, job);
       job.attemptsMade++;
       job.returnvalue = outcome.value;
-      job.finishedBy = outcome.token;
+      job.setFinisher(lock);
       putFinished(queue, job, 'completed', now);
-      queue.log.tell('completed', job.id, { returnvalue: outcome.value, prev: 'active' });
+      queue.log.tell('completed', job.id, outcome.value === 'null' ? NO_VALUE : { returnvalue: outcome.value, prev: 'active' });
       retain(queue, job, outcome.keep, now);
       break;
     case 'failed':
       take(queue, job);
       chargeFailure(job, outcome);
-      job.finishedBy = outcome.token;
+      job.setFinisher(lock);
       putFinished(queue, job, 'failed', now);
       queue.log.tell('failed', job.id, { failedReason: outcome.reason, prev: 'active' });
       queue.log.tell('retries-exhausted', job.id, { attemptsMade: job.attemptsMade });

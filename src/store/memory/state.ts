@@ -1,5 +1,6 @@
 // What the memory store holds of a queue. Verbs change it through moves.ts, so that a job is always in exactly one place:
 // the waiting lists, the delayed heap, the active list or one of the finished lists, as its `state` says.
+import { tokenOf } from '../../job/lock.js';
 import type { NewJob } from '../../job/record.js';
 import type { SettleStatus } from '../../job/outcome.js';
 import type { FinishedState, StoredState } from '../../job/state.js';
@@ -76,8 +77,10 @@ export class StoredJob implements Linked<StoredJob>, Timed {
   logs: string[] | undefined = undefined;
   /** Present exactly while the job is active. */
   lock: StoredLock | undefined = undefined;
-  /** The token that finished it: a repeated finish is recognised by it. */
-  finishedBy: string | undefined = undefined;
+  /** Of the token that finished it; the text itself would be kept for each finished job. */
+  #finisher: string | undefined = undefined;
+  /** Not 0: V8 would take it for a field of small integers, and lay out every job anew (280 bytes) once it holds a fence. */
+  #finishFence = Number.NaN;
 
   constructor(
     readonly id: string,
@@ -91,6 +94,20 @@ export class StoredJob implements Linked<StoredJob>, Timed {
     this.opts = job.opts;
     this.priority = job.priority;
     this.timestamp = job.timestamp;
+  }
+
+  /** The token that finished it: a repeated finish is recognised by it. */
+  get finishedBy(): string | undefined {
+    return this.#finisher === undefined ? undefined : tokenOf(this.#finisher, this.#finishFence);
+  }
+
+  setFinisher({ session, order }: StoredLock): void {
+    this.#finisher = session.id;
+    this.#finishFence = order;
+  }
+
+  clearFinisher(): void {
+    this.#finisher = undefined;
   }
 }
 
