@@ -52,19 +52,17 @@ export class Crew {
   server;
   context;
   parts;
-  #acknowledged;
 
   constructor({ context, parts }) {
     this.context = context;
     this.parts = { ...parts, runs: new Map() };
     this.server = context.server;
-    this.#acknowledged = parts.witness.jobs.acknowledged;
     this.members = parts.plan.processes.map((own) => new Member(own, this));
   }
 
   /** An operator, who is next to the store. */
   revoke(index) {
-    const id = [...this.#acknowledged][index];
+    const id = [...this.parts.witness.books.jobs.acknowledged][index];
     if (id === undefined) return;
     const { world } = this.context;
     const operator = { name: 'operator', isDead: false };
@@ -83,7 +81,8 @@ export class Crew {
   }
 
   /** Why the run cannot end yet; undefined when it can. */
-  unrest(ledger) {
+  get unrest() {
+    const { ledger } = this.parts.witness.books;
     if (ledger.open.length > 0)
       return { text: `${ledger.open.join(', ')} have neither completed nor failed`, job: ledger.open[0] };
     for (const { isAtRest, process, program } of this.members) {

@@ -7,10 +7,10 @@ import { itemsOf, shrink } from './shrink.mjs';
 /** Enough to see what came before, without all that led there. */
 const MOST_LINES = 120;
 
-export async function explain(plan, { violation }, { defect, defectName } = {}) {
-  const least = await shrink(plan, violation.invariant, { defect });
+export async function explain(plan, { violation }, { defect, defectName, store } = {}) {
+  const least = await shrink(plan, violation.invariant, { defect, store });
   const history = new History();
-  const { violation: seen } = await run(least, { defect, history });
+  const { violation: seen } = await run(least, { defect, store, history });
   const lines = tell(history, seen);
   const left = lines.length > MOST_LINES ? [`            … ${lines.length - MOST_LINES} lines before`] : [];
   return [
@@ -27,8 +27,12 @@ export async function explain(plan, { violation }, { defect, defectName } = {}) 
     ...left,
     ...lines.slice(-MOST_LINES),
     `${seen.at.toFixed(1).padStart(9)} ms  violated: ${seen.invariant}`,
-    `Run it again: npm run simulate -- --seed ${plan.seed} --only ${itemsOf(least).join(',')}${defectName === undefined ? '' : ` --defect '${defectName}'`}`,
+    `Run it again: npm run simulate -- --seed ${plan.seed} --only ${itemsOf(least).join(',')}${again(store, defectName)}`,
   ].join('\n');
+}
+
+function again(store, defectName) {
+  return `${store === 'sqlite' ? ' --store sqlite' : ''}${defectName === undefined ? '' : ` --defect '${defectName}'`}`;
 }
 
 function deeds(run) {

@@ -1,6 +1,6 @@
 // The clocks of one simulated host. The monotonic one runs at a rate of its own, within the bound that trust allows for, and may wrap
 // around 32 bits at any moment; the wall can be stepped, and nothing that matters may notice.
-const EPOCH_MS = Date.UTC(2030, 0, 1);
+export const EPOCH_MS = Date.UTC(2030, 0, 1);
 
 export class HostClock {
   #world;

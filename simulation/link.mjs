@@ -48,7 +48,7 @@ export class Link {
   #server;
   #random;
   #history;
-  #hints;
+  #capabilities;
   /** One connection, on which nothing overtakes anything; or a pool. */
   #isOrdered;
   #requestedUntil = 0;
@@ -57,20 +57,21 @@ export class Link {
   #cut = { mode: undefined, from: 0, until: 0 };
   #unwatch = new Set();
 
-  constructor({ world, loop, server, random, history, process, hints }) {
+  constructor({ world, loop, server, random, history, process, plan }) {
     this.#world = world;
     this.#loop = loop;
     this.#server = server;
     this.#random = random;
     this.#history = history;
     this.process = process;
-    this.#hints = hints;
+    const { hints, lanes } = plan;
+    this.#capabilities = { ...CAPABILITIES, crashHints: hints !== 'none', fallibleHints: hints === 'fallible', lanes };
     this.#isOrdered = random.chance(0.5);
   }
 
   get store() {
     const store = {
-      capabilities: { ...CAPABILITIES, crashHints: this.#hints !== 'none', fallibleHints: this.#hints === 'fallible' },
+      capabilities: this.#capabilities,
       describe: () => undefined,
       open: async () => undefined,
       close: async () => undefined,
@@ -115,7 +116,7 @@ export class Link {
     return new Promise((resolve, reject) => {
       const fault = this.#nextFault(verb);
       if (fault !== undefined) this.#history.note(this.#loop.name, `${verb}: ${fault.kind}`, { args });
-      const request = { verb, args, process: this.process, times: fault?.kind === 'doubled request' ? 2 : 1 };
+      const request = { verb, args, process: this.process, link: this, times: fault?.kind === 'doubled request' ? 2 : 1 };
       request.answer = (error, reply) => this.#answer(fault, error, reply, resolve, reject);
       if (fault?.kind === 'lost request' || fault?.kind === 'refused') this.#fail(verb, reject);
       else if (fault?.kind === 'silent request' || fault?.kind === 'silent') this.#giveUp(verb, reject);

@@ -1,5 +1,8 @@
 // Does what the plan says goes wrong, and starts again what ended.
 
+/** Faults that strike no process. */
+const OF_THE_STORE = new Set(['store pauses', 'failover', 'revoke']);
+
 export class Nemesis {
   /** How often each kind of fault was done. */
   counts = {};
@@ -14,7 +17,7 @@ export class Nemesis {
   do(fault) {
     const member = this.#crew.members[fault.process];
     const { process } = member;
-    if (fault.what !== 'store pauses' && fault.what !== 'revoke' && (process.isDead || process.isFrozen || member.leaves)) return;
+    if (!OF_THE_STORE.has(fault.what) && (process.isDead || process.isFrozen || member.leaves)) return;
     this.#history.note('nemesis', describe(fault, process.name), { always: true });
     const name = fault.what === 'calls' ? fault.kind : fault.what === 'cut' ? `${fault.mode} connection` : fault.what;
     this.counts[name] = (this.counts[name] ?? 0) + 1;
@@ -47,6 +50,8 @@ export class Nemesis {
         return process.thread?.die(new Error('the thread was ended'));
       case 'store pauses':
         return this.#crew.server.loop.hold(fault.ms);
+      case 'failover':
+        return this.#crew.server.failOver();
       case 'revoke':
         return this.#crew.revoke(fault.job);
     }
@@ -81,6 +86,8 @@ export function describe({ what, at, ms, deafMs, kind, verb, mode, part, count, 
       return `${when}${place}: all calls are ${mode} for ${whole(ms)}`;
     case 'store pauses':
       return `${when}the store pauses for ${whole(ms)}`;
+    case 'failover':
+      return `${when}a replica takes over, without the last ${whole(ms)} of what the store did`;
     case 'revoke':
       return `${when}an operator takes job ${job} away`;
     case 'freeze':

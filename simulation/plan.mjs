@@ -22,13 +22,56 @@ export function planOf(seed) {
     /** Whether the store hints at who has died, and whether it may be wrong. */
     hints: random.pick(['none', 'none', 'sure', 'fallible']),
     graceMs: random.pick([500, 700, 2000]),
+    /** Calls that a worker may have in flight. */
+    lanes: random.fork('lanes').pick([1, 1, 1, 2]),
     processes,
     jobs: listOf(2 + random.int(7), (index) => jobOf(index, random.fork(`job ${index}`), { processes, faultsMs, lockMs })),
     names: listOf(random.int(6), (index) => nameOf(index, random.fork(`name ${index}`), { processes, faultsMs, lockMs })),
   };
   const focus = focusOf(random, plan);
   plan.faults = listOf(1 + random.int(7), (index) => faultOf(index, random.fork(`fault ${index}`), plan, focus));
+  if (plan.lanes > 1) addBurst(plan, random.fork('burst'));
+  plan.faults.push(...failoverOf(plan.faults.length, random.fork('failover'), plan));
   return plan;
+}
+
+/** A second call leaves beside the first only where many short jobs end on one worker at a time: beside all else, or in peace. */
+function addBurst(plan, random) {
+  const isInPeace = random.chance(0.6);
+  if (isInPeace) plan.jobs = [];
+  if (isInPeace) plan.faults = [];
+  plan.processes.forEach((process, index) => {
+    if (index === 0) process.concurrency = 4;
+    else if (isInPeace) process.concurrency = 0;
+  });
+  plan.jobs.push(...burstOf(plan, random));
+  plan.faults.push(...burstFaultsOf(plan.faults.length, random, plan));
+}
+
+function burstOf({ processes, jobs, faultsMs, lockMs }, random) {
+  const at = random.between(0.1, 0.8) * faultsMs;
+  return listOf(8 + random.int(8), (index) => {
+    const job = jobOf(jobs.length + index, random.fork(`job ${index}`), { processes, faultsMs, lockMs });
+    const runs = listOf(4, () => [{ kind: 'sleep', ms: random.between(0, 5) }]);
+    return { ...job, at, by: 0, delayMs: 0, lockKey: undefined, runs };
+  });
+}
+
+/** In the middle of it one call takes long and the reply of the next is lost: what the one does is on its way while the other is asked about again. */
+function burstFaultsOf(first, random, { jobs }) {
+  const at = jobs.at(-1).at + random.between(0, 10);
+  return [random.pick(['slow reply', 'slow request']), 'lost reply'].map((kind, nth) => {
+    const ms = random.between(60, 300);
+    return { index: first + nth, what: 'calls', at, process: 0, kind, verb: 'settle', count: 1, ms, part: 'main' };
+  });
+}
+
+/** In some runs, once: a replica takes over, and the last `ms` of what the store did have not reached it. */
+function failoverOf(index, random, { faultsMs, lockMs }) {
+  if (!random.chance(0.12)) return [];
+  // Where renewals are lost too, sessions end, and all that they held with them; where only a little is lost, they live on with it.
+  const ms = random.between(0, random.pick([0.3, 0.3, 1.5])) * lockMs;
+  return [{ index, what: 'failover', at: random.between(0.3, 1) * faultsMs, ms, process: 0 }];
 }
 
 function listOf(length, make) {

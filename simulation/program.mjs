@@ -100,7 +100,7 @@ export class Program {
     };
     try {
       const job = await this.queue.add('work', { runs }, options);
-      this.#witness.jobs.acknowledged.add(job.id);
+      this.#witness.acknowledged(job);
     } catch (error) {
       this.#history.note(this.#process.name, `an add was not acknowledged: ${error.message}`);
     }

@@ -23,11 +23,14 @@ export const AMBIENT = [
 ];
 /** Node's modules of which a process has its own. */
 const OWN_BUILTINS = ['node:crypto', 'node:os', 'node:timers/promises', 'node:worker_threads'];
-const PARAMETERS = ['exports', 'require', 'load', 'moduleUrl', ...AMBIENT];
+const PARAMETERS = ['exports', 'require', 'importOne', 'moduleUrl', ...AMBIENT];
 /** Atomics and Math alone make a module no part of a process: they are replaced for `wait` and `random`. */
 const USES_AMBIENT = new RegExp(
   `\\b(${AMBIENT.filter((name) => name !== 'Atomics' && name !== 'Math').join('|')})\\b|Atomics\\.wait|Math\\.random`,
 );
+
+/** What only speaks of processes has none of its own: errors must be the same to all, or nobody knows those that come from the store. */
+const SAID = /\/\*[\s\S]*?\*\/|\/\/[^\n]*|'(?:[^'\\\n]|\\.)*'/g;
 
 const nodeRequire = createRequire(import.meta.url);
 const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist');
@@ -62,8 +65,8 @@ export class Realm {
         const imported = code.files.get(name);
         return imported === undefined ? (this.#builtins[name] ?? builtin(name)) : this.load(imported);
       };
-      const load = async (name) => this.#foreign[name] ?? this.load(resolve(file, name));
-      code.run(exports, require, load, code.url, ...this.#ambient);
+      const importOne = async (name) => this.#foreign[name] ?? this.load(resolve(file, name));
+      code.run(exports, require, importOne, code.url, ...this.#ambient);
       const bend = this.#bend[file];
       if (bend !== undefined) Object.assign(exports, bend(exports, this));
     }
@@ -84,7 +87,9 @@ const builtins = new Map();
 function builtin(name) {
   let exports = builtins.get(name);
   if (exports === undefined) {
-    exports = nodeRequire(name);
+    const module = nodeRequire(name);
+    // As an import sees it.
+    exports = Object.assign(Object.create(module), { default: module });
     builtins.set(name, exports);
   }
   return exports;
@@ -97,8 +102,8 @@ function compile(file) {
     const { text, imports } = asFunctionBody(readFileSync(path, 'utf8'));
     const files = new Map(imports.filter(isFile).map((name) => [name, resolve(file, name)]));
     const isShared =
-      !USES_AMBIENT.test(text) &&
-      !/\bload\(|\bmoduleUrl\b|^let /m.test(text) &&
+      !USES_AMBIENT.test(text.replace(SAID, '')) &&
+      !/\bimportOne\(|\bmoduleUrl\b|^let /m.test(text) &&
       imports.every((name) => files.has(name) || !OWN_BUILTINS.includes(name)) &&
       [...files.values()].every((imported) => compile(imported).isShared);
     const url = pathToFileURL(path).href;
@@ -138,7 +143,7 @@ function asFunctionBody(source) {
       exported.push(`exports.${name} = ${name};`);
       return declaration;
     })
-    .replace(/\bimport\(/g, 'load(')
+    .replace(/\bimport\(/g, 'importOne(')
     .replace(/\bimport\.meta\.url\b/g, 'moduleUrl');
   return { text: `${text}\n${exported.join('\n')}`, imports };
 }

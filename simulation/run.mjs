@@ -6,7 +6,7 @@ import { Nemesis } from './nemesis.mjs';
 import { NO_HISTORY } from './history.mjs';
 import { QUEUE } from './program.mjs';
 import { Random } from './random.mjs';
-import { Server } from './server.mjs';
+import { ENGINES, Server } from './server.mjs';
 import { Witness } from './witness/witness.mjs';
 import { World } from './world.mjs';
 
@@ -18,17 +18,18 @@ const sharedModules = new Map();
 
 /**
  * @param {any} plan
- * @param {{ defect?: any, history?: any }} [options]
+ * @param {{ defect?: any, history?: any, store?: string }} [options]
  * @returns {Promise<{ violation?: { invariant: string, text: string, at: number }, steps: number, simulatedMs: number, faults: Record<string, number> }>}
  */
-export async function run(plan, { defect, history = NO_HISTORY } = {}) {
+export async function run(drawn, { defect, history = NO_HISTORY, store: engine = 'memory' } = {}) {
+  const plan = ENGINES[engine].planned(drawn);
   const random = new Random(`${plan.seed}/run`);
-  let witness;
   const world = new World(random.fork('scheduler'), () => witness.trust.look());
+  const witness = new Witness({ world, queue: QUEUE, history, random: random.fork('witness') });
   history.attach(world);
   const shared = sharedFor(defect);
-  const witnessFor = (store) => (witness = new Witness({ world, store, queue: QUEUE, history, random: random.fork('witness') }));
-  const server = new Server({ world, random: random.fork('store'), shared, defect, hints: plan.hints, witnessFor });
+  const server = new Server({ world, random: random.fork('store'), shared, defect, engine, plan, witness });
+  await server.open();
   const nemesisLoop = new Loop('nemesis', world, new HostClock(world));
   const context = { plan, world, server, history, shared, defect, random, nemesis: nemesisLoop };
   const crew = new Crew({ context, parts: { plan, witness, history } });
@@ -42,12 +43,13 @@ export async function run(plan, { defect, history = NO_HISTORY } = {}) {
   try {
     await world.run(plan.faultsMs, () => false);
     crew.heal();
-    await world.run(plan.faultsMs + QUIET_MS, () => crew.unrest(witness.ledger) === undefined);
+    await world.run(plan.faultsMs + QUIET_MS, () => crew.unrest === undefined);
   } finally {
     process.off('unhandledRejection', onRejection);
+    server.close();
     Error.stackTraceLimit = stackTraceLimit;
   }
-  const unrest = crew.unrest(witness.ledger);
+  const { unrest } = crew;
   if (unrest !== undefined) {
     world.violate({ invariant: 'every job ends', ...unrest, text: `${QUIET_MS / 1000} s after the last fault, ${unrest.text}` });
   }

@@ -1,35 +1,57 @@
-// The server of a run: the memory store on the simulated clock, behind an event loop of its own. Whatever it carries out goes past the
-// witness, who sees the request, the reply and the store before and after, whether or not the caller ever hears of it.
+// The server of a run: a store on the simulated clock, behind an event loop of its own. Whatever it carries out goes past the
+// books, which see the request, the reply and the store before and after, whether or not the caller ever hears of it.
+// Where the plan says so there is a replica too, which carries out the same a little later, and takes over without the last of it.
 import { ambientOf, builtinsOf } from './ambient.mjs';
-import { withHints } from './hints.mjs';
+import { MemoryEngine } from './engines/memory.mjs';
+import { SqliteEngine } from './engines/sqlite.mjs';
 import { HostClock } from './host-clock.mjs';
 import { Loop } from './loop.mjs';
 import { Realm } from './realm.mjs';
 
+export const ENGINES = { memory: MemoryEngine, sqlite: SqliteEngine };
+
 export class Server {
   loop;
-  /** As anybody may read it; nothing of the run goes this way. */
-  store;
   /** The process whose request is being carried out. */
   caller;
-  /** The store as its callers meet it. */
-  #served;
+  #world;
   #witness;
+  /** The one that is asked, and its replica. */
+  #copies;
+  /** What the replica gets to know ends here. */
+  #copiedUntil;
   #HoldfastError;
+  /** A store that takes more than one step for a call takes the next one afterwards. */
+  #last = Promise.resolve();
 
-  constructor({ world, random, shared, defect, hints, witnessFor }) {
+  constructor({ world, random, shared, defect, engine, plan, witness }) {
+    this.#world = world;
+    this.#witness = witness;
     const clock = new HostClock(world);
     this.loop = new Loop('store', world, clock);
     const ambient = ambientOf({ loop: this.loop, clock, random, pid: 1 });
     const builtins = builtinsOf({ loop: this.loop, host: 'store', ids: undefined, threads: {} });
-    const realm = new Realm({ ambient, builtins, shared, bend: defect?.modules });
-    const { MemoryStore } = realm.load('store/memory/index.js');
-    this.#HoldfastError = realm.load('errors.js').HoldfastError;
-    this.store = new MemoryStore({ clock: defect?.clock?.(clock, this) ?? clock });
-    this.#witness = witnessFor(this.store);
-    const hinting = hints === 'none' ? {} : withHints(this.store, { witness: this.#witness, isFallible: hints === 'fallible' });
-    const hinted = layered(this.store, hinting);
-    this.#served = layered(hinted, defect?.store?.(hinted) ?? {});
+    const parts = { ambient, builtins, shared, bend: defect?.modules };
+    this.#HoldfastError = new Realm(parts).load('errors.js').HoldfastError;
+    const storeClock = defect?.clock?.(clock, this) ?? clock;
+    const copy = () => copyOf(new ENGINES[engine]({ world, clock: storeClock, ...parts }), { witness, plan, defect });
+    const failover = plan.faults.find(({ what }) => what === 'failover');
+    this.#copies = failover === undefined ? [copy()] : [copy(), copy()];
+    this.#copiedUntil = failover === undefined ? 0 : failover.at - failover.ms;
+  }
+
+  async open() {
+    for (const { engine } of this.#copies) await engine.open();
+  }
+
+  close() {
+    for (const { engine } of this.#copies) engine.close();
+  }
+
+  /** The replica is the store from now on. */
+  failOver() {
+    this.#last = this.#last.then(() => this.#witness.tookOver(this.#copies[1].books)).then(() => this.#copies.reverse());
+    this.#copiedUntil = 0;
   }
 
   unavailable(message) {
@@ -37,35 +59,49 @@ export class Server {
   }
 
   watch(queue, listener) {
-    return this.store.watch(queue, listener);
+    const watched = this.#copies.map((copy) => copy.engine.store.watch(queue, () => copy === this.#copies[0] && listener()));
+    return () => {
+      for (const unwatch of watched) unwatch();
+    };
   }
 
   receive(at, request) {
-    this.loop.arrive(at, () => void this.#carryOut(request));
+    this.loop.arrive(at, () => {
+      this.#last = this.#last.then(() => this.#carryOut(request));
+    });
   }
 
   async #carryOut(request) {
-    const { verb, args, times, answer } = request;
+    const { times, answer } = request;
+    const isCopied = this.#world.now < this.#copiedUntil;
     let first;
     for (let time = 0; time < times; time += 1) {
-      const reply = await this.#ask(request, verb, args);
+      const reply = await this.#ask(this.#copies[0], request);
       first ??= reply;
+      if (isCopied) await this.#ask(this.#copies[1], request);
     }
     answer(first.error, first.reply);
   }
 
-  async #ask({ process }, verb, args) {
+  async #ask({ engine, books, served }, { verb, args, process, link }) {
     this.caller = process;
-    const after = this.#witness.before(verb, args, process);
+    await engine.use(link, process);
+    const after = books.before(verb, args, process);
     let answer;
     try {
-      answer = { reply: await this.#served[verb](...args) };
+      answer = { reply: await served[verb](...args) };
     } catch (error) {
       answer = { error };
     }
     await after(answer);
     return answer;
   }
+}
+
+function copyOf(engine, { witness, plan, defect }) {
+  const books = witness.booksFor(engine.store, engine.time);
+  const hinted = layered(engine.served, engine.hinting(books, plan.hints));
+  return { engine, books, served: layered(hinted, defect?.store?.(hinted) ?? {}) };
 }
 
 /** A store some of whose verbs are others. */

@@ -1,10 +1,12 @@
 // The command line of `npm run simulate`, checked.
 import { parseArgs } from 'node:util';
 import { DEFECTS } from './defects/index.mjs';
+import { ENGINES } from './server.mjs';
 
 const USAGE = `npm run simulate -- [options]
   --seed N        the first seed (1)
   --runs M        how many seeds from there (1000)
+  --store NAME    on this store: memory (default) or sqlite
   --only f0,j2    of one seed, only these faults (f), jobs (j) and named locks (n)
   --history       of one seed, all that happened
   --defect NAME   with a deliberate defect, which should be found: ${Object.keys(DEFECTS)
@@ -20,11 +22,15 @@ export function readSettings(args) {
   if (values.defect !== undefined && !Object.hasOwn(DEFECTS, values.defect)) {
     throw new Error(`--defect ${values.defect} is not known.\n${USAGE}`);
   }
+  if (!Object.hasOwn(ENGINES, values.store)) {
+    throw new Error(`--store takes ${Object.keys(ENGINES).join(' or ')}, not ${values.store}.`);
+  }
   return {
     seed: whole('seed', values.seed, 0) ?? 1,
     runs,
     only: values.only?.split(',').filter((item) => item !== ''),
     history: values.history,
+    store: values.store,
     defectName: values.defect,
     defect: DEFECTS[values.defect],
   };
@@ -36,6 +42,7 @@ function parsed(args) {
       args,
       options: {
         ...Object.fromEntries(['seed', 'runs', 'only', 'defect'].map((name) => [name, { type: 'string' }])),
+        store: { type: 'string', default: 'memory' },
         ...Object.fromEntries(['history', 'help'].map((name) => [name, { type: 'boolean', default: false }])),
       },
     });

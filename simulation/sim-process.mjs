@@ -60,7 +60,7 @@ export class SimProcess {
       random: this.random.fork(loop.name),
       history,
       process: this,
-      hints: plan.hints,
+      plan,
     });
     this.links.push(link);
     const ids = { next: () => `${defect?.reusesIds === true ? this.name[0] : this.name}.${++this.#ids}` };

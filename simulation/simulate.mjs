@@ -35,13 +35,15 @@ async function runSeed(seed, settings, tally) {
   const whole = planOf(seed);
   const plan = settings.only === undefined ? whole : only(whole, settings.only);
   const history = settings.history ? new History() : NO_HISTORY;
-  const result = await run(plan, { defect: settings.defect, history });
+  const result = await run(plan, { defect: settings.defect, store: settings.store, history });
   tally.count(seed, result);
   if (settings.history) console.log(tell(history).join('\n'));
   if (result.violation !== undefined && tally.violations.length <= MOST_EXPLAINED)
     console.log(`\n✗ ${await explain(plan, result, settings)}\n`);
 }
 
+// Ends in order, so that what is left in files of memory is removed.
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 main().catch((error) => {
   console.error(error.message);
   process.exitCode = 1;

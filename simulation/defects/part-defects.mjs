@@ -114,6 +114,42 @@ export const PART_DEFECTS = {
       };
     },
   },
+  'nobody asks what the store holds for him': {
+    violates: 'every job ends',
+    client: (right) => ({ ...right, owned: async () => [] }),
+  },
+  'what the other lane was just granted is handed back as a stray': {
+    violates: ['trust ends first', 'an end is not given up'],
+    modules: {
+      'lock/calls.js': ({ Calls }) => ({
+        Calls: class extends Calls {
+          unanswered() {
+            return new Set();
+          }
+        },
+      }),
+    },
+  },
+  'a job is untracked before its outcome is acknowledged': {
+    violates: 'an end is not given up',
+    modules: {
+      'worker/runs.js': ({ Runs }) => ({
+        Runs: class extends Runs {
+          #table;
+
+          constructor(options) {
+            super(options);
+            this.#table = options.table;
+          }
+
+          ended(run, delivers) {
+            super.ended(run, delivers);
+            if (delivers) this.#table.untrack(run.lock);
+          }
+        },
+      }),
+    },
+  },
   'session ids come again with the next start': {
     violates: 'session ids are new',
     reusesIds: true,

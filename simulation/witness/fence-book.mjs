@@ -13,6 +13,11 @@ export class FenceBook {
     return this.#tokens.has(token);
   }
 
+  /** As if all that were granted there had been granted here. */
+  takeOver(before) {
+    this.#last = Math.max(this.#last, before.#last);
+  }
+
   granted(what, token, fence) {
     if (!(fence > this.#last)) {
       const text = `${what.job ?? what.name} was granted under fence ${fence} after fence ${this.#last} had been given`;

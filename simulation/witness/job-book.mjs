@@ -3,23 +3,36 @@
 export class JobBook {
   /** Job ids that were acknowledged to their producer. */
   acknowledged = new Set();
+  /** Job ids that this store has given out. */
+  known = new Set();
   owners = new Map();
   finished = new Map();
+  /** Tokens under which a run has come to its end. */
+  ended = new Set();
   stalls = new Map();
   #world;
+  #time;
   #sessions;
   #fences;
   #history;
   #onGrant;
   #answered = new Map();
+  #hasTakenOver = false;
   #revoked = new Set();
 
-  constructor({ world, sessions, fences, history, onGrant }) {
+  constructor({ world, time, sessions, fences, history, onGrant }) {
     this.#world = world;
+    this.#time = time;
     this.#sessions = sessions;
     this.#fences = fences;
     this.#history = history;
     this.#onGrant = onGrant;
+  }
+
+  /** What was finished on the store before, and is not here, is still held here: a session may hold more than it has slots for. */
+  takeOver(before) {
+    this.#hasTakenOver = true;
+    this.acknowledged = new Set([...before.acknowledged].filter((id) => this.known.has(id)));
   }
 
   isRevoked(token) {
@@ -35,7 +48,7 @@ export class JobBook {
     }
     const { process } = this.#sessions.get(session) ?? {};
     const held = [...this.owners].filter(([, owner]) => owner.session === session);
-    if (process !== undefined && held.length > process.mostJobs) {
+    if (!this.#hasTakenOver && process !== undefined && held.length > process.mostJobs) {
       this.#violate('slots are kept', held.at(-1)?.[0], `${session} holds ${held.length} jobs and may hold ${process.mostJobs}`);
     }
   }
@@ -48,7 +61,7 @@ export class JobBook {
     if (this.finished.has(id)) this.#violate('a finish is final', id, `${id} was granted after it had finished`);
     this.#fences.granted({ job: id }, token, fence);
     const timed = timedMs !== undefined;
-    this.owners.set(id, { token, fence, session, timed, endsAt: timed ? this.#world.now + timedMs : 0 });
+    this.owners.set(id, { token, fence, session, timed, endsAt: timed ? this.#time.after(timedMs) : 0 });
     this.#onGrant(id, token);
   }
 
@@ -62,6 +75,7 @@ export class JobBook {
   }
 
   added(call, replies) {
+    for (const { id } of replies) this.known.add(id);
     this.#isRepeat(call, replies[0]?.id, replies);
   }
 
@@ -82,6 +96,9 @@ export class JobBook {
     this.#history.note('store', `${jobId} ${kind} by ${token}: ${result}`, { jobs: [jobId] });
     const isOwner = this.#judge(jobId, token, result, this.#isRepeatedFinish(kind, jobId, token));
     if (!isOwner) return false;
+    if (kind === 'release' && this.ended.has(token) && !this.#hasTakenOver) {
+      this.#violate('an end is not given up', jobId, `${jobId} was given back by ${token}, whose run had ended`);
+    }
     this.owners.delete(jobId);
     if (kind === 'completed' || kind === 'failed') this.finished.set(jobId, { kind, token });
     return true;
@@ -99,7 +116,7 @@ export class JobBook {
 
   extended({ jobId, token, durationMs }, status) {
     const isOwner = this.#judge(jobId, token, status, false);
-    if (isOwner) this.owners.get(jobId).endsAt = this.#world.now + durationMs;
+    if (isOwner) this.owners.get(jobId).endsAt = this.#time.after(durationMs);
     return isOwner;
   }
 
@@ -127,7 +144,7 @@ export class JobBook {
   }
 
   #isAlive({ session, timed, endsAt }) {
-    return endsAt > this.#world.now || (!timed && this.#sessions.isAlive(session));
+    return endsAt > this.#time.now() || (!timed && this.#sessions.isAlive(session));
   }
 
   /** Everything that the session holds goes back at once. */

@@ -2,10 +2,13 @@
 
 export class SessionBook {
   #world;
+  #time;
   #sessions = new Map();
 
-  constructor(world) {
+  /** `time` is that of the store. */
+  constructor(world, time) {
     this.#world = world;
+    this.#time = time;
   }
 
   get(id) {
@@ -16,7 +19,7 @@ export class SessionBook {
     if (this.#sessions.has(id)) {
       this.#world.violate({ invariant: 'session ids are new', text: `${id} was opened a second time`, session: id });
     }
-    const expiresAt = this.#world.now + durationMs;
+    const expiresAt = this.#time.after(durationMs);
     this.#sessions.set(id, { id, process, durationMs, maxStalls, graceMs, expiresAt, isOver: false });
   }
 
@@ -32,13 +35,13 @@ export class SessionBook {
         session: id,
       });
     }
-    if (alive && session !== undefined) session.expiresAt = this.#world.now + session.durationMs;
+    if (alive && session !== undefined) session.expiresAt = this.#time.after(session.durationMs);
   }
 
   /** A hint, or its end: it expires in so many ms unless it is renewed. */
   shortened(id, ms) {
     const session = this.#sessions.get(id);
-    if (session !== undefined) session.expiresAt = this.#world.now + ms;
+    if (session !== undefined) session.expiresAt = this.#time.now() + ms;
   }
 
   end(id) {
@@ -48,13 +51,14 @@ export class SessionBook {
 
   /** A sweep ends all that have expired; answers them. */
   reap() {
-    const reaped = [...this.#sessions.values()].filter(({ isOver, expiresAt }) => !isOver && expiresAt <= this.#world.now);
+    const now = this.#time.now();
+    const reaped = [...this.#sessions.values()].filter(({ isOver, expiresAt }) => !isOver && expiresAt <= now);
     for (const session of reaped) session.isOver = true;
     return reaped;
   }
 
   isAlive(id) {
     const session = this.#sessions.get(id);
-    return session !== undefined && !session.isOver && session.expiresAt > this.#world.now;
+    return session !== undefined && !session.isOver && session.expiresAt > this.#time.now();
   }
 }

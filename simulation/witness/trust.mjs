@@ -2,6 +2,8 @@
 // `job.lock.held`, not a holder of a name, not a leader. They are asked at any time from the grant on, each in a way of its own.
 
 export class Trust {
+  /** Whether anybody's belief is a violation. */
+  isJudged = true;
   #world;
   #history;
   #random;
@@ -43,6 +45,7 @@ export class Trust {
   }
 
   look() {
+    if (!this.isJudged) return;
     for (const believer of this.#superseded) {
       const { what, token, process, isHeld, gaze } = believer;
       if (process.isDead) this.#superseded.delete(believer);

@@ -21,12 +21,19 @@ export interface LineOptions {
 interface Return {
   ref: NamedLockRef;
   resolve(held: boolean): void;
+  /** It was given back before. */
+  isAgain?: boolean;
 }
 
 const FIRST_PAUSE_MS = 50;
 const LAST_PAUSE_MS = 2000;
 /** A call that is not answered for so long is made again: an ask can be repeated under its token. */
 const HANG_MS = 5000;
+/**
+ * Everything is given back once more after so long: a store that went back in time (a replica that took over) may have lost the return, and
+ * would keep the lock for a session that lives on. No token is used again, so the second return can do no harm.
+ */
+const AGAIN_MS = 10_000;
 /** What one call may carry. */
 const MAX_BATCH = 500;
 const NO_ANSWER = new HoldfastError('TIMEOUT', 'The store does not answer.', { retryable: true });
@@ -35,6 +42,8 @@ export class Line {
   readonly #options: LineOptions;
   readonly #wishes = new Set<Wish>();
   readonly #returns = new Set<Return>();
+  #returned: NamedLockRef[] = [];
+  #again: NodeJS.Timeout | undefined;
   #turning = false;
   #timer: NodeJS.Timeout | undefined;
   #pauseMs = 0;
@@ -78,6 +87,7 @@ export class Line {
   end(): void {
     this.#ended = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#again);
     for (const wish of [...this.#wishes]) this.#remove(wish);
     for (const { resolve } of this.#returns) resolve(false);
     this.#returns.clear();
@@ -131,7 +141,15 @@ export class Line {
     returns.forEach((each, index) => {
       this.#returns.delete(each);
       each.resolve(answers[index] ?? false);
+      if (each.isAgain !== true) this.#returned.push(each.ref);
     });
+    if (this.#returned.length > 0 && !this.#ended) this.#again ??= setTimeout(() => this.#giveAgain(), AGAIN_MS).unref();
+  }
+
+  #giveAgain(): void {
+    this.#again = undefined;
+    for (const ref of this.#returned.splice(0)) this.#returns.add({ ref, resolve: () => undefined, isAgain: true });
+    this.#schedule();
   }
 
   async #ask(store: Store, due: Wish[]): Promise<void> {

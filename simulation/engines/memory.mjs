@@ -1,0 +1,35 @@
+// The memory store as the server of a run: one store for all connections, on the clock of the run.
+import { withHints } from '../hints.mjs';
+import { Realm } from '../realm.mjs';
+
+export class MemoryEngine {
+  /** As anybody may read it, and as requests meet it. */
+  store;
+  /** Where expiry is judged, for whoever keeps books of it. */
+  time;
+
+  /** The plan as far as it can be carried out here. */
+  static planned(plan) {
+    return plan;
+  }
+
+  constructor({ world, clock, bend, ...parts }) {
+    const { MemoryStore } = new Realm({ ...parts, bend }).load('store/memory/index.js');
+    this.store = new MemoryStore({ clock });
+    this.time = { now: () => world.now, after: (ms) => world.now + ms };
+  }
+
+  get served() {
+    return this.store;
+  }
+
+  hinting(witness, hints) {
+    return hints === 'none' ? {} : withHints(this.store, { witness, isFallible: hints === 'fallible' });
+  }
+
+  async open() {}
+
+  async use() {}
+
+  close() {}
+}

@@ -1,0 +1,41 @@
+// The same runs on the real SQLite engine, which is slower: fewer seeds, and of the defects those that few seeds find.
+import { describe, expect, it } from 'vitest';
+import { planOf } from '../../simulation/plan.mjs';
+import { run } from '../../simulation/run.mjs';
+import { defectsOf, find } from './finding.js';
+import { simulate } from './seeds.js';
+
+const store = 'sqlite';
+const SEEDS = 100;
+const FOUND_SOON = [
+  'a finish by job id alone',
+  'a reaped session is renewed',
+  'expiry is judged by the wall clock of whoever asks',
+  'a sweep does not charge',
+  'a late reply makes trust last from its arrival',
+  'a lock is believed in until somebody says otherwise',
+  'a leader leads until it is told otherwise',
+  'a finish is told before it is acknowledged',
+  'a slot is free before its outcome is acknowledged',
+  'a claim is repeated under a new number, and nothing is reconciled',
+  'session ids come again with the next start',
+  'a job is acknowledged before the store has it',
+];
+
+it('no invariant is violated on SQLite by the seeds from 1 to 150', { timeout: 300_000 }, async () => {
+  const { code, output } = await simulate('--store', store, '--runs', '150');
+  expect(output).toMatch(/^violations {2}0$/m);
+  expect(code).toBe(0);
+});
+
+it('a run on SQLite is the same each time', { timeout: 120_000 }, async () => {
+  const plan = planOf(5);
+  expect(await run(plan, { store })).toEqual(await run(plan, { store }));
+});
+
+describe('on SQLite, the simulation finds', () => {
+  it.each(defectsOf(FOUND_SOON))('%s', { timeout: 300_000 }, async (_, defect) => {
+    const found = await find(defect, { seeds: SEEDS, store });
+    expect([defect.violates].flat()).toContain(found?.invariant);
+  });
+});

@@ -1,0 +1,46 @@
+// The line in which wishes for named locks wait, by itself.
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { Line } from '../../src/lock/line.js';
+import type { NamedLockRef, Store } from '../../src/store/contract.js';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+function lineTo(letGo: (refs: NamedLockRef[]) => boolean[]): Line {
+  const store = { letGo: async (_: string, refs: NamedLockRef[]) => letGo(refs) } as unknown as Store;
+  const nothing = (): void => undefined;
+  return new Line({ queue: 'q', ready: async () => store, isHeld: () => false, sessionGone: nothing, onError: nothing });
+}
+
+it('gives everything back once more later, for a store that went back in time may have lost the return', async () => {
+  const calls: NamedLockRef[][] = [];
+  const line = lineTo((refs) => {
+    calls.push(refs);
+    return refs.map(() => true);
+  });
+  const answers = [line.giveBack('x', 'a'), line.giveBack('y', 'b')];
+  await vi.advanceTimersByTimeAsync(10);
+  expect(await Promise.all(answers)).toEqual([true, true]);
+  const refs = [
+    { name: 'x', token: 'a' },
+    { name: 'y', token: 'b' },
+  ];
+  expect(calls).toEqual([refs]);
+  await vi.advanceTimersByTimeAsync(120_000);
+  expect(calls).toEqual([refs, refs]);
+  line.end();
+});
+
+it('does not wait for the second return when it comes to its end', async () => {
+  let calls = 0;
+  const line = lineTo((refs) => {
+    calls += 1;
+    return refs.map(() => true);
+  });
+  void line.giveBack('x', 'a');
+  await vi.advanceTimersByTimeAsync(10);
+  await line.idle();
+  line.end();
+  await vi.advanceTimersByTimeAsync(120_000);
+  expect(calls).toBe(1);
+});
