@@ -9,13 +9,15 @@
 //   --defects           the control: on a store that forgets renewals and jobs, which must be found
 //   --keep              keeps the history of a run without violations
 //   --check FOLDER      no run: judges the history in this folder
+//   --peer bullmq       BullMQ under the same faults instead; what it does is counted, and the exit code is 0
+//   --compare           with --peer: and Holdfast beside it
+//   --locks short       with --peer: both with locks of 5 s as in other runs of chaos, instead of their defaults
 // Exit code 1: a promise was broken; the history is kept, and its place is said.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { readHistory } from './history.mjs';
+import { historyFolder } from './history-folder.mjs';
 import { judge } from './judge/judge.mjs';
-import { progressLine, summary } from './report.mjs';
+import { progressWith } from './progress.mjs';
+import { summary } from './report.mjs';
 import { readSettings } from './settings.mjs';
 import { runOnSmallDisk } from './small-disk.mjs';
 
@@ -24,6 +26,7 @@ const QUIET_MS = 10_000;
 try {
   const settings = readSettings(process.argv.slice(2));
   if (settings.check !== undefined) process.exitCode = report(settings.check) === 0 ? 0 : 1;
+  else if (settings.peer !== undefined) await (await import('./peers/compare.mjs')).compare(settings, QUIET_MS);
   else process.exitCode = (settings.store === 'sqlite' ? await runOnSmallDisk() : undefined) ?? (await runHere(settings));
 } catch (error) {
   console.error(process.env.CHAOS_DEBUG ? error : error.message);
@@ -35,29 +38,11 @@ process.exit();
 async function runHere(settings) {
   // Compiles what it needs: not before the flags are known to be right.
   const { run } = await import('./run.mjs');
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-chaos-'));
-  let broken = 1;
-  // However it ends: also by Ctrl-C.
-  process.once('exit', () => {
-    if (broken === 0 && !settings.keep) rmSync(folder, { recursive: true, force: true });
-    else console.log(`\nThe history is in ${folder}: npm run chaos -- --check ${folder}`);
-  });
-  const remarks = await run(settings, folder, progressOf(settings));
-  broken = report(folder, remarks);
+  const { folder, discard } = historyFolder();
+  const remarks = await run(settings, folder, progressWith(settings, QUIET_MS));
+  const broken = report(folder, remarks);
+  if (broken === 0 && !settings.keep) discard();
   return broken === 0 ? 0 : 1;
-}
-
-/** On a terminal, one line that changes; elsewhere a line now and then. */
-function progressOf(settings) {
-  let toldAt = Number.NEGATIVE_INFINITY;
-  return (progress) => {
-    const line = progressLine(progress, settings);
-    if (process.stdout.isTTY) process.stdout.write(`\r\x1b[K${line.slice(0, process.stdout.columns - 1)}`);
-    else if (progress.ms - toldAt >= QUIET_MS) {
-      toldAt = progress.ms;
-      console.log(line);
-    }
-  };
 }
 
 /** How many promises were broken. */

@@ -5,33 +5,40 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { KEEPING } from './lock-times.mjs';
 
 const MORTAL_THREAD = fileURLToPath(new URL('../test/faults/fixtures/mortal-thread.mjs', import.meta.url));
-const PARTS = [
-  ['producer', 2],
-  ['worker', 4],
-  ['leader', 3],
-  ['locker', 3],
-];
 /** A handler may last for 8 s, and a fault that strikes meanwhile for 12 s. */
 const LEAVE_WITHIN_MS = 40_000;
 
 export class Crew {
-  parts = PARTS.flatMap(([role, count]) => Array.from({ length: count }, (_, index) => ({ role, name: `${role}-${index + 1}` })));
+  parts;
   #lives = new Map();
   #counts = new Map();
   #dismissed = new Set();
   #over = false;
+  #asked = 0;
   #stage;
 
-  /** `stage`: { folder, resource, note, random, connectionFor(part), clock, crashGraceMs }. */
+  /** `stage`: { cast, folder, resource, note, random, connectionFor(part), clock, keeping }; see cast.mjs. */
   constructor(stage) {
     this.#stage = stage;
+    this.parts = stage.cast.parts;
   }
 
   names(...roles) {
-    return this.parts.filter(({ role }) => roles.length === 0 || roles.includes(role)).map(({ name }) => name);
+    return this.#named(this.parts, roles);
+  }
+
+  /** Those whom the nemesis may end. */
+  mortals(...roles) {
+    return this.#named(
+      this.parts.filter(({ spared }) => spared !== true),
+      roles,
+    );
+  }
+
+  #named(parts, roles) {
+    return parts.filter(({ role }) => roles.length === 0 || roles.includes(role)).map(({ name }) => name);
   }
 
   /** Resolves when everybody is there. */
@@ -62,10 +69,7 @@ export class Crew {
     if (life === undefined) return;
     life.leaving = true;
     life.child.kill('SIGTERM');
-    const patience = new AbortController();
-    const late = sleep(LEAVE_WITHIN_MS, 'late', { signal: patience.signal }).catch(() => undefined);
-    const outcome = await Promise.race([life.ended, late]);
-    patience.abort();
+    const outcome = await orLate(life.ended, LEAVE_WITHIN_MS);
     if (outcome !== 'late' || life.killed) return;
     this.#stage.note('did not close', { victim: life.who, withinMs: LEAVE_WITHIN_MS });
     life.killed = true;
@@ -76,6 +80,19 @@ export class Crew {
   /** Its lock thread dies at its next look. */
   killThread(name, how) {
     writeFileSync(this.#deathOf(name), how);
+  }
+
+  /** Its answer to a message; undefined when there is none in time. */
+  async ask(name, message, withinMs) {
+    const life = this.#lives.get(name);
+    if (life === undefined) return undefined;
+    const number = ++this.#asked;
+    const answered = new Promise((resolve) => life.answers.set(number, resolve));
+    // One that has just been killed cannot be reached.
+    life.child.send({ number, ...message }, () => undefined);
+    const outcome = await orLate(Promise.race([answered, life.ended]), withinMs);
+    life.answers.delete(number);
+    return typeof outcome === 'object' ? outcome : undefined;
   }
 
   /** They leave and nobody takes their place. */
@@ -97,23 +114,26 @@ export class Crew {
   }
 
   #start(name) {
-    const { folder, resource, note, random, connectionFor, clock, crashGraceMs } = this.#stage;
+    const { cast, folder, resource, note, random, connectionFor, clock } = this.#stage;
+    const { program, onLoop = false, execArgv = [], details = {} } = this.parts.find((part) => part.name === name);
     const count = (this.#counts.get(name) ?? 0) + 1;
     this.#counts.set(name, count);
     const who = `${name}.${count}`;
-    const role = name.split('-')[0];
-    // One of the workers renews on its event loop.
-    const thread = name === 'worker-4' ? { useDedicatedLockThread: false } : { lockThreadEntry: MORTAL_THREAD };
-    const keeping = { ...KEEPING, ...thread, ...(crashGraceMs === undefined ? {} : { crashGraceMs }) };
-    const plan = { who, folder, resource, connection: connectionFor(name), keeping, seed: random.between(1, 2 ** 30) };
+    const thread = onLoop ? { useDedicatedLockThread: false } : { lockThreadEntry: MORTAL_THREAD };
+    const keeping = { ...this.#stage.keeping, ...thread };
+    const acting = { ...cast.acting, ...details, queues: cast.queues, seed: random.between(1, 2 ** 30) };
+    const plan = { who, folder, resource, connection: connectionFor(name), keeping, ...acting };
     rmSync(this.#deathOf(name), { force: true });
-    const program = fileURLToPath(new URL(`actors/${role}.mjs`, import.meta.url));
     const env = { ...process.env, ...clock?.env(name), THREAD_DEATH: this.#deathOf(name) };
     const errors = join(folder, `${who}.stderr`);
     writeFileSync(errors, '');
-    const child = spawn(process.execPath, [program, JSON.stringify(plan)], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], env });
+    const child = spawn(process.execPath, [...execArgv, program, JSON.stringify(plan)], {
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+      env,
+    });
     child.stderr.on('data', (chunk) => writeFileSync(errors, chunk, { flag: 'a' }));
-    const life = { who, child, killed: false, leaving: false };
+    const life = { who, child, killed: false, leaving: false, answers: new Map() };
+    child.on('message', (message) => life.answers.get(message.number)?.(message));
     life.ready = new Promise((resolve) => child.once('message', resolve));
     life.ended = new Promise((resolve) => {
       child.once('close', (code, signal) => {
@@ -140,4 +160,12 @@ export class Crew {
   #deathOf(name) {
     return join(this.#stage.folder, `${name}.death`);
   }
+}
+
+async function orLate(promise, ms) {
+  const patience = new AbortController();
+  const late = sleep(ms, 'late', { signal: patience.signal }).catch(() => undefined);
+  const outcome = await Promise.race([promise, late]);
+  patience.abort();
+  return outcome;
 }

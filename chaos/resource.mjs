@@ -7,9 +7,12 @@ export class Resource {
   #greatest = new Map();
   #sockets = new Set();
   #note;
+  #isFenced;
   #server = createServer((socket) => this.#serve(socket));
 
-  constructor(note) {
+  /** One that is not fenced takes every write as it comes: for those who are given no fence. */
+  constructor(note, { isFenced = true } = {}) {
+    this.#isFenced = isFenced;
     this.#note = note;
   }
 
@@ -30,7 +33,7 @@ export class Resource {
     lines.on('error', () => undefined);
     lines.on('line', (line) => {
       const { number, by, thing, fence } = JSON.parse(line);
-      const accepted = fence >= (this.#greatest.get(thing) ?? 0);
+      const accepted = !this.#isFenced || fence >= (this.#greatest.get(thing) ?? 0);
       if (accepted) this.#greatest.set(thing, fence);
       this.#note('write', { by, thing, fence, accepted });
       if (!socket.destroyed) socket.write(`${JSON.stringify({ number, accepted })}\n`);

@@ -3,10 +3,13 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { CHAOS } from './cast.mjs';
 import { Crew } from './crew.mjs';
 import { clockFaults, Clocks } from './faults/clocks.mjs';
 import { processFaults } from './faults/processes.mjs';
 import { openHistory } from './history.mjs';
+import { jobName } from './job-name.mjs';
+import { KEEPING } from './lock-times.mjs';
 import { Nemesis } from './nemesis.mjs';
 import { onReplicatedRedis } from './places/replicated.mjs';
 import { onPostgres, onRedis } from './places/server.mjs';
@@ -18,12 +21,25 @@ import { Settlements } from './settlements.mjs';
 const PLACES = { sqlite: onSqlite, postgres: onPostgres, redis: onRedis, replicated: onReplicatedRedis };
 const FORGETFUL = fileURLToPath(new URL('actors/forgetful-store.mjs', import.meta.url));
 const UNFINISHED = ['waiting', 'prioritized', 'delayed', 'active'];
-/** After the last fault, for all that was acknowledged. */
-const CALM_MS = 60_000;
 const START_MS = 60_000;
 
+/** What `npm run chaos` plays, and what another play says otherwise. */
+const SCENE = {
+  cast: CHAOS,
+  keeping: KEEPING,
+  place: undefined,
+  hasClocks: true,
+  hasThreads: true,
+  isFenced: true,
+  /** After the last fault, for all that was acknowledged. */
+  calmMs: 60_000,
+  /** `beside({ crew, place })` does something while the nemesis rages; it answers how to stop. */
+  beside: undefined,
+};
+
 /** The history goes to `folder`. Answers remarks about what could not be done. `onProgress` is called once a second. */
-export async function run(settings, folder, onProgress) {
+export async function run(settings, folder, onProgress, scene = {}) {
+  const { cast, keeping, hasClocks, hasThreads, isFenced, calmMs, beside, ...own } = { ...SCENE, ...scene };
   const random = new Random(settings.seed);
   const note = openHistory(folder, 'conductor');
   const undo = [];
@@ -35,36 +51,43 @@ export async function run(settings, folder, onProgress) {
   try {
     const { store, failover, seed, ms, paceMs, crashGraceMs } = settings;
     note('begin', { store, failover, seed, minutes: ms / 60_000 });
-    const resource = new Resource(note);
+    const resource = new Resource(note, { isFenced });
     const socket = join(folder, 'resource');
     await resource.open(socket);
     undo.push(() => resource.close());
 
-    const stage = { folder, resource: socket, note, random: new Random(random.between(1, 2 ** 30)), crashGraceMs };
+    const kept = { ...keeping, ...(crashGraceMs === undefined ? {} : { crashGraceMs }) };
+    const stage = { cast, folder, resource: socket, note, random: new Random(random.between(1, 2 ** 30)), keeping: kept };
     const crew = new Crew(stage);
-    const place = await PLACES[failover ? 'replicated' : store](crew.names(), note);
+    const openPlace = own.place ?? PLACES[failover ? 'replicated' : store];
+    const place = await openPlace(crew.names(), note);
     undo.push(() => place.close());
     const remarks = [...place.remarks];
     stage.connectionFor = settings.defects ? (name) => forgetful(place.connectionFor(name)) : place.connectionFor;
-    stage.clock = await Clocks.in(folder, crew.names()).catch(
-      ({ message }) => void remarks.push(`No clock is stepped. ${message}`),
-    );
-    const settlements = new Settlements(place.store, note);
+    if (hasClocks)
+      stage.clock = await Clocks.in(folder, crew.names()).catch(
+        ({ message }) => void remarks.push(`No clock is stepped. ${message}`),
+      );
+    const settlements = new Settlements(place.store, cast.queues, note);
     undo.push(() => settlements.stop());
     undo.push(() => crew.end());
     await crew.startAll();
     await anySettled(settlements);
 
     const clocks = stage.clock === undefined ? [] : clockFaults(crew, stage.clock);
-    const nemesis = new Nemesis({ faults: [...processFaults(crew), ...clocks, ...place.faults(crew)], random, note });
+    const faults = [...processFaults(crew, { hasThreads }), ...clocks, ...place.faults(crew)];
+    const nemesis = new Nemesis({ faults, random, note });
     undo.push(reportOn(nemesis, settlements, onProgress));
+    const stopBeside = await beside?.({ crew, place });
+    if (stopBeside !== undefined) undo.push(stopBeside);
     await nemesis.rage(ms, paceMs);
+    await stopBeside?.();
     place.heal();
     note('calm', { faults: nemesis.counts });
     await crew.dismiss('producer');
-    note('drained', { left: await drained(place.store) });
+    note('drained', { left: await drained(place.store, cast.queues, calmMs) });
     // Before they leave and hand back what they hold.
-    await noteJobs(place.store(), note);
+    for (const queue of cast.queues) await noteJobs(place.store(), queue, note);
     await crew.dismiss();
     await settlements.stop();
     await settlements.read();
@@ -102,23 +125,28 @@ async function anySettled(settlements) {
 }
 
 /** How many jobs are left when nothing is, or when the time is over. */
-async function drained(store) {
-  const deadline = performance.now() + CALM_MS;
+async function drained(store, queues, calmMs) {
+  const deadline = performance.now() + calmMs;
   for (;;) {
-    const counts = await store()
-      .status('work')
-      .then((status) => status.counts)
-      .catch(() => undefined);
-    const left = UNFINISHED.reduce((sum, list) => sum + (counts?.[list] ?? 1), 0);
-    if (left === 0 || performance.now() > deadline) return left;
+    const left = await Promise.all(queues.map((queue) => leftIn(store(), queue)));
+    const all = left.reduce((sum, count) => sum + count, 0);
+    if (all === 0 || performance.now() > deadline) return all;
     await sleep(100);
   }
 }
 
+async function leftIn(store, queue) {
+  const counts = await store
+    .status(queue)
+    .then((status) => status.counts)
+    .catch(() => undefined);
+  return UNFINISHED.reduce((sum, list) => sum + (counts?.[list] ?? 1), 0);
+}
+
 /** Where every job is that the store still has. */
-async function noteJobs(store, note) {
+async function noteJobs(store, queue, note) {
   for (const list of [...UNFINISHED, 'completed', 'failed']) {
-    const jobs = await store.list('work', { lists: [list], start: 0, end: -1, asc: true });
-    note('kept', { list, jobs: jobs.map(({ id, data }) => ({ id, key: JSON.parse(data).key })) });
+    const jobs = await store.list(queue, { lists: [list], start: 0, end: -1, asc: true });
+    note('kept', { list, jobs: jobs.map(({ id, data }) => ({ id: jobName(queue, id), key: JSON.parse(data).key })) });
   }
 }

@@ -12,14 +12,23 @@ const OPTIONS = {
   defects: { type: 'boolean', default: false },
   keep: { type: 'boolean', default: false },
   check: { type: 'string' },
+  peer: { type: 'string' },
+  compare: { type: 'boolean', default: false },
+  locks: { type: 'string', default: 'default' },
 };
+const PEERS = ['bullmq'];
+const LOCKS = ['default', 'short'];
 
 export function readSettings(args) {
   const { values } = parseArgs({ args, options: OPTIONS });
   if (!STORES.includes(values.store)) throw new Error(`--store ${values.store} is not known. Use one of: ${STORES.join(', ')}.`);
   if (values.failover && values.store !== 'redis')
     throw new Error('--failover needs --store redis: two Redis servers, one of them a replica.');
+  checkPeer(values);
   return {
+    peer: values.peer,
+    compare: values.compare,
+    locks: values.locks,
     store: values.store,
     failover: values.failover,
     defects: values.defects,
@@ -32,7 +41,16 @@ export function readSettings(args) {
   };
 }
 
-function number(flag, text) {
+function checkPeer({ peer, compare, locks, store, failover, defects }) {
+  if (peer === undefined && compare) throw new Error('--compare needs --peer: whom to compare with.');
+  if (!LOCKS.includes(locks)) throw new Error(`--locks ${locks} is not known. Use one of: ${LOCKS.join(', ')}.`);
+  if (peer === undefined) return;
+  if (!PEERS.includes(peer)) throw new Error(`--peer ${peer} is not known. Use one of: ${PEERS.join(', ')}.`);
+  if (store !== 'redis' || failover || defects)
+    throw new Error(`--peer ${peer} needs --store redis, without --failover or --defects.`);
+}
+
+export function number(flag, text) {
   const value = Number(text);
   if (!(value > 0)) throw new Error(`--${flag} takes a number above 0, not "${text}".`);
   return value;

@@ -1,6 +1,7 @@
-// Follows the event log of the store from beside and writes down which finishes the store has accepted. The log is trimmed, so it is read
-// all the while.
+// Follows the event logs of a store's queues from beside and writes down which finishes the store has accepted. The logs are trimmed, so they are
+// read all the while.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { jobName } from './job-name.mjs';
 
 const LOOK_MS = 250;
 const AT_ONCE = 1000;
@@ -11,14 +12,15 @@ export class Settlements {
   count = 0;
   #store;
   #note;
-  #last = 0;
+  #last;
   #known = undefined;
   #seen = new Set();
   #over = false;
   #following;
 
   /** `store()` is the one that serves at the moment. */
-  constructor(store, note) {
+  constructor(store, queues, note) {
+    this.#last = new Map(queues.map((queue) => [queue, 0]));
     this.#store = store;
     this.#note = note;
     this.#following = this.#follow();
@@ -40,18 +42,24 @@ export class Settlements {
   /** What is there by now. */
   async read() {
     const store = this.#store();
-    if (this.#known !== undefined && this.#known !== store) this.#last = Math.max(0, this.#last - OVERLAP);
+    const isNew = this.#known !== undefined && this.#known !== store;
     this.#known = store;
-    for (;;) {
-      const { events, last } = await store.events('work', this.#last, AT_ONCE);
-      this.#last = last;
-      for (const event of events) this.#take(event);
+    for (const [queue, last] of this.#last) await this.#readFrom(queue, isNew ? Math.max(0, last - OVERLAP) : last);
+  }
+
+  async #readFrom(queue, from) {
+    for (let after = from; ; ) {
+      const { events, last } = await this.#known.events(queue, after, AT_ONCE);
+      after = last;
+      this.#last.set(queue, last);
+      for (const event of events) this.#take(queue, event);
       if (events.length < AT_ONCE) return;
     }
   }
 
-  #take({ id: number, name, jobId: id, returnvalue, failedReason }) {
+  #take(queue, { id: number, name, jobId, returnvalue, failedReason }) {
     if (name !== 'completed' && name !== 'failed') return;
+    const id = jobName(queue, jobId);
     const mark = `${number} ${id} ${returnvalue}`;
     if (this.#seen.has(mark)) return;
     this.#seen.add(mark);

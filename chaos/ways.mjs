@@ -9,13 +9,19 @@ export class Ways {
   #proxies = new Map();
   #url;
 
-  static async to(server, names) {
+  /** Without `hasThreads`, what would strike a lock thread strikes the event loop: all that there is. */
+  static async to(server, names, { hasThreads = true } = {}) {
     const ways = new Ways();
     ways.#url = server.url;
     for (const name of names) {
-      ways.#proxies.set(name, { main: await FaultProxy.start(server), thread: await FaultProxy.start(server) });
+      const main = await FaultProxy.start(server);
+      ways.#proxies.set(name, { main, thread: hasThreads ? await FaultProxy.start(server) : main });
     }
     return ways;
+  }
+
+  urlFor(name) {
+    return this.#proxies.get(name).main.url(this.#url);
   }
 
   connectionFor(name) {
@@ -26,7 +32,8 @@ export class Ways {
   /** `which`: main, thread or both; of all parts when no name is given. */
   of(name, which = 'both') {
     const pairs = name === undefined ? [...this.#proxies.values()] : [this.#proxies.get(name)];
-    return pairs.flatMap(({ main, thread }) => (which === 'both' ? [main, thread] : [which === 'main' ? main : thread]));
+    const chosen = pairs.flatMap(({ main, thread }) => (which === 'both' ? [main, thread] : [which === 'main' ? main : thread]));
+    return [...new Set(chosen)];
   }
 
   aim(server) {

@@ -8,19 +8,29 @@ import { Watch } from './watch.mjs';
 export const plan = JSON.parse(process.argv[2]);
 export const random = new Random(plan.seed);
 export const note = openHistory(plan.folder, plan.who);
-export const watch = new Watch(note);
+export const watch = new Watch(note, plan.watch);
 export const resource = openFencedWrites(plan.resource, plan.who);
 
 export function noteError({ code, message }) {
   note('error', { code, message });
 }
 
+/** For whoever reads the history of one that did not close: is it `close` itself, or what it left behind? */
+const LONG_MS = 20_000;
+const noteDelay = () => note('still closing', { isClosed, open: process.getActiveResourcesInfo() });
+let isClosed = false;
+
 /** `close` resolves when nothing of the actor is left. */
 export function endWith(close) {
   let closing;
   process.on('SIGTERM', () => {
-    closing ??= close().then(
-      () => watch.close(),
+    if (closing !== undefined) return;
+    setTimeout(noteDelay, LONG_MS).unref();
+    closing = close().then(
+      () => {
+        isClosed = true;
+        watch.close();
+      },
       (error) => {
         note('failed to close', { message: error.message });
         process.exitCode = 1;

@@ -1,52 +1,10 @@
-// Takes named locks that others want too, again and again, and writes to a fenced resource under them.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Queue } from 'holdfast';
-import { LOCK_MS } from '../lock-times.mjs';
-import { block, endWith, note, noteError, plan, random, resource, watch } from './actor.mjs';
+import { endWith, noteError, plan } from './actor.mjs';
+import { startLocking } from './locking.mjs';
 
-const NAMES = ['ledger', 'printer'];
-const USES = [
-  { weight: 80, lasts: [5, 100] },
-  { weight: 15, lasts: [300, 2500] },
-  { weight: 3, lasts: [LOCK_MS, LOCK_MS + 2000] },
-  { weight: 2, lasts: [500, LOCK_MS + 1500], blocks: true },
-];
-
-const queue = new Queue('work', { connection: plan.connection, ...plan.keeping });
-queue.on('error', noteError);
-const leaving = new AbortController();
-
-async function use(lock) {
-  const { name, fence } = lock;
-  const thing = `name:${name}`;
-  const hold = watch.take({ queue: 'work', things: [thing], fence, isHeld: () => lock.held });
-  const { lasts, blocks = false } = random.weighted(USES);
-  try {
-    await resource.write(thing, fence);
-    if (blocks) block(random.between(...lasts));
-    else await sleep(random.between(...lasts));
-    await resource.write(thing, fence);
-  } finally {
-    hold.end('released');
-  }
-}
-
-async function useAll(name) {
-  while (!leaving.signal.aborted) {
-    try {
-      await queue.lock(name, { signal: leaving.signal }, use);
-    } catch (error) {
-      if (leaving.signal.aborted) return;
-      note('lock refused', { name, code: error.code, message: error.message });
-      await sleep(200);
-    }
-    await sleep(random.between(0, 50));
-  }
-}
-
-const using = NAMES.map(useAll);
+const queue = new Queue(plan.queues[0], { connection: plan.connection, ...plan.keeping }).on('error', noteError);
+const stop = startLocking(queue);
 endWith(async () => {
-  leaving.abort();
-  await Promise.all(using);
+  await stop();
   await queue.close();
 });

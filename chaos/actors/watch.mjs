@@ -2,26 +2,27 @@
 // is taken before it: a lock that reads as held was held then or later. A handler that blocks the loop calls `look()` itself.
 import { now } from '../history.mjs';
 
-const LOOK_MS = 5;
-const WRITE_MS = 25;
+const TIMES = { lookMs: 5, writeMs: 25 };
 
 export class Watch {
   #note;
+  #times;
   #holds = new Set();
   #writtenAt = 0;
   #timer;
 
-  constructor(note) {
+  constructor(note, times = TIMES) {
     this.#note = note;
+    this.#times = times;
   }
 
   /** From now on this process acts as the owner of `things`, under one fence. */
-  take({ things, fence, isHeld, ...fields }) {
+  take({ things, queue, fence, isHeld, ...fields }) {
     const at = now();
-    const hold = { fence, isHeld, lastHeld: undefined, told: false };
-    this.#note('take', { things, fence, held: isHeld(), ...fields }, at);
+    const hold = { queue, fence, isHeld, lastHeld: undefined, told: false };
+    this.#note('take', { things, queue, fence, held: isHeld(), ...fields }, at);
     this.#holds.add(hold);
-    this.#timer ??= setInterval(() => this.look(), LOOK_MS);
+    this.#timer ??= setInterval(() => this.look(), this.#times.lookMs);
     this.#read(hold);
     return {
       get isTold() {
@@ -32,17 +33,17 @@ export class Watch {
         this.#read(hold);
         this.#holds.delete(hold);
         if (this.#holds.size === 0) this.close();
-        this.#note('end', { fence, lastHeld: hold.lastHeld, how });
+        this.#note('end', { queue, fence, lastHeld: hold.lastHeld, how });
       },
     };
   }
 
   look() {
     for (const hold of this.#holds) this.#read(hold);
-    if (now() - this.#writtenAt < WRITE_MS) return;
+    if (now() - this.#writtenAt < this.#times.writeMs) return;
     this.#writtenAt = now();
     // Nobody ends a process that was killed: what it last believed must be in the history by then.
-    const held = [...this.#holds].filter(({ told }) => !told).map(({ fence, lastHeld }) => ({ fence, lastHeld }));
+    const held = [...this.#holds].filter(({ told }) => !told).map(({ queue, fence, lastHeld }) => ({ queue, fence, lastHeld }));
     if (held.length > 0) this.#note('holds', { held });
   }
 
@@ -60,6 +61,6 @@ export class Watch {
     }
     if (hold.told) return;
     hold.told = true;
-    this.#note('told', { fence: hold.fence, lastHeld: hold.lastHeld });
+    this.#note('told', { queue: hold.queue, fence: hold.fence, lastHeld: hold.lastHeld });
   }
 }

@@ -6,25 +6,25 @@ export function holdsOf(entries) {
   const holds = [];
   const open = new Map();
   for (const entry of entries) {
-    const { event, who, at, fence } = entry;
-    const believed = (number, lastHeld) => {
-      const hold = open.get(`${who} ${number}`);
+    const { event, who, at, queue, fence } = entry;
+    const believed = (held, lastHeld) => {
+      const hold = open.get(`${who} ${held.queue} ${held.fence}`);
       if (hold !== undefined && lastHeld !== undefined) hold.lastHeld = Math.max(hold.lastHeld, lastHeld);
       return hold;
     };
     if (event === 'take') {
-      const { things, queue, held, key, first } = entry;
+      const { things, held, key, first } = entry;
       const hold = { who, fence, things, queue, key, first, at, held, lastHeld: held ? at : Number.NEGATIVE_INFINITY };
       holds.push(hold);
-      open.set(`${who} ${fence}`, hold);
+      open.set(`${who} ${queue} ${fence}`, hold);
     }
-    if (event === 'holds') for (const one of entry.held) believed(one.fence, one.lastHeld);
+    if (event === 'holds') for (const one of entry.held) believed(one, one.lastHeld);
     if (event === 'told') {
-      const hold = believed(fence, entry.lastHeld);
+      const hold = believed(entry, entry.lastHeld);
       if (hold !== undefined) hold.toldAt ??= at;
     }
     if (event === 'end') {
-      const hold = believed(fence, entry.lastHeld);
+      const hold = believed(entry, entry.lastHeld);
       if (hold !== undefined) hold.endAt = at;
     }
   }

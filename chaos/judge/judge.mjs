@@ -3,6 +3,7 @@
 import { judgeFences } from './fences.mjs';
 import { holdsOf, judgeHolds } from './holds.mjs';
 import { jobsOf, judgeJobs } from './jobs.mjs';
+import { overlapsOf } from './overlaps.mjs';
 import { judgeProcesses } from './processes.mjs';
 import { recoveriesOf } from './recoveries.mjs';
 import { judgeWrites } from './writes.mjs';
@@ -58,6 +59,7 @@ function figuresOf(entries, holds, jobs) {
     refusedWrites: count('write', ({ accepted }) => !accepted),
     left: entries.find(({ event }) => event === 'drained')?.left ?? 0,
     calmMs: (at('drained') ?? 0) - (at('calm') ?? 0),
+    overlaps: overlapsOf(entries, holds),
     recoveries: recoveriesOf(entries, holds),
   };
 }

@@ -6,7 +6,13 @@ import { startPostgres, startRedis } from '../support.mjs';
 import { Ways } from '../ways.mjs';
 
 export const onPostgres = (names) => onServer(() => startPostgres(), names);
-export const onRedis = (names) => onServer(() => startRedis({ settings: { appendonly: 'yes', appendfsync: 'always' } }), names);
+/** For more connections than there should be. */
+export const onRoomyPostgres = (names) => onServer(() => startPostgres({ settings: { max_connections: '300' } }), names);
+export const onRedis = (names) => onServer(startDurableRedis, names);
+
+export function startDurableRedis() {
+  return startRedis({ settings: { appendonly: 'yes', appendfsync: 'always' } });
+}
 
 async function onServer(start, names) {
   const server = await start();
@@ -14,6 +20,7 @@ async function onServer(start, names) {
   const store = await openStore(server.url);
   return {
     remarks: [],
+    server,
     connectionFor: (name) => ways.connectionFor(name),
     faults: (crew) => [...networkFaults(crew, ways), ...serverFaults(() => server)],
     /** Seen from beside, by a way that no fault disturbs but those of the server itself. */

@@ -14,6 +14,7 @@ export async function onSqlite() {
   const store = await openStore(url);
   return {
     remarks: disk === undefined ? ['The disk is not filled: "unshare -Urm" and a tmpfs are not allowed here.'] : [],
+    file,
     connectionFor: () => url,
     faults: () => [...foreignLockFaults(file), ...(disk === undefined ? [] : fullDiskFaults(file))],
     store: () => store,

@@ -7,6 +7,9 @@ import { chaos } from './program.js';
 test.each([
   [['--store', 'mysql'], '--store mysql is not known'],
   [['--store', 'sqlite', '--failover'], '--failover needs --store redis'],
+  [['--store', 'sqlite', '--peer', 'bullmq'], '--peer bullmq needs --store redis'],
+  [['--store', 'redis', '--peer', 'kafka'], '--peer kafka is not known'],
+  [['--store', 'redis', '--compare'], '--compare needs --peer'],
   [['--minutes', 'some'], '--minutes takes a number above 0'],
 ])('%j is refused with what to type instead', async (flags, message) => {
   expect(await chaos(...flags)).toMatchObject({ code: 1, output: expect.stringContaining(message) as string });

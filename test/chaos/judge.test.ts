@@ -14,9 +14,12 @@ const line = (at: number, who: string, event: string, fields: object = {}): Line
 const added = (id: string, at = 1): Line => line(at, 'producer-1.1', 'added', { jobs: [{ id, key: `k${id}` }] });
 const take = (at: number, who: string, fence: number, things = ['job:1'], fields: object = {}): Line =>
   line(at, who, 'take', { things, fence, queue: 'work', held: true, key: 'k1', first: true, ...fields });
-const told = (at: number, who: string, fence: number, lastHeld: number): Line => line(at, who, 'told', { fence, lastHeld });
-const end = (at: number, who: string, fence: number, lastHeld: number): Line =>
-  line(at, who, 'end', { fence, lastHeld, how: 'returned' });
+const told = (at: number, who: string, fence: number, lastHeld: number): Line =>
+  line(at, who, 'told', { queue: 'work', fence, lastHeld });
+const end = (at: number, who: string, fence: number, lastHeld: number, queue = 'work'): Line =>
+  line(at, who, 'end', { queue, fence, lastHeld, how: 'returned' });
+const holds = (at: number, who: string, fence: number, lastHeld: number): Line =>
+  line(at, who, 'holds', { held: [{ queue: 'work', fence, lastHeld }] });
 const accepted = (at: number, id: string, fence: number): Line =>
   line(at, 'conductor', 'accepted', { id, outcome: 'completed', key: `k${id}`, fence });
 const write = (at: number, by: string, fence: number, thing = 'job:1', taken = true): Line =>
@@ -29,7 +32,7 @@ const CLEAN: Line[] = [
   added('1'),
   take(10, 'worker-1.1', 5),
   write(11, 'worker-1.1', 5),
-  line(15, 'worker-1.1', 'holds', { held: [{ fence: 5, lastHeld: 14 }] }),
+  holds(15, 'worker-1.1', 5, 14),
   take(100, 'worker-2.1', 7),
   write(101, 'worker-2.1', 7),
   told(110, 'worker-1.1', 5, 14),
@@ -39,7 +42,7 @@ const CLEAN: Line[] = [
   line(121, 'worker-2.1', 'completed', { id: '1', fence: 7 }),
   accepted(122, '1', 7),
   take(130, 'leader-1.1', 9, ['leader:chief'], { queue: 'chief' }),
-  end(140, 'leader-1.1', 9, 139),
+  end(140, 'leader-1.1', 9, 139, 'chief'),
   take(150, 'leader-2.1', 12, ['leader:chief'], { queue: 'chief' }),
   take(160, 'locker-1.1', 20, ['name:ledger']),
   killed(165, 'locker-1.1'),
@@ -56,6 +59,7 @@ test('a history in which every promise was kept: no violation, and its figures',
   expect(violations).toEqual([]);
   expect(losses).toEqual([]);
   expect(figures).toMatchObject({ acknowledged: 1, runs: 2, completed: 1, terms: 2, namedLocks: 2, told: 1, refusedWrites: 1 });
+  expect(figures.overlaps, 'the first owner went on').toBe(1);
   expect(figures.recoveries).toEqual({ job: [], name: [2000], leader: [] });
 });
 
@@ -112,7 +116,7 @@ test.each([
 ])('two holders of %s, of whom the first still reads its lock as held', (_, thing) => {
   const two = (lastHeld: number): Line[] => [
     take(300, 'worker-1.1', 40, [thing], { key: 'k9' }),
-    line(lastHeld, 'worker-1.1', 'holds', { held: [{ fence: 40, lastHeld }] }),
+    holds(lastHeld, 'worker-1.1', 40, lastHeld),
     take(400, 'worker-2.1', 41, [thing], { key: 'k9' }),
   ];
   expect(rules(...CLEAN, ...two(399))).toEqual([]);
@@ -165,7 +169,7 @@ test('a violation is shown with the lines that it rests on and the faults of tho
     ...CLEAN,
     line(90, 'conductor', 'fault', { kind: 'half-open', target: 'line of worker-1' }),
     line(91, 'conductor', 'fault', { kind: 'kill', target: 'producer-2' }),
-    line(111, 'worker-1.1', 'holds', { held: [{ fence: 5, lastHeld: 104 }] }),
+    holds(111, 'worker-1.1', 5, 104),
   ]);
   const [violation] = judge(history).violations;
   const shown = excerpt(history, violation as { concerns: object }).join('\n');

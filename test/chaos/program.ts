@@ -1,18 +1,22 @@
-// A short run of the chaos program, so that it never rots. A long one is for `npm run chaos`.
+// Short runs of the programs, so that they never rot. Long ones are for `npm run chaos` and `npm run soak`.
 import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 
-const PROGRAM = fileURLToPath(new URL('../../chaos/chaos.mjs', import.meta.url));
+const CHAOS = fileURLToPath(new URL('../../chaos/chaos.mjs', import.meta.url));
+const SOAK = fileURLToPath(new URL('../../soak/soak.mjs', import.meta.url));
 
 export interface ChaosRun {
   code: number | null;
   output: string;
 }
 
-export async function chaos(...flags: string[]): Promise<ChaosRun> {
-  const child = spawn(process.execPath, [PROGRAM, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
+export const chaos = (...flags: string[]): Promise<ChaosRun> => run(CHAOS, flags);
+export const soak = (...flags: string[]): Promise<ChaosRun> => run(SOAK, flags);
+
+async function run(program: string, flags: string[]): Promise<ChaosRun> {
+  const child = spawn(process.execPath, [program, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
   // Should the test give up: it ends its crew and its server itself.
   onTestFinished(() => void child.kill('SIGTERM'));
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve));

@@ -17,6 +17,8 @@ export interface PostgresOptions {
 
 const PASSWORD = 'holdfast';
 const TOO_MANY_CONNECTIONS = '53300';
+/** After a restart a hundred clients come back at once, and each has its password hashed: on a busy machine a second is too short. */
+const ANSWER_MS = 5_000;
 
 export async function startPostgres(options: PostgresOptions = {}): Promise<TestServer> {
   const programs = await folderOf('postgres');
@@ -62,7 +64,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Test
 async function answersFrom(data: string, port: number): Promise<boolean> {
   const client = new Client({
     ...{ host: '127.0.0.1', port, user: 'postgres', password: PASSWORD, database: 'postgres' },
-    ...{ connectionTimeoutMillis: 1_000, query_timeout: 1_000 },
+    ...{ connectionTimeoutMillis: ANSWER_MS, query_timeout: ANSWER_MS },
   });
   client.on('error', () => undefined);
   try {

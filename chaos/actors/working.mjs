@@ -1,0 +1,18 @@
+import { Worker } from 'holdfast';
+import { jobName } from '../job-name.mjs';
+import { note, noteError, plan } from './actor.mjs';
+import { handlerOf } from './handler.mjs';
+
+/** Answers how to stop. */
+export function startWorking(queue) {
+  const worker = new Worker(queue, handlerOf(queue), {
+    connection: plan.connection,
+    name: plan.who,
+    concurrency: 5,
+    runRetryDelay: 1000,
+    ...plan.keeping,
+  });
+  worker.on('completed', ({ id }, { fence }) => note('completed', { id: jobName(queue, id), fence }));
+  worker.on('error', noteError);
+  return () => worker.close();
+}
