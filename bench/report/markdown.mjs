@@ -64,7 +64,11 @@ function everything(report) {
     const heads = ['', '', 'median', 'lowest … highest', 'Holdfast is', 'target'];
     return [`### ${STORE_NAMES[store]}`, '', ...table(heads, rows), ''];
   });
-  return [`${machine}. \`${command}\``, '', `${versions}.`, '', ...parts.flat()].slice(0, -1);
+  return [`${machine}. \`${command}\`${inParts(report)}`, '', `${versions}.`, '', ...parts.flat()].slice(0, -1);
+}
+
+function inParts({ parts = [] }) {
+  return parts.length === 0 ? '' : `, in ${parts.length} runs:\n\n${parts.map((command) => `- \`${command}\``).join('\n')}`;
 }
 
 function fullRow(row, contestant, index, report) {
