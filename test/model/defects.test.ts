@@ -11,6 +11,8 @@ const OUT_OF_SIGHT: Record<string, string> = {
   'renewal reaches into other queues': 'one queue',
   'a sweep of one queue sweeps all': 'one queue',
   'two claims at once get the same jobs': 'one call at a time',
+  'calls of all lanes are numbered as one': 'one call at a time',
+  'the second lane is not remembered': 'one call at a time',
   'a watcher that stopped is called on': 'no watchers',
   'nobody is woken': 'no watchers',
   'only events wake': 'no watchers',

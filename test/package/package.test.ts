@@ -62,7 +62,7 @@ describe('the tarball', () => {
   });
 
   test('holds nothing but the build and the documents', () => {
-    const expected = /^(dist\/[^.].*|docs\/.*\.md|README\.md|CHANGELOG\.md|LICENSE|package\.json)$/;
+    const expected = /^(dist\/[^.].*|docs\/.*\.(md|svg)|README\.md|CHANGELOG\.md|LICENSE|package\.json)$/;
     expect(files.filter((file) => !expected.test(file))).toEqual([]);
     expect(files).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'package.json']));
   });

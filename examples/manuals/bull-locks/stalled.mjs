@@ -28,13 +28,18 @@ if (process.argv[2] === 'victim') {
 
   queue.on('lock-extension-failed', (job) => console.log('lost the lock of job', job.id));
 
+  const stalled = new Promise((resolve) => {
+    queue.once('stalled', resolve);
+  });
   const child = fork(fileURLToPath(import.meta.url), ['victim']);
   const running = new Promise((resolve) => child.once('message', resolve));
   const job = await queue.add({});
   await running;
   child.kill('SIGKILL');
   queue.process(async () => 'done by the second run');
-  console.log(await job.finished());
+  // Whoever listens may hear of the end of the second run before that of the first.
+  const [value] = await Promise.all([job.finished(), stalled]);
+  console.log(value);
 
   // A lock that is taken away while its job runs: its worker learns of it when it renews, here ten times a second.
   const other = new Queue('other', { settings: { lockDuration: 1000, lockRenewTime: 100 } });
