@@ -16,6 +16,7 @@
 import { readHistory } from './history.mjs';
 import { historyFolder } from './history-folder.mjs';
 import { judge } from './judge/judge.mjs';
+import { main } from './main.mjs';
 import { progressWith } from './progress.mjs';
 import { summary } from './report.mjs';
 import { readSettings } from './settings.mjs';
@@ -23,17 +24,12 @@ import { runOnSmallDisk } from './small-disk.mjs';
 
 const QUIET_MS = 10_000;
 
-try {
+await main(async () => {
   const settings = readSettings(process.argv.slice(2));
-  if (settings.check !== undefined) process.exitCode = report(settings.check) === 0 ? 0 : 1;
-  else if (settings.peer !== undefined) await (await import('./peers/compare.mjs')).compare(settings, QUIET_MS);
-  else process.exitCode = (settings.store === 'sqlite' ? await runOnSmallDisk() : undefined) ?? (await runHere(settings));
-} catch (error) {
-  console.error(process.env.CHAOS_DEBUG ? error : error.message);
-  process.exitCode = 1;
-}
-// Not by running out of work: Node 20 then waits for ever for a socket that was reset while it was being shut down, as proxies do.
-process.exit();
+  if (settings.check !== undefined) return report(settings.check) === 0 ? 0 : 1;
+  if (settings.peer !== undefined) return (await import('./peers/compare.mjs')).compare(settings, QUIET_MS);
+  return (settings.store === 'sqlite' ? await runOnSmallDisk() : undefined) ?? runHere(settings);
+});
 
 async function runHere(settings) {
   // Compiles what it needs: not before the flags are known to be right.

@@ -1,5 +1,5 @@
 // `npm run soak`: mixed load with a fault about once a minute, for long, and what two processes and the store hold all the while.
-// docs/chaos.md says what is done and when a curve is flat.
+// docs/soak.md says what is done and when a curve is flat.
 //   --store redis       sqlite (unless said otherwise), postgres or redis
 //   --minutes 60        how long
 //   --seed 7            the same choices as that run
@@ -12,6 +12,7 @@ import { writeFileSync } from 'node:fs';
 import { readHistory } from '../chaos/history.mjs';
 import { historyFolder } from '../chaos/history-folder.mjs';
 import { judge } from '../chaos/judge/judge.mjs';
+import { main } from '../chaos/main.mjs';
 import { progressWith } from '../chaos/progress.mjs';
 import { summary } from '../chaos/report.mjs';
 import { runOnSmallDisk } from '../chaos/small-disk.mjs';
@@ -23,15 +24,10 @@ import { verdictsOf } from './verdict.mjs';
 
 const QUIET_MS = 60_000;
 
-try {
+await main(async () => {
   const settings = readSettings(process.argv.slice(2));
-  process.exitCode = (settings.store === 'sqlite' ? await runOnSmallDisk() : undefined) ?? (await soak(settings));
-} catch (error) {
-  console.error(process.env.CHAOS_DEBUG ? error : error.message);
-  process.exitCode = 1;
-}
-// Not by running out of work: Node 20 then waits for ever for a socket that was reset while it was being shut down, as proxies do.
-process.exit();
+  return (settings.store === 'sqlite' ? await runOnSmallDisk() : undefined) ?? soak(settings);
+});
 
 async function soak(settings) {
   // They compile what they need: not before the flags are known to be right.

@@ -27,4 +27,6 @@ export async function compare(settings, quietMs) {
     if (!keep) history.discard();
   }
   console.log(comparison(`redis, ${ms / 60_000} min, seed ${seed}; ${LOCKS[locks]}`, runs));
+  // What a peer does is counted, not condemned.
+  return 0;
 }

@@ -1,11 +1,8 @@
 // The same play for BullMQ and for Holdfast: producers and workers only, on a Redis of its own each, under the same faults. Left out is
 // what one of them has not: leaders, named locks and lock keys, lock threads; and stepped wall clocks, on which BullMQ's delays rest.
 import { CHAOS, some } from '../cast.mjs';
-import { networkFaults } from '../faults/network.mjs';
-import { serverFaults } from '../faults/server.mjs';
 import { KEEPING } from '../lock-times.mjs';
-import { startDurableRedis } from '../places/server.mjs';
-import { Ways } from '../ways.mjs';
+import { onServer, startDurableRedis } from '../places/server.mjs';
 import { openBullmqStore } from './bullmq-store.mjs';
 
 const BULLMQ = (role) => ({ program: new URL(`bullmq-${role}.mjs`, import.meta.url) });
@@ -19,29 +16,19 @@ const castWith = (programs) => ({
   parts: [...some('producer', 2, programs('producer')), ...some('worker', 4, programs('worker'))],
 });
 
+const onBullmq = (names) =>
+  onServer(names, {
+    start: startDurableRedis,
+    open: openBullmqStore,
+    hasThreads: false,
+    connect: (ways, name) => ways.urlFor(name),
+  });
+
 /** `locks`: both with their defaults, or both with the short ones of `npm run chaos`. */
 export function scenesWith(locks) {
   const shared = { keeping: locks === 'short' ? KEEPING : {}, hasClocks: false, hasThreads: false, calmMs: CALM_MS };
   return {
     bullmq: { ...shared, cast: castWith(BULLMQ), place: onBullmq, isFenced: false },
     holdfast: { ...shared, cast: castWith(OWN) },
-  };
-}
-
-async function onBullmq(names) {
-  const server = await startDurableRedis();
-  const ways = await Ways.to(server, names, { hasThreads: false });
-  const store = openBullmqStore(server.url);
-  return {
-    remarks: [],
-    connectionFor: (name) => ways.urlFor(name),
-    faults: (crew) => [...networkFaults(crew, ways), ...serverFaults(() => server)],
-    store: () => store,
-    heal: () => ways.heal(),
-    close: async () => {
-      await store.close();
-      await ways.close();
-      await server.close();
-    },
   };
 }

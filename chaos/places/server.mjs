@@ -5,23 +5,28 @@ import { serverFaults } from '../faults/server.mjs';
 import { startPostgres, startRedis } from '../support.mjs';
 import { Ways } from '../ways.mjs';
 
-export const onPostgres = (names) => onServer(() => startPostgres(), names);
+export const onPostgres = (names) => onServer(names, { start: () => startPostgres() });
 /** For more connections than there should be. */
-export const onRoomyPostgres = (names) => onServer(() => startPostgres({ settings: { max_connections: '300' } }), names);
-export const onRedis = (names) => onServer(startDurableRedis, names);
+export const onRoomyPostgres = (names) =>
+  onServer(names, { start: () => startPostgres({ settings: { max_connections: '300' } }) });
+export const onRedis = (names) => onServer(names, { start: startDurableRedis });
 
 export function startDurableRedis() {
   return startRedis({ settings: { appendonly: 'yes', appendfsync: 'always' } });
 }
 
-async function onServer(start, names) {
+/** `connect`: what a process gets to reach the server by. `open`: whoever looks at the store from beside. */
+export async function onServer(
+  names,
+  { start, open = openStore, hasThreads = true, connect = (ways, name) => ways.connectionFor(name) },
+) {
   const server = await start();
-  const ways = await Ways.to(server, names);
-  const store = await openStore(server.url);
+  const ways = await Ways.to(server, names, { hasThreads });
+  const store = await open(server.url);
   return {
     remarks: [],
     server,
-    connectionFor: (name) => ways.connectionFor(name),
+    connectionFor: (name) => connect(ways, name),
     faults: (crew) => [...networkFaults(crew, ways), ...serverFaults(() => server)],
     /** Seen from beside, by a way that no fault disturbs but those of the server itself. */
     store: () => store,

@@ -13,14 +13,9 @@ export class Outage {
   #silence: NodeJS.Timeout | undefined;
 
   /** `told`: the reasons that were told since the last answer, shared by those who would tell the same. */
-  constructor(onError: (error: Error) => void, told = new Set<string>()) {
+  constructor(onError: (error: Error) => void, told: Set<string>) {
     this.#onError = onError;
     this.#told = told;
-  }
-
-  /** It was told, and is not over. */
-  get isTold(): boolean {
-    return this.#told.size > 0;
   }
 
   /** A call begins, which is tried until it is answered or given up. */

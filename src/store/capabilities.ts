@@ -21,7 +21,10 @@ export interface Capabilities {
   transactions: boolean;
   /** How many items a call may carry where its caller can choose: more would hold the store up for others. Default MAX_BATCH. */
   batch?: number;
-  /** How many calls a worker may have in flight: see `Call`. More than 1 where a worker and its store else wait for one another. Default 1. */
+  /**
+   * How many calls a worker may have in flight: see `Call`. More than 1 where a worker and its store else wait for one another. Default 1.
+   * With two, Redis did 22 % more jobs at concurrency 100 and 33 % at 10; PostgreSQL 3 % more and 23 % fewer, SQLite 4 to 5 % fewer.
+   */
   lanes?: number;
 }
 

@@ -177,15 +177,14 @@ export class Exchange {
     if (this.#pending.length > 0) this.#schedule();
     try {
       const reply = await this.#options.calls.perform(outcomes, count > 0 ? this.#options.wish(count) : undefined, lane);
-      this.#expected -= expected;
       deliveries.forEach((delivery, index) => delivery.settled(reply.results[index] ?? 'missing'));
       this.#take(reply, count);
       if (reply.retried || systemClock.monotonic() >= this.#reconcileAt) await this.#reconcile(reply);
     } catch (thrown) {
-      this.#expected -= expected;
       for (const delivery of deliveries) delivery.settled('unknown', toError(thrown));
     }
     if (wakeUps !== this.#wakeUps) this.#hungry = true;
+    this.#expected -= expected;
     this.#free.push(lane);
   }
 

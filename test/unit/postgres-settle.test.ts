@@ -58,7 +58,15 @@ test('overlapping batches that completed never deadlock, and each job is told on
   const store = await openStore({ url });
   const jobs = await claimed(store, 300);
   const outcomes = jobs.map(completed);
-  const replies = await Promise.all(Array.from({ length: 10 }, (_, n) => store.settle('q', shuffled(outcomes, n + 1))));
+  // Somebody else holds them all up in the middle of their ids, so that all are under way when they go on.
+  const writer = await newClient(url);
+  await writer.query(`BEGIN; UPDATE holdfast.jobs SET progress = '7' WHERE id = '${jobs[150]?.id}'`);
+  const settling = Array.from({ length: 10 }, (_, n) => store.settle('q', shuffled(outcomes, n + 1)));
+  await expect
+    .poll(async () => (await writer.query('SELECT FROM pg_locks WHERE NOT granted')).rowCount, { timeout: 5000 })
+    .toBeGreaterThan(3);
+  await writer.query('COMMIT');
+  const replies = await Promise.all(settling);
   expect(new Set(replies.flatMap(({ results }) => results))).toEqual(new Set(['done']));
   expect((await store.status('q')).counts).toMatchObject({ active: 0, completed: 300 });
   expect((await told(store, 'completed')).length).toBe(300);

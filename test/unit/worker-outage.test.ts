@@ -3,12 +3,14 @@ import { HoldfastError } from '../../src/errors.js';
 import { Outage } from '../../src/lock/outage.js';
 
 let told: string[];
+let reasons: Set<string>;
 let outage: Outage;
 
 beforeEach(() => {
   vi.useFakeTimers();
   told = [];
-  outage = new Outage((error) => told.push(error instanceof HoldfastError ? error.code : error.message));
+  reasons = new Set();
+  outage = new Outage((error) => told.push(error instanceof HoldfastError ? error.code : error.message), reasons);
 });
 
 afterEach(() => {
@@ -22,9 +24,9 @@ test('however often a call fails, each reason is told once, and again in the nex
   for (const error of [unavailable(), unavailable(), new HoldfastError('STORE_READONLY', 'a replica'), unavailable()])
     outage.failed(error);
   expect(told).toEqual(['STORE_UNAVAILABLE', 'STORE_READONLY']);
-  expect(outage.isTold).toBe(true);
+  expect(reasons.size).toBeGreaterThan(0);
   outage.answered();
-  expect(outage.isTold).toBe(false);
+  expect(reasons.size).toBe(0);
   outage.asked();
   outage.failed(unavailable());
   expect(told).toHaveLength(3);
@@ -36,9 +38,9 @@ test('a call that is not answered for 5 s is told once, and is an outage until i
   expect(told).toEqual([]);
   vi.advanceTimersByTime(60_000);
   expect(told).toEqual(['TIMEOUT']);
-  expect(outage.isTold).toBe(true);
+  expect(reasons.size).toBeGreaterThan(0);
   outage.answered();
-  expect(outage.isTold).toBe(false);
+  expect(reasons.size).toBe(0);
 });
 
 test('an answer that was there when a blocked loop went on is not late', () => {
@@ -56,4 +58,13 @@ test('nothing is told and no timer is left after a call was answered or given up
   outage.asked();
   outage.givenUp();
   expect(vi.getTimerCount()).toBe(0);
+});
+
+test('of those who share what was told, one tells it', () => {
+  const other = new Outage((error) => told.push(error.message), reasons);
+  for (const each of [outage, other]) {
+    each.asked();
+    each.failed(unavailable());
+  }
+  expect(told).toEqual(['STORE_UNAVAILABLE']);
 });

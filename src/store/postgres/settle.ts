@@ -36,8 +36,8 @@ const MOVED = `
     claim_seq = NULL, ends_at = NULL, timed = false`;
 
 /**
- * What becomes of a job that completed and stays. A call of them takes the server 5 to 20 % less than with MOVED, all of its questions, and
- * a lock before each write, which is a tenth of the WAL records. One statement instead of three to find queue, caller and session brought nothing.
+ * What becomes of a job that completed and stays. Without MOVED, all of its questions, and a lock before each write: a tenth fewer WAL
+ * records, and 9 to 39 % less of the server's time for a call of ten; for one and for a hundred no gain was shown. One statement instead of three to find queue, caller and session brought nothing.
  */
 const completed = (ord: string, said: string) => `
     state = ${STATE.completed}, ord = ${ord}, delay = 0, due_at = NULL, attempts_made = attempts_made + 1, finished_on = floor(_clock),
