@@ -1,6 +1,7 @@
 // An outage of the store as a worker tells it: each reason once, from the first failure to the next answer. An answer that is only late
 // is a reason too: on a half-open connection nothing fails for a long time, and a worker that no longer consumes says so.
 import { HoldfastError } from '../errors.js';
+import { LazyTimer } from '../runtime/lazy-timer.js';
 
 /** What is not answered for so long is told, though still waited for. */
 const SILENCE_MS = 5000;
@@ -10,7 +11,10 @@ const READING_MS = 250;
 export class Outage {
   readonly #onError: (error: Error) => void;
   readonly #told: Set<string>;
-  #silence: NodeJS.Timeout | undefined;
+  readonly #silence = new LazyTimer(() => {
+    this.#reading = setTimeout(() => this.#silent(), READING_MS);
+  });
+  #reading: NodeJS.Timeout | undefined;
 
   /** `told`: the reasons that were told since the last answer, shared by those who would tell the same. */
   constructor(onError: (error: Error) => void, told: Set<string>) {
@@ -20,13 +24,11 @@ export class Outage {
 
   /** A call begins, which is tried until it is answered or given up. */
   asked(): void {
-    this.#silence = setTimeout(() => {
-      this.#silence = setTimeout(() => this.#silent(), READING_MS);
-    }, SILENCE_MS - READING_MS);
+    this.#silence.start(SILENCE_MS - READING_MS);
   }
 
   failed(error: Error): void {
-    clearTimeout(this.#silence);
+    this.givenUp();
     const reason = error instanceof HoldfastError ? error.code : error.message;
     if (this.#told.has(reason)) return;
     this.#told.add(reason);
@@ -35,11 +37,19 @@ export class Outage {
 
   answered(): void {
     this.givenUp();
-    this.#told.clear();
+    if (this.#told.size > 0) this.#told.clear();
   }
 
   givenUp(): void {
-    clearTimeout(this.#silence);
+    this.#silence.stop();
+    if (this.#reading === undefined) return;
+    clearTimeout(this.#reading);
+    this.#reading = undefined;
+  }
+
+  end(): void {
+    this.givenUp();
+    this.#silence.end();
   }
 
   #silent(): void {

@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldfastError, isRetryable, toError } from '../errors.js';
 import type { NewJob } from '../job/record.js';
+import { Patience } from '../runtime/patience.js';
 import { within } from '../runtime/within.js';
 import { batchOf, MAX_BATCH, refuseTransaction } from '../store/capabilities.js';
 import type { AddReply, Store } from '../store/contract.js';
@@ -25,12 +26,17 @@ export interface IntakeOptions {
 }
 
 /** The calls of one caller, one after the other. */
-interface Line {
-  caller: string;
-  seq: number;
-}
+class Line {
+  readonly patience = new Patience();
+  caller = randomUUID();
+  seq = 0;
 
-const newLine = (): Line => ({ caller: randomUUID(), seq: 0 });
+  /** The fate of the last number is open, so it must not be the one before the next: later calls come from a new caller. */
+  renew(): void {
+    this.caller = randomUUID();
+    this.seq = 0;
+  }
+}
 
 /** Some job of a call waits for somebody's transaction. */
 class HeldUp extends Error {}
@@ -49,7 +55,7 @@ interface Parcel {
 
 export class Intake {
   readonly #options: IntakeOptions;
-  readonly #line = newLine();
+  readonly #line = new Line();
   #waiting: Parcel[] = [];
   #pump: Promise<void> | undefined;
   /** Calls that go their own way: to a store that runs handlers inside `add`, in transactions of the user's, and those that wait for one. */
@@ -85,6 +91,7 @@ export class Intake {
   /** Resolves when everything that was added has its answer. */
   async idle(): Promise<void> {
     while (this.#pump !== undefined || this.#apart.size > 0) await Promise.all([this.#pump, ...this.#apart]);
+    this.#line.patience.end();
   }
 
   async #run(): Promise<void> {
@@ -144,7 +151,7 @@ export class Intake {
 
   async #sendApart(store: Store, parcel: Parcel): Promise<void> {
     try {
-      parcel.resolve(await this.#call(store, [parcel], newLine()));
+      parcel.resolve(await this.#call(store, [parcel], new Line()));
     } catch (thrown) {
       parcel.reject(toError(thrown));
     }
@@ -153,16 +160,17 @@ export class Intake {
   /** The same call until the store answers, refuses, or the time is up. */
   async #call(store: Store, parcels: Parcel[], line: Line): Promise<AddReply[]> {
     const { queue, timeoutMs } = this.#options;
-    const jobs = parcels.flatMap((parcel) => parcel.jobs);
+    const [first] = parcels;
+    const jobs = first !== undefined && parcels.length === 1 ? first.jobs : parcels.flatMap((parcel) => parcel.jobs);
     const call = { caller: line.caller, seq: ++line.seq };
-    const oldest = parcels[0]?.since ?? 0;
+    const oldest = first?.since ?? 0;
     // A tenth at least, for jobs that waited behind a call that hung.
     const deadline = Math.max(oldest + timeoutMs, performance.now() + timeoutMs / 10);
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LAST_PAUSE_MS)) {
       let failure: Error;
       try {
-        const replies = await within(Math.max(0, deadline - performance.now()), store.add(queue, jobs, call));
-        if (replies === undefined) throw this.#giveUp(line, undefined);
+        const left = Math.max(0, deadline - performance.now());
+        const replies = await line.patience.wait(left, store.add(queue, jobs, call), () => this.#giveUp(line, undefined));
         this.#outage = false;
         return replies;
       } catch (thrown) {
@@ -195,8 +203,7 @@ export class Intake {
   }
 
   #giveUp(line: Line, cause: unknown): HoldfastError {
-    // The fate of the last number is open, so it must not be the one before the next: later calls come from a new caller.
-    Object.assign(line, newLine());
+    line.renew();
     const { queue, timeoutMs } = this.#options;
     return new HoldfastError(
       'OUTCOME_UNKNOWN',

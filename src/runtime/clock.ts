@@ -8,7 +8,10 @@ export interface Clock {
   wall(): number;
 }
 
+/** `performance.now()` is the same clock from the start of this thread, and half the price of a bigint, of which every call takes several. */
+const THREAD_BEGAN = Number(process.hrtime.bigint() / 1000n) / 1000 - performance.now();
+
 export const systemClock: Clock = {
-  monotonic: () => Number(process.hrtime.bigint() / 1000n) / 1000,
+  monotonic: () => THREAD_BEGAN + performance.now(),
   wall: () => Date.now(),
 };

@@ -10,6 +10,7 @@ import { MAX_BATCH } from '../store/capabilities.js';
 import type { ClaimReply } from '../store/contract.js';
 import type { CallReply, Calls, ClaimWish } from '../lock/calls.js';
 import { systemClock } from '../runtime/clock.js';
+import { LazyTimer } from '../runtime/lazy-timer.js';
 import type { Slots } from './slots.js';
 
 export interface Delivery {
@@ -61,7 +62,7 @@ export class Exchange {
   #wakeUps = 0;
   #busy = false;
   #reconcileAt: number;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #timer = new LazyTimer(() => this.wake());
   #idleWaiters: (() => void)[] = [];
 
   constructor(options: ExchangeOptions) {
@@ -82,8 +83,7 @@ export class Exchange {
 
   stopClaiming(): void {
     this.#claiming = false;
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#timer.end();
   }
 
   /** There may be something to claim. */
@@ -131,6 +131,11 @@ export class Exchange {
   }
 
   #schedule(): void {
+    if (this.#inFlight === 0 && this.#options.slots.inHand === this.#pending.length) {
+      // Nothing runs, so nothing can end in this turn of the loop that would go along.
+      void this.#turn();
+      return;
+    }
     if (this.#scheduled || !this.#isWorthIt()) return;
     this.#scheduled = true;
     // Not a microtask: all runs that end in this turn shall go together.
@@ -177,7 +182,7 @@ export class Exchange {
     if (this.#pending.length > 0) this.#schedule();
     try {
       const reply = await this.#options.calls.perform(outcomes, count > 0 ? this.#options.wish(count) : undefined, lane);
-      deliveries.forEach((delivery, index) => delivery.settled(reply.results[index] ?? 'missing'));
+      for (let n = 0; n < deliveries.length; n += 1) deliveries[n]?.settled(reply.results[n] ?? 'missing');
       this.#take(reply, count);
       if (reply.retried || systemClock.monotonic() >= this.#reconcileAt) await this.#reconcile(reply);
     } catch (thrown) {
@@ -214,12 +219,9 @@ export class Exchange {
   }
 
   #waitFor({ nextInMs, limitedMs }: ClaimReply): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
     if (!this.#claiming) return;
     const ms = Math.min(this.#options.idleMs, nextInMs ?? Number.POSITIVE_INFINITY, limitedMs ?? Number.POSITIVE_INFINITY);
-    // Not unref'd: a worker that waits for jobs keeps its process alive.
-    this.#timer = setTimeout(() => this.wake(), Math.max(1, Math.ceil(ms)));
+    this.#timer.start(ms);
   }
 
   async #reconcile(reply: CallReply): Promise<void> {

@@ -445,13 +445,11 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   }
 
   #wish(count: number): ClaimWish {
-    const { name, limiter, skipLockRenewal, lockDuration } = this.opts;
-    return {
-      count,
-      by: name,
-      ...(limiter === undefined ? {} : { limit: { max: limiter.max, durationMs: limiter.duration } }),
-      ...(skipLockRenewal ? { timedMs: lockDuration } : {}),
-    };
+    const { name: by, limiter, skipLockRenewal, lockDuration } = this.opts;
+    const wish: ClaimWish = { count, by };
+    if (limiter !== undefined) wish.limit = { max: limiter.max, durationMs: limiter.duration };
+    if (skipLockRenewal) wish.timedMs = lockDuration;
+    return wish;
   }
 
   /** What hangs on it is lost; locks with an end of their own live on. The next call opens a new session. */

@@ -139,7 +139,7 @@ test('a lost reply of one call costs nothing of what the other was granted meanw
 
 test('what an unanswered call was granted is not taken for a stray when the other call asks what the store holds', async () => {
   const faulty = new FaultyStore(memory);
-  const held = faulty.on('settle', { when: (_, __, call) => call?.lane === undefined, times: 1, fault: 'hold-reply' });
+  const held = faulty.on('settle', { when: (_, __, call) => call?.lane === 0, times: 1, fault: 'hold-reply' });
   const lost = faulty.on('settle', { when: (_, __, call) => call?.lane === 1, times: 1, fault: 'drop-reply' });
   const queue = newQueue(memory);
   const [a, b, c, d, ...rest] = await queue.addBulk(Array.from({ length: 8 }, () => ({ name: 'a', data: {} })));

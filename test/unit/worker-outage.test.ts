@@ -52,11 +52,16 @@ test('an answer that was there when a blocked loop went on is not late', () => {
   expect(told).toEqual([]);
 });
 
-test('nothing is told and no timer is left after a call was answered or given up', () => {
+test('nothing is told after a call was answered or given up, and no timer is left in the end', () => {
   outage.asked();
   outage.answered();
   outage.asked();
   outage.givenUp();
+  vi.advanceTimersByTime(60_000);
+  expect(told).toEqual([]);
+  outage.asked();
+  outage.givenUp();
+  outage.end();
   expect(vi.getTimerCount()).toBe(0);
 });
 

@@ -21,9 +21,18 @@ function flagsOf({ priority, delayMs, lifo, lockKey }: NewJob): string {
 
 /** first,count for a run of counted ids, which is what most calls get, else a letter and the id of each. */
 function decode(reply: string): AddReply[] {
-  if (/^\d/.test(reply)) {
-    const [first = 0, count = 0] = reply.split(',').map(Number);
-    return Array.from({ length: count }, (_, index) => ({ id: String(first + index), duplicate: false }));
+  if (isDigit(reply)) {
+    const comma = reply.indexOf(',');
+    const first = Number(reply.slice(0, comma));
+    const count = Number(reply.slice(comma + 1));
+    const replies: AddReply[] = [];
+    for (let n = 0; n < count; n += 1) replies.push({ id: String(first + n), duplicate: false });
+    return replies;
   }
   return reply.split('\0').map((item) => ({ id: item.slice(1), duplicate: item.startsWith('d') }));
+}
+
+function isDigit(text: string): boolean {
+  const code = text.charCodeAt(0);
+  return code >= 48 && code <= 57;
 }

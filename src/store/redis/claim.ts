@@ -20,15 +20,17 @@ const TEXTS_OF_GRANT = 3;
 const TEXTS_OF_JOB = 4;
 
 export async function claim(run: Runner, queue: string, request: ClaimRequest): Promise<ClaimReply> {
-  const args = claimArguments(request);
-  return readClaim((await run('claim', queue, request.jobIds ? args.concat(request.jobIds) : args)) as RawClaim, request);
+  const args: Argument[] = [];
+  writeClaim(args, request);
+  if (request.jobIds !== undefined) for (const id of request.jobIds) args.push(id);
+  return readClaim((await run('claim', queue, args)) as RawClaim, 0, request);
 }
 
 /** All but the ids, which come at the end of all arguments. */
-export function claimArguments({ session, seq, lane, count, by, timedMs, limit, jobIds }: ClaimRequest): Argument[] {
+export function writeClaim(args: Argument[], { session, seq, lane, count, by, timedMs, limit, jobIds }: ClaimRequest): void {
   const isPlain = timedMs === undefined && limit === undefined && jobIds === undefined;
   const special = isPlain ? '' : `${timedMs ?? ''},${limit?.max ?? ''},${limit?.durationMs ?? ''},${jobIds?.length ?? ''}`;
-  return [session, seq, laneText(lane), count, by === undefined ? '' : `=${freeText(by)}`, special];
+  args.push(session, seq, laneText(lane), count, by === undefined ? '' : `=${freeText(by)}`, special);
 }
 
 /** What the names of its fields end in: those of lane 0 are called as they were before there were lanes. */
@@ -36,32 +38,49 @@ export function laneText(lane: number | undefined): string {
   return lane === undefined || lane === 0 ? '' : String(lane);
 }
 
-export function readClaim([head, granted, texts, ...sides]: RawClaim, request: ClaimRequest): ClaimReply {
+/** `from`: where the claim begins in the reply. */
+export function readClaim(reply: readonly unknown[], from: number, request: ClaimRequest): ClaimReply {
+  const [head, granted, texts] = [reply[from] as string, reply[from + 1] as RawClaim[1], reply[from + 2] as RawClaim[2]];
+  const jobs = granted === undefined || texts === undefined ? [] : readJobs(granted, texts, reply, from + 3, request);
+  // What a busy queue answers.
+  if (head === '1,0,0,-1,0') return { jobs, sessionAlive: true, paused: false, drained: false };
   const [alive, paused, limitedMs, nextInMs, drained] = head.split(',');
-  const reply: ClaimReply = {
-    jobs: granted === undefined || texts === undefined ? [] : readJobs(granted, texts, sides, request),
-    sessionAlive: alive === '1',
-    paused: paused === '1',
-    drained: drained === '1',
-  };
-  if (limitedMs !== '0') reply.limitedMs = Number(limitedMs);
-  if (nextInMs !== '-1') reply.nextInMs = Number(nextInMs);
-  return reply;
+  const claimed: ClaimReply = { jobs, sessionAlive: alive === '1', paused: paused === '1', drained: drained === '1' };
+  if (limitedMs !== '0') claimed.limitedMs = Number(limitedMs);
+  if (nextInMs !== '-1') claimed.nextInMs = Number(nextInMs);
+  return claimed;
 }
 
-function readJobs(granted: string, texts: string | string[], sides: (Column | undefined)[], request: ClaimRequest): ClaimedJob[] {
+function readJobs(
+  granted: string,
+  texts: string | string[],
+  reply: readonly unknown[],
+  sidesAt: number,
+  request: ClaimRequest,
+): ClaimedJob[] {
   const { session, by } = request;
   const grants = granted.split('\0');
   const together = typeof texts === 'string' ? texts.split('\0') : [];
-  const [reasons, stacks, progress] = sides;
+  const reasons = reply[sidesAt] as Column | undefined;
+  const stacks = reply[sidesAt + 1] as Column | undefined;
+  const progress = reply[sidesAt + 2] as Column | undefined;
   const jobs: ClaimedJob[] = [];
   let numbers: string | undefined;
-  let [made, started, priority, stalls, processed] = [0, 0, 0, 0, 0];
+  let made = 0;
+  let started = 0;
+  let priority = 0;
+  let stalls = 0;
+  let processed = 0;
   for (let at = 0, index = 0; at < grants.length; at += TEXTS_OF_GRANT, index += 1) {
     // Mostly the same for all of them.
     if (grants[at + 2] !== numbers) {
       numbers = grants[at + 2] ?? '';
-      [made = 0, started = 0, priority = 0, stalls = 0, , processed = 0] = numbers.split(',').map(Number);
+      const parts = numbers.split(',');
+      made = Number(parts[0]);
+      started = Number(parts[1]);
+      priority = Number(parts[2]);
+      stalls = Number(parts[3]);
+      processed = Number(parts[5]);
     }
     const own = typeof texts === 'string' ? together : (texts[index] ?? '').split('\0');
     const from = typeof texts === 'string' ? TEXTS_OF_JOB * index : 0;
@@ -83,7 +102,7 @@ function readJobs(granted: string, texts: string | string[], sides: (Column | un
       fence,
     };
     if (by !== undefined) job.processedBy = freeText(by);
-    addSides(job, { reason: reasons?.[index], stack: stacks?.[index], progress: progress?.[index] });
+    if (reasons !== undefined) addSides(job, { reason: reasons[index], stack: stacks?.[index], progress: progress?.[index] });
     jobs.push(job);
   }
   return jobs;

@@ -1,7 +1,7 @@
 // The Redis store: many machines on one Redis, Valkey or Redis Cluster. It wires the parts of this folder to the store contract,
 // through which alone the rest of Holdfast calls it. Every verb is one script (long lists: one per part), atomic on the server, on
 // Redis' clock. Nothing here may send a call twice on its own: its caller knows whether it can be repeated.
-import { HoldfastError } from '../../errors.js';
+import { HoldfastError, toError } from '../../errors.js';
 import type { Outcome } from '../../job/outcome.js';
 import type { JobRecord, NewJob } from '../../job/record.js';
 import { within } from '../../runtime/within.js';
@@ -98,21 +98,23 @@ export class RedisStore implements contract.Store {
     return this.#each(jobs, ({ run }) => add(run, queue, jobs, call));
   }
 
-  async claim(queue: string, request: contract.ClaimRequest): Promise<contract.ClaimReply> {
+  claim(queue: string, request: contract.ClaimRequest): Promise<contract.ClaimReply> {
     return this.#call(({ run }) => claim(run, queue, request));
   }
 
-  async settle(
+  settle(
     queue: string,
     outcomes: Outcome[],
     call?: contract.Call,
     request?: contract.ClaimRequest,
   ): Promise<contract.SettleReply> {
-    if (outcomes.length === 0) {
-      this.#use();
-      return request === undefined ? { results: [] } : { results: [], claimed: await this.claim(queue, request) };
-    }
+    if (outcomes.length === 0) return this.#settleNothing(queue, request);
     return this.#call(({ run }) => settle(run, queue, outcomes, call, request));
+  }
+
+  async #settleNothing(queue: string, request: contract.ClaimRequest | undefined): Promise<contract.SettleReply> {
+    this.#use();
+    return request === undefined ? { results: [] } : { results: [], claimed: await this.claim(queue, request) };
   }
 
   async openSession(opened: contract.NewSession): Promise<void> {
@@ -259,9 +261,14 @@ export class RedisStore implements contract.Store {
     throw new HoldfastError('STORE_CLOSED', 'The store is not open yet: call open() and wait for it first.', { store: 'redis' });
   }
 
-  /** A call that closing waits for. */
+  /** A call that closing waits for. Rejects when there is no store to call. */
   #call<T>(work: (parts: Parts) => Promise<T>): Promise<T> {
-    const call = work(this.#use());
+    let call: Promise<T>;
+    try {
+      call = work(this.#use());
+    } catch (error) {
+      return Promise.reject(toError(error));
+    }
     const ended = (): void => void this.#calls.delete(call);
     this.#calls.add(call);
     call.then(ended, ended);

@@ -1,11 +1,10 @@
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract.js';
-import { claimArguments, laneText, type RawClaim, readClaim } from './claim.js';
+import { laneText, type RawClaim, readClaim, writeClaim } from './claim.js';
 import type { Argument } from './driver.js';
 import { freeText } from './job-text.js';
 import type { Runner } from './runner.js';
 
-const NO_CLAIM: Argument[] = ['', '', '', '', '', ''];
 const LETTERS: Record<Outcome['kind'], string> = {
   completed: 'c',
   failed: 'f',
@@ -23,15 +22,17 @@ export async function settle(
   call: Call | undefined,
   request: ClaimRequest | undefined,
 ): Promise<SettleReply> {
-  const claim = request === undefined ? NO_CLAIM : claimArguments(request);
-  const withClaim = request === undefined ? 0 : 1;
-  const args: Argument[] = [call?.caller ?? '', call?.seq ?? '', laneText(call?.lane), withClaim, ...claim, outcomes.length];
+  const args: Argument[] = [call?.caller ?? '', call?.seq ?? '', laneText(call?.lane), request === undefined ? 0 : 1];
+  if (request === undefined) args.push('', '', '', '', '', '');
+  else writeClaim(args, request);
+  args.push(outcomes.length);
   writeGroups(args, outcomes);
-  for (const id of request?.jobIds ?? []) args.push(id);
-  const [letters, ...claimed] = (await run('settle', queue, args)) as [string, ...RawClaim];
+  if (request?.jobIds !== undefined) for (const id of request.jobIds) args.push(id);
+  const reply = (await run('settle', queue, args)) as [string, ...RawClaim];
+  const letters = reply[0];
   const results: SettleStatus[] = [];
   for (let n = 0; n < letters.length; n += 1) results.push(STATUSES[letters[n] as string] as SettleStatus);
-  return request === undefined ? { results } : { results, claimed: readClaim(claimed, request) };
+  return request === undefined ? { results } : { results, claimed: readClaim(reply, 1, request) };
 }
 
 /** Outcomes in a row that are alike say once what they share: see lua/settle.lua. */

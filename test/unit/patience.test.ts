@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest';
+import { Patience } from '../../src/runtime/patience.js';
+import { gate } from '../support/faults-wait.js';
+
+const late = (): Error => new Error('late');
+
+test('the answer is passed on, and so is its failure', async () => {
+  const patience = new Patience();
+  expect(await patience.wait(60_000, Promise.resolve(1), late)).toBe(1);
+  await expect(patience.wait(60_000, Promise.reject(new Error('refused')), late)).rejects.toThrow('refused');
+  patience.end();
+});
+
+test('what is not answered in time is given up, and its late answer does not count for the next', async () => {
+  const patience = new Patience();
+  const first = gate();
+  await expect(
+    patience.wait(
+      5,
+      first.opened.then(() => 'first'),
+      late,
+    ),
+  ).rejects.toThrow('late');
+  const second = gate();
+  const waiting = patience.wait(
+    60_000,
+    second.opened.then(() => 'second'),
+    late,
+  );
+  first.open();
+  await new Promise((resolve) => setImmediate(resolve));
+  second.open();
+  expect(await waiting).toBe('second');
+  patience.end();
+});
+
+test('an answer that came while the event loop was blocked is in time', async () => {
+  const patience = new Patience();
+  const answer = new Promise((resolve) => setTimeout(() => setImmediate(resolve, 'in time'), 1));
+  const waiting = patience.wait(50, answer, late);
+  for (const until = performance.now() + 100; performance.now() < until; );
+  expect(await waiting).toBe('in time');
+  patience.end();
+});
+
+test('it can be shortened while it lasts, and nobody is given up who does not wait', async () => {
+  const patience = new Patience();
+  patience.shorten(1);
+  const waiting = patience.wait(60_000, new Promise(() => undefined), late);
+  patience.shorten(1);
+  await expect(waiting).rejects.toThrow('late');
+  patience.end();
+});
