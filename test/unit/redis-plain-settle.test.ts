@@ -1,22 +1,18 @@
 // Most settles take a short way (lua/shared/plain-settle.lua). It must leave the same data and give the same answer as the long way
 // does, and leave everything alone where it does not apply.
-import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../src/job/record.js';
 import type { Call, ClaimRequest } from '../../src/store/contract.js';
+import { claim as claimAlone } from '../../src/store/redis/claim.js';
 import type { Argument } from '../../src/store/redis/driver.js';
 import type { RedisStore } from '../../src/store/redis/index.js';
 import { script } from '../../src/store/redis/scripts.js';
 import { settle } from '../../src/store/redis/settle.js';
+import { goBothWays, TAG } from './redis-short-way.js';
 import { newJob, newSession, openWithClient } from './redis-support.js';
-
-const TAG = '{holdfast:q}';
-/** Where the long way is gone, on the same data. */
-const COPY = '{holdfast:copy}';
-const LEFT_ALONE = 'left alone';
 
 let client: Redis;
 let store: RedisStore;
@@ -56,51 +52,10 @@ async function argumentsOf(outcomes: Outcome[], request: Partial<ClaimRequest>, 
     sent = args;
     return ['', '1,0,0,-1,1'];
   };
-  await settle(async (_name, _queue, args) => note(args), 'q', outcomes, call, wish);
+  const run = async (_name: string, _queue: string, args: Argument[]): Promise<string[]> => note(args);
+  if (outcomes.length > 0) await settle(run, 'q', outcomes, call, wish);
+  else await claimAlone(run, 'q', wish);
   return sent;
-}
-
-function countersOf(packed: Buffer | null): number[] {
-  return Array.from({ length: (packed?.length ?? 0) / 8 }, (_, n) => packed?.readDoubleLE(8 * n) ?? 0);
-}
-
-/** Everything under a tag, by the rest of the key. */
-async function dataOf(tag: string): Promise<Record<string, unknown>> {
-  const data: Record<string, unknown> = {};
-  for (const key of await client.keys(`${tag}:*`)) {
-    const read: Record<string, () => Promise<unknown>> = {
-      string: async () => (key.endsWith(':meta') ? countersOf(await client.getBuffer(key)) : client.get(key)),
-      hash: () => client.hgetall(key),
-      zset: () => client.zrange(key, 0, '-1', 'WITHSCORES'),
-      set: async () => (await client.smembers(key)).sort(),
-      stream: () => client.xrange(key, '-', '+'),
-    };
-    data[key.slice(tag.length)] = await read[await client.type(key)]?.();
-  }
-  return data;
-}
-
-/** Both ways at one moment of Redis' clock; the long one on a copy. */
-async function goBothWays(outcomes: Outcome[], request: Partial<ClaimRequest>, call: Partial<Call>): Promise<'short' | 'long'> {
-  const args = await argumentsOf(outcomes, request, call);
-  for (const key of await client.keys(`${COPY}:*`)) await client.del(key);
-  for (const key of await client.keys(`${TAG}:*`)) await client.copy(key, COPY + key.slice(TAG.length));
-  const before = await dataOf(TAG);
-  const [seconds, micros] = await client.time();
-  const text = script('settle').text.replace("call('TIME')", `{ ${seconds}, ${micros} }`);
-  const short = await readFile(new URL('../../src/store/redis/lua/shared/plain-settle.lua', import.meta.url), 'utf8');
-  const [head = '', tail] = text.split(short);
-  expect(tail).toBeDefined();
-  const reply = await client.eval(`${head}${short}\nreturn '${LEFT_ALONE}'`, 1, TAG, ...args);
-  if (reply === LEFT_ALONE) {
-    expect(await dataOf(TAG)).toEqual(before);
-    return 'long';
-  }
-  expect(reply).toEqual(await client.eval(text.replace(short, ''), 1, COPY, ...args));
-  const after = await dataOf(TAG);
-  expect(after).toEqual(await dataOf(COPY));
-  expect(after).not.toEqual(before);
-  return 'short';
 }
 
 async function takes(
@@ -109,7 +64,8 @@ async function takes(
   request: Partial<ClaimRequest> = {},
   call: Partial<Call> = {},
 ): Promise<void> {
-  expect(await goBothWays(outcomes, request, call)).toBe(way);
+  const args = await argumentsOf(outcomes, request, call);
+  expect(await goBothWays(client, 'settle', 'plain-settle', args)).toBe(way);
 }
 
 describe('the short way does what the long way does', () => {
@@ -156,6 +112,17 @@ describe('the short way does what the long way does', () => {
     await takes('short', [done(1), done(2), done(3)], { count: 2 });
   });
 
+  test('for a claim alone: of one, of all, of more than wait, of none, and in another lane', async () => {
+    await takes('short', []);
+    await takes('short', [], { count: 3, lane: 1 });
+    await takes('short', [], { count: 50 });
+    await takes('short', [], { count: 50 });
+    await add(1, { delayMs: 60_000 });
+    await takes('short', []);
+    await add(1);
+    await takes('short', [], { session: 't' });
+  });
+
   test('in each lane, also under a number below that of the other', async () => {
     await takes('short', [done(0)], { seq: 50, lane: 1 });
     await takes('short', [done(1)], { seq: 40 });
@@ -199,6 +166,27 @@ describe('it leaves everything alone', () => {
   ])('%s', async (_, change) => {
     await change();
     await takes('long', [done(0)]);
+  });
+
+  test.each<[string, () => Promise<unknown>]>([
+    ['a paused queue', () => store.pause('q', true)],
+    ['a queue with a due job', () => add(1, { delayMs: 1 }).then(() => sleep(10))],
+    ['a queue under a limit', () => store.limit('q', 60_000)],
+    ['a queue under a cap', () => store.cap('q', { maxActive: 100 })],
+    ['a session that has expired', () => client.hset(`${TAG}:s:s`, 'expires', 1)],
+    ['a session under suspicion', () => client.hset(`${TAG}:s:s`, 'suspected', 1)],
+    ['a place without a job', () => client.hdel(`${TAG}:run`, '7')],
+  ])('for a claim alone of %s', async (_, change) => {
+    await change();
+    await takes('long', []);
+  });
+
+  test('for a claim alone that is special, or of an old number', async () => {
+    await takes('long', [], { timedMs: 1000 });
+    await takes('long', [], { jobIds: ['9'] });
+    await takes('long', [], { limit: { max: 5, durationMs: 1000 } });
+    await takes('long', [], { count: 0 });
+    await takes('long', [], { seq: 1 });
   });
 
   test('when jobs with a priority may be next', async () => {

@@ -20,10 +20,11 @@ const TEXTS_OF_GRANT = 3;
 const TEXTS_OF_JOB = 4;
 
 export async function claim(run: Runner, queue: string, request: ClaimRequest): Promise<ClaimReply> {
-  const args: Argument[] = [];
+  const args: Argument[] = ['', '', '', 1];
   writeClaim(args, request);
+  args.push(0);
   if (request.jobIds !== undefined) for (const id of request.jobIds) args.push(id);
-  return readClaim((await run('claim', queue, args)) as RawClaim, 0, request);
+  return readClaim((await run('settle', queue, args)) as [string, ...RawClaim], request);
 }
 
 /** All but the ids, which come at the end of all arguments. */
@@ -38,10 +39,12 @@ export function laneText(lane: number | undefined): string {
   return lane === undefined || lane === 0 ? '' : String(lane);
 }
 
-/** `from`: where the claim begins in the reply. */
-export function readClaim(reply: readonly unknown[], from: number, request: ClaimRequest): ClaimReply {
-  const [head, granted, texts] = [reply[from] as string, reply[from + 1] as RawClaim[1], reply[from + 2] as RawClaim[2]];
-  const jobs = granted === undefined || texts === undefined ? [] : readJobs(granted, texts, reply, from + 3, request);
+/** What follows the results of a settle. */
+export function readClaim(reply: [results: string, ...RawClaim], request: ClaimRequest): ClaimReply {
+  const head = reply[1];
+  const granted = reply[2];
+  const texts = reply[3];
+  const jobs = granted === undefined || texts === undefined ? [] : readJobs(granted, texts, reply, request);
   // What a busy queue answers.
   if (head === '1,0,0,-1,0') return { jobs, sessionAlive: true, paused: false, drained: false };
   const [alive, paused, limitedMs, nextInMs, drained] = head.split(',');
@@ -54,16 +57,15 @@ export function readClaim(reply: readonly unknown[], from: number, request: Clai
 function readJobs(
   granted: string,
   texts: string | string[],
-  reply: readonly unknown[],
-  sidesAt: number,
+  reply: [results: string, ...RawClaim],
   request: ClaimRequest,
 ): ClaimedJob[] {
   const { session, by } = request;
   const grants = granted.split('\0');
   const together = typeof texts === 'string' ? texts.split('\0') : [];
-  const reasons = reply[sidesAt] as Column | undefined;
-  const stacks = reply[sidesAt + 1] as Column | undefined;
-  const progress = reply[sidesAt + 2] as Column | undefined;
+  const reasons = reply[4];
+  const stacks = reply[5];
+  const progress = reply[6];
   const jobs: ClaimedJob[] = [];
   let numbers: string | undefined;
   let made = 0;

@@ -9,7 +9,6 @@ export type ScriptName =
   | 'add'
   | 'cap'
   | 'change'
-  | 'claim'
   | 'clear'
   | 'close-session'
   | 'events'

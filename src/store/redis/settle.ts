@@ -32,7 +32,7 @@ export async function settle(
   const letters = reply[0];
   const results: SettleStatus[] = [];
   for (let n = 0; n < letters.length; n += 1) results.push(STATUSES[letters[n] as string] as SettleStatus);
-  return request === undefined ? { results } : { results, claimed: readClaim(reply, 1, request) };
+  return request === undefined ? { results } : { results, claimed: readClaim(reply, request) };
 }
 
 /** Outcomes in a row that are alike say once what they share: see lua/settle.lua. */

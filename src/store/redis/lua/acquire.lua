@@ -1,4 +1,4 @@
--- use: clock queue jobs lanes locks ending expiry reassure names
+-- use: clock counters queue jobs lanes locks ending expiry reassure names
 -- ARGV: of each wish: name, token, session, keepPlaceMs.
 -- Answers of each: h and the fence; t, how many come before and until when its holder lives at most ('' : nobody holds it); or g.
 local function acquire(name, token, session, keepPlaceMs)

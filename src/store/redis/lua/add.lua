@@ -1,10 +1,9 @@
--- use: clock queue jobs lanes places
+-- use: clock counters plain-add queue jobs lanes places
 -- ARGV: caller, its seq, how many jobs, and of each: id or '', priority,delay,lifo (and ,key; '' for 0,0,0), the job text; the text
 -- alone where no job has any of the others, which is so in most calls.
 -- Answers the ids: first,count where all were counted up without a gap, else a letter (n new, d duplicate) and the id of
 -- each, NUL between.
 local caller, seq = ARGV[1], ARGV[2]
-local REMEMBERED_MS = 15 * 60 * 1000
 local memory = key('added:' .. caller)
 local last, remembered = match(call('GET', memory) or '0,', '^(%d*),(.*)$')
 if tonumber(seq) < tonumber(last) then return straggler(caller, seq, last) end
@@ -96,7 +95,7 @@ else
   reply = concat(replies, '\0')
 end
 if lastId ~= queue.lastId then set('lastId', lastId) end
-call('SET', memory, seq .. ',' .. reply, 'PX', REMEMBERED_MS)
+call('SET', memory, seq .. ',' .. reply, 'PX', ADD_REMEMBERED_MS)
 flushPlaces()
 save()
 return reply

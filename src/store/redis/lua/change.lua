@@ -1,4 +1,4 @@
--- use: clock queue jobs lanes places reopen
+-- use: clock counters queue jobs lanes places reopen
 -- ARGV: of each change: job id, kind and two texts.
 --   rc, rf   retry what completed or failed; 1 to reset made, 1 to reset started
 --   p        promote

@@ -1,4 +1,4 @@
--- use: clock queue jobs lanes places choose
+-- use: clock counters queue jobs lanes places choose
 -- ARGV: state (w d c f), olderThanMs or '', limit, position to look from.
 -- Answers the removed ids and the position to go on from (-1: end).
 local latest = ARGV[2] == '' and math.huge or now - ARGV[2]

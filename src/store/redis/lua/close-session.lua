@@ -1,4 +1,4 @@
--- use: clock queue jobs lanes places locks ending retention hand-back sessions names
+-- use: clock counters queue jobs lanes places locks ending retention hand-back sessions names
 -- ARGV: id, 1 when it counts as a stall. Hands back everything that it holds, a bite per call; answers 1 when there is more.
 local id, charged, BITE = ARGV[1], ARGV[2], 100
 local own, bound, ending = key('s:' .. id), key('bound:' .. ARGV[1]), key('ending:' .. ARGV[1])

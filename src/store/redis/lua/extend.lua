@@ -1,4 +1,4 @@
--- use: clock queue jobs lanes locks
+-- use: clock counters queue jobs lanes locks
 -- ARGV: of each lock: job id, token, durationMs. Answers a letter for each: d done, l lost, m missing, f finished by this token.
 local ids = {}
 for i = 1, #ARGV / 3 do ids[i] = ARGV[3 * i - 2] end

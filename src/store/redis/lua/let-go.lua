@@ -1,4 +1,4 @@
--- use: clock queue jobs lanes locks names
+-- use: clock counters queue jobs lanes locks names
 -- ARGV: of each lock: name, token. Answers 1 for each that was held or waited for.
 local replies = {}
 for at = 1, #ARGV, 2 do

@@ -1,4 +1,4 @@
--- use: clock queue
+-- use: clock counters queue
 -- ARGV: durationMs; 0 lifts the window of limited claims too.
 if ARGV[1] == '0' then
   set('limitedUntil', 0)

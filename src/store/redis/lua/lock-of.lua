@@ -1,4 +1,4 @@
--- use: clock queue jobs
+-- use: clock counters queue jobs
 -- ARGV: job id. Answers session, fence, since, endsInMs, host, pid, name, instance; nothing when the job is not active.
 local job = find(ARGV[1])
 if not job or job.state ~= 'a' then return false end

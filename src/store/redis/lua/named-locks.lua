@@ -1,4 +1,4 @@
--- use: clock queue jobs lanes locks names
+-- use: clock counters queue jobs lanes locks names
 -- ARGV: names. Answers of each: token, fence, session, since, endsInMs, how many wait, host, pid, name and instance of the owner;
 -- 0 when nobody holds it.
 local replies = {}

@@ -1,4 +1,4 @@
--- use: clock queue
+-- use: clock counters queue
 -- ARGV: 1 to pause, 0 to resume.
 local paused = tonumber(ARGV[1])
 if queue.paused == paused then return 0 end

@@ -1,4 +1,4 @@
--- use: clock queue jobs lanes places
+-- use: clock counters queue jobs lanes places
 -- ARGV: job ids. Answers a letter for each: d done, m missing, l locked.
 local results, gone = {}, {}
 for i = 1, #ARGV do

@@ -1,4 +1,4 @@
--- use: clock queue expiry
+-- use: clock counters queue expiry
 -- ARGV: presence or '', then of each session: id, acked, slots or '' where they have not changed. All that a renewal writes,
 -- whatever the session holds.
 -- Answers of each: 0 when it was ended, else its revocations, each as number, job id, fence, reason with NUL between.

@@ -1,4 +1,4 @@
--- use: clock queue jobs lanes places reopen choose
+-- use: clock counters queue jobs lanes places reopen choose
 -- ARGV: state (d c f), olderThanMs or '', limit, position to look from.
 -- Answers how many wait again and the position to go on from (-1: end).
 local latest = ARGV[2] == '' and math.huge or now - ARGV[2]

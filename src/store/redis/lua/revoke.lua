@@ -1,4 +1,4 @@
--- use: clock queue jobs lanes places locks retention hand-back
+-- use: clock counters queue jobs lanes places locks retention hand-back
 -- ARGV: reason, job ids. Takes the locks away and notes it for their sessions; answers 1 for each that was active.
 local ids = {}
 for i = 2, #ARGV do ids[i - 1] = ARGV[i] end

@@ -1,6 +1,6 @@
--- use: clock plain-settle queue jobs lanes places locks expiry reassure retention special claim
--- ARGV: caller or '', its seq, its lane, 1 with a claim, the claim request (empty without one), how many outcomes, these in groups,
---   then the job ids of the claim. A group is outcomes in a row of one kind, of one owner, to be kept alike: kind, how many, keep,
+-- use: clock counters plain-settle queue jobs lanes places locks expiry reassure retention special claim
+-- Settles, claims, or both. ARGV: caller or '', its seq, its lane, 1 with a claim, the claim request (empty without one), how many
+--   outcomes, these in groups, then the job ids of the claim. A claim alone has no caller. A group is outcomes in a row of one kind, of one owner, to be kept alike: kind, how many, keep,
 --   the token up to its fence, and of each the id, the fence and, by kind,
 --   c value · f reason stacktrace · r reason stacktrace delay lifo · d delay · w · u
 --   keep: '' all, 0 none, else count,age with nothing for what does not limit

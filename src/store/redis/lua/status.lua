@@ -1,4 +1,4 @@
--- use: clock queue
+-- use: clock counters queue
 -- Answers paused, limitedMs, the lengths of the lists (waiting, prioritized, delayed, active, completed, failed), and `cap`.
 local full = queue.windowEnds > now and queue.windowUsed >= queue.windowMax
 local limited = ceil(math.max(0, queue.limitedUntil - now, full and queue.windowEnds - now or 0))

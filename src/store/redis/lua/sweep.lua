@@ -1,4 +1,4 @@
--- use: clock queue jobs lanes places locks ending retention hand-back sessions names
+-- use: clock counters queue jobs lanes places locks ending retention hand-back sessions names
 -- ARGV: how many locks at most. Answers the ids that wait again, those that failed, and whether more is dead.
 local limit = math.min(tonumber(ARGV[1]), 100)
 

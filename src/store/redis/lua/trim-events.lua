@@ -1,4 +1,4 @@
--- use: clock queue
+-- use: clock counters queue
 -- ARGV: how many of the newest to keep, 1 to forget the queue's settings and its counter of ids too. Answers how many went.
 -- An entry holds many events: one that is kept in part stays, and `firstEvent` hides what is before it.
 local oldest = call('XRANGE', key('events'), '-', '+', 'COUNT', 1)[1]

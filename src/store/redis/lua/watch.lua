@@ -1,4 +1,4 @@
--- use: clock queue
+-- use: clock counters queue
 -- ARGV: jobs, locks or events. Arms the queue for them: the next change is published. Answers the version, for a change that came before.
 local version, armed = 'version', 'armed'
 if ARGV[1] ~= 'events' then version, armed = ARGV[1] .. 'Version', ARGV[1] .. 'Armed' end

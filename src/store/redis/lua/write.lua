@@ -1,4 +1,4 @@
--- use: clock queue jobs
+-- use: clock counters queue jobs
 -- ARGV: of each write: kind (d data, p progress, l log row, c clear logs), job id, = and token or '', text, rows to keep or ''.
 -- Answers of each: a letter (d done, l lost, m missing) and, for logs, how many rows there are now.
 local function keepNewest(log, keep)

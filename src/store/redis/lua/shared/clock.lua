@@ -14,8 +14,9 @@ local now = micros / 1000
 local DIGITS = format('%d', 2 ^ 40) == '1099511627776' and '%d' or '%.0f'
 local function digits(number) return format(DIGITS, number) end
 
--- Bounds that more than one part keeps: events of a queue, and the length up to which the texts of claimed jobs go as one.
-local EVENTS_KEPT, SHORT = 10000, 65536
+-- Bounds that more than one part keeps: events of a queue, the length up to which the texts of claimed jobs go as one, and how long the
+-- last call of one who adds is remembered.
+local EVENTS_KEPT, SHORT, ADD_REMEMBERED_MS = 10000, 65536, 15 * 60 * 1000
 
 -- Lua's stack holds about 8000 values: longer lists go in several commands.
 local AT_ONCE = 4000

@@ -1,33 +1,16 @@
 -- The queue's counters and the events that the script tells: changed with `set`, told with `tell`, both written by one `save`.
---   tick     the last number given out for fences and places: at least the clock in µs, so it grows across a failover too
---   front    the last place given out ahead of all that wait; below zero
---   active   how many locks there are
---   sides    1 when some job has or had a reason or progress
---   delays   1 when there may be delayed jobs
---   event, firstEvent, version, armed, jobsVersion, jobsArmed, locksVersion, locksArmed   see `save`
---   keys     1 when some job has or had a lock key
---   cap      one more than the jobs that may be active; 0 without a cap
--- They are packed numbers: as fields of a hash each would become a string, and making strings is most of what short scripts do.
-local PACKED, SIZE = '<ddddddddddddddddddddd', 21 * 8
-local queue, dirty, touched, offered = nil, false, false, false
+local dirty, touched, offered = false, false, false
 -- vacated: jobs have left active; under a cap, others may have their places unless this script gives them away itself.
 -- turned: ids of jobs that may be claimed since their key is free. Whoever frees a key mostly claims its next job in the same
 -- script, and nobody need be woken for that one. namesFreed: a named lock may be had.
 local vacated, turned, namesFreed = false, nil, false
-do
-  local text = call('GET', key('meta')) or ''
-  -- Shorter where it was written before there were so many: those that it lacks are 0.
-  if #text < SIZE then text = text .. ('\0'):rep(SIZE - #text) end
-  local tick, front, lastId, active, sides, delays, paused, limitedUntil, windowEnds, windowUsed, windowMax, event, firstEvent,
-    version, armed, jobsVersion, jobsArmed, keys, cap, locksVersion, locksArmed = struct.unpack(PACKED, text)
-  -- Made at once: a table that grows field by field is made anew again and again.
-  queue = {
-    tick = tick, front = front, lastId = lastId, active = active, sides = sides, delays = delays, paused = paused,
-    limitedUntil = limitedUntil, windowEnds = windowEnds, windowUsed = windowUsed, windowMax = windowMax, event = event,
-    firstEvent = firstEvent, version = version, armed = armed, jobsVersion = jobsVersion, jobsArmed = jobsArmed, keys = keys,
-    cap = cap, locksVersion = locksVersion, locksArmed = locksArmed,
-  }
-end
+-- Made at once: a table that grows field by field is made anew again and again.
+local queue = {
+  tick = tick, front = front, lastId = lastId, active = active, sides = sides, delays = delays, paused = paused,
+  limitedUntil = limitedUntil, windowEnds = windowEnds, windowUsed = windowUsed, windowMax = windowMax, event = event,
+  firstEvent = firstEvent, version = version, armed = armed, jobsVersion = jobsVersion, jobsArmed = jobsArmed, keys = keys,
+  cap = cap, locksVersion = locksVersion, locksArmed = locksArmed,
+}
 
 local function set(name, value)
   queue[name] = value
