@@ -49,6 +49,43 @@ describe('watchers', () => {
     }
   });
 
+  test('for jobs are told when a store of their own process sends some, before they are acknowledged, and what they claim then is there', async () => {
+    const { store } = await openWithClient();
+    await store.openSession(newSession());
+    let calls = 0;
+    let claimed: Promise<{ jobs: unknown[] }> | undefined;
+    const stop = store.watch(
+      'q',
+      () => {
+        calls += 1;
+        if (adding) claimed ??= store.claim('q', { session: 's', seq: 1, count: 1 });
+      },
+      'jobs',
+    );
+    let adding = false;
+    await vi.waitFor(() => expect(calls).toBeGreaterThan(0));
+    adding = true;
+    const added = store.add('q', [newJob()], { caller: 'p', seq: 1 });
+    expect(claimed).toBeDefined();
+    expect((await claimed)?.jobs).toHaveLength(1);
+    await added;
+    stop();
+  });
+
+  test('for events, or of another queue, are not told by that', async () => {
+    const { store } = await openWithClient();
+    const events = await watch(store);
+    let others = 0;
+    const stop = store.watch('other', () => void (others += 1), 'jobs');
+    await vi.waitFor(() => expect(others).toBeGreaterThan(0));
+    const before = [events.calls, others];
+    const added = store.add('q', [newJob()], { caller: 'p', seq: 1 });
+    expect([events.calls, others]).toEqual(before);
+    await added;
+    stop();
+    events.stop();
+  });
+
   test('of a busy queue are told in bulk', async () => {
     const server = await newServer();
     const [store, peer] = [await openStore({ url: server.url }), await openStore({ url: server.url })];

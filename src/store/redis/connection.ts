@@ -95,7 +95,11 @@ export class RedisStore implements contract.Store {
 
   async add(queue: string, jobs: NewJob[], call: contract.Call, transaction?: unknown): Promise<contract.AddReply[]> {
     refuseTransaction(this.capabilities.engine, transaction);
-    return this.#each(jobs, ({ run }) => add(run, queue, jobs, call));
+    return this.#each(jobs, ({ run, wake }) => {
+      const added = add(run, queue, jobs, call);
+      wake.sent(queue);
+      return added;
+    });
   }
 
   claim(queue: string, request: contract.ClaimRequest): Promise<contract.ClaimReply> {

@@ -54,6 +54,15 @@ export class Wake {
     };
   }
 
+  /**
+   * This process has just sent jobs to the queue: who waits for some here need not wait for the message. What it asks for now goes behind
+   * them on the same connection.
+   */
+  sent(queue: string): void {
+    const watched = this.#watched.size > 0 ? this.#watched.get(this.#channelOf(queue, 'jobs')) : undefined;
+    if (watched !== undefined) fire(watched);
+  }
+
   close(): void {
     for (const [channel, watched] of this.#watched) this.#end(channel, watched);
   }
