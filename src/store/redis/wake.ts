@@ -19,6 +19,8 @@ const POLL_MS = 1000;
 /** A queue that was quiet for so long is armed again at once; one that changes all the time less and less often. */
 const QUIET_MS = 50;
 const LONGEST_PAUSE_MS = 16;
+/** Who waits for jobs claims when it is told, and a claim that finds too few arms the queue itself; the look comes when that is done. */
+const JOBS_PAUSE_MS = 25;
 
 interface Watched {
   queue: string;
@@ -148,10 +150,11 @@ export class Wake {
     const quiet = performance.now() - watched.armedAt > QUIET_MS;
     watched.pauseMs = quiet ? 0 : Math.min(LONGEST_PAUSE_MS, watched.pauseMs * 2 + 1);
     watched.version = version;
+    const pauseMs = watched.what === 'jobs' ? JOBS_PAUSE_MS : watched.pauseMs;
     watched.again ??= setTimeout(() => {
       watched.again = undefined;
       void this.#look(watched);
-    }, watched.pauseMs).unref();
+    }, pauseMs).unref();
     fire(watched);
   }
 
