@@ -107,7 +107,7 @@ describe.each(ENGINES)('lost replies on %s', (engine) => {
   test('two at once, the reply of a finish is lost and the session reaped before the next try: still done, not run again', async () => {
     const { store, add, worker, inner, queue, record } = await scene(engine);
     // Where two calls may be in flight, each finish has its own, and the other one is answered.
-    const when = (_: string, __: unknown, call?: { lane?: number }): boolean => call?.lane === undefined;
+    const when = (_: string, __: unknown, call?: { lane?: number }): boolean => (call?.lane ?? 0) === 0;
     store.on('settle', { fault: 'drop-reply', times: 1, when });
     const repeated = store.on('settle', { fault: 'hang', times: 1, after: 1, when });
     const ids = [await add({ removeOnComplete: true }), await add()];
