@@ -21,13 +21,17 @@ export function withHints(right, { witness, isFallible }) {
 
   return {
     probe: async (queue) => {
-      const { sessions } = right.state(queue);
+      const { sessions, expiries } = right.state(queue);
       const now = right.now();
       let first = Number.POSITIVE_INFINITY;
       for (const session of sessions.values()) {
         if (session.open && !suspected.has(session.id) && session.expiresAt > now && isGone(session.id)) {
           suspected.set(session.id, session.expiresAt);
           session.expiresAt = Math.min(session.expiresAt, now + witness.graceOf(session.id));
+          // Sweeps look at it no earlier than it said when it was put there.
+          expiries.remove(session);
+          session.at = session.expiresAt;
+          expiries.push(session);
           witness.shortened(session.id, session.expiresAt - now);
         }
         if (session.open && suspected.has(session.id)) first = Math.min(first, session.expiresAt - now);

@@ -4,6 +4,7 @@
 import { askEveryMs } from '../../dist/lock/hearing.js';
 import { CRASH_GRACE_MS } from '../../dist/store/contract.js';
 import { lookEveryMs } from '../../dist/upkeep/looking.js';
+import { SWEPT_AT_ONCE } from '../../dist/upkeep/sweeper.js';
 import { withStore } from '../places.mjs';
 import { serverCpuMs } from '../servers.mjs';
 import { openSession } from '../sessions.mjs';
@@ -27,7 +28,7 @@ export const fleet = {
       await inFlight(count, async (n) => sessions.push(await openSession(store, queue, `session-${n}`)));
       const cost = {
         renewals: await cpuOfOne(engine, calls, (n) => store.renew([{ ...sessions[n % count], acked: 0 }])),
-        sweeps: await cpuOfOne(engine, calls, () => store.sweep(queue, 100)),
+        sweeps: await cpuOfOne(engine, calls, () => store.sweep(queue, SWEPT_AT_ONCE)),
         probes: store.capabilities.crashHints ? await cpuOfOne(engine, calls, () => store.probe(queue)) : 0,
       };
       const asks = store.capabilities.fallibleHints === true;

@@ -1,14 +1,13 @@
 // What it costs the store to keep all locks of a worker, with few and with many active jobs, to find that nothing is dead, and to hand back
 // a hundredth of them.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { SWEPT_AT_ONCE } from '../../dist/upkeep/sweeper.js';
 import { withStore } from '../places.mjs';
 import { claimAll, fillQueue, openSession, timesOf } from '../sessions.mjs';
 import { median } from '../statistics.mjs';
 
 const SIZES = [1000, 10_000, 100_000];
 const CALLS = 50;
-/** As the sweeper of a worker does. */
-const SWEEP_LIMIT = 100;
 const SHORT_MS = 3000;
 
 export const renewal = {
@@ -23,7 +22,7 @@ export const renewal = {
       const living = await openSession(store, queue, 'living');
       await claimAll(store, living, active - dying);
       const renew = median(await timesOf(CALLS, () => store.renew([{ ...living, acked: 0 }])));
-      const sweep = median(await timesOf(CALLS, () => store.sweep(queue, SWEEP_LIMIT)));
+      const sweep = median(await timesOf(CALLS, () => store.sweep(queue, SWEPT_AT_ONCE)));
       await claimAll(store, await openSession(store, queue, 'dying', SHORT_MS), dying);
       await sleep(SHORT_MS + 50);
       const dead = await sweepAll(store, queue, dying);
@@ -41,7 +40,7 @@ async function sweepAll(store, queue, expected) {
   const times = [];
   for (let more = true; more; ) {
     const [ms] = await timesOf(1, async () => {
-      const { stalled, failed, more: rest } = await store.sweep(queue, SWEEP_LIMIT);
+      const { stalled, failed, more: rest } = await store.sweep(queue, SWEPT_AT_ONCE);
       found += stalled.length + failed.length;
       more = rest;
     });

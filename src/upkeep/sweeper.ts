@@ -18,8 +18,8 @@ export interface SweeperOptions {
   onError(error: Error): void;
 }
 
-/** Few enough that no store is held up for more than about 2 ms. */
-const CHUNK = 100;
+/** Few enough that no store is held up for more than about 2 ms. The first call, in cold code, took SQLite 3 ms; with 100, 4 ms. */
+export const SWEPT_AT_ONCE = 50;
 /** When a session ends, the sweep must find it expired on the store's clock, which may round. */
 const AFTER_END_MS = 10;
 /** A call that hangs for longer is told and given up, or it would be the last one. */
@@ -75,7 +75,7 @@ export class Sweeper {
         this.#again = false;
         if (beforeSweep !== undefined) await patiently(beforeSweep());
         if (this.#stopped) return;
-        const reply = await patiently(store.sweep(queue, CHUNK));
+        const reply = await patiently(store.sweep(queue, SWEPT_AT_ONCE));
         this.#outage = false;
         const found = reply.stalled.length + reply.failed.length > 0;
         if (found && !this.#silent) onSwept(reply);

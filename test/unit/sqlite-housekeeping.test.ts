@@ -192,6 +192,22 @@ describe('the housekeeping of the SQLite store', () => {
     expect(count(file, 'sessions')).toBe(0);
   });
 
+  it('copies its log into the database when nobody calls, so that the next call does not have to', async () => {
+    const file = newFile();
+    const store = await openStore({ path: file });
+    const other = new Database(file);
+    afterwards(() => other.close());
+    const uncopied = (): number => {
+      const [, pages, copied] = other.prepare('PRAGMA wal_checkpoint(NOOP)').raw().get() as [number, number, number];
+      return pages - copied;
+    };
+    const jobs = Array.from({ length: 1_000 }, () => newJob());
+    // In one go: there is no pause before the last of them.
+    await Promise.all(Array.from({ length: 20 }, (_, n) => store.add('q', jobs, { caller: `p-${n}`, seq: 1 })));
+    expect(uncopied()).toBeGreaterThan(500);
+    await vi.waitFor(() => expect(uncopied()).toBe(0), { timeout: 5_000 });
+  });
+
   it('counts in the row of the queue what the tables hold', async () => {
     const file = newFile();
     const store = await openStore({ path: file });

@@ -30,8 +30,8 @@ function countOf(queue: QueueState, name: ListName): number {
 function inOrder(queue: QueueState, name: ListName, asc: boolean): Iterable<StoredJob> {
   if (name === 'waiting' || name === 'prioritized') return queue.waiting.inOrder(name === 'prioritized', asc);
   if (name === 'delayed') return asc ? queue.delayed.sorted() : queue.delayed.sorted().reverse();
-  const jobs = name === 'active' ? queue.active : queue.finished[name];
-  return asc ? jobs.forward() : jobs.backward();
+  if (name === 'active') return asc ? queue.active.values() : [...queue.active.values()].reverse();
+  return asc ? queue.finished[name].forward() : queue.finished[name].backward();
 }
 
 interface Positions {

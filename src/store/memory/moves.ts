@@ -23,7 +23,7 @@ export function take(queue: QueueState, job: StoredJob): void {
       job.delay = 0;
       break;
     case 'active':
-      queue.active.remove(job);
+      queue.active.delete(job.id);
       queue.waiting.setTaken(job.lockKey, false);
       if (job.lock !== undefined) unlock(queue, job.lock);
       break;
@@ -48,7 +48,7 @@ export function putDelayed(queue: QueueState, job: StoredJob, delayMs: number, n
 export function putActive(queue: QueueState, job: StoredJob, lock: StoredLock): void {
   job.state = 'active';
   job.lock = lock;
-  queue.active.pushBack(job);
+  queue.active.set(job.id, job);
   queue.waiting.setTaken(job.lockKey, true);
   lock.session.bound.pushBack(lock);
 }
@@ -93,9 +93,19 @@ function unlock(queue: QueueState, lock: StoredLock): void {
   forgetEnded(queue, lock.session);
 }
 
+/** It no longer renews nor claims; what hangs on it stays until it is given back or swept. */
+export function end(queue: QueueState, session: StoredSession): void {
+  session.open = false;
+  if (session.slot !== -1) queue.expiries.remove(session);
+  queue.ended.add(session);
+  forgetEnded(queue, session);
+}
+
 /** An ended session is known for as long as anything hangs on it. */
 export function forgetEnded(queue: QueueState, session: StoredSession): void {
-  if (!session.open && session.empty) queue.sessions.delete(session.id);
+  if (session.open || !session.empty) return;
+  queue.ended.delete(session);
+  queue.sessions.delete(session.id);
 }
 
 function detach(queue: QueueState, lock: StoredLock): void {

@@ -1,6 +1,6 @@
 import { nextFence } from '../../job/lock.js';
 import type { LockGrant, LockWish, NamedLockRef } from '../contract.js';
-import { forgetEnded } from './moves.js';
+import { end, forgetEnded } from './moves.js';
 import { type Hold, type Place, type QueueState, StoredName, type StoredSession } from './state.js';
 
 export function acquire(queue: QueueState, wish: LockWish, now: number): LockGrant {
@@ -57,7 +57,7 @@ export function freeNames(queue: QueueState, session: StoredSession, limit: numb
 
 function grant(queue: QueueState, name: StoredName, session: StoredSession, token: string, now: number): LockGrant {
   // Whoever held it has expired. A late renewal must not bring it back, since its holder would trust its lock again.
-  if (name.hold !== undefined) name.hold.session.open = false;
+  if (name.hold !== undefined) end(queue, name.hold.session);
   drop(queue, name);
   leaveLine(queue, name.line.get(token));
   const fence = nextFence(queue.lastFence, now);

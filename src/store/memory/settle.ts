@@ -38,7 +38,7 @@ function settleOnce(queue: QueueState, outcomes: Outcome[], call: Call | undefin
 }
 
 function settleOne(queue: QueueState, outcome: Outcome, now: number): SettleStatus {
-  const job = queue.jobs.get(outcome.jobId);
+  const job = queue.active.get(outcome.jobId) ?? queue.jobs.get(outcome.jobId);
   if (job === undefined) return 'missing';
   const { lock } = job;
   if (lock?.token === outcome.token) {

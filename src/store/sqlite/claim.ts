@@ -76,6 +76,8 @@ export class Claiming {
     this.#take = db.prepare(`${take}, fence = ? WHERE job = ?`);
     // One statement for all jobs of a claim: 2.0 µs a job, 2.8 µs with one statement each. Their fences follow one another.
     // Selecting them in the same statement (UPDATE … RETURNING) took 5.5 µs a job, 3.9 µs in two.
+    // Room in a new row for what is written into it here and at its end, so that its page need not be split: 6 to 9 % less for claim and
+    // finish, 10 % more for adding.
     this.#takeAll = db.prepare(`${take}, fence = ? + taken.key FROM json_each(?) AS taken WHERE job = taken.value`);
     this.#claimed = db.prepare(
       `SELECT ${JOB_COLUMNS}, fence FROM jobs WHERE queue = ? AND state = ${STATE.active} AND session = ? AND claimSeq = ? ORDER BY fence`,

@@ -97,6 +97,7 @@ export class Engine {
   /** The same for all, whichever link they came by. */
   readonly #realPath: string;
   readonly #peers: Peers;
+  readonly #checkpoints: Checkpoints;
   #presence: Presence | undefined;
 
   constructor(driver: Driver, db: Database, clock: StoreClock, { path, busyTimeoutMs }: EngineOptions) {
@@ -106,10 +107,10 @@ export class Engine {
     this.clock = clock;
     const lanes = new Lanes(db);
     this.queues = new QueueTable(db, lanes);
-    const checkpoints = new Checkpoints(db);
+    this.#checkpoints = new Checkpoints(db);
     const onCommit = (queues: string[]): void => {
       this.wake.signal(queues);
-      checkpoints.afterCommit();
+      this.#checkpoints.afterCommit();
     };
     this.committer = new Committer({ db, path, clock, table: this.queues, busyTimeoutMs, onCommit });
     this.wake = new Wake(db, this.#realPath, () => this.committer.check());
@@ -145,6 +146,7 @@ export class Engine {
 
   async close(): Promise<void> {
     await this.committer.idle();
+    this.#checkpoints.stop();
     this.wake.close();
     this.#peers.close();
     this.#presence?.release();

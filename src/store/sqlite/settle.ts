@@ -48,6 +48,7 @@ export class Settling {
     const complete = `UPDATE jobs SET state = ${STATE.completed}, ${FINISH}, returnvalue = ? WHERE ${OWNED}`;
     // 3.3 µs a job, of which the index over ids takes nothing that could be measured (found by rowid: 3.5 µs). One statement for all jobs of
     // a call, with pairs of id and fence as JSON, took 2.6 µs, but serves only those that return the same and end in the order of their fences.
+    // Asking for all their owners in one statement and then changing their rows in another took 17 % less, 4 % of what a job takes in all.
     this.#complete = db.prepare(complete);
     this.#completeKeyed = db.prepare(`${complete} RETURNING lockKey`);
     this.#fail = db.prepare(
