@@ -1,7 +1,7 @@
 // How the server carries out the statements of every verb: through the index that was made for it, whatever it believes of the tables.
 // A walk through a whole list would be noticed only when somebody has a million jobs.
-import { Pool } from 'pg';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { Pool, type PoolClient } from 'pg';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { PostgresStore } from '../../src/store/postgres/index.js';
 import { completed, newClient, newJob, newServer, newSession, openStore } from './postgres-support.js';
 
@@ -78,6 +78,7 @@ async function useAll(store: PostgresStore): Promise<void> {
   await store.sweep('q', 10);
   await store.probe('q');
   await useLocks(store);
+  await usePlainly(store);
   await store.jobs('q', ['1', '2']);
   await store.lockOf('q', '1');
   await store.owned('q', 's');
@@ -118,43 +119,78 @@ async function useLocks(store: PostgresStore): Promise<void> {
   await store.letGo('q', wishes.slice(1));
 }
 
-async function plans(url: string): Promise<Statement[]> {
-  const pool = new Pool({ connectionString: url, max: 1 });
-  onTestFinished(() => pool.end());
+/** What most calls are. */
+async function usePlainly(store: PostgresStore): Promise<void> {
+  await store.openSession(newSession({ queue: 'plain' }));
+  for (let seq = 1; seq <= 9; seq += 1) await store.add('plain', [newJob()], { caller: 'p', seq });
+  await store.claim('plain', { session: 's', seq: 1, count: 1 });
+  let { jobs } = await store.claim('plain', { session: 's', seq: 2, count: 1 });
+  for (let seq = 3; seq <= 6; seq += 1) {
+    const reply = await store.settle(
+      'plain',
+      jobs.map(completed),
+      { caller: 's', seq },
+      { session: 's', seq, count: seq === 4 ? 3 : 1 },
+    );
+    jobs = reply.claimed?.jobs ?? [];
+  }
+  await store.renew([{ queue: 'plain', id: 's', acked: 0 }]);
+  await store.sweep('plain', 10);
+}
+
+type Ways = 'short' | 'long';
+
+/** Connections of the store's own take short ways, and those of a user's pool do not. */
+async function plans(url: string, ways: Ways): Promise<Statement[]> {
   const statements: Statement[] = [];
-  pool.on('connect', (client) =>
-    client.on('notice', ({ message = '' }) => {
-      const found = /plan:\s*(\{[\s\S]*)$/.exec(message)?.[1];
-      if (found === undefined) return;
-      const { 'Query Text': sql, Plan: plan } = JSON.parse(found) as { 'Query Text': string; Plan: Node };
-      statements.push({ sql: sql.replace(/\s+/g, ' '), plan });
-    }),
-  );
-  const store = await openStore({ pool, notify: false });
+  const emit = Pool.prototype.emit;
+  const spy = vi.spyOn(Pool.prototype, 'emit').mockImplementation(function (
+    this: Pool,
+    event: string | symbol,
+    ...told: unknown[]
+  ) {
+    if (event === 'connect') {
+      (told[0] as PoolClient).on('notice', ({ message = '' }) => {
+        const found = /plan:\s*(\{[\s\S]*)$/.exec(message)?.[1];
+        if (found === undefined) return;
+        const { 'Query Text': sql, Plan: plan } = JSON.parse(found) as { 'Query Text': string; Plan: Node };
+        statements.push({ sql: sql.replace(/\s+/g, ' '), plan });
+      });
+    }
+    return emit.call(this, event, ...told);
+  });
+  onTestFinished(() => spy.mockRestore());
+  const pool = ways === 'long' ? new Pool({ connectionString: url, max: 1 }) : undefined;
+  const store = await openStore({ ...(pool ? { pool } : { url, max: 1 }), notify: false });
   statements.length = 0;
   await useAll(store);
   await store.close();
+  await pool?.end();
   return statements;
 }
 
 describe('the statements of the PostgreSQL store', () => {
-  test.each([
-    ['as it is when nobody has looked', ''],
-    ['that were empty when it looked', 'ANALYZE'],
+  test.each<[tables: string, ways: Ways, sql: string]>([
+    ['as it is when nobody has looked', 'long', ''],
+    ['as it is when nobody has looked', 'short', ''],
+    ['that were empty when it looked', 'long', 'ANALYZE'],
+    ['that were empty when it looked', 'short', 'ANALYZE'],
     [
       'of one queue with many jobs',
+      'long',
       `INSERT INTO holdfast.queues (name) VALUES ('other');
        INSERT INTO holdfast.jobs (queue, state, priority, ord, added, added_at, delay, timestamp, id, name, opts, data, session, fence, lock_key)
        SELECT 1, n % 7 - 1, n % 2, n, n, 0, 0, 0, n, 'n', '{}', '{}', 'x', n, CASE WHEN n % 7 < 2 THEN 'k' || n % 50 END
        FROM generate_series(1, 4200) n;
        ANALYZE`,
     ],
-  ])('find their rows through the index that was made for them, with tables %s', async (_, sql) => {
+  ])('find their rows through the index that was made for them, with tables %s, on %s ways', async (_, ways, sql) => {
     const { url } = await newServer({ settings: EXPLAINED });
     await openStore({ url, notify: false });
     if (sql !== '') await (await newClient(url)).query(sql);
-    const all = await plans(url);
+    const all = await plans(url, ways);
     expect(all.length).toBeGreaterThan(150);
+    expect(all.some(({ sql: text }) => text.includes('settle_plain'))).toBe(ways === 'short');
     const scans = all.flatMap(({ sql: text, plan }) => nodes(plan).map((node) => ({ sql: text, ...node })));
     const large = scans.filter((node) => LARGE.has(node['Relation Name'] ?? ''));
     expect(large.length).toBeGreaterThan(100);
@@ -169,7 +205,7 @@ describe('the statements of the PostgreSQL store', () => {
     expect(sorted.filter(({ sql: text }) => !/ORDER BY added|all_of_them|merged ORDER BY|ORDER BY behind/.test(text))).toEqual(
       [],
     );
-    for (const index of ['waiting', 'keyed', 'behind', 'of_key', 'taken', 'delayed', 'active', 'finished', 'ending', 'pkey']) {
+    for (const index of ['waiting', 'of_key', 'taken', 'delayed', 'active', 'finished', 'ending', 'pkey']) {
       expect(large.some((node) => node['Index Name'] === `jobs_${index}`)).toBe(true);
     }
   });

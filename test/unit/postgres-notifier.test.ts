@@ -9,7 +9,7 @@ test('while it waits for its last notification, closing keeps the process alive,
   const notifier = new Notifier(async () => (sent += 1));
   notifier.changed('work', 'jobs');
   // In its pause after the first one.
-  await new Promise((resolve) => setImmediate(resolve));
+  await expect.poll(() => sent, { interval: 0 }).toBe(1);
   notifier.changed('mail', 'jobs');
   const before = timers();
   const closing = notifier.close();

@@ -3,6 +3,7 @@ import type { AddReply, Call } from '../contract.js';
 import { recall, remember } from './callers.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import { freeKeys } from './key.js';
+import { addPlain } from './plain-add.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
 import { STATE } from './tables.js';
@@ -132,9 +133,17 @@ END`,
 
 type Reply = { first: number; count: number } | { ids: string[]; made: number[] | null };
 
-/** Without a call, the reply cannot be asked for again: for adding inside a transaction of the user's. */
-export async function add(server: Pick<Server, 'call'>, queue: string, jobs: NewJob[], call?: Call): Promise<AddReply[]> {
-  const reply = await server.call<Reply>('add', [
+export async function add(server: Server, queue: string, jobs: NewJob[], call: Call): Promise<AddReply[]> {
+  return toReplies((await addPlain<Reply>(server, queue, jobs, call)) ?? (await addAny(server, queue, jobs, call)));
+}
+
+/** Inside a transaction of the user's, where there is nothing to be asked for again. */
+export async function addWithin(joined: Pick<Server, 'call'>, queue: string, jobs: NewJob[]): Promise<AddReply[]> {
+  return toReplies(await addAny(joined, queue, jobs));
+}
+
+function addAny(server: Pick<Server, 'call'>, queue: string, jobs: NewJob[], call?: Call): Promise<Reply> {
+  return server.call<Reply>('add', [
     queue,
     call?.caller ?? null,
     call?.seq ?? null,
@@ -148,6 +157,9 @@ export async function add(server: Pick<Server, 'call'>, queue: string, jobs: New
     jobs.map(({ timestamp }) => timestamp),
     jobs.every(({ lockKey }) => lockKey === undefined) ? null : jobs.map(({ lockKey }) => lockKey ?? null),
   ]);
+}
+
+function toReplies(reply: Reply): AddReply[] {
   if ('first' in reply) {
     return Array.from({ length: reply.count }, (_, index) => ({ id: String(reply.first + index), duplicate: false }));
   }

@@ -14,7 +14,7 @@ BEGIN
     WITH claimants AS MATERIALIZED (
       SELECT id = _session AS own, slots, (SELECT count(*) FROM (
         SELECT FROM jobs j WHERE j.queue = _queue AND j.state = ${STATE.active} AND j.session = s.id ORDER BY fence OFFSET 0) held) AS active
-      FROM (SELECT * FROM sessions WHERE queue = _queue AND reaped < 2 AND expires_at > _now ORDER BY expires_at OFFSET 0) s WHERE reaped = 0
+      FROM (SELECT * FROM sessions WHERE queue = _queue AND reaped < 2 AND expires_at > _now ORDER BY look_at OFFSET 0) s WHERE reaped = 0
     ), sharing AS (
       SELECT greatest(1, floor(_most / greatest(1, count(*) FILTER (WHERE slots > 0)))) AS share FROM claimants
     ), unused AS (

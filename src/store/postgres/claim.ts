@@ -2,8 +2,10 @@ import type { ClaimReply, ClaimRequest } from '../contract.js';
 import { ADVISORY } from './advisory.js';
 import { remember } from './callers.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
+import { FIRST_DUE } from './grant.js';
 import { CLAIMED_ARRAYS, type JobArrays, toClaimed } from './job-row.js';
 import { ANY_BEHIND, ANY_KEYED } from './key.js';
+import { claimPlain } from './plain-claim.js';
 import type { Server } from './server.js';
 import { expression, step, verb } from './sql-function.js';
 import { IS_OPEN, STATE } from './tables.js';
@@ -11,7 +13,6 @@ import { IS_OPEN, STATE } from './tables.js';
 /** When to ask again if others were at what might have been claimed. */
 const SOON_MS = 5;
 
-const FIRST_DUE = `(SELECT due_at FROM jobs WHERE queue = _queue AND state = ${STATE.delayed} ORDER BY due_at LIMIT 1)`;
 const ALIVE = `queue = _queue AND id = _session AND ${IS_OPEN} AND expires_at > _now`;
 
 /** Against being closed or reaped, and not against being renewed. */
@@ -229,6 +230,7 @@ export function toClaimReply(row: ClaimedRow, { session, by }: ClaimRequest): Cl
 }
 
 export async function claim(server: Server, queue: string, request: ClaimRequest, remember: boolean): Promise<ClaimReply> {
-  const row = await server.call<ClaimedRow>('claim', [queue, ...claimArguments(request), remember]);
+  const plain = remember ? undefined : await claimPlain<ClaimedRow>(server, queue, request);
+  const row = plain ?? (await server.call<ClaimedRow>('claim', [queue, ...claimArguments(request), remember]));
   return toClaimReply(row, request);
 }

@@ -7,7 +7,7 @@ import type { JobRecord, NewJob } from '../../job/record.js';
 import type { Capabilities } from '../capabilities.js';
 import type * as contract from '../contract.js';
 import type { StoreDescriptor } from '../descriptor.js';
-import { add } from './add.js';
+import { add, addWithin } from './add.js';
 import { change, remove } from './change.js';
 import { claim } from './claim.js';
 import * as control from './control.js';
@@ -16,6 +16,7 @@ import { events, trimEvents } from './events.js';
 import * as inspect from './inspect.js';
 import { extend, revoke } from './lock.js';
 import { acquire, letGo, namedLocks } from './named-lock.js';
+import { Detours } from './plain-settle.js';
 import { describePlan, planPostgres, type PostgresPlan, type PostgresStoreOptions } from './options.js';
 import { probe, unsuspected } from './probe.js';
 import { SCHEMA_VERSION } from './schema.js';
@@ -49,6 +50,7 @@ export class PostgresStore implements contract.Store {
   /** Sessions with a claim that was not answered: it may still arrive, so the next one leaves its number even if it finds nothing. */
   readonly #unanswered = new Set<string>();
   readonly #turns = new Turns();
+  readonly #detours = new Detours();
   /** Queues that surely exist. */
   readonly #known = new Set<string>();
 
@@ -113,7 +115,7 @@ export class PostgresStore implements contract.Store {
     // Made outside, where it is committed at once: others would wait for the first use of a name to be committed.
     if (!this.#known.has(queue)) await server.call('ensure_queue', [queue]);
     this.#known.add(queue);
-    return add(joined, queue, jobs);
+    return addWithin(joined, queue, jobs);
   }
 
   async claim(queue: string, request: contract.ClaimRequest): Promise<contract.ClaimReply> {
@@ -137,7 +139,7 @@ export class PostgresStore implements contract.Store {
     const { server, wake } = this.#use();
     if (outcomes.length === 0)
       return request === undefined ? { results: [] } : { results: [], claimed: await this.claim(queue, request) };
-    const work = () => settle(server, queue, outcomes, call, request);
+    const work = () => settle(server, queue, outcomes, call, request, this.#detours);
     const { room, ...reply } = await (call === undefined ? work() : this.#turns.take(call, work));
     if (call !== undefined) this.#unanswered.delete(call.caller);
     const back = outcomes.some(({ kind }) => kind !== 'completed' && kind !== 'failed');

@@ -78,7 +78,8 @@ export class Engine {
 
   constructor(plan: PostgresPlan, driver: Driver | undefined, server: Server, direct: boolean) {
     this.server = server;
-    server.prepare = plan.prepare ?? (direct && driver !== undefined);
+    server.tune = direct && driver !== undefined;
+    server.prepare = plan.prepare ?? server.tune;
     // Channels and identifiers have different rules: a channel of letters alone needs no quotes anywhere.
     const channel = `holdfast_${Buffer.from(plan.schema).toString('hex').slice(0, 48)}`;
     this.warnings = new Warnings(server.circumstance.place);

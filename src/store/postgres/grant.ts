@@ -10,9 +10,11 @@ import { UNTOUCHED } from './untouched.js';
 /** Delayed jobs that one claim moves to waiting. */
 const PROMOTED_AT_ONCE = 500;
 
+export const FIRST_DUE = `(SELECT due_at FROM jobs WHERE queue = _queue AND state = ${STATE.delayed} ORDER BY due_at LIMIT 1)`;
+
 // Three stretches of one index, one after the other as far as they are needed: what was put to the front, what waits from the head
 // on, and what has a priority.
-const stretch = (columns: string, rows: string, order: string, end: string) =>
+export const stretch = (columns: string, rows: string, order: string, end: string) =>
   `SELECT * FROM (
         SELECT ${columns} FROM jobs WHERE queue = _queue AND state = ${STATE.waiting} AND ${rows} ORDER BY ${order} ${end}) s`;
 const stretches = (columns: string, more: string, end: string) =>
@@ -23,7 +25,7 @@ const stretches = (columns: string, more: string, end: string) =>
   ].join('\n      UNION ALL ');
 const seen = (columns: string, limit: string) => stretches(columns, '', `LIMIT ${limit}`);
 /** Locked, as far as nobody has them. */
-const lockedUpTo = (limit: string) => `LIMIT ${limit} FOR UPDATE SKIP LOCKED`;
+export const lockedUpTo = (limit: string) => `LIMIT ${limit} FOR UPDATE SKIP LOCKED`;
 const locked = (columns: string, limit: string) => stretches(columns, ` AND ${UNTOUCHED}`, lockedUpTo(limit));
 
 /** Grants the locks of the rows whose places `waiting` has as `at`, in their order. */

@@ -17,6 +17,8 @@ const arrays = (columns: string[]) => `json_build_array(${columns.join(', ')})::
 /** Aggregates over rows that have these columns, in their order. Without rows, all of it is null. */
 export const JOB_ARRAYS = arrays(COLUMNS.map((column) => `array_agg(${column})`));
 export const CLAIMED_ARRAYS = arrays(COLUMNS.map((column) => (IMPLIED.includes(column) ? 'NULL' : `array_agg(${column})`)));
+/** The same of one row. */
+export const CLAIMED_ONE = arrays(COLUMNS.map((column) => (IMPLIED.includes(column) ? 'NULL' : `ARRAY[${column}]`)));
 export const CLAIMED_COLUMNS = COLUMNS.filter((column) => !IMPLIED.includes(column))
   .map((column) => `jobs.${column}`)
   .join(', ');

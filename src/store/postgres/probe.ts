@@ -18,6 +18,14 @@ const SUSPECTED_AT_ONCE = 500;
 /** As the index says it. */
 const UNSUSPECTED = 'reaped = 0 AND NOT suspected AND vouched IS NOT NULL';
 
+const unsuspectedOf = (
+  name: string,
+  id: string,
+) => `FROM sessions WHERE queue = (SELECT queue FROM queues WHERE name = ${name}) AND id = ${id}
+      AND ${IS_OPEN} AND NOT suspected AND expires_at > clock_ms()`;
+/** Most questions are of one worker. */
+const UNSUSPECTED_ALONE = `SELECT EXISTS (SELECT ${unsuspectedOf('$1', '$2')})`;
+
 export const PROBE_FUNCTIONS =
   // Suspicion has two steps, and between them a commit that everybody can see: who is suspected, and when that ends. So whoever finds
   // its session free of suspicion knows that it will last for its grace from then on, however long that commit took.
@@ -58,13 +66,14 @@ BEGIN
     _fresh);
 END`,
   ) +
-  // The clock is read when the rows are: not before the suspicion was there for all to see.
+  // The clock is read in the statement that reads the rows: not before the suspicion was there for all to see.
   step(
     'shorten_suspected(_queue int)',
     'void',
     `
 BEGIN
-  UPDATE sessions SET spared_until = expires_at, expires_at = least(expires_at, ceil(clock_ms() + grace_ms)) WHERE ctid = ANY (ARRAY(
+  UPDATE sessions SET spared_until = expires_at, expires_at = least(expires_at, ceil(clock + grace_ms)), look_at = least(look_at, ceil(clock + grace_ms))
+  FROM (SELECT clock_ms() AS clock OFFSET 0) read WHERE sessions.ctid = ANY (ARRAY(
     SELECT ctid FROM sessions WHERE queue = _queue AND reaped = 0 AND suspected AND spared_until IS NULL FOR NO KEY UPDATE SKIP LOCKED));
 END`,
   ) +
@@ -86,8 +95,7 @@ DECLARE
   _replies boolean[] := '{}';
 BEGIN
   FOR _n IN 1 .. cardinality(_ids) LOOP
-    PERFORM FROM sessions WHERE queue = (SELECT queue FROM queues WHERE name = _names[_n]) AND id = _ids[_n]
-      AND ${IS_OPEN} AND NOT suspected AND expires_at > clock_ms();
+    PERFORM ${unsuspectedOf('_names[_n]', '_ids[_n]')};
     _replies := _replies || FOUND;
   END LOOP;
   RETURN array_to_json(_replies);
@@ -123,7 +131,12 @@ export async function probe(server: Server, queue: string, hinted: boolean): Pro
   return dueInMs === null ? { sessions } : { sessions, dueInMs: Math.max(0, dueInMs) };
 }
 
-export function unsuspected(server: Server, sessions: SessionRef[]): Promise<boolean[]> {
+export async function unsuspected(server: Server, sessions: SessionRef[]): Promise<boolean[]> {
+  const [one] = sessions;
+  if (one !== undefined && sessions.length === 1) {
+    const rows = await server.askShort('unsuspected_alone', UNSUSPECTED_ALONE, [one.queue, one.id], ASK_MS);
+    if (rows !== undefined) return [rows[0]?.[0] === true];
+  }
   return server.ask<boolean[]>('unsuspected', [sessions.map(({ queue }) => queue), sessions.map(({ id }) => id)], ASK_MS);
 }
 

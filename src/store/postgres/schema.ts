@@ -8,7 +8,7 @@ import { CAP_FUNCTIONS } from './cap.js';
 import { CHANGE_FUNCTIONS } from './change.js';
 import { CLAIM_FUNCTIONS } from './claim.js';
 import { CONTROL_FUNCTIONS } from './control.js';
-import { codeOf } from './errors.js';
+import { codeOf, isCollision } from './errors.js';
 import { EVENT_FUNCTIONS } from './events.js';
 import { FOLD_FUNCTIONS } from './fold.js';
 import { GRANT_FUNCTIONS } from './grant.js';
@@ -18,6 +18,9 @@ import { KEY_FUNCTIONS } from './key.js';
 import { LOCK_FUNCTIONS } from './lock.js';
 import { NAMED_LOCK_FUNCTIONS } from './named-lock.js';
 import { quoteName } from './options.js';
+import { PLAIN_ADD_FUNCTIONS } from './plain-add.js';
+import { PLAIN_CLAIM_FUNCTIONS } from './plain-claim.js';
+import { PLAIN_SETTLE_FUNCTIONS } from './plain-settle.js';
 import { PROBE_FUNCTIONS } from './probe.js';
 import { QUEUE_FUNCTIONS } from './queue-row.js';
 import { RETENTION_FUNCTIONS } from './retention.js';
@@ -33,7 +36,7 @@ import { WRITE_FUNCTIONS } from './write.js';
 
 // A function that inlines another one comes after it.
 const FUNCTIONS = [
-  QUEUE_FUNCTIONS, UNTOUCHED_FUNCTIONS, KEY_FUNCTIONS, CALLER_FUNCTIONS, FOLD_FUNCTIONS, RETENTION_FUNCTIONS, HAND_BACK_FUNCTIONS, ADD_FUNCTIONS, CAP_FUNCTIONS, GRANT_FUNCTIONS, CLAIM_FUNCTIONS, SETTLE_FUNCTIONS,
+  QUEUE_FUNCTIONS, UNTOUCHED_FUNCTIONS, KEY_FUNCTIONS, CALLER_FUNCTIONS, FOLD_FUNCTIONS, RETENTION_FUNCTIONS, HAND_BACK_FUNCTIONS, ADD_FUNCTIONS, PLAIN_ADD_FUNCTIONS, CAP_FUNCTIONS, GRANT_FUNCTIONS, CLAIM_FUNCTIONS, PLAIN_CLAIM_FUNCTIONS, SETTLE_FUNCTIONS, PLAIN_SETTLE_FUNCTIONS,
   SESSION_FUNCTIONS, SWEEP_FUNCTIONS, PROBE_FUNCTIONS, LOCK_FUNCTIONS, NAMED_LOCK_FUNCTIONS, CONTROL_FUNCTIONS, WRITE_FUNCTIONS, CHANGE_FUNCTIONS, INSPECT_FUNCTIONS,
   EVENT_FUNCTIONS, WAKE_FUNCTIONS,
 ].join('\n'); // biome-ignore format: a list of names
@@ -44,6 +47,7 @@ export const SCHEMA_VERSION = MIGRATIONS.length;
 const OLDEST_SERVER = 130_000;
 /** Another process may be migrating a large schema. */
 const MIGRATION_MS = 120_000;
+const TRIES = 10;
 
 /** For the statement that grants a right. */
 type Who = [database: string, user: string];
@@ -118,16 +122,19 @@ async function check(run: Run, schema: string, place: string): Promise<[]> {
 /** Several processes may start at once: whoever gets the lock migrates, the others find it done when they look again under the lock. */
 async function bringUp(run: Run, schema: string, place: string, who: Who): Promise<number[]> {
   if ((await versionOf(run, schema, place)) === SCHEMA_VERSION) return [];
-  await run('BEGIN');
-  try {
-    await run(`SELECT pg_advisory_xact_lock(${ADVISORY.migration}, hashtext($1))`, [schema]);
-    const version = await versionOf(run, schema, place);
-    if (version < SCHEMA_VERSION) await writeSchema(run, schema, version, place, who);
-    await run('COMMIT');
-    return MIGRATIONS.map((_, index) => index + 1).slice(version);
-  } catch (error) {
-    await run('ROLLBACK').catch(() => undefined);
-    throw error;
+  for (let tries = 1; ; tries += 1) {
+    await run('BEGIN');
+    try {
+      await run(`SELECT pg_advisory_xact_lock(${ADVISORY.migration}, hashtext($1))`, [schema]);
+      const version = await versionOf(run, schema, place);
+      if (version < SCHEMA_VERSION) await writeSchema(run, schema, version, place, who);
+      await run('COMMIT');
+      return MIGRATIONS.map((_, index) => index + 1).slice(version);
+    } catch (error) {
+      await run('ROLLBACK').catch(() => undefined);
+      // Those who work beside it may hold one table and want the next.
+      if (!isCollision(error) || tries >= TRIES) throw error;
+    }
   }
 }
 

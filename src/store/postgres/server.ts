@@ -6,6 +6,7 @@ import { within } from '../../runtime/within.js';
 import type { PgPool, PgPoolClient, PgQuery } from './driver.js';
 import { type Circumstance, codeOf, isCollision, spoilsConnection, toStoreError } from './errors.js';
 import { quoteName } from './options.js';
+import { TUNING } from './sql-function.js';
 
 export interface ServerOptions {
   pool: PgPool;
@@ -36,6 +37,9 @@ export const KEEPING_MS = 4000;
 export class Server {
   /** Whether statements are prepared by name: about 5 % less work for a call of one job, on both sides. */
   prepare = false;
+  /** Whether connections may be set up for short ways: ours alone, that lead straight to the server. */
+  tune = false;
+  readonly #tuned = new WeakSet<PgPoolClient>();
   readonly #options: ServerOptions;
   readonly #calls = new Set<Promise<unknown>>();
   readonly #clients = new Set<PgPoolClient>();
@@ -71,28 +75,26 @@ export class Server {
   }
 
   /** Calls a function of the schema, which answers JSON. */
-  async call<T>(name: string, values: unknown[], patienceMs = Number.POSITIVE_INFINITY): Promise<T> {
-    try {
-      const reply = await this.#track(this.#call<T>(name, values, Math.min(patienceMs, this.#options.queryTimeoutMs)));
-      this.#told = false;
-      return reply;
-    } catch (error) {
-      this.#told ||= isRetryable(error);
-      throw error;
-    }
+  async call<T>(name: string, values: unknown[], patienceMs?: number): Promise<T> {
+    return this.#tell(this.#call<T>(name, values, patienceMs));
+  }
+
+  /**
+   * A statement that takes its settings from the connection, and finds the schema through its search path. Answers the rows; undefined where
+   * connections are not set up for it, and nothing was done.
+   */
+  async short(name: string, text: string, values: unknown[], patienceMs?: number): Promise<unknown[][] | undefined> {
+    return this.tune ? this.#tell(this.#run(name, text, values, patienceMs, true)) : undefined;
   }
 
   /** A call of the store's own, which is not to wait long, and of whose failure nobody hears. */
   async ask<T>(name: string, values: unknown[], patienceMs: number): Promise<T> {
-    try {
-      const reply = await this.#track(this.#call<T>(name, values, Math.min(patienceMs, this.#options.queryTimeoutMs)));
-      this.#told = false;
-      this.#dropStranded();
-      return reply;
-    } catch (error) {
-      this.#gaveUpAt = performance.now();
-      throw error;
-    }
+    return this.#listen(this.#call<T>(name, values, patienceMs));
+  }
+
+  /** `ask` as `short` is to `call`. */
+  async askShort(name: string, text: string, values: unknown[], patienceMs: number): Promise<unknown[][] | undefined> {
+    return this.tune ? this.#listen(this.#run(name, text, values, patienceMs, true)) : undefined;
   }
 
   /** Its answer is called `reply`. */
@@ -143,15 +145,52 @@ export class Server {
     return call;
   }
 
-  async #call<T>(name: string, values: unknown[], timeoutMs: number): Promise<T> {
-    const text = this.statement(name, values.length);
+  async #tell<T>(call: Promise<T>): Promise<T> {
+    try {
+      const reply = await this.#track(call);
+      this.#told = false;
+      return reply;
+    } catch (error) {
+      this.#told ||= isRetryable(error);
+      throw error;
+    }
+  }
+
+  async #listen<T>(call: Promise<T>): Promise<T> {
+    try {
+      const reply = await this.#track(call);
+      this.#told = false;
+      this.#dropStranded();
+      return reply;
+    } catch (error) {
+      this.#gaveUpAt = performance.now();
+      throw error;
+    }
+  }
+
+  async #call<T>(name: string, values: unknown[], patienceMs?: number): Promise<T> {
+    const rows = await this.#run(name, this.statement(name, values.length), values, patienceMs, false);
+    const reply = rows?.[0]?.[0];
+    return (typeof reply === 'string' ? JSON.parse(reply) : null) as T;
+  }
+
+  /** `short`: only on a connection that is set up for it. */
+  async #run(
+    name: string,
+    text: string,
+    values: unknown[],
+    patienceMs = Number.POSITIVE_INFINITY,
+    short = false,
+  ): Promise<unknown[][] | undefined> {
+    const timeoutMs = Math.min(patienceMs, this.#options.queryTimeoutMs);
     for (let collisions = 0; ; collisions += 1) {
       const client = await this.#acquire();
       try {
-        const rows = await this.#query(client, { text, values, ...(this.prepare && { name: `holdfast_${name}` }) }, timeoutMs);
+        const ready = !short || this.#tuned.has(client) || (await this.#setUp(client, timeoutMs));
+        const query = this.prepare ? { text, values, name: `holdfast_${name}` } : { text, values };
+        const rows = ready ? await this.#query(client, query, timeoutMs) : undefined;
         this.#release(client, false);
-        const reply = rows[0]?.[0];
-        return (typeof reply === 'string' ? JSON.parse(reply) : null) as T;
+        return rows;
       } catch (error) {
         this.#release(client, spoilsConnection(error));
         if (this.prepare && UNPREPARED.has(codeOf(error) ?? '')) {
@@ -162,6 +201,14 @@ export class Server {
       }
       await sleep(Math.random() * 5 * 2 ** collisions);
     }
+  }
+
+  /** Answers whether it could: not where a connection that was opened later leads to a pooler. */
+  async #setUp(client: PgPoolClient, timeoutMs: number): Promise<boolean> {
+    const query = { text: TUNING, values: [client.processID, `${quoteName(this.#options.schema)}, pg_temp`] };
+    this.tune = (await this.#query(client, query, timeoutMs))[0]?.[0] === true;
+    if (this.tune) this.#tuned.add(client);
+    return this.tune;
   }
 
   async #acquire(): Promise<PgPoolClient> {

@@ -6,6 +6,7 @@ import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import { splitToken } from './job-row.js';
 import { freeKeys } from './key.js';
 import { jobOf, lockJobs } from './lookup.js';
+import { type Detours, plainArguments, settlePlain } from './plain-settle.js';
 import type { Server } from './server.js';
 import { step, verb } from './sql-function.js';
 import { IS_ACTIVE, STATE } from './tables.js';
@@ -264,6 +265,8 @@ interface Reply {
   /** A key or a place under the cap may have come free. */
   room: boolean;
   claimed: ClaimedRow | null;
+  /** It took the short way. */
+  plain?: boolean;
 }
 
 export async function settle(
@@ -272,9 +275,20 @@ export async function settle(
   outcomes: Outcome[],
   call: Call | undefined,
   claim: ClaimRequest | undefined,
+  detours: Detours,
 ): Promise<SettleReply & { room: boolean }> {
+  const plain = call && claim && plainArguments(queue, outcomes, call, claim);
+  let reply = plain && detours.open(queue) ? await settlePlain<Reply>(server, plain) : undefined;
+  if (reply !== undefined && reply.plain === undefined) detours.take(queue);
+  reply ??= await server.call<Reply>('settle', argumentsOf(queue, outcomes, call, claim));
+  const results = Array.from(reply.results, (letter) => STATUSES[letter] as SettleStatus);
+  if (claim === undefined || reply.claimed === null) return { results, room: reply.room };
+  return { results, room: reply.room, claimed: toClaimReply(reply.claimed, claim) };
+}
+
+function argumentsOf(queue: string, outcomes: Outcome[], call: Call | undefined, claim: ClaimRequest | undefined): unknown[] {
   const tokens = outcomes.map(({ token }) => splitToken(token));
-  const reply = await server.call<Reply>('settle', [
+  return [
     queue,
     call?.caller ?? null,
     call?.seq ?? null,
@@ -289,10 +303,7 @@ export async function settle(
     anyOf(outcomes.map((outcome) => keepOf(outcome).count ?? null)),
     anyOf(outcomes.map((outcome) => keepOf(outcome).ageMs ?? null)),
     ...claimArguments(claim),
-  ]);
-  const results = Array.from(reply.results, (letter) => STATUSES[letter] as SettleStatus);
-  if (claim === undefined || reply.claimed === null) return { results, room: reply.room };
-  return { results, room: reply.room, claimed: toClaimReply(reply.claimed, claim) };
+  ];
 }
 
 function textOf(outcome: Outcome): string | null {

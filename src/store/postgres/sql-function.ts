@@ -5,27 +5,38 @@
 // index scans and nested loops are left to choose from, which also lock rows in the order in which they are asked for, and whoever asks
 // for an order gets the index that has it.
 // `disabled' plans look expensive, and expensive ones would be compiled by the JIT for 100 ms and more.
-const SETTINGS = [
-  'search_path FROM CURRENT',
-  'plan_cache_mode TO force_generic_plan',
-  'enable_seqscan TO off',
-  'enable_bitmapscan TO off',
-  'enable_hashjoin TO off',
-  'enable_mergejoin TO off',
-  'enable_material TO off',
-  'enable_sort TO off',
-  'jit TO off',
+const SETTINGS: Record<string, string> = {
+  plan_cache_mode: 'force_generic_plan',
+  enable_seqscan: 'off',
+  enable_bitmapscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+  enable_material: 'off',
+  enable_sort: 'off',
+  jit: 'off',
   // Below the time that a client waits for an answer: a lock that a foreign transaction holds is reported as what it is.
-  "lock_timeout TO '8s'",
-];
+  lock_timeout: '8s',
+};
 
 /** Called from outside. The search path of the moment is the schema's, and stays with the function. */
 export function verb(signature: string, returns: string, body: string): string {
-  const settings = SETTINGS.map((setting) => `SET ${setting}`).join(' ');
+  const settings = ['search_path FROM CURRENT', ...Object.entries(SETTINGS).map(([name, value]) => `${name} TO '${value}'`)]
+    .map((setting) => `SET ${setting}`)
+    .join(' ');
   return `CREATE FUNCTION ${signature} RETURNS ${returns} LANGUAGE plpgsql ${settings} AS $body$${body}$body$;\n`;
 }
 
-/** Called by verbs, under their settings. */
+/**
+ * Sets all of it, and the search path $2, for a connection, if that leads to the server ($1: the process that the connection was told of): a
+ * pooler would hand what was set to others. Answers whether it did. Short ways need it: statements, and functions that set nothing.
+ */
+export const TUNING = `SELECT CASE WHEN pg_backend_pid() = $1 THEN set_config('search_path', $2, false) || ${Object.entries(
+  SETTINGS,
+)
+  .map(([name, value]) => `set_config('${name}', '${value}', false)`)
+  .join(' || ')} END IS NOT NULL`;
+
+/** Called by verbs, under their settings, or as a short way under those of the connection. */
 export function step(signature: string, returns: string, body: string): string {
   return `CREATE FUNCTION ${signature} RETURNS ${returns} LANGUAGE plpgsql AS $body$${body}$body$;\n`;
 }

@@ -18,7 +18,7 @@ export const IS_OPEN = 'reaped + 0 = 0';
 //   session, fence   the token of the current owner or, in a finished job, of the one that finished it
 //   ends_at  an end of the lock's own; not `timed`: the lock lives as long as its session and at least until there
 //   log_…    numbers of the first and of the next log row
-//   Each state has a partial index of its own: a claim costs the same with ten waiting jobs and with a million, a sweep looks at
+//   Each list has a stretch of a partial index of its own: a claim costs the same with ten waiting jobs and with a million, a sweep looks at
 //   what died and not at what is active. Whoever wants one of them asks for its order: the primary key, which would find the same rows
 //   among all of the queue, looks as good to the planner when its statistics are from a time when the queue was small.
 // journal: one row for each call that changed a queue, with what it changes in the counts and with its events. Nobody has to lock
@@ -230,4 +230,16 @@ CREATE INDEX sessions_suspected ON sessions (queue) WHERE reaped = 0 AND suspect
 /** The functions alone are made anew. */
 const NEW_FUNCTIONS = '';
 
-export const MIGRATIONS: readonly string[] = [FIRST, KEYS_AND_NAMES, GRACES, NEW_FUNCTIONS];
+// sessions.look_at: never after expires_at, and left where it is by a renewal, which then changes no index: 25 to 30 µs less of the server's
+//   170. Sweeps move it on (sweep.ts). Without any index they would take 4.5 ms to look at 10,000 sessions.
+// jobs: one index instead of three for those that wait. Each has to be opened, and its condition looked at, with every write: about 10 µs.
+// Sessions before jobs, as verbs take them.
+const FEWER_INDEXES = `
+DROP INDEX sessions_expiring;
+ALTER TABLE sessions ADD COLUMN look_at bigint NOT NULL DEFAULT 0;
+CREATE INDEX sessions_looked_at ON sessions (queue, look_at) WHERE reaped < 2;
+DROP INDEX jobs_waiting, jobs_keyed, jobs_behind;
+CREATE INDEX jobs_waiting ON jobs (queue, state, priority, ord) WHERE state <= 1;
+`;
+
+export const MIGRATIONS: readonly string[] = [FIRST, KEYS_AND_NAMES, GRACES, NEW_FUNCTIONS, FEWER_INDEXES];

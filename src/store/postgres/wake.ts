@@ -12,6 +12,8 @@ const POLL_MS = 1000;
 /** How long a look may take: it is also how a worker that has nothing to do learns that the server is gone. */
 const ANSWER_MS = 3000;
 
+const NOTIFY = 'SELECT pg_notify($1, payload) FROM unnest($2::text[]) payload';
+
 export const WAKE_FUNCTIONS =
   // Exact at the moment of the commit, however long a transaction was open: a number that is taken before would be passed by.
   verb(
@@ -66,7 +68,10 @@ export class Wake {
   constructor(options: WakeOptions) {
     this.#options = options;
     const { server, id, channel, notify } = options;
-    const send = (changes: Change[]) => server.call('notify_changes', [channel, changes.map((change) => payloadOf(id, change))]);
+    const send = async (changes: Change[]): Promise<void> => {
+      const values = [channel, changes.map((change) => payloadOf(id, change))];
+      if ((await server.short('notify', NOTIFY, values)) === undefined) await server.call('notify_changes', values);
+    };
     this.#notifier = notify ? new Notifier(send) : undefined;
   }
 

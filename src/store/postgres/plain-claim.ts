@@ -1,0 +1,114 @@
+// The short way of a claim: jobs that wait in line, in a queue with nothing special about it. It is part of the short way of settling
+// (plain-settle.ts), and by itself a function that calls no other, under the settings of the connection (sql-function.ts).
+// What it finds to be otherwise goes to `claim`, which must find everything as if this had not been there.
+import type { ClaimRequest } from '../contract.js';
+import { FOLD_SOMETIMES, NOTE } from './fold.js';
+import { FIRST_DUE, lockedUpTo, stretch } from './grant.js';
+import { CLAIMED_ARRAYS, CLAIMED_COLUMNS, CLAIMED_ONE } from './job-row.js';
+import { ANY_BEHIND, ANY_KEYED } from './key.js';
+import type { Server } from './server.js';
+import { step } from './sql-function.js';
+import { IS_OPEN, STATE } from './tables.js';
+import { UNTOUCHED } from './untouched.js';
+
+const TAKEN = `state = ${STATE.active}, session = _session, claim_seq = _seq, processed_on = _now, processed_by = _by, ends_at = NULL, timed = false,
+    attempts_started = attempts_started + 1`;
+const next = (count: string) => stretch('ctid AS at', `priority = 0 AND ord >= _head AND ${UNTOUCHED}`, 'ord', lockedUpTo(count));
+
+/** Where the list begins, how many wait, when the first delayed one is due, and whether there is nothing special. Of `q` and `j`. */
+export const PLAIN_LOOK = `q.head_waiting, q.waiting + q.prioritized + coalesce(j.waiting + j.prioritized, 0),
+    CASE WHEN q.delayed + coalesce(j.delayed, 0) > 0 THEN ${FIRST_DUE} END,
+    NOT q.paused AND q.limited_until <= _now AND q.window_ends <= _now AND q.max_active IS NULL AND q.fenced_on = pg_postmaster_start_time()
+      AND q.prioritized + coalesce(j.prioritized, 0) <= 0
+      AND (SELECT ord FROM jobs WHERE queue = _queue AND state = ${STATE.waiting} AND priority = 0 AND ord < 0 ORDER BY ord LIMIT 1) IS NULL
+      AND NOT ${ANY_KEYED}`;
+export const JOURNALED = `LATERAL (
+    SELECT sum(waiting) AS waiting, sum(prioritized) AS prioritized, sum(delayed) AS delayed FROM journal WHERE journal.queue = _queue
+  ) j`;
+export const UNDOUBTED = `s.${IS_OPEN} AND s.expires_at > _now AND NOT s.suspected`;
+
+/** Up to _count jobs, of _left. */
+export const TAKE = `IF _count = 1 AND _left > 0 THEN
+    UPDATE jobs SET ${TAKEN}, fence = nextval('fences') WHERE ctid = (${next('1')}) RETURNING id, ${CLAIMED_ONE} INTO _id, _rows;
+    IF FOUND THEN
+      _taken := 1;
+      _active := event('active', ARRAY[_id]);
+    END IF;
+  ELSIF _count > 0 AND _left > 0 THEN
+    WITH next AS (
+      SELECT at, nextval('fences') AS fence FROM (${next('_count')}) waiting
+    ), taken AS (
+      UPDATE jobs SET ${TAKEN}, fence = next.fence FROM next WHERE jobs.ctid = next.at RETURNING ${CLAIMED_COLUMNS}
+    )
+    SELECT count(*), ${CLAIMED_ARRAYS}, event('active', array_agg(id)) INTO _taken, _rows, _active FROM (SELECT * FROM taken ORDER BY fence) taken;
+  END IF;
+  IF _taken = 0 THEN
+    _rows := NULL;
+    _active := NULL;
+  END IF;`;
+
+/** After the journal was written. */
+export const TAKE_THE_REST = `_left := _left - _taken;
+  IF _taken < _count AND _left > 0 THEN
+    -- Something lies below the head, because its transaction committed late; or was changed while it was being locked.
+    _rest := grant_locks(_queue, _session, _seq, _by, NULL, _clock, 0, _count - _taken, false, no_change(_queue), _rows);
+    _left := _left - _rest._taken;
+    _rows := _rest._jobs;
+    _change := _rest._change;
+    ${NOTE}
+  END IF;`;
+
+export const TAKE_VARIABLES = `
+  _plain boolean;
+  _head bigint;
+  _left bigint;
+  _due bigint;
+  _taken int := 0;
+  _id text;
+  _rows text;
+  _active text;
+  _rest record;
+  _change journal;`;
+
+const LONG_WAY = 'claim(_name, _session, _seq, _count, NULL, _by, NULL, NULL, NULL, false)';
+
+export const PLAIN_CLAIM_FUNCTIONS = step(
+  'claim_plain(_name text, _session text, _seq bigint, _count int, _by text)',
+  'text',
+  `
+DECLARE
+  _clock float8 := clock_ms();
+  _now bigint := floor(_clock);
+  _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _last bigint;${TAKE_VARIABLES}
+BEGIN
+  -- One snapshot for all of it: a call must not miss its own first run between two looks.
+  SELECT c.seq, ${PLAIN_LOOK} AND NOT ${ANY_BEHIND}
+  INTO _last, _head, _left, _due, _plain FROM callers c, sessions s, queues q, ${JOURNALED}
+  WHERE c.queue = _queue AND c.id = _session AND s.queue = _queue AND s.id = _session AND ${UNDOUBTED} AND q.queue = _queue;
+  IF _plain IS NOT TRUE OR _due <= _now OR _seq <= _last THEN RETURN ${LONG_WAY}; END IF;
+  -- A look at an empty queue costs no transaction number and no fsync.
+  IF _left <= 0 OR _count = 0 THEN RETURN claim_reply(NULL, true, false, 0, _due, _now, _left <= 0); END IF;
+  UPDATE callers SET seq = _seq, used_at = _now, reply = NULL WHERE queue = _queue AND id = _session AND seq < _seq;
+  IF NOT FOUND THEN RETURN ${LONG_WAY}; END IF;
+  PERFORM FROM sessions s WHERE s.queue = _queue AND s.id = _session AND ${UNDOUBTED} FOR KEY SHARE;
+  IF NOT FOUND THEN
+    UPDATE callers SET seq = _seq - 1 WHERE queue = _queue AND id = _session;
+    RETURN ${LONG_WAY};
+  END IF;
+  ${TAKE}
+  IF _taken > 0 THEN INSERT INTO journal (queue, waiting, active, events, body) VALUES (_queue, -_taken, _taken, _taken, _active); END IF;
+  ${TAKE_THE_REST}
+  ${FOLD_SOMETIMES}
+  RETURN claim_reply(_rows, true, false, 0, _due, _now, _left <= 0);
+END`,
+);
+
+/** Undefined where it is not the short way's matter, or connections are not set up for it. */
+export async function claimPlain<T>(server: Server, queue: string, request: ClaimRequest): Promise<T | undefined> {
+  const { session, seq, count, by = null } = request;
+  if (request.jobIds !== undefined || request.timedMs !== undefined || request.limit !== undefined) return undefined;
+  const values = [queue, session, seq, Math.min(count, 2 ** 31 - 1), by];
+  const rows = await server.short('claim_plain', server.statement('claim_plain', values.length), values);
+  return rows === undefined ? undefined : (JSON.parse(rows[0]?.[0] as string) as T);
+}
