@@ -229,6 +229,21 @@ describe('a renewal', () => {
     // A page may be full while somebody else, in another database even, still sees all of it.
     expect(hot).toBeGreaterThan(0.9 * all);
   });
+
+  test('after the clock of the server was set back leaves its session where sweeps find it in time', async () => {
+    const url = await newDatabase();
+    const admin = await newClient(url);
+    for (const store of [await openStore({ url }), await longWays(url)]) {
+      await store.openSession(newSession());
+      // As it was left by a clock that was an hour ahead.
+      await admin.query(`UPDATE holdfast.sessions SET expires_at = expires_at + 3600000, look_at = look_at + 3600000`);
+      for (const renewals of [[{ id: 's' }], [{ id: 's' }, { id: 'unknown' }]]) {
+        await store.renew(renewals.map(({ id }) => ({ queue: 'q', id, acked: 0 })));
+        expect((await admin.query('SELECT FROM holdfast.sessions WHERE look_at <= expires_at')).rowCount).toBe(1);
+      }
+      await store.closeSessions([{ queue: 'q', id: 's' }], false);
+    }
+  });
 });
 
 describe('a sweep', () => {

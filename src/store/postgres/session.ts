@@ -11,9 +11,10 @@ import { IS_OPEN, STATE } from './tables.js';
 const HELD = `unnest(_one.ids) o(id), LATERAL (
         SELECT id, fence FROM jobs WHERE queue = _one.queue AND state = ${STATE.active} AND session = o.id ORDER BY fence OFFSET 0) j`;
 
+/** `look_at` moves only where the server's clock was set back: whoever dies then must not be looked for as late as it stood before. */
 const renewed = (session: string, slots: string) =>
-  `UPDATE sessions s SET expires_at = ceil(clock_ms() + duration_ms), renewals = renewals + 1, suspected = false, spared_until = NULL,
-      slots = coalesce(${slots}, s.slots)
+  `UPDATE sessions s SET expires_at = ceil(clock_ms() + duration_ms), look_at = least(look_at, floor(clock_ms() + duration_ms)),
+      renewals = renewals + 1, suspected = false, spared_until = NULL, slots = coalesce(${slots}, s.slots)
     WHERE ${session} AND s.${IS_OPEN}
     RETURNING s.queue, EXISTS (SELECT FROM revocations v WHERE v.queue = s.queue AND v.session = s.id)`;
 const renewedByName = (name: string, id: string, slots: string) =>
