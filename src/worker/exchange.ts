@@ -95,7 +95,10 @@ export class Exchange {
 
   deliver(delivery: Delivery): void {
     this.#pending.push(delivery);
-    this.#schedule();
+    // When nothing runs, nothing can end in this turn of the loop that would go along. Not so in `wake`: who adds a job and runs it in one
+    // process expects to be told first that it was added.
+    if (this.#inFlight === 0 && this.#options.slots.inHand === this.#pending.length) void this.#turn();
+    else this.#schedule();
   }
 
   /** Puts jobs that were not begun back to the front of waiting, where they stood. */
@@ -131,11 +134,6 @@ export class Exchange {
   }
 
   #schedule(): void {
-    if (this.#inFlight === 0 && this.#options.slots.inHand === this.#pending.length) {
-      // Nothing runs, so nothing can end in this turn of the loop that would go along.
-      void this.#turn();
-      return;
-    }
     if (this.#scheduled || !this.#isWorthIt()) return;
     this.#scheduled = true;
     // Not a microtask: all runs that end in this turn shall go together.
