@@ -6,8 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { afterAll } from 'vitest';
 
-/** Two seconds should do. On a busy machine a timer, not yet known which, was seen to outlive them in the fault tests. */
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 2_000;
 // Work of the moment, not something left open: vitest itself reads files and talks to its parent.
 const TRANSIENT = new Set(['FSReqCallback', 'FSReqPromise', 'Immediate', 'TickObject', 'WriteWrap', 'CloseReq', 'ShutdownWrap']);
 

@@ -247,6 +247,18 @@ describe('a renewal', () => {
 });
 
 describe('a sweep', () => {
+  test('that is under way when the store is closed comes to its end', async () => {
+    const url = await newDatabase();
+    const other = await openStore({ url });
+    for (let round = 0; round < 5; round += 1) {
+      const store = await openStore({ url, max: 1 });
+      await other.openSession(newSession({ id: `s${round}`, durationMs: 1 }));
+      const sweeping = store.sweep('q', 100);
+      await store.close();
+      expect(await sweeping).toMatchObject({ more: false });
+    }
+  });
+
   test('passes by any number of sessions that were renewed, and finds the dead behind them', async () => {
     const url = await newDatabase();
     const admin = await newClient(url);

@@ -130,13 +130,21 @@ export class Server {
 
   /** Lets calls that are under way end, then lets go of the connections. Comes to an end also when the server does not answer. */
   async close(patienceMs: number): Promise<void> {
-    await within(patienceMs, Promise.allSettled(this.#calls));
+    await within(patienceMs, this.#idle());
     if (!this.#options.owned) return;
     const ended = Promise.all([...this.#clients].map((client) => new Promise<void>((resolve) => client.on('end', resolve))));
     // Ends idle connections. Those that hang are cut below, which makes their calls fail.
     void this.#options.pool.end().catch(() => undefined);
     await within(END_MS, ended);
     for (const client of this.#clients) client.connection.stream.destroy();
+  }
+
+  /** One call may lead to another: a sweep looks first. A pool that ends meanwhile would keep it waiting for a connection, and its timer alive. */
+  async #idle(): Promise<void> {
+    do {
+      await Promise.allSettled(this.#calls);
+      await new Promise((resolve) => setImmediate(resolve));
+    } while (this.#calls.size > 0);
   }
 
   #track<T>(call: Promise<T>): Promise<T> {
