@@ -2,10 +2,11 @@
 // nobody should make, and that whatever is done to it, every job is in exactly one place.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { ClaimedJob, NewJob } from '../../src/job/record.js';
+import type { ClaimedJob } from '../../src/job/record.js';
 import type { Outcome } from '../../src/job/outcome.js';
 import type { ListName, NewSession } from '../../src/store/contract.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
+import { newJob as plain } from './store-samples.js';
 
 const QUEUE = 'q';
 const LISTS: ListName[] = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'];
@@ -20,17 +21,6 @@ function open(): { store: MemoryStore; hand: Hand } {
   const hand = new Hand();
   return { store: new MemoryStore({ clock: hand.clock }), hand };
 }
-
-const plain = (difference: Partial<NewJob> = {}): NewJob => ({
-  name: 'work',
-  data: '{}',
-  opts: '{}',
-  priority: 0,
-  delayMs: 0,
-  lifo: false,
-  timestamp: 1,
-  ...difference,
-});
 
 const session = (id: string, difference: Partial<NewSession> = {}): NewSession => ({
   queue: QUEUE,

@@ -4,18 +4,9 @@ import type { Outcome } from '../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../src/job/record.js';
 import type { ClaimRequest } from '../../src/store/contract.js';
 import { SyncStore } from '../../src/store/memory/index.js';
+import { newJob as job } from './store-samples.js';
 
 const QUEUE = 'q';
-const job = (difference: Partial<NewJob> = {}): NewJob => ({
-  name: 'work',
-  data: '{}',
-  opts: '{}',
-  priority: 0,
-  delayMs: 0,
-  lifo: false,
-  timestamp: 1,
-  ...difference,
-});
 const completed = ({ id, token }: ClaimedJob): Outcome => ({ kind: 'completed', jobId: id, token, value: '1', keep: {} });
 
 let store: SyncStore;
