@@ -6,7 +6,7 @@ import type { Outcome } from '../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../src/job/record.js';
 import type { ClaimReply } from '../../src/store/contract.js';
 import type { PostgresStore } from '../../src/store/postgres/index.js';
-import { completed, newClient, newDatabase, newJob, newJobs, newSession, openStore } from './postgres-support.js';
+import { completed, newClient, newDatabase, newJob, newJobs, newServer, newSession, openStore } from './postgres-support.js';
 
 async function longWays(url: string): Promise<PostgresStore> {
   const pool = new Pool({ connectionString: url, max: 2 });
@@ -292,5 +292,33 @@ describe('a sweep', () => {
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
     await expect.poll(async () => (await store.sweep('q', 100)).stalled, { timeout: 5_000 }).toEqual(['1']);
+  });
+
+  test('that finds the dead was planned by one that found none', async () => {
+    const server = await newServer({
+      settings: {
+        shared_preload_libraries: 'pg_stat_statements',
+        'pg_stat_statements.track': 'all',
+        'pg_stat_statements.track_planning': 'on',
+      },
+    });
+    const admin = await newClient(server.url);
+    await admin.query('CREATE EXTENSION pg_stat_statements');
+    const plans = `SELECT sum(plans)::int AS plans, sum(calls)::int AS calls FROM pg_stat_statements WHERE query LIKE 'WITH held AS%'`;
+    for (const [empty, planned] of [
+      [0, 1],
+      [4, 0],
+    ]) {
+      // One connection, so that it is known which one it was.
+      const store = await openStore({ url: server.url, schema: `after${empty}`, max: 1, notify: false });
+      await store.openSession(newSession({ durationMs: 500 }));
+      await store.add('q', newJobs(3), { caller: 'p', seq: 1 });
+      await store.claim('q', { session: 's', seq: 1, count: 3 });
+      for (let n = 0; n < (empty as number); n += 1) await store.sweep('q', 50);
+      await expect.poll(async () => (await store.sessions('q'))[0]?.expiresInMs, { timeout: 5_000 }).toBeLessThan(0);
+      await admin.query('SELECT pg_stat_statements_reset()');
+      expect((await store.sweep('q', 50)).stalled).toHaveLength(3);
+      expect((await admin.query(plans)).rows).toEqual([{ plans: planned, calls: 1 }]);
+    }
   });
 });

@@ -3,7 +3,7 @@ import type { AddReply, Call } from '../contract.js';
 import { recall, remember } from './callers.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import { freeKeys } from './key.js';
-import { addPlain } from './plain-add.js';
+import { addPlain, type Telling } from './plain-add.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
 import { STATE } from './tables.js';
@@ -133,8 +133,16 @@ END`,
 
 type Reply = { first: number; count: number } | { ids: string[]; made: number[] | null };
 
-export async function add(server: Server, queue: string, jobs: NewJob[], call: Call): Promise<AddReply[]> {
-  return toReplies((await addPlain<Reply>(server, queue, jobs, call)) ?? (await addAny(server, queue, jobs, call)));
+interface Added {
+  replies: AddReply[];
+  /** Whoever waits for jobs has been told. */
+  told: boolean;
+}
+
+export async function add(server: Server, queue: string, jobs: NewJob[], call: Call, telling?: Telling): Promise<Added> {
+  const plain = await addPlain<Reply>(server, queue, jobs, call, telling);
+  if (plain !== undefined) return { replies: toReplies(plain.reply), told: plain.told };
+  return { replies: toReplies(await addAny(server, queue, jobs, call)), told: false };
 }
 
 /** Inside a transaction of the user's, where there is nothing to be asked for again. */

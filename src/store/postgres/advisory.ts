@@ -5,4 +5,6 @@ export const ADVISORY = {
   /** The second key is made of the schema's name. */
   migration: 0x48667375,
   fences: 0x48667376,
+  /** Held to its end by a transaction that notifies and writes. */
+  telling: 0x48667377,
 } as const;

@@ -103,8 +103,8 @@ export class PostgresStore implements contract.Store {
     const { server, wake } = this.#use();
     if (transaction !== undefined) return this.#addWithin(transaction, queue, jobs);
     if (jobs.length === 0) return [];
-    const replies = await this.#turns.take(call, () => add(server, queue, jobs, call));
-    wake.signal(queue, 'jobs');
+    const { replies, told } = await this.#turns.take(call, () => add(server, queue, jobs, call, wake.telling(queue)));
+    wake.added(queue, jobs.length, told);
     return replies;
   }
 
@@ -122,10 +122,12 @@ export class PostgresStore implements contract.Store {
     const { server, wake } = this.#use();
     const doubtful = this.#unanswered.has(request.session);
     this.#unanswered.add(request.session);
+    const changes = wake.claiming(queue);
     const reply = await this.#turns.take({ caller: request.session, seq: request.seq }, () =>
       claim(server, queue, request, doubtful),
     );
     this.#unanswered.delete(request.session);
+    wake.claimed(queue, changes, request.count, reply);
     if (reply.jobs.length > 0) wake.signal(queue, 'news');
     return reply;
   }
@@ -140,8 +142,10 @@ export class PostgresStore implements contract.Store {
     if (outcomes.length === 0)
       return request === undefined ? { results: [] } : { results: [], claimed: await this.claim(queue, request) };
     const work = () => settle(server, queue, outcomes, call, request, this.#detours);
+    const changes = wake.claiming(queue);
     const { room, ...reply } = await (call === undefined ? work() : this.#turns.take(call, work));
     if (call !== undefined) this.#unanswered.delete(call.caller);
+    if (reply.claimed !== undefined) wake.claimed(queue, changes, request?.count ?? 0, reply.claimed);
     const back = outcomes.some(({ kind }) => kind !== 'completed' && kind !== 'failed');
     wake.signal(queue, back || room ? 'jobs' : 'news');
     return reply;

@@ -32,6 +32,7 @@ export interface PgPool {
   on(event: 'connect' | 'remove', listener: (client: PgPoolClient) => void): unknown;
   on(event: 'error', listener: (error: Error) => void): unknown;
   readonly options?: object;
+  readonly idleCount?: number;
   readonly Client?: new (config: object) => PgClient;
 }
 

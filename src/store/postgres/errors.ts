@@ -7,6 +7,8 @@ export const RAISED = {
   straggler: 'HF001',
   /** A session whose id was opened before. */
   sessionExists: 'HF002',
+  /** A rehearsal is over, and undone. */
+  rehearsed: 'HF003',
 } as const;
 
 /** What the engine did when it failed. */

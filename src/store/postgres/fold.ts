@@ -7,6 +7,7 @@
 // one that is still to come, and what depends on a row has a larger journal number and is never visible without it.
 // For the same reason the counts after each of these rows are true ones, and tell exactly where the queue was drained.
 import { EVENTS_KEPT } from '../contract.js';
+import type { Server } from './server.js';
 import { expression, step } from './sql-function.js';
 import { STATE } from './tables.js';
 
@@ -29,6 +30,15 @@ export const NOTE = `
   END IF;`;
 
 export const FOLD_SOMETIMES = `IF random() < ${1 / FOLD_EVERY} THEN PERFORM try_fold(_queue); END IF;`;
+
+/** How long it may take. */
+const FOLD_MS = 3000;
+const FOLD_ALONE = 'SELECT try_fold(queue) FROM queues WHERE name = $1';
+
+/** FOLD_SOMETIMES of a call that is one statement: beside what its caller does next. */
+export function foldAside(server: Server, queue: string): void {
+  if (Math.random() < 1 / FOLD_EVERY) void server.askShort('fold', FOLD_ALONE, [queue], FOLD_MS).catch(() => undefined);
+}
 
 export const FOLD_FUNCTIONS =
   // A group of events of one name: [name, job ids, fields]. A field is an array with a value for each job, or one value for all.

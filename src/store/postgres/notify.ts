@@ -2,6 +2,9 @@
 // of the whole server until it is on disk, so that all of them would wait for one another's fsync. A notification of its own writes
 // nothing to disk. It goes out at once after the first change and then for many changes together. One that is lost is made good by the
 // poll of those who wait for it.
+// But a lone job should not wait for a second call. So an add after a moment in which nothing was told tells of itself, if no other
+// transaction of the kind is under way in the database (plain-add.ts): then nobody waits for anybody's fsync. A job that another process
+// waits for starts 0.5 to 1 ms earlier, of 3.5 to 4.
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
@@ -11,6 +14,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const FIRST_MS = 1;
 const WORK_MS = 10;
 const NEWS_MS = 50;
+/** How long a worker of this process has for taking a job before others hear of it. Telling them at once made it start 0.2 ms later. */
+const OURS_MS = 5;
 /** Of the loop, before one goes out. */
 const TURNS = 3;
 
@@ -27,6 +32,9 @@ export class Notifier {
   readonly #pending = new Map<string, Brings>();
   #sending: Promise<void> | undefined;
   #urgent = false;
+  #changes = 0;
+  /** Nothing goes out before. */
+  #restsUntil = 0;
   #hurry: AbortController | undefined;
   #closed = false;
 
@@ -34,13 +42,42 @@ export class Notifier {
     this.#send = send;
   }
 
-  changed(queue: string, brings: Brings): void {
+  /** `isOurs`: somebody in this process is about to take what it brings, and gets a moment to do so. */
+  changed(queue: string, brings: Brings, isOurs = false): void {
     if (this.#closed) return;
     this.#pending.set(queue, together(this.#pending.get(queue) ?? brings, brings));
-    if (brings !== 'news' && !this.#urgent) {
-      this.#urgent = true;
-      this.#hurry?.abort();
+    if (brings !== 'news') {
+      this.#changes += 1;
+      if (!this.#urgent) {
+        this.#urgent = true;
+        if (isOurs) this.#rest(OURS_MS);
+        this.#hurry?.abort();
+      }
     }
+    this.#sending ??= this.#run();
+  }
+
+  /** How many changes there were that somebody may wait for. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /** A claim that was sent after so many changes left no job waiting: that there were some is only news by now. */
+  taken(queue: string, changes: number): void {
+    if (changes !== this.#changes || this.#pending.get(queue) !== 'jobs') return;
+    this.#pending.set(queue, 'news');
+    this.#urgent = [...this.#pending.values()].some((brings) => brings !== 'news');
+  }
+
+  /** Whether an add that leaves now may tell of itself. */
+  get isQuiet(): boolean {
+    return !this.#closed && !this.#urgent && performance.now() >= this.#restsUntil;
+  }
+
+  /** It has: what follows at once is gathered. */
+  told(): void {
+    if (this.#closed) return;
+    this.#rest(FIRST_MS);
     this.#sending ??= this.#run();
   }
 
@@ -56,27 +93,37 @@ export class Notifier {
 
   async #run(): Promise<void> {
     let pauseMs = FIRST_MS;
-    while (this.#pending.size > 0) {
-      // What this process itself makes of the change goes first, on the connection that is warm: a worker is woken in one turn of the loop and
-      // claims in the next.
-      for (let turn = 0; turn < TURNS; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-      const changes = Array.from(this.#pending, ([queue, brings]) => ({ queue, brings }));
-      this.#pending.clear();
-      this.#urgent = false;
-      await this.#send(changes).catch(() => undefined);
-      await this.#pause(pauseMs);
+    do {
+      // News wait longer after an add that has told of itself, or that was taken at once.
+      const restMs = this.#restsUntil - performance.now();
+      await this.#pause(restMs);
+      if (this.#urgent || (restMs <= 0 && this.#pending.size > 0)) {
+        // What this process itself makes of the change goes first, on the connection that is warm: a worker is woken in one turn of the loop and
+        // claims in the next.
+        for (let turn = 0; turn < TURNS; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+        const changes = Array.from(this.#pending, ([queue, brings]) => ({ queue, brings }));
+        this.#pending.clear();
+        this.#urgent = false;
+        await this.#send(changes).catch(() => undefined);
+        this.#rest(pauseMs);
+        await this.#pause(pauseMs);
+      }
       if (this.#urgent) {
         pauseMs = Math.min(WORK_MS, 2 * pauseMs);
       } else {
         pauseMs = FIRST_MS;
         await this.#pause(NEWS_MS - WORK_MS);
       }
-    }
+    } while (this.#pending.size > 0);
     this.#sending = undefined;
   }
 
+  #rest(ms: number): void {
+    this.#restsUntil = performance.now() + ms;
+  }
+
   async #pause(ms: number): Promise<void> {
-    if (this.#closed) return;
+    if (this.#closed || ms <= 0) return;
     this.#hurry = ms > WORK_MS ? new AbortController() : undefined;
     await sleep(ms, undefined, { ref: false, ...(this.#hurry && { signal: this.#hurry.signal }) }).catch(() => undefined);
   }

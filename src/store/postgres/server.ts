@@ -2,6 +2,7 @@
 // no more than its time: the connection is given up then, and what it did is found out by repeating the call.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldfastError, isRetryable } from '../../errors.js';
+import { Patience } from '../../runtime/patience.js';
 import { within } from '../../runtime/within.js';
 import type { PgPool, PgPoolClient, PgQuery } from './driver.js';
 import { type Circumstance, codeOf, isCollision, spoilsConnection, toStoreError } from './errors.js';
@@ -40,6 +41,8 @@ export class Server {
   /** Whether connections may be set up for short ways: ours alone, that lead straight to the server. */
   tune = false;
   readonly #tuned = new WeakSet<PgPoolClient>();
+  /** For the answers of each connection. */
+  readonly #patience = new WeakMap<PgPoolClient, Patience>();
   readonly #options: ServerOptions;
   readonly #calls = new Set<Promise<unknown>>();
   readonly #clients = new Set<PgPoolClient>();
@@ -148,8 +151,9 @@ export class Server {
   }
 
   #track<T>(call: Promise<T>): Promise<T> {
+    const ended = (): void => void this.#calls.delete(call);
     this.#calls.add(call);
-    void call.catch(() => undefined).finally(() => this.#calls.delete(call));
+    call.then(ended, ended);
     return call;
   }
 
@@ -220,11 +224,13 @@ export class Server {
   }
 
   async #acquire(): Promise<PgPoolClient> {
-    const { pool, connectTimeoutMs, place } = this.#options;
+    const { pool, owned, connectTimeoutMs, place } = this.#options;
+    // Of ours it is known that it hands out an idle one at once.
+    const isThere = owned && (pool.idleCount ?? 0) > 0;
     const connecting = pool.connect();
     let client: PgPoolClient | undefined;
     try {
-      client = await within(connectTimeoutMs + POOLS_OWN_MS, connecting);
+      client = await (isThere ? connecting : within(connectTimeoutMs + POOLS_OWN_MS, connecting));
     } catch (error) {
       throw toStoreError(error, this.circumstance);
     }
@@ -278,15 +284,24 @@ export class Server {
     client.on('error', () => undefined);
   }
 
-  async #query(client: PgPoolClient, query: Omit<PgQuery, 'rowMode'>, timeoutMs: number): Promise<unknown[][]> {
-    const answer = client.query({ ...query, rowMode: 'array' });
-    const result = await within(timeoutMs, answer);
-    if (result !== undefined) return result.rows;
-    answer.catch(() => undefined);
-    await this.#dropIdle();
-    throw unanswered(
-      `PostgreSQL at ${this.#options.place} did not answer within ${timeoutMs} ms. The call may or may not have happened.`,
-    );
+  async #query(client: PgPoolClient, { text, values, name }: Omit<PgQuery, 'rowMode'>, timeoutMs: number): Promise<unknown[][]> {
+    let patience = this.#patience.get(client);
+    if (patience === undefined) this.#patience.set(client, (patience = new Patience()));
+    const query: PgQuery = { text, rowMode: 'array' };
+    if (values !== undefined) query.values = values;
+    if (name !== undefined) query.name = name;
+    let isLate = false;
+    try {
+      const { rows } = await patience.wait(timeoutMs, client.query(query), () => {
+        isLate = true;
+        return unanswered(
+          `PostgreSQL at ${this.#options.place} did not answer within ${timeoutMs} ms. The call may or may not have happened.`,
+        );
+      });
+      return rows;
+    } finally {
+      if (isLate) await this.#dropIdle();
+    }
   }
 }
 

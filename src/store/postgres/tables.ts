@@ -242,4 +242,4 @@ DROP INDEX jobs_waiting, jobs_keyed, jobs_behind;
 CREATE INDEX jobs_waiting ON jobs (queue, state, priority, ord) WHERE state <= 1;
 `;
 
-export const MIGRATIONS: readonly string[] = [FIRST, KEYS_AND_NAMES, GRACES, NEW_FUNCTIONS, FEWER_INDEXES];
+export const MIGRATIONS: readonly string[] = [FIRST, KEYS_AND_NAMES, GRACES, NEW_FUNCTIONS, FEWER_INDEXES, NEW_FUNCTIONS];

@@ -2,7 +2,7 @@
 // at the versions of the watched queues every second, which is the only way behind a pooler and the safety net elsewhere. Whoever waits
 // for jobs, or for a named lock, is not woken by what only others want to know, but for the look, which does not tell them apart.
 import { HoldfastError } from '../../errors.js';
-import type { WatchedChange } from '../contract.js';
+import type { ClaimReply, WatchedChange } from '../contract.js';
 import { DueCalls } from '../due-calls.js';
 import { type Brings, type Change, Notifier } from './notify.js';
 import type { Server } from './server.js';
@@ -53,6 +53,8 @@ export interface WakeOptions {
 interface Watched {
   /** Null: nobody has used the queue. Undefined: not known yet. */
   version: string | null | undefined;
+  /** The last claim from here got less than it asked for: who made it takes what comes. */
+  idle: boolean;
   readonly listeners: Map<() => void, WatchedChange>;
 }
 
@@ -78,7 +80,7 @@ export class Wake {
   watch(queue: string, listener: () => void, what: WatchedChange): () => void {
     // A function of its own, so that one listener may watch twice and stop once.
     const call = (): void => listener();
-    const watched = this.#watched.get(queue) ?? { version: undefined, listeners: new Map() };
+    const watched = this.#watched.get(queue) ?? { version: undefined, idle: false, listeners: new Map() };
     this.#watched.set(queue, watched);
     watched.listeners.set(call, what);
     this.#poll ??= setInterval(() => void this.#look(), POLL_MS).unref();
@@ -95,6 +97,37 @@ export class Wake {
   signal(queue: string, brings: Brings): void {
     this.#enqueue({ queue, brings });
     this.#notifier?.changed(queue, brings);
+  }
+
+  /** After an add. `told`: what `telling` said was told. */
+  added(queue: string, count: number, told: boolean): void {
+    this.#enqueue({ queue, brings: 'jobs' });
+    const watched = this.#watched.get(queue);
+    const isOurs = count === 1 && watched?.idle === true;
+    // Whoever does not come for it this time is not waited for again.
+    if (watched !== undefined) watched.idle = false;
+    if (told) this.#notifier?.told();
+    else this.#notifier?.changed(queue, 'jobs', isOurs);
+  }
+
+  /** A claim leaves. Answers what `claimed` wants to know. */
+  claiming(queue: string): number {
+    const watched = this.#watched.get(queue);
+    if (watched !== undefined) watched.idle = false;
+    return this.#notifier?.changes ?? 0;
+  }
+
+  claimed(queue: string, changes: number, count: number, { jobs, drained, nextInMs }: ClaimReply): void {
+    const watched = this.#watched.get(queue);
+    if (watched !== undefined) watched.idle = jobs.length < count;
+    // Of jobs that fall due later everybody has to know.
+    if (drained && nextInMs === undefined) this.#notifier?.taken(queue, changes);
+  }
+
+  /** What a call that brings jobs may tell by itself, if it may. */
+  telling(queue: string): [channel: string, payload: string] | undefined {
+    if (this.#notifier?.isQuiet !== true || this.#watched.get(queue)?.idle === true) return undefined;
+    return [this.#options.channel, payloadOf(this.#options.id, { queue, brings: 'jobs' })];
   }
 
   /** The arguments of notify_changes for a transaction of the user's, of which nobody here will know when it commits. */
