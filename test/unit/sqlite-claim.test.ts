@@ -44,4 +44,30 @@ describe('a claim on SQLite', () => {
       expect(token).toBe(locks.get(record.id));
     }
   });
+
+  // Rows that lie side by side are locked by one statement, and many that do not by another.
+  it.each([[[]], [['between']]])(
+    'gives each job a fence of its own, in the order of the claim, with others in the file: %j',
+    async (others) => {
+      const store = await openStore({ path: newFile() });
+      await store.openSession(newSession({ id: 's' }));
+      for (let seq = 1; seq <= 40; seq += 1) {
+        for (const queue of ['q', ...others]) await store.add(queue, [newJob({ lifo: seq > 30 })], { caller: 'p', seq });
+      }
+      const { jobs } = await store.claim('q', { session: 's', seq: 1, count: 35, by: 'w' });
+      const numbers = Array.from({ length: 35 }, (_, n) => (n < 10 ? 40 - n : n - 9));
+      expect(jobs.map(({ id }) => id)).toEqual(numbers.map(String));
+      expect(jobs.map(({ fence }) => fence - (jobs[0]?.fence ?? 0))).toEqual(numbers.map((_, n) => n));
+      expect(await store.owned('q', 's')).toEqual(jobs.map(({ id: jobId, token }) => expect.objectContaining({ jobId, token })));
+      expect((await store.status('q')).counts).toMatchObject({ waiting: 5, active: 35 });
+      expect((await store.claim('q', { session: 's', seq: 2, count: 35 })).jobs.map(({ id }) => id)).toEqual([
+        '26',
+        '27',
+        '28',
+        '29',
+        '30',
+      ]);
+      for (const queue of others) expect((await store.status(queue)).counts).toMatchObject({ waiting: 40, active: 0 });
+    },
+  );
 });

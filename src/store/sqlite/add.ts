@@ -20,8 +20,8 @@ export class Adding {
 
   add(transaction: Transaction, name: string, jobs: NewJob[], call: Call): AddReply[] {
     const queue = transaction.queue(name);
-    const remembered = this.#callers.recall(queue.queue, call);
-    if (remembered !== undefined) return decode(remembered);
+    const { reply } = this.#callers.recall(queue.queue, call);
+    if (reply !== undefined) return decode(reply);
     const replies = jobs.map((job) => this.#addOne(transaction, queue, job));
     this.#callers.remember(queue.queue, call, encode(replies), transaction.now);
     return replies;

@@ -32,13 +32,12 @@ export class Callers {
     return this.#last.get(queue, caller)?.[0] ?? 0;
   }
 
-  /** The reply that the same call got, if it was carried out already. */
-  recall(queue: number, { caller, seq }: Call): string | undefined {
-    const [last, reply] = this.#last.get(queue, caller) ?? [0, null];
-    if (seq > last) return undefined;
-    if (seq === last) return reply ?? undefined;
+  /** The number of the caller's last call, and the reply that it got if it was this one. */
+  recall(queue: number, { caller, seq }: Call): { lastSeq: number; reply: string | undefined } {
+    const [lastSeq, reply] = this.#last.get(queue, caller) ?? [0, null];
+    if (seq >= lastSeq) return { lastSeq, reply: (seq === lastSeq ? reply : null) ?? undefined };
     // A straggler: its caller gave up on it and went on, so carrying it out now would surprise everybody.
-    throw new HoldfastError('STORE_FAILED', `Call ${seq} of ${caller} came after its call ${last}: number calls upwards.`, {
+    throw new HoldfastError('STORE_FAILED', `Call ${seq} of ${caller} came after its call ${lastSeq}: number calls upwards.`, {
       store: 'sqlite',
     });
   }

@@ -13,8 +13,8 @@ import type { Transaction } from './transaction.js';
 
 /** Delayed jobs that one claim moves to waiting: a pile that falls due at once must not hold the write lock. */
 const PROMOTED_AT_ONCE = 500;
-/** Up to here one statement for each job is quicker than one for all of them, which takes 10 µs to begin with. */
-const TAKEN_SINGLY = 8;
+/** With more runs than these among many jobs, one statement for all of them is quicker, although it takes 10 µs to begin with. */
+const RUNS = { atMost: 8, perJob: 1 / 4 };
 
 type Due = [job: number, id: string, priority: number, lockKey: string | null];
 
@@ -47,7 +47,7 @@ export class Claiming {
   readonly #sharing: Statement<[id: string, slots: number, active: number]>;
   readonly #named: Statement<[...Due, state: number, dueAt: number | null]>;
   readonly #row: Statement<JobRow>;
-  readonly #take: Statement;
+  readonly #takeRun: Statement;
   readonly #takeAll: Statement;
   readonly #claimed: Statement<[...JobRow, fence: number]>;
 
@@ -73,8 +73,9 @@ export class Claiming {
     this.#row = db.prepare(`SELECT ${JOB_COLUMNS} FROM jobs WHERE job = ?`);
     const take = `UPDATE jobs SET state = ${STATE.active}, session = ?, claimSeq = ?, processedOn = ?, processedBy = ?, endsAt = ?, timed = ?,
          attemptsStarted = attemptsStarted + 1`;
-    this.#take = db.prepare(`${take}, fence = ? WHERE job = ?`);
-    // One statement for all jobs of a claim: 2.0 µs a job, 2.8 µs with one statement each. Their fences follow one another.
+    // Jobs that were added one after the other stand side by side: one statement for all of them takes 1.4 µs a job, one that names each of
+    // them 1.9 µs, and one statement for each 2.8 µs. Their fences follow one another.
+    this.#takeRun = db.prepare(`${take}, fence = job + CAST(? AS INTEGER) WHERE job BETWEEN ? AND ?`);
     // Selecting them in the same statement (UPDATE … RETURNING) took 5.5 µs a job, 3.9 µs in two.
     // Room in a new row for what is written into it here and at its end, so that its page need not be split: 6 to 9 % less for claim and
     // finish, 10 % more for adding.
@@ -91,15 +92,15 @@ export class Claiming {
     return reply(queue, request, survey, this.#claimedBefore(queue, request, survey), now);
   }
 
-  /** `remember`: false when the call is a settle, which remembers itself. */
-  claim(transaction: Transaction, queue: QueueState, request: ClaimRequest, remember = true): ClaimReply {
+  /** `remember`: false when the call is a settle, which remembers itself. `lastSeq`: of the session's last call, where it is known. */
+  claim(transaction: Transaction, queue: QueueState, request: ClaimRequest, remember = true, lastSeq?: number): ClaimReply {
     const { now } = transaction;
     this.#lanes.arrange(queue);
-    let survey = this.#survey(queue, request, now);
+    let survey = this.#survey(queue, request, now, lastSeq);
     // Also when the cap leaves no room: a due job that stayed delayed would look claimable by time alone.
     if (survey.open && isDue(survey, now)) {
       this.#moveDue(queue, now);
-      survey = this.#survey(queue, request, now);
+      survey = this.#survey(queue, request, now, lastSeq);
     }
     if (survey.room === 0) return reply(queue, request, survey, this.#claimedBefore(queue, request, survey), now);
     const candidates =
@@ -120,9 +121,9 @@ export class Claiming {
     return (this.#firstDue(queue) ?? Number.POSITIVE_INFINITY) <= now;
   }
 
-  #survey(queue: QueueState, request: ClaimRequest, now: number): Survey {
+  #survey(queue: QueueState, request: ClaimRequest, now: number, lastSeq?: number): Survey {
     const sessionAlive = this.#session.get(queue.queue, request.session, now) !== undefined;
-    const repeated = sessionAlive && request.seq <= this.#callers.lastSeq(queue.queue, request.session);
+    const repeated = sessionAlive && request.seq <= (lastSeq ?? this.#callers.lastSeq(queue.queue, request.session));
     const nextDue = this.#firstDue(queue);
     const byId = request.jobIds !== undefined;
     const allowed = byId ? request.count : queue.paused === 1 ? 0 : Math.min(request.count, roomOf(queue, request.limit, now));
@@ -134,7 +135,8 @@ export class Claiming {
   /** Without a look at limits: whether any job is first in order, and what the cap leaves to this session. */
   #roomInOrder(queue: QueueState, session: string, now: number): number {
     const { maxActive, active } = queue;
-    if (queue.allWaiting === 0 || this.#anyFirst.get(queue.queue) === undefined) return 0;
+    if (queue.allWaiting === 0) return 0;
+    if (queue.keyed === 1 && this.#anyFirst.get(queue.queue) === undefined) return 0;
     if (maxActive < 0) return Number.POSITIVE_INFINITY;
     if (active >= maxActive) return 0;
     const sharing = this.#sharing.all(queue.queue, now).map(([id, slots, running]) => ({ id, slots, active: running }));
@@ -215,11 +217,17 @@ export class Claiming {
   }
 
   #lock(owner: Value[], firstFence: number, candidates: Candidate[]): void {
-    if (candidates.length > TAKEN_SINGLY) {
-      this.#takeAll.run(...owner, firstFence, JSON.stringify(candidates.map(({ job }) => job)));
+    const jobs = candidates.map(({ job }) => job);
+    const starts = startsOfRuns(jobs);
+    if (starts.length > RUNS.atMost + jobs.length * RUNS.perJob) {
+      this.#takeAll.run(...owner, firstFence, JSON.stringify(jobs));
       return;
     }
-    candidates.forEach(({ job }, index) => this.#take.run(...owner, firstFence + index, job));
+    starts.forEach((start, index) => {
+      const first = jobs[start] as number;
+      const last = first + (starts[index + 1] ?? jobs.length) - start - 1;
+      this.#takeRun.run(...owner, firstFence + start - first, first, last);
+    });
   }
 
   #claimedBefore(queue: QueueState, { session, seq }: ClaimRequest, { repeated }: Survey): ClaimedJob[] {
@@ -228,6 +236,15 @@ export class Claiming {
       .all(queue.queue, session, seq)
       .map((row) => toClaimed(toRecord(row as unknown as JobRow), session, row.at(-1) as number));
   }
+}
+
+/** Where in the list the numbers cease to count up by one. */
+function startsOfRuns(numbers: number[]): number[] {
+  const starts: number[] = [];
+  numbers.forEach((number, index) => {
+    if (index === 0 || number !== (numbers[index - 1] as number) + 1) starts.push(index);
+  });
+  return starts;
 }
 
 function isDue({ nextDue }: Survey, now: number): boolean {
