@@ -40,6 +40,8 @@ export class Committer {
   readonly #commit: Statement;
   readonly #rollback: Statement;
   readonly #identity: string | undefined;
+  /** Of the write-ahead log, as soon as there is one. */
+  #log: string | undefined;
   #pending: Pending[] = [];
   #scheduled = false;
   /** Rows of queues as the last commit left them: good for the next one, unless somebody else has written in between. */
@@ -73,13 +75,20 @@ export class Committer {
     });
   }
 
-  /** Finds out whether the path still names the file that is open. */
+  /** Finds out whether the path still names the files that are open. */
   check(): boolean {
-    if (!this.#gone && identify(this.#options.path) !== this.#identity) {
+    if (!this.#gone && !this.#isThere()) {
       this.#gone = true;
       this.#rejectAll(gone(this.#options.path));
     }
     return !this.#gone;
+  }
+
+  #isThere(): boolean {
+    const { path } = this.#options;
+    const log = identify(`${path}-wal`);
+    this.#log ??= log;
+    return log === this.#log && identify(path) === this.#identity;
   }
 
   #schedule(afterMs?: number): void {

@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { HoldfastError } from '../../errors.js';
-import { APPLICATION_ID } from './schema.js';
+import { APPLICATION_ID, foreign } from './schema.js';
 
 const MAGIC = 'SQLite format 3\0';
 const HEADER_BYTES = 100;
@@ -10,7 +10,8 @@ const APPLICATION_ID_AT = 68;
 
 /**
  * Throws unless the file is ours or new. It reads the header itself: only opening a foreign database could already change it
- * (SQLite would run its recovery and its checkpoint).
+ * (SQLite would run its recovery and its checkpoint). A file that this process has open is left to SQLite: on most systems a process that
+ * closes a file loses all its locks on it, and whoever opened the database next would take it for unused when he left, and delete its log.
  */
 export function inspectFile(file: string): void {
   const folder = path.dirname(file);
@@ -20,13 +21,14 @@ export function inspectFile(file: string): void {
       `The folder ${folder} of the SQLite store does not exist. Create it (mkdir -p ${folder}) or name another path.`,
     );
   }
-  const header = readHeader(file);
+  const isThere = fs.existsSync(file);
+  const header = isThere && !isOpenHere(file) ? readHeader(file) : undefined;
   if (header !== undefined && header.length > 0) {
     const ours = header.toString('latin1', 0, MAGIC.length) === MAGIC && readApplicationId(header) === APPLICATION_ID;
     if (!ours) throw foreign(file);
   }
   // SQLite keeps two files beside the database, so the folder must be writable as well.
-  if (!writable(folder) || (header !== undefined && !writable(file))) {
+  if (!writable(folder) || (isThere && !writable(file))) {
     throw new HoldfastError(
       'STORE_READONLY',
       `The SQLite store ${file} cannot be written to. Give this user write permission on the file and on its folder.`,
@@ -37,14 +39,36 @@ export function inspectFile(file: string): void {
 
 /** Which file a path names at the moment; undefined when none. Costs 3 µs. */
 export function identify(file: string): string | undefined {
-  const stats = fs.statSync(file, { bigint: true, throwIfNoEntry: false });
+  return identityOf(fs.statSync(file, { bigint: true, throwIfNoEntry: false }));
+}
+
+function identityOf(stats: fs.BigIntStats | undefined): string | undefined {
   return stats === undefined ? undefined : `${stats.dev}:${stats.ino}`;
+}
+
+const OPEN_FILES = ['/proc/self/fd', '/dev/fd'];
+
+/** Whether any thread of this process has it open, with whatever. Where open files cannot be listed (Windows), closing one loses no locks. */
+function isOpenHere(file: string, but?: number): boolean {
+  const list = OPEN_FILES.find((folder) => fs.existsSync(folder));
+  if (list === undefined) return false;
+  const identity = identify(file);
+  return fs.readdirSync(list).some((name) => Number(name) !== but && identityOfOpen(Number(name)) === identity);
+}
+
+function identityOfOpen(handle: number): string | undefined {
+  try {
+    return identityOf(fs.fstatSync(handle, { bigint: true }));
+  } catch {
+    // It was closed since.
+    return undefined;
+  }
 }
 
 export function gone(file: string): HoldfastError {
   return new HoldfastError(
     'STORE_GONE',
-    `The file of the SQLite store ${file} was deleted or replaced while it was open, so what is written now would be lost. ` +
+    `The file of the SQLite store ${file}, or its log ${path.basename(file)}-wal, was deleted or replaced while it was open, so what is written now would be lost. ` +
       'Put the file back or start the program again with a new one.',
     { store: 'sqlite' },
   );
@@ -65,7 +89,8 @@ function readHeader(file: string): Buffer | undefined {
   } catch (cause) {
     throw unavailable(`The SQLite store ${file} cannot be read (${(cause as Error).message}). Name a file.`, cause);
   } finally {
-    fs.closeSync(handle);
+    // Another thread may have opened it meanwhile: better one handle too many.
+    if (!isOpenHere(file, handle)) fs.closeSync(handle);
   }
 }
 
@@ -84,12 +109,4 @@ function writable(target: string): boolean {
 
 function unavailable(message: string, cause?: unknown): HoldfastError {
   return new HoldfastError('STORE_UNAVAILABLE', message, { cause, store: 'sqlite' });
-}
-
-function foreign(file: string): HoldfastError {
-  return new HoldfastError(
-    'STORE_FOREIGN',
-    `${file} is not a database of Holdfast. Name another file for the store; this one was not touched.`,
-    { store: 'sqlite' },
-  );
 }

@@ -214,8 +214,20 @@ export function migrate(db: Database, path: string): void {
   }
 }
 
+export function foreign(path: string): HoldfastError {
+  return new HoldfastError(
+    'STORE_FOREIGN',
+    `${path} is not a database of Holdfast. Name another file for the store; this one was not touched.`,
+    { store: 'sqlite' },
+  );
+}
+
 function versionOf(db: Database, path: string): number {
-  const version = db.prepare<[number]>('PRAGMA user_version').get()?.[0] ?? 0;
+  const ask = (text: string): number => db.prepare<[number]>(text).get()?.[0] ?? 0;
+  // Nobody looked before SQLite opened it, if this process had it open already.
+  const isOurs = ask('PRAGMA application_id') === APPLICATION_ID || ask('SELECT count(*) FROM sqlite_schema') === 0;
+  if (!isOurs) throw foreign(path);
+  const version = ask('PRAGMA user_version');
   if (version > SCHEMA_VERSION) {
     throw new HoldfastError(
       'STORE_NEWER',
