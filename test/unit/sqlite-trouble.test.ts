@@ -125,16 +125,22 @@ describe('a SQLite store in trouble', () => {
     await expect(store.add('q', [newJob()], { caller: 'p', seq: 1 })).rejects.toMatchObject({ code: 'STORE_GONE' });
   });
 
-  it('a log that was deleted takes what is in it along: nothing more is acknowledged', async () => {
-    const file = newFile();
-    const store = await openStore({ path: file });
-    await store.add('q', [newJob()], { caller: 'p', seq: 1 });
-    fs.rmSync(`${file}-wal`);
-    await expect(store.add('q', [newJob()], { caller: 'p', seq: 2 })).rejects.toMatchObject({
-      code: 'STORE_GONE',
-      message: expect.stringContaining('-wal'),
-    });
-  });
+  it.each(['by its name', 'by a link'])(
+    'a log that was deleted takes what is in it along: nothing more is acknowledged, opened %s',
+    async (how) => {
+      const file = newFile();
+      const link = path.join(newFolder(), 'link.db');
+      await (await openStore({ path: file })).close();
+      fs.symlinkSync(file, link);
+      const store = await openStore({ path: how === 'by a link' ? link : file });
+      await store.add('q', [newJob()], { caller: 'p', seq: 1 });
+      fs.rmSync(`${file}-wal`);
+      await expect(store.add('q', [newJob()], { caller: 'p', seq: 2 })).rejects.toMatchObject({
+        code: 'STORE_GONE',
+        message: expect.stringContaining('-wal'),
+      });
+    },
+  );
 
   it('somebody who only watches notices too that the file is gone', async () => {
     const file = newFile();

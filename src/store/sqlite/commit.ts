@@ -4,7 +4,7 @@
 import type { StoreClock } from './clock.js';
 import type { Database, Statement } from './driver.js';
 import { blameOf, busy, toStoreError } from './errors.js';
-import { gone, identify } from './file.js';
+import { gone, identify, logOf } from './file.js';
 import type { QueueState, QueueTable } from './queue-state.js';
 import { Transaction } from './transaction.js';
 import { WriteLock } from './write-lock.js';
@@ -40,7 +40,8 @@ export class Committer {
   readonly #commit: Statement;
   readonly #rollback: Statement;
   readonly #identity: string | undefined;
-  /** Of the write-ahead log, as soon as there is one. */
+  readonly #logPath: string;
+  /** The identity of the write-ahead log, as soon as there is one. */
   #log: string | undefined;
   #pending: Pending[] = [];
   #scheduled = false;
@@ -57,6 +58,7 @@ export class Committer {
     this.#commit = options.db.prepare('COMMIT');
     this.#rollback = options.db.prepare('ROLLBACK');
     this.#identity = identify(options.path);
+    this.#logPath = logOf(options.path);
   }
 
   submit<T>(operation: Operation<T>): Promise<T> {
@@ -85,10 +87,9 @@ export class Committer {
   }
 
   #isThere(): boolean {
-    const { path } = this.#options;
-    const log = identify(`${path}-wal`);
+    const log = identify(this.#logPath);
     this.#log ??= log;
-    return log === this.#log && identify(path) === this.#identity;
+    return log === this.#log && identify(this.#options.path) === this.#identity;
   }
 
   #schedule(afterMs?: number): void {

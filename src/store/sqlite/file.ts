@@ -42,6 +42,11 @@ export function identify(file: string): string | undefined {
   return identityOf(fs.statSync(file, { bigint: true, throwIfNoEntry: false }));
 }
 
+/** SQLite's log lies beside the file itself, not beside a link to it. */
+export function logOf(file: string): string {
+  return `${fs.realpathSync(file)}-wal`;
+}
+
 function identityOf(stats: fs.BigIntStats | undefined): string | undefined {
   return stats === undefined ? undefined : `${stats.dev}:${stats.ino}`;
 }
