@@ -8,6 +8,14 @@ export const STORES = ['redis', 'postgres', 'sqlite', 'memory'];
 
 const SHARED = ['redis', 'postgres', 'sqlite'];
 
+/** What the bare store can show of itself. Where it lives in the process that calls it, renewals of a fleet would not be those of many processes. */
+const RAW_MEASURES = {
+  redis: ['adding', 'backlog', 'latency', 'fleet'],
+  postgres: ['adding', 'backlog', 'latency', 'fleet'],
+  sqlite: ['adding', 'backlog', 'latency'],
+  memory: ['adding', 'backlog'],
+};
+
 export const CONTESTANTS = [
   { id: 'holdfast', label: 'Holdfast', kind: 'ours', stores: STORES, module: 'contestants/holdfast.mjs' },
   {
@@ -67,7 +75,7 @@ export const CONTESTANTS = [
     kind: 'raw',
     stores: [store],
     module: `contestants/raw-${store}.mjs`,
-    measures: ['adding', 'backlog'],
+    measures: RAW_MEASURES[store],
   })),
   {
     id: 'raw-single',

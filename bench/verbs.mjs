@@ -22,7 +22,7 @@ export function verbs(open, tell) {
       for (let added = 0; added < count; added += BULK) await contestant.addBulk(payloads(Math.min(BULK, count - added), added));
     },
 
-    /** Jobs a second. Ends early when the time is over. */
+    /** Ends early when the time is over. */
     async add({ how, count, limitMs }) {
       const steps = {
         one: [1, () => contestant.add(payload(0))],
@@ -30,10 +30,11 @@ export function verbs(open, tell) {
         bulk: [BULK, () => contestant.addBulk(payloads(BULK))],
       };
       const [size, step] = steps[how];
+      const cpuBefore = process.cpuUsage();
       const start = now();
       let added = 0;
       for (; added < count && now() - start < limitMs; added += size) await step();
-      return { jobs: added, seconds: (now() - start) / 1000 };
+      return { jobs: added, seconds: (now() - start) / 1000, cpuMs: cpuMsSince(cpuBefore) };
     },
 
     /** Adds one job and answers when that began. */
@@ -51,8 +52,7 @@ export function verbs(open, tell) {
       const report = () => {
         if (progress.done === told) return;
         told = progress.done;
-        const { user, system } = process.cpuUsage(cpuBefore);
-        tell({ event: 'progress', ...progress, cpuMs: (user + system) / 1000 });
+        tell({ event: 'progress', ...progress, cpuMs: cpuMsSince(cpuBefore) });
       };
       setInterval(report, REPORT_MS);
       await contestant.work(
@@ -158,6 +158,11 @@ export function verbs(open, tell) {
 
     memory,
   };
+}
+
+function cpuMsSince(before) {
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000;
 }
 
 async function threadsAreUp(workers) {

@@ -37,14 +37,19 @@ export async function open({ url, queue, options: { single = false } = {} }) {
     const flat = await client.rawExchange(key('data'), key('waiting'), key('active'), key('finished'), count, ...finished);
     return Array.from({ length: flat.length / 2 }, (_, n) => [flat[2 * n], flat[2 * n + 1]]);
   };
+  let loops = [];
   return {
-    add: (data) => add([data]),
+    add: async (data) => {
+      await add([data]);
+      for (const { wake } of loops) wake();
+    },
     addBulk: add,
     work: async ({ concurrency }, handle, onDone) => {
-      const [loops, batch] = single ? [concurrency, 1] : [1, Math.min(concurrency, LARGEST)];
-      const stops = Array.from({ length: loops }, () => exchangeLoop(exchange, batch, handle, onDone));
-      return { stop: () => Promise.all(stops.map((stop) => stop())) };
+      const [count, batch] = single ? [concurrency, 1] : [1, Math.min(concurrency, LARGEST)];
+      loops = Array.from({ length: count }, () => exchangeLoop(exchange, batch, handle, onDone));
+      return { stop: () => Promise.all(loops.map(({ stop }) => stop())) };
     },
+    sessions: async () => (n) => client.hset(key('sessions'), n, Date.now()),
     close: () => client.quit(),
   };
 }

@@ -21,8 +21,12 @@ export async function open({ url }) {
     for (const [id] of rows) move.run(1, id);
     return rows;
   });
+  let loop;
   return {
-    add: async (data) => addBulk([data]),
+    add: async (data) => {
+      addBulk([data]);
+      loop?.wake();
+    },
     addBulk: async (list) => addBulk(list),
     work: async ({ concurrency }, handle, onDone) => {
       // A turn of the loop between two transactions, or nobody else in the process would ever get one.
@@ -30,7 +34,8 @@ export async function open({ url }) {
         await new Promise((resolve) => setImmediate(resolve));
         return exchange.immediate(finished, count);
       };
-      return { stop: exchangeLoop(fair, concurrency, handle, onDone) };
+      loop = exchangeLoop(fair, concurrency, handle, onDone);
+      return loop;
     },
     close: async () => database.close(),
   };

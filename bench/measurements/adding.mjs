@@ -1,5 +1,7 @@
-// Adding one by one (each acknowledged before the next), with 1,000 in flight, and in bulks of 1,000.
+// Adding one by one (each acknowledged before the next), with 1,000 in flight, and in bulks of 1,000. One by one, producer and store wait
+// for one another, so what each of them takes of a processor says how far they can go.
 import { withPlace } from '../places.mjs';
+import { serverCpuMs } from '../servers.mjs';
 import { withActors } from '../stage.mjs';
 
 const WAYS = [
@@ -18,8 +20,18 @@ export const adding = {
         await actor.call('fill', { count: 1000 });
         const lines = [];
         for (const { how, what, share } of WAYS) {
-          const { jobs, seconds } = await actor.call('add', { how, count: count * share, limitMs });
+          const before = serverCpuMs(store);
+          const { jobs, seconds, cpuMs } = await actor.call('add', { how, count: count * share, limitMs });
           lines.push({ what, unit: 'jobs/s', better: 'more', value: jobs / seconds });
+          if (how !== 'one') continue;
+          const each = (who, ms) => ({
+            what: `${who} CPU an add, one by one`,
+            unit: 'µs',
+            better: 'less',
+            value: (ms / jobs) * 1000,
+          });
+          lines.push(each('producer', cpuMs));
+          if (before !== undefined) lines.push(each('store', serverCpuMs(store) - before));
         }
         return lines;
       }),

@@ -5,7 +5,7 @@ import { askEveryMs } from '../../dist/lock/hearing.js';
 import { CRASH_GRACE_MS } from '../../dist/store/contract.js';
 import { lookEveryMs } from '../../dist/upkeep/looking.js';
 import { SWEPT_AT_ONCE } from '../../dist/upkeep/sweeper.js';
-import { withStore } from '../places.mjs';
+import { withPlace, withStore } from '../places.mjs';
 import { serverCpuMs } from '../servers.mjs';
 import { openSession } from '../sessions.mjs';
 
@@ -19,39 +19,68 @@ const EVERY_MS = { renewals: () => 15_000, sweeps: () => 30_000, probes: lookEve
 
 export const fleet = {
   name: 'fleet',
-  oursOnly: true,
-  measure: ({ store: engine, settings }) =>
-    withStore(engine, async (store, queue) => {
-      const count = Math.max(100, Math.ceil(SESSIONS * settings.scale));
-      const calls = Math.max(50, Math.ceil(CALLS * settings.scale));
-      const sessions = [];
-      await inFlight(count, async (n) => sessions.push(await openSession(store, queue, `session-${n}`)));
-      const cost = {
-        renewals: await cpuOfOne(engine, calls, (n) => store.renew([{ ...sessions[n % count], acked: 0 }])),
-        sweeps: await cpuOfOne(engine, calls, () => store.sweep(queue, SWEPT_AT_ONCE)),
-        probes: store.capabilities.crashHints ? await cpuOfOne(engine, calls, () => store.probe(queue)) : 0,
-      };
-      const asks = store.capabilities.fallibleHints === true;
-      const question = asks ? await cpuOfOne(engine, calls, (n) => store.unsuspected([sessions[n % count]])) : 0;
-      const share = (kind) => (cost[kind] * count * 100) / EVERY_MS[kind](count);
-      const label = `${count.toLocaleString('en-US')} sessions`;
-      const line = (what, value) => ({ what: `${label}, ${what}`, unit: '% core', better: 'less', value });
-      const kinds = Object.keys(EVERY_MS);
-      return [
-        ...kinds.map((kind) => line(kind, share(kind))),
-        line(
-          'all upkeep',
-          kinds.reduce((sum, kind) => sum + share(kind), 0),
-        ),
-        {
-          what: `questions of ${BUSY.toLocaleString('en-US')} busy processes`,
-          unit: '% core',
-          better: 'less',
-          value: (question * BUSY * 100) / askEveryMs(CRASH_GRACE_MS),
-        },
-      ];
-    }),
+  fits: ({ contestant: { id, kind } }) => id === 'holdfast' || kind === 'raw',
+  measure: ({ store, contestant, settings }) => {
+    const count = Math.max(100, Math.ceil(SESSIONS * settings.scale));
+    const calls = Math.max(50, Math.ceil(CALLS * settings.scale));
+    return contestant.kind === 'raw' ? rawUpkeep(store, contestant, count, calls) : upkeep(store, count, calls);
+  },
 };
+
+function upkeep(engine, count, calls) {
+  return withStore(engine, async (store, queue) => {
+    const sessions = [];
+    await inFlight(count, async (n) => sessions.push(await openSession(store, queue, `session-${n}`)));
+    const cost = {
+      renewals: await cpuOfOne(engine, calls, (n) => store.renew([{ ...sessions[n % count], acked: 0 }])),
+      sweeps: await cpuOfOne(engine, calls, () => store.sweep(queue, SWEPT_AT_ONCE)),
+      probes: store.capabilities.crashHints ? await cpuOfOne(engine, calls, () => store.probe(queue)) : 0,
+    };
+    const asks = store.capabilities.fallibleHints === true;
+    const question = asks ? await cpuOfOne(engine, calls, (n) => store.unsuspected([sessions[n % count]])) : 0;
+    const kinds = Object.keys(EVERY_MS);
+    const shares = kinds.map((kind) => shareOf(kind, cost[kind], count));
+    return [
+      ...kinds.map((kind, index) => line(count, kind, shares[index])),
+      line(
+        count,
+        'all upkeep',
+        shares.reduce((sum, share) => sum + share),
+      ),
+      {
+        what: `questions of ${BUSY.toLocaleString('en-US')} busy processes`,
+        unit: '% core',
+        better: 'less',
+        value: (question * BUSY * 100) / askEveryMs(CRASH_GRACE_MS),
+      },
+    ];
+  });
+}
+
+/** One call that changes one row for each session, and nothing else: no lock that is checked, no revocations that are told. */
+function rawUpkeep(engine, contestant, count, calls) {
+  return withPlace(engine, async (place) => {
+    const { open } = await import(new URL(`../${contestant.module}`, import.meta.url).href);
+    const raw = await open(place);
+    try {
+      const renew = await raw.sessions(count);
+      // Statements are prepared, connections are open.
+      await inFlight(IN_FLIGHT, renew);
+      const cost = await cpuOfOne(engine, calls, (n) => renew(n % count));
+      return [line(count, 'renewals', shareOf('renewals', cost, count))];
+    } finally {
+      await raw.close();
+    }
+  });
+}
+
+function shareOf(kind, cpuMs, count) {
+  return (cpuMs * count * 100) / EVERY_MS[kind](count);
+}
+
+function line(count, what, value) {
+  return { what: `${count.toLocaleString('en-US')} sessions, ${what}`, unit: '% core', better: 'less', value };
+}
 
 /** Milliseconds of processor time of the store for one call: the server's, or ours where the store lives in this process. */
 async function cpuOfOne(engine, calls, call) {

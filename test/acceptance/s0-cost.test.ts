@@ -46,6 +46,8 @@ test.each(STORES)(
       expect(contestants.map(({ id }) => id)).toEqual(expect.arrayContaining(['holdfast', 'raw']));
       for (const { label, values } of contestants) expect(values[0], `${what}: ${label}`).toBeGreaterThan(0);
     }
+    for (const id of ['holdfast', 'raw'])
+      expect(figures.of(store, 'producer CPU an add, one by one', id), `${id}: processor time`).toBeGreaterThan(0);
     if (store === 'memory') return;
     expect(figures.of(store, 'smaller share, concurrency 10, 2 processes')).toBeLessThanOrEqual(50);
   },
@@ -62,9 +64,11 @@ test.each(SERVER_STORES)(
       expect(p50).toBeGreaterThan(0);
       expect(figures.of(store, `add to start, idle, ${where}, p99`)).toBeGreaterThanOrEqual(p50);
     }
+    expect(figures.of(store, 'add to start, idle, one process, p50', 'raw')).toBeGreaterThan(0);
     for (const what of ['renewal, 1,000 active jobs', 'sweep, nothing dead, 1,000', 'longest sweep call, 1 % dead of 1,000'])
       expect(figures.of(store, what)).toBeGreaterThan(0);
     expect(figures.of(store, '100 sessions, all upkeep')).toBeGreaterThanOrEqual(0);
+    if (store !== 'sqlite') expect(figures.of(store, '100 sessions, renewals', 'raw')).toBeGreaterThanOrEqual(0);
     expect(figures.of(store, 'ran twice of 2, blocked loop')).toBe(0);
   },
   PATIENCE_MS,
