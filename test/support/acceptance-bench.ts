@@ -5,6 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { shared } from './servers/shared.js';
+
+/** Of a test that runs it. */
+export const PATIENCE_MS = 120_000;
 
 const BENCH = fileURLToPath(new URL('../../bench/bench.mjs', import.meta.url));
 
@@ -44,4 +48,9 @@ export async function bench(args: string[], env: NodeJS.ProcessEnv = {}): Promis
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** Where it finds the servers that the tests share. */
+export async function servers(): Promise<NodeJS.ProcessEnv> {
+  return { REDIS_URL: await shared('redis'), DATABASE_URL: await shared('postgres') };
 }

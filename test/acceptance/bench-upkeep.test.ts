@@ -1,0 +1,53 @@
+// One tiny iteration of the rest: what the benchmark measures of latency, of the upkeep of locks and of crashes.
+import { expect, test } from 'vitest';
+import { bench, PATIENCE_MS, servers } from '../support/acceptance-bench.js';
+
+const STORES = ['sqlite', 'redis', 'postgres'];
+
+test.each(STORES)(
+  'bench %s: latency, the cost of renewal, sweeps and a fleet, and a blocked loop',
+  async (store) => {
+    const only = 'latency,renewal,fleet,blocked';
+    const figures = await bench(['--tiny', '--peers', 'none', '--only', only, '--store', store], await servers());
+    for (const where of ['one process', 'two processes']) {
+      const p50 = figures.of(store, `add to start, idle, ${where}, p50`);
+      expect(p50).toBeGreaterThan(0);
+      expect(figures.of(store, `add to start, idle, ${where}, p99`)).toBeGreaterThanOrEqual(p50);
+    }
+    expect(figures.of(store, 'add to start, idle, one process, p50', 'raw')).toBeGreaterThan(0);
+    for (const what of ['renewal, 1,000 active jobs', 'sweep, nothing dead, 1,000', 'longest sweep call, 1 % dead of 1,000'])
+      expect(figures.of(store, what)).toBeGreaterThan(0);
+    expect(figures.of(store, '100 sessions, all upkeep')).toBeGreaterThanOrEqual(0);
+    if (store !== 'sqlite') expect(figures.of(store, '100 sessions, renewals', 'raw')).toBeGreaterThanOrEqual(0);
+    expect(figures.of(store, 'ran twice of 2, blocked loop')).toBe(0);
+  },
+  PATIENCE_MS,
+);
+
+test(
+  'bench --only recovery: after a SIGKILL with default options the job starts elsewhere within 5 s',
+  async () => {
+    // On servers of its own, which it starts and ends.
+    const args = ['--tiny', '--peers', 'none', '--only', 'recovery'];
+    const figures = await bench(args, { REDIS_URL: '', DATABASE_URL: '' });
+    for (const store of STORES) {
+      const seconds = figures.of(store, 'SIGKILL to start elsewhere');
+      expect(seconds).toBeGreaterThan(0);
+      expect(seconds).toBeLessThan(5);
+    }
+  },
+  PATIENCE_MS,
+);
+
+test(
+  'bench --only claims: a claim does not cost more because more jobs wait',
+  async () => {
+    const figures = await bench(['--quick', '--peers', 'none', '--only', 'claims'], await servers());
+    for (const store of STORES) {
+      expect(figures.of(store, 'claim, 500 waiting')).toBeGreaterThan(0);
+      // One short round is noisy; a cost that grows with the backlog would be a hundred times as high.
+      expect(figures.of(store, 'claim, 50,000 against 500 waiting')).toBeLessThan(5);
+    }
+  },
+  PATIENCE_MS,
+);
