@@ -22,6 +22,8 @@ export interface Delivery {
 /** A job under the lock of one claim. */
 export type ClaimRef = Pick<ClaimedJob, 'id' | 'token'>;
 
+export type AnsweredCall = Pick<CallReply, 'session' | 'seq'>;
+
 export interface ExchangeOptions {
   calls: Calls;
   slots: Slots;
@@ -32,7 +34,7 @@ export interface ExchangeOptions {
   queuePaused(): void;
   sessionGone(session: Session): void;
   /** Answers the locks that the store holds for us and we do not know of. */
-  strays(reply: CallReply): Promise<ClaimRef[]>;
+  strays(call: AnsweredCall): Promise<ClaimRef[]>;
   drained(): void;
   onError(error: Error): void;
   /**
@@ -62,6 +64,8 @@ export class Exchange {
   #wakeUps = 0;
   #busy = false;
   #reconcileAt: number;
+  /** The call that was answered last. */
+  #answered: AnsweredCall | undefined;
   readonly #timer = new LazyTimer(() => this.wake());
   #idleWaiters: (() => void)[] = [];
 
@@ -168,7 +172,19 @@ export class Exchange {
     const room = this.#options.slots.roomAfter(deliveries.length) - this.#expected;
     const count = wanted ? Math.max(0, Math.min(room, this.batch)) : 0;
     if (outcomes.length > 0 || count > 0) await this.#call(deliveries, outcomes, count);
+    else if (this.#claiming) await this.#standBy();
     this.#next();
+  }
+
+  /** Nothing to tell and nothing to ask for: all slots are taken, for as long as their jobs run. */
+  async #standBy(): Promise<void> {
+    if (!this.#timer.isRunning) this.#timer.start(this.#options.idleMs);
+    const answered = this.#answered;
+    // What a lost session held is for the sweep.
+    if (answered?.session.memory.alive !== true || !this.#isReconcileDue()) return;
+    const lane = this.#free.pop() ?? 0;
+    await this.#reconcile(answered);
+    this.#free.push(lane);
   }
 
   async #call(deliveries: Delivery[], outcomes: Outcome[], count: number): Promise<void> {
@@ -182,7 +198,8 @@ export class Exchange {
       const reply = await this.#options.calls.perform(outcomes, count > 0 ? this.#options.wish(count) : undefined, lane);
       for (let n = 0; n < deliveries.length; n += 1) deliveries[n]?.settled(reply.results[n] ?? 'missing');
       this.#take(reply, count);
-      if (reply.retried || systemClock.monotonic() >= this.#reconcileAt) await this.#reconcile(reply);
+      this.#answered = { session: reply.session, seq: reply.seq };
+      if (reply.retried || this.#isReconcileDue()) await this.#reconcile(reply);
     } catch (thrown) {
       for (const delivery of deliveries) delivery.settled('unknown', toError(thrown));
     }
@@ -222,11 +239,15 @@ export class Exchange {
     this.#timer.start(ms);
   }
 
-  async #reconcile(reply: CallReply): Promise<void> {
+  #isReconcileDue(): boolean {
+    return systemClock.monotonic() >= this.#reconcileAt;
+  }
+
+  async #reconcile(call: AnsweredCall): Promise<void> {
     this.#reconcileAt = systemClock.monotonic() + this.#options.reconcileMs;
     try {
       // They may have run here, if the store went back in time: the start counts.
-      this.#giveBack('release', await this.#options.strays(reply));
+      this.#giveBack('release', await this.#options.strays(call));
     } catch (error) {
       this.#options.onError(toError(error));
     }

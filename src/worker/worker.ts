@@ -9,7 +9,7 @@ import type { JobHome } from '../handle/home.js';
 import { checkQueueName } from '../job/names.js';
 import { NO_LOCK } from '../job/lock.js';
 import { RateLimitError } from '../job/signals.js';
-import { Calls, type CallReply, type ClaimWish } from '../lock/calls.js';
+import { Calls, type ClaimWish } from '../lock/calls.js';
 import type { HeldLock } from '../lock/held-lock.js';
 import { LockMonitor } from '../lock/lock-monitor.js';
 import { LockTable } from '../lock/lock-table.js';
@@ -23,7 +23,7 @@ import { within } from '../runtime/within.js';
 import { batchOf } from '../store/capabilities.js';
 import type { Store } from '../store/contract.js';
 import { leaseStore, type StoreLease } from '../store/open.js';
-import { type ClaimRef, Exchange } from './exchange.js';
+import { type AnsweredCall, type ClaimRef, Exchange } from './exchange.js';
 import { Health, type WorkerHealth, type WorkerState } from './health.js';
 import { checkConcurrency, checkPrefetch, checkWorkerOptions, type CheckedWorkerOptions, type WorkerOptions } from './options.js';
 import { Runner } from './runner.js';
@@ -136,7 +136,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       accept: (jobs, reply) => this.#runs?.accept(jobs, reply),
       queuePaused: () => this.#runs?.handBackAhead(),
       sessionGone: (session) => this.#sessionLost(session),
-      strays: (reply) => this.#calls.patiently(this.#strays(reply), false),
+      strays: (call) => this.#calls.patiently(this.#strays(call), false),
       drained: () => this.emit('drained'),
       onError,
       reconcileMs: RECONCILED_AFTER * lockDuration,
@@ -465,7 +465,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   }
 
   /** Of calls up to this one that were answered: what others have claimed meanwhile may not have arrived yet. */
-  async #strays({ session, seq }: CallReply): Promise<ClaimRef[]> {
+  async #strays({ session, seq }: AnsweredCall): Promise<ClaimRef[]> {
     const store = await this.#lease.ready();
     const unanswered = this.#calls.unanswered(session);
     const owned = await store.owned(this.name, session.id);

@@ -1,12 +1,20 @@
 // A store that went back in time: a replica that took over without the last writes, or a restored backup.
-import { expect, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { Queue } from '../../src/queue/queue.js';
 import type { Store } from '../../src/store/contract.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { Worker } from '../../src/worker/worker.js';
+import { gate } from '../support/faults-wait.js';
 
-test('what the store still holds for a worker that has finished it is handed back, although every reply came', async () => {
-  const store = new MemoryStore();
+const options = { lockDuration: 200, lockRenewTime: 50, drainDelay: 1 };
+const closing: { close(): Promise<void> }[] = [];
+
+afterEach(async () => {
+  for (const each of closing.splice(0).reverse()) await each.close();
+});
+
+/** It acknowledges the first outcome, and knows nothing of it afterwards. */
+function forgetful(store: MemoryStore): { connection: Store; forgotten(): string | undefined } {
   let forgotten: string | undefined;
   const settle: Store['settle'] = async (queue, outcomes, call, claim) => {
     if (forgotten !== undefined || outcomes.length === 0) return store.settle(queue, outcomes, call, claim);
@@ -21,10 +29,15 @@ test('what the store still holds for a worker that has finished it is handed bac
       return typeof value === 'function' ? value.bind(target) : value;
     },
   });
+  return { connection, forgotten: () => forgotten };
+}
+
+test('what the store still holds for a worker that has finished it is handed back, although every reply came', async () => {
+  const { connection, forgotten } = forgetful(new MemoryStore());
   const queue = new Queue('work', { connection });
   const runs: string[] = [];
-  const options = { connection, lockDuration: 200, lockRenewTime: 50, drainDelay: 1 };
-  const worker = new Worker('work', async ({ id }) => void runs.push(id), options);
+  const worker = new Worker('work', async ({ id }) => void runs.push(id), { connection, ...options });
+  closing.push(queue, worker);
   const again = new Promise<void>((resolve) => {
     worker.on('completed', () => {
       if (runs.length === 2) resolve();
@@ -32,10 +45,34 @@ test('what the store still holds for a worker that has finished it is handed bac
   });
   const { id } = await queue.add('a', {});
   await again;
-  expect(forgotten).toBe(id);
+  expect(forgotten()).toBe(id);
   expect(runs).toEqual([id, id]);
   expect(await (await queue.getJob(id))?.getState()).toBe('completed');
   expect(await queue.getJob(id)).toMatchObject({ attemptsMade: 1, stalledCounter: 0 });
-  await worker.close();
-  await queue.close();
+});
+
+test('a worker does so while all its slots are taken by a job that runs on', async () => {
+  const { connection, forgotten } = forgetful(new MemoryStore());
+  const queue = new Queue('work', { connection });
+  const end = gate();
+  const longBegun = gate();
+  const busy = new Worker(
+    'work',
+    async ({ name }) => {
+      if (name !== 'long') return;
+      longBegun.open();
+      await end.opened;
+    },
+    { connection, ...options },
+  );
+  closing.push(queue, busy);
+  const short = await queue.add('short', {});
+  const long = await queue.add('long', {});
+  await longBegun.opened;
+  expect(forgotten()).toBe(short.id);
+  const again = gate<string>();
+  closing.push(new Worker('work', async ({ id }) => again.open(id), { connection, ...options }));
+  expect(await again.opened).toBe(short.id);
+  expect(await (await queue.getJob(long.id))?.getState()).toBe('active');
+  end.open();
 });
