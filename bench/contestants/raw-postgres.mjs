@@ -19,6 +19,8 @@ const RENEW = 'UPDATE raw_sessions SET renewed_at = $2 WHERE id = $1';
 
 export async function open({ url }) {
   const pool = new pg.Pool({ connectionString: url });
+  // A pool is ended before its connections are, and the database may be dropped in between; who waits for an answer hears of it there.
+  pool.on('error', () => undefined);
   await pool.query(TABLE);
   const addBulk = (list) =>
     pool.query({
