@@ -2,8 +2,10 @@
 // A contestant is a module with one function, `open({ url, queue, options })`, which answers
 //   add(data), addBulk(list)                         resolve when the store has acknowledged them
 //   work({ concurrency, lockMs }, handle, onDone)    consumes until `stop()` of its answer; `lockMs` asks for the shortest lock it can
+//   sessions(count)                                  of raw limits in `fleet` alone: makes them, and answers what renews the n-th
 //   close()
-// It runs in a process of its own (contestant-process.mjs), so that its processor time can be read and another Node fits.
+// It runs in a process of its own (contestant-process.mjs), so that its processor time can be read and another Node fits; in `fleet`, where
+// only the server's time counts, in that of the driver.
 export const STORES = ['redis', 'postgres', 'sqlite', 'memory'];
 
 const SHARED = ['redis', 'postgres', 'sqlite'];

@@ -1,5 +1,11 @@
-// Processor time of a server, from /proc: it is nobody's child here, so `process.resourceUsage` does not see it.
+// Processor time: of this process, and of a server, from /proc: it is nobody's child here, so `process.resourceUsage` does not see it.
 import { readdirSync, readFileSync } from 'node:fs';
+
+/** Milliseconds that this process has used, since `before` if that is given. */
+export function ownCpuMs(before) {
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000;
+}
 
 /** Linux counts in hundredths of a second, whatever the kernel's own tick is. */
 const TICK_MS = 10;

@@ -2,6 +2,7 @@
 import { readdirSync, readlinkSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { payload, payloads } from './payload.mjs';
+import { ownCpuMs } from './processor-time.mjs';
 
 const BULK = 1000;
 const REPORT_MS = 10;
@@ -34,7 +35,7 @@ export function verbs(open, tell) {
       const start = now();
       let added = 0;
       for (; added < count && now() - start < limitMs; added += size) await step();
-      return { jobs: added, seconds: (now() - start) / 1000, cpuMs: cpuMsSince(cpuBefore) };
+      return { jobs: added, seconds: (now() - start) / 1000, cpuMs: ownCpuMs(cpuBefore) };
     },
 
     /** Adds one job and answers when that began. */
@@ -52,7 +53,7 @@ export function verbs(open, tell) {
       const report = () => {
         if (progress.done === told) return;
         told = progress.done;
-        tell({ event: 'progress', ...progress, cpuMs: cpuMsSince(cpuBefore) });
+        tell({ event: 'progress', ...progress, cpuMs: ownCpuMs(cpuBefore) });
       };
       setInterval(report, REPORT_MS);
       await contestant.work(
@@ -158,11 +159,6 @@ export function verbs(open, tell) {
 
     memory,
   };
-}
-
-function cpuMsSince(before) {
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / 1000;
 }
 
 async function threadsAreUp(workers) {

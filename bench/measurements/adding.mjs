@@ -11,7 +11,7 @@ const WAYS = [
   { how: 'bulk', what: 'add, bulks of 1,000', share: 1 },
 ];
 
-/** As much of each way is added before the clock starts, as with a backlog. */
+/** Such a part of what is counted is added in the same way before the clock starts, as with a backlog. */
 const WARM_UP = 0.1;
 
 export const adding = {

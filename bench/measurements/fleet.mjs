@@ -6,6 +6,7 @@ import { CRASH_GRACE_MS } from '../../dist/store/contract.js';
 import { lookEveryMs } from '../../dist/upkeep/looking.js';
 import { SWEPT_AT_ONCE } from '../../dist/upkeep/sweeper.js';
 import { withPlace, withStore } from '../places.mjs';
+import { ownCpuMs } from '../processor-time.mjs';
 import { serverCpuMs } from '../servers.mjs';
 import { openSession } from '../sessions.mjs';
 
@@ -91,9 +92,8 @@ async function cpuOfOne(engine, calls, call) {
 }
 
 function spent(engine) {
-  const { user, system } = process.cpuUsage();
   // A server that the benchmark did not start cannot be read: then it is this process, which does about as much.
-  return serverCpuMs(engine) ?? (user + system) / 1000;
+  return serverCpuMs(engine) ?? ownCpuMs();
 }
 
 async function inFlight(count, call) {

@@ -65,7 +65,7 @@ test('a worker does so while all its slots are taken by a job that runs on', asy
     },
     { connection, ...options },
   );
-  closing.push(queue, busy);
+  closing.push(queue, busy, { close: async () => end.open() });
   const short = await queue.add('short', {});
   const long = await queue.add('long', {});
   await longBegun.opened;
@@ -74,5 +74,4 @@ test('a worker does so while all its slots are taken by a job that runs on', asy
   closing.push(new Worker('work', async ({ id }) => again.open(id), { connection, ...options }));
   expect(await again.opened).toBe(short.id);
   expect(await (await queue.getJob(long.id))?.getState()).toBe('active');
-  end.open();
 });
