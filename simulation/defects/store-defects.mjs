@@ -68,7 +68,7 @@ export const STORE_DEFECTS = {
       claim: async (queue, request) => {
         const reply = await right.claim(queue, request);
         if (reply.jobs.length > 0 || !reply.sessionAlive) return reply;
-        const [active] = await right.list(queue, { lists: ['active'], start: 0, end: 0, asc: true });
+        const [active] = (await right.list(queue, { lists: ['active'], start: 0, end: 0, asc: true })).jobs;
         if (active === undefined) return reply;
         await right.revoke(queue, [active.id], 'granted again');
         return right.claim(queue, { ...request, seq: request.seq + 0.5, jobIds: [active.id] });

@@ -20,7 +20,7 @@ export class Ledger {
   }
 
   async check() {
-    const records = await this.#store.list(this.#queue, EVERYTHING);
+    const { jobs: records } = await this.#store.list(this.#queue, EVERYTHING);
     const { counts } = await this.#store.status(this.#queue);
     const seen = new Map();
     const states = Object.fromEntries(LISTS.map((name) => [name, 0]));

@@ -29,7 +29,7 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<Queue
     checkPosition('end', end);
     const store = await this.store;
     const paused = checked.includes('paused') && !checked.includes('waiting') && (await store.status(this.name)).paused;
-    const records = await store.list(this.name, { lists: listsOf(checked, paused), start, end, asc });
+    const { jobs: records } = await store.list(this.name, { lists: listsOf(checked, paused), start, end, asc });
     return records.map((record) => new Job(this.home, record) as JobOf<T, R, N>);
   }
 
@@ -137,7 +137,7 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<Queue
     let high = size;
     while (low < high) {
       const middle = (low + high) >> 1;
-      const [job] = await store.list(this.name, { lists: ['prioritized'], start: middle, end: middle, asc: true });
+      const [job] = (await store.list(this.name, { lists: ['prioritized'], start: middle, end: middle, asc: true })).jobs;
       if (job !== undefined && job.priority < priority) low = middle + 1;
       else high = middle;
     }

@@ -9,6 +9,8 @@
 // - Losing a lock is a result per item, never an exception. Exceptions are HoldfastErrors of the store itself (STORE_…);
 //   `retryable` ones may or may not have happened, so every write can be repeated: see `Call`.
 // - An empty list does no I/O.
+// - Replies are bounded by bytes (REPLY_BYTES in budget.ts): a verb that returns jobs, events or logs stops before the item that would exceed the
+//   budget, but never before the first. The caller asks again for the rest. Callers bound what they send in the same way.
 // - Everything is scoped to the queue that it names.
 import type { ClaimedJob, JobRecord, NewJob } from '../job/record.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
@@ -70,6 +72,7 @@ export interface Claiming {
    * when its job leaves active, however that happens.
    * With a cap (`cap`), no more jobs of the queue than it says are active; see `Cap` for how sessions share them.
    * The same session and seq again: the same jobs, with the same tokens, as far as they are still owned under that seq.
+   * Stops at REPLY_BYTES of job data, and sets `more` if that kept it from a further job.
    */
   claim(queue: string, request: ClaimRequest): Promise<ClaimReply>;
 }
@@ -104,6 +107,8 @@ export interface ClaimReply {
   limitedMs?: number;
   /** True when nothing is left waiting after this claim. */
   drained: boolean;
+  /** True when the claim stopped at REPLY_BYTES: the caller may claim again at once. */
+  more?: boolean;
 }
 
 // ── done ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -357,10 +362,12 @@ export type RemoveStatus = 'done' | 'missing' | 'locked';
 // ── look ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface Inspecting {
+  /** One entry per id, in order. Large jobs may cut the reply to the first ids (at least one): ask for the others again. */
   jobs(queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]>;
   /** Positions `start` to `end` (inclusive, -1 = last) of the named lists, one list after the other. */
-  list(queue: string, query: ListQuery): Promise<JobRecord[]>;
+  list(queue: string, query: ListQuery): Promise<ListReply>;
   status(queue: string): Promise<QueueStatus>;
+  /** `count` is the number of all rows. Large rows may cut the reply to the first of the range (at least one). */
   logs(
     queue: string,
     jobId: string,
@@ -389,6 +396,12 @@ export interface ListQuery {
    * Delayed: by due time. Active, finished: by when they came there.
    */
   asc: boolean;
+}
+
+export interface ListReply {
+  jobs: JobRecord[];
+  /** True when the reply was cut at REPLY_BYTES, so that jobs of the range are missing at its end. */
+  more: boolean;
 }
 
 export interface QueueStatus {
@@ -457,6 +470,11 @@ export interface StoredEvent {
   id: number;
   name: EventName;
   jobId?: string;
+  /**
+   * 1: `returnvalue` or `data` has more than EVENT_VALUE_BYTES and was left out. The reader takes it from the job. The result of a job
+   * that is removed on finishing is never left out, because no job would be left to ask.
+   */
+  large?: number;
   /** prev, returnvalue (JSON text), failedReason, delay, data (JSON text of progress), jobName, count … */
   [field: string]: string | number | undefined;
 }
@@ -484,7 +502,7 @@ export interface EventsReply {
   last: number;
 }
 
-/** Events that a queue keeps unless trimmed to fewer. */
+/** Events that a queue keeps unless trimmed to fewer; EVENTS_BYTES_KEPT bounds their bytes. */
 export const EVENTS_KEPT = 10_000;
 
 // ── wake ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

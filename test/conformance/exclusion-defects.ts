@@ -83,7 +83,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
         add: keys.add(right),
         settle: async (queue, outcomes, call, claim) => {
           const reply = await right.settle(queue, outcomes, call, claim);
-          const waiting = await right.list(queue, { lists: ['waiting'], start: 0, end: -1, asc: true });
+          const { jobs: waiting } = await right.list(queue, { lists: ['waiting'], start: 0, end: -1, asc: true });
           for (const { id, priority } of waiting) {
             if (keys.of(id) !== undefined) await right.change(queue, [{ jobId: id, kind: 'priority', priority, lifo: false }]);
           }
@@ -399,7 +399,7 @@ function keysOf() {
   return {
     of: (id: string) => known.get(id),
     in: async (right: Store, queue: string, list: 'waiting' | 'active') => {
-      const records = await right.list(queue, { lists: [list], start: 0, end: -1, asc: true });
+      const { jobs: records } = await right.list(queue, { lists: [list], start: 0, end: -1, asc: true });
       return records.sort((a, b) => (a.id < b.id ? -1 : 1)).map(({ id }) => known.get(id));
     },
     add:

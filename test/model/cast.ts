@@ -175,8 +175,8 @@ export class Cast {
   }
 
   async list(store: Store, query: ListQuery): Promise<JobRecord[]> {
-    if (!this.#lazyKeys) return store.list(this.queue, query);
-    const records = await store.list(this.queue, { ...query, start: 0, end: -1 });
+    if (!this.#lazyKeys) return (await store.list(this.queue, query)).jobs;
+    const { jobs: records } = await store.list(this.queue, { ...query, start: 0, end: -1 });
     return records.some(({ opts }) => opts.includes('lockKey')) ? records.sort((a, b) => (a.id < b.id ? -1 : 1)) : records;
   }
 
@@ -310,7 +310,7 @@ async function isFree(
   const ages: number[] = [];
   for (const state of states) {
     const lists: ListName[] = state === 'waiting' ? ['waiting', 'prioritized'] : [state];
-    const records = await store.list(queue, { lists, start: 0, end: -1, asc: true });
+    const { jobs: records } = await store.list(queue, { lists, start: 0, end: -1, asc: true });
     ages.push(...records.map(({ finishedOn, timestamp }) => finishedOn ?? timestamp).sort((a, b) => a - b));
   }
   return new Set(ages).size < ages.length || (verb === 'requeue' && ages.length > limit);

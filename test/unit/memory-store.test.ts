@@ -33,7 +33,7 @@ const session = (id: string, difference: Partial<NewSession> = {}): NewSession =
 });
 
 async function ids(store: MemoryStore, list: ListName): Promise<string[]> {
-  return (await store.list(QUEUE, { lists: [list], start: 0, end: -1, asc: true })).map(({ id }) => id);
+  return (await store.list(QUEUE, { lists: [list], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id);
 }
 
 describe('nothing inside is shared with the outside', () => {
@@ -71,7 +71,7 @@ describe('nothing inside is shared with the outside', () => {
       await store.logs(QUEUE, 'a', { start: 0, end: -1, asc: false }),
       await store.lockOf(QUEUE, 'a'),
       await store.owned(QUEUE, 's'),
-      await store.list(QUEUE, { lists: LISTS, start: 0, end: -1, asc: true }),
+      (await store.list(QUEUE, { lists: LISTS, start: 0, end: -1, asc: true })).jobs,
       await store.status(QUEUE),
       await store.events(QUEUE, 0, 100),
     ];
@@ -344,8 +344,8 @@ describe('whatever happens', () => {
 
   async function check(store: MemoryStore, sessions: number): Promise<void> {
     const { counts } = await store.status(QUEUE);
-    const listed = await store.list(QUEUE, { lists: LISTS, start: 0, end: -1, asc: true });
-    const backwards = await store.list(QUEUE, { lists: [...LISTS].reverse(), start: 0, end: -1, asc: false });
+    const { jobs: listed } = await store.list(QUEUE, { lists: LISTS, start: 0, end: -1, asc: true });
+    const { jobs: backwards } = await store.list(QUEUE, { lists: [...LISTS].reverse(), start: 0, end: -1, asc: false });
     expect(backwards.reverse()).toEqual(listed);
     expect(new Set(listed.map(({ id }) => id)).size).toBe(listed.length);
     expect(Object.values(counts).reduce((sum, count) => sum + count, 0)).toBe(listed.length);

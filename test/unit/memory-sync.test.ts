@@ -67,7 +67,7 @@ async function work(handler: (job: ClaimedJob) => Promise<Outcome> | Outcome, wi
 
 async function states(): Promise<string[]> {
   const lists = ['waiting', 'delayed', 'active', 'completed', 'failed'] as const;
-  const jobs = await store.list(QUEUE, { lists: [...lists], start: 0, end: -1, asc: true });
+  const { jobs } = await store.list(QUEUE, { lists: [...lists], start: 0, end: -1, asc: true });
   return jobs.map(({ state }) => state);
 }
 
@@ -162,7 +162,7 @@ describe('add waits', () => {
       return completed(claimed);
     });
     await add({ name: 'parent' });
-    const finished = await store.list(QUEUE, { lists: ['completed'], start: 0, end: -1, asc: true });
+    const { jobs: finished } = await store.list(QUEUE, { lists: ['completed'], start: 0, end: -1, asc: true });
     expect(finished.map(({ name }) => name)).toEqual(['child', 'child', 'parent']);
   });
 });

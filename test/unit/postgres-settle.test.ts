@@ -27,7 +27,7 @@ test('of a batch that completed, each job is done once, and those that are not o
   expect(results).toEqual(['done', 'lost', 'done', 'missing', 'done', 'done']);
   expect(await told(store, 'completed')).toEqual([e.id, a.id, c.id]);
   expect((await store.status('q')).counts).toMatchObject({ active: 1, waiting: 1, completed: 3 });
-  expect((await store.list('q', { lists: ['completed'], start: 0, end: -1, asc: true })).map(({ id }) => id)).toEqual([
+  expect((await store.list('q', { lists: ['completed'], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id)).toEqual([
     e.id,
     a.id,
     c.id,
@@ -81,7 +81,7 @@ test('the smallest of what a batch wants kept holds', async () => {
   await store.settle('q', [keeping(jobs[0]), keeping(jobs[1]), keeping(jobs[2])]);
   await store.settle('q', [keeping(jobs[3], 4), keeping(jobs[4], 2), keeping(jobs[5])]);
   expect((await store.status('q')).counts).toMatchObject({ active: 0, completed: 2 });
-  expect((await store.list('q', { lists: ['completed'], start: 0, end: -1, asc: true })).map(({ id }) => id)).toEqual([
+  expect((await store.list('q', { lists: ['completed'], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id)).toEqual([
     jobs[4]?.id,
     jobs[5]?.id,
   ]);

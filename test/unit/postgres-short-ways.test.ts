@@ -81,7 +81,7 @@ async function live(store: PostgresStore, seed: number, plainness: number): Prom
   }
   const lists = ['waiting', 'prioritized', 'active', 'completed'] as const;
   for (const list of lists)
-    said.push((await store.list('q', { lists: [list], start: 0, end: -1, asc: true })).map(({ id }) => id));
+    said.push((await store.list('q', { lists: [list], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id));
   const { events } = await store.events('q', 0, 10_000);
   said.push(events.map(({ id: _id, ...event }) => event));
   return said;

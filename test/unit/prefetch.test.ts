@@ -158,7 +158,7 @@ describe('with prefetch', () => {
     expect(ahead.before).toBeGreaterThan(left);
     expect(ahead.after).toBe(left);
     const waiting = await until('they wait again', async () => {
-      const found = await part.inner.list(part.queue, { lists: ['waiting'], start: 0, end: -1, asc: true });
+      const { jobs: found } = await part.inner.list(part.queue, { lists: ['waiting'], start: 0, end: -1, asc: true });
       return found.length >= rest.length - left ? found : undefined;
     });
     expect(waiting.map(({ id }) => id)).toEqual(rest.slice(-waiting.length));
@@ -225,7 +225,7 @@ describe('with prefetch', () => {
   test('a job that waits for its slot does not run here yet: it cannot be cancelled', async () => {
     const part = await scene('memory');
     await stuck(part, { prefetch: 20 }, async (worker) => {
-      const active = await part.inner.list(part.queue, { lists: ['active'], start: 0, end: -1, asc: true });
+      const { jobs: active } = await part.inner.list(part.queue, { lists: ['active'], start: 0, end: -1, asc: true });
       const [runs, waits] = active.slice(-worker.prefetched - 1).map(({ id }) => id);
       expect(worker.cancelJob(waits ?? '')).toBe(false);
       expect(worker.cancelJob(runs ?? '')).toBe(true);

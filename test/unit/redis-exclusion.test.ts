@@ -106,7 +106,9 @@ describe('lock keys', () => {
     const [taken] = await claim(1, ['second']);
     expect(taken?.id).toBe('second');
     expect(await claim(1)).toEqual([]);
-    expect((await store.list('q', { lists: ['waiting'], start: 0, end: -1, asc: true })).map(({ id }) => id)).toEqual(['first']);
+    expect((await store.list('q', { lists: ['waiting'], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id)).toEqual([
+      'first',
+    ]);
     expect((await turnOver([taken as ClaimedJob], 5)).map(({ id }) => id)).toEqual(['first']);
   });
 });

@@ -155,7 +155,7 @@ describe('long work is done in bites', () => {
       more = reply.more;
     }
     expect(bites).toEqual([100, 100, 100]);
-    const order = (await store.list('q', { lists: ['waiting'], start: 0, end: -1, asc: true })).map(({ id }) => Number(id));
+    const order = (await store.list('q', { lists: ['waiting'], start: 0, end: -1, asc: true })).jobs.map(({ id }) => Number(id));
     expect(order).toEqual(Array.from({ length: 300 }, (_, n) => n + 1));
   });
 
@@ -167,7 +167,7 @@ describe('long work is done in bites', () => {
     expect((await store.status('q')).counts).toMatchObject({ waiting: 100, active: 100 });
     expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: false, revoked: [] }]);
     expect(await store.sweep('q', 100)).toEqual({ stalled: [], failed: [], more: false });
-    const jobs = await store.list('q', { lists: ['waiting'], start: 0, end: -1, asc: true });
+    const { jobs } = await store.list('q', { lists: ['waiting'], start: 0, end: -1, asc: true });
     expect(jobs.map(({ stalledCounter }) => stalledCounter)).toEqual(jobs.map(() => 0));
     expect(jobs).toHaveLength(200);
   });
@@ -207,7 +207,7 @@ describe('long work is done in bites', () => {
       ids.push(...(await claim(1 + (round % 40), request)).map(({ id }) => id));
     }
     const listed = async (start: number, end: number, asc: boolean): Promise<string[]> =>
-      (await store.list('q', { lists: ['active'], start, end, asc })).map(({ id }) => id);
+      (await store.list('q', { lists: ['active'], start, end, asc })).jobs.map(({ id }) => id);
     expect(await listed(0, -1, true)).toEqual(ids);
     expect(await listed(0, -1, false)).toEqual(ids.toReversed());
     expect(await listed(2_345, 2_745, true)).toEqual(ids.slice(2_345, 2_746));

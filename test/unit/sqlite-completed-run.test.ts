@@ -27,7 +27,7 @@ async function withClaimed(): Promise<{ store: Store; jobs: ClaimedJob[] }> {
 }
 
 async function idsOf(store: Store, list: 'completed' | 'active' | 'waiting', queue = 'q'): Promise<string[]> {
-  return (await store.list(queue, { lists: [list], start: 0, end: -1, asc: true })).map(({ id }) => id);
+  return (await store.list(queue, { lists: [list], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id);
 }
 
 describe('jobs that are completed in a run on SQLite', () => {
@@ -39,7 +39,7 @@ describe('jobs that are completed in a run on SQLite', () => {
       jobs.map((job) => completed(job, '"sent"')),
     );
     expect(results).toEqual({ results: jobs.map(() => 'done') });
-    const records = await store.list('q', { lists: ['completed'], start: 0, end: -1, asc: true });
+    const { jobs: records } = await store.list('q', { lists: ['completed'], start: 0, end: -1, asc: true });
     expect(records.map(({ id }) => id)).toEqual(jobs.map(({ id }) => id));
     for (const record of records) {
       expect(record).toMatchObject({ state: 'completed', returnvalue: '"sent"', attemptsMade: 1, attemptsStarted: 1 });
@@ -180,7 +180,7 @@ async function play(store: Store, random: () => number): Promise<unknown> {
   }
   if (pick(3) === 0) outcomes.splice(pick(COUNT), 0, outcomes[pick(COUNT)] as Outcome);
   const { results } = (await store.settle('q', outcomes)) as { results: SettleStatus[] };
-  const values = (await store.list('q', { lists: ['completed'], start: 0, end: -1, asc: true })).map(
+  const values = (await store.list('q', { lists: ['completed'], start: 0, end: -1, asc: true })).jobs.map(
     (record) => record.returnvalue,
   );
   const { counts } = await store.status('q');

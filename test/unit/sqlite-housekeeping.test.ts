@@ -93,7 +93,7 @@ describe('the housekeeping of the SQLite store', () => {
       expect(commitsIn(file) - commits).toBe(10);
       const later = await openStore({ path: file });
       expect(await later.sessions('q')).toEqual([]);
-      const waiting = await later.list('q', { lists: ['waiting'], start: 0, end: -1, asc: true });
+      const { jobs: waiting } = await later.list('q', { lists: ['waiting'], start: 0, end: -1, asc: true });
       expect(waiting.map(({ id }) => id)).toEqual(ids);
       expect(new Set(waiting.map(({ stalledCounter }) => stalledCounter))).toEqual(new Set([stalls]));
     },

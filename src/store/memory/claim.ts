@@ -1,17 +1,25 @@
 import { roomUnderCap } from '../../job/cap.js';
 import { nextFence, tokenOf } from '../../job/lock.js';
 import type { ClaimedJob } from '../../job/record.js';
+import { REPLY_BYTES } from '../budget.js';
 import type { ClaimReply, ClaimRequest } from '../contract.js';
 import { FROM, putActive, putWaiting, setEnd, take } from './moves.js';
 import { claimedOf } from './record.js';
 import { type QueueState, type StoredJob, StoredLock, type StoredSession } from './state.js';
 
+interface Claimed {
+  jobs: ClaimedJob[];
+  more: boolean;
+}
+
 export function claim(queue: QueueState, request: ClaimRequest, now: number): ClaimReply {
   const session = queue.sessions.get(request.session);
   const sessionAlive = session?.isAlive(now) === true;
-  const jobs = sessionAlive ? claimFor(queue, session, request, now) : [];
+  const claimed: Claimed = { jobs: [], more: false };
+  if (sessionAlive) claimFor(queue, session, request, now, claimed);
   const limitedMs = Math.ceil(queue.rate.remainingMs(request.limit, now));
-  const reply: ClaimReply = { jobs, sessionAlive, paused: queue.paused, drained: !anyWaiting(queue, now) };
+  const reply: ClaimReply = { jobs: claimed.jobs, sessionAlive, paused: queue.paused, drained: !anyWaiting(queue, now) };
+  if (claimed.more) reply.more = true;
   const nextAt = queue.delayed.first?.at;
   if (limitedMs > 0) reply.limitedMs = limitedMs;
   // No time that passes makes a job of a paused queue claimable.
@@ -26,40 +34,51 @@ export function anyWaiting(queue: QueueState, now: number): boolean {
   return queue.waiting.size > 0 || (queue.delayed.first?.at ?? Number.POSITIVE_INFINITY) <= now;
 }
 
-function claimFor(queue: QueueState, session: StoredSession, request: ClaimRequest, now: number): ClaimedJob[] {
+function claimFor(queue: QueueState, session: StoredSession, request: ClaimRequest, now: number, claimed: Claimed): void {
   // A call that was carried out already, or a straggler that its caller gave up on: it may see what it got, never get more.
-  if (request.seq <= session.lastSeq(request.lane)) return claimedUnder(session, request.seq);
+  if (request.seq <= session.lastSeq(request.lane)) {
+    claimed.jobs = claimedUnder(session, request.seq);
+    return;
+  }
   session.called(request.seq, request.lane);
-  const jobs = request.jobIds === undefined ? claimFirst(queue, session, request, now) : claimById(queue, session, request, now);
-  queue.rate.use(jobs.length, request.limit, now);
+  if (request.jobIds === undefined) claimFirst(queue, session, request, now, claimed);
+  else claimById(queue, session, request, now, claimed);
+  queue.rate.use(claimed.jobs.length, request.limit, now);
   // After those that fell due, whichever of them was named first.
-  for (const { id } of jobs) queue.log.tell('active', id, FROM.waiting);
-  return jobs;
+  for (const { id } of claimed.jobs) queue.log.tell('active', id, FROM.waiting);
 }
 
-function claimFirst(queue: QueueState, session: StoredSession, request: ClaimRequest, now: number): ClaimedJob[] {
+function claimFirst(queue: QueueState, session: StoredSession, request: ClaimRequest, now: number, claimed: Claimed): void {
   const room = queue.paused ? 0 : queue.rate.room(request.limit, now);
-  const jobs: ClaimedJob[] = [];
-  if (room === 0) return jobs;
+  if (room === 0) return;
   // Also when the cap leaves no room: a due job that stayed delayed would look claimable by time alone.
   moveDue(queue, now);
+  const { jobs } = claimed;
   const count = Math.min(request.count, room, capRoom(queue, session, now));
+  let bytes = 0;
   for (let job = queue.waiting.first; job !== undefined && jobs.length < count; job = queue.waiting.first) {
+    bytes += job.data.length;
+    if (bytes > REPLY_BYTES && jobs.length > 0) {
+      claimed.more = true;
+      return;
+    }
     jobs.push(grant(queue, job, session, request, now));
   }
-  return jobs;
 }
 
-function claimById(queue: QueueState, session: StoredSession, request: ClaimRequest, now: number): ClaimedJob[] {
+function claimById(queue: QueueState, session: StoredSession, request: ClaimRequest, now: number, claimed: Claimed): void {
   const { jobIds = [], count } = request;
-  const jobs: ClaimedJob[] = [];
+  const { jobs } = claimed;
+  let bytes = 0;
   for (const id of jobIds) {
     const job = queue.jobs.get(id);
-    if (job === undefined || jobs.length >= count) continue;
+    if (job === undefined || jobs.length >= count || claimed.more) continue;
     if (job.state === 'delayed' && job.at <= now) promote(queue, job);
-    if (job.state === 'waiting' && queue.waiting.isFree(job.lockKey)) jobs.push(grant(queue, job, session, request, now));
+    if (job.state !== 'waiting' || !queue.waiting.isFree(job.lockKey)) continue;
+    bytes += job.data.length;
+    if (bytes > REPLY_BYTES && jobs.length > 0) claimed.more = true;
+    else jobs.push(grant(queue, job, session, request, now));
   }
-  return jobs;
 }
 
 function capRoom(queue: QueueState, session: StoredSession, now: number): number {

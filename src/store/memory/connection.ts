@@ -15,7 +15,6 @@ import * as control from './control.js';
 import * as inspect from './inspect.js';
 import * as lock from './lock.js';
 import * as named from './named-lock.js';
-import { recordOf } from './record.js';
 import * as session from './session.js';
 import { settle } from './settle.js';
 import { QueueState } from './state.js';
@@ -170,14 +169,10 @@ export class MemoryStore implements contract.Store {
   }
 
   async jobs(queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
-    const { jobs } = this.state(queue);
-    return jobIds.map((id) => {
-      const job = jobs.get(id);
-      return job === undefined ? undefined : recordOf(job);
-    });
+    return inspect.jobs(this.state(queue), jobIds);
   }
 
-  async list(queue: string, query: contract.ListQuery): Promise<JobRecord[]> {
+  async list(queue: string, query: contract.ListQuery): Promise<contract.ListReply> {
     return inspect.list(this.state(queue), query);
   }
 

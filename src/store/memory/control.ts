@@ -1,4 +1,5 @@
 import type { SettleStatus } from '../../job/outcome.js';
+import { isLargeValue } from '../budget.js';
 import type { Cap, Change, ChangeStatus, RemoveStatus, Selection, Write, WriteReply } from '../contract.js';
 import { drop, FROM, putDelayed, putWaiting, reopen, take } from './moves.js';
 import { RateLimit } from './rate-limit.js';
@@ -26,7 +27,8 @@ export function write(queue: QueueState, item: Write): WriteReply {
       return { status };
     case 'progress':
       job.progress = item.progress;
-      queue.log.tell('progress', job.id, { data: item.progress });
+      if (isLargeValue(item.progress)) queue.log.tell('progress', job.id, { large: 1 });
+      else queue.log.tell('progress', job.id, { data: item.progress }, item.progress.length);
       return { status };
     case 'log':
       job.logs ??= [];

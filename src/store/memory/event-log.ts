@@ -1,54 +1,71 @@
-// The newest events of a queue in a ring of columns: telling one costs three stores and no object of its own
+// The newest events of a queue in a ring of columns: telling one costs four stores and no object of its own
 // (the fields of most events are shared constants), and events are put together only when somebody reads them.
+import { EVENTS_BYTES_KEPT, withinReply } from '../budget.js';
 import { EVENTS_KEPT, type EventName, type EventsReply, type StoredEvent } from '../contract.js';
 
 export type EventFields = Readonly<Record<string, string | number>>;
+
+/** An event without texts of its own. */
+const BARE_BYTES = 100;
 
 export class EventLog {
   /** Id of the newest event; 0 before the first. It goes on counting when the queue is forgotten: listeners read on from it. */
   last = 0;
   #trimmed = 0;
+  /** Of all events that are kept. */
+  #bytes = 0;
   readonly #names: EventName[] = [];
   readonly #jobIds: (string | undefined)[] = [];
   readonly #fields: (EventFields | undefined)[] = [];
+  readonly #sizes: number[] = [];
 
-  tell(name: EventName, jobId?: string, fields?: EventFields): void {
+  /** `text` is the length of the texts in `fields` that can be long. */
+  tell(name: EventName, jobId?: string, fields?: EventFields, text = 0): void {
     const slot = this.last % EVENTS_KEPT;
+    const size = BARE_BYTES + text;
+    if (this.last - this.#trimmed >= EVENTS_KEPT) this.#drop(this.last - EVENTS_KEPT + 1);
     this.#names[slot] = name;
     this.#jobIds[slot] = jobId;
     this.#fields[slot] = fields;
+    this.#sizes[slot] = size;
+    this.#bytes += size;
     this.last++;
+    while (this.#bytes > EVENTS_BYTES_KEPT && this.last - this.#trimmed > 1) this.#drop(this.#trimmed + 1);
   }
 
   read(after: number | undefined, limit: number): EventsReply {
-    const events: StoredEvent[] = [];
-    if (after === undefined) return { events, last: this.last };
-    let id = Math.max(after, this.#gone());
-    while (id < this.last && events.length < limit) events.push(this.#event(++id));
-    return { events, last: Math.min(id, this.last) };
+    if (after === undefined) return { events: [], last: this.last };
+    const first = Math.max(after, this.#trimmed) + 1;
+    const ids = Array.from({ length: Math.max(0, Math.min(limit, this.last - first + 1)) }, (_, n) => first + n);
+    const events = withinReply(ids, (id) => this.#sizes[slotOf(id)] ?? 0).map((id) => this.#event(id));
+    return { events, last: Math.min(events.at(-1)?.id ?? Math.max(after, this.#trimmed), this.last) };
   }
 
   /** Answers how many went. */
   trim(keep: number): number {
-    const gone = this.#gone();
-    this.#trimmed = Math.max(gone, this.last - keep);
-    for (let id = gone + 1; id <= this.#trimmed; id++) {
-      this.#jobIds[(id - 1) % EVENTS_KEPT] = undefined;
-      this.#fields[(id - 1) % EVENTS_KEPT] = undefined;
-    }
-    return this.#trimmed - gone;
+    const before = this.#trimmed;
+    while (this.last - this.#trimmed > keep) this.#drop(this.#trimmed + 1);
+    return this.#trimmed - before;
   }
 
-  /** Id of the newest event that is no longer kept. */
-  #gone(): number {
-    return Math.max(this.#trimmed, this.last - EVENTS_KEPT);
+  /** The oldest event that is kept. */
+  #drop(id: number): void {
+    const slot = slotOf(id);
+    this.#bytes -= this.#sizes[slot] ?? 0;
+    this.#jobIds[slot] = undefined;
+    this.#fields[slot] = undefined;
+    this.#trimmed = id;
   }
 
   #event(id: number): StoredEvent {
-    const slot = (id - 1) % EVENTS_KEPT;
+    const slot = slotOf(id);
     const jobId = this.#jobIds[slot];
     const event: StoredEvent = { id, name: this.#names[slot] as EventName };
     if (jobId !== undefined) event.jobId = jobId;
     return Object.assign(event, this.#fields[slot]);
   }
+}
+
+function slotOf(id: number): number {
+  return (id - 1) % EVENTS_KEPT;
 }

@@ -1,14 +1,37 @@
 import type { JobRecord } from '../../job/record.js';
-import type { ListName, ListQuery, LockInfo, NamedLockInfo, OwnedLock, QueueStatus, SessionInfo } from '../contract.js';
+import { withinReply } from '../budget.js';
+import type {
+  ListName,
+  ListQuery,
+  ListReply,
+  LockInfo,
+  NamedLockInfo,
+  OwnedLock,
+  QueueStatus,
+  SessionInfo,
+} from '../contract.js';
 import { kept } from './named-lock.js';
 import { recordOf } from './record.js';
 import type { QueueState, StoredJob, StoredLock } from './state.js';
 
-export function list(queue: QueueState, { lists, start, end, asc }: ListQuery): JobRecord[] {
-  return lists.flatMap((name) => {
+export function jobs(queue: QueueState, jobIds: string[]): (JobRecord | undefined)[] {
+  const found = jobIds.map((id) => queue.jobs.get(id));
+  return withinReply(found, (job) => (job === undefined ? 0 : sizeOf(job))).map((job) =>
+    job === undefined ? job : recordOf(job),
+  );
+}
+
+export function list(queue: QueueState, { lists, start, end, asc }: ListQuery): ListReply {
+  const found = lists.flatMap((name) => {
     const range = positions(countOf(queue, name), start, end);
-    return slice(inOrder(queue, name, asc), range).map(recordOf);
+    return slice(inOrder(queue, name, asc), range);
   });
+  const sent = withinReply(found, sizeOf);
+  return { jobs: sent.map(recordOf), more: sent.length < found.length };
+}
+
+function sizeOf({ data, returnvalue }: StoredJob): number {
+  return data.length + (returnvalue?.length ?? 0);
 }
 
 function countOf(queue: QueueState, name: ListName): number {
@@ -71,7 +94,8 @@ export function logs(
 ): { logs: string[]; count: number } {
   const rows = queue.jobs.get(jobId)?.logs ?? [];
   const ordered = asc ? rows : rows.toReversed();
-  return { logs: slice(ordered, positions(rows.length, start, end)), count: rows.length };
+  const range = slice(ordered, positions(rows.length, start, end));
+  return { logs: withinReply(range, (row) => row.length), count: rows.length };
 }
 
 export function lockOf(queue: QueueState, jobId: string, now: number): LockInfo | undefined {

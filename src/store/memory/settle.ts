@@ -1,4 +1,5 @@
 import type { Outcome, SettleStatus } from '../../job/outcome.js';
+import { isLargeValue } from '../budget.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract.js';
 import { anyWaiting, claim } from './claim.js';
 import { putDelayed, putFinished, putWaiting, take } from './moves.js';
@@ -8,6 +9,7 @@ import type { QueueState, StoredJob, StoredLock } from './state.js';
 
 /** What a job tells whose processor returns nothing: one for all of them. */
 const NO_VALUE = { returnvalue: 'null', prev: 'active' } as const;
+const LARGE_VALUE = { large: 1, prev: 'active' } as const;
 
 export function settle(
   queue: QueueState,
@@ -56,7 +58,7 @@ function carryOut(queue: QueueState, job: StoredJob, lock: StoredLock, outcome: 
       job.returnvalue = outcome.value;
       job.setFinisher(lock);
       putFinished(queue, job, 'completed', now);
-      queue.log.tell('completed', job.id, outcome.value === 'null' ? NO_VALUE : { returnvalue: outcome.value, prev: 'active' });
+      tellCompleted(queue, job.id, outcome);
       retain(queue, job, outcome.keep, now);
       break;
     case 'failed':
@@ -64,7 +66,7 @@ function carryOut(queue: QueueState, job: StoredJob, lock: StoredLock, outcome: 
       chargeFailure(job, outcome);
       job.setFinisher(lock);
       putFinished(queue, job, 'failed', now);
-      queue.log.tell('failed', job.id, { failedReason: outcome.reason, prev: 'active' });
+      queue.log.tell('failed', job.id, { failedReason: outcome.reason, prev: 'active' }, outcome.reason.length);
       queue.log.tell('retries-exhausted', job.id, { attemptsMade: job.attemptsMade });
       retain(queue, job, outcome.keep, now);
       break;
@@ -73,10 +75,10 @@ function carryOut(queue: QueueState, job: StoredJob, lock: StoredLock, outcome: 
       chargeFailure(job, outcome);
       if (outcome.delayMs > 0) {
         putDelayed(queue, job, outcome.delayMs, now);
-        queue.log.tell('delayed', job.id, { delay: outcome.delayMs, failedReason: outcome.reason });
+        queue.log.tell('delayed', job.id, { delay: outcome.delayMs, failedReason: outcome.reason }, outcome.reason.length);
       } else {
         putWaiting(queue, job, outcome.lifo);
-        queue.log.tell('waiting', job.id, { prev: 'failed', failedReason: outcome.reason });
+        queue.log.tell('waiting', job.id, { prev: 'failed', failedReason: outcome.reason }, outcome.reason.length);
       }
       break;
     case 'delay':
@@ -92,6 +94,13 @@ function carryOut(queue: QueueState, job: StoredJob, lock: StoredLock, outcome: 
       giveBack(queue, [job]);
       break;
   }
+}
+
+function tellCompleted(queue: QueueState, jobId: string, { value, keep }: Extract<Outcome, { kind: 'completed' }>): void {
+  if (value === 'null') queue.log.tell('completed', jobId, NO_VALUE);
+  // Of a job that is removed now, the event is all that is left.
+  else if (keep.count !== 0 && isLargeValue(value)) queue.log.tell('completed', jobId, LARGE_VALUE);
+  else queue.log.tell('completed', jobId, { returnvalue: value, prev: 'active' }, value.length);
 }
 
 function chargeFailure(job: StoredJob, { reason, stacktrace }: { reason: string; stacktrace: string }): void {

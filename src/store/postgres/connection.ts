@@ -294,8 +294,8 @@ export class PostgresStore implements contract.Store {
     return jobIds.length === 0 ? [] : inspect.jobs(server, queue, jobIds);
   }
 
-  async list(queue: string, query: contract.ListQuery): Promise<JobRecord[]> {
-    return inspect.list(this.#use().server, queue, query);
+  async list(queue: string, query: contract.ListQuery): Promise<contract.ListReply> {
+    return { jobs: await inspect.list(this.#use().server, queue, query), more: false };
   }
 
   async status(queue: string): Promise<contract.QueueStatus> {

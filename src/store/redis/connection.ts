@@ -223,8 +223,8 @@ export class RedisStore implements contract.Store {
     return this.#each(jobIds, ({ run }) => inspect.jobs(run, queue, jobIds));
   }
 
-  async list(queue: string, query: contract.ListQuery): Promise<JobRecord[]> {
-    return this.#call(({ run }) => inspect.list(run, queue, query));
+  async list(queue: string, query: contract.ListQuery): Promise<contract.ListReply> {
+    return { jobs: await this.#call(({ run }) => inspect.list(run, queue, query)), more: false };
   }
 
   async status(queue: string): Promise<contract.QueueStatus> {

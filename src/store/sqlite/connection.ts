@@ -229,8 +229,8 @@ export class SqliteStore implements contract.Store {
     return this.#read(queue, ({ inspecting }, state) => jobIds.map((id) => inspecting.job(state, id)));
   }
 
-  async list(queue: string, query: contract.ListQuery): Promise<JobRecord[]> {
-    return this.#read(queue, ({ inspecting }, state) => inspecting.list(state, query));
+  async list(queue: string, query: contract.ListQuery): Promise<contract.ListReply> {
+    return { jobs: this.#read(queue, ({ inspecting }, state) => inspecting.list(state, query)), more: false };
   }
 
   async status(queue: string): Promise<contract.QueueStatus> {

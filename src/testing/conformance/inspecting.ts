@@ -88,7 +88,7 @@ export function inspecting(test: Test): void {
   test('ranges are inclusive, -1 is the last, and what lies outside is left out', async (scene) => {
     const all = await scene.addMany(6);
     const read = async (start: number, end: number, asc = true) =>
-      ids(await scene.store.list(scene.queue, { lists: ['waiting'], start, end, asc }));
+      ids((await scene.store.list(scene.queue, { lists: ['waiting'], start, end, asc })).jobs);
     assert.deepEqual(await read(0, -1), all);
     assert.deepEqual(await read(0, 0), all.slice(0, 1));
     assert.deepEqual(await read(1, 3), all.slice(1, 4));
@@ -103,7 +103,7 @@ export function inspecting(test: Test): void {
     await scene.add({ id: 'runs' }, { id: 'waits' }, { id: 'later', delayMs: scene.ms(500) });
     await scene.claim(await scene.session(), 1);
     const lists: ListName[] = ['delayed', 'active', 'waiting'];
-    assert.deepEqual(ids(await scene.store.list(scene.queue, { lists, start: 0, end: -1, asc: true })), [
+    assert.deepEqual(ids((await scene.store.list(scene.queue, { lists, start: 0, end: -1, asc: true })).jobs), [
       'later',
       'runs',
       'waits',

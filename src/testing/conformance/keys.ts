@@ -223,9 +223,14 @@ export function keys(test: Test): void {
     assert.deepEqual(await scene.list('prioritized'), ['q', 'p']);
     await scene.claimOne(await scene.session());
     assert.deepEqual(await scene.list('waiting'), ['free', 'c', 'b']);
-    const middle = await scene.store.list(scene.queue, { lists: ['waiting', 'prioritized'], start: 1, end: 2, asc: true });
+    const { jobs: middle } = await scene.store.list(scene.queue, {
+      lists: ['waiting', 'prioritized'],
+      start: 1,
+      end: 2,
+      asc: true,
+    });
     assert.deepEqual(ids(middle), ['c', 'b', 'p']);
-    const last = await scene.store.list(scene.queue, { lists: ['waiting'], start: -1, end: -1, asc: false });
+    const { jobs: last } = await scene.store.list(scene.queue, { lists: ['waiting'], start: -1, end: -1, asc: false });
     assert.deepEqual(ids(last), ['free']);
     for (const id of ['b', 'p', 'free']) assert.equal(await scene.stateOf(id), 'waiting');
   });

@@ -70,7 +70,7 @@ export class ModelQueue implements ModelSessions {
     assert.deepEqual([paused, cap?.maxActive], [this.#paused, this.#cap]);
     const seen: string[] = [];
     for (const name of ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'] as ListName[]) {
-      const records = await store.list(queue, { lists: [name], start: 0, end: -1, asc: true });
+      const { jobs: records } = await store.list(queue, { lists: [name], start: 0, end: -1, asc: true });
       assert.equal(records.length, counts[name], `the count of ${name} is the length of its list`);
       assert.deepEqual(sorted(ids(records)), sorted(this.#jobs.inList(name)), `who is ${name}`);
       for (const { id, state, stalledCounter, attemptsMade, priority } of records) {

@@ -196,7 +196,7 @@ export class Scene {
   }
 
   async list(name: ListName, asc = true): Promise<string[]> {
-    return ids(await this.store.list(this.queue, { lists: [name], start: 0, end: -1, asc }));
+    return ids((await this.store.list(this.queue, { lists: [name], start: 0, end: -1, asc })).jobs);
   }
 
   /** All events, or those after an id. */
