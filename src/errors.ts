@@ -38,6 +38,7 @@ export const ERROR_CODES = {
   STORE_DENIED: 'the server refused the user, the password, the database or a right that Holdfast needs',
   STORE_UNSUPPORTED: 'the server is too old, or cannot do what Holdfast needs',
   STORE_UNSAFE: 'the server has a setting under which it may lose what it acknowledged',
+  CRASH_HINTS_OFF: 'the store cannot tell that a worker died before its session expires',
   STORE_CLOSED: 'the store was closed before the call',
   STORE_FAILED: 'the store reported an error that is not known better',
   DRIVER_MISSING: 'the package that drives this store is not installed or cannot be loaded',

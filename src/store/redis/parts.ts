@@ -6,7 +6,7 @@ import { Presence } from './presence.js';
 import { type Runner, runnerOn } from './runner.js';
 import { type Server, warningsOf } from './server.js';
 import { Wake } from './wake.js';
-import { Warnings } from './warnings.js';
+import { Warnings } from '../warnings.js';
 
 export interface Parts {
   link: Link;

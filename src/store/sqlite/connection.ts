@@ -266,9 +266,8 @@ export class SqliteStore implements contract.Store {
     return this.#read(queue, ({ inspecting }, state) => inspecting.owned(state, session));
   }
 
-  /** There is no server whose settings could be wrong. */
-  onWarning(): () => void {
-    return () => undefined;
+  onWarning(listener: (warning: HoldfastError) => void): () => void {
+    return this.#use().warnings.listen(listener);
   }
 
   watch(queue: string, listener: () => void): () => void {

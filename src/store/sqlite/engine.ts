@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldfastError } from '../../errors.js';
 import type { Clock } from '../../runtime/clock.js';
+import { Warnings } from '../warnings.js';
 import { Adding } from './add.js';
 import { Callers } from './callers.js';
 import { Changing } from './change.js';
@@ -13,7 +14,7 @@ import { Closing } from './close-session.js';
 import { Committer } from './commit.js';
 import { Controlling } from './control.js';
 import { type Database, type Driver, loadDriver } from './driver.js';
-import { blameOf, busy } from './errors.js';
+import { blameOf, busy, toStoreError } from './errors.js';
 import { EventLog } from './events.js';
 import { inspectFile } from './file.js';
 import { HandBack } from './hand-back.js';
@@ -92,6 +93,7 @@ export class Engine {
   readonly removing: Removing;
   readonly inspecting: Inspecting;
   readonly events: EventLog;
+  readonly warnings = new Warnings();
   readonly #driver: Driver;
   readonly #db: Database;
   /** The same for all, whichever link they came by. */
@@ -135,13 +137,21 @@ export class Engine {
     this.controlling = new Controlling(selecting, this.changing, this.events);
   }
 
-  /** Held from the first session on. */
+  /** Held from the first session on. Undefined: sessions live without crash hints, and the reason is a warning. */
   presence(): string | undefined {
-    if (this.#presence === undefined) {
-      this.#presence = holdPresence(this.#driver, this.#realPath);
-      this.probing.cleanOrphans();
+    try {
+      this.#presence ??= this.#holdPresence();
+    } catch (error) {
+      this.warnings.setOnce(toStoreError(error, this.#realPath));
     }
     return this.#presence?.name;
+  }
+
+  #holdPresence(): Presence {
+    const presence = holdPresence(this.#driver, this.#realPath);
+    this.warnings.set([]);
+    this.probing.cleanOrphans();
+    return presence;
   }
 
   async close(): Promise<void> {

@@ -3,11 +3,9 @@
 // The files are empty SQLite databases: an open exclusive transaction is the one lock that this engine has on every platform.
 // POSIX locks belong to the process and vanish when any copy of SQLite in it closes the file, so nobody may ever touch a file of
 // their own process: names begin with a mark of the process.
-import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
-import path from 'node:path';
 import type { Database, Driver, Statement } from './driver.js';
-import { blameOf } from './errors.js';
+import { PresenceFolder } from './presence-folder.js';
 
 const CLEANED_AT_ONCE = 100;
 
@@ -26,10 +24,10 @@ interface Held {
 /** One file per thread and store, shared by all that open sessions there. */
 const held = new Map<string, Held>();
 
-/** Undefined where the file cannot be made: sessions then live without the hint. */
-export function holdPresence(driver: Driver, storePath: string): Presence | undefined {
-  const entry = held.get(storePath) ?? hold(driver, folderOf(storePath));
-  if (entry === undefined) return undefined;
+/** Throws CRASH_HINTS_OFF where the file cannot be made: sessions then live without the hint. */
+export function holdPresence(driver: Driver, storePath: string): Presence {
+  const folder = new PresenceFolder(storePath);
+  const entry = held.get(storePath) ?? hold(driver, folder);
   held.set(storePath, entry);
   entry.users += 1;
   let released = false;
@@ -39,34 +37,32 @@ export function holdPresence(driver: Driver, storePath: string): Presence | unde
     entry.users -= 1;
     if (entry.users > 0) return;
     held.delete(storePath);
-    // First the file, then the lock: a lock that somebody gets without its file is no sign of a death.
-    unlink(path.join(folderOf(storePath), entry.name));
+    // First the file, then the lock: a lock that another process gets without its file is no sign of a death.
+    folder.remove(entry.name);
     entry.db.close();
-    unlink(path.join(folderOf(storePath), entry.name));
+    folder.remove(entry.name);
   };
   return { name: entry.name, release };
 }
 
-function hold(driver: Driver, folder: string): Held | undefined {
-  try {
-    fs.mkdirSync(folder, { recursive: true });
-    // More than one try: a cleaner may have taken the file for an orphan between its creation and its lock.
-    for (let tries = 0; tries < 3; tries += 1) {
-      const name = `${processMark()}-${randomUUID()}`;
-      const db = driver.open(path.join(folder, name));
-      try {
-        // Without the journal file that SQLite would put beside it.
-        db.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
-        if (fs.existsSync(path.join(folder, name))) return { name, db, users: 0 };
-      } catch (error) {
-        if (blameOf(error) !== 'busy') throw error;
-      }
-      db.close();
+function hold(driver: Driver, folder: PresenceFolder): Held {
+  folder.make();
+  // More than one try: a cleaner may take the file for an orphan between its creation and its lock.
+  for (let triesLeft = 2; ; triesLeft -= 1) {
+    const name = folder.create(processMark());
+    let db: Database | undefined;
+    try {
+      db = driver.open(folder.pathOf(name), { mustExist: true });
+      // Without the journal file that SQLite would put beside it.
+      db.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
+      if (folder.has(name)) return { name, db, users: 0 };
+      throw new Error('its file was removed');
+    } catch (error) {
+      db?.close();
+      folder.remove(name);
+      if (triesLeft === 0) throw folder.off(`holds a file that cannot be locked (${(error as Error).message})`, error);
     }
-  } catch {
-    // A folder that cannot be written to, a full disk: expiry still decides.
   }
-  return undefined;
 }
 
 interface Peer {
@@ -79,14 +75,14 @@ interface Peer {
 /** What this process knows of the others. */
 export class Peers {
   readonly #driver: Driver;
-  readonly #folder: string;
+  readonly #folder: PresenceFolder;
   /** Open files of those that were alive at the last look: asking again costs 15 µs, opening 150 µs. */
   readonly #living = new Map<string, Peer>();
   readonly #dead = new Set<string>();
 
   constructor(driver: Driver, storePath: string) {
     this.#driver = driver;
-    this.#folder = folderOf(storePath);
+    this.#folder = new PresenceFolder(storePath);
   }
 
   /** Those of the named ones that are surely gone. Sessions must name them: a file is named only after its owner has locked it. */
@@ -97,7 +93,7 @@ export class Peers {
       this.#living.delete(name);
     }
     // Looked at again under the lock, for an owner that closes properly unlinks first.
-    const died = (name: string): boolean => this.#locked(name, () => fs.existsSync(this.#fileOf(name))) ?? false;
+    const died = (name: string): boolean => this.#locked(name, () => this.#folder.has(name)) ?? false;
     for (const name of names) if (!this.#dead.has(name) && died(name)) this.#dead.add(name);
     return names.filter((name) => this.#dead.has(name));
   }
@@ -106,17 +102,17 @@ export class Peers {
   clean(isNamed: (name: string) => boolean): void {
     for (const name of this.#dead) {
       if (isNamed(name)) continue;
-      unlink(this.#fileOf(name));
+      this.#folder.remove(name);
       this.#dead.delete(name);
     }
   }
 
   /** Removes what the dead left when nobody was there to see them die; under the lock, or it might be of one who is just being born. */
   cleanOrphans(isNamed: (name: string) => boolean): void {
-    for (const name of list(this.#folder).slice(0, CLEANED_AT_ONCE)) {
+    for (const name of this.#folder.list().slice(0, CLEANED_AT_ONCE)) {
       if (isNamed(name)) continue;
       // Asked again under the lock: its owner may have opened a session and died in between.
-      this.#locked(name, () => void (isNamed(name) || unlink(this.#fileOf(name))));
+      this.#locked(name, () => void (isNamed(name) || this.#folder.remove(name)));
     }
     this.close();
   }
@@ -127,7 +123,7 @@ export class Peers {
 
   /** Does something under the lock of a file. Undefined: its owner lives, or nothing can be told. */
   #locked<T>(name: string, act: () => T): T | undefined {
-    if (name.startsWith(`${processMark()}-`) || !fs.existsSync(this.#fileOf(name))) return undefined;
+    if (name.startsWith(`${processMark()}-`) || !this.#folder.has(name)) return undefined;
     try {
       const peer = this.#living.get(name) ?? this.#open(name);
       peer.begin.run();
@@ -144,7 +140,7 @@ export class Peers {
   }
 
   #open(name: string): Peer {
-    const db = this.#driver.open(this.#fileOf(name), { mustExist: true });
+    const db = this.#driver.open(this.#folder.pathOf(name), { mustExist: true });
     const peer: Peer = {
       db,
       begin: db.prepare('BEGIN'),
@@ -153,19 +149,6 @@ export class Peers {
     };
     this.#living.set(name, peer);
     return peer;
-  }
-
-  #fileOf(name: string): string {
-    return path.join(this.#folder, name);
-  }
-}
-
-/** Nothing where nobody has opened a session yet. */
-function list(folder: string): string[] {
-  try {
-    return fs.readdirSync(folder);
-  } catch {
-    return [];
   }
 }
 
@@ -184,17 +167,5 @@ function startOfProcess(): string {
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '0';
   } catch {
     return '0';
-  }
-}
-
-function folderOf(storePath: string): string {
-  return `${storePath}-presence`;
-}
-
-function unlink(file: string): void {
-  try {
-    fs.rmSync(file, { force: true });
-  } catch {
-    // Windows refuses while it is open; the next cleaner gets it.
   }
 }

@@ -1,6 +1,6 @@
-import type { HoldfastError } from '../../errors.js';
+import type { HoldfastError } from '../errors.js';
 
-/** What is wrong with the server's settings, for whoever listens: those who come late are told what was found before. */
+/** What is wrong with the server's settings or the store's files. A listener that comes late gets the warnings of before. */
 export class Warnings {
   readonly #listeners = new Set<(warning: HoldfastError) => void>();
   #current: readonly HoldfastError[] = [];
@@ -8,6 +8,13 @@ export class Warnings {
   set(warnings: readonly HoldfastError[]): void {
     this.#current = warnings;
     for (const warning of warnings) this.tell(warning);
+  }
+
+  /** Adds the warning unless it is known already. */
+  setOnce(warning: HoldfastError): void {
+    if (this.#current.some(({ message }) => message === warning.message)) return;
+    this.#current = [...this.#current, warning];
+    this.tell(warning);
   }
 
   /** To those who listen now. */
