@@ -18,6 +18,7 @@ import { isolation } from './isolation.js';
 import { keeping } from './keeping.js';
 import { keys } from './keys.js';
 import { lanes } from './lanes.js';
+import { large } from './large.js';
 import { lockLines } from './lock-lines.js';
 import { locks } from './locks.js';
 import { model } from './model.js';
@@ -62,6 +63,7 @@ const FACETS: Record<string, Facet> = {
   events,
   waking,
   values,
+  'large payloads': large,
   isolation,
   closing,
   races,

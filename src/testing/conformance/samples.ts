@@ -23,8 +23,8 @@ export function newSession(queue: string, durationMs: number, difference: Partia
   return { queue, id: randomUUID(), owner, durationMs, maxStalls: 1, slots: 100, ...difference };
 }
 
-export function completed({ id, token }: ClaimedJob, keep: Keep = {}): Outcome {
-  return { kind: 'completed', jobId: id, token, value: '"done"', keep };
+export function completed({ id, token }: ClaimedJob, keep: Keep = {}, value = '"done"'): Outcome {
+  return { kind: 'completed', jobId: id, token, value, keep };
 }
 
 export function failed({ id, token }: ClaimedJob, keep: Keep = {}): Outcome {
