@@ -148,7 +148,7 @@ export interface Sessions {
   closeSessions(sessions: SessionRef[], charged: boolean): Promise<void>;
   /**
    * Reaps expired sessions and locks whose own end has passed, at most `limit` locks per call. Their jobs go to the front of
-   * waiting with one more stall, or, over the session's maxStalls, to failed with STALLED_REASON (the job's removeOnFail holds).
+   * waiting, those of a session in the order in which they were claimed, with one more stall, or, over the session's maxStalls, to failed with STALLED_REASON (the job's removeOnFail holds).
    * Named locks of dead sessions become free and their places in line are lost; each counts as a lock under `limit`. A session that was
    * swept in part stays dead for renewals and claims. Atomic and idempotent: any number of sweepers may run.
    */
@@ -243,7 +243,7 @@ export interface Locks {
    */
   extend(queue: string, extensions: Extension[]): Promise<ExtendStatus[]>;
   /**
-   * Takes locks away: the jobs go to the front of waiting, uncharged, and the sessions learn of it at their next renewal.
+   * Takes locks away: the jobs go to the front of waiting in the given order, uncharged, and the sessions learn of it at their next renewal.
    * False: not active.
    */
   revoke(queue: string, jobIds: string[], reason: string): Promise<boolean[]>;

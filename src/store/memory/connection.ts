@@ -111,7 +111,7 @@ export class MemoryStore implements contract.Store {
   }
 
   async revoke(queue: string, jobIds: string[], reason: string): Promise<boolean[]> {
-    return this.#write(queue, (state) => jobIds.map((id) => lock.revoke(state, id, reason)));
+    return this.#write(queue, (state) => lock.revoke(state, jobIds, reason));
   }
 
   async acquire(queue: string, wishes: contract.LockWish[]): Promise<contract.LockGrant[]> {

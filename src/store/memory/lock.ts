@@ -1,7 +1,7 @@
 import type { Extension, ExtendStatus } from '../contract.js';
 import { setEnd } from './moves.js';
 import { giveBack } from './stall.js';
-import type { QueueState } from './state.js';
+import type { QueueState, StoredJob } from './state.js';
 
 export function extend(queue: QueueState, { jobId, token, durationMs }: Extension, now: number): ExtendStatus {
   const job = queue.jobs.get(jobId);
@@ -11,12 +11,18 @@ export function extend(queue: QueueState, { jobId, token, durationMs }: Extensio
   return 'done';
 }
 
-export function revoke(queue: QueueState, jobId: string, reason: string): boolean {
-  const job = queue.jobs.get(jobId);
-  const lock = job?.lock;
-  if (job === undefined || lock === undefined) return false;
-  const { session, token, order: fence } = lock;
-  session.revocations.push({ number: ++session.revoked, jobId, token, fence, reason });
-  giveBack(queue, [job]);
-  return true;
+/** All go back together, so that they wait in the order in which they were named. */
+export function revoke(queue: QueueState, jobIds: string[], reason: string): boolean[] {
+  const taken = new Set<StoredJob>();
+  const replies = jobIds.map((jobId) => {
+    const job = queue.jobs.get(jobId);
+    const lock = job?.lock;
+    if (job === undefined || lock === undefined || taken.has(job)) return false;
+    const { session, token, order: fence } = lock;
+    session.revocations.push({ number: ++session.revoked, jobId, token, fence, reason });
+    taken.add(job);
+    return true;
+  });
+  giveBack(queue, [...taken]);
+  return replies;
 }

@@ -161,7 +161,7 @@ export class SqliteStore implements contract.Store {
 
   async revoke(queue: string, jobIds: string[], reason: string): Promise<boolean[]> {
     const { locks } = this.#use();
-    return this.#writeEach(jobIds, (transaction, id) => locks.revoke(transaction, queue, id, reason));
+    return jobIds.length === 0 ? [] : this.#write((transaction) => locks.revoke(transaction, queue, jobIds, reason));
   }
 
   async acquire(queue: string, wishes: contract.LockWish[]): Promise<contract.LockGrant[]> {

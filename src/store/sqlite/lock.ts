@@ -36,14 +36,20 @@ export class Locks {
     return row[0] >= STATE.completed && row[1] === session && row[2] === fence ? 'finished' : 'lost';
   }
 
-  revoke(transaction: Transaction, name: string, jobId: string, reason: string): boolean {
+  /** All go back together, so that they wait in the order in which they were named. */
+  revoke(transaction: Transaction, name: string, jobIds: string[], reason: string): boolean[] {
     const queue = transaction.find(name);
-    const row = queue === undefined ? undefined : this.#active.get(queue.queue, jobId);
-    if (queue === undefined || row === undefined) return false;
-    const [, , , , , session, fence] = row;
-    this.#handBack.giveBack(queue, [row as unknown as HeldRow]);
-    const number = this.#number.get(queue.queue, session)?.[0];
-    if (number !== undefined) this.#revoke.run(queue.queue, session, number, jobId, fence, reason);
-    return true;
+    const held = new Map<string, HeldRow>();
+    const replies = jobIds.map((id) => {
+      const row = queue === undefined || held.has(id) ? undefined : this.#active.get(queue.queue, id);
+      if (queue === undefined || row === undefined) return false;
+      const [, , , , , session, fence] = row;
+      held.set(id, row as unknown as HeldRow);
+      const number = this.#number.get(queue.queue, session)?.[0];
+      if (number !== undefined) this.#revoke.run(queue.queue, session, number, id, fence, reason);
+      return true;
+    });
+    if (queue !== undefined) this.#handBack.giveBack(queue, [...held.values()]);
+    return replies;
   }
 }

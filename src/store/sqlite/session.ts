@@ -58,7 +58,7 @@ export class Sessions {
     this.#find = db.prepare('SELECT maxStalls, reaped FROM sessions WHERE queue = ? AND id = ?');
     this.#delete = db.prepare('DELETE FROM sessions WHERE queue = ? AND id = ?');
     this.#held = db.prepare(`SELECT ${HELD_COLUMNS} ${active} ORDER BY claimSeq, fence`);
-    this.#bound = db.prepare(`SELECT ${HELD_COLUMNS} ${active} AND endsAt IS NULL ORDER BY claimSeq, fence LIMIT ?`);
+    this.#bound = db.prepare(`SELECT ${HELD_COLUMNS} ${active} AND endsAt IS NULL ORDER BY claimSeq DESC, fence DESC LIMIT ?`);
     this.#expired = db.prepare(
       'SELECT id, maxStalls FROM sessions WHERE queue = ? AND reaped < 2 AND expiresAt <= ? ORDER BY expiresAt LIMIT 1',
     );
@@ -161,8 +161,9 @@ export class Sessions {
       const expired = this.#expired.get(queue.queue, now);
       if (expired === undefined) return;
       const [id, maxStalls] = expired;
+      // The newest first: when the rest follows in later calls, the oldest will be in front.
       const held = this.#bound.all(queue.queue, id, left + 1);
-      this.#stall(queue, held.slice(0, left), maxStalls, reply, now);
+      this.#stall(queue, held.slice(0, left).reverse(), maxStalls, reply, now);
       const allHeld = held.length <= left;
       left -= Math.min(left, held.length);
       left -= this.#namedLocks.free(queue, id, left);

@@ -7,6 +7,10 @@ import { completed, failed } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
+/** In units: what finished so long ago is older than AGE, and what finishes now is younger, also on a machine that pauses. */
+const OLD = 24;
+const AGE = 20;
+
 export function keeping(test: Test): void {
   test('without limits, everything stays', async (scene) => {
     await runMany(scene, 5, completed, {});
@@ -44,6 +48,69 @@ export function keeping(test: Test): void {
     const fresh = await runMany(scene, 1, completed, { ageMs: scene.ms(4) });
     assert.deepEqual(await scene.list('completed'), fresh);
     assert.deepEqual(await scene.store.jobs(scene.queue, old), [undefined, undefined]);
+  });
+
+  for (const [state, outcome] of Object.entries({ completed, failed })) {
+    const list = state as 'completed' | 'failed';
+
+    test(`keep { ageMs } leaves every ${state} job that finished within that time`, async (scene) => {
+      const young = await runMany(scene, 3, outcome, {});
+      await scene.pass(2);
+      const fresh = await runMany(scene, 2, outcome, { ageMs: scene.ms(10_000) });
+      assert.deepEqual(await scene.list(list), [...young, ...fresh]);
+    });
+
+    test(`keep { ageMs } removes the old ${state} jobs and leaves the younger ones beside them`, async (scene) => {
+      const old = await runMany(scene, 2, outcome, {});
+      await scene.pass(OLD);
+      const young = await runMany(scene, 2, outcome, {});
+      const fresh = await runMany(scene, 1, outcome, { ageMs: scene.ms(AGE) });
+      assert.deepEqual(await scene.list(list), [...young, ...fresh]);
+      assert.equal((await scene.store.status(scene.queue)).counts[list], 3);
+      assert.deepEqual(await scene.store.jobs(scene.queue, old), [undefined, undefined]);
+    });
+  }
+
+  test('keep { ageMs } counts from when a job finished, not from when it was added or begun', async (scene) => {
+    const { job } = await scene.running();
+    await scene.pass(OLD);
+    await scene.finish(completed(job));
+    const fresh = await runMany(scene, 1, completed, { ageMs: scene.ms(AGE) });
+    assert.deepEqual(await scene.list('completed'), [job.id, ...fresh]);
+  });
+
+  test('keep { ageMs } of completed jobs leaves the failed ones, and the other way round', async (scene) => {
+    const fails = await runMany(scene, 1, failed, {});
+    const done = await runMany(scene, 1, completed, {});
+    await scene.pass(OLD);
+    const fresh = await runMany(scene, 1, completed, { ageMs: scene.ms(AGE) });
+    assert.deepEqual([await scene.list('failed'), await scene.list('completed')], [fails, fresh]);
+    await scene.pass(OLD);
+    const more = await runMany(scene, 1, failed, { ageMs: scene.ms(AGE) });
+    assert.deepEqual([await scene.list('failed'), await scene.list('completed')], [more, fresh]);
+    assert.deepEqual(await scene.store.jobs(scene.queue, done), [undefined]);
+  });
+
+  test('keep { count, ageMs }: each of the two limits', async (scene) => {
+    const old = await runMany(scene, 1, completed, {});
+    await scene.pass(OLD);
+    const young = await runMany(scene, 2, completed, { count: 100 });
+    const fresh = await runMany(scene, 1, completed, { count: 100, ageMs: scene.ms(AGE) });
+    assert.deepEqual(await scene.list('completed'), [...young, ...fresh]);
+    const last = await runMany(scene, 1, completed, { count: 2, ageMs: scene.ms(10_000) });
+    assert.deepEqual(await scene.list('completed'), [...fresh, ...last]);
+    assert.deepEqual(await scene.store.jobs(scene.queue, old), [undefined]);
+  });
+
+  test('the age of removeOnFail holds for jobs that stall too often: the old go, the younger stay', async (scene) => {
+    const old = await runMany(scene, 1, failed, {});
+    await scene.add({ opts: '{"removeOnFail":{"age":2}}' });
+    const { id } = await scene.claimOne(await scene.briefSession({ maxStalls: 0 }));
+    await scene.pass(2_500 / scene.unit);
+    const young = await runMany(scene, 2, failed, {});
+    assert.deepEqual((await scene.sweep()).failed, [id]);
+    assert.deepEqual(await scene.list('failed'), [...young, id]);
+    assert.deepEqual(await scene.store.jobs(scene.queue, old), [undefined]);
   });
 
   test('a retry or a release keeps the job, whatever its options say of finished ones', async (scene) => {
