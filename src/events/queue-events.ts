@@ -6,6 +6,7 @@ import type { FinishSource, JobEnd } from '../handle/waiting.js';
 import { checkQueueName } from '../job/names.js';
 import { MAX_TIMER_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
+import { OptionNames } from '../runtime/option-names.js';
 import type { StoredEvent } from '../store/contract.js';
 import { type Connection, leaseStore } from '../store/open.js';
 import { argumentsOf, type QueueEventsMap } from './event-map.js';
@@ -24,6 +25,16 @@ export interface QueueEventsOptions {
 
 const POLL_MS = 1000;
 
+const NAMES = new OptionNames<QueueEventsOptions>({
+  of: 'queue events',
+  known: { connection: true, autorun: true, lastEventId: true, blockingTimeout: true },
+  without: ['skipVersionCheck', 'skipWaitingForReady', 'blockingConnection', 'name'],
+  unsupported: {
+    prefix: 'Give each environment a store of its own, or put the prefix into the name of the queue.',
+    telemetry: 'Listen to the events themselves.',
+  },
+});
+
 export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource {
   readonly name: string;
   readonly opts: Readonly<QueueEventsOptions>;
@@ -36,6 +47,7 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
     super();
     this.name = checkQueueName(name);
     if (typeof opts !== 'object' || opts === null) throw invalidOption('opts', opts, 'an object with options');
+    NAMES.check(opts);
     this.opts = opts;
     const { lastEventId = '$', blockingTimeout = POLL_MS, autorun = true } = opts;
     const after = positionOf(lastEventId);

@@ -1,7 +1,7 @@
 // The options of a job, in BullMQ's shape, and the check that every one of them passes before it reaches a store.
 // Strict on purpose: a NaN or a fraction that gets as far as a score or an index fails much later and far away.
-import { HoldfastError } from '../errors.js';
 import { MAX_DELAY_MS, checkBoolean, checkInteger, checkText, invalidOption } from '../runtime/check.js';
+import { OptionNames } from '../runtime/option-names.js';
 import { checkJobId } from './names.js';
 import type { Keep } from './outcome.js';
 
@@ -81,38 +81,79 @@ const CHECKS: ReadonlyMap<string, Check> = new Map<string, Check>([
   ['stackTraceLimit', whole()],
   ['sizeLimit', whole()],
   ['timestamp', whole(MAX_TIMESTAMP)],
-  ...[
-    'repeat',
-    'repeatJobKey',
-    'prevMillis',
-    'deduplication',
-    'debounce',
-    'parent',
-    'failParentOnFailure',
-    'continueParentOnFailure',
-    'ignoreDependencyOnFailure',
-    'removeDependencyOnFailure',
-    'rateLimiterKey',
-    'telemetry',
-  ].map((name): [string, Check] => [name, checkUnsupported]),
 ]);
 
-/** Throws INVALID_OPTION, INVALID_JOB_ID or OPTION_UNSUPPORTED. Names that nobody knows are kept and mean nothing. */
-export function checkJobOptions(options: unknown, within = ''): JobsOptions {
+const NO_SCHEDULES = 'Add jobs from a timer or cron, with a jobId made of the date.';
+const NO_FLOWS = 'Add the next job at the end of the handler, with a jobId made of this one.';
+const NO_DEDUPLICATION = 'Give the job a jobId: adding it again while it exists changes nothing.';
+
+const JOB_NAMES = new OptionNames<JobsOptions>({
+  of: 'job',
+  known: {
+    jobId: true,
+    delay: true,
+    priority: true,
+    attempts: true,
+    backoff: true,
+    lifo: true,
+    removeOnComplete: true,
+    removeOnFail: true,
+    lockKey: true,
+    keepLogs: true,
+    stackTraceLimit: true,
+    sizeLimit: true,
+    timestamp: true,
+  },
+  unsupported: {
+    repeat: NO_SCHEDULES,
+    repeatJobKey: NO_SCHEDULES,
+    prevMillis: NO_SCHEDULES,
+    deduplication: NO_DEDUPLICATION,
+    debounce: NO_DEDUPLICATION,
+    parent: NO_FLOWS,
+    failParentOnFailure: NO_FLOWS,
+    continueParentOnFailure: NO_FLOWS,
+    ignoreDependencyOnFailure: NO_FLOWS,
+    removeDependencyOnFailure: NO_FLOWS,
+    group: 'Use lockKey to run one job of a group at a time, or a queue for each group.',
+    rateLimiterKey: 'Use a limiter on the worker, and a queue for each group.',
+    telemetry: 'Listen to the events of Worker and QueueEvents.',
+    timeout: 'Pass AbortSignal.timeout(ms) to what the handler waits for, and let it throw.',
+    preventParsingData: 'Pass the text as a string: it is read only when job.data is used.',
+  },
+});
+
+const BACKOFF_NAMES = new OptionNames<BackoffOptions>({
+  of: 'job',
+  known: { type: true, delay: true, jitter: true },
+  // A strategy of the user's reads it from the job.
+  without: ['options'],
+});
+
+const KEEP_NAMES = new OptionNames<KeepJobs>({ of: 'job', known: { age: true, count: true, limit: true } });
+
+/**
+ * Throws INVALID_OPTION, INVALID_JOB_ID or OPTION_UNSUPPORTED. Names that nobody knows are kept with the job and mean nothing; those in
+ * `foreign` are carried out by the caller.
+ */
+export function checkJobOptions(options: unknown, within = '', foreign?: ReadonlySet<string>): JobsOptions {
   if (!isRecord(options)) throw invalidOption(within === '' ? 'opts' : within, options, 'an object with job options');
   for (const name of Object.keys(options)) {
     const value = options[name];
     // Merged into other options, the first would become their prototype, past every check; the second would be stored instead of them.
     if (name === '__proto__' || name === 'toJSON')
       throw invalidOption(within === '' ? name : `${within}.${name}`, value, 'left out');
-    if (value !== undefined) CHECKS.get(name)?.(within === '' ? name : `${within}.${name}`, value);
+    if (value === undefined) continue;
+    const check = CHECKS.get(name);
+    if (check !== undefined) check(within === '' ? name : `${within}.${name}`, value);
+    else if (foreign?.has(name) !== true) JOB_NAMES.judge(name, value, within);
   }
   return options;
 }
 
 /** The options that every job of a queue starts from. */
-export function checkDefaultJobOptions(options: unknown): DefaultJobOptions {
-  const checked = checkJobOptions(options, 'defaultJobOptions');
+export function checkDefaultJobOptions(options: unknown, foreign?: ReadonlySet<string>): DefaultJobOptions {
+  const checked = checkJobOptions(options, 'defaultJobOptions', foreign);
   if (checked.jobId !== undefined) {
     throw invalidOption(
       'defaultJobOptions.jobId',
@@ -159,6 +200,7 @@ export function checkKeep(path: string, value: unknown): void {
   if (typeof value === 'boolean') return;
   if (typeof value === 'number') return void checkInteger(path, value);
   if (!isRecord(value)) throw invalidOption(path, value, 'a boolean, a count or { age, count }');
+  KEEP_NAMES.check(value, path);
   if (value.age !== undefined) checkInteger(`${path}.age`, value.age, { max: MAX_DELAY_MS / 1000 });
   if (value.count !== undefined) checkInteger(`${path}.count`, value.count);
   if (value.limit !== undefined) checkInteger(`${path}.limit`, value.limit);
@@ -167,6 +209,7 @@ export function checkKeep(path: string, value: unknown): void {
 function checkBackoff(path: string, value: unknown): void {
   if (typeof value === 'number') return void checkInteger(path, value, { max: MAX_DELAY_MS });
   if (!isRecord(value)) throw invalidOption(path, value, 'a delay in milliseconds or { type, delay, jitter }');
+  BACKOFF_NAMES.check(value, path);
   const { type, delay, jitter } = value;
   if (typeof type !== 'string' || type === '')
     throw invalidOption(`${path}.type`, type, "'fixed', 'exponential' or a name of yours");
@@ -174,15 +217,6 @@ function checkBackoff(path: string, value: unknown): void {
   if (jitter !== undefined && !(typeof jitter === 'number' && jitter >= 0 && jitter <= 1)) {
     throw invalidOption(`${path}.jitter`, jitter, 'a number from 0 to 1');
   }
-}
-
-function checkUnsupported(path: string, value: unknown): void {
-  if (value === false) return;
-  throw new HoldfastError(
-    'OPTION_UNSUPPORTED',
-    `The job option ${path} is not carried out by this version, and leaving it out silently would change what your program does. Remove it.`,
-    { option: path },
-  );
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -1,6 +1,9 @@
-// Payloads on their way to JSON text and back. What JSON would drop or turn into something else without a word (functions, symbols,
-// Map, Set, promises) is refused with the path to it; what everybody knows JSON to do stays: undefined properties go, NaN and
-// undefined in lists become null, and whatever has a toJSON (Date, Buffer) speaks for itself.
+// Payloads on their way to JSON text and back. What JSON would drop, or silently turn into null or {} (functions, symbols, NaN, Infinity,
+// Error, RegExp, Map, Set, promises, ArrayBuffer …), is refused with the path to it. What everybody knows JSON to do stays: undefined
+// properties go, undefined in lists becomes null, and whatever has a toJSON (Date, Buffer, URL) speaks for itself.
+//
+// A result is judged more mildly: its work has been done, so NaN, Infinity and whatever leaves {} are kept as JSON and BullMQ keep them,
+// unless they were never meant as data (functions, symbols, Map, Set, promises).
 //
 // JSON.stringify alone finds cycles and BigInt. The rest is found by a walk over the value beside it: 70 ns for a small object, where a
 // replacer function adds 640 ns to the 510 ns of JSON.stringify. The path is only worked out once something is known to be wrong.
@@ -8,15 +11,19 @@ import { HoldfastError } from '../errors.js';
 
 /** Encodes what must be there. `what` starts the error message: 'Data of job "email"'. */
 export function encode(what: string, value: unknown): string {
+  return encodeAs(what, value, STRICT);
+}
+
+function encodeAs(what: string, value: unknown, rules: Rules): string {
   let text: string | undefined;
   try {
     text = JSON.stringify(value);
     // Only now: the walk relies on there being no cycle.
-    if (!isSound(value)) text = undefined;
+    if (!isSound(value, rules)) text = undefined;
   } catch (thrown) {
-    throw refused(what, value, thrown);
+    throw refused(what, value, rules, thrown);
   }
-  if (text === undefined) throw refused(what, value, undefined);
+  if (text === undefined) throw refused(what, value, rules, undefined);
   return text;
 }
 
@@ -37,7 +44,7 @@ export function encodeData(jobName: string, data: unknown, sizeLimit?: number): 
 
 /** What a processor returned: nothing becomes null, as in BullMQ. */
 export function encodeResult(jobName: string, result: unknown): string {
-  return result === undefined ? 'null' : encode(`Result of job "${jobName}"`, result);
+  return result === undefined ? 'null' : encodeAs(`Result of job "${jobName}"`, result, MILD);
 }
 
 /** Reads stored text. A foreign writer may have put "__proto__" keys into it, which would bite whoever merges the value later: they go. */
@@ -56,17 +63,27 @@ export function decode(text: string): unknown {
   return value;
 }
 
-function isSound(value: unknown): boolean {
+interface Rules {
+  /** Whether numbers must be finite. */
+  readonly finite: boolean;
+  opaqueKind(value: object): string | undefined;
+}
+
+const STRICT: Rules = { finite: true, opaqueKind };
+const MILD: Rules = { finite: false, opaqueKind: collectionKind };
+
+function isSound(value: unknown, rules: Rules): boolean {
+  if (typeof value === 'number') return Number.isFinite(value) || !rules.finite;
   if (typeof value !== 'object') return typeof value !== 'function' && typeof value !== 'symbol';
   if (value === null) return true;
   if (Array.isArray(value)) {
-    for (const item of value) if (!isSound(item)) return false;
+    for (const item of value) if (!isSound(item, rules)) return false;
     return true;
   }
   if (speaksForItself(value)) return true;
-  if (opaqueKind(value) !== undefined) return false;
+  if (rules.opaqueKind(value) !== undefined) return false;
   for (const key in value) {
-    if (key === '__proto__' || !isSound((value as Record<string, unknown>)[key])) return false;
+    if (key === '__proto__' || !isSound((value as Record<string, unknown>)[key], rules)) return false;
   }
   return true;
 }
@@ -75,24 +92,39 @@ function speaksForItself(value: object): boolean {
   return typeof (value as { toJSON?: unknown }).toJSON === 'function';
 }
 
-/** Things that keep their content where JSON does not look, so that {} would be left of them. */
+/** What `new Number(5)` and its like are to JSON. */
+const BOXES = new Set(['Number', 'String', 'Boolean']);
+
+/**
+ * Things that keep their content where JSON does not look, so that {} would be left of them. They are known by their tag, which other realms
+ * (a test runner's, for instance) share. A class of the user's has none, and what it shows is what it has.
+ */
 function opaqueKind(value: object): string | undefined {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === Object.prototype || prototype === null) return undefined;
+  const tag = Object.prototype.toString.call(value).slice(8, -1);
+  if (tag === 'Object' || BOXES.has(tag)) return undefined;
+  // An error may show a code or an errno, and loses its message all the same.
+  return tag === 'Error' || Object.keys(value).length === 0 ? tag : undefined;
+}
+
+function collectionKind(value: object): string | undefined {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === Object.prototype || prototype === null) return undefined;
   for (const kind of [Map, Set, Promise, WeakMap, WeakSet]) if (value instanceof kind) return kind.name;
   return undefined;
 }
 
-function refused(what: string, value: unknown, thrown: unknown): HoldfastError {
+function refused(what: string, value: unknown, rules: Rules, thrown: unknown): HoldfastError {
   const fault =
-    faultFound(value) ?? (thrown instanceof Error ? `it cannot be written as JSON: ${thrown.message}` : 'it is undefined');
+    faultFound(value, rules) ?? (thrown instanceof Error ? `it cannot be written as JSON: ${thrown.message}` : 'it is undefined');
   return new HoldfastError('INVALID_PAYLOAD', `${what}: ${fault}.`, { cause: thrown });
 }
 
 /** A getter or a proxy that has thrown already throws again when it is looked at. */
-function faultFound(value: unknown): string | undefined {
+function faultFound(value: unknown, rules: Rules): string | undefined {
   try {
-    return faultIn(value, 'it', []);
+    return faultIn(value, rules, 'it', []);
   } catch {
     return undefined;
   }
@@ -100,7 +132,15 @@ function faultFound(value: unknown): string | undefined {
 
 const MAX_DEPTH = 1000;
 
-function faultIn(value: unknown, path: string, above: object[]): string | undefined {
+const REMEDY = 'of which JSON would keep only {}: pass an array or a plain object';
+const REMEDIES: ReadonlyMap<string, string> = new Map([
+  ['Error', 'of which JSON would lose the message: pass { name, message } or a string'],
+  ['RegExp', 'of which JSON would keep only {}: pass its source as a string'],
+]);
+
+function faultIn(value: unknown, rules: Rules, path: string, above: object[]): string | undefined {
+  if (typeof value === 'number' && rules.finite && !Number.isFinite(value))
+    return `${path} is ${value}, which JSON would turn into null: leave it out, or pass null or a string`;
   if (typeof value === 'function') return `${path} is a function, which JSON cannot carry`;
   if (typeof value === 'symbol') return `${path} is a symbol, which JSON cannot carry`;
   if (typeof value === 'bigint') return `${path} is a BigInt, which JSON cannot carry: pass it as a string`;
@@ -108,13 +148,13 @@ function faultIn(value: unknown, path: string, above: object[]): string | undefi
   if (above.includes(value)) return `${path} points back to an object that contains it`;
   if (above.length > MAX_DEPTH) return 'it is nested too deeply';
   if (speaksForItself(value)) return undefined;
-  const kind = opaqueKind(value);
-  if (kind !== undefined) return `${path} is a ${kind}, of which JSON would keep only {}: pass an array or a plain object`;
+  const kind = rules.opaqueKind(value);
+  if (kind !== undefined) return `${path} is ${/^[AEIO]/.test(kind) ? 'an' : 'a'} ${kind}, ${REMEDIES.get(kind) ?? REMEDY}`;
   above.push(value);
   for (const key in value) {
     const inner = Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`;
     if (key === '__proto__') return `${inner} is a key that would change prototypes where the payload is read`;
-    const fault = faultIn((value as Record<string, unknown>)[key], inner, above);
+    const fault = faultIn((value as Record<string, unknown>)[key], rules, inner, above);
     if (fault !== undefined) return fault;
   }
   above.pop();

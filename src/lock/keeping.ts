@@ -20,6 +20,19 @@ export interface KeepingOptions {
   instanceId?: string;
 }
 
+export const KEEPING_NAMES: { readonly [K in keyof Required<KeepingOptions>]: true } = {
+  lockDuration: true,
+  lockRenewTime: true,
+  stalledInterval: true,
+  maxStalledCount: true,
+  skipStalledCheck: true,
+  useDedicatedLockThread: true,
+  lockThreadEntry: true,
+  maxBlockedMs: true,
+  crashGraceMs: true,
+  instanceId: true,
+};
+
 type Optional = 'lockThreadEntry' | 'instanceId';
 export type Keeping = Required<Omit<KeepingOptions, Optional>> & Pick<KeepingOptions, Optional>;
 

@@ -5,9 +5,10 @@ import { HoldfastError, toError } from '../errors.js';
 import { checkQueueName } from '../job/names.js';
 import { MAX_TIMER_MS } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
+import { OptionNames } from '../runtime/option-names.js';
 import { type Connection, leaseStore, type StoreLease } from '../store/open.js';
 import { Holder } from './holder.js';
-import { checkKeepingOptions, checkLockDuration, checkRenewTime, type KeepingOptions } from './keeping.js';
+import { checkKeepingOptions, checkLockDuration, checkRenewTime, KEEPING_NAMES, type KeepingOptions } from './keeping.js';
 import type { NamedLock } from './named-lock.js';
 
 export interface ElectionOptions
@@ -30,6 +31,11 @@ export interface ElectionOptions
 export interface LeaderOptions extends ElectionOptions {
   connection?: Connection;
 }
+
+const ELECTION = { ...KEEPING_NAMES, leaderTimeout: true, heartbeatInterval: true } as const;
+/** The options of locks that a leader takes from its own are no mistake. */
+export const ELECTION_NAMES = new OptionNames<ElectionOptions>({ of: 'leader', known: ELECTION });
+const LEADER_NAMES = new OptionNames<LeaderOptions>({ of: 'leader', known: { ...ELECTION, connection: true } });
 
 export type LeaderEvents = {
   /** This instance leads now. The term grows with every change of leader. */
@@ -76,6 +82,7 @@ export class Leader extends Emitter<LeaderEvents> {
   constructor(name: string, options: LeaderOptions = {}) {
     super();
     this.name = checkQueueName(name);
+    LEADER_NAMES.check(options);
     this.leaderTimeout = checkLockDuration('leaderTimeout', options.leaderTimeout ?? 15_000);
     const beat = options.heartbeatInterval ?? Math.min(5000, Math.floor(this.leaderTimeout / 3));
     this.heartbeatInterval = checkRenewTime('heartbeatInterval', beat, 'leaderTimeout', this.leaderTimeout);

@@ -15,18 +15,22 @@ export class Drafts {
   readonly defaults: DefaultJobOptions;
   // Most jobs have no options of their own: the text of the defaults is made once.
   readonly #defaultsText: string;
+  readonly #foreign: ReadonlySet<string> | undefined;
 
-  constructor(defaults: DefaultJobOptions = {}) {
-    // A copy: changing the object later must not undo the check.
-    this.defaults = { ...checkDefaultJobOptions(defaults) };
-    if ('transaction' in defaults)
+  /** `foreign`: job options that the caller carries out itself. */
+  constructor(defaults: DefaultJobOptions = {}, foreign?: ReadonlySet<string>) {
+    this.#foreign = foreign;
+    if (typeof defaults === 'object' && defaults !== null && 'transaction' in defaults)
       throw invalidOption('defaultJobOptions.transaction', defaults.transaction, 'given with each add: a transaction ends');
+    // A copy: changing the object later must not undo the check.
+    this.defaults = { ...checkDefaultJobOptions(defaults, foreign) };
     this.#defaultsText = encode('defaultJobOptions', this.defaults);
   }
 
   make(name: unknown, data: unknown, given: JobsOptions | undefined): NewJob {
     const jobName = checkJobName(name);
-    const opts: JobsOptions = given === undefined ? this.defaults : mergeOptions(this.defaults, checkJobOptions(given));
+    const opts: JobsOptions =
+      given === undefined ? this.defaults : mergeOptions(this.defaults, checkJobOptions(given, '', this.#foreign));
     const job: NewJob = {
       name: jobName,
       data: encodeData(jobName, data, opts.sizeLimit),

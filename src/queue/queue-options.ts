@@ -1,10 +1,10 @@
 // What a Queue is made with and what it tells.
-import { HoldfastError } from '../errors.js';
 import type { JobProgress } from '../handle/home.js';
 import type { DefaultJobOptions, JobsOptions } from '../job/options.js';
-import { checkKeepingOptions, type Keeping, type KeepingOptions } from '../lock/keeping.js';
-import type { ElectionOptions } from '../lock/leader.js';
+import { checkKeepingOptions, KEEPING_NAMES, type Keeping, type KeepingOptions } from '../lock/keeping.js';
+import { ELECTION_NAMES, type ElectionOptions } from '../lock/leader.js';
 import { MAX_TIMER_MS, checkInteger, invalidOption } from '../runtime/check.js';
+import { OptionNames } from '../runtime/option-names.js';
 import type { Connection } from '../store/open.js';
 
 /** The options of locks hold for those that are taken through this queue: jobs by hand, named locks. */
@@ -48,21 +48,42 @@ export type QueueEventMap<J> = {
 
 export type CheckedQueueOptions = QueueOptions & Keeping & Required<Pick<QueueOptions, 'addTimeoutMs'>>;
 
-/** BullMQ's options that only make sense with Redis or save it a round trip are let pass; those that change what a program does are not. */
+const NO_SCHEDULES = 'There are no job schedulers in this version.';
+
+const QUEUE_NAMES = new OptionNames<QueueOptions>({
+  of: 'queue',
+  known: { ...KEEPING_NAMES, connection: true, defaultJobOptions: true, addTimeoutMs: true, leaderElection: true },
+  // `name` is what frameworks pass beside the name of the queue.
+  without: ['skipVersionCheck', 'skipMetasUpdate', 'skipWaitingForReady', 'blockingConnection', 'name', 'settings'],
+  unsupported: {
+    prefix: 'Give each environment a store of its own, or put the prefix into the name of the queue.',
+    streams: 'About 10,000 events of a queue are kept; queue.trimEvents(n) keeps fewer.',
+    telemetry: 'Listen to the events of Worker and QueueEvents.',
+    redis: 'Pass it as `connection`.',
+    createClient: 'Pass the client as `connection`.',
+    limiter: 'Pass it to the Worker.',
+    metrics: 'Count the events of QueueEvents.',
+  },
+});
+
+const QUEUE_SETTINGS = new OptionNames<object>({
+  of: 'queue',
+  known: {},
+  unsupported: { repeatStrategy: NO_SCHEDULES, repeatKeyHashAlgorithm: NO_SCHEDULES },
+});
+
 export function checkQueueOptions(options: unknown): CheckedQueueOptions {
   if (typeof options !== 'object' || options === null || Array.isArray(options))
     throw invalidOption('opts', options, 'an object with queue options');
   const given = options as QueueOptions & Record<string, unknown>;
-  for (const [name, instead] of UNSUPPORTED) {
-    if (given[name] === undefined) continue;
-    throw new HoldfastError('OPTION_UNSUPPORTED', `The queue option ${name} is not carried out by this version. ${instead}`, {
-      option: name,
-    });
-  }
+  QUEUE_NAMES.check(given);
+  const { settings } = given;
+  if (typeof settings === 'object' && settings !== null) QUEUE_SETTINGS.check(settings, 'settings');
   const { addTimeoutMs = ADD_TIMEOUT_MS, leaderElection = false } = given;
   if (typeof leaderElection !== 'boolean' && (typeof leaderElection !== 'object' || leaderElection === null)) {
     throw invalidOption('leaderElection', leaderElection, 'true, or { leaderTimeout, heartbeatInterval }');
   }
+  if (typeof leaderElection === 'object') ELECTION_NAMES.check(leaderElection, 'leaderElection');
   return {
     ...given,
     ...checkKeepingOptions(given),
@@ -75,8 +96,3 @@ export function checkTransaction(transaction: unknown): object | undefined {
     return transaction;
   throw invalidOption('transaction', transaction, 'a transaction of yours');
 }
-
-const UNSUPPORTED = [
-  ['prefix', 'Give each environment a store of its own, or put the prefix into the name of the queue.'],
-  ['telemetry', 'Remove it.'],
-] as const;

@@ -51,11 +51,12 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   readonly #drafts: Drafts;
   #holder: Holder | undefined;
 
-  constructor(name: string, opts: QueueOptions = {}) {
+  /** `foreign`: job options that the caller carries out itself; for the entries of other libraries. */
+  constructor(name: string, opts: QueueOptions = {}, foreign?: ReadonlySet<string>) {
     super();
     this.name = checkQueueName(name);
     this.opts = checkQueueOptions(opts);
-    this.#drafts = new Drafts(opts.defaultJobOptions);
+    this.#drafts = new Drafts(opts.defaultJobOptions, foreign);
     const onError = (error: Error): void => void this.emit('error', error);
     this.leader = this.#standForElection();
     this.#lease = leaseStore(opts.connection, onError);

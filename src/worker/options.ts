@@ -1,10 +1,10 @@
 // What a Worker may be told, with BullMQ's names and defaults; Holdfast's own durations end in Ms. All of it is checked when the worker
 // is made, and readable afterwards as `worker.opts`.
-import { HoldfastError } from '../errors.js';
 import type { BackoffStrategy } from '../handle/home.js';
 import { checkKeep, type KeepJobs } from '../job/options.js';
-import { checkKeepingOptions, type Keeping, type KeepingOptions } from '../lock/keeping.js';
+import { checkKeepingOptions, KEEPING_NAMES, type Keeping, type KeepingOptions } from '../lock/keeping.js';
 import { checkBoolean, checkInteger, checkText, invalidOption, MAX_TIMER_MS, show } from '../runtime/check.js';
+import { OptionNames } from '../runtime/option-names.js';
 import type { Connection } from '../store/connection.js';
 
 export interface WorkerOptions extends KeepingOptions {
@@ -37,17 +37,66 @@ export interface WorkerOptions extends KeepingOptions {
 type Defaulted = 'name' | 'autorun' | 'concurrency' | 'prefetch' | 'drainDelay' | 'runRetryDelay' | 'skipLockRenewal';
 export type CheckedWorkerOptions = WorkerOptions & Keeping & Required<Pick<WorkerOptions, Defaulted>>;
 
-/** Of BullMQ, and not carried out here: silently ignoring them would be worse than saying so. */
-const UNSUPPORTED = ['useWorkerThreads', 'workerForkOptions', 'workerThreadsOptions', 'metrics', 'telemetry', 'prefix'];
+const NO_FILES = 'Pass a function as the processor: the lock thread renews even while it blocks.';
+const NO_SCHEDULES = 'There are no job schedulers in this version.';
+const OF_WORKER = 'Pass it to the Worker itself, beside `connection`.';
+
+const WORKER_NAMES = new OptionNames<WorkerOptions>({
+  of: 'worker',
+  known: {
+    ...KEEPING_NAMES,
+    connection: true,
+    name: true,
+    autorun: true,
+    concurrency: true,
+    prefetch: true,
+    limiter: true,
+    maxStartedAttempts: true,
+    removeOnComplete: true,
+    removeOnFail: true,
+    drainDelay: true,
+    runRetryDelay: true,
+    settings: true,
+    skipLockRenewal: true,
+  },
+  // A worker is woken when a limit ends or changes, so that there is no longest wait to bound.
+  without: ['skipVersionCheck', 'skipWaitingForReady', 'blockingConnection', 'maximumRateLimitDelay'],
+  unsupported: {
+    prefix: 'Give each environment a store of its own, or put the prefix into the name of the queue.',
+    useWorkerThreads: NO_FILES,
+    workerForkOptions: NO_FILES,
+    workerThreadsOptions: NO_FILES,
+    metrics: 'Count the events of QueueEvents.',
+    telemetry: 'Listen to the events of the worker.',
+    group: 'Use the job option lockKey to run one job of a group at a time.',
+    batch: 'Add one job for each batch.',
+  },
+});
+
+const LIMITER_NAMES = new OptionNames<NonNullable<WorkerOptions['limiter']>>({
+  of: 'worker',
+  known: { max: true, duration: true },
+  unsupported: { groupKey: 'Use a queue for each group, or the job option lockKey to run one job of a group at a time.' },
+});
+
+const SETTINGS_NAMES = new OptionNames<NonNullable<WorkerOptions['settings']>>({
+  of: 'worker',
+  known: { backoffStrategy: true },
+  unsupported: {
+    repeatStrategy: NO_SCHEDULES,
+    repeatKeyHashAlgorithm: NO_SCHEDULES,
+    backoffStrategies: 'Pass one function, settings.backoffStrategy, which gets the type as its second argument.',
+    lockDuration: OF_WORKER,
+    lockRenewTime: OF_WORKER,
+    stalledInterval: OF_WORKER,
+    maxStalledCount: OF_WORKER,
+    drainDelay: OF_WORKER,
+  },
+});
 
 export function checkWorkerOptions(given: WorkerOptions = {}): CheckedWorkerOptions {
   if (typeof given !== 'object' || given === null) throw invalidOption('options', given, 'an object');
-  for (const option of UNSUPPORTED) {
-    if ((given as Record<string, unknown>)[option] === undefined) continue;
-    throw new HoldfastError('OPTION_UNSUPPORTED', `This version of Holdfast does not carry out ${option}; leave it out.`, {
-      option,
-    });
-  }
+  WORKER_NAMES.check(given);
   const checked: CheckedWorkerOptions = {
     ...given,
     ...checkKeepingOptions(given),
@@ -63,6 +112,11 @@ export function checkWorkerOptions(given: WorkerOptions = {}): CheckedWorkerOpti
   if (given.removeOnComplete !== undefined) checkKeep('removeOnComplete', given.removeOnComplete);
   if (given.removeOnFail !== undefined) checkKeep('removeOnFail', given.removeOnFail);
   if (given.limiter !== undefined) checkLimiter(given.limiter);
+  if (given.settings !== undefined) {
+    if (typeof given.settings !== 'object' || given.settings === null)
+      throw invalidOption('settings', given.settings, 'an object');
+    SETTINGS_NAMES.check(given.settings, 'settings');
+  }
   const strategy = given.settings?.backoffStrategy;
   if (strategy !== undefined && typeof strategy !== 'function')
     throw invalidOption('settings.backoffStrategy', strategy, 'a function');
@@ -84,6 +138,7 @@ function checkName(name: unknown): string {
 function checkLimiter(limiter: { max: number; duration: number }): void {
   if (typeof limiter !== 'object' || limiter === null)
     throw invalidOption('limiter', limiter, `{ max, duration }, not ${show(limiter)}`);
+  LIMITER_NAMES.check(limiter, 'limiter');
   checkInteger('limiter.max', limiter.max, { min: 1 });
   checkInteger('limiter.duration', limiter.duration, { min: 1, max: MAX_TIMER_MS });
 }

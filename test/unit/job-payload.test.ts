@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { decode, encode, encodeData, encodeResult } from '../../src/job/payload.js';
 
@@ -22,6 +23,18 @@ describe('what JSON would lose is refused, with the path to it', () => {
     ['a Map', { index: new Map([[1, 2]]) }, 'it.index is a Map'],
     ['a Set', [new Set([1])], 'it[0] is a Set'],
     ['a promise that nobody awaited', { user: Promise.resolve(1) }, 'it.user is a Promise'],
+    ['an Error', { cause: new TypeError('no') }, 'it.cause is an Error, of which JSON would lose the message'],
+    ['an Error that shows fields', [Object.assign(new Error('no'), { code: 'ENOENT' })], 'it[0] is an Error'],
+    ['an Error of another realm', { cause: runInNewContext('new Error("no")') }, 'it.cause is an Error'],
+    ['a Map of another realm', { index: runInNewContext('new Map([[1, 2]])') }, 'it.index is a Map'],
+    ['a RegExp', { filter: /a+/ }, 'it.filter is a RegExp'],
+    ['NaN', { ratio: Number.NaN }, 'it.ratio is NaN, which JSON would turn into null'],
+    ['NaN alone', Number.NaN, 'it is NaN'],
+    ['NaN in a list', [1, [Number.NaN]], 'it[1][0] is NaN'],
+    ['Infinity', { limit: Number.POSITIVE_INFINITY }, 'it.limit is Infinity'],
+    ['-Infinity', { limit: Number.NEGATIVE_INFINITY }, 'it.limit is -Infinity'],
+    ['an ArrayBuffer', { bytes: new ArrayBuffer(8) }, 'it.bytes is an ArrayBuffer'],
+    ['URLSearchParams', { query: new URLSearchParams('a=1') }, 'it.query is a URLSearchParams'],
     ['endless nesting', deep, 'nested too deeply'],
     ['a toJSON that throws', { toJSON: () => JSON.parse('{') }, 'it cannot be written as JSON'],
     ['undefined', undefined, 'it is undefined'],
@@ -41,7 +54,11 @@ describe('what JSON would lose is refused, with the path to it', () => {
 test.each([
   [{ a: 1, b: [true, null, 'x'] }, '{"a":1,"b":[true,null,"x"]}'],
   [{ gone: undefined, kept: 1 }, '{"kept":1}'],
-  [[undefined, Number.NaN], '[null,null]'],
+  [[undefined, null], '[null,null]'],
+  [{ to: new URL('https://example.com/a') }, '{"to":"https://example.com/a"}'],
+  [{ bytes: Buffer.from('a') }, '{"bytes":{"type":"Buffer","data":[97]}}'],
+  [{ boxed: Object(5) as unknown, bytes: new Uint8Array([7]) }, '{"boxed":5,"bytes":{"0":7}}'],
+  [{ own: new (class Empty {})() }, '{"own":{}}'],
   [{ at: new Date(0) }, '{"at":"1970-01-01T00:00:00.000Z"}'],
   [Object.create(null), '{}'],
   [
@@ -70,6 +87,24 @@ test('the same object at two places is no cycle', () => {
 test('objects nested a thousand deep are kept', () => {
   const text = `${'['.repeat(1000)}${']'.repeat(1000)}`;
   expect(encode('x', JSON.parse(text))).toBe(text);
+});
+
+describe('a result is kept as JSON keeps it, because its work has been done', () => {
+  test.each([
+    [{ ratio: Number.NaN, limit: Number.POSITIVE_INFINITY }, '{"ratio":null,"limit":null}'],
+    [[{ status: 'rejected', reason: new Error('no') }], '[{"status":"rejected","reason":{}}]'],
+    [{ filter: /a+/ }, '{"filter":{}}'],
+  ])('%j', (value, text) => {
+    expect(encodeResult('x', value)).toBe(text);
+  });
+
+  test.each([
+    ['a Map', { index: new Map() }, 'it.index is a Map'],
+    ['a function', { send: () => 1 }, 'it.send is a function'],
+    ['a BigInt', { amount: 1n }, 'it.amount is a BigInt'],
+  ])('but not %s', (_name, value, message) => {
+    expect(() => encodeResult('x', value)).toThrow(message);
+  });
 });
 
 test('no data means {}, no result means null', () => {

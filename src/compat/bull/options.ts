@@ -3,6 +3,7 @@ import { HoldfastError } from '../../errors.js';
 import type { DefaultJobOptions, JobsOptions, KeepJobs } from '../../job/options.js';
 import type { QueueOptions as CoreQueueOptions } from '../../queue/queue-options.js';
 import { invalidOption } from '../../runtime/check.js';
+import { OptionNames } from '../../runtime/option-names.js';
 import type { Connection } from '../../store/connection.js';
 import { checkWorkerOptions, type WorkerOptions } from '../../worker/options.js';
 import { connectionFrom } from '../connection.js';
@@ -66,21 +67,56 @@ export interface Plan {
 
 const RETRY_DELAY_MS = 5000;
 
+/** Carried out here, and not by the core. */
+export const FOREIGN_JOB_OPTIONS: ReadonlySet<string> = new Set(['timeout']);
+
+const GUIDE = 'docs/migrating-from-bull.md';
+
+const QUEUE_NAMES = new OptionNames<Omit<QueueOptions, 'metrics'>>({
+  of: 'queue',
+  known: {
+    redis: true,
+    createClient: true,
+    prefix: true,
+    settings: true,
+    limiter: true,
+    defaultJobOptions: true,
+    connection: true,
+  },
+  unsupported: { metrics: 'Count the global:* events instead.' },
+  guide: GUIDE,
+});
+
+const SETTINGS_NAMES = new OptionNames<AdvancedSettings>({
+  of: 'queue',
+  known: {
+    lockDuration: true,
+    lockRenewTime: true,
+    stalledInterval: true,
+    maxStalledCount: true,
+    guardInterval: true,
+    retryProcessDelay: true,
+    backoffStrategies: true,
+    drainDelay: true,
+  },
+  without: ['isSharedChildPool'],
+});
+
+const LIMITER_NAMES = new OptionNames<Omit<RateLimiter, 'groupKey'>>({
+  of: 'queue',
+  known: { max: true, duration: true, bounceBack: true },
+  unsupported: { groupKey: 'Give each group a queue of its own, or use lockKey to run one job of a group at a time.' },
+  guide: GUIDE,
+});
+
 /** Checks everything at once, so that a mistake shows where the queue is made and not at its first `process`. */
 export function planOf(url: unknown, options: unknown): Plan {
   const given = typeof url === 'string' ? (options ?? {}) : (url ?? {});
   if (typeof given !== 'object' || Array.isArray(given)) throw invalidOption('opts', given, 'an object with queue options');
-  const {
-    redis,
-    createClient,
-    prefix,
-    settings = {},
-    limiter,
-    defaultJobOptions,
-    connection: named,
-    metrics,
-  } = given as QueueOptions;
-  if (metrics !== undefined) throw unsupported('metrics', 'Count the global:* events instead.');
+  QUEUE_NAMES.check(given);
+  const { redis, createClient, prefix, settings = {}, limiter, defaultJobOptions, connection: named } = given as QueueOptions;
+  if (typeof settings !== 'object' || settings === null) throw invalidOption('settings', settings, 'an object');
+  SETTINGS_NAMES.check(settings, 'settings');
   const client = createClient?.('client', typeof redis === 'object' ? redis : undefined);
   const connection = connectionFrom({
     connection: named,
@@ -119,12 +155,10 @@ export function unsupported(option: string, instead: string): HoldfastError {
   return new HoldfastError('OPTION_UNSUPPORTED', `${option} of Bull is not carried out by this version. ${instead}`, { option });
 }
 
-function limiterOf({ max, duration, groupKey }: RateLimiter): { max: number; duration: number } {
-  if (groupKey !== undefined)
-    throw unsupported(
-      'limiter.groupKey',
-      'Give each group a queue of its own, or use lockKey to run one job of a group at a time.',
-    );
+function limiterOf(limiter: RateLimiter): { max: number; duration: number } {
+  if (typeof limiter !== 'object' || limiter === null) throw invalidOption('limiter', limiter, '{ max, duration }');
+  LIMITER_NAMES.check(limiter, 'limiter');
+  const { max, duration } = limiter;
   return { max, duration };
 }
 

@@ -14,7 +14,7 @@ import { GLOBAL, tellGlobally } from './events.js';
 import { DEFAULT_NAME, type DoneCallback } from './handlers.js';
 import { BullGetters, type JobId } from './getters.js';
 import { Job, type JobQueue } from './job.js';
-import { type JobOptions, jobOptionsOf, type Plan, planOf, type QueueOptions } from './options.js';
+import { FOREIGN_JOB_OPTIONS, type JobOptions, jobOptionsOf, type Plan, planOf, type QueueOptions } from './options.js';
 import { Processing } from './processing.js';
 
 type QueuedJob<T> = Job<T, Queue<T>>;
@@ -48,7 +48,7 @@ export class Queue<T = Any> extends BullGetters<QueuedJob<T>> implements JobQueu
     this.name = name;
     this.#plan = planOf(url, opts);
     this.keyPrefix = this.#plan.prefix ?? 'bull';
-    this.core = new CoreQueue(this.#storedName, this.#plan.queue);
+    this.core = new CoreQueue(this.#storedName, this.#plan.queue, FOREIGN_JOB_OPTIONS);
     this.#processing = new Processing({
       queue: this.#storedName,
       worker: this.#plan.worker,

@@ -3,6 +3,7 @@ import { HoldfastError } from '../../errors.js';
 import type { DefaultJobOptions, JobsOptions } from '../../job/options.js';
 import type { QueueOptions as CoreQueueOptions } from '../../queue/queue-options.js';
 import { checkInteger, invalidOption, MAX_TIMER_MS } from '../../runtime/check.js';
+import { OptionNames } from '../../runtime/option-names.js';
 import type { Connection } from '../../store/connection.js';
 import { checkWorkerOptions, type WorkerOptions } from '../../worker/options.js';
 import { connectionFrom } from '../connection.js';
@@ -63,6 +64,46 @@ export interface Plan {
   globalConcurrency: number | undefined;
 }
 
+/** Carried out here, and not by the core. */
+export const FOREIGN_JOB_OPTIONS: ReadonlySet<string> = new Set(['timeout']);
+
+const GUIDE = 'docs/migrating-from-bun-queue.md';
+const LEAVE_OUT = 'Leave it out.';
+
+const QUEUE_NAMES = new OptionNames<QueueOptions>({
+  of: 'queue',
+  known: {
+    distributedLock: true,
+    stalledJobCheckInterval: true,
+    maxStalledJobRetries: true,
+    horizontalScaling: true,
+    defaultJobOptions: true,
+    limiter: true,
+    redis: true,
+    redisUrl: true,
+    prefix: true,
+    connection: true,
+    lockDuration: true,
+  },
+  without: ['verbose', 'logLevel'],
+  unsupported: { defaultDeadLetterOptions: LEAVE_OUT, metrics: 'Count the events of the queue.' },
+  guide: GUIDE,
+});
+
+const SCALING_NAMES = new OptionNames<HorizontalScaling>({
+  of: 'queue',
+  known: {
+    enabled: true,
+    instanceId: true,
+    maxWorkersPerInstance: true,
+    jobsPerWorker: true,
+    globalConcurrency: true,
+    leaderElection: true,
+    workCoordination: true,
+  },
+  guide: GUIDE,
+});
+
 // What bun-queue takes where nothing is said.
 const STALLED_CHECK_MS = 30_000;
 const STALLED_RETRIES = 3;
@@ -72,8 +113,11 @@ const JOBS_PER_WORKER = 10;
 export function planOf(options: QueueOptions = {}): Plan {
   if (typeof options !== 'object' || options === null) throw invalidOption('options', options, 'an object with queue options');
   if (options.distributedLock === false) throw unsupported('distributedLock: false', 'Every job has a lock. Leave it out.');
-  refuse(options, ['defaultDeadLetterOptions', 'metrics']);
+  QUEUE_NAMES.check(options);
   const { prefix, limiter, lockDuration, horizontalScaling = {}, defaultJobOptions } = options;
+  if (typeof horizontalScaling !== 'object' || horizontalScaling === null)
+    throw invalidOption('horizontalScaling', horizontalScaling, 'an object');
+  SCALING_NAMES.check(horizontalScaling, 'horizontalScaling');
   const { connection: named, redis, redisUrl: url } = options;
   const scaling = horizontalScaling.enabled === true ? horizontalScaling : undefined;
   const connection = connectionFrom({ connection: named, redis, url });
@@ -117,7 +161,7 @@ export function unsupported(option: string, instead: string): HoldfastError {
 
 function refuse(options: object, names: string[]): void {
   for (const name of names) {
-    if ((options as Record<string, unknown>)[name] !== undefined) throw unsupported(name, 'Leave it out.');
+    if ((options as Record<string, unknown>)[name] !== undefined) throw unsupported(name, LEAVE_OUT);
   }
 }
 

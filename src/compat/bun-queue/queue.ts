@@ -15,7 +15,7 @@ import { STALLED_REASON } from '../../store/contract.js';
 import { Worker } from '../../worker/worker.js';
 import { storedName } from '../names.js';
 import { within } from '../time-limit.js';
-import { type JobOptions, jobOptionsOf, type Plan, planOf, type QueueOptions } from './options.js';
+import { FOREIGN_JOB_OPTIONS, type JobOptions, jobOptionsOf, type Plan, planOf, type QueueOptions } from './options.js';
 
 export type Handler<T> = (job: Job<T>) => unknown;
 
@@ -52,7 +52,7 @@ export class Queue<T = Any> extends Emitter<BunQueueEvents> {
     super();
     this.name = name;
     this.#plan = planOf(options);
-    this.core = new CoreQueue(this.#storedName, this.#plan.queue);
+    this.core = new CoreQueue(this.#storedName, this.#plan.queue, FOREIGN_JOB_OPTIONS);
     this.core.on('error', (error) => void this.emit('error', error));
     this.core.on('stalled', (jobId) => void this.#tellFailure(jobId));
     this.core.on('removed', (jobId) => void this.emit('jobRemoved', jobId));

@@ -1,0 +1,113 @@
+// The names in an options object. A name that Holdfast does not carry out is refused when BullMQ knows it, or when it looks like a
+// misspelt one. Names without meaning here pass. Any other name passes too, because frameworks hand their own options through, and is
+// shown in one warning.
+import { HoldfastError } from '../errors.js';
+
+export interface OptionNamesOptions<T> {
+  /** Starts messages: 'worker' gives "the worker option …". */
+  of: string;
+  /** Every option that is carried out. The compiler refuses a list that misses one. */
+  known: { readonly [K in keyof T]-?: true };
+  /** Options that others know, that mean nothing here and whose absence changes nothing. */
+  without?: readonly string[];
+  /** Options that others know and that are not carried out, each with what to do instead. `false` passes: it asks for nothing. */
+  unsupported?: Readonly<Record<string, string>>;
+  /** Where the docs say more about what is not carried out. */
+  guide?: string;
+}
+
+const WARNING_CODE = 'HOLDFAST_UNKNOWN_OPTION';
+const GUIDE = 'docs/migrating-from-bullmq.md#what-is-not-there';
+/** Names may come from the outside: what is remembered of them is bounded. */
+const MAX_REMEMBERED = 1000;
+
+const warned = new Set<string>();
+
+export class OptionNames<T = Record<string, unknown>> {
+  readonly #of: string;
+  readonly #known: ReadonlySet<string>;
+  readonly #unsupported: ReadonlyMap<string, string>;
+  readonly #guide: string;
+  /** Unknown names that were looked at and pass. */
+  readonly #passed = new Set<string>();
+
+  constructor({ of, known, without = [], unsupported = {}, guide = GUIDE }: OptionNamesOptions<T>) {
+    this.#of = of;
+    this.#known = new Set([...Object.keys(known), ...without]);
+    this.#guide = guide;
+    this.#unsupported = new Map(Object.entries(unsupported));
+  }
+
+  /** Throws OPTION_UNSUPPORTED or INVALID_OPTION. `within` is the path of `given`, for options inside of options. */
+  check(given: object, within = ''): void {
+    for (const name of Object.keys(given)) {
+      if (!this.#known.has(name)) this.judge(name, (given as Record<string, unknown>)[name], within);
+    }
+  }
+
+  /** One name that is not carried out. An option that is undefined is not set. */
+  judge(name: string, value: unknown, within = ''): void {
+    if (value === undefined || this.#known.has(name) || this.#passed.has(name)) return;
+    const option = within === '' ? name : `${within}.${name}`;
+    const instead = this.#unsupported.get(name);
+    if (instead !== undefined) {
+      if (value !== false) throw this.#refused(option, instead);
+      return;
+    }
+    const meant = closest(name, this.#known, 2) ?? closest(name, this.#unsupported.keys(), 1);
+    if (meant !== undefined) {
+      const message = `There is no ${this.#of} option ${option}: did you mean ${meant}? It is refused, because ignoring it would hide a typing mistake.`;
+      throw new HoldfastError('INVALID_OPTION', message, { option });
+    }
+    if (this.#passed.size < MAX_REMEMBERED) this.#passed.add(name);
+    warnOnce(this.#of, option);
+  }
+
+  #refused(option: string, instead: string): HoldfastError {
+    const why = `The ${this.#of} option ${option} is not carried out by this version, and ignoring it would change what your program does.`;
+    return new HoldfastError('OPTION_UNSUPPORTED', `${why} ${instead} See ${this.#guide}.`, { option });
+  }
+}
+
+function warnOnce(of: string, option: string): void {
+  if (warned.has(option) || warned.size >= MAX_REMEMBERED) return;
+  warned.add(option);
+  process.emitWarning(
+    `Holdfast does not know the ${of} option "${option}", so it has no effect. Remove it, unless a framework passes it.`,
+    { type: 'HoldfastWarning', code: WARNING_CODE },
+  );
+}
+
+/** A known name of at most `edits` insertions, deletions, changes or swaps away; of one edit when the known name has four letters or fewer. */
+function closest(name: string, known: Iterable<string>, edits: number): string | undefined {
+  let best: string | undefined;
+  let fewest = edits + 1;
+  for (const candidate of known) {
+    const allowed = candidate.length <= 4 ? 1 : edits;
+    if (Math.abs(candidate.length - name.length) > allowed) continue;
+    const distance = distanceOf(name, candidate);
+    if (distance > allowed || distance >= fewest) continue;
+    best = candidate;
+    fewest = distance;
+  }
+  return best;
+}
+
+/** Edit distance in which a swap of two neighbours is one edit. */
+function distanceOf(a: string, b: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= a.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= b.length; column++) {
+      const changed = (last[column - 1] as number) + (a[row - 1] === b[column - 1] ? 0 : 1);
+      let least = Math.min(changed, (last[column] as number) + 1, (current[column - 1] as number) + 1);
+      if (row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1])
+        least = Math.min(least, (beforeLast[column - 2] as number) + 1);
+      current.push(least);
+    }
+    beforeLast = last;
+    last = current;
+  }
+  return last[b.length] as number;
+}

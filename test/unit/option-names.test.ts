@@ -1,0 +1,153 @@
+// Options by their names, through the public classes: refused, accepted without meaning, or accepted with one warning.
+import { readFileSync } from 'node:fs';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { Queue as BullQueue } from '../../src/compat/bull/queue.js';
+import { Queue as BunQueue } from '../../src/compat/bun-queue/queue.js';
+import { QueueEvents } from '../../src/events/queue-events.js';
+import { Leader } from '../../src/lock/leader.js';
+import { Queue } from '../../src/queue/queue.js';
+import { Worker } from '../../src/worker/worker.js';
+
+const connection = 'memory:option-names';
+type Made = { close(): Promise<void> };
+
+const MAKERS: Record<string, (opts: object) => Made> = {
+  Queue: (opts) => new Queue('q', { connection, ...opts }),
+  Worker: (opts) => new Worker('q', null, { connection, ...opts }),
+  QueueEvents: (opts) => new QueueEvents('q', { connection, autorun: false, ...opts }),
+  Leader: (opts) => new Leader('q', { connection, ...opts }),
+  defaultJobOptions: (opts) => new Queue('q', { connection, defaultJobOptions: opts }),
+  Bull: (opts) => new BullQueue('q', { connection, ...opts }),
+  'bun-queue': (opts) => new BunQueue('q', { connection, ...opts }),
+};
+
+function make(what: string, opts: object): Made {
+  const made = (MAKERS[what] as (opts: object) => Made)(opts);
+  onTestFinished(() => made.close());
+  return made;
+}
+
+const warnings: Error[] = [];
+const keep = (warning: Error): void => void warnings.push(warning);
+process.on('warning', keep);
+afterEach(() => {
+  warnings.length = 0;
+});
+
+/** Warnings are emitted in a tick of their own. */
+const emitted = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe('an option of BullMQ that is not carried out is refused with what to do instead', () => {
+  test.each<[string, object, string]>([
+    ['Queue', { streams: { events: { maxLen: 5 } } }, 'streams'],
+    ['Queue', { telemetry: {} }, 'telemetry'],
+    ['Queue', { settings: { repeatStrategy: () => 1 } }, 'settings.repeatStrategy'],
+    ['Queue', { redis: { port: 6379 } }, 'redis'],
+    ['Worker', { limiter: { max: 1, duration: 5, groupKey: 'a' } }, 'limiter.groupKey'],
+    ['Worker', { group: { concurrency: 2 } }, 'group'],
+    ['Worker', { metrics: { maxDataPoints: 5 } }, 'metrics'],
+    ['Worker', { useWorkerThreads: true }, 'useWorkerThreads'],
+    ['Worker', { settings: { backoffStrategies: {} } }, 'settings.backoffStrategies'],
+    ['Worker', { settings: { lockDuration: 5000 } }, 'settings.lockDuration'],
+    ['QueueEvents', { telemetry: {} }, 'telemetry'],
+    ['defaultJobOptions', { timeout: 100 }, 'defaultJobOptions.timeout'],
+    ['defaultJobOptions', { group: { id: 'a' } }, 'defaultJobOptions.group'],
+    ['defaultJobOptions', { repeat: { every: 5 } }, 'defaultJobOptions.repeat'],
+    ['Bull', { metrics: {} }, 'metrics'],
+    ['bun-queue', { metrics: {} }, 'metrics'],
+  ])('%s %j', (what, opts, option) => {
+    const refusal = {
+      code: 'OPTION_UNSUPPORTED',
+      option,
+      message: expect.stringMatching(/program does\. \S.{20,} See docs\/[a-z-]+\.md/),
+    };
+    expect(() => make(what, opts)).toThrow(expect.objectContaining(refusal));
+  });
+
+  test('job options that are given with a job', async () => {
+    const queue = make('Queue', {}) as Queue;
+    for (const option of ['timeout', 'group', 'deduplication', 'parent', 'repeat']) {
+      const refusal = { code: 'OPTION_UNSUPPORTED', option };
+      await expect(queue.add('x', {}, { [option]: { id: 'a' } })).rejects.toMatchObject(refusal);
+      await expect(queue.addBulk([{ name: 'x', data: {}, opts: { [option]: { id: 'a' } } }])).rejects.toMatchObject(refusal);
+    }
+    expect(await queue.count()).toBe(0);
+  });
+
+  test('false and undefined ask for nothing', () => {
+    make('Worker', { useWorkerThreads: false, metrics: undefined });
+    make('defaultJobOptions', { failParentOnFailure: false, timeout: undefined });
+  });
+
+  test('the documents that messages name exist, with that heading', () => {
+    const heading = /^## What is not there$/m;
+    expect(readFileSync('docs/migrating-from-bullmq.md', 'utf8')).toMatch(heading);
+    readFileSync('docs/migrating-from-bull.md');
+    readFileSync('docs/migrating-from-bun-queue.md');
+  });
+});
+
+describe('a name within two edits of a known one is refused with that name', () => {
+  test.each<[string, object, string, string]>([
+    ['Worker', { concurency: 5 }, 'concurency', 'concurrency'],
+    ['Worker', { concurrencys: 5 }, 'concurrencys', 'concurrency'],
+    ['Worker', { lockduration: 5 }, 'lockduration', 'lockDuration'],
+    ['Worker', { nmae: 'a' }, 'nmae', 'name'],
+    ['Worker', { limiter: { max: 1, duraton: 5 } }, 'limiter.duraton', 'duration'],
+    ['Worker', { removeOnComplete: { cuont: 5 } }, 'removeOnComplete.cuont', 'count'],
+    ['Queue', { conection: 'memory:' }, 'conection', 'connection'],
+    ['Queue', { defaultJobOption: {} }, 'defaultJobOption', 'defaultJobOptions'],
+    ['Queue', { leaderElection: { leaderTimeut: 5 } }, 'leaderElection.leaderTimeut', 'leaderTimeout'],
+    ['QueueEvents', { lastEventID: '0' }, 'lastEventID', 'lastEventId'],
+    ['Leader', { leaderTimout: 5 }, 'leaderTimout', 'leaderTimeout'],
+    ['defaultJobOptions', { atempts: 3 }, 'defaultJobOptions.atempts', 'attempts'],
+    ['defaultJobOptions', { backoff: { type: 'fixed', dealy: 5 } }, 'defaultJobOptions.backoff.dealy', 'delay'],
+    ['defaultJobOptions', { timout: 3 }, 'defaultJobOptions.timout', 'timeout'],
+    ['Bull', { settings: { lockDuraton: 5 } }, 'settings.lockDuraton', 'lockDuration'],
+    ['Bull', { limitr: {} }, 'limitr', 'limiter'],
+    ['bun-queue', { horizontalScaling: { instanceID: 'a' } }, 'horizontalScaling.instanceID', 'instanceId'],
+  ])('%s %j', (what, opts, option, meant) => {
+    const refusal = { code: 'INVALID_OPTION', option, message: expect.stringContaining(`did you mean ${meant}?`) };
+    expect(() => make(what, opts)).toThrow(expect.objectContaining(refusal));
+  });
+
+  test('in the options of a job', async () => {
+    const queue = make('Queue', {}) as Queue;
+    const adding = queue.add('x', {}, { jobID: 'a' } as object);
+    await expect(adding).rejects.toMatchObject({ code: 'INVALID_OPTION', message: expect.stringContaining('jobId') });
+  });
+});
+
+test('options of BullMQ without meaning here are accepted in silence', async () => {
+  const common = { skipVersionCheck: true, skipWaitingForReady: true, blockingConnection: false };
+  make('Queue', { ...common, skipMetasUpdate: true, name: 'q', settings: {} });
+  make('Worker', { ...common, maximumRateLimitDelay: 5, drainDelay: 5 });
+  make('QueueEvents', common);
+  await emitted();
+  expect(warnings).toEqual([]);
+});
+
+test('any other name is accepted, and shown in one warning for the process', async () => {
+  for (let time = 0; time < 2; time++) {
+    make('Queue', { configKey: 'nest', forceDisconnectOnShutdown: true });
+    make('Worker', { configKey: 'nest' });
+    const queue = make('Queue', {}) as Queue;
+    const job = await queue.add('x', {}, { traceOfMine: 'abc' } as object);
+    expect(job.opts).toMatchObject({ traceOfMine: 'abc' });
+    await emitted();
+  }
+  expect(warnings.map(({ message }) => /"(.*)"/.exec(message)?.[1])).toEqual([
+    'configKey',
+    'forceDisconnectOnShutdown',
+    'traceOfMine',
+  ]);
+  for (const warning of warnings) expect(warning).toMatchObject({ name: 'HoldfastWarning', code: 'HOLDFAST_UNKNOWN_OPTION' });
+});
+
+test('the timeout of Bull and bun-queue is still carried out by their entries', async () => {
+  for (const what of ['Bull', 'bun-queue']) {
+    const queue = make(what, { defaultJobOptions: { timeout: 50 } }) as BullQueue;
+    const job = await queue.add({}, { timeout: 60 });
+    expect(job.opts).toMatchObject({ timeout: 60 });
+  }
+});
