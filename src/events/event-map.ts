@@ -26,7 +26,7 @@ export type QueueEventsMap = {
 /** Which field of an event is JSON text. */
 const ENCODED: Partial<Record<EventName, string>> = { completed: 'returnvalue', progress: 'data' };
 
-export function argumentsOf({ id, name, ...fields }: StoredEvent): QueueEventsMap[EventName] {
+export function argumentsOf({ id, name, large: _, ...fields }: StoredEvent): QueueEventsMap[EventName] {
   if (name === 'drained') return [String(id)];
   // Stores call it so because `name` is the name of the event.
   if (name === 'added') return [{ jobId: fields.jobId ?? '', name: String(fields['jobName'] ?? '') }, String(id)];

@@ -16,6 +16,10 @@ export class JobWatch {
     };
   }
 
+  isWatched(jobId: string): boolean {
+    return this.#listeners.has(jobId);
+  }
+
   /** With the arguments that listeners of the event get. */
   tell(name: EventName, [args]: unknown[]): void {
     if (this.#listeners.size === 0 || (name !== 'completed' && name !== 'failed' && name !== 'removed')) return;

@@ -11,6 +11,8 @@ export interface LogReaderOptions {
   /** How long to trust that no wake-up was lost. */
   pollMs: number;
   onEvent(event: StoredEvent): void;
+  /** Whether a value that was too large for its event shall be fetched from the job. */
+  wants(event: StoredEvent): boolean;
   /** A read failed; told once for each outage. */
   onError(error: Error): void;
 }
@@ -85,14 +87,15 @@ export class LogReader {
     this.#woken = false;
     try {
       const store = await this.fix();
-      const { events, last } = await store.events(queue, this.#position, PAGE);
+      const { events, last, more } = await store.events(queue, this.#position, PAGE);
       for (const event of events) {
+        if (event.large === 1 && this.#options.wants(event)) await fillIn(event, store, queue);
         if (this.#stopped) return 'end';
         this.#position = event.id;
         onEvent(event);
       }
       this.#position = last;
-      return events.length < PAGE ? 'end' : 'more';
+      return more === true || events.length === PAGE ? 'more' : 'end';
     } catch (thrown) {
       // What could not be opened has been told by the one who opens.
       if (!this.#stopped && !inOutage && this.#fixing !== undefined) onError(toError(thrown));
@@ -113,4 +116,11 @@ export class LogReader {
     });
     this.#wake = undefined;
   }
+}
+
+/** A job that was removed or run again since has lost the value; the event then has none. */
+async function fillIn(event: StoredEvent, store: Store, queue: string): Promise<void> {
+  const [job] = await store.jobs(queue, [event.jobId ?? '']);
+  if (event.name === 'completed' && job?.state === 'completed') event['returnvalue'] = job.returnvalue;
+  if (event.name === 'progress') event['data'] = job?.progress;
 }

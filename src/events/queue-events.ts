@@ -56,7 +56,8 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
     const onError = (error: Error): void => void this.emit('error', error);
     this.#access = new StoreAccess(`QueueEvents "${name}"`, leaseStore(opts.connection, onError), onError);
     const open = () => this.#access.open();
-    this.#reader = new LogReader({ queue: name, open, after, pollMs, onEvent: (event) => this.#tell(event), onError });
+    const wants = ({ name: event, jobId = '' }: StoredEvent) => this.listenerCount(event) > 0 || this.#jobs.isWatched(jobId);
+    this.#reader = new LogReader({ queue: name, open, after, pollMs, onEvent: (event) => this.#tell(event), wants, onError });
     if (autorun) this.#running = this.#reader.run();
   }
 

@@ -6,6 +6,9 @@ import type { Write, WriteReply } from '../store/contract.js';
 import type { Card } from './card.js';
 import type { JobProgress } from './home.js';
 
+/** Characters of one log row. Longer rows are cut. */
+const MAX_ROW = 65_536;
+
 type Content = Write extends infer W ? (W extends Write ? Omit<W, 'jobId' | 'token'> : never) : never;
 
 export async function writeData(card: Card, data: unknown): Promise<void> {
@@ -45,7 +48,7 @@ export function encodeProgress(jobId: string, progress: unknown): string {
 }
 
 export function encodeRow(row: unknown): string {
-  return keepable(typeof row === 'string' ? row : encode('A log row', row));
+  return keepable(typeof row === 'string' ? row : encode('A log row', row), MAX_ROW);
 }
 
 async function write(card: Card, action: string, content: Content, token: string | undefined): Promise<WriteReply> {

@@ -28,6 +28,9 @@ export interface VerdictRules {
 }
 
 const STACKTRACES_KEPT = 10;
+/** Characters of a reason, and of one stack trace. Some libraries put a whole response into the message of an error. */
+const MAX_REASON = 16_384;
+const MAX_STACK = 16_384;
 
 /**
  * The processor returned. A value that cannot be kept fails the job for good: the work has been done, so that another attempt
@@ -67,7 +70,7 @@ function failed(job: TriedJob, token: string, error: Error, rules: VerdictRules)
 function stacktraceOf(job: TriedJob, error: Error): string {
   const limit = job.opts.stackTraceLimit ?? STACKTRACES_KEPT;
   if (limit === 0) return '[]';
-  const stack = typeof error.stack === 'string' ? error.stack : reasonOf(error);
+  const stack = typeof error.stack === 'string' ? keepable(error.stack, MAX_STACK) : reasonOf(error);
   return JSON.stringify([...job.stacktrace, stack].slice(-limit));
 }
 
@@ -75,7 +78,7 @@ function stacktraceOf(job: TriedJob, error: Error): string {
 function reasonOf(error: Error): string {
   const message: unknown = error.message;
   const text = typeof message === 'string' && message !== '' ? message : String(error.name);
-  return keepable(text);
+  return keepable(text, MAX_REASON);
 }
 
 function isUnrecoverable(error: Error): boolean {

@@ -4,6 +4,7 @@ import { HoldfastError } from '../errors.js';
 import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
 import { batchOf } from '../store/capabilities.js';
 import type { ListName, Store } from '../store/contract.js';
+import { readList } from '../store/read-on.js';
 
 export const CHUNK = 500;
 
@@ -86,7 +87,7 @@ export async function obliterate(
   }
   const revoked = Math.min(limit, batchOf(store.capabilities));
   for (let left = counts.active; left > 0; left -= revoked) {
-    const { jobs: running } = await store.list(queue, { lists: ['active'], start: 0, end: revoked - 1, asc: true });
+    const running = await readList(store, queue, { lists: ['active'], start: 0, end: revoked - 1, asc: true });
     await store.revoke(
       queue,
       running.map(({ id }) => id),
@@ -151,7 +152,7 @@ async function removeListed(store: Store, queue: string, list: ListName, grace: 
   const step = Math.min(CHUNK, batchOf(store.capabilities));
   let kept = 0;
   for (let left = (await store.status(queue)).counts[list]; left > 0 && gone.length < max; left -= step) {
-    const { jobs: page } = await store.list(queue, { lists: [list], start: kept, end: kept + step - 1, asc: true });
+    const page = await readList(store, queue, { lists: [list], start: kept, end: kept + step - 1, asc: true });
     const old = page.filter(({ timestamp }) => timestamp <= latest).slice(0, max - gone.length);
     const statuses = await store.remove(
       queue,

@@ -6,6 +6,7 @@ import type { JobState, JobType } from '../job/state.js';
 import { checkInteger, invalidOption } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
 import type { Store } from '../store/contract.js';
+import { readList, readLogs } from '../store/read-on.js';
 import { checkTypes, countOf, listsOf } from './lists.js';
 import type { QueueEventMap } from './queue-options.js';
 
@@ -29,7 +30,7 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<Queue
     checkPosition('end', end);
     const store = await this.store;
     const paused = checked.includes('paused') && !checked.includes('waiting') && (await store.status(this.name)).paused;
-    const { jobs: records } = await store.list(this.name, { lists: listsOf(checked, paused), start, end, asc });
+    const records = await readList(store, this.name, { lists: listsOf(checked, paused), start, end, asc });
     return records.map((record) => new Job(this.home, record) as JobOf<T, R, N>);
   }
 
@@ -113,7 +114,7 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<Queue
   async getJobLogs(jobId: string, start = 0, end = -1, asc = true): Promise<{ logs: string[]; count: number }> {
     checkPosition('start', start);
     checkPosition('end', end);
-    return (await this.store).logs(this.name, jobId, { start, end, asc });
+    return readLogs(await this.store, this.name, jobId, { start, end, asc });
   }
 
   async isPaused(): Promise<boolean> {

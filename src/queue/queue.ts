@@ -16,6 +16,7 @@ import { Leader } from '../lock/leader.js';
 import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
 import type { AddReply, Extension, Write } from '../store/contract.js';
 import { leaseStore, type StoreLease } from '../store/open.js';
+import { readJobs } from '../store/read-on.js';
 import * as cleaning from './cleaning.js';
 import { Drafts, recordOf } from './draft.js';
 import { Intake } from './intake.js';
@@ -230,7 +231,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     const ids = replies.filter(({ duplicate }) => duplicate).map(({ id }) => id);
     const records = await this.#access
       .open()
-      .then((store) => store.jobs(this.name, ids))
+      .then((store) => readJobs(store, this.name, ids))
       .catch(() => []);
     return new Map(records.flatMap((record) => (record === undefined ? [] : [[record.id, record]])));
   }

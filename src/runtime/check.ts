@@ -35,9 +35,10 @@ export function checkText(option: string, value: unknown, max: number): string {
   throw invalidOption(option, value, `a string of 1 to ${max} characters, without NUL and broken unicode`);
 }
 
-/** Free text as every store keeps it. */
-export function keepable(text: string): string {
-  return UNKEEPABLE.test(text) ? text.replace(/[\0\ud800-\udfff]/gu, '\ufffd') : text;
+/** Free text as every store keeps it, cut to `max` characters with a note of how many are missing. */
+export function keepable(text: string, max: number): string {
+  const cut = text.length > max ? `${text.slice(0, max)}… (${text.length - max} more characters)` : text;
+  return UNKEEPABLE.test(cut) ? cut.replace(/[\0\ud800-\udfff]/gu, '\ufffd') : cut;
 }
 
 export function invalidOption(option: string, value: unknown, wanted: string): HoldfastError {

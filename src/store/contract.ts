@@ -498,6 +498,8 @@ export type EventName =
 
 export interface EventsReply {
   events: StoredEvent[];
+  /** True when the reply was cut at REPLY_BYTES. */
+  more?: boolean;
   /** Read on from here. */
   last: number;
 }

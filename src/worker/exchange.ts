@@ -6,6 +6,7 @@ import { toError } from '../errors.js';
 import type { Session } from '../lock/session.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
+import { withinReply } from '../store/budget.js';
 import { MAX_BATCH } from '../store/capabilities.js';
 import type { ClaimReply } from '../store/contract.js';
 import type { CallReply, Calls, ClaimWish } from '../lock/calls.js';
@@ -164,7 +165,8 @@ export class Exchange {
 
   async #turn(): Promise<void> {
     // Outcomes are shared out among the lanes, or all would always go in one of them, and come back in one.
-    const deliveries = this.#pending.splice(0, Math.min(this.batch, Math.ceil(this.#most / this.#lanes)));
+    const share = Math.min(this.batch, Math.ceil(this.#most / this.#lanes));
+    const deliveries = this.#pending.splice(0, withinReply(this.#pending.slice(0, share), sizeOf).length);
     const outcomes = deliveries.map(({ outcome }) => outcome);
     // Each goes to the very front, so the last of them goes first.
     while (this.#returning.length > 0 && outcomes.length < this.batch) outcomes.push(this.#returning.pop() as Outcome);
@@ -216,7 +218,7 @@ export class Exchange {
       this.#hungry = true;
       return;
     }
-    if (claimed.jobs.length === count) this.#hungry = true;
+    if (claimed.jobs.length === count || claimed.more === true) this.#hungry = true;
     if (claimed.paused) this.#options.queuePaused();
     // Paused or closed since the call was sent: nobody has seen the jobs, so they go back as they came.
     if (this.#claiming) this.#options.accept(claimed.jobs, reply);
@@ -259,4 +261,8 @@ export class Exchange {
     }
     if (this.#hasToDeliver() || (this.#hungry && this.#claiming && this.#options.slots.roomAfter(0) > 0)) this.#schedule();
   }
+}
+
+function sizeOf({ outcome }: Delivery): number {
+  return outcome.kind === 'completed' ? outcome.value.length : 0;
 }

@@ -8,6 +8,7 @@ import type { LockMonitor } from '../lock/lock-monitor.js';
 import type { LockTable } from '../lock/lock-table.js';
 import type { Session } from '../lock/session.js';
 import { STALLED_REASON } from '../store/contract.js';
+import { readJobs } from '../store/read-on.js';
 import type { AnyWorkerEmitter } from './events.js';
 
 export interface LockNewsOptions {
@@ -91,7 +92,7 @@ export class LockNews {
   async #stalledForGood(jobIds: string[]): Promise<void> {
     const { emitter, home } = this.#options;
     try {
-      const records = await (await home.ready()).jobs(home.name, jobIds);
+      const records = await readJobs(await home.ready(), home.name, jobIds);
       for (const record of records) {
         const job = record === undefined ? undefined : new Job(home, record);
         emitter.emit('failed', job, new HoldfastError('JOB_STALLED', STALLED_REASON, { queue: home.name }), 'active');

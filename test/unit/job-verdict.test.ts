@@ -160,3 +160,17 @@ describe('backoff', () => {
     expect(await backoffDelay({ ...backoff, type: 'exponential' }, after(3), undefined, () => 0.5)).toBe(3400);
   });
 });
+
+describe('long texts', () => {
+  test('a reason and a stack trace are cut, with a note of how much is missing', async () => {
+    const long = Object.assign(new Error('m'.repeat(1_000_000)), { stack: 's'.repeat(1_000_000) });
+    const outcome = await failedOutcome(tried({}), 't', long, {});
+    const { reason, stacktrace } = outcome as { reason: string; stacktrace: string };
+    expect(reason).toMatch(/^m{16384}… \(983616 more characters\)$/);
+    expect((JSON.parse(stacktrace) as string[])[0]).toMatch(/^s{16384}… \(983616 more characters\)$/);
+  });
+
+  test('a reason of usual length stays as it is', async () => {
+    expect(await failedOutcome(tried({}), 't', new Error('x'.repeat(16_384)), {})).toMatchObject({ reason: 'x'.repeat(16_384) });
+  });
+});

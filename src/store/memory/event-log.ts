@@ -38,7 +38,8 @@ export class EventLog {
     const first = Math.max(after, this.#trimmed) + 1;
     const ids = Array.from({ length: Math.max(0, Math.min(limit, this.last - first + 1)) }, (_, n) => first + n);
     const events = withinReply(ids, (id) => this.#sizes[slotOf(id)] ?? 0).map((id) => this.#event(id));
-    return { events, last: Math.min(events.at(-1)?.id ?? Math.max(after, this.#trimmed), this.last) };
+    const last = Math.min(events.at(-1)?.id ?? Math.max(after, this.#trimmed), this.last);
+    return events.length < ids.length ? { events, last, more: true } : { events, last };
   }
 
   /** Answers how many went. */

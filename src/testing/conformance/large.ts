@@ -171,13 +171,14 @@ export function large(test: Test): void {
     let kept = 0;
     let newest = 0;
     for (let after = 0; ; ) {
-      const { events, last } = await scene.store.events(scene.queue, after, 10_000);
+      const { events, last, more } = await scene.store.events(scene.queue, after, 10_000);
       if (events.length === 0) break;
       const bytes = events.reduce((sum, event) => sum + String(event['returnvalue'] ?? '').length, 0);
       parts.push(bytes);
       kept += bytes;
       newest = last;
       assert(last > after, 'reading goes on');
+      assert.equal(more === true, last < (await scene.lastEvent()), 'a cut reply says so');
       after = last;
     }
     assert.equal(newest, await scene.lastEvent());
