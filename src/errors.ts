@@ -21,6 +21,7 @@ export const ERROR_CODES = {
   NO_TOKEN: 'a move that only the owner of a lock may make was called without a token',
   NO_PROCESSOR: 'run() was called on a worker that has no processor',
   ALREADY_RUNNING: 'run() was called on a worker that is running',
+  SHUTDOWN: 'the worker was closed by force while the handler ran: the reason of its signal',
   CLOSED: 'the queue, worker or listener was closed before the call',
   TIMEOUT: 'something was not finished within the time that the caller gave it',
   OUTCOME_UNKNOWN: 'the store did not answer in time: the call may or may not have happened',

@@ -29,6 +29,7 @@ export class HeldLock implements JobLock {
   #controller: AbortController | undefined;
   #abortReason: unknown;
   #aborted = false;
+  #withdrawn = false;
   /** The end of a timed lock, or until when a pin lasts. */
   #ownEnd: Moment | undefined;
   #released = false;
@@ -59,6 +60,11 @@ export class HeldLock implements JobLock {
       if (this.#aborted) this.#controller.abort(this.#abortReason);
     }
     return this.#controller.signal;
+  }
+
+  /** The handler was told to stop by us, because the lock is lost or the worker shuts down: an error after that is not the job's. */
+  get withdrawn(): boolean {
+    return this.#withdrawn;
   }
 
   get held(): boolean {
@@ -115,8 +121,14 @@ export class HeldLock implements JobLock {
     const { jobId, session } = this;
     const what = this.#named ? `"${jobId}"` : `job ${jobId}`;
     const facts = { queue: session.queue, ...(this.#named ? {} : { jobId }) };
-    this.cancel(new HoldfastError('LOCK_LOST', `lock lost: ${what}: ${reason}`, facts));
+    this.withdraw(new HoldfastError('LOCK_LOST', `lock lost: ${what}: ${reason}`, facts));
     return true;
+  }
+
+  /** Ends the run for a reason that is not the job's. A job that was cancelled before stays cancelled. */
+  withdraw(reason: HoldfastError): void {
+    this.#withdrawn ||= !this.#aborted;
+    this.cancel(reason);
   }
 
   /** Asks the handler to stop while the lock stays. */

@@ -87,7 +87,8 @@ export class Runner {
   async #thrown(job: Job, lock: HeldLock, thrown: unknown): Promise<RunEnd> {
     const error = toError(thrown);
     if (lock.settled) return { told: 'nothing', outcome: undefined };
-    if (isSignal(error, 'RateLimitError')) {
+    // After a shutdown or a lost lock, the error does not use up an attempt: the job goes back and runs again.
+    if (lock.withdrawn || isSignal(error, 'RateLimitError')) {
       return { told: 'nothing', outcome: { kind: 'release', jobId: job.id, token: lock.token } };
     }
     // DelayedError and WaitingError say that the processor has moved the job. If it has not, they are failures like any other.

@@ -344,8 +344,9 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
 
   /**
    * Takes no more jobs, lets the running ones end (their locks are renewed meanwhile), tells the store, and lets go of everything.
-   * With `force`, at once or after a call without it, it does not wait: handlers are told by their signal, their locks are no longer
-   * renewed, their results are still delivered if they come in time, and what is left when the process exits is handed back.
+   * With `force`, at once or after a call without it, it does not wait: signals of handlers are aborted with SHUTDOWN, their locks are no
+   * longer renewed. A handler that throws then hands its job back, uncharged; results that come in time are still delivered, and what is
+   * left when the process exits is handed back.
    */
   close(force = false): Promise<void> {
     // Not at once: listeners of `closing` must find it set, or one that closes again would never come to an end.
@@ -372,7 +373,10 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   }
 
   async #abandon(): Promise<void> {
-    this.cancelAllJobs(new HoldfastError('CLOSED', `The worker of ${this.name} was closed by force.`));
+    for (const lock of this.#table.locks()) {
+      const message = `The worker of ${this.name} shuts down: stop, and job ${lock.jobId} goes back to waiting.`;
+      lock.withdraw(new HoldfastError('SHUTDOWN', message, { queue: this.name, jobId: lock.jobId }));
+    }
     await this.#closingStep(this.#tenure.retire());
   }
 

@@ -1,8 +1,14 @@
 // close() comes to an end whatever the store does, tells what it could not do, and leaves nothing behind that goes on.
 import { describe, expect, test } from 'vitest';
 import { Worker } from '../../src/worker/worker.js';
-import { ENGINES, messagesOf, next, scene } from '../support/faults-scene.js';
+import { ENGINES, type Handler, messagesOf, next, scene } from '../support/faults-scene.js';
 import { gate, outcomeOf, sleep, until } from '../support/faults-wait.js';
+
+/** Ends with the reason of its signal, as `fetch` and other parts of the platform do. */
+const obeying: Handler = (_job, _token, signal) =>
+  new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error));
+  });
 
 describe.each(ENGINES)('closing on %s', (engine) => {
   test('S4-8 close() during a job longer than the lock: renewed until it ends, completed, session gone', async () => {
@@ -143,7 +149,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(await outcomeOf(watched.close(true), 1000)).toBe('resolved');
     finish.open();
     expect(await reaches(id, 'completed')).toMatchObject({ returnvalue: '"late"' });
-    expect(reason).toMatchObject({ code: 'CLOSED' });
+    expect(reason).toMatchObject({ code: 'SHUTDOWN', jobId: id });
     expect(errors).toEqual([]);
   });
 
@@ -161,15 +167,61 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     await reaches(id, 'completed');
   });
 
-  test('a handler that rejects after close(true) is a failure like any other, not an unhandled rejection', async () => {
+  test('a handler that obeys its signal after close(true) uses up no attempt, and a second worker runs its only one', async () => {
     const { add, worker, reaches } = await scene(engine);
-    const id = await add();
+    const id = await add({ attempts: 1 });
+    const { worker: first, errors } = worker(obeying);
+    await next(first, 'active');
+    await first.close(true);
+    expect(await reaches(id, 'waiting')).toMatchObject({ attemptsMade: 0, attemptsStarted: 1, stalledCounter: 0 });
+    const { worker: second } = worker(() => 'by another');
+    await next(second, 'completed');
+    expect(await reaches(id, 'completed')).toMatchObject({ returnvalue: '"by another"', attemptsMade: 1, stalledCounter: 0 });
+    expect(errors).toEqual([]);
+  });
+
+  test('a handler that throws something else after close(true) hands its job back too, in the middle of a second worker', async () => {
+    const { add, worker, reaches } = await scene(engine);
+    const finish = gate();
+    const { worker: first } = worker(() => finish.opened);
+    const started = next(first, 'active');
+    const id = await add({ attempts: 1 });
+    await started;
+    const { worker: second } = worker(() => 'by another');
+    await next(second, 'ready');
+    await first.close(true);
+    finish.fail(new Error('the connection pool is gone'));
+    expect(await reaches(id, 'completed')).toMatchObject({ returnvalue: '"by another"', attemptsMade: 1, stalledCounter: 0 });
+  });
+
+  test('a failure before close(true) is a failure like any other', async () => {
+    const { add, store, worker, reaches } = await scene(engine);
+    const id = await add({ attempts: 1 });
     const finish = gate();
     const { worker: watched } = worker(() => finish.opened);
     await next(watched, 'active');
+    const held = store.on('settle', { fault: 'hang', times: 1 });
+    finish.fail(new Error('broken'));
+    await until('the failure to be under way', () => held.holding > 0);
+    const closing = watched.close(true);
+    held.release();
+    await closing;
+    expect(await reaches(id, 'failed')).toMatchObject({ failedReason: 'broken', attemptsMade: 1 });
+  });
+
+  test('a job that was cancelled before close(true) stays cancelled', async () => {
+    const { add, worker, reaches } = await scene(engine);
+    const id = await add({ attempts: 1 });
+    const finish = gate();
+    const { worker: watched } = worker(async (_job, _token, signal) => {
+      await finish.opened;
+      signal.throwIfAborted();
+    });
+    await next(watched, 'active');
+    watched.cancelJob(id, new Error('not wanted any more'));
     await watched.close(true);
-    finish.fail(new Error('too late to complain'));
-    expect(await reaches(id, 'failed')).toMatchObject({ failedReason: 'too late to complain' });
+    finish.open();
+    expect(await reaches(id, 'failed')).toMatchObject({ failedReason: 'not wanted any more' });
   });
 
   test('a handler that never settles: close() waits, close(true) does not, and the job moves on when its lock lapses', async () => {

@@ -44,6 +44,25 @@ describe.each(ENGINES)('failing renewal on %s', (engine) => {
     expect(messagesOf(errors, 'Could not settle')).toHaveLength(0);
   });
 
+  test('a handler that obeys its signal when trust ends uses up no attempt: its only one is made again', async () => {
+    const { store, add, reaches, worker } = await scene(engine);
+    store.on('renew', { fault: 'fail' });
+    const id = await add({ attempts: 1 });
+    const reasons: unknown[] = [];
+    worker(
+      async (job, _token, signal) => {
+        if (job.attemptsStarted > 1) return 'again';
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        reasons.push(signal.reason);
+        store.clear();
+        throw new Error('The operation was aborted');
+      },
+      { ...SHORT, skipStalledCheck: true },
+    );
+    expect(await reaches(id, 'completed')).toMatchObject({ attemptsMade: 1, attemptsStarted: 2, stalledCounter: 0 });
+    expect(reasons).toMatchObject([{ code: 'LOCK_LOST' }]);
+  });
+
   test('the outage ends in time: nothing is lost, the job runs once', async () => {
     const { store, add, reaches, worker } = await scene(engine);
     store.on('renew', { fault: 'fail', times: 2 });

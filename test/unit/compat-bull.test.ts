@@ -545,7 +545,7 @@ describe('the queue', () => {
     expect(closed).toBe(false);
     await queue.close(true);
     await closing;
-    expect(reason).toMatchObject({ code: 'CLOSED' });
+    expect(reason).toMatchObject({ code: 'SHUTDOWN' });
     open();
   });
 
