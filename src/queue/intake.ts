@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldfastError, isRetryable, toError } from '../errors.js';
 import type { NewJob } from '../job/record.js';
 import { Patience } from '../runtime/patience.js';
-import { within } from '../runtime/within.js';
+import { inTime, within } from '../runtime/within.js';
 import { batchOf, MAX_BATCH, refuseTransaction } from '../store/capabilities.js';
 import type { AddReply, Store } from '../store/contract.js';
 
@@ -61,6 +61,9 @@ export class Intake {
   /** Calls that go their own way: to a store that runs handlers inside `add`, in transactions of the user's, and those that wait for one. */
   readonly #apart = new Set<Promise<void>>();
   #outage = false;
+  /** The store was open once. */
+  #reached = false;
+  readonly #closing = new AbortController();
   /** Jobs that are put together into one call. A bulk is not cut to it, so that it is added as a whole. */
   #batch = MAX_JOBS;
 
@@ -88,8 +91,9 @@ export class Intake {
     return adding;
   }
 
-  /** Resolves when everything that was added has its answer. */
-  async idle(): Promise<void> {
+  /** Resolves when everything that was added has its answer. A store that was never reached is not waited for any longer. */
+  async close(): Promise<void> {
+    this.#closing.abort();
     while (this.#pump !== undefined || this.#apart.size > 0) await Promise.all([this.#pump, ...this.#apart]);
     this.#line.patience.end();
   }
@@ -124,13 +128,34 @@ export class Intake {
 
   async #deliver(parcels: Parcel[]): Promise<void> {
     try {
-      const store = await this.#options.open();
+      const store = await this.#open(parcels[0]?.since ?? 0);
       this.#batch = batchOf(store.capabilities);
       if (!store.capabilities.inline) return await this.#send(store, parcels);
       // A handler may add to this very queue before its own job is acknowledged, so nothing may wait for anything here.
       for (const parcel of parcels) this.#track(this.#addInline(store, parcel));
     } catch (thrown) {
       for (const parcel of parcels) parcel.reject(toError(thrown));
+    }
+  }
+
+  /** Opens the store, and tries again until the job that was added at `since` has used up its time. */
+  async #open(since: number): Promise<Store> {
+    const { open, timeoutMs } = this.#options;
+    if (this.#reached) return open();
+    const deadline = since + timeoutMs;
+    let failure: Error | undefined;
+    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LAST_PAUSE_MS)) {
+      try {
+        const store = await inTime(Math.max(0, deadline - performance.now()), open(), () => failure ?? this.#notSent());
+        this.#reached = true;
+        return store;
+      } catch (thrown) {
+        failure = toError(thrown);
+        const left = deadline - performance.now();
+        const { signal } = this.#closing;
+        if (!isRetryable(thrown) || left <= 0 || signal.aborted) throw thrown;
+        await sleep(Math.min(pause, left), undefined, { signal }).catch(() => undefined);
+      }
     }
   }
 
@@ -188,8 +213,8 @@ export class Intake {
   }
 
   async #addWithin(transaction: object, jobs: NewJob[]): Promise<AddReply[]> {
-    const { queue, timeoutMs, open } = this.#options;
-    const store = await open();
+    const { queue, timeoutMs } = this.#options;
+    const store = await this.#open(performance.now());
     // A store that does not know of transactions would add outside of them.
     if (!store.capabilities.transactions) refuseTransaction(store.capabilities.engine, transaction);
     const call = { caller: randomUUID(), seq: 1 };

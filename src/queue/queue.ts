@@ -185,7 +185,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     return this.#access.close(async () => {
       await this.leader?.close();
       await this.#holder?.close();
-      await this.#intake.idle();
+      await this.#intake.close();
     });
   }
 

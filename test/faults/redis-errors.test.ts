@@ -160,7 +160,7 @@ async function closesSoon(closing: { close(): Promise<void> }): Promise<void> {
 describe.each(TROUBLES)('$what', ({ code, message, make }) => {
   test('add rejects, a worker tells, both can be closed', async () => {
     const connection = await make();
-    const queue = new Queue('q', { connection, addTimeoutMs: 3_000 });
+    const queue = new Queue('q', { connection, addTimeoutMs: 1_000 });
     queue.on('error', () => undefined);
     const refusal = (await queue.add('job', {}).catch((error: unknown) => error)) as HoldfastError;
     expect(refusal).toMatchObject({ code, store: 'redis' });

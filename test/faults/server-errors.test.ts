@@ -23,6 +23,8 @@ interface Trouble {
   code: ErrorCode;
   message: RegExp;
   retryable?: true;
+  /** Longer than one try to connect takes. */
+  addTimeoutMs?: number;
   /** Makes it, and answers what to connect to. */
   make(): Promise<Connection>;
 }
@@ -85,6 +87,7 @@ const TROUBLES: Trouble[] = [
     code: 'STORE_UNAVAILABLE',
     message: /PostgreSQL at .*(timeout|became free)/,
     retryable: true,
+    addTimeoutMs: 6_000,
     make: async () => {
       const server = await newServer();
       await server.stop();
@@ -218,10 +221,10 @@ function newWorker(connection: Connection, options: object = {}): { worker: Work
   return { worker, errors };
 }
 
-describe.each(TROUBLES)('$what', ({ code, message, retryable = false, make }) => {
+describe.each(TROUBLES)('$what', ({ code, message, retryable = false, addTimeoutMs = 1_000, make }) => {
   test('add rejects, a worker tells it once, both can be closed', async () => {
     const connection = await make();
-    const { queue, told } = newQueue(connection);
+    const { queue, told } = newQueue(connection, { addTimeoutMs });
     const refusal = (await queue.add('job', {}).catch((error: unknown) => error)) as HoldfastError;
     expect(refusal).toMatchObject({ code, retryable, store: 'postgres' });
     expect(refusal.message).toMatch(message);

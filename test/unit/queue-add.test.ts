@@ -225,7 +225,7 @@ describe('a store that does not answer', () => {
     const [first, , last] = await Promise.all([add(1000), add(1000), add(1)]);
     expect([first, last]).toEqual(['OUTCOME_UNKNOWN', 'TIMEOUT']);
     rule.remove();
-    await intake.idle();
+    await intake.close();
   });
 
   test('with a refusal: it is passed on at once, and later adds go on', async () => {
@@ -235,16 +235,27 @@ describe('a store that does not answer', () => {
     expect(store.calls('add')).toBe(2);
   });
 
-  test('when it is opened: every call rejects, the error is told once, and the next call tries again', async () => {
+  test('when it is opened: add tries until its time is up, other calls reject, the error is told once, and the next call tries again', async () => {
+    const impatient = new Queue('mail', { connection: store, addTimeoutMs: 120 });
     const errors: Error[] = [];
-    queue.on('error', (error) => errors.push(error));
+    impatient.on('error', (error) => errors.push(error));
     const rule = store.on('open', { fault: 'fail' });
-    await expect(queue.add('a', {})).rejects.toThrow(refused('STORE_UNAVAILABLE'));
-    await expect(queue.getJob('1')).rejects.toThrow(refused('STORE_UNAVAILABLE'));
-    await expect(queue.waitUntilReady()).rejects.toThrow(refused('STORE_UNAVAILABLE'));
+    await expect(impatient.add('a', {})).rejects.toThrow(refused('STORE_UNAVAILABLE'));
+    expect(rule.struck).toBeGreaterThan(1);
+    await expect(impatient.getJob('1')).rejects.toThrow(refused('STORE_UNAVAILABLE'));
+    await expect(impatient.waitUntilReady()).rejects.toThrow(refused('STORE_UNAVAILABLE'));
     expect(errors).toHaveLength(1);
     rule.remove();
-    expect((await queue.add('a', {})).id).toBe('1');
+    expect((await impatient.add('a', {})).id).toBe('1');
+    await impatient.close();
+  });
+
+  test('to being opened: add gives up in time, and the job was surely not added', async () => {
+    const impatient = new Queue('mail', { connection: store, addTimeoutMs: 100 });
+    const rule = store.on('open', { fault: 'hang' });
+    await expect(impatient.add('a', {})).rejects.toThrow(refused('TIMEOUT'));
+    rule.remove();
+    await impatient.close();
   });
 });
 
