@@ -8,7 +8,7 @@ export const ERROR_CODES = {
   INVALID_JOB_NAME: 'a job name is empty, too long or not a string',
   INVALID_JOB_ID: 'a job id is empty, too long, a bare integer or has forbidden characters',
   INVALID_PAYLOAD: 'job data, progress or a result cannot be kept as JSON without losing something',
-  PAYLOAD_TOO_LARGE: 'job data is over its sizeLimit',
+  PAYLOAD_TOO_LARGE: 'job data is over its sizeLimit, or a value is larger than the store takes',
   INVALID_CONNECTION: 'a connection is neither a known URL, nor options, nor a store',
   JOB_MISSING: 'the job does not exist (any more)',
   JOB_STATE: 'the job is not in the state that the call needs',

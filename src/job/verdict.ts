@@ -31,6 +31,8 @@ const STACKTRACES_KEPT = 10;
 /** Characters of a reason, and of one stack trace. Some libraries put a whole response into the message of an error. */
 const MAX_REASON = 16_384;
 const MAX_STACK = 16_384;
+/** Characters: what goes in place of a text that was too long must be short. */
+const REFUSAL_KEPT = 1000;
 
 /**
  * The processor returned. A value that cannot be kept fails the job for good: the work has been done, so that another attempt
@@ -59,6 +61,34 @@ export async function failedOutcome(job: TriedJob, token: string, error: Error, 
     const cause = toError(thrown);
     return failed(job, token, new Error(`${reasonOf(error)} (not tried again: ${reasonOf(cause)})`, { cause: error }), rules);
   }
+}
+
+/**
+ * The store refuses an outcome for ever, because of its texts: a completed job fails with that reason, for its work has been done and
+ * another attempt would end here again; a failed one keeps its end with a short text. Undefined: the outcome has no text to refuse.
+ */
+export function substituteOutcome(job: TriedJob, outcome: Outcome, refusal: Error, rules: VerdictRules): Outcome | undefined {
+  if (outcome.kind === 'completed') {
+    const reason = refusedReason('result', outcome.value, refusal);
+    return {
+      ...ended(outcome),
+      kind: 'failed',
+      reason,
+      stacktrace: '[]',
+      keep: keepOf(job.opts.removeOnFail, rules.removeOnFail),
+    };
+  }
+  if (outcome.kind !== 'failed' && outcome.kind !== 'retry') return undefined;
+  return { ...outcome, reason: refusedReason('error', outcome.reason + outcome.stacktrace, refusal), stacktrace: '[]' };
+}
+
+function ended({ jobId, token }: Outcome): { jobId: string; token: string } {
+  return { jobId, token };
+}
+
+function refusedReason(what: string, text: string, refusal: Error): string {
+  const reason = `The store refused the ${what} of this job (${Buffer.byteLength(text)} bytes): ${reasonOf(refusal)}`;
+  return reason.length > REFUSAL_KEPT ? keepable(`${reason.slice(0, REFUSAL_KEPT)}…`) : reason;
 }
 
 function failed(job: TriedJob, token: string, error: Error, rules: VerdictRules): Outcome {

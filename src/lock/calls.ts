@@ -6,6 +6,7 @@ import { systemClock } from '../runtime/clock.js';
 import { Patience } from '../runtime/patience.js';
 import type { ClaimReply, ClaimRequest, SettleReply, Store } from '../store/contract.js';
 import { Outage } from './outage.js';
+import { isRefusal, settleOneByOne, type Substitute, type Substituted } from './refusal.js';
 import type { Session } from './session.js';
 import type { Tenure } from './tenure.js';
 import { now, type Moment } from './trust.js';
@@ -21,6 +22,8 @@ export interface CallReply {
   claimed: ClaimReply | undefined;
   /** Some try had failed before: the store may hold for us what we do not know of. */
   retried: boolean;
+  /** Outcomes that the store refused for ever, by their index, and what it took in their places. */
+  substituted?: ReadonlyMap<number, Substituted>;
 }
 
 export interface CallWitness {
@@ -100,14 +103,19 @@ export class Calls {
     return this.#told.size > 0;
   }
 
-  perform(outcomes: Outcome[], wish?: ClaimWish, number = 0): Promise<CallReply> {
+  /**
+   * Rejects when the store refuses the outcomes for what they carry: nothing was changed then. With a `substitute`, it settles them one by
+   * one instead, and claims in a call of its own.
+   */
+  perform(outcomes: Outcome[], wish?: ClaimWish, number = 0, substitute?: Substitute): Promise<CallReply> {
     if (this.#ended) {
       const { who, queue } = this.#options;
       return Promise.reject(new HoldfastError('CLOSED', `The ${who} of "${queue}" is closed; make a new one.`));
     }
     const lane = (this.#lanes[number] ??= new Lane(number, new Outage(this.#options.onError, this.#told)));
     // Behind others, or at once.
-    const call = lane.open > 0 ? lane.last.then(() => this.#perform(lane, outcomes, wish)) : this.#perform(lane, outcomes, wish);
+    const perform = (): Promise<CallReply> => this.#perform(lane, outcomes, wish, substitute);
+    const call = lane.open > 0 ? lane.last.then(perform) : perform();
     const ended = (): void => {
       lane.open -= 1;
     };
@@ -147,7 +155,7 @@ export class Calls {
     for (const lane of this.#lanes) lane.end();
   }
 
-  async #perform(lane: Lane, outcomes: Outcome[], wish: ClaimWish | undefined): Promise<CallReply> {
+  async #perform(lane: Lane, outcomes: Outcome[], wish?: ClaimWish, substitute?: Substitute): Promise<CallReply> {
     const { health } = this.#options;
     const { outage } = lane;
     const delivers = outcomes.length > 0;
@@ -173,18 +181,61 @@ export class Calls {
         return { results, claimed, session: caller, seq, sentAt, retried: failures > 0 };
       } catch (thrown) {
         const error = toError(thrown);
+        if (delivers && isRefusal(error)) {
+          if (numbered !== undefined) this.#unanswered.delete(numbered);
+          return await this.#refused(lane, outcomes as [Outcome, ...Outcome[]], wish, substitute, error);
+        }
         failures += 1;
         failingSince ??= systemClock.monotonic();
-        health?.failed(error);
-        outage.failed(error);
-        await this.#pause(error, failures);
-        if (this.#isOver(error, delivers, failingSince)) {
-          outage.givenUp();
+        try {
+          await this.#failed(lane, error, failures, failingSince, delivers);
+        } catch (givenUp) {
           if (numbered !== undefined) this.#unanswered.delete(numbered);
-          const message = `The store did not answer before the ${this.#options.who} was closed: ${error.message}`;
-          throw new HoldfastError('OUTCOME_UNKNOWN', message, { cause: error });
+          throw givenUp;
         }
       }
+    }
+  }
+
+  /** Reports a failed try and waits. Rejects when the call is given up. */
+  async #failed(lane: Lane, error: Error, failures: number, failingSince: number, delivers: boolean): Promise<void> {
+    this.#options.health?.failed(error);
+    lane.outage.failed(error);
+    await this.#pause(error, failures);
+    if (!this.#isOver(error, delivers, failingSince)) return;
+    lane.outage.givenUp();
+    const message = `The store did not answer before the ${this.#options.who} was closed: ${error.message}`;
+    throw new HoldfastError('OUTCOME_UNKNOWN', message, { cause: error });
+  }
+
+  /**
+   * The number of the refused call is used up: should an earlier try of it still arrive, then the store takes it for a straggler. An
+   * earlier try that was carried out is recognised by the tokens of its outcomes, and what it claimed is found by reconciling.
+   */
+  async #refused(
+    lane: Lane,
+    outcomes: [Outcome, ...Outcome[]],
+    wish: ClaimWish | undefined,
+    substitute: Substitute | undefined,
+    refusal: Error,
+  ): Promise<CallReply> {
+    const { health } = this.#options;
+    lane.outage.givenUp();
+    try {
+      if (substitute === undefined) throw refusal;
+      const failingSince = systemClock.monotonic();
+      let failures = 0;
+      const { results, substituted, last } = await settleOneByOne<CallReply>(outcomes, {
+        settle: (outcome) => this.#perform(lane, [outcome]),
+        substitute,
+        trouble: (error) => this.#failed(lane, error, ++failures, failingSince, true),
+      });
+      const claimed = wish === undefined || this.#patienceMs !== undefined ? undefined : this.#perform(lane, [], wish);
+      // A claim that is given up, because the owner closes meanwhile, must not take the results with it.
+      const reply = (await claimed?.catch(() => undefined)) ?? last;
+      return { ...reply, results, substituted, retried: true };
+    } finally {
+      health?.answered(false);
     }
   }
 

@@ -2,7 +2,8 @@
 // that they free. A call is in flight at a time (on some stores one in each lane); what ends meanwhile goes with the next one, so
 // batches grow with the load and a lone job waits for no more than a turn of the loop. A slot is free again only when the store has
 // acknowledged its outcome, unless `prefetch` allows for more in hand than runs.
-import { toError } from '../errors.js';
+import { type HoldfastError, toError } from '../errors.js';
+import type { Substitute, Substituted } from '../lock/refusal.js';
 import type { Session } from '../lock/session.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
@@ -16,8 +17,10 @@ import type { Slots } from './slots.js';
 
 export interface Delivery {
   outcome: Outcome;
-  /** 'unknown': the worker was closed before the store answered. */
-  settled(status: SettleStatus | 'unknown', error?: Error): void;
+  /** The store refuses the outcome for ever, with this reason: what to settle in its place, if there is anything in it to refuse. */
+  substitute(refusal: HoldfastError): Outcome | undefined;
+  /** 'unknown': the worker was closed before the store answered. `substituted`: the store took that in place of the outcome. */
+  settled(status: SettleStatus | 'unknown', error?: Error, substituted?: Substituted): void;
 }
 
 /** A job under the lock of one claim. */
@@ -197,8 +200,12 @@ export class Exchange {
     this.#hungry = false;
     if (this.#pending.length > 0) this.#schedule();
     try {
-      const reply = await this.#options.calls.perform(outcomes, count > 0 ? this.#options.wish(count) : undefined, lane);
-      for (let n = 0; n < deliveries.length; n += 1) deliveries[n]?.settled(reply.results[n] ?? 'missing');
+      const substitute: Substitute = (index, refusal) => deliveries[index]?.substitute(refusal);
+      const wish = count > 0 ? this.#options.wish(count) : undefined;
+      const reply = await this.#options.calls.perform(outcomes, wish, lane, substitute);
+      for (let n = 0; n < deliveries.length; n += 1) {
+        deliveries[n]?.settled(reply.results[n] ?? 'missing', undefined, reply.substituted?.get(n));
+      }
       this.#take(reply, count);
       this.#answered = { session: reply.session, seq: reply.seq };
       if (reply.retried || this.#isReconcileDue()) await this.#reconcile(reply);

@@ -4,7 +4,7 @@ import { HoldfastError, toError } from '../errors.js';
 import type { Job } from '../handle/job.js';
 import type { Outcome } from '../job/outcome.js';
 import { isSignal, UnrecoverableError } from '../job/signals.js';
-import { completedOutcome, failedOutcome, type VerdictRules } from '../job/verdict.js';
+import { completedOutcome, failedOutcome, substituteOutcome, type VerdictRules } from '../job/verdict.js';
 import type { HeldLock } from '../lock/held-lock.js';
 
 type AnyProcessor = (job: Job, token: string, signal?: AbortSignal) => unknown;
@@ -57,6 +57,11 @@ export class Runner {
       (value) => this.#tellReturned(job, lock, value, told),
       (thrown: unknown) => this.#tellThrown(job, lock, thrown, told),
     );
+  }
+
+  /** What the store gets in place of an outcome that it refuses for ever. */
+  substitute(job: Job, outcome: Outcome, refusal: HoldfastError): Outcome | undefined {
+    return substituteOutcome(job, outcome, refusal, this.#rules);
   }
 
   #tellReturned(job: Job, lock: HeldLock, value: unknown, told: RunListener): void {

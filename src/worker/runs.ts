@@ -14,6 +14,7 @@ import type { AnyWorkerEmitter } from './events.js';
 import type { Delivery, Exchange } from './exchange.js';
 import type { RunEnd, RunListener, Runner } from './runner.js';
 import type { Slots } from './slots.js';
+import type { Substituted } from '../lock/refusal.js';
 import type { Tenure } from '../lock/tenure.js';
 
 export interface RunsOptions {
@@ -164,6 +165,11 @@ export class Runs {
     if (this.#ahead.size > 0) this.beginNext();
   }
 
+  /** The store refused the outcome of a run: its end is what the store takes instead. */
+  substitute({ job, outcome }: Run, refusal: HoldfastError): Outcome | undefined {
+    return this.#options.runner.substitute(job, outcome, refusal);
+  }
+
   settled({ job, lock, end }: Run, status: SettleStatus | 'unknown', error: Error | undefined): void {
     this.#letGo(lock);
     if (end !== undefined) this.#tell(end, job, status, error);
@@ -217,7 +223,22 @@ class Run implements RunListener, Delivery {
     this.#runs.ended(this, end.outcome !== undefined);
   }
 
-  settled(status: SettleStatus | 'unknown', error?: Error): void {
+  substitute(refusal: HoldfastError): Outcome | undefined {
+    return this.#runs.substitute(this, refusal);
+  }
+
+  settled(status: SettleStatus | 'unknown', error?: Error, substituted?: Substituted): void {
+    if (substituted !== undefined) this.end = endedInstead(this.end, substituted);
     this.#runs.settled(this, status, error);
   }
+}
+
+/** A run that failed keeps its own error; one that completed failed for the store's reason. */
+function endedInstead(end: RunEnd | undefined, { outcome, refusal }: Substituted): RunEnd {
+  if (end?.told === 'failed') return { ...end, outcome };
+  return {
+    told: 'failed',
+    outcome,
+    error: new Error('reason' in outcome ? outcome.reason : refusal.message, { cause: refusal }),
+  };
 }

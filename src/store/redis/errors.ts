@@ -57,6 +57,13 @@ const KINDS: readonly Kind[] = [
     advice: 'Redis has reached its maxmemory: nothing of the call was written. Raise maxmemory, or remove finished jobs',
   },
   {
+    // Where the limit could not be asked for.
+    pattern: /invalid bulk length/,
+    code: 'PAYLOAD_TOO_LARGE',
+    retryable: false,
+    advice: 'Redis takes no value of this size (proto-max-bulk-len). Store it elsewhere and pass a reference, or raise the limit',
+  },
+  {
     pattern: word('MISCONF'),
     code: 'STORE_FULL',
     retryable: true,

@@ -8,6 +8,7 @@ import type { Argument, Client } from './driver.js';
 import { failure, isReadOnly, isReply, isUnknownScript, toStoreError, unavailable } from './errors.js';
 import { type ScriptName, script } from './scripts.js';
 import { inspectServers, type Server } from './server.js';
+import { DEFAULT_LIMIT, sizeAbove, tooLarge, valueLimitOf } from './value-limit.js';
 
 export interface LinkOptions {
   dialer: Dialer;
@@ -57,6 +58,7 @@ export class Link {
   /** Some caller has heard of this outage. */
   #told = false;
   #knownAddress: string | undefined;
+  #valueLimit = DEFAULT_LIMIT;
   #beat: NodeJS.Timeout | undefined;
   #beatAt = 0;
   #usedAt = 0;
@@ -92,6 +94,20 @@ export class Link {
   }
 
   #send(client: Client, name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
+    return sizeAbove(args, this.#valueLimit) === undefined
+      ? this.#evaluate(client, name, tag, args)
+      : this.#sendLarge(client, name, tag, args);
+  }
+
+  /** The limit may have been raised since the connection was made. */
+  async #sendLarge(client: Client, name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
+    this.#valueLimit = await valueLimitOf(this.#anchor ?? client);
+    const size = sizeAbove(args, this.#valueLimit);
+    if (size !== undefined) throw tooLarge(size, this.#valueLimit, this.#options.dialer.address);
+    return this.#evaluate(client, name, tag, args);
+  }
+
+  #evaluate(client: Client, name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
     const { sha, text } = script(name);
     // Watchers look every second, and those who hold locks more often: where there are any, that is the question whether somebody is there.
     const kind = name === 'watch' || name === 'unsuspected' ? this.#question(client) : this.#plainCall;
@@ -151,6 +167,7 @@ export class Link {
     this.#trouble = undefined;
     this.#told = false;
     this.#usedAt = performance.now();
+    this.#valueLimit = server.valueLimit;
     this.#knownAddress = client.isCluster ? undefined : client.stream?.remoteAddress;
     onUp(server);
     for (const waiter of this.#waiters) waiter(client);

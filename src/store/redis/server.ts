@@ -2,6 +2,7 @@
 import type { HoldfastError } from '../../errors.js';
 import type { Client } from './driver.js';
 import { failure, unavailable } from './errors.js';
+import { type ValueLimit, valueLimitOf } from './value-limit.js';
 
 export interface Server {
   version: string;
@@ -15,6 +16,7 @@ export interface Server {
    * minutes, 'none' everything.
    */
   persistence: 'always' | 'everysec' | 'unsynced' | 'snapshots' | 'none' | 'unknown';
+  valueLimit: ValueLimit;
 }
 
 const OLDEST = [6, 2] as const;
@@ -30,7 +32,9 @@ export async function inspectServers(clients: Client[], address: string): Promis
     throw looks[0]?.status === 'rejected' ? looks[0].reason : new Error('None of startup nodes is available');
   const { evictionPolicy } = (found.find(({ server }) => server.evictionPolicy !== 'noeviction') ?? first).server;
   const { persistence } = (found.find(({ server }) => server.persistence === 'none') ?? first).server;
-  return { server: { ...first.server, evictionPolicy, persistence }, anchor: first.anchor };
+  const [valueLimit] = found.map(({ server }) => server.valueLimit).sort((a, b) => a.bytes - b.bytes);
+  const strictest = { evictionPolicy, persistence, ...(valueLimit !== undefined && { valueLimit }) };
+  return { server: { ...first.server, ...strictest }, anchor: first.anchor };
 }
 
 /** Throws when the server cannot be used. */
@@ -64,6 +68,7 @@ async function inspectServer(client: Client, address: string): Promise<Server> {
     presence: id === undefined || run === undefined ? undefined : `${run}:${id}`,
     evictionPolicy: info.get('maxmemory_policy') ?? 'unknown',
     persistence: await persistenceOf(client, info),
+    valueLimit: await valueLimitOf(client),
   };
 }
 
