@@ -1,0 +1,186 @@
+// A rolling deploy: processes of the previous version and of this one work on one queue, each recovers what a killed process of the other
+// version held, and no job is lost, run by two owners at once, or completed twice.
+import { type ChildProcess, fork } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { openStore } from 'holdfast';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { until } from '../support/faults-wait.js';
+import { previousBuild } from '../support/previous-build.js';
+import { freshDatabase, shared } from '../support/servers/shared.js';
+
+const CURRENT = pathToFileURL(fileURLToPath(new URL('../../dist/index.js', import.meta.url))).href;
+const PROGRAM = fileURLToPath(new URL('fixtures/rolling.mjs', import.meta.url));
+const QUEUE = 'rolling';
+const OPTIONS = { concurrency: 4, lockDuration: 10_000, stalledInterval: 300, crashGraceMs: 300, maxStalledCount: 100 };
+const RUN_MS = 40;
+const PATIENCE_MS = 60_000;
+
+const CONNECTIONS = {
+  sqlite: async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'holdfast-rolling-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    return `sqlite:${join(folder, 'jobs.db')}`;
+  },
+  postgres: async () => {
+    const { url, drop } = await freshDatabase();
+    onTestFinished(drop);
+    return url;
+  },
+  redis: async () => `${await shared('redis')}?prefix=rolling-${process.pid}-${Date.now()}`,
+};
+
+interface Run {
+  id: string;
+  from: number;
+  /** Infinity while it runs. */
+  to: number;
+}
+
+interface Message {
+  event: string;
+  at: number;
+  id?: string;
+  code?: string;
+  message?: string;
+}
+
+class Member {
+  readonly runs: Run[] = [];
+  readonly completed: string[] = [];
+  readonly complaints: string[] = [];
+  refusal: string | undefined;
+  ready = false;
+  added = 0;
+  readonly #child: ChildProcess;
+  readonly #ended: Promise<void>;
+
+  constructor(entry: string, connection: string) {
+    const plan = JSON.stringify({ entry, connection, queue: QUEUE, options: OPTIONS, runMs: RUN_MS });
+    this.#child = fork(PROGRAM, [plan], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'], execArgv: [] });
+    this.#ended = new Promise((resolve) => this.#child.once('close', () => resolve()));
+    this.#child.on('message', (message) => this.#hear(message as Message));
+    onTestFinished(() => this.kill());
+  }
+
+  get isRunning(): boolean {
+    return this.runs.some(({ to }) => to === Number.POSITIVE_INFINITY);
+  }
+
+  async add(ids: string[]): Promise<void> {
+    const before = this.added;
+    this.#child.send({ command: 'add', ids });
+    await until('the jobs to be added', () => this.added > before, PATIENCE_MS);
+  }
+
+  async close(): Promise<void> {
+    this.#child.send({ command: 'close' });
+    await this.#ended;
+  }
+
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.#ended;
+    const at = performance.timeOrigin + performance.now();
+    for (const run of this.runs) if (run.to === Number.POSITIVE_INFINITY) run.to = at;
+  }
+
+  #hear({ event, at, id = '', code, message }: Message): void {
+    if (event === 'ready') this.ready = true;
+    else if (event === 'refused') this.refusal = code ?? message;
+    else if (event === 'added') this.added += 1;
+    else if (event === 'start') this.runs.push({ id, from: at, to: Number.POSITIVE_INFINITY });
+    else if (event === 'end') {
+      const run = this.runs.findLast((one) => one.id === id);
+      if (run !== undefined) run.to = at;
+    } else if (event === 'completed') this.completed.push(id);
+    else this.complaints.push(`${event} ${code ?? ''} ${message ?? ''}`);
+  }
+}
+
+const ids = (prefix: string, count: number): string[] => Array.from({ length: count }, (_, n) => `${prefix}-${n}`);
+
+/** Pairs of runs of one job that overlap. */
+function overlaps(members: Member[]): string[] {
+  const runs = members.flatMap((member) => member.runs).sort((a, b) => a.from - b.from);
+  const last = new Map<string, Run>();
+  const found: string[] = [];
+  for (const run of runs) {
+    const before = last.get(run.id);
+    if (before !== undefined && before.to > run.from) found.push(`${run.id}: ${before.to - run.from} ms`);
+    if (before === undefined || before.to < run.to) last.set(run.id, run);
+  }
+  return found;
+}
+
+describe.each(Object.keys(CONNECTIONS) as (keyof typeof CONNECTIONS)[])('%s', (engine) => {
+  test('processes of two versions share a queue through kills and hand-overs', { timeout: 180_000 }, async () => {
+    const connection = await CONNECTIONS[engine]();
+    const members: Member[] = [];
+    const start = async (entry: string): Promise<Member> => {
+      const member = new Member(entry, connection);
+      members.push(member);
+      await until('the process to be ready', () => member.ready || member.refusal !== undefined, PATIENCE_MS);
+      return member;
+    };
+    const works = (member: Member, runs: number): Promise<unknown> =>
+      until('the process to work', () => member.runs.length >= runs && member.isRunning, PATIENCE_MS);
+
+    const old = [await start(previousBuild()), await start(previousBuild())] as const;
+    await old[0].add(ids('old', 100));
+    const fresh = await start(CURRENT);
+    await fresh.add(ids('new', 100));
+    for (const member of [...old, fresh]) await works(member, 5);
+
+    // This version recovers jobs of the previous one, and the previous one those of this.
+    await old[0].kill();
+    await fresh.add(ids('new-again', 60));
+    await works(fresh, 20);
+    await fresh.kill();
+    await old[1].add(ids('old-again', 60));
+    await works(old[1], old[1].runs.length + 10);
+
+    const last = await start(CURRENT);
+    await last.add(ids('last', 40));
+    await works(last, 5);
+    await old[1].close();
+
+    const store = await openStore(connection);
+    onTestFinished(() => store.close());
+    await until(
+      'all jobs to complete',
+      async () => {
+        const { counts } = await store.status(QUEUE);
+        return counts.completed + counts.failed === 360;
+      },
+      PATIENCE_MS,
+    );
+    await last.close();
+    const finished = members.flatMap((member) => member.completed);
+    expect((await store.status(QUEUE)).counts).toMatchObject({ completed: 360, failed: 0, active: 0 });
+    expect(finished.length).toBe(new Set(finished).size);
+    expect(overlaps(members)).toEqual([]);
+    expect(members.flatMap((member) => member.complaints)).toEqual([]);
+  });
+
+  test('a process of the previous version that starts later works, or is refused and changes nothing', {
+    timeout: 120_000,
+  }, async () => {
+    const connection = await CONNECTIONS[engine]();
+    const fresh = new Member(CURRENT, connection);
+    await until('the process to be ready', () => fresh.ready, PATIENCE_MS);
+    await fresh.add(ids('new', 40));
+    const late = new Member(previousBuild(), connection);
+    await until('the late process to be ready or refused', () => late.ready || late.refusal !== undefined, PATIENCE_MS);
+    if (late.ready) await late.add(ids('old', 20));
+    else expect(late.refusal).toBe('STORE_NEWER');
+    const all = late.ready ? 60 : 40;
+    const store = await openStore(connection);
+    onTestFinished(() => store.close());
+    await until('all jobs to complete', async () => (await store.status(QUEUE)).counts.completed === all, PATIENCE_MS);
+    expect(overlaps([fresh, late])).toEqual([]);
+    expect(fresh.complaints).toEqual([]);
+  });
+});
