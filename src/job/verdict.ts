@@ -87,8 +87,8 @@ function ended({ jobId, token }: Outcome): { jobId: string; token: string } {
 }
 
 function refusedReason(what: string, text: string, refusal: Error): string {
-  const reason = `The store refused the ${what} of this job (${Buffer.byteLength(text)} bytes): ${reasonOf(refusal)}`;
-  return reason.length > REFUSAL_KEPT ? keepable(`${reason.slice(0, REFUSAL_KEPT)}…`) : reason;
+  const size = Buffer.byteLength(text);
+  return keepable(`The store refused the ${what} of this job (${size} bytes): ${reasonOf(refusal)}`, REFUSAL_KEPT);
 }
 
 function failed(job: TriedJob, token: string, error: Error, rules: VerdictRules): Outcome {
