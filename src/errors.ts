@@ -34,7 +34,7 @@ export const ERROR_CODES = {
   STORE_FULL: 'the disk of the store is full',
   STORE_READONLY: 'the store cannot be written to',
   STORE_FOREIGN: 'the file is not a database, or not one of ours',
-  STORE_GONE: 'the file of the store was deleted or replaced while it was open',
+  STORE_GONE: 'a file of the store was deleted, replaced or cut while it was open',
   STORE_NEWER: 'the schema of the store is newer than this version of Holdfast',
   STORE_DENIED: 'the server refused the user, the password, the database or a right that Holdfast needs',
   STORE_UNSUPPORTED: 'the server is too old, or cannot do what Holdfast needs',

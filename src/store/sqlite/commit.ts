@@ -1,10 +1,12 @@
 // Group commit: all operations of one turn of the event loop share one transaction and one fsync, in the order of their calls.
 // An operation is synchronous and touches nothing but the transaction, so a batch can be rolled back and run again. Promises are
 // answered after the commit.
+import type { HoldfastError } from '../../errors.js';
 import type { StoreClock } from './clock.js';
 import type { Database, Statement } from './driver.js';
-import { blameOf, busy, toStoreError } from './errors.js';
-import { gone, identify, logOf } from './file.js';
+import { blameOf, busy, isCutLog, toStoreError } from './errors.js';
+import { gone } from './file.js';
+import { OpenFiles } from './open-files.js';
 import type { QueueState, QueueTable } from './queue-state.js';
 import { Transaction } from './transaction.js';
 import { WriteLock } from './write-lock.js';
@@ -39,10 +41,7 @@ export class Committer {
   readonly #lock: WriteLock;
   readonly #commit: Statement;
   readonly #rollback: Statement;
-  readonly #identity: string | undefined;
-  readonly #logPath: string;
-  /** The identity of the write-ahead log, as soon as there is one. */
-  #log: string | undefined;
+  readonly #files: OpenFiles;
   #pending: Pending[] = [];
   #scheduled = false;
   /** Rows of queues as the last commit left them: good for the next one, unless somebody else has written in between. */
@@ -57,8 +56,7 @@ export class Committer {
     this.#lock = new WriteLock(options.db);
     this.#commit = options.db.prepare('COMMIT');
     this.#rollback = options.db.prepare('ROLLBACK');
-    this.#identity = identify(options.path);
-    this.#logPath = logOf(options.path);
+    this.#files = new OpenFiles(options.path);
   }
 
   submit<T>(operation: Operation<T>): Promise<T> {
@@ -77,19 +75,29 @@ export class Committer {
     });
   }
 
+  /** Closes the database, after everything else that uses it. */
+  close(): void {
+    this.#files.close(this.#options.db);
+  }
+
   /** Finds out whether the path still names the files that are open. */
   check(): boolean {
-    if (!this.#gone && !this.#isThere()) {
+    return this.#isStill(this.#files.areThere());
+  }
+
+  /** The error of a call that failed with an error of SQLite's. */
+  explain(error: unknown): HoldfastError {
+    const { path } = this.#options;
+    return this.#isStill(!isCutLog(error)) && this.check() ? toStoreError(error, path) : gone(path);
+  }
+
+  /** Once the files are gone, the store stays gone. */
+  #isStill(there: boolean): boolean {
+    if (!there && !this.#gone) {
       this.#gone = true;
       this.#rejectAll(gone(this.#options.path));
     }
     return !this.#gone;
-  }
-
-  #isThere(): boolean {
-    const log = identify(this.#logPath);
-    this.#log ??= log;
-    return log === this.#log && identify(this.#options.path) === this.#identity;
   }
 
   #schedule(afterMs?: number): void {
@@ -133,6 +141,10 @@ export class Committer {
       return;
     }
     this.#waitingSince = undefined;
+    if (!this.#isStill(this.#files.mayWrite())) {
+      this.#rollback.run();
+      return;
+    }
     const { clock, table, path, onCommit } = this.#options;
     const transaction = new Transaction(clock, table, this.#lock.othersWrote ? undefined : this.#known);
     this.#known = undefined;
@@ -155,8 +167,8 @@ export class Committer {
     this.#commit.run();
     this.#known = transaction.saved;
     this.#lock.released();
-    // Before anybody is told: into a file that was unlinked meanwhile nothing was really written.
-    if (!this.check()) return;
+    // Before a caller gets its reply: into a file that was unlinked meanwhile nothing was really written.
+    if (!this.#isStill(this.#files.isWritten())) return;
     this.#pending.splice(0, answers.length).forEach((operation, index) => {
       operation.resolve(answers[index]);
     });
@@ -179,7 +191,7 @@ export class Committer {
   #recover(error: unknown): void {
     if (this.#options.db.inTransaction) this.#rollback.run();
     if (blameOf(error) === 'busy') this.#waitForLock();
-    else if (this.check()) this.#rejectAll(toStoreError(error, this.#options.path));
+    else this.#rejectAll(this.explain(error));
   }
 
   #rejectAll(error: Error): void {

@@ -295,7 +295,7 @@ export class SqliteStore implements contract.Store {
     try {
       return look(engine, engine.queues.peek(queue));
     } catch (error) {
-      throw engine.committer.check() ? toStoreError(error, this.#options.path) : error;
+      throw engine.committer.explain(error);
     }
   }
 }

@@ -95,7 +95,6 @@ export class Engine {
   readonly events: EventLog;
   readonly warnings = new Warnings();
   readonly #driver: Driver;
-  readonly #db: Database;
   /** The same for all, whichever link they came by. */
   readonly #realPath: string;
   readonly #peers: Peers;
@@ -104,7 +103,6 @@ export class Engine {
 
   constructor(driver: Driver, db: Database, clock: StoreClock, { path, busyTimeoutMs }: EngineOptions) {
     this.#driver = driver;
-    this.#db = db;
     this.#realPath = fs.realpathSync(path);
     this.clock = clock;
     const lanes = new Lanes(db);
@@ -160,6 +158,6 @@ export class Engine {
     this.wake.close();
     this.#peers.close();
     this.#presence?.release();
-    this.#db.close();
+    this.committer.close();
   }
 }

@@ -23,6 +23,11 @@ export function blameOf(error: unknown): Blame {
   return is(code, 'CONSTRAINT', 'TOOBIG', 'MISMATCH', 'RANGE', 'ERROR') ? 'operation' : 'store';
 }
 
+/** The log is shorter than its index says. SQLite itself never leaves it so. */
+export function isCutLog(error: unknown): boolean {
+  return sqliteCode(error) === 'SQLITE_IOERR_SHORT_READ';
+}
+
 export function toStoreError(error: unknown, path: string): HoldfastError {
   if (error instanceof HoldfastError) return error;
   const code = sqliteCode(error);

@@ -37,14 +37,9 @@ export function inspectFile(file: string): void {
   }
 }
 
-/** Which file a path names at the moment; undefined when none. Costs 3 µs. */
-export function identify(file: string): string | undefined {
+/** Which file a path names at the moment; undefined when none. */
+function identify(file: string): string | undefined {
   return identityOf(fs.statSync(file, { bigint: true, throwIfNoEntry: false }));
-}
-
-/** SQLite's log lies beside the file itself, not beside a link to it. */
-export function logOf(file: string): string {
-  return `${fs.realpathSync(file)}-wal`;
 }
 
 function identityOf(stats: fs.BigIntStats | undefined): string | undefined {
@@ -52,6 +47,11 @@ function identityOf(stats: fs.BigIntStats | undefined): string | undefined {
 }
 
 const OPEN_FILES = ['/proc/self/fd', '/dev/fd'];
+
+/** False when no thread of this process has it open. Where open files cannot be listed, true. */
+export function mayBeOpenHere(file: string): boolean {
+  return OPEN_FILES.every((folder) => !fs.existsSync(folder)) || isOpenHere(file);
+}
 
 /** Whether any thread of this process has it open, with whatever. Where open files cannot be listed (Windows), closing one loses no locks. */
 function isOpenHere(file: string, but?: number): boolean {
@@ -73,8 +73,8 @@ function identityOfOpen(handle: number): string | undefined {
 export function gone(file: string): HoldfastError {
   return new HoldfastError(
     'STORE_GONE',
-    `The file of the SQLite store ${file}, or its log ${path.basename(file)}-wal, was deleted or replaced while it was open, so what is written now would be lost. ` +
-      'Put the file back or start the program again with a new one.',
+    `The file of the SQLite store ${file}, or one of the two beside it (${path.basename(file)}-wal, ${path.basename(file)}-shm), was deleted or replaced or cut while it was open, so what is written now would be lost. ` +
+      'End all programs that use the store, then start them again.',
     { store: 'sqlite' },
   );
 }
