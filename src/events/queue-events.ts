@@ -3,7 +3,7 @@
 import { HoldfastError, toError } from '../errors.js';
 import { StoreAccess } from '../handle/access.js';
 import type { FinishSource, JobEnd } from '../handle/waiting.js';
-import { checkQueueName } from '../job/names.js';
+import { queueNames } from '../job/names.js';
 import { MAX_TIMER_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
 import { OptionNames } from '../runtime/option-names.js';
@@ -15,6 +15,8 @@ import { LogReader } from './log-reader.js';
 
 export interface QueueEventsOptions {
   connection?: Connection;
+  /** That of the queue. */
+  prefix?: string;
   /** Start reading at once (default), or when `run` is called. */
   autorun?: boolean;
   /** '$' (default): from now on. '0': from the oldest event that is kept. Otherwise: after the event with this id. */
@@ -27,16 +29,16 @@ const POLL_MS = 1000;
 
 const NAMES = new OptionNames<QueueEventsOptions>({
   of: 'queue events',
-  known: { connection: true, autorun: true, lastEventId: true, blockingTimeout: true },
+  known: { connection: true, prefix: true, autorun: true, lastEventId: true, blockingTimeout: true },
   without: ['skipVersionCheck', 'skipWaitingForReady', 'blockingConnection', 'name'],
-  unsupported: {
-    prefix: 'Give each environment a store of its own, or put the prefix into the name of the queue.',
-    telemetry: 'Listen to the events themselves.',
-  },
+  unsupported: { telemetry: 'Listen to the events themselves.' },
 });
 
 export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource {
   readonly name: string;
+  /** `prefix:name`. */
+  readonly qualifiedName: string;
+  readonly stored: string;
   readonly opts: Readonly<QueueEventsOptions>;
   readonly #access: StoreAccess;
   readonly #reader: LogReader;
@@ -45,9 +47,12 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
 
   constructor(name: string, opts: QueueEventsOptions = {}) {
     super();
-    this.name = checkQueueName(name);
     if (typeof opts !== 'object' || opts === null) throw invalidOption('opts', opts, 'an object with options');
     NAMES.check(opts);
+    const names = queueNames(name, opts.prefix);
+    this.name = names.name;
+    this.qualifiedName = names.qualified;
+    this.stored = names.stored;
     this.opts = opts;
     const { lastEventId = '$', blockingTimeout = POLL_MS, autorun = true } = opts;
     const after = positionOf(lastEventId);
@@ -57,7 +62,15 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
     this.#access = new StoreAccess(`QueueEvents "${name}"`, leaseStore(opts.connection, onError), onError);
     const open = () => this.#access.open();
     const wants = ({ name: event, jobId = '' }: StoredEvent) => this.listenerCount(event) > 0 || this.#jobs.isWatched(jobId);
-    this.#reader = new LogReader({ queue: name, open, after, pollMs, onEvent: (event) => this.#tell(event), wants, onError });
+    this.#reader = new LogReader({
+      queue: names.stored,
+      open,
+      after,
+      pollMs,
+      onEvent: (event) => this.#tell(event),
+      wants,
+      onError,
+    });
     if (autorun) this.#running = this.#reader.run();
   }
 

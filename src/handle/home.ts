@@ -8,6 +8,9 @@ import type { Store } from '../store/contract.js';
 
 export interface JobHome {
   readonly name: string;
+  readonly prefix: string;
+  /** What the store calls the queue. */
+  readonly stored: string;
   /** The opened store. */
   ready(): Promise<Store>;
   /** Tells the store how a run ended; with `fetchNext`, a home that holds a session claims the next job in the same call. */

@@ -54,7 +54,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     id: string,
   ): Promise<Job<D, R, N> | undefined> {
     const home = homeOf(queue);
-    const [record] = await (await home.ready()).jobs(home.name, [id]);
+    const [record] = await (await home.ready()).jobs(home.stored, [id]);
     return record === undefined ? undefined : new Job<D, R, N>(home, record);
   }
 
@@ -76,6 +76,12 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   }
   get queueName(): string {
     return this.#card.home.name;
+  }
+  get prefix(): string {
+    return this.#card.home.prefix;
+  }
+  get queueQualifiedName(): string {
+    return `${this.prefix}:${this.queueName}`;
   }
   get data(): Data {
     return this.#card.data as Data;
@@ -159,7 +165,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
 
   async getState(): Promise<JobState> {
     const { home, record } = this.#card;
-    const [now] = await (await home.ready()).jobs(home.name, [record.id]);
+    const [now] = await (await home.ready()).jobs(home.stored, [record.id]);
     return now === undefined ? 'unknown' : visibleState(now);
   }
   async isCompleted(): Promise<boolean> {

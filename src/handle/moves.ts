@@ -63,7 +63,7 @@ export async function takeLock(card: Card): Promise<string | false> {
     card.taken(taken.job, taken.lock);
     return taken.lock.token;
   }
-  const [found] = await (await home.ready()).jobs(home.name, [record.id]);
+  const [found] = await (await home.ready()).jobs(home.stored, [record.id]);
   if (found === undefined) throw card.missing('takeLock');
   const hint = WHY_NOT_TAKEN[found.state];
   if (hint === undefined) return false;
@@ -101,7 +101,7 @@ export async function extendLock(card: Card, given: string | undefined, duration
   const { home, record } = card;
   if (home.extend !== undefined) return (await home.extend(record.id, token, durationMs)) ? 1 : 0;
   const store = await home.ready();
-  const [status] = await store.extend(home.name, [{ jobId: record.id, token, durationMs }]);
+  const [status] = await store.extend(home.stored, [{ jobId: record.id, token, durationMs }]);
   return status === 'done' ? 1 : 0;
 }
 
@@ -145,7 +145,7 @@ export async function changePriority(
 export async function remove(card: Card): Promise<void> {
   const { home, record } = card;
   const store = await home.ready();
-  const [status] = await store.remove(home.name, [record.id]);
+  const [status] = await store.remove(home.stored, [record.id]);
   if (status === 'locked') throw locked(card, 'remove');
   if (status === 'done') home.removed?.(record.id);
 }
@@ -160,10 +160,10 @@ async function settle(card: Card, outcome: Outcome, action: string, fetchNext: b
 async function change(card: Card, action: string, change: Change, wanted: string): Promise<void> {
   const { home, record } = card;
   const store = await home.ready();
-  const [status] = await store.change(home.name, [change]);
+  const [status] = await store.change(home.stored, [change]);
   if (status === 'done') return;
   if (status === 'missing') throw card.missing(action);
-  const [found] = await store.jobs(home.name, [record.id]);
+  const [found] = await store.jobs(home.stored, [record.id]);
   if (found?.state === 'active') throw locked(card, action);
   throw new HoldfastError(
     'JOB_STATE',

@@ -16,7 +16,8 @@ export type JobEnd =
 
 /** What QueueEvents is to a waiting job. */
 export interface FinishSource {
-  readonly name: string;
+  /** What the store calls its queue. */
+  readonly stored: string;
   waitUntilReady(): Promise<void>;
   /** Calls back with every end of the job that the log tells; answers how to stop that. */
   watchJob(jobId: string, listener: (end: JobEnd) => void): () => void;
@@ -63,7 +64,7 @@ export async function waitUntilFinished(card: Card, source: FinishSource, ttl?: 
 }
 
 async function endOf(card: Card, store: Store): Promise<JobEnd | undefined> {
-  const { name } = card.home;
+  const { stored: name } = card.home;
   const [record] = await store.jobs(name, [card.record.id]);
   if (record === undefined) return (await lastEndInLog(store, name, card.record.id)) ?? { kind: 'removed' };
   if (record.state === 'completed') return { kind: 'completed', value: decode(record.returnvalue ?? 'null') };
@@ -114,7 +115,7 @@ function timedOut(card: Card, ttl: number): HoldfastError {
 function checkSource(card: Card, source: unknown): void {
   const given = source as Partial<FinishSource> | null | undefined;
   if (typeof given?.watchJob !== 'function') throw invalidOption('queueEvents', source, 'a QueueEvents');
-  if (given.name !== card.home.name) {
-    throw invalidOption('queueEvents', given.name, `a QueueEvents of the same queue ("${card.home.name}")`);
+  if (given.stored !== card.home.stored) {
+    throw invalidOption('queueEvents', given.stored, `a QueueEvents of the same queue ("${card.home.stored}")`);
   }
 }

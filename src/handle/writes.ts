@@ -53,7 +53,7 @@ export function encodeRow(row: unknown): string {
 
 async function write(card: Card, action: string, content: Content, token: string | undefined): Promise<WriteReply> {
   const store = await card.home.ready();
-  const [reply] = await store.write(card.home.name, [
+  const [reply] = await store.write(card.home.stored, [
     { jobId: card.record.id, ...(token === undefined ? {} : { token }), ...content },
   ]);
   card.accept(reply?.status ?? 'missing', action);

@@ -1,6 +1,6 @@
 // What may be called what. Names travel into keys, file names, channels and logs, so they are kept plain.
 import { HoldfastError } from '../errors.js';
-import { show } from '../runtime/check.js';
+import { invalidOption, show } from '../runtime/check.js';
 
 const MAX_NAME = 200;
 // Control characters, halves of surrogate pairs and, for queues, what stores use to build keys.
@@ -11,6 +11,46 @@ export function checkQueueName(name: unknown): string {
   const fault = faultOf(name) ?? (KEY_CHARACTERS.test(name as string) ? 'must not contain : { or }' : undefined);
   if (fault !== undefined) throw new HoldfastError('INVALID_QUEUE_NAME', `Queue name ${show(name)} ${fault}.`);
   return name as string;
+}
+
+/** BullMQ's. A queue of this prefix is stored under its name alone. */
+export const DEFAULT_PREFIX = 'bull';
+
+/** A queue as its users and its store call it. */
+export interface QueueNames {
+  readonly name: string;
+  readonly prefix: string;
+  /** `prefix:name`, as BullMQ shows it. */
+  readonly qualified: string;
+  readonly stored: string;
+}
+
+/** `prefix` keeps environments apart that share a store: queues of one name and different prefixes have nothing in common. */
+export function queueNames(name: unknown, prefix: unknown = DEFAULT_PREFIX): QueueNames {
+  const checked = checkQueueName(name);
+  if (typeof prefix !== 'string' || prefix.length > MAX_NAME || UNPRINTABLE.test(prefix)) {
+    throw invalidOption('prefix', prefix, `a string of up to ${MAX_NAME} characters, without control characters`);
+  }
+  const stored = isPlain(prefix) ? checked : storedName(checked, prefix);
+  return { name: checked, prefix, qualified: `${prefix}:${checked}`, stored };
+}
+
+/**
+ * The name in the store of a queue whose name and prefix may hold any characters. Those that stores build keys with are written as in a URL,
+ * so that two different names stay different. A store may put queues whose prefixes hold the same `{…}` side by side.
+ */
+export function storedName(name: string, prefix: string | undefined): string {
+  // The check of queue names says what is wrong with these.
+  if (typeof name !== 'string' || name === '') return name;
+  return isPlain(prefix) ? written(name) : `${written(prefix)}/${written(name)}`;
+}
+
+function isPlain(prefix: string | undefined): prefix is '' | undefined {
+  return prefix === undefined || prefix === '' || prefix === DEFAULT_PREFIX;
+}
+
+function written(name: string): string {
+  return name.replace(/[%:{}/]/g, (character) => encodeURIComponent(character));
 }
 
 export function checkJobName(name: unknown): string {

@@ -2,7 +2,7 @@
 // renewed by a keeper, trust in it ends before anyone else can lead, and a term number is never given twice. A Leader must never call
 // itself one longer than it can trust its lock: also when its loop was blocked or its process frozen.
 import { HoldfastError, toError } from '../errors.js';
-import { checkQueueName } from '../job/names.js';
+import { queueNames } from '../job/names.js';
 import { MAX_TIMER_MS } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
 import { OptionNames } from '../runtime/option-names.js';
@@ -30,12 +30,14 @@ export interface ElectionOptions
 
 export interface LeaderOptions extends ElectionOptions {
   connection?: Connection;
+  /** That of the queues among which it leads. */
+  prefix?: string;
 }
 
 const ELECTION = { ...KEEPING_NAMES, leaderTimeout: true, heartbeatInterval: true } as const;
 /** The options of locks that a leader takes from its own are no mistake. */
 export const ELECTION_NAMES = new OptionNames<ElectionOptions>({ of: 'leader', known: ELECTION });
-const LEADER_NAMES = new OptionNames<LeaderOptions>({ of: 'leader', known: { ...ELECTION, connection: true } });
+const LEADER_NAMES = new OptionNames<LeaderOptions>({ of: 'leader', known: { ...ELECTION, connection: true, prefix: true } });
 
 export type LeaderEvents = {
   /** This instance leads now. The term grows with every change of leader. */
@@ -81,8 +83,9 @@ export class Leader extends Emitter<LeaderEvents> {
 
   constructor(name: string, options: LeaderOptions = {}) {
     super();
-    this.name = checkQueueName(name);
     LEADER_NAMES.check(options);
+    const names = queueNames(name, options.prefix);
+    this.name = names.name;
     this.leaderTimeout = checkLockDuration('leaderTimeout', options.leaderTimeout ?? 15_000);
     const beat = options.heartbeatInterval ?? Math.min(5000, Math.floor(this.leaderTimeout / 3));
     this.heartbeatInterval = checkRenewTime('heartbeatInterval', beat, 'leaderTimeout', this.leaderTimeout);
@@ -96,7 +99,7 @@ export class Leader extends Emitter<LeaderEvents> {
     const onStalled = (jobIds: string[]): void => {
       for (const jobId of jobIds) this.emit('stalled', jobId);
     };
-    this.#holder = new Holder({ queue: this.name, name: 'leader', lease: this.#lease, keeping, onStalled, onError });
+    this.#holder = new Holder({ queue: names.stored, name: 'leader', lease: this.#lease, keeping, onStalled, onError });
     this.#ready = new Promise((resolve) => {
       this.#tellReady = resolve;
     });

@@ -29,8 +29,8 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<Queue
     checkPosition('start', start);
     checkPosition('end', end);
     const store = await this.store;
-    const paused = checked.includes('paused') && !checked.includes('waiting') && (await store.status(this.name)).paused;
-    const records = await readList(store, this.name, { lists: listsOf(checked, paused), start, end, asc });
+    const paused = checked.includes('paused') && !checked.includes('waiting') && (await store.status(this.home.stored)).paused;
+    const records = await readList(store, this.home.stored, { lists: listsOf(checked, paused), start, end, asc });
     return records.map((record) => new Job(this.home, record) as JobOf<T, R, N>);
   }
 
@@ -56,7 +56,7 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<Queue
 
   async getJobCounts(...types: JobType[]): Promise<Record<string, number>> {
     const checked = checkTypes(types);
-    const status = await (await this.store).status(this.name);
+    const status = await (await this.store).status(this.home.stored);
     return Object.fromEntries(checked.map((type) => [type, countOf(type, status)]));
   }
 
@@ -96,7 +96,7 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<Queue
     if (!Array.isArray(priorities)) throw invalidOption('priorities', priorities, 'a list of priorities');
     for (const priority of priorities) checkInteger('priorities', priority);
     const store = await this.store;
-    const { counts } = await store.status(this.name);
+    const { counts } = await store.status(this.home.stored);
     const result: Record<string, number> = {};
     for (const priority of priorities) {
       result[priority] =
@@ -114,21 +114,21 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<Queue
   async getJobLogs(jobId: string, start = 0, end = -1, asc = true): Promise<{ logs: string[]; count: number }> {
     checkPosition('start', start);
     checkPosition('end', end);
-    return readLogs(await this.store, this.name, jobId, { start, end, asc });
+    return readLogs(await this.store, this.home.stored, jobId, { start, end, asc });
   }
 
   async isPaused(): Promise<boolean> {
-    return (await (await this.store).status(this.name)).paused;
+    return (await (await this.store).status(this.home.stored)).paused;
   }
 
   async getMeta(): Promise<{ paused: boolean; concurrency?: number }> {
-    const { paused, cap } = await (await this.store).status(this.name);
+    const { paused, cap } = await (await this.store).status(this.home.stored);
     return { paused, ...(cap === undefined ? {} : { concurrency: cap.maxActive }) };
   }
 
   /** Milliseconds for which the queue is rate limited; 0 when it is not. */
   async getRateLimitTtl(): Promise<number> {
-    return (await (await this.store).status(this.name)).limitedMs ?? 0;
+    return (await (await this.store).status(this.home.stored)).limitedMs ?? 0;
   }
 
   /** Position of the first job with at least this priority: the list is in order, so a few looks find it among any number. */
@@ -138,7 +138,7 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<Queue
     let high = size;
     while (low < high) {
       const middle = (low + high) >> 1;
-      const [job] = (await store.list(this.name, { lists: ['prioritized'], start: middle, end: middle, asc: true })).jobs;
+      const [job] = (await store.list(this.home.stored, { lists: ['prioritized'], start: middle, end: middle, asc: true })).jobs;
       if (job !== undefined && job.priority < priority) low = middle + 1;
       else high = middle;
     }

@@ -62,35 +62,38 @@ export abstract class QueueLocks<T, R, N extends string> extends QueueGetters<T,
 
   /** Who works on this job; undefined when nobody does. */
   async getLock(jobId: string): Promise<(LockHolding & { jobId: string }) | undefined> {
-    const info = await (await this.store).lockOf(this.name, jobId);
+    const info = await (await this.store).lockOf(this.home.stored, jobId);
     return info === undefined ? undefined : { jobId, ...holdingOf(info) };
   }
 
   /** Who holds the lock of this name, and how many wait for it; undefined when nobody holds it. */
   async getNamedLock(name: string): Promise<(LockHolding & { name: string; waiting: number }) | undefined> {
-    const [info] = await (await this.store).namedLocks(this.name, [name]);
+    const [info] = await (await this.store).namedLocks(this.home.stored, [name]);
     return info === undefined ? undefined : { name, waiting: info.waiting, ...holdingOf(info) };
   }
 
   /** The running programs that have a session on this queue: with workers, with locks, or standing for election. */
   async getInstances(): Promise<Instance[]> {
     const store = await this.store;
-    const [sessions, [leadership]] = await Promise.all([store.sessions(this.name), store.namedLocks(this.name, [LEADER_LOCK])]);
+    const [sessions, [leadership]] = await Promise.all([
+      store.sessions(this.home.stored),
+      store.namedLocks(this.home.stored, [LEADER_LOCK]),
+    ]);
     return instancesOf(sessions, leadership, Date.now());
   }
 
   /** At most so many jobs of this queue run at once, on all workers of all machines together. */
   async setGlobalConcurrency(concurrency: number): Promise<void> {
     checkInteger('concurrency', concurrency, { min: 1 });
-    await (await this.store).cap(this.name, { maxActive: concurrency });
+    await (await this.store).cap(this.home.stored, { maxActive: concurrency });
   }
 
   async getGlobalConcurrency(): Promise<number | null> {
-    return (await (await this.store).status(this.name)).cap?.maxActive ?? null;
+    return (await (await this.store).status(this.home.stored)).cap?.maxActive ?? null;
   }
 
   async removeGlobalConcurrency(): Promise<void> {
-    await (await this.store).cap(this.name, undefined);
+    await (await this.store).cap(this.home.stored, undefined);
   }
 
   #terms(options: LockOptions, waitMs: number): LockTerms {

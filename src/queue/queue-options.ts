@@ -1,5 +1,6 @@
 // What a Queue is made with and what it tells.
 import type { JobProgress } from '../handle/home.js';
+import { DEFAULT_PREFIX } from '../job/names.js';
 import type { DefaultJobOptions, JobsOptions } from '../job/options.js';
 import { checkKeepingOptions, KEEPING_NAMES, type Keeping, type KeepingOptions } from '../lock/keeping.js';
 import { ELECTION_NAMES, type ElectionOptions } from '../lock/leader.js';
@@ -10,6 +11,8 @@ import type { Connection } from '../store/open.js';
 /** The options of locks hold for those that are taken through this queue: jobs by hand, named locks. */
 export interface QueueOptions extends KeepingOptions {
   connection?: Connection;
+  /** Keeps queues of one name apart, for environments that share a store; 'bull' unless said otherwise. */
+  prefix?: string;
   /** What every job starts from. */
   defaultJobOptions?: DefaultJobOptions;
   /** How long an add is repeated while the store does not answer; 30 s unless said otherwise. */
@@ -46,17 +49,16 @@ export type QueueEventMap<J> = {
   waiting: [job: J];
 };
 
-export type CheckedQueueOptions = QueueOptions & Keeping & Required<Pick<QueueOptions, 'addTimeoutMs'>>;
+export type CheckedQueueOptions = QueueOptions & Keeping & Required<Pick<QueueOptions, 'addTimeoutMs' | 'prefix'>>;
 
 const NO_SCHEDULES = 'There are no job schedulers in this version.';
 
 const QUEUE_NAMES = new OptionNames<QueueOptions>({
   of: 'queue',
-  known: { ...KEEPING_NAMES, connection: true, defaultJobOptions: true, addTimeoutMs: true, leaderElection: true },
+  known: { ...KEEPING_NAMES, connection: true, prefix: true, defaultJobOptions: true, addTimeoutMs: true, leaderElection: true },
   // `name` is what frameworks pass beside the name of the queue.
   without: ['skipVersionCheck', 'skipMetasUpdate', 'skipWaitingForReady', 'blockingConnection', 'name', 'settings'],
   unsupported: {
-    prefix: 'Give each environment a store of its own, or put the prefix into the name of the queue.',
     streams: 'About 10,000 events of a queue are kept; queue.trimEvents(n) keeps fewer.',
     telemetry: 'Listen to the events of Worker and QueueEvents.',
     redis: 'Pass it as `connection`.',
@@ -87,6 +89,7 @@ export function checkQueueOptions(options: unknown): CheckedQueueOptions {
   return {
     ...given,
     ...checkKeepingOptions(given),
+    prefix: given.prefix ?? DEFAULT_PREFIX,
     addTimeoutMs: checkInteger('addTimeoutMs', addTimeoutMs, { min: 1, max: MAX_TIMER_MS }),
   };
 }

@@ -6,7 +6,7 @@ import type { JobHome, JobProgress } from '../handle/home.js';
 import { Job } from '../handle/job.js';
 import type { JobOf, NamedJob } from '../handle/typed-job.js';
 import { encodeProgress, encodeRow } from '../handle/writes.js';
-import { checkQueueName } from '../job/names.js';
+import { type QueueNames, queueNames } from '../job/names.js';
 import type { DefaultJobOptions, JobsOptions } from '../job/options.js';
 import type { NewJob } from '../job/record.js';
 import type { Any, DataIn, NameIn } from '../job/typing.js';
@@ -42,6 +42,8 @@ export type BulkJob<T, R, N extends string> = {
 
 export class Queue<T = Any, R = Any, N extends string = string> extends QueueLocks<T, R, N> {
   readonly name: string;
+  /** `prefix:name`. */
+  readonly qualifiedName: string;
   readonly opts: Readonly<CheckedQueueOptions>;
   readonly home: JobHome;
   /** With the option `leaderElection`. */
@@ -55,16 +57,18 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   /** `foreign`: job options that the caller carries out itself; for the entries of other libraries. */
   constructor(name: string, opts: QueueOptions = {}, foreign?: ReadonlySet<string>) {
     super();
-    this.name = checkQueueName(name);
     this.opts = checkQueueOptions(opts);
+    const names = queueNames(name, this.opts.prefix);
+    this.name = names.name;
+    this.qualifiedName = names.qualified;
     this.#drafts = new Drafts(opts.defaultJobOptions, foreign);
     const onError = (error: Error): void => void this.emit('error', error);
     this.leader = this.#standForElection();
     this.#lease = leaseStore(opts.connection, onError);
     this.#access = new StoreAccess(`Queue "${name}"`, this.#lease, onError);
     const { addTimeoutMs: timeoutMs } = this.opts;
-    this.#intake = new Intake({ queue: name, open: () => this.#access.open(), timeoutMs, onError });
-    this.home = this.#makeHome();
+    this.#intake = new Intake({ queue: names.stored, open: () => this.#access.open(), timeoutMs, onError });
+    this.home = this.#makeHome(names);
   }
 
   get defaultJobOptions(): DefaultJobOptions {
@@ -109,24 +113,24 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   }
 
   async pause(): Promise<void> {
-    await (await this.store).pause(this.name, true);
+    await (await this.store).pause(this.home.stored, true);
     this.emit('paused');
   }
 
   async resume(): Promise<void> {
-    await (await this.store).pause(this.name, false);
+    await (await this.store).pause(this.home.stored, false);
     this.emit('resumed');
   }
 
   /** Nothing of this queue starts for so long from now. */
   async rateLimit(expireTimeMs: number): Promise<void> {
     checkInteger('expireTimeMs', expireTimeMs, { max: MAX_DELAY_MS });
-    await (await this.store).limit(this.name, expireTimeMs);
+    await (await this.store).limit(this.home.stored, expireTimeMs);
   }
 
   /** 1 when it is gone by this call; 0 when there was no such job, or somebody is working on it. */
   async remove(jobId: string): Promise<number> {
-    const [status] = await (await this.store).remove(this.name, [jobId]);
+    const [status] = await (await this.store).remove(this.home.stored, [jobId]);
     if (status !== 'done') return 0;
     this.emit('removed', jobId);
     return 1;
@@ -134,27 +138,27 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
 
   /** Removes what waits, and what is delayed too if asked for. */
   async drain(delayed = false): Promise<void> {
-    await cleaning.drain(await this.store, this.name, checkBoolean('delayed', delayed));
+    await cleaning.drain(await this.store, this.home.stored, checkBoolean('delayed', delayed));
   }
 
   /** Removes jobs of one type that are at least `grace` ms old, `limit` at most (0: all); answers their ids. */
   async clean(grace: number, limit: number, type: cleaning.CleanType = 'completed'): Promise<string[]> {
-    const jobIds = await cleaning.clean(await this.store, this.name, grace, limit, type);
+    const jobIds = await cleaning.clean(await this.store, this.home.stored, grace, limit, type);
     this.emit('cleaned', jobIds, type);
     return jobIds;
   }
 
   async retryJobs(opts: cleaning.RequeueOptions = {}): Promise<void> {
-    await cleaning.retryJobs(await this.store, this.name, opts);
+    await cleaning.retryJobs(await this.store, this.home.stored, opts);
   }
 
   async promoteJobs(opts: { count?: number } = {}): Promise<void> {
-    await cleaning.promoteJobs(await this.store, this.name, opts);
+    await cleaning.promoteJobs(await this.store, this.home.stored, opts);
   }
 
   /** Removes the queue with all that belongs to it. */
   async obliterate(opts: cleaning.ObliterateOptions = {}): Promise<void> {
-    await cleaning.obliterate(await this.store, this.name, opts);
+    await cleaning.obliterate(await this.store, this.home.stored, opts);
   }
 
   async updateJobProgress(jobId: string, progress: JobProgress): Promise<void> {
@@ -170,11 +174,16 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
 
   /** Answers how many events went. */
   async trimEvents(maxLength: number): Promise<number> {
-    return (await this.store).trimEvents(this.name, checkInteger('maxLength', maxLength));
+    return (await this.store).trimEvents(this.home.stored, checkInteger('maxLength', maxLength));
   }
 
   async waitUntilReady(): Promise<void> {
     await this.store;
+  }
+
+  /** `prefix:name:type`: a name for people and logs, as BullMQ's keys are called. Stores keep jobs elsewhere. */
+  toKey(type: string): string {
+    return `${this.qualifiedName}:${type}`;
   }
 
   /**
@@ -193,7 +202,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   protected get holder(): Holder {
     if (this.closing !== undefined) throw this.#access.closed();
     this.#holder ??= new Holder({
-      queue: this.name,
+      queue: this.home.stored,
       name: 'queue',
       lease: this.#lease,
       keeping: this.opts,
@@ -231,7 +240,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     const ids = replies.filter(({ duplicate }) => duplicate).map(({ id }) => id);
     const records = await this.#access
       .open()
-      .then((store) => readJobs(store, this.name, ids))
+      .then((store) => readJobs(store, this.home.stored, ids))
       .catch(() => []);
     return new Map(records.flatMap((record) => (record === undefined ? [] : [[record.id, record]])));
   }
@@ -241,7 +250,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   }
 
   async #write(action: string, write: Write): Promise<number> {
-    const [reply] = await (await this.store).write(this.name, [write]);
+    const [reply] = await (await this.store).write(this.home.stored, [write]);
     if (reply?.status === 'done') return reply.count ?? 0;
     const { jobId } = write;
     throw new HoldfastError('JOB_MISSING', `${action}: job ${jobId} of queue "${this.name}" does not exist (any more).`, {
@@ -252,13 +261,14 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
 
   async #extend(extension: Extension): Promise<boolean> {
     if (this.#holder?.holdsJob(extension.token) === true) return (await this.#holder.jobs.extend([extension]))[0] === 'done';
-    return (await (await this.#access.ready()).extend(this.name, [extension]))[0] === 'done';
+    return (await (await this.#access.ready()).extend(this.home.stored, [extension]))[0] === 'done';
   }
 
   #standForElection(): Leader | undefined {
-    const { leaderElection = false, connection, instanceId } = this.opts;
+    const { leaderElection = false, connection, instanceId, prefix } = this.opts;
     if (leaderElection === false) return undefined;
     const leader = new Leader(this.name, {
+      prefix,
       ...(instanceId === undefined ? {} : { instanceId }),
       ...(leaderElection === true ? {} : leaderElection),
       ...(connection === undefined ? {} : { connection }),
@@ -270,14 +280,16 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     return leader;
   }
 
-  #makeHome(): JobHome {
+  #makeHome({ name, prefix, stored }: QueueNames): JobHome {
     return {
-      name: this.name,
+      name,
+      prefix,
+      stored,
       ready: () => this.#access.ready(),
       take: (jobId) => this.holder.jobs.takeById(jobId),
       settle: async (outcome) => {
         if (this.#holder?.holdsJob(outcome.token) === true) return this.#holder.jobs.settle(outcome, false);
-        const { results } = await (await this.#access.ready()).settle(this.name, [outcome]);
+        const { results } = await (await this.#access.ready()).settle(this.home.stored, [outcome]);
         return { status: results[0] ?? 'missing' };
       },
       extend: (jobId, token, durationMs) => this.#extend({ jobId, token, durationMs }),

@@ -92,7 +92,7 @@ export class LockNews {
   async #stalledForGood(jobIds: string[]): Promise<void> {
     const { emitter, home } = this.#options;
     try {
-      const records = await readJobs(await home.ready(), home.name, jobIds);
+      const records = await readJobs(await home.ready(), home.stored, jobIds);
       for (const record of records) {
         const job = record === undefined ? undefined : new Job(home, record);
         emitter.emit('failed', job, new HoldfastError('JOB_STALLED', STALLED_REASON, { queue: home.name }), 'active');

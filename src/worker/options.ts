@@ -1,6 +1,7 @@
 // What a Worker may be told, with BullMQ's names and defaults; Holdfast's own durations end in Ms. All of it is checked when the worker
 // is made, and readable afterwards as `worker.opts`.
 import type { BackoffStrategy } from '../handle/home.js';
+import { DEFAULT_PREFIX } from '../job/names.js';
 import { checkKeep, type KeepJobs } from '../job/options.js';
 import { checkKeepingOptions, KEEPING_NAMES, type Keeping, type KeepingOptions } from '../lock/keeping.js';
 import { checkBoolean, checkInteger, checkText, invalidOption, MAX_TIMER_MS, show } from '../runtime/check.js';
@@ -9,6 +10,8 @@ import type { Connection } from '../store/connection.js';
 
 export interface WorkerOptions extends KeepingOptions {
   connection?: Connection;
+  /** That of the queue; 'bull' unless said otherwise. */
+  prefix?: string;
   /** Shown as `processedBy` and in the list of sessions. */
   name?: string;
   /** Start with the constructor (true), or with `run()`. */
@@ -34,7 +37,7 @@ export interface WorkerOptions extends KeepingOptions {
   skipLockRenewal?: boolean;
 }
 
-type Defaulted = 'name' | 'autorun' | 'concurrency' | 'prefetch' | 'drainDelay' | 'runRetryDelay' | 'skipLockRenewal';
+type Defaulted = 'prefix' | 'name' | 'autorun' | 'concurrency' | 'prefetch' | 'drainDelay' | 'runRetryDelay' | 'skipLockRenewal';
 export type CheckedWorkerOptions = WorkerOptions & Keeping & Required<Pick<WorkerOptions, Defaulted>>;
 
 const NO_FILES = 'Pass a function as the processor: the lock thread renews even while it blocks.';
@@ -46,6 +49,7 @@ const WORKER_NAMES = new OptionNames<WorkerOptions>({
   known: {
     ...KEEPING_NAMES,
     connection: true,
+    prefix: true,
     name: true,
     autorun: true,
     concurrency: true,
@@ -62,7 +66,6 @@ const WORKER_NAMES = new OptionNames<WorkerOptions>({
   // A worker is woken when a limit ends or changes, so that there is no longest wait to bound.
   without: ['skipVersionCheck', 'skipWaitingForReady', 'blockingConnection', 'maximumRateLimitDelay'],
   unsupported: {
-    prefix: 'Give each environment a store of its own, or put the prefix into the name of the queue.',
     useWorkerThreads: NO_FILES,
     workerForkOptions: NO_FILES,
     workerThreadsOptions: NO_FILES,
@@ -100,6 +103,7 @@ export function checkWorkerOptions(given: WorkerOptions = {}): CheckedWorkerOpti
   const checked: CheckedWorkerOptions = {
     ...given,
     ...checkKeepingOptions(given),
+    prefix: given.prefix ?? DEFAULT_PREFIX,
     name: checkName(given.name ?? 'worker'),
     autorun: checkBoolean('autorun', given.autorun ?? true),
     concurrency: checkConcurrency(given.concurrency ?? 1),

@@ -6,7 +6,7 @@
 import { HoldfastError, toError } from '../errors.js';
 import { Job } from '../handle/job.js';
 import type { JobHome } from '../handle/home.js';
-import { checkQueueName } from '../job/names.js';
+import { queueNames } from '../job/names.js';
 import { NO_LOCK } from '../job/lock.js';
 import { RateLimitError } from '../job/signals.js';
 import { Calls, type ClaimWish } from '../lock/calls.js';
@@ -49,6 +49,8 @@ const RECONCILED_AFTER = 4;
 // oxlint-disable-next-line typescript/no-explicit-any
 export class Worker<Data = any, Result = any, Name extends string = string> extends Emitter<WorkerEvents<Data, Result, Name>> {
   readonly name: string;
+  /** `prefix:name`. */
+  readonly qualifiedName: string;
   readonly opts: CheckedWorkerOptions;
   /** For watching the lock thread; undefined when renewal is on the event loop. */
   readonly lockManagerThread: LockMonitor | undefined;
@@ -86,8 +88,11 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
 
   constructor(name: string, processor?: Processor<Data, Result, Name> | null, options: WorkerOptions = {}) {
     super();
-    this.name = checkQueueName(name);
     this.opts = checkWorkerOptions(options);
+    const names = queueNames(name, this.opts.prefix);
+    this.name = names.name;
+    this.qualifiedName = names.qualified;
+    const queue = names.stored;
     checkProcessor(processor);
     this.#lease = leaseStore(options.connection, (warning) => this.#report(warning));
     this.#slots = new Slots(this.opts.concurrency, this.opts.prefetch);
@@ -96,7 +101,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     const ready = (): Promise<Store> => this.#lease.ready();
     const { runRetryDelay: retryDelayMs, lockDuration, lockRenewTime, skipLockRenewal } = this.opts;
     this.#tenure = new Tenure({
-      queue: this.name,
+      queue,
       lease: this.#lease,
       name: this.opts.name,
       keeping: this.opts,
@@ -109,7 +114,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     const hangMs = Math.max(MIN_HANG_MS, lockDuration);
     const idleMs = this.opts.drainDelay * 1000;
     const health = new Health({
-      queue: this.name,
+      queue,
       clock: systemClock,
       slots: this.#slots,
       prefetched: () => this.prefetched,
@@ -120,7 +125,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     });
     this.#health = health;
     this.#calls = new Calls({
-      queue: this.name,
+      queue,
       who: 'worker',
       tenure: this.#tenure,
       health,
@@ -147,7 +152,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       tenure: this.#tenure,
       table: this.#table,
       ready,
-      queue: this.name,
+      queue,
       lockDuration,
       by: this.opts.name,
       limiter: this.opts.limiter,
@@ -156,6 +161,8 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     const rules = { backoffStrategy: settings?.backoffStrategy, removeOnComplete, removeOnFail };
     this.home = {
       name: this.name,
+      prefix: names.prefix,
+      stored: names.stored,
       ...rules,
       ready,
       take: (jobId) => this.#manual.takeById(jobId),
@@ -304,7 +311,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       this.#health.woken();
       this.#exchange.wake();
     };
-    this.#unwatch = store.watch(this.name, woken, 'jobs');
+    this.#unwatch = store.watch(this.home.stored, woken, 'jobs');
     this.#tellReady();
     const { skipLockRenewal, lockDuration } = this.opts;
     if (!skipLockRenewal && lockDuration < 2 * KEEPER_PATIENCE_MS) await within(KEEPER_PATIENCE_MS, this.#keeper);
@@ -421,7 +428,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   /** No job of the queue starts, on any worker, for so many milliseconds. Then throw `Worker.RateLimitError()` from the processor. */
   async rateLimit(ms: number): Promise<void> {
     const store = await this.#lease.ready();
-    await store.limit(this.name, checkInteger('rateLimit', ms, { max: MAX_TIMER_MS }));
+    await store.limit(this.home.stored, checkInteger('rateLimit', ms, { max: MAX_TIMER_MS }));
     if (ms > 0) this.#runs?.handBackAhead();
   }
 
@@ -472,7 +479,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   async #strays({ session, seq }: AnsweredCall): Promise<ClaimRef[]> {
     const store = await this.#lease.ready();
     const unanswered = this.#calls.unanswered(session);
-    const owned = await store.owned(this.name, session.id);
+    const owned = await store.owned(this.home.stored, session.id);
     const strays = owned.filter(
       (lock) => lock.seq <= seq && !unanswered.has(lock.seq) && this.#table.get(lock.token) === undefined,
     );

@@ -29,6 +29,8 @@ export async function holder(store: Store, queue: string): Promise<Holder> {
   const lockFor = ({ token, fence }: ClaimedJob) => ({ held: true, token, fence, expiresAt: Date.now() + 60_000, signal });
   const home: JobHome = {
     name: queue,
+    prefix: 'bull',
+    stored: queue,
     ready: () => Promise.resolve(store),
     settle: async (outcome, fetchNext) => {
       const claim = { session, seq: ++seq, count: 1 };

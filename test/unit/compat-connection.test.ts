@@ -1,7 +1,7 @@
 // How other libraries name a Redis, as a connection of ours.
 import { describe, expect, test } from 'vitest';
 import { connectionFrom, type Reached } from '../../src/compat/connection.js';
-import { storedName } from '../../src/compat/names.js';
+import { storedName } from '../../src/job/names.js';
 
 const client = { duplicate: () => undefined, evalsha: () => undefined };
 
@@ -31,6 +31,7 @@ describe('storedName', () => {
   test.each([
     ['mail', undefined, 'mail'],
     ['mail', '', 'mail'],
+    ['mail', 'bull', 'mail'],
     ['mail:out', undefined, 'mail%3Aout'],
     ['mail', '{app}', '%7Bapp%7D/mail'],
     ['a/b', 'c', 'c/a%2Fb'],

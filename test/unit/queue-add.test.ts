@@ -355,7 +355,7 @@ describe('making a queue', () => {
     ['INVALID_CONNECTION', ['x', { connection: 5 }]],
     ['INVALID_OPTION', ['x', { connection: 'memory:', defaultJobOptions: { attempts: -1 } }]],
     ['INVALID_OPTION', ['x', { connection: 'memory:', defaultJobOptions: null }]],
-    ['OPTION_UNSUPPORTED', ['x', { connection: 'memory:', prefix: 'bull' }]],
+    ['OPTION_UNSUPPORTED', ['x', { connection: 'memory:', streams: {} }]],
     ['OPTION_UNSUPPORTED', ['x', { connection: 'memory:', telemetry: {} }]],
     ...[Number.NaN, 0, -1, 1.5, 1e300, '5', null, {}].map((addTimeoutMs): [string, unknown[]] => [
       'INVALID_OPTION',

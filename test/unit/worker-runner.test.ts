@@ -27,7 +27,13 @@ async function claimed(opts: object = {}, extra: Partial<ClaimedJob> = {}): Prom
     ...extra,
   };
   const store = new MemoryStore();
-  const home: JobHome = { name: 'q', ready: async () => store, settle: async () => ({ status: 'done' }) };
+  const home: JobHome = {
+    name: 'q',
+    prefix: 'bull',
+    stored: 'q',
+    ready: async () => store,
+    settle: async () => ({ status: 'done' }),
+  };
   return { job: new Job(home, record, { lock }), lock };
 }
 

@@ -4,12 +4,12 @@
 import { HoldfastError, toError } from '../../errors.js';
 import { QueueEvents } from '../../events/queue-events.js';
 import { Job as CoreJob } from '../../handle/job.js';
+import { storedName } from '../../job/names.js';
 import type { Any } from '../../job/typing.js';
 import type { CleanType } from '../../queue/cleaning.js';
 import { Queue as CoreQueue } from '../../queue/queue.js';
 import { STALLED_REASON } from '../../store/contract.js';
 import { Worker } from '../../worker/worker.js';
-import { storedName } from '../names.js';
 import { GLOBAL, tellGlobally } from './events.js';
 import { DEFAULT_NAME, type DoneCallback } from './handlers.js';
 import { BullGetters, type JobId } from './getters.js';

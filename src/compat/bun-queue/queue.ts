@@ -5,6 +5,7 @@ import { HoldfastError, toError } from '../../errors.js';
 import { QueueEvents } from '../../events/queue-events.js';
 import type { Job } from '../../handle/job.js';
 import type { JobProgress } from '../../handle/home.js';
+import { storedName } from '../../job/names.js';
 import type { JobType } from '../../job/state.js';
 import type { Any } from '../../job/typing.js';
 import type { Instance } from '../../lock/instances.js';
@@ -13,7 +14,6 @@ import { checkInteger, invalidOption } from '../../runtime/check.js';
 import { Emitter } from '../../runtime/emitter.js';
 import { STALLED_REASON } from '../../store/contract.js';
 import { Worker } from '../../worker/worker.js';
-import { storedName } from '../names.js';
 import { within } from '../time-limit.js';
 import { FOREIGN_JOB_OPTIONS, type JobOptions, jobOptionsOf, type Plan, planOf, type QueueOptions } from './options.js';
 
