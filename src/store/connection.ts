@@ -73,7 +73,11 @@ function planUrl(url: string, options: Record<string, unknown> = {}): Connection
   if (url.startsWith('sqlite:')) return planSqlite({ ...options, ...readSqliteUrl(url) });
   if (REDIS.test(url)) return planServer('redis', { ...options, url });
   if (POSTGRES.test(url)) return planServer('postgres', { ...options, url });
-  throw invalid(`The connection ${show(redact(url))} has no scheme that is known.`);
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(url)?.[1];
+  // No more of the URL is shown: it may hold a password, anywhere.
+  throw invalid(
+    scheme === undefined ? 'The connection has no scheme.' : `The connection has the scheme ${scheme}:, which is not known.`,
+  );
 }
 
 function readSqliteUrl(url: string): SqliteConnection {
@@ -82,17 +86,19 @@ function readSqliteUrl(url: string): SqliteConnection {
   for (const [name, value] of new URLSearchParams(query)) {
     if (name === 'synchronous') options.synchronous = value as 'full' | 'normal';
     else if (name === 'busyTimeoutMs') options.busyTimeoutMs = Number(value);
-    else throw invalid(`The connection has a parameter ${show(name)} that sqlite: does not know.`);
+    else throw invalid('The connection has a parameter that sqlite: does not know. It knows synchronous and busyTimeoutMs.');
   }
   return options;
 }
 
 /** Both sqlite:jobs.db and sqlite:///var/lib/jobs.db are in use; two slashes alone name no host here. */
 function readPath(text: string): string {
+  if (/^\/\/(?!\/)[^@]*:.*@/.test(text))
+    throw invalid('sqlite: names a file, and takes neither a host nor a user and a password.');
   try {
     return text.startsWith('///') ? fileURLToPath(`file:${text}`) : decodeURIComponent(text.replace(/^\/\//, ''));
   } catch {
-    throw invalid(`The path ${show(text)} cannot be read: write a % in it as %25, or pass { path } as it is.`);
+    throw invalid('The path cannot be read: write a % in it as %25, or pass { path } as it is.');
   }
 }
 
@@ -134,10 +140,6 @@ function isPostgresPool(value: object): boolean {
 export function isStore(value: unknown): value is Store {
   const candidate = value as Partial<Store>;
   return typeof candidate.claim === 'function' && typeof candidate.settle === 'function' && typeof candidate.renew === 'function';
-}
-
-function redact(url: string): string {
-  return url.replace(/\/\/[^@/]*@/, '//…@');
 }
 
 function invalid(problem: string): HoldfastError {

@@ -1,6 +1,6 @@
 // What a user may say about the server, read into what the driver takes.
-import { HoldfastError } from '../../errors.js';
 import { checkBoolean, checkInteger, invalidOption, MAX_TIMER_MS } from '../../runtime/check.js';
+import { checkPort, parseServerUrl, readServerUrl } from '../server-url.js';
 import type { PgPool } from './driver.js';
 
 export interface PostgresStoreOptions {
@@ -57,6 +57,7 @@ const MAX_SCHEMA = 63;
 
 export function planPostgres(given: PostgresStoreOptions): PostgresPlan {
   const { url, pool, ...rest } = { ...readUrl(given.url), ...given };
+  checkPort(rest.port);
   const {
     schema = 'holdfast',
     migrate = true,
@@ -92,7 +93,8 @@ export function describePlan(given: PostgresStoreOptions): Record<string, unknow
 export function placeOf({ pool, config }: PostgresPlan): string {
   const options = (pool?.options ?? config) as { [option: string]: string | number | undefined };
   const { connectionString } = options;
-  const url = typeof connectionString === 'string' ? parse(connectionString) : undefined;
+  const url = typeof connectionString === 'string' ? parseServerUrl(connectionString) : undefined;
+  if (typeof connectionString === 'string' && url === undefined) return 'the given address';
   const host = url?.hostname || options['host'] || process.env['PGHOST'] || 'localhost';
   const port = url?.port || options['port'] || process.env['PGPORT'] || 5432;
   const database = decodeURIComponent(url?.pathname.slice(1) ?? '') || options['database'] || process.env['PGDATABASE'] || '';
@@ -101,17 +103,7 @@ export function placeOf({ pool, config }: PostgresPlan): string {
 
 function readUrl(url: string | undefined): PostgresStoreOptions {
   if (url === undefined) return {};
-  const query = parse(url)?.searchParams;
-  if (query === undefined) {
-    throw new HoldfastError(
-      'INVALID_CONNECTION',
-      'The url of the PostgreSQL store cannot be read. It looks like postgres://user:password@host:5432/database.',
-      {
-        option: 'url',
-        store: 'postgres',
-      },
-    );
-  }
+  const { searchParams: query } = readServerUrl(url, 'postgres://user:password@host:5432/database');
   const options: PostgresStoreOptions = {};
   const schema = query.get('schema');
   const max = query.get('max');
@@ -125,18 +117,10 @@ function readUrl(url: string | undefined): PostgresStoreOptions {
 }
 
 function stripUrl(url: string): string {
-  const parsed = parse(url);
+  const parsed = parseServerUrl(url);
   if (parsed === undefined || !IN_URL.some((name) => parsed.searchParams.has(name))) return url;
   for (const name of IN_URL) parsed.searchParams.delete(name);
   return parsed.href;
-}
-
-function parse(url: string): URL | undefined {
-  try {
-    return new URL(url);
-  } catch {
-    return undefined;
-  }
 }
 
 function checkSchema(schema: unknown): string {

@@ -1,6 +1,6 @@
 // What is done with clients besides calling them: listening, waiting with a deadline, and letting go at once.
 import type { Client, ClusterClient } from './driver.js';
-import { unavailable } from './errors.js';
+import { forgetCommand, unavailable } from './errors.js';
 
 /** All servers that a client is connected to: one, or the primaries of a cluster. */
 export function serversOf(client: Client): Client[] {
@@ -12,6 +12,7 @@ const errors = new WeakMap<Client, Error>();
 /** ioredis prints errors that nobody listens to. */
 export function listenForErrors(client: Client): void {
   const note = (error: unknown): void => {
+    forgetCommand(error);
     // What the server said tells more than how the connection ended after it.
     if (error instanceof Error && errors.get(client)?.name !== 'ReplyError') errors.set(client, error);
   };

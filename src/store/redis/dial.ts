@@ -2,6 +2,7 @@
 // itself here: a repeated call must be one that its caller knows of, and link.ts reconnects and says why it cannot.
 import { type Client, type ClusterClient, loadDriver, type Options } from './driver.js';
 import type { CheckedOptions } from './options.js';
+import { parseServerUrl } from '../server-url.js';
 
 /** Options that belong to a cluster and not to the connections to its nodes. */
 const OF_CLUSTERS = ['natMap', 'dnsLookup', 'useSRVRecords', 'resolveSrv', 'maxRedirections', 'slotsRefreshInterval'] as const;
@@ -109,12 +110,18 @@ export class Dialer {
   }
 }
 
+function nodeOf(node: unknown): string {
+  if (typeof node === 'string') return parseServerUrl(node)?.host ?? 'the given nodes';
+  if (typeof node !== 'object' || node === null) return String(node);
+  const { host, port } = node as { host?: string; port?: number };
+  return `${host}:${port}`;
+}
+
 function addressOf(client: Client): string {
   const { host, port, path, sentinels, name } = client.options;
   if (client.isCluster) {
     const [first] = (client as unknown as { startupNodes?: unknown[] }).startupNodes ?? [];
-    const node = first as { host?: string; port?: number } | string | undefined;
-    return `the cluster of ${typeof node === 'object' ? `${node.host}:${node.port}` : (node ?? 'unknown nodes')}`;
+    return `the cluster of ${nodeOf(first)}`;
   }
   if (Array.isArray(sentinels)) return `the primary ${String(name)} of the sentinels`;
   return typeof path === 'string' ? path : `${String(host)}:${String(port)}`;

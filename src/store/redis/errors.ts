@@ -86,14 +86,21 @@ const KINDS: readonly Kind[] = [
 
 export function toStoreError(thrown: unknown, address: string): HoldfastError {
   if (thrown instanceof HoldfastError) return thrown;
-  // ioredis hangs the whole command on it, with the payloads of users, which belong in no log.
-  if (thrown instanceof Error) delete (thrown as { command?: unknown }).command;
+  forgetCommand(thrown);
   const reason = reasonOf(thrown);
   // What a script of ours refuses on purpose.
   if (reason.startsWith('HOLDFAST ')) return failure('STORE_FAILED', reason.slice('HOLDFAST '.length), { cause: thrown });
   const kind = KINDS.find(({ pattern }) => pattern.test(reason));
   if (kind === undefined) return failure('STORE_FAILED', `Redis at ${address} reported an error (${reason}).`, { cause: thrown });
   return failure(kind.code, `${kind.advice} (${address}: ${reason}).`, { cause: thrown, retryable: kind.retryable });
+}
+
+/** ioredis hangs the whole command on an error, with the payloads of users or the password: both belong in no log. */
+export function forgetCommand(thrown: unknown): void {
+  if (!(thrown instanceof Error)) return;
+  const error = thrown as Error & { command?: unknown; lastNodeError?: unknown };
+  delete error.command;
+  forgetCommand(error.lastNodeError);
 }
 
 export function unavailable(message: string, cause?: unknown): HoldfastError {

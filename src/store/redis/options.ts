@@ -1,5 +1,6 @@
 // What a Redis store is made of: where Redis is, and how the queues' keys begin.
 import { checkInteger, invalidOption, MAX_TIMER_MS } from '../../runtime/check.js';
+import { checkPort, readServerUrl } from '../server-url.js';
 import type { Options } from './driver.js';
 
 export interface RedisStoreOptions {
@@ -47,10 +48,12 @@ export function checkOptions(given: RedisStoreOptions): CheckedOptions {
       'left out: it would move keys to another slot. Use prefix instead',
     );
   }
+  checkPort(driver['port']);
+  for (const node of cluster ?? []) if (typeof node === 'object') checkPort(node.port);
   const read: { url?: string; prefix?: string } = url === undefined ? {} : readUrl(url);
   return {
     url: read.url,
-    cluster,
+    cluster: cluster?.map((node) => (typeof node === 'string' ? readUrl(node).url : node)),
     client,
     prefix: checkPrefix(prefix ?? read.prefix ?? 'holdfast'),
     commandTimeout,
@@ -78,9 +81,14 @@ function checkPrefix(prefix: unknown): string {
   return prefix;
 }
 
+const LOOKS_LIKE = 'redis://user:password@host:6379/0';
+/** A port, a host, host:port or the path of a socket: left to ioredis. */
+const BARE = /^(?:\/(?!\/)|[\w.-]+(?::\d+)?$)/;
+
 function readUrl(given: string): { url: string; prefix?: string } {
   const scheme = /^(?:redis|valkey)(s?):\/\//.exec(given);
-  // A bare host:port or the path of a socket is left to ioredis.
+  if (scheme === null && BARE.test(given)) return { url: given };
+  readServerUrl(scheme === null ? '' : given, LOOKS_LIKE);
   if (scheme === null) return { url: given };
   const [address = '', query] = given.split('?', 2);
   const parameters = new URLSearchParams(query);
