@@ -37,6 +37,7 @@ export const ERROR_CODES = {
   STORE_GONE: 'a file of the store was deleted, replaced or cut while it was open',
   STORE_NEWER: 'the schema of the store is newer than this version of Holdfast',
   STORE_DENIED: 'the server refused the user, the password, the database or a right that Holdfast needs',
+  STORE_UNTRUSTED: 'the TLS certificate of the server cannot be verified',
   STORE_UNSUPPORTED: 'the server is too old, or cannot do what Holdfast needs',
   STORE_UNSAFE: 'the server has a setting under which it may lose what it acknowledged',
   CRASH_HINTS_OFF: 'the store cannot tell that a worker died before its session expires',

@@ -1,5 +1,6 @@
 // The one place that turns the errors of the server and of the driver into errors of ours.
 import { HoldfastError, type ErrorCode } from '../../errors.js';
+import { certificateAdvice } from '../certificate.js';
 
 /** What functions of the schema raise. */
 export const RAISED = {
@@ -64,6 +65,9 @@ export function toStoreError(error: unknown, { place, schema, reached }: Circums
   if (code === undefined) return fail('STORE_UNAVAILABLE', `The connection to PostgreSQL at ${place} failed`, true);
   if (code === 'ENOTFOUND')
     return fail('STORE_UNAVAILABLE', `There is no host of the name of PostgreSQL at ${place}. Check the host name`, reached);
+  const untrusted = certificateAdvice(code, 'ssl');
+  if (untrusted !== undefined)
+    return fail('STORE_UNTRUSTED', `The TLS certificate of PostgreSQL at ${place} cannot be verified: ${untrusted}`);
   if (NETWORK.has(code)) {
     return fail(
       'STORE_UNAVAILABLE',

@@ -1,5 +1,6 @@
 // The one place that turns errors of Redis and of its client into errors of ours.
 import { type ErrorCode, HoldfastError } from '../../errors.js';
+import { certificateAdvice } from '../certificate.js';
 
 interface Kind {
   pattern: RegExp;
@@ -90,6 +91,11 @@ export function toStoreError(thrown: unknown, address: string): HoldfastError {
   const reason = reasonOf(thrown);
   // What a script of ours refuses on purpose.
   if (reason.startsWith('HOLDFAST ')) return failure('STORE_FAILED', reason.slice('HOLDFAST '.length), { cause: thrown });
+  const untrusted = certificateAdvice(codeOf(thrown), 'tls');
+  if (untrusted !== undefined) {
+    const message = `The TLS certificate of Redis at ${address} cannot be verified: ${untrusted} (${reason}).`;
+    return failure('STORE_UNTRUSTED', message, { cause: thrown });
+  }
   const kind = KINDS.find(({ pattern }) => pattern.test(reason));
   if (kind === undefined) return failure('STORE_FAILED', `Redis at ${address} reported an error (${reason}).`, { cause: thrown });
   return failure(kind.code, `${kind.advice} (${address}: ${reason}).`, { cause: thrown, retryable: kind.retryable });
@@ -122,6 +128,13 @@ export function isUnknownScript(thrown: unknown): boolean {
 
 export function isReadOnly(error: unknown): boolean {
   return error instanceof HoldfastError && error.code === 'STORE_READONLY';
+}
+
+/** What Node calls it. */
+function codeOf(thrown: unknown): string | undefined {
+  if (!(thrown instanceof Error)) return undefined;
+  const { code, lastNodeError } = thrown as { code?: unknown; lastNodeError?: unknown };
+  return typeof code === 'string' ? code : codeOf(lastNodeError);
 }
 
 /** A cluster's error hides the one of the node that it asked last. */
