@@ -5,6 +5,7 @@ import { HoldfastError } from '../errors.js';
 import { checkInteger, MAX_TIMER_MS, show } from '../runtime/check.js';
 import type { Store } from './contract.js';
 import { assertCloneable } from './descriptor.js';
+import { readFileMode } from './file-mode.js';
 
 /** A factory that both this process and the lock thread can load. */
 export interface StoreModule {
@@ -18,6 +19,8 @@ export interface SqliteConnection {
   /** 'full' (default) syncs every commit to disk; 'normal' survives a crash of the process, not of the machine. */
   synchronous?: 'full' | 'normal';
   busyTimeoutMs?: number;
+  /** Mode of the database and the files beside it: 0o600, or '600'. Without it, what the umask of the process leaves of 0644. */
+  fileMode?: number | string;
 }
 
 /** `{ host, port }` and all else that ioredis takes, `{ cluster: [{ host, port }] }`, or `{ url }` with options of the engine. */
@@ -86,7 +89,11 @@ function readSqliteUrl(url: string): SqliteConnection {
   for (const [name, value] of new URLSearchParams(query)) {
     if (name === 'synchronous') options.synchronous = value as 'full' | 'normal';
     else if (name === 'busyTimeoutMs') options.busyTimeoutMs = Number(value);
-    else throw invalid('The connection has a parameter that sqlite: does not know. It knows synchronous and busyTimeoutMs.');
+    else if (name === 'fileMode') options.fileMode = value;
+    else
+      throw invalid(
+        'The connection has a parameter that sqlite: does not know. It knows synchronous, busyTimeoutMs and fileMode.',
+      );
   }
   return options;
 }
@@ -103,13 +110,14 @@ function readPath(text: string): string {
 }
 
 function planSqlite(options: SqliteConnection): ConnectionPlan {
-  const { path, synchronous = 'full', busyTimeoutMs = 0 } = options;
+  const { path, synchronous = 'full', busyTimeoutMs = 0, fileMode } = options;
   if (path === '' || path === ':memory:') throw invalid('sqlite: needs a file. For a queue in memory use memory:.');
   if (synchronous !== 'full' && synchronous !== 'normal')
     throw invalid(`synchronous must be 'full' or 'normal', not ${show(synchronous)}.`);
   checkInteger('busyTimeoutMs', busyTimeoutMs, { max: MAX_TIMER_MS });
+  const mode = fileMode === undefined ? {} : { fileMode: readFileMode(fileMode) };
   const file = resolve(path);
-  return { engine: 'sqlite', key: `sqlite:${file}?${synchronous}`, options: { ...options, path: file } };
+  return { engine: 'sqlite', key: `sqlite:${file}?${synchronous}`, options: { ...options, path: file, ...mode } };
 }
 
 /** Options that hold a function, an instance or a bigint are not compared: such a connection shares its store with nobody. */

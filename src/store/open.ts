@@ -6,6 +6,7 @@ import { HoldfastError } from '../errors.js';
 import { type Connection, type ConnectionPlan, isStore, planConnection, type StoreModule } from './connection.js';
 import type { Store } from './contract.js';
 import { assertCloneable, type StoreDescriptor } from './descriptor.js';
+import { applyFileMode } from './file-mode.js';
 import type { Migrated } from './postgres/index.js';
 
 export type { Connection } from './connection.js';
@@ -143,6 +144,8 @@ type Load = (options: Record<string, unknown>) => Promise<Store>;
 const ENGINES: Record<'sqlite' | 'redis' | 'postgres', Load> = {
   sqlite: async (options) => {
     const { SqliteStore } = await import('./sqlite/index.js');
+    const { path, fileMode } = options as { path: string; fileMode?: number };
+    if (fileMode !== undefined) applyFileMode(path, fileMode);
     return new SqliteStore(options as { path: string });
   },
   redis: async (options) => {
