@@ -20,9 +20,9 @@ export default defineConfig({
   resolve: {
     alias: [
       // The built package, as a user gets it; tests of the inside import ../../src instead.
-      { find: /^holdfast$/, replacement: file('dist/index.js') },
-      { find: /^holdfast\/testing$/, replacement: file('dist/testing/index.js') },
-      { find: /^holdfast\/(bull|bun-queue)$/, replacement: file('dist/compat/$1/index.js') },
+      { find: /^holdfast$/, replacement: file('dist/index.mjs') },
+      { find: /^holdfast\/testing$/, replacement: file('dist/testing/index.mjs') },
+      { find: /^holdfast\/(bull|bun-queue)$/, replacement: file('dist/compat/$1/index.mjs') },
     ],
   },
   test: {

@@ -24,8 +24,8 @@ const worker = new Worker<Media>(
 worker.on('completed', (job, result) => console.log(`${job.name}: ${result}`));
 const drained = new Promise<void>((resolve) => worker.once('drained', resolve));
 
-await queue.add('resize', { file: 'cat.png', width: 200 });
-await queue.add('count', { folder: 'photos' });
+// Together, so that the queue is not drained between them.
+await Promise.all([queue.add('resize', { file: 'cat.png', width: 200 }), queue.add('count', { folder: 'photos' })]);
 // @ts-expect-error: a job named 'resize' needs a width.
 const wrong = () => queue.add('resize', { file: 'cat.png' });
 // @ts-expect-error: no job has this name.

@@ -2,15 +2,19 @@
 // then takes the place of dist/ in one rename. Nothing is done when dist/ was built from exactly these sources.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, extname, join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { finishBuild } from './finish-build.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const src = join(root, 'src');
 const dist = join(root, 'dist');
-const ASSETS = new Set(['.sql', '.lua']);
+
+const RECIPE = ['tsconfig.json', 'tsconfig.build.json', 'package-lock.json', 'scripts/finish-build.mjs'].map((file) =>
+  join(root, file),
+);
 
 export const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc');
 
@@ -25,12 +29,12 @@ export function build() {
   const fresh = join(root, 'node_modules', '.cache', `holdfast-build-${process.pid}`);
   mkdirSync(fresh, { recursive: true });
   try {
-    const compiled = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.json', '--noEmitOnError', '--outDir', fresh], {
+    const compiled = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--noEmitOnError', '--outDir', fresh], {
       cwd: root,
       encoding: 'utf8',
     });
     if (compiled.status !== 0) throw new Error(`src/ does not compile.\n${compiled.stdout}${compiled.stderr}`);
-    for (const file of sources()) if (ASSETS.has(extname(file))) cpSync(file, join(fresh, relative(src, file)));
+    finishBuild(fresh);
     writeFileSync(join(fresh, '.stamp'), stamp);
     putInPlace(fresh);
   } finally {
@@ -66,7 +70,7 @@ function sources() {
 
 function stampOf(files) {
   const hash = createHash('sha256');
-  for (const file of [join(root, 'tsconfig.json'), join(root, 'package-lock.json'), ...files]) {
+  for (const file of [...RECIPE, ...files]) {
     hash
       .update(`${relative(root, file)}\0`)
       .update(readFileSync(file))

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, posix } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { compileFunction } from 'node:vm';
 
 export const AMBIENT = [
@@ -23,7 +23,7 @@ export const AMBIENT = [
 ];
 /** Node's modules of which a process has its own. */
 const OWN_BUILTINS = ['node:crypto', 'node:os', 'node:timers/promises', 'node:worker_threads'];
-const PARAMETERS = ['exports', 'require', 'importOne', 'moduleUrl', ...AMBIENT];
+const PARAMETERS = ['exports', 'require', 'importOne', '__dirname', ...AMBIENT];
 /** Atomics and Math alone make a module no part of a process: they are replaced for `wait` and `random`. */
 const USES_AMBIENT = new RegExp(
   `\\b(${AMBIENT.filter((name) => name !== 'Atomics' && name !== 'Math').join('|')})\\b|Atomics\\.wait|Math\\.random`,
@@ -63,10 +63,10 @@ export class Realm {
       modules.set(file, exports);
       const require = (name) => {
         const imported = code.files.get(name);
-        return imported === undefined ? (this.#builtins[name] ?? builtin(name)) : this.load(imported);
+        return imported === undefined ? (this.#builtins[name] ?? nodeRequire(name)) : this.load(imported);
       };
       const importOne = async (name) => this.#foreign[name] ?? this.load(resolve(file, name));
-      code.run(exports, require, importOne, code.url, ...this.#ambient);
+      code.run(exports, require, importOne, code.folder, ...this.#ambient);
       const bend = this.#bend[file];
       if (bend !== undefined) Object.assign(exports, bend(exports, this));
     }
@@ -82,19 +82,6 @@ function resolve(from, name) {
   return posix.join(posix.dirname(from), name);
 }
 
-const builtins = new Map();
-
-function builtin(name) {
-  let exports = builtins.get(name);
-  if (exports === undefined) {
-    const module = nodeRequire(name);
-    // As an import sees it.
-    exports = Object.assign(Object.create(module), { default: module });
-    builtins.set(name, exports);
-  }
-  return exports;
-}
-
 function compile(file) {
   let code = compiled.get(file);
   if (code === undefined) {
@@ -103,58 +90,20 @@ function compile(file) {
     const files = new Map(imports.filter(isFile).map((name) => [name, resolve(file, name)]));
     const isShared =
       !USES_AMBIENT.test(text.replace(SAID, '')) &&
-      !/\bimportOne\(|\bmoduleUrl\b|^let /m.test(text) &&
+      !/\bimportOne\(|\b__dirname\b|^let /m.test(text) &&
       imports.every((name) => files.has(name) || !OWN_BUILTINS.includes(name)) &&
       [...files.values()].every((imported) => compile(imported).isShared);
-    const url = pathToFileURL(path).href;
-    code = { run: compileFunction(text, PARAMETERS, { filename: path }), isShared, files, url };
+    code = { run: compileFunction(text, PARAMETERS, { filename: path }), isShared, files, folder: dirname(path) };
     compiled.set(file, code);
   }
   return code;
 }
 
-/** The compiler writes each import and export on a line of its own; imports make no circles, so they need not be live. */
+/** The compiler writes an import as `require` with double quotes, and `import()` as a promise of one with the quotes of the source. */
 function asFunctionBody(source) {
-  const exported = [];
-  const imports = [];
-  const from = (name) => {
-    imports.push(name);
-    return `require('${name}')`;
-  };
+  const imports = [...source.matchAll(/\brequire\("(.*?)"\)/g)].map(([, name]) => name);
   const text = source
-    .replace(/^import \{([^}]*)\} from '(.*)';/gm, (_, list, name) => {
-      const names = namesOf(list).map(([outer, inner]) => (inner === outer ? outer : `${outer}: ${inner}`));
-      return `const { ${names.join(', ')} } = ${from(name)};`;
-    })
-    .replace(/^import \* as (\w+) from '(.*)';/gm, (_, all, name) => `const ${all} = ${from(name)};`)
-    .replace(/^import (\w+) from '(.*)';/gm, (_, one, name) => `const { default: ${one} } = ${from(name)};`)
-    .replace(/^export \* from '(.*)';/gm, (_, name) => `Object.assign(exports, ${from(name)});`)
-    .replace(/^export \{([^}]*)\} from '(.*)';/gm, (_, list, name) => {
-      const module = from(name);
-      return namesOf(list)
-        .map(([inner, outer]) => `exports.${outer} = ${module}.${inner};`)
-        .join(' ');
-    })
-    .replace(/^export \{([^}]*)\};/gm, (_, list) => {
-      for (const [inner, outer] of namesOf(list)) exported.push(`exports.${outer} = ${inner};`);
-      return '';
-    })
-    .replace(/^export ((?:async )?(?:function\*?|class|const) (\w+))/gm, (_, declaration, name) => {
-      exported.push(`exports.${name} = ${name};`);
-      return declaration;
-    })
-    .replace(/\bimport\(/g, 'importOne(')
-    .replace(/\bimport\.meta\.url\b/g, 'moduleUrl');
-  return { text: `${text}\n${exported.join('\n')}`, imports };
-}
-
-function namesOf(list) {
-  return list
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '')
-    .map((item) => {
-      const [first, second = first] = item.split(' as ');
-      return [first, second];
-    });
+    .replace(/Promise\.resolve\(\)\.then\(\(\) => __importStar\(require\((.*?)\)\)\)/g, 'importOne($1)')
+    .replace(/\bimport\(/g, 'importOne(');
+  return { text, imports };
 }

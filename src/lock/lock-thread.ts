@@ -2,7 +2,6 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { toError } from '../errors.js';
 import type { Clock } from '../runtime/clock.js';
@@ -129,9 +128,8 @@ function findEntry(given: string | undefined): string {
     if (!existsSync(given)) throw new Error(`the entry file ${given} does not exist`);
     return given;
   }
-  const here: string | undefined = import.meta.url;
-  if (here !== undefined) {
-    const sibling = fileURLToPath(new URL('./thread-entry.js', here));
+  if (typeof __dirname === 'string') {
+    const sibling = join(__dirname, 'thread-entry.js');
     if (existsSync(sibling)) return sibling;
   }
   return createRequire(join(process.cwd(), 'index.js')).resolve('holdfast/lock-thread');

@@ -1,8 +1,8 @@
 // From a connection to an open store. The only file that knows the engines, and it loads one only when it is used.
 // All queues, workers and listeners of a process that name the same store share one, so that their writes share commits; it is
 // closed when the last of them lets go.
-import { pathToFileURL } from 'node:url';
 import { HoldfastError } from '../errors.js';
+import { importModule } from '../runtime/import-module.js';
 import { type Connection, type ConnectionPlan, isStore, planConnection, type StoreModule } from './connection.js';
 import type { Store } from './contract.js';
 import { assertCloneable, type StoreDescriptor } from './descriptor.js';
@@ -163,9 +163,7 @@ function describeModule({ module, export: name = 'default', options }: StoreModu
 }
 
 async function loadModule({ module, export: name, options }: StoreDescriptor & { engine: 'module' }): Promise<Store> {
-  const url = /^(\.|\/|[a-z]:\\)/i.test(module) ? pathToFileURL(module).href : module;
-  const loaded = (await import(url)) as Record<string, unknown>;
-  const factory = loaded[name];
+  const factory = (await importModule(module))[name];
   const store: unknown = typeof factory === 'function' ? await (factory as (options: unknown) => unknown)(options) : factory;
   if (typeof store !== 'object' || store === null || !isStore(store)) {
     throw new HoldfastError(

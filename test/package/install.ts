@@ -9,9 +9,12 @@ import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
 
+/** A file, or one for each condition. */
+export type ExportTarget = string | { [condition: string]: ExportTarget };
+
 export interface Manifest {
   name: string;
-  exports: Record<string, string | Record<string, string>>;
+  exports: Record<string, ExportTarget>;
   dependencies?: Record<string, string>;
   bin?: string | Record<string, string>;
 }
@@ -49,7 +52,7 @@ function provide(name: string, app: string, present: Set<string>): void {
   for (const dependency of Object.keys(dependencies)) provide(dependency, app, present);
 }
 
-function npm(cwd: string, args: string[]): string {
+export function npm(cwd: string, args: string[]): string {
   const cli = process.env['npm_execpath'];
   const [command, first] = cli?.endsWith('.js') === true ? [process.execPath, [cli]] : ['npm', []];
   return execFileSync(command, [...first, ...args], { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { tsc } from '../../scripts/build.mjs';
-import { manifestOf, packAndInstall, root } from './install.js';
-import { EXPORTS_ESM, EXPORTS_CJS, JOB_CJS, JOB_ESM, TYPES } from './programs.js';
+import { type ExportTarget, manifestOf, packAndInstall, root } from './install.js';
+import { BOTH_BUILDS, EXPORTS_ESM, EXPORTS_CJS, JOB_CJS, JOB_ESM, TYPES } from './programs.js';
 
 const CORE = [
   'Queue',
@@ -38,10 +38,18 @@ beforeAll(() => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+function filesOf(target: ExportTarget): string[] {
+  return typeof target === 'string' ? [target] : Object.values(target).flatMap(filesOf);
+}
+
 function run(name: string, program: string, ...args: string[]): unknown {
+  return runWith([], name, program, ...args);
+}
+
+function runWith(flags: string[], name: string, program: string, ...args: string[]): unknown {
   mkdirSync(join(app, 'run'), { recursive: true });
   writeFileSync(join(app, name), program);
-  const stdout = execFileSync(process.execPath, [join(app, name), ...args], {
+  const stdout = execFileSync(process.execPath, [...flags, join(app, name), ...args], {
     cwd: mkdtempSync(join(app, 'run', 'cwd-')),
     encoding: 'utf8',
     timeout: 20_000,
@@ -55,9 +63,7 @@ const exportsFrom = (file: string, program: string): Record<string, string[] | s
 
 describe('the tarball', () => {
   test('holds what package.json exports', () => {
-    const targets = Object.values(manifest.exports).flatMap((target) =>
-      typeof target === 'string' ? target : Object.values(target),
-    );
+    const targets = filesOf(manifest.exports);
     expect(targets.filter((target) => !files.includes(target.replace('./', '')))).toEqual([]);
   });
 
@@ -82,6 +88,19 @@ describe('imported', () => {
   test('it is the same from both', () => {
     expect(exportsFrom('exports.cjs', EXPORTS_CJS)).toEqual(exportsFrom('exports.mjs', EXPORTS_ESM));
   });
+
+  // Without the flag, Node could load ESM for both.
+  test.each([[], ['--no-experimental-require-module']])(
+    'in one process by both ways, it has one copy of everything %s',
+    (...flags) => {
+      const names = specifiers.filter((specifier) => specifier !== ENTRY && !specifier.endsWith('.json'));
+      expect(runWith(flags, 'both.mjs', BOTH_BUILDS, JSON.stringify(names))).toEqual({
+        others: [],
+        value: 'unrecoverable',
+        threads: 1,
+      });
+    },
+  );
 });
 
 describe('a job on a SQLite file, with the lock thread', () => {

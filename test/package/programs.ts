@@ -63,6 +63,40 @@ async function main() {
 main();
 `;
 
+/**
+ * Loads each given module by import and by require, then runs a job whose queue came by one way and whose worker by the other.
+ * Prints what is not the same in both, how the job failed, and how many threads were started.
+ */
+export const BOTH_BUILDS = `import { subscribe } from 'node:diagnostics_channel';
+import { createRequire } from 'node:module';
+import { setTimeout } from 'node:timers/promises';
+const require = createRequire(import.meta.url);
+const others = [];
+for (const specifier of JSON.parse(process.argv[2])) {
+  const imported = await import(specifier);
+  const required = require(specifier);
+  for (const name of Object.keys(imported)) {
+    if (name !== 'default' && name !== 'module.exports' && imported[name] !== required[name]) others.push(specifier + ': ' + name);
+  }
+}
+const threads = [];
+subscribe('worker_threads', ({ worker }) => threads.push(worker));
+const one = await import('holdfast');
+const two = require('holdfast');
+const queue = new one.Queue('both', { connection: 'memory:' });
+const worker = new two.Worker('both', async () => {
+  throw new one.UnrecoverableError('unrecoverable');
+}, { connection: 'memory:' });
+const failed = new Promise((resolve) => worker.on('failed', (_job, error) => resolve(error.message)));
+await queue.add('job', {}, { attempts: 3 });
+const value = await failed;
+const workers = [one, two].map(({ Worker }) => new Worker('files', async () => {}, { connection: 'sqlite:both.db' }));
+await Promise.all(workers.map((each) => each.waitUntilReady()));
+while (workers.some((each) => each.health().lockThread !== 'thread')) await setTimeout(10);
+await Promise.all([worker, queue, ...workers].map((each) => each.close()));
+console.log(JSON.stringify({ others, value, threads: threads.length }));
+`;
+
 export const TYPES = `import { HoldfastError, Queue, Worker, type ErrorCode, type Job } from 'holdfast';
 import * as testing from 'holdfast/testing';
 

@@ -1,11 +1,12 @@
 // `holdfast/bull`: programs written for Bull, with the import changed. `import Queue from 'holdfast/bull'`, `import { Queue } …` and
 // `const Queue = require('holdfast/bull')` all give the same class, which also works without `new`, as Bull's does.
 import type { Any } from '../../job/typing.js';
+import type * as events from './events.js';
 import type * as getters from './getters.js';
 import type * as handlers from './handlers.js';
-import { Job as BullJob } from './job.js';
+import { Job as BullJob, type JobStatus as BullJobStatus } from './job.js';
 import type * as options from './options.js';
-import { Queue as BullQueue } from './queue.js';
+import { type BulkJob as BullBulkJob, Queue as BullQueue } from './queue.js';
 
 interface QueueFactory {
   <T = Any>(...args: ConstructorParameters<typeof BullQueue<T>>): BullQueue<T>;
@@ -17,14 +18,14 @@ const callable = new Proxy(BullQueue, {
   apply: (target, _this, args: [string]) => new target(...args),
 }) as unknown as QueueFactory;
 
-// What `require` hands out: the class itself, carrying the names that an import would have.
+// `require` returns the class itself, with the names that an import would have: the build makes it `module.exports`.
 export const Queue: QueueFactory & { Queue: QueueFactory; Job: typeof BullJob; default: QueueFactory } = Object.assign(callable, {
   Queue: callable,
   Job: BullJob,
   default: callable,
 });
 export type Queue<T = Any> = BullQueue<T>;
-/** For programs that write Bull.Queue and Bull.Job. */
+/** For programs that write Bull.Queue and Bull.Job, and the types of what `require` returns. */
 export declare namespace Queue {
   export type Queue<T = Any> = BullQueue<T>;
   export type Job<T = Any> = BullJob<T, BullQueue<T>>;
@@ -35,8 +36,13 @@ export declare namespace Queue {
   export type QueueOptions = options.QueueOptions;
   export type AdvancedSettings = options.AdvancedSettings;
   export type RateLimiter = options.RateLimiter;
+  export type BullBackoffStrategy = options.BullBackoffStrategy;
+  export type BullEvents<J> = events.BullEvents<J>;
+  export type JobPromise = events.JobPromise;
+  export type JobStatus = BullJobStatus;
+  export type BulkJob<T = Any> = BullBulkJob<T>;
 }
-export { Queue as default, Queue as 'module.exports' };
+export { Queue as default };
 export type Job<T = Any> = BullJob<T, BullQueue<T>>;
 export const Job = BullJob;
 export type { BullEvents, JobPromise } from './events.js';

@@ -1,8 +1,7 @@
 // The Lua files: one per operation, each naming the parts of lua/shared that it uses in its first line. They are sent by their
 // hash; a server that does not know it (restarted, flushed, a replica that took over) gets the text and knows it from then on.
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { HoldfastError } from '../../errors.js';
+import { luaText } from './lua-texts.js';
 
 export type ScriptName =
   | 'acquire'
@@ -52,9 +51,9 @@ export function script(name: ScriptName): Script {
 }
 
 function load(name: ScriptName): Script {
-  const operation = read(`${name}.lua`);
+  const operation = luaText(`${name}.lua`);
   const parts = /^-- use: (.+)$/m.exec(operation)?.[1]?.split(' ') ?? [];
-  const texts = parts.map((part) => read(`shared/${part}.lua`));
+  const texts = parts.map((part) => luaText(`shared/${part}.lua`));
   const text = nested(texts, Math.max(1, parts.indexOf('queue') + 1), operation);
   const made = { text, sha: createHash('sha1').update(text).digest('hex') };
   loaded.set(name, made);
@@ -68,16 +67,4 @@ function load(name: ScriptName): Script {
  */
 function nested(parts: string[], outer: number, operation: string): string {
   return [...parts.slice(0, outer), 'return (function()', ...parts.slice(outer), operation, 'end)()'].join('\n');
-}
-
-function read(file: string): string {
-  try {
-    return readFileSync(new URL(`lua/${file}`, import.meta.url), 'utf8');
-  } catch (cause) {
-    throw new HoldfastError(
-      'DRIVER_MISSING',
-      `The Redis store cannot read its script ${file}, which lies beside its code. If this program was bundled, leave holdfast out of the bundle (external).`,
-      { cause, store: 'redis' },
-    );
-  }
 }
