@@ -2,11 +2,16 @@
 // out and the rest stays as it is.
 import { CALL_FAULTS, CUTS } from './link.mjs';
 import { Random } from './random.mjs';
+import { trapOf } from './traps.mjs';
 
 const NAMES = ['a', 'b', 'c', 'd'];
 
 export function planOf(seed) {
   const random = new Random(seed);
+  return trapOf(seed, random.fork('trap')) ?? drawnOf(seed, random);
+}
+
+function drawnOf(seed, random) {
   const lockMs = random.pick([400, 1000, 1000, 2000, 4000]);
   const faultsMs = random.between(2, 5) * lockMs + 1000;
   const processes = NAMES.slice(0, 2 + random.int(3)).map((name) => processOf(name, random.fork(name)));

@@ -34,6 +34,108 @@ export const PART_DEFECTS = {
       },
     },
   },
+  'a new session is trusted from its reply on': {
+    violates: 'trust ends first',
+    modules: {
+      'lock/session.js': ({ Session }, realm) => {
+        const { now, trustUntil } = realm.load('lock/trust.js');
+        return {
+          Session: class extends Session {
+            static async open(store, settings, clock) {
+              const session = await super.open(store, settings, clock);
+              session.memory.startTrust(trustUntil(now(clock), settings.durationMs));
+              return session;
+            }
+          },
+        };
+      },
+    },
+  },
+  'a timed claim that is repeated is trusted from its last try on': {
+    violates: 'trust ends first',
+    modules: {
+      'lock/calls.js': ({ Calls }, realm) => {
+        const { now } = realm.load('lock/trust.js');
+        const { systemClock } = realm.load('runtime/clock.js');
+        return {
+          Calls: class extends Calls {
+            async perform(...args) {
+              const reply = await super.perform(...args);
+              return reply.retried ? { ...reply, sentAt: now(systemClock) } : reply;
+            }
+          },
+        };
+      },
+    },
+  },
+  'an extension counts from its reply on': {
+    violates: 'trust ends first',
+    modules: {
+      'lock/lock-table.js': ({ LockTable }, realm) => {
+        const { now } = realm.load('lock/trust.js');
+        const { systemClock } = realm.load('runtime/clock.js');
+        return {
+          LockTable: class extends LockTable {
+            extend(token, _sentAt, durationMs) {
+              super.extend(token, now(systemClock), durationMs);
+            }
+          },
+        };
+      },
+    },
+  },
+  'a grant is heard from its reply on': {
+    violates: 'trust ends first',
+    modules: {
+      'lock/session.js': ({ Session }, realm) => {
+        const { now } = realm.load('lock/trust.js');
+        const { granted } = Session.prototype;
+        // Each process has a class of its own.
+        Session.prototype.granted = function () {
+          granted.call(this, now(this.clock));
+        };
+        return {};
+      },
+    },
+  },
+  'the answer to the question of suspicion counts from its arrival': {
+    violates: 'trust ends first',
+    modules: {
+      'lock/hearing.js': ({ Hearing }, realm) => {
+        const { now, trustUntil } = realm.load('lock/trust.js');
+        return {
+          Hearing: class extends Hearing {
+            #clock;
+
+            constructor(store, clock, onSuspected) {
+              super(store, clock, onSuspected);
+              this.#clock = clock;
+            }
+
+            add(plan, memory) {
+              const extendHearing = () => memory.extendHearing(trustUntil(now(this.#clock), plan.graceMs));
+              super.add(
+                plan,
+                new Proxy(memory, { get: (_, key) => (key === 'extendHearing' ? extendHearing : bound(memory, key)) }),
+              );
+            }
+          },
+        };
+      },
+    },
+  },
+  'a leader leads while it is unsure': {
+    violates: 'trust ends first',
+    modules: {
+      'lock/named-lock.js': ({ NamedLock }) => ({
+        NamedLock: class extends NamedLock {
+          get isSure() {
+            return this.trusted;
+          }
+        },
+      }),
+    },
+  },
   'trust is measured on the wall clock': {
     violates: 'trust ends first',
     modules: {

@@ -13,6 +13,8 @@ const FOUND_SOON = [
   'expiry is judged by the wall clock of whoever asks',
   'a sweep does not charge',
   'a late reply makes trust last from its arrival',
+  'a timed claim that is repeated is trusted from its last try on',
+  'an extension counts from its reply on',
   'a lock is believed in until somebody says otherwise',
   'a leader leads until it is told otherwise',
   'a finish is told before it is acknowledged',

@@ -1,0 +1,39 @@
+import { conformance, unit } from './tests.mjs';
+
+export const FENCES = [
+  {
+    name: 'a fence is given twice',
+    file: 'src/job/lock.ts',
+    find: 'Math.max(last + 1, Math.floor(storeNowMs * 1000))',
+    replace: 'Math.max(last, Math.floor(storeNowMs * 1000))',
+    tests: conformance('memory', 'sqlite'),
+  },
+  {
+    name: 'fences count from where the store is, not from its clock',
+    file: 'src/job/lock.ts',
+    find: 'Math.max(last + 1, Math.floor(storeNowMs * 1000))',
+    replace: 'Math.max(last + 1, Math.floor(storeNowMs * 0))',
+    tests: [...conformance('memory', 'sqlite'), ...unit('memory-store')],
+  },
+  {
+    name: 'postgres: another server goes on with the sequence as it finds it',
+    file: 'src/store/postgres/claim.ts',
+    find: "IF nextval('fences') < _clock THEN",
+    replace: "IF nextval('fences') < 0 THEN",
+    tests: unit('postgres-layout', 'postgres-short-ways', 'postgres-outage', 'postgres-migrate'),
+  },
+  {
+    name: 'redis: the fast claim gives every job the same fence',
+    file: 'src/store/redis/lua/shared/plain-settle.lua',
+    find: 'format(DIGITS, place + size + i - 1), texts[size + i]',
+    replace: 'format(DIGITS, place + size), texts[size + i]',
+    tests: conformance('redis'),
+  },
+  {
+    name: 'redis: the fast claim goes back with the clock',
+    file: 'src/store/redis/lua/shared/plain-settle.lua',
+    find: 'tick < micros and micros or tick + 1',
+    replace: 'micros',
+    tests: [...conformance('redis'), ...unit('redis-plain-settle', 'redis-layout')],
+  },
+];

@@ -1,0 +1,69 @@
+// What ends in order hands back at once, and is not charged.
+import { conformance, faults, unit } from './tests.mjs';
+
+export const HAND_BACK = [
+  {
+    name: 'a close is charged as a stall',
+    file: 'src/lock/tenure.ts',
+    find: '[{ queue: session.queue, id: session.id }], false);',
+    replace: '[{ queue: session.queue, id: session.id }], true);',
+    tests: faults('closing', 'manual'),
+  },
+  {
+    name: 'an exit is charged as a crash',
+    file: 'src/lock/lock-thread.ts',
+    find: 'charged: crashed && code !== 0 }',
+    replace: 'charged: crashed || code === 0 }',
+    tests: faults('process-end'),
+  },
+  {
+    name: 'a crash is not charged',
+    file: 'src/lock/lock-thread.ts',
+    find: 'charged: crashed && code !== 0 }',
+    replace: 'charged: crashed && code === 0 }',
+    tests: faults('process-end'),
+  },
+  {
+    name: 'an exit does not wait for the hand-back',
+    file: 'src/lock/lock-thread.ts',
+    find: 'Atomics.wait(new Int32Array(this.#handedBack), 0, 0, HAND_BACK_MS);',
+    replace: 'Atomics.wait(new Int32Array(this.#handedBack), 0, 1, HAND_BACK_MS);',
+    tests: faults('process-end'),
+  },
+  {
+    name: 'the thread hands back only what was retired',
+    file: 'src/lock/thread-store.ts',
+    find: '[...retired, ...[...this.#held.values()].map(({ plan: { queue, id } }) => ({ queue, id }))];',
+    replace: '[...retired];',
+    tests: faults('process-end'),
+  },
+  {
+    name: 'what was retired is not handed back at the exit',
+    file: 'src/lock/thread-service.ts',
+    find: 'if (handBackAtExit && ref !== undefined) this.#retired',
+    replace: 'if (!handBackAtExit && ref !== undefined) this.#retired',
+    tests: faults('process-end', 'closing'),
+  },
+  {
+    name: 'the thread is gone, and the loop does not stand in',
+    file: 'src/lock/thread-keeper.ts',
+    find: '      this.#standInFor(entry, 0);\n',
+    replace: '',
+    tests: faults('lock-thread'),
+  },
+  {
+    name: 'memory: a close is charged',
+    file: 'src/store/memory/session.ts',
+    find: 'if (charged) stall(queue, held, now);',
+    replace: 'if (!charged) stall(queue, held, now);',
+    tests: conformance('memory'),
+    only: 'closing|sessions',
+  },
+  {
+    name: 'a job that was never begun is handed back as one that was',
+    file: 'src/worker/exchange.ts',
+    find: "this.#giveBack('return', jobs);",
+    replace: "this.#giveBack('release', jobs);",
+    tests: [...unit('prefetch'), 'test/acceptance/prefetch.test.ts'],
+  },
+];

@@ -1,0 +1,31 @@
+// The mutants, by area. Each is data: `file`, the exact text `find` (once in the file), what to `replace` it with, and the `tests` that should
+// notice, of which `only` selects some by name. `equivalent` says why a change cannot be noticed; such a mutant is not tried.
+import { CAP } from './cap.mjs';
+import { EVENTS } from './events.mjs';
+import { FENCES } from './fences.mjs';
+import { HAND_BACK } from './hand-back.mjs';
+import { LEADER } from './leader.mjs';
+import { LOCK_TABLE } from './lock-table.mjs';
+import { NAMED_LOCKS } from './named-locks.mjs';
+import { PRESENCE } from './presence.mjs';
+import { REPLAYS } from './replays.mjs';
+import { RETENTION } from './retention.mjs';
+import { SWEEPS } from './sweeps.mjs';
+import { TOKENS } from './tokens.mjs';
+import { TRUST } from './trust.mjs';
+
+export const AREAS = {
+  trust: TRUST,
+  retention: RETENTION,
+  cap: CAP,
+  tokens: TOKENS,
+  fences: FENCES,
+  sweeps: SWEEPS,
+  replays: REPLAYS,
+  events: EVENTS,
+  presence: PRESENCE,
+  'hand-back': HAND_BACK,
+  'lock-table': LOCK_TABLE,
+  leader: LEADER,
+  'named-locks': NAMED_LOCKS,
+};

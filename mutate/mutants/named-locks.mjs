@@ -1,0 +1,106 @@
+import { conformance, faults, unit } from './tests.mjs';
+
+const only = 'named locks';
+
+export const NAMED_LOCKS = [
+  {
+    name: 'memory: a late renewal brings back the holder before',
+    file: 'src/store/memory/named-lock.ts',
+    find: 'if (name.hold !== undefined) end(queue, name.hold.session);',
+    replace: 'if (name.hold?.since === -1) end(queue, name.hold.session);',
+    tests: conformance('memory'),
+    only,
+  },
+  {
+    name: 'sqlite: a late renewal brings back the holder before',
+    file: 'src/store/sqlite/named-lock.ts',
+    find: 'if (hold !== undefined) this.#end.run(queue.queue, hold[3]);',
+    replace: 'if (hold?.[8] === -1) this.#end.run(queue.queue, hold[3]);',
+    tests: conformance('sqlite'),
+    only,
+  },
+  {
+    name: 'redis: a late renewal brings back the holder before',
+    file: 'src/store/redis/lua/acquire.lua',
+    find: '      endSession(holder.session, 1)\n',
+    replace: '',
+    tests: conformance('redis'),
+    only,
+  },
+  {
+    name: 'postgres: a late renewal brings back the holder before',
+    file: 'src/store/postgres/named-lock.ts',
+    find: 'UPDATE sessions SET reaped = 1 WHERE queue = _queue AND id = _hold.session AND ${IS_OPEN};',
+    replace: 'PERFORM FROM sessions WHERE queue = _queue AND id = _hold.session AND ${IS_OPEN};',
+    tests: conformance('postgres'),
+    only,
+  },
+  {
+    name: 'memory: whoever asks first gets it, whoever stands in line',
+    file: 'src/store/memory/named-lock.ts',
+    find: 'if (holder === undefined && ahead === 0) return grant(',
+    replace: 'if (holder === undefined && ahead >= 0) return grant(',
+    tests: conformance('memory'),
+    only,
+  },
+  {
+    name: 'sqlite: whoever asks first gets it, whoever stands in line',
+    file: 'src/store/sqlite/named-lock.ts',
+    find: 'if (holder === undefined && ahead === 0) {',
+    replace: 'if (holder === undefined && ahead >= 0) {',
+    tests: conformance('sqlite'),
+    only,
+  },
+  {
+    name: 'redis: a place in line never lapses',
+    file: 'src/store/redis/lua/shared/names.lua',
+    find: 'if keptUntil <= now then\n',
+    replace: 'if keptUntil <= 0 then\n',
+    tests: conformance('redis'),
+    only,
+  },
+  {
+    name: 'postgres: the same token is granted anew',
+    file: 'src/store/postgres/named-lock.ts',
+    find: "IF _one.lives AND _one.token = _token THEN RETURN json_build_array('held', _one.fence); END IF;",
+    replace: "IF _one.lives AND _one.token = _token THEN RETURN json_build_array('held', _one.fence + 1); END IF;",
+    tests: conformance('postgres'),
+    only,
+  },
+  {
+    name: 'a lock that came too late is kept from everybody',
+    file: 'src/lock/named-locks.ts',
+    find: '          lock.release();\n          void this.#line.giveBack(name, token);\n',
+    replace: '          lock.release();\n',
+    tests: [...unit('queue-named-locks', 'line', 'lock-first-send'), ...faults('named-locks')],
+  },
+  {
+    name: 'a released lock is believed in until the store has answered',
+    file: 'src/lock/named-locks.ts',
+    find: '    this.#table.untrack(lock);\n    if (!session.memory.alive) return held;\n    const answer = this.#line.giveBack(lock.jobId, lock.token);\n',
+    replace:
+      '    if (!session.memory.alive) return held;\n    const answer = this.#line.giveBack(lock.jobId, lock.token);\n    void answer.then(() => this.#table.untrack(lock));\n',
+    tests: [...unit('queue-named-locks'), ...faults('named-locks')],
+  },
+  {
+    name: 'work under a lost lock counts',
+    file: 'src/lock/named-locks.ts',
+    find: 'if (await lock.release()) return value;',
+    replace: 'if ((await lock.release()) || lock.fence > 0) return value;',
+    tests: [...unit('queue-named-locks'), ...faults('named-locks')],
+  },
+  {
+    name: 'a wish that is given up leaves its place in line',
+    file: 'src/lock/line.ts',
+    find: 'if (wish.asked && !wish.asking) void this.giveBack(wish.options.name, wish.token);',
+    replace: '',
+    tests: [...unit('queue-named-locks', 'line'), ...faults('named-locks')],
+  },
+  {
+    name: 'a grant that comes after its wish ended is kept',
+    file: 'src/lock/line.ts',
+    find: '    if (wish.ended) {\n      void this.giveBack(wish.options.name, wish.token);\n    } else',
+    replace: '    if (!wish.ended)',
+    tests: [...unit('queue-named-locks', 'line'), ...faults('named-locks')],
+  },
+];

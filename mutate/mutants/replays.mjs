@@ -1,0 +1,101 @@
+// Calls that are repeated after a lost reply, and calls that come too late.
+import { conformance, unit } from './tests.mjs';
+
+const only = 'replays|lanes|settling|claiming|adding';
+
+export const REPLAYS = [
+  {
+    name: 'memory: a repeated claim claims anew',
+    file: 'src/store/memory/claim.ts',
+    find: 'request.seq <= session.lastSeq(request.lane)',
+    replace: 'request.seq < session.lastSeq(request.lane)',
+    tests: conformance('memory'),
+    only,
+  },
+  {
+    name: 'memory: a repeated settle is carried out again',
+    file: 'src/store/memory/settle.ts',
+    find: 'if (remembered !== undefined) return [...remembered];',
+    replace: '',
+    tests: conformance('memory'),
+    only,
+  },
+  {
+    name: 'memory: a repeated add adds again',
+    file: 'src/store/memory/add.ts',
+    find: 'if (remembered !== undefined) return copy(remembered);',
+    replace: '',
+    tests: conformance('memory'),
+    only,
+  },
+  {
+    name: 'sqlite: a straggler is carried out',
+    file: 'src/store/sqlite/callers.ts',
+    find: 'if (seq >= lastSeq) return',
+    replace: 'if (seq >= 0) return',
+    tests: conformance('sqlite'),
+    only,
+  },
+  {
+    name: 'postgres: the fast settle carries out a call that it knows',
+    file: 'src/store/postgres/plain-settle.ts',
+    find: 'AND c.seq < _seq RETURNING',
+    replace: 'AND c.seq <= _seq RETURNING',
+    tests: [...conformance('postgres'), ...unit('postgres-short-ways')],
+    only: `${only}|short`,
+  },
+  {
+    name: 'postgres: a repeated claim claims anew',
+    file: 'src/store/postgres/claim.ts',
+    find: 'IF _alive AND _seq <= _last THEN',
+    replace: 'IF _alive AND _seq < _last THEN',
+    tests: conformance('postgres'),
+    only,
+  },
+  {
+    name: 'redis: the fast settle carries out a call that it knows',
+    file: 'src/store/redis/lua/shared/plain-settle.lua',
+    find: ' or tonumber(seq) <= tonumber(last or 0) then break end',
+    replace: ' or tonumber(seq) < tonumber(last or 0) then break end',
+    tests: [...conformance('redis'), ...unit('redis-plain-settle')],
+    only: `${only}|settle`,
+  },
+  {
+    name: 'redis: a repeated settle is carried out again',
+    file: 'src/store/redis/lua/settle.lua',
+    find: 'if callSeq == last then results = remembered end',
+    replace: "if callSeq == '' then results = remembered end",
+    tests: conformance('redis'),
+    only,
+  },
+  {
+    name: 'redis: a straggler is carried out',
+    file: 'src/store/redis/lua/settle.lua',
+    find: 'if tonumber(callSeq) < tonumber(last) then return',
+    replace: 'if tonumber(callSeq) < 0 then return',
+    tests: conformance('redis'),
+    only,
+  },
+  {
+    name: 'redis: a repeated claim claims anew',
+    file: 'src/store/redis/lua/shared/claim.lua',
+    find: 'if seq <= last.seq then',
+    replace: 'if seq < last.seq then',
+    tests: conformance('redis'),
+    only,
+  },
+  {
+    name: 'a failed call is repeated under a new number',
+    file: 'src/lock/calls.ts',
+    find: '        outage.failed(error);\n',
+    replace: '        outage.failed(error);\n        numbered = undefined;\n',
+    tests: [...unit('worker-reconcile', 'redis-lost-replies'), 'test/faults/lost-replies.test.ts'],
+  },
+  {
+    name: 'after a lost reply nobody asks what the store holds',
+    file: 'src/worker/exchange.ts',
+    find: 'if (reply.retried || this.#isReconcileDue())',
+    replace: 'if (this.#isReconcileDue())',
+    tests: [...unit('worker-reconcile'), 'test/faults/lost-replies.test.ts'],
+  },
+];

@@ -1,0 +1,93 @@
+import { conformance, unit } from './tests.mjs';
+
+const only = 'keeping|sweeping';
+
+export const RETENTION = [
+  {
+    name: 'memory: an age removes everything',
+    file: 'src/store/memory/retention.ts',
+    find: '(first.finishedOn ?? 0) > oldest) return;',
+    replace: 'oldest === Number.NEGATIVE_INFINITY) return;',
+    tests: conformance('memory'),
+    only,
+  },
+  {
+    name: 'memory: an age removes nothing',
+    file: 'src/store/memory/retention.ts',
+    find: '(first.finishedOn ?? 0) > oldest) return;',
+    replace: '(first.finishedOn ?? oldest) > 0) return;',
+    tests: conformance('memory'),
+    only,
+  },
+  {
+    name: 'sqlite: one old job takes the younger ones with it',
+    file: 'src/store/sqlite/retention.ts',
+    find: 'rows.filter(([, , finishedOn]) => finishedOn <= latest),',
+    replace: 'rows,',
+    tests: conformance('sqlite'),
+    only,
+  },
+  {
+    name: 'sqlite: the age is taken as seconds',
+    file: 'src/store/sqlite/retention.ts',
+    find: 'this.#dropAged(queue, state, now - age);',
+    replace: 'this.#dropAged(queue, state, now - age / 1000);',
+    tests: conformance('sqlite'),
+    only,
+  },
+  {
+    name: 'sqlite: one job more than the count is kept',
+    file: 'src/store/sqlite/retention.ts',
+    find: 'Math.min(queue[state] - most, TRIMMED_AT_ONCE)',
+    replace: 'Math.min(queue[state] - most - 1, TRIMMED_AT_ONCE)',
+    tests: conformance('sqlite'),
+    only,
+  },
+  {
+    name: 'postgres: one old job takes the younger ones with it',
+    file: 'src/store/postgres/retention.ts',
+    find: ') j WHERE finished_on <= _latest);',
+    replace: ') j WHERE true);',
+    tests: conformance('postgres'),
+    only,
+  },
+  {
+    name: 'postgres: an age removes nothing',
+    file: 'src/store/postgres/retention.ts',
+    find: "IF _latest IS NOT NULL AND (${oldest('finished_on', '1')}) <= _latest THEN",
+    replace: "IF _latest IS NOT NULL AND (${oldest('finished_on', '1')}) > _latest THEN",
+    tests: conformance('postgres'),
+    only,
+  },
+  {
+    name: 'postgres: the age of removeOnFail is taken as milliseconds',
+    file: 'src/store/postgres/hand-back.ts',
+    find: "age := (_rule ->> 'age')::float8 * 1000;",
+    replace: "age := (_rule ->> 'age')::float8;",
+    tests: conformance('postgres'),
+    only,
+  },
+  {
+    name: 'redis: the age is taken as microseconds',
+    file: 'src/store/redis/lua/shared/retention.lua',
+    find: 'micros - ageMs * 1000',
+    replace: 'micros - ageMs',
+    tests: conformance('redis'),
+    only,
+  },
+  {
+    name: 'redis: the age of removeOnFail is taken as milliseconds',
+    file: 'src/store/redis/lua/shared/hand-back.lua',
+    find: 'rule.age * 1000 or nil',
+    replace: 'rule.age or nil',
+    tests: conformance('redis'),
+    only,
+  },
+  {
+    name: 'a worker takes the age of an option as milliseconds',
+    file: 'src/job/options.ts',
+    find: '{ ageMs: age * 1000 }',
+    replace: '{ ageMs: age }',
+    tests: unit('job-options'),
+  },
+];

@@ -1,0 +1,172 @@
+// Rule 3: trust counts from before the first send, and ends before the store lets anybody else in.
+import { unit } from './tests.mjs';
+
+const FIRST_SEND = unit('lock-first-send');
+const HEARING = unit('lock-hearing', 'lock-first-send');
+
+export const TRUST = [
+  {
+    name: 'no margin is taken off',
+    file: 'src/lock/trust.ts',
+    find: 'Math.min(durationMs, MAX_TIMER_MS) - marginOf(durationMs))',
+    replace: 'Math.min(durationMs, MAX_TIMER_MS))',
+    tests: unit('lock-trust', 'lock-held'),
+  },
+  {
+    name: 'a new session is trusted from its reply on',
+    file: 'src/lock/session.ts',
+    find: 'session.memory.startTrust(trustUntil(sentAt, durationMs));',
+    replace: 'session.memory.startTrust(trustUntil(now(clock), durationMs));',
+    tests: FIRST_SEND,
+  },
+  {
+    name: 'a new session is heard from its reply on',
+    file: 'src/lock/session.ts',
+    find: 'session.memory.startHearing(trustUntil(sentAt, session.graceMs));',
+    replace: 'session.memory.startHearing(trustUntil(now(clock), session.graceMs));',
+    tests: FIRST_SEND,
+  },
+  {
+    name: 'a grant is heard from the moment when it is noticed',
+    file: 'src/lock/session.ts',
+    find: 'this.memory.extendHearing(trustUntil(sentAt, this.graceMs));',
+    replace: 'this.memory.extendHearing(trustUntil(Math.max(sentAt, now(this.#clock)), this.graceMs));',
+    tests: HEARING,
+  },
+  {
+    name: 'a call is dated by its last try',
+    file: 'src/lock/calls.ts',
+    find: '        lane.delivers = delivers;\n',
+    replace: '        numbered.sentAt = now(systemClock);\n        lane.delivers = delivers;\n',
+    tests: FIRST_SEND,
+  },
+  {
+    name: 'a timed claim is dated by its reply',
+    file: 'src/lock/calls.ts',
+    find: 'return { results, claimed, session: caller, seq, sentAt, retried: failures > 0 };',
+    replace:
+      'return { results, claimed, session: caller, seq, sentAt: Math.max(sentAt, now(systemClock)), retried: failures > 0 };',
+    tests: FIRST_SEND,
+  },
+  {
+    name: 'a claim is heard from its reply on',
+    file: 'src/lock/calls.ts',
+    find: 'numbered.session.granted(numbered.sentAt);',
+    replace: 'numbered.session.granted(now(systemClock));',
+    tests: FIRST_SEND,
+  },
+  {
+    name: 'a claim that brought nothing counts as heard',
+    file: 'src/lock/calls.ts',
+    find: 'if (claimed !== undefined && claimed.jobs.length > 0) numbered',
+    replace: 'if (claimed !== undefined) numbered',
+    tests: FIRST_SEND,
+  },
+  {
+    name: 'an extension counts from its reply',
+    file: 'src/lock/manual-jobs.ts',
+    find: 'this.#options.table.extend(token, sentAt, durationMs);',
+    replace: 'this.#options.table.extend(token, now(systemClock), durationMs);',
+    tests: FIRST_SEND,
+  },
+  {
+    name: 'an extension that may shorten is believed only when it is answered',
+    file: 'src/lock/manual-jobs.ts',
+    find: 'for (const { token, durationMs } of real) this.#options.table.shorten(token, sentAt, durationMs);',
+    replace: '',
+    tests: FIRST_SEND,
+  },
+  {
+    name: 'a shorter extension does not shorten, a longer one does',
+    file: 'src/lock/held-lock.ts',
+    find: 'between(end, this.#ownEnd) > 0) this.#ownEnd = end;',
+    replace: 'between(end, this.#ownEnd) < 0) this.#ownEnd = end;',
+    tests: FIRST_SEND,
+  },
+  {
+    name: 'an answer to the question of suspicion counts from its arrival',
+    file: 'src/lock/hearing.ts',
+    find: 'memory.extendHearing(trustUntil(sentAt, plan.graceMs));',
+    replace: 'memory.extendHearing(trustUntil(Math.max(sentAt, now(this.#clock)), plan.graceMs));',
+    tests: HEARING,
+  },
+  {
+    name: 'every answer to the question of suspicion is a good one',
+    file: 'src/lock/hearing.ts',
+    find: 'if (replies[index] === true) memory',
+    replace: 'if (replies[index] !== undefined) memory',
+    tests: HEARING,
+  },
+  {
+    name: 'a renewal counts from its reply',
+    file: 'src/lock/renewal-loop.ts',
+    find: 'memory.extendTrust(trustUntil(sentAt, plan.durationMs));',
+    replace: 'memory.extendTrust(trustUntil(Math.max(sentAt, now(this.#clock)), plan.durationMs));',
+    tests: unit('lock-renewal-loop', 'lock-first-send'),
+  },
+  {
+    name: 'a renewal is heard from its reply on',
+    file: 'src/lock/renewal-loop.ts',
+    find: 'memory.extendHearing(trustUntil(sentAt, plan.graceMs));',
+    replace: 'memory.extendHearing(trustUntil(Math.max(sentAt, now(this.#clock)), plan.graceMs));',
+    tests: HEARING,
+  },
+  {
+    name: 'a named lock is heard from its reply on',
+    file: 'src/lock/line.ts',
+    find: "if (grant.status === 'held') session.granted(sentAt);",
+    replace: "if (grant.status === 'held') session.granted(Math.max(sentAt, now(systemClock)));",
+    tests: FIRST_SEND,
+  },
+  {
+    name: 'a place in line counts as heard',
+    file: 'src/lock/line.ts',
+    find: "if (grant.status === 'held') session.granted(sentAt);",
+    replace: 'session.granted(sentAt);',
+    tests: FIRST_SEND,
+  },
+  {
+    name: 'nobody doubts a lock that nobody has heard of',
+    file: 'src/lock/held-lock.ts',
+    find: 'return this.trusted && (this.timed || this.#ownMs() > 0 || this.session.isHeard);',
+    replace: 'return this.trusted;',
+    tests: HEARING,
+  },
+  {
+    name: 'held turns true again',
+    file: 'src/lock/held-lock.ts',
+    find: 'this.#unsure ||= !this.isSure;',
+    replace: 'this.#unsure = !this.isSure;',
+    tests: HEARING,
+  },
+  {
+    name: 'trust that was seen to be over comes back',
+    file: 'src/lock/held-lock.ts',
+    find: 'this.#doubted ||= !this.session.memory.holds(this.#slot) || this.trustedForMs() <= 0;',
+    replace: 'this.#doubted = !this.session.memory.holds(this.#slot) || this.trustedForMs() <= 0;',
+    tests: unit('lock-held', 'lock-table'),
+    equivalent:
+      'trustedForMs answers 0 once the lock was doubted, and a slot that was lost stays lost, so that the next look doubts it again',
+  },
+  {
+    name: 'a timed lock is trusted for as long as its session',
+    file: 'src/lock/held-lock.ts',
+    find: 'return this.timed ? own : Math.max(own, this.session.trustedForMs());',
+    replace: 'return Math.max(own, this.session.trustedForMs());',
+    tests: unit('lock-held'),
+  },
+  {
+    name: 'an older reply takes trust back',
+    file: 'src/lock/session-memory.ts',
+    find: 'if (between(current, until) <= 0) return;',
+    replace: 'if (between(current, until) === 0) return;',
+    tests: unit('lock-session-memory', 'lock-renewal-loop'),
+  },
+  {
+    name: 'moments are compared as numbers, not across the wrap',
+    file: 'src/lock/trust.ts',
+    find: 'return (to - from) | 0;',
+    replace: 'return to - from;',
+    tests: unit('lock-trust'),
+  },
+];
