@@ -1,5 +1,6 @@
 // The mutants, by area. Each is data: `file`, the exact text `find` (once in the file), what to `replace` it with, and the `tests` that should
 // notice, of which `only` selects some by name. `equivalent` says why a change cannot be noticed; such a mutant is not tried.
+import { BYTES } from './bytes.mjs';
 import { CAP } from './cap.mjs';
 import { EVENTS } from './events.mjs';
 import { FENCES } from './fences.mjs';
@@ -23,6 +24,7 @@ export const AREAS = {
   sweeps: SWEEPS,
   replays: REPLAYS,
   events: EVENTS,
+  bytes: BYTES,
   presence: PRESENCE,
   'hand-back': HAND_BACK,
   'lock-table': LOCK_TABLE,

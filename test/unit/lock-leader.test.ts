@@ -151,6 +151,16 @@ describe('run', () => {
     await until('the other to lead', () => next.leader.isLeader);
   });
 
+  test('work does not begin in a term that a listener has ended', async () => {
+    const { leader, told } = stand();
+    leader.on('leader', () => void leader.close());
+    let runs = 0;
+    await leader.run(() => {
+      runs += 1;
+    });
+    expect([runs, told]).toEqual([0, ['leader', 'follower: it was closed']]);
+  });
+
   test('work that throws gives up the term, is told, and is tried again later', async () => {
     const { leader, told, errors } = stand();
     let runs = 0;

@@ -160,3 +160,17 @@ test('a lock whose trust ended on its way here is not taken up', async () => {
   expect(table.track(lock)).toBe(false);
   expect(table.size).toBe(0);
 });
+
+test('a renewal of a session counts for the locks that hang on it and are ours: not for a lost one, a timed one or those of others', async () => {
+  const { table } = newTable();
+  const session = await openSession(1000, clock);
+  const [kept, lost] = [lockOn(session), lockOn(session)];
+  const timed = lockOn(session, { durationMs: 1000, sentAt: now(clock) });
+  const foreign = lockOn(await openSession(1000, clock));
+  for (const lock of [kept, lost, timed, foreign]) table.track(lock);
+  table.loseTokens([lost.token], 'revoked by an operator');
+  // Its handler has not ended yet.
+  expect(table.size).toBe(4);
+  expect(table.renewedJobIds(session)).toEqual([kept.jobId]);
+  table.stop();
+});

@@ -34,7 +34,10 @@ it('there are at least 40', () => {
 describe('a mutant does not fit', () => {
   const read = (): string => 'one two two';
   const mutant = { file: 'a', find: 'one', replace: 'three', tests: ['b'] };
-  const here = (...files: string[]) => (file: string) => files.includes(file);
+  const here =
+    (...files: string[]) =>
+    (file: string) =>
+      files.includes(file);
 
   it.each([
     ['its file is gone', { ...mutant }, here('b'), 'a does not exist'],
