@@ -198,16 +198,23 @@ export const SCHEMA_VERSION = MIGRATIONS.length;
  * done when they look again under the lock. Throws SQLITE_BUSY while another one is at it: the caller tries again.
  */
 export function migrate(db: Database, path: string): void {
-  if (versionOf(db, path) === SCHEMA_VERSION) return;
-  db.exec('BEGIN IMMEDIATE');
-  try {
+  if (inTransaction(db, 'BEGIN', () => versionOf(db, path)) === SCHEMA_VERSION) return;
+  inTransaction(db, 'BEGIN IMMEDIATE', () => {
     for (let version = versionOf(db, path); version < SCHEMA_VERSION; version++) {
       db.exec(MIGRATIONS[version] as string);
       db.exec(`PRAGMA user_version = ${version + 1}`);
     }
     // In the first commit, before the file turns to WAL: whoever finds the file can tell whose it is from its first hundred bytes.
     db.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+  });
+}
+
+function inTransaction<T>(db: Database, begin: 'BEGIN' | 'BEGIN IMMEDIATE', run: () => T): T {
+  db.exec(begin);
+  try {
+    const result = run();
     db.exec('COMMIT');
+    return result;
   } catch (error) {
     if (db.inTransaction) db.exec('ROLLBACK');
     throw error;
@@ -222,6 +229,7 @@ export function foreign(path: string): HoldfastError {
   );
 }
 
+/** In a transaction: another process may create the tables between two statements, and a file with tables and no mark is foreign. */
 function versionOf(db: Database, path: string): number {
   const ask = (text: string): number => db.prepare<[number]>(text).get()?.[0] ?? 0;
   // Nobody looked before SQLite opened it, if this process had it open already.
