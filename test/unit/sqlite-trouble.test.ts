@@ -183,4 +183,39 @@ describe('a SQLite store in trouble', () => {
     expect((await store.status('q')).counts.waiting).toBe(0);
     expect(await store.add('q', [newJob()], { caller: 'p', seq: 1 })).toHaveLength(1);
   });
+
+  /** Another connection that always holds the write lock, but commits again and again, as many processes do together. */
+  async function writeInTurn(file: string, ms: number): Promise<void> {
+    const others = new Database(file);
+    afterwards(() => others.close());
+    others.exec('CREATE TABLE IF NOT EXISTS theirs (a)');
+    others.exec('BEGIN IMMEDIATE');
+    for (const end = performance.now() + ms; performance.now() < end; ) {
+      await sleep(20);
+      others.exec('INSERT INTO theirs VALUES (1); COMMIT; BEGIN IMMEDIATE');
+    }
+    others.exec('COMMIT');
+  }
+
+  it('calls go on waiting for longer than busyTimeoutMs while others write in turn', async () => {
+    const file = newFile();
+    const store = await openStore({ path: file, busyTimeoutMs: 400 });
+    const writing = writeInTurn(file, 1_200);
+    const added = await store.add('q', [newJob()], { caller: 'p', seq: 1 });
+    await writing;
+    expect(added).toEqual([{ id: '1', duplicate: false }]);
+  });
+
+  it('opening goes on for longer than busyTimeoutMs while others write in turn', async () => {
+    const file = newFile();
+    await (await openStore({ path: file })).close();
+    const db = new Database(file);
+    // The clock of another boot: the store must write before it is open.
+    db.exec("UPDATE clock SET boot = 'another'");
+    db.close();
+    const writing = writeInTurn(file, 1_200);
+    const store = await openStore({ path: file, busyTimeoutMs: 400 });
+    await writing;
+    expect(await store.add('q', [newJob()], { caller: 'p', seq: 1 })).toHaveLength(1);
+  });
 });

@@ -7,6 +7,7 @@ import type { Database, Statement } from './driver.js';
 import { blameOf, busy, isCutLog, toStoreError } from './errors.js';
 import { gone } from './file.js';
 import { OpenFiles } from './open-files.js';
+import { LockWait } from './lock-wait.js';
 import type { QueueState, QueueTable } from './queue-state.js';
 import { Transaction } from './transaction.js';
 import { WriteLock } from './write-lock.js';
@@ -48,6 +49,7 @@ export class Committer {
   #known: Map<string, QueueState> | undefined;
   /** When the batch found the lock taken. */
   #waitingSince: number | undefined;
+  readonly #lockWait = new LockWait();
   #gone = false;
   #onIdle: (() => void) | undefined;
 
@@ -141,6 +143,7 @@ export class Committer {
       return;
     }
     this.#waitingSince = undefined;
+    this.#lockWait.reset();
     if (!this.#isStill(this.#files.mayWrite())) {
       this.#rollback.run();
       return;
@@ -177,14 +180,24 @@ export class Committer {
 
   #waitForLock(): void {
     const now = performance.now();
-    const waitingSince = (this.#waitingSince ??= now);
+    this.#waitingSince ??= now;
     const { busyTimeoutMs, path } = this.#options;
+    const takenSince = this.#lockWait.since(this.#progress());
     // An operation that came before the lock was found taken has not waited for it: the event loop may have been blocked.
-    const mayWait = ({ since }: Pending): boolean => Math.max(since, waitingSince) + busyTimeoutMs > now;
+    const mayWait = ({ since }: Pending): boolean => Math.max(since, takenSince) + busyTimeoutMs > now;
     for (const operation of this.#pending.filter((operation) => !mayWait(operation))) operation.reject(busy(path));
     this.#pending = this.#pending.filter(mayWait);
     if (this.#pending.length > 0) this.#schedule(1 + Math.random());
     else this.#waitingSince = undefined;
+  }
+
+  #progress(): number {
+    try {
+      return this.#lock.version();
+    } catch {
+      // A process that brings the log in order after a crash keeps readers out as well.
+      return -1;
+    }
   }
 
   /** The store is in trouble: everybody is told, and the connection is left fit for the next try. */

@@ -16,10 +16,11 @@ import { Controlling } from './control.js';
 import { type Database, type Driver, loadDriver } from './driver.js';
 import { blameOf, busy, toStoreError } from './errors.js';
 import { EventLog } from './events.js';
-import { inspectFile } from './file.js';
+import { inspectFile, lastWrite } from './file.js';
 import { HandBack } from './hand-back.js';
 import { Inspecting } from './inspect.js';
 import { Lanes } from './lanes.js';
+import { LockWait } from './lock-wait.js';
 import { Locks } from './lock.js';
 import { NamedLocks } from './named-lock.js';
 import { holdPresence, Peers, type Presence } from './presence.js';
@@ -43,7 +44,7 @@ export interface EngineOptions {
 
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const driver = await loadDriver();
-  const deadline = performance.now() + options.busyTimeoutMs;
+  const wait = new LockWait();
   for (;;) {
     inspectFile(options.path);
     const db = driver.open(options.path);
@@ -56,7 +57,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     } catch (error) {
       db.close();
       if (blameOf(error) !== 'busy') throw error;
-      if (performance.now() > deadline) throw busy(options.path, error);
+      if (performance.now() > wait.since(lastWrite(options.path)) + options.busyTimeoutMs) throw busy(options.path, error);
     }
     // Others are starting too, or a foreign program holds the file.
     await sleep(2 + Math.random() * 10);

@@ -42,6 +42,15 @@ function identify(file: string): string | undefined {
   return identityOf(fs.statSync(file, { bigint: true, throwIfNoEntry: false }));
 }
 
+/** Changes when the database or its log is written. */
+export function lastWrite(file: string): string {
+  const of = (name: string): string => {
+    const stats = fs.statSync(name, { bigint: true, throwIfNoEntry: false });
+    return stats === undefined ? 'none' : `${stats.mtimeNs} ${stats.size}`;
+  };
+  return `${of(file)} ${of(`${file}-wal`)}`;
+}
+
 function identityOf(stats: fs.BigIntStats | undefined): string | undefined {
   return stats === undefined ? undefined : `${stats.dev}:${stats.ino}`;
 }

@@ -66,9 +66,13 @@ export class WriteLock {
     this.#releasedAt = performance.now();
   }
 
-  /** Inside the transaction, where asking takes 1 µs; before it, with a read lock of its own, it took 8 µs. */
+  /** Changes when others have written. Inside a transaction asking takes 1 µs; outside, with a read lock of its own, 8 µs. */
+  version(): number {
+    return this.#dataVersion.get()?.[0] ?? 0;
+  }
+
   #lookForOthers(): void {
-    const version = this.#dataVersion.get()?.[0] ?? 0;
+    const version = this.version();
     this.othersWrote = version !== this.#seenVersion;
     this.#seenVersion = version;
     if (this.othersWrote) this.#sharedUntil = performance.now() + SHARED_FOR_MS;
