@@ -9,12 +9,13 @@ import { newPool } from './postgres-transaction-ways.js';
 
 const ALL = Array.from({ length: SCHEMA_VERSION }, (_, index) => index + 1);
 
-/** The same engine as a later version of it, whose last migration makes a table. */
-async function laterVersion(): Promise<typeof import('../../src/store/postgres/index.js')> {
+/** The same engine as a later version of it, whose last migration makes a table. `readable`: by the version of today. */
+async function laterVersion(readable = false): Promise<typeof import('../../src/store/postgres/index.js')> {
   const tables = await import('../../src/store/postgres/tables.js');
   vi.doMock('../../src/store/postgres/tables.js', () => ({
     ...tables,
     MIGRATIONS: [...tables.MIGRATIONS, 'CREATE TABLE later (n int)'],
+    ...(readable ? {} : { READABLE_SINCE: tables.MIGRATIONS.length + 1 }),
   }));
   vi.resetModules();
   onTestFinished(() => {
@@ -111,6 +112,21 @@ describe('a later version', () => {
       await expect(newStore({ url, migrate: migrateThere }).open()).rejects.toMatchObject({ code: 'STORE_NEWER' });
     }
     expect((await strict.jobs('q', ['kept']))[0]?.id).toBe('kept');
+  });
+
+  test('that only adds to the schema leaves it to the earlier one too, which changes nothing of it', async () => {
+    const url = await newDatabase();
+    const earlier = await openStore({ url });
+    await earlier.add('q', [newJob({ id: 'kept' })], { caller: 'p', seq: 1 });
+    const { migratePostgres: migrate } = await laterVersion(true);
+    expect(await migrate({ url })).toMatchObject({ ran: [SCHEMA_VERSION + 1] });
+    expect((await earlier.jobs('q', ['kept']))[0]?.id).toBe('kept');
+    for (const migrateThere of [true, false]) {
+      const again = await openStore({ url, migrate: migrateThere });
+      expect((await again.jobs('q', ['kept']))[0]?.id).toBe('kept');
+    }
+    expect(await migratePostgres(url)).toMatchObject({ ran: [] });
+    expect(await migrate({ url })).toMatchObject({ ran: [] });
   });
 
   test('names the owner of the schema when somebody else has to migrate it', async () => {

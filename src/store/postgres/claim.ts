@@ -1,10 +1,12 @@
+import { REPLY_BYTES } from '../budget.js';
 import type { ClaimReply, ClaimRequest } from '../contract.js';
 import { ADVISORY } from './advisory.js';
 import { remember } from './callers.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import { FIRST_DUE } from './grant.js';
-import { CLAIMED_ARRAYS, type JobArrays, toClaimed } from './job-row.js';
+import { ALL_INLINE, CLAIMED_ARRAYS, type JobArrays, toClaimed, WAITING_SIZE } from './job-row.js';
 import { ANY_BEHIND, ANY_KEYED } from './key.js';
+import { fillClaimed, INLINE_BYTES } from './large-values.js';
 import { claimPlain } from './plain-claim.js';
 import type { Server } from './server.js';
 import { expression, step, verb } from './sql-function.js';
@@ -28,12 +30,12 @@ const anyPlain = (head: string) =>
 
 export const CLAIM_FUNCTIONS =
   expression(
-    'claim_reply(_jobs text, _alive boolean, _paused boolean, _limited bigint, _due bigint, _now bigint, _drained boolean)',
+    'claim_reply(_jobs text, _alive boolean, _paused boolean, _limited bigint, _due bigint, _now bigint, _drained boolean, _more boolean DEFAULT false)',
     'text',
     'STABLE',
     `'{"jobs":[' || coalesce(_jobs, '') || '],"alive":' || _alive || ',"paused":' || _paused || ',"limited":' || _limited
       || ',"next":' || coalesce((CASE WHEN _paused THEN NULL WHEN _limited > 0 THEN _limited WHEN _due > _now THEN _due - _now WHEN _due <= _now THEN 0 END)::text, 'null')
-      || ',"drained":' || _drained || '}'`,
+      || ',"drained":' || _drained || ',"more":' || _more || '}'`,
   ) +
   // Until claims are possible again, under _max or, for somebody who looks from outside, under what the workers use; 0 when they are.
   expression(
@@ -61,7 +63,7 @@ END`,
   // After enter_claim, which says whether the session is alive and what its last call was.
   step(
     `take(_queue int, _session text, _seq bigint, _count int, _ids text[], _by text, _timed float8, _max float8, _window float8, _clock float8,
-       _alive boolean, _last bigint, INOUT _change journal, OUT _taken int, OUT _reply text)`,
+       _alive boolean, _last bigint, INOUT _change journal, OUT _taken int, OUT _reply text, _inline int DEFAULT ${ALL_INLINE})`,
     'record',
     `
 DECLARE
@@ -74,6 +76,7 @@ DECLARE
   _due bigint;
   _left bigint;
   _soon boolean := false;
+  _more boolean := false;
 BEGIN
   _taken := 0;
   SELECT q AS row, q.waiting + q.prioritized + coalesce(j.waiting + j.prioritized, 0) AS waiting, q.delayed + coalesce(j.delayed, 0) AS delayed,
@@ -86,8 +89,8 @@ BEGIN
   IF _look.delayed + _change.delayed > 0 THEN _due := ${FIRST_DUE}; END IF;
   IF _alive AND _seq <= _last THEN
     -- Carried out already, or a straggler that its caller gave up on: it may see what it got and never get more.
-    SELECT ${CLAIMED_ARRAYS} INTO _jobs FROM (
-      SELECT * FROM jobs WHERE queue = _queue AND state = ${STATE.active} AND session = _session AND claim_seq = _seq ORDER BY fence
+    SELECT ${CLAIMED_ARRAYS}, coalesce(_left > 0 AND sum(size) > ${REPLY_BYTES / 2}, false) INTO _jobs, _more FROM (
+      SELECT *, ${WAITING_SIZE} AS size FROM jobs WHERE queue = _queue AND state = ${STATE.active} AND session = _session AND claim_seq = _seq ORDER BY fence
     ) j;
   ELSIF _alive AND (_ids IS NOT NULL OR NOT _row.paused) AND (_left > 0 OR _due <= _now) THEN
     IF _row.fenced_on IS DISTINCT FROM pg_postmaster_start_time() THEN PERFORM lift_fences(_queue); END IF;
@@ -96,10 +99,11 @@ BEGIN
     END IF;
     IF _row.window_ends <= _now THEN _row.window_used := 0; END IF;
     IF _ids IS NOT NULL THEN
-      _got := grant_by_id(_queue, _session, _seq, _ids, _count, _by, _timed, _clock, _change);
+      _got := grant_by_id(_queue, _session, _seq, _ids, _count, _by, _timed, _clock, _change, _inline);
       _taken := _got._taken;
       _change := _got._change;
       _jobs := _got._jobs;
+      _more := _got._cut;
       _left := _look.waiting + _change.waiting + _change.prioritized;
       IF _due <= _now THEN _due := ${FIRST_DUE}; END IF;
     ELSIF _row.limited_until <= _now THEN
@@ -122,16 +126,18 @@ BEGIN
   END IF;
   IF _room > 0 THEN
     IF _look.keyed THEN
-      _got := grant_in_turn(_queue, _session, _seq, _by, _timed, _clock, _row.head_waiting, _room, _change);
+      _got := grant_in_turn(_queue, _session, _seq, _by, _timed, _clock, _row.head_waiting, _room, _change, _inline);
       _soon := _got._soon;
     ELSE
-      _got := grant_locks(_queue, _session, _seq, _by, _timed, _clock, _row.head_waiting, _room, _look.in_line, _change, NULL);
+      _got := grant_locks(_queue, _session, _seq, _by, _timed, _clock, _row.head_waiting, _room, _look.in_line, _change, NULL, _inline);
     END IF;
     _taken := _got._taken;
     _left := _look.waiting + (_got._change).waiting + (_got._change).prioritized;
-    IF _taken < _room AND _left > 0 THEN
+    _more := _got._cut;
+    IF _taken < _room AND _left > 0 AND NOT _more THEN
       -- Something lies below the head, because its transaction committed late; or was changed while it was being locked.
-      _got := grant_locks(_queue, _session, _seq, _by, _timed, _clock, 0, _room - _taken, false, _got._change, _got._jobs);
+      _got := grant_locks(_queue, _session, _seq, _by, _timed, _clock, 0, _room - _taken, false, _got._change, _got._jobs, _inline, _got._bytes);
+      _more := _got._cut;
       _taken := _taken + _got._taken;
       _left := _left - _got._taken;
     END IF;
@@ -145,12 +151,12 @@ BEGIN
       window_used = CASE WHEN window_ends > _now THEN window_used ELSE 0 END + _taken, window_max = coalesce(_max, window_max)
     WHERE queue = _queue RETURNING * INTO _row;
   END IF;
-  _reply := claim_reply(_jobs, _alive, _row.paused, limited_ms(_row, _max, _now), _due, _now, _left <= 0 AND coalesce(_due > _now, true));
+  _reply := claim_reply(_jobs, _alive, _row.paused, limited_ms(_row, _max, _now), _due, _now, _left <= 0 AND coalesce(_due > _now, true), _more);
 END`,
   ) +
   // What there is nothing to write for is answered without a lock: a look at an empty queue costs no transaction number and no fsync.
   verb(
-    'claim(_name text, _session text, _seq bigint, _count int, _ids text[], _by text, _timed float8, _max float8, _window float8, _remember boolean)',
+    `claim(_name text, _session text, _seq bigint, _count int, _ids text[], _by text, _timed float8, _max float8, _window float8, _remember boolean, _inline int DEFAULT ${ALL_INLINE})`,
     'text',
     `
 DECLARE
@@ -195,7 +201,7 @@ BEGIN
   END IF;
   _last := enter_call(_queue, _session);
   ${LOCK_SESSION}
-  _got := take(_queue, _session, _seq, _count, _ids, _by, _timed, _max, _window, _clock, _alive, _last, no_change(_queue));
+  _got := take(_queue, _session, _seq, _count, _ids, _by, _timed, _max, _window, _clock, _alive, _last, no_change(_queue), _inline);
   _change := _got._change;
   IF _alive AND _seq > _last AND (_got._taken > 0 OR _remember) THEN ${remember('_session', '_seq', 'NULL')}; END IF;
   ${NOTE}
@@ -212,6 +218,7 @@ export interface ClaimedRow {
   limited: number;
   next: number | null;
   drained: boolean;
+  more: boolean;
 }
 
 /** The arguments of a claim, as both verbs that carry one out take them. */
@@ -222,15 +229,16 @@ export function claimArguments(request: ClaimRequest | undefined): (string | num
 }
 
 export function toClaimReply(row: ClaimedRow, { session, by }: ClaimRequest): ClaimReply {
-  const { jobs, alive, paused, limited, next, drained } = row;
+  const { jobs, alive, paused, limited, next, drained, more } = row;
   const reply: ClaimReply = { jobs: jobs.flatMap((part) => toClaimed(part, session, by)), sessionAlive: alive, paused, drained };
   if (limited > 0) reply.limitedMs = limited;
   if (next !== null) reply.nextInMs = next;
+  if (more) reply.more = true;
   return reply;
 }
 
 export async function claim(server: Server, queue: string, request: ClaimRequest, remember: boolean): Promise<ClaimReply> {
   const plain = remember ? undefined : await claimPlain<ClaimedRow>(server, queue, request);
-  const row = plain ?? (await server.call<ClaimedRow>('claim', [queue, ...claimArguments(request), remember]));
-  return toClaimReply(row, request);
+  const row = plain ?? (await server.call<ClaimedRow>('claim', [queue, ...claimArguments(request), remember, INLINE_BYTES]));
+  return fillClaimed(server, queue, toClaimReply(row, request));
 }

@@ -13,6 +13,7 @@ import { claim } from './claim.js';
 import * as control from './control.js';
 import { type Engine, migrate, startEngine } from './engine.js';
 import { events, trimEvents } from './events.js';
+import { Fitting } from './fitting.js';
 import * as inspect from './inspect.js';
 import { extend, revoke } from './lock.js';
 import { acquire, letGo, namedLocks } from './named-lock.js';
@@ -51,6 +52,7 @@ export class PostgresStore implements contract.Store {
   readonly #unanswered = new Set<string>();
   readonly #turns = new Turns();
   readonly #detours = new Detours();
+  readonly #fitting = new Fitting();
   /** Queues that surely exist. */
   readonly #known = new Set<string>();
 
@@ -123,12 +125,15 @@ export class PostgresStore implements contract.Store {
     const doubtful = this.#unanswered.has(request.session);
     this.#unanswered.add(request.session);
     const changes = wake.claiming(queue);
+    const sent = this.#fitting.limit(queue, request);
     const reply = await this.#turns.take({ caller: request.session, seq: request.seq }, () =>
-      claim(server, queue, request, doubtful),
+      claim(server, queue, sent, doubtful),
     );
     this.#unanswered.delete(request.session);
+    this.#fitting.learn(queue, request, sent, reply);
     wake.claimed(queue, changes, request.count, reply);
-    if (reply.jobs.length > 0) wake.signal(queue, 'news');
+    // Another claim may have passed by what did not fit into this reply.
+    if (reply.jobs.length > 0) wake.signal(queue, reply.more === true ? 'jobs' : 'news');
     return reply;
   }
 
@@ -141,13 +146,18 @@ export class PostgresStore implements contract.Store {
     const { server, wake } = this.#use();
     if (outcomes.length === 0)
       return request === undefined ? { results: [] } : { results: [], claimed: await this.claim(queue, request) };
-    const work = () => settle(server, queue, outcomes, call, request, this.#detours);
+    const sent = request && this.#fitting.limit(queue, request);
+    const work = () => settle(server, queue, outcomes, call, sent, this.#detours);
     const changes = wake.claiming(queue);
     const { room, ...reply } = await (call === undefined ? work() : this.#turns.take(call, work));
     if (call !== undefined) this.#unanswered.delete(call.caller);
-    if (reply.claimed !== undefined) wake.claimed(queue, changes, request?.count ?? 0, reply.claimed);
+    const { claimed } = reply;
+    if (request !== undefined && sent !== undefined && claimed !== undefined) {
+      this.#fitting.learn(queue, request, sent, claimed);
+      wake.claimed(queue, changes, request.count, claimed);
+    }
     const back = outcomes.some(({ kind }) => kind !== 'completed' && kind !== 'failed');
-    wake.signal(queue, back || room ? 'jobs' : 'news');
+    wake.signal(queue, back || room || claimed?.more === true ? 'jobs' : 'news');
     return reply;
   }
 
@@ -295,7 +305,7 @@ export class PostgresStore implements contract.Store {
   }
 
   async list(queue: string, query: contract.ListQuery): Promise<contract.ListReply> {
-    return { jobs: await inspect.list(this.#use().server, queue, query), more: false };
+    return inspect.list(this.#use().server, queue, query);
   }
 
   async status(queue: string): Promise<contract.QueueStatus> {

@@ -19,6 +19,10 @@ export interface PgClient {
   unref?(): void;
   /** Of the server's process, as it was told when the connection began. The types of pg do not know it. */
   readonly processID?: number | null;
+  /** What a request to cancel must know, beside the process. */
+  readonly secretKey?: number | null;
+  readonly host?: string;
+  readonly port?: number;
   readonly connection: { readonly stream: { destroy(): void } };
 }
 

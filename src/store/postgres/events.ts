@@ -1,11 +1,12 @@
 // Reading and trimming the log of a queue. Reading folds what was written since (fold.ts), so that ids are given in the order of commits.
+import { REPLY_BYTES } from '../budget.js';
 import type { EventName, EventsReply, StoredEvent } from '../contract.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
 
 export const EVENT_FUNCTIONS =
   verb(
-    'events_after(_name text, _after bigint, _limit bigint)',
+    `events_after(_name text, _after bigint, _limit bigint, _budget bigint DEFAULT ${Number.MAX_SAFE_INTEGER})`,
     'text',
     `
 DECLARE
@@ -23,9 +24,11 @@ BEGIN
   IF _after IS NULL THEN RETURN json_build_object('from', _row.last_event, 'last', _row.last_event, 'rows', '[]'::json); END IF;
   _from := least(greatest(_after, _row.first_event - 1), _row.last_event);
   -- Ids have no gaps: the rows that hold the next ones are known by their ends.
-  SELECT string_agg('[' || first || ',[' || body || ']]', ',' ORDER BY first) INTO _rows FROM events
-  WHERE queue = _row.queue AND first <= _from + _limit
-    AND first >= (SELECT coalesce(max(first), 0) FROM events WHERE queue = _row.queue AND first <= _from + 1);
+  SELECT string_agg('[' || first || ',[' || body || ']]', ',') INTO _rows FROM (
+    SELECT *, octet_length(body) AS size, sum(octet_length(body)) OVER (ROWS UNBOUNDED PRECEDING) AS upto FROM (
+      SELECT first, body FROM events WHERE queue = _row.queue AND first <= _from + _limit
+        AND first >= (SELECT coalesce(max(first), 0) FROM events WHERE queue = _row.queue AND first <= _from + 1) ORDER BY first) e
+  ) e WHERE upto <= _budget OR upto = size;
   RETURN '{"from":' || _from || ',"last":' || _row.last_event || ',"rows":[' || coalesce(_rows, '') || ']}';
 END`,
   ) +
@@ -43,7 +46,8 @@ BEGIN
 END`,
   );
 
-type Fields = Record<string, string | number | (string | number)[]>;
+/** Null in an array: this event has no such field. */
+type Fields = Record<string, string | number | (string | number | null)[]>;
 type Group = [name: EventName, ids: string[] | null, fields: Fields | null];
 
 interface Reply {
@@ -60,7 +64,7 @@ const IMPLIED: Partial<Record<EventName, Record<string, string>>> = {
 };
 
 export async function events(server: Server, queue: string, after: number | undefined, limit: number): Promise<EventsReply> {
-  const reply = await server.call<Reply>('events_after', [queue, after ?? null, limit]);
+  const reply = await server.call<Reply>('events_after', [queue, after ?? null, limit, REPLY_BYTES]);
   const found: StoredEvent[] = [];
   for (const [first, groups] of reply.rows) {
     let id = first;
@@ -76,7 +80,10 @@ export async function events(server: Server, queue: string, after: number | unde
 function eventOf(id: number, name: EventName, jobId: string | undefined, fields: Fields | null, index: number): StoredEvent {
   const event: StoredEvent = jobId === undefined ? { id, name } : { id, name, jobId };
   Object.assign(event, IMPLIED[name]);
-  for (const [field, value] of Object.entries(fields ?? {})) event[field] = Array.isArray(value) ? value[index] : value;
+  for (const [field, values] of Object.entries(fields ?? {})) {
+    const value = Array.isArray(values) ? values[index] : values;
+    if (value !== null) event[field] = value;
+  }
   return event;
 }
 

@@ -6,6 +6,7 @@
 // journal rows that are visible by then, in their order. A row that commits later gets later numbers, so that no reader ever passes
 // one that is still to come, and what depends on a row has a larger journal number and is never visible without it.
 // For the same reason the counts after each of these rows are true ones, and tell exactly where the queue was drained.
+import { EVENTS_BYTES_KEPT } from '../budget.js';
 import { EVENTS_KEPT } from '../contract.js';
 import type { Server } from './server.js';
 import { expression, step } from './sql-function.js';
@@ -15,6 +16,8 @@ import { STATE } from './tables.js';
 const FOLD_EVERY = 32;
 /** More than EVENTS_KEPT may lie there by this many, so that trimming is rare. */
 const TRIM_EVERY = 1000;
+/** The bytes of the log are summed once in about so many bytes of new events: that takes 3 ms where it has 10,000 rows. */
+const WEIGH_EVERY = 512 * 1024;
 /** How often the heads of the lists are looked for: a job whose transaction committed late may lie below them for so long. */
 const HEADED_MS = 200;
 
@@ -30,6 +33,11 @@ export const NOTE = `
   END IF;`;
 
 export const FOLD_SOMETIMES = `IF random() < ${1 / FOLD_EVERY} THEN PERFORM try_fold(_queue); END IF;`;
+
+/** The same after events that may be large: as many as nobody has folded lie there beside those that the log keeps. */
+export const FOLD_SOMETIMES_OR_LARGE = `IF random() < ${1 / FOLD_EVERY} + coalesce(octet_length(_change.body), 0) / ${WEIGH_EVERY}.0 THEN
+      PERFORM try_fold(_queue);
+    END IF;`;
 
 /** How long it may take. */
 const FOLD_MS = 3000;
@@ -94,13 +102,15 @@ BEGIN
     FROM numbered WHERE events > 0
   )
   SELECT count(*) AS rows, sum(waiting) AS waiting, sum(prioritized) AS prioritized, sum(delayed) AS delayed, sum(active) AS active,
-    sum(completed) AS completed, sum(failed) AS failed, max(upto) AS upto
+    sum(completed) AS completed, sum(failed) AS failed, max(upto) AS upto,
+    coalesce(sum(octet_length(body)), 0) AS bytes
   INTO _sum FROM numbered;
   IF _sum.rows = 0 THEN RETURN; END IF;
   UPDATE queues SET waiting = waiting + _sum.waiting, prioritized = prioritized + _sum.prioritized, delayed = delayed + _sum.delayed,
     active = active + _sum.active, completed = completed + _sum.completed, failed = failed + _sum.failed, last_event = last_event + _sum.upto
   WHERE queue = _queue RETURNING * INTO _row;
   IF _row.last_event - _row.first_event >= ${EVENTS_KEPT + TRIM_EVERY} THEN PERFORM trim_log(_queue, ${EVENTS_KEPT}); END IF;
+  IF random() < _sum.bytes / ${WEIGH_EVERY}.0 THEN PERFORM trim_bytes(_queue, ${EVENTS_BYTES_KEPT}); END IF;
   IF _row.headed_at < _now - ${HEADED_MS} THEN
     UPDATE queues SET headed_at = _now,
       head_waiting = coalesce(${firstPlace(STATE.waiting, 'AND priority = 0 AND ord >= 0')}, head_waiting),
@@ -108,6 +118,22 @@ BEGIN
       head_failed = coalesce(${firstPlace(STATE.failed)}, head_failed)
     WHERE queue = _queue;
   END IF;
+END`,
+  ) +
+  // The newest event stays, whatever its size.
+  step(
+    'trim_bytes(_queue int, _keep bigint)',
+    'void',
+    `
+DECLARE
+  _newest bigint := (SELECT last_event FROM queues WHERE queue = _queue);
+  _last bigint;
+BEGIN
+  SELECT last INTO _last FROM (
+    SELECT last, sum(octet_length(body)) OVER (ROWS UNBOUNDED PRECEDING) AS upto FROM (
+      SELECT last, body FROM events WHERE queue = _queue ORDER BY first DESC) e
+  ) e WHERE upto > _keep LIMIT 1;
+  IF FOUND THEN PERFORM trim_log(_queue, greatest(1, _newest - _last)); END IF;
 END`,
   ) +
   // Answers how many went. The row in which the first event that stays lies is kept whole, and read from there.

@@ -1,6 +1,7 @@
 // What a claim hands out: delayed jobs that are due become waiting, and waiting ones get their locks, in order or by their ids.
 // Called by claims (claim.ts) under the locks of their caller and session. Rows that others hold are passed by, but for those that are named.
-import { CLAIMED_ARRAYS, CLAIMED_COLUMNS } from './job-row.js';
+import { REPLY_BYTES } from '../budget.js';
+import { ALL_INLINE, CLAIMED_ARRAYS, CLAIMED_COLUMNS, WAITING_SIZE } from './job-row.js';
 import { isTaken, TO_WAITING, WAITS } from './key.js';
 import { jobOf, lockJobs } from './lookup.js';
 import { step } from './sql-function.js';
@@ -28,19 +29,30 @@ const seen = (columns: string, limit: string) => stretches(columns, '', `LIMIT $
 export const lockedUpTo = (limit: string) => `LIMIT ${limit} FOR UPDATE SKIP LOCKED`;
 const locked = (columns: string, limit: string) => stretches(columns, ` AND ${UNTOUCHED}`, lockedUpTo(limit));
 
-/** Grants the locks of the rows whose places `waiting` has as `at`, in their order. */
-const grant = (waiting: string) => `
-  WITH next AS (
-    SELECT at, nextval('fences') AS fence FROM (
+/** Of a waiting job: where it lies and its bytes. */
+export const PLACE = `ctid AS at, ${WAITING_SIZE} AS size`;
+/**
+ * The rows of `waiting`, in their order, with fences for those that fit into a reply of which `used` bytes are used. Those that do not
+ * fit stay locked until the commit, which is soon: a claim moves no payloads, and its caller asks for less the next time (fitting.ts).
+ */
+export const fenced = (waiting: string, used = '0') => `
+    SELECT at, size, CASE WHEN upto + ${used} <= ${REPLY_BYTES} OR (upto = size AND ${used} = 0) THEN nextval('fences') END AS fence
+    FROM (SELECT at, size, sum(size) OVER (ROWS UNBOUNDED PRECEDING) AS upto FROM (
       ${waiting}
-    ) waiting
+    ) waiting) waiting`;
+/** Of the rows `next` that `fenced` selects. */
+export const ANY_UNFENCED = 'EXISTS (SELECT FROM next WHERE fence IS NULL)';
+
+/** Grants the locks of the rows whose places `waiting` has as `at`, in their order. */
+const grant = (waiting: string, used = '0') => `
+  WITH next AS (${fenced(waiting, used)}
   ), taken AS (
     UPDATE jobs SET state = ${STATE.active}, session = _session, fence = next.fence, claim_seq = _seq, processed_on = floor(_clock),
       processed_by = _by, ends_at = ceil(_clock + _timed), timed = _timed IS NOT NULL, attempts_started = attempts_started + 1
-    FROM next WHERE jobs.ctid = next.at RETURNING ${CLAIMED_COLUMNS}
+    FROM next WHERE jobs.ctid = next.at AND next.fence IS NOT NULL RETURNING ${CLAIMED_COLUMNS}, next.size
   )
-  SELECT count(*), count(*) FILTER (WHERE priority = 0), ${CLAIMED_ARRAYS}, event('active', array_agg(id))
-  INTO _taken, _plain, _rows, _body FROM (SELECT * FROM taken ORDER BY fence) taken;
+  SELECT count(*), count(*) FILTER (WHERE priority = 0), ${CLAIMED_ARRAYS}, event('active', array_agg(id)), coalesce(sum(size), 0), ${ANY_UNFENCED}
+  INTO _taken, _plain, _rows, _body, _bytes, _cut FROM (SELECT * FROM taken ORDER BY fence) taken;
   IF _taken > 0 THEN
     _jobs := concat_ws(',', _jobs, _rows);
     _change.active := _change.active + _taken;
@@ -85,10 +97,12 @@ BEGIN
   _change.body := concat_ws(',', _change.body, _sum.body);
 END`,
   ) +
-  // `_in_line`: nothing was put to the front and nothing has a priority, so that one stretch is all.
+  // `_in_line`: nothing was put to the front and nothing has a priority, so that one stretch is all. `_used`: bytes of the jobs before.
+  // `_cut`: it stopped because the reply is full.
   step(
     `grant_locks(_queue int, _session text, _seq bigint, _by text, _timed float8, _clock float8, _head bigint, _room int, _in_line boolean,
-       INOUT _change journal, INOUT _jobs text, OUT _taken int)`,
+       INOUT _change journal, INOUT _jobs text, OUT _taken int, OUT _bytes bigint, OUT _cut boolean, _inline int DEFAULT ${ALL_INLINE},
+       _used bigint DEFAULT 0)`,
     'record',
     `
 DECLARE
@@ -97,17 +111,21 @@ DECLARE
   _body text;
 BEGIN
   IF _in_line THEN
-    ${grant(stretch('ctid AS at', `priority = 0 AND ord >= _head AND ${UNTOUCHED}`, 'ord', lockedUpTo('_room')))}
+    ${grant(stretch(PLACE, `priority = 0 AND ord >= _head AND ${UNTOUCHED}`, 'ord', lockedUpTo('_room')), '_used')}
   ELSE
-    ${grant(`${locked('ctid AS at', '_room')}
-      LIMIT _room`)}
+    ${grant(
+      `${locked(PLACE, '_room')}
+      LIMIT _room`,
+      '_used',
+    )}
   END IF;
 END`,
   ) +
   // The same where jobs with a key wait too. Looks who comes first before it locks anything, so that no row is kept from others for nothing.
   step(
     `grant_in_turn(_queue int, _session text, _seq bigint, _by text, _timed float8, _clock float8, _head bigint, _room int,
-       INOUT _change journal, OUT _jobs text, OUT _taken int, OUT _soon boolean)`,
+       INOUT _change journal, OUT _jobs text, OUT _taken int, OUT _soon boolean, OUT _bytes bigint, OUT _cut boolean,
+       _inline int DEFAULT ${ALL_INLINE})`,
     'record',
     `
 DECLARE
@@ -126,21 +144,22 @@ BEGIN
     ) merged ORDER BY priority, ord LIMIT _room
   ) chosen;
   _soon := _freed OR _first._soon;
-  ${grant(`SELECT at FROM (
-        ${locked('ctid AS at, priority, ord', '_chosen.plain')}
+  ${grant(`SELECT at, size FROM (
+        ${locked(`${PLACE}, priority, ord`, '_chosen.plain')}
         UNION ALL SELECT j.* FROM unnest(_chosen.ids) o(id), LATERAL (
-          SELECT ctid AS at, priority, ord FROM jobs WHERE queue = _queue AND id = o.id AND ${WAITS} AND ${UNTOUCHED} FOR UPDATE SKIP LOCKED) j
+          SELECT ${PLACE}, priority, ord FROM jobs WHERE queue = _queue AND id = o.id AND ${WAITS} AND ${UNTOUCHED} FOR UPDATE SKIP LOCKED) j
       ) merged ORDER BY priority, ord LIMIT _room`)}
-  _soon := _soon OR _taken < _chosen.jobs;
+  _soon := _soon OR _taken < _chosen.jobs AND NOT _cut;
 END`,
   ) +
   // Those of the named jobs that wait, in their order.
   step(
     `grant_by_id(_queue int, _session text, _seq bigint, _ids text[], _count int, _by text, _timed float8, _clock float8,
-       INOUT _change journal, OUT _jobs text, OUT _taken int)`,
+       INOUT _change journal, OUT _jobs text, OUT _taken int, OUT _cut boolean, _inline int DEFAULT ${ALL_INLINE})`,
     'record',
     `
 DECLARE
+  _bytes bigint;
   _due tid[];
   _one record;
   _chosen text[] := '{}';
@@ -165,6 +184,6 @@ BEGIN
     END IF;
     _chosen := _chosen || _one.id;
   END LOOP;
-  ${grant(`SELECT j.at FROM unnest(_chosen) WITH ORDINALITY o(id, n), ${jobOf('o.id', 'ctid AS at')} j ORDER BY o.n`)}
+  ${grant(`SELECT j.* FROM unnest(_chosen) WITH ORDINALITY o(id, n), ${jobOf('o.id', PLACE)} j ORDER BY o.n`)}
 END`,
   );

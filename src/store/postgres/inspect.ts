@@ -1,8 +1,10 @@
 import { tokenOf } from '../../job/lock.js';
 import type { JobRecord } from '../../job/record.js';
-import type { ListName, ListQuery, LockInfo, OwnedLock, Owner, QueueStatus, SessionInfo } from '../contract.js';
-import { JOB_ARRAYS, type JobArrays, toRecords } from './job-row.js';
+import { REPLY_BYTES } from '../budget.js';
+import type { ListName, ListQuery, ListReply, LockInfo, OwnedLock, Owner, QueueStatus, SessionInfo } from '../contract.js';
+import { CUT_PARAMETERS, cutRows, JOB_ARRAYS, type JobArrays, MOST, SIZE, toRecords } from './job-row.js';
 import { ANY_BEHIND, ANY_KEYED } from './key.js';
+import { fillRecords, INLINE_BYTES } from './large-values.js';
 import { jobOf } from './lookup.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
@@ -24,12 +26,13 @@ const keyedBranches = (['waiting', 'prioritized'] as const).flatMap((name) =>
     const by = LISTS[name].order.map((column) => `${column} ${direction}`).join(', ');
     const all = [STATE.waiting, STATE.keyed, STATE.behind].map(
       (state) => `SELECT * FROM (
-        SELECT *, state = ${STATE.behind} AS behind FROM jobs WHERE queue = _queue AND state = ${state} AND priority ${name === 'waiting' ? '=' : '>'} 0
+        SELECT *, ${SIZE} AS size, state = ${STATE.behind} AS behind FROM jobs WHERE queue = _queue AND state = ${state} AND priority ${name === 'waiting' ? '=' : '>'} 0
         ORDER BY ${by} LIMIT _from + _count) j`,
     );
     return `WHEN '${name} ${direction} keyed' THEN
-      SELECT ${JOB_ARRAYS} INTO _reply FROM (
-        SELECT * FROM (${all.join(' UNION ALL ')}) j ORDER BY behind ${direction}, ${by} LIMIT _count OFFSET _from) j;`;
+      SELECT ${JOB_ARRAYS} INTO _reply FROM ${cutRows(
+        `SELECT * FROM (${all.join(' UNION ALL ')}) j ORDER BY behind ${direction}, ${by} LIMIT _count OFFSET _from`,
+      )};`;
   }),
 );
 
@@ -40,7 +43,7 @@ const listBranches = (Object.keys(LISTS) as ListName[]).flatMap((name) =>
     const from = found === undefined ? all : `(SELECT * FROM ${all} ORDER BY ${found} OFFSET 0) all_of_them`;
     const by = order.map((column) => `${column} ${direction}`).join(', ');
     return `WHEN '${name} ${direction}' THEN
-      SELECT ${JOB_ARRAYS} INTO _reply FROM (SELECT * FROM ${from} ORDER BY ${by} LIMIT _count OFFSET _from) j;`;
+      SELECT ${JOB_ARRAYS} INTO _reply FROM ${cutRows(`SELECT *, ${SIZE} AS size FROM ${from} ORDER BY ${by} LIMIT _count OFFSET _from`)};`;
   }),
 );
 
@@ -49,25 +52,31 @@ const POSITIONS = `
   _from := greatest(0, CASE WHEN _start < 0 THEN _size + _start ELSE _start END);
   _count := CASE WHEN _end < 0 THEN _size + _end ELSE least(_end, _size - 1) END - _from + 1;`;
 
+const cutLogs = (rows: string, direction: string) => `ARRAY(SELECT row FROM (
+        SELECT row, octet_length(row) AS size, sum(octet_length(row)) OVER (ROWS UNBOUNDED PRECEDING) AS upto FROM (
+          SELECT row FROM logs WHERE queue = _queue AND job = _job AND ${rows} ORDER BY number ${direction}) l
+      ) l WHERE upto <= _budget OR upto = size)`;
+
 /** Of a row of sessions. */
 export const ownerOf = (row = '') =>
   `json_build_object('host', ${row}host, 'pid', ${row}pid, 'name', ${row}name, 'instance', ${row}instance)`;
 
 export const INSPECT_FUNCTIONS =
   verb(
-    'jobs_by_id(_name text, _ids text[])',
+    `jobs_by_id(_name text, _ids text[], ${CUT_PARAMETERS})`,
     'text',
     `
 DECLARE
   _queue int := (SELECT queue FROM queues WHERE name = _name);
+  ${MOST}
 BEGIN
-  RETURN (SELECT ${JOB_ARRAYS} FROM (
-    SELECT j.* FROM unnest(_ids) WITH ORDINALITY o(wanted, n) LEFT JOIN ${jobOf('o.wanted')} j ON true ORDER BY o.n
-  ) j);
+  RETURN (SELECT ${JOB_ARRAYS} FROM ${cutRows(
+    `SELECT j.*, coalesce(${SIZE}, 0) AS size FROM unnest(_ids) WITH ORDINALITY o(wanted, n) LEFT JOIN ${jobOf('o.wanted')} j ON true ORDER BY o.n`,
+  )});
 END`,
   ) +
   verb(
-    'list_jobs(_name text, _list text, _start bigint, _end bigint, _asc boolean)',
+    `list_jobs(_name text, _list text, _start bigint, _end bigint, _asc boolean, ${CUT_PARAMETERS})`,
     'text',
     `
 DECLARE
@@ -76,12 +85,14 @@ DECLARE
   _from bigint;
   _count bigint;
   _reply text;
+  ${MOST}
 BEGIN
   SELECT CASE _list ${Object.keys(LISTS)
     .map((name) => `WHEN '${name}' THEN ${name}`)
     .join(' ')} END INTO _size FROM counts_of(_queue);
   ${POSITIONS}
   IF _size IS NULL OR _count <= 0 THEN RETURN '[null]'; END IF;
+  _count := least(_count, _most + 1);
   _list := _list || CASE WHEN _asc THEN ' ASC' ELSE ' DESC' END;
   IF _list LIKE ANY ('{waiting %,prioritized %}') AND (${ANY_KEYED} OR ${ANY_BEHIND}) THEN _list := _list || ' keyed'; END IF;
   CASE _list
@@ -106,7 +117,7 @@ BEGIN
 END`,
   ) +
   verb(
-    'logs_of(_name text, _job text, _start bigint, _end bigint, _asc boolean)',
+    `logs_of(_name text, _job text, _start bigint, _end bigint, _asc boolean, _budget bigint DEFAULT ${Number.MAX_SAFE_INTEGER})`,
     'text',
     `
 DECLARE
@@ -123,9 +134,9 @@ BEGIN
   ${POSITIONS}
   IF _count > 0 THEN
     IF _asc THEN
-      _rows := ARRAY(SELECT row FROM logs WHERE queue = _queue AND job = _job AND number >= _first + _from AND number < _first + _from + _count ORDER BY number);
+      _rows := ${cutLogs('number >= _first + _from AND number < _first + _from + _count', 'ASC')};
     ELSE
-      _rows := ARRAY(SELECT row FROM logs WHERE queue = _queue AND job = _job AND number < _next - _from AND number >= _next - _from - _count ORDER BY number DESC);
+      _rows := ${cutLogs('number < _next - _from AND number >= _next - _from - _count', 'DESC')};
     END IF;
   END IF;
   RETURN json_build_object('logs', coalesce(_rows, '{}'), 'count', _size);
@@ -177,14 +188,24 @@ END`,
   );
 
 export async function jobs(server: Server, queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
-  const arrays = await server.call<JobArrays>('jobs_by_id', [queue, jobIds]);
-  return toRecords(arrays).map((record) => ((record.id as string | null) === null ? undefined : record));
+  const arrays = await server.call<JobArrays>('jobs_by_id', [queue, jobIds, REPLY_BYTES, 0, INLINE_BYTES]);
+  const records = toRecords(arrays);
+  const found = records.filter(({ id }) => (id as string | null) !== null);
+  const filled = new Set(await fillRecords(server, queue, found));
+  return records.map((record) => (filled.has(record) ? record : undefined));
 }
 
-export async function list(server: Server, queue: string, { lists, start, end, asc }: ListQuery): Promise<JobRecord[]> {
+export async function list(server: Server, queue: string, { lists, start, end, asc }: ListQuery): Promise<ListReply> {
   const found: JobRecord[] = [];
-  for (const name of lists) found.push(...toRecords(await server.call<JobArrays>('list_jobs', [queue, name, start, end, asc])));
-  return found;
+  let used = 0;
+  for (const name of lists) {
+    const arrays = await server.call<JobArrays>('list_jobs', [queue, name, start, end, asc, REPLY_BYTES, used, INLINE_BYTES]);
+    const records = await fillRecords(server, queue, toRecords(arrays));
+    found.push(...records);
+    if (arrays.at(-1) === true) return { jobs: found, more: true };
+    for (const { data, returnvalue } of records) used += data.length + (returnvalue?.length ?? 0);
+  }
+  return { jobs: found, more: false };
 }
 
 export async function status(server: Server, queue: string): Promise<QueueStatus> {
@@ -202,7 +223,7 @@ export function logs(
   jobId: string,
   { start, end, asc }: { start: number; end: number; asc: boolean },
 ): Promise<{ logs: string[]; count: number }> {
-  return server.call('logs_of', [queue, jobId, start, end, asc]);
+  return server.call('logs_of', [queue, jobId, start, end, asc, REPLY_BYTES]);
 }
 
 export async function lockOf(server: Server, queue: string, jobId: string): Promise<LockInfo | undefined> {

@@ -3,9 +3,10 @@
 // What it finds to be otherwise goes to `claim`, which must find everything as if this had not been there.
 import type { ClaimRequest } from '../contract.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
-import { FIRST_DUE, lockedUpTo, stretch } from './grant.js';
-import { CLAIMED_ARRAYS, CLAIMED_COLUMNS, CLAIMED_ONE } from './job-row.js';
+import { ANY_UNFENCED, fenced, FIRST_DUE, lockedUpTo, PLACE, stretch } from './grant.js';
+import { ALL_INLINE, CLAIMED_ARRAYS, CLAIMED_COLUMNS, CLAIMED_ONE } from './job-row.js';
 import { ANY_BEHIND, ANY_KEYED } from './key.js';
+import { INLINE_BYTES } from './large-values.js';
 import type { Server } from './server.js';
 import { step } from './sql-function.js';
 import { IS_OPEN, STATE } from './tables.js';
@@ -13,7 +14,8 @@ import { UNTOUCHED } from './untouched.js';
 
 const TAKEN = `state = ${STATE.active}, session = _session, claim_seq = _seq, processed_on = _now, processed_by = _by, ends_at = NULL, timed = false,
     attempts_started = attempts_started + 1`;
-const next = (count: string) => stretch('ctid AS at', `priority = 0 AND ord >= _head AND ${UNTOUCHED}`, 'ord', lockedUpTo(count));
+const next = (columns: string, count: string) =>
+  stretch(columns, `priority = 0 AND ord >= _head AND ${UNTOUCHED}`, 'ord', lockedUpTo(count));
 
 /** Where the list begins, how many wait, when the first delayed one is due, and whether there is nothing special. Of `q` and `j`. */
 export const PLAIN_LOOK = `q.head_waiting, q.waiting + q.prioritized + coalesce(j.waiting + j.prioritized, 0),
@@ -29,18 +31,19 @@ export const UNDOUBTED = `s.${IS_OPEN} AND s.expires_at > _now AND NOT s.suspect
 
 /** Up to _count jobs, of _left. */
 export const TAKE = `IF _count = 1 AND _left > 0 THEN
-    UPDATE jobs SET ${TAKEN}, fence = nextval('fences') WHERE ctid = (${next('1')}) RETURNING id, ${CLAIMED_ONE} INTO _id, _rows;
+    UPDATE jobs SET ${TAKEN}, fence = nextval('fences') WHERE ctid = (${next('ctid', '1')}) RETURNING id, ${CLAIMED_ONE} INTO _id, _rows;
     IF FOUND THEN
       _taken := 1;
       _active := event('active', ARRAY[_id]);
     END IF;
   ELSIF _count > 0 AND _left > 0 THEN
-    WITH next AS (
-      SELECT at, nextval('fences') AS fence FROM (${next('_count')}) waiting
+    WITH next AS (${fenced(next(PLACE, '_count'))}
     ), taken AS (
-      UPDATE jobs SET ${TAKEN}, fence = next.fence FROM next WHERE jobs.ctid = next.at RETURNING ${CLAIMED_COLUMNS}
+      UPDATE jobs SET ${TAKEN}, fence = next.fence FROM next WHERE jobs.ctid = next.at AND next.fence IS NOT NULL
+      RETURNING ${CLAIMED_COLUMNS}, next.size
     )
-    SELECT count(*), ${CLAIMED_ARRAYS}, event('active', array_agg(id)) INTO _taken, _rows, _active FROM (SELECT * FROM taken ORDER BY fence) taken;
+    SELECT count(*), ${CLAIMED_ARRAYS}, event('active', array_agg(id)), coalesce(sum(size), 0), ${ANY_UNFENCED}
+    INTO _taken, _rows, _active, _bytes, _more FROM (SELECT * FROM taken ORDER BY fence) taken;
   END IF;
   IF _taken = 0 THEN
     _rows := NULL;
@@ -49,9 +52,10 @@ export const TAKE = `IF _count = 1 AND _left > 0 THEN
 
 /** After the journal was written. */
 export const TAKE_THE_REST = `_left := _left - _taken;
-  IF _taken < _count AND _left > 0 THEN
+  IF _taken < _count AND _left > 0 AND NOT _more THEN
     -- Something lies below the head, because its transaction committed late; or was changed while it was being locked.
-    _rest := grant_locks(_queue, _session, _seq, _by, NULL, _clock, 0, _count - _taken, false, no_change(_queue), _rows);
+    _rest := grant_locks(_queue, _session, _seq, _by, NULL, _clock, 0, _count - _taken, false, no_change(_queue), _rows, _inline, _bytes);
+    _more := _rest._cut;
     _left := _left - _rest._taken;
     _rows := _rest._jobs;
     _change := _rest._change;
@@ -64,16 +68,18 @@ export const TAKE_VARIABLES = `
   _left bigint;
   _due bigint;
   _taken int := 0;
+  _bytes bigint := 0;
+  _more boolean := false;
   _id text;
   _rows text;
   _active text;
   _rest record;
   _change journal;`;
 
-const LONG_WAY = 'claim(_name, _session, _seq, _count, NULL, _by, NULL, NULL, NULL, false)';
+const LONG_WAY = 'claim(_name, _session, _seq, _count, NULL, _by, NULL, NULL, NULL, false, _inline)';
 
 export const PLAIN_CLAIM_FUNCTIONS = step(
-  'claim_plain(_name text, _session text, _seq bigint, _count int, _by text)',
+  `claim_plain(_name text, _session text, _seq bigint, _count int, _by text, _inline int DEFAULT ${ALL_INLINE})`,
   'text',
   `
 DECLARE
@@ -100,7 +106,7 @@ BEGIN
   IF _taken > 0 THEN INSERT INTO journal (queue, waiting, active, events, body) VALUES (_queue, -_taken, _taken, _taken, _active); END IF;
   ${TAKE_THE_REST}
   ${FOLD_SOMETIMES}
-  RETURN claim_reply(_rows, true, false, 0, _due, _now, _left <= 0);
+  RETURN claim_reply(_rows, true, false, 0, _due, _now, _left <= 0, _more);
 END`,
 );
 
@@ -108,7 +114,7 @@ END`,
 export async function claimPlain<T>(server: Server, queue: string, request: ClaimRequest): Promise<T | undefined> {
   const { session, seq, count, by = null } = request;
   if (request.jobIds !== undefined || request.timedMs !== undefined || request.limit !== undefined) return undefined;
-  const values = [queue, session, seq, Math.min(count, 2 ** 31 - 1), by];
+  const values = [queue, session, seq, Math.min(count, 2 ** 31 - 1), by, INLINE_BYTES];
   const rows = await server.short('claim_plain', server.statement('claim_plain', values.length), values);
   return rows === undefined ? undefined : (JSON.parse(rows[0]?.[0] as string) as T);
 }

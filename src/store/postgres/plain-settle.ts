@@ -5,9 +5,11 @@
 // For one job the server takes 225 µs here and 335 µs in `settle` (without network and sync): a call of a function from another, and of
 // each statement, costs more than most statements do.
 import type { Outcome } from '../../job/outcome.js';
+import { isLargeValue } from '../budget.js';
 import type { Call, ClaimRequest } from '../contract.js';
 import { FOLD_SOMETIMES } from './fold.js';
-import { splitToken } from './job-row.js';
+import { ALL_INLINE, splitToken } from './job-row.js';
+import { INLINE_BYTES } from './large-values.js';
 import { JOURNALED, PLAIN_LOOK, TAKE, TAKE_THE_REST, TAKE_VARIABLES, UNDOUBTED } from './plain-claim.js';
 import type { Server } from './server.js';
 import { step } from './sql-function.js';
@@ -19,12 +21,13 @@ const COMPLETED = `state = ${STATE.completed}, delay = 0, due_at = NULL, attempt
 const held = (fence: string) => `j.${IS_ACTIVE} AND j.session = _session AND j.fence = ${fence} AND j.lock_key IS NULL`;
 const owned = (id: string, fence: string) => `j.queue = _queue AND j.id = ${id} AND ${held(fence)}`;
 const LONG_WAY = `settle(_name, _session, _seq, array_fill('completed'::text, ARRAY[cardinality(_ids)]), _ids, array_fill(_session, ARRAY[cardinality(_ids)]),
-    _fences, _texts, NULL, NULL, NULL, NULL, NULL, _session, _seq, _count, NULL, _by, NULL, NULL, NULL)`;
+    _fences, _texts, NULL, NULL, NULL, NULL, NULL, _session, _seq, _count, NULL, _by, NULL, NULL, NULL, _inline)`;
 /** So that it does not take this call for one that was carried out. */
 const UNENTER = 'UPDATE callers SET seq = _seq - 1, reply = NULL WHERE queue = _queue AND id = _session;';
 
 export const PLAIN_SETTLE_FUNCTIONS = step(
-  'settle_plain(_name text, _session text, _seq bigint, _ids text[], _fences bigint[], _texts text[], _count int, _by text)',
+  `settle_plain(_name text, _session text, _seq bigint, _ids text[], _fences bigint[], _texts text[], _count int, _by text,
+     _inline int DEFAULT ${ALL_INLINE})`,
   'text',
   `
 DECLARE
@@ -79,7 +82,7 @@ BEGIN
   ${TAKE_THE_REST}
   ${FOLD_SOMETIMES}
   RETURN '{"results":"' || repeat('d', _many) || '","room":false,"plain":true,"claimed":'
-    || claim_reply(_rows, true, false, 0, _due, _now, _left <= 0) || '}';
+    || claim_reply(_rows, true, false, 0, _due, _now, _left <= 0, _more) || '}';
 END`,
 );
 
@@ -114,13 +117,14 @@ export function plainArguments(queue: string, outcomes: Outcome[], call: Call, c
   const texts: (string | null)[] = [];
   for (const outcome of outcomes) {
     if (outcome.kind !== 'completed' || outcome.keep.count !== undefined || outcome.keep.ageMs !== undefined) return undefined;
+    if (isLargeValue(outcome.value)) return undefined;
     const token = splitToken(outcome.token);
     if (token.session !== session) return undefined;
     ids.push(outcome.jobId);
     fences.push(token.fence);
     texts.push(outcome.value);
   }
-  return [queue, session, seq, ids, fences, texts, Math.min(count, 2 ** 31 - 1), by];
+  return [queue, session, seq, ids, fences, texts, Math.min(count, 2 ** 31 - 1), by, INLINE_BYTES];
 }
 
 /** Undefined where connections are not set up for it. */

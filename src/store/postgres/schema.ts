@@ -15,6 +15,7 @@ import { GRANT_FUNCTIONS } from './grant.js';
 import { HAND_BACK_FUNCTIONS } from './hand-back.js';
 import { INSPECT_FUNCTIONS } from './inspect.js';
 import { KEY_FUNCTIONS } from './key.js';
+import { LARGE_VALUE_FUNCTIONS } from './large-values.js';
 import { LOCK_FUNCTIONS } from './lock.js';
 import { NAMED_LOCK_FUNCTIONS } from './named-lock.js';
 import { quoteName } from './options.js';
@@ -27,7 +28,7 @@ import type { Server } from './server.js';
 import { SESSION_FUNCTIONS } from './session.js';
 import { SETTLE_FUNCTIONS } from './settle.js';
 import { SWEEP_FUNCTIONS } from './sweep.js';
-import { MIGRATIONS } from './tables.js';
+import { MIGRATIONS, READABLE_SINCE } from './tables.js';
 import { UNTOUCHED_FUNCTIONS } from './untouched.js';
 import { WAKE_FUNCTIONS } from './wake.js';
 import { DURABILITY } from './warnings.js';
@@ -36,7 +37,7 @@ import { WRITE_FUNCTIONS } from './write.js';
 // A function that inlines another one comes after it.
 const FUNCTIONS = [
   QUEUE_FUNCTIONS, UNTOUCHED_FUNCTIONS, KEY_FUNCTIONS, CALLER_FUNCTIONS, FOLD_FUNCTIONS, RETENTION_FUNCTIONS, HAND_BACK_FUNCTIONS, ADD_FUNCTIONS, CAP_FUNCTIONS, GRANT_FUNCTIONS, CLAIM_FUNCTIONS, PLAIN_CLAIM_FUNCTIONS, SETTLE_FUNCTIONS, PLAIN_SETTLE_FUNCTIONS,
-  SESSION_FUNCTIONS, SWEEP_FUNCTIONS, PROBE_FUNCTIONS, LOCK_FUNCTIONS, NAMED_LOCK_FUNCTIONS, CONTROL_FUNCTIONS, WRITE_FUNCTIONS, CHANGE_FUNCTIONS, INSPECT_FUNCTIONS,
+  SESSION_FUNCTIONS, SWEEP_FUNCTIONS, PROBE_FUNCTIONS, LOCK_FUNCTIONS, NAMED_LOCK_FUNCTIONS, CONTROL_FUNCTIONS, WRITE_FUNCTIONS, CHANGE_FUNCTIONS, INSPECT_FUNCTIONS, LARGE_VALUE_FUNCTIONS,
   EVENT_FUNCTIONS, WAKE_FUNCTIONS,
 ].join('\n'); // biome-ignore format: a list of names
 
@@ -110,7 +111,7 @@ export async function prepareSchema(server: Server, schema: string, migrate: boo
 
 async function check(run: Run, schema: string, place: string): Promise<[]> {
   const version = await versionOf(run, schema, place);
-  if (version === SCHEMA_VERSION) return [];
+  if (version >= SCHEMA_VERSION) return [];
   const state = version === 0 ? 'is not there' : `has version ${version} and must have ${SCHEMA_VERSION}`;
   throw refused(
     'STORE_UNSUPPORTED',
@@ -120,7 +121,7 @@ async function check(run: Run, schema: string, place: string): Promise<[]> {
 
 /** Several processes may start at once: whoever gets the lock migrates, the others find it done when they look again under the lock. */
 async function bringUp(run: Run, schema: string, place: string, who: Who): Promise<number[]> {
-  if ((await versionOf(run, schema, place)) === SCHEMA_VERSION) return [];
+  if ((await versionOf(run, schema, place)) >= SCHEMA_VERSION) return [];
   for (let tries = 1; ; tries += 1) {
     await run('BEGIN');
     try {
@@ -147,8 +148,8 @@ async function writeSchema(run: Run, schema: string, version: number, place: str
     for (const migration of MIGRATIONS.slice(version)) await run(migration);
     await run(DROP_FUNCTIONS);
     await run(FUNCTIONS);
-    if (version === 0) await run(`INSERT INTO holdfast_schema (version) VALUES (${SCHEMA_VERSION})`);
-    else await run(`UPDATE holdfast_schema SET version = ${SCHEMA_VERSION}`);
+    if (version === 0) await run(`INSERT INTO holdfast_schema (version, revision) VALUES (${READABLE_SINCE}, ${SCHEMA_VERSION})`);
+    else await run(`UPDATE holdfast_schema SET version = ${READABLE_SINCE}, revision = ${SCHEMA_VERSION}`);
   } catch (error) {
     if (codeOf(error) !== '42501') throw error;
     const [database, user] = who.map(quoteName);
@@ -175,7 +176,7 @@ BEGIN
   END LOOP;
 END $do$`;
 
-/** 0: it is not there. */
+/** How many migrations it has seen; 0: it is not there. It may be later than this Holdfast, as long as that can work with it. */
 async function versionOf(run: Run, schema: string, place: string): Promise<number> {
   const name = quoteName(schema);
   const [row] = await run(
@@ -190,7 +191,11 @@ async function versionOf(run: Run, schema: string, place: string): Promise<numbe
     );
   }
   if (!ours) return 0;
-  const version = Number((await run(`SELECT version FROM ${name}.holdfast_schema`))[0]?.[0] ?? 0);
+  // Before READABLE_SINCE there was no column `revision`, and `version` counted the migrations.
+  const [found] = await run(
+    `SELECT version, coalesce((to_jsonb(s) ->> 'revision')::int, version) FROM ${name}.holdfast_schema s`,
+  );
+  const [version, revision] = (found ?? [0, 0]) as [number, number];
   if (version > SCHEMA_VERSION) {
     throw refused(
       'STORE_NEWER',
@@ -198,7 +203,7 @@ async function versionOf(run: Run, schema: string, place: string): Promise<numbe
         'Upgrade the holdfast package here, or name another schema; this one was not touched.',
     );
   }
-  return version;
+  return revision;
 }
 
 function refused(code: ErrorCode, message: string, cause?: unknown): HoldfastError {

@@ -1,9 +1,10 @@
 // The way to the server: a call is one function of the schema on one connection of a pool. A server that does not answer costs a call
-// no more than its time: the connection is given up then, and what it did is found out by repeating the call.
+// no more than its time: the connection is given up and its statement cancelled then, and what it did is found out by repeating the call.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldfastError, isRetryable } from '../../errors.js';
 import { Patience } from '../../runtime/patience.js';
 import { within } from '../../runtime/within.js';
+import { cancelStatement } from './cancel.js';
 import type { PgPool, PgPoolClient, PgQuery } from './driver.js';
 import { type Circumstance, codeOf, isCollision, spoilsConnection, toStoreError } from './errors.js';
 import { quoteName } from './options.js';
@@ -21,7 +22,7 @@ export interface ServerOptions {
 
 /** How long closing waits for connections to end. */
 const END_MS = 1000;
-/** How long it takes at most until the pool knows that a connection was cut. */
+/** How long it takes at most until the pool knows that a connection was cut, and the server that a statement was given up. */
 const DROP_MS = 100;
 const COLLISIONS = 5;
 /** The server knows no statement of this name, or another one: somebody has put a pooler between. Nothing was carried out. */
@@ -100,6 +101,12 @@ export class Server {
     return this.tune ? this.#listen(this.#run(name, text, values, patienceMs, true)) : undefined;
   }
 
+  /** Calls a function of the schema that returns rows. */
+  async rows(name: string, values: unknown[]): Promise<unknown[][]> {
+    const text = this.statement(name, values.length).replace('SELECT', 'SELECT * FROM');
+    return (await this.#tell(this.#run(name, text, values))) ?? [];
+  }
+
   /** Its answer is called `reply`. */
   statement(name: string, parameters: number): string {
     let text = this.#statements.get(name);
@@ -139,7 +146,7 @@ export class Server {
     // Ends idle connections. Those that hang are cut below, which makes their calls fail.
     void this.#options.pool.end().catch(() => undefined);
     await within(END_MS, ended);
-    for (const client of this.#clients) client.connection.stream.destroy();
+    for (const client of this.#clients) this.#cut(client);
   }
 
   /** One call may lead to another: a sweep looks first. A pool that ends meanwhile would keep it waiting for a connection, and its timer alive. */
@@ -273,8 +280,14 @@ export class Server {
     if (gaveUpAt === undefined) return;
     for (const client of this.#clients) {
       const since = this.#busy.get(client);
-      if (since !== undefined && since < gaveUpAt) client.connection.stream.destroy();
+      if (since !== undefined && since < gaveUpAt) this.#cut(client);
     }
+  }
+
+  /** Ends a connection at once, with what it does on the server. */
+  #cut(client: PgPoolClient): void {
+    if (this.#busy.has(client)) void cancelStatement(client);
+    client.connection.stream.destroy();
   }
 
   /** A connection that breaks while it is in use says so by an event as well as by its query: unheard, that would end the process. */
@@ -300,7 +313,8 @@ export class Server {
       });
       return rows;
     } finally {
-      if (isLate) await this.#dropIdle();
+      // Its repetition must not meet the locks of this one.
+      if (isLate) await Promise.all([within(DROP_MS, cancelStatement(client)), this.#dropIdle()]);
     }
   }
 }

@@ -1,10 +1,13 @@
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
+import { EVENT_VALUE_BYTES } from '../budget.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract.js';
 import { recall, remember } from './callers.js';
 import { type ClaimedRow, claimArguments, LOCK_SESSION, toClaimReply } from './claim.js';
-import { FOLD_SOMETIMES, NOTE } from './fold.js';
-import { splitToken } from './job-row.js';
+import { leaveOutLarge, valueFields } from './event-values.js';
+import { FOLD_SOMETIMES_OR_LARGE, NOTE } from './fold.js';
+import { ALL_INLINE, splitToken } from './job-row.js';
 import { freeKeys } from './key.js';
+import { fillClaimed, INLINE_BYTES } from './large-values.js';
 import { jobOf, lockJobs } from './lookup.js';
 import { type Detours, plainArguments, settlePlain } from './plain-settle.js';
 import type { Server } from './server.js';
@@ -52,16 +55,22 @@ export const SETTLE_FUNCTIONS =
   // What a group of outcomes of one kind means for the counts, the events and those that finished before.
   step(
     `book(_queue int, _clock float8, _kind text, _jobs bigint, _plain bigint, _kept bigint, _most float8, _age float8, _ids text[], _said text[],
-       _delays float8[], _attempts int[], INOUT _change journal)`,
+       _delays float8[], _attempts int[], INOUT _change journal, _removed boolean[] DEFAULT NULL)`,
     'journal',
     `
 DECLARE
   _body text;
+  _large int[];
 BEGIN
   _change.active := _change.active - _jobs;
   _change.events := _change.events + _jobs;
   CASE _kind
-    WHEN 'completed' THEN _body := event('completed', _ids, json_build_object('returnvalue', _said));
+    WHEN 'completed' THEN
+      -- A large result stays with its job, if the job stays.
+      IF pg_column_size(_said) > ${EVENT_VALUE_BYTES} THEN
+        ${leaveOutLarge('_said', 'unnest(_said, _removed) WITH ORDINALITY o(said, removed, n)', 'removed IS NOT TRUE AND')}
+      END IF;
+      _body := event('completed', _ids, ${valueFields('returnvalue', '_said')});
     WHEN 'failed' THEN
       _change.events := _change.events + _jobs;
       _body := event('failed', _ids, json_build_object('failedReason', _said))
@@ -173,7 +182,7 @@ BEGIN
     )
     SELECT kind, count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain, count(*) FILTER (WHERE keep_count IS DISTINCT FROM 0) AS kept,
       min(NULLIF(keep_count, 0)) AS most, min(keep_age) FILTER (WHERE keep_count IS DISTINCT FROM 0) AS age,
-      array_agg(n) AS ns, array_agg(id) AS ids, array_agg(said) AS said, array_agg(delay) AS delays, array_agg(attempts_made) AS attempts,
+      array_agg(n) AS ns, array_agg(id) AS ids, array_agg(keep_count IS NOT DISTINCT FROM 0) AS removed, array_agg(said) AS said, array_agg(delay) AS delays, array_agg(attempts_made) AS attempts,
       array_agg(id) FILTER (WHERE logged) AS logged, array_agg(lock_key) FILTER (WHERE lock_key IS NOT NULL) AS keys
     FROM (SELECT * FROM moved UNION ALL SELECT * FROM gone ORDER BY n) done GROUP BY kind
     LOOP
@@ -181,7 +190,7 @@ BEGIN
       _freed := _freed || _group.keys;
       IF _group.logged IS NOT NULL THEN DELETE FROM logs WHERE queue = _queue AND job = ANY (_group.logged); END IF;
       _change := book(_queue, _clock, _group.kind, _group.jobs, _group.plain, _group.kept, _group.most, _group.age, _group.ids, _group.said,
-        _group.delays, _group.attempts, _change);
+        _group.delays, _group.attempts, _change, _group.removed);
     END LOOP;
     IF cardinality(_done) = cardinality(_ids) THEN
       _results := repeat('d', cardinality(_ids));
@@ -201,7 +210,8 @@ END`,
   verb(
     `settle(_name text, _caller text, _seq bigint, _kinds text[], _ids text[], _owners text[], _fences bigint[], _texts text[], _stacks text[],
        _delays float8[], _lifos boolean[], _keep_counts float8[], _keep_ages float8[],
-       _session text, _claim_seq bigint, _count int, _job_ids text[], _by text, _timed float8, _max float8, _window float8)`,
+       _session text, _claim_seq bigint, _count int, _job_ids text[], _by text, _timed float8, _max float8, _window float8,
+       _inline int DEFAULT ${ALL_INLINE})`,
     'text',
     `
 DECLARE
@@ -244,7 +254,7 @@ BEGIN
       ${freeKeys('_freed')}
     END IF;
     IF _session IS NOT NULL THEN
-      _got := take(_queue, _session, _claim_seq, _count, _job_ids, _by, _timed, _max, _window, _clock, _alive, _last, _change);
+      _got := take(_queue, _session, _claim_seq, _count, _job_ids, _by, _timed, _max, _window, _clock, _alive, _last, _change, _inline);
       _change := _got._change;
       _claimed := _got._reply;
       IF _got._taken > 0 AND NOT _same_call THEN ${remember('_session', '_claim_seq', 'NULL')}; END IF;
@@ -252,7 +262,7 @@ BEGIN
     -- After the claim, which would take its own number for that of a call that was carried out before.
     IF _caller IS NOT NULL AND NOT _remembered THEN ${remember('_caller', '_seq', '_results')}; END IF;
     ${NOTE}
-    ${FOLD_SOMETIMES}
+    ${FOLD_SOMETIMES_OR_LARGE}
   END IF;
   RETURN '{"results":"' || _results || '","room":' || (_freed IS NOT NULL OR coalesce(_capped, false)) || ',"claimed":' || coalesce(_claimed, 'null') || '}';
 END`,
@@ -283,7 +293,7 @@ export async function settle(
   reply ??= await server.call<Reply>('settle', argumentsOf(queue, outcomes, call, claim));
   const results = Array.from(reply.results, (letter) => STATUSES[letter] as SettleStatus);
   if (claim === undefined || reply.claimed === null) return { results, room: reply.room };
-  return { results, room: reply.room, claimed: toClaimReply(reply.claimed, claim) };
+  return { results, room: reply.room, claimed: await fillClaimed(server, queue, toClaimReply(reply.claimed, claim)) };
 }
 
 function argumentsOf(queue: string, outcomes: Outcome[], call: Call | undefined, claim: ClaimRequest | undefined): unknown[] {
@@ -303,6 +313,7 @@ function argumentsOf(queue: string, outcomes: Outcome[], call: Call | undefined,
     anyOf(outcomes.map((outcome) => keepOf(outcome).count ?? null)),
     anyOf(outcomes.map((outcome) => keepOf(outcome).ageMs ?? null)),
     ...claimArguments(claim),
+    INLINE_BYTES,
   ];
 }
 

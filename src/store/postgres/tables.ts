@@ -242,4 +242,25 @@ DROP INDEX jobs_waiting, jobs_keyed, jobs_behind;
 CREATE INDEX jobs_waiting ON jobs (queue, state, priority, ord) WHERE state <= 1;
 `;
 
-export const MIGRATIONS: readonly string[] = [FIRST, KEYS_AND_NAMES, GRACES, NEW_FUNCTIONS, FEWER_INDEXES, NEW_FUNCTIONS];
+// holdfast_schema: `revision` counts the migrations. `version` is READABLE_SINCE of the process that ran the last one: older processes
+//   compare it with their own number of migrations.
+const REVISIONS = `
+ALTER TABLE holdfast_schema ADD COLUMN revision int NOT NULL DEFAULT 0;
+`;
+
+export const MIGRATIONS: readonly string[] = [
+  FIRST,
+  KEYS_AND_NAMES,
+  GRACES,
+  NEW_FUNCTIONS,
+  FEWER_INDEXES,
+  NEW_FUNCTIONS,
+  REVISIONS,
+];
+
+/**
+ * Processes that know this many migrations can work on the schema that the last one makes, beside those that know all of them. So
+ * migrations only add, and functions keep their names, their parameters (new ones come last and have defaults) and what they return.
+ * A migration that breaks this sets it to its own number, and older processes then refuse the schema.
+ */
+export const READABLE_SINCE = 6;

@@ -1,5 +1,7 @@
 import type { SettleStatus } from '../../job/outcome.js';
+import { EVENT_VALUE_BYTES } from '../budget.js';
 import type { Write, WriteReply } from '../contract.js';
+import { leaveOutLarge, valueFields } from './event-values.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import { splitToken } from './job-row.js';
 import { lockJobs } from './lookup.js';
@@ -21,6 +23,7 @@ DECLARE
   _change journal := no_change(_queue);
   _told text[] := '{}';
   _progress text[] := '{}';
+  _large int[];
 BEGIN
   ${lockJobs('_ids')};
   FOR _one IN SELECT * FROM unnest(_kinds, _ids, _owners, _fences, _texts, _keeps) WITH ORDINALITY w(kind, id, owner, fence, said, keep, n) LOOP
@@ -51,7 +54,10 @@ BEGIN
   END LOOP;
   IF cardinality(_told) > 0 THEN
     _change.events := cardinality(_told);
-    _change.body := event('progress', _told, json_build_object('data', _progress));
+    IF pg_column_size(_progress) > ${EVENT_VALUE_BYTES} THEN
+      ${leaveOutLarge('_progress', 'unnest(_progress) WITH ORDINALITY o(said, n)')}
+    END IF;
+    _change.body := event('progress', _told, ${valueFields('data', '_progress')});
     ${NOTE}
     ${FOLD_SOMETIMES}
   END IF;

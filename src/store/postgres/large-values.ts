@@ -1,0 +1,55 @@
+// The texts of large jobs, which their replies leave out (job-row.ts). They come as rows, one by one as the server reads them, and in a
+// statement of its own that locks nothing: a claim with megabytes in its reply held its row locks for as long as they took to travel.
+import type { ClaimedJob, JobRecord } from '../../job/record.js';
+import type { ClaimReply } from '../contract.js';
+import { LONG } from './job-row.js';
+import { jobOf } from './lookup.js';
+import type { Server } from './server.js';
+import { verb } from './sql-function.js';
+
+/** Jobs up to this size travel in the reply itself. To pack so much takes about as long as a round trip. */
+export const INLINE_BYTES = 16 * 1024;
+
+export const LARGE_VALUE_FUNCTIONS = verb(
+  'large_values(_name text, _ids text[], _fences bigint[])',
+  `TABLE (wanted text, ${LONG.map((column) => `_${column} text`).join(', ')})`,
+  `
+DECLARE
+  _queue int := (SELECT queue FROM queues WHERE name = _name);
+BEGIN
+  -- A null fence is that of a reader who is not the owner.
+  RETURN QUERY SELECT o.id, ${LONG.map((column) => `j.${column}`).join(', ')}
+  FROM unnest(_ids, _fences) o(id, fence), ${jobOf('o.id', `fence, ${LONG.join(', ')}`)} j WHERE o.fence IS NULL OR j.fence = o.fence;
+END`,
+);
+
+type LargeRow = [id: string, data: string, progress: string | null, returnvalue: string | null];
+
+/** Completes the records whose texts were left out, and leaves out those whose jobs are gone. */
+export async function fillRecords<T extends JobRecord>(server: Server, queue: string, records: T[]): Promise<T[]> {
+  const missing = records.filter(isCut);
+  if (missing.length === 0) return records;
+  const fences = missing.map((record) => ('fence' in record ? (record as unknown as ClaimedJob).fence : null));
+  const values = [queue, missing.map(({ id }) => id), fences];
+  const rows = (await server.rows('large_values', values)) as LargeRow[];
+  const found = new Map(rows.map((row) => [row[0], row]));
+  for (const record of missing) {
+    const [, data, progress, returnvalue] = found.get(record.id) ?? [];
+    if (data === undefined) continue;
+    record.data = data;
+    if (progress !== null && progress !== undefined) record.progress = progress;
+    // A claimed job has no result yet; what is left of an earlier run is not its own.
+    if (returnvalue !== null && returnvalue !== undefined && !('fence' in record)) record.returnvalue = returnvalue;
+  }
+  return records.filter((record) => !isCut(record));
+}
+
+/** A claimed job whose lock was taken away meanwhile is no longer the caller's. */
+export async function fillClaimed(server: Server, queue: string, reply: ClaimReply): Promise<ClaimReply> {
+  reply.jobs = await fillRecords(server, queue, reply.jobs);
+  return reply;
+}
+
+function isCut({ data }: JobRecord): boolean {
+  return (data as string | null) === null;
+}
