@@ -20,6 +20,7 @@ export const ERROR_CODES = {
   LOCK_UNTRUSTED: 'the lock could not be renewed in time, so it is no longer trusted',
   NO_TOKEN: 'a move that only the owner of a lock may make was called without a token',
   NO_PROCESSOR: 'run() was called on a worker that has no processor',
+  NO_HANDLER: 'the worker has a map of handlers, and none for jobs of this name',
   ALREADY_RUNNING: 'run() was called on a worker that is running',
   SHUTDOWN: 'the worker was closed by force while the handler ran: the reason of its signal',
   CLOSED: 'the queue, worker or listener was closed before the call',

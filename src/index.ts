@@ -1,15 +1,23 @@
 // The public door: re-exports only.
 export { ERROR_CODES, type ErrorCode, HoldfastError } from './errors.js';
-export type { QueueEventsMap } from './events/event-map.js';
+export type { QueueEventsListener, QueueEventsMap } from './events/event-map.js';
 export { QueueEvents, type QueueEventsOptions } from './events/queue-events.js';
 export { Job } from './handle/job.js';
-export type { JobJson } from './handle/json.js';
+export type { JobJson, JobView } from './handle/json.js';
 export type { NextJob, RetryOptions } from './handle/moves.js';
 export type { JobProgress } from './handle/home.js';
-export type { JobOf, NamedJob, Processor, ResultOf } from './handle/typed-job.js';
+export type { JobHandlers, JobOf, NamedJob, Processor, ResultOf } from './handle/typed-job.js';
 export type { BackoffStrategy } from './job/backoff.js';
 export type { JobLock } from './job/lock.js';
-export type { BackoffOptions, DefaultJobOptions, JobsOptions, KeepJobs, KeepOption } from './job/options.js';
+export type {
+  BackoffOptions,
+  DefaultJobOptions,
+  JobsOptions,
+  JobsOptions as BaseJobOptions,
+  JobsOptions as BulkJobOptions,
+  KeepJobs,
+  KeepOption,
+} from './job/options.js';
 export { DelayedError, RateLimitError, UnrecoverableError, WaitingError } from './job/signals.js';
 export type { JobState, JobType } from './job/state.js';
 export type { Instance } from './lock/instances.js';
@@ -18,12 +26,20 @@ export { type ElectionOptions, Leader, type LeaderEvents, type LeaderOptions, ty
 export { LockManager, type LockManagerContext, type LockManagerOptions } from './lock/lock-manager.js';
 export type { NamedLock } from './lock/named-lock.js';
 export { type BulkJob, Queue } from './queue/queue.js';
-export type { CleanType, ObliterateOptions, RequeueOptions } from './queue/cleaning.js';
+export type {
+  CleanType,
+  ObliterateOptions,
+  ObliterateOptions as ObliterateOpts,
+  RequeueOptions,
+  RequeueOptions as RetryJobOpts,
+} from './queue/cleaning.js';
 export type { LockHolding, LockOptions } from './queue/locking.js';
-export type { AddOptions, QueueEventMap, QueueOptions, TransactionOption } from './queue/queue-options.js';
-export type { Connection } from './store/connection.js';
+export type { AddOptions, QueueEventMap, QueueListener, QueueOptions, TransactionOption } from './queue/queue-options.js';
+export type { QueueBaseOptions } from './store/base-options.js';
+export type { Connection, Connection as ConnectionOptions, ServerConnection as RedisOptions } from './store/connection.js';
 export type { Store } from './store/contract.js';
 export { type Migrated, migratePostgres, openStore } from './store/open.js';
 export type { WorkerHealth } from './worker/health.js';
-export type { WorkerOptions } from './worker/options.js';
+export type { WorkerListener } from './worker/events.js';
+export type { GetNextJobOptions, RateLimiterOptions, WorkerOptions } from './worker/options.js';
 export { Worker } from './worker/worker.js';

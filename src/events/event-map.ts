@@ -23,6 +23,8 @@ export type QueueEventsMap = {
   waiting: [args: { jobId: string; prev?: string; failedReason?: string }, id: string];
 };
 
+export type QueueEventsListener = { [E in keyof QueueEventsMap]: (...args: QueueEventsMap[E]) => void };
+
 /** Which field of an event is JSON text. */
 const ENCODED: Partial<Record<EventName, string>> = { completed: 'returnvalue', progress: 'data' };
 

@@ -8,15 +8,13 @@ import { MAX_TIMER_MS, checkBoolean, checkInteger, invalidOption } from '../runt
 import { Emitter } from '../runtime/emitter.js';
 import { OptionNames } from '../runtime/option-names.js';
 import type { StoredEvent } from '../store/contract.js';
-import { type Connection, leaseStore } from '../store/open.js';
+import { BASE_NAMES, type QueueBaseOptions } from '../store/base-options.js';
+import { leaseStore } from '../store/open.js';
 import { argumentsOf, type QueueEventsMap } from './event-map.js';
 import { JobWatch } from './job-watch.js';
 import { LogReader } from './log-reader.js';
 
-export interface QueueEventsOptions {
-  connection?: Connection;
-  /** That of the queue. */
-  prefix?: string;
+export interface QueueEventsOptions extends QueueBaseOptions {
   /** Start reading at once (default), or when `run` is called. */
   autorun?: boolean;
   /** '$' (default): from now on. '0': from the oldest event that is kept. Otherwise: after the event with this id. */
@@ -29,8 +27,8 @@ const POLL_MS = 1000;
 
 const NAMES = new OptionNames<QueueEventsOptions>({
   of: 'queue events',
-  known: { connection: true, prefix: true, autorun: true, lastEventId: true, blockingTimeout: true },
-  without: ['skipVersionCheck', 'skipWaitingForReady', 'blockingConnection', 'name'],
+  known: { ...BASE_NAMES, autorun: true, lastEventId: true, blockingTimeout: true },
+  without: ['name'],
   unsupported: { telemetry: 'Listen to the events themselves.' },
 });
 

@@ -60,6 +60,10 @@ export class Card {
     return this.#returnvalue;
   }
 
+  set returnvalue(value: unknown) {
+    this.#returnvalue = value;
+  }
+
   get stacktrace(): string[] {
     const { stacktrace } = this.record;
     this.#stacktrace ??= stacktrace === undefined ? [] : (decode(stacktrace) as string[]);

@@ -11,7 +11,7 @@ import { type FinishedState, type JobState, visibleState } from '../job/state.js
 import { checkInteger } from '../runtime/check.js';
 import { Card } from './card.js';
 import { homeOf, type JobHome, type JobProgress } from './home.js';
-import { cardOf, type JobJson, jsonOf } from './json.js';
+import { cardOf, type JobJson, type JobView, jsonOf } from './json.js';
 import * as moves from './moves.js';
 import { type FinishSource, waitUntilFinished } from './waiting.js';
 import * as writes from './writes.js';
@@ -100,8 +100,13 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   get returnvalue(): Result {
     return this.#card.returnvalue as Result;
   }
-  get failedReason(): string | undefined {
-    return this.#card.record.failedReason;
+  /** Changes this handle only. */
+  set returnvalue(value: Result) {
+    this.#card.returnvalue = value;
+  }
+  /** Undefined until an attempt has failed; typed as in BullMQ. */
+  get failedReason(): string {
+    return this.#card.record.failedReason as string;
   }
   /** One for each failed attempt, newest last. */
   get stacktrace(): string[] {
@@ -276,10 +281,11 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   }
 
   /** Plain data with decoded payloads, for people and logs. */
-  toJSON(): Record<string, unknown> {
+  toJSON(): JobView<Data, Result, Name> {
     const { state: _state, ...record } = jsonOf(this.#card.record);
-    const { data, opts, progress, returnvalue, stacktrace } = this.#card;
-    return { ...record, data, opts, progress, returnvalue, stacktrace, queueName: this.queueName };
+    const { opts, progress, stacktrace } = this.#card;
+    const { name, data, returnvalue, queueName, failedReason } = this;
+    return { ...record, name, data, opts, progress, returnvalue, stacktrace, failedReason, queueName };
   }
 
   /** Plain data with payloads as JSON text, for `Job.fromJSON`. */
@@ -287,7 +293,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     return jsonOf(this.#card.record);
   }
 
-  [Symbol.for('nodejs.util.inspect.custom')](): Record<string, unknown> {
+  [Symbol.for('nodejs.util.inspect.custom')](): JobView<Data, Result, Name> {
     return this.toJSON();
   }
 }

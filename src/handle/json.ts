@@ -1,9 +1,10 @@
 // A job as plain data, to be sent somewhere and turned into a handle again. Payloads stay JSON text, as stores keep them.
 import { type JobLock, lockNotHeld, NO_LOCK } from '../job/lock.js';
+import type { JobsOptions } from '../job/options.js';
 import { encode } from '../job/payload.js';
 import type { ClaimedJob, JobRecord } from '../job/record.js';
 import { Card } from './card.js';
-import type { JobHome } from './home.js';
+import type { JobHome, JobProgress } from './home.js';
 
 export interface JobJson extends JobRecord {
   /** With a job that was claimed for the receiver. */
@@ -11,6 +12,20 @@ export interface JobJson extends JobRecord {
   fence?: number;
   /** The receiver's own name for the token. */
   alias?: string;
+}
+
+/** A job as plain data with decoded payloads. */
+export interface JobView<Data, Result, Name extends string>
+  extends Omit<JobRecord, 'name' | 'data' | 'opts' | 'state' | 'progress' | 'returnvalue' | 'stacktrace' | 'failedReason'> {
+  name: Name;
+  data: Data;
+  opts: JobsOptions;
+  progress: JobProgress;
+  returnvalue: Result;
+  stacktrace: string[];
+  /** Undefined until an attempt has failed; typed as in BullMQ. */
+  failedReason: string;
+  queueName: string;
 }
 
 /** Without the token of a claimed job: whoever has that may end the run. */

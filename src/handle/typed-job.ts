@@ -3,21 +3,39 @@ import type { Any, DataIn, IsJobMap, NameIn, ResultIn } from '../job/typing.js';
 import type { Job } from './job.js';
 
 /** Any job of the queue. With a map, a union: `switch (job.name)` narrows its data. */
-export type JobOf<T, R, N extends string> =
+export type JobOf<T, R = Any, N extends string = string> =
   IsJobMap<T, R> extends true
     ? { [K in NameIn<T, R, N>]: Job<DataIn<T, R, K>, ResultIn<T, R, K>, K> }[NameIn<T, R, N>]
     : Job<DataIn<T, R, N>, ResultIn<T, R, N>, NameIn<T, R, N>>;
 
 /** The job called `K`. Only a map tells jobs apart by name: with BullMQ's parameters, all jobs of a queue are of one type. */
-export type NamedJob<T, R, N extends string, K extends string> =
+export type NamedJob<T, R = Any, N extends string = string, K extends string = N> =
   IsJobMap<T, R> extends true ? Job<DataIn<T, R, K>, ResultIn<T, R, K>, K> : JobOf<T, R, N>;
 
 /** What a processor may return. */
 export type ResultOf<T, R, N extends string> = ResultIn<T, R, NameIn<T, R, N>>;
 
 /** NoInfer: without it an async function's result would be taken for its promise. */
+type Returned<R> = Promise<R> | NoInfer<R>;
+
+/** A processor as its user declares it. It may also be called by hand, with a job alone. */
 export type Processor<T = Any, R = Any, N extends string = string> = (
+  job: JobOf<T, R, N>,
+  token?: string,
+  signal?: AbortSignal,
+) => Returned<ResultOf<T, R, N>>;
+
+/** A processor as a worker calls it. */
+export type JobProcessor<T, R, N extends string> = (
   job: JobOf<T, R, N>,
   token: string,
   signal: AbortSignal,
-) => Promise<ResultOf<T, R, N>> | NoInfer<ResultOf<T, R, N>>;
+) => Returned<ResultOf<T, R, N>>;
+
+/** The same without a look at whether T is a map: that is open inside a generic function, where BullMQ's parameters must do. */
+export type PlainProcessor<T, R, N extends string> = (job: Job<T, R, N>, token: string, signal: AbortSignal) => Returned<R>;
+
+/** A handler for each name: what it returns is tied to the name. */
+export type JobHandlers<T = Any, R = Any, N extends string = string> = {
+  [K in NameIn<T, R, N>]: (job: NamedJob<T, R, N, K>, token: string, signal: AbortSignal) => Returned<ResultIn<T, R, K>>;
+};

@@ -48,6 +48,10 @@ interface JobShape<Data, Result, Name> {
   readonly queueName: string;
 }
 
+/** `Then` where T is a map or a Job type; never where it is data, and no type yet where T is a parameter of a generic function. */
+export type IfMapped<T, Result, Then> =
+  IsJobMap<T, Result> extends true ? Then : IsAny<T> extends true ? never : [T] extends [JobShape<Any, Any, Any>] ? Then : never;
+
 type FromJob<T, Else, Which extends 'data' | 'result' | 'name'> =
   IsAny<T> extends true
     ? Else

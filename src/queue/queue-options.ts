@@ -6,19 +6,18 @@ import { checkKeepingOptions, KEEPING_NAMES, type Keeping, type KeepingOptions }
 import { ELECTION_NAMES, type ElectionOptions } from '../lock/leader.js';
 import { MAX_TIMER_MS, checkInteger, invalidOption } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
-import type { Connection } from '../store/open.js';
+import { BASE_NAMES, type QueueBaseOptions } from '../store/base-options.js';
 
 /** The options of locks hold for those that are taken through this queue: jobs by hand, named locks. */
-export interface QueueOptions extends KeepingOptions {
-  connection?: Connection;
-  /** Keeps queues of one name apart, for environments that share a store; 'bull' unless said otherwise. */
-  prefix?: string;
+export interface QueueOptions extends QueueBaseOptions, KeepingOptions {
   /** What every job starts from. */
   defaultJobOptions?: DefaultJobOptions;
   /** How long an add is repeated while the store does not answer; 30 s unless said otherwise. */
   addTimeoutMs?: number;
   /** Stand for election among all that do so on this queue: `leader` and `follower` are emitted here. */
   leaderElection?: boolean | ElectionOptions;
+  /** BullMQ's. Accepted, and without meaning here. */
+  skipMetasUpdate?: boolean;
 }
 
 export interface TransactionOption {
@@ -55,9 +54,16 @@ const NO_SCHEDULES = 'There are no job schedulers in this version.';
 
 const QUEUE_NAMES = new OptionNames<QueueOptions>({
   of: 'queue',
-  known: { ...KEEPING_NAMES, connection: true, prefix: true, defaultJobOptions: true, addTimeoutMs: true, leaderElection: true },
+  known: {
+    ...BASE_NAMES,
+    ...KEEPING_NAMES,
+    defaultJobOptions: true,
+    addTimeoutMs: true,
+    leaderElection: true,
+    skipMetasUpdate: true,
+  },
   // `name` is what frameworks pass beside the name of the queue.
-  without: ['skipVersionCheck', 'skipMetasUpdate', 'skipWaitingForReady', 'blockingConnection', 'name', 'settings'],
+  without: ['name', 'settings'],
   unsupported: {
     streams: 'About 10,000 events of a queue are kept; queue.trimEvents(n) keeps fewer.',
     telemetry: 'Listen to the events of Worker and QueueEvents.',
@@ -99,3 +105,5 @@ export function checkTransaction(transaction: unknown): object | undefined {
     return transaction;
   throw invalidOption('transaction', transaction, 'a transaction of yours');
 }
+
+export type QueueListener<J> = { [E in keyof QueueEventMap<J>]: (...args: QueueEventMap<J>[E]) => void };

@@ -84,11 +84,13 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
    * Resolves when the job is safe in the store. A jobId that exists already changes nothing: `job.duplicate` says so.
    * In a `transaction` it resolves when the job is part of it: others see it after the commit.
    */
-  async add<K extends NameIn<T, R, N>>(name: K, ...[data, opts]: AddArguments<DataIn<T, R, K>>): Promise<NamedJob<T, R, N, K>> {
+  add(name: N, data: T, opts?: AddOptions): Promise<Job<T, R, N>>;
+  add<K extends NameIn<T, R, N>>(name: K, ...args: AddArguments<DataIn<T, R, K>>): Promise<NamedJob<T, R, N, K>>;
+  async add(name: string, data?: unknown, opts?: AddOptions): Promise<unknown> {
     const transaction = checkTransaction(opts?.transaction);
     const own = transaction === undefined ? opts : { ...opts, transaction: undefined };
     const [job] = await this.#add([this.#draft(name, data, own)], transaction);
-    return job as unknown as NamedJob<T, R, N, K>;
+    return job;
   }
 
   /** All of them or, if one is not valid, none. More than 1,000 jobs or 8 MB go in several steps, unless they are in a `transaction`. */

@@ -1,4 +1,5 @@
 // What a worker tells its listeners: BullMQ's events with BullMQ's arguments.
+import type { Any } from '../job/typing.js';
 import type { Emitter } from '../runtime/emitter.js';
 import type { JobOf, ResultOf } from '../handle/typed-job.js';
 
@@ -24,6 +25,10 @@ export interface WorkerEvents<Data, Result, Name extends string> {
   /** An attempt to renew failed and is made again soon; nothing is lost yet. The same error is told as `error`. */
   lockRenewalError: [error: Error];
 }
+
+export type WorkerListener<Data = Any, Result = Any, Name extends string = string> = {
+  [E in keyof WorkerEvents<Data, Result, Name>]: (...args: WorkerEvents<Data, Result, Name>[E]) => void;
+};
 
 /** The worker as its own stations see it, whatever its jobs are typed as. */
 // oxlint-disable-next-line typescript/no-explicit-any

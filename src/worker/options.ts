@@ -6,12 +6,21 @@ import { checkKeep, type KeepJobs } from '../job/options.js';
 import { checkKeepingOptions, KEEPING_NAMES, type Keeping, type KeepingOptions } from '../lock/keeping.js';
 import { checkBoolean, checkInteger, checkText, invalidOption, MAX_TIMER_MS, show } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
-import type { Connection } from '../store/connection.js';
+import { BASE_NAMES, type QueueBaseOptions } from '../store/base-options.js';
 
-export interface WorkerOptions extends KeepingOptions {
-  connection?: Connection;
-  /** That of the queue; 'bull' unless said otherwise. */
-  prefix?: string;
+export interface RateLimiterOptions {
+  /** So many jobs, of all workers of the queue … */
+  max: number;
+  /** … in so many milliseconds. */
+  duration: number;
+}
+
+export interface GetNextJobOptions {
+  /** Wait for a job, for as long as `drainDelay` says; true unless said otherwise. */
+  block?: boolean;
+}
+
+export interface WorkerOptions extends QueueBaseOptions, KeepingOptions {
   /** Shown as `processedBy` and in the list of sessions. */
   name?: string;
   /** Start with the constructor (true), or with `run()`. */
@@ -24,7 +33,9 @@ export interface WorkerOptions extends KeepingOptions {
    * goes back to the front of waiting, uncharged. Limits count jobs when they are claimed. A crash charges them as stalls, like those that ran.
    */
   prefetch?: number;
-  limiter?: { max: number; duration: number };
+  limiter?: RateLimiterOptions;
+  /** BullMQ's. Accepted, and without meaning here: a worker is woken when a limit ends or changes. */
+  maximumRateLimitDelay?: number;
   maxStartedAttempts?: number;
   removeOnComplete?: boolean | number | KeepJobs;
   removeOnFail?: boolean | number | KeepJobs;
@@ -48,13 +59,13 @@ const WORKER_NAMES = new OptionNames<WorkerOptions>({
   of: 'worker',
   known: {
     ...KEEPING_NAMES,
-    connection: true,
-    prefix: true,
+    ...BASE_NAMES,
     name: true,
     autorun: true,
     concurrency: true,
     prefetch: true,
     limiter: true,
+    maximumRateLimitDelay: true,
     maxStartedAttempts: true,
     removeOnComplete: true,
     removeOnFail: true,
@@ -63,8 +74,6 @@ const WORKER_NAMES = new OptionNames<WorkerOptions>({
     settings: true,
     skipLockRenewal: true,
   },
-  // A worker is woken when a limit ends or changes, so that there is no longest wait to bound.
-  without: ['skipVersionCheck', 'skipWaitingForReady', 'blockingConnection', 'maximumRateLimitDelay'],
   unsupported: {
     useWorkerThreads: NO_FILES,
     workerForkOptions: NO_FILES,
@@ -76,7 +85,7 @@ const WORKER_NAMES = new OptionNames<WorkerOptions>({
   },
 });
 
-const LIMITER_NAMES = new OptionNames<NonNullable<WorkerOptions['limiter']>>({
+const LIMITER_NAMES = new OptionNames<RateLimiterOptions>({
   of: 'worker',
   known: { max: true, duration: true },
   unsupported: { groupKey: 'Use a queue for each group, or the job option lockKey to run one job of a group at a time.' },
@@ -139,7 +148,7 @@ function checkName(name: unknown): string {
   return name === '' ? name : checkText('name', name, 200);
 }
 
-function checkLimiter(limiter: { max: number; duration: number }): void {
+function checkLimiter(limiter: RateLimiterOptions): void {
   if (typeof limiter !== 'object' || limiter === null)
     throw invalidOption('limiter', limiter, `{ max, duration }, not ${show(limiter)}`);
   LIMITER_NAMES.check(limiter, 'limiter');

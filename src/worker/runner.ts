@@ -22,7 +22,7 @@ export interface RunListener {
 }
 
 export interface RunnerOptions {
-  processor: (job: never, token: string, signal: AbortSignal) => unknown;
+  processor: (job: Job, token: string, signal?: AbortSignal) => unknown;
   rules: VerdictRules;
   maxStartedAttempts: number | undefined;
 }
@@ -34,7 +34,7 @@ export class Runner {
   readonly #takesSignal: boolean;
 
   constructor({ processor, rules, maxStartedAttempts = Number.POSITIVE_INFINITY }: RunnerOptions) {
-    this.#processor = processor as AnyProcessor;
+    this.#processor = processor;
     this.#takesSignal = canReachThirdArgument(processor);
     this.#rules = rules;
     this.#maxStartedAttempts = maxStartedAttempts;

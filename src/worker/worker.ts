@@ -8,6 +8,7 @@ import { Job } from '../handle/job.js';
 import type { JobHome } from '../handle/home.js';
 import { queueNames } from '../job/names.js';
 import { NO_LOCK } from '../job/lock.js';
+import type { IfMapped } from '../job/typing.js';
 import { RateLimitError } from '../job/signals.js';
 import { Calls, type ClaimWish } from '../lock/calls.js';
 import type { HeldLock } from '../lock/held-lock.js';
@@ -16,7 +17,7 @@ import { LockTable } from '../lock/lock-table.js';
 import { ManualJobs } from '../lock/manual-jobs.js';
 import type { Session } from '../lock/session.js';
 import { Tenure } from '../lock/tenure.js';
-import { checkInteger, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
+import { checkInteger, MAX_TIMER_MS } from '../runtime/check.js';
 import { systemClock } from '../runtime/clock.js';
 import { Emitter } from '../runtime/emitter.js';
 import { within } from '../runtime/within.js';
@@ -25,11 +26,19 @@ import type { Store } from '../store/contract.js';
 import { leaseStore, type StoreLease } from '../store/open.js';
 import { type AnsweredCall, type ClaimRef, Exchange } from './exchange.js';
 import { Health, type WorkerHealth, type WorkerState } from './health.js';
-import { checkConcurrency, checkPrefetch, checkWorkerOptions, type CheckedWorkerOptions, type WorkerOptions } from './options.js';
+import {
+  checkConcurrency,
+  checkPrefetch,
+  checkWorkerOptions,
+  type CheckedWorkerOptions,
+  type GetNextJobOptions,
+  type WorkerOptions,
+} from './options.js';
+import { processorOf } from './processor.js';
 import { Runner } from './runner.js';
 import { Runs } from './runs.js';
 import { Slots } from './slots.js';
-import type { JobOf, Processor } from '../handle/typed-job.js';
+import type { JobHandlers, JobOf, JobProcessor, PlainProcessor, Processor } from '../handle/typed-job.js';
 import type { AnyWorkerEmitter, WorkerEvents } from './events.js';
 import { LockNews } from './lock-news.js';
 
@@ -86,14 +95,26 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   #paused = false;
   #readyTold = false;
 
-  constructor(name: string, processor?: Processor<Data, Result, Name> | null, options: WorkerOptions = {}) {
+  // A map of job names is told by its type, which is open inside a generic function: there, and for BullMQ's parameters, the second holds.
+  constructor(
+    name: IfMapped<Data, Result, string>,
+    processor?: JobProcessor<Data, Result, Name> | JobHandlers<Data, Result, Name> | null,
+    options?: WorkerOptions,
+  );
+  constructor(
+    name: string,
+    processor?: PlainProcessor<Data, Result, Name> | JobHandlers<Data, Result, Name> | null,
+    options?: WorkerOptions,
+  );
+  constructor(name: string, processor: Processor<Data, Result, Name>, options?: WorkerOptions);
+  constructor(name: string, given?: unknown, options: WorkerOptions = {}) {
     super();
     this.opts = checkWorkerOptions(options);
     const names = queueNames(name, this.opts.prefix);
     this.name = names.name;
     this.qualifiedName = names.qualified;
     const queue = names.stored;
-    checkProcessor(processor);
+    const processor = processorOf(given, this.name);
     this.#lease = leaseStore(options.connection, (warning) => this.#report(warning));
     this.#slots = new Slots(this.opts.concurrency, this.opts.prefetch);
     this.#table = new LockTable({ onLost: (locks, reason) => this.#locksLost(locks, reason) });
@@ -187,7 +208,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       },
       inOutage: () => this.#calls.inOutage,
     });
-    if (typeof processor === 'function') {
+    if (processor !== undefined) {
       this.#runs = new Runs({
         home: this.home,
         runner: new Runner({ processor, rules, maxStartedAttempts }),
@@ -411,7 +432,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   }
 
   /** The next job for processing by hand: it has a lock of its own for `lockDuration`, which only `job.extendLock` makes longer. */
-  async getNextJob(token?: string, { block = true }: { block?: boolean } = {}): Promise<JobOf<Data, Result, Name> | undefined> {
+  async getNextJob(token?: string, { block = true }: GetNextJobOptions = {}): Promise<JobOf<Data, Result, Name> | undefined> {
     if (this.closing !== undefined) throw closed(this.name);
     const taken = await this.#manual.take(block ? this.opts.drainDelay * 1000 : 0);
     if (taken === undefined) return undefined;
@@ -489,18 +510,6 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   #report(error: Error): void {
     this.emit('error', error);
   }
-}
-
-function checkProcessor(processor: unknown): void {
-  if (processor === undefined || processor === null || typeof processor === 'function') return;
-  if (typeof processor === 'string' || processor instanceof URL) {
-    throw new HoldfastError(
-      'OPTION_UNSUPPORTED',
-      'Processors in files of their own are not carried out by this version; pass a function.',
-      { option: 'processor' },
-    );
-  }
-  throw invalidOption('processor', processor, 'a function (job, token, signal) => result, or null to take jobs by hand');
 }
 
 function closed(name: string): HoldfastError {

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Connection, openStore, type Processor, Queue, type Store, Worker, type WorkerOptions } from 'holdfast';
+import { type Connection, type Job, openStore, Queue, type Store, Worker, type WorkerOptions } from 'holdfast';
 import { onTestFinished } from 'vitest';
 import { eventually, listenTo, type MomentLog, WORKER_EVENTS } from './acceptance-moments.js';
 import { freshDatabase, type SharedServer, shared } from './servers/shared.js';
@@ -70,7 +70,11 @@ async function inNewDatabase(): Promise<string> {
 }
 
 /** A worker of this process and what it tells. */
-export function work(scene: Pick<Scene, 'connection'>, processor: Processor, options: WorkerOptions = {}): Working {
+export function work(
+  scene: Pick<Scene, 'connection'>,
+  processor: (job: Job, token: string, signal: AbortSignal) => unknown,
+  options: WorkerOptions = {},
+): Working {
   const worker = new Worker('work', processor, { connection: scene.connection, ...options });
   onTestFinished(async () => {
     // A test that failed half-way must not leave a handler waiting, or its worker could not be closed.

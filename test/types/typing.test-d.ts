@@ -111,7 +111,7 @@ new Worker<Mails>('q', async (each) => {
 type Strict = { a: { data: 1; result: 'x' }; b: { data: 2; result: 'y' } };
 new Worker<Strict>('q', async (each) => (each.name === 'a' ? 'x' : 'y'));
 // @ts-expect-error nobody returns that
-new Worker<Strict>('q', async () => 'z');
+new Worker<Strict>('q', async (each) => (each.name === 'a' ? 'x' : 'z'));
 
 // An interface is a map too.
 interface MailMap {

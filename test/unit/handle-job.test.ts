@@ -77,6 +77,14 @@ describe('a job as it shows itself', () => {
     expect(inspect(job)).toContain('welcome');
   });
 
+  test('a returnvalue can be set on the handle, and the job stays as it is', async () => {
+    const job = await queue.add('welcome', { to: 'a' });
+    job.returnvalue = 5;
+    expect(job.returnvalue).toBe(5);
+    expect(job.toJSON().returnvalue).toBe(5);
+    expect((await queue.getJob(job.id))?.returnvalue).toBeNull();
+  });
+
   test('asJSON and fromJSON are each other’s inverse', async () => {
     const job = await queue.add('welcome', { to: 'a' }, { attempts: 3 });
     await job.updateProgress({ step: 1 });

@@ -1,0 +1,44 @@
+// What a user gives to a Worker to run: one function for all jobs, a map of functions by the name of the job, or nothing.
+import { HoldfastError } from '../errors.js';
+import type { Job } from '../handle/job.js';
+import { invalidOption, show } from '../runtime/check.js';
+import { canReachThirdArgument } from './runner.js';
+
+type Handler = (job: Job, token: string, signal?: AbortSignal) => unknown;
+
+const WANTED = 'a function (job, token, signal) => result, a map of them by job name, or null to take jobs by hand';
+
+/** Undefined: jobs are taken by hand. */
+export function processorOf(given: unknown, queue: string): Handler | undefined {
+  if (given === undefined || given === null) return undefined;
+  if (typeof given === 'function') return given as Handler;
+  if (typeof given === 'string' || given instanceof URL) {
+    throw new HoldfastError(
+      'OPTION_UNSUPPORTED',
+      'Processors in files of their own are not carried out by this version; pass a function.',
+      { option: 'processor' },
+    );
+  }
+  if (typeof given !== 'object' || Array.isArray(given)) throw invalidOption('processor', given, WANTED);
+  return byName(new Map(Object.entries(given)), queue);
+}
+
+function byName(handlers: ReadonlyMap<string, unknown>, queue: string): Handler {
+  if (handlers.size === 0) throw invalidOption('processor', {}, `${WANTED}; a map needs a handler`);
+  for (const [name, handler] of handlers) {
+    if (typeof handler !== 'function') throw invalidOption(`processor.${name}`, handler, 'a function');
+  }
+  const find = (name: string): Handler => {
+    const handler = handlers.get(name) as Handler | undefined;
+    if (handler !== undefined) return handler;
+    const known = [...handlers.keys()].map(show).join(', ');
+    throw new HoldfastError(
+      'NO_HANDLER',
+      `The worker of "${queue}" has no handler for jobs called ${show(name)}, only for ${known}. Add one, or send such jobs to another queue.`,
+      { queue },
+    );
+  };
+  // A third parameter costs every job an AbortSignal.
+  const signals = [...handlers.values()].some((handler) => canReachThirdArgument(handler as Handler));
+  return signals ? (job, token, signal) => find(job.name)(job, token, signal) : (job, token) => find(job.name)(job, token);
+}
