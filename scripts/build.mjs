@@ -12,9 +12,13 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const src = join(root, 'src');
 const dist = join(root, 'dist');
 
-const RECIPE = ['tsconfig.json', 'tsconfig.build.json', 'package-lock.json', 'scripts/finish-build.mjs'].map((file) =>
-  join(root, file),
-);
+const RECIPE = [
+  'tsconfig.json',
+  'tsconfig.build.json',
+  'package-lock.json',
+  'scripts/finish-build.mjs',
+  'scripts/start-thread.mjs',
+].map((file) => join(root, file));
 
 export const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc');
 

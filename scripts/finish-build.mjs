@@ -1,8 +1,8 @@
 // What the compiler cannot do for dist/: dist/ is CommonJS, because Jest loads nothing else on most versions of Node. The ESM entries
 // re-export it, so a process has one copy of each class and of all state, however the package was loaded.
-import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join, relative, sep } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 
 /** The entries that ESM programs import, as paths below dist/ without their ending. */
 const ENTRIES = ['index', 'compat/bull/index', 'compat/bun-queue/index', 'testing/index'];
@@ -11,6 +11,8 @@ const ENTRIES = ['index', 'compat/bull/index', 'compat/bun-queue/index', 'testin
 export function finishBuild(out) {
   writeFileSync(join(out, 'package.json'), '{ "type": "commonjs" }\n');
   keepNativeImport(join(out, 'runtime', 'import-module.js'));
+  for (const file of compiledFiles(out)) requireAtOnce(file);
+  copyFileSync(join(import.meta.dirname, 'start-thread.mjs'), join(out, 'lock', 'start-thread.mjs'));
   embedLua(join(out, 'store', 'redis', 'lua-texts.js'));
   requireTheClass(join(out, 'compat', 'bull'));
   for (const entry of ENTRIES) writeEsmEntry(out, entry);
@@ -21,7 +23,20 @@ function keepNativeImport(file) {
   const compiled = readFileSync(file, 'utf8');
   const [call] = /Promise\.resolve\(`\$\{specifier\}`\)\.then\(.*?require\(s\)\)\)/.exec(compiled) ?? [];
   if (call === undefined) throw new Error(`${file} holds no import() that the build knows.`);
-  writeFileSync(file, compiled.replace(call, 'import(specifier)'));
+  writeFileSync(file, compiled.replace(call, 'import(/* webpackIgnore: true */ /* @vite-ignore */ specifier)'));
+}
+
+/** A bundler forgives a package that is not there only if its `require` stands in the `try` itself, not in a function inside of it. */
+function requireAtOnce(file) {
+  const compiled = readFileSync(file, 'utf8');
+  const direct = compiled.replace(/Promise\.resolve\(\)\.then\(\(\) => (__importStar\(require\('.*?'\)\))\)/g, '$1');
+  if (direct !== compiled) writeFileSync(file, direct);
+}
+
+function compiledFiles(out) {
+  return readdirSync(out, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.js'))
+    .map((entry) => join(entry.parentPath, entry.name));
 }
 
 /** A bundle has no files beside its code. */
@@ -48,7 +63,9 @@ function requireTheClass(folder) {
 function writeEsmEntry(out, entry) {
   const names = Object.keys(createRequire(import.meta.url)(join(out, `${entry}.js`))).sort();
   const target = `./${entry.split('/').pop()}.js`;
-  writeFileSync(join(out, `${entry}.mjs`), `export { ${names.join(', ')} } from '${target}';\n`);
+  const start = relative(dirname(entry), 'lock/start-thread.mjs').split(sep).join('/');
+  const imports = `import '${start.startsWith('.') ? start : `./${start}`}';\n`;
+  writeFileSync(join(out, `${entry}.mjs`), `${imports}export { ${names.join(', ')} } from '${target}';\n`);
   // To ESM, the default of a CommonJS module is the module: a default of our own is that under another name.
   const types = names.includes('default') ? `export { Queue as default } from '${target}';\n` : '';
   writeFileSync(join(out, `${entry}.d.mts`), `export * from '${target}';\n${types}`);

@@ -99,11 +99,9 @@ function compile(file) {
   return code;
 }
 
-/** The compiler writes an import as `require` with double quotes, and `import()` as a promise of one with the quotes of the source. */
+/** The build writes an import as `require` with double quotes, and `import()` as `require` with the quotes of the source. */
 function asFunctionBody(source) {
   const imports = [...source.matchAll(/\brequire\("(.*?)"\)/g)].map(([, name]) => name);
-  const text = source
-    .replace(/Promise\.resolve\(\)\.then\(\(\) => __importStar\(require\((.*?)\)\)\)/g, 'importOne($1)')
-    .replace(/\bimport\(/g, 'importOne(');
+  const text = source.replace(/__importStar\(require\(('.*?')\)\)/g, 'importOne($1)').replace(/\bimport\(/g, 'importOne(');
   return { text, imports };
 }

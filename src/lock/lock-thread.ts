@@ -1,11 +1,9 @@
-// The worker_threads side of ThreadKeeper: finding the entry file, starting and stopping the thread, and the hand-back when the process exits.
-import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
-import { Worker } from 'node:worker_threads';
+// The worker_threads side of ThreadKeeper: starting and stopping the thread, and the hand-back when the process exits.
+import type { Worker } from 'node:worker_threads';
 import { toError } from '../errors.js';
 import type { Clock } from '../runtime/clock.js';
 import type { FromThread, ThreadData, ToThread } from './messages.js';
+import { startThread, withAdvice } from './thread-file.js';
 import { Beat } from './watchdog.js';
 
 export interface LockThreadReports {
@@ -46,7 +44,7 @@ export class LockThread {
     try {
       const workerData: ThreadData = { beat: this.#beat.buffer, handedBack: this.#handedBack };
       // No execArgv: a loader or inspector flag of the application has no business here.
-      const worker = new Worker(findEntry(this.#entryFile), {
+      const worker = startThread(this.#entryFile, {
         workerData,
         name: 'holdfast-locks',
         execArgv: [],
@@ -55,7 +53,7 @@ export class LockThread {
       this.#worker = worker;
       worker.on('message', (message: FromThread) => this.#reports.onMessage(message));
       worker.on('messageerror', (error) => this.#end(error));
-      worker.on('error', (error) => this.#end(toError(error)));
+      worker.on('error', (error) => this.#end(withAdvice(toError(error))));
       worker.on('exit', (code) => this.#end(new Error(`it exited with code ${code}`)));
       // Only after the listeners: attaching one refs the thread again, and the process would never exit.
       worker.unref();
@@ -120,17 +118,4 @@ export class LockThread {
     this.#worker.postMessage({ type: 'handBack', charged: crashed && code !== 0 } satisfies ToThread);
     Atomics.wait(new Int32Array(this.#handedBack), 0, 0, HAND_BACK_MS);
   }
-}
-
-/** Given by the user → beside this file → the package as the application sees it. In a bundle the second is gone. */
-function findEntry(given: string | undefined): string {
-  if (given !== undefined) {
-    if (!existsSync(given)) throw new Error(`the entry file ${given} does not exist`);
-    return given;
-  }
-  if (typeof __dirname === 'string') {
-    const sibling = join(__dirname, 'thread-entry.js');
-    if (existsSync(sibling)) return sibling;
-  }
-  return createRequire(join(process.cwd(), 'index.js')).resolve('holdfast/lock-thread');
 }

@@ -9,6 +9,8 @@ const TOOLS = {
   jest29: ['jest@29.7.0', 'ts-jest@29.4.15', 'typescript@5.4.5'],
   jest30: ['jest@30.5.2', 'ts-jest@29.4.15', 'typescript@5.9.3'],
   typescript54: ['typescript@5.4.5', TYPES_NODE],
+  esbuild: ['esbuild@0.28.2'],
+  webpack: ['webpack@5.112.2'],
   typescript59: ['typescript@5.9.3', TYPES_NODE],
 };
 

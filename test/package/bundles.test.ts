@@ -1,0 +1,138 @@
+// Programs that have the package inside of their bundle, run in a folder of their own: no node_modules, no files beside the bundle but
+// those that the bundler made.
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { shared } from '../support/servers/shared.js';
+import { packAndInstall, root } from './install.js';
+import { tool } from './tools.js';
+
+const run = promisify(execFile);
+const PROGRAM = `import { setTimeout } from 'node:timers/promises';
+import { Queue, Worker } from 'holdfast';
+
+const [queueName, keeper] = process.argv.slice(2);
+const connection = process.env.REDIS;
+const errors = [];
+const queue = new Queue(queueName, { connection });
+const worker = new Worker(queueName, async (job) => 'hello ' + job.data.to, { connection });
+worker.on('error', (error) => errors.push(error.message));
+const completed = new Promise((resolve) => worker.on('completed', (_job, value) => resolve(value)));
+async function main() {
+  while (keeper === 'thread' ? worker.health().lockThread !== 'thread' && errors.length === 0 : errors.length === 0) await setTimeout(20);
+  await queue.add('welcome', { to: 'ada' });
+  const value = await completed;
+  const { lockThread } = worker.health();
+  await worker.close();
+  await queue.obliterate({ force: true });
+  await queue.close();
+  console.log(JSON.stringify({ value, lockThread, errors }));
+}
+void main();
+`;
+const RUNS = { value: 'hello ada', lockThread: 'thread', errors: [] };
+/** The package has native code, or is not installed at all: the program does not use it. */
+const NATIVE = ['better-sqlite3'];
+
+let folder: string;
+let app: string;
+let redis: string;
+
+beforeAll(async () => {
+  redis = await shared('redis');
+  folder = mkdtempSync(join(tmpdir(), 'holdfast-bundles-'));
+  packAndInstall(folder);
+  app = join(folder, 'app');
+  symlinkSync(join(root, 'node_modules', 'ioredis'), join(app, 'node_modules', 'ioredis'));
+  for (const name of ['program.mjs', 'program.cjs']) {
+    const required = PROGRAM.replace(/import (\{.*?\}) from ('.*?')/g, 'const $1 = require($2)');
+    writeFileSync(join(app, name), name.endsWith('.mjs') ? PROGRAM : required);
+  }
+  for (const name of ['esbuild', 'webpack'] as const) tool(name);
+}, 240_000);
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** A folder that sees no package at all. */
+function emptyFolder(name: string): string {
+  const out = join(folder, name);
+  mkdirSync(out);
+  return out;
+}
+
+async function runBundle(out: string, file: string, keeper: 'thread' | 'loop'): Promise<unknown> {
+  const { stdout } = await run(process.execPath, [join(out, file), `${keeper}-${out.slice(-20)}`.replace(/\W/g, '-'), keeper], {
+    cwd: out,
+    env: { ...process.env, REDIS: redis },
+    timeout: 30_000,
+    killSignal: 'SIGKILL',
+  });
+  return JSON.parse(stdout);
+}
+
+describe('esbuild', () => {
+  async function bundle(out: string, format: 'esm' | 'cjs', entries: string[]): Promise<void> {
+    const extension = format === 'esm' ? 'mjs' : 'cjs';
+    writeFileSync(join(out, 'package.json'), JSON.stringify({ type: format === 'esm' ? 'module' : 'commonjs' }));
+    // ioredis is CommonJS, which needs `require` inside an ESM bundle.
+    const banner = `--banner:js=import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);`;
+    await run(
+      process.execPath,
+      [
+        join(tool('esbuild'), 'esbuild', 'bin', 'esbuild'),
+        `program=program.${extension}`,
+        ...entries,
+        '--bundle',
+        '--platform=node',
+        `--format=${format}`,
+        `--outdir=${out}`,
+        '--log-level=error',
+        ...NATIVE.map((name) => `--external:${name}`),
+        ...(format === 'esm' ? [banner] : []),
+      ],
+      { cwd: app },
+    );
+  }
+
+  test.each(['esm', 'cjs'] as const)(
+    'as %s, with the lock thread as a second entry, runs jobs with the thread',
+    async (format) => {
+      const out = emptyFolder(`esbuild-${format}`);
+      await bundle(out, format, ['thread-entry=holdfast/lock-thread']);
+      expect(await runBundle(out, 'program.js', 'thread')).toEqual(RUNS);
+    },
+  );
+
+  test.each(['esm', 'cjs'] as const)('as %s, alone, runs jobs on the loop and says what to do', async (format) => {
+    const out = emptyFolder(`esbuild-alone-${format}`);
+    await bundle(out, format, []);
+    expect(await runBundle(out, 'program.js', 'loop')).toEqual({
+      value: 'hello ada',
+      lockThread: 'loop',
+      errors: [expect.stringMatching(/entry file was not found.*leave holdfast out of the bundle \(external\).*lockThreadEntry/)],
+    });
+  });
+});
+
+test('webpack makes a chunk of the lock thread by itself', async () => {
+  const out = emptyFolder('webpack');
+  const config = {
+    mode: 'production',
+    target: 'node20',
+    context: app,
+    entry: './program.mjs',
+    output: { path: out, filename: 'program.js' },
+    externals: Object.fromEntries(NATIVE.map((name) => [name, `commonjs ${name}`])),
+    optimization: { minimize: false },
+  };
+  const webpack = JSON.stringify(join(tool('webpack'), 'webpack'));
+  const program = `require(${webpack})(${JSON.stringify(config)}, (error, stats) => {
+    console.log(JSON.stringify(error ? [String(error)] : stats.toJson().errors.map(({ message }) => message)));
+  });`;
+  const { stdout } = await run(process.execPath, ['-e', program], { cwd: app });
+  expect(JSON.parse(stdout)).toEqual([]);
+  expect(await runBundle(out, 'program.js', 'thread')).toEqual(RUNS);
+});
