@@ -98,6 +98,10 @@ export class Calls {
     this.#options = options;
   }
 
+  get who(): string {
+    return this.#options.who;
+  }
+
   /** The store does not answer, and `onError` was told so. */
   get inOutage(): boolean {
     return this.#told.size > 0;

@@ -72,17 +72,13 @@ export class Holder {
       manual.stop();
       calls.close(patienceMs);
       await calls.idle();
+      await manual.handBack();
       calls.end();
     }
     this.#table.stop();
-    // Somebody may still be working on a job that was taken by hand: its lock ends when it said it would.
-    const inHand = new Set(Array.from(this.#table.locks(), ({ session }) => session));
     try {
       // A store that does not answer ends the sessions by itself.
-      await within(
-        patienceMs,
-        this.#tenures.close((session) => inHand.has(session)),
-      );
+      await within(patienceMs, this.#tenures.close());
     } catch (error) {
       this.#options.onError(toError(error));
     }

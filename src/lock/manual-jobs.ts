@@ -1,5 +1,6 @@
 // Jobs that are taken by hand (worker.getNextJob, job.takeLock) and moves that a processor makes itself. Locks of jobs taken by hand are
 // timed: nothing renews them but whoever took them, so that a job which is forgotten comes back.
+import { HoldfastError } from '../errors.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
 import { systemClock } from '../runtime/clock.js';
@@ -29,6 +30,9 @@ export interface TakenJob {
   job: ClaimedJob;
   lock: HeldLock;
 }
+
+/** No store takes fewer in one call. */
+const HAND_BACK_BATCH = 100;
 
 export class ManualJobs {
   readonly #options: ManualJobsOptions;
@@ -150,6 +154,25 @@ export class ManualJobs {
   stop(): void {
     this.#stopped = true;
     for (const wakeUps of this.#waiting) wakeUps.wake();
+  }
+
+  /**
+   * Hands back what is still taken: its taker could not finish it any more. Locks stop being held before the store is asked, so that
+   * nobody else is let in before. Neither attempts nor stalls are counted. Jobs that the store does not take back go with the session.
+   */
+  async handBack(): Promise<void> {
+    const { queue, calls } = this.#options;
+    const outcomes: Outcome[] = [];
+    for (const lock of this.#locks) {
+      const { jobId, token } = lock;
+      const message = `The ${calls.who} of ${queue} shuts down: stop, job ${jobId} goes back to waiting.`;
+      this.#end(lock);
+      lock.withdraw(new HoldfastError('SHUTDOWN', message, { queue, jobId }));
+      outcomes.push({ kind: 'release', jobId, token });
+    }
+    for (let first = 0; first < outcomes.length; first += HAND_BACK_BATCH) {
+      await calls.perform(outcomes.slice(first, first + HAND_BACK_BATCH)).catch(() => undefined);
+    }
   }
 
   #end(lock: HeldLock): void {

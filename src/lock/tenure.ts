@@ -81,15 +81,14 @@ export class Tenure {
     if (this.#session !== undefined) await this.#keeper?.release(this.#session.id, true);
   }
 
-  /** Lets go of the session. With `handBack`, it ends at once and what it holds goes back; else it lapses by itself. */
-  async close(handBack: boolean): Promise<void> {
+  /** Ends the session at once. What it holds goes back. */
+  async close(): Promise<void> {
     await this.#opening?.catch(() => undefined);
     const session = this.#session;
     if (session === undefined) return;
     this.#session = undefined;
     this.#instances?.stop();
     await this.#keeper?.release(session.id, false);
-    if (!handBack) return;
     const store = await this.#options.lease.ready();
     await store.closeSessions([{ queue: session.queue, id: session.id }], false);
   }

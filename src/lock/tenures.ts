@@ -42,12 +42,12 @@ export class Tenures {
     for (const { tenure } of this.#kept.values()) tenure.drop(session);
   }
 
-  /** Hands back what they hold, but for the sessions that are to lapse by themselves. */
-  async close(lapses: (session: Session) => boolean): Promise<void> {
+  /** Hands back what they hold. */
+  async close(): Promise<void> {
     const open = [...this.#kept.values()];
     this.#kept.clear();
     for (const { idle } of open) clearTimeout(idle);
-    await Promise.all(open.map(({ tenure }) => tenure.close(tenure.current === undefined || !lapses(tenure.current))));
+    await Promise.all(open.map(({ tenure }) => tenure.close()));
     await Promise.all(this.#closings);
   }
 
@@ -56,7 +56,7 @@ export class Tenures {
     if (kept.users > 0) return;
     kept.idle = setTimeout(() => {
       const closing = kept.tenure
-        .close(true)
+        .close()
         .catch(this.#onError)
         .then(() => void this.#closings.delete(closing));
       this.#closings.add(closing);

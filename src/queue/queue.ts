@@ -189,8 +189,8 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   }
 
   /**
-   * Waits for the adds that are under way and for the work of `lock` to end. Locks that were taken with `takeLock` are given back; those of
-   * jobs end when they said they would.
+   * Waits for the adds that are under way and for the work of `lock` to end. Locks that were taken with `takeLock` are given back, and jobs
+   * that were taken by hand go back to waiting: no attempt and no stall is counted.
    */
   close(): Promise<void> {
     return this.#access.close(async () => {

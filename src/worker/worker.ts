@@ -409,12 +409,14 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   }
 
   async #letGo(): Promise<void> {
+    // Moves that are under way are seen to their end first.
+    await this.#calls.idle();
+    await this.#manual.handBack();
     await this.#exchange.idle();
     await this.#calls.idle();
     this.#calls.end();
     this.#table.stop();
-    // Somebody may still be working on a job that was taken by hand: its lock ends when it said it would.
-    await this.#closingStep(this.#tenure.close(this.#table.size === 0));
+    await this.#closingStep(this.#tenure.close());
     await this.#closingStep(this.#lease.release());
   }
 

@@ -1,5 +1,7 @@
 // close() comes to an end whatever the store does, tells what it could not do, and leaves nothing behind that goes on.
 import { describe, expect, test } from 'vitest';
+import type { Job } from '../../src/handle/job.js';
+import { Queue } from '../../src/queue/queue.js';
 import { Worker } from '../../src/worker/worker.js';
 import { ENGINES, type Handler, messagesOf, next, scene } from '../support/faults-scene.js';
 import { gate, outcomeOf, sleep, until } from '../support/faults-wait.js';
@@ -235,19 +237,55 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(await reaches(id, 'completed')).toMatchObject({ stalledCounter: 1, attemptsStarted: 2 });
   });
 
-  test('after close, moves of a job taken by hand are refused at once', async () => {
-    const { add, worker, reaches } = await scene(engine);
+  test.each([false, true])(
+    'close(%s) hands back a job that was taken by hand, uncharged, and its taker is told first',
+    async (force) => {
+      const { store, add, worker, record, inner, queue } = await scene(engine);
+      const id = await add({ attempts: 1 });
+      const { worker: hand, errors } = worker(null, { lockDuration: 30_000 });
+      const job = (await hand.getNextJob('mine')) as Job;
+      const { signal } = job.lock;
+      const held = store.on('settle', { fault: 'hang', times: 1 });
+      const closing = hand.close(force);
+      await until('the hand-back to be under way', () => held.holding > 0);
+      expect(job.lock.held).toBe(false);
+      expect(signal.reason).toMatchObject({ code: 'SHUTDOWN', jobId: id });
+      expect(await record(id)).toMatchObject({ state: 'active' });
+      held.release();
+      await closing;
+      await until('the job to be back', async () => (await record(id))?.state === 'waiting');
+      expect(await record(id)).toMatchObject({ attemptsMade: 0, stalledCounter: 0 });
+      expect(await inner.lockOf(queue, id)).toBeUndefined();
+      await until('the worker to have let go', async () => (await inner.sessions(queue)).length === 0);
+      await expect(job.moveToCompleted('late', 'mine', false)).rejects.toMatchObject({ code: 'CLOSED' });
+      expect(errors).toEqual([]);
+      const { worker: other } = worker(() => 'by another');
+      await next(other, 'completed');
+      expect(await record(id)).toMatchObject({ returnvalue: '"by another"', attemptsMade: 1, stalledCounter: 0 });
+    },
+  );
+
+  test('a store that refuses the hand-back of a job that was taken by hand: it goes back with the session', async () => {
+    const { store, add, worker, reaches } = await scene(engine);
     const id = await add();
-    const { worker: watched, errors } = worker(null, { lockDuration: 400 });
-    const job = await watched.getNextJob('mine');
-    await watched.close();
-    const start = performance.now();
-    await expect(job?.moveToCompleted('late', 'mine', false)).rejects.toMatchObject({ code: 'CLOSED' });
-    expect(performance.now() - start).toBeLessThan(200);
-    expect(errors).toEqual([]);
-    // Its lock ends when it said it would.
-    worker(() => 'by another', { stalledInterval: 50 });
-    expect(await reaches(id, 'completed')).toMatchObject({ returnvalue: '"by another"' });
+    const { worker: hand } = worker(null, { lockDuration: 600 });
+    await hand.getNextJob('mine');
+    store.on('settle', { fault: 'fail' });
+    await hand.close();
+    expect(await reaches(id, 'waiting')).toMatchObject({ attemptsMade: 0, stalledCounter: 0 });
+  });
+
+  test('a queue that is closed hands back a job whose lock it took, uncharged', async () => {
+    const { store, queue, add, record, inner } = await scene(engine);
+    const id = await add();
+    const holder = new Queue(queue, { connection: store });
+    const job = (await holder.getJob(id)) as Job;
+    await job.takeLock();
+    expect(job.lock.held).toBe(true);
+    await holder.close();
+    expect(job.lock.held).toBe(false);
+    expect(await record(id)).toMatchObject({ state: 'waiting', attemptsMade: 0, stalledCounter: 0 });
+    expect(await inner.sessions(queue)).toEqual([]);
   });
 
   test('a move that is under way when close() comes is seen to its end, also if it has to be repeated', async () => {

@@ -169,14 +169,18 @@ describe('a job that was taken', () => {
     await until('it to fail', async () => (await queue.getJobState(id)) === 'failed');
   });
 
-  test('stays with its taker when the queue is closed, until its lock ends', async () => {
+  test('goes back to waiting when the queue is closed, uncharged, and is no longer held before that', async () => {
     const closing = newQueue({ lockDuration: 60_000 });
     const { id } = await closing.add('held', {});
     const job = (await closing.getJob(id)) as Job;
     await job.takeLock();
+    const { signal } = job.lock;
     await closing.close();
-    expect(await queue.getJobState(id)).toBe('active');
-    expect((await queue.getLock(id))?.endsInMs).toBeGreaterThan(50_000);
+    expect(job.lock.held).toBe(false);
+    expect(signal.reason).toMatchObject({ code: 'SHUTDOWN' });
+    expect(await queue.getJob(id)).toMatchObject({ attemptsMade: 0, stalledCounter: 0 });
+    expect(await queue.getJobState(id)).toBe('waiting');
+    expect(await queue.getLock(id)).toBeUndefined();
   });
 });
 
