@@ -47,10 +47,11 @@ export function readClaim(reply: [results: string, ...RawClaim], request: ClaimR
   const jobs = granted === undefined || texts === undefined ? [] : readJobs(granted, texts, reply, request);
   // What a busy queue answers.
   if (head === '1,0,0,-1,0') return { jobs, sessionAlive: true, paused: false, drained: false };
-  const [alive, paused, limitedMs, nextInMs, drained] = head.split(',');
+  const [alive, paused, limitedMs, nextInMs, drained, more] = head.split(',');
   const claimed: ClaimReply = { jobs, sessionAlive: alive === '1', paused: paused === '1', drained: drained === '1' };
   if (limitedMs !== '0') claimed.limitedMs = Number(limitedMs);
   if (nextInMs !== '-1') claimed.nextInMs = Number(nextInMs);
+  if (more === '1') claimed.more = true;
   return claimed;
 }
 

@@ -224,7 +224,7 @@ export class RedisStore implements contract.Store {
   }
 
   async list(queue: string, query: contract.ListQuery): Promise<contract.ListReply> {
-    return { jobs: await this.#call(({ run }) => inspect.list(run, queue, query)), more: false };
+    return this.#call(({ run }) => inspect.list(run, queue, query));
   }
 
   async status(queue: string): Promise<contract.QueueStatus> {

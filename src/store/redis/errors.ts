@@ -85,11 +85,16 @@ const KINDS: readonly Kind[] = [
   },
 ];
 
+/** See lua/shared/counters.lua. */
+const NEWER = 'HOLDFAST NEWER ';
+const NEWER_ADVICE = 'Nothing was read or written. Update Holdfast in this process, or use another prefix.';
+
 export function toStoreError(thrown: unknown, address: string): HoldfastError {
   if (thrown instanceof HoldfastError) return thrown;
   forgetCommand(thrown);
   const reason = reasonOf(thrown);
   // What a script of ours refuses on purpose.
+  if (reason.startsWith(NEWER)) return failure('STORE_NEWER', `${reason.slice(NEWER.length)} ${NEWER_ADVICE}`, { cause: thrown });
   if (reason.startsWith('HOLDFAST ')) return failure('STORE_FAILED', reason.slice('HOLDFAST '.length), { cause: thrown });
   const untrusted = certificateAdvice(codeOf(thrown), 'tls');
   if (untrusted !== undefined) {

@@ -1,4 +1,5 @@
 // Reading the log of a queue, which lua/shared/queue.lua writes: one entry per script, with records of a letter and texts.
+import { REPLY_BYTES } from '../budget.js';
 import type { EventName, EventsReply, StoredEvent } from '../contract.js';
 import type { Runner } from './runner.js';
 
@@ -45,29 +46,37 @@ const KINDS: Record<string, Kind> = {
   E: { texts: [], events: [['drained']] },
 };
 const NUMBERS = new Set(['delay', 'attemptsMade', 'count']);
+const VALUES = new Set(['returnvalue', 'data']);
+/** As in lua/shared/clock.lua. */
+const LARGE_VALUE = 'null ';
 const ENTRIES_AT_ONCE = 100;
 
 type Entry = [id: string, fields: [string, string]];
 
 export async function readEvents(run: Runner, queue: string, after: number | undefined, limit: number): Promise<EventsReply> {
   const events: StoredEvent[] = [];
-  for (let last = after; ; ) {
-    const [newest, firstVisible, entries] = (await run('events', queue, [last ?? '', ENTRIES_AT_ONCE])) as [
-      number,
-      number,
-      Entry[],
-    ];
+  for (let last = after, left = REPLY_BYTES; ; ) {
+    const reply = (await run('events', queue, [last ?? '', ENTRIES_AT_ONCE])) as [number, number, Entry[]];
+    const [newest, firstVisible, entries] = reply;
     if (last === undefined) return { events, last: newest };
     const position = Math.min(Math.max(last, firstVisible - 1), newest);
     for (const entry of entries) {
       for (const event of readEntry(entry)) {
         if (event.id <= position || events.length >= limit) continue;
+        left -= sizeOf(event);
+        if (left < 0 && events.length > 0) return { events, last: events.at(-1)?.id ?? position, more: true };
         events.push(event);
       }
     }
     last = events.at(-1)?.id ?? position;
-    if (entries.length < ENTRIES_AT_ONCE || events.length >= limit) return { events, last };
+    if (entries.length === 0 || last >= newest || events.length >= limit) return { events, last };
   }
+}
+
+/** About as many bytes; most values are short. */
+function sizeOf(event: StoredEvent): number {
+  const value = event['returnvalue'] ?? event['data'] ?? event['failedReason'];
+  return typeof value === 'string' ? value.length : 0;
 }
 
 /** The id of an entry is the number of its last event and how many they are. */
@@ -82,7 +91,10 @@ function readEntry([id, [, body]]: Entry): StoredEvent[] {
     for (const [name, fixed, ...fields] of kind.events) {
       const event: StoredEvent = { id: last - count + 1 + events.length, name, ...fixed };
       if (values['jobId'] !== undefined) event.jobId = values['jobId'];
-      for (const field of fields) event[field] = NUMBERS.has(field) ? Number(values[field]) : values[field];
+      for (const field of fields) {
+        if (values[field] === LARGE_VALUE && VALUES.has(field)) event.large = 1;
+        else event[field] = NUMBERS.has(field) ? Number(values[field]) : values[field];
+      }
       events.push(event);
     }
     at += 1 + kind.texts.length;

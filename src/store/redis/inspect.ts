@@ -1,6 +1,7 @@
 import { tokenOf } from '../../job/lock.js';
 import type { JobRecord } from '../../job/record.js';
-import type { ListName, ListQuery, LockInfo, OwnedLock, Owner, QueueStatus, SessionInfo } from '../contract.js';
+import { REPLY_BYTES } from '../budget.js';
+import type { ListName, ListQuery, ListReply, LockInfo, OwnedLock, Owner, QueueStatus, SessionInfo } from '../contract.js';
 import { type Columns, toRecords } from './job-text.js';
 import type { Runner } from './runner.js';
 
@@ -16,57 +17,70 @@ const LISTED_AT_ONCE = 250;
 
 export async function jobs(run: Runner, queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
   const records: (JobRecord | undefined)[] = [];
-  for (let first = 0; first < jobIds.length; first += LISTED_AT_ONCE) {
+  for (let first = 0, left = REPLY_BYTES; first < jobIds.length; first += LISTED_AT_ONCE) {
     const part = jobIds.slice(first, first + LISTED_AT_ONCE);
-    for (const record of toRecords((await run('jobs', queue, part)) as Columns)) records.push(record);
+    const [columns, bytes] = (await run('jobs', queue, [left, ...part])) as [Columns, number];
+    for (const record of toRecords(columns)) records.push(record);
+    if (columns[0].length < part.length) break;
+    left -= bytes;
   }
   return records;
 }
 
-export async function list(run: Runner, queue: string, { lists, start, end, asc }: ListQuery): Promise<JobRecord[]> {
-  const records: JobRecord[] = [];
-  for (const name of lists) {
-    const pages =
-      name === 'active' ? activePages(run, queue, start, end, asc) : pagesOf(run, queue, PLACES[name], start, end, asc);
-    for await (const page of pages) for (const record of page) records.push(record);
-  }
-  return records;
+/** What was read of a list, and what may still be. */
+interface Reading {
+  jobs: JobRecord[];
+  /** Bytes. */
+  left: number;
 }
 
-async function* pagesOf(
-  run: Runner,
-  queue: string,
-  place: string,
-  start: number,
-  end: number,
-  asc: boolean,
-): AsyncGenerator<JobRecord[]> {
+function note(reading: Reading, columns: Columns, bytes: number): void {
+  for (const record of toRecords(columns)) if (record !== undefined) reading.jobs.push(record);
+  reading.left -= bytes;
+}
+
+export async function list(run: Runner, queue: string, query: ListQuery): Promise<ListReply> {
+  const reading: Reading = { jobs: [], left: REPLY_BYTES };
+  for (const name of query.lists) {
+    const whole =
+      name === 'active'
+        ? await readActive(run, queue, query, reading)
+        : await readPlace(run, queue, PLACES[name], query, reading);
+    if (!whole) return { jobs: reading.jobs, more: true };
+  }
+  return { jobs: reading.jobs, more: false };
+}
+
+/** False: the list was cut. */
+async function readPlace(run: Runner, queue: string, place: string, query: ListQuery, reading: Reading): Promise<boolean> {
+  const { start, end, asc } = query;
   for (let next = start; ; ) {
-    const [following, columns] = (await run('list', queue, [place, next, end, asc ? 1 : 0, LISTED_AT_ONCE])) as [number, Columns];
-    yield existing(columns);
-    if (following < 0) return;
+    const args = [place, next, end, asc ? 1 : 0, LISTED_AT_ONCE, reading.left];
+    const [following, cut, columns, bytes = 0] = (await run('list', queue, args)) as [number, number, Columns, number?];
+    note(reading, columns, bytes);
+    if (cut === 1) return false;
+    if (following < 0) return true;
     next = following;
   }
 }
 
 /** Page by page from the last fence on: positions would have to be counted anew over all sessions for every page. */
-async function* activePages(run: Runner, queue: string, start: number, end: number, asc: boolean): AsyncGenerator<JobRecord[]> {
+async function readActive(run: Runner, queue: string, { start, end, asc }: ListQuery, reading: Reading): Promise<boolean> {
   const { active } = (await status(run, queue)).counts;
   const first = Math.max(0, start < 0 ? active + start : start);
   let left = (end < 0 ? active + end : Math.min(end, active - 1)) - first + 1;
   for (let skip = first, after = ''; left > 0; ) {
-    const args = [skip, after, asc ? 1 : 0, Math.min(left, LISTED_AT_ONCE)];
-    const [skipped, next, columns] = (await run('list-active', queue, args)) as [number, string, Columns];
-    yield existing(columns);
+    const args = [skip, after, asc ? 1 : 0, Math.min(left, LISTED_AT_ONCE), reading.left];
+    const reply = (await run('list-active', queue, args)) as [number, string, number, Columns, number];
+    const [skipped, next, cut, columns, bytes] = reply;
+    note(reading, columns, bytes);
+    if (cut === 1) return false;
     skip -= skipped;
     left -= columns[0].length;
-    if (next === '') return;
+    if (next === '') return true;
     after = next;
   }
-}
-
-function existing(columns: Columns): JobRecord[] {
-  return toRecords(columns).filter((record) => record !== undefined);
+  return true;
 }
 
 export async function status(run: Runner, queue: string): Promise<QueueStatus> {
@@ -84,7 +98,7 @@ export async function logs(
   { start, end, asc }: { start: number; end: number; asc: boolean },
 ): Promise<{ logs: string[]; count: number }> {
   const [count, rows] = (await run('logs', queue, [jobId, start, end, asc ? 1 : 0])) as [number, string[]];
-  return { logs: asc ? rows : rows.reverse(), count };
+  return { logs: rows, count };
 }
 
 export async function lockOf(run: Runner, queue: string, jobId: string): Promise<LockInfo | undefined> {

@@ -57,6 +57,7 @@ for i = 1, size do
       replies[i] = 'n' .. id
     end
     local name, run = match(text, '^[^%z]*%z([^%z]*)'), PLAIN
+    noteSize(#text)
     if flags == '' then
       waits[plain + 1], waits[plain + 2] = digits(place + i - 1), id
       plain = plain + 2

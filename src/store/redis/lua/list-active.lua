@@ -1,7 +1,8 @@
 -- use: clock records
--- ARGV: positions to skip, fence to go on after ('' from the end where the list begins), 1 for ascending, most jobs to answer.
+-- ARGV: positions to skip, fence to go on after ('' from the end where the list begins), 1 for ascending, most jobs to answer, most bytes.
 -- Locks lie with their sessions by fence; the list is all of them together. A call looks at about LOOKED_AT of them, however many
--- there are: it answers how many positions it skipped, the fence to go on after ('' : that was all), and the records that it found.
+-- there are: it answers how many positions it skipped, the fence to go on after ('' : that was all), whether the bytes were too few,
+-- the records that it found and their bytes.
 local LOOKED_AT = 1000
 local skip, after, ascending, most = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1', tonumber(ARGV[4])
 local sets = {}
@@ -42,4 +43,5 @@ for i = 1, #found do
   if skipped < skip then skipped = skipped + 1 else ids[#ids + 1] = lock.id end
   last = lock
 end
-return { skipped, more and last and digits(last.fence) or '', records(ids) }
+local columns, bytes = records(ids, tonumber(ARGV[5]))
+return { skipped, more and last and digits(last.fence) or '', #columns[1] < #ids and 1 or 0, columns, bytes }

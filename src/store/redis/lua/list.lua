@@ -1,6 +1,6 @@
 -- use: clock records
--- ARGV: key of the list, first and last position (-1: the last), 1 for ascending, most jobs to answer.
--- Answers the position to go on from (-1: that was all), and the records. Those that wait for their lock key stand behind all others.
+-- ARGV: key of the list, first and last position (-1: the last), 1 for ascending, most jobs to answer, most bytes.
+-- Answers the position to go on from (-1: that was all), whether the bytes were too few, the records and their bytes. Those that wait for their lock key stand behind all others.
 local ascending, parts = ARGV[4] == '1', { ARGV[1] }
 if ARGV[1] == 'wait' or ARGV[1] == 'prio' then table.insert(parts, ascending and 2 or 1, 'behind:' .. ARGV[1]) end
 local sizes, size = {}, 0
@@ -12,7 +12,7 @@ local first, last = tonumber(ARGV[2]), tonumber(ARGV[3])
 if first < 0 then first = math.max(0, size + first) end
 if last < 0 then last = size + last else last = math.min(last, size - 1) end
 local upTo = math.min(last, first + ARGV[5] - 1)
-if upTo < first then return { -1, records({}) } end
+if upTo < first then return { -1, 0, records({}) } end
 -- A member of `prio` begins with its place.
 local named, ids, skipped = match(ARGV[1], 'prio$') and 17 or 1, {}, 0
 for i = 1, #parts do
@@ -23,4 +23,7 @@ for i = 1, #parts do
   end
   skipped = skipped + sizes[i]
 end
-return { upTo < last and upTo + 1 or -1, records(ids) }
+local columns, bytes = records(ids, tonumber(ARGV[6]))
+local cut = #columns[1] < #ids
+if cut then upTo = first + #columns[1] - 1 end
+return { upTo < last and upTo + 1 or -1, cut and 1 or 0, columns, bytes }

@@ -26,7 +26,12 @@ end
 local function finish(group, id, at, made)
   finishes = finishes + 1
   local kind, text = group.kind, ARGV[at + 2]
-  if kind == 'c' then tell(1, 'C', id, text) else tell(2, 'F', id, text, made) end
+  if kind == 'f' then
+    tell(2, 'F', id, text, made)
+  else
+    -- No job will be left to ask where it is not kept.
+    tell(1, 'C', id, group.keep == '0' and text or eventValue(text))
+  end
   if group.keep == '0' then
     gone[#gone + 1] = id
     return false
@@ -53,6 +58,7 @@ local function handOver(kind, job, at)
     job.made = job.made + 1
     append(reasons, job.id, reason)
     append(stacks, job.id, ARGV[at + 3])
+    noteSize(#ARGV[at + 3])
     if delay ~= '0' then
       putDelayed(job, delay)
       tell(1, 'L', job.id, delay, reason)
@@ -194,7 +200,11 @@ if caller ~= '' and not repeated then remember(results) end
 if withClaim and (request.session ~= caller or request.lane ~= lane or repeated) then
   keepSeq(request.session, request.lane)
 end
-if finishes > 0 and queue.active == 0 and not anyWaiting() then tell(1, 'E') end
+if finishes > 0 and queue.active == 0 and not anyWaiting() then
+  tell(1, 'E')
+  -- All jobs are finished.
+  if queue.delays == 0 then set('largest', 0) end
+end
 flushPlaces()
 save()
 if claimed then return { results, unpack(claimed) } end

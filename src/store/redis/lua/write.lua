@@ -16,11 +16,14 @@ for at = 1, #ARGV, 5 do
     replies[#replies + 1] = 'l'
   else
     if kind == 'd' then
-      call('HSET', key('job'), id, match(call('HGET', key('job'), id), '^[^%z]*%z[^%z]*%z[^%z]*%z') .. text)
+      local whole = match(call('HGET', key('job'), id), '^[^%z]*%z[^%z]*%z[^%z]*%z') .. text
+      call('HSET', key('job'), id, whole)
+      if job.finished == '' then noteSize(#whole) end
     elseif kind == 'p' then
       call('HSET', key('progress'), id, text)
       set('sides', 1)
-      tell(1, 'G', id, text)
+      if job.finished == '' then noteSize(#text) end
+      tell(1, 'G', id, eventValue(text))
     elseif keep == 0 then
       call('UNLINK', log)
       count = 0

@@ -1,21 +1,49 @@
 -- Claiming, alone or after the outcomes of a settle.
 
--- The first members of a place, and whether there are more.
+-- Bytes that a reply with this job carries; it need not be copied to be measured.
+local function sizeOf(id)
+  local size = call('HSTRLEN', key('job'), id)
+  if queue.sides == 0 then return size end
+  return size + call('HSTRLEN', key('stack'), id) + call('HSTRLEN', key('progress'), id)
+end
+
+-- What a claim of so many jobs may take: nil where all of them surely fit, else the bytes that are left, `cut` once a job did not fit.
+local function budgetOf(count)
+  return count * queue.largest > REPLY_BYTES and { left = REPLY_BYTES, first = true } or nil
+end
+
+-- The first job always fits.
+local function fits(budget, id)
+  budget.left = budget.left - sizeOf(id)
+  budget.cut = budget.left < 0 and not budget.first
+  budget.first = false
+  return not budget.cut
+end
+
+-- The first members of a place, as far as the budget goes, and whether there are more. The id begins at `idAt`.
 -- Not ZPOPMIN, which would answer the scores too: as strings, at half a microsecond each.
-local function pop(place, count)
+local function pop(place, count, idAt, budget)
   local members = call('ZRANGE', place, 0, count)
   local more = #members > count
   if more then members[count + 1] = nil end
+  for i = 1, budget and #members or 0 do
+    if not fits(budget, members[i]:sub(idAt)) then
+      for j = #members, i, -1 do members[j] = nil end
+      more = true
+      break
+    end
+  end
   if #members > 0 then call('ZREMRANGEBYRANK', place, 0, #members - 1) end
   return members, more
 end
 
--- Up to `count` jobs in the order of claiming: their ids, their runs, and whether more are waiting.
+-- Up to `count` jobs in the order of claiming: their ids, their runs, whether more are waiting, and whether the budget kept it from those.
 local function popWaiting(count)
-  local ids, more = pop(key('wait'), count)
-  if #ids < count then
+  local budget = budgetOf(count)
+  local ids, more = pop(key('wait'), count, 1, budget)
+  if #ids < count and not (budget and budget.cut) then
     local members
-    members, more = pop(key('prio'), count - #ids)
+    members, more = pop(key('prio'), count - #ids, 17, budget)
     for i = 1, #members do ids[#ids + 1] = members[i]:sub(17) end
   elseif not more then
     more = call('EXISTS', key('prio')) == 1
@@ -30,7 +58,7 @@ local function popWaiting(count)
     end
   end
   for i = #ids, size + 1, -1 do ids[i], texts[i] = nil, nil end
-  return ids, texts, more
+  return ids, texts, more, budget and budget.cut
 end
 
 local NEXT = { ['0'] = '1', ['1'] = '2', ['2'] = '3', ['3'] = '4', ['4'] = '5' }
@@ -88,13 +116,13 @@ local function jobTexts(ids)
   return length <= SHORT and concat(texts, '\0') or texts
 end
 
--- Answers alive,paused,limitedMs,nextInMs or -1,drained; what `grant` says of the jobs, NUL between; their texts; and, where some
+-- Answers alive,paused,limitedMs,nextInMs or -1,drained (and ,1 when the byte budget was used up); what `grant` says of the jobs, NUL between; their texts; and, where some
 -- job has any, their reasons, stacks and progress as columns. `keepSeq` must follow it.
 local function claim(request)
   local session, due = openSession(request.session), nextDue()
   local alive = session and session.expires > now
   local limits = (request.max or queue.limitedUntil > now or queue.windowEnds > now) and openSpecial()
-  local ids, granted, waiting = {}, {}, nil
+  local ids, granted, waiting, cut = {}, {}, nil, false
   if alive then
     if session.suspected then reassure(request.session) end
     local seq, last = tonumber(request.seq), session.calls[request.lane]
@@ -105,7 +133,7 @@ local function claim(request)
       last.seq, last.seqText, last.changed = seq, request.seq, true
       local texts
       if request.jobIds then
-        ids, texts = openSpecial().takeNamed(request)
+        ids, texts, cut = openSpecial().takeNamed(request, budgetOf(math.min(request.count, #request.jobIds)), fits)
         due = nextDue()
       else
         local count = queue.paused == 1 and 0 or limits and limits.room(request) or request.count
@@ -115,7 +143,7 @@ local function claim(request)
           due = nextDue()
         end
         if count > 0 and queue.cap > 0 then count = openSpecial().roomUnderCap(request.session, count) end
-        if count > 0 then ids, texts, waiting = popWaiting(count) end
+        if count > 0 then ids, texts, waiting, cut = popWaiting(count) end
       end
       if #ids > 0 then
         granted = grant(ids, texts, request)
@@ -124,7 +152,7 @@ local function claim(request)
     end
   end
   -- Whoever finds less than it wants waits for more, and has seen all that there is: it need not come again to arm the queue.
-  if #ids < request.count and not request.jobIds then arming = true end
+  if #ids < request.count and not request.jobIds and not cut then arming = true end
   local limited, nextInMs = limits and limits.limitedMs(request.max) or 0, -1
   if waiting == nil then waiting = call('EXISTS', key('wait'), key('prio')) > 0 or anyBehind() end
   if due and due <= micros then waiting = true end
@@ -136,7 +164,7 @@ local function claim(request)
       nextInMs = math.max(0, ceil((due - micros) / 1000))
     end
   end
-  local head = (alive and '1,' or '0,') .. queue.paused .. ',' .. limited .. ',' .. nextInMs .. (waiting and ',0' or ',1')
+  local head = (alive and '1,' or '0,') .. queue.paused .. ',' .. limited .. ',' .. nextInMs .. (waiting and ',0' or ',1') .. (cut and ',1' or '')
   if #ids == 0 then return { head } end
   local reply = { head, concat(granted, '\0'), jobTexts(ids) }
   if queue.sides == 1 then

@@ -17,6 +17,11 @@ local function digits(number) return format(DIGITS, number) end
 -- Bounds that more than one part keeps: events of a queue, the length up to which the texts of claimed jobs go as one, and how long the
 -- last call of one who adds is remembered.
 local EVENTS_KEPT, SHORT, ADD_REMEMBERED_MS = 10000, 65536, 15 * 60 * 1000
+-- In bytes, see budget.ts: a reply, a value that is copied into an event, and half of what the log of events keeps.
+local REPLY_BYTES, EVENT_VALUE_BYTES, EVENTS_SEGMENT = 4194304, 4096, 4194304
+-- Stands in an event for a value that is too large for it. No JSON text of ours ends in a space, and readers that do not know it
+-- (older versions) see null.
+local LARGE_VALUE = 'null '
 
 -- Lua's stack holds about 8000 values: longer lists go in several commands.
 local AT_ONCE = 4000

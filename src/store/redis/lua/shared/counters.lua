@@ -7,10 +7,20 @@
 --   event, firstEvent, version, armed, jobsVersion, jobsArmed, locksVersion, locksArmed   see `save`
 --   keys     1 when some job has or had a lock key
 --   cap      one more than the jobs that may be active; 0 without a cap
+--   largest  no job that is not finished has a longer text, stack trace or progress: claims measure jobs only where that matters
+--   eventBytes, eventMark, eventMarkBefore   see `save`
+--   layout   of the keys of this queue. A script that knows only older ones touches nothing
 -- They are packed numbers: as fields of a hash each would become a string, and making strings is most of what short scripts do.
-local PACKED, PACKED_SIZE = '<ddddddddddddddddddddd', 21 * 8
+local PACKED, PACKED_SIZE, LAYOUT = '<dddddddddddddddddddddddddd', 26 * 8, 1
 local packed = call('GET', base .. ':meta') or ''
+local lacks = PACKED_SIZE - #packed
 -- Shorter where it was written before there were so many: those that it lacks are 0.
-if #packed < PACKED_SIZE then packed = packed .. ('\0'):rep(PACKED_SIZE - #packed) end
+if lacks > 0 then packed = packed .. ('\0'):rep(lacks) end
 local tick, front, lastId, active, sides, delays, paused, limitedUntil, windowEnds, windowUsed, windowMax, event, firstEvent,
-  version, armed, jobsVersion, jobsArmed, keys, cap, locksVersion, locksArmed = struct.unpack(PACKED, packed)
+  version, armed, jobsVersion, jobsArmed, keys, cap, locksVersion, locksArmed, largest, eventBytes, eventMark, eventMarkBefore,
+  layout = struct.unpack(PACKED, packed)
+if layout > LAYOUT then
+  return { err = 'HOLDFAST NEWER The keys of the queue have layout ' .. layout .. ', and this version of Holdfast knows ' .. LAYOUT .. '.' }
+end
+-- Written by an older version, which did not measure what it added.
+if lacks > 0 and lacks < PACKED_SIZE then largest = math.huge end

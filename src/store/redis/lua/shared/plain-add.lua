@@ -14,6 +14,7 @@ if #ARGV == 3 + ARGV[3] and #ARGV > 3 and #ARGV <= 1003 then
     for i = 1, size do
       local id, text = format(DIGITS, lastId + i), ARGV[3 + i]
       ids[i] = id
+      if #text > largest then largest = #text end
       jobs[2 * i - 1], jobs[2 * i] = id, text
       runs[2 * i - 1], runs[2 * i] = id, added
       waits[2 * i - 1], waits[2 * i] = format(DIGITS, place + i - 1), id
@@ -34,8 +35,11 @@ if #ARGV == 3 + ARGV[3] and #ARGV > 3 and #ARGV <= 1003 then
     call('SET', memory, ARGV[2] .. ',' .. reply, 'PX', ADD_REMEMBERED_MS)
 
     tick, lastId, event = place + size - 1, lastId + size, event + 2 * size
-    call('XADD', base .. ':events', 'MINID', '~', format(DIGITS, math.max(0, event - EVENTS_KEPT + 1)),
-      format(DIGITS, event) .. '-' .. 2 * size, 'e', concat(told, '\0'))
+    told = concat(told, '\0')
+    eventBytes = eventBytes + #told
+    call('XADD', base .. ':events', 'MINID', '~', format(DIGITS, math.max(eventMarkBefore, event - EVENTS_KEPT + 1)),
+      format(DIGITS, event) .. '-' .. 2 * size, 'e', told)
+    if eventBytes >= EVENTS_SEGMENT then eventMarkBefore, eventMark, eventBytes = eventMark, event + 1, 0 end
     version, jobsVersion = version + 1, jobsVersion + 1
     if armed == 1 then
       redis.pcall('PUBLISH', base .. ':events-wake', version)
@@ -46,7 +50,8 @@ if #ARGV == 3 + ARGV[3] and #ARGV > 3 and #ARGV <= 1003 then
       jobsArmed = 0
     end
     call('SET', base .. ':meta', struct.pack(PACKED, tick, front, lastId, active, sides, delays, paused, limitedUntil, windowEnds,
-      windowUsed, windowMax, event, firstEvent, version, armed, jobsVersion, jobsArmed, keys, cap, locksVersion, locksArmed))
+      windowUsed, windowMax, event, firstEvent, version, armed, jobsVersion, jobsArmed, keys, cap, locksVersion, locksArmed, largest,
+      eventBytes, eventMark, eventMarkBefore, LAYOUT))
     return reply
   until true
 end

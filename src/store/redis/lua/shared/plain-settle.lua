@@ -34,6 +34,21 @@ if ARGV[4] == '1' and ARGV[10] == '' and (ARGV[1] == '' and ARGV[11] == '0' or A
     elseif call('EXISTS', base .. ':prio') == 1 then
       break
     end
+    local more = false
+    if most * largest > REPLY_BYTES then
+      local room = REPLY_BYTES
+      for i = 1, claims do
+        room = room - call('HSTRLEN', base .. ':job', ids[i])
+        if sides == 1 then
+          room = room - call('HSTRLEN', base .. ':stack', ids[i]) - call('HSTRLEN', base .. ':progress', ids[i])
+        end
+        if room < 0 and i > 1 then
+          for j = i, claims do ids[j] = nil end
+          claims, waiting, more = i - 1, true, true
+          break
+        end
+      end
+    end
 
     -- Those of both in one command.
     local settled, texts, plain, seen = {}, {}, true, {}
@@ -70,7 +85,7 @@ if ARGV[4] == '1' and ARGV[10] == '' and (ARGV[1] == '' and ARGV[11] == '0' or A
       runs[2 * i - 1], runs[2 * i] = id, left .. fence .. text:sub(fenceAt + #fence)
       scores[2 * i - 1], scores[2 * i] = format(DIGITS, place + i - 1), id
       if value ~= 'null' then values[#values + 1], values[#values + 2] = id, value end
-      told[3 * i - 2], told[3 * i - 1], told[3 * i] = 'C', id, value
+      told[3 * i - 2], told[3 * i - 1], told[3 * i] = 'C', id, #value > EVENT_VALUE_BYTES and LARGE_VALUE or value
     end
     if not plain then break end
 
@@ -121,20 +136,25 @@ if ARGV[4] == '1' and ARGV[10] == '' and (ARGV[1] == '' and ARGV[11] == '0' or A
       if size > 0 and active == 0 and not waiting then
         events = events + 1
         told[#told + 1] = 'E'
+        if anyDelays == 0 then largest = 0 end
       end
       event, version = event + events, version + 1
-      call('XADD', base .. ':events', 'MINID', '~', format(DIGITS, math.max(0, event - EVENTS_KEPT + 1)),
-        format(DIGITS, event) .. '-' .. events, 'e', concat(told, '\0'))
+      told = concat(told, '\0')
+      eventBytes = eventBytes + #told
+      call('XADD', base .. ':events', 'MINID', '~', format(DIGITS, math.max(eventMarkBefore, event - EVENTS_KEPT + 1)),
+        format(DIGITS, event) .. '-' .. events, 'e', told)
+      if eventBytes >= EVENTS_SEGMENT then eventMarkBefore, eventMark, eventBytes = eventMark, event + 1, 0 end
       if armed == 1 then
         redis.pcall('PUBLISH', base .. ':events-wake', version)
         armed = 0
       end
     end
-    if claims < most then jobsArmed = 1 end
+    if claims < most and not more then jobsArmed = 1 end
     call('SET', base .. ':meta', struct.pack(PACKED, tick, front, lastId, active, sides, anyDelays, paused, limitedUntil, windowEnds,
-      windowUsed, windowMax, event, firstEvent, version, armed, jobsVersion, jobsArmed, keys, cap, locksVersion, locksArmed))
+      windowUsed, windowMax, event, firstEvent, version, armed, jobsVersion, jobsArmed, keys, cap, locksVersion, locksArmed, largest,
+      eventBytes, eventMark, eventMarkBefore, LAYOUT))
 
-    local reply = { results, '1,0,0,' .. nextInMs .. (waiting and ',0' or ',1') }
+    local reply = { results, '1,0,0,' .. nextInMs .. (waiting and (more and ',0,1' or ',0') or ',1') }
     if claims == 0 then return reply end
     local length = 0
     texts = call('HMGET', base .. ':job', unpack(ids))

@@ -9,7 +9,8 @@ local queue = {
   tick = tick, front = front, lastId = lastId, active = active, sides = sides, delays = delays, paused = paused,
   limitedUntil = limitedUntil, windowEnds = windowEnds, windowUsed = windowUsed, windowMax = windowMax, event = event,
   firstEvent = firstEvent, version = version, armed = armed, jobsVersion = jobsVersion, jobsArmed = jobsArmed, keys = keys,
-  cap = cap, locksVersion = locksVersion, locksArmed = locksArmed,
+  cap = cap, locksVersion = locksVersion, locksArmed = locksArmed, largest = largest, eventBytes = eventBytes,
+  eventMark = eventMark, eventMarkBefore = eventMarkBefore,
 }
 
 local function set(name, value)
@@ -37,8 +38,16 @@ local function tell(count, letter, a, b, c)
   if c then toldSize = toldSize + 1 told[toldSize] = c end
 end
 
+-- A job that is not finished has a text of so many bytes.
+local function noteSize(bytes)
+  if bytes > queue.largest then set('largest', bytes) end
+end
+
 -- Something changed that no event tells of.
 local function touch() touched = true end
+
+-- What an event says of a result or a progress.
+local function eventValue(text) return #text > EVENT_VALUE_BYTES and LARGE_VALUE or text end
 
 -- Something may be claimable, now or at a time that nobody has been told.
 local function offer() touched, offered = true, true end
@@ -55,15 +64,22 @@ local function wake(channel, version, armed)
 end
 
 -- One entry of the stream holds all events of a script. Its id is the number of its last event and how many they are, so that the
--- entry with any event is found by a range. Whoever waits for jobs or for named locks is woken apart from whoever waits for events.
+-- entry with any event is found by a range. The log is bounded by numbers and by bytes: `eventBytes` were written since the event
+-- `eventMark`, and a segment's worth before that, since `eventMarkBefore`; what is older goes. Whoever waits for jobs or for named locks is woken apart from whoever waits for events.
 local arming = false
 local function save()
   if toldEvents > 0 then
-    local last = queue.event + toldEvents
-    local oldest = last - EVENTS_KEPT + 1
+    local last, body = queue.event + toldEvents, concat(told, '\0')
+    local oldest = math.max(queue.eventMarkBefore, last - EVENTS_KEPT + 1)
     local id = digits(last) .. '-' .. toldEvents
-    call('XADD', key('events'), 'MINID', '~', digits(oldest > 0 and oldest or 0), id, 'e', concat(told, '\0'))
+    call('XADD', key('events'), 'MINID', '~', digits(oldest), id, 'e', body)
     set('event', last)
+    set('eventBytes', queue.eventBytes + #body)
+    if queue.eventBytes >= EVENTS_SEGMENT then
+      set('eventMarkBefore', queue.eventMark)
+      set('eventMark', last + 1)
+      set('eventBytes', 0)
+    end
     touched = true
   end
   if (turned and next(turned)) or (vacated and queue.active < queue.cap - 1) then offer() end
@@ -74,7 +90,8 @@ local function save()
   if dirty then
     local text = struct.pack(PACKED, queue.tick, queue.front, queue.lastId, queue.active, queue.sides, queue.delays, queue.paused,
       queue.limitedUntil, queue.windowEnds, queue.windowUsed, queue.windowMax, queue.event, queue.firstEvent, queue.version,
-      queue.armed, queue.jobsVersion, queue.jobsArmed, queue.keys, queue.cap, queue.locksVersion, queue.locksArmed)
+      queue.armed, queue.jobsVersion, queue.jobsArmed, queue.keys, queue.cap, queue.locksVersion, queue.locksArmed, queue.largest,
+      queue.eventBytes, queue.eventMark, queue.eventMarkBefore, LAYOUT)
     call('SET', key('meta'), text)
   end
 end

@@ -1,7 +1,19 @@
 -- Jobs as they are handed out, as columns: ids, runs, jobs, reasons, stacks, values, progress.
-local function records(ids)
-  return {
-    ids, fetch(key('run'), ids), fetch(key('job'), ids), fetch(key('reason'), ids), fetch(key('stack'), ids),
-    fetch(key('value'), ids), fetch(key('progress'), ids),
-  }
+local COLUMNS = { 'run', 'job', 'reason', 'stack', 'value', 'progress' }
+
+-- The records of the first of these jobs that fit into `left` bytes, one at least if `left` is a whole reply; then how many bytes they
+-- have. What is large is measured before anything is copied.
+local function records(ids, left)
+  left = left or REPLY_BYTES
+  local fitting, bytes = {}, 0
+  for i = 1, #ids do
+    local size = call('HSTRLEN', key('job'), ids[i]) + call('HSTRLEN', key('value'), ids[i])
+      + call('HSTRLEN', key('stack'), ids[i]) + call('HSTRLEN', key('progress'), ids[i])
+    if bytes + size > left and (i > 1 or left < REPLY_BYTES) then break end
+    bytes = bytes + size
+    fitting[i] = ids[i]
+  end
+  local columns = { fitting }
+  for i = 1, #COLUMNS do columns[i + 1] = fetch(key(COLUMNS[i]), fitting) end
+  return columns, bytes
 end

@@ -8,6 +8,11 @@ local function reopen(jobs)
     if job.finished ~= '' then
       job.finished, job.processed, job.token = '', '', ''
       finished[#finished + 1] = job.id
+      noteSize(call('HSTRLEN', key('job'), job.id))
+      if queue.sides == 1 then
+        noteSize(call('HSTRLEN', key('stack'), job.id))
+        noteSize(call('HSTRLEN', key('progress'), job.id))
+      end
     end
     putWaiting(job, false)
     if from == 'delayed' then tell(1, 'P', job.id) else tell(1, 'W', job.id, from) end

@@ -7,13 +7,17 @@ local special
 local function openSpecial()
   if special then return special end
   -- Those of the named jobs that wait, or are due, and whose key is free: out of their places, in the order of their names.
-  local function takeNamed(request)
+  -- `fits` says whether a further job is within the budget, if there is one.
+  local function takeNamed(request, budget, fits)
     local ids, texts, taken = {}, {}, {}
     flushPlaces()
     for i = 1, #request.jobIds do
       local id = request.jobIds[i]
       local job = #ids < request.count and not taken[id] and find(id)
-      if job and job.state == 'd' and (tonumber(call('ZSCORE', key('delayed'), id)) or math.huge) <= micros then
+      local due = job and job.state == 'd' and (tonumber(call('ZSCORE', key('delayed'), id)) or math.huge) <= micros
+      local before = budget and budget.left
+      if budget and (due or job and job.state == 'w') and not fits(budget, id) then break end
+      if due then
         take(job)
         putWaiting(job, false)
         tell(1, 'P', id)
@@ -26,10 +30,12 @@ local function openSpecial()
         if free then
           taken[id] = true
           ids[#ids + 1], texts[#texts + 1] = id, encode(job)
+        elseif budget then
+          budget.left, budget.first = before, #ids == 0
         end
       end
     end
-    return ids, texts
+    return ids, texts, budget and budget.cut
   end
 
   -- How many of `count` jobs the cap leaves to a session. As job/cap.ts says; who wants no more than is left of its share is answered
