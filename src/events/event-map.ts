@@ -4,10 +4,10 @@ import { decode } from '../job/payload.js';
 import type { Any } from '../job/typing.js';
 import type { EventName, StoredEvent } from '../store/contract.js';
 
-export type QueueEventsMap = {
+type Told = {
   active: [args: { jobId: string; prev?: string }, id: string];
   added: [args: { jobId: string; name: string }, id: string];
-  cleaned: [args: { count: number }, id: string];
+  cleaned: [args: { count: string }, id: string];
   completed: [args: { jobId: string; returnvalue: Any; prev?: string }, id: string];
   delayed: [args: { jobId: string; delay: number }, id: string];
   drained: [id: string];
@@ -23,6 +23,11 @@ export type QueueEventsMap = {
   waiting: [args: { jobId: string; prev?: string; failedReason?: string }, id: string];
 };
 
+type OfJobs = { [E in keyof Told as Told[E] extends [{ jobId: string }, string] ? E : never]: Told[E] };
+
+/** Events that concern a job are also told under `<event>:<jobId>`. */
+export type QueueEventsMap = Told & { [E in keyof OfJobs as `${E}:${string}`]: OfJobs[E] };
+
 export type QueueEventsListener = { [E in keyof QueueEventsMap]: (...args: QueueEventsMap[E]) => void };
 
 /** Which field of an event is JSON text. */
@@ -32,6 +37,8 @@ export function argumentsOf({ id, name, large: _, ...fields }: StoredEvent): Que
   if (name === 'drained') return [String(id)];
   // Stores call it so because `name` is the name of the event.
   if (name === 'added') return [{ jobId: fields.jobId ?? '', name: String(fields['jobName'] ?? '') }, String(id)];
+  // As it comes out of BullMQ's log.
+  if (name === 'cleaned') return [{ count: String(fields['count'] ?? 0) }, String(id)];
   const encoded = ENCODED[name];
   const args = encoded === undefined ? fields : { ...fields, [encoded]: decode(String(fields[encoded] ?? 'null')) };
   return [args, String(id)] as unknown as QueueEventsMap[EventName];

@@ -59,7 +59,8 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
     const onError = (error: Error): void => void this.emit('error', error);
     this.#access = new StoreAccess(`QueueEvents "${name}"`, leaseStore(opts.connection, onError), onError);
     const open = () => this.#access.open();
-    const wants = ({ name: event, jobId = '' }: StoredEvent) => this.listenerCount(event) > 0 || this.#jobs.isWatched(jobId);
+    const wants = ({ name: event, jobId = '' }: StoredEvent) =>
+      this.listenerCount(event) > 0 || this.listenerCount(`${event}:${jobId}`) > 0 || this.#jobs.isWatched(jobId);
     this.#reader = new LogReader({
       queue: names.stored,
       open,
@@ -113,7 +114,9 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
     try {
       const args = argumentsOf(event);
       this.#jobs.tell(event.name, args);
-      (this.emit as (name: string, ...args: unknown[]) => boolean).call(this, event.name, ...args);
+      const emit = this.emit as (name: string, ...args: unknown[]) => boolean;
+      emit.call(this, event.name, ...args);
+      if (event.jobId !== undefined) emit.call(this, `${event.name}:${event.jobId}`, ...args);
     } catch (thrown) {
       // One event that cannot be read must not keep the others back.
       this.emit('error', toError(thrown));

@@ -9,6 +9,7 @@ import { MAX_PRIORITY } from '../job/options.js';
 import type { Change } from '../store/contract.js';
 import type { Card } from './card.js';
 import { type JobJson, jsonOfClaimed } from './json.js';
+import { removeJob } from './removal.js';
 
 /** The next job when one was fetched, in BullMQ's shape, so that `const [json, id] = await job.moveToCompleted(…)` works. */
 export type NextJob = [json: JobJson, id: string] | [];
@@ -145,7 +146,7 @@ export async function changePriority(
 export async function remove(card: Card): Promise<void> {
   const { home, record } = card;
   const store = await home.ready();
-  const [status] = await store.remove(home.stored, [record.id]);
+  const status = await removeJob(store, home.stored, record.id);
   if (status === 'locked') throw locked(card, 'remove');
   if (status === 'done') home.removed?.(record.id);
 }

@@ -16,7 +16,7 @@ export async function drain(store: Store, queue: string, delayed: boolean): Prom
   if (delayed) await clearAll(store, queue, ['delayed'], counts.delayed);
 }
 
-/** Ids of the jobs that went: those that came to their state (or, unless finished, were added) at least `grace` ms ago. */
+/** Ids of the jobs that went: those that finished, ran or were made at least `grace` ms ago, the first of them that is known. */
 export async function clean(store: Store, queue: string, grace: number, limit: number, type: CleanType): Promise<string[]> {
   checkInteger('grace', grace, { max: MAX_DELAY_MS });
   checkInteger('limit', limit);
@@ -78,12 +78,8 @@ export async function obliterate(
   const { counts } = await store.status(queue);
   if (counts.active > 0 && !force) {
     await store.pause(queue, paused);
-    const hint = 'Wait for them, or pass { force: true } to take their locks away.';
-    throw new HoldfastError(
-      'QUEUE_ACTIVE',
-      `Queue "${queue}" has ${counts.active} running jobs, so it stays as it was. ${hint}`,
-      { queue },
-    );
+    // Programs written for BullMQ match the text.
+    throw new HoldfastError('QUEUE_ACTIVE', 'Cannot obliterate queue with active jobs', { queue });
   }
   const revoked = Math.min(limit, batchOf(store.capabilities));
   for (let left = counts.active; left > 0; left -= revoked) {
@@ -144,7 +140,7 @@ async function requeueAll(
 
 /**
  * A store selects waiting jobs whatever their priority; those with and those without one are told apart by their lists. The age is
- * taken from the job's own timestamp here. A job that a worker takes between the look and the removal is locked, and stays.
+ * since the job finished, ran or was made, the first of them that is known. A job that a worker takes between the look and the removal is locked, and stays.
  */
 async function removeListed(store: Store, queue: string, list: ListName, grace: number, max: number): Promise<string[]> {
   const gone: string[] = [];
@@ -153,7 +149,7 @@ async function removeListed(store: Store, queue: string, list: ListName, grace: 
   let kept = 0;
   for (let left = (await store.status(queue)).counts[list]; left > 0 && gone.length < max; left -= step) {
     const page = await readList(store, queue, { lists: [list], start: kept, end: kept + step - 1, asc: true });
-    const old = page.filter(({ timestamp }) => timestamp <= latest).slice(0, max - gone.length);
+    const old = page.filter((job) => (job.finishedOn ?? job.processedOn ?? job.timestamp) <= latest).slice(0, max - gone.length);
     const statuses = await store.remove(
       queue,
       old.map(({ id }) => id),

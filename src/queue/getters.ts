@@ -5,10 +5,22 @@ import type { JobOf } from '../handle/typed-job.js';
 import type { JobState, JobType } from '../job/state.js';
 import { checkInteger, invalidOption } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
-import type { Store } from '../store/contract.js';
+import { EVENTS_KEPT, type Store } from '../store/contract.js';
 import { readList, readLogs } from '../store/read-on.js';
 import { checkTypes, countOf, listsOf } from './lists.js';
 import type { QueueEventMap } from './queue-options.js';
+
+const NO_LIMIT = -2;
+/** Programs look at what comes before the colon. */
+const VERSION = 'holdfast:0.1';
+
+export interface QueueMeta {
+  /** Of all workers together, if it is limited. */
+  concurrency?: number;
+  maxLenEvents: number;
+  paused: boolean;
+  version: string;
+}
 
 export abstract class QueueGetters<T, R, N extends string> extends Emitter<QueueEventMap<JobOf<T, R, N>>> {
   abstract readonly name: string;
@@ -29,8 +41,7 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<Queue
     checkPosition('start', start);
     checkPosition('end', end);
     const store = await this.store;
-    const paused = checked.includes('paused') && !checked.includes('waiting') && (await store.status(this.home.stored)).paused;
-    const records = await readList(store, this.home.stored, { lists: listsOf(checked, paused), start, end, asc });
+    const records = await readList(store, this.home.stored, { lists: listsOf(checked), start, end, asc });
     return records.map((record) => new Job(this.home, record) as JobOf<T, R, N>);
   }
 
@@ -70,7 +81,7 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<Queue
 
   /** Jobs that have yet to start. */
   count(): Promise<number> {
-    return this.getJobCountByTypes('waiting', 'paused', 'delayed', 'prioritized');
+    return this.getJobCountByTypes('waiting', 'delayed', 'prioritized', 'waiting-children');
   }
   /** Those of a paused queue too. */
   getWaitingCount(): Promise<number> {
@@ -121,14 +132,14 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<Queue
     return (await (await this.store).status(this.home.stored)).paused;
   }
 
-  async getMeta(): Promise<{ paused: boolean; concurrency?: number }> {
+  async getMeta(): Promise<QueueMeta> {
     const { paused, cap } = await (await this.store).status(this.home.stored);
-    return { paused, ...(cap === undefined ? {} : { concurrency: cap.maxActive }) };
+    return { paused, maxLenEvents: EVENTS_KEPT, version: VERSION, ...(cap === undefined ? {} : { concurrency: cap.maxActive }) };
   }
 
-  /** Milliseconds for which the queue is rate limited; 0 when it is not. */
+  /** Milliseconds for which the queue is rate limited; -2 when it is not, as in BullMQ. */
   async getRateLimitTtl(): Promise<number> {
-    return (await (await this.store).status(this.home.stored)).limitedMs ?? 0;
+    return (await (await this.store).status(this.home.stored)).limitedMs ?? NO_LIMIT;
   }
 
   /** Position of the first job with at least this priority: the list is in order, so a few looks find it among any number. */

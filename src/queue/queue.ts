@@ -4,6 +4,7 @@ import { HoldfastError } from '../errors.js';
 import { StoreAccess } from '../handle/access.js';
 import type { JobHome, JobProgress } from '../handle/home.js';
 import { Job } from '../handle/job.js';
+import { removeJob } from '../handle/removal.js';
 import type { JobOf, NamedJob } from '../handle/typed-job.js';
 import { encodeProgress, encodeRow } from '../handle/writes.js';
 import { type QueueNames, queueNames } from '../job/names.js';
@@ -132,8 +133,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
 
   /** 1 when it is gone by this call; 0 when there was no such job, or somebody is working on it. */
   async remove(jobId: string): Promise<number> {
-    const [status] = await (await this.store).remove(this.home.stored, [jobId]);
-    if (status !== 'done') return 0;
+    if ((await removeJob(await this.store, this.home.stored, jobId)) !== 'done') return 0;
     this.emit('removed', jobId);
     return 1;
   }
@@ -146,7 +146,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   /** Removes jobs of one type that are at least `grace` ms old, `limit` at most (0: all); answers their ids. */
   async clean(grace: number, limit: number, type: cleaning.CleanType = 'completed'): Promise<string[]> {
     const jobIds = await cleaning.clean(await this.store, this.home.stored, grace, limit, type);
-    this.emit('cleaned', jobIds, type);
+    this.emit('cleaned', jobIds, type === 'waiting' ? 'wait' : type);
     return jobIds;
   }
 

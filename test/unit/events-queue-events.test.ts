@@ -105,7 +105,7 @@ describe('what is told', () => {
       ['drained'],
       ['paused', {}],
       ['resumed', {}],
-      ['cleaned', { count: 1 }],
+      ['cleaned', { count: '1' }],
     ]);
     expect(ids.map(Number)).toEqual(ids.map((_, index) => index + 1));
   });

@@ -186,6 +186,7 @@ describe('obliterate', () => {
     await bulk(2);
     await worker.take();
     await expect(queue.obliterate()).rejects.toThrow(refused('QUEUE_ACTIVE'));
+    await expect(queue.obliterate()).rejects.toThrow(/^Cannot obliterate queue with active jobs$/);
     expect([await queue.isPaused(), await queue.getActiveCount(), await queue.count()]).toEqual([false, 1, 1]);
   });
 

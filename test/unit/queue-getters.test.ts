@@ -58,7 +58,6 @@ describe('jobs by state', () => {
       completed: 1,
       delayed: 1,
       failed: 1,
-      paused: 0,
       prioritized: 1,
       waiting: 2,
       'waiting-children': 0,
@@ -78,17 +77,22 @@ describe('jobs by state', () => {
     ).toEqual([2, 1, 1, 1, 1, 1]);
   });
 
-  test('of a paused queue: the waiting ones count as paused, and are still listed as waiting', async () => {
+  test('of a paused queue are waiting, as in BullMQ 6', async () => {
     await oneOfEach();
     const told: string[] = [];
     queue.on('paused', () => told.push('paused')).on('resumed', () => told.push('resumed'));
     await queue.pause();
     expect(await queue.isPaused()).toBe(true);
-    expect(await queue.getMeta()).toEqual({ paused: true });
-    expect(await queue.getJobCounts('waiting')).toEqual({ waiting: 0, paused: 2 });
+    const meta = { maxLenEvents: 10_000, version: expect.stringMatching(/^holdfast:/) };
+    expect(await queue.getMeta()).toEqual({ paused: true, ...meta });
+    await queue.setGlobalConcurrency(3);
+    expect(await queue.getMeta()).toEqual({ paused: true, concurrency: 3, ...meta });
+    expect(await queue.getJobCounts('waiting', 'wait', 'paused')).toEqual({ waiting: 2, wait: 2, paused: 0 });
+    expect(await queue.getCountsPerPriority([0])).toEqual({ 0: 2 });
     expect(await queue.getWaitingCount()).toBe(2);
     expect(await queue.count()).toBe(4);
-    expect(names(await queue.getJobs(['paused'], 0, -1, true))).toEqual(['waiting', 'waiting 2']);
+    expect(names(await queue.getJobs(['paused', 'waiting', 'wait', 'waiting'], 0, -1, true))).toEqual(['waiting', 'waiting 2']);
+    expect(await queue.getJobs(['paused'])).toEqual([]);
     expect(await queue.getWaiting()).toHaveLength(2);
     await queue.resume();
     expect(await queue.isPaused()).toBe(false);
@@ -133,11 +137,11 @@ describe('one job', () => {
   });
 
   test('a rate limit is shown, and ends', async () => {
-    expect(await queue.getRateLimitTtl()).toBe(0);
+    expect(await queue.getRateLimitTtl()).toBe(-2);
     await queue.rateLimit(60_000);
     expect(await queue.getRateLimitTtl()).toBeGreaterThan(59_000);
     await queue.rateLimit(0);
-    expect(await queue.getRateLimitTtl()).toBe(0);
+    expect(await queue.getRateLimitTtl()).toBe(-2);
     for (const bad of [Number.NaN, -1, 1.5, 1e300, '5', null])
       await expect(queue.rateLimit(bad as never)).rejects.toThrow(refused('INVALID_OPTION'));
   });

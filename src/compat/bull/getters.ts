@@ -16,6 +16,8 @@ export interface JobCounts {
   paused: number;
 }
 
+const STARTABLE = ['wait', 'prioritized'] as const;
+
 export abstract class BullGetters<J> extends Emitter<BullEvents<J>> {
   /** The queue of the core behind this one: named locks, instances and all else that Bull has no name for. */
   abstract readonly core: CoreQueue;
@@ -27,9 +29,14 @@ export abstract class BullGetters<J> extends Emitter<BullEvents<J>> {
   }
 
   async getJobs(types: JobStatus[] | JobStatus, start = 0, end = -1, asc = false): Promise<J[]> {
-    const asked = (typeof types === 'string' ? [types] : types).flatMap((type) =>
-      type === 'waiting' ? (['wait', 'prioritized'] as const) : [type],
-    );
+    const named = typeof types === 'string' ? [types] : types;
+    // In Bull they are one or the other.
+    const paused = named.includes('paused') && (await this.core.isPaused());
+    const asked = named.flatMap((type) => {
+      if (type === 'paused') return paused ? STARTABLE : [];
+      return type === 'waiting' ? STARTABLE : [type];
+    });
+    if (asked.length === 0) return [];
     return (await this.core.getJobs([...asked], start, end, asc)).map((job) => this.wrap(job));
   }
   getWaiting(start?: number, end?: number): Promise<J[]> {
@@ -50,8 +57,8 @@ export abstract class BullGetters<J> extends Emitter<BullEvents<J>> {
 
   async getJobCounts(): Promise<JobCounts> {
     const [counts, isPaused] = await Promise.all([this.core.getJobCounts(), this.core.isPaused()]);
-    const { waiting = 0, prioritized = 0, active = 0, completed = 0, failed = 0, delayed = 0, paused = 0 } = counts;
-    const startable = waiting + paused + prioritized;
+    const { waiting = 0, prioritized = 0, active = 0, completed = 0, failed = 0, delayed = 0 } = counts;
+    const startable = waiting + prioritized;
     return { waiting: isPaused ? 0 : startable, active, completed, failed, delayed, paused: isPaused ? startable : 0 };
   }
   async getJobCountByTypes(types: JobStatus[] | JobStatus): Promise<number> {

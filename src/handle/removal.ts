@@ -1,0 +1,16 @@
+// Removing a job from outside. A store keeps a job that is active; but one whose lock has ended belongs to nobody, and only waits to be swept.
+import type { RemoveStatus, Store } from '../store/contract.js';
+
+const SWEPT_AT_ONCE = 100;
+
+/** An active job whose lock has ended is swept first, as any worker would do it, and then removed unless a worker was quicker. */
+export async function removeJob(store: Store, queue: string, jobId: string): Promise<RemoveStatus> {
+  const [status = 'missing'] = await store.remove(queue, [jobId]);
+  if (status !== 'locked') return status;
+  while (((await store.lockOf(queue, jobId))?.endsInMs ?? 1) <= 0) {
+    const { more } = await store.sweep(queue, SWEPT_AT_ONCE);
+    const [again = 'missing'] = await store.remove(queue, [jobId]);
+    if (again !== 'locked' || !more) return again;
+  }
+  return 'locked';
+}

@@ -1,0 +1,83 @@
+// What users of BullMQ 6 see of counts, lists, events and removals, on every store.
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { QueueEvents } from '../../src/events/queue-events.js';
+import { Queue } from '../../src/queue/queue.js';
+import { Worker } from '../../src/worker/worker.js';
+import { ENGINES, type Engine, scene } from '../support/faults-scene.js';
+import { until } from '../support/faults-wait.js';
+
+function kept<T extends { close(): Promise<void> }>(made: T): T {
+  onTestFinished(() => made.close());
+  return made;
+}
+
+describe.each(ENGINES)('on %s', (engine: Engine) => {
+  test('jobs of a paused queue are waiting, in counts and lists; repeated types give each job once', async () => {
+    const { inner: connection, queue: name } = await scene(engine);
+    const queue = kept(new Queue(name, { connection }));
+    await queue.pause();
+    await queue.addBulk([{ name: 'a' }, { name: 'b', opts: { priority: 3 } }, { name: 'c', opts: { delay: 60_000 } }]);
+    expect(await queue.getJobCounts()).toEqual({
+      active: 0,
+      completed: 0,
+      delayed: 1,
+      failed: 0,
+      prioritized: 1,
+      waiting: 1,
+      'waiting-children': 0,
+    });
+    expect(await queue.getJobCounts('wait', 'paused')).toEqual({ wait: 1, paused: 0 });
+    expect([await queue.count(), await queue.getWaitingCount()]).toEqual([3, 1]);
+    const namesOf = async (...args: Parameters<Queue['getJobs']>) => (await queue.getJobs(...args)).map((job) => job.name);
+    expect(await namesOf(['waiting', 'wait', 'paused', 'waiting'])).toEqual(['a']);
+    expect(await namesOf(['prioritized', 'waiting'], 0, -1, true)).toEqual(['b', 'a']);
+  });
+
+  test('ranges are clamped, and empty beyond the end', async () => {
+    const { inner: connection, queue: name } = await scene(engine);
+    const queue = kept(new Queue(name, { connection }));
+    await queue.addBulk(['a', 'b', 'c'].map((job) => ({ name: job })));
+    const range = async (start: number, end: number) => (await queue.getWaiting(start, end)).map((job) => job.name);
+    expect(await range(0, 100)).toEqual(['a', 'b', 'c']);
+    expect(await range(-5, 100)).toEqual(['a', 'b', 'c']);
+    expect(await range(-2, -1)).toEqual(['b', 'c']);
+    expect(await range(1, -2)).toEqual(['b']);
+    expect(await range(5, 10)).toEqual([]);
+    expect(await range(0, -10)).toEqual([]);
+    expect(await range(2, 1)).toEqual([]);
+  });
+
+  test('an active job whose lock has ended can be removed, and frees its place under the global concurrency', async () => {
+    const { inner: connection, queue: name } = await scene(engine);
+    const queue = kept(new Queue(name, { connection }));
+    await queue.setGlobalConcurrency(1);
+    const worker = kept(new Worker(name, null, { connection, lockDuration: 250, skipStalledCheck: true }));
+    await queue.addBulk([{ name: 'lost' }, { name: 'next' }]);
+    const job = await worker.getNextJob('mine');
+    expect([job?.name, await queue.remove(job?.id ?? '')]).toEqual(['lost', 0]);
+    await until('the lock to end', async () => ((await queue.getLock(job?.id ?? ''))?.endsInMs ?? 1) <= 0);
+    expect(await queue.remove(job?.id ?? '')).toBe(1);
+    expect(await queue.getJob(job?.id ?? '')).toBeUndefined();
+    expect((await worker.getNextJob('mine', { block: false }))?.name).toBe('next');
+  });
+
+  test('each event of a job is also emitted under its id; `cleaned` has its count as a string', async () => {
+    const { inner: connection, queue: name } = await scene(engine);
+    const queue = kept(new Queue(name, { connection }));
+    const events = kept(new QueueEvents(name, { connection }));
+    await events.waitUntilReady();
+    const told: unknown[] = [];
+    events.on('completed:mine', (args, id) => told.push(['completed:mine', args, typeof id]));
+    events.on('completed:other', () => told.push('another job'));
+    events.on('cleaned', (args) => told.push(['cleaned', args]));
+    kept(new Worker(name, async () => 5, { connection }));
+    const job = await queue.add('x', {}, { jobId: 'mine' });
+    await job.waitUntilFinished(events);
+    await queue.clean(0, 0, 'completed');
+    await until('both events', () => told.length === 2);
+    expect(told).toEqual([
+      ['completed:mine', { jobId: 'mine', returnvalue: 5, prev: 'active' }, 'string'],
+      ['cleaned', { count: '1' }],
+    ]);
+  });
+});
