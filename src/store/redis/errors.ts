@@ -12,6 +12,8 @@ interface Kind {
 // Redis begins an error with a word of its own; within a script, older versions put it behind a dash.
 const word = (words: string): RegExp => new RegExp(`(?:^|[ -])(?:${words})(?: |$)`);
 
+const OOM = word('OOM');
+
 const KINDS: readonly Kind[] = [
   {
     pattern: word('WRONGPASS|NOAUTH|AUTH'),
@@ -52,7 +54,7 @@ const KINDS: readonly Kind[] = [
     advice: 'This Redis is a replica or has become one. The connection is made anew to find the primary',
   },
   {
-    pattern: word('OOM'),
+    pattern: OOM,
     code: 'STORE_FULL',
     retryable: true,
     advice: 'Redis has reached its maxmemory: nothing of the call was written. Raise maxmemory, or remove finished jobs',
@@ -129,6 +131,11 @@ export function isReply(thrown: unknown): boolean {
 
 export function isUnknownScript(thrown: unknown): boolean {
   return thrown instanceof Error && thrown.message.startsWith('NOSCRIPT');
+}
+
+/** Redis refuses the first command that takes memory, so nothing of the script was carried out. */
+export function isOutOfMemory(thrown: unknown): boolean {
+  return isReply(thrown) && OOM.test((thrown as Error).message);
 }
 
 export function isReadOnly(error: unknown): boolean {

@@ -1,12 +1,12 @@
 // The connection for calls. It is looked after here alone: made with a deadline, checked, listened to, given up when it does not
 // answer, and made anew until the store is closed. No call waits for ever: one that is not answered rejects as retryable, and
 // since it may have been carried out all the same, it is its caller who repeats it, under the same number.
-import type { HoldfastError } from '../../errors.js';
+import { type HoldfastError, toError } from '../../errors.js';
 import { drop, lastErrorOf, listenForErrors, serversOf, withinDeadline } from './clients.js';
 import type { Dialer } from './dial.js';
 import type { Argument, Client } from './driver.js';
-import { failure, isReadOnly, isReply, isUnknownScript, toStoreError, unavailable } from './errors.js';
-import { type ScriptName, script } from './scripts.js';
+import { failure, isOutOfMemory, isReadOnly, isReply, isUnknownScript, toStoreError, unavailable } from './errors.js';
+import { forced, GROWING, type ScriptName, script } from './scripts.js';
 import { inspectServers, type Server } from './server.js';
 import { DEFAULT_LIMIT, sizeAbove, tooLarge, valueLimitOf } from './value-limit.js';
 
@@ -108,11 +108,10 @@ export class Link {
   }
 
   #evaluate(client: Client, name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
-    const { sha, text } = script(name);
     // Watchers look every second, and those who hold locks more often: where there are any, that is the question whether somebody is there.
     const kind = name === 'watch' || name === 'unsuspected' ? this.#question(client) : this.#plainCall;
-    // A server that does not know the script has not carried it out; the text makes it known.
-    return this.#track(client.evalsha(sha, 1, tag, args), kind, () => client.eval(text, 1, tag, args));
+    const answer = client.evalsha(script(name).sha, 1, tag, args);
+    return this.#track(answer, kind, (thrown) => evaluateAgain(thrown, client, name, tag, args));
   }
 
   #question({ isCluster }: Client): FlightKind {
@@ -258,8 +257,15 @@ export class Link {
     });
   }
 
-  /** Rejects with an error of ours, and when the connection is given up. */
-  #track(answer: Promise<unknown>, kind: FlightKind, teach?: () => Promise<unknown>): Promise<unknown> {
+  /**
+   * Rejects with an error of ours, and when the connection is given up. `again` sends what a server has surely not carried out once more,
+   * in another way, if there is one.
+   */
+  #track(
+    answer: Promise<unknown>,
+    kind: FlightKind,
+    again?: (thrown: unknown) => Promise<unknown> | undefined,
+  ): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const flight: Flight = { sentAt: performance.now(), patience: kind.patience, silent: kind.silent, reject };
       this.#usedAt = flight.sentAt;
@@ -278,8 +284,9 @@ export class Link {
         if (isReadOnly(error) && this.#client !== undefined && !this.#client.isCluster) this.#down(this.#client, error);
       };
       answer.then(succeed, (thrown: unknown) => {
-        if (teach !== undefined && isUnknownScript(thrown)) teach().then(succeed, fail);
-        else fail(thrown);
+        const other = again?.(thrown);
+        if (other === undefined) fail(thrown);
+        else other.then(succeed, fail);
       });
     });
   }
@@ -305,4 +312,20 @@ export class Link {
       for (const server of this.servers()) this.#track(server.call('ping', []), this.#question(client)).catch(() => undefined);
     }
   }
+}
+
+/** Another way to run a script that the server has surely not carried out, if there is one. */
+function evaluateAgain(
+  thrown: unknown,
+  client: Client,
+  name: ScriptName,
+  tag: string,
+  args: Argument[],
+): Promise<unknown> | undefined {
+  // The text makes the script known.
+  if (isUnknownScript(thrown)) {
+    const taught = client.eval(script(name).text, 1, tag, args);
+    return taught.catch((error: unknown) => evaluateAgain(error, client, name, tag, args) ?? Promise.reject(toError(error)));
+  }
+  return isOutOfMemory(thrown) && !GROWING.has(name) ? client.eval(forced(name), 1, tag, args) : undefined;
 }

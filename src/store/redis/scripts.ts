@@ -60,6 +60,17 @@ function load(name: ScriptName): Script {
   return made;
 }
 
+/** What a full Redis refuses: jobs, and what is written to them. The others take little memory, and finishing makes room. */
+export const GROWING: ReadonlySet<ScriptName> = new Set<ScriptName>(['add', 'write']);
+
+/**
+ * The script for a Redis that has reached its maxmemory. Redis stops a script at its first command that takes memory, but not one that has
+ * changed something before: then it could be carried out in part. So this one begins with a change that takes none.
+ */
+export function forced(name: ScriptName): string {
+  return `redis.call('UNLINK', KEYS[1] .. ':forced')\n${script(name).text}`;
+}
+
 /**
  * What follows the clock and, where it is used, the queue is a function of its own. Redis makes a script's functions anew
  * in every run, and for each outer variable of each of them Lua searches all shared variables of the function around it, but none of
