@@ -43,7 +43,13 @@ export type Connection = string | SqliteConnection | StoreModule | Store | Serve
 /** `key`: those with the same share one store. */
 export type ConnectionPlan =
   | { engine: 'memory' | 'sync'; key: string }
-  | { engine: 'sqlite' | 'redis' | 'postgres'; key: unknown; options: Record<string, unknown> }
+  | {
+      engine: 'sqlite' | 'redis' | 'postgres';
+      key: unknown;
+      options: Record<string, unknown>;
+      /** The file that is used because none was named. */
+      defaultFile?: string;
+    }
   | { engine: 'module'; module: StoreModule }
   | { engine: 'given'; store: Store };
 
@@ -53,7 +59,11 @@ const REDIS = /^(redis|valkey)s?:/;
 const POSTGRES = /^postgres(ql)?:/;
 
 export function planConnection(connection: unknown): ConnectionPlan {
-  const given = connection ?? process.env['HOLDFAST_URL'] ?? 'sqlite:holdfast.db';
+  const given = connection ?? process.env['HOLDFAST_URL'];
+  if (given === undefined) {
+    const defaultFile = resolve('holdfast.db');
+    return { ...planSqlite({ path: defaultFile }), defaultFile };
+  }
   if (typeof given === 'string') return planUrl(given);
   if (given instanceof URL) return planUrl(given.href);
   if (typeof given !== 'object' || given === null) throw invalid(`A connection cannot be ${show(given)}.`);
@@ -109,7 +119,7 @@ function readPath(text: string): string {
   }
 }
 
-function planSqlite(options: SqliteConnection): ConnectionPlan {
+function planSqlite(options: SqliteConnection): ConnectionPlan & { engine: 'sqlite' | 'redis' | 'postgres' } {
   const { path, synchronous = 'full', busyTimeoutMs = 0, fileMode } = options;
   if (path === '' || path === ':memory:') throw invalid('sqlite: needs a file. For a queue in memory use memory:.');
   if (synchronous !== 'full' && synchronous !== 'normal')

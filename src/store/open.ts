@@ -5,6 +5,7 @@ import { HoldfastError } from '../errors.js';
 import { importModule } from '../runtime/import-module.js';
 import { type Connection, type ConnectionPlan, isStore, planConnection, type StoreModule } from './connection.js';
 import type { Store } from './contract.js';
+import { watchDefaultFile } from './default-file.js';
 import { assertCloneable, type StoreDescriptor } from './descriptor.js';
 import { applyFileMode } from './file-mode.js';
 import type { Migrated } from './postgres/index.js';
@@ -113,8 +114,10 @@ async function release(plan: ConnectionPlan, entry: Shared): Promise<void> {
 }
 
 async function open(plan: ConnectionPlan): Promise<Store> {
+  const report = 'defaultFile' in plan ? watchDefaultFile(plan.defaultFile) : undefined;
   const store = await create(plan);
   await store.open();
+  report?.();
   return store;
 }
 
