@@ -36,6 +36,8 @@ export class Tenure {
   #session: Session | undefined;
   #opening: Promise<Session> | undefined;
   #keeper: Keeper | undefined;
+  /** That the connection cannot be handed to the thread is reported once, not for each session. */
+  #isReported = false;
   #slots: number;
   #instances: InstanceWatch | undefined;
 
@@ -137,6 +139,8 @@ export class Tenure {
     try {
       return await lease.describe();
     } catch (error) {
+      if (this.#isReported) return undefined;
+      this.#isReported = true;
       const text = error instanceof Error ? error.message : String(error);
       const message = `Failed to initialize dedicated lock thread: ${text} Locks are renewed on the event loop instead.`;
       onError(new HoldfastError('THREAD_FAILED', message, { cause: error }));

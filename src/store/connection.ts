@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { HoldfastError } from '../errors.js';
 import { checkInteger, MAX_TIMER_MS, show } from '../runtime/check.js';
 import type { Store } from './contract.js';
-import { assertCloneable } from './descriptor.js';
+import { plainCopy } from './descriptor.js';
 import { readFileMode } from './file-mode.js';
 
 /** A factory that both this process and the lock thread can load. */
@@ -68,10 +68,9 @@ export function planConnection(connection: unknown): ConnectionPlan {
   if (given instanceof URL) return planUrl(given.href);
   if (typeof given !== 'object' || given === null) throw invalid(`A connection cannot be ${show(given)}.`);
   if (isStore(given)) return { engine: 'given', store: given };
-  if (typeof (given as { url?: unknown }).url === 'string') {
-    const { url, ...options } = given as { url: string };
-    return planUrl(url, options);
-  }
+  const { url, ...options } = given as { url?: unknown };
+  if (url instanceof URL) return planUrl(url.href, options);
+  if (typeof url === 'string') return planUrl(url, options);
   if (typeof (given as StoreModule).module === 'string') return { engine: 'module', module: given as StoreModule };
   if (typeof (given as SqliteConnection).path === 'string') return planSqlite(given as SqliteConnection);
   if (isRedisClient(given)) return { engine: 'redis', key: given, options: { client: given } };
@@ -138,8 +137,7 @@ function planServer(engine: 'redis' | 'postgres', options: Record<string, unknow
 
 function plainText(options: unknown): string | undefined {
   try {
-    assertCloneable(options, 'connection');
-    return JSON.stringify(options);
+    return JSON.stringify(plainCopy(options, 'connection'));
   } catch {
     return undefined;
   }

@@ -1,5 +1,5 @@
 // How to reopen a store from a thread: plain data that survives cloning. Functions, sockets, pools and class instances do not, some
-// of them silently, so what users gave is looked through here first and the offending path is named.
+// of them silently, so what users gave is copied here first, and the path of what cannot cross is named.
 import { HoldfastError } from '../errors.js';
 
 export type StoreDescriptor =
@@ -8,7 +8,12 @@ export type StoreDescriptor =
   /** A module of the user's that exports a function returning a store. */
   | { engine: 'module'; module: string; export: string; options?: unknown };
 
-export function assertCloneable(value: unknown, path: string): void {
+/** A copy that can be sent to a thread: bytes stay bytes, URLs become texts, undefined values are left out. Throws NOT_CLONEABLE. */
+export function plainCopy<T>(value: T, path: string): T {
+  return copyOf(value, path) as T;
+}
+
+function copyOf(value: unknown, path: string): unknown {
   const fault = faultOf(value);
   if (fault !== undefined) {
     throw new HoldfastError(
@@ -17,16 +22,33 @@ export function assertCloneable(value: unknown, path: string): void {
       { option: path },
     );
   }
-  if (typeof value !== 'object' || value === null) return;
-  for (const [key, inner] of Object.entries(value))
-    assertCloneable(inner, Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`);
+  if (typeof value !== 'object' || value === null) return value;
+  if (value instanceof URL) return value.href;
+  // A copy of its own: a small Buffer is a view on memory that it shares with others, all of which would be sent.
+  if (ArrayBuffer.isView(value)) return new Uint8Array(bytesOf(value));
+  if (Array.isArray(value)) return value.map((inner, index) => copyOf(inner, `${path}[${index}]`));
+  const copies = Object.entries(value).map(([key, inner]) => [key, copyOf(inner, `${path}.${key}`)] as const);
+  return Object.fromEntries(copies.filter(([, copy]) => copy !== undefined));
+}
+
+/** In the thread: bytes arrive as Uint8Array, and drivers ask for Buffers. */
+export function withBuffers(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (ArrayBuffer.isView(value)) return bytesOf(value);
+  if (Array.isArray(value)) return value.map(withBuffers);
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withBuffers(inner)]));
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: ArrayBufferView): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
 }
 
 function faultOf(value: unknown): string | undefined {
-  if (typeof value === 'function') return 'a function';
-  if (typeof value === 'symbol') return 'a symbol';
+  if (typeof value === 'function' || typeof value === 'symbol' || typeof value === 'bigint') return `a ${typeof value}`;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  if (ArrayBuffer.isView(value) || value instanceof URL) return undefined;
   const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype === null || prototype === Object.prototype) return undefined;
+  // Test runners have an Object for each test file.
+  if (prototype === null || Object.getPrototypeOf(prototype) === null) return undefined;
   return `an instance of ${value.constructor.name}`;
 }

@@ -6,7 +6,7 @@ import { importModule } from '../runtime/import-module.js';
 import { type Connection, type ConnectionPlan, isStore, planConnection, type StoreModule } from './connection.js';
 import type { Store } from './contract.js';
 import { watchDefaultFile } from './default-file.js';
-import { assertCloneable, type StoreDescriptor } from './descriptor.js';
+import { plainCopy, type StoreDescriptor, withBuffers } from './descriptor.js';
 import { applyFileMode } from './file-mode.js';
 import type { Migrated } from './postgres/index.js';
 
@@ -51,11 +51,7 @@ export function leaseStore(connection: Connection | undefined, onWarning: (warni
   return {
     ready,
     describe: async () => {
-      if ('options' in plan) assertCloneable(plan.options, 'connection');
-      if (plan.engine === 'module') {
-        assertCloneable(plan.module, 'connection');
-        return describeModule(plan.module);
-      }
+      if (plan.engine === 'module') return describeModule(plainCopy(plan.module, 'connection'));
       return (await ready()).describe();
     },
     release: () => {
@@ -89,8 +85,12 @@ export async function migratePostgres(connection?: Connection, options: Record<s
 
 /** Opens a store of its own for the lock thread. */
 export async function openDescribed(descriptor: StoreDescriptor): Promise<Store> {
+  const { engine } = descriptor;
+  const options = withBuffers(descriptor.options);
   const store =
-    descriptor.engine === 'module' ? await loadModule(descriptor) : await ENGINES[descriptor.engine](descriptor.options);
+    engine === 'module'
+      ? await loadModule({ ...descriptor, options })
+      : await ENGINES[engine](options as Record<string, unknown>);
   await store.open();
   return store;
 }

@@ -1,11 +1,11 @@
 // A server whose TLS certificate cannot be verified: the error says why and which option helps, and with that option it works.
-import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { HoldfastError } from '../../src/errors.js';
 import { type Connection, openStore } from '../../src/store/open.js';
+import { makeCertificates } from '../support/servers/certificates.js';
 import { freePort } from '../support/servers/free-port.js';
 import { startPostgres, userOf } from '../support/servers/postgres.js';
 import { startRedis } from '../support/servers/redis.js';
@@ -18,19 +18,6 @@ interface Place {
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-certificates-'));
 const at = (name: string): string => join(folder, name);
-
-/** An authority, and a certificate of it for a name that is not ours and for our address. */
-function makeCertificates(): void {
-  const openssl = (...args: string[]): unknown => execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' });
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
-  openssl('req', '-x509', ...key, '-keyout', 'ca.key', '-out', 'ca.pem', '-days', '2', '-subj', '/CN=Test authority');
-  openssl('req', ...key, '-keyout', 'server.key', '-out', 'server.csr', '-subj', '/CN=jobs.internal');
-  writeFileSync(at('names'), 'subjectAltName=DNS:jobs.internal,IP:127.0.0.1\n');
-  const sign = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-extfile', 'names', '-days', '2'];
-  openssl('x509', '-req', '-in', 'server.csr', ...sign, '-out', 'server.pem');
-  chmodSync(folder, 0o755);
-  chmodSync(at('server.key'), 0o600);
-}
 
 const SERVERS: Record<'redis' | 'postgres', () => Promise<Place>> = {
   redis: async () => {
@@ -58,7 +45,7 @@ const SERVERS: Record<'redis' | 'postgres', () => Promise<Place>> = {
   },
 };
 
-beforeAll(makeCertificates);
+beforeAll(() => makeCertificates(folder));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe.each(['redis', 'postgres'] as const)('the certificate of a %s server', (engine) => {

@@ -271,11 +271,22 @@ describe('options', () => {
 });
 
 describe('a pool of the user', () => {
-  test('is used, cannot be described to a thread, and stays open', async () => {
-    const pool = new Pool({ connectionString: await newDatabase(), max: 3 });
+  test('lends what pg hides: the password and the private key', () => {
+    const ssl = { ca: Buffer.from('authority'), key: Buffer.from('secret') };
+    const pool = new Pool({ host: 'h', password: 'p', ssl });
+    expect(Object.keys(ssl)).toEqual(['ca']);
+    expect(new PostgresStore({ pool }).describe()?.options).toMatchObject({
+      password: 'p',
+      ssl: { ca: new Uint8Array(Buffer.from('authority')), key: new Uint8Array(Buffer.from('secret')) },
+    });
+  });
+
+  test('is used, lends its options to a thread, and stays open', async () => {
+    const connectionString = await newDatabase();
+    const pool = new Pool({ connectionString, max: 3 });
     onTestFinished(() => pool.end());
     const store = await openStore({ pool });
-    expect(store.describe()).toBeUndefined();
+    expect(store.describe()).toEqual({ engine: 'postgres', options: { connectionString, migrate: false, max: 2 } });
     await store.openSession(newSession());
     expect(store.capabilities.crashHints).toBe(true);
     await store.close();

@@ -18,7 +18,7 @@ import * as inspect from './inspect.js';
 import { extend, revoke } from './lock.js';
 import { acquire, letGo, namedLocks } from './named-lock.js';
 import { Detours } from './plain-settle.js';
-import { describePlan, planPostgres, type PostgresPlan, type PostgresStoreOptions } from './options.js';
+import { threadOptions, planPostgres, type PostgresPlan, type PostgresStoreOptions } from './options.js';
 import { probe, unsuspected } from './probe.js';
 import { SCHEMA_VERSION } from './schema.js';
 import { closeSessions, openSession, renew } from './session.js';
@@ -75,8 +75,7 @@ export class PostgresStore implements contract.Store {
   }
 
   describe(): StoreDescriptor | undefined {
-    const options = describePlan(this.#given);
-    return options === undefined ? undefined : { engine: 'postgres', options };
+    return { engine: 'postgres', options: threadOptions(this.#given) };
   }
 
   async open(): Promise<void> {

@@ -1,6 +1,7 @@
 // What a user may say about the server, read into what the driver takes.
 import { checkBoolean, checkInteger, invalidOption, MAX_TIMER_MS } from '../../runtime/check.js';
 import { checkPort, parseServerUrl, readServerUrl } from '../server-url.js';
+import { plainCopy } from '../descriptor.js';
 import type { PgPool } from './driver.js';
 
 export interface PostgresStoreOptions {
@@ -13,7 +14,7 @@ export interface PostgresStoreOptions {
   database?: string;
   ssl?: boolean | object;
   application_name?: string;
-  /** A pool of yours. It stays yours: closing the store does not end it. The lock thread cannot reach it. */
+  /** A pool of yours. It stays yours: closing the store does not end it. The lock thread opens connections of its own with its options. */
   pool?: PgPool;
   /** Where the tables live (default `holdfast`). It must be a schema of their own. */
   schema?: string;
@@ -81,12 +82,38 @@ export function planPostgres(given: PostgresStoreOptions): PostgresPlan {
   };
 }
 
-/** What opens the same store elsewhere, as plain data; undefined when only this process has the pool. */
-export function describePlan(given: PostgresStoreOptions): Record<string, unknown> | undefined {
-  if (given.pool !== undefined) return undefined;
+/** Options of pools that a store with a pool of its own has no use for: how the pool works, and how rows are read. */
+const OF_POOLS = [
+  'Client',
+  'Promise',
+  'log',
+  'verify',
+  'types',
+  'min',
+  'maxUses',
+  'maxLifetimeSeconds',
+  'idleTimeoutMillis',
+  'connectionTimeoutMillis',
+  'allowExitOnIdle',
+];
+
+/** What opens the same store in the lock thread: the options, or those of the user's pool. Throws NOT_CLONEABLE. */
+export function threadOptions({ pool, ...given }: PostgresStoreOptions): Record<string, unknown> {
+  const { password, ssl, ...others } = { ...pool?.options, ...hiddenOf(pool?.options), ...given, ...hiddenOf(given) };
   // The thread renews and sweeps: the schema is there by then, and two connections are plenty.
-  const options = { ...given, migrate: false, max: 2 };
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+  const options = { ...others, password, ssl, migrate: false, max: 2 };
+  const needed = Object.entries(options).filter(([name]) => !OF_POOLS.includes(name));
+  return plainCopy(Object.fromEntries(needed), 'connection');
+}
+
+/** pg hides passwords and private keys from whoever lists the options. */
+function hiddenOf(given: { password?: unknown; ssl?: unknown } | undefined): Record<string, unknown> {
+  const { password, ssl } = given ?? {};
+  const key: unknown = (ssl as { key?: unknown } | null | undefined)?.key;
+  return {
+    ...(password === undefined ? {} : { password }),
+    ...(ssl === undefined ? {} : { ssl: key === undefined ? ssl : { ...(ssl as object), key } }),
+  };
 }
 
 /** For messages: where the server is, without what must not be seen. */

@@ -15,12 +15,13 @@ import { readEvents } from './events.js';
 import * as inspect from './inspect.js';
 import * as lock from './lock.js';
 import * as named from './named-lock.js';
-import { checkOptions, type CheckedOptions, plainOptions, type RedisStoreOptions } from './options.js';
+import { checkOptions, type CheckedOptions, type RedisStoreOptions } from './options.js';
 import { makeParts, type Parts } from './parts.js';
 import { probe } from './probe.js';
 import type { Server } from './server.js';
 import * as session from './session.js';
 import { settle } from './settle.js';
+import { threadOptions } from './thread-options.js';
 import { write } from './write.js';
 
 /** Outcomes and claims of one call hold Redis up for about 2 ms then; with 1,000 it was 12, and the jobs per second differed by less than the noise. */
@@ -53,9 +54,7 @@ export class RedisStore implements contract.Store {
   }
 
   describe(): StoreDescriptor | undefined {
-    // An instance belongs to its process.
-    if (this.#options.client !== undefined) return undefined;
-    return { engine: 'redis', options: plainOptions(this.#options) };
+    return { engine: 'redis', options: threadOptions(this.#options) };
   }
 
   /** What was seen of the server when it was last connected to. */

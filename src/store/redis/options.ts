@@ -62,18 +62,6 @@ export function checkOptions(given: RedisStoreOptions): CheckedOptions {
   };
 }
 
-/** The same options as plain data. */
-export function plainOptions({ url, cluster, prefix, commandTimeout, connectTimeout, driver }: CheckedOptions): Options {
-  return {
-    ...driver,
-    ...(url === undefined ? {} : { url }),
-    ...(cluster === undefined ? {} : { cluster }),
-    prefix,
-    commandTimeout,
-    connectTimeout,
-  };
-}
-
 function checkPrefix(prefix: unknown): string {
   if (typeof prefix !== 'string' || prefix === '' || prefix.length > 200 || /[{}\0]/.test(prefix)) {
     throw invalidOption('prefix', prefix, 'a string of 1 to 200 characters without { and }');
