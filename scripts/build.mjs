@@ -7,6 +7,7 @@ import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { finishBuild } from './finish-build.mjs';
+import { bringPrebuilt } from './prebuilt.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const src = join(root, 'src');
@@ -27,6 +28,7 @@ export const tsc = join(dirname(createRequire(import.meta.url).resolve('typescri
  * @returns {boolean} whether anything was built
  */
 export function build() {
+  bringPrebuilt();
   const stamp = stampOf(sources());
   if (readStamp() === stamp) return false;
   // In node_modules, so that what a killed build leaves behind is neither linted nor committed.

@@ -27,7 +27,7 @@ export const ROOMS = {
 
 // Packages that are not part of Node, and the one file that may import each.
 export const PACKAGES = {
-  'better-sqlite3': 'store/sqlite/driver.ts',
+  'better-sqlite3': 'store/sqlite/driver/better-sqlite3.ts',
   ioredis: 'store/redis/driver.ts',
   pg: 'store/postgres/driver.ts',
 };

@@ -45,14 +45,15 @@ function npm(args) {
   return spawnSync(command, [...first, ...args], { stdio: ['ignore', 'inherit', 'inherit'], shell: cli === undefined }).status;
 }
 
-// npm may be told to run no install scripts, and a change of Node's version leaves a binding that does not load.
+// Tests look into databases with better-sqlite3, and run the store on it. No package runs a script while it is installed (.npmrc), and a
+// change of Node's version leaves a binding that does not load.
 function ensureSqliteDriver() {
   if (sqliteLoads()) return;
-  console.log('The binding of better-sqlite3 is missing or does not fit this Node: npm rebuild better-sqlite3');
-  npm(['rebuild', 'better-sqlite3']);
+  console.log('Building better-sqlite3 for the tests, which may take two minutes where no prebuilt binary can be fetched.');
+  npm(['rebuild', 'better-sqlite3', '--ignore-scripts=false']);
   if (sqliteLoads()) return;
   console.error('It could not be built. Type this to see why (it needs a C++ compiler and python3):');
-  console.error('  npm rebuild better-sqlite3 --foreground-scripts');
+  console.error('  npm rebuild better-sqlite3 --ignore-scripts=false --foreground-scripts');
   failedChecks.push('better-sqlite3');
 }
 

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { EPOCH_MS } from '../host-clock.mjs';
 import { Realm } from '../realm.mjs';
 
-const Binding = createRequire(import.meta.url)('better-sqlite3');
+const nodeRequire = createRequire(import.meta.url);
 /** Stands for one that never fires: all connections are in one realm, and commits of one tell the watchers of the others. */
 const NO_POLL = { ref: () => NO_POLL, unref: () => NO_POLL };
 
@@ -40,7 +40,6 @@ export class SqliteEngine {
       ...parts,
       ambient: { ...ambient, setInterval: () => NO_POLL },
       bend: { ...this.#bend(), ...bend },
-      foreign: { 'better-sqlite3': { default: this.#binding() } },
     });
     this.#SqliteStore = realm.load('store/sqlite/index.js').SqliteStore;
     folders.add(this.#folder);
@@ -92,15 +91,17 @@ export class SqliteEngine {
     return typeof value === 'function' ? value.bind(this.#current) : value;
   }
 
-  /** Closed at the end, whatever is under way. */
-  #binding() {
-    const databases = this.#databases;
-    return class extends Binding {
-      constructor(...args) {
-        super(...args);
-        databases.add(this);
-      }
+  /** The real one. What it opens is closed at the end, whatever is under way. */
+  async #driver() {
+    const driver = await nodeRequire('../../dist/store/sqlite/driver.js').loadDriver();
+    const open = (...args) => {
+      const database = driver.open(...args);
+      const close = database.close.bind(database);
+      this.#databases.add(database);
+      database.close = () => this.#databases.delete(database) && close();
+      return database;
     };
+    return { ...driver, open };
   }
 
   #bend() {
@@ -118,6 +119,7 @@ export class SqliteEngine {
       close() {}
     };
     return {
+      'store/sqlite/driver.js': () => ({ loadDriver: () => this.#driver() }),
       'store/sqlite/presence.js': () => ({ holdPresence, Peers }),
       'store/sqlite/clock.js': ({ startClock }) => ({ startClock: (db, clock) => startClock(db, clock, 'the only boot') }),
     };

@@ -20,6 +20,8 @@ import type { StoreDescriptor } from './descriptor.js';
 
 export interface Store extends Adding, Claiming, Settling, Sessions, Locks, Control, Inspecting, Waking {
   readonly capabilities: Capabilities;
+  /** The library that talks to the engine, for `health()`: undefined where there is none, or before `open` has chosen it. */
+  readonly driver?: string | undefined;
   /** How a thread reopens this store, as plain data; undefined when only this process can reach it. */
   describe(): StoreDescriptor | undefined;
   /** Connects, creates or migrates. Idempotent; every other verb may be called only after it. */

@@ -10,7 +10,7 @@ import { type FaultOptions, FaultRule } from './faults.js';
 import { Moments } from './moments.js';
 
 /** Everything that goes to the store and comes back. */
-export type StoreVerb = Exclude<keyof Store, 'capabilities' | 'describe' | 'watch' | 'onWarning'>;
+export type StoreVerb = Exclude<keyof Store, 'capabilities' | 'driver' | 'describe' | 'watch' | 'onWarning'>;
 type Args<V extends StoreVerb> = Parameters<Store[V]>;
 type Reply<V extends StoreVerb> = Awaited<ReturnType<Store[V]>>;
 
@@ -85,6 +85,10 @@ export class FaultyStore implements Store {
   /** The next answer of the wrapped store to a verb, or the n-th: the work is done then, even if the reply is dropped or held. */
   answered<V extends StoreVerb>(verb: V, nth?: number): Promise<AnsweredMoment<V>> {
     return this.#moments(this.#answered, verb).wait(nth) as Promise<AnsweredMoment<V>>;
+  }
+
+  get driver(): string | undefined {
+    return this.#inner.driver;
   }
 
   get capabilities(): Capabilities {

@@ -5,6 +5,7 @@ import { HoldfastError } from '../errors.js';
 import type { Session } from '../lock/session.js';
 import { between, now, trustUntil } from '../lock/trust.js';
 import type { Clock } from '../runtime/clock.js';
+import type { Store } from '../store/contract.js';
 import { LoopTime } from './loop-time.js';
 import type { Slots } from './slots.js';
 
@@ -23,6 +24,8 @@ export interface WorkerHealth {
   closing: boolean;
   /** Who renews the locks: the lock thread, the event loop, or not known yet. */
   lockThread: 'starting' | 'thread' | 'loop';
+  /** Once it was opened: 'sqlite' with 'node:sqlite', 'redis' with 'ioredis' … */
+  store?: { engine: string; driver?: string };
   /** For how long the store has answered none of this worker's calls; 0 when it does. */
   storeOutageMs: number;
   /** The longest time in the last minute for which the event loop was blocked. */
@@ -72,6 +75,7 @@ export class Health {
   #claimDueFrom = 0;
   #sessionSeenAt = 0;
   #byThread: boolean | undefined;
+  #store: WorkerHealth['store'];
 
   constructor(options: HealthOptions) {
     this.#options = options;
@@ -107,6 +111,10 @@ export class Health {
     this.#wokenAt = this.#time.now();
   }
 
+  opened({ capabilities: { engine }, driver }: Store): void {
+    this.#store = { engine, ...(driver !== undefined && { driver }) };
+  }
+
   threaded(byThread: boolean): void {
     this.#byThread = byThread;
   }
@@ -136,6 +144,7 @@ export class Health {
       paused: state() === 'paused',
       closing: state() === 'closing',
       lockThread: this.#byThread === undefined ? 'starting' : this.#byThread ? 'thread' : 'loop',
+      ...(this.#store !== undefined && { store: this.#store }),
       storeOutageMs: Math.round(this.#outage(time)),
       blockedMs: Math.round(this.#time.blockedMs()),
       ...(Object.fromEntries(known) as Pick<WorkerHealth, keyof typeof ages>),

@@ -289,7 +289,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
 
   /** Resolves when the store is open and, if the worker runs, its session too; rejects with the reason why it cannot be. */
   async waitUntilReady(): Promise<Store> {
-    const store = await this.#lease.ready();
+    const store = await this.#opened();
     if (this.isRunning()) await this.#tenure.session();
     return store;
   }
@@ -312,6 +312,12 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     return this.#running;
   }
 
+  async #opened(): Promise<Store> {
+    const store = await this.#lease.ready();
+    this.#health.opened(store);
+    return store;
+  }
+
   async #begin(): Promise<void> {
     // An empty call opens the store and the session, tried again until they are there.
     try {
@@ -320,7 +326,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       if (this.closing === undefined) throw error;
     }
     if (this.closing !== undefined) return;
-    const store = await this.#lease.ready();
+    const store = await this.#opened();
     if (this.closing !== undefined) return;
     if (store.capabilities.inline) {
       this.#slots.concurrency = Number.MAX_SAFE_INTEGER;

@@ -67,10 +67,21 @@ describe('the tarball', () => {
     expect(targets.filter((target) => !files.includes(target.replace('./', '')))).toEqual([]);
   });
 
-  test('holds nothing but the build and the documents', () => {
-    const expected = /^(dist\/[^.].*|docs\/.*\.(md|svg)|README\.md|CHANGELOG\.md|LICENSE|package\.json)$/;
+  test('holds nothing but the build, the SQLite of Node 20 and the documents', () => {
+    const expected = /^(dist\/[^.].*|prebuilt\/.*|docs\/.*\.(md|svg)|README\.md|CHANGELOG\.md|LICENSE|package\.json)$/;
     expect(files.filter((file) => !expected.test(file))).toEqual([]);
     expect(files).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'package.json']));
+  });
+
+  test('brings the SQLite of Node 20 for each platform, with its licence, and nothing to compile or to fetch', () => {
+    const binary = (platform: string, libc = 'glibc'): string => `prebuilt/${platform}/@photostructure+sqlite.${libc}.node`;
+    const platforms = ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64', 'win32-arm64', 'win32-x64'];
+    const musl = [binary('linux-arm64', 'musl'), binary('linux-x64', 'musl')];
+    expect(files.filter((file) => file.startsWith('prebuilt/')).sort()).toEqual(
+      [...platforms.map((platform) => binary(platform)), ...musl, 'prebuilt/LICENSE', 'prebuilt/VERSION'].sort(),
+    );
+    expect(manifest.dependencies ?? manifest.optionalDependencies).toBeUndefined();
+    expect(Object.keys(manifest.scripts ?? {}).filter((name) => /install|prepare/.test(name))).toEqual([]);
   });
 });
 

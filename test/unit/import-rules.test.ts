@@ -71,7 +71,7 @@ const ALLOWED: [file: string, code: string][] = [
   ['src/store/x.ts', "import '../job/state.js';\nimport './contract.js';"],
   ['src/store/open.ts', "import './memory/index.js';\nexport const load = (): unknown => import('./sqlite/index.js');"],
   ['src/store/memory/x.ts', "import '../contract.js';\nimport './claim.js';\nimport '../../job/state.js';"],
-  ['src/store/sqlite/driver.ts', "import 'better-sqlite3';"],
+  ['src/store/sqlite/driver/better-sqlite3.ts', "import 'better-sqlite3';"],
   ['src/handle/x.ts', "import '../store/contract.js';"],
   ['src/upkeep/x.ts', "import '../store/contract.js';"],
   ['src/lock/x.ts', "import '../upkeep/sweeper.js';\nimport '../store/open.js';"],

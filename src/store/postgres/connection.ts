@@ -43,6 +43,7 @@ export async function migratePostgres(options: PostgresStoreOptions): Promise<Mi
 }
 
 export class PostgresStore implements contract.Store {
+  readonly driver = 'pg';
   readonly #given: PostgresStoreOptions;
   readonly #plan: PostgresPlan;
   #opening: Promise<Engine> | undefined;

@@ -30,6 +30,7 @@ const BATCH = 150;
 const CLOSING_PATIENCE_MS = 5000;
 
 export class RedisStore implements contract.Store {
+  readonly driver = 'ioredis';
   readonly capabilities: Capabilities = {
     engine: 'redis',
     shared: true,

@@ -48,6 +48,10 @@ export class SqliteStore implements contract.Store {
     this.#options = { path: path.resolve(file), clock, synchronous, busyTimeoutMs };
   }
 
+  get driver(): string | undefined {
+    return this.#engine?.driver;
+  }
+
   describe(): StoreDescriptor | undefined {
     const { path: file, synchronous, busyTimeoutMs } = this.#options;
     return { engine: 'sqlite', options: { path: file, synchronous, busyTimeoutMs } };

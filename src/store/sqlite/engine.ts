@@ -95,6 +95,8 @@ export class Engine {
   readonly inspecting: Inspecting;
   readonly events: EventLog;
   readonly warnings = new Warnings();
+  /** Its name. */
+  readonly driver: string;
   readonly #driver: Driver;
   /** The same for all, whichever link they came by. */
   readonly #realPath: string;
@@ -103,6 +105,7 @@ export class Engine {
   #presence: Presence | undefined;
 
   constructor(driver: Driver, db: Database, clock: StoreClock, { path, busyTimeoutMs }: EngineOptions) {
+    this.driver = driver.name;
     this.#driver = driver;
     this.#realPath = fs.realpathSync(path);
     this.clock = clock;

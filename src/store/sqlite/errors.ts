@@ -1,5 +1,6 @@
 // The one place that turns SQLite's error codes into errors of ours.
 import { HoldfastError } from '../../errors.js';
+import { resultCode } from './driver/result-code.js';
 
 /** What an error means for the operations that shared its transaction. */
 export type Blame =
@@ -10,14 +11,8 @@ export type Blame =
   /** This operation alone is at fault. */
   | 'operation';
 
-/** SQLite's result code, or undefined for an error that is not SQLite's. */
-export function sqliteCode(error: unknown): string | undefined {
-  const code = (error as { code?: unknown } | undefined)?.code;
-  return typeof code === 'string' && code.startsWith('SQLITE_') ? code : undefined;
-}
-
 export function blameOf(error: unknown): Blame {
-  const code = sqliteCode(error);
+  const code = resultCode(error);
   if (code === undefined) return 'operation';
   if (is(code, 'BUSY', 'LOCKED', 'PROTOCOL')) return 'busy';
   return is(code, 'CONSTRAINT', 'TOOBIG', 'MISMATCH', 'RANGE', 'ERROR') ? 'operation' : 'store';
@@ -25,12 +20,12 @@ export function blameOf(error: unknown): Blame {
 
 /** The log is shorter than its index says. SQLite itself never leaves it so. */
 export function isCutLog(error: unknown): boolean {
-  return sqliteCode(error) === 'SQLITE_IOERR_SHORT_READ';
+  return resultCode(error) === 'SQLITE_IOERR_SHORT_READ';
 }
 
 export function toStoreError(error: unknown, path: string): HoldfastError {
   if (error instanceof HoldfastError) return error;
-  const code = sqliteCode(error);
+  const code = resultCode(error);
   const reason = error instanceof Error ? error.message : String(error);
   const fail = (kind: HoldfastError['code'], message: string, retryable = false): HoldfastError =>
     new HoldfastError(kind, `${message} (${code ?? 'no code'}: ${reason})`, { cause: error, retryable, store: 'sqlite' });

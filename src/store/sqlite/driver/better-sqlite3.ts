@@ -1,0 +1,39 @@
+// better-sqlite3, where it is installed: 12 compiles on its installation, or fetches a binary; 13 brings its binaries, and needs Node 22.
+import path from 'node:path';
+import type { Driver } from './types.js';
+import { LazyDatabase } from './lazy-database.js';
+
+export async function loadBetterSqlite3(): Promise<Driver> {
+  const { default: Binding } = await import('better-sqlite3');
+  const oldNode = Number(process.versions.node.split('.')[0]) < 22;
+  if (oldNode && 'explain' in Binding.prototype)
+    throw new Error('version 13 would end the process on Node 20; install version 12');
+  loadNative(Binding);
+  return {
+    name: 'better-sqlite3',
+    open(file, options) {
+      const db = new Binding(file, { timeout: 0, fileMustExist: options?.mustExist ?? false });
+      return new LazyDatabase({
+        compile(sql) {
+          const statement = db.prepare(sql);
+          return statement.reader ? statement.raw() : statement;
+        },
+        exec: (sql) => void db.exec(sql),
+        close: () => void db.close(),
+        isInTransaction: () => db.inTransaction,
+      });
+    },
+  };
+}
+
+/**
+ * The package loads its native part with the first database. A path in a folder that cannot exist makes it load that part and then stop, before
+ * it makes any native object.
+ */
+function loadNative(Binding: new (file: string) => unknown): void {
+  try {
+    new Binding(path.join(process.execPath, 'no-folder', 'no-file'));
+  } catch (error) {
+    if (!/directory does not exist/.test(String(error))) throw error;
+  }
+}

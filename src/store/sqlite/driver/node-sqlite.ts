@@ -1,0 +1,64 @@
+// The SQLite of the runtime itself: Node from 22.16 on, Bun and Deno. Nothing is installed for it.
+import { pathToFileURL } from 'node:url';
+import type { Driver, DriverName } from './types.js';
+import { type Compiled, LazyDatabase } from './lazy-database.js';
+
+/** The part of `node:sqlite` that is used; the types of Node 20 do not have it. */
+export interface NodeSqlite {
+  DatabaseSync: new (path: string) => NodeDatabase;
+  StatementSync: { prototype: object };
+}
+
+interface NodeDatabase {
+  prepare(sql: string): NodeStatement;
+  exec(sql: string): void;
+  close(): void;
+  readonly isTransaction: boolean;
+}
+
+interface NodeStatement extends Compiled {
+  setReturnArrays(enabled: boolean): void;
+}
+
+export async function loadNodeSqlite(): Promise<Driver> {
+  const module = load();
+  if (!('setReturnArrays' in module.StatementSync.prototype))
+    throw new Error('this runtime has an older one; it needs Node 22.16 or newer');
+  return driverOver('node:sqlite', module);
+}
+
+/** Over any module of this shape. */
+export function driverOver(name: DriverName, { DatabaseSync }: NodeSqlite): Driver {
+  return {
+    name,
+    open(path, options) {
+      const db = new DatabaseSync(options?.mustExist === true ? `${pathToFileURL(path).href}?mode=rw` : path);
+      return new LazyDatabase({
+        compile(sql) {
+          const statement = db.prepare(sql);
+          statement.setReturnArrays(true);
+          return statement;
+        },
+        exec: (sql) => db.exec(sql),
+        close: () => db.close(),
+        isInTransaction: () => db.isTransaction,
+      });
+    },
+  };
+}
+
+/** Node prints a warning to the users of `node:sqlite` up to 24.14. They did not ask for it here, and cannot do anything about it. */
+function load(): NodeSqlite {
+  const { emitWarning } = process;
+  process.emitWarning = ((warning: string | Error, ...rest: never[]) => {
+    if (!String(warning).startsWith('SQLite is an experimental feature')) emitWarning(warning, ...rest);
+  }) as typeof process.emitWarning;
+  try {
+    // Loads at once, so no other code can see the replaced function.
+    const module = process.getBuiltinModule?.('node:sqlite') as NodeSqlite | undefined;
+    if (module === undefined) throw new Error(`Node ${process.versions.node} does not have it; it needs Node 22.16 or newer`);
+    return module;
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}
