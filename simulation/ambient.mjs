@@ -25,11 +25,14 @@ export function ambientOf({ loop, clock, random, pid }) {
   };
 }
 
-export function builtinsOf({ loop, ids, host, threads }) {
+export function builtinsOf({ ambient, loop, ids, host, threads }) {
+  const { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate, performance } = ambient;
   const sleep = (ms, value) => new Promise((resolve) => loop.setTimeout(resolve, ms, value));
   return {
     'node:crypto': { randomUUID: () => ids.next() },
     'node:os': { hostname: () => host },
+    'node:perf_hooks': { performance },
+    'node:timers': { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate },
     'node:timers/promises': { setTimeout: sleep },
     'node:worker_threads': threads,
   };

@@ -22,7 +22,7 @@ export const AMBIENT = [
   'Atomics',
 ];
 /** Node's modules of which a process has its own. */
-const OWN_BUILTINS = ['node:crypto', 'node:os', 'node:timers/promises', 'node:worker_threads'];
+const OWN_BUILTINS = ['node:crypto', 'node:os', 'node:perf_hooks', 'node:timers', 'node:timers/promises', 'node:worker_threads'];
 const PARAMETERS = ['exports', 'require', 'importOne', '__dirname', ...AMBIENT];
 /** Atomics and Math alone make a module no part of a process: they are replaced for `wait` and `random`. */
 const USES_AMBIENT = new RegExp(

@@ -30,7 +30,7 @@ export class Server {
     const clock = new HostClock(world);
     this.loop = new Loop('store', world, clock);
     const ambient = ambientOf({ loop: this.loop, clock, random, pid: 1 });
-    const builtins = builtinsOf({ loop: this.loop, host: 'store', ids: undefined, threads: {} });
+    const builtins = builtinsOf({ ambient, loop: this.loop, host: 'store', ids: undefined, threads: {} });
     const parts = { ambient, builtins, shared, bend: defect?.modules };
     this.#HoldfastError = new Realm(parts).load('errors.js').HoldfastError;
     const storeClock = defect?.clock?.(clock, this) ?? clock;

@@ -66,7 +66,7 @@ export class SimProcess {
     const ids = { next: () => `${defect?.reusesIds === true ? this.name[0] : this.name}.${++this.#ids}` };
     const ambient = ambientOf({ loop, clock: this.#clock, random: this.random.fork('product'), pid: 1000 });
     if (loop === this.loop) this.#ambient = ambient;
-    const builtins = builtinsOf({ loop, ids, host: this.name, threads });
+    const builtins = builtinsOf({ ambient, loop, ids, host: this.name, threads });
     const store = defect?.client?.(link.store, this) ?? link.store;
     const foreign = { [CONNECTION.module]: { [CONNECTION.export]: store } };
     return new Realm({ ambient, builtins, shared, bend: defect?.modules, foreign });

@@ -2,6 +2,7 @@
 // because a wake-up can be lost. An outage only pauses it: it goes on from the event after the last one that it has handed out.
 import { toError } from '../errors.js';
 import type { Store, StoredEvent } from '../store/contract.js';
+import { clearTimeout, setImmediate, setTimeout } from '../runtime/timers.js';
 
 export interface LogReaderOptions {
   queue: string;

@@ -6,6 +6,7 @@ import { decode } from '../job/payload.js';
 import { MAX_TIMER_MS, checkInteger, invalidOption } from '../runtime/check.js';
 import type { Store } from '../store/contract.js';
 import type { Card } from './card.js';
+import { clearTimeout, performance, setInterval, setTimeout } from '../runtime/timers.js';
 
 export type JobEnd =
   | { kind: 'completed'; value: unknown }

@@ -10,6 +10,7 @@ import { isRefusal, settleOneByOne, type Substitute, type Substituted } from './
 import type { Session } from './session.js';
 import type { Tenure } from './tenure.js';
 import { now, type Moment } from './trust.js';
+import { clearTimeout, setTimeout } from '../runtime/timers.js';
 
 export type ClaimWish = Omit<ClaimRequest, 'session' | 'seq' | 'lane'>;
 

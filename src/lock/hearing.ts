@@ -8,6 +8,7 @@ import type { Store } from '../store/contract.js';
 import type { SessionPlan } from './keeper.js';
 import type { SessionMemory } from './session-memory.js';
 import { now, trustUntil } from './trust.js';
+import { clearInterval, setInterval } from '../runtime/timers.js';
 
 interface Listening {
   plan: SessionPlan;

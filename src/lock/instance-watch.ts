@@ -3,6 +3,7 @@
 import { hostname } from 'node:os';
 import { HoldfastError } from '../errors.js';
 import type { SessionInfo, Store } from '../store/contract.js';
+import { clearInterval, setInterval } from '../runtime/timers.js';
 
 export interface InstanceWatchOptions {
   store: Store;

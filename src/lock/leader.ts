@@ -10,6 +10,7 @@ import { type Connection, leaseStore, type StoreLease } from '../store/open.js';
 import { Holder } from './holder.js';
 import { checkKeepingOptions, checkLockDuration, checkRenewTime, KEEPING_NAMES, type KeepingOptions } from './keeping.js';
 import type { NamedLock } from './named-lock.js';
+import { clearInterval, clearTimeout, setInterval, setTimeout } from '../runtime/timers.js';
 
 export interface ElectionOptions
   extends Pick<

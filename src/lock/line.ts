@@ -7,6 +7,7 @@ import type { LockGrant, NamedLockRef, Store } from '../store/contract.js';
 import type { Session } from './session.js';
 import { now } from './trust.js';
 import type { Wish } from './wish.js';
+import { clearTimeout, setImmediate, setTimeout } from '../runtime/timers.js';
 
 export interface LineOptions {
   queue: string;

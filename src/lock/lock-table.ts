@@ -3,6 +3,7 @@
 import type { HeldLock } from './held-lock.js';
 import type { Session } from './session.js';
 import type { Moment } from './trust.js';
+import { clearTimeout, setTimeout } from '../runtime/timers.js';
 
 export interface LockTableReports {
   /** These were lost; told once for each. */

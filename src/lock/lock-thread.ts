@@ -5,6 +5,7 @@ import type { Clock } from '../runtime/clock.js';
 import type { FromThread, ThreadData, ToThread } from './messages.js';
 import { startThread, withAdvice } from './thread-file.js';
 import { Beat } from './watchdog.js';
+import { setImmediate } from '../runtime/timers.js';
 
 export interface LockThreadReports {
   onMessage(message: FromThread): void;

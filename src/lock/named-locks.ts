@@ -11,6 +11,7 @@ import { NamedLock } from './named-lock.js';
 import type { Session } from './session.js';
 import type { Tenures } from './tenures.js';
 import { Wish } from './wish.js';
+import { clearTimeout, setTimeout } from '../runtime/timers.js';
 
 export interface NamedLocksOptions {
   queue: string;

@@ -2,6 +2,7 @@
 // is a reason too: on a half-open connection nothing fails for a long time, and a worker that no longer consumes says so.
 import { HoldfastError } from '../errors.js';
 import { LazyTimer } from '../runtime/lazy-timer.js';
+import { clearTimeout, setTimeout } from '../runtime/timers.js';
 
 /** What is not answered for so long is told, though still waited for. */
 const SILENCE_MS = 5000;

@@ -7,6 +7,7 @@ import { Hearing } from './hearing.js';
 import type { SessionPlan } from './keeper.js';
 import type { SessionMemory } from './session-memory.js';
 import { now, trustUntil, type Moment } from './trust.js';
+import { clearTimeout, setTimeout } from '../runtime/timers.js';
 
 export interface Renewed {
   plan: SessionPlan;

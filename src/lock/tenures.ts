@@ -2,6 +2,7 @@
 // holds nothing is kept for a while, since locks come and go, and then let go of.
 import type { Session } from './session.js';
 import type { Tenure } from './tenure.js';
+import { clearTimeout, setTimeout } from '../runtime/timers.js';
 
 interface Kept {
   tenure: Tenure;

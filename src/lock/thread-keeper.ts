@@ -7,6 +7,7 @@ import type { Keeper, KeeperListener, KeptSession } from './keeper.js';
 import { LoopKeeper } from './loop-keeper.js';
 import type { FromThread, PlainError } from './messages.js';
 import { LockThread } from './lock-thread.js';
+import { clearTimeout, setTimeout } from '../runtime/timers.js';
 
 interface Entry {
   kept: KeptSession & { descriptor: StoreDescriptor };

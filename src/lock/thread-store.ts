@@ -10,6 +10,7 @@ import type { SessionPlan } from './keeper.js';
 import type { Attempt } from './messages.js';
 import { RenewalLoop } from './renewal-loop.js';
 import type { SessionMemory } from './session-memory.js';
+import { clearTimeout, setTimeout } from '../runtime/timers.js';
 
 export interface ThreadSessionReports {
   mayRenew(): boolean;

@@ -2,6 +2,7 @@
 // must not take its own absence for a block, so it looks at its own gap first.
 import type { Clock } from '../runtime/clock.js';
 import { between, moment, now, type Moment } from './trust.js';
+import { clearInterval, setInterval } from '../runtime/timers.js';
 
 export const BEAT_MS = 250;
 /** Below this nobody wants to hear of it. */

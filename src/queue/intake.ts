@@ -2,13 +2,13 @@
 // and repeats a call whose reply was lost. One call is in flight at a time, because the store knows a repetition by its number; the
 // next one collects meanwhile, so that the batches grow with the load. It must never acknowledge what the store did not.
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldfastError, isRetryable, toError } from '../errors.js';
 import type { NewJob } from '../job/record.js';
 import { Patience } from '../runtime/patience.js';
 import { inTime, within } from '../runtime/within.js';
 import { batchOf, MAX_BATCH, refuseTransaction } from '../store/capabilities.js';
 import type { AddReply, Store } from '../store/contract.js';
+import { performance, setImmediate, sleep } from '../runtime/timers.js';
 
 /** What one call may carry: more would block the store for others. */
 export const MAX_JOBS = MAX_BATCH;
@@ -154,7 +154,7 @@ export class Intake {
         const left = deadline - performance.now();
         const { signal } = this.#closing;
         if (!isRetryable(thrown) || left <= 0 || signal.aborted) throw thrown;
-        await sleep(Math.min(pause, left), undefined, { signal }).catch(() => undefined);
+        await sleep(Math.min(pause, left), signal);
       }
     }
   }

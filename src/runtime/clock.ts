@@ -1,5 +1,6 @@
 // The clocks of this process. Trust in a lock is measured on the monotonic one, which no time step moves;
 // the wall clock is only ever shown to people.
+import { genuine, performance } from './timers.js';
 
 export interface Clock {
   /** Milliseconds that only grow, from an arbitrary start that all processes of this host share until it reboots. */
@@ -9,7 +10,7 @@ export interface Clock {
 }
 
 /** `performance.now()` is the same clock from the start of this thread, and half the price of a bigint, of which every call takes several. */
-const THREAD_BEGAN = Number(process.hrtime.bigint() / 1000n) / 1000 - performance.now();
+const THREAD_BEGAN = Number(genuine(process.hrtime, 'hrtime').bigint() / 1000n) / 1000 - performance.now();
 
 export const systemClock: Clock = {
   monotonic: () => THREAD_BEGAN + performance.now(),

@@ -2,6 +2,7 @@
 // costs a timer and four promises; this one costs a promise. An answer that came while the event loop was blocked is in time: it is read
 // before the immediate.
 import { LazyTimer } from './lazy-timer.js';
+import { setImmediate } from './timers.js';
 
 export class Patience {
   readonly #timer = new LazyTimer(() => {

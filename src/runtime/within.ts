@@ -1,5 +1,6 @@
 // Waiting for an answer, and not for ever. What comes too late is nobody's. An answer that came while the event loop was blocked is in
 // time: it is read before the immediate.
+import { clearTimeout, setImmediate, setTimeout } from './timers.js';
 
 const LATE = Symbol('late');
 

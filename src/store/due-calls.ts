@@ -1,4 +1,5 @@
 // Calls that are owed to watchers: made together at the end of this turn of the loop, each once, however often it was asked for.
+import { clearImmediate, setImmediate } from '../runtime/timers.js';
 
 export class DueCalls {
   readonly #due = new Set<() => void>();

@@ -6,6 +6,7 @@ import { MAX_TIMER_MS } from '../runtime/check.js';
 import { inTime } from '../runtime/within.js';
 import type { Store, SweepReply } from '../store/contract.js';
 import { nextLookMs } from './looking.js';
+import { clearTimeout, setInterval, setTimeout } from '../runtime/timers.js';
 
 export interface SweeperOptions {
   store: Store;

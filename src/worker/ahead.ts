@@ -3,6 +3,7 @@
 // worker knows of any other.
 import type { ClaimedJob } from '../job/record.js';
 import type { HeldLock } from '../lock/held-lock.js';
+import { clearTimeout, setTimeout } from '../runtime/timers.js';
 
 export interface WaitingJob {
   claimed: ClaimedJob;

@@ -14,6 +14,7 @@ import type { CallReply, Calls, ClaimWish } from '../lock/calls.js';
 import { systemClock } from '../runtime/clock.js';
 import { LazyTimer } from '../runtime/lazy-timer.js';
 import type { Slots } from './slots.js';
+import { setImmediate } from '../runtime/timers.js';
 
 export interface Delivery {
   outcome: Outcome;

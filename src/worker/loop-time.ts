@@ -1,6 +1,7 @@
 // Time in which the event loop could run. Whoever waits for an answer on this clock does not hold it against the store that the loop was
 // blocked or the process frozen, while the answer lay in the socket, unread. It stands still until it is started.
 import type { Clock } from '../runtime/clock.js';
+import { clearInterval, setInterval } from '../runtime/timers.js';
 
 const TICK_MS = 500;
 /** Timers are late on a busy machine; what is later than this was a block. */

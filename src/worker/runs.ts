@@ -16,6 +16,7 @@ import type { RunEnd, RunListener, Runner } from './runner.js';
 import type { Slots } from './slots.js';
 import type { Substituted } from '../lock/refusal.js';
 import type { Tenure } from '../lock/tenure.js';
+import { performance, setImmediate } from '../runtime/timers.js';
 
 export interface RunsOptions {
   home: JobHome;

@@ -41,6 +41,7 @@ import { Slots } from './slots.js';
 import type { JobHandlers, JobOf, JobProcessor, PlainProcessor, Processor } from '../handle/typed-job.js';
 import type { AnyWorkerEmitter, WorkerEvents } from './events.js';
 import { LockNews } from './lock-news.js';
+import { clearInterval, setInterval } from '../runtime/timers.js';
 
 /**
  * How long the first claim waits for the lock thread. A handler that blocks the loop at once leaves its locks to a thread that may not be

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { LazyTimer } from '../../src/runtime/lazy-timer.js';
 
+vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+
 let over: number[];
 let began: number;
 let timer: LazyTimer;

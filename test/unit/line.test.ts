@@ -3,6 +3,8 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { Line } from '../../src/lock/line.js';
 import type { NamedLockRef, Store } from '../../src/store/contract.js';
 
+vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 

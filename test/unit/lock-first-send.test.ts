@@ -14,6 +14,8 @@ import { FaultyStore, type StoreVerb } from '../../src/testing/faulty-store.js';
 import { Worker } from '../../src/worker/worker.js';
 import { takeProcessTime, type ProcessTime } from '../support/faults-time.js';
 
+vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+
 /** Of the time that passes here; also what a moment may be off by. */
 const STEP_MS = 10;
 const LATE_MS = 400;

@@ -12,6 +12,8 @@ import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { lockOn } from '../support/faults-locks.js';
 import { takeTime, type Time } from '../support/faults-time.js';
 
+vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+
 const LOCK_MS = 30_000;
 const GRACE_MS = 2000;
 /** A twentieth of the grace. */

@@ -6,6 +6,8 @@ import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { takeTime, type Time } from '../support/faults-time.js';
 
+vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+
 let time: Time;
 let store: FaultyStore;
 let queue: Queue;

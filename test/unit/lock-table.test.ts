@@ -5,6 +5,8 @@ import { now } from '../../src/lock/trust.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { lockOn, openSession } from '../support/faults-locks.js';
 
+vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+
 const clock = new ManualClock();
 
 /** Time passes for timers and for trust alike. */

@@ -2,6 +2,8 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { SessionMemory } from '../../src/lock/session-memory.js';
 import { ThreadStore } from '../../src/lock/thread-store.js';
 
+vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+
 const PLAN = { queue: 'q', id: 's', durationMs: 1_000, renewMs: 0, sweepMs: 0, graceMs: 0, maxBlockedMs: 0 };
 // A factory that cannot make a store, for another reason from the fourth time on.
 const FACTORY = `let tries = 0; export default () => { throw new Error(++tries < 4 ? 'no server' : 'no password'); };`;

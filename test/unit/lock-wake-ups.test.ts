@@ -3,6 +3,8 @@ import { MemoryStore } from '../../src/store/memory/index.js';
 import { WakeUps } from '../../src/lock/wake-ups.js';
 import { takeTime, type Time } from '../support/faults-time.js';
 
+vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+
 let time: Time;
 let store: MemoryStore;
 let wakeUps: WakeUps;

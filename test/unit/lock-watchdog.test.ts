@@ -3,6 +3,8 @@ import { now } from '../../src/lock/trust.js';
 import { BEAT_MS, Watchdog } from '../../src/lock/watchdog.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 
+vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+
 let clock: ManualClock;
 let beat: Int32Array;
 let watchdog: Watchdog;

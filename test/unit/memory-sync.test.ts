@@ -6,6 +6,8 @@ import type { ClaimRequest } from '../../src/store/contract.js';
 import { SyncStore } from '../../src/store/memory/index.js';
 import { newJob as job } from './store-samples.js';
 
+vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+
 const QUEUE = 'q';
 const completed = ({ id, token }: ClaimedJob): Outcome => ({ kind: 'completed', jobId: id, token, value: '1', keep: {} });
 

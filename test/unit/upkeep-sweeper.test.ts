@@ -6,6 +6,8 @@ import { lookEveryMs, nextLookMs } from '../../src/upkeep/looking.js';
 import { Sweeper, type SweeperOptions, SWEPT_AT_ONCE } from '../../src/upkeep/sweeper.js';
 import { takeTime, type Time } from '../support/faults-time.js';
 
+vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+
 let time: Time;
 let inner: MemoryStore;
 let store: FaultyStore;

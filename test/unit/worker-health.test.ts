@@ -14,6 +14,8 @@ import { gate, until } from '../support/faults-wait.js';
 import { FaultProxy } from '../support/servers/proxy.js';
 import { freshDatabase, shared } from '../support/servers/shared.js';
 
+vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+
 describe('what counts as progress', () => {
   const IDLE_MS = 5000;
   const RENEW_MS = 15_000;

@@ -2,6 +2,8 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { HoldfastError } from '../../src/errors.js';
 import { Outage } from '../../src/lock/outage.js';
 
+vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+
 let told: string[];
 let reasons: Set<string>;
 let outage: Outage;

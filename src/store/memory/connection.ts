@@ -6,6 +6,7 @@ import { HoldfastError } from '../../errors.js';
 import type { Outcome } from '../../job/outcome.js';
 import type { JobRecord, NewJob } from '../../job/record.js';
 import { type Clock, systemClock } from '../../runtime/clock.js';
+import { fakedNow, onFakeTimer } from '../../runtime/faked-time.js';
 import { type Capabilities, refuseTransaction } from '../capabilities.js';
 import type * as contract from '../contract.js';
 import type { StoreDescriptor } from '../descriptor.js';
@@ -30,9 +31,13 @@ export class MemoryStore implements contract.Store {
   readonly #queues = new Map<string, QueueState>();
   readonly #clock: Clock;
   readonly #epoch: number;
+  readonly #mayBeFaked: boolean;
+  /** By how much a fake clock is ahead of the genuine one. */
+  #shift = 0;
+  readonly #alarms = new Map<QueueState, () => void>();
   #closed = false;
 
-  constructor({ clock = systemClock, lanes = 1 }: MemoryStoreOptions = {}) {
+  constructor({ clock, lanes = 1 }: MemoryStoreOptions = {}) {
     this.capabilities = {
       engine: 'memory',
       shared: false,
@@ -42,9 +47,10 @@ export class MemoryStore implements contract.Store {
       transactions: false,
       lanes,
     };
-    this.#clock = clock;
+    this.#clock = clock ?? systemClock;
+    this.#mayBeFaked = clock === undefined;
     // Taken once: a step of the wall clock moves nothing.
-    this.#epoch = clock.wall() - clock.monotonic();
+    this.#epoch = this.#clock.wall() - this.#clock.monotonic();
   }
 
   describe(): StoreDescriptor | undefined {
@@ -57,6 +63,8 @@ export class MemoryStore implements contract.Store {
 
   async close(): Promise<void> {
     this.#closed = true;
+    for (const cancel of this.#alarms.values()) cancel();
+    this.#alarms.clear();
     for (const queue of this.#queues.values()) queue.wake.clear();
     this.#queues.clear();
   }
@@ -67,7 +75,9 @@ export class MemoryStore implements contract.Store {
   }
 
   async claim(queue: string, request: contract.ClaimRequest): Promise<contract.ClaimReply> {
-    return this.#write(queue, (state, now) => claim(state, request, now));
+    const reply = this.#write(queue, (state, now) => claim(state, request, now));
+    this.#wakeWhenDue(this.state(queue), reply);
+    return reply;
   }
 
   async settle(
@@ -76,7 +86,9 @@ export class MemoryStore implements contract.Store {
     call?: contract.Call,
     request?: contract.ClaimRequest,
   ): Promise<contract.SettleReply> {
-    return this.#write(queue, (state, now) => settle(state, outcomes, call, request, now));
+    const reply = this.#write(queue, (state, now) => settle(state, outcomes, call, request, now));
+    if (reply.claimed !== undefined) this.#wakeWhenDue(this.state(queue), reply.claimed);
+    return reply;
   }
 
   async openSession(opened: contract.NewSession): Promise<void> {
@@ -220,7 +232,31 @@ export class MemoryStore implements contract.Store {
 
   /** Store's epoch ms, with fractions: expiry must not come early by rounding. */
   protected now(): number {
-    return this.#clock.monotonic() + this.#epoch;
+    const time = this.#clock.monotonic() + this.#epoch;
+    return this.#mayBeFaked ? this.#follow(time) : time;
+  }
+
+  /**
+   * Where a test has faked the clock, that clock decides when delays, limits and ages are over. Sessions and locks go on living by the
+   * genuine one, on which they are renewed: their ends move along.
+   */
+  #follow(time: number): number {
+    const faked = fakedNow();
+    const shift = faked === undefined ? 0 : faked - time;
+    if (shift !== this.#shift) {
+      for (const queue of this.#queues.values()) queue.moveEnds(shift - this.#shift);
+      this.#shift = shift;
+    }
+    return time + shift;
+  }
+
+  /** Workers wait for delays on genuine timers, which fire too late where a test moves its clock. */
+  #wakeWhenDue(state: QueueState, { nextInMs }: contract.ClaimReply): void {
+    if (!this.#mayBeFaked || nextInMs === undefined) return;
+    this.#alarms.get(state)?.();
+    this.#alarms.delete(state);
+    const cancel = onFakeTimer(nextInMs, () => state.wake.signal());
+    if (cancel !== undefined) this.#alarms.set(state, cancel);
   }
 
   protected state(queue: string): QueueState {

@@ -48,6 +48,16 @@ export class QueueState {
   added = 0;
   /** Jobs ever finished. */
   finishes = 0;
+
+  /** Of sessions, locks and places in line, all by as much: their order stays. */
+  moveEnds(ms: number): void {
+    for (const session of this.sessions.values()) {
+      session.expiresAt += ms;
+      session.at += ms;
+      for (const lock of session.ending.forward()) lock.at += ms;
+    }
+    for (const { line } of this.names.values()) for (const place of line.values()) place.keptUntil += ms;
+  }
 }
 
 export class StoredJob implements Linked<StoredJob>, Timed {

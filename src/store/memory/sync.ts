@@ -5,6 +5,7 @@ import type { Capabilities } from '../capabilities.js';
 import type { AddReply, Call } from '../contract.js';
 import { MemoryStore } from './connection.js';
 import type { QueueState } from './state.js';
+import { clearTimeout, setImmediate, setTimeout } from '../../runtime/timers.js';
 
 /**
  * So long may nothing at all be claimed before `add` stops waiting for its jobs to be. A worker claims within a turn of the loop; one

@@ -1,0 +1,20 @@
+// Whether a test has replaced the clock or the timers of this process. Delays of a store in memory then follow them, so that a test which
+// moves its clock by an hour sees a job run that was delayed by an hour.
+import { setTimeout as genuineSetTimeout } from './timers.js';
+
+let known: { now: () => number; faked: boolean } | undefined;
+
+/** What the fake clock shows, in ms since the epoch; undefined when `Date` is the genuine one. */
+export function fakedNow(): number | undefined {
+  const { now } = Date;
+  if (known?.now !== now) known = { now, faked: !/\[native code\]/.test(Function.prototype.toString.call(now)) };
+  return known.faked ? Date.now() : undefined;
+}
+
+/** Calls back after `ms` of the fake timers; undefined when they are the genuine ones. Answers how to stop. */
+export function onFakeTimer(ms: number, call: () => void): (() => void) | undefined {
+  const { setTimeout: start, clearTimeout: stop } = globalThis;
+  if (start === genuineSetTimeout) return undefined;
+  const timer = start(call, ms);
+  return () => stop(timer);
+}
