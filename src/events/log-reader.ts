@@ -2,7 +2,8 @@
 // because a wake-up can be lost. An outage only pauses it: it goes on from the event after the last one that it has handed out.
 import { toError } from '../errors.js';
 import type { Store, StoredEvent } from '../store/contract.js';
-import { clearTimeout, setImmediate, setTimeout } from '../runtime/timers.js';
+import { clearTimeout, setTimeout } from '../runtime/timers.js';
+import { LogTail } from './log-tail.js';
 
 export interface LogReaderOptions {
   queue: string;
@@ -18,18 +19,18 @@ export interface LogReaderOptions {
   onError(error: Error): void;
 }
 
-const PAGE = 500;
 const FIRST_PAUSE_MS = 50;
 const LAST_PAUSE_MS = 2000;
 
 export class LogReader {
   readonly #options: LogReaderOptions;
   #position: number | undefined;
-  #fixing: Promise<Store> | undefined;
-  #unwatch: (() => void) | undefined;
+  #fixing: Promise<LogTail> | undefined;
+  #leave: (() => void) | undefined;
   #stopped = false;
-  #woken = false;
-  #wake: (() => void) | undefined;
+  /** Wake-ups of the store before the last read. */
+  #wakeUps = 0;
+  #endSleep: (() => void) | undefined;
 
   constructor(options: LogReaderOptions) {
     this.#options = options;
@@ -37,7 +38,7 @@ export class LogReader {
   }
 
   /** Resolves when the place to read from is fixed: nothing that happens afterwards is missed. After a failure, tries again. */
-  fix(): Promise<Store> {
+  fix(): Promise<LogTail> {
     this.#fixing ??= this.#open().catch((error: unknown) => {
       this.#fixing = undefined;
       throw error;
@@ -63,40 +64,32 @@ export class LogReader {
   /** Nothing is handed out after it. Idempotent. */
   stop(): void {
     this.#stopped = true;
-    this.#unwatch?.();
-    this.#unwatch = undefined;
-    this.#wake?.();
+    this.#leave?.();
+    this.#endSleep?.();
   }
 
-  async #open(): Promise<Store> {
+  async #open(): Promise<LogTail> {
     const { queue, open } = this.#options;
-    const store = await open();
-    this.#position ??= (await store.events(queue, undefined, 1)).last;
-    if (!this.#stopped) this.#unwatch = store.watch(queue, this.#onWake, 'events');
-    return store;
+    const tail = LogTail.of(await open(), queue);
+    this.#position ??= await tail.end();
+    if (!this.#stopped) this.#leave ??= tail.join();
+    return tail;
   }
-
-  readonly #onWake = (): void => {
-    if (this.#woken) return;
-    this.#woken = true;
-    // At the end of this turn: what a busy queue tells meanwhile is read with it.
-    setImmediate(() => this.#wake?.());
-  };
 
   async #read(inOutage: boolean): Promise<'more' | 'end' | 'failed'> {
-    const { queue, onEvent, onError } = this.#options;
-    this.#woken = false;
+    const { onEvent, onError, wants } = this.#options;
     try {
-      const store = await this.fix();
-      const { events, last, more } = await store.events(queue, this.#position, PAGE);
+      const tail = await this.fix();
+      this.#wakeUps = tail.wakeUps;
+      const { events, last, more } = await tail.after(this.#position ?? 0);
       for (const event of events) {
-        if (event.large === 1 && this.#options.wants(event)) await fillIn(event, store, queue);
+        if (event.large === 1 && wants(event)) await tail.fillIn(event);
         if (this.#stopped) return 'end';
         this.#position = event.id;
         onEvent(event);
       }
       this.#position = last;
-      return more === true || events.length === PAGE ? 'more' : 'end';
+      return more === true ? 'more' : 'end';
     } catch (thrown) {
       // What could not be opened has been told by the one who opens.
       if (!this.#stopped && !inOutage && this.#fixing !== undefined) onError(toError(thrown));
@@ -106,22 +99,24 @@ export class LogReader {
 
   /** `wakeable`: a wake-up of the store ends it; stopping always does. */
   async #sleep(ms: number, wakeable: boolean): Promise<void> {
-    if (this.#stopped || (wakeable && this.#woken)) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#wake = () => {
-        if (!wakeable && !this.#stopped) return;
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-    this.#wake = undefined;
+    // A store that cannot be opened has no log to share.
+    const tail = await this.#fixing?.catch(() => undefined);
+    if (this.#stopped || (wakeable && tail?.wakeUps !== this.#wakeUps)) return;
+    const { slept, end } = tail?.sleep(ms, wakeable) ?? sleepAlone(ms);
+    this.#endSleep = end;
+    await slept;
+    this.#endSleep = undefined;
   }
 }
 
-/** A job that was removed or run again since has lost the value; the event then has none. */
-async function fillIn(event: StoredEvent, store: Store, queue: string): Promise<void> {
-  const [job] = await store.jobs(queue, [event.jobId ?? '']);
-  if (event.name === 'completed' && job?.state === 'completed') event['returnvalue'] = job.returnvalue;
-  if (event.name === 'progress') event['data'] = job?.progress;
+function sleepAlone(ms: number): { slept: Promise<void>; end(): void } {
+  let end!: () => void;
+  const slept = new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    end = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+  });
+  return { slept, end };
 }

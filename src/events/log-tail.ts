@@ -1,0 +1,153 @@
+// What all readers of one queue's log share in this process: one watch, one clock, and one read where they stand at the same place, which
+// nearly all of them do, at the end of the log. A thousand listeners cost the store as much as one.
+import { clearTimeout, genuine, performance, setImmediate, setTimeout } from '../runtime/timers.js';
+import type { EventsReply, Store, StoredEvent } from '../store/contract.js';
+
+const tails = new WeakMap<Store, Map<string, LogTail>>();
+
+interface Sleeper {
+  dueAt: number;
+  /** A wake-up of the store ends the sleep. */
+  wakeable: boolean;
+  resolve(): void;
+}
+
+const nextTick = genuine(process.nextTick, 'nextTick');
+const PAGE = 500;
+/** Sleepers that are due so soon after the first go with it, so that they read together from then on. */
+const TOGETHER_MS = 10;
+
+export class LogTail {
+  readonly #store: Store;
+  readonly #queue: string;
+  readonly #sleepers = new Set<Sleeper>();
+  /** Reads that will be sent at the end of this turn, by the place to read from. */
+  readonly #reads = new Map<number | undefined, Promise<EventsReply>>();
+  readonly #fills = new WeakMap<StoredEvent, Promise<void>>();
+  #readers = 0;
+  #unwatch: (() => void) | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #timerAt = Number.POSITIVE_INFINITY;
+  #waking = false;
+  /** Counts the wake-ups of the store. */
+  wakeUps = 0;
+
+  private constructor(store: Store, queue: string) {
+    this.#store = store;
+    this.#queue = queue;
+  }
+
+  static of(store: Store, queue: string): LogTail {
+    const known = tails.get(store) ?? new Map<string, LogTail>();
+    tails.set(store, known);
+    const tail = known.get(queue) ?? new LogTail(store, queue);
+    known.set(queue, tail);
+    return tail;
+  }
+
+  /** A reader begins. Returns how it ends, which is idempotent. */
+  join(): () => void {
+    this.#readers += 1;
+    this.#unwatch ??= this.#store.watch(this.#queue, () => this.#wake(), 'events');
+    let joined = true;
+    return () => {
+      if (!joined) return;
+      joined = false;
+      this.#readers -= 1;
+      if (this.#readers > 0) return;
+      this.#unwatch?.();
+      this.#unwatch = undefined;
+      tails.get(this.#store)?.delete(this.#queue);
+    };
+  }
+
+  /** The position of the newest event. */
+  async end(): Promise<number> {
+    return (await this.#read(undefined)).last;
+  }
+
+  /** The events after a place, and whether there may be more of them. */
+  async after(position: number): Promise<EventsReply> {
+    const reply = await this.#read(position);
+    return reply.events.length < PAGE ? reply : { ...reply, more: true };
+  }
+
+  /** Takes a value that was too large for its event from the job. A job that was removed or run again since has lost it. */
+  async fillIn(event: StoredEvent): Promise<void> {
+    const filling = this.#fills.get(event) ?? this.#fill(event);
+    this.#fills.set(event, filling);
+    await filling;
+  }
+
+  /** Returns the sleep, and how to end it early. */
+  sleep(ms: number, wakeable: boolean): { slept: Promise<void>; end(): void } {
+    let sleeper!: Sleeper;
+    const slept = new Promise<void>((resolve) => {
+      sleeper = { dueAt: performance.now() + ms, wakeable, resolve };
+    });
+    this.#sleepers.add(sleeper);
+    this.#arm(sleeper.dueAt);
+    return { slept, end: () => this.#rouse(sleeper) };
+  }
+
+  /**
+   * Shared only until it is sent: a reply to an earlier question may lack what its reader was woken for. It is sent when the promises of
+   * this turn have been worked off, in which all readers ask that were woken together.
+   */
+  #read(position: number | undefined): Promise<EventsReply> {
+    const known = this.#reads.get(position);
+    if (known !== undefined) return known;
+    const read = new Promise<void>((resolve) => nextTick(resolve)).then(() => {
+      this.#reads.delete(position);
+      return this.#store.events(this.#queue, position, position === undefined ? 1 : PAGE);
+    });
+    this.#reads.set(position, read);
+    return read;
+  }
+
+  async #fill(event: StoredEvent): Promise<void> {
+    const [job] = await this.#store.jobs(this.#queue, [event.jobId ?? '']);
+    if (event.name === 'completed' && job?.state === 'completed') event['returnvalue'] = job.returnvalue;
+    if (event.name === 'progress') event['data'] = job?.progress;
+  }
+
+  #wake(): void {
+    this.wakeUps += 1;
+    if (this.#waking) return;
+    this.#waking = true;
+    // At the end of this turn: what a busy queue tells meanwhile is read with it.
+    setImmediate(() => {
+      this.#waking = false;
+      for (const sleeper of this.#sleepers) if (sleeper.wakeable) this.#rouse(sleeper);
+    });
+  }
+
+  #rouse(sleeper: Sleeper): void {
+    if (!this.#sleepers.delete(sleeper)) return;
+    sleeper.resolve();
+    if (this.#sleepers.size > 0) return;
+    clearTimeout(this.#timer);
+    this.#timerAt = Number.POSITIVE_INFINITY;
+  }
+
+  /** One timer, for the first that is due. */
+  #arm(dueAt: number): void {
+    if (dueAt >= this.#timerAt) return;
+    clearTimeout(this.#timer);
+    this.#timerAt = dueAt;
+    this.#timer = setTimeout(() => this.#ring(), Math.max(0, dueAt - performance.now()));
+  }
+
+  /** Whoever only waits for a wake-up may look with the first that does. */
+  #ring(): void {
+    this.#timerAt = Number.POSITIVE_INFINITY;
+    const due = performance.now() + TOGETHER_MS;
+    const anyWakeable = [...this.#sleepers].some(({ wakeable, dueAt }) => wakeable && dueAt <= due);
+    let next = Number.POSITIVE_INFINITY;
+    for (const sleeper of this.#sleepers) {
+      if (sleeper.dueAt <= due || (anyWakeable && sleeper.wakeable)) this.#rouse(sleeper);
+      else next = Math.min(next, sleeper.dueAt);
+    }
+    if (next < Number.POSITIVE_INFINITY) this.#arm(next);
+  }
+}

@@ -1,0 +1,150 @@
+// Many QueueEvents of one queue in one process cost the store as much as one: they share a watch, the looks without a wake-up, and the reads.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { HoldfastError } from '../../src/errors.js';
+import { QueueEvents, type QueueEventsOptions } from '../../src/events/queue-events.js';
+import { Queue } from '../../src/queue/queue.js';
+import { MemoryStore } from '../../src/store/memory/index.js';
+import { FaultyStore } from '../../src/testing/faulty-store.js';
+import { sleep, until } from '../support/faults-wait.js';
+import { type Holder, holder } from './claimed-job.js';
+
+const MANY = 1000;
+
+class CountedStore extends FaultyStore {
+  watched = 0;
+
+  override watch(...args: Parameters<FaultyStore['watch']>): () => void {
+    if (args[2] !== 'events') return super.watch(...args);
+    this.watched += 1;
+    const unwatch = super.watch(...args);
+    return () => {
+      this.watched -= 1;
+      unwatch();
+    };
+  }
+}
+
+let store: CountedStore;
+let queue: Queue;
+let worker: Holder;
+let listeners: QueueEvents[];
+
+beforeEach(async () => {
+  store = new CountedStore(new MemoryStore());
+  queue = new Queue('mail', { connection: store });
+  worker = await holder(store, 'mail');
+  listeners = [];
+});
+
+afterEach(async () => {
+  store.clear();
+  await Promise.all([queue.close(), ...listeners.map((events) => events.close())]);
+});
+
+function listen(count: number, options: QueueEventsOptions = {}): { events: QueueEvents[]; told: string[][]; errors: Error[][] } {
+  const told: string[][] = [];
+  const errors: Error[][] = [];
+  const events = Array.from({ length: count }, (_, n) => {
+    const one = new QueueEvents('mail', { connection: store, blockingTimeout: 600_000, ...options });
+    const [ids, failures] = [(told[n] = []), (errors[n] = [])] as [string[], Error[]];
+    one.on('added', ({ jobId }) => ids.push(jobId));
+    one.on('error', (error) => failures.push(error));
+    return one;
+  });
+  listeners.push(...events);
+  return { events, told, errors };
+}
+
+/** How often the log is read meanwhile. */
+async function reads(work: () => Promise<unknown>): Promise<number> {
+  const before = store.calls('events');
+  await work();
+  return store.calls('events') - before;
+}
+
+test('a thousand that read from now on are fixed, and told, by a handful of reads', async () => {
+  const { events, told } = listen(MANY);
+  const fixing = await reads(() => Promise.all(events.map((one) => one.waitUntilReady())));
+  expect(fixing).toBeLessThan(10);
+  expect(store.watched).toBe(1);
+  for (const id of ['a', 'b', 'c']) {
+    const reading = await reads(async () => {
+      await queue.add('job', {}, { jobId: id });
+      await until('all to be told', () => told.every((ids) => ids.at(-1) === id));
+    });
+    expect(reading).toBeLessThan(10);
+  }
+  expect(told).toEqual(Array.from({ length: MANY }, () => ['a', 'b', 'c']));
+});
+
+test('those that look without a wake-up look together', async () => {
+  const { events, told } = listen(MANY, { blockingTimeout: 100 });
+  await Promise.all(events.map((one) => one.waitUntilReady()));
+  store.losesWakeUps = true;
+  const looking = await reads(async () => {
+    await queue.add('job', {}, { jobId: 'a' });
+    await until('all to be told', () => told.every((ids) => ids.length === 1));
+    await sleep(500);
+  });
+  expect(looking).toBeGreaterThan(2);
+  expect(looking).toBeLessThan(30);
+});
+
+test('one that was away reads what it missed by itself, and goes on with the others', async () => {
+  const { events } = listen(20);
+  await Promise.all(events.map((one) => one.waitUntilReady()));
+  await queue.add('job', {}, { jobId: 'missed' });
+  const late = listen(5, { lastEventId: '0' });
+  await until('the late ones to be told', () => late.told.every((ids) => ids.length === 1));
+  const reading = await reads(async () => {
+    await queue.add('job', {}, { jobId: 'next' });
+    await until('all to be told', () => late.told.every((ids) => ids.join() === 'missed,next'));
+  });
+  expect(reading).toBeLessThan(6);
+  expect(store.watched).toBe(1);
+});
+
+test('each hears of an outage once and misses nothing, with few reads', async () => {
+  const { events, told, errors } = listen(100);
+  await Promise.all(events.map((one) => one.waitUntilReady()));
+  const failure = new HoldfastError('STORE_UNAVAILABLE', 'gone', { retryable: true });
+  const rule = store.on('events', { fault: 'fail', error: failure });
+  const reading = await reads(async () => {
+    await queue.add('job', {}, { jobId: 'a' });
+    await until('some tries', () => rule.struck >= 4);
+    rule.remove();
+    await until('all to be told', () => told.every((ids) => ids.length === 1));
+  });
+  expect(errors).toEqual(Array.from({ length: 100 }, () => [failure]));
+  expect(reading).toBeLessThan(20);
+});
+
+test('one that is closed hears nothing more, the others go on, and the last takes the watch with it', async () => {
+  const { events, told } = listen(3);
+  await Promise.all(events.map((one) => one.waitUntilReady()));
+  await events[0]?.close();
+  await queue.add('job', {}, { jobId: 'a' });
+  await until('the others to be told', () => told[1]?.length === 1 && told[2]?.length === 1);
+  expect(told[0]).toEqual([]);
+  await Promise.all(events.map((one) => one.close()));
+  expect(store.watched).toBe(0);
+  const again = listen(2);
+  await Promise.all(again.events.map((one) => one.waitUntilReady()));
+  await queue.add('job', {}, { jobId: 'b' });
+  await until('the new ones to be told', () => again.told.every((ids) => ids.join() === 'b'));
+});
+
+test('a large result is fetched once for all of them', async () => {
+  const { events } = listen(50);
+  const results: unknown[] = [];
+  for (const one of events) one.on('completed', ({ returnvalue }) => results.push(returnvalue));
+  await Promise.all(events.map((one) => one.waitUntilReady()));
+  await queue.add('job', {}, { jobId: 'a' });
+  const result = 'x'.repeat(10_000);
+  const job = await worker.take();
+  const before = store.calls('jobs');
+  await job.moveToCompleted(result, job.token, false);
+  await until('all to be told', () => results.length === 50);
+  expect(new Set(results)).toEqual(new Set([result]));
+  expect(store.calls('jobs') - before).toBeLessThan(5);
+});
