@@ -1,10 +1,20 @@
 import { roomUnderCap } from '../../job/cap.js';
 import { nextFence } from '../../job/lock.js';
 import type { ClaimedJob, JobRecord } from '../../job/record.js';
+import { REPLY_BYTES } from '../budget.js';
 import type { ClaimReply, ClaimRequest } from '../contract.js';
 import type { Callers } from './callers.js';
 import type { Database, Statement, Value } from './driver.js';
-import { JOB_COLUMNS, type JobRow, toClaimed, toNewRecord, toRecord, WAITING_COLUMNS, type WaitingRow } from './job-row.js';
+import {
+  JOB_BYTES,
+  JOB_COLUMNS,
+  type JobRow,
+  toClaimed,
+  toNewRecord,
+  toRecord,
+  WAITING_COLUMNS,
+  type WaitingRow,
+} from './job-row.js';
 import type { Lanes } from './lanes.js';
 import type { QueueState } from './queue-state.js';
 import { limitedMs, roomOf, useRoom } from './rate-limit.js';
@@ -22,6 +32,24 @@ type Due = [job: number, id: string, priority: number, lockKey: string | null];
 interface Candidate {
   job: number;
   record: JobRecord;
+}
+
+interface Candidates {
+  list: Candidate[];
+  /** The byte budget kept others out. */
+  more: boolean;
+}
+
+export interface ClaimOptions {
+  /** False when the call is a settle, which remembers itself. */
+  remember?: boolean | undefined;
+  /** Of the session's last call, where it is known. */
+  lastSeq?: number | undefined;
+  /**
+   * Part of a settle: a job beyond REPLY_BYTES is left to a transaction of its own. SQLite writes its whole row anew, and so it does with
+   * that of a job which is settled: both of them in one commit would block the loop for twice the time.
+   */
+  isSettle?: boolean | undefined;
 }
 
 interface Survey {
@@ -47,6 +75,7 @@ export class Claiming {
   readonly #sharing: Statement<[id: string, slots: number, active: number]>;
   readonly #named: Statement<[...Due, state: number, dueAt: number | null]>;
   readonly #row: Statement<JobRow>;
+  readonly #bytes: Statement<[number]>;
   readonly #takeRun: Statement;
   readonly #takeAll: Statement;
   readonly #claimed: Statement<[...JobRow, fence: number]>;
@@ -71,6 +100,7 @@ export class Claiming {
     );
     this.#named = db.prepare('SELECT job, id, priority, lockKey, state, dueAt FROM jobs WHERE queue = ? AND id = ?');
     this.#row = db.prepare(`SELECT ${JOB_COLUMNS} FROM jobs WHERE job = ?`);
+    this.#bytes = db.prepare(`SELECT ${JOB_BYTES} FROM jobs WHERE job = ?`);
     const take = `UPDATE jobs SET state = ${STATE.active}, session = ?, claimSeq = ?, processedOn = ?, processedBy = ?, endsAt = ?, timed = ?,
          attemptsStarted = attemptsStarted + 1`;
     // Jobs that were added one after the other stand side by side: one statement for all of them takes 1.4 µs a job, one that names each of
@@ -92,9 +122,9 @@ export class Claiming {
     return reply(queue, request, survey, this.#claimedBefore(queue, request, survey), now);
   }
 
-  /** `remember`: false when the call is a settle, which remembers itself. `lastSeq`: of the session's last call, where it is known. */
-  claim(transaction: Transaction, queue: QueueState, request: ClaimRequest, remember = true, lastSeq?: number): ClaimReply {
+  claim(transaction: Transaction, queue: QueueState, request: ClaimRequest, options: ClaimOptions = {}): ClaimReply {
     const { now } = transaction;
+    const { remember = true, lastSeq, isSettle = false } = options;
     this.#lanes.arrange(queue);
     let survey = this.#survey(queue, request, now, lastSeq);
     // Also when the cap leaves no room: a due job that stayed delayed would look claimable by time alone.
@@ -105,15 +135,17 @@ export class Claiming {
     if (survey.room === 0) return reply(queue, request, survey, this.#claimedBefore(queue, request, survey), now);
     const candidates =
       request.jobIds === undefined
-        ? this.#waiting.all(queue.queue, Math.min(survey.room, queue.allWaiting)).map(this.#candidate)
+        ? this.#candidatesInOrder(queue, Math.min(survey.room, queue.allWaiting), isSettle)
         : this.#candidatesById(queue, request, now);
     // Those that were named may have been due.
     if (request.jobIds !== undefined) survey.nextDue = this.#firstDue(queue);
-    const jobs = this.#grant(transaction, queue, request, candidates);
+    const jobs = this.#grant(transaction, queue, request, candidates.list);
     useRoom(queue, jobs.length, request.limit, transaction);
     if (remember && jobs.length > 0)
       this.#callers.remember(queue.queue, { caller: request.session, seq: request.seq }, null, now);
-    return reply(queue, request, survey, jobs, now);
+    const answer = reply(queue, request, survey, jobs, now);
+    if (candidates.more) answer.more = true;
+    return answer;
   }
 
   /** Delayed jobs that are due count as waiting. */
@@ -166,32 +198,52 @@ export class Claiming {
     queue.tell('waiting', id, { prev: 'delayed' });
   }
 
+  #candidatesInOrder(queue: QueueState, count: number, isSettle: boolean): Candidates {
+    // All that are read at once fit into a reply.
+    const rows = this.#waiting.all(Math.floor(REPLY_BYTES / count), queue.queue, count);
+    const list: Candidate[] = [];
+    let left = REPLY_BYTES;
+    for (const row of rows) {
+      const [job, , , data, , , , worn] = row;
+      const isPlain = data !== null && worn === 0;
+      left -= isPlain ? data.length : this.#bytesOf(job);
+      if (left < 0 && (list.length > 0 || isSettle)) return { list, more: true };
+      list.push({ job, record: isPlain ? toNewRecord(row, data) : this.#recordOf(job) });
+    }
+    return { list, more: false };
+  }
+
   /** Those of the named jobs that may be taken; the lanes that they are taken from are put right after them. */
-  #candidatesById(queue: QueueState, { jobIds = [], count }: ClaimRequest, now: number): Candidate[] {
+  #candidatesById(queue: QueueState, { jobIds = [], count }: ClaimRequest, now: number): Candidates {
     const keys = new Set<string>();
     const jobs = new Set<number>();
+    let left = REPLY_BYTES;
+    let more = false;
     for (const jobId of jobIds) {
-      const row = jobs.size < count ? this.#named.get(queue.queue, jobId) : undefined;
+      const row = jobs.size < count && !more ? this.#named.get(queue.queue, jobId) : undefined;
       if (row === undefined) continue;
       const [job, id, priority, lockKey, state, dueAt] = row;
       const due = state === STATE.delayed && dueAt !== null && dueAt <= now;
       if (due) this.#promoteOne(queue, [job, id, priority, lockKey]);
       else if (state !== STATE.waiting && state !== STATE.behind) continue;
+      if (jobs.has(job)) continue;
       if (lockKey !== null && (keys.has(lockKey) || this.#lanes.isTaken(queue, lockKey))) continue;
+      left -= this.#bytesOf(job);
+      more = left < 0 && jobs.size > 0;
+      if (more) continue;
       jobs.add(job);
       queue.touch(lockKey);
       if (lockKey !== null) keys.add(lockKey);
     }
-    return [...jobs].map((job) => ({ job, record: this.#recordOf(job) }));
+    return { list: [...jobs].map((job) => ({ job, record: this.#recordOf(job) })), more };
   }
-
-  readonly #candidate = (row: WaitingRow): Candidate => ({
-    job: row[0],
-    record: row[7] === 0 ? toNewRecord(row) : this.#recordOf(row[0]),
-  });
 
   #recordOf(job: number): JobRecord {
     return toRecord(this.#row.get(job) as JobRow);
+  }
+
+  #bytesOf(job: number): number {
+    return this.#bytes.get(job)?.[0] ?? 0;
   }
 
   #grant(transaction: Transaction, queue: QueueState, request: ClaimRequest, candidates: Candidate[]): ClaimedJob[] {

@@ -16,6 +16,8 @@ export interface Operation<T> {
   /** Answers without the write lock when there is nothing to write. */
   look?: () => T | undefined;
   run: (transaction: Transaction) => T;
+  /** About what it writes, where that can be much. */
+  bytes?: number;
 }
 
 interface Pending extends Operation<unknown> {
@@ -30,12 +32,14 @@ export interface CommitterOptions {
   clock: StoreClock;
   table: QueueTable;
   busyTimeoutMs: number;
-  /** Called after each commit with the queues that changed. */
-  onCommit(queues: string[]): void;
+  /** Called after each commit with the queues that changed, and with the size of the log. */
+  onCommit(queues: string[], logBytes: number): void;
 }
 
 /** What one transaction may take before the rest of the turn goes into the next: others wait for the write lock meanwhile. */
 const MAX_BATCH_MS = 10;
+/** The same in bytes: their commit, which writes and syncs them, takes longer than the statements. One operation may have more. */
+const MAX_BATCH_BYTES = 4 * 1024 * 1024;
 
 export class Committer {
   readonly #options: CommitterOptions;
@@ -153,7 +157,10 @@ export class Committer {
     this.#known = undefined;
     const end = performance.now() + MAX_BATCH_MS;
     const answers: unknown[] = [];
+    let bytes = 0;
     for (const operation of this.#pending) {
+      bytes += operation.bytes ?? 0;
+      if (bytes > MAX_BATCH_BYTES && answers.length > 0) break;
       try {
         answers.push(operation.run(transaction));
       } catch (error) {
@@ -175,7 +182,7 @@ export class Committer {
     this.#pending.splice(0, answers.length).forEach((operation, index) => {
       operation.resolve(answers[index]);
     });
-    onCommit(changed);
+    onCommit(changed, this.#files.logBytes);
   }
 
   #waitForLock(): void {

@@ -83,15 +83,16 @@ export class SqliteStore implements contract.Store {
   async add(queue: string, jobs: NewJob[], call: contract.Call, transaction?: unknown): Promise<contract.AddReply[]> {
     refuseTransaction(this.capabilities.engine, transaction);
     const { adding } = this.#use();
-    return jobs.length === 0 ? [] : this.#write((transaction) => adding.add(transaction, queue, jobs, call));
+    if (jobs.length === 0) return [];
+    const bytes = jobs.reduce((sum, { data }) => sum + data.length, 0);
+    return this.#write((transaction) => adding.add(transaction, queue, jobs, call), { bytes });
   }
 
   async claim(queue: string, request: contract.ClaimRequest): Promise<contract.ClaimReply> {
     const { claiming } = this.#use();
-    return this.#write(
-      (transaction) => claiming.claim(transaction, transaction.queue(queue), request),
-      (engine) => claiming.look(engine.queues.peek(queue), request, engine.clock.now()),
-    );
+    return this.#write((transaction) => claiming.claim(transaction, transaction.queue(queue), request), {
+      look: (engine) => claiming.look(engine.queues.peek(queue), request, engine.clock.now()),
+    });
   }
 
   async settle(
@@ -100,10 +101,17 @@ export class SqliteStore implements contract.Store {
     call?: contract.Call,
     claim?: contract.ClaimRequest,
   ): Promise<contract.SettleReply> {
-    const { settling } = this.#use();
+    const { settling, claiming } = this.#use();
     if (outcomes.length === 0)
       return claim === undefined ? { results: [] } : { results: [], claimed: await this.claim(queue, claim) };
-    return this.#write((transaction) => settling.settle(transaction, queue, outcomes, call, claim));
+    const bytes = outcomes.reduce((sum, outcome) => sum + (outcome.kind === 'completed' ? outcome.value.length : 0), 0);
+    const reply = await this.#write((transaction) => settling.settle(transaction, queue, outcomes, call, claim), { bytes });
+    if (claim === undefined || reply.claimed?.more !== true || reply.claimed.jobs.length > 0) return reply;
+    // The first job is too large for the transaction of the settle. The same call goes on, so its number was not used before.
+    const remember = call?.caller !== claim.session || call.seq !== claim.seq;
+    const rest = { remember, lastSeq: claim.seq - 1 };
+    const claimed = await this.#write((transaction) => claiming.claim(transaction, transaction.queue(queue), claim, rest));
+    return { ...reply, claimed };
   }
 
   async openSession(session: contract.NewSession): Promise<void> {
@@ -135,21 +143,19 @@ export class SqliteStore implements contract.Store {
 
   async sweep(queue: string, limit: number): Promise<contract.SweepReply> {
     const { sessions } = this.#use();
-    return this.#write(
-      (transaction) => sessions.sweep(transaction, queue, limit),
-      (engine) => {
+    return this.#write((transaction) => sessions.sweep(transaction, queue, limit), {
+      look: (engine) => {
         const anyDead = sessions.anyDead(engine.queues.peek(queue), engine.clock.now());
         return anyDead ? undefined : { stalled: [], failed: [], more: false };
       },
-    );
+    });
   }
 
   async probe(queue: string): Promise<contract.ProbeReply> {
     const { probing } = this.#use();
-    return this.#write(
-      (transaction) => probing.probe(transaction, queue),
-      (engine) => probing.look(engine.queues.peek(queue), engine.clock.now()),
-    );
+    return this.#write((transaction) => probing.probe(transaction, queue), {
+      look: (engine) => probing.look(engine.queues.peek(queue), engine.clock.now()),
+    });
   }
 
   async unsuspected(refs: contract.SessionRef[]): Promise<boolean[]> {
@@ -195,7 +201,8 @@ export class SqliteStore implements contract.Store {
 
   async write(queue: string, writes: contract.Write[]): Promise<contract.WriteReply[]> {
     const { writing } = this.#use();
-    return this.#writeEach(writes, (transaction, write) => writing.write(transaction, queue, write));
+    const bytes = writes.reduce((sum, write) => sum + bytesOf(write), 0);
+    return this.#writeEach(writes, (transaction, write) => writing.write(transaction, queue, write), bytes);
   }
 
   async change(queue: string, changes: contract.Change[]): Promise<contract.ChangeStatus[]> {
@@ -230,11 +237,11 @@ export class SqliteStore implements contract.Store {
 
   async jobs(queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
     if (jobIds.length === 0) return [];
-    return this.#read(queue, ({ inspecting }, state) => jobIds.map((id) => inspecting.job(state, id)));
+    return this.#read(queue, ({ inspecting }, state) => inspecting.jobs(state, jobIds));
   }
 
   async list(queue: string, query: contract.ListQuery): Promise<contract.ListReply> {
-    return { jobs: this.#read(queue, ({ inspecting }, state) => inspecting.list(state, query)), more: false };
+    return this.#read(queue, ({ inspecting }, state) => inspecting.list(state, query));
   }
 
   async status(queue: string): Promise<contract.QueueStatus> {
@@ -284,14 +291,17 @@ export class SqliteStore implements contract.Store {
     throw new HoldfastError('STORE_CLOSED', 'The store is not open yet: call open() and wait for it first.', { store: 'sqlite' });
   }
 
-  #write<T>(run: (transaction: Transaction) => T, look?: (engine: Engine) => T | undefined): Promise<T> {
+  #write<T>(
+    run: (transaction: Transaction) => T,
+    { look, bytes = 0 }: { look?: (engine: Engine) => T | undefined; bytes?: number } = {},
+  ): Promise<T> {
     const engine = this.#use();
-    return engine.committer.submit(look === undefined ? { run } : { run, look: () => look(engine) });
+    return engine.committer.submit(look === undefined ? { run, bytes } : { run, bytes, look: () => look(engine) });
   }
 
-  #writeEach<I, O>(items: I[], run: (transaction: Transaction, item: I) => O): Promise<O[]> {
+  #writeEach<I, O>(items: I[], run: (transaction: Transaction, item: I) => O, bytes = 0): Promise<O[]> {
     if (items.length === 0) return Promise.resolve([]);
-    return this.#write((transaction) => items.map((item) => run(transaction, item)));
+    return this.#write((transaction) => items.map((item) => run(transaction, item)), { bytes });
   }
 
   #read<T>(queue: string, look: (engine: Engine, state: QueueState) => T): T {
@@ -302,6 +312,12 @@ export class SqliteStore implements contract.Store {
       throw engine.committer.explain(error);
     }
   }
+}
+
+function bytesOf(write: contract.Write): number {
+  if (write.kind === 'data') return write.data.length;
+  if (write.kind === 'progress') return write.progress.length;
+  return write.kind === 'log' ? write.row.length : 0;
 }
 
 function closed(): HoldfastError {

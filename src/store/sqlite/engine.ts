@@ -112,9 +112,9 @@ export class Engine {
     const lanes = new Lanes(db);
     this.queues = new QueueTable(db, lanes);
     this.#checkpoints = new Checkpoints(db);
-    const onCommit = (queues: string[]): void => {
+    const onCommit = (queues: string[], logBytes: number): void => {
       this.wake.signal(queues);
-      this.#checkpoints.afterCommit();
+      this.#checkpoints.afterCommit(logBytes);
     };
     this.committer = new Committer({ db, path, clock, table: this.queues, busyTimeoutMs, onCommit });
     this.wake = new Wake(db, this.#realPath, () => this.committer.check());

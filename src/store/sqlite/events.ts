@@ -1,22 +1,25 @@
 // Reading and trimming the log of a queue, which is written in queue-state.ts: one row per commit.
+import { REPLY_BYTES, withinReply } from '../budget.js';
 import type { EventsReply, StoredEvent } from '../contract.js';
 import type { Database, Statement } from './driver.js';
 import { IMPLIED, type QueueState, type ToldEvent } from './queue-state.js';
 
 const ROWS_AT_ONCE = 100;
+/** An event without texts of its own. */
+const BARE_BYTES = 100;
 
 export class EventLog {
   readonly #from: Statement<[first: number, body: string]>;
+  readonly #bytesFrom: Statement<[number]>;
   readonly #trim: Statement;
   readonly #cut: Statement;
 
   constructor(db: Database) {
     // The row that holds the next event begins at or before it.
-    this.#from = db.prepare(
-      `SELECT first, body FROM events
-       WHERE queue = ? AND first >= ifnull((SELECT max(first) FROM events WHERE queue = ? AND first <= ?), 0)
-       ORDER BY first LIMIT ${ROWS_AT_ONCE}`,
-    );
+    const from = `FROM events WHERE queue = ? AND first >= ifnull((SELECT max(first) FROM events WHERE queue = ? AND first <= ?), 0)
+       ORDER BY first LIMIT ? + 0`;
+    this.#from = db.prepare(`SELECT first, body ${from}`);
+    this.#bytesFrom = db.prepare(`SELECT octet_length(body) ${from}`);
     this.#trim = db.prepare('DELETE FROM events WHERE queue = ? AND first < ? AND last < ?');
     this.#cut = db.prepare('UPDATE events SET first = ?, body = ? WHERE queue = ? AND first = ?');
   }
@@ -25,15 +28,19 @@ export class EventLog {
     if (after === undefined) return { events: [], last: queue.lastEvent };
     const events: StoredEvent[] = [];
     let last = Math.min(Math.max(after, queue.firstEvent - 1), queue.lastEvent);
+    let left = REPLY_BYTES;
     while (last < queue.lastEvent && events.length < limit) {
       const rows = this.#rowsFrom(queue, last + 1);
-      // Somebody else has trimmed them since the queue was read.
+      // Another process has trimmed them since the queue was read.
       if (rows.length === 0) break;
       for (const [first, body] of rows) {
         const told = JSON.parse(body) as ToldEvent[];
         for (let index = Math.max(0, last + 1 - first); index < told.length && events.length < limit; index += 1) {
-          last = first + index;
-          events.push(toEvent(last, told[index] as ToldEvent));
+          const event = toEvent(first + index, told[index] as ToldEvent);
+          left -= bytesOf(event);
+          if (left < 0 && events.length > 0) return { events, last, more: true };
+          last = event.id;
+          events.push(event);
         }
       }
     }
@@ -57,12 +64,22 @@ export class EventLog {
     return went;
   }
 
+  /** As many as a reply can carry: SQLite knows the bytes of a row without reading it. */
   #rowsFrom({ queue }: QueueState, event: number): [first: number, body: string][] {
-    return this.#from.all(queue, queue, event);
+    const sizes = this.#bytesFrom.all(queue, queue, event, ROWS_AT_ONCE);
+    return this.#from.all(queue, queue, event, withinReply(sizes, ([bytes]) => bytes).length);
   }
 }
 
 function toEvent(id: number, [name, jobId, fields]: ToldEvent): StoredEvent {
   const event: StoredEvent = jobId === undefined || jobId === null ? { id, name } : { id, name, jobId };
-  return Object.assign(event, IMPLIED[name], fields);
+  Object.assign(event, IMPLIED[name], fields);
+  if (event.large === 1) delete event['returnvalue'];
+  return event;
+}
+
+function bytesOf(event: StoredEvent): number {
+  let bytes = BARE_BYTES;
+  for (const value of Object.values(event)) if (typeof value === 'string') bytes += value.length;
+  return bytes;
 }

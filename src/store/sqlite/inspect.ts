@@ -1,8 +1,9 @@
 import { tokenOf } from '../../job/lock.js';
 import type { JobRecord } from '../../job/record.js';
-import type { ListName, ListQuery, LockInfo, OwnedLock, QueueStatus, SessionInfo } from '../contract.js';
+import { REPLY_BYTES, withinReply } from '../budget.js';
+import type { ListName, ListQuery, ListReply, LockInfo, OwnedLock, QueueStatus, SessionInfo } from '../contract.js';
 import type { Database, Statement } from './driver.js';
-import { JOB_COLUMNS, type JobRow, toRecord } from './job-row.js';
+import { JOB_BYTES, JOB_COLUMNS, type JobRow, toRecord } from './job-row.js';
 import type { QueueState } from './queue-state.js';
 import { limitedMs } from './rate-limit.js';
 import { STATE } from './schema.js';
@@ -55,26 +56,32 @@ type SessionRow = [
 
 export class Inspecting {
   readonly #job: Statement<JobRow>;
+  readonly #bytes: Statement<[number]>;
   readonly #lists = new Map<string, Statement<JobRow>>();
+  readonly #listBytes = new Map<string, Statement<[number]>>();
   readonly #sizes = new Map<Part, Statement<[size: number]>>();
   readonly #logged: Statement<[job: number, logFirst: number, logNext: number]>;
   readonly #logs: Statement<[row: string]>;
+  readonly #logBytes: Statement<[number]>;
   readonly #lock: Statement<LockRow>;
   readonly #sessions: Statement<SessionRow>;
   readonly #owned: Statement<[jobId: string, fence: number, seq: number]>;
 
   constructor(db: Database) {
     this.#job = db.prepare(`SELECT ${JOB_COLUMNS} FROM jobs WHERE queue = ? AND id = ?`);
+    this.#bytes = db.prepare(`SELECT ${JOB_BYTES} FROM jobs WHERE queue = ? AND id = ?`);
     for (const [name, { rows, order }] of Object.entries(LISTS) as [Part, (typeof LISTS)[Part]][]) {
       for (const direction of ['ASC', 'DESC']) {
         const by = order.map((column) => `${column} ${direction}`).join(', ');
-        const sql = `SELECT ${JOB_COLUMNS} FROM jobs WHERE queue = ? AND ${rows} ORDER BY ${by} LIMIT ? OFFSET ?`;
-        this.#lists.set(`${name} ${direction}`, db.prepare(sql));
+        const list = `FROM jobs WHERE queue = ? AND ${rows} ORDER BY ${by} LIMIT ? OFFSET ?`;
+        this.#lists.set(`${name} ${direction}`, db.prepare(`SELECT ${JOB_COLUMNS} ${list}`));
+        this.#listBytes.set(`${name} ${direction}`, db.prepare(`SELECT ${JOB_BYTES} ${list}`));
       }
       this.#sizes.set(name, db.prepare(`SELECT count(*) FROM (SELECT 1 FROM jobs WHERE queue = ? AND ${rows} LIMIT ?)`));
     }
     this.#logged = db.prepare('SELECT job, logFirst, logNext FROM jobs WHERE queue = ? AND id = ?');
     this.#logs = db.prepare('SELECT row FROM logs WHERE job = ? AND number BETWEEN ? AND ? ORDER BY number');
+    this.#logBytes = db.prepare('SELECT octet_length(row) FROM logs WHERE job = ? AND number BETWEEN ? AND ? ORDER BY number');
     this.#lock = db.prepare(
       `SELECT session, fence, processedOn, endsAt, timed, host, pid, sessions.name, instance, expiresAt, reaped
        FROM jobs JOIN sessions ON sessions.queue = jobs.queue AND sessions.id = jobs.session
@@ -90,34 +97,54 @@ export class Inspecting {
     );
   }
 
-  job(queue: QueueState, id: string): JobRecord | undefined {
-    const row = this.#job.get(queue.queue, id);
-    return row === undefined ? undefined : toRecord(row);
-  }
-
-  list(queue: QueueState, { lists, start, end, asc }: ListQuery): JobRecord[] {
-    return lists.flatMap((name) => {
-      const range = positions(queue[name], start, end);
-      if (name !== 'waiting' && name !== 'prioritized') return this.#rows(queue, name, range, asc).map(toRecord);
-      return this.#waiting(queue, asc ? [name, BEHIND[name]] : [BEHIND[name], name], range, asc).map(toRecord);
+  jobs(queue: QueueState, ids: string[]): (JobRecord | undefined)[] {
+    const fitting = ids.length === 1 ? ids : withinReply(ids, (id) => this.#bytes.get(queue.queue, id)?.[0] ?? 0);
+    return fitting.map((id) => {
+      const row = this.#job.get(queue.queue, id);
+      return row === undefined ? undefined : toRecord(row);
     });
   }
 
+  list(queue: QueueState, { lists, start, end, asc }: ListQuery): ListReply {
+    const spans = lists.flatMap((name) => {
+      const range = positions(queue[name], start, end);
+      if (name !== 'waiting' && name !== 'prioritized') return [{ part: name, ...range }];
+      return this.#waiting(queue, asc ? [name, BEHIND[name]] : [BEHIND[name], name], range);
+    });
+    const jobs: JobRecord[] = [];
+    const budget = { left: REPLY_BYTES, isEmpty: true, isOver: false };
+    for (const span of spans) {
+      if (budget.isOver) break;
+      for (const row of this.#rows(queue, span, asc, budget)) jobs.push(toRecord(row));
+    }
+    return { jobs, more: budget.isOver };
+  }
+
   /** Two lists one after the other. Counts no more of the first than can be wanted: a million may wait for one key. */
-  #waiting(queue: QueueState, [first, second]: [Part, Part], { from, count }: Positions, asc: boolean): JobRow[] {
+  #waiting(queue: QueueState, [first, second]: [Part, Part], { from, count }: Positions): Span[] {
     if (count <= 0) return [];
     const size = this.#sizes.get(first)?.get(queue.queue, from + count)?.[0] ?? 0;
     const skipped = Math.min(from, size);
     const wanted = Math.min(count, size - skipped);
     return [
-      ...this.#rows(queue, first, { from: skipped, count: wanted }, asc),
-      ...this.#rows(queue, second, { from: from - skipped, count: count - wanted }, asc),
+      { part: first, from: skipped, count: wanted },
+      { part: second, from: from - skipped, count: count - wanted },
     ];
   }
 
-  #rows(queue: QueueState, part: Part, { from, count }: Positions, asc: boolean): JobRow[] {
+  /** Reads what the budget allows. Asks for the bytes first: SQLite knows them without reading payloads. */
+  #rows(queue: QueueState, { part, from, count }: Span, asc: boolean, budget: Budget): JobRow[] {
     if (count <= 0) return [];
-    return this.#lists.get(`${part} ${asc ? 'ASC' : 'DESC'}`)?.all(queue.queue, count, from) ?? [];
+    const list = `${part} ${asc ? 'ASC' : 'DESC'}`;
+    let fitting = 0;
+    for (const [bytes] of this.#listBytes.get(list)?.all(queue.queue, count, from) ?? []) {
+      budget.left -= bytes;
+      budget.isOver = budget.left < 0 && !budget.isEmpty;
+      if (budget.isOver) break;
+      budget.isEmpty = false;
+      fitting += 1;
+    }
+    return fitting === 0 ? [] : (this.#lists.get(list)?.all(queue.queue, fitting, from) ?? []);
   }
 
   status(queue: QueueState, now: number): QueueStatus {
@@ -133,8 +160,11 @@ export class Inspecting {
     const { from, count } = positions(size, start, end);
     if (count <= 0) return { logs: [], count: size };
     const first = asc ? logFirst + from : logNext - from - count;
-    const rows = this.#logs.all(job, first, first + count - 1).map(([row]) => row);
-    return { logs: asc ? rows : rows.reverse(), count: size };
+    const sizes = this.#logBytes.all(job, first, first + count - 1).map(([bytes]) => bytes);
+    const sent = withinReply(asc ? sizes : sizes.reverse(), (bytes) => bytes).length;
+    const rows = this.#logs.all(job, asc ? first : first + count - sent, asc ? first + sent - 1 : first + count - 1);
+    const logs = rows.map(([row]) => row);
+    return { logs: asc ? logs : logs.reverse(), count: size };
   }
 
   lockOf(queue: QueueState, jobId: string, now: number): LockInfo | undefined {
@@ -181,6 +211,18 @@ export class Inspecting {
 interface Positions {
   from: number;
   count: number;
+}
+
+interface Span extends Positions {
+  part: Part;
+}
+
+interface Budget {
+  left: number;
+  /** Nothing is in the reply yet, so that the next job fits, however large it is. */
+  isEmpty: boolean;
+  /** A job was left out. */
+  isOver: boolean;
 }
 
 /** Negative positions count from the end. */

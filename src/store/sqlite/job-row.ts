@@ -29,19 +29,23 @@ export type JobRow = [
   progress: string | null,
 ];
 
+/** Bytes of the payloads of a job. SQLite knows them without reading the payloads. */
+export const JOB_BYTES =
+  'octet_length(data) + coalesce(octet_length(returnvalue), 0) + coalesce(octet_length(progress), 0) + coalesce(octet_length(stacktrace), 0)';
+
 /**
  * What is to be known of a waiting job that never ran; `worn` 1: read the whole row. Eight columns instead of nineteen: 1.0 µs a job
- * instead of 1.9 µs.
+ * instead of 1.9 µs. The parameter is the longest `data` that is read at once; longer ones are null.
  */
 export const WAITING_COLUMNS =
-  'job, id, name, data, opts, priority, timestamp, (attemptsMade + attemptsStarted + stalledCounter + delay > 0 OR coalesce(' +
+  'job, id, name, CASE WHEN octet_length(data) <= ? THEN data END, opts, priority, timestamp, (attemptsMade + attemptsStarted + stalledCounter + delay > 0 OR coalesce(' +
   'processedOn, finishedOn, processedBy, returnvalue, failedReason, stacktrace, progress) IS NOT NULL) AS worn';
 
 export type WaitingRow = [
   job: number,
   id: string,
   name: string,
-  data: string,
+  data: string | null,
   opts: string,
   priority: number,
   timestamp: number,
@@ -80,7 +84,7 @@ export function toRecord(row: JobRow): JobRecord {
 }
 
 /** Of a job that never ran. */
-export function toNewRecord([, id, name, data, opts, priority, timestamp]: WaitingRow): JobRecord {
+export function toNewRecord([, id, name, , opts, priority, timestamp]: WaitingRow, data: string): JobRecord {
   const none = { attemptsMade: 0, attemptsStarted: 0, stalledCounter: 0 };
   return { id, name, data, opts, state: 'waiting', priority, delay: 0, timestamp, ...none };
 }

@@ -28,6 +28,8 @@ export class OpenFiles {
   #logHandle: number | undefined;
   #frameBytes = 0;
   #logBytesBefore = 0;
+  /** Of the log, after the last commit. */
+  logBytes = 0;
 
   /** The path of a database that is open. The other files lie beside it, not beside a link to it. */
   constructor(path: string) {
@@ -49,7 +51,9 @@ export class OpenFiles {
   /** After a commit that `mayWrite` allowed: false when the commit is lost. */
   isWritten(): boolean {
     const log = stat(this.#logPath);
-    return this.areThere(log) && (log === undefined || log.size <= this.#logBytesBefore || !this.#hasHole(log.size));
+    if (!this.areThere(log) || log === undefined) return false;
+    this.logBytes = Number(log.size);
+    return this.logBytes <= this.#logBytesBefore || !this.#hasHole();
   }
 
   /** Whether the names still lead to the open files, as far as these are known. */
@@ -95,7 +99,7 @@ export class OpenFiles {
   }
 
   /** Where the log ended before this commit, a frame begins now: that of the commit, or one that was written since. */
-  #hasHole(bytes: bigint): boolean {
+  #hasHole(): boolean {
     if (this.#frameBytes === 0) {
       const pageBytes = this.#read(PAGE_SIZE_AT);
       if (pageBytes === 0) return true;
@@ -104,7 +108,7 @@ export class OpenFiles {
     const frames = Math.ceil(Math.max(0, this.#logBytesBefore - LOG_HEADER_BYTES) / this.#frameBytes);
     const at = LOG_HEADER_BYTES + frames * this.#frameBytes;
     // A frame begins with the number of its page, which is never 0.
-    return at < bytes && this.#read(at) === 0;
+    return at < this.logBytes && this.#read(at) === 0;
   }
 
   #read(position: number): number {

@@ -1,5 +1,6 @@
 // The row of a queue: counters, counts, pause and limits. A transaction reads it once, its operations change it in memory and tell
 // their events to it, and it is written once at the end, with all events in one row.
+import { EVENTS_BYTES_KEPT } from '../budget.js';
 import { EVENTS_KEPT, type EventName, type QueueStatus } from '../contract.js';
 import type { FinishedState } from '../../job/state.js';
 import type { Database, Statement, Value } from './driver.js';
@@ -9,6 +10,9 @@ export type EventFields = Readonly<Record<string, string | number>>;
 
 /** What a job returns whose processor returns nothing. */
 export const NO_VALUE = 'null';
+
+/** Of an event whose value stays with its job. */
+export const LARGE_VALUE: EventFields = { large: 1 };
 
 /** As it is written: short, for every job leaves several. */
 export type ToldEvent = [name: EventName, jobId?: string | null, fields?: EventFields];
@@ -127,6 +131,12 @@ const COLUMNS = [
 
 /** More than `EVENTS_KEPT` may lie there by this many, so that trimming is rare. */
 const TRIM_EVERY = 1000;
+/** The same for `EVENTS_BYTES_KEPT`, for each process. */
+const TRIM_EVERY_BYTES = 1024 * 1024;
+/** A row is split beyond so many characters: a reader parses whole rows. */
+const ROW_BYTES = 1024 * 1024;
+/** What one trim may remove: an older version may have left a log of any size. */
+const TRIMMED_BYTES_AT_ONCE = 16 * 1024 * 1024;
 
 export class QueueTable {
   readonly #lanes: Lanes;
@@ -136,6 +146,9 @@ export class QueueTable {
   readonly #tell: Statement;
   readonly #trim: Statement;
   readonly #firstEvent: Statement<[number | null]>;
+  readonly #eventBytes: Statement<[last: number, bytes: number]>;
+  /** By queue: what this process has written since it last looked how large the log is. */
+  readonly #untrimmedBytes = new Map<number, number>();
 
   constructor(db: Database, lanes: Lanes) {
     this.#lanes = lanes;
@@ -145,6 +158,7 @@ export class QueueTable {
     this.#tell = db.prepare('INSERT INTO events (queue, first, last, body) VALUES (?, ?, ?, ?)');
     this.#trim = db.prepare('DELETE FROM events WHERE queue = ? AND first <= ? AND last <= ?');
     this.#firstEvent = db.prepare('SELECT min(first) FROM events WHERE queue = ?');
+    this.#eventBytes = db.prepare('SELECT last, octet_length(body) FROM events WHERE queue = ? ORDER BY first');
   }
 
   read(name: string): QueueState | undefined {
@@ -184,14 +198,69 @@ export class QueueTable {
   #write(state: QueueState): void {
     const { queue, events } = state;
     const before = state.lastEvent;
-    state.lastEvent += events.length;
-    this.#tell.run(queue, before + 1, state.lastEvent, JSON.stringify(events));
+    let bytes = 0;
+    for (const body of bodiesOf(events)) {
+      const first = state.lastEvent + 1;
+      state.lastEvent += body.count;
+      this.#tell.run(queue, first, state.lastEvent, body.text);
+      bytes += body.text.length;
+    }
     events.length = 0;
+    this.#trimBytes(state, bytes);
     // Asked once in so many events: an old row that holds thousands of them goes as a whole, and until then there is nothing to trim.
     if (Math.floor(state.lastEvent / TRIM_EVERY) === Math.floor(before / TRIM_EVERY)) return;
     if (state.lastEvent - state.firstEvent < EVENTS_KEPT + TRIM_EVERY) return;
-    const last = state.lastEvent - EVENTS_KEPT;
-    this.#trim.run(queue, last, last);
-    state.firstEvent = this.#firstEvent.get(queue)?.[0] ?? before + 1;
+    this.#trimTo(state, state.lastEvent - EVENTS_KEPT);
   }
+
+  /** Without a count of bytes in the file, which older versions would not keep: each process looks after so many bytes of its own. */
+  #trimBytes(state: QueueState, written: number): void {
+    const { queue } = state;
+    const untrimmed = (this.#untrimmedBytes.get(queue) ?? 0) + written;
+    this.#untrimmedBytes.set(queue, untrimmed < TRIM_EVERY_BYTES ? untrimmed : 0);
+    if (untrimmed < TRIM_EVERY_BYTES) return;
+    const rows = this.#eventBytes.all(queue);
+    let excess = rows.reduce((sum, [, bytes]) => sum + bytes, 0) - EVENTS_BYTES_KEPT;
+    let left = TRIMMED_BYTES_AT_ONCE;
+    let last: number | undefined;
+    for (const [end, bytes] of rows.slice(0, -1)) {
+      if (excess <= 0 || left <= 0) break;
+      excess -= bytes;
+      left -= bytes;
+      last = end;
+    }
+    if (last !== undefined) this.#trimTo(state, last);
+  }
+
+  #trimTo(state: QueueState, last: number): void {
+    this.#trim.run(state.queue, last, last);
+    state.firstEvent = this.#firstEvent.get(state.queue)?.[0] ?? state.lastEvent + 1;
+  }
+}
+
+interface Body {
+  text: string;
+  count: number;
+}
+
+/** In one row, unless they are large. */
+function bodiesOf(events: ToldEvent[]): Body[] {
+  const text = JSON.stringify(events);
+  if (text.length <= ROW_BYTES || events.length === 1) return [{ text, count: events.length }];
+  const bodies: Body[] = [];
+  let parts: string[] = [];
+  let bytes = 0;
+  const endRow = (): void => {
+    if (parts.length > 0) bodies.push({ text: `[${parts.join()}]`, count: parts.length });
+    parts = [];
+    bytes = 0;
+  };
+  for (const event of events) {
+    const part = JSON.stringify(event);
+    if (bytes + part.length > ROW_BYTES) endRow();
+    bytes += part.length;
+    parts.push(part);
+  }
+  endRow();
+  return bodies;
 }

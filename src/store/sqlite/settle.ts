@@ -1,12 +1,13 @@
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import type { FinishedState } from '../../job/state.js';
+import { isLargeValue } from '../budget.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract.js';
 import type { Callers } from './callers.js';
 import type { Claiming } from './claim.js';
 import { type Completed, CompletedRuns, runFrom } from './completed-run.js';
 import type { Database, Statement } from './driver.js';
 import { splitToken } from './job-row.js';
-import { type EventFields, NO_VALUE, type QueueState } from './queue-state.js';
+import { type EventFields, LARGE_VALUE, NO_VALUE, type QueueState } from './queue-state.js';
 import type { Retention } from './retention.js';
 import { STATE, TO_WAITING } from './schema.js';
 import type { Transaction } from './transaction.js';
@@ -87,7 +88,8 @@ export class Settling {
     if (claim !== undefined) {
       const sameCaller = call?.caller === claim.session;
       const remember = !(sameCaller && call?.seq === claim.seq);
-      reply.claimed = this.#claiming.claim(transaction, queue, claim, remember, sameCaller ? recalled?.lastSeq : undefined);
+      const lastSeq = sameCaller ? recalled?.lastSeq : undefined;
+      reply.claimed = this.#claiming.claim(transaction, queue, claim, { remember, lastSeq, isSettle: true });
     }
     // After the claim, which would take its own number for that of a call that was carried out before.
     if (call !== undefined && remembered === undefined)
@@ -239,8 +241,10 @@ export class Settling {
   }
 }
 
-function tellCompleted(queue: QueueState, { jobId, value }: Completed): void {
-  queue.tell('completed', jobId, value === NO_VALUE ? undefined : { returnvalue: value });
+function tellCompleted(queue: QueueState, { jobId, value, keep }: Completed): void {
+  if (value === NO_VALUE) queue.tell('completed', jobId);
+  // Of a job that is removed now, the event is all that is left.
+  else queue.tell('completed', jobId, keep.count !== 0 && isLargeValue(value) ? LARGE_VALUE : { returnvalue: value });
 }
 
 function encode(results: SettleStatus[]): string {

@@ -1,8 +1,9 @@
 import type { SettleStatus } from '../../job/outcome.js';
+import { isLargeValue } from '../budget.js';
 import type { Write, WriteReply } from '../contract.js';
 import type { Database, Statement } from './driver.js';
 import { splitToken } from './job-row.js';
-import type { QueueState } from './queue-state.js';
+import { LARGE_VALUE, type QueueState } from './queue-state.js';
 import { STATE } from './schema.js';
 import type { Transaction } from './transaction.js';
 
@@ -41,7 +42,7 @@ export class Writing {
         return { status: 'done' };
       case 'progress':
         this.#progress.run(write.progress, target.job);
-        queue.tell('progress', write.jobId, { data: write.progress });
+        queue.tell('progress', write.jobId, isLargeValue(write.progress) ? LARGE_VALUE : { data: write.progress });
         return { status: 'done' };
       case 'log':
         this.#addLog.run(target.job, target.logNext, write.row);
