@@ -5,8 +5,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { HoldfastError } from '../../errors.js';
 
-/** Mark of the process (pid and start), then a UUID. */
-const NAME = /^\d+-\d+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** Mark of the process (pid and start), where it is known that of the thread, then a UUID. */
+const NAME = /^\d+-\d+-(?:\d+-)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const OTHERS_WRITE = 0o022;
 
 export class PresenceFolder {

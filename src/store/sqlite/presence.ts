@@ -49,7 +49,7 @@ function hold(driver: Driver, folder: PresenceFolder): Held {
   folder.make();
   // More than one try: a cleaner may take the file for an orphan between its creation and its lock.
   for (let triesLeft = 2; ; triesLeft -= 1) {
-    const name = folder.create(processMark());
+    const name = folder.create(threadMark());
     let db: Database | undefined;
     try {
       db = driver.open(folder.pathOf(name), { mustExist: true });
@@ -93,7 +93,7 @@ export class Peers {
       this.#living.delete(name);
     }
     // Looked at again under the lock, for an owner that closes properly unlinks first.
-    const died = (name: string): boolean => this.#locked(name, () => this.#folder.has(name)) ?? false;
+    const died = (name: string): boolean => isOfEndedThread(name) || (this.#locked(name, () => this.#folder.has(name)) ?? false);
     for (const name of names) if (!this.#dead.has(name) && died(name)) this.#dead.add(name);
     return names.filter((name) => this.#dead.has(name));
   }
@@ -111,6 +111,7 @@ export class Peers {
   cleanOrphans(isNamed: (name: string) => boolean): void {
     for (const name of this.#folder.list().slice(0, CLEANED_AT_ONCE)) {
       if (isNamed(name)) continue;
+      if (isOfEndedThread(name)) this.#folder.remove(name);
       // Asked again under the lock: its owner may have opened a session and died in between.
       this.#locked(name, () => void (isNamed(name) || this.#folder.remove(name)));
     }
@@ -153,6 +154,29 @@ export class Peers {
 }
 
 let mark: string | undefined;
+
+/** That of the process, and on Linux the kernel's number of this thread. */
+function threadMark(): string {
+  try {
+    // A synchronous call: it is made by this thread.
+    const thread = /\/task\/(\d+)$/.exec(fs.readlinkSync('/proc/thread-self'))?.[1];
+    return thread === undefined ? processMark() : `${processMark()}-${thread}`;
+  } catch {
+    return processMark();
+  }
+}
+
+/**
+ * Whether the file belongs to a thread of this process that has ended, for instance by `terminate()`. Nothing else shows it: the lock belongs to
+ * the process. A number that another thread got meanwhile says no, and the session expires as without a hint.
+ */
+function isOfEndedThread(name: string): boolean {
+  const own = `${processMark()}-`;
+  if (!name.startsWith(own)) return false;
+  // A UUID has five parts.
+  const [thread, ...uuid] = name.slice(own.length).split('-');
+  return uuid.length === 5 && !fs.existsSync(`/proc/self/task/${thread}`);
+}
 
 /** The same in all threads of a process, and in no other process: containers that share a volume may share pids too. */
 function processMark(): string {

@@ -1,0 +1,73 @@
+// A worker in a worker_thread that is terminated: no code of its own runs any more, and its lock thread ends with it. Workers in the same
+// process and in others find its jobs long before the lock expires.
+import { spawn } from 'node:child_process';
+import { Worker as Thread } from 'node:worker_threads';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import { LOCK_ENGINES, newScene, work } from '../support/acceptance-scene.js';
+
+const LOCK_MS = 60_000;
+/** The grace of a crash is 2 s. */
+const SOON_MS = 20_000;
+const fixture = fileURLToPath(new URL('./fixtures/worker-in-thread.mjs', import.meta.url));
+
+/** A thread whose worker runs a job. */
+async function startThread(connection: unknown): Promise<Thread> {
+  const thread = new Thread(fixture, { workerData: { connection, lockDuration: LOCK_MS } });
+  onTestFinished(async () => void (await thread.terminate()));
+  await new Promise((resolve, reject) => thread.once('message', resolve).once('error', reject));
+  return thread;
+}
+
+test.each(LOCK_ENGINES)(
+  'another worker of the process runs its job soon, on %s',
+  async (engine) => {
+    const scene = await newScene(engine);
+    const { id } = await scene.queue.add('job', {});
+    const thread = await startThread(scene.url);
+    const { worker, log } = work(scene, async () => 'done', { lockDuration: LOCK_MS });
+    await worker.waitUntilReady();
+    const start = performance.now();
+    await thread.terminate();
+    await log.moment('completed');
+    expect(performance.now() - start).toBeLessThan(SOON_MS);
+    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'done', attemptsStarted: 2, stalledCounter: 1 });
+  },
+  60_000,
+);
+
+test('as long as the thread lives, its job stays its own, on sqlite', async () => {
+  const scene = await newScene('sqlite');
+  await scene.queue.add('job', {});
+  await startThread(scene.url);
+  const { worker, log } = work(scene, async () => 'done', { lockDuration: LOCK_MS });
+  await worker.waitUntilReady();
+  // Other workers look for the dead about four times a second.
+  await new Promise((resolve) => setTimeout(resolve, 2_000));
+  const [session] = (await scene.store.sessions('work')).filter(({ suspected }) => suspected);
+  expect(session).toBeUndefined();
+  expect(log.all('stalled')).toEqual([]);
+  expect(await scene.queue.getActiveCount()).toBe(1);
+});
+
+test('a worker of another process runs its job soon, on sqlite', async () => {
+  const scene = await newScene('sqlite');
+  await scene.queue.add('job', {});
+  const thread = await startThread(scene.url);
+  const other = `import { Worker } from 'holdfast';
+const worker = new Worker('work', async () => 'done', { connection: ${JSON.stringify(scene.url)}, lockDuration: ${LOCK_MS} });
+await worker.waitUntilReady();
+console.log('ready');
+worker.once('completed', () => worker.close());`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', other], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  await new Promise((resolve) => child.stdout.once('data', resolve));
+  const start = performance.now();
+  await thread.terminate();
+  expect(await ended).toBe(0);
+  expect(performance.now() - start).toBeLessThan(SOON_MS);
+}, 60_000);
