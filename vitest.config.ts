@@ -27,10 +27,8 @@ export default defineConfig({
   },
   test: {
     pool: 'forks',
-    globalSetup: ['test/support/build.ts', 'test/support/servers/global.ts'],
-    setupFiles: ['test/support/leaks.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    globalSetup: ['test/support/build.ts', 'test/support/pace-of-run.ts', 'test/support/servers/global.ts'],
+    setupFiles: ['test/support/leaks.ts', 'test/support/patience.ts'],
     // A test that passes at the second try has told something: look at it.
     retry: 0,
     server: { deps: { external: [/\/dist\//, /\/simulation\/.*\.mjs$/] } },

@@ -3,13 +3,14 @@ import { describe, expect, test } from 'vitest';
 import { eventually, listenTo, messageOf, type Moment } from '../support/acceptance-moments.js';
 import { WorkerProcess } from '../support/acceptance-process.js';
 import { ENGINES, SHARED_ENGINES, Gate, newScene, orphan, renewed, work } from '../support/acceptance-scene.js';
+import { paced } from '../support/pace.js';
 
 const withAndWithout = <E>(engines: E[]): [engine: E, thread: boolean][] =>
   engines.flatMap((engine): [E, boolean][] => [
     [engine, true],
     [engine, false],
   ]);
-const options = { lockDuration: 1000, lockRenewTime: 150, stalledInterval: 100 };
+const options = { lockDuration: paced(1000), lockRenewTime: paced(150), stalledInterval: 100 };
 
 const idsOf = (moment: Moment): unknown => (moment['args'] as unknown[])[0];
 const isLoss = (moment: Moment): boolean => messageOf(moment).includes('could not renew lock');

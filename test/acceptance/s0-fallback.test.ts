@@ -17,8 +17,9 @@ import {
   type Working,
 } from '../support/acceptance-scene.js';
 import type { FaultProxy } from '../support/servers/proxy.js';
+import { paced } from '../support/pace.js';
 
-const options: WorkerOptions = { lockDuration: 1000, lockRenewTime: 150, stalledInterval: 100 };
+const options: WorkerOptions = { lockDuration: paced(1000), lockRenewTime: paced(150), stalledInterval: 100 };
 
 const isStartFailure = (moment: Moment): boolean => messageOf(moment).includes('Failed to initialize dedicated lock thread');
 

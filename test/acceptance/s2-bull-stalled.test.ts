@@ -7,8 +7,9 @@ import { eventually } from '../support/acceptance-moments.js';
 import { Gate, newScene, renewed } from '../support/acceptance-scene.js';
 import { bullProcess, bullQueue, COMPAT_ENGINES, nextEvent } from '../support/compat-scene.js';
 import { FaultProxy } from '../support/servers/proxy.js';
+import { paced } from '../support/pace.js';
 
-const QUICK = { lockDuration: 1000, stalledInterval: 100, maxStalledCount: 1 };
+const QUICK = { lockDuration: paced(1000), stalledInterval: 100, maxStalledCount: 1 };
 
 describe.each(COMPAT_ENGINES)('S2-11 in Bull’s shape on %s', (engine) => {
   test('S2-11 a killed worker: stalled once and run again; killed again: failed for good', async () => {
@@ -58,7 +59,7 @@ describe.each(COMPAT_ENGINES)('S2-11 in Bull’s shape on %s', (engine) => {
     onTestFinished(() => inner.close());
     // Renewal passes through it, on the event loop.
     const store = new FaultyStore(inner);
-    const queue = bullQueue({ connection: store }, { settings: { lockDuration: 3000, lockRenewTime: 100 } });
+    const queue = bullQueue({ connection: store }, { settings: { lockDuration: paced(3000), lockRenewTime: paced(100) } });
     const errors: Error[] = [];
     queue.on('error', (error) => errors.push(error));
     const told: { job: Job; error: Error }[] = [];

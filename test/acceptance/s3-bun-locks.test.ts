@@ -6,9 +6,10 @@ import { eventually, type MomentLog, monotonicNow } from '../support/acceptance-
 import type { WorkerProcess } from '../support/acceptance-process.js';
 import { newScene } from '../support/acceptance-scene.js';
 import { bunProcess, bunQueue, COMPAT_ENGINES } from '../support/compat-scene.js';
+import { paced } from '../support/pace.js';
 
 const LOCKED = { distributedLock: true };
-const QUICK = { ...LOCKED, lockDuration: 2000, stalledJobCheckInterval: 300 };
+const QUICK = { ...LOCKED, lockDuration: paced(2000), stalledJobCheckInterval: 300 };
 
 async function ready(processes: WorkerProcess[]): Promise<void> {
   await Promise.all(processes.map((process) => process.moment('ready')));
@@ -72,7 +73,7 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
     const tookMs = again.at - killedAt;
     console.log(`S3-3 on ${engine}: run again ${Math.round(tookMs)} ms after the kill`);
     // A look at the store and a start of the run come on top.
-    expect(tookMs).toBeLessThan(QUICK.lockDuration + QUICK.stalledJobCheckInterval + 500);
+    expect(tookMs).toBeLessThan(QUICK.lockDuration + QUICK.stalledJobCheckInterval + paced(500));
     other.send('finish');
     await other.moment('jobCompleted');
   });
@@ -99,11 +100,11 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
 
   test('S3-6 (N) a healthy job that lasts for several locks never fires it', async () => {
     const scene = await newScene(engine);
-    const short = { ...QUICK, lockDuration: 600, stalledJobCheckInterval: 100 };
+    const short = { ...QUICK, lockDuration: paced(600), stalledJobCheckInterval: 100 };
     const queue = bunQueue(scene, short);
     const [owner, idle] = [bunProcess(scene, { ...short, concurrency: 1 }), bunProcess(scene, { ...short, concurrency: 1 })];
     await ready([owner, idle]);
-    await queue.add({ do: 'sleep', ms: 2500 });
+    await queue.add({ do: 'sleep', ms: paced(2500) });
     await eventually('it has ended', async () => of([owner, idle], 'jobCompleted').length === 1);
     expect(of([owner, idle], 'jobStalled')).toEqual([]);
     expect(of([owner, idle], 'started')).toHaveLength(1);

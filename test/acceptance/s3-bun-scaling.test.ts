@@ -6,14 +6,15 @@ import { eventually, monotonicNow } from '../support/acceptance-moments.js';
 import type { WorkerProcess } from '../support/acceptance-process.js';
 import { newScene } from '../support/acceptance-scene.js';
 import { bunProcess, bunQueue, COMPAT_ENGINES } from '../support/compat-scene.js';
+import { paced } from '../support/pace.js';
 
-const BEAT_MS = 300;
-const TIMEOUT_MS = 1500;
+const BEAT_MS = paced(300);
+const TIMEOUT_MS = paced(1500);
 const ELECTION = { heartbeatInterval: BEAT_MS, leaderTimeout: TIMEOUT_MS };
 
 function scaled(scaling: NonNullable<QueueOptions['horizontalScaling']>): QueueOptions {
   return {
-    lockDuration: 2000,
+    lockDuration: paced(2000),
     stalledJobCheckInterval: 300,
     horizontalScaling: { enabled: true, leaderElection: ELECTION, ...scaling },
   };
@@ -98,7 +99,7 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
     first.kill('SIGKILL');
     const succeeded = await second.moment('leader');
     console.log(`S3-5 on ${engine}: a new leader ${Math.round(succeeded.at - killedAt)} ms after the kill`);
-    expect(succeeded.at - killedAt).toBeLessThan(TIMEOUT_MS + BEAT_MS + 300);
+    expect(succeeded.at - killedAt).toBeLessThan(TIMEOUT_MS + BEAT_MS + paced(300));
     expect(succeeded['term']).toBeGreaterThan(term as number);
   });
 
@@ -133,7 +134,7 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
     first.send('close');
     const closed = await first.moment('closed');
     const succeeded = await second.moment('leader');
-    expect(succeeded.at - closed.at).toBeLessThan(1000);
+    expect(succeeded.at - closed.at).toBeLessThan(paced(1000));
   });
 
   test('S3-5 two instances with the same id are told so, and still only one of them leads', async () => {

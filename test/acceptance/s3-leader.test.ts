@@ -6,8 +6,9 @@ import { freeze } from '../support/acceptance-freeze.js';
 import { eventually, monotonicNow } from '../support/acceptance-moments.js';
 import { type ProcessPlan, WorkerProcess } from '../support/acceptance-process.js';
 import { LOCK_ENGINES, newScene, type Scene } from '../support/acceptance-scene.js';
+import { paced } from '../support/pace.js';
 
-const ELECTION = { leaderTimeout: 1500, heartbeatInterval: 300 };
+const ELECTION = { leaderTimeout: paced(1500), heartbeatInterval: paced(300) };
 
 function stand({ url: connection }: Scene, options: object = {}): WorkerProcess {
   return new WorkerProcess({ queue: 'work', connection, options: { ...ELECTION, ...options } } as ProcessPlan, 'leader.mjs');
@@ -67,7 +68,7 @@ describe.each(LOCK_ENGINES)('S3 leader on %s', (engine) => {
     const closedAt = monotonicNow();
     first.kill('SIGTERM');
     const { at } = await second.moment('leader');
-    expect(at - closedAt).toBeLessThan(2000);
+    expect(at - closedAt).toBeLessThan(paced(2000));
     expect(await first.exited).toEqual({ code: 0, signal: null });
     expect(first.moments.map(({ event }) => event).filter((event) => event === 'follower' || event === 'closed')).toEqual([
       'follower',
@@ -94,7 +95,13 @@ describe.each(LOCK_ENGINES)('S3 leader on %s', (engine) => {
     const store = new FaultyStore(scene.store);
     const all = Array.from(
       { length: 20 },
-      () => new Leader('work', { connection: store, leaderTimeout: 3000, heartbeatInterval: 1000, stalledInterval: 30_000 }),
+      () =>
+        new Leader('work', {
+          connection: store,
+          leaderTimeout: paced(3000),
+          heartbeatInterval: paced(1000),
+          stalledInterval: 30_000,
+        }),
     );
     onTestFinished(async () => void (await Promise.all(all.map((each) => each.close()))));
     await Promise.all(all.map((each) => each.waitUntilReady()));

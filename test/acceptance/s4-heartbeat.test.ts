@@ -6,8 +6,9 @@ import { eventually, messageOf, type Moment, type MomentLog } from '../support/a
 import { WorkerProcess } from '../support/acceptance-process.js';
 import { ENGINES, SHARED_ENGINES, Gate, newScene, orphan, renewed, type Scene, work } from '../support/acceptance-scene.js';
 import { wallClockShiftedBy } from '../support/servers/wall-clock.js';
+import { paced } from '../support/pace.js';
 
-const SHORT: WorkerOptions = { lockDuration: 400, lockRenewTime: 100 };
+const SHORT: WorkerOptions = { lockDuration: paced(400), lockRenewTime: paced(100) };
 
 /** A connection that fails on command. Renewal goes through it too, so it is on the loop. */
 function faulty(scene: Scene): FaultyStore {
@@ -149,7 +150,7 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
     const scene = await newScene(engine);
     const connection = faulty(scene);
     const gate = new Gate();
-    const { worker, log } = work({ connection }, () => gate.opened, { lockDuration: 2000, lockRenewTime: 200 });
+    const { worker, log } = work({ connection }, () => gate.opened, { lockDuration: paced(2000), lockRenewTime: paced(200) });
     await expect(worker.run()).rejects.toMatchObject({ code: 'ALREADY_RUNNING' });
     await scene.queue.add('long');
     await log.moment('active');
@@ -265,7 +266,7 @@ describe.each(SHARED_ENGINES)('S4-14 clocks on %s', (engine) => {
 
   /** A worker on a host whose wall clock is wrong from the beginning. */
   async function skewed({ connection }: Scene, name: string, ms: number): Promise<WorkerProcess> {
-    const options = { name, lockDuration: 800, lockRenewTime: 200, stalledInterval: 50, crashGraceMs: 100 };
+    const options = { name, lockDuration: paced(800), lockRenewTime: paced(200), stalledInterval: 50, crashGraceMs: 100 };
     const skewedOne = new WorkerProcess({ queue: 'work', connection, options }, 'worker.mjs', await wallClockShiftedBy(ms));
     const { wall } = await skewedOne.moment('clock');
     expect(Math.abs((wall as number) - Date.now() - ms)).toBeLessThan(60_000);

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, it } from 'vitest';
 import { PostgresStore } from '../../src/store/postgres/index.js';
 import { conformance, type TestRunner } from '../../src/testing/index.js';
+import { paced } from '../support/pace.js';
 import { startPgbouncer } from '../support/servers/pgbouncer.js';
 import { freshDatabase } from '../support/servers/shared.js';
 
@@ -33,7 +34,7 @@ conformance({
   it,
   name: 'postgres behind a pooler',
   capabilities: { ...new PostgresStore({}).capabilities, crashHints: false, fallibleHints: false },
-  unit: 60,
+  unit: paced(60),
   async open() {
     started ??= start();
     const { url } = (await started).pooler;

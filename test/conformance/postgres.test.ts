@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, it } from 'vitest';
 import { PostgresStore } from '../../src/store/postgres/index.js';
 import { conformance } from '../../src/testing/index.js';
+import { paced } from '../support/pace.js';
 import { freshDatabase } from '../support/servers/shared.js';
 import { openAndDie } from './orphan.js';
 
@@ -16,7 +17,7 @@ conformance({
   capabilities: new PostgresStore({}).capabilities,
   // The shortest sessions live for three of them, through up to nine calls with a commit each: at 30 they were over too soon where
   // others keep the cores and the disk busy.
-  unit: 60,
+  unit: paced(60),
   async open() {
     database ??= freshDatabase();
     const options = { url: (await database).url };

@@ -1,6 +1,7 @@
 import { afterAll, describe, it } from 'vitest';
 import { RedisStore } from '../../src/store/redis/index.js';
 import { conformance } from '../../src/testing/index.js';
+import { paced } from '../support/pace.js';
 import { startRedisCluster } from '../support/servers/redis-cluster.js';
 import { redisUnderTest } from './redis-under-test.js';
 
@@ -12,7 +13,7 @@ conformance({
   it,
   name: 'redis cluster',
   capabilities: new RedisStore().capabilities,
-  unit: 40,
+  unit: paced(40),
   async open() {
     started ??= startRedisCluster(3);
     // The address of one node is enough: it is recognised as part of a cluster.

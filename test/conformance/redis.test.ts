@@ -1,6 +1,7 @@
 import { afterAll, describe, it } from 'vitest';
 import { RedisStore } from '../../src/store/redis/index.js';
 import { conformance } from '../../src/testing/index.js';
+import { paced } from '../support/pace.js';
 import { startRedis } from '../support/servers/redis.js';
 import { redisUnderTest, removeKeys } from './redis-under-test.js';
 
@@ -22,6 +23,6 @@ conformance({
   it,
   name: 'redis',
   capabilities: new RedisStore().capabilities,
-  unit: 40,
+  unit: paced(40),
   open: async () => redisUnderTest(await url()),
 });

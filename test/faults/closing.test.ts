@@ -5,6 +5,7 @@ import { Queue } from '../../src/queue/queue.js';
 import { Worker } from '../../src/worker/worker.js';
 import { ENGINES, type Handler, messagesOf, next, scene } from '../support/faults-scene.js';
 import { gate, outcomeOf, sleep, until } from '../support/faults-wait.js';
+import { paced } from '../support/pace.js';
 
 /** Ends with the reason of its signal, as `fetch` and other parts of the platform do. */
 const obeying: Handler = (_job, _token, signal) =>
@@ -50,7 +51,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
       store.on('settle', { fault });
       const closing = watched.close();
       finish.open();
-      expect(await outcomeOf(closing, 3000)).toBe('resolved');
+      expect(await outcomeOf(closing, paced(3000))).toBe('resolved');
       expect(errors.filter((error) => 'code' in error && error.code === 'OUTCOME_UNKNOWN')).toHaveLength(1);
       // The session was closed, so the job is free at once.
       await reaches(id, 'waiting');

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { ENGINES, messagesOf, next, scene } from '../support/faults-scene.js';
 import { gate, outcomeOf, sleep, until } from '../support/faults-wait.js';
+import { paced } from '../support/pace.js';
 
 describe.each(ENGINES)('in the middle of things on %s', (engine) => {
   test('pause() while a claim is in flight: its job goes back uncharged, and runs after resume()', async () => {
@@ -27,7 +28,7 @@ describe.each(ENGINES)('in the middle of things on %s', (engine) => {
     const { worker: watched } = worker(() => finish.opened);
     await next(watched, 'active');
     const second = await add();
-    expect(await outcomeOf(watched.pause(true), 1000)).toBe('resolved');
+    expect(await outcomeOf(watched.pause(true), paced(3000))).toBe('resolved');
     watched.resume();
     const pausing = watched.pause();
     expect(await outcomeOf(pausing, 50)).toBe('pending');

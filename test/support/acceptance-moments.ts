@@ -1,5 +1,6 @@
 // Named moments of a test, in the order in which they happened, and waiting for one that has not happened yet.
 import type { EventEmitter } from 'node:events';
+import { paced } from './pace.js';
 
 export interface Moment {
   event: string;
@@ -16,7 +17,7 @@ interface Waiter {
   resolve(moment: Moment): void;
 }
 
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = paced(20_000);
 
 export function monotonicNow(): number {
   return Number(process.hrtime.bigint()) / 1e6;

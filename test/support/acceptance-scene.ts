@@ -4,9 +4,10 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Connection, type Job, openStore, Queue, type Store, Worker, type WorkerOptions } from 'holdfast';
+import { type Connection, type Job, type JobsOptions, openStore, Queue, type Store, Worker, type WorkerOptions } from 'holdfast';
 import { onTestFinished } from 'vitest';
 import { eventually, listenTo, type MomentLog, WORKER_EVENTS } from './acceptance-moments.js';
+import { paced } from './pace.js';
 import { freshDatabase, type SharedServer, shared } from './servers/shared.js';
 
 /** Where a test finds an empty store of its own; on a server that is shared, under keys that nobody else uses. */
@@ -119,21 +120,22 @@ export async function renewed(store: Store, jobId: string, times: number): Promi
 }
 
 /**
- * A job whose owner is gone: claimed by a session that nobody renews and that ends after `durationMs`. No worker may have a free slot
- * meanwhile, or it would take the job.
+ * A job whose owner is gone: claimed by a session that nobody renews and that ends after `durationMs`, or later on a machine that cannot claim
+ * within so short a time. No worker may have a free slot meanwhile, or it would take the job.
  */
-export async function orphan({ queue, store }: Scene, durationMs: number, maxStalls = 1): Promise<string> {
-  const job = await queue.add('orphan', {}, { lifo: true });
-  const id = `gone-${job.id}`;
-  await store.openSession({
-    queue: 'work',
-    id,
-    owner: { host: 'elsewhere', pid: 1, name: 'gone', instance: 'i' },
-    durationMs,
-    maxStalls,
-    slots: 1,
-  });
-  const { jobs } = await store.claim('work', { session: id, seq: 1, count: 1 });
-  if (jobs[0]?.id !== job.id) throw new Error(`The session claimed job ${jobs[0]?.id} instead of ${job.id}.`);
-  return job.id;
+export async function orphan(
+  { queue, store }: Scene,
+  durationMs: number,
+  maxStalls = 1,
+  options: JobsOptions = {},
+): Promise<string> {
+  const job = await queue.add('orphan', {}, { lifo: true, ...options });
+  for (let ms = paced(durationMs); ; ms *= 2) {
+    const id = `gone-${job.id}-${ms}`;
+    const owner = { host: 'elsewhere', pid: 1, name: 'gone', instance: 'i' };
+    await store.openSession({ queue: 'work', id, owner, durationMs: ms, maxStalls, slots: 1 });
+    const { jobs, sessionAlive } = await store.claim('work', { session: id, seq: 1, count: 1 });
+    if (jobs[0]?.id === job.id) return job.id;
+    if (sessionAlive) throw new Error(`The session claimed job ${jobs[0]?.id} instead of ${job.id}.`);
+  }
 }

@@ -1,16 +1,17 @@
 // Waiting for what has no event of its own: looks until it is so, and says what it waited for when it never comes.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { paced } from './pace.js';
 
 const LOOK_MS = 5;
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 20_000;
 
 /** Answers what `look` answered when it was first truthy. */
 export async function until<T>(what: string, look: () => T | Promise<T>, patienceMs = PATIENCE_MS): Promise<NonNullable<T>> {
-  const deadline = performance.now() + patienceMs;
+  const deadline = performance.now() + paced(patienceMs);
   for (;;) {
     const seen = await look();
     if (seen) return seen;
-    if (performance.now() > deadline) throw new Error(`Waited ${patienceMs} ms in vain: ${what}`);
+    if (performance.now() > deadline) throw new Error(`Waited ${paced(patienceMs)} ms in vain: ${what}`);
     await sleep(LOOK_MS);
   }
 }

@@ -5,8 +5,9 @@ import { subscribe } from 'node:diagnostics_channel';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { afterAll } from 'vitest';
+import { paced } from './pace.js';
 
-const PATIENCE_MS = 2_000;
+const PATIENCE_MS = paced(4_000);
 // Work of the moment, not something left open: vitest itself reads files and talks to its parent.
 const TRANSIENT = new Set(['FSReqCallback', 'FSReqPromise', 'Immediate', 'TickObject', 'WriteWrap', 'CloseReq', 'ShutdownWrap']);
 

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** Engines that keep whole milliseconds round now down and ends up, so that nothing ends early. */
 const ROUNDING_MS = 2;
 /** How long a moment of real time may take to come (a wake-up from a second connection). */
-const PATIENCE_MS = 4_000;
+const PATIENCE_MS = 15_000;
 
 export function ids(records: { id: string }[]): string[] {
   return records.map(({ id }) => id);

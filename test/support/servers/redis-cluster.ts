@@ -1,11 +1,12 @@
 // A Redis Cluster of masters for tests, with the slots shared out evenly.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { paced } from '../pace.js';
 import { askRedis, type RedisOptions, startRedis } from './redis.js';
 import type { TestServer } from './server.js';
 
 const SLOTS = 16_384;
 const LOOK_MS = 50;
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = paced(20_000);
 
 export interface RedisCluster {
   /** Of the first node, which names the others. */

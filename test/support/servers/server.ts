@@ -8,11 +8,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { paced } from '../pace.js';
 import { freePort } from './free-port.js';
 import { childrenOf, hasEnded, isStopped, signal } from './processes.js';
 
 const LOOK_MS = 10;
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = paced(20_000);
 const GUARD = fileURLToPath(new URL('guard.sh', import.meta.url));
 
 export interface Running {
