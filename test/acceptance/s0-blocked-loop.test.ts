@@ -8,12 +8,13 @@ import { describe, expect, test } from 'vitest';
 import { eventually, messageOf, type Moment, monotonicNow } from '../support/acceptance-moments.js';
 import { fixture, WorkerProcess } from '../support/acceptance-process.js';
 import { ENGINES, Gate, newScene, renewalsOf, renewed, type Scene, SHARED_ENGINES, work } from '../support/acceptance-scene.js';
+import { paced } from '../support/pace.js';
 
 const isRefusal = (moment: Moment): boolean => messageOf(moment).includes('Could not settle');
 
 /** The second worker: sweeps often, and would finish any job at once. */
 const rival = (scene: Scene) =>
-  work(scene, async () => ({ by: 'rival' }), { lockDuration: 1000, stalledInterval: 100, name: 'rival' });
+  work(scene, async () => ({ by: 'rival' }), { lockDuration: paced(1000), stalledInterval: 100, name: 'rival' });
 
 describe.each(SHARED_ENGINES)('S0-4, S0-5 on %s: the handler spins for longer than its lock lasts', (engine) => {
   const spinner = (scene: Scene, useDedicatedLockThread: boolean, lockDuration: number) =>
@@ -25,7 +26,7 @@ describe.each(SHARED_ENGINES)('S0-4, S0-5 on %s: the handler spins for longer th
 
   test('S0-4 (N) without the thread: the job is recovered, and the first run cannot finish it', async () => {
     const scene = await newScene(engine);
-    const { id } = await scene.queue.add('spin', { ms: 5000 });
+    const { id } = await scene.queue.add('spin', { ms: paced(5000) });
     const first = spinner(scene, false, 1000);
     await first.moment('started');
     const second = rival(scene);
@@ -43,7 +44,7 @@ describe.each(SHARED_ENGINES)('S0-4, S0-5 on %s: the handler spins for longer th
   test('S0-5 with the thread: renewed during the spin, run once, completed once', async () => {
     const scene = await newScene(engine);
     // The job is there before the process: the thread has to come up while the loop is blocked already, and before the lock ends.
-    const { id } = await scene.queue.add('spin', { ms: 4500 });
+    const { id } = await scene.queue.add('spin', { ms: paced(4500) });
     const first = spinner(scene, true, 3000);
     await first.moment('started');
     const second = rival(scene);
@@ -67,7 +68,7 @@ describe.each(ENGINES)('S0-4 alone on %s', (engine) => {
       while (monotonicNow() < end);
       return 'late';
     };
-    const options = { lockDuration: 400, lockRenewTime: 200, stalledInterval: 50, useDedicatedLockThread: false };
+    const options = { lockDuration: paced(400), lockRenewTime: paced(200), stalledInterval: 50, useDedicatedLockThread: false };
     const { log } = work(scene, spin, options);
     const { id } = await scene.queue.add('spin', {});
     await log.moment('completed');
@@ -94,7 +95,7 @@ describe.each(ENGINES)('S0-6 long job on %s', (engine) => {
 
 describe('S0-7 concurrency 10', () => {
   const jobs = Array.from({ length: 10 }, (_, number) =>
-    number % 3 === 0 ? { name: 'spin', data: { ms: 400 } } : { name: 'sleep', data: { ms: 1000 } },
+    number % 3 === 0 ? { name: 'spin', data: { ms: paced(400) } } : { name: 'sleep', data: { ms: paced(1000) } },
   );
 
   test.each(SHARED_ENGINES)(
@@ -107,7 +108,7 @@ describe('S0-7 concurrency 10', () => {
         export: 'open',
         options: { url: scene.url, log },
       };
-      const options: WorkerOptions = { name: 'ten', concurrency: 10, lockDuration: 1000, lockRenewTime: 200 };
+      const options: WorkerOptions = { name: 'ten', concurrency: 10, lockDuration: paced(1000), lockRenewTime: paced(200) };
       const ten = new WorkerProcess({ queue: 'work', connection, options });
       await ten.moment('threaded');
       await scene.queue.addBulk(jobs);
@@ -119,7 +120,7 @@ describe('S0-7 concurrency 10', () => {
       expect(renewals).toBeGreaterThanOrEqual(4);
       // Another may have gone out between the two looks; and at the start both the loop and the thread renew.
       expect(Math.abs(calls.length - renewals)).toBeLessThanOrEqual(2);
-      const ticks = (monotonicNow() - (await ten.moment('ready')).at) / 200;
+      const ticks = (monotonicNow() - (await ten.moment('ready')).at) / paced(200);
       expect(calls.length).toBeLessThanOrEqual(ticks + 4);
       expect(new Set(ten.all('started').map(({ jobId }) => jobId)).size).toBe(10);
       expect(ten.all('started')).toHaveLength(10);
@@ -133,7 +134,11 @@ describe('S0-7 concurrency 10', () => {
     const scene = await newScene('memory');
     const store = new FaultyStore(scene.store);
     const gate = new Gate();
-    const { log } = work({ connection: store }, () => gate.opened, { concurrency: 10, lockDuration: 400, lockRenewTime: 100 });
+    const { log } = work({ connection: store }, () => gate.opened, {
+      concurrency: 10,
+      lockDuration: paced(400),
+      lockRenewTime: paced(100),
+    });
     await scene.queue.addBulk(jobs);
     await eventually('all run', async () => log.all('active').length === 10);
     const callsBefore = store.calls('renew');
@@ -151,7 +156,7 @@ describe('S0-7 concurrency 10', () => {
     const store = new FaultyStore(scene.store);
     const gate = new Gate();
     const workers = [1, 2, 3].map(() =>
-      work({ connection: store }, () => gate.opened, { lockDuration: 400, lockRenewTime: 100 }),
+      work({ connection: store }, () => gate.opened, { lockDuration: paced(400), lockRenewTime: paced(100) }),
     );
     await scene.queue.addBulk(jobs.slice(0, 3));
     await eventually('each runs one', async () => workers.every(({ log }) => log.all('active').length === 1));
@@ -166,22 +171,34 @@ describe('S0-7 concurrency 10', () => {
 });
 
 describe.each(SHARED_ENGINES)('S0-18 hung for ever on %s', (engine) => {
+  const CEILING_MS = 600;
+  const LOCK_MS = 800;
+  const RENEW_MS = 200;
+  const SWEEP_MS = 100;
+
   const hung = (scene: Scene, maxBlockedMs: number) =>
     new WorkerProcess({
       queue: 'work',
       connection: scene.connection,
-      options: { name: 'hung', lockDuration: 800, lockRenewTime: 200, maxBlockedMs, skipStalledCheck: true },
+      options: { name: 'hung', lockDuration: LOCK_MS, lockRenewTime: RENEW_MS, maxBlockedMs, skipStalledCheck: true },
     });
 
   test('S0-18 past the ceiling renewal stops, the job is recovered elsewhere, the late result is refused', async () => {
     const scene = await newScene(engine);
     const mercy = join(scene.folder, 'mercy');
-    const first = hung(scene, 600);
+    const first = hung(scene, CEILING_MS);
+    // Ready before, so that its start is no part of the time that recovery takes.
+    const second = rival(scene);
+    await second.worker.pause();
     await first.moment('threaded');
     const { id } = await scene.queue.add('spinUntil', { file: mercy });
-    await first.moment('started');
-    const second = rival(scene);
-    expect((await second.log.moment('stalled'))['args']).toEqual([id, 'active']);
+    const started = await first.moment('started');
+    second.worker.resume();
+    const stalled = await second.log.moment('stalled');
+    expect(stalled['args']).toEqual([id, 'active']);
+    // Not before the ceiling; and soon after the last lock that may have been renewed below it has ended.
+    expect(stalled.at - started.at).toBeGreaterThan(CEILING_MS);
+    expect(stalled.at - started.at).toBeLessThan(CEILING_MS + RENEW_MS + LOCK_MS + SWEEP_MS + paced(2500));
     await second.log.moment('completed');
     expect(first.all('ended')).toEqual([]);
     writeFileSync(mercy, '');

@@ -2,25 +2,27 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { freeze } from '../support/acceptance-freeze.js';
 import { eventually, messageOf, type Moment } from '../support/acceptance-moments.js';
 import { fixture, WorkerProcess } from '../support/acceptance-process.js';
-import { newScene, renewed, type Scene, SHARED_ENGINES, work } from '../support/acceptance-scene.js';
+import { newScene, renewalsOf, renewed, type Scene, SHARED_ENGINES, work } from '../support/acceptance-scene.js';
+import { paced } from '../support/pace.js';
 
 const isRefusal = (moment: Moment): boolean => messageOf(moment).includes('Could not settle');
 const rival = (scene: Scene) =>
-  work(scene, async () => ({ by: 'rival' }), { lockDuration: 1000, stalledInterval: 100, name: 'rival' });
+  work(scene, async () => ({ by: 'rival' }), { lockDuration: paced(1000), stalledInterval: 100, name: 'rival' });
 
 describe.each([true, false])('S0-14 SIGTERM with useDedicatedLockThread %s', (useDedicatedLockThread) => {
   test.each(SHARED_ENGINES)(
     'S0-14 %s: renewal goes on until the job ends, then the process ends by itself with code 0',
     async (engine) => {
       const scene = await newScene(engine);
-      const options = { name: 'leaving', lockDuration: 800, lockRenewTime: 200, useDedicatedLockThread };
+      const options = { name: 'leaving', lockDuration: paced(800), lockRenewTime: paced(200), useDedicatedLockThread };
       const leaving = new WorkerProcess({ queue: 'work', connection: scene.connection, options });
       const { id } = await scene.queue.add('hold', {});
       const next = await scene.queue.add('hold', {});
       await leaving.moment('started');
-      const second = work(scene, async () => undefined, { lockDuration: 1000, stalledInterval: 100, autorun: false });
+      const second = work(scene, async () => undefined, { lockDuration: paced(1000), stalledInterval: 100, autorun: false });
       await second.worker.startStalledCheckTimer();
       leaving.kill('SIGTERM');
       await leaving.moment('SIGTERM');
@@ -63,7 +65,7 @@ describe.each(SHARED_ENGINES)('S0-19 the wall clock steps, on %s', (engine) => {
     const child = new WorkerProcess({
       queue: 'work',
       connection: scene.connection,
-      options: { lockDuration: 800, lockRenewTime: 200, lockThreadEntry: entry, ...options },
+      options: { lockDuration: paced(800), lockRenewTime: paced(200), lockThreadEntry: entry, ...options },
       imports: [fixture('stepped-clock.mjs')],
     });
     delete process.env['WALL_CLOCK_STEP'];
@@ -107,7 +109,7 @@ describe.each(SHARED_ENGINES)('S0-19 the wall clock steps, on %s', (engine) => {
     const victim = new WorkerProcess({
       queue: 'work',
       connection: scene.connection,
-      options: { name: 'victim', lockDuration: 800 },
+      options: { name: 'victim', lockDuration: paced(800) },
     });
     // So that the sweeper does not take the job first.
     await scene.queue.pause();
@@ -132,7 +134,7 @@ describe.each(SHARED_ENGINES)('S0-20 frozen process on %s', (engine) => {
     new WorkerProcess({
       queue: 'work',
       connection: scene.connection,
-      options: { name: 'frozen', lockDuration: 800, lockRenewTime: 200 },
+      options: { name: 'frozen', lockDuration: paced(800), lockRenewTime: paced(200) },
     });
 
   test('S0-20 a synchronous loop: it sees job.lock.held turn false, and its finish is refused', async () => {
@@ -142,7 +144,7 @@ describe.each(SHARED_ENGINES)('S0-20 frozen process on %s', (engine) => {
     const { id } = await scene.queue.add('spinWhileHeld', {});
     await frozen.moment('started');
     await renewed(scene.store, id, 1);
-    await frozen.freeze();
+    await freeze(frozen, scene);
     const second = rival(scene);
     expect((await second.log.moment('stalled'))['args']).toEqual([id, 'active']);
     await second.log.moment('completed');
@@ -162,12 +164,12 @@ describe.each(SHARED_ENGINES)('S0-20 frozen process on %s', (engine) => {
     const frozen = new WorkerProcess({
       queue: 'work',
       connection: { module: fixture('watched-store.mjs'), export: 'open', options },
-      options: { name: 'frozen', lockDuration: 800, lockRenewTime: 300, stalledInterval: 100 },
+      options: { name: 'frozen', lockDuration: paced(800), lockRenewTime: paced(300), stalledInterval: 100 },
     });
     await frozen.moment('threaded');
     const { id } = await scene.queue.add('spinWhileHeld', {});
     await frozen.moment('started');
-    await frozen.freeze();
+    await freeze(frozen, scene);
     await eventually('the lock has run out', async () => ((await scene.store.lockOf('work', id))?.endsInMs ?? 1) < 0);
     frozen.thaw();
     await frozen.moment('lockGone');
@@ -184,7 +186,7 @@ describe.each(SHARED_ENGINES)('S0-20 frozen process on %s', (engine) => {
     const { id } = await scene.queue.add('holdUntilAborted', {});
     const frozen = freezing(scene);
     await frozen.moment('started');
-    await frozen.freeze();
+    await freeze(frozen, scene);
     const second = rival(scene);
     await second.log.moment('completed');
     frozen.thaw();
@@ -198,20 +200,36 @@ describe.each(SHARED_ENGINES)('S0-20 frozen process on %s', (engine) => {
 
   test('S0-20 (N) frozen for less than the lock, nothing is lost', async () => {
     const scene = await newScene(engine);
+    const lockDuration = paced(6000);
     const { id } = await scene.queue.add('hold', {});
     const frozen = new WorkerProcess({
       queue: 'work',
       connection: scene.connection,
-      options: { name: 'frozen', lockDuration: 5000 },
+      // Nobody takes it for dead: it is frozen, and does not answer.
+      options: { name: 'frozen', lockDuration, crashGraceMs: 2 * lockDuration },
     });
     await frozen.moment('started');
     const second = rival(scene);
     await second.log.moment('ready');
-    await frozen.freeze();
+    await freeze(frozen, scene);
+    const renewals = await renewalsOf(scene.store, id);
+    // For so long that renewals were missed.
+    await eventually('half of the lock to pass', async () => {
+      const endsInMs = (await scene.store.lockOf('work', id))?.endsInMs ?? 0;
+      return endsInMs < 0.45 * lockDuration;
+    });
+    expect(await renewalsOf(scene.store, id)).toBe(renewals);
     frozen.thaw();
+    await renewed(scene.store, id, 1);
     frozen.send('finish');
+    expect((await frozen.moment('ended'))['held']).toBe(true);
     await frozen.moment('completed');
-    expect(frozen.all('error')).toEqual([]);
-    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'frozen' }, attemptsStarted: 1 });
+    expect(frozen.all('error', (moment) => isRefusal(moment) || messageOf(moment).includes('could not renew lock'))).toEqual([]);
+    expect(second.log.all('stalled')).toEqual([]);
+    expect(await scene.queue.getJob(id)).toMatchObject({
+      returnvalue: { by: 'frozen' },
+      attemptsStarted: 1,
+      stalledCounter: 0,
+    });
   });
 });

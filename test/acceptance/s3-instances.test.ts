@@ -4,8 +4,9 @@ import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/acceptance-moments.js';
 import { WorkerProcess } from '../support/acceptance-process.js';
 import { LOCK_ENGINES, newScene, type Scene, work } from '../support/acceptance-scene.js';
+import { paced } from '../support/pace.js';
 
-const SHORT = { lockDuration: 1500, lockRenewTime: 200, stalledInterval: 200, crashGraceMs: 200 };
+const SHORT = { lockDuration: paced(1500), lockRenewTime: paced(200), stalledInterval: 200, crashGraceMs: 200 };
 
 function instance({ url: connection }: Scene, options: object): WorkerProcess {
   return new WorkerProcess({ queue: 'work', connection, options: { ...SHORT, ...options } });
@@ -18,32 +19,77 @@ async function listed({ queue }: Scene, isSo: (instances: Instance[]) => boolean
   });
 }
 
+/** Jobs that have begun and not ended there, as far as is known here. */
+function runningIn(process: WorkerProcess): unknown[] {
+  const ended = new Set(process.all('ended').map(({ jobId }) => jobId));
+  return process
+    .all('started')
+    .map(({ jobId }) => jobId)
+    .filter((jobId) => !ended.has(jobId));
+}
+
+/** How many handlers ran side by side at most. All processes read the same clock. */
+function mostAtOnce(processes: WorkerProcess[]): number {
+  const steps = processes
+    .flatMap((process) => [...process.all('started'), ...process.all('ended')])
+    // Ends first: a slot that came free in the same moment may be used again.
+    .toSorted((one, other) => one.at - other.at || (one.event === 'ended' ? -1 : 1));
+  let running = 0;
+  let most = 0;
+  for (const { event } of steps) {
+    running += event === 'started' ? 1 : -1;
+    most = Math.max(most, running);
+  }
+  return most;
+}
+
 describe.each(LOCK_ENGINES)('S3 instances on %s', (engine) => {
   test('S3-4 two instances share a global limit; one is killed: the other takes over; the living can be listed', async () => {
     const scene = await newScene(engine);
     const { queue } = scene;
     await queue.setGlobalConcurrency(6);
-    const [a, b] = ['eu:1', 'eu:2'].map((instanceId) => instance(scene, { instanceId, concurrency: 4, maxStalledCount: 10 }));
-    await Promise.all([a?.moment('ready'), b?.moment('ready')]);
-    await queue.addBulk(Array.from({ length: 30 }, () => ({ name: 'hold', data: {} })));
+    const options = { concurrency: 4, maxStalledCount: 10 };
+    const [a, b] = [instance(scene, { instanceId: 'eu:1', ...options }), instance(scene, { instanceId: 'eu:2', ...options })];
+    await Promise.all([a.moment('ready'), b.moment('ready')]);
+    // While jobs come and go: both run some, neither ever more than four, both together never more than six.
+    await queue.addBulk(Array.from({ length: 60 }, () => ({ name: 'sleep', data: { ms: 25 } })));
+    await eventually('the short ones to end', async () => a.all('ended').length + b.all('ended').length === 60);
+    for (const each of [a, b]) {
+      expect(each.all('started').length).toBeGreaterThan(0);
+      expect(mostAtOnce([each])).toBeLessThanOrEqual(4);
+    }
+    expect(mostAtOnce([a, b])).toBeLessThanOrEqual(6);
+    expect(mostAtOnce([a, b])).toBeGreaterThan(4);
+    // While jobs stay: both have slots, and the list says so.
+    const { length } = await queue.addBulk(Array.from({ length: 12 }, () => ({ name: 'hold', data: {} })));
     const both = await listed(scene, (instances) => instances.reduce((sum, { running }) => sum + running, 0) === 6);
     expect(both.map(({ id }) => id).toSorted()).toEqual(['eu:1', 'eu:2']);
     for (const each of both) {
-      expect(each).toMatchObject({ workers: 1, slots: 4, leader: false });
+      expect(each).toMatchObject({ workers: 1, slots: 4, leader: false, pid: each.id === 'eu:1' ? a.pid : b.pid });
       expect(each.running).toBeGreaterThanOrEqual(2);
-      expect([a?.pid, b?.pid]).toContain(each.pid);
+      expect(each.running).toBeLessThanOrEqual(4);
     }
-    // Never more, however long one looks.
-    for (let look = 0; look < 20; look += 1) expect(await queue.getActiveCount()).toBeLessThanOrEqual(6);
-    a?.kill('SIGKILL');
-    // Its own four: what the instance that is left is willing to run.
+    // One is killed: it is off the list, and the other runs what it ran, within its own four.
+    await eventually('all starts to be heard of', async () => runningIn(a).length + runningIn(b).length === 6);
+    const orphans = runningIn(a);
+    a.kill('SIGKILL');
+    await a.exited;
     const left = await listed(scene, (instances) => instances.length === 1 && instances[0]?.running === 4);
-    expect(left[0]).toMatchObject({ id: 'eu:2', pid: b?.pid });
+    expect(left[0]).toMatchObject({ id: 'eu:2', pid: b.pid });
     expect(await queue.getActiveCount()).toBe(4);
-    // (N) Without the limit, a third instance brings as many as it is willing to run.
-    await queue.removeGlobalConcurrency();
-    instance(scene, { instanceId: 'eu:3', concurrency: 20 });
-    await eventually('more to run', async () => (await queue.getActiveCount()) === 24);
+    b.send('finish');
+    await eventually('all to end', async () => (await queue.getCompletedCount()) === 60 + length);
+    const takenOver = new Set(b.all('ended').map(({ jobId }) => jobId));
+    for (const id of orphans) expect(takenOver).toContain(id);
+    expect(mostAtOnce([b])).toBeLessThanOrEqual(4);
+    expect((await queue.getInstances()).map(({ id }) => id)).toEqual(['eu:2']);
+  });
+
+  test('S3-4 (N) without the limit, the two run as many as each is willing to', async () => {
+    const scene = await newScene(engine);
+    for (const instanceId of ['eu:1', 'eu:2']) instance(scene, { instanceId, concurrency: 4 });
+    await scene.queue.addBulk(Array.from({ length: 10 }, () => ({ name: 'hold', data: {} })));
+    await eventually('eight to run', async () => (await scene.queue.getActiveCount()) === 8);
   });
 
   test('S3-4 an instance that is paused offers no slots', async () => {

@@ -1,10 +1,11 @@
 // S4: who owns a job may change it, and nobody else; and what becomes of jobs whose owners die too often.
-import { type Job, QueueEvents, Worker } from 'holdfast';
+import { type Job, QueueEvents, UnrecoverableError, Worker } from 'holdfast';
 import { FaultyStore } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { eventually, messageOf } from '../support/acceptance-moments.js';
 import { WorkerProcess } from '../support/acceptance-process.js';
 import { type Engine, ENGINES, Gate, newScene, orphan, type Scene, SHARED_ENGINES, work } from '../support/acceptance-scene.js';
+import { paced } from '../support/pace.js';
 
 async function stateOf({ queue }: Scene, id: string): Promise<string | undefined> {
   return (await queue.getJob(id))?.getState();
@@ -13,8 +14,9 @@ async function stateOf({ queue }: Scene, id: string): Promise<string | undefined
 describe.each(ENGINES)('S4 ownership on %s', (engine) => {
   const WRITES: [what: string, write: (job: Job) => Promise<unknown>][] = [
     ['complete', (job) => job.moveToCompleted('stale', job.token, false)],
-    ['fail', (job) => job.moveToFailed(new Error('stale'), job.token)],
+    ['fail', (job) => job.moveToFailed(new UnrecoverableError('stale'), job.token)],
     ['retry', (job) => job.moveToFailed(new Error('stale'), job.token)],
+    ['clear logs', (job) => job.clearLogs()],
     ['delay', (job) => job.moveToDelayed(Date.now() + 1000, job.token)],
     ['release', (job) => job.moveToWait(job.token)],
     ['progress', (job) => job.updateProgress(99)],
@@ -29,7 +31,7 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     const scene = await newScene(engine);
     await scene.queue.add('owned', { fresh: true }, { attempts: 3 });
     const make = (): Worker => {
-      const worker = new Worker('work', null, { connection: scene.connection, lockDuration: 150, skipStalledCheck: true });
+      const worker = new Worker('work', null, { connection: scene.connection, lockDuration: paced(500), skipStalledCheck: true });
       onTestFinished(() => worker.close());
       return worker;
     };
@@ -44,13 +46,20 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
       await scene.store.jobs('work', [current.id]),
       await scene.store.logs('work', current.id, { start: 0, end: -1, asc: true }),
       (await scene.store.lockOf('work', current.id))?.token,
+      (await scene.store.status('work')).counts,
+      (await scene.store.events('work', 0, 1000)).events,
     ];
     await current.extendLock('mine', 60_000);
+    await current.log('stays');
     const before = await look();
-    for (const [what, write] of WRITES)
+    const ends = (await scene.store.lockOf('work', current.id))?.endsInMs ?? 0;
+    for (const [what, write] of WRITES) {
       await expect(write(stale), what).rejects.toMatchObject({ code: 'LOCK_LOST', jobId: stale.id });
-    expect(await stale.extendLock(stale.token ?? '', 60_000)).toBe(0);
+      expect(await look(), what).toEqual(before);
+    }
+    expect(await stale.extendLock(stale.token ?? '', 600_000)).toBe(0);
     expect(await look()).toEqual(before);
+    expect((await scene.store.lockOf('work', current.id))?.endsInMs).toBeLessThanOrEqual(ends);
     expect(stale.lock.held).toBe(false);
     expect(current.lock.held).toBe(true);
     // (N) The same writes by the owner are accepted.
@@ -79,7 +88,7 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
             await write().catch((error: unknown) => refusals.push(error));
         return `run ${run}`;
       },
-      { concurrency: 2, lockRenewTime: 50, lockDuration: 1000 },
+      { concurrency: 2, lockRenewTime: paced(50), lockDuration: paced(1000) },
     );
     const { id } = await scene.queue.add('stolen', { fresh: true });
     await log.moment('active');
@@ -139,17 +148,7 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
   test('S4-12 retention is respected: a job that is to be removed on failing goes, and so do older ones over a count', async () => {
     const scene = await newScene(engine);
     const dead = async (removeOnFail: boolean | number): Promise<string> => {
-      const { id } = await scene.queue.add('dead', {}, { removeOnFail });
-      const session = `gone-${id}`;
-      await scene.store.openSession({
-        queue: 'work',
-        id: session,
-        owner: { host: 'h', pid: 1, name: 'n', instance: 'i' },
-        durationMs: 50,
-        maxStalls: 0,
-        slots: 1,
-      });
-      await scene.store.claim('work', { session, seq: 1, count: 1 });
+      const id = await orphan(scene, 50, 0, { removeOnFail });
       await eventually('it to be swept', async () => (await scene.store.sweep('work', 10)).failed.length > 0);
       return id;
     };
@@ -183,6 +182,35 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     expect(events.filter(({ jobId, name }) => jobId === id && name === 'failed')).toHaveLength(1);
   });
 
+  test.skipIf(engine === 'memory')(
+    'S4-12 the process that fails jobs is killed while it does: none is lost, none is told twice, none is run',
+    async () => {
+      const scene = await newScene(engine);
+      const ids: string[] = [];
+      for (let round = 0; round < 3; round += 1) {
+        for (let n = 0; n < 8; n += 1) ids.push(await orphan(scene, 50, 0));
+        const options = { stalledInterval: 30, maxStalledCount: 0, name: 'dying' };
+        const dying = new WorkerProcess({ queue: 'work', connection: scene.connection, options });
+        // In the middle of them, or just after.
+        await eventually('the first to be failed', async () => (await scene.queue.getFailedCount()) > round * 8);
+        dying.kill('SIGKILL');
+        await dying.exited;
+        expect(dying.all('started')).toEqual([]);
+      }
+      const { log } = work(scene, () => 'run again', { stalledInterval: 30, maxStalledCount: 0 });
+      await eventually('all to be failed', async () => (await scene.queue.getFailedCount()) === ids.length);
+      expect(log.all('active')).toEqual([]);
+      const { events } = await scene.store.events('work', 0, 10_000);
+      for (const id of ids) {
+        const record = await scene.queue.getJob(id);
+        expect(record).toMatchObject({ failedReason: 'job stalled more than allowable limit', stalledCounter: 1 });
+        const told = events.filter(({ jobId }) => jobId === id).map(({ name }) => name);
+        expect(told).toEqual(['added', 'waiting', 'active', 'stalled', 'failed']);
+      }
+      expect((await scene.queue.getFailed()).map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+    },
+  );
+
   test('S4-12 shutting down is no stall: a job handed back may be handed back for ever', async () => {
     const scene = await newScene(engine);
     const { id } = await scene.queue.add('long');
@@ -204,7 +232,7 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
 });
 
 describe('S4-11 a handler that blocks its loop for longer than the lock', () => {
-  const OPTIONS = { lockDuration: 700, lockRenewTime: 150, stalledInterval: 50 };
+  const OPTIONS = { lockDuration: paced(700), lockRenewTime: paced(150), stalledInterval: 50 };
 
   async function spin(
     engine: Engine,
@@ -219,7 +247,7 @@ describe('S4-11 a handler that blocks its loop for longer than the lock', () => 
     });
     await spinning.moment(useDedicatedLockThread ? 'threaded' : 'ready');
     // Without the thread, long enough for the other process to come up, find the lock lapsed and take the job.
-    const ms = useDedicatedLockThread ? 2200 : 6000;
+    const ms = paced(useDedicatedLockThread ? 2200 : 6000);
     const { id } = await scene.queue.add('spin', { ms, only: 'spinning' });
     await spinning.moment('started');
     const other = new WorkerProcess({ queue: 'work', connection, options: { ...OPTIONS, name: 'other' } });
@@ -255,11 +283,11 @@ describe('S4-11 a handler that blocks its loop for longer than the lock', () => 
     const spinning = work(
       scene,
       () => {
-        const end = performance.now() + 300;
+        const end = performance.now() + paced(300);
         while (performance.now() < end);
         return 'late';
       },
-      { lockDuration: 100, skipStalledCheck: true },
+      { lockDuration: paced(100), skipStalledCheck: true },
     );
     const { id } = await scene.queue.add('spin');
     await spinning.log.moment('completed');
