@@ -1,20 +1,18 @@
 // The lock thread dies: it is told, the event loop stands in, the thread comes back, and nobody loses a lock over it.
 // Runs the built package, for a thread cannot load TypeScript.
-import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { openStore, Queue, type Store, Worker, type WorkerOptions } from 'holdfast';
-import { expect, onTestFinished, test } from 'vitest';
+import { Worker, type WorkerOptions } from 'holdfast';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { WorkerProcess } from '../support/acceptance-process.js';
+import { type Engine, LOCK_ENGINES, newScene, type Scene } from '../support/acceptance-scene.js';
+import { paced } from '../support/pace.js';
 import { gate, outcomeOf, until } from '../support/faults-wait.js';
 
 const ENTRY = fileURLToPath(new URL('./fixtures/mortal-thread.mjs', import.meta.url));
 
-interface Place {
-  queue: Queue;
-  store: Store;
-  connection: string;
+interface Place extends Scene {
   worker(
     processor: (job: { id: string }) => unknown,
     options?: WorkerOptions,
@@ -25,25 +23,18 @@ interface Place {
   kill(death: 'exit' | 'throw'): Promise<void>;
 }
 
-async function place(): Promise<Place> {
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-thread-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const connection = `sqlite:${join(folder, 'jobs.db')}`;
-  const death = join(folder, 'death');
+async function place(engine: Engine = 'sqlite'): Promise<Place> {
+  const scene = await newScene(engine);
+  const { connection } = scene;
+  const death = join(scene.folder, 'death');
   process.env['THREAD_DEATH'] = death;
-  const store = await openStore(connection);
-  onTestFinished(() => store.close());
-  const queue = new Queue('work', { connection });
-  onTestFinished(() => queue.close());
   // In one step, or the thread might read half of it.
   const condemn = (kind: 'exit' | 'throw'): void => {
     writeFileSync(`${death}.new`, kind);
     renameSync(`${death}.new`, death);
   };
   return {
-    queue,
-    store,
-    connection,
+    ...scene,
     worker: (processor, options = {}) => {
       const worker = new Worker('work', processor, {
         connection,
@@ -78,99 +69,101 @@ function renewed(worker: Worker): Promise<unknown> {
   return new Promise((resolve) => worker.once('locksRenewed', resolve));
 }
 
-test.each(['exit', 'throw'] as const)(
-  'the thread dies (%s) in the middle of a job: told, renewed on the loop, restarted, the job runs once',
-  async (death) => {
-    const { queue, store, worker: make, kill } = await place();
+describe.each(LOCK_ENGINES)('%s', (engine) => {
+  test.each(['exit', 'throw'] as const)(
+    'the thread dies (%s) in the middle of a job: told, renewed on the loop, restarted, the job runs once',
+    async (death) => {
+      const { queue, store, worker: make, kill } = await place(engine);
+      const finish = gate();
+      const job = await queue.add('long', {});
+      const { worker, errors, stalled } = make(() => finish.opened);
+      const renewals = async (): Promise<number> => (await store.sessions('work'))[0]?.renewals ?? 0;
+      await renewed(worker);
+      const before = await renewals();
+      await kill(death);
+      await threaded(worker, false);
+      await until('the loop to renew', async () => (await renewals()) > before);
+      await threaded(worker, true);
+      expect(await renewals()).toBe(before + 2);
+      finish.open();
+      await worker.close();
+      expect(await queue.getJob(job.id)).toMatchObject({ attemptsStarted: 1, stalledCounter: 0 });
+      expect(await (await queue.getJob(job.id))?.getState()).toBe('completed');
+      expect(stalled).toEqual([]);
+      expect(errors).toHaveLength(1);
+      expect(errors[0]).toMatchObject({
+        code: 'THREAD_FAILED',
+        message: expect.stringContaining('The dedicated lock thread died'),
+      });
+    },
+  );
+
+  test('a thread that dies again and again: told each time, locks are kept all the while', async () => {
+    const { queue, worker: make, kill } = await place(engine);
     const finish = gate();
     const job = await queue.add('long', {});
     const { worker, errors, stalled } = make(() => finish.opened);
-    const renewals = async (): Promise<number> => (await store.sessions('work'))[0]?.renewals ?? 0;
     await renewed(worker);
-    const before = await renewals();
-    await kill(death);
-    await threaded(worker, false);
-    await until('the loop to renew', async () => (await renewals()) > before);
-    await threaded(worker, true);
-    expect(await renewals()).toBe(before + 2);
+    for (let deaths = 1; deaths <= 3; deaths += 1) {
+      await threaded(worker, true);
+      await kill('exit');
+      await until('the death to be told', () => errors.length === deaths);
+    }
     finish.open();
     await worker.close();
     expect(await queue.getJob(job.id)).toMatchObject({ attemptsStarted: 1, stalledCounter: 0 });
-    expect(await (await queue.getJob(job.id))?.getState()).toBe('completed');
     expect(stalled).toEqual([]);
-    expect(errors).toHaveLength(1);
-    expect(errors[0]).toMatchObject({
-      code: 'THREAD_FAILED',
-      message: expect.stringContaining('The dedicated lock thread died'),
-    });
-  },
-);
+  });
 
-test('a thread that dies again and again: told each time, locks are kept all the while', async () => {
-  const { queue, worker: make, kill } = await place();
-  const finish = gate();
-  const job = await queue.add('long', {});
-  const { worker, errors, stalled } = make(() => finish.opened);
-  await renewed(worker);
-  for (let deaths = 1; deaths <= 3; deaths += 1) {
-    await threaded(worker, true);
+  test('one thread serves two workers: its death is told to both, and both go on', async () => {
+    const { queue, worker: make, kill } = await place(engine);
+    const finish = gate();
+    const jobs = await queue.addBulk([
+      { name: 'a', data: {} },
+      { name: 'b', data: {} },
+    ]);
+    const both = [make(() => finish.opened), make(() => finish.opened)];
+    await Promise.all(both.map(({ worker }) => renewed(worker)));
+    await until('both to run', async () => (await queue.getActiveCount()) === 2);
     await kill('exit');
-    await until('the death to be told', () => errors.length === deaths);
-  }
-  finish.open();
-  await worker.close();
-  expect(await queue.getJob(job.id)).toMatchObject({ attemptsStarted: 1, stalledCounter: 0 });
-  expect(stalled).toEqual([]);
-});
+    for (const { errors } of both) await until('the death to be told', () => errors.length === 1);
+    for (const { worker } of both) await threaded(worker, true);
+    finish.open();
+    await Promise.all(both.map(({ worker }) => worker.close()));
+    for (const { id } of jobs) expect(await queue.getJob(id)).toMatchObject({ attemptsStarted: 1, stalledCounter: 0 });
+  });
 
-test('one thread serves two workers: its death is told to both, and both go on', async () => {
-  const { queue, worker: make, kill } = await place();
-  const finish = gate();
-  const jobs = await queue.addBulk([
-    { name: 'a', data: {} },
-    { name: 'b', data: {} },
-  ]);
-  const both = [make(() => finish.opened), make(() => finish.opened)];
-  await Promise.all(both.map(({ worker }) => renewed(worker)));
-  await until('both to run', async () => (await queue.getActiveCount()) === 2);
-  await kill('exit');
-  for (const { errors } of both) await until('the death to be told', () => errors.length === 1);
-  for (const { worker } of both) await threaded(worker, true);
-  finish.open();
-  await Promise.all(both.map(({ worker }) => worker.close()));
-  for (const { id } of jobs) expect(await queue.getJob(id)).toMatchObject({ attemptsStarted: 1, stalledCounter: 0 });
-});
+  test('closing while the thread is dead, or dies meanwhile, comes to an end', async () => {
+    const { worker: make, condemn, kill } = await place(engine);
+    const first = make(() => undefined);
+    await threaded(first.worker, true);
+    await kill('exit');
+    await threaded(first.worker, false);
+    expect(await outcomeOf(first.worker.close(), paced(3000))).toBe('resolved');
+    const second = make(() => undefined);
+    await threaded(second.worker, true);
+    condemn('exit');
+    expect(await outcomeOf(second.worker.close(), paced(3000))).toBe('resolved');
+  });
 
-test('closing while the thread is dead, or dies meanwhile, comes to an end', async () => {
-  const { worker: make, condemn, kill } = await place();
-  const first = make(() => undefined);
-  await threaded(first.worker, true);
-  await kill('exit');
-  await threaded(first.worker, false);
-  expect(await outcomeOf(first.worker.close(), 3000)).toBe('resolved');
-  const second = make(() => undefined);
-  await threaded(second.worker, true);
-  condemn('exit');
-  expect(await outcomeOf(second.worker.close(), 3000)).toBe('resolved');
-});
-
-test('two faults at once, the thread dies while the loop is blocked: the job is recovered elsewhere, the late finish refused, both told', async () => {
-  const { queue, connection, kill } = await place();
-  const options = { lockThreadEntry: ENTRY, lockDuration: 800, lockRenewTime: 200, stalledInterval: 100 };
-  const blocked = new WorkerProcess({ queue: 'work', connection, options: { ...options, name: 'blocked' } });
-  await blocked.moment('ready');
-  const job = await queue.add('spin', { ms: 6000, only: 'blocked' });
-  await blocked.moment('started');
-  await kill('exit');
-  const other = new WorkerProcess({ queue: 'work', connection, options: { ...options, name: 'other' } });
-  await other.moment('completed');
-  await blocked.moment('error', ({ args }) => (args as [{ message: string }])[0].message.startsWith('Could not settle job'));
-  expect(other.all('stalled').map(({ args }) => args)).toEqual([[job.id, 'active']]);
-  expect(blocked.all('completed')).toEqual([]);
-  const fences = [...blocked.all('started'), ...other.all('started')].map(({ fence }) => fence as number);
-  expect(fences).toHaveLength(2);
-  expect(fences[1]).toBeGreaterThan(fences[0] ?? Number.POSITIVE_INFINITY);
-  expect((await queue.getJob(job.id))?.returnvalue).toEqual({ by: 'other' });
+  test('two faults at once, the thread dies while the loop is blocked: the job is recovered elsewhere, the late finish refused, both told', async () => {
+    const { queue, url: connection, kill } = await place(engine);
+    const options = { lockThreadEntry: ENTRY, lockDuration: 800, lockRenewTime: 200, stalledInterval: 100 };
+    const blocked = new WorkerProcess({ queue: 'work', connection, options: { ...options, name: 'blocked' } });
+    await blocked.moment('ready');
+    const job = await queue.add('spin', { ms: 6000, only: 'blocked' });
+    await blocked.moment('started');
+    await kill('exit');
+    const other = new WorkerProcess({ queue: 'work', connection, options: { ...options, name: 'other' } });
+    await other.moment('completed');
+    await blocked.moment('error', ({ args }) => (args as [{ message: string }])[0].message.startsWith('Could not settle job'));
+    expect(other.all('stalled').map(({ args }) => args)).toEqual([[job.id, 'active']]);
+    expect(blocked.all('completed')).toEqual([]);
+    const fences = [...blocked.all('started'), ...other.all('started')].map(({ fence }) => fence as number);
+    expect(fences).toHaveLength(2);
+    expect(fences[1]).toBeGreaterThan(fences[0] ?? Number.POSITIVE_INFINITY);
+    expect((await queue.getJob(job.id))?.returnvalue).toEqual({ by: 'other' });
+  });
 });
 
 test('the watchdog tells how long the loop was blocked, once it is free', async () => {

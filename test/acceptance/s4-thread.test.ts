@@ -1,0 +1,121 @@
+// Lines of S4 that need a store which fails on command, with the lock thread in its place: the faults strike the connection of the thread alone.
+import { describe, expect, test } from 'vitest';
+import { FaultySides } from '../support/acceptance-faulty-thread.js';
+import { eventually, messageOf, type MomentLog, monotonicNow } from '../support/acceptance-moments.js';
+import { Gate, LOCK_ENGINES, newScene, orphan, renewed, work } from '../support/acceptance-scene.js';
+import { paced } from '../support/pace.js';
+
+const LOCK_MS = paced(1500);
+const SHORT = { lockDuration: LOCK_MS, lockRenewTime: Math.round(LOCK_MS / 6), crashGraceMs: 10 * LOCK_MS };
+
+function errorsWith(log: MomentLog, text: string): string[] {
+  return log
+    .all('error')
+    .map(messageOf)
+    .filter((message) => message.includes(text));
+}
+
+describe.each(LOCK_ENGINES)('S4 with the thread on %s', (engine) => {
+  test('S4-2 a heartbeat of the thread that comes too late revives nothing', async () => {
+    const scene = await newScene(engine);
+    const sides = new FaultySides(scene);
+    const gate = new Gate();
+    let held: boolean | undefined;
+    const slow = work(
+      sides,
+      async ({ lock }) => {
+        await gate.opened;
+        held = lock.held;
+        return 'too late';
+      },
+      { ...SHORT, skipStalledCheck: true },
+    );
+    await sides.threadRenews();
+    const job = await scene.queue.add('slow');
+    await slow.log.moment('active');
+    const before = await scene.store.lockOf('work', job.id);
+    await sides.strike('thread', 'renew', { fault: 'hang' });
+    await slow.worker.pause(true);
+    const otherGate = new Gate();
+    const other = work(scene, () => otherGate.opened.then(() => 'in time'), { stalledInterval: 50 });
+    await other.log.moment('active');
+    // All the beats that were held up arrive now.
+    const healedAt = monotonicNow();
+    await sides.heal('thread');
+    const { reply } = await sides.answered('thread', 'renew', healedAt);
+    expect((reply as { alive: boolean }[]).every(({ alive }) => !alive)).toBe(true);
+    const after = await scene.store.lockOf('work', job.id);
+    expect(after?.session).not.toBe(before?.session);
+    gate.open();
+    await eventually('the refusal to be told', async () => errorsWith(slow.log, `Could not settle job ${job.id}`).length > 0);
+    expect(held).toBe(false);
+    expect(errorsWith(slow.log, `could not renew lock for job ${job.id}`)).toHaveLength(1);
+    expect(await scene.store.lockOf('work', job.id)).toMatchObject({ token: after?.token });
+    otherGate.open();
+    await other.log.moment('completed');
+    expect(await scene.queue.getJob(job.id)).toMatchObject({ returnvalue: 'in time', stalledCounter: 1 });
+  });
+
+  test('S4-14 one beat of the thread that is lost, or whose reply is lost, stalls nothing', async () => {
+    const scene = await newScene(engine);
+    const sides = new FaultySides(scene);
+    const gate = new Gate();
+    const busy = work(sides, () => gate.opened, { ...SHORT, skipStalledCheck: true });
+    await sides.threadRenews();
+    const job = await scene.queue.add('long');
+    await busy.log.moment('active');
+    const rival = work(scene, () => 'stolen', { stalledInterval: 50 });
+    await rival.log.moment('ready');
+    for (const fault of ['fail', 'drop-reply'] as const) {
+      const errors = busy.log.all('error').length;
+      await sides.strike('thread', 'renew', { fault, times: 1 });
+      await eventually('the lost beat to be told', async () => busy.log.all('error').length > errors);
+      await renewed(scene.store, job.id, 8);
+    }
+    gate.open();
+    await busy.log.moment('completed');
+    expect(rival.log.all('stalled')).toEqual([]);
+    expect(await scene.queue.getJob(job.id)).toMatchObject({ attemptsStarted: 1, stalledCounter: 0 });
+  });
+
+  test('S4-12 the reply to the sweep of the thread is lost: the job is failed once, and nobody tells it twice', async () => {
+    const scene = await newScene(engine);
+    const sides = new FaultySides(scene);
+    const dying = work(sides, () => undefined, { stalledInterval: 60_000, maxStalledCount: 0 });
+    await sides.threadRenews();
+    await dying.worker.pause();
+    const id = await orphan(scene, 50, 0);
+    await sides.strike('thread', 'sweep', { fault: 'drop-reply' });
+    const swept = sides.count('called', 'thread', 'sweep');
+    const sweeping = work(sides, () => undefined, { stalledInterval: 30, maxStalledCount: 0, autorun: false });
+    await sweeping.worker.startStalledCheckTimer();
+    await eventually('the job to be failed', async () => (await (await scene.queue.getJob(id))?.getState()) === 'failed');
+    expect(sides.count('called', 'thread', 'sweep')).toBeGreaterThan(swept);
+    await Promise.all([dying.worker.close(), sweeping.worker.close()]);
+    const next = work(scene, () => 'run again', { stalledInterval: 30 });
+    await eventually('it to have swept', async () => (await scene.store.sweep('work', 10)).more === false);
+    expect([...dying.log.all('failed'), ...sweeping.log.all('failed'), ...next.log.all('stalled')]).toEqual([]);
+    const { events } = await scene.store.events('work', 0, 1000);
+    expect(events.filter(({ jobId, name }) => jobId === id && name === 'failed')).toHaveLength(1);
+    expect(await scene.queue.getJob(id)).toMatchObject({ stalledCounter: 1 });
+  });
+
+  test('S4-15 the connection of the loop is dead while that of the thread lives: the finish is delivered late, and nobody else ran the job', async () => {
+    const scene = await newScene(engine);
+    const sides = new FaultySides(scene);
+    const gate = new Gate();
+    const busy = work(sides, () => gate.opened.then(() => 'done'), { ...SHORT, skipStalledCheck: true });
+    await sides.threadRenews();
+    const job = await scene.queue.add('long');
+    await busy.log.moment('active');
+    const rival = work(scene, () => 'stolen', { stalledInterval: 50 });
+    await rival.log.moment('ready');
+    for (const verb of ['settle', 'claim'] as const) await sides.strike('loop', verb, { fault: 'drop-reply' });
+    gate.open();
+    await renewed(scene.store, job.id, 8).catch(() => undefined);
+    await sides.heal('loop');
+    await busy.log.moment('completed');
+    expect(rival.log.all('active')).toEqual([]);
+    expect(await scene.queue.getJob(job.id)).toMatchObject({ returnvalue: 'done', attemptsStarted: 1, stalledCounter: 0 });
+  });
+});
