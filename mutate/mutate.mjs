@@ -98,11 +98,15 @@ async function run(workshop, mutants, { verbose }) {
 
 /** Tests that fail without a mutant kill none. */
 async function isGreen(workshop, mutants) {
-  const files = [...new Set(mutants.flatMap(({ tests }) => tests))];
-  console.log(`Without a mutant: ${files.length} test files`);
-  const { result, by, output } = await workshop.test(files);
-  if (result === 'survived') return true;
-  console.error(output);
-  console.error(`The tests fail without a mutant, so that they prove nothing: ${by ?? 'they do not run'}`);
-  return false;
+  const selections = new Map();
+  for (const { only, tests } of mutants) selections.set(only, new Set([...(selections.get(only) ?? []), ...tests]));
+  for (const [only, tests] of selections) {
+    console.log(`without a mutant: ${tests.size} test files${only === undefined ? '' : `, ${only}`}`);
+    const { result, by, output } = await workshop.test([...tests], only);
+    if (result === 'survived') continue;
+    console.error(output);
+    console.error(`The tests fail without a mutant, so that they prove nothing: ${by ?? 'they do not run'}`);
+    return false;
+  }
+  return true;
 }

@@ -33,7 +33,7 @@ export const CAP = [
     name: 'memory: the dead have a share',
     file: 'src/store/memory/claim.ts',
     find: '.filter((other) => other.isAlive(now));',
-    replace: ';',
+    replace: '.filter((other) => other.isAlive(now) || other.slots > 0);',
     tests: conformance('memory'),
     only: 'caps',
   },

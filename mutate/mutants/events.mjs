@@ -57,6 +57,7 @@ export const EVENTS = [
     find: 'if size > 0 and active == 0 and not waiting then',
     replace: 'if size > 0 and not waiting then',
     tests: conformance('redis'),
+    only,
   },
   {
     name: 'postgres: a stall is not told',

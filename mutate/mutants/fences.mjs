@@ -1,5 +1,7 @@
 import { conformance, unit } from './tests.mjs';
 
+const only = 'claiming|taking|fencing|replays|locks|races|random|fence|layout|settle';
+
 export const FENCES = [
   {
     name: 'a fence is given twice',
@@ -7,6 +9,7 @@ export const FENCES = [
     find: 'Math.max(last + 1, Math.floor(storeNowMs * 1000))',
     replace: 'Math.max(last, Math.floor(storeNowMs * 1000))',
     tests: conformance('memory', 'sqlite'),
+    only,
   },
   {
     name: 'fences count from where the store is, not from its clock',
@@ -14,6 +17,7 @@ export const FENCES = [
     find: 'Math.max(last + 1, Math.floor(storeNowMs * 1000))',
     replace: 'Math.max(last + 1, Math.floor(storeNowMs * 0))',
     tests: [...conformance('memory', 'sqlite'), ...unit('memory-store')],
+    only,
   },
   {
     name: 'postgres: another server goes on with the sequence as it finds it',
@@ -28,6 +32,7 @@ export const FENCES = [
     find: 'format(DIGITS, place + size + i - 1), texts[size + i]',
     replace: 'format(DIGITS, place + size), texts[size + i]',
     tests: conformance('redis'),
+    only,
   },
   {
     name: 'redis: the fast claim goes back with the clock',
@@ -35,5 +40,6 @@ export const FENCES = [
     find: 'tick < micros and micros or tick + 1',
     replace: 'micros',
     tests: [...conformance('redis'), ...unit('redis-plain-settle', 'redis-layout')],
+    only,
   },
 ];

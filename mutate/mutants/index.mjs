@@ -2,6 +2,7 @@
 // notice, of which `only` selects some by name. `equivalent` says why a change cannot be noticed; such a mutant is not tried.
 import { BYTES } from './bytes.mjs';
 import { CAP } from './cap.mjs';
+import { EMPTY_LISTS } from './empty-lists.mjs';
 import { EVENTS } from './events.mjs';
 import { FENCES } from './fences.mjs';
 import { HAND_BACK } from './hand-back.mjs';
@@ -25,6 +26,7 @@ export const AREAS = {
   replays: REPLAYS,
   events: EVENTS,
   bytes: BYTES,
+  'empty-lists': EMPTY_LISTS,
   presence: PRESENCE,
   'hand-back': HAND_BACK,
   'lock-table': LOCK_TABLE,

@@ -7,8 +7,8 @@ export const PRESENCE = [
   {
     name: 'sqlite: every process but this one is dead',
     file: 'src/store/sqlite/presence.ts',
-    find: 'this.#folder.has(name)) ?? false;',
-    replace: 'this.#folder.has(name)) ?? true;',
+    find: '(this.#locked(name, () => this.#folder.has(name)) ?? false)',
+    replace: '(this.#locked(name, () => this.#folder.has(name)) ?? true)',
     tests: [...conformance('sqlite'), ...unit('sqlite-presence')],
     only,
   },

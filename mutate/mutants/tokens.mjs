@@ -152,5 +152,6 @@ export const TOKENS = [
     find: "token == '' or job.token ~= token",
     replace: 'job.token ~= token',
     tests: [...conformance('redis'), 'test/model/redis.test.ts'],
+    only: 'fencing|locks|does what',
   },
 ];

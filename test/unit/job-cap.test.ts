@@ -20,6 +20,14 @@ describe('sharing a cap', () => {
     { what: 'what the other cannot use', maxActive: 6, active: 0, claimant: idle(10), others: [idle(1)], room: 5 },
     { what: 'nothing is left for one without slots', maxActive: 6, active: 0, claimant: idle(10), others: [idle(0)], room: 6 },
     {
+      what: 'half for each of two, whoever else only holds locks',
+      maxActive: 6,
+      active: 0,
+      claimant: idle(10),
+      others: [idle(10), idle(0)],
+      room: 3,
+    },
+    {
       what: 'what the other has used is no longer left',
       maxActive: 4,
       active: 2,

@@ -17,6 +17,23 @@ export function caps(test: Test): void {
     assert.deepEqual([jobs, drained, paused, limitedMs], [[], false, false, undefined]);
   });
 
+  test('jobs under locks with an end of their own use up the share of their session', async (scene) => {
+    await scene.addMany(10);
+    await cap(scene, 4);
+    const [timed, extended, other] = [await scene.session(), await scene.session(), await scene.session({ slots: 0 })];
+    const long = scene.ms(1_000);
+    assert.equal((await scene.claim(timed, 2, { timedMs: long })).length, 2);
+    assert.equal((await scene.claim(timed, 10, { timedMs: long })).length, 0, 'the rest is left for the other');
+    const jobs = await scene.claim(extended, 1);
+    await scene.store.extend(
+      scene.queue,
+      jobs.map(({ id, token }) => ({ jobId: id, token, durationMs: long })),
+    );
+    assert.equal((await scene.claim(timed, 10, { timedMs: long })).length, 0);
+    assert.equal((await scene.claim(extended, 10)).length, 1);
+    assert.equal((await scene.claim(other, 10)).length, 0);
+  });
+
   test('the status shows the cap until it is taken away', async (scene) => {
     const shown = async () => (await scene.store.status(scene.queue)).cap;
     assert.equal(await shown(), undefined);

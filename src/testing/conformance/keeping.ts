@@ -64,6 +64,7 @@ export function keeping(test: Test): void {
       const old = await runMany(scene, 2, outcome, {});
       await scene.pass(OLD);
       const young = await runMany(scene, 2, outcome, {});
+      await scene.pass(2);
       const fresh = await runMany(scene, 1, outcome, { ageMs: scene.ms(AGE) });
       assert.deepEqual(await scene.list(list), [...young, ...fresh]);
       assert.equal((await scene.store.status(scene.queue)).counts[list], 3);
