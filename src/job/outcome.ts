@@ -14,8 +14,8 @@ interface Owned {
 export type Outcome =
   /** Done. Counts the attempt. */
   | (Owned & { kind: 'completed'; value: string; keep: Keep })
-  /** Failed for good. Counts the attempt. */
-  | (Owned & { kind: 'failed'; reason: string; stacktrace: string; keep: Keep })
+  /** Failed for good. Counts the attempt. `early`: before its attempts were used up. */
+  | (Owned & { kind: 'failed'; reason: string; stacktrace: string; keep: Keep; early?: boolean })
   /** Failed, to be tried again. Counts the attempt. `delayMs` 0 goes straight to waiting: to its back, or to its front with `lifo`. */
   | (Owned & { kind: 'retry'; reason: string; stacktrace: string; delayMs: number; lifo: boolean })
   /** Put off by the handler itself. The attempt does not count. */

@@ -76,6 +76,7 @@ export function substituteOutcome(job: TriedJob, outcome: Outcome, refusal: Erro
       reason,
       stacktrace: '[]',
       keep: keepOf(job.opts.removeOnFail, rules.removeOnFail),
+      ...early(job),
     };
   }
   if (outcome.kind !== 'failed' && outcome.kind !== 'retry') return undefined;
@@ -93,7 +94,20 @@ function refusedReason(what: string, text: string, refusal: Error): string {
 
 function failed(job: TriedJob, token: string, error: Error, rules: VerdictRules): Outcome {
   const keep = keepOf(job.opts.removeOnFail, rules.removeOnFail);
-  return { kind: 'failed', jobId: job.id, token, reason: reasonOf(error), stacktrace: stacktraceOf(job, error), keep };
+  return {
+    kind: 'failed',
+    jobId: job.id,
+    token,
+    reason: reasonOf(error),
+    stacktrace: stacktraceOf(job, error),
+    keep,
+    ...early(job),
+  };
+}
+
+/** Whether attempts are left after this one. */
+function early({ attemptsMade, opts }: TriedJob): { early?: true } {
+  return attemptsMade + 1 < (opts.attempts ?? 0) ? { early: true } : {};
 }
 
 /** Newest last; JSON text. */

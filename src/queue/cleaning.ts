@@ -21,21 +21,36 @@ export async function clean(store: Store, queue: string, grace: number, limit: n
   checkInteger('grace', grace, { max: MAX_DELAY_MS });
   checkInteger('limit', limit);
   const max = limit === 0 ? Number.POSITIVE_INFINITY : limit;
+  const { gone, told } = await cleanType(store, queue, grace, max, type);
+  if (!told) await store.clear(queue, { states: [], limit: 0, removed: gone.length });
+  return gone;
+}
+
+/** `told`: a store has told of them already. */
+async function cleanType(
+  store: Store,
+  queue: string,
+  grace: number,
+  max: number,
+  type: CleanType,
+): Promise<{ gone: string[]; told: boolean }> {
+  const listed = async (list: ListName) => ({ gone: await removeListed(store, queue, list, grace, max), told: false });
   switch (type) {
     case 'completed':
     case 'failed':
     case 'delayed':
     case 'active': {
       const { counts } = await store.status(queue);
-      return clearAll(store, queue, [type], Math.min(max, counts[type]), grace);
+      const gone = await clearAll(store, queue, [type], Math.min(max, counts[type]), grace);
+      return { gone, told: gone.length > 0 };
     }
     case 'wait':
     case 'waiting':
-      return removeListed(store, queue, 'waiting', grace, max);
+      return listed('waiting');
     case 'paused':
-      return (await store.status(queue)).paused ? removeListed(store, queue, 'waiting', grace, max) : [];
+      return (await store.status(queue)).paused ? listed('waiting') : { gone: [], told: false };
     case 'prioritized':
-      return removeListed(store, queue, 'prioritized', grace, max);
+      return listed('prioritized');
     default:
       throw invalidOption('type', type, 'completed, failed, delayed, active, wait, paused or prioritized');
   }

@@ -307,7 +307,10 @@ export interface Control {
   change(queue: string, changes: Change[]): Promise<ChangeStatus[]>;
   /** Removes jobs with all that belongs to them. A locked job stays. */
   remove(queue: string, jobIds: string[]): Promise<RemoveStatus[]>;
-  /** Removes up to `limit` unlocked jobs in one of `states`, oldest first; answers their ids. Call until it answers fewer. */
+  /**
+   * Removes up to `limit` unlocked jobs in one of `states`, oldest first; answers their ids. Call until it answers fewer. A `limit` of 0 only
+   * tells of a clean that is over: one that found nothing, or one whose jobs were removed by their ids.
+   */
   clear(queue: string, selection: Selection): Promise<string[]>;
   /** Moves up to `limit` jobs from one of failed, completed, delayed to waiting; answers how many. Call until it answers fewer. */
   requeue(queue: string, selection: Selection): Promise<number>;
@@ -334,6 +337,8 @@ export interface Selection {
   states: StoredState[];
   olderThanMs?: number;
   limit: number;
+  /** For a clear with the limit 0: how many jobs the caller has removed by their ids. */
+  removed?: number;
 }
 
 export type Write = { jobId: string; token?: string } & (
@@ -458,14 +463,15 @@ export interface OwnedLock {
 
 /*
  * Which verb tells what, in this order within a call. `prev` is the state before.
+ *   `delay` of delayed is when the job falls due, in the store's epoch ms.
  *   add         added{jobName}, then waiting or delayed{delay}; duplicated for an id that exists
  *   claim       waiting{prev: delayed} for jobs that fell due, active{prev: waiting}
- *   settle      completed{returnvalue, prev} · failed{failedReason, prev} then retries-exhausted{attemptsMade} ·
- *               retry: waiting{prev: failed, failedReason} or delayed{delay, failedReason} · delay: delayed{delay} · release: waiting{prev: active};
+ *   settle      completed{returnvalue, prev} · failed{failedReason, prev} then, unless `early`, retries-exhausted{attemptsMade} ·
+ *               retry: waiting{prev: active, failedReason} or delayed{delay, failedReason} · delay: delayed{delay} · release: waiting{prev: active};
  *               then the claim's, then drained if jobs finished and none is waiting or active
  *   sweep       stalled, then waiting{prev: active} or failed{failedReason, prev: active}; closeSessions, revoke: waiting{prev: active}
  *               (a charged close tells what a sweep tells)
- *   control     progress{data} · retry, promote: waiting{prev} · delay: delayed{delay} · removed{prev} · cleaned{count} · paused · resumed
+ *   control     progress{data} · retry, promote: waiting{prev} · delay: delayed{delay} · removed{prev} · cleaned{count} if any went or `limit` is 0 · paused · resumed
  */
 /** What happened, told to the outside. Ids count up per queue, so a listener that comes back reads on where it stopped. */
 export interface StoredEvent {

@@ -1,6 +1,7 @@
 // What users of BullMQ 6 see of counts, lists, events and removals, on every store.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { QueueEvents } from '../../src/events/queue-events.js';
+import { UnrecoverableError } from '../../src/job/signals.js';
 import { Queue } from '../../src/queue/queue.js';
 import { Worker } from '../../src/worker/worker.js';
 import { ENGINES, type Engine, scene } from '../support/faults-scene.js';
@@ -79,5 +80,44 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
       ['completed:mine', { jobId: 'mine', returnvalue: 5, prev: 'active' }, 'string'],
       ['cleaned', { count: '1' }],
     ]);
+  });
+
+  test('attempts and cleans are told as in BullMQ: due times, waiting{prev: active}, retries-exhausted only at the end', async () => {
+    const { inner: connection, queue: name } = await scene(engine);
+    const queue = kept(new Queue(name, { connection }));
+    const events = kept(new QueueEvents(name, { connection }));
+    await events.waitUntilReady();
+    const told = new Map<string, string[]>();
+    const tell = (jobId: string, what: string): void => void told.set(jobId, [...(told.get(jobId) ?? []), what]);
+    const cleaned: string[] = [];
+    let due: unknown;
+    events.on('waiting', ({ jobId, prev = 'new' }) => tell(jobId, `waiting ${prev}`));
+    events.on('failed', ({ jobId }) => tell(jobId, 'failed'));
+    events.on('retries-exhausted', ({ jobId, attemptsMade }) => tell(jobId, `exhausted ${attemptsMade}`));
+    events.on('delayed', ({ delay }) => void (due = delay));
+    events.on('cleaned', ({ count }) => cleaned.push(count));
+    const before = Date.now();
+    await queue.add('later', {}, { delay: 60_000 });
+    const process = async (job: { name: string }): Promise<void> => {
+      throw job.name === 'hopeless' ? new UnrecoverableError('no') : new Error('not yet');
+    };
+    kept(new Worker(name, process, { connection }));
+    await queue.add('tried', {}, { jobId: 'tried', attempts: 2 });
+    await queue.add('hopeless', {}, { jobId: 'hopeless', attempts: 3 });
+    await until(
+      'both to fail',
+      () => told.get('tried')?.at(-1)?.startsWith('exhausted') && told.get('hopeless')?.includes('failed'),
+    );
+    expect(told.get('tried')).toEqual(['waiting new', 'waiting active', 'failed', 'exhausted 2']);
+    await queue.clean(0, 0, 'completed');
+    await queue.clean(0, 0, 'wait');
+    await queue.pause();
+    await queue.addBulk([{ name: 'a' }, { name: 'b' }]);
+    expect(await queue.clean(0, 0, 'waiting')).toHaveLength(2);
+    await queue.clean(0, 0, 'failed');
+    await until('all cleans', () => cleaned.length === 4);
+    expect(cleaned).toEqual(['0', '0', '2', '2']);
+    expect(told.get('hopeless')).toEqual(['waiting new', 'failed']);
+    expect(due).toBeGreaterThan(before + 30_000);
   });
 });

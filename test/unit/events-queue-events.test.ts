@@ -75,7 +75,8 @@ describe('what is told', () => {
     await events.waitUntilReady();
     await queue.add('a', {}, { jobId: 'a' });
     await queue.add('a', {}, { jobId: 'a' });
-    await queue.add('b', {}, { jobId: 'b', delay: 5 });
+    const before = Date.now();
+    await queue.add('b', {}, { jobId: 'b', delay: 5_000 });
     await (await queue.getJob('b'))?.remove();
     const job = await worker.take();
     await job.updateProgress({ half: true });
@@ -91,7 +92,7 @@ describe('what is told', () => {
       ['waiting', { jobId: 'a' }],
       ['duplicated', { jobId: 'a' }],
       ['added', { jobId: 'b', name: 'b' }],
-      ['delayed', { jobId: 'b', delay: 5 }],
+      ['delayed', { jobId: 'b', delay: expect.any(Number) }],
       ['removed', { jobId: 'b', prev: 'delayed' }],
       ['active', { jobId: 'a', prev: 'waiting' }],
       ['progress', { jobId: 'a', data: { half: true } }],
@@ -107,6 +108,9 @@ describe('what is told', () => {
       ['resumed', {}],
       ['cleaned', { count: '1' }],
     ]);
+    const due = (told[4]?.[1] as { delay: number } | undefined)?.delay;
+    expect(due).toBeGreaterThanOrEqual(before + 5_000);
+    expect(due).toBeLessThan(before + 60_000);
     expect(ids.map(Number)).toEqual(ids.map((_, index) => index + 1));
   });
 

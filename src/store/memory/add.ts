@@ -22,7 +22,7 @@ function addOne(queue: QueueState, job: NewJob, now: number): AddReply {
   queue.log.tell('added', id, { jobName: job.name });
   if (job.delayMs > 0) {
     putDelayed(queue, stored, job.delayMs, now);
-    queue.log.tell('delayed', id, { delay: job.delayMs });
+    queue.log.tell('delayed', id, { delay: Math.ceil(stored.at) });
   } else {
     putWaiting(queue, stored, job.lifo);
     queue.log.tell('waiting', id);

@@ -67,7 +67,7 @@ export function change(queue: QueueState, item: Change, now: number): ChangeStat
       if (job.state !== 'delayed') return 'state';
       take(queue, job);
       putDelayed(queue, job, item.delayMs, now);
-      queue.log.tell('delayed', job.id, { delay: item.delayMs });
+      queue.log.tell('delayed', job.id, { delay: Math.ceil(job.at) });
       return 'done';
     case 'priority':
       changePriority(queue, job, item.priority, item.lifo);
@@ -103,7 +103,8 @@ export function remove(queue: QueueState, jobId: string): RemoveStatus {
 export function clear(queue: QueueState, selection: Selection, now: number): string[] {
   const jobs = select(queue, selection, now);
   for (const job of jobs) drop(queue, job);
-  if (jobs.length > 0) queue.log.tell('cleaned', undefined, { count: jobs.length });
+  const count = jobs.length + (selection.removed ?? 0);
+  if (jobs.length > 0 || selection.limit === 0) queue.log.tell('cleaned', undefined, { count });
   return jobs.map(({ id }) => id);
 }
 

@@ -67,7 +67,7 @@ function carryOut(queue: QueueState, job: StoredJob, lock: StoredLock, outcome: 
       job.setFinisher(lock);
       putFinished(queue, job, 'failed', now);
       queue.log.tell('failed', job.id, { failedReason: outcome.reason, prev: 'active' }, outcome.reason.length);
-      queue.log.tell('retries-exhausted', job.id, { attemptsMade: job.attemptsMade });
+      if (outcome.early !== true) queue.log.tell('retries-exhausted', job.id, { attemptsMade: job.attemptsMade });
       retain(queue, job, outcome.keep, now);
       break;
     case 'retry':
@@ -75,16 +75,16 @@ function carryOut(queue: QueueState, job: StoredJob, lock: StoredLock, outcome: 
       chargeFailure(job, outcome);
       if (outcome.delayMs > 0) {
         putDelayed(queue, job, outcome.delayMs, now);
-        queue.log.tell('delayed', job.id, { delay: outcome.delayMs, failedReason: outcome.reason }, outcome.reason.length);
+        queue.log.tell('delayed', job.id, { delay: Math.ceil(job.at), failedReason: outcome.reason }, outcome.reason.length);
       } else {
         putWaiting(queue, job, outcome.lifo);
-        queue.log.tell('waiting', job.id, { prev: 'failed', failedReason: outcome.reason }, outcome.reason.length);
+        queue.log.tell('waiting', job.id, { prev: 'active', failedReason: outcome.reason }, outcome.reason.length);
       }
       break;
     case 'delay':
       take(queue, job);
       putDelayed(queue, job, outcome.delayMs, now);
-      queue.log.tell('delayed', job.id, { delay: outcome.delayMs });
+      queue.log.tell('delayed', job.id, { delay: Math.ceil(job.at) });
       break;
     case 'release':
       giveBack(queue, [job]);

@@ -99,7 +99,7 @@ BEGIN
     _change.waiting := cardinality(_chosen);
   ELSE
     FOR _group IN
-      SELECT name, count(*) AS jobs, count(*) FILTER (WHERE coalesce(priority, 0) = 0) AS plain, array_agg(id) AS ids, array_agg(delay) AS delays
+      SELECT name, count(*) AS jobs, count(*) FILTER (WHERE coalesce(priority, 0) = 0) AS plain, array_agg(id) AS ids, array_agg(ceil(_clock + delay)::bigint) AS dues
       FROM (
         SELECT *, CASE WHEN n <> ALL (_made) THEN 'duplicated' WHEN delay > 0 THEN 'delayed' ELSE 'waiting' END AS name
         FROM unnest(_chosen, _priorities, _delays) WITH ORDINALITY u(id, priority, delay, n)
@@ -107,7 +107,7 @@ BEGIN
     LOOP
       _change.events := coalesce(_change.events, 0) + _group.jobs;
       _change.body := concat_ws(',', _change.body, event(_group.name, _group.ids,
-        CASE _group.name WHEN 'delayed' THEN json_build_object('delay', _group.delays) END));
+        CASE _group.name WHEN 'delayed' THEN json_build_object('delay', _group.dues) END));
       IF _group.name = 'delayed' THEN
         _change.delayed := _group.jobs;
       ELSIF _group.name = 'waiting' THEN

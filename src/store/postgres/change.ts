@@ -77,7 +77,7 @@ BEGIN
         UPDATE jobs SET delay = _one.number, due_at = ceil(_clock + _one.number), ord = _base + _one.n WHERE queue = _queue AND id = _one.id;
         _change := no_change(_queue);
         _change.events := 1;
-        _change.body := event('delayed', ARRAY[_one.id], json_build_object('delay', _one.number));
+        _change.body := event('delayed', ARRAY[_one.id], json_build_object('delay', ceil(_clock + _one.number)::bigint));
         ${NOTE}
       ELSE
         -- A job that does not wait keeps the priority for when it does.

@@ -133,6 +133,24 @@ BEGIN
   RETURN to_json(_ids);
 END`,
   ) +
+  // A clean that found nothing, or whose jobs were removed by their ids.
+  verb(
+    'tell_cleaned(_name text, _count int)',
+    'text',
+    `
+DECLARE
+  _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _change journal := no_change(_queue);
+BEGIN
+  IF _queue IS NOT NULL THEN
+    _change.events := 1;
+    _change.body := event('cleaned', NULL, json_build_object('count', _count));
+    ${NOTE}
+    ${FOLD_SOMETIMES}
+  END IF;
+  RETURN '[]';
+END`,
+  ) +
   verb(
     'requeue(_name text, _states smallint[], _age float8, _limit int)',
     'text',
@@ -184,6 +202,7 @@ export async function cap(server: Server, queue: string, limits: Cap | undefined
 }
 
 export function clear(server: Server, queue: string, selection: Selection): Promise<string[]> {
+  if (selection.limit === 0) return server.call<string[]>('tell_cleaned', [queue, selection.removed ?? 0]);
   return server.call<string[]>('clear_jobs', [queue, ...selectionArguments(selection)]);
 }
 

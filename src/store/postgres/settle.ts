@@ -61,7 +61,10 @@ export const SETTLE_FUNCTIONS =
 DECLARE
   _body text;
   _large int[];
+  _dues bigint[];
+  _ended text[];
 BEGIN
+  IF _kind IN ('retry later', 'delay') THEN SELECT array_agg(ceil(_clock + delay)::bigint ORDER BY n) INTO _dues FROM unnest(_delays) WITH ORDINALITY d(delay, n); END IF;
   _change.active := _change.active - _jobs;
   _change.events := _change.events + _jobs;
   CASE _kind
@@ -72,12 +75,17 @@ BEGIN
       END IF;
       _body := event('completed', _ids, ${valueFields('returnvalue', '_said')});
     WHEN 'failed' THEN
-      _change.events := _change.events + _jobs;
-      _body := event('failed', _ids, json_build_object('failedReason', _said))
-        || ',' || event('retries-exhausted', _ids, json_build_object('attemptsMade', _attempts));
-    WHEN 'retry' THEN _body := event('waiting', _ids, json_build_object('prev', 'failed', 'failedReason', _said));
-    WHEN 'retry later' THEN _body := event('delayed', _ids, json_build_object('delay', _delays, 'failedReason', _said));
-    WHEN 'delay' THEN _body := event('delayed', _ids, json_build_object('delay', _delays));
+      _body := event('failed', _ids, json_build_object('failedReason', _said));
+      -- Those without a number have attempts left.
+      SELECT array_agg(id ORDER BY n), array_agg(attempts ORDER BY n) INTO _ended, _attempts
+      FROM unnest(_ids, _attempts) WITH ORDINALITY o(id, attempts, n) WHERE attempts IS NOT NULL;
+      IF _ended IS NOT NULL THEN
+        _change.events := _change.events + cardinality(_ended);
+        _body := _body || ',' || event('retries-exhausted', _ended, json_build_object('attemptsMade', _attempts));
+      END IF;
+    WHEN 'retry' THEN _body := event('waiting', _ids, json_build_object('prev', 'active', 'failedReason', _said));
+    WHEN 'retry later' THEN _body := event('delayed', _ids, json_build_object('delay', _dues, 'failedReason', _said));
+    WHEN 'delay' THEN _body := event('delayed', _ids, json_build_object('delay', _dues));
     WHEN 'release', 'return' THEN _body := event('waiting', _ids, '{"prev":"active"}');
   END CASE;
   _change.body := concat_ws(',', _change.body, _body);
@@ -115,7 +123,12 @@ DECLARE
   _said text[] := _texts;
   _most float8;
   _age float8;
+  _early boolean[];
 BEGIN
+  IF 'failed early' = ANY (_kinds) THEN
+    SELECT array_agg(kind = 'failed early' ORDER BY n) INTO _early FROM unnest(_kinds) WITH ORDINALITY k(kind, n);
+    _kinds := array_replace(_kinds, 'failed early', 'failed');
+  END IF;
   IF 'completed' = ALL (_kinds) AND NOT coalesce(0 = ANY (_keep_counts), false) THEN
     -- As most calls are.
     IF cardinality(_ids) = 1 THEN
@@ -156,7 +169,7 @@ BEGIN
     IF FOUND THEN
       IF _group.lock_key IS NOT NULL THEN _freed := ARRAY[_group.lock_key]; END IF;
       _change := book(_queue, _clock, _kinds[1], 1, (_group.priority = 0)::int, 1, _keep_counts[1], _keep_ages[1], _ids, _texts,
-        _delays, ARRAY[_group.attempts_made], _change);
+        _delays, ARRAY[CASE WHEN _early[1] IS NOT TRUE THEN _group.attempts_made END], _change);
       _results := 'd';
       RETURN;
     END IF;
@@ -182,7 +195,7 @@ BEGIN
     )
     SELECT kind, count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain, count(*) FILTER (WHERE keep_count IS DISTINCT FROM 0) AS kept,
       min(NULLIF(keep_count, 0)) AS most, min(keep_age) FILTER (WHERE keep_count IS DISTINCT FROM 0) AS age,
-      array_agg(n) AS ns, array_agg(id) AS ids, array_agg(keep_count IS NOT DISTINCT FROM 0) AS removed, array_agg(said) AS said, array_agg(delay) AS delays, array_agg(attempts_made) AS attempts,
+      array_agg(n) AS ns, array_agg(id) AS ids, array_agg(keep_count IS NOT DISTINCT FROM 0) AS removed, array_agg(said) AS said, array_agg(delay) AS delays, array_agg(CASE WHEN _early[n] IS NOT TRUE THEN attempts_made END) AS attempts,
       array_agg(id) FILTER (WHERE logged) AS logged, array_agg(lock_key) FILTER (WHERE lock_key IS NOT NULL) AS keys
     FROM (SELECT * FROM moved UNION ALL SELECT * FROM gone ORDER BY n) done GROUP BY kind
     LOOP
@@ -302,7 +315,7 @@ function argumentsOf(queue: string, outcomes: Outcome[], call: Call | undefined,
     queue,
     call?.caller ?? null,
     call?.seq ?? null,
-    outcomes.map((outcome) => (outcome.kind === 'retry' && outcome.delayMs > 0 ? 'retry later' : outcome.kind)),
+    outcomes.map(kindOf),
     outcomes.map(({ jobId }) => jobId),
     tokens.map(({ session }) => session),
     tokens.map(({ fence }) => fence),
@@ -340,4 +353,9 @@ function delayOf(outcome: Outcome): number | null {
 
 function keepOf(outcome: Outcome): Keep {
   return 'keep' in outcome ? outcome.keep : {};
+}
+
+function kindOf(outcome: Outcome): string {
+  if (outcome.kind === 'retry' && outcome.delayMs > 0) return 'retry later';
+  return outcome.kind === 'failed' && outcome.early === true ? 'failed early' : outcome.kind;
 }

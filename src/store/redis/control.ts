@@ -38,6 +38,7 @@ export async function remove(run: Runner, queue: string, jobIds: string[]): Prom
 
 export async function clear(run: Runner, queue: string, selection: Selection): Promise<string[]> {
   const gone: string[] = [];
+  if (selection.limit === 0) await run('clear', queue, [LETTER.completed, '', 0, 0, selection.removed ?? 0]);
   await eachBite(selection, async (letter, age, limit, position) => {
     const [ids, next] = (await run('clear', queue, [letter, age, limit, position])) as [string[], number];
     for (const id of ids) gone.push(id);

@@ -32,7 +32,7 @@ const KINDS: Record<string, Kind> = {
       ['retries-exhausted', {}, 'attemptsMade'],
     ],
   },
-  R: { texts: ['jobId', 'failedReason'], events: [['waiting', { prev: 'failed' }, 'failedReason']] },
+  R: { texts: ['jobId', 'failedReason'], events: [['waiting', ACTIVE, 'failedReason']] },
   L: { texts: ['jobId', 'delay', 'failedReason'], events: [['delayed', {}, 'delay', 'failedReason']] },
   Y: { texts: ['jobId', 'delay'], events: [['delayed', {}, 'delay']] },
   B: { texts: ['jobId'], events: [['waiting', ACTIVE]] },
@@ -84,12 +84,16 @@ function readEntry([id, [, body]]: Entry): StoredEvent[] {
   const [last = 0, count = 0] = id.split('-').map(Number);
   const texts = body.split('\0');
   const events: StoredEvent[] = [];
+  let number = last - count;
   for (let at = 0; at < texts.length; ) {
     const kind = KINDS[texts[at] as string];
     if (kind === undefined) break;
     const values = Object.fromEntries(kind.texts.map((name, index) => [name, texts[at + 1 + index] ?? '']));
     for (const [name, fixed, ...fields] of kind.events) {
-      const event: StoredEvent = { id: last - count + 1 + events.length, name, ...fixed };
+      number += 1;
+      // A job that failed before its attempts were used up.
+      if (name === 'retries-exhausted' && values['attemptsMade'] === '') continue;
+      const event: StoredEvent = { id: number, name, ...fixed };
       if (values['jobId'] !== undefined) event.jobId = values['jobId'];
       for (const field of fields) {
         if (values[field] === LARGE_VALUE && VALUES.has(field)) event.large = 1;

@@ -35,20 +35,25 @@ export async function settle(
   return request === undefined ? { results } : { results, claimed: readClaim(reply, request) };
 }
 
+function letterOf(outcome: Outcome): string {
+  return outcome.kind === 'failed' && outcome.early === true ? 'e' : LETTERS[outcome.kind];
+}
+
 /** Outcomes in a row that are alike say once what they share: see lua/settle.lua. */
 function writeGroups(args: Argument[], outcomes: Outcome[]): void {
   let group = '';
   let sizeAt = 0;
   let size = 0;
   for (const outcome of outcomes) {
-    const { kind, jobId, token } = outcome;
+    const { jobId, token } = outcome;
+    const kind = letterOf(outcome);
     const fenceAt = token.lastIndexOf(':') + 1;
     const owner = token.slice(0, fenceAt);
     const keep = 'keep' in outcome ? keeping(outcome.keep) : '';
     if (size === 0 || group !== `${kind}${keep} ${owner}`) {
       if (size > 0) args[sizeAt] = size;
       group = `${kind}${keep} ${owner}`;
-      sizeAt = args.push(LETTERS[kind], 0, keep, owner) - 3;
+      sizeAt = args.push(kind, 0, keep, owner) - 3;
       size = 0;
     }
     size += 1;

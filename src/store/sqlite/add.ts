@@ -28,8 +28,9 @@ export class Adding {
   }
 
   #addOne(transaction: Transaction, queue: QueueState, job: NewJob): AddReply {
+    const dueAt = job.delayMs > 0 ? transaction.after(job.delayMs) : null;
     let id = job.id ?? String(++queue.lastId);
-    while (!this.#insertOne(transaction, queue, id, job)) {
+    while (!this.#insertOne(transaction, queue, id, job, dueAt)) {
       if (job.id !== undefined) {
         queue.tell('duplicated', id);
         return { id, duplicate: true };
@@ -42,9 +43,9 @@ export class Adding {
       queue.touch(job.lockKey);
     }
     queue.tell('added', id, { jobName: job.name });
-    if (job.delayMs > 0) {
+    if (dueAt !== null) {
       queue.delayed += 1;
-      queue.tell('delayed', id, { delay: job.delayMs });
+      queue.tell('delayed', id, { delay: dueAt });
     } else {
       queue.countWaiting(job.priority, 1);
       queue.tell('waiting', id);
@@ -52,12 +53,11 @@ export class Adding {
     return { id, duplicate: false };
   }
 
-  #insertOne(transaction: Transaction, queue: QueueState, id: string, job: NewJob): boolean {
+  #insertOne(transaction: Transaction, queue: QueueState, id: string, job: NewJob, dueAt: number | null): boolean {
     const { priority, delayMs, lifo, timestamp, name, opts, data, lockKey = null } = job;
-    const delayed = delayMs > 0;
+    const delayed = dueAt !== null;
     const state = delayed ? STATE.delayed : lockKey === null ? STATE.waiting : STATE.behind;
     const ord = lifo && !delayed ? queue.toFront() : queue.toBack();
-    const dueAt = delayed ? transaction.after(delayMs) : null;
     const row = [queue.queue, id, state, priority, ord, dueAt, delayMs, transaction.now, timestamp, name, opts, data, lockKey];
     return this.#insert.run(...row) === 1;
   }

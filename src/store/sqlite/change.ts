@@ -49,11 +49,13 @@ export class Changing {
         if (state !== 'delayed') return 'state';
         this.toWaiting(queue, state, { job, id: change.jobId, priority, lockKey });
         return 'done';
-      case 'delay':
+      case 'delay': {
         if (state !== 'delayed') return 'state';
-        this.#delay.run(change.delayMs, transaction.after(change.delayMs), queue.toBack(), job);
-        queue.tell('delayed', change.jobId, { delay: change.delayMs });
+        const dueAt = transaction.after(change.delayMs);
+        this.#delay.run(change.delayMs, dueAt, queue.toBack(), job);
+        queue.tell('delayed', change.jobId, { delay: dueAt });
         return 'done';
+      }
       case 'priority':
         this.#setPriority(queue, job, state, priority, change);
         queue.touch(lockKey);

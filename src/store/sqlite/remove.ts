@@ -46,7 +46,8 @@ export class Removing {
         ids.push(selected.id);
       }
     }
-    if (ids.length > 0) queue.tell('cleaned', undefined, { count: ids.length });
+    const count = ids.length + (selection.removed ?? 0);
+    if (ids.length > 0 || selection.limit === 0) queue.tell('cleaned', undefined, { count });
     return ids;
   }
 

@@ -140,9 +140,10 @@ export class Settling {
         if (!this.#retry(transaction, queue, outcome, owned)) break;
         return 'done';
       case 'delay': {
-        const row = this.#delay.get(queue.toBack(), outcome.delayMs, transaction.after(outcome.delayMs), ...owned);
+        const dueAt = transaction.after(outcome.delayMs);
+        const row = this.#delay.get(queue.toBack(), outcome.delayMs, dueAt, ...owned);
         if (row === undefined) break;
-        this.#toDelayed(queue, outcome.jobId, row[0], { delay: outcome.delayMs });
+        this.#toDelayed(queue, outcome.jobId, row[0], { delay: dueAt });
         return 'done';
       }
       case 'release':
@@ -173,7 +174,7 @@ export class Settling {
       tellCompleted(queue, outcome);
     } else {
       queue.tell('failed', jobId, { failedReason: outcome.reason });
-      queue.tell('retries-exhausted', jobId, { attemptsMade });
+      if (outcome.early !== true) queue.tell('retries-exhausted', jobId, { attemptsMade });
     }
     return true;
   }
@@ -206,14 +207,15 @@ export class Settling {
   ): boolean {
     const { jobId, delayMs, lifo, reason, stacktrace } = outcome;
     if (delayMs > 0) {
-      const row = this.#retryLater.get(queue.toBack(), delayMs, transaction.after(delayMs), reason, stacktrace, ...owned);
+      const dueAt = transaction.after(delayMs);
+      const row = this.#retryLater.get(queue.toBack(), delayMs, dueAt, reason, stacktrace, ...owned);
       if (row === undefined) return false;
-      this.#toDelayed(queue, jobId, row[0], { delay: delayMs, failedReason: reason });
+      this.#toDelayed(queue, jobId, row[0], { delay: dueAt, failedReason: reason });
       return true;
     }
     const row = this.#retryNow.get(lifo ? queue.toFront() : queue.toBack(), reason, stacktrace, ...owned);
     if (row === undefined) return false;
-    this.#toWaiting(queue, jobId, row, { prev: 'failed', failedReason: reason });
+    this.#toWaiting(queue, jobId, row, { prev: 'active', failedReason: reason });
     return true;
   }
 

@@ -1,5 +1,7 @@
 // Facet: what happened is told to the outside, in order, with nothing missed.
 import assert from 'node:assert/strict';
+import type { Outcome } from '../../job/outcome.js';
+import type { ClaimedJob } from '../../job/record.js';
 import { EVENTS_KEPT, STALLED_REASON, type StoredEvent } from '../../store/contract.js';
 import { nth, only } from './expect.js';
 import { completed, delayed, failed, newJob, released, retried } from './samples.js';
@@ -8,12 +10,11 @@ import type { Test } from './suite.js';
 
 export function events(test: Test): void {
   test('add tells added{jobName}, then waiting or delayed{delay}; duplicated for an id that exists', async (scene) => {
-    const delayMs = scene.ms(500);
-    await scene.add({ id: 'a', name: 'mail' }, { id: 'b', delayMs }, { id: 'a' });
+    const delayMs = scene.ms(500_000);
+    await fallsDue(scene, delayMs, () => scene.add({ id: 'a', name: 'mail' }, { id: 'b', delayMs }, { id: 'a' }));
     const told = await scene.events();
     assert.deepEqual(about(told, 'a'), ['added', 'waiting', 'duplicated']);
     assert.deepEqual(about(told, 'b'), ['added', 'delayed']);
-    assert.equal(Number(only(told.filter(({ name }) => name === 'delayed'))['delay']), delayMs);
     assert.equal(only(told.filter(({ jobId, name }) => jobId === 'a' && name === 'added'))['jobName'], 'mail');
   });
 
@@ -41,6 +42,23 @@ export function events(test: Test): void {
     assert.deepEqual([nth(told, 1).jobId, Number(nth(told, 1)['attemptsMade'])], [job.id, 1]);
   });
 
+  test('settle tells no retries-exhausted of a job that failed before its attempts were used up', async (scene) => {
+    const session = await scene.session();
+    await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c' }, { id: 'gone' });
+    const [a, b, c, gone] = await scene.claim(session, 4);
+    assert(a && b && c && gone);
+    const early = (job: ClaimedJob, keep = {}): Outcome => ({ ...failed(job), keep, early: true }) as Outcome;
+    const told = await tellingOf(scene, () => scene.finish(early(a), failed(b), early(c), early(gone, { count: 0 })));
+    assert.deepEqual(about(told, 'a'), ['failed']);
+    assert.deepEqual(about(told, 'b'), ['failed', 'retries-exhausted']);
+    assert.deepEqual(about(told, 'c'), ['failed']);
+    assert.deepEqual(about(told, 'gone'), ['failed']);
+    await scene.add({ id: 'alone' });
+    const alone = await scene.claimOne(session);
+    assert.deepEqual(about(await tellingOf(scene, () => scene.finish(early(alone))), 'alone'), ['failed']);
+    assert.equal((await scene.job('alone')).attemptsMade, 1);
+  });
+
   test('drained only when jobs finished and none is waiting or active', async (scene) => {
     await scene.add({}, {}, {}, { delayMs: scene.ms(5_000) });
     const session = await scene.session();
@@ -60,13 +78,13 @@ export function events(test: Test): void {
     );
   });
 
-  test('retry tells waiting{prev: failed, failedReason} or delayed{delay, failedReason}', async (scene) => {
+  test('retry tells waiting{prev: active, failedReason} or delayed{delay, failedReason}', async (scene) => {
     const { session, job } = await scene.running();
     const [waiting] = await tellingOf(scene, () => scene.finish(retried(job)));
-    assert.deepEqual([waiting?.name, waiting?.['prev'], waiting?.['failedReason']], ['waiting', 'failed', 'not yet']);
+    assert.deepEqual([waiting?.name, waiting?.['prev'], waiting?.['failedReason']], ['waiting', 'active', 'not yet']);
     const again = await scene.claimOne(session);
-    const [late] = await tellingOf(scene, () => scene.finish(retried(again, scene.ms(500))));
-    assert.deepEqual([late?.name, Number(late?.['delay']), late?.['failedReason']], ['delayed', scene.ms(500), 'not yet']);
+    const late = await fallsDue(scene, scene.ms(500_000), () => scene.finish(retried(again, scene.ms(500_000))));
+    assert.equal(late['failedReason'], 'not yet');
   });
 
   test('delay tells delayed{delay}, release tells waiting{prev: active}', async (scene) => {
@@ -74,8 +92,7 @@ export function events(test: Test): void {
     const [waiting, ...none] = await tellingOf(scene, () => scene.finish(released(job)));
     assert.deepEqual([waiting?.name, waiting?.['prev'], none], ['waiting', 'active', []]);
     const again = await scene.claimOne(session);
-    const late = only(await tellingOf(scene, () => scene.finish(delayed(again, scene.ms(500)))));
-    assert.deepEqual([late.name, Number(late['delay'])], ['delayed', scene.ms(500)]);
+    await fallsDue(scene, scene.ms(500_000), () => scene.finish(delayed(again, scene.ms(500_000))));
   });
 
   test('settle with a claim tells the outcomes, then the claim', async (scene) => {
@@ -138,16 +155,21 @@ export function events(test: Test): void {
       resetAttemptsStarted: false,
     } as const;
     assert.deepEqual(about(await tellingOf(scene, () => store.change(queue, [retry])), job.id, 'prev'), ['waiting failed']);
-    await scene.add({ id: 'late', delayMs: scene.ms(500) });
-    const putOff = only(
-      await tellingOf(scene, () => store.change(queue, [{ jobId: 'late', kind: 'delay', delayMs: scene.ms(900) }])),
-    );
-    assert.deepEqual([putOff.name, putOff.jobId, Number(putOff['delay'])], ['delayed', 'late', scene.ms(900)]);
+    await scene.add({ id: 'late', delayMs: scene.ms(500_000) });
+    const delayMs = scene.ms(900_000);
+    const putOff = await fallsDue(scene, delayMs, () => store.change(queue, [{ jobId: 'late', kind: 'delay', delayMs }]));
+    assert.equal(putOff.jobId, 'late');
     const promoted = await tellingOf(scene, () => store.change(queue, [{ jobId: 'late', kind: 'promote' }]));
     assert.deepEqual(about(promoted, 'late', 'prev'), ['waiting delayed']);
     assert.deepEqual(about(await tellingOf(scene, () => store.remove(queue, ['late'])), 'late', 'prev'), ['removed waiting']);
     const cleaned = await tellingOf(scene, () => store.clear(queue, { states: ['waiting'], limit: 10 }));
     assert.equal(Number(only(cleaned.filter(({ name }) => name === 'cleaned'))['count']), 1);
+    const found = await tellingOf(scene, () => store.clear(queue, { states: ['waiting'], limit: 10 }));
+    assert.deepEqual(names(found), [], 'nothing went');
+    const over = await tellingOf(scene, () => store.clear(queue, { states: [], limit: 0 }));
+    assert.deepEqual([names(over), Number(over[0]?.['count'])], [['cleaned'], 0]);
+    const byId = await tellingOf(scene, () => store.clear(queue, { states: [], limit: 0, removed: 3 }));
+    assert.deepEqual([names(byId), Number(byId[0]?.['count'])], [['cleaned'], 3]);
     assert.deepEqual(names(await tellingOf(scene, () => store.pause(queue, true))), ['paused']);
     assert.deepEqual(names(await tellingOf(scene, () => store.pause(queue, false))), ['resumed']);
   });
@@ -264,6 +286,24 @@ export function events(test: Test): void {
     assertDense(told);
     assert.deepEqual(await peer.events(), told);
   });
+}
+
+/** Acts, and checks that the one `delayed` event says when its job falls due on the store's clock. */
+async function fallsDue(scene: Scene, delayMs: number, act: () => Promise<unknown>): Promise<StoredEvent> {
+  const before = await storeTime(scene);
+  const late = only((await tellingOf(scene, act)).filter(({ name }) => name === 'delayed'));
+  const after = await storeTime(scene);
+  const due = late['delay'];
+  assert.equal(typeof due, 'number');
+  assert(Number(due) >= before + delayMs && Number(due) <= after + delayMs + 2, `${due} is ${delayMs} ms after ${before}`);
+  return late;
+}
+
+async function storeTime(scene: Scene): Promise<number> {
+  const id = await scene.session();
+  const session = (await scene.store.sessions(scene.queue)).find((info) => info.id === id);
+  assert(session);
+  return session.since;
 }
 
 async function tellingOf(scene: Scene, act: () => Promise<unknown>): Promise<StoredEvent[]> {

@@ -70,8 +70,7 @@ for i = 1, size do
         if queue.keys == 0 then set('keys', 1) end
       end
       if delay ~= '0' then
-        putDelayed(job, delay)
-        tell(2, 'D', id, name, delay)
+        tell(2, 'D', id, name, putDelayed(job, delay))
       else
         local front = lifo == '1'
         putWaiting(job, front, not front and place + i - 1)

@@ -23,8 +23,7 @@ for at = 1, #ARGV, 4 do
     result = 'd'
   elseif kind == 'd' and job.state == 'd' then
     take(job)
-    putDelayed(job, a)
-    tell(1, 'Y', job.id, a)
+    tell(1, 'Y', job.id, putDelayed(job, a))
     result = 'd'
   elseif kind == 'n' then
     -- A job that does not wait keeps the priority for when it does.

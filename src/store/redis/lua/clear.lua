@@ -1,5 +1,5 @@
 -- use: clock counters queue jobs lanes places choose
--- ARGV: state (w d c f), olderThanMs or '', limit, position to look from.
+-- ARGV: state (w d c f), olderThanMs or '', limit, position to look from, and with the limit 0 how many others have gone.
 -- Answers the removed ids and the position to go on from (-1: end).
 local latest = ARGV[2] == '' and math.huge or now - ARGV[2]
 local from = tonumber(ARGV[4])
@@ -11,7 +11,7 @@ for i = #jobs, 1, -1 do
   ids[i] = jobs[i].id
 end
 erase(ids)
-if #ids > 0 then tell(1, 'K', #ids) end
+if #ids > 0 then tell(1, 'K', #ids) elseif ARGV[3] == '0' then tell(1, 'K', ARGV[5]) end
 flushPlaces()
 -- Jobs that had stood behind a removed one now stand among those that were passed over.
 if turned and nextPosition > from then nextPosition = from end

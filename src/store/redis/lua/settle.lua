@@ -2,12 +2,12 @@
 -- Settles, claims, or both. ARGV: caller or '', its seq, its lane, 1 with a claim, the claim request (empty without one), how many
 --   outcomes, these in groups, then the job ids of the claim. A claim alone has no caller. A group is outcomes in a row of one kind, of one owner, to be kept alike: kind, how many, keep,
 --   the token up to its fence, and of each the id, the fence and, by kind,
---   c value · f reason stacktrace · r reason stacktrace delay lifo · d delay · w · u
+--   c value · f reason stacktrace (e: the same, before its attempts were used up) · r reason stacktrace delay lifo · d delay · w · u
 --   keep: '' all, 0 none, else count,age with nothing for what does not limit
 -- Answers a letter per outcome (d done, l lost, m missing), then what the claim answers. Carries out the outcomes, then the claim.
 local caller, callSeq, lane, withClaim = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1'
 local OUTCOMES_AT = 12
-local TEXTS = { c = 3, f = 4, r = 6, d = 3, w = 2, u = 2 }
+local TEXTS = { c = 3, f = 4, e = 4, r = 6, d = 3, w = 2, u = 2 }
 -- A worker's last call is remembered with its session, anybody else's for a while.
 local REMEMBERED_MS = 15 * 60 * 1000
 local memory = key('call' .. lane .. ':' .. caller)
@@ -27,7 +27,8 @@ local function finish(group, id, at, made)
   finishes = finishes + 1
   local kind, text = group.kind, ARGV[at + 2]
   if kind == 'f' then
-    tell(2, 'F', id, text, made)
+    -- Attempts are left: the number of the second event stays unused, so that older readers count alike.
+    tell(2, 'F', id, text, group.early and '' or made)
   else
     -- No job will be left to ask where it is not kept.
     tell(1, 'C', id, group.keep == '0' and text or eventValue(text))
@@ -60,15 +61,13 @@ local function handOver(kind, job, at)
     append(stacks, job.id, ARGV[at + 3])
     noteSize(#ARGV[at + 3])
     if delay ~= '0' then
-      putDelayed(job, delay)
-      tell(1, 'L', job.id, delay, reason)
+      tell(1, 'L', job.id, putDelayed(job, delay), reason)
     else
       putWaiting(job, ARGV[at + 5] == '1')
       tell(1, 'R', job.id, reason)
     end
   elseif kind == 'd' then
-    putDelayed(job, ARGV[at + 2])
-    tell(1, 'Y', job.id, ARGV[at + 2])
+    tell(1, 'Y', job.id, putDelayed(job, ARGV[at + 2]))
   else
     if kind == 'u' then job.started = digits(job.started - 1) end
     putWaiting(job, true)
@@ -112,9 +111,9 @@ local function settleOne(group, id, text, at)
 end
 
 local function readGroup(at)
-  local owner = ARGV[at + 3]
+  local owner, early = ARGV[at + 3], ARGV[at] == 'e'
   return {
-    kind = ARGV[at], size = tonumber(ARGV[at + 1]), keep = ARGV[at + 2], owner = owner, mark = '\0' .. owner,
+    kind = early and 'f' or ARGV[at], early = early, size = tonumber(ARGV[at + 1]), keep = ARGV[at + 2], owner = owner, mark = '\0' .. owner,
     session = owner:sub(1, -2),
   }
 end

@@ -48,11 +48,13 @@ local function putWaiting(job, front, given)
   end
 end
 
+-- Answers when it falls due, in ms, as events tell it.
 local function putDelayed(job, delayMs)
   job.state, job.delay = 'd', delayMs
   put('delayed', digits(ticks(1) + delayMs * 1000), job.id)
   set('delays', 1)
   offer()
+  return digits(ceil(now + delayMs))
 end
 
 -- Out of its place; for jobs that are not active.
