@@ -2,13 +2,20 @@
 // token goes stale, and everything that can be seen of the job is compared before and after.
 import assert from 'node:assert/strict';
 import type { ClaimedJob } from '../../job/record.js';
+import type { SettleStatus } from '../../job/outcome.js';
 import type { ExtendStatus, Write } from '../../store/contract.js';
 import { only } from './expect.js';
 import { completed, delayed, failed, released, retried, returned } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
-type OwnersWrite = (scene: Scene, job: ClaimedJob) => Promise<ExtendStatus>;
+/** `session` is the one that the token was granted to. */
+type OwnersWrite = (scene: Scene, job: ClaimedJob, session: string) => Promise<ExtendStatus>;
+
+interface Stale {
+  job: ClaimedJob;
+  session: string;
+}
 
 const write =
   (
@@ -34,6 +41,8 @@ const OWNERS_WRITES: Record<string, OwnersWrite> = {
     const { results } = await scene.store.settle(scene.queue, [completed(job)], { caller: `late-${job.token}`, seq: 1 });
     return only(results);
   },
+  // What workers send most: stores may have a fast path for it.
+  'completed by the worker, which claims on': async (scene, job, session) => only(await settleAndClaim(scene, session, [job])),
   progress: write({ kind: 'progress', progress: '99' }),
   data: write({ kind: 'data', data: '"stolen"' }),
   log: write({ kind: 'log', row: 'late' }),
@@ -42,57 +51,89 @@ const OWNERS_WRITES: Record<string, OwnersWrite> = {
     only(await scene.store.extend(scene.queue, [{ jobId: id, token, durationMs: scene.ms(100_000) }])),
 };
 
-/** How a token goes stale: answers the job as its old owner knew it. The job always has a log row that must stay. */
-const WAYS: Record<string, (scene: Scene) => Promise<ClaimedJob>> = {
-  'swept and waiting': async (scene) => {
-    const { job } = await scene.running({}, { durationMs: scene.ms(5) });
-    await scene.perish();
-    await scene.sweep();
-    return job;
-  },
-  'swept and run by another worker': async (scene) => {
-    const { job } = await scene.running({}, { durationMs: scene.ms(5) });
-    await scene.perish();
-    await scene.sweep();
-    await scene.claimOne(await scene.session());
-    return job;
-  },
+async function settleAndClaim(scene: Scene, session: string, jobs: ClaimedJob[]): Promise<SettleStatus[]> {
+  const call = scene.call(session);
+  const request = { session, seq: call.seq, count: 1 };
+  const outcomes = jobs.map((job) => completed(job));
+  return (await scene.store.settle(scene.queue, outcomes, call, request)).results;
+}
+
+async function settleAlone(scene: Scene, session: string, jobs: ClaimedJob[]): Promise<SettleStatus[]> {
+  const outcomes = jobs.map((job) => completed(job));
+  return (await scene.store.settle(scene.queue, outcomes, scene.call(session))).results;
+}
+
+async function lockAndRecord(scene: Scene, id: string): Promise<unknown> {
+  const lock = await scene.store.lockOf(scene.queue, id);
+  return { record: await scene.find(id), lock: lock && { token: lock.token, session: lock.session } };
+}
+
+/** How a token goes stale while its session lives on: the job as its old owner knew it. */
+const WITH_LIVING_SESSION: Record<string, (scene: Scene) => Promise<Stale>> = {
   'revoked and run again by the same worker': async (scene) => {
     const { session, job } = await scene.running();
     await scene.store.revoke(scene.queue, [job.id], 'test');
     await scene.claimOne(session);
-    return job;
+    return { job, session };
   },
   'released and run again by the same worker': async (scene) => {
     const { session, job } = await scene.running();
     await scene.finish(released(job));
     await scene.claimOne(session);
-    return job;
+    return { job, session };
   },
   'retried, run again by the same worker and completed': async (scene) => {
     const { session, job } = await scene.running();
     await scene.finish(retried(job));
     await scene.finish(completed(await scene.claimOne(session)));
-    return job;
+    return { job, session };
+  },
+  'revoked and run by another worker': async (scene) => {
+    const { session, job } = await scene.running();
+    await scene.store.revoke(scene.queue, [job.id], 'test');
+    await scene.claimOne(await scene.session());
+    return { job, session };
   },
   'a token of another job of the same session': async (scene) => {
     await scene.addMany(2);
-    const [job, other] = await scene.claim(await scene.session(), 2);
+    const session = await scene.session();
+    const [job, other] = await scene.claim(session, 2);
     assert(job && other);
-    return { ...job, token: other.token };
+    return { job: { ...job, token: other.token }, session };
   },
-  'an empty token': async (scene) => ({ ...(await scene.running()).job, token: '' }),
+  'an empty token': async (scene) => {
+    const { session, job } = await scene.running();
+    return { job: { ...job, token: '' }, session };
+  },
+};
+
+/** The job always has a log row that must stay. */
+const WAYS: Record<string, (scene: Scene) => Promise<Stale>> = {
+  'swept and waiting': async (scene) => {
+    const stale = await scene.running({}, { durationMs: scene.ms(5) });
+    await scene.perish();
+    await scene.sweep();
+    return stale;
+  },
+  'swept and run by another worker': async (scene) => {
+    const stale = await scene.running({}, { durationMs: scene.ms(5) });
+    await scene.perish();
+    await scene.sweep();
+    await scene.claimOne(await scene.session());
+    return stale;
+  },
+  ...WITH_LIVING_SESSION,
 };
 
 export function fencing(test: Test): void {
   for (const [way, makeStale] of Object.entries(WAYS)) {
     test(`S4-10 a stale token (${way}) is refused for every owner's write, and nothing changes`, async (scene) => {
-      const stale = await makeStale(scene);
+      const { job: stale, session } = await makeStale(scene);
       await scene.store.write(scene.queue, [{ jobId: stale.id, kind: 'log', row: 'stays' }]);
       const before = await scene.snapshot(stale.id);
       const ends = (await scene.store.lockOf(scene.queue, stale.id))?.endsInMs ?? 0;
       for (const [what, attempt] of Object.entries(OWNERS_WRITES)) {
-        const answer = await attempt(scene, stale);
+        const answer = await attempt(scene, stale, session);
         assert.equal(answer, 'lost', what);
         assert.deepEqual(await scene.snapshot(stale.id), before, `${what} changed something`);
       }
@@ -103,23 +144,37 @@ export function fencing(test: Test): void {
     });
   }
 
+  for (const [way, makeStale] of Object.entries(WITH_LIVING_SESSION)) {
+    test(`a stale token (${way}) among others of a worker's call is refused, and the others are settled`, async (scene) => {
+      const { job: stale, session } = await makeStale(scene);
+      const before = await lockAndRecord(scene, stale.id);
+      for (const settle of [settleAndClaim, settleAlone]) {
+        await scene.addMany(2);
+        const [one, two] = await scene.claim(session, 2);
+        assert(one && two);
+        assert.deepEqual(await settle(scene, session, [one, stale, two]), ['done', 'lost', 'done'], settle.name);
+        assert.deepEqual(await lockAndRecord(scene, stale.id), before, `${settle.name} changed something`);
+      }
+    });
+  }
+
   test('S4-10 control: the same writes with the current token are accepted', async (scene) => {
     const session = await scene.session();
     for (const [what, attempt] of Object.entries(OWNERS_WRITES)) {
       await scene.add({});
       const job = await scene.claimOne(session);
-      const answer = await attempt(scene, job);
+      const answer = await attempt(scene, job, session);
       assert.equal(answer, 'done', what);
       await scene.store.settle(scene.queue, [completed(job)]);
     }
   });
 
   test('a finished run can no longer write with the token that it finished with', async (scene) => {
-    const { job } = await scene.running();
+    const { session, job } = await scene.running();
     await scene.finish(completed(job));
     const before = await scene.snapshot(job.id);
     for (const what of ['progress', 'data', 'log', 'clearLogs', 'extend', 'release', 'return', 'retry', 'delay']) {
-      const answer = await OWNERS_WRITES[what]?.(scene, job);
+      const answer = await OWNERS_WRITES[what]?.(scene, job, session);
       assert.equal(answer, what === 'extend' ? 'finished' : 'lost', what);
       assert.deepEqual(await scene.snapshot(job.id), before, `${what} changed something`);
     }
