@@ -5,7 +5,7 @@ import type { Outcome } from '../job/outcome.js';
 import { systemClock } from '../runtime/clock.js';
 import { Patience } from '../runtime/patience.js';
 import type { ClaimReply, ClaimRequest, SettleReply, Store } from '../store/contract.js';
-import { Outage } from './outage.js';
+import { Outage, OutageReport } from './outage.js';
 import { isRefusal, settleOneByOne, type Substitute, type Substituted } from './refusal.js';
 import type { Session } from './session.js';
 import type { Tenure } from './tenure.js';
@@ -47,6 +47,8 @@ export interface CallsOptions {
   /** Pause after an error that time alone does not heal. */
   retryDelayMs: number;
   onError(error: Error): void;
+  /** The store answers again, after an outage of which `onError` was told. */
+  onRecovered?(outageMs: number): void;
 }
 
 const MIN_BACKOFF_MS = 50;
@@ -90,13 +92,13 @@ export class Calls {
   /** Set when its owner closes: how long a store that does not answer is still waited for. */
   #patienceMs: number | undefined;
   readonly #onClosing = new Set<() => void>();
-  /** The reasons of an outage that `onError` was told. */
-  readonly #told = new Set<string>();
+  readonly #report: OutageReport;
   #store: Store | undefined;
   #ended = false;
 
   constructor(options: CallsOptions) {
     this.#options = options;
+    this.#report = new OutageReport(options.onError, options.onRecovered);
   }
 
   get who(): string {
@@ -105,7 +107,7 @@ export class Calls {
 
   /** The store does not answer, and `onError` was told so. */
   get inOutage(): boolean {
-    return this.#told.size > 0;
+    return this.#report.inOutage;
   }
 
   /**
@@ -117,7 +119,7 @@ export class Calls {
       const { who, queue } = this.#options;
       return Promise.reject(new HoldfastError('CLOSED', `The ${who} of "${queue}" is closed; make a new one.`));
     }
-    const lane = (this.#lanes[number] ??= new Lane(number, new Outage(this.#options.onError, this.#told)));
+    const lane = (this.#lanes[number] ??= new Lane(number, new Outage(this.#report)));
     // Behind others, or at once.
     const perform = (): Promise<CallReply> => this.#perform(lane, outcomes, wish, substitute);
     const call = lane.open > 0 ? lane.last.then(perform) : perform();

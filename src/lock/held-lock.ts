@@ -67,6 +67,11 @@ export class HeldLock implements JobLock {
     return this.#withdrawn;
   }
 
+  /** What `cancel` was given, by whoever cancelled the run. */
+  get cancelReason(): unknown {
+    return this.#aborted && !this.#withdrawn ? this.#abortReason : undefined;
+  }
+
   get held(): boolean {
     // A handler that was told once must not be told otherwise by an answer that comes late.
     this.#unsure ||= !this.isSure;

@@ -1,6 +1,7 @@
 // An outage of the store as a worker tells it: each reason once, from the first failure to the next answer. An answer that is only late
 // is a reason too: on a half-open connection nothing fails for a long time, and a worker that no longer consumes says so.
 import { HoldfastError } from '../errors.js';
+import { systemClock } from '../runtime/clock.js';
 import { LazyTimer } from '../runtime/lazy-timer.js';
 import { clearTimeout, setTimeout } from '../runtime/timers.js';
 
@@ -9,18 +10,46 @@ const SILENCE_MS = 5000;
 /** The last part of it is counted anew: after a blocked event loop the answer may lie in the socket, unread. */
 const READING_MS = 250;
 
-export class Outage {
+/** What was told of the present outage, and to whom; shared by those who would tell the same. */
+export class OutageReport {
   readonly #onError: (error: Error) => void;
-  readonly #told: Set<string>;
+  readonly #onOver: (outageMs: number) => void;
+  readonly #reasons = new Set<string>();
+  #since = 0;
+
+  constructor(onError: (error: Error) => void, onOver: (outageMs: number) => void = () => undefined) {
+    this.#onError = onError;
+    this.#onOver = onOver;
+  }
+
+  get inOutage(): boolean {
+    return this.#reasons.size > 0;
+  }
+
+  failed(error: Error): void {
+    const reason = error instanceof HoldfastError ? error.code : error.message;
+    if (this.#reasons.has(reason)) return;
+    if (!this.inOutage) this.#since = systemClock.monotonic();
+    this.#reasons.add(reason);
+    this.#onError(error);
+  }
+
+  answered(): void {
+    if (!this.inOutage) return;
+    this.#reasons.clear();
+    this.#onOver(Math.round(systemClock.monotonic() - this.#since));
+  }
+}
+
+export class Outage {
+  readonly #report: OutageReport;
   readonly #silence = new LazyTimer(() => {
     this.#reading = setTimeout(() => this.#silent(), READING_MS);
   });
   #reading: NodeJS.Timeout | undefined;
 
-  /** `told`: the reasons that were told since the last answer, shared by those who would tell the same. */
-  constructor(onError: (error: Error) => void, told: Set<string>) {
-    this.#onError = onError;
-    this.#told = told;
+  constructor(report: OutageReport) {
+    this.#report = report;
   }
 
   /** A call begins, which is tried until it is answered or given up. */
@@ -30,15 +59,12 @@ export class Outage {
 
   failed(error: Error): void {
     this.givenUp();
-    const reason = error instanceof HoldfastError ? error.code : error.message;
-    if (this.#told.has(reason)) return;
-    this.#told.add(reason);
-    this.#onError(error);
+    this.#report.failed(error);
   }
 
   answered(): void {
     this.givenUp();
-    if (this.#told.size > 0) this.#told.clear();
+    this.#report.answered();
   }
 
   givenUp(): void {

@@ -19,6 +19,10 @@ export interface WorkerEvents<Data, Result, Name extends string> {
   ready: [];
   /** Never ends the process when nobody listens; it is printed then. */
   error: [error: Error];
+  /** The store answers again, after an outage that was told as `error` so many milliseconds ago. */
+  recovered: [outageMs: number];
+  /** The event loop was blocked for so many milliseconds; told when it is free again. */
+  loopBlocked: [blockedMs: number];
   locksRenewed: [renewed: { count: number; jobIds: string[] }];
   /** These are lost for good. */
   lockRenewalFailed: [jobIds: string[]];

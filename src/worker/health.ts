@@ -49,6 +49,8 @@ export interface HealthOptions {
   renewMs: number;
   session(): Session | undefined;
   state(): WorkerState;
+  /** The event loop was blocked, and no thread tells of it. */
+  onBlocked?(blockedMs: number): void;
 }
 
 /** by hand: without a processor, jobs are taken by getNextJob. */
@@ -79,7 +81,10 @@ export class Health {
 
   constructor(options: HealthOptions) {
     this.#options = options;
-    this.#time = new LoopTime(options.clock);
+    this.#time = new LoopTime(options.clock, (blockedMs) => {
+      // The thread sees it sooner, and knows its own pauses.
+      if (this.#byThread === false) options.onBlocked?.(blockedMs);
+    });
   }
 
   /** A call is made, or waits for a session to be made under. */

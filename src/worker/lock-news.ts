@@ -27,6 +27,9 @@ export interface LockNewsOptions {
   inOutage(): boolean;
 }
 
+/** Once for this process: a block is the same one to all of its workers. */
+let warned = false;
+
 export class LockNews {
   readonly #options: LockNewsOptions;
 
@@ -68,6 +71,7 @@ export class LockNews {
       blocked: (blockedMs, ceiling) => {
         monitor?.emit('loopBlocked', blockedMs);
         if (ceiling) this.#overCeiling(blockedMs);
+        else this.#blocked(blockedMs, 'Locks were renewed meanwhile, by the lock thread');
       },
     };
   }
@@ -81,6 +85,20 @@ export class LockNews {
       const message = `could not renew lock for job ${jobId}: ${reason}`;
       emitter.emit('error', new HoldfastError('LOCK_UNTRUSTED', message, { jobId, queue: home.name }));
     }
+  }
+
+  /** Where no thread renews. */
+  blockedOnLoop(blockedMs: number): void {
+    this.#blocked(blockedMs, 'No lock was renewed meanwhile');
+  }
+
+  #blocked(blockedMs: number, meanwhile: string): void {
+    const { emitter, home } = this.#options;
+    emitter.emit('loopBlocked', blockedMs);
+    if (warned) return;
+    warned = true;
+    const message = `The event loop was blocked for ${blockedMs} ms while a worker of queue "${home.name}" ran. ${meanwhile}. Move long computations to a thread, or divide them. This is told once; the worker emits loopBlocked each time.`;
+    process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_LOOP_BLOCKED' });
   }
 
   #overCeiling(blockedMs: number): void {

@@ -15,8 +15,11 @@ export class LoopTime {
   #time = 0;
   #blocked = { ms: 0, at: 0 };
 
-  constructor(clock: Clock) {
+  readonly #onBlocked: (blockedMs: number) => void;
+
+  constructor(clock: Clock, onBlocked: (blockedMs: number) => void = () => undefined) {
     this.#clock = clock;
+    this.#onBlocked = onBlocked;
   }
 
   /** Once; `onTick` is called every half second. */
@@ -36,7 +39,10 @@ export class LoopTime {
     const gap = at - this.#readAt;
     this.#readAt = at;
     this.#time += Math.min(gap, GAP_MS);
-    if (gap > GAP_MS && (gap > this.#blocked.ms || this.#isPast(at))) this.#blocked = { ms: gap, at };
+    if (gap > GAP_MS) {
+      if (gap > this.#blocked.ms || this.#isPast(at)) this.#blocked = { ms: gap, at };
+      this.#onBlocked(Math.round(gap));
+    }
     return this.#time;
   }
 

@@ -1,5 +1,6 @@
 // What a Worker may be told, with BullMQ's names and defaults; Holdfast's own durations end in Ms. All of it is checked when the worker
 // is made, and readable afterwards as `worker.opts`.
+import { hostname } from 'node:os';
 import type { BackoffStrategy } from '../handle/home.js';
 import { DEFAULT_PREFIX } from '../job/names.js';
 import { checkKeep, type KeepJobs } from '../job/options.js';
@@ -21,7 +22,7 @@ export interface GetNextJobOptions {
 }
 
 export interface WorkerOptions extends QueueBaseOptions, KeepingOptions {
-  /** Shown as `processedBy` and in the list of sessions. */
+  /** Shown as `processedBy` and in the list of sessions. Default: host and pid, as `host:1234`. */
   name?: string;
   /** Start with the constructor (true), or with `run()`. */
   autorun?: boolean;
@@ -113,7 +114,7 @@ export function checkWorkerOptions(given: WorkerOptions = {}): CheckedWorkerOpti
     ...given,
     ...checkKeepingOptions(given),
     prefix: given.prefix ?? DEFAULT_PREFIX,
-    name: checkName(given.name ?? 'worker'),
+    name: checkName(given.name ?? `${hostname()}:${process.pid}`),
     autorun: checkBoolean('autorun', given.autorun ?? true),
     concurrency: checkConcurrency(given.concurrency ?? 1),
     prefetch: checkPrefetch(given.prefetch ?? 0),

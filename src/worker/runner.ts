@@ -6,6 +6,7 @@ import type { Outcome } from '../job/outcome.js';
 import { isSignal, UnrecoverableError } from '../job/signals.js';
 import { completedOutcome, failedOutcome, substituteOutcome, type VerdictRules } from '../job/verdict.js';
 import type { HeldLock } from '../lock/held-lock.js';
+import { show } from '../runtime/check.js';
 
 type AnyProcessor = (job: Job, token: string, signal?: AbortSignal) => unknown;
 
@@ -90,7 +91,7 @@ export class Runner {
   }
 
   async #thrown(job: Job, lock: HeldLock, thrown: unknown): Promise<RunEnd> {
-    const error = toError(thrown);
+    const error = withReason(toError(thrown), lock.cancelReason);
     if (lock.settled) return { told: 'nothing', outcome: undefined };
     // After a shutdown or a lost lock, the error does not use up an attempt: the job goes back and runs again.
     if (lock.withdrawn || isSignal(error, 'RateLimitError')) {
@@ -99,6 +100,15 @@ export class Runner {
     // DelayedError and WaitingError say that the processor has moved the job. If it has not, they are failures like any other.
     return { told: 'failed', outcome: await failedOutcome(job, lock.token, error, this.#rules), error };
   }
+}
+
+/** Timers and streams that are aborted throw errors of their own, which do not say why. */
+function withReason(error: Error, reason: unknown): Error {
+  if (reason === undefined || reason === error) return error;
+  const why = reason instanceof Error ? reason.message : typeof reason === 'string' ? reason : show(reason);
+  if (why === '' || String(error.message).includes(why)) return error;
+  const told = new Error(`${error.message} (${why === 'cancelled' ? why : `cancelled: ${why}`})`, { cause: error });
+  return Object.assign(told, { name: error.name, ...(error.stack === undefined ? {} : { stack: error.stack }) });
 }
 
 /** What was thrown, or the job's own options, cannot be read. The run needs an end all the same, or it would keep its slot for ever. */

@@ -41,7 +41,7 @@ import { Slots } from './slots.js';
 import type { JobHandlers, JobOf, JobProcessor, PlainProcessor, Processor } from '../handle/typed-job.js';
 import type { AnyWorkerEmitter, WorkerEvents } from './events.js';
 import { LockNews } from './lock-news.js';
-import { clearInterval, setInterval } from '../runtime/timers.js';
+import { clearInterval, clearTimeout, setInterval, setTimeout } from '../runtime/timers.js';
 
 /**
  * How long the first claim waits for the lock thread. A handler that blocks the loop at once leaves its locks to a thread that may not be
@@ -52,6 +52,8 @@ import { clearInterval, setInterval } from '../runtime/timers.js';
 const KEEPER_PATIENCE_MS = 3000;
 /** However short the locks are, a store may take this long to answer. */
 const MIN_HANG_MS = 1000;
+const CLOSE_TOLD_AFTER_MS = 5000;
+const CLOSE_TOLD_JOBS = 10;
 /** Lock durations between two looks at what the store holds for a worker. */
 const RECONCILED_AFTER = 4;
 
@@ -144,6 +146,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       renewMs: skipLockRenewal ? 0 : lockRenewTime,
       session: () => this.#tenure.current,
       state: () => this.#state(),
+      onBlocked: (blockedMs) => this.#news.blockedOnLoop(blockedMs),
     });
     this.#health = health;
     this.#calls = new Calls({
@@ -155,6 +158,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       hangMs,
       retryDelayMs,
       onError,
+      onRecovered: (outageMs) => this.emit('recovered', outageMs),
     });
     this.#exchange = new Exchange({
       calls: this.#calls,
@@ -398,13 +402,25 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     this.#unwatch?.();
     // A store that has not answered for a whole lock duration has let the locks lapse; waiting longer saves nothing.
     this.#calls.close(this.opts.lockDuration);
+    const patience = setTimeout(() => this.#tellWaiting(), CLOSE_TOLD_AFTER_MS).unref();
     // Forced, the closing ends here while the rest goes on behind it.
     await Promise.race([this.#letGo(), this.#forced.then(() => this.#abandon())]);
+    clearTimeout(patience);
     this.lockManagerThread?.setRunning(false);
     this.#health.stop();
     clearInterval(this.#alive);
     this.#ended?.();
     this.emit('closed');
+  }
+
+  /** Once: a process that does not end should say why. */
+  #tellWaiting(): void {
+    const ids = this.#table.jobIds();
+    const first = ids.slice(0, CLOSE_TOLD_JOBS).join(', ');
+    const rest = ids.length > CLOSE_TOLD_JOBS ? ` and ${ids.length - CLOSE_TOLD_JOBS} more` : '';
+    const what = ids.length > 0 ? `for the end of ${ids.length === 1 ? 'job' : 'jobs'} ${first}${rest}` : 'for the store';
+    const message = `worker.close() of queue "${this.name}" still waits ${what}; worker.close(true) does not wait.`;
+    process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_CLOSE_WAITS' });
   }
 
   async #abandon(): Promise<void> {

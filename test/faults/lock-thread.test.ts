@@ -174,10 +174,13 @@ test('the watchdog tells how long the loop was blocked, once it is free', async 
   });
   const told: number[] = [];
   worker.lockManagerThread?.on('loopBlocked', (blockedMs) => told.push(blockedMs));
+  const onWorker: number[] = [];
+  worker.on('loopBlocked', (blockedMs) => onWorker.push(blockedMs));
   await threaded(worker, true);
   await queue.add('spin', {});
   await until('the block to be told', () => told.length > 0);
   expect(told).toHaveLength(1);
+  expect(onWorker).toEqual(told);
   // The thread itself may have been kept waiting for a while.
   expect(told[0]).toBeGreaterThanOrEqual(1000);
   expect(told[0]).toBeLessThan(3600);

@@ -1,18 +1,23 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { HoldfastError } from '../../src/errors.js';
-import { Outage } from '../../src/lock/outage.js';
+import { Outage, OutageReport } from '../../src/lock/outage.js';
 
 vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
 
 let told: string[];
-let reasons: Set<string>;
+let over: number[];
+let report: OutageReport;
 let outage: Outage;
 
 beforeEach(() => {
   vi.useFakeTimers();
   told = [];
-  reasons = new Set();
-  outage = new Outage((error) => told.push(error instanceof HoldfastError ? error.code : error.message), reasons);
+  over = [];
+  report = new OutageReport(
+    (error) => told.push(error instanceof HoldfastError ? error.code : error.message),
+    (outageMs) => over.push(outageMs),
+  );
+  outage = new Outage(report);
 });
 
 afterEach(() => {
@@ -26,9 +31,9 @@ test('however often a call fails, each reason is told once, and again in the nex
   for (const error of [unavailable(), unavailable(), new HoldfastError('STORE_READONLY', 'a replica'), unavailable()])
     outage.failed(error);
   expect(told).toEqual(['STORE_UNAVAILABLE', 'STORE_READONLY']);
-  expect(reasons.size).toBeGreaterThan(0);
+  expect(report.inOutage).toBe(true);
   outage.answered();
-  expect(reasons.size).toBe(0);
+  expect(report.inOutage).toBe(false);
   outage.asked();
   outage.failed(unavailable());
   expect(told).toHaveLength(3);
@@ -40,9 +45,9 @@ test('a call that is not answered for 5 s is told once, and is an outage until i
   expect(told).toEqual([]);
   vi.advanceTimersByTime(60_000);
   expect(told).toEqual(['TIMEOUT']);
-  expect(reasons.size).toBeGreaterThan(0);
+  expect(report.inOutage).toBe(true);
   outage.answered();
-  expect(reasons.size).toBe(0);
+  expect(report.inOutage).toBe(false);
 });
 
 test('an answer that was there when a blocked loop went on is not late', () => {
@@ -68,10 +73,23 @@ test('nothing is told after a call was answered or given up, and no timer is lef
 });
 
 test('of those who share what was told, one tells it', () => {
-  const other = new Outage((error) => told.push(error.message), reasons);
+  const other = new Outage(report);
   for (const each of [outage, other]) {
     each.asked();
     each.failed(unavailable());
   }
   expect(told).toEqual(['STORE_UNAVAILABLE']);
+});
+
+test('the end of an outage is told once, with its length, and not without one', () => {
+  outage.answered();
+  expect(over).toEqual([]);
+  outage.asked();
+  outage.failed(unavailable());
+  vi.advanceTimersByTime(1500);
+  outage.failed(new HoldfastError('STORE_READONLY', 'a replica'));
+  new Outage(report).answered();
+  outage.answered();
+  expect(over).toEqual([1500]);
+  expect(report.inOutage).toBe(false);
 });

@@ -1,0 +1,137 @@
+// Who did it, and what goes on: what a worker says of itself, of outages, of blocked loops, of cancelled jobs and of a close that waits.
+import { hostname } from 'node:os';
+import { setTimeout as wait } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { ENGINES, next, scene } from '../support/faults-scene.js';
+import { gate, until } from '../support/faults-wait.js';
+
+interface Warned extends Error {
+  code?: string;
+}
+
+/** Warnings of this process with the code. */
+function warnings(code: string): Warned[] {
+  const seen: Warned[] = [];
+  const note = (warning: Warned): void => {
+    if (warning.code === code) seen.push(warning);
+  };
+  process.on('warning', note);
+  onTestFinished(() => void process.off('warning', note));
+  return seen;
+}
+
+describe.each(ENGINES)('on %s', (engine) => {
+  test('processedBy says host and process of a worker without a name, and the name of one that has it', async () => {
+    const { add, worker, record, inner, queue } = await scene(engine);
+    const first = await add();
+    const { worker: unnamed } = worker(() => 'done');
+    await next(unnamed, 'completed');
+    expect(unnamed.opts.name).toBe(`${hostname()}:${process.pid}`);
+    expect(await record(first)).toMatchObject({ processedBy: `${hostname()}:${process.pid}` });
+    expect(await inner.sessions(queue)).toMatchObject([{ owner: { name: `${hostname()}:${process.pid}` } }]);
+    await unnamed.close();
+    const second = await add();
+    const { worker: named } = worker(() => 'done', { name: 'mailer' });
+    await next(named, 'completed');
+    expect(await record(second)).toMatchObject({ processedBy: 'mailer' });
+  });
+
+  test('an outage is told once, and so is its end', async () => {
+    const { store, worker } = await scene(engine);
+    const { worker: watched, errors } = worker(() => 'done', { drainDelay: 1, lockDuration: 60_000 });
+    const recovered: number[] = [];
+    watched.on('recovered', (outageMs) => recovered.push(outageMs));
+    await next(watched, 'ready');
+    for (const round of [1, 2]) {
+      const outage = store.on('claim', { fault: 'fail' });
+      await until('calls to fail again and again', () => outage.struck >= 3);
+      expect(errors).toHaveLength(round);
+      expect(recovered).toHaveLength(round - 1);
+      outage.remove();
+      await until('its end to be told', () => recovered.length === round);
+    }
+    expect(Math.min(...recovered)).toBeGreaterThanOrEqual(100);
+  });
+
+  test('the reason of a cancelled job is kept, whatever the handler throws then', async () => {
+    const { add, worker, record } = await scene(engine);
+    const id = await add({ attempts: 1 });
+    const { worker: watched } = worker((_job, _token, signal) => wait(60_000, undefined, { signal }));
+    await next(watched, 'active');
+    const failed = next(watched, 'failed');
+    watched.cancelJob(id, 'the customer left');
+    const [, error] = await failed;
+    expect(error).toMatchObject({ message: 'The operation was aborted (cancelled: the customer left)', name: 'AbortError' });
+    expect(await record(id)).toMatchObject({ failedReason: 'The operation was aborted (cancelled: the customer left)' });
+  });
+});
+
+describe('a cancelled job', () => {
+  test.each([
+    ['the reason itself', 'not wanted', (signal: AbortSignal) => signal.throwIfAborted(), 'not wanted'],
+    ['an error as reason', new Error('not wanted'), (signal: AbortSignal) => signal.throwIfAborted(), 'not wanted'],
+    ['an error that names it', 'not wanted', () => Promise.reject(new Error('stopped: not wanted')), 'stopped: not wanted'],
+    ['no reason', undefined, () => Promise.reject(new Error('stopped')), 'stopped (cancelled)'],
+  ])('fails with %s', async (_, reason, end, failedReason) => {
+    const { add, worker, reaches } = await scene('memory');
+    const id = await add({ attempts: 1 });
+    const told = gate();
+    const { worker: watched } = worker(async (_job, _token, signal) => {
+      await told.opened;
+      return end(signal);
+    });
+    await next(watched, 'active');
+    expect(watched.cancelJob(id, reason)).toBe(true);
+    told.open();
+    expect(await reaches(id, 'failed')).toMatchObject({ failedReason });
+  });
+});
+
+test('a close() that waits says for which jobs, once', async () => {
+  const { add, worker } = await scene('memory');
+  const told = warnings('HOLDFAST_CLOSE_WAITS');
+  const ids = [await add(), await add()];
+  const finish = gate();
+  const { worker: watched } = worker(() => finish.opened, { concurrency: 2 });
+  let active = 0;
+  watched.on('active', () => (active += 1));
+  await until('both to run', () => active === 2);
+  const closing = watched.close();
+  await until('the warning', () => told.length > 0, 15_000);
+  expect(told[0]?.message).toContain(`still waits for the end of jobs ${ids.join(', ')}; worker.close(true) does not wait`);
+  finish.open();
+  await closing;
+  expect(told).toHaveLength(1);
+});
+
+test('a close() that does not wait long says nothing, and neither does one by force', async () => {
+  const { add, worker } = await scene('memory');
+  const told = warnings('HOLDFAST_CLOSE_WAITS');
+  await add();
+  const { worker: stuck } = worker(() => new Promise(() => undefined), { lockDuration: 500 });
+  await next(stuck, 'active');
+  await stuck.close(true);
+  const { worker: idle } = worker(() => 'done');
+  await next(idle, 'ready');
+  await idle.close();
+  await wait(5500);
+  expect(told).toEqual([]);
+});
+
+test('a blocked loop is told by the worker each time, and by a warning once', async () => {
+  const { add, worker } = await scene('memory');
+  const warned = warnings('HOLDFAST_LOOP_BLOCKED');
+  const { worker: watched } = worker(() => {
+    const end = performance.now() + 1800;
+    while (performance.now() < end);
+  });
+  const told: number[] = [];
+  watched.on('loopBlocked', (blockedMs) => told.push(blockedMs));
+  for (const round of [1, 2]) {
+    await add();
+    await until('the block to be told', () => told.length === round);
+  }
+  expect(Math.min(...told)).toBeGreaterThan(1500);
+  expect(warned).toHaveLength(1);
+  expect(warned[0]?.message).toContain('No lock was renewed meanwhile');
+});
