@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { HoldfastError, isRetryable, toError } from '../errors.js';
 import type { NewJob } from '../job/record.js';
+import { isRefusal } from '../lock/refusal.js';
 import { Patience } from '../runtime/patience.js';
 import { inTime, within } from '../runtime/within.js';
 import { batchOf, MAX_BATCH, refuseTransaction } from '../store/capabilities.js';
@@ -167,11 +168,24 @@ export class Intake {
     try {
       return answer(parcels, await this.#call(store, parcels, this.#line));
     } catch (thrown) {
+      if (parcels.length > 1 && isRefusal(thrown)) return this.#sendHalves(store, parcels);
       if (!(thrown instanceof HeldUp)) throw thrown;
     }
     for (const parcel of parcels.filter(isNamed)) this.#track(this.#sendApart(store, parcel));
     const others = parcels.filter((parcel) => !isNamed(parcel));
     if (others.length > 0) await this.#deliver(others);
+  }
+
+  /** The store refused a call for what it carries, such as one job that is too large: the other jobs are innocent. */
+  async #sendHalves(store: Store, parcels: Parcel[]): Promise<void> {
+    const middle = parcels.length >> 1;
+    for (const half of [parcels.slice(0, middle), parcels.slice(middle)]) {
+      try {
+        await this.#send(store, half);
+      } catch (thrown) {
+        for (const parcel of half) parcel.reject(toError(thrown));
+      }
+    }
   }
 
   async #sendApart(store: Store, parcel: Parcel): Promise<void> {

@@ -56,6 +56,17 @@ describe('adding', () => {
     expect(await queue.count()).toBe(2);
   });
 
+  test('a job that the store refuses is refused alone, and the others of its call keep their order', async () => {
+    const error = new HoldfastError('PAYLOAD_TOO_LARGE', 'too large');
+    store.on('add', { fault: 'fail', error, when: (_, jobs) => jobs.some(({ name }) => name === 'large') });
+    const names = Array.from({ length: 20 }, (_, n) => (n === 7 ? 'large' : `job-${n}`));
+    const results = await Promise.allSettled(names.map((name) => queue.add(name, {})));
+    expect(results.flatMap((result, n) => (result.status === 'rejected' ? [[n, result.reason]] : []))).toEqual([[7, error]]);
+    const waiting = await queue.getWaiting();
+    expect(waiting.map(({ name }) => name)).toEqual(names.filter((name) => name !== 'large'));
+    expect(store.calls('add')).toBeLessThan(12);
+  });
+
   test.each([
     ['INVALID_JOB_NAME', ['', {}]],
     ['INVALID_JOB_NAME', [5, {}]],
