@@ -1,5 +1,6 @@
 // Every error that Holdfast throws or emits on purpose is a HoldfastError with one of these codes.
 // docs/errors.md explains each; a test fails when a code is missing there. Codes are stable: programs branch on them.
+import { types } from 'node:util';
 
 export const ERROR_CODES = {
   INVALID_OPTION: 'an option has a value that cannot be meant',
@@ -84,8 +85,13 @@ export function isRetryable(error: unknown): boolean {
 }
 
 /** Anything that can be thrown, as an Error: handlers throw strings, undefined and worse. */
+/** Also for errors of Node.js itself inside test runners that give each test file an `Error` of its own. */
+export function isError(thrown: unknown): thrown is Error {
+  return thrown instanceof Error || types.isNativeError(thrown);
+}
+
 export function toError(thrown: unknown): Error {
-  if (thrown instanceof Error) return thrown;
+  if (isError(thrown)) return thrown;
   if (typeof thrown === 'object' && thrown !== null && typeof (thrown as { message?: unknown }).message === 'string') {
     return Object.assign(new Error((thrown as { message: string }).message), { cause: thrown });
   }

@@ -1,6 +1,6 @@
 // A hold on the store: the current session of a worker or of a holder of locks, given to a keeper, and replaced by a new one when the
 // store has ended it.
-import { HoldfastError } from '../errors.js';
+import { HoldfastError, isError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
 import { inTime } from '../runtime/within.js';
 import type { Store } from '../store/contract.js';
@@ -141,7 +141,7 @@ export class Tenure {
     } catch (error) {
       if (this.#isReported) return undefined;
       this.#isReported = true;
-      const text = error instanceof Error ? error.message : String(error);
+      const text = isError(error) ? error.message : String(error);
       const message = `Failed to initialize dedicated lock thread: ${text} Locks are renewed on the event loop instead.`;
       onError(new HoldfastError('THREAD_FAILED', message, { cause: error }));
       return undefined;

@@ -16,6 +16,7 @@ test.each([...stores, 'memory:'])('jobs run on %s', async (connection) => {
   const events = new QueueEvents('jest', { connection });
   const worker = new Worker('jest', async (job) => {
     if (job.name === 'hopeless') throw new UnrecoverableError('no hope');
+    if (job.name === 'missing') readFileSync('/missing');
     return { is: job instanceof Job, held: job.lock?.held };
   }, { connection });
   worker.on('error', (error) => errors.push(error));
@@ -28,6 +29,10 @@ test.each([...stores, 'memory:'])('jobs run on %s', async (connection) => {
   const hopeless = await queue.add('hopeless', {}, { attempts: 5 });
   await expect(hopeless.waitUntilFinished(events)).rejects.toThrow('no hope');
   expect((await queue.getJob(hopeless.id!))!.attemptsMade).toBe(1);
+  // Its class is not this file's Error: Jest has one for each file.
+  const missing = await queue.add('missing', {});
+  await expect(missing.waitUntilFinished(events)).rejects.toThrow('ENOENT');
+  expect((await queue.getJob(missing.id!))!.stacktrace[0]).toContain('jobs.test.ts');
   const refused = await queue.add('refused', {}, { attempts: 'many' as never }).catch((error: unknown) => error);
   expect(refused).toBeInstanceOf(HoldfastError);
   await Promise.all([worker.close(), events.close()]);

@@ -35,8 +35,7 @@ test.each(JESTS.flatMap((jest) => NODES.map((node) => [jest, node] as const)))(
   '%s with ts-jest on Node %i runs jobs with the lock thread',
   (jest, node) => {
     const modules = tool(jest);
-    // The binding of SQLite is compiled for the Node that runs these tests.
-    const stores = nodeOf(node) === process.execPath ? [redis, `sqlite:${join(app, `${jest}.db`)}`] : [redis];
+    const stores = [redis, `sqlite:${join(app, `${jest}-${node}.db`)}`];
     const compiler = {
       module: 'commonjs',
       moduleResolution: 'node10',
@@ -53,7 +52,7 @@ test.each(JESTS.flatMap((jest) => NODES.map((node) => [jest, node] as const)))(
         cwd: app,
         encoding: 'utf8',
         env: { ...process.env, STORES: stores.join(' '), NODE_OPTIONS: '' },
-        timeout: 60_000,
+        timeout: 120_000,
         killSignal: 'SIGKILL',
       },
     );
@@ -62,5 +61,5 @@ test.each(JESTS.flatMap((jest) => NODES.map((node) => [jest, node] as const)))(
     // It ended by itself.
     expect(stderr).not.toMatch(/did not exit|open handle/i);
   },
-  90_000,
+  150_000,
 );

@@ -68,5 +68,5 @@ test.each([
     expect(stdout).toBe('');
     expect(status).toBe(0);
   },
-  60_000,
+  150_000,
 );

@@ -1,6 +1,6 @@
 // The seam over the PostgreSQL client: the only file that knows the package pg, and all that the engine asks of it. The types are our
 // own, so that whoever uses another store needs neither the package nor its types.
-import { HoldfastError } from '../../errors.js';
+import { HoldfastError, isError } from '../../errors.js';
 
 export interface PgQuery {
   text: string;
@@ -52,7 +52,7 @@ export async function loadDriver(): Promise<Driver> {
   } catch (cause) {
     throw new HoldfastError(
       'DRIVER_MISSING',
-      `The PostgreSQL store needs the package pg, which cannot be loaded (${cause instanceof Error ? cause.message : String(cause)}). Type: npm install pg`,
+      `The PostgreSQL store needs the package pg, which cannot be loaded (${isError(cause) ? cause.message : String(cause)}). Type: npm install pg`,
       { cause, store: 'postgres' },
     );
   }

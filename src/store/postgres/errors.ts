@@ -1,5 +1,5 @@
 // The one place that turns the errors of the server and of the driver into errors of ours.
-import { HoldfastError, type ErrorCode } from '../../errors.js';
+import { HoldfastError, type ErrorCode, isError } from '../../errors.js';
 import { certificateAdvice } from '../certificate.js';
 
 /** What functions of the schema raise. */
@@ -165,13 +165,13 @@ export function toTransactionError(thrown: unknown, circumstance: Circumstance):
 /** Query builders wrap the errors of the driver. */
 function innermost(error: unknown): unknown {
   const { cause } = (error ?? {}) as { cause?: unknown };
-  return codeOf(error) === undefined && cause instanceof Error ? innermost(cause) : error;
+  return codeOf(error) === undefined && isError(cause) ? innermost(cause) : error;
 }
 
 /** An error that was gathered from the addresses of a host has no message of its own. */
 function reasonOf(error: unknown): string {
   const inner = (error as { errors?: unknown } | null | undefined)?.errors;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = isError(error) ? error.message : String(error);
   // Knex puts the statement with all its values before it: those are nobody's business.
   if (message.startsWith('SELECT "')) return message.slice(message.lastIndexOf(' - ') + 3);
   if (message !== '' || !Array.isArray(inner)) return message;

@@ -1,4 +1,5 @@
 // What is done with clients besides calling them: listening, waiting with a deadline, and letting go at once.
+import { isError } from '../../errors.js';
 import type { Client, ClusterClient } from './driver.js';
 import { forgetCommand, unavailable } from './errors.js';
 
@@ -14,7 +15,7 @@ export function listenForErrors(client: Client): void {
   const note = (error: unknown): void => {
     forgetCommand(error);
     // What the server said tells more than how the connection ended after it.
-    if (error instanceof Error && errors.get(client)?.name !== 'ReplyError') errors.set(client, error);
+    if (isError(error) && errors.get(client)?.name !== 'ReplyError') errors.set(client, error);
   };
   client.on('error', note);
   if (client.isCluster) client.on('node error', note);

@@ -1,5 +1,5 @@
 // The seam over ioredis: the only file that knows the package, and all that the engine asks of it.
-import { HoldfastError } from '../../errors.js';
+import { HoldfastError, isError } from '../../errors.js';
 
 export type Argument = string | number;
 export type Options = Record<string, unknown>;
@@ -49,7 +49,7 @@ async function load(): Promise<Driver> {
   } catch (cause) {
     // Whoever follows the advice below need not restart.
     loading = undefined;
-    const detail = cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause);
+    const detail = isError(cause) ? (cause.message.split('\n')[0] ?? '') : String(cause);
     throw new HoldfastError(
       'DRIVER_MISSING',
       `The Redis store needs the package ioredis, which cannot be loaded (${detail}). Type: npm install ioredis`,

@@ -1,5 +1,5 @@
 // The one place that turns errors of Redis and of its client into errors of ours.
-import { type ErrorCode, HoldfastError } from '../../errors.js';
+import { type ErrorCode, HoldfastError, isError } from '../../errors.js';
 import { certificateAdvice } from '../certificate.js';
 
 interface Kind {
@@ -110,7 +110,7 @@ export function toStoreError(thrown: unknown, address: string): HoldfastError {
 
 /** ioredis hangs the whole command on an error, with the payloads of users or the password: both belong in no log. */
 export function forgetCommand(thrown: unknown): void {
-  if (!(thrown instanceof Error)) return;
+  if (!isError(thrown)) return;
   const error = thrown as Error & { command?: unknown; lastNodeError?: unknown };
   delete error.command;
   forgetCommand(error.lastNodeError);
@@ -126,11 +126,11 @@ export function failure(code: ErrorCode, message: string, details: { cause?: unk
 
 /** Something that the server said. */
 export function isReply(thrown: unknown): boolean {
-  return thrown instanceof Error && thrown.name === 'ReplyError';
+  return isError(thrown) && thrown.name === 'ReplyError';
 }
 
 export function isUnknownScript(thrown: unknown): boolean {
-  return thrown instanceof Error && thrown.message.startsWith('NOSCRIPT');
+  return isError(thrown) && thrown.message.startsWith('NOSCRIPT');
 }
 
 /** Redis refuses the first command that takes memory, so nothing of the script was carried out. */
@@ -144,15 +144,15 @@ export function isReadOnly(error: unknown): boolean {
 
 /** What Node calls it. */
 function codeOf(thrown: unknown): string | undefined {
-  if (!(thrown instanceof Error)) return undefined;
+  if (!isError(thrown)) return undefined;
   const { code, lastNodeError } = thrown as { code?: unknown; lastNodeError?: unknown };
   return typeof code === 'string' ? code : codeOf(lastNodeError);
 }
 
 /** A cluster's error hides the one of the node that it asked last. */
 function reasonOf(thrown: unknown): string {
-  if (!(thrown instanceof Error)) return String(thrown);
+  if (!isError(thrown)) return String(thrown);
   const inner = (thrown as { lastNodeError?: unknown }).lastNodeError;
   const message = thrown.message === '' ? ((thrown as { code?: string }).code ?? thrown.name) : thrown.message;
-  return inner instanceof Error ? `${message}: ${inner.message}` : message;
+  return isError(inner) ? `${message}: ${inner.message}` : message;
 }

@@ -1,5 +1,5 @@
 // What is looked at when a connection is made: whether this server can carry the store, and under what settings it runs.
-import type { HoldfastError } from '../../errors.js';
+import { type HoldfastError, isError } from '../../errors.js';
 import type { Client } from './driver.js';
 import { failure, unavailable } from './errors.js';
 import { type ValueLimit, valueLimitOf } from './value-limit.js';
@@ -114,7 +114,7 @@ async function ask(client: Client, command: string, args: string[]): Promise<str
   try {
     return String(await client.call(command, args));
   } catch (error) {
-    if (error instanceof Error && /NOPERM|unknown command|unknown subcommand/i.test(error.message)) return '';
+    if (isError(error) && /NOPERM|unknown command|unknown subcommand/i.test(error.message)) return '';
     throw error;
   }
 }

@@ -1,5 +1,5 @@
 // The seam over the SQLite bindings: the order in which they are tried. The files in driver/ each know one.
-import { HoldfastError } from '../../errors.js';
+import { HoldfastError, isError } from '../../errors.js';
 import { loadBetterSqlite3 } from './driver/better-sqlite3.js';
 import { loadNodeSqlite } from './driver/node-sqlite.js';
 import { loadPrebuilt } from './driver/prebuilt.js';
@@ -35,7 +35,7 @@ async function load(): Promise<Driver> {
       // oxlint-disable-next-line no-await-in-loop -- the next one is only for where this one cannot be loaded
       return await LADDER[name]();
     } catch (error) {
-      const [firstLine = ''] = (error instanceof Error ? error.message : String(error)).split('\n');
+      const [firstLine = ''] = (isError(error) ? error.message : String(error)).split('\n');
       reasons.push(`${name}: ${firstLine}`);
     }
   }

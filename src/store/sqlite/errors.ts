@@ -1,5 +1,5 @@
 // The one place that turns SQLite's error codes into errors of ours.
-import { HoldfastError } from '../../errors.js';
+import { HoldfastError, isError } from '../../errors.js';
 import { resultCode } from './driver/result-code.js';
 
 /** What an error means for the operations that shared its transaction. */
@@ -26,7 +26,7 @@ export function isCutLog(error: unknown): boolean {
 export function toStoreError(error: unknown, path: string): HoldfastError {
   if (error instanceof HoldfastError) return error;
   const code = resultCode(error);
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = isError(error) ? error.message : String(error);
   const fail = (kind: HoldfastError['code'], message: string, retryable = false): HoldfastError =>
     new HoldfastError(kind, `${message} (${code ?? 'no code'}: ${reason})`, { cause: error, retryable, store: 'sqlite' });
   if (code === undefined) return fail('STORE_FAILED', `The SQLite store ${path} failed in an unexpected way`);
