@@ -40,6 +40,7 @@ export default defineConfig({
       group('simulation', 0, mixed),
       group('package', 1, waiting),
       group('docs', 1, waiting),
+      group('runtimes', 1, busy),
       group('examples', 1, waiting),
       group('acceptance', 1, waiting),
       group('faults', 2, waiting),

@@ -28,7 +28,7 @@ const worker = new Worker(
     }
     return { written: writeReport(lock.fence, 'all is well'), fence: lock.fence };
   },
-  { connection, lockDuration: 1500 },
+  { connection, lockDuration: 3000 },
 );
 const blocked = new Promise<number>((resolve) => worker.lockManagerThread?.once('loopBlocked', resolve));
 

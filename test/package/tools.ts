@@ -29,9 +29,9 @@ export function nodeOf(major: number): string {
   return join(installed(`node${major}`, [`${name}@${NODES[major]}`]), name, 'bin', 'node');
 }
 
-const NODES: Record<number, string> = { 20: '20.20.2', 22: '22.23.3', 24: '24.21.0' };
+const NODES: Record<number, string> = { 20: '20.20.2', 22: '22.23.3', 24: '24.21.0', 26: '26.10.0' };
 
-function installed(name: string, packages: string[]): string {
+export function installed(name: string, packages: string[]): string {
   const folder = join(root, 'node_modules', '.cache', 'holdfast-tools', [name, ...packages].join('_').replaceAll('/', '+'));
   if (!existsSync(folder)) {
     const fresh = `${folder}.${process.pid}`;

@@ -13,13 +13,19 @@ export interface ProgramRun {
   stderr: string;
 }
 
-export function runProgram(file: string, extraEnv: Record<string, string> = {}): Promise<ProgramRun> {
+/** `runtime`: the command that runs a file; this Node unless told otherwise. */
+export function runProgram(
+  file: string,
+  extraEnv: Record<string, string> = {},
+  runtime: string[] = [process.execPath],
+): Promise<ProgramRun> {
+  const [command = '', ...args] = runtime;
   const cwd = mkdtempSync(join(tmpdir(), 'holdfast-program-'));
   const { HOLDFAST_URL: _, ...env } = process.env;
   return new Promise((resolve) => {
     const child = execFile(
-      process.execPath,
-      [file],
+      command,
+      [...args, file],
       { cwd, env: { ...env, ...extraEnv }, timeout: LIMIT_MS, killSignal: 'SIGKILL' },
       (_error, stdout, stderr) => {
         rmSync(cwd, { recursive: true, force: true });

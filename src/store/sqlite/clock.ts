@@ -29,6 +29,11 @@ export class StoreClock {
   }
 }
 
+/** SQL: a column of milliseconds, rounded up. The SQLite of Deno has no ceil(). */
+export function roundedUp(column: string): string {
+  return `CAST(${column} AS INTEGER) + (${column} > CAST(${column} AS INTEGER))`;
+}
+
 /**
  * Reads the offset of this boot or, as its first opener, writes it. A boot that is not the recorded one means that every owner of
  * then is dead, so their sessions and locks end in the same transaction. The result holds for as long as the process lives.

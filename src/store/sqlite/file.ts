@@ -67,12 +67,16 @@ function isOpenHere(file: string, but?: number): boolean {
   const list = OPEN_FILES.find((folder) => fs.existsSync(folder));
   if (list === undefined) return false;
   const identity = identify(file);
-  return fs.readdirSync(list).some((name) => Number(name) !== but && identityOfOpen(Number(name)) === identity);
+  return fs.readdirSync(list).some((name) => Number(name) !== but && identityOfOpen(list, name) === identity);
 }
 
-function identityOfOpen(handle: number): string | undefined {
+/** By its name where that leads to the open file (Linux): Deno numbers open files in a way of its own. */
+function identityOfOpen(list: string, name: string): string | undefined {
   try {
-    return identityOf(fs.fstatSync(handle, { bigint: true }));
+    const byName = list.startsWith('/proc/');
+    return identityOf(
+      byName ? fs.statSync(path.join(list, name), { bigint: true }) : fs.fstatSync(Number(name), { bigint: true }),
+    );
   } catch {
     // It was closed since.
     return undefined;

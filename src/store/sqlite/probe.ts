@@ -1,4 +1,5 @@
 import type { ProbeReply } from '../contract.js';
+import { roundedUp } from './clock.js';
 import type { Database, Statement } from './driver.js';
 import type { Peers } from './presence.js';
 import type { QueueState } from './queue-state.js';
@@ -20,7 +21,7 @@ export class Probing {
     // From one process to the next: DISTINCT would walk through all of their sessions.
     this.#nextPresence = db.prepare(`SELECT min(presence) ${UNSUSPECTED} AND presence > ?`);
     this.#suspect = db.prepare(
-      `UPDATE sessions SET suspected = 1, expiresAt = min(expiresAt, ceil(? + graceMs))
+      `UPDATE sessions SET suspected = 1, expiresAt = min(expiresAt, ? + ${roundedUp('graceMs')})
        WHERE queue = ? AND presence = ? AND reaped = 0 AND suspected = 0`,
     );
     this.#count = db.prepare('SELECT count(*) FROM sessions WHERE queue = ? AND reaped < 2');

@@ -2,6 +2,7 @@ import { HoldfastError } from '../../errors.js';
 import { tokenOf } from '../../job/lock.js';
 import { CRASH_GRACE_MS, type NewSession, type Renewal, type RenewReply, type SessionRef, type SweepReply } from '../contract.js';
 import type { Callers } from './callers.js';
+import { roundedUp } from './clock.js';
 import type { Database, Statement } from './driver.js';
 import { type HandBack, HELD_COLUMNS, type HeldRow } from './hand-back.js';
 import type { NamedLocks } from './named-lock.js';
@@ -48,7 +49,7 @@ export class Sessions {
     this.#setSlots = db.prepare('UPDATE sessions SET slots = ? WHERE queue = ? AND id = ? AND slots <> ?');
     // All that a renewal writes, whatever the session holds.
     this.#renew = db.prepare(
-      `UPDATE sessions SET expiresAt = ceil(? + durationMs), renewals = renewals + 1, suspected = 0
+      `UPDATE sessions SET expiresAt = ? + ${roundedUp('durationMs')}, renewals = renewals + 1, suspected = 0
        WHERE queue = ? AND id = ? AND reaped = 0 RETURNING revoked`,
     );
     this.#revocations = db.prepare(

@@ -1,0 +1,3 @@
+import { runtimeSuite } from './suite.js';
+
+runtimeSuite('Node 24');

@@ -1,0 +1,96 @@
+// What must hold on each runtime: the contract of the SQLite store, a blocked event loop, and the examples.
+import { execFile } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { compilePrograms } from '../../scripts/compile-programs.mjs';
+import { missingOutput, promisedOutput, runProgram } from '../support/program.js';
+import { type Runtime, type RuntimeName, runtime } from './runtimes.js';
+
+const INSTALL_MS = 120_000;
+const LIMIT_MS = 240_000;
+/** In memory, where the system has such files: the programs wait for the disk most of their time. */
+const FILES = existsSync('/dev/shm') ? { TMPDIR: '/dev/shm' } : {};
+const examples = fileURLToPath(new URL('../../examples', import.meta.url));
+
+export function runtimeSuite(name: RuntimeName): void {
+  describe(`on ${name}`, () => {
+    let on: Runtime;
+    let folder: string;
+
+    beforeAll(() => {
+      on = runtime(name);
+      folder = mkdtempSync(join(tmpdir(), 'holdfast-runtimes-'));
+      cpSync(examples, join(folder, 'src'), { recursive: true, filter: (path) => basename(path) !== 'tsconfig.json' });
+      expect(compilePrograms(folder)).toEqual([]);
+    }, INSTALL_MS);
+
+    afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+    async function report(program: string): Promise<Record<string, unknown>> {
+      const [command = '', ...args] = on.command;
+      const file = fileURLToPath(new URL(`fixtures/${program}`, import.meta.url));
+      const { HOLDFAST_URL: _, ...env } = process.env;
+      const options = { env: { ...env, ...FILES, ...on.env }, cwd: folder, timeout: LIMIT_MS, killSignal: 'SIGKILL' as const };
+      const { stdout } = await promisify(execFile)(command, [...args, file], options);
+      return JSON.parse(stdout) as Record<string, unknown>;
+    }
+
+    test(
+      'the SQLite store conforms to the contract',
+      async () => {
+        const { driver, passed, failed } = await report('conformance.mjs');
+        expect(failed).toEqual([]);
+        expect(driver).toBe(on.driver);
+        expect(passed).toBeGreaterThan(400);
+      },
+      LIMIT_MS,
+    );
+
+    test(
+      'a job whose handler blocks the event loop past its lock runs once',
+      async () => {
+        expect(await report('blocked-loop.mjs')).toEqual({
+          runs: 1,
+          ranElsewhere: false,
+          heldAtEnd: true,
+          state: 'completed',
+          returnvalue: 'done',
+          stalled: 0,
+          lockThread: 'thread',
+          driver: on.driver,
+        });
+      },
+      LIMIT_MS,
+    );
+
+    test(
+      'the examples print what they say, and no warning',
+      async () => {
+        const files = readdirSync(examples).filter((file) => /\.(ts|mjs|cjs)$/.test(file) && !on.leftOut.includes(file));
+        expect(files.length).toBeGreaterThan(5);
+        const wrong: string[] = [];
+        // One by one: their locks are short.
+        for (const file of files) wrong.push(...(await whatIsWrong(file)));
+        expect(wrong).toEqual([]);
+      },
+      LIMIT_MS,
+    );
+
+    async function whatIsWrong(file: string): Promise<string[]> {
+      const promised = promisedOutput(readFileSync(join(examples, file), 'utf8'));
+      const { end, stdout, stderr } = await runProgram(join(folder, 'out', file.replace(/\.ts$/, '.js')), on.env, on.command);
+      const missing = missingOutput(promised.map(inOneLine), inOneLine(stdout));
+      if (end === 'exit 0' && missing === undefined && !stderr.includes('ExperimentalWarning')) return [];
+      return [`${file}: ${end}, without: ${missing}\n${stdout}${stderr}`];
+    }
+  });
+}
+
+/** Bun prints objects in several lines, with a comma behind the last property. */
+function inOneLine(text: string): string {
+  return text.replace(/\s+/g, ' ').replaceAll(', }', ' }').replaceAll(', ]', ' ]').trim();
+}
