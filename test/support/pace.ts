@@ -34,6 +34,8 @@ const began = Number(process.env[PACE_VARIABLE] ?? 1);
 
 /** Of this test file: what it met when it began, and no less than what its run began with. */
 export const PACE = Math.max(began, measurePace());
+// For the processes that it starts.
+process.env[PACE_VARIABLE] = String(PACE);
 
 /** A duration on this machine at this time, in whole milliseconds. */
 export function paced(ms: number): number {

@@ -1,0 +1,32 @@
+// Durations of tests follow the machine: they never shrink, and grow when others want the processor.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpus } from 'node:os';
+import { expect, onTestFinished, test } from 'vitest';
+import { measurePace, PACE, paced } from '../support/pace.js';
+
+test('a duration is never shorter than it was written, and a whole number', () => {
+  expect(PACE).toBeGreaterThanOrEqual(1);
+  for (const ms of [1, 150, 1000]) {
+    expect(paced(ms)).toBeGreaterThanOrEqual(ms);
+    expect(Number.isInteger(paced(ms))).toBe(true);
+  }
+});
+
+test('beside busy neighbours the pace grows, within bounds', async () => {
+  const neighbours = Array.from({ length: 4 * cpus().length }, () =>
+    spawn(process.execPath, ['-e', 'console.log("busy"); for (;;);'], { stdio: ['ignore', 'pipe', 'ignore'] }),
+  );
+  onTestFinished(async () => {
+    await Promise.all(
+      neighbours.map((neighbour) => {
+        neighbour.kill('SIGKILL');
+        return once(neighbour, 'close');
+      }),
+    );
+  });
+  await Promise.all(neighbours.map(({ stdout }) => once(stdout, 'data')));
+  const pace = measurePace();
+  expect(pace).toBeGreaterThan(1);
+  expect(pace).toBeLessThanOrEqual(8);
+});
