@@ -11,6 +11,7 @@ const GOAL = 0.97;
 const USAGE = `npm run mutate -- [options]
   --only AREA       one area: ${Object.keys(AREAS).join(', ')}
   --name TEXT       only mutants with this text in their names
+  --unchecked       skips the tests without a mutant: only where they are known to pass
   --list            names them, and checks that they fit the sources
   --verbose         shows the output of the tests that a mutant survived`;
 
@@ -53,6 +54,7 @@ function read() {
       options: {
         only: { type: 'string' },
         name: { type: 'string' },
+        unchecked: { type: 'boolean', default: false },
         list: { type: 'boolean', default: false },
         verbose: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },
@@ -75,10 +77,10 @@ function chosen({ only, name = '' }) {
     .map((mutant) => ({ ...mutant, misfit: misfit(mutant, exists) }));
 }
 
-async function run(workshop, mutants, { verbose }) {
+async function run(workshop, mutants, { verbose, unchecked }) {
   const tried = mutants.filter(({ equivalent }) => equivalent === undefined);
   for (const { title, equivalent } of mutants) if (equivalent !== undefined) console.log(`equivalent  ${title}: ${equivalent}`);
-  if (!(await isGreen(workshop, tried))) return 1;
+  if (!unchecked && !(await isGreen(workshop, tried))) return 1;
   const counts = { killed: 0, survived: 0, broken: 0 };
   for (const mutant of tried) {
     const started = performance.now();

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const LEFT_OUT = new Set(['node_modules', 'dist', '.git']);
 /** A mutant may hang the tests. Past this it counts as killed. */
-const LIMIT_MS = 300_000;
+const LIMIT_MS = 600_000;
 
 /** What is wrong with a mutant as data; undefined when it fits the sources. */
 export function misfit({ file, find, replace, tests }, exists, read = readSource) {

@@ -18,7 +18,10 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     const { add, worker, record, inner, queue } = await scene(engine);
     const id = await add();
     let renewals = 0;
-    const { worker: watched, errors } = worker(() => sleep(900, 'slow'), { lockDuration: 300, stalledInterval: 50 });
+    const { worker: watched, errors } = worker(() => sleep(paced(900), 'slow'), {
+      lockDuration: paced(300),
+      stalledInterval: 50,
+    });
     watched.on('locksRenewed', () => (renewals += 1));
     await next(watched, 'active');
     await watched.close();
@@ -31,7 +34,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
   test('the store fails for a moment at the end of a job that outlived the closing: its result is still delivered', async () => {
     const { store, add, worker, record } = await scene(engine);
     const id = await add();
-    const { worker: watched, errors } = worker(() => sleep(1600, 'kept'), { lockDuration: 800 });
+    const { worker: watched, errors } = worker(() => sleep(paced(1600), 'kept'), { lockDuration: paced(800) });
     await next(watched, 'active');
     store.on('settle', { fault: 'fail', times: 2 });
     await watched.close();
@@ -46,7 +49,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
       const { store, add, worker, reaches } = await scene(engine);
       const id = await add();
       const finish = gate();
-      const { worker: watched, errors } = worker(() => finish.opened, { lockDuration: 300 });
+      const { worker: watched, errors } = worker(() => finish.opened, { lockDuration: paced(300) });
       await next(watched, 'active');
       store.on('settle', { fault });
       const closing = watched.close();
@@ -63,7 +66,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     store.on('claim', { fault: 'fail' });
     const { worker: watched, errors } = worker(() => undefined);
     await until('a claim to fail', () => errors.length > 0);
-    expect(await outcomeOf(watched.close(), 1000)).toBe('resolved');
+    expect(await outcomeOf(watched.close(), paced(1000))).toBe('resolved');
   });
 
   test('a claim that hangs does not hold close() up for long', async () => {
@@ -76,7 +79,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
 
   test.each(['fail', 'hang'] as const)('a store that does not let the session go (%s): close() returns', async (fault) => {
     const { store, worker } = await scene(engine);
-    const { worker: watched, errors } = worker(() => undefined, { lockDuration: 300 });
+    const { worker: watched, errors } = worker(() => undefined, { lockDuration: paced(300) });
     await next(watched, 'ready');
     store.on('closeSessions', { fault });
     expect(await outcomeOf(watched.close(), 3000)).toBe('resolved');
@@ -230,7 +233,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
   test('a handler that never settles: close() waits, close(true) does not, and the job moves on when its lock lapses', async () => {
     const { add, worker, reaches, inner, queue } = await scene(engine);
     const id = await add();
-    const { worker: stuck } = worker(() => new Promise(() => undefined), { lockDuration: 300, skipStalledCheck: true });
+    const { worker: stuck } = worker(() => new Promise(() => undefined), { lockDuration: paced(300), skipStalledCheck: true });
     await next(stuck, 'active');
     expect(await outcomeOf(stuck.close(true), 1000)).toBe('resolved');
     await until('the session to lapse', async () => (await inner.sessions(queue)).every(({ expiresInMs }) => expiresInMs <= 0));
@@ -269,7 +272,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
   test('a store that refuses the hand-back of a job that was taken by hand: it goes back with the session', async () => {
     const { store, add, worker, reaches } = await scene(engine);
     const id = await add();
-    const { worker: hand } = worker(null, { lockDuration: 600 });
+    const { worker: hand } = worker(null, { lockDuration: paced(600) });
     await hand.getNextJob('mine');
     store.on('settle', { fault: 'fail' });
     await hand.close();
@@ -306,8 +309,8 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     const { worker: watched, errors } = worker(null);
     const waiting = [watched.getNextJob('a'), watched.getNextJob('b'), watched.getNextJob('c')];
     await sleep(50);
-    expect(await outcomeOf(watched.close(), 1000)).toBe('resolved');
-    expect(await outcomeOf(Promise.all(waiting), 500)).toBe('resolved');
+    expect(await outcomeOf(watched.close(), paced(1000))).toBe('resolved');
+    expect(await outcomeOf(Promise.all(waiting), paced(500))).toBe('resolved');
     expect(await Promise.all(waiting)).toEqual([undefined, undefined, undefined]);
     expect(errors).toEqual([]);
   });

@@ -4,6 +4,7 @@ import { DelayedError, RateLimitError, UnrecoverableError, WaitingError } from '
 import { Worker } from '../../src/worker/worker.js';
 import { ENGINES, messagesOf, next, scene } from '../support/faults-scene.js';
 import { gate, sleep, until } from '../support/faults-wait.js';
+import { paced } from '../support/pace.js';
 
 class Unreadable extends Error {
   override get message(): string {
@@ -227,11 +228,11 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
     const others = [await add(), await add(), await add()];
     worker((job) => (job.id === stuck ? new Promise(() => undefined) : 'done'), {
       concurrency: 2,
-      lockDuration: 200,
+      lockDuration: paced(200),
       stalledInterval: 50,
     });
     for (const id of others) await reaches(id, 'completed');
-    await sleep(300);
+    await sleep(paced(300));
     expect(await record(stuck)).toMatchObject({ state: 'active', stalledCounter: 0 });
   });
 

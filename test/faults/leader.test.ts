@@ -10,11 +10,12 @@ import { type ProcessPlan, WorkerProcess } from '../support/acceptance-process.j
 import { type Engine, LOCK_ENGINES, newScene, type Scene } from '../support/acceptance-scene.js';
 import { seeded } from '../support/faults-random.js';
 import { FaultProxy } from '../support/servers/proxy.js';
+import { paced } from '../support/pace.js';
 
 const Database = createRequire(import.meta.url)('better-sqlite3') as typeof BetterSqlite3;
 
 const ROUNDS = Number(process.env['HOLDFAST_ROUNDS'] ?? 9);
-const ELECTION = { leaderTimeout: 1500, heartbeatInterval: 500, crashGraceMs: 300 };
+const ELECTION = { leaderTimeout: paced(1500), heartbeatInterval: paced(500), crashGraceMs: 300 };
 const CANDIDATES = 3;
 
 type Fault = 'kill' | 'freeze' | 'cut';

@@ -148,7 +148,7 @@ describe.each(LOCK_ENGINES)('%s', (engine) => {
 
   test('two faults at once, the thread dies while the loop is blocked: the job is recovered elsewhere, the late finish refused, both told', async () => {
     const { queue, url: connection, kill } = await place(engine);
-    const options = { lockThreadEntry: ENTRY, lockDuration: 800, lockRenewTime: 200, stalledInterval: 100 };
+    const options = { lockThreadEntry: ENTRY, lockDuration: paced(800), lockRenewTime: paced(200), stalledInterval: 100 };
     const blocked = new WorkerProcess({ queue: 'work', connection, options: { ...options, name: 'blocked' } });
     await blocked.moment('ready');
     const job = await queue.add('spin', { ms: 6000, only: 'blocked' });

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { ENGINES, messagesOf, next, scene } from '../support/faults-scene.js';
 import { gate, until } from '../support/faults-wait.js';
+import { paced } from '../support/pace.js';
 
 describe.each(ENGINES)('lost replies on %s', (engine) => {
   test('S4-15 the reply of a claim is lost: the same worker runs the job, once, while its session lives on', async () => {
@@ -83,7 +84,7 @@ describe.each(ENGINES)('lost replies on %s', (engine) => {
     const { store, add, reaches, worker, inner, queue } = await scene(engine);
     store.on('openSession', { fault: 'drop-reply', times: 1 });
     const id = await add();
-    worker(() => 'done', { lockDuration: 300, stalledInterval: 50 });
+    worker(() => 'done', { lockDuration: paced(300), stalledInterval: 50 });
     expect(await reaches(id, 'completed')).toMatchObject({ stalledCounter: 0 });
     await until('the unknown session to lapse', async () => (await inner.sessions(queue)).length === 1);
   });
@@ -94,8 +95,8 @@ describe.each(ENGINES)('lost replies on %s', (engine) => {
     const id = await add();
     const renewed = gate();
     const { worker: watched, errors } = worker(() => renewed.opened, {
-      lockDuration: 400,
-      lockRenewTime: 60,
+      lockDuration: paced(400),
+      lockRenewTime: paced(60),
       stalledInterval: 50,
     });
     watched.once('locksRenewed', () => renewed.open());
@@ -112,7 +113,11 @@ describe.each(ENGINES)('lost replies on %s', (engine) => {
     const repeated = store.on('settle', { fault: 'hang', times: 1, after: 1, when });
     const ids = [await add({ removeOnComplete: true }), await add()];
     let runs = 0;
-    const { worker: watched, errors } = worker(() => ++runs, { concurrency: 2, lockDuration: 200, skipStalledCheck: true });
+    const { worker: watched, errors } = worker(() => ++runs, {
+      concurrency: 2,
+      lockDuration: paced(200),
+      skipStalledCheck: true,
+    });
     const told: string[] = [];
     watched.on('completed', (job) => told.push(job.id));
     await until('the second try', () => repeated.holding > 0);
@@ -136,7 +141,7 @@ describe.each(ENGINES)('lost replies on %s', (engine) => {
     const repeated = store.on('claim', { fault: 'hang', times: 1, after: 1, when: claiming });
     const id = await add();
     let runs = 0;
-    worker(() => ++runs, { lockDuration: 200, skipStalledCheck: true });
+    worker(() => ++runs, { lockDuration: paced(200), skipStalledCheck: true });
     await until('the second try', () => repeated.holding > 0);
     store.on('renew', { fault: 'fail' });
     await until('the session to be reaped', async () => (await inner.sweep(queue, 10)).stalled.length > 0);
@@ -150,7 +155,7 @@ describe.each(ENGINES)('lost replies on %s', (engine) => {
     const held = store.on('claim', { fault: 'hold-reply', times: 1, when: (_, { count }) => count > 0 });
     const id = await add();
     const fences: number[] = [];
-    const { errors } = worker((job) => fences.push(job.lock.fence), { lockDuration: 2000, lockRenewTime: 30 });
+    const { errors } = worker((job) => fences.push(job.lock.fence), { lockDuration: paced(2000), lockRenewTime: paced(30) });
     await until('the claim to be held', () => held.holding > 0);
     const first = (await inner.lockOf(queue, id))?.fence;
     await inner.revoke(queue, [id], 'an operator');

@@ -4,6 +4,7 @@ import { Job } from '../../src/handle/job.js';
 import type { Worker } from '../../src/worker/worker.js';
 import { ENGINES, scene } from '../support/faults-scene.js';
 import { outcomeOf, sleep, until } from '../support/faults-wait.js';
+import { paced } from '../support/pace.js';
 
 async function take(worker: Worker, token?: string): Promise<Job> {
   const job = await worker.getNextJob(token, { block: false });
@@ -79,7 +80,7 @@ describe.each(ENGINES)('by hand on %s', (engine) => {
   test('a job that is forgotten comes back, and its taker can no longer finish, extend or write it', async () => {
     const { add, worker, reaches, inner, queue } = await scene(engine);
     const id = await add();
-    const { worker: hand } = worker(null, { lockDuration: 200 });
+    const { worker: hand } = worker(null, { lockDuration: paced(200) });
     const job = await take(hand, 'mine');
     const { worker: other } = worker((again) => `run by another with fence ${again.lock.fence > job.lock.fence}`, {
       stalledInterval: 50,
@@ -109,7 +110,7 @@ describe.each(ENGINES)('by hand on %s', (engine) => {
   test('a late finish is accepted as long as nobody has taken the job up', async () => {
     const { add, worker, record } = await scene(engine);
     const id = await add();
-    const { worker: hand } = worker(null, { lockDuration: 100, skipStalledCheck: true });
+    const { worker: hand } = worker(null, { lockDuration: paced(100), skipStalledCheck: true });
     const job = await take(hand, 'mine');
     await until('trust to end', () => !job.lock.held);
     await sleep(50);
@@ -127,7 +128,7 @@ describe.each(ENGINES)('by hand on %s', (engine) => {
     const delayed = await add({ delay: 200 });
     const start = performance.now();
     expect((await hand.getNextJob('b'))?.id).toBe(delayed);
-    expect(performance.now() - start).toBeLessThan(1500);
+    expect(performance.now() - start).toBeLessThan(paced(1500));
   });
 
   test('getNextJob without blocking answers nothing at once; with it, after drainDelay', async () => {
@@ -151,14 +152,14 @@ describe.each(ENGINES)('by hand on %s', (engine) => {
     const start = performance.now();
     held.release();
     expect((await taking)?.id).toBe(id);
-    expect(performance.now() - start).toBeLessThan(1000);
+    expect(performance.now() - start).toBeLessThan(paced(1000));
   });
 
   test('the reply of a claim by hand is lost: the same job is answered, and trust runs from the first try', async () => {
     const { add, worker, store, inner, queue } = await scene(engine);
     const id = await add();
     store.on('claim', { fault: 'drop-reply', times: 3 });
-    const { worker: hand } = worker(null, { lockDuration: 2000 });
+    const { worker: hand } = worker(null, { lockDuration: paced(2000) });
     const job = await take(hand, 'mine');
     expect(job).toMatchObject({ id, attemptsStarted: 1 });
     const left = job.lock.expiresAt - Date.now();
@@ -193,7 +194,7 @@ describe.each(ENGINES)('by hand on %s', (engine) => {
   test('startStalledCheckTimer lets a worker without a processor find what is dead', async () => {
     const { add, worker, reaches } = await scene(engine);
     const id = await add();
-    const { worker: forgetful } = worker(null, { lockDuration: 100, skipStalledCheck: true });
+    const { worker: forgetful } = worker(null, { lockDuration: paced(100), skipStalledCheck: true });
     await take(forgetful, 'mine');
     const { worker: hand } = worker(null, { stalledInterval: 50 });
     await hand.startStalledCheckTimer();

@@ -10,6 +10,7 @@ import { type ProcessPlan, WorkerProcess } from '../support/acceptance-process.j
 import { LOCK_ENGINES, newScene, type Scene } from '../support/acceptance-scene.js';
 import { seeded } from '../support/faults-random.js';
 import { sleep, until } from '../support/faults-wait.js';
+import { paced } from '../support/pace.js';
 
 const Database = createRequire(import.meta.url)('better-sqlite3') as typeof BetterSqlite3;
 
@@ -47,7 +48,7 @@ function newCounter({ folder }: Scene): Counter {
 function start({ url: connection }: Scene, { file: counter }: Counter, goal: number, guarded: boolean): WorkerProcess {
   // With a grace below 500 ms nobody asks whether it is under suspicion, and whoever is not scheduled for a moment loses its lock unseen: that
   // is for the fence to catch. Without the fence the locks outlast what a busy machine may do to a process.
-  const options = guarded ? { lockDuration: 700, crashGraceMs: 200 } : { lockDuration: 5000 };
+  const options = guarded ? { lockDuration: paced(700), crashGraceMs: 200 } : { lockDuration: 5000 };
   const plan = { queue: 'work', connection, options, counter, goal, guarded };
   return new WorkerProcess(plan as ProcessPlan, '../../faults/fixtures/counter.mjs');
 }
@@ -131,7 +132,7 @@ describe.each(LOCK_ENGINES)('named locks under kills on %s', (engine) => {
   test('(N) a holder that was frozen writes without the fence, and an increment is lost', async () => {
     const scene = await newScene(engine);
     const counter = newCounter(scene);
-    const queue = new Queue('work', { connection: scene.connection, lockDuration: 500 });
+    const queue = new Queue('work', { connection: scene.connection, lockDuration: paced(500) });
     onTestFinished(() => queue.close());
     const lock = await queue.takeLock('counter');
     const seen = counter.value();

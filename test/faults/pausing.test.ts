@@ -86,7 +86,7 @@ describe.each(ENGINES)('in the middle of things on %s', (engine) => {
     const { add, worker, store, reaches } = await scene(engine);
     store.on('claim', { fault: 'hang', times: 1, when: (_, { count }) => count > 0 });
     const id = await add();
-    const { errors } = worker(() => 'done', { lockDuration: 300 });
+    const { errors } = worker(() => 'done', { lockDuration: paced(300) });
     expect(await reaches(id, 'completed')).toMatchObject({ attemptsStarted: 1 });
     expect(messagesOf(errors, 'does not answer')).toHaveLength(1);
   });
@@ -95,7 +95,7 @@ describe.each(ENGINES)('in the middle of things on %s', (engine) => {
     const { add, worker, store, record, reaches } = await scene(engine);
     const hung = store.on('settle', { fault: 'hang', times: 1 });
     const id = await add();
-    const { worker: watched } = worker(() => 'done', { lockDuration: 300 });
+    const { worker: watched } = worker(() => 'done', { lockDuration: paced(300) });
     await next(watched, 'completed');
     const before = await reaches(id, 'completed');
     // The first one arrives after all.
@@ -113,10 +113,10 @@ describe.each(ENGINES)('in the middle of things on %s', (engine) => {
     const { errors } = worker(
       (job) => {
         starts.push({ id: job.id, held: job.lock.held });
-        const end = performance.now() + (starts.length === 1 ? 400 : 0);
+        const end = performance.now() + (starts.length === 1 ? paced(400) : 0);
         while (performance.now() < end);
       },
-      { concurrency: 3, lockDuration: 150, skipStalledCheck: true },
+      { concurrency: 3, lockDuration: paced(150), skipStalledCheck: true },
     );
     for (const id of ids) expect(await reaches(id, 'completed')).toMatchObject({ attemptsMade: 1, stalledCounter: 0 });
     expect(starts).toHaveLength(3);

@@ -16,6 +16,7 @@ import { gate, until } from '../support/faults-wait.js';
 import { newClient, newDatabase } from '../unit/postgres-support.js';
 import { newServer } from '../unit/redis-support.js';
 import { newFile } from '../unit/sqlite-support.js';
+import { paced } from '../support/pace.js';
 
 const Database = createRequire(import.meta.url)('better-sqlite3') as typeof BetterSqlite3;
 
@@ -138,7 +139,7 @@ async function batchOfThree(): Promise<{
       await go.opened;
       return `of ${id}`;
     },
-    { concurrency: 3, runRetryDelay: 20, lockDuration: 1000 },
+    { concurrency: 3, runRetryDelay: 20, lockDuration: paced(1000) },
   );
   await until('all to run', () => running === 3);
   const finish = (): Outcome[][] => {

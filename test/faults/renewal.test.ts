@@ -2,8 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { ENGINES, messagesOf, next, scene } from '../support/faults-scene.js';
 import { gate, until } from '../support/faults-wait.js';
+import { paced } from '../support/pace.js';
 
-const SHORT = { lockDuration: 400, lockRenewTime: 100 };
+const SHORT = { lockDuration: paced(400), lockRenewTime: paced(100) };
 
 describe.each(ENGINES)('failing renewal on %s', (engine) => {
   test('an error per failed attempt; when trust ends the handler is told, each lock once; its late finish is accepted', async () => {
@@ -82,7 +83,7 @@ describe.each(ENGINES)('failing renewal on %s', (engine) => {
     const { store, add, reaches, worker } = await scene(engine);
     store.on('claim', { fault: 'fail' });
     const outage = store.on('renew', { fault: 'fail' });
-    const { errors } = worker(() => 'done', { lockDuration: 2000, lockRenewTime: 100, skipStalledCheck: true });
+    const { errors } = worker(() => 'done', { lockDuration: paced(2000), lockRenewTime: paced(100), skipStalledCheck: true });
     await until('renewals to fail, again and again', () => outage.struck >= 5);
     expect(messagesOf(errors, 'A test made claim() fail')).toHaveLength(1);
     expect(errors).toHaveLength(1);
@@ -100,7 +101,7 @@ describe.each(ENGINES)('failing renewal on %s', (engine) => {
         await told.opened;
         return job.lock.held;
       },
-      { lockDuration: 600, lockRenewTime: 150, stalledInterval: 50 },
+      { lockDuration: paced(600), lockRenewTime: paced(150), stalledInterval: 50 },
     );
     await until('the hang to be told', () => messagesOf(errors, 'did not answer a lock renewal in time').length > 0);
     told.open();

@@ -237,3 +237,16 @@ test('retired for another sweeper, it makes no more calls and still tells what t
   expect(store.calls('sweep')).toBe(1);
   expect(vi.getTimerCount()).toBe(0);
 });
+
+test('renewals that are overdue in this process go first: no sweep leaves before they are answered', async () => {
+  let answer = (): void => undefined;
+  const renewed = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  begin({ beforeSweep: () => renewed });
+  await time.pass(3000);
+  expect(store.calls('sweep')).toBe(0);
+  answer();
+  await time.pass(10);
+  expect(store.calls('sweep')).toBeGreaterThan(0);
+});
