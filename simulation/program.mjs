@@ -130,12 +130,17 @@ export class Program {
     const ended = this.#witness.runs(job, this.#process);
     this.#running += 1;
     if (this.#running > this.#own.concurrency) this.#witness.tooMany(this.#process, this.#running, job);
+    let hasStopped = false;
     try {
       for (const deed of job.data.runs[nth % job.data.runs.length]) await this.#do(deed, job, signal);
       return nth;
+    } catch (error) {
+      // Thrown after the lock was lost or the worker was closed by force: the job goes back, uncharged.
+      hasStopped = signal.aborted;
+      throw error;
     } finally {
       this.#running -= 1;
-      ended();
+      ended(hasStopped);
     }
   }
 

@@ -58,7 +58,7 @@ export class Witness {
     if (this.#before === undefined || jobs.known.has(id)) jobs.acknowledged.add(id);
   }
 
-  /** A handler runs; answers how to tell that it has ended. */
+  /** A handler runs; answers how to tell that it has ended, and whether because it was told to stop. */
   runs(job, process) {
     const { lock, id } = job;
     const { jobs } = this.books;
@@ -67,8 +67,8 @@ export class Witness {
     // One that an operator has taken away meanwhile hears of it with its next renewal.
     const current = jobs.isRevoked(lock.token) ? undefined : jobs.owners.get(id)?.token;
     const ended = this.trust.began({ what, token: lock.token, process, isHeld: () => lock.held }, current);
-    return () => {
-      this.books.jobs.ended.add(lock.token);
+    return (hasStopped) => {
+      if (!hasStopped) this.books.jobs.ended.add(lock.token);
       ended();
     };
   }
