@@ -67,8 +67,8 @@ export interface AddReply {
 
 export interface Claiming {
   /**
-   * Moves up to `count` jobs from waiting to active and grants their locks in the same step. Delayed jobs that are due count
-   * as waiting. Order: priority (0 first), then front to back.
+   * Moves up to `count` jobs from waiting to active and grants their locks in the same step. Delayed jobs that are due come to
+   * waiting first, also in a queue that is paused, limited or full; many of them may take several claims. Order: priority (0 first), then front to back.
    * Of jobs with the same `lockKey`, one at a time is active, on whichever session: the others stay waiting, hold up nobody behind
    * them, and keep their places, so that the first of them stands where it always stood once the key is free. A key is free again
    * when its job leaves active, however that happens.
@@ -103,7 +103,7 @@ export interface ClaimReply {
   /** False: the session has expired or never was; nothing was claimed. */
   sessionAlive: boolean;
   paused: boolean;
-  /** When the next job may become claimable through time alone: a delayed job falls due, a rate limit ends. */
+  /** When time alone brings the next change: a delayed job falls due (also in a paused queue), or a rate limit ends. */
   nextInMs?: number;
   /** Set while the queue is rate limited. */
   limitedMs?: number;

@@ -120,4 +120,22 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
     expect(told.get('hopeless')).toEqual(['waiting new', 'failed']);
     expect(due).toBeGreaterThan(before + 30_000);
   });
+
+  test('in a paused queue with a worker, a delayed job becomes waiting on time', async () => {
+    const { inner: connection, queue: name } = await scene(engine);
+    const queue = kept(new Queue(name, { connection }));
+    const events = kept(new QueueEvents(name, { connection }));
+    await events.waitUntilReady();
+    await queue.pause();
+    // Its own look, every `drainDelay`, would come much later.
+    const worker = kept(new Worker(name, async () => 5, { connection, drainDelay: 600 }));
+    await worker.waitUntilReady();
+    const waiting = new Promise<unknown>((resolve) => void events.on('waiting:later', resolve));
+    await queue.add('later', {}, { jobId: 'later', delay: 300 });
+    expect(await waiting).toMatchObject({ jobId: 'later', prev: 'delayed' });
+    expect(await queue.getJobCounts('waiting', 'delayed', 'active')).toEqual({ waiting: 1, delayed: 0, active: 0 });
+    const job = await queue.getJob('later');
+    await queue.resume();
+    expect(await job?.waitUntilFinished(events)).toBe(5);
+  });
 });

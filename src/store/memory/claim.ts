@@ -22,10 +22,9 @@ export function claim(queue: QueueState, request: ClaimRequest, now: number): Cl
   if (claimed.more) reply.more = true;
   const nextAt = queue.delayed.first?.at;
   if (limitedMs > 0) reply.limitedMs = limitedMs;
-  // No time that passes makes a job of a paused queue claimable.
-  if (queue.paused) return reply;
-  if (limitedMs > 0) reply.nextInMs = limitedMs;
-  else if (nextAt !== undefined) reply.nextInMs = Math.max(0, Math.ceil(nextAt - now));
+  if (limitedMs > 0 && !queue.paused) reply.nextInMs = limitedMs;
+  if (nextAt !== undefined)
+    reply.nextInMs = Math.min(reply.nextInMs ?? Number.POSITIVE_INFINITY, Math.max(0, Math.ceil(nextAt - now)));
   return reply;
 }
 
@@ -49,10 +48,10 @@ function claimFor(queue: QueueState, session: StoredSession, request: ClaimReque
 }
 
 function claimFirst(queue: QueueState, session: StoredSession, request: ClaimRequest, now: number, claimed: Claimed): void {
+  // Whether there is room or not: a due job that stayed delayed would look claimable by time alone.
+  moveDue(queue, now);
   const room = queue.paused ? 0 : queue.rate.room(request.limit, now);
   if (room === 0) return;
-  // Also when the cap leaves no room: a due job that stayed delayed would look claimable by time alone.
-  moveDue(queue, now);
   const { jobs } = claimed;
   const count = Math.min(request.count, room, capRoom(queue, session, now));
   let bytes = 0;

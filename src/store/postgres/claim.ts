@@ -34,7 +34,7 @@ export const CLAIM_FUNCTIONS =
     'text',
     'STABLE',
     `'{"jobs":[' || coalesce(_jobs, '') || '],"alive":' || _alive || ',"paused":' || _paused || ',"limited":' || _limited
-      || ',"next":' || coalesce((CASE WHEN _paused THEN NULL WHEN _limited > 0 THEN _limited WHEN _due > _now THEN _due - _now WHEN _due <= _now THEN 0 END)::text, 'null')
+      || ',"next":' || coalesce(least(CASE WHEN NOT _paused AND _limited > 0 THEN _limited END, CASE WHEN _due > _now THEN _due - _now WHEN _due <= _now THEN 0 END)::text, 'null')
       || ',"drained":' || _drained || ',"more":' || _more || '}'`,
   ) +
   // Until claims are possible again, under _max or, for somebody who looks from outside, under what the workers use; 0 when they are.
@@ -110,14 +110,15 @@ BEGIN
       _room := greatest(0, least(_count, coalesce(_max - _row.window_used, _count)));
     END IF;
   END IF;
+  IF _alive AND _seq > _last AND _ids IS NULL AND _count > 0 AND _due <= _now THEN
+    -- Whether there is room or not: a due job that stayed delayed would look claimable by time alone.
+    _change := promote_due(_queue, _now, _change);
+    _due := ${FIRST_DUE};
+    _look.keyed := ${ANY_KEYED};
+    _look.in_line := false;
+    _left := _look.waiting + _change.waiting + _change.prioritized;
+  END IF;
   IF _room > 0 THEN
-    -- Also when the cap leaves no room: a due job that stayed delayed would look claimable by time alone.
-    IF _due <= _now THEN
-      _change := promote_due(_queue, _now, _change);
-      _due := ${FIRST_DUE};
-      _look.keyed := ${ANY_KEYED};
-      _look.in_line := false;
-    END IF;
     IF _row.max_active IS NOT NULL THEN
       -- All claims of the queue wait here for one another, so that each counts what the others have taken.
       _room := least(_room, room_under_cap(_queue, _session, _row.max_active, (SELECT active FROM counts_of(_queue)) + _change.active, _now));
@@ -187,10 +188,10 @@ BEGIN
   _any := _look.waiting OR coalesce(_look.due <= _now, false);
   IF _ids IS NOT NULL THEN
     _open := cardinality(_ids) > 0 AND _any;
-  ELSIF _row.paused OR _limited > 0 THEN
-    _open := false;
   ELSIF _look.due <= _now THEN
     _open := true;
+  ELSIF _row.paused OR _limited > 0 THEN
+    _open := false;
   ELSE
     _open := _any AND NOT _look.full;
     -- Where jobs wait for their keys, there may be nothing else.

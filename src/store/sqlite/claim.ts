@@ -57,7 +57,7 @@ interface Survey {
   /** Claimed under this seq before: it may see what it got and never get more. */
   repeated: boolean;
   nextDue: number | undefined;
-  /** Neither dead nor repeated, nor paused or limited unless it names its jobs. */
+  /** Neither dead nor repeated, and it names no jobs: those that are due come to waiting. */
   open: boolean;
   /** Jobs that may be claimed now. */
   room: number;
@@ -127,7 +127,7 @@ export class Claiming {
     const { remember = true, lastSeq, isSettle = false } = options;
     this.#lanes.arrange(queue);
     let survey = this.#survey(queue, request, now, lastSeq);
-    // Also when the cap leaves no room: a due job that stayed delayed would look claimable by time alone.
+    // Whether there is room or not: a due job that stayed delayed would look claimable by time alone.
     if (survey.open && isDue(survey, now)) {
       this.#moveDue(queue, now);
       survey = this.#survey(queue, request, now, lastSeq);
@@ -159,8 +159,8 @@ export class Claiming {
     const nextDue = this.#firstDue(queue);
     const byId = request.jobIds !== undefined;
     const allowed = byId ? request.count : queue.paused === 1 ? 0 : Math.min(request.count, roomOf(queue, request.limit, now));
-    const open = sessionAlive && !repeated && allowed > 0;
-    const room = !open ? 0 : byId ? allowed : Math.min(allowed, this.#roomInOrder(queue, request.session, now));
+    const open = sessionAlive && !repeated && request.count > 0;
+    const room = !open || allowed <= 0 ? 0 : byId ? allowed : Math.min(allowed, this.#roomInOrder(queue, request.session, now));
     return { sessionAlive, repeated, nextDue, open: open && !byId, room };
   }
 
@@ -310,9 +310,7 @@ function reply(queue: QueueState, request: ClaimRequest, survey: Survey, jobs: C
   const answer: ClaimReply = { jobs, sessionAlive, paused, drained };
   const limited = limitedMs(queue, now, request.limit?.max);
   if (limited > 0) answer.limitedMs = limited;
-  // No time that passes makes a job of a paused queue claimable.
-  if (paused) return answer;
-  if (limited > 0) answer.nextInMs = limited;
-  else if (nextDue !== undefined) answer.nextInMs = Math.max(0, nextDue - now);
+  if (limited > 0 && !paused) answer.nextInMs = limited;
+  if (nextDue !== undefined) answer.nextInMs = Math.min(answer.nextInMs ?? Number.POSITIVE_INFINITY, Math.max(0, nextDue - now));
   return answer;
 }

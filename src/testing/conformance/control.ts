@@ -54,6 +54,39 @@ export function control(test: Test): void {
     assert.equal((await scene.store.status(scene.queue)).limitedMs, undefined);
   });
 
+  test('delayed jobs come to waiting when they are due, also in a paused, a limited and a full queue', async (scene) => {
+    const session = await scene.session();
+    const limit = { max: 1, durationMs: scene.ms(60_000) };
+    const useWindow = async () => {
+      await scene.add({ id: 'held' });
+      assert.equal((await scene.claim(session, 1, { limit })).length, 1);
+    };
+    const holds: [string, () => Promise<void>, () => Promise<void>, object][] = [
+      ['paused', () => scene.store.pause(scene.queue, true), () => scene.store.pause(scene.queue, false), {}],
+      ['limited', () => scene.store.limit(scene.queue, scene.ms(60_000)), () => scene.store.limit(scene.queue, 0), {}],
+      ['over its window', useWindow, async () => undefined, { limit }],
+      ['full', () => scene.store.cap(scene.queue, { maxActive: 1 }), () => scene.store.cap(scene.queue, undefined), {}],
+    ];
+    for (const [what, hold, free, terms] of holds) {
+      await hold();
+      await scene.add({ id: `soon ${what}`, delayMs: scene.ms(20) }, { id: `late ${what}`, delayMs: scene.ms(50_000) });
+      const before = await scene.tryClaim(session, 1, terms);
+      assert.deepEqual(before.jobs, [], what);
+      between(before.nextInMs, 1, scene.ms(20), `nextInMs while ${what}`);
+      await scene.pass(21);
+      const last = await scene.lastEvent();
+      const due = await scene.tryClaim(session, 1, terms);
+      assert.deepEqual([due.jobs, due.drained], [[], false], what);
+      between(due.nextInMs, 1, scene.ms(50_000), `nextInMs after that while ${what}`);
+      const told = (await scene.events(last)).map(({ name, jobId, prev }) => [name, jobId, prev]);
+      assert.deepEqual(told, [['waiting', `soon ${what}`, 'delayed']], what);
+      const { counts } = await scene.store.status(scene.queue);
+      assert.deepEqual([counts.waiting, counts.delayed], [1, 1], what);
+      await free();
+      await scene.store.clear(scene.queue, { states: ['waiting', 'delayed'], limit: 10 });
+    }
+  });
+
   test('limit 0 ends a limit', async (scene) => {
     await scene.add({});
     await scene.store.limit(scene.queue, scene.ms(5_000));

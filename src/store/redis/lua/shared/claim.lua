@@ -137,8 +137,8 @@ local function claim(request)
         due = nextDue()
       else
         local count = queue.paused == 1 and 0 or limits and limits.room(request) or request.count
-        -- Also when the cap leaves no room: a due job that stayed delayed would look claimable by time alone.
-        if count > 0 and due and due <= micros then
+        -- Whether there is room or not: a due job that stayed delayed would look claimable by time alone.
+        if due and due <= micros then
           openSpecial().promoteDue(count)
           due = nextDue()
         end
@@ -156,13 +156,10 @@ local function claim(request)
   local limited, nextInMs = limits and limits.limitedMs(request.max) or 0, -1
   if waiting == nil then waiting = call('EXISTS', key('wait'), key('prio')) > 0 or anyBehind() end
   if due and due <= micros then waiting = true end
-  -- No time that passes makes a job of a paused queue claimable.
-  if queue.paused == 0 then
-    if limited > 0 then
-      nextInMs = limited
-    elseif due then
-      nextInMs = math.max(0, ceil((due - micros) / 1000))
-    end
+  if limited > 0 and queue.paused == 0 then nextInMs = limited end
+  if due then
+    local left = math.max(0, ceil((due - micros) / 1000))
+    if nextInMs == -1 or left < nextInMs then nextInMs = left end
   end
   local head = (alive and '1,' or '0,') .. queue.paused .. ',' .. limited .. ',' .. nextInMs .. (waiting and ',0' or ',1') .. (cut and ',1' or '')
   if #ids == 0 then return { head } end
