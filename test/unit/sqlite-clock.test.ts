@@ -1,9 +1,10 @@
+import { spawnSync } from 'node:child_process';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { startClock } from '../../src/store/sqlite/clock.js';
 import { loadDriver } from '../../src/store/sqlite/driver.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
-import { afterwards, newFile, newJob, newSession, openStore } from './sqlite-support.js';
+import { afterwards, newFile, newJob, newSession, openStore, StoreProcess } from './sqlite-support.js';
 
 /** The host is started again: another boot id. */
 function reboot(file: string): void {
@@ -78,5 +79,51 @@ describe("the SQLite store's clock", () => {
     expect((await store.claim('q', { session: 's', seq: 1, count: 1 })).jobs).toEqual([]);
     expect((await store.sweep('q', 1)).stalled).toEqual([]);
     expect((await store.sessions('q'))[0]?.expiresInMs).toBeGreaterThan(0);
+  });
+
+  describe('in a time namespace', () => {
+    const AHEAD = 100_000;
+    const namespaced = ['unshare', '--time', '--monotonic', String(AHEAD / 1000), '--fork', '--kill-child'];
+    const canUnshare = spawnSync(namespaced[0] as string, [...namespaced.slice(1), 'true']).status === 0;
+
+    it.skipIf(!canUnshare)(
+      `is the host's, so that no process sees the sessions of others expire early${canUnshare ? '' : ' (unshare --time is not allowed here)'}`,
+      { timeout: 30_000 },
+      async () => {
+        for (const outsideFirst of [true, false]) {
+          const file = newFile();
+          if (outsideFirst) await (await openStore({ path: file })).close();
+          const inside = await StoreProcess.start(file, namespaced);
+          await inside.call('open');
+          const outside = await openStore({ path: file });
+          await outside.openSession(newSession({ id: 'outside', durationMs: 60_000 }));
+          await inside.call('openSession', newSession({ id: 'inside', durationMs: 60_000 }));
+          const seen = [...(await outside.sessions('q')), ...(await inside.call<{ expiresInMs: number }[]>('sessions', 'q'))];
+          expect(seen).toHaveLength(4);
+          for (const { expiresInMs } of seen) {
+            expect(expiresInMs).toBeGreaterThan(30_000);
+            expect(expiresInMs).toBeLessThanOrEqual(60_000);
+          }
+          await inside.end();
+        }
+      },
+    );
+
+    it('takes off what the namespace adds, and refuses a file that was counted with it', async () => {
+      const file = newFile();
+      await (await openStore({ path: file, clock: new ManualClock() })).close();
+      const db = (await loadDriver()).open(file);
+      afterwards(() => db.close());
+      const wallMs = Date.UTC(2031, 0, 1);
+      const outside = new ManualClock({ monotonicMs: 5_000, wallMs });
+      const inside = new ManualClock({ monotonicMs: 5_000 + AHEAD, wallMs });
+      const first = startClock(db, outside, 'this boot', 0);
+      expect(startClock(db, inside, 'this boot', AHEAD).now()).toBe(first.now());
+      const created = startClock(db, inside, 'next boot', AHEAD);
+      expect(startClock(db, outside, 'next boot', 0).now()).toBe(created.now());
+      // A version that knew nothing of namespaces ran inside.
+      startClock(db, inside, 'another boot', 0);
+      expect(() => startClock(db, inside, 'another boot', AHEAD)).toThrow(expect.objectContaining({ code: 'STORE_UNSUPPORTED' }));
+    });
   });
 });

@@ -1,5 +1,5 @@
 // What the tests of the SQLite store share: a folder that is gone afterwards, stores that are closed, and other processes.
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -47,8 +47,11 @@ export class StoreProcess {
     this.#child = child;
   }
 
-  static async start(file: string): Promise<StoreProcess> {
-    const child = fork(fileURLToPath(new URL('sqlite-child.mjs', import.meta.url)), [file]);
+  /** `within`: a command that runs it, such as `['unshare', '--time']`. */
+  static async start(file: string, within: string[] = []): Promise<StoreProcess> {
+    const program = fileURLToPath(new URL('sqlite-child.mjs', import.meta.url));
+    const [command, ...args] = [...within, process.execPath, program, file];
+    const child = spawn(command, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
     const ended = once(child, 'exit');
     afterwards(() => {
       child.kill('SIGKILL');

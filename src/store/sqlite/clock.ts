@@ -1,9 +1,11 @@
 // The store's clock: one for all processes of a host, which no step of the wall clock moves. Its time is the host's monotonic clock
 // plus an offset that the first opener after a boot writes into the file. Expiry is only ever judged on it.
+// A process in a time namespace of Linux sees another monotonic clock than the host: what the namespace adds is taken off again.
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import type { Clock } from '../../runtime/clock.js';
 import type { Database } from './driver.js';
+import { readNamespaceMs, wrongNamespace } from './time-namespace.js';
 
 export class StoreClock {
   readonly #clock: Clock;
@@ -38,10 +40,15 @@ export function roundedUp(column: string): string {
  * Reads the offset of this boot or, as its first opener, writes it. A boot that is not the recorded one means that every owner of
  * then is dead, so their sessions and locks end in the same transaction. The result holds for as long as the process lives.
  */
-export function startClock(db: Database, clock: Clock, boot: string = readBootId()): StoreClock {
-  const monotonic = clock.monotonic();
+export function startClock(db: Database, clock: Clock, boot = readBootId(), namespaceMs = readNamespaceMs()): StoreClock {
+  const monotonic = clock.monotonic() - namespaceMs;
   const known = offsetOf(db, boot, monotonic);
-  if (known !== undefined) return new StoreClock(clock, known);
+  if (known !== undefined) {
+    const recorded = clock.wall() - known;
+    // Versions that knew nothing of namespaces counted on the clock that they saw. The wall clock is the same in all of them.
+    if (Math.abs(recorded - monotonic - namespaceMs) < Math.abs(recorded - monotonic)) throw wrongNamespace();
+    return new StoreClock(clock, known - namespaceMs);
+  }
   db.exec('BEGIN IMMEDIATE');
   try {
     let offset = offsetOf(db, boot, monotonic);
@@ -51,7 +58,7 @@ export function startClock(db: Database, clock: Clock, boot: string = readBootId
       db.exec('UPDATE sessions SET expiresAt = 0 WHERE reaped < 2; UPDATE jobs SET endsAt = 0 WHERE endsAt IS NOT NULL');
     }
     db.exec('COMMIT');
-    return new StoreClock(clock, offset);
+    return new StoreClock(clock, offset - namespaceMs);
   } catch (error) {
     if (db.inTransaction) db.exec('ROLLBACK');
     throw error;
