@@ -65,6 +65,33 @@ describe('the housekeeping of the SQLite store', () => {
     expect(count(file, 'callers')).toBe(1);
   });
 
+  it('forgets all old producers in one go of sweeps, each of which is short, and looks on past the young ones', async () => {
+    const file = newFile();
+    const clock = new ManualClock();
+    const store = await openStore({ path: file, clock });
+    await store.openSession(newSession({ durationMs: 3_600_000 }));
+    const db = new Database(file);
+    afterwards(() => db.close());
+    const insert = db.prepare("INSERT INTO callers (queue, id, seq, usedAt, reply) VALUES (1, ?, 1, ?, '[]')");
+    const add = db.transaction((ids: string[], usedAt: number) => ids.forEach((id) => insert.run(id, usedAt)));
+    const numbers = Array.from({ length: 5_000 }, (_, n) => String(n).padStart(5, '0'));
+    const [session] = await store.sessions('q');
+    const now = session?.since ?? 0;
+    // Whole chunks of young ones before the old ones.
+    add(numbers.slice(0, 2_500), now + 3_600_000);
+    add(numbers.slice(2_500), now);
+    clock.advance(11 * 60_000);
+    let sweeps = 0;
+    for (let left = 5_000; left > 2_500; sweeps += 1) {
+      expect(sweeps).toBeLessThan(12);
+      await store.sweep('q', 10);
+      const now = count(file, 'callers');
+      expect(left - now).toBeLessThanOrEqual(1_000);
+      left = now;
+    }
+    expect(count(file, 'callers')).toBe(2_500);
+  });
+
   it.each([
     { charged: false, stalls: 0 },
     { charged: true, stalls: 1 },

@@ -122,7 +122,7 @@ export class Sessions {
     if (this.#isAnyDead(queue, now)) return true;
     if (!this.#mayPrune(now)) return false;
     const anyOld = this.#callers.anyOld(now) || this.#empty.get() !== undefined;
-    if (!anyOld) this.#prunedAt = now;
+    if (!anyOld && this.#callers.isThrough) this.#prunedAt = now;
     return anyOld;
   }
 
@@ -132,13 +132,16 @@ export class Sessions {
     if (queue === undefined) return reply;
     const left = this.#sweepEnded(queue, limit, reply, transaction.now);
     this.#sweepSessions(queue, left, limit, reply, transaction.now);
-    if (this.#mayPrune(transaction.now)) {
-      this.#prunedAt = transaction.now;
-      this.#callers.prune(transaction.now);
-      for (const [number, id] of this.#empty.all()) this.#forget(number, id);
-    }
-    reply.more = this.#isAnyDead(queue, transaction.now);
+    const pruned = this.#mayPrune(transaction.now) ? this.#prune(transaction.now) : 0;
+    reply.more = pruned > 0 || this.#isAnyDead(queue, transaction.now);
     return reply;
+  }
+
+  #prune(now: number): number {
+    const pruned = this.#callers.prune(now);
+    for (const [number, id] of this.#empty.all()) this.#forget(number, id);
+    if (this.#callers.isThrough) this.#prunedAt = now;
+    return pruned;
   }
 
   /** Locks whose own end has passed. Answers how many locks may still be swept. */
