@@ -25,14 +25,24 @@ export function manifestOf(folder: string): Manifest {
 
 /** Makes `folder`/app, an application that has the package installed; answers the files in the tarball. */
 export function packAndInstall(folder: string): string[] {
+  const { file, files } = pack(folder);
+  npm(newApp(join(folder, 'app')), ['install', '--offline', '--ignore-scripts', '--no-audit', '--no-fund', file]);
+  return files;
+}
+
+/** Makes the tarball in `folder`. */
+export function pack(folder: string): { file: string; files: string[] } {
   const packed = npm(root, ['pack', '--json', '--ignore-scripts', '--pack-destination', folder]);
   const [tarball] = JSON.parse(packed) as { filename: string; files: { path: string }[] }[];
   if (tarball === undefined) throw new Error(`npm pack made no tarball: ${packed}`);
-  const app = join(folder, 'app');
-  mkdirSync(app, { recursive: true });
-  writeFileSync(join(app, 'package.json'), JSON.stringify({ name: 'app', version: '1.0.0', private: true }));
-  npm(app, ['install', '--offline', '--ignore-scripts', '--no-audit', '--no-fund', join(folder, tarball.filename)]);
-  return tarball.files.map(({ path }) => path);
+  return { file: join(folder, tarball.filename), files: tarball.files.map(({ path }) => path) };
+}
+
+/** An application without dependencies. */
+export function newApp(folder: string): string {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'app', version: '1.0.0', private: true }));
+  return folder;
 }
 
 export function npm(cwd: string, args: string[]): string {
