@@ -24,16 +24,17 @@ async function main() {
     console.error(settings);
     return 1;
   }
-  const mutants = chosen(settings);
-  const misfits = mutants.filter((mutant) => mutant.misfit !== undefined);
-  for (const { title, misfit: why } of misfits) console.error(`does not fit  ${title}: ${why}`);
-  if (misfits.length > 0 || mutants.length === 0) {
-    if (mutants.length === 0) console.error('No mutant has that name.');
+  const all = chosen(settings);
+  const mutants = all.filter(({ misfit: why }) => why === undefined);
+  for (const { title, misfit: why } of all) if (why !== undefined) console.error(`does not fit  ${title}: ${why}`);
+  const failure = all.length > mutants.length ? 1 : 0;
+  if (mutants.length === 0) {
+    console.error('No mutant of that name fits the sources.');
     return 1;
   }
   if (settings.list) {
     for (const { title, file } of mutants) console.log(`${title}  (${file})`);
-    return 0;
+    return failure;
   }
   const workshop = new Workshop();
   const stop = () => {
@@ -42,7 +43,7 @@ async function main() {
   };
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, stop);
   try {
-    return await run(workshop, mutants, settings);
+    return (await run(workshop, mutants, settings)) || failure;
   } finally {
     workshop.close();
   }

@@ -15,8 +15,8 @@ export const PRESENCE = [
   {
     name: 'sqlite: a suspicion lengthens a session',
     file: 'src/store/sqlite/probe.ts',
-    find: 'expiresAt = min(expiresAt, ceil(? + graceMs))',
-    replace: 'expiresAt = ceil(? + graceMs)',
+    find: "expiresAt = min(expiresAt, ? + ${roundedUp('graceMs')})",
+    replace: "expiresAt = ? + ${roundedUp('graceMs')}",
     tests: conformance('sqlite'),
     only,
   },
