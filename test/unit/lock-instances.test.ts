@@ -144,7 +144,7 @@ test('setGlobalConcurrency holds for all workers together', async () => {
   expect(await queue.getGlobalConcurrency()).toBeNull();
   await queue.setGlobalConcurrency(2);
   expect(await queue.getGlobalConcurrency()).toBe(2);
-  expect(await queue.getMeta()).toEqual({ paused: false, concurrency: 2 });
+  expect(await queue.getMeta()).toMatchObject({ paused: false, concurrency: 2 });
   newWorker({ concurrency: 5 });
   newWorker({ concurrency: 5 });
   await queue.addBulk(Array.from({ length: 6 }, () => ({ name: 'x' })));
