@@ -16,9 +16,15 @@ function group(name: string, order: number, { workers }: { workers: number }): T
   };
 }
 
+// `HOLDFAST_SQLITE_DRIVER=node:sqlite npm test -- test/unit/sqlite`: the SQLite suite on another driver.
+const driver = process.env['HOLDFAST_SQLITE_DRIVER'] ?? 'better-sqlite3';
+const observer =
+  driver === 'better-sqlite3' ? [] : [{ find: /^better-sqlite3$/, replacement: file('test/support/sqlite-observer.ts') }];
+
 export default defineConfig({
   resolve: {
     alias: [
+      ...observer,
       // The built package, as a user gets it; tests of the inside import ../../src instead.
       { find: /^holdfast$/, replacement: file('dist/index.mjs') },
       { find: /^holdfast\/testing$/, replacement: file('dist/testing/index.mjs') },

@@ -1,7 +1,7 @@
 // Runs on a file system of 2 MB: fills it, and tells what happened as JSON.
 import fs from 'node:fs';
 import path from 'node:path';
-import Database from 'better-sqlite3';
+import driver from '../../dist/store/sqlite/driver.js';
 import { SqliteStore } from '../../dist/store/sqlite/index.js';
 
 const file = path.join(process.argv[2], 'jobs.db');
@@ -34,8 +34,8 @@ report.after = await store.add('q', [job], { caller: 'later', seq: 1 }).then(
   ({ message }) => message,
 );
 await store.close();
-const db = new Database(file);
-report.integrity = db.pragma('integrity_check', { simple: true });
-report.kept = db.prepare('SELECT count(*) AS n FROM jobs').get().n - 1;
+const db = (await driver.loadDriver()).open(file);
+[report.integrity] = db.prepare('PRAGMA integrity_check').get();
+report.kept = db.prepare('SELECT count(*) FROM jobs').get()[0] - 1;
 db.close();
 process.stdout.write(JSON.stringify(report));
