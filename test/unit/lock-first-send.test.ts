@@ -269,3 +269,17 @@ describe('a leader that is unsure', () => {
     expect([leader.isLeader, leader.term]).toEqual([true, term]);
   });
 });
+
+test('a named lock that comes too late to be trusted is given back and asked for again: nobody is kept out by it', async () => {
+  const queue = newQueue({ lockDuration: 1000 });
+  // Nothing renews the session until its lock is here, and that takes longer than the session is trusted.
+  const outage = store.on('renew', { fault: 'fail' });
+  slow('acquire', 1200);
+  const taking = queue.takeLock('late', { waitMs: 60_000 });
+  await time.pass(1190);
+  outage.remove();
+  const lock = (await time.until(taking)) as NamedLock;
+  expect(lock.held).toBe(true);
+  expect(store.calls('letGo')).toBeGreaterThan(0);
+  expect((await queue.getNamedLock('late'))?.fence).toBe(lock.fence);
+});
