@@ -80,7 +80,7 @@ export const NAMED_LOCKS = [
     find: '    this.#table.untrack(lock);\n    if (!session.memory.alive) return held;\n    const answer = this.#line.giveBack(lock.jobId, lock.token);\n',
     replace:
       '    if (!session.memory.alive) return held;\n    const answer = this.#line.giveBack(lock.jobId, lock.token);\n    void answer.then(() => this.#table.untrack(lock));\n',
-    tests: [...unit('queue-named-locks'), ...faults('named-locks')],
+    tests: unit('lock-first-send', 'queue-named-locks'),
   },
   {
     name: 'work under a lost lock counts',

@@ -283,3 +283,13 @@ test('a named lock that comes too late to be trusted is given back and asked for
   expect(store.calls('letGo')).toBeGreaterThan(0);
   expect((await queue.getNamedLock('late'))?.fence).toBe(lock.fence);
 });
+
+test('a named lock that is on its way back is not believed in, although the store has not answered yet', async () => {
+  const lock = (await time.until(newQueue().takeLock('given back'))) as NamedLock;
+  expect(lock.held).toBe(true);
+  store.on('letGo', { fault: 'hold-reply' });
+  void lock.release();
+  expect(lock.held).toBe(false);
+  await time.pass(50);
+  expect([lock.held, lock.isSure]).toEqual([false, false]);
+});
