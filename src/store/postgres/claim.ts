@@ -5,7 +5,8 @@ import { remember } from './callers.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import { FIRST_DUE } from './grant.js';
 import { ALL_INLINE, CLAIMED_ARRAYS, type JobArrays, toClaimed, WAITING_SIZE } from './job-row.js';
-import { ANY_BEHIND, ANY_KEYED } from './key.js';
+import { journalOf } from './journal-rows.js';
+import { ANY_BEHIND_ALIVE, ANY_KEYED_ALIVE } from './key.js';
 import { fillClaimed, INLINE_BYTES } from './large-values.js';
 import { claimPlain } from './plain-claim.js';
 import type { Server } from './server.js';
@@ -21,6 +22,9 @@ const ALIVE = `queue = _queue AND id = _session AND ${IS_OPEN} AND expires_at > 
 export const LOCK_SESSION = `PERFORM FROM sessions WHERE ${ALIVE} AND NOT suspected FOR KEY SHARE;
   _alive := FOUND;
   IF NOT _alive THEN _alive := clear_suspicion(_queue, _session, _now); END IF;`;
+
+/** One of so many claims that find too little looks also where everything seemed to be dead: a row may have been committed there late. */
+const LOOK_AT_ALL = '(random() < 0.1 AND EXISTS (SELECT FROM dead_ranges WHERE queue = _queue))';
 
 const FRONT = 'priority = 0 AND ord < 0';
 const rowOf = (rows: string) =>
@@ -80,9 +84,9 @@ DECLARE
 BEGIN
   _taken := 0;
   SELECT q AS row, q.waiting + q.prioritized + coalesce(j.waiting + j.prioritized, 0) AS waiting, q.delayed + coalesce(j.delayed, 0) AS delayed,
-    q.prioritized + coalesce(j.prioritized, 0) + _change.prioritized <= 0 AND ${rowOf(FRONT)} IS NULL AS in_line, ${ANY_KEYED} AS keyed
+    q.prioritized + coalesce(j.prioritized, 0) + _change.prioritized <= 0 AND ${rowOf(FRONT)} IS NULL AS in_line, ${ANY_KEYED_ALIVE} AS keyed
   INTO _look FROM queues q, LATERAL (
-    SELECT sum(waiting) AS waiting, sum(prioritized) AS prioritized, sum(delayed) AS delayed FROM journal WHERE journal.queue = _queue
+    SELECT sum(waiting) AS waiting, sum(prioritized) AS prioritized, sum(delayed) AS delayed FROM ${journalOf('_queue')}
   ) j WHERE q.queue = _queue;
   _row := _look.row;
   _left := _look.waiting + _change.waiting + _change.prioritized;
@@ -114,7 +118,7 @@ BEGIN
     -- Whether there is room or not: a due job that stayed delayed would look claimable by time alone.
     _change := promote_due(_queue, _now, _change);
     _due := ${FIRST_DUE};
-    _look.keyed := ${ANY_KEYED};
+    _look.keyed := ${ANY_KEYED_ALIVE};
     _look.in_line := false;
     _left := _look.waiting + _change.waiting + _change.prioritized;
   END IF;
@@ -137,13 +141,21 @@ BEGIN
     _more := _got._cut;
     IF _taken < _room AND _left > 0 AND NOT _more THEN
       -- Something lies below the head, because its transaction committed late; or was changed while it was being locked.
-      _got := grant_locks(_queue, _session, _seq, _by, _timed, _clock, 0, _room - _taken, false, _got._change, _got._jobs, _inline, _got._bytes);
+      _got := grant_locks(_queue, _session, _seq, _by, _timed, _clock, 0, _room - _taken, false, _got._change, _got._jobs, _inline, _got._bytes, true);
       _more := _got._cut;
       _taken := _taken + _got._taken;
       _left := _left - _got._taken;
     END IF;
     _change := _got._change;
     _jobs := _got._jobs;
+    IF _taken < _room AND _left > 0 AND NOT _more AND ${LOOK_AT_ALL} THEN
+      _got := grant_in_turn(_queue, _session, _seq, _by, _timed, _clock, 0, _room - _taken, _change, _inline, true);
+      _taken := _taken + _got._taken;
+      _left := _left - _got._taken;
+      _change := _got._change;
+      _jobs := concat_ws(',', _jobs, _got._jobs);
+      _more := _got._cut;
+    END IF;
     IF _soon AND _taken < _room THEN _due := least(_due, _now + ${SOON_MS}); END IF;
   END IF;
   IF _taken > 0 AND (_max IS NOT NULL OR _row.window_ends > _now) THEN
@@ -178,10 +190,10 @@ BEGIN
   -- One snapshot for all of it: a call must not miss its own first run between two looks.
   SELECT q AS row, EXISTS (SELECT FROM sessions WHERE ${ALIVE}) AS alive,
     coalesce((SELECT seq FROM callers WHERE queue = _queue AND id = _session), 0) AS last,
-    q.waiting + q.prioritized + coalesce((SELECT sum(waiting + prioritized) FROM journal WHERE queue = _queue), 0) > 0 AS waiting,
+    q.waiting + q.prioritized + coalesce((SELECT sum(waiting + prioritized) FROM ${journalOf('_queue')}), 0) > 0 AS waiting,
     CASE WHEN q.max_active IS NOT NULL
-      THEN q.active + coalesce((SELECT sum(active) FROM journal WHERE queue = _queue), 0) >= q.max_active ELSE false END AS full,
-    ${FIRST_DUE} AS due, ${ANY_BEHIND} AS behind
+      THEN q.active + coalesce((SELECT sum(active) FROM ${journalOf('_queue')}), 0) >= q.max_active ELSE false END AS full,
+    ${FIRST_DUE} AS due, ${ANY_BEHIND_ALIVE} AS behind
   INTO _look FROM queues q WHERE queue = _queue;
   _row := _look.row;
   _limited := limited_ms(_row, _max, _now);
@@ -195,7 +207,7 @@ BEGIN
   ELSE
     _open := _any AND NOT _look.full;
     -- Where jobs wait for their keys, there may be nothing else.
-    IF _open AND _look.behind THEN _open := ${ANY_KEYED} OR ${anyPlain('_row.head_waiting')}; END IF;
+    IF _open AND _look.behind THEN _open := ${ANY_KEYED_ALIVE} OR ${anyPlain('_row.head_waiting')} OR ${LOOK_AT_ALL}; END IF;
   END IF;
   IF NOT _look.alive OR _seq > _look.last AND NOT _remember AND (_count = 0 OR NOT _open) THEN
     RETURN claim_reply(NULL, _look.alive, _row.paused, _limited, _look.due, _now, NOT _any);

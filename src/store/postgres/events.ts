@@ -1,4 +1,5 @@
 // Reading and trimming the log of a queue. Reading folds what was written since (fold.ts), so that ids are given in the order of commits.
+import { journalOf } from './journal-rows.js';
 import { REPLY_BYTES } from '../budget.js';
 import type { EventName, EventsReply, StoredEvent } from '../contract.js';
 import type { Server } from './server.js';
@@ -16,7 +17,7 @@ DECLARE
 BEGIN
   SELECT * INTO _row FROM queues WHERE name = _name;
   IF NOT FOUND THEN RETURN '{"from":0,"last":0,"rows":[]}'; END IF;
-  IF EXISTS (SELECT FROM journal WHERE queue = _row.queue) THEN
+  IF EXISTS (SELECT FROM ${journalOf('_row.queue')}) THEN
     PERFORM FROM queues WHERE queue = _row.queue FOR NO KEY UPDATE;
     PERFORM fold(_row.queue);
     SELECT * INTO _row FROM queues WHERE queue = _row.queue;
@@ -74,7 +75,9 @@ export async function events(server: Server, queue: string, after: number | unde
       }
     }
   }
-  return { events: found, last: found.at(-1)?.id ?? reply.from };
+  const last = found.at(-1)?.id ?? reply.from;
+  const isCut = after !== undefined && found.length < limit && last < reply.last;
+  return { events: found, last, ...(isCut && { more: true }) };
 }
 
 function eventOf(id: number, name: EventName, jobId: string | undefined, fields: Fields | null, index: number): StoredEvent {

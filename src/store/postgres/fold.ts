@@ -6,6 +6,8 @@
 // journal rows that are visible by then, in their order. A row that commits later gets later numbers, so that no reader ever passes
 // one that is still to come, and what depends on a row has a larger journal number and is never visible without it.
 // For the same reason the counts after each of these rows are true ones, and tell exactly where the queue was drained.
+import { JOURNAL_PASSED } from './dead-ranges.js';
+import { journalOf } from './journal-rows.js';
 import { EVENTS_BYTES_KEPT } from '../budget.js';
 import { EVENTS_KEPT } from '../contract.js';
 import type { Server } from './server.js';
@@ -20,6 +22,8 @@ const TRIM_EVERY = 1000;
 const WEIGH_EVERY = 512 * 1024;
 /** How often the heads of the lists are looked for: a job whose transaction committed late may lie below them for so long. */
 const HEADED_MS = 200;
+/** How many times as long as looking for them the pause after it is, at least. */
+const HEAD_PAUSES = 20;
 
 const firstPlace = (state: number, more = '') =>
   `(SELECT ord FROM jobs WHERE queue = _queue AND ${state >= STATE.completed ? 'state >= 4 AND ' : ''}state = ${state} ${more} ORDER BY ord LIMIT 1)`;
@@ -83,13 +87,18 @@ DECLARE
   _sum record;
   _due boolean := false;
   _now bigint := floor(clock_ms());
+  _since float8;
+  _heading boolean;
+  _passed boolean;
 BEGIN
   SELECT * INTO _row FROM queues WHERE queue = _queue;
-  IF EXISTS (SELECT FROM journal WHERE queue = _queue AND finishes > 0) THEN
+  _heading := _row.headed_at < _now - ${HEADED_MS};
+  IF _heading THEN _passed := ${JOURNAL_PASSED}; END IF;
+  IF EXISTS (SELECT FROM ${journalOf('_queue')} AND finishes > 0) THEN
     _due := coalesce((SELECT due_at FROM jobs WHERE queue = _queue AND state = ${STATE.delayed} ORDER BY due_at LIMIT 1) <= _now, false);
   END IF;
   WITH folded AS (
-    DELETE FROM journal WHERE queue = _queue RETURNING *
+    DELETE FROM ${journalOf('_queue')} RETURNING *
   ), counted AS (
     SELECT *, finishes > 0 AND NOT _due AND _row.waiting + _row.prioritized + _row.active
       + sum(waiting + prioritized + active) OVER (ORDER BY number) = 0 AS drained FROM folded
@@ -111,11 +120,15 @@ BEGIN
   WHERE queue = _queue RETURNING * INTO _row;
   IF _row.last_event - _row.first_event >= ${EVENTS_KEPT + TRIM_EVERY} THEN PERFORM trim_log(_queue, ${EVENTS_KEPT}); END IF;
   IF random() < _sum.bytes / ${WEIGH_EVERY}.0 THEN PERFORM trim_bytes(_queue, ${EVENTS_BYTES_KEPT}); END IF;
-  IF _row.headed_at < _now - ${HEADED_MS} THEN
-    UPDATE queues SET headed_at = _now,
+  IF _heading THEN
+    _since := clock_ms();
+    PERFORM find_dead_ranges(_queue, _row.prioritized > 0, _passed);
+    UPDATE queues SET
       head_waiting = coalesce(${firstPlace(STATE.waiting, 'AND priority = 0 AND ord >= 0')}, head_waiting),
       head_completed = coalesce(${firstPlace(STATE.completed)}, head_completed),
-      head_failed = coalesce(${firstPlace(STATE.failed)}, head_failed)
+      head_failed = coalesce(${firstPlace(STATE.failed)}, head_failed),
+      -- What takes long is done the more rarely.
+      headed_at = _now + ${HEAD_PAUSES} * (clock_ms() - _since)
     WHERE queue = _queue;
   END IF;
 END`,

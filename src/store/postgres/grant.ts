@@ -2,6 +2,7 @@
 // Called by claims (claim.ts) under the locks of their caller and session. Rows that others hold are passed by, but for those that are named.
 import { REPLY_BYTES } from '../budget.js';
 import { ALL_INLINE, CLAIMED_ARRAYS, CLAIMED_COLUMNS, WAITING_SIZE } from './job-row.js';
+import { alivePrioritized, DEAD_VARIABLES, SKIP_DEAD } from './dead-ranges.js';
 import { isTaken, TO_WAITING, WAITS } from './key.js';
 import { jobOf, lockJobs } from './lookup.js';
 import { step } from './sql-function.js';
@@ -14,7 +15,7 @@ const PROMOTED_AT_ONCE = 500;
 export const FIRST_DUE = `(SELECT due_at FROM jobs WHERE queue = _queue AND state = ${STATE.delayed} ORDER BY due_at LIMIT 1)`;
 
 // Three stretches of one index, one after the other as far as they are needed: what was put to the front, what waits from the head
-// on, and what has a priority.
+// on, and what has a priority (which is itself in stretches, see dead-ranges.ts).
 export const stretch = (columns: string, rows: string, order: string, end: string) =>
   `SELECT * FROM (
         SELECT ${columns} FROM jobs WHERE queue = _queue AND state = ${STATE.waiting} AND ${rows} ORDER BY ${order} ${end}) s`;
@@ -22,7 +23,7 @@ const stretches = (columns: string, more: string, end: string) =>
   [
     stretch(columns, `priority = 0 AND ord < 0${more}`, 'ord', end),
     stretch(columns, `priority = 0 AND ord >= _head${more}`, 'ord', end),
-    stretch(columns, `priority > 0${more}`, 'priority, ord', end),
+    alivePrioritized(columns, more, end),
   ].join('\n      UNION ALL ');
 const seen = (columns: string, limit: string) => stretches(columns, '', `LIMIT ${limit}`);
 /** Locked, as far as nobody has them. */
@@ -102,10 +103,10 @@ END`,
   step(
     `grant_locks(_queue int, _session text, _seq bigint, _by text, _timed float8, _clock float8, _head bigint, _room int, _in_line boolean,
        INOUT _change journal, INOUT _jobs text, OUT _taken int, OUT _bytes bigint, OUT _cut boolean, _inline int DEFAULT ${ALL_INLINE},
-       _used bigint DEFAULT 0)`,
+       _used bigint DEFAULT 0, _whole boolean DEFAULT false)`,
     'record',
     `
-DECLARE
+DECLARE${DEAD_VARIABLES}
   _plain int;
   _rows text;
   _body text;
@@ -113,6 +114,7 @@ BEGIN
   IF _in_line THEN
     ${grant(stretch(PLACE, `priority = 0 AND ord >= _head AND ${UNTOUCHED}`, 'ord', lockedUpTo('_room')), '_used')}
   ELSE
+    ${SKIP_DEAD}
     ${grant(
       `${locked(PLACE, '_room')}
       LIMIT _room`,
@@ -125,18 +127,20 @@ END`,
   step(
     `grant_in_turn(_queue int, _session text, _seq bigint, _by text, _timed float8, _clock float8, _head bigint, _room int,
        INOUT _change journal, OUT _jobs text, OUT _taken int, OUT _soon boolean, OUT _bytes bigint, OUT _cut boolean,
-       _inline int DEFAULT ${ALL_INLINE})`,
+       _inline int DEFAULT ${ALL_INLINE}, _whole boolean DEFAULT false)`,
     'record',
     `
-DECLARE
+DECLARE${DEAD_VARIABLES}
   _first record;
   _chosen record;
-  _freed boolean := show_freed(_queue);
+  _freed boolean;
   _plain int;
   _rows text;
   _body text;
 BEGIN
-  _first := first_of_keys(_queue, _room);
+  ${SKIP_DEAD}
+  _freed := show_freed(_queue, _head_freed, _head_keyed);
+  _first := first_of_keys(_queue, _room, _head_keyed);
   SELECT count(*) AS jobs, count(*) FILTER (WHERE id IS NULL) AS plain, array_agg(id) FILTER (WHERE id IS NOT NULL) AS ids INTO _chosen FROM (
     SELECT * FROM (
       ${seen('priority, ord, NULL::text AS id', '_room')}

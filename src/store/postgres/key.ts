@@ -7,6 +7,7 @@
 // lock, and a claim that puts a job behind at this moment cannot be seen. It leaves the key in `freed_keys` instead. A claim shows the
 // first of such a key again, under the lock. So a job may be keyed for nothing, and is found out; but none is behind
 // unless its key is taken, or freed, or another one of it is keyed.
+import { aliveKeyed } from './dead-ranges.js';
 import { jobOf } from './lookup.js';
 import { expression, step } from './sql-function.js';
 import { STATE } from './tables.js';
@@ -29,6 +30,12 @@ export const freeKeys = (keys: string) => `
     INSERT INTO freed_keys (queue, lock_key) SELECT _queue, key FROM (SELECT DISTINCT key FROM unnest(${keys}) key WHERE key IS NOT NULL) freed;
   END IF;`;
 
+/** For verbs of keyed queues: as ANY_KEYED and ANY_BEHIND, behind what is dead. */
+const HEADS = '(SELECT head_keyed, head_freed FROM dead_ranges WHERE queue = _queue UNION ALL SELECT 0, 0 LIMIT 1) dead';
+export const ANY_KEYED_ALIVE = `(SELECT EXISTS (${aliveKeyed('ord', STATE.keyed, '1', 'dead.head_keyed')})
+    OR (SELECT number FROM freed_keys WHERE queue = _queue AND number >= dead.head_freed ORDER BY number LIMIT 1) IS NOT NULL FROM ${HEADS})`;
+export const ANY_BEHIND_ALIVE = `(SELECT EXISTS (${aliveKeyed('ord', STATE.behind, '1', 'dead.head_keyed')}) FROM ${HEADS})`;
+
 export const ANY_KEYED = `((SELECT ord FROM jobs WHERE queue = _queue AND state = ${STATE.keyed} ORDER BY priority, ord LIMIT 1) IS NOT NULL
     OR (SELECT number FROM freed_keys WHERE queue = _queue ORDER BY number LIMIT 1) IS NOT NULL)`;
 export const ANY_BEHIND = `(SELECT ord FROM jobs WHERE queue = _queue AND state = ${STATE.behind} ORDER BY priority, ord LIMIT 1) IS NOT NULL`;
@@ -39,7 +46,11 @@ const unheld = (ids: string, state: number) => `ARRAY(
         SELECT ctid AS at FROM jobs WHERE queue = _queue AND id = o.id AND state + 0 = ${state} AND ${UNTOUCHED} FOR UPDATE SKIP LOCKED) j)`;
 const OF_KEY = (key: string) => `queue = _queue AND lock_key = ${key} AND lock_key IS NOT NULL`;
 export const isTaken = (key: string) => `EXISTS (SELECT FROM jobs WHERE ${OF_KEY(key)} AND state = ${STATE.active})`;
-const firstOf = (key: string) => `FROM jobs WHERE ${OF_KEY(key)} AND state <= ${STATE.keyed} ORDER BY priority, ord LIMIT 1`;
+const firstOf = (columns: string, key: string) => {
+  const stretch = (rows: string) =>
+    `SELECT * FROM (SELECT ${columns} FROM jobs WHERE ${OF_KEY(key)} AND state <= ${STATE.keyed} AND ${rows} ORDER BY priority, ord LIMIT 1) s`;
+  return `${stretch('priority = 0 AND ord < 0')} UNION ALL ${stretch('(priority, ord) >= (0, _head_keyed)')} LIMIT 1`;
+};
 
 export const KEY_FUNCTIONS =
   expression(
@@ -51,7 +62,7 @@ export const KEY_FUNCTIONS =
   // Under the key's lock, in a statement that begins after it was taken: it sees what the one who had it before has done.
   // _soon: it is worth asking again soon.
   step(
-    'show_freed(_queue int, OUT _soon boolean)',
+    'show_freed(_queue int, OUT _soon boolean, _head_freed bigint DEFAULT 0, _head_keyed bigint DEFAULT 0)',
     'boolean',
     `
 DECLARE
@@ -61,11 +72,11 @@ DECLARE
   _shown text[];
 BEGIN
   SELECT array_agg(number) AS numbers, array_agg(lock_key) AS keys, count(*) AS many INTO _freed FROM (
-    SELECT number, lock_key FROM freed_keys WHERE queue = _queue ORDER BY number LIMIT ${KEYS_AT_ONCE} FOR UPDATE SKIP LOCKED
+    SELECT number, lock_key FROM freed_keys WHERE queue = _queue AND number >= _head_freed ORDER BY number LIMIT ${KEYS_AT_ONCE} FOR UPDATE SKIP LOCKED
   ) freed;
   _locked := lock_keys(_queue, ARRAY(SELECT DISTINCT key FROM unnest(_freed.keys) key));
   SELECT array_agg(j.id) AS ids, array_agg(o.key) AS keys INTO _hidden
-  FROM unnest(_locked) o(key), LATERAL (SELECT id, state ${firstOf('o.key')}) j WHERE j.state = ${STATE.behind} AND NOT ${isTaken('o.key')};
+  FROM unnest(_locked) o(key), LATERAL (${firstOf('id, state', 'o.key')}) j WHERE j.state = ${STATE.behind} AND NOT ${isTaken('o.key')};
   WITH shown AS (
     UPDATE jobs SET state = ${STATE.keyed} WHERE ctid = ANY (${unheld('_hidden.ids', STATE.behind)}) RETURNING lock_key
   )
@@ -89,7 +100,7 @@ END`,
   // The first jobs of up to _room keys that are free, each with its key locked. Those of keys that are taken go behind, and those that stand behind
   // another one that claims look at.
   step(
-    'first_of_keys(_queue int, _room int, OUT _ids text[], OUT _soon boolean)',
+    'first_of_keys(_queue int, _room int, OUT _ids text[], OUT _soon boolean, _head_keyed bigint DEFAULT 0)',
     'record',
     `
 DECLARE
@@ -108,14 +119,14 @@ BEGIN
   _soon := false;
   FOR _look IN 1 .. ${LOOKS} LOOP
     SELECT array_agg(id) AS ids, array_agg(lock_key) AS keys, count(*) AS many INTO _seen FROM (
-      SELECT id, lock_key FROM jobs WHERE queue = _queue AND state = ${STATE.keyed} ORDER BY priority, ord LIMIT ${LOOKED_AT}
+      ${aliveKeyed('id, lock_key', STATE.keyed, String(LOOKED_AT))}
     ) seen;
     _wanted := ARRAY(
       SELECT key FROM unnest(_seen.keys) WITH ORDINALITY o(key, n) WHERE key <> ALL (_decided) AND key <> ALL (_busy)
       GROUP BY key ORDER BY min(n) LIMIT least(_most - cardinality(_ids), ${KEYS_AT_ONCE} - cardinality(_decided)));
     _locked := lock_keys(_queue, _wanted);
     SELECT array_agg(j.id) FILTER (WHERE NOT taken) AS ids, array_agg(key) FILTER (WHERE taken) AS taken INTO _found
-    FROM (SELECT key, ${isTaken('key')} AS taken FROM unnest(_locked) key) o, LATERAL (SELECT id ${firstOf('o.key')}) j;
+    FROM (SELECT key, ${isTaken('key')} AS taken FROM unnest(_locked) key) o, LATERAL (${firstOf('id', 'o.key')}) j;
     _ids := _ids || _found.ids;
     _taken := _taken || _found.taken;
     _decided := _decided || _locked;

@@ -5,6 +5,7 @@ import type { ClaimRequest } from '../contract.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import { ANY_UNFENCED, fenced, FIRST_DUE, lockedUpTo, PLACE, stretch } from './grant.js';
 import { ALL_INLINE, CLAIMED_ARRAYS, CLAIMED_COLUMNS, CLAIMED_ONE } from './job-row.js';
+import { journalOf } from './journal-rows.js';
 import { ANY_BEHIND, ANY_KEYED } from './key.js';
 import { INLINE_BYTES } from './large-values.js';
 import type { Server } from './server.js';
@@ -25,7 +26,7 @@ export const PLAIN_LOOK = `q.head_waiting, q.waiting + q.prioritized + coalesce(
       AND (SELECT ord FROM jobs WHERE queue = _queue AND state = ${STATE.waiting} AND priority = 0 AND ord < 0 ORDER BY ord LIMIT 1) IS NULL
       AND NOT ${ANY_KEYED}`;
 export const JOURNALED = `LATERAL (
-    SELECT sum(waiting) AS waiting, sum(prioritized) AS prioritized, sum(delayed) AS delayed FROM journal WHERE journal.queue = _queue
+    SELECT sum(waiting) AS waiting, sum(prioritized) AS prioritized, sum(delayed) AS delayed FROM ${journalOf('_queue')}
   ) j`;
 export const UNDOUBTED = `s.${IS_OPEN} AND s.expires_at > _now AND NOT s.suspected`;
 
@@ -54,7 +55,7 @@ export const TAKE = `IF _count = 1 AND _left > 0 THEN
 export const TAKE_THE_REST = `_left := _left - _taken;
   IF _taken < _count AND _left > 0 AND NOT _more THEN
     -- Something lies below the head, because its transaction committed late; or was changed while it was being locked.
-    _rest := grant_locks(_queue, _session, _seq, _by, NULL, _clock, 0, _count - _taken, false, no_change(_queue), _rows, _inline, _bytes);
+    _rest := grant_locks(_queue, _session, _seq, _by, NULL, _clock, 0, _count - _taken, false, no_change(_queue), _rows, _inline, _bytes, true);
     _more := _rest._cut;
     _left := _left - _rest._taken;
     _rows := _rest._jobs;

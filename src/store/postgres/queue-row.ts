@@ -1,4 +1,5 @@
 // The row of a queue and what is counted in it.
+import { journalOf } from './journal-rows.js';
 import { expression, step, verb } from './sql-function.js';
 
 export const QUEUE_FUNCTIONS =
@@ -47,7 +48,7 @@ BEGIN
   FROM queues q, LATERAL (
     SELECT sum(journal.waiting) waiting, sum(journal.prioritized) prioritized, sum(journal.delayed) delayed,
       sum(journal.active) active, sum(journal.completed) completed, sum(journal.failed) failed
-    FROM journal WHERE journal.queue = q.queue
+    FROM ${journalOf('q.queue')}
   ) j WHERE q.queue = _queue;
 END`,
   );

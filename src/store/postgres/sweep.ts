@@ -2,6 +2,7 @@
 import type { SweepReply } from '../contract.js';
 import { REMEMBERED_MS } from './callers.js';
 import { RAISED } from './errors.js';
+import { journalOf } from './journal-rows.js';
 import { anyNames } from './named-lock.js';
 import { KEEPING_MS, type Server } from './server.js';
 import { expression, step, verb } from './sql-function.js';
@@ -28,7 +29,7 @@ const ANY_DEAD = `(${ended('_queue')} OR (SELECT look_at ${lookedAt('_queue')} A
 const PRUNE_NOW = `(SELECT pruned_at FROM holdfast_schema) <= _now - ${PRUNE_EVERY_MS}`;
 /** `looked`: when the first session ends that is to be looked at. */
 const LOOK = `SELECT queue, ${ended('q.queue')} AS ended, (SELECT expires_at ${lookedAt('q.queue')} ORDER BY look_at LIMIT 1) AS looked,
-    EXISTS (SELECT FROM journal WHERE queue = q.queue) OR ${PRUNE_NOW} AS upkeep`;
+    EXISTS (SELECT FROM ${journalOf('q.queue')}) OR ${PRUNE_NOW} AS upkeep`;
 
 /** Most sweeps find nothing, in one statement and without a lock. */
 const LOOK_ALONE = `SELECT queue, ended, looked IS NOT NULL, looked > _now, upkeep FROM (SELECT floor(clock_ms())::bigint AS _now OFFSET 0) clock,

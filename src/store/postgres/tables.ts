@@ -248,6 +248,24 @@ const REVISIONS = `
 ALTER TABLE holdfast_schema ADD COLUMN revision int NOT NULL DEFAULT 0;
 `;
 
+// dead_ranges: where lists of a queue have nothing alive (dead-ranges.ts). A queue has a row while that is of use. `place` and `freed` are
+//   how far places and numbers of freed keys had come when it was written, `journal_number` how far those of the journal; `journal_writers`
+//   are the transactions that had written to the journal then, and had not ended.
+const DEAD_RANGES = `
+CREATE TABLE dead_ranges (
+  queue int PRIMARY KEY,
+  priorities int[] NOT NULL,
+  heads bigint[] NOT NULL,
+  head_keyed bigint NOT NULL,
+  head_freed bigint NOT NULL,
+  place bigint NOT NULL,
+  freed bigint NOT NULL,
+  journal_from bigint NOT NULL,
+  journal_number bigint NOT NULL,
+  journal_writers text[] NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+`;
+
 export const MIGRATIONS: readonly string[] = [
   FIRST,
   KEYS_AND_NAMES,
@@ -256,6 +274,7 @@ export const MIGRATIONS: readonly string[] = [
   FEWER_INDEXES,
   NEW_FUNCTIONS,
   REVISIONS,
+  DEAD_RANGES,
 ];
 
 /**

@@ -1,6 +1,7 @@
 // Tells watchers that their queue may have changed: at once after a call of this store, by NOTIFY after those of others, and by a look
 // at the versions of the watched queues every second, which is the only way behind a pooler and the safety net elsewhere. Whoever waits
 // for jobs, or for a named lock, is not woken by what only others want to know, but for the look, which does not tell them apart.
+import { journalOf } from './journal-rows.js';
 import { HoldfastError } from '../../errors.js';
 import type { ClaimReply, WatchedChange } from '../contract.js';
 import { DueCalls } from '../due-calls.js';
@@ -22,7 +23,7 @@ export const WAKE_FUNCTIONS =
     `
 BEGIN
   RETURN (SELECT json_agg((
-    SELECT q.last_event + coalesce((SELECT sum(events) FROM journal j WHERE j.queue = q.queue), 0) || ' ' || q.paused || ' ' || q.limited_until
+    SELECT q.last_event + coalesce((SELECT sum(events) FROM ${journalOf('q.queue')}), 0) || ' ' || q.paused || ' ' || q.limited_until
       || ' ' || coalesce(q.max_active, -1)
     FROM queues q WHERE q.name = r.name
   ) ORDER BY n) FROM unnest(_names) WITH ORDINALITY r(name, n));
