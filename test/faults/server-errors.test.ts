@@ -137,7 +137,7 @@ const TROUBLES: Trouble[] = [
   {
     what: 'a user who may not use the schema',
     code: 'STORE_DENIED',
-    message: /lacks rights on the schema "holdfast".*GRANT ALL ON SCHEMA "holdfast" TO/,
+    message: /lacks rights on the schema "holdfast".*GRANT USAGE ON SCHEMA "holdfast" TO/,
     make: async () => {
       const url = await newDatabase();
       await migratePostgres(url);

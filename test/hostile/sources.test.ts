@@ -14,7 +14,6 @@ const KNOWN: Record<string, string> = {
   'postgres/presence.ts ADVISORY.presence, lock': 'numbers of ours',
   'postgres/schema.ts quoteName(schema)': 'an option of the store, quoted as an identifier',
   'postgres/schema.ts ADVISORY.migration': 'a constant',
-  'postgres/schema.ts SCHEMA_VERSION': 'a constant',
   'postgres/schema.ts name': 'the schema, quoted as an identifier',
   'postgres/server.ts quoteName(this.#options.schema), name, list': 'the name of a verb, which is a text of ours, and $1, $2 …',
   'postgres/schema.ts place, encoding': 'a message',

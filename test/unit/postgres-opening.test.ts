@@ -4,7 +4,17 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { HoldfastError } from '../../src/errors.js';
 import { migratePostgres, PostgresStore } from '../../src/store/postgres/index.js';
 import { freePort } from '../support/servers/free-port.js';
-import { newClient, newDatabase, newJob, newProxy, newServer, newSession, newStore, openStore } from './postgres-support.js';
+import {
+  completed,
+  newClient,
+  newDatabase,
+  newJob,
+  newProxy,
+  newServer,
+  newSession,
+  newStore,
+  openStore,
+} from './postgres-support.js';
 
 async function failure(opening: Promise<unknown>): Promise<HoldfastError> {
   return opening.then(
@@ -96,15 +106,24 @@ describe('refuses to open', () => {
     const restricted = await asUser(url, 'opening_guest', 'GRANT USAGE ON SCHEMA holdfast TO opening_guest');
     const error = await failure(newStore({ url: restricted }).open());
     expect(error).toMatchObject({ code: 'STORE_DENIED', retryable: false });
-    expect(error.message).toContain('GRANT ALL ON SCHEMA "holdfast" TO <user>');
+    expect(error.message).toContain('GRANT USAGE ON SCHEMA "holdfast" TO <user>');
     const admin = await newClient(url);
-    for (const what of ['SCHEMA', 'ALL TABLES IN SCHEMA', 'ALL SEQUENCES IN SCHEMA', 'ALL FUNCTIONS IN SCHEMA']) {
-      await admin.query(`GRANT ALL ON ${what} holdfast TO opening_guest`);
-    }
+    await admin.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA holdfast TO opening_guest;
+      GRANT SELECT, USAGE, UPDATE ON ALL SEQUENCES IN SCHEMA holdfast TO opening_guest`);
     const guest = await openStore({ url: restricted, migrate: false });
     const owner = await openStore({ url });
+    // Queues that neither has used before, each begun by the other.
     await guest.add('q', [newJob()], { caller: 'p', seq: 1 });
     expect(await owner.add('q', [newJob()], { caller: 'p', seq: 2 })).toEqual([{ id: '2', duplicate: false }]);
+    await owner.add('other', [newJob()], { caller: 'p', seq: 1 });
+    expect(await guest.add('other', [newJob()], { caller: 'p', seq: 2 })).toEqual([{ id: '2', duplicate: false }]);
+    await guest.openSession(newSession({ queue: 'q' }));
+    const { jobs } = await guest.claim('q', { session: 's', seq: 1, count: 2 });
+    expect((await guest.settle('q', jobs.map(completed), { caller: 's', seq: 2 })).results).toEqual(['done', 'done']);
+    expect((await guest.events('q', 0, 100)).events.length).toBeGreaterThan(0);
+    await guest.sweep('q', 10);
+    await guest.forget('q');
+    await guest.closeSessions([{ queue: 'q', id: 's' }], false);
   });
 
   test('a server that is too old', async () => {

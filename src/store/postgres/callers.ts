@@ -1,9 +1,21 @@
 // The last call of every caller: one whose reply was lost is answered again and not carried out again.
 import { RAISED } from './errors.js';
-import { step } from './sql-function.js';
+import type { Server } from './server.js';
+import { step, verb } from './sql-function.js';
 
 /** Producers may repeat a call for ten minutes. */
-export const REMEMBERED_MS = 10 * 60_000;
+const REMEMBERED_MS = 10 * 60_000;
+/** Callers whose age is looked at in one go. */
+const PRUNED_AT_ONCE = 500;
+/** How long forgetting callers may take: they are forgotten later anyway. */
+const FORGET_MS = 1000;
+
+/** Of these rows, those that nobody is at: whoever closes a session holds it already, and callers come before sessions. */
+const unheld = (rows: string) =>
+  `DELETE FROM callers WHERE ctid = ANY (ARRAY(SELECT c.ctid FROM ${rows} FOR UPDATE OF c SKIP LOCKED))`;
+/** The callers that were these sessions. Their calls find no session any more, and the jobs under other tokens. */
+export const forgetSessions = (queue: string, ids: string) =>
+  unheld(`callers c WHERE c.queue = ${queue} AND c.id = ANY (${ids})`);
 
 export const CALLER_FUNCTIONS =
   // Locks the caller, so that a call and its repetition come one after the other, and answers the number of its last call. This is the first lock of every verb that takes it:
@@ -19,8 +31,33 @@ BEGIN
   LOOP
     SELECT seq INTO _last FROM callers WHERE queue = _queue AND id = _caller FOR UPDATE;
     IF FOUND THEN RETURN _last; END IF;
-    INSERT INTO callers (queue, id, seq, used_at) VALUES (_queue, _caller, 0, clock_ms()) ON CONFLICT DO NOTHING;
+    INSERT INTO callers (queue, id, seq, used_at, look_at) VALUES (_queue, _caller, 0, clock_ms(), clock_ms() + ${REMEMBERED_MS}) ON CONFLICT DO NOTHING;
   END LOOP;
+END`,
+  ) +
+  // Forgets callers that were not heard of for long, and moves the others on. Answers whether there may be more of them.
+  // A worker may repeat its last call for as long as its session is open.
+  step(
+    'prune_callers(_now bigint)',
+    'boolean',
+    `
+DECLARE
+  _due tid[] := ARRAY(SELECT ctid FROM callers WHERE look_at <= _now ORDER BY look_at LIMIT ${PRUNED_AT_ONCE} FOR UPDATE SKIP LOCKED);
+BEGIN
+  DELETE FROM callers c WHERE c.ctid = ANY (_due) AND c.used_at < _now - ${REMEMBERED_MS}
+    AND NOT EXISTS (SELECT FROM sessions s WHERE s.queue = c.queue AND s.id = c.id);
+  UPDATE callers SET look_at = greatest(used_at + ${REMEMBERED_MS} + 1, _now + 1) WHERE ctid = ANY (_due) AND used_at >= _now - ${REMEMBERED_MS};
+  UPDATE callers SET look_at = _now + ${REMEMBERED_MS} WHERE ctid = ANY (_due) AND look_at <= _now;
+  RETURN cardinality(_due) = ${PRUNED_AT_ONCE};
+END`,
+  ) +
+  verb(
+    'forget_callers(_names text[], _ids text[])',
+    'text',
+    `
+BEGIN
+  ${unheld('unnest(_names, _ids) o(name, id) JOIN queues q ON q.name = o.name JOIN callers c ON c.queue = q.queue AND c.id = o.id')};
+  RETURN 'null';
 END`,
   ) +
   step(
@@ -31,6 +68,31 @@ BEGIN
   RAISE EXCEPTION 'Call % of % came after its call %: number calls upwards.', _seq, _caller, _last USING ERRCODE = '${RAISED.straggler}';
 END`,
   );
+
+/** The producers of a store: those that are forgotten when it is closed. */
+export class Producers {
+  readonly #queues = new Map<string, string>();
+  /** A call of theirs was not answered and may still arrive: the server has to remember that it was repeated. */
+  readonly #doubtful = new Set<string>();
+
+  async note<T>(queue: string, caller: string, call: Promise<T>): Promise<T> {
+    try {
+      const reply = await call;
+      if (!this.#doubtful.has(caller)) this.#queues.set(caller, queue);
+      if (this.#queues.size > PRUNED_AT_ONCE) this.#queues.delete(this.#queues.keys().next().value as string);
+      return reply;
+    } catch (error) {
+      this.#doubtful.add(caller);
+      this.#queues.delete(caller);
+      throw error;
+    }
+  }
+
+  async forget(server: Server): Promise<void> {
+    if (this.#queues.size === 0 || server.told) return;
+    await server.ask('forget_callers', [[...this.#queues.values()], [...this.#queues.keys()]], FORGET_MS).catch(() => undefined);
+  }
+}
 
 /**
  * Enters the call _seq of _caller: `reply` is the reply that the same call got, if it was carried out already.

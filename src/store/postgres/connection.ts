@@ -8,6 +8,7 @@ import type { Capabilities } from '../capabilities.js';
 import type * as contract from '../contract.js';
 import type { StoreDescriptor } from '../descriptor.js';
 import { add, addWithin } from './add.js';
+import { Producers } from './callers.js';
 import { change, remove } from './change.js';
 import { claim } from './claim.js';
 import * as control from './control.js';
@@ -54,6 +55,7 @@ export class PostgresStore implements contract.Store {
   readonly #turns = new Turns();
   readonly #detours = new Detours();
   readonly #fitting = new Fitting();
+  readonly #producers = new Producers();
   /** Queues that surely exist. */
   readonly #known = new Set<string>();
 
@@ -98,14 +100,16 @@ export class PostgresStore implements contract.Store {
 
   async #close(): Promise<void> {
     const engine = await this.#opening?.catch(() => undefined);
-    await engine?.close(this.#turns.idle());
+    if (engine === undefined) return;
+    await engine.close(this.#turns.idle().then(() => this.#producers.forget(engine.server)));
   }
 
   async add(queue: string, jobs: NewJob[], call: contract.Call, transaction?: unknown): Promise<contract.AddReply[]> {
     const { server, wake } = this.#use();
     if (transaction !== undefined) return this.#addWithin(transaction, queue, jobs);
     if (jobs.length === 0) return [];
-    const { replies, told } = await this.#turns.take(call, () => add(server, queue, jobs, call, wake.telling(queue)));
+    const adding = this.#turns.take(call, () => add(server, queue, jobs, call, wake.telling(queue)));
+    const { replies, told } = await this.#producers.note(queue, call.caller, adding);
     wake.added(queue, jobs.length, told);
     return replies;
   }

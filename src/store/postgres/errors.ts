@@ -91,8 +91,8 @@ export function toStoreError(error: unknown, { place, schema, reached }: Circums
       return fail(
         'STORE_DENIED',
         `The database user lacks rights on the schema "${schema}" at ${place}. Let its owner type: ` +
-          ['', 'ALL TABLES IN ', 'ALL SEQUENCES IN ', 'ALL FUNCTIONS IN ']
-            .map((what) => `GRANT ALL ON ${what}SCHEMA "${schema}" TO <user>;`)
+          ['USAGE ON ', 'ALL ON ALL TABLES IN ', 'ALL ON ALL SEQUENCES IN ', 'ALL ON ALL FUNCTIONS IN ']
+            .map((what) => `GRANT ${what}SCHEMA "${schema}" TO <user>;`)
             .join(' '),
       );
     case '25006':

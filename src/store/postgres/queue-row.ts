@@ -17,14 +17,21 @@ BEGIN
     IF FOUND THEN RETURN _queue; END IF;
     INSERT INTO queues (name) VALUES (_name) ON CONFLICT (name) DO NOTHING RETURNING queue INTO _queue;
     IF FOUND THEN
-      EXECUTE format('CREATE SEQUENCE ids_%s', _queue);
-      -- Whoever may use the schema may use the queue, whichever role came first.
-      EXECUTE format('GRANT ALL ON SEQUENCE ids_%s TO PUBLIC', _queue);
+      PERFORM make_counter(_queue);
       RETURN _queue;
     END IF;
   END LOOP;
 END`,
   ) +
+  // With the rights of the schema's owner: a role that may only use the tables can begin new queues.
+  `CREATE FUNCTION make_counter(_queue int) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $body$
+BEGIN
+  PERFORM FROM queues WHERE queue = _queue;
+  IF NOT FOUND THEN RETURN; END IF;
+  EXECUTE format('CREATE SEQUENCE ids_%s', _queue);
+  -- A role that may use the schema may use the queue, whichever role came first.
+  EXECUTE format('GRANT ALL ON SEQUENCE ids_%s TO PUBLIC', _queue);
+END$body$;\n` +
   verb(
     'ensure_queue(_name text)',
     'text',

@@ -149,8 +149,8 @@ async function writeSchema(run: Run, schema: string, version: number, place: str
     for (const migration of MIGRATIONS.slice(version)) await run(migration);
     await run(DROP_FUNCTIONS);
     await run(FUNCTIONS);
-    if (version === 0) await run(`INSERT INTO holdfast_schema (version, revision) VALUES (${READABLE_SINCE}, ${SCHEMA_VERSION})`);
-    else await run(`UPDATE holdfast_schema SET version = ${READABLE_SINCE}, revision = ${SCHEMA_VERSION}`);
+    if (version === 0) await run('INSERT INTO holdfast_schema (version) VALUES (0)');
+    await run('UPDATE holdfast_schema SET version = $1, revision = $2', [READABLE_SINCE, SCHEMA_VERSION]);
   } catch (error) {
     if (codeOf(error) !== '42501') throw error;
     const [database, user] = who.map(quoteName);

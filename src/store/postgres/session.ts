@@ -1,5 +1,6 @@
 import { tokenOf } from '../../job/lock.js';
 import { CRASH_GRACE_MS, type NewSession, type Renewal, type RenewReply, type SessionRef } from '../contract.js';
+import { forgetSessions } from './callers.js';
 import { RAISED } from './errors.js';
 import { lockJobs } from './lookup.js';
 import type { Vouching } from './probe.js';
@@ -137,6 +138,7 @@ BEGIN
     PERFORM free_names(_one.queue, id, 2147483647) FROM unnest(_one.ids) id;
     DELETE FROM sessions WHERE queue = _one.queue AND id = ANY (_one.ids);
     DELETE FROM revocations WHERE queue = _one.queue AND session = ANY (_one.ids);
+    ${forgetSessions('_one.queue', '_one.ids')};
   END LOOP;
   RETURN 'null';
 END`,

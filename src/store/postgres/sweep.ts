@@ -1,6 +1,5 @@
 // What died is found, and its jobs move on. A sweep waits for nobody: what others hold at this moment is theirs, or for the next sweep.
 import type { SweepReply } from '../contract.js';
-import { REMEMBERED_MS } from './callers.js';
 import { RAISED } from './errors.js';
 import { journalOf } from './journal-rows.js';
 import { anyNames } from './named-lock.js';
@@ -201,11 +200,12 @@ BEGIN
   IF NOT ${PRUNE_NOW} THEN RETURN; END IF;
   PERFORM FROM holdfast_schema FOR UPDATE SKIP LOCKED;
   IF NOT FOUND THEN RETURN; END IF;
+  IF prune_callers(_now) THEN
+    -- The next sweep goes on with them.
+    UPDATE holdfast_schema SET pruned_at = _now - ${PRUNE_EVERY_MS};
+    RETURN;
+  END IF;
   UPDATE holdfast_schema SET pruned_at = _now;
-  -- A worker may repeat its last call for as long as its session is open.
-  DELETE FROM callers WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM callers c WHERE used_at < _now - ${REMEMBERED_MS}
-      AND NOT EXISTS (SELECT FROM sessions s WHERE s.queue = c.queue AND s.id = c.id) LIMIT ${PRUNED_AT_ONCE} FOR UPDATE SKIP LOCKED));
   DELETE FROM sessions WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM sessions s WHERE reaped = 2
       AND (SELECT fence FROM jobs j WHERE j.queue = s.queue AND j.state = ${STATE.active} AND j.session = s.id ORDER BY fence LIMIT 1) IS NULL

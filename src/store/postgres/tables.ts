@@ -266,6 +266,12 @@ CREATE TABLE dead_ranges (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 `;
 
+// callers.look_at: when the row may be too old; never changed by a call, which then changes no index (callers.ts).
+const CALLERS_BY_AGE = `
+ALTER TABLE callers ADD COLUMN look_at bigint NOT NULL DEFAULT 0;
+CREATE INDEX callers_looked_at ON callers (look_at);
+`;
+
 export const MIGRATIONS: readonly string[] = [
   FIRST,
   KEYS_AND_NAMES,
@@ -275,6 +281,7 @@ export const MIGRATIONS: readonly string[] = [
   NEW_FUNCTIONS,
   REVISIONS,
   DEAD_RANGES,
+  CALLERS_BY_AGE,
 ];
 
 /**
