@@ -17,6 +17,8 @@ export const MAX_BYTES = 8 * 1024 * 1024;
 
 const FIRST_PAUSE_MS = 50;
 const LAST_PAUSE_MS = 2000;
+/** How long closing waits for the store to forget a caller. */
+const FORGET_MS = 1000;
 
 export interface IntakeOptions {
   queue: string;
@@ -31,11 +33,14 @@ class Line {
   readonly patience = new Patience();
   caller = randomUUID();
   seq = 0;
+  /** A call was not answered at its first try, and may still arrive. */
+  isDoubtful = false;
 
   /** The fate of the last number is open, so it must not be the one before the next: later calls come from a new caller. */
   renew(): void {
     this.caller = randomUUID();
     this.seq = 0;
+    this.isDoubtful = false;
   }
 }
 
@@ -96,7 +101,20 @@ export class Intake {
   async close(): Promise<void> {
     this.#closing.abort();
     while (this.#pump !== undefined || this.#apart.size > 0) await Promise.all([this.#pump, ...this.#apart]);
+    await this.#forget();
     this.#line.patience.end();
+  }
+
+  /** The store need not remember a caller of which nothing is open. It forgets others by their age. */
+  async #forget(): Promise<void> {
+    const { caller, seq, isDoubtful } = this.#line;
+    if (seq === 0 || isDoubtful || this.#outage) return;
+    const { queue, open } = this.#options;
+    const forgetting = open().then((store) => store.forgetCaller?.(queue, caller));
+    await within(
+      FORGET_MS,
+      forgetting.catch(() => undefined),
+    );
   }
 
   async #run(): Promise<void> {
@@ -214,6 +232,7 @@ export class Intake {
         return replies;
       } catch (thrown) {
         if (!isRetryable(thrown)) throw thrown;
+        line.isDoubtful = true;
         failure = toError(thrown);
         // Of the first try it is sure that nothing was added; a later one may wait for the one before.
         if (pause === FIRST_PAUSE_MS && line === this.#line && isBusy(thrown) && parcels.some(isNamed)) throw new HeldUp();

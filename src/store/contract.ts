@@ -56,6 +56,11 @@ export interface Adding {
    * Without the capability, and with something that is no transaction, the call is refused and nothing is written.
    */
   add(queue: string, jobs: NewJob[], call: Call, transaction?: unknown): Promise<AddReply[]>;
+  /**
+   * The producer makes no more calls, and each of them was answered at its first try, so that none can still arrive: the store may
+   * forget it at once. A store that only forgets by age leaves this out.
+   */
+  forgetCaller?(queue: string, caller: string): Promise<void>;
 }
 
 export interface AddReply {

@@ -10,7 +10,7 @@ import { type FaultOptions, FaultRule } from './faults.js';
 import { Moments } from './moments.js';
 
 /** Everything that goes to the store and comes back. */
-export type StoreVerb = Exclude<keyof Store, 'capabilities' | 'driver' | 'describe' | 'watch' | 'onWarning'>;
+export type StoreVerb = Exclude<keyof Store, 'capabilities' | 'driver' | 'describe' | 'watch' | 'onWarning' | 'forgetCaller'>;
 type Args<V extends StoreVerb> = Parameters<Store[V]>;
 type Reply<V extends StoreVerb> = Awaited<ReturnType<Store[V]>>;
 

@@ -7,7 +7,7 @@ import { step, verb } from './sql-function.js';
 const REMEMBERED_MS = 10 * 60_000;
 /** Callers whose age is looked at in one go. */
 const PRUNED_AT_ONCE = 500;
-/** How long forgetting callers may take: they are forgotten later anyway. */
+/** How long forgetting a caller may take: it is forgotten later anyway. */
 const FORGET_MS = 1000;
 
 /** Of these rows, those that nobody is at: whoever closes a session holds it already, and callers come before sessions. */
@@ -52,11 +52,11 @@ BEGIN
 END`,
   ) +
   verb(
-    'forget_callers(_names text[], _ids text[])',
+    'forget_caller(_name text, _id text)',
     'text',
     `
 BEGIN
-  ${unheld('unnest(_names, _ids) o(name, id) JOIN queues q ON q.name = o.name JOIN callers c ON c.queue = q.queue AND c.id = o.id')};
+  ${unheld('callers c WHERE c.queue = (SELECT queue FROM queues WHERE name = _name) AND c.id = _id')};
   RETURN 'null';
 END`,
   ) +
@@ -69,29 +69,8 @@ BEGIN
 END`,
   );
 
-/** The producers of a store: those that are forgotten when it is closed. */
-export class Producers {
-  readonly #queues = new Map<string, string>();
-  /** A call of theirs was not answered and may still arrive: the server has to remember that it was repeated. */
-  readonly #doubtful = new Set<string>();
-
-  async note<T>(queue: string, caller: string, call: Promise<T>): Promise<T> {
-    try {
-      const reply = await call;
-      if (!this.#doubtful.has(caller)) this.#queues.set(caller, queue);
-      if (this.#queues.size > PRUNED_AT_ONCE) this.#queues.delete(this.#queues.keys().next().value as string);
-      return reply;
-    } catch (error) {
-      this.#doubtful.add(caller);
-      this.#queues.delete(caller);
-      throw error;
-    }
-  }
-
-  async forget(server: Server): Promise<void> {
-    if (this.#queues.size === 0 || server.told) return;
-    await server.ask('forget_callers', [[...this.#queues.values()], [...this.#queues.keys()]], FORGET_MS).catch(() => undefined);
-  }
+export async function forgetCaller(server: Server, queue: string, caller: string): Promise<void> {
+  await server.ask('forget_caller', [queue, caller], FORGET_MS);
 }
 
 /**

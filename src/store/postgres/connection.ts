@@ -8,7 +8,7 @@ import type { Capabilities } from '../capabilities.js';
 import type * as contract from '../contract.js';
 import type { StoreDescriptor } from '../descriptor.js';
 import { add, addWithin } from './add.js';
-import { Producers } from './callers.js';
+import { forgetCaller } from './callers.js';
 import { change, remove } from './change.js';
 import { claim } from './claim.js';
 import * as control from './control.js';
@@ -55,7 +55,6 @@ export class PostgresStore implements contract.Store {
   readonly #turns = new Turns();
   readonly #detours = new Detours();
   readonly #fitting = new Fitting();
-  readonly #producers = new Producers();
   /** Queues that surely exist. */
   readonly #known = new Set<string>();
 
@@ -100,18 +99,20 @@ export class PostgresStore implements contract.Store {
 
   async #close(): Promise<void> {
     const engine = await this.#opening?.catch(() => undefined);
-    if (engine === undefined) return;
-    await engine.close(this.#turns.idle().then(() => this.#producers.forget(engine.server)));
+    await engine?.close(this.#turns.idle());
   }
 
   async add(queue: string, jobs: NewJob[], call: contract.Call, transaction?: unknown): Promise<contract.AddReply[]> {
     const { server, wake } = this.#use();
     if (transaction !== undefined) return this.#addWithin(transaction, queue, jobs);
     if (jobs.length === 0) return [];
-    const adding = this.#turns.take(call, () => add(server, queue, jobs, call, wake.telling(queue)));
-    const { replies, told } = await this.#producers.note(queue, call.caller, adding);
+    const { replies, told } = await this.#turns.take(call, () => add(server, queue, jobs, call, wake.telling(queue)));
     wake.added(queue, jobs.length, told);
     return replies;
+  }
+
+  async forgetCaller(queue: string, caller: string): Promise<void> {
+    await forgetCaller(this.#use().server, queue, caller);
   }
 
   async #addWithin(transaction: unknown, queue: string, jobs: NewJob[]): Promise<contract.AddReply[]> {
