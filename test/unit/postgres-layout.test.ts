@@ -238,7 +238,9 @@ describe('old callers', () => {
     );
     await store.sweep('q', 1);
     expect((await admin.query('SELECT id FROM holdfast.callers ORDER BY id')).rows).toEqual([{ id: 'p' }, { id: 's' }]);
-    await admin.query('UPDATE holdfast.callers SET used_at = used_at - 20000, look_at = 0; UPDATE holdfast.holdfast_schema SET pruned_at = 0');
+    await admin.query(
+      'UPDATE holdfast.callers SET used_at = used_at - 20000, look_at = 0; UPDATE holdfast.holdfast_schema SET pruned_at = 0',
+    );
     await store.sweep('q', 1);
     expect((await admin.query('SELECT id FROM holdfast.callers ORDER BY id')).rows).toEqual([{ id: 's' }]);
   });

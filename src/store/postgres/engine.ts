@@ -59,6 +59,7 @@ function connect(plan: PostgresPlan, driver: Driver | undefined): Server {
     schema,
     connectTimeoutMs,
     queryTimeoutMs,
+    max: driver === undefined ? ((pool.options as { max?: number } | undefined)?.max ?? max) : max,
   });
 }
 

@@ -52,6 +52,15 @@ export function isCollision(error: unknown): boolean {
   return code === '40P01' || code === '40001';
 }
 
+/**
+ * A migration has just replaced the functions that the call was using, or a plan that was made for them. Nothing was carried out, and the
+ * same call finds the new ones.
+ */
+export function isReplaced(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === '42883' || code === '0A000' || (code === 'XX000' && reasonOf(error).startsWith('cache lookup failed'));
+}
+
 export function toStoreError(error: unknown, { place, schema, reached }: Circumstance): HoldfastError {
   if (error instanceof HoldfastError) return error;
   const code = codeOf(error);

@@ -6,8 +6,9 @@ import { Patience } from '../../runtime/patience.js';
 import { within } from '../../runtime/within.js';
 import { cancelStatement } from './cancel.js';
 import type { PgPool, PgPoolClient, PgQuery } from './driver.js';
-import { type Circumstance, codeOf, isCollision, spoilsConnection, toStoreError } from './errors.js';
+import { type Circumstance, codeOf, isCollision, isReplaced, spoilsConnection, toStoreError } from './errors.js';
 import { quoteName } from './options.js';
+import { PoolLine } from './pool-line.js';
 import { TUNING } from './sql-function.js';
 
 export interface ServerOptions {
@@ -18,6 +19,8 @@ export interface ServerOptions {
   schema: string;
   connectTimeoutMs: number;
   queryTimeoutMs: number;
+  /** Connections of the pool. */
+  max: number;
 }
 
 /** How long closing waits for connections to end. */
@@ -51,6 +54,7 @@ export class Server {
   readonly #busy = new Map<PgPoolClient, number>();
   readonly #guarded = new WeakSet<PgPoolClient>();
   readonly #statements = new Map<string, string>();
+  readonly #line: PoolLine;
   #reached = false;
   #told = false;
   /** When the store's own call was given up that got no answer. */
@@ -59,6 +63,7 @@ export class Server {
   constructor(options: ServerOptions) {
     this.#options = options;
     const { pool } = options;
+    this.#line = new PoolLine(options.max);
     // An idle connection that breaks is replaced when it is needed; whoever needs it is told then.
     pool.on('error', () => undefined);
     // Before anybody gets it: a server that ends a connection with the same breath with which it accepted it is heard of in that very turn.
@@ -216,7 +221,7 @@ export class Server {
           this.prepare = false;
           continue;
         }
-        if (!isCollision(error) || collisions >= COLLISIONS) throw toStoreError(error, this.circumstance);
+        if (!(isCollision(error) || isReplaced(error)) || collisions >= COLLISIONS) throw toStoreError(error, this.circumstance);
       }
       await sleep(Math.random() * 5 * 2 ** collisions);
     }
@@ -231,13 +236,26 @@ export class Server {
   }
 
   async #acquire(): Promise<PgPoolClient> {
-    const { pool, owned, connectTimeoutMs, place } = this.#options;
+    const { connectTimeoutMs } = this.#options;
+    await this.#line.enter(connectTimeoutMs, () => this.#noneFree());
+    try {
+      return await this.#connect();
+    } catch (error) {
+      this.#line.leave();
+      throw error;
+    }
+  }
+
+  async #connect(): Promise<PgPoolClient> {
+    const { pool, owned, connectTimeoutMs } = this.#options;
     // Of ours it is known that it hands out an idle one at once.
     const isThere = owned && (pool.idleCount ?? 0) > 0;
     const connecting = pool.connect();
     let client: PgPoolClient | undefined;
     try {
-      client = await (isThere ? connecting : within(connectTimeoutMs + POOLS_OWN_MS, connecting));
+      // Where others take from the pool too, they may be served while this waits.
+      do client = await (isThere ? connecting : within(connectTimeoutMs + POOLS_OWN_MS, connecting));
+      while (client === undefined && !owned && this.#line.isServed(connectTimeoutMs));
     } catch (error) {
       throw toStoreError(error, this.circumstance);
     }
@@ -247,9 +265,7 @@ export class Server {
         (late) => late.release(),
         () => undefined,
       );
-      throw unanswered(
-        `No connection to PostgreSQL at ${place} became free within ${connectTimeoutMs} ms. Check the server, or allow the pool more connections.`,
-      );
+      throw this.#noneFree();
     }
     this.#reached = true;
     this.#busy.set(client, performance.now());
@@ -257,9 +273,17 @@ export class Server {
     return client;
   }
 
+  #noneFree(): HoldfastError {
+    const { place, connectTimeoutMs } = this.#options;
+    return unanswered(
+      `No connection to PostgreSQL at ${place} became free within ${connectTimeoutMs} ms. Check the server, or allow the pool more connections.`,
+    );
+  }
+
   #release(client: PgPoolClient, spoiled: boolean): void {
     this.#busy.delete(client);
     client.release(spoiled);
+    this.#line.leave();
   }
 
   /** When one connection gives no answer, the idle ones most likely lead nowhere too: each would cost a call the whole of its time. */
@@ -311,7 +335,12 @@ export class Server {
           `PostgreSQL at ${this.#options.place} did not answer within ${timeoutMs} ms. The call may or may not have happened.`,
         );
       });
+      this.#line.answered();
       return rows;
+    } catch (error) {
+      // A refusal of the server's is an answer too.
+      if (codeOf(error) !== undefined) this.#line.answered();
+      throw error;
     } finally {
       // Its repetition must not meet the locks of this one.
       if (isLate) await Promise.all([within(DROP_MS, cancelStatement(client)), this.#dropIdle()]);
