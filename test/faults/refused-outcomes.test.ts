@@ -79,6 +79,8 @@ describe.each(Object.keys(REFUSING))('a result that %s refuses', (name) => {
     await until('all to run', () => running.length === 10);
     go.open();
     await until('all to end', async () => (await queue.getJobCountByTypes('completed', 'failed')) === 10);
+    // The store knows of the failure before the worker has heard of all outcomes of the call.
+    await until('the worker to say so', () => failures.length === 1);
     const failed = await queue.getFailed();
     expect(failed.map(({ id }) => id)).toEqual([large]);
     expect(failed[0]?.failedReason).toMatch(/^The store refused the result of this job \(209715\d bytes\): ./);
