@@ -211,6 +211,8 @@ describe('a transaction', () => {
   test('that does not answer is given up after addTimeoutMs, and the queue can be closed', async () => {
     const url = await newDatabase();
     const queue = new Queue('q', { connection: url, addTimeoutMs: 200 });
+    // Opening the store counts too, and may take longer.
+    await queue.waitUntilReady();
     const stuck = { query: () => new Promise<never>(() => undefined) };
     await expect(queue.add('mail', {}, { transaction: stuck })).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
     await queue.close();
