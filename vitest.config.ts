@@ -34,7 +34,7 @@ export default defineConfig({
   test: {
     pool: 'forks',
     globalSetup: ['test/support/build.ts', 'test/support/pace-of-run.ts', 'test/support/servers/global.ts'],
-    setupFiles: ['test/support/leaks.ts', 'test/support/patience.ts'],
+    setupFiles: ['test/support/patience.ts', 'test/support/leaks.ts'],
     // A test that passes at the second try has told something: look at it.
     retry: 0,
     server: { deps: { external: [/\/dist\//, /\/simulation\/.*\.mjs$/] } },

@@ -22,7 +22,7 @@ let messages: Map<string, string>;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'holdfast-leaks-'));
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
-  const setupFiles = [join(root, 'test/support/leaks.ts')];
+  const setupFiles = [join(root, 'test/support/patience.ts'), join(root, 'test/support/leaks.ts')];
   writeFileSync(
     join(folder, 'vitest.config.mjs'),
     `export default ${JSON.stringify({ test: { pool: 'forks', maxWorkers: 2, setupFiles } })};`,
