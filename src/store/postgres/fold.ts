@@ -24,6 +24,8 @@ const WEIGH_EVERY = 512 * 1024;
 const HEADED_MS = 200;
 /** How many times as long as looking for them the pause after it is, at least. */
 const HEAD_PAUSES = 20;
+/** A look that took long because the machine was busy is not the reason for a long pause. */
+const LONGEST_PAUSE_MS = 2000;
 
 const firstPlace = (state: number, more = '') =>
   `(SELECT ord FROM jobs WHERE queue = _queue AND ${state >= STATE.completed ? 'state >= 4 AND ' : ''}state = ${state} ${more} ORDER BY ord LIMIT 1)`;
@@ -128,7 +130,7 @@ BEGIN
       head_completed = coalesce(${firstPlace(STATE.completed)}, head_completed),
       head_failed = coalesce(${firstPlace(STATE.failed)}, head_failed),
       -- What takes long is done the more rarely.
-      headed_at = _now + ${HEAD_PAUSES} * (clock_ms() - _since)
+      headed_at = _now + least(${HEAD_PAUSES} * (clock_ms() - _since), ${LONGEST_PAUSE_MS})
     WHERE queue = _queue;
   END IF;
 END`,
