@@ -4,9 +4,9 @@
 /** Of the processor, which is enough to meet the pauses that others cause. */
 const SAMPLE_MS = 40;
 /** What neighbours of the same test run cost: less is not worth a longer test. */
-const USUAL_SLOWDOWN = 1.5;
+const USUAL_SLOWDOWN = 2.5;
 /** A pause that every machine has now and then. */
-const USUAL_PAUSE_MS = 10;
+const USUAL_PAUSE_MS = 25;
 /** Above this, tests would wait longer than anybody. */
 const MOST = 8;
 
