@@ -251,15 +251,15 @@ describe.each(SERVER_ENGINES)('S0-9 the connection of the thread, and no other, 
   });
 });
 
-describe.each(SHARED_ENGINES)('S0-16 connection options that cannot be cloned, on %s', (engine) => {
+describe.each(SERVER_ENGINES)('S0-16 connection options that cannot be cloned, on %s', (engine) => {
   class Credentials {
     readonly user = 'me';
   }
 
   test.each<[path: string, extra: Record<string, unknown>]>([
-    ['connection.retryStrategy', { retryStrategy: () => 50 }],
+    ['connection.auth.sign', { auth: { sign: () => 'signed' } }],
     ['connection.auth.credentials', { auth: { credentials: new Credentials() } }],
-    ['connection.seeds[1]', { seeds: ['a', new URL('http://b')] }],
+    ['connection.seeds[1]', { seeds: ['a', new Map()] }],
   ])('S0-16 %s is named, and locks are renewed on the loop', async (path, extra) => {
     const rejections: unknown[] = [];
     const note = (reason: unknown) => rejections.push(reason);
@@ -278,4 +278,14 @@ describe.each(SHARED_ENGINES)('S0-16 connection options that cannot be cloned, o
     expect(working.log.all('error')).toHaveLength(1);
     expect(rejections).toEqual([]);
   });
+});
+
+test('S0-16 on sqlite, options that the store does not use do not keep the thread from running', async () => {
+  const scene = await newScene('sqlite');
+  const gate = new Gate();
+  const connection = { url: scene.url, retryStrategy: () => 50 };
+  const working = work({ connection }, () => gate.opened.then(() => 'done'), options);
+  await holdsThrough(scene, working, gate);
+  expect(working.worker.lockManagerThread?.isRunning()).toBe(true);
+  expect(working.log.all('error')).toEqual([]);
 });
