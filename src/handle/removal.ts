@@ -7,7 +7,8 @@ const SWEPT_AT_ONCE = 100;
 export async function removeJob(store: Store, queue: string, jobId: string): Promise<RemoveStatus> {
   const [status = 'missing'] = await store.remove(queue, [jobId]);
   if (status !== 'locked') return status;
-  while (((await store.lockOf(queue, jobId))?.endsInMs ?? 1) <= 0) {
+  // Negative: stores round down, so a lock with 0 ms left may still be alive.
+  while (((await store.lockOf(queue, jobId))?.endsInMs ?? 0) < 0) {
     const { more } = await store.sweep(queue, SWEPT_AT_ONCE);
     const [again = 'missing'] = await store.remove(queue, [jobId]);
     if (again !== 'locked' || !more) return again;
