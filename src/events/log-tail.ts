@@ -1,5 +1,5 @@
-// What all readers of one queue's log share in this process: one watch, one clock, and one read where they stand at the same place, which
-// nearly all of them do, at the end of the log. A thousand listeners cost the store as much as one.
+// All readers of one queue's log in this process share one watch and one timer. Readers at the same position share one read, and nearly all
+// of them are at the end of the log. So a thousand listeners cost the store as much as one.
 import { clearTimeout, genuine, performance, setImmediate, setTimeout } from '../runtime/timers.js';
 import type { EventsReply, Store, StoredEvent } from '../store/contract.js';
 
@@ -138,7 +138,7 @@ export class LogTail {
     this.#timer = setTimeout(() => this.#ring(), Math.max(0, dueAt - performance.now()));
   }
 
-  /** Whoever only waits for a wake-up may look with the first that does. */
+  /** A reader that only waits for a wake-up may look together with the first reader that looks. */
   #ring(): void {
     this.#timerAt = Number.POSITIVE_INFINITY;
     const due = performance.now() + TOGETHER_MS;

@@ -9,7 +9,7 @@ import type { Store } from '../store/contract.js';
 export interface JobHome {
   readonly name: string;
   readonly prefix: string;
-  /** What the store calls the queue. */
+  /** The name of the queue in the store. */
   readonly stored: string;
   /** The opened store. */
   ready(): Promise<Store>;

@@ -17,7 +17,7 @@ export type JobEnd =
 
 /** What QueueEvents is to a waiting job. */
 export interface FinishSource {
-  /** What the store calls its queue. */
+  /** The name of its queue in the store. */
   readonly stored: string;
   waitUntilReady(): Promise<void>;
   /** Calls back with every end of the job that the log tells; answers how to stop that. */

@@ -92,7 +92,7 @@ function speaksForItself(value: object): boolean {
   return typeof (value as { toJSON?: unknown }).toJSON === 'function';
 }
 
-/** What `new Number(5)` and its like are to JSON. */
+/** JSON writes the primitive inside these objects, such as the 5 of `new Number(5)`. */
 const BOXES = new Set(['Number', 'String', 'Boolean']);
 
 /**

@@ -67,7 +67,7 @@ export class HeldLock implements JobLock {
     return this.#withdrawn;
   }
 
-  /** What `cancel` was given, by whoever cancelled the run. */
+  /** The reason that the caller of `cancel` gave. */
   get cancelReason(): unknown {
     return this.#aborted && !this.#withdrawn ? this.#abortReason : undefined;
   }

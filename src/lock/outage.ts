@@ -10,7 +10,7 @@ const SILENCE_MS = 5000;
 /** The last part of it is counted anew: after a blocked event loop the answer may lie in the socket, unread. */
 const READING_MS = 250;
 
-/** What was told of the present outage, and to whom; shared by those who would tell the same. */
+/** The reasons of the present outage that were reported. The lanes of a caller share one, so each reason is reported once. */
 export class OutageReport {
   readonly #onError: (error: Error) => void;
   readonly #onOver: (outageMs: number) => void;

@@ -4,7 +4,7 @@ import { setTimeout as genuineSetTimeout } from './timers.js';
 
 let known: { now: () => number; faked: boolean } | undefined;
 
-/** What the fake clock shows, in ms since the epoch; undefined when `Date` is the genuine one. */
+/** Returns the time of the fake clock, in ms since the epoch; undefined when `Date` is the genuine one. */
 export function fakedNow(): number | undefined {
   const { now } = Date;
   if (known?.now !== now) known = { now, faked: !/\[native code\]/.test(Function.prototype.toString.call(now)) };
