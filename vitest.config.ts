@@ -4,16 +4,18 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 const file = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
 // Groups of the same order run side by side; a group starts when the one before has ended. What needs both cores runs two files at a time,
-// what mostly waits (for locks to end, for servers to come back) four, the rest three.
-const busy = { workers: 2 };
-const mixed = { workers: 3 };
-const waiting = { workers: 4 };
+// what mostly waits (for locks to end, for servers to come back) five, the rest three.
+const mixed = { order: 0, workers: 3 };
+const waiting = { order: 1, workers: 5 };
+const busy = { order: 2, workers: 2 };
 
-function group(name: string, order: number, { workers }: { workers: number }): TestProjectInlineConfiguration {
-  return {
-    extends: true,
-    test: { name, include: [`test/${name}/**/*.test.ts`], maxWorkers: workers, sequence: { groupOrder: order } },
-  };
+// `npm run test:all` and `npm test -- <file>` run these files, the gate does not. CONTRIBUTING.md says why.
+const NOT_IN_THE_GATE = ['test/conformance/postgres-pooler.test.ts', 'test/chaos/soak.test.ts'];
+const exclude = process.env['HOLDFAST_GATE'] ? NOT_IN_THE_GATE : [];
+
+function group(name: string, { order, workers }: { order: number; workers: number }): TestProjectInlineConfiguration {
+  const include = [`test/${name}/**/*.test.ts`];
+  return { extends: true, test: { name, include, exclude, maxWorkers: workers, sequence: { groupOrder: order } } };
 }
 
 // `HOLDFAST_SQLITE_DRIVER=node:sqlite npm test -- test/unit/sqlite`: the SQLite suite on another driver.
@@ -39,18 +41,9 @@ export default defineConfig({
     retry: 0,
     server: { deps: { external: [/\/dist\//, /\/simulation\/.*\.mjs$/] } },
     projects: [
-      group('unit', 0, mixed),
-      group('conformance', 0, mixed),
-      group('model', 0, mixed),
-      group('hostile', 0, mixed),
-      group('simulation', 0, mixed),
-      group('package', 1, waiting),
-      group('docs', 1, waiting),
-      group('examples', 1, waiting),
-      group('acceptance', 1, waiting),
-      group('faults', 2, waiting),
-      group('runtimes', 3, busy),
-      group('chaos', 3, busy),
+      ...['unit', 'conformance', 'model', 'hostile', 'simulation', 'package', 'docs'].map((name) => group(name, mixed)),
+      ...['acceptance', 'faults', 'examples'].map((name) => group(name, waiting)),
+      ...['runtimes', 'chaos'].map((name) => group(name, busy)),
     ],
   },
 });

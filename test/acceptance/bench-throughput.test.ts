@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { bench, PATIENCE_MS, servers } from '../support/acceptance-bench.js';
+import { inThisRun } from '../support/matrix.js';
 
-const STORES = ['memory', 'sqlite', 'redis', 'postgres'];
+const STORES = inThisRun(['memory', 'sqlite', 'redis', 'postgres']);
 
 test.each(STORES)(
   'bench %s: throughput of Holdfast, of the raw limit and of the peers that are installed',

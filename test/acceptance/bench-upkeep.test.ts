@@ -1,8 +1,10 @@
 // One tiny iteration of the rest: what the benchmark measures of latency, of the upkeep of locks and of crashes.
 import { expect, test } from 'vitest';
 import { bench, PATIENCE_MS, servers } from '../support/acceptance-bench.js';
+import { inThisRun } from '../support/matrix.js';
 
-const STORES = ['sqlite', 'redis', 'postgres'];
+const STORES = inThisRun(['sqlite', 'redis', 'postgres']);
+const SELECTED = STORES.flatMap((store) => ['--store', store]);
 
 test.each(STORES)(
   'bench %s: latency, the cost of renewal, sweeps and a fleet, and a blocked loop',
@@ -28,7 +30,7 @@ test(
   'bench --only recovery: after a SIGKILL with default options the job starts elsewhere within 5 s',
   async () => {
     // On servers of its own, which it starts and ends.
-    const args = ['--tiny', '--peers', 'none', '--only', 'recovery'];
+    const args = ['--tiny', '--peers', 'none', '--only', 'recovery', ...SELECTED];
     const figures = await bench(args, { REDIS_URL: '', DATABASE_URL: '' });
     for (const store of STORES) {
       const seconds = figures.of(store, 'SIGKILL to start elsewhere');
@@ -42,7 +44,7 @@ test(
 test(
   'bench --only claims: a claim does not cost more because more jobs wait',
   async () => {
-    const figures = await bench(['--quick', '--peers', 'none', '--only', 'claims'], await servers());
+    const figures = await bench(['--quick', '--peers', 'none', '--only', 'claims', ...SELECTED], await servers());
     for (const store of STORES) {
       expect(figures.of(store, 'claim, 500 waiting')).toBeGreaterThan(0);
       // One short round is noisy; a cost that grows with the backlog would be a hundred times as high.

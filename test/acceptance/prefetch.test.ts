@@ -3,9 +3,10 @@ import type { Job, Worker, WorkerOptions } from 'holdfast';
 import { describe, expect, test } from 'vitest';
 import { eventually, monotonicNow } from '../support/acceptance-moments.js';
 import { type Engine, Gate, newScene, type Scene, work, type Working } from '../support/acceptance-scene.js';
+import { inThisRun } from '../support/matrix.js';
 import { paced } from '../support/pace.js';
 
-const STORES: Engine[] = ['memory', 'sqlite', 'redis', 'postgres'];
+const STORES: Engine[] = inThisRun(['memory', 'sqlite', 'redis', 'postgres']);
 const JOBS = 150;
 /** So much claimed ahead is enough to see what becomes of it. */
 const ENOUGH = 5;

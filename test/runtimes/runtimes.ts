@@ -34,6 +34,7 @@ const RUNTIMES = {
 };
 
 export type RuntimeName = keyof typeof RUNTIMES;
+export const RUNTIME_NAMES = Object.keys(RUNTIMES) as RuntimeName[];
 
 export function runtime(name: RuntimeName): Runtime {
   return RUNTIMES[name]();

@@ -6,8 +6,8 @@ import { defectsOf, find } from './finding.js';
 const SEEDS = 3000;
 
 describe('the simulation finds', () => {
-  it.each(defectsOf())('%s', { timeout: 300_000 }, async (_, defect) => {
-    const found = await find(defect, { seeds: SEEDS });
+  it.each(defectsOf())('%s', { timeout: 300_000 }, async (name, defect) => {
+    const found = await find(name, defect, { seeds: SEEDS, store: 'memory' });
     expect([defect.violates].flat()).toContain(found?.invariant);
   });
 });

@@ -1,4 +1,5 @@
-// Deliberate defects, and the first seed that finds one.
+// Deliberate defects, and the seeds that find them.
+import { KNOWN_SEEDS } from './known-seeds.js';
 import { DEFECTS } from '../../simulation/defects/index.mjs';
 import { planOf } from '../../simulation/plan.mjs';
 import { run } from '../../simulation/run.mjs';
@@ -12,6 +13,8 @@ export interface Found {
   invariant: string;
 }
 
+export type SimulatedStore = 'memory' | 'sqlite';
+
 const ALL = Object.entries(DEFECTS as Record<string, Defect>);
 
 /** Those with these names, or all. */
@@ -21,11 +24,29 @@ export function defectsOf(names?: string[]): [string, Defect][] {
   return chosen;
 }
 
-export async function find(defect: Defect, { seeds, store }: { seeds: number; store?: string }): Promise<Found | undefined> {
-  const options = store === undefined ? { defect } : { defect, store };
+/** Tries the seed that found the defect last time, then the seeds from 1 to `seeds`. */
+export async function find(
+  name: string,
+  defect: Defect,
+  { seeds, store }: { seeds: number; store: SimulatedStore },
+): Promise<Found | undefined> {
+  const known = KNOWN_SEEDS[store][name];
+  if (known !== undefined) {
+    const found = await violationOf(known, defect, store);
+    if (found !== undefined) return found;
+  }
   for (let seed = 1; seed <= seeds; seed += 1) {
-    const { violation } = await run(planOf(seed), options);
-    if (violation !== undefined) return { seed, invariant: violation.invariant };
+    const found = await violationOf(seed, defect, store);
+    if (found === undefined) continue;
+    console.log(
+      `Put the seed ${seed} into test/simulation/known-seeds.ts for "${name}" on ${store}: the seed there is out of date.`,
+    );
+    return found;
   }
   return undefined;
+}
+
+async function violationOf(seed: number, defect: Defect, store: SimulatedStore): Promise<Found | undefined> {
+  const { violation } = await run(planOf(seed), { defect, store });
+  return violation === undefined ? undefined : { seed, invariant: violation.invariant };
 }

@@ -2,10 +2,12 @@
 import { describe, expect, it } from 'vitest';
 import { planOf } from '../../simulation/plan.mjs';
 import { run } from '../../simulation/run.mjs';
+import { FULL } from '../support/matrix.js';
 import { defectsOf, find } from './finding.js';
 import { simulate } from './seeds.js';
 
 const store = 'sqlite';
+const RUNS = FULL ? 150 : 40;
 const SEEDS = 100;
 const FOUND_SOON = [
   'a finish by job id alone',
@@ -24,8 +26,8 @@ const FOUND_SOON = [
   'a job is acknowledged before the store has it',
 ];
 
-it('no invariant is violated on SQLite by the seeds from 1 to 150', { timeout: 300_000 }, async () => {
-  const { code, output } = await simulate('--store', store, '--runs', '150');
+it(`no invariant is violated on SQLite by the seeds from 1 to ${RUNS}`, { timeout: 300_000 }, async () => {
+  const { code, output } = await simulate('--store', store, '--runs', String(RUNS));
   expect(output).toMatch(/^violations {2}0$/m);
   expect(code).toBe(0);
 });
@@ -36,8 +38,8 @@ it('a run on SQLite is the same each time', { timeout: 120_000 }, async () => {
 });
 
 describe('on SQLite, the simulation finds', () => {
-  it.each(defectsOf(FOUND_SOON))('%s', { timeout: 300_000 }, async (_, defect) => {
-    const found = await find(defect, { seeds: SEEDS, store });
+  it.each(defectsOf(FOUND_SOON))('%s', { timeout: 300_000 }, async (name, defect) => {
+    const found = await find(name, defect, { seeds: SEEDS, store });
     expect([defect.violates].flat()).toContain(found?.invariant);
   });
 });

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { type Connection, type Job, type JobsOptions, openStore, Queue, type Store, Worker, type WorkerOptions } from 'holdfast';
 import { onTestFinished } from 'vitest';
 import { eventually, listenTo, type MomentLog, WORKER_EVENTS } from './acceptance-moments.js';
+import { inThisRun } from './matrix.js';
 import { paced } from './pace.js';
 import { freshDatabase, type SharedServer, shared } from './servers/shared.js';
 
@@ -22,12 +23,12 @@ const URLS = {
 export type Engine = keyof typeof URLS;
 
 /** Those behind a network. */
-export const SERVER_ENGINES: Engine[] = ['redis', 'redis-cluster', 'postgres'];
+export const SERVER_ENGINES: Engine[] = inThisRun(['redis', 'redis-cluster', 'postgres']);
 /** Those that other processes and the lock thread can reach. */
 export const SHARED_ENGINES: Engine[] = ['sqlite', ...SERVER_ENGINES];
 export const ENGINES: Engine[] = ['memory', ...SHARED_ENGINES];
 /** For lines about locks between processes, which calls to several servers do not make any different. */
-export const LOCK_ENGINES: Engine[] = ['sqlite', 'redis', 'postgres'];
+export const LOCK_ENGINES: Engine[] = inThisRun(['sqlite', 'redis', 'postgres']);
 
 export interface Scene {
   /** The store by name, for another process. In memory this is another store. */

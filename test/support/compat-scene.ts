@@ -6,9 +6,10 @@ import { Queue as BunQueue, type QueueOptions as BunOptions } from 'holdfast/bun
 import { onTestFinished } from 'vitest';
 import { WorkerProcess } from './acceptance-process.js';
 import type { Engine, Scene } from './acceptance-scene.js';
+import { inThisRun } from './matrix.js';
 
 /** The stores on which these shapes are tested with several processes. */
-export const COMPAT_ENGINES: Engine[] = ['sqlite', 'redis', 'postgres'];
+export const COMPAT_ENGINES: Engine[] = inThisRun(['sqlite', 'redis', 'postgres']);
 
 type Place = Pick<Scene, 'connection'>;
 

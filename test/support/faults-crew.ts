@@ -10,6 +10,7 @@ import { onTestFinished } from 'vitest';
 import { Diary, type Note } from './faults-diary.js';
 import { audit, CompletionTail, type Ledger } from './faults-ledger.js';
 import { sleep, until } from './faults-wait.js';
+import { inThisRun } from './matrix.js';
 import { startPostgres } from './servers/postgres.js';
 import { startRedis } from './servers/redis.js';
 import type { TestServer } from './servers/server.js';
@@ -21,7 +22,7 @@ const SERVERS = {
 } satisfies Record<string, () => Promise<TestServer>>;
 
 export type ServerEngine = keyof typeof SERVERS;
-export const SERVER_ENGINES = Object.keys(SERVERS) as ServerEngine[];
+export const SERVER_ENGINES = inThisRun(Object.keys(SERVERS) as ServerEngine[]);
 
 /** A durable server that the test may treat as it likes. */
 export async function serverOf(engine: ServerEngine): Promise<TestServer> {

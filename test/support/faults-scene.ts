@@ -18,6 +18,7 @@ import { FaultyStore } from '../../src/testing/faulty-store.js';
 import type { WorkerOptions } from '../../src/worker/options.js';
 import { Worker } from '../../src/worker/worker.js';
 import { until } from './faults-wait.js';
+import { inThisRun } from './matrix.js';
 import { freshDatabase, shared } from './servers/shared.js';
 
 const STORES = {
@@ -37,7 +38,7 @@ const STORES = {
 } satisfies Record<string, () => Promise<Store>>;
 
 export type Engine = keyof typeof STORES;
-export const ENGINES = Object.keys(STORES) as Engine[];
+export const ENGINES = inThisRun(Object.keys(STORES) as Engine[]);
 
 export type Handler = (job: Job, token: string, signal: AbortSignal) => unknown;
 

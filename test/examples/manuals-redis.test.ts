@@ -1,3 +1,0 @@
-import { testManuals } from '../support/manuals.js';
-
-testManuals('redis');

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { inTurn } from '../support/matrix.js';
+
+const ENGINES = ['memory', 'sqlite', 'redis', 'redis-cluster', 'postgres'] as const;
+const FILES = ['/a/s0-basics.test.ts', '/a/s0-events.test.ts', '/a/s1-lock-manager.test.ts', '/a/closing.test.ts'];
+
+test('each turn of the gate tests memory, SQLite and one store behind a server', () => {
+  for (const file of FILES) {
+    const engines = inTurn(ENGINES, 20_000, file);
+    expect(engines).toHaveLength(3);
+    expect(engines.slice(0, 2)).toEqual(['memory', 'sqlite']);
+  }
+});
+
+test('as many turns as there are such stores test a file on all of them', () => {
+  for (const file of FILES) {
+    const tested = [0, 1, 2].flatMap((turn) => inTurn(ENGINES, 20_000 + turn, file));
+    expect(new Set(tested)).toEqual(new Set(ENGINES));
+  }
+});
+
+test('a file gets the same store wherever the repository lies', () => {
+  expect(inTurn(ENGINES, 5, '/somewhere/test/faults/closing.test.ts')).toEqual(inTurn(ENGINES, 5, '/closing.test.ts'));
+});
