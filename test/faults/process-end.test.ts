@@ -2,10 +2,11 @@
 // Runs the built package, for the lock thread is part of it.
 import { type Store, Worker } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type Engine, LOCK_ENGINES, newScene, type Scene } from '../support/acceptance-scene.js';
+import { type Engine, LOCK_ENGINES, newScene, type Scene, SHARED_ENGINES } from '../support/acceptance-scene.js';
 import { paced } from '../support/pace.js';
 import { type Program, runFixture } from '../support/faults-process.js';
 import { until } from '../support/faults-wait.js';
+import { freePort } from '../support/servers/free-port.js';
 
 interface Place extends Scene {
   start(options?: object): Program;
@@ -61,16 +62,35 @@ describe.each(LOCK_ENGINES)('%s', (engine) => {
     await program.ended;
     expect((await store.jobs('work', [job.id]))[0]).toMatchObject({ state: 'active' });
   });
+});
 
-  // The client of Redis keeps a process alive for as long as it is connected: there the program has to exit.
-  test.skipIf(engine === 'redis')('closed by force: the process ends by itself, and its job is handed back then', async () => {
-    const { queue, store, start } = await place(engine);
-    const program = start(PATIENT);
-    await threadRenews(store);
-    const job = await queue.add('forced', {});
-    expect(await program.ended).toMatchObject({ code: 0, signal: null });
-    expect((await store.jobs('work', [job.id]))[0]).toMatchObject({ state: 'waiting', stalledCounter: 0 });
-  });
+test.each(SHARED_ENGINES)('%s, closed by force: the process ends by itself, and its job is handed back then', async (engine) => {
+  const { queue, store, start } = await place(engine);
+  const program = start(PATIENT);
+  await threadRenews(store);
+  const job = await queue.add('forced', {});
+  expect(await program.ended).toMatchObject({ code: 0, signal: null });
+  expect((await store.jobs('work', [job.id]))[0]).toMatchObject({ state: 'waiting', stalledCounter: 0 });
+});
+
+test.each(SHARED_ENGINES)('%s: a process whose queue is idle and was never closed ends by itself', async (engine) => {
+  const { queue, url } = await place(engine);
+  const end = await runFixture('idle-queue.mjs', { connection: url }).ended;
+  expect(end).toEqual({ code: 0, signal: null, stderr: '' });
+  expect((await queue.getJobs(['waiting'])).map(({ name }) => name)).toEqual(['last']);
+});
+
+test.each([
+  ['redis', (port: number) => `redis://127.0.0.1:${port}`],
+  ['redis-cluster', (port: number) => ({ cluster: [{ host: '127.0.0.1', port }] })],
+  ['postgres', (port: number) => `postgres://postgres@127.0.0.1:${port}/postgres`],
+  ['sqlite', () => 'sqlite:/dev/null/jobs.db'],
+])('%s: a process that could not open its store ends at once', async (_engine, connectionTo) => {
+  const program = runFixture('failed-open.mjs', { connection: connectionTo(await freePort()) });
+  await program.says('failed');
+  const failed = performance.now();
+  expect(await program.ended).toEqual({ code: 0, signal: null, stderr: '' });
+  expect(performance.now() - failed).toBeLessThan(paced(1000));
 });
 
 test.each(['SIGINT', 'SIGUSR2'] as const)(

@@ -25,8 +25,16 @@ export function lastErrorOf(client: Client): Error | undefined {
   return errors.get(client);
 }
 
+/** The sockets do not keep the process alive. A caller that waits for a reply does that with a timer (link.ts). */
+export function letProcessEnd(client: Client): void {
+  if (client.isCluster) client.on('+node', (node) => letProcessEnd(node as Client));
+  else client.on('connect', () => void client.stream?.unref());
+}
+
 /** At once: a goodbye to a server that does not answer would keep the socket, and whoever waits for it, for minutes. */
 export function drop(client: Client): void {
+  // ioredis would start a timer that only the end of the socket stops, and keep the process alive until it fires.
+  if (client.status === 'end') return;
   const nodes = client.isCluster ? (client as ClusterClient).nodes('all') : [client];
   client.disconnect();
   for (const node of nodes) node.stream?.destroy();

@@ -7,6 +7,9 @@ import { parseServerUrl } from '../server-url.js';
 /** Options that belong to a cluster and not to the connections to its nodes. */
 const OF_CLUSTERS = ['natMap', 'dnsLookup', 'useSRVRecords', 'resolveSrv', 'maxRedirections', 'slotsRefreshInterval'] as const;
 
+/** How long the client waits for the end of a socket. It waits in vain, and keeps the process alive, when the socket never connected. */
+const DISCONNECT_MS = 100;
+
 export class Dialer {
   readonly #options: CheckedOptions;
   /** Never connected itself. */
@@ -78,6 +81,7 @@ export class Dialer {
       commandTimeout: undefined,
       socketTimeout: undefined,
       connectTimeout: this.#options.connectTimeout,
+      disconnectTimeout: DISCONNECT_MS,
     };
   }
 

@@ -2,13 +2,13 @@
 // answer, and made anew until the store is closed. No call waits for ever: one that is not answered rejects as retryable, and
 // since it may have been carried out all the same, it is its caller who repeats it, under the same number.
 import { type HoldfastError, toError } from '../../errors.js';
-import { drop, lastErrorOf, listenForErrors, serversOf, withinDeadline } from './clients.js';
+import { drop, lastErrorOf, letProcessEnd, listenForErrors, serversOf, withinDeadline } from './clients.js';
 import type { Dialer } from './dial.js';
 import type { Argument, Client } from './driver.js';
 import { failure, isOutOfMemory, isReadOnly, isReply, isUnknownScript, toStoreError, unavailable } from './errors.js';
 import { forced, GROWING, type ScriptName, script } from './scripts.js';
 import { inspectServers, type Server } from './server.js';
-import { DEFAULT_LIMIT, sizeAbove, tooLarge, valueLimitOf } from './value-limit.js';
+import { DEFAULT_LIMIT, sizeAbove, tooLarge, type ValueLimit, valueLimitOf } from './value-limit.js';
 
 export interface LinkOptions {
   dialer: Dialer;
@@ -47,6 +47,8 @@ export class Link {
   readonly #options: LinkOptions;
   readonly #plainCall: FlightKind;
   readonly #flights = new Set<Flight>();
+  /** Flights that a caller waits for: the process stays alive until they land. */
+  #awaited = 0;
   readonly #waiters = new Set<(outcome: Client | HoldfastError) => void>();
   #client: Client | undefined;
   /** The client, or the node of a cluster whose connection vouches for our sessions. */
@@ -101,7 +103,7 @@ export class Link {
 
   /** The limit may have been raised since the connection was made. */
   async #sendLarge(client: Client, name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
-    this.#valueLimit = await valueLimitOf(this.#anchor ?? client);
+    this.#valueLimit = (await this.#track(valueLimitOf(this.#anchor ?? client), this.#plainCall)) as ValueLimit;
     const size = sizeAbove(args, this.#valueLimit);
     if (size !== undefined) throw tooLarge(size, this.#valueLimit, this.#options.dialer.address);
     return this.#evaluate(client, name, tag, args);
@@ -174,6 +176,7 @@ export class Link {
 
   async #enter(client: Client): Promise<{ server: Server; anchor: Client }> {
     listenForErrors(client);
+    letProcessEnd(client);
     try {
       await client.connect();
       return await inspectServers(serversOf(client), this.#options.dialer.address);
@@ -218,7 +221,8 @@ export class Link {
 
   #redialAfter(pauseMs: number, attempt: number): void {
     clearTimeout(this.#redial);
-    this.#redial = setTimeout(() => void this.#tryAgain(attempt), pauseMs);
+    // A call that waits for the connection keeps the process alive with its own timer.
+    this.#redial = setTimeout(() => void this.#tryAgain(attempt), pauseMs).unref();
   }
 
   async #tryAgain(attempt: number): Promise<void> {
@@ -269,13 +273,13 @@ export class Link {
     return new Promise((resolve, reject) => {
       const flight: Flight = { sentAt: performance.now(), patience: kind.patience, silent: kind.silent, reject };
       this.#usedAt = flight.sentAt;
-      this.#flights.add(flight);
+      this.#takeOff(flight);
       const succeed = (reply: unknown): void => {
-        this.#flights.delete(flight);
+        this.#land(flight);
         resolve(reply);
       };
       const fail = (thrown: unknown): void => {
-        this.#flights.delete(flight);
+        this.#land(flight);
         const error = toStoreError(thrown, this.#options.dialer.address);
         // A broken connection refuses calls at once, before its end is heard of: one that is repeated without a pause would keep
         // the event loop from ever hearing it.
@@ -289,6 +293,16 @@ export class Link {
         else other.then(succeed, fail);
       });
     });
+  }
+
+  #takeOff(flight: Flight): void {
+    this.#flights.add(flight);
+    if (!flight.silent && this.#awaited++ === 0) this.#beat?.ref();
+  }
+
+  #land(flight: Flight): void {
+    this.#flights.delete(flight);
+    if (!flight.silent && --this.#awaited === 0) this.#beat?.unref();
   }
 
   /** Gives a connection up that owes an answer for too long, and asks an idle one whether it is still there. */

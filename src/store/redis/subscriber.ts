@@ -1,6 +1,6 @@
 // The connection that hears of changes: made when somebody watches, pinged, and made anew when it does not answer. Nothing depends
 // on it but speed, so its troubles are nobody's error: wake.ts looks for itself every second.
-import { drop, listenForErrors, withinDeadline } from './clients.js';
+import { drop, letProcessEnd, listenForErrors, withinDeadline } from './clients.js';
 import type { Dialer } from './dial.js';
 import type { Client } from './driver.js';
 import type { Link } from './link.js';
@@ -70,6 +70,7 @@ export class Subscriber {
     try {
       const client = dialer.beside(link.client);
       listenForErrors(client);
+      letProcessEnd(client);
       client.on('message', (channel, message) => onMessage(String(channel), String(message)));
       await withinDeadline(client, connectTimeout, async () => {
         await client.connect();
