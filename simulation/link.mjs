@@ -23,6 +23,7 @@ export const CUTS = ['refused', 'silent', 'held up'];
 const VERBS = [
   [
     'add',
+    'forgetCaller',
     'claim',
     'settle',
     'openSession',

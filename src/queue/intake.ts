@@ -110,7 +110,7 @@ export class Intake {
     const { caller, seq, isDoubtful } = this.#line;
     if (seq === 0 || isDoubtful || this.#outage) return;
     const { queue, open } = this.#options;
-    const forgetting = open().then((store) => store.forgetCaller?.(queue, caller));
+    const forgetting = open().then((store) => store.forgetCaller(queue, caller));
     await within(
       FORGET_MS,
       forgetting.catch(() => undefined),

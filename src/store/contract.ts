@@ -58,9 +58,9 @@ export interface Adding {
   add(queue: string, jobs: NewJob[], call: Call, transaction?: unknown): Promise<AddReply[]>;
   /**
    * The producer makes no more calls, and each of them was answered at its first try, so that none can still arrive: the store may
-   * forget it at once. A store that only forgets by age leaves this out.
+   * forget it at once. It forgets all others by their age.
    */
-  forgetCaller?(queue: string, caller: string): Promise<void>;
+  forgetCaller(queue: string, caller: string): Promise<void>;
 }
 
 export interface AddReply {

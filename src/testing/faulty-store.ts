@@ -10,7 +10,7 @@ import { type FaultOptions, FaultRule } from './faults.js';
 import { Moments } from './moments.js';
 
 /** Everything that goes to the store and comes back. */
-export type StoreVerb = Exclude<keyof Store, 'capabilities' | 'driver' | 'describe' | 'watch' | 'onWarning' | 'forgetCaller'>;
+export type StoreVerb = Exclude<keyof Store, 'capabilities' | 'driver' | 'describe' | 'watch' | 'onWarning'>;
 type Args<V extends StoreVerb> = Parameters<Store[V]>;
 type Reply<V extends StoreVerb> = Awaited<ReturnType<Store[V]>>;
 
@@ -113,6 +113,7 @@ export class FaultyStore implements Store {
   readonly open = this.#verb('open');
   readonly close = this.#verb('close');
   readonly add = this.#verb('add');
+  readonly forgetCaller = this.#verb('forgetCaller');
   readonly claim = this.#verb('claim');
   readonly settle = this.#verb('settle');
   readonly openSession = this.#verb('openSession');

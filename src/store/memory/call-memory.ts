@@ -35,6 +35,10 @@ export class CallMemory<R> {
     }
   }
 
+  forget(caller: string): void {
+    this.#calls.delete(placeOf({ caller, seq: 0 }));
+  }
+
   #set(place: string, remembered: Remembered<R>): void {
     this.#calls.delete(place);
     this.#calls.set(place, remembered);

@@ -74,6 +74,10 @@ export class MemoryStore implements contract.Store {
     return this.#write(queue, (state, now) => add(state, jobs, call, now));
   }
 
+  async forgetCaller(queue: string, caller: string): Promise<void> {
+    this.#write(queue, (state) => state.adds.forget(caller));
+  }
+
   async claim(queue: string, request: contract.ClaimRequest): Promise<contract.ClaimReply> {
     const reply = this.#write(queue, (state, now) => claim(state, request, now));
     this.#wakeWhenDue(this.state(queue), reply);

@@ -102,6 +102,10 @@ export class RedisStore implements contract.Store {
     });
   }
 
+  async forgetCaller(queue: string, caller: string): Promise<void> {
+    await this.#call(({ run }) => run('forget-caller', queue, [caller]));
+  }
+
   claim(queue: string, request: contract.ClaimRequest): Promise<contract.ClaimReply> {
     return this.#call(({ run }) => claim(run, queue, request));
   }

@@ -12,6 +12,7 @@ export type ScriptName =
   | 'close-session'
   | 'events'
   | 'extend'
+  | 'forget-caller'
   | 'jobs'
   | 'let-go'
   | 'limit'

@@ -27,6 +27,11 @@ export class Adding {
     return replies;
   }
 
+  forgetCaller(transaction: Transaction, name: string, caller: string): void {
+    const queue = transaction.find(name);
+    if (queue !== undefined) this.#callers.forget(queue.queue, caller);
+  }
+
   #addOne(transaction: Transaction, queue: QueueState, job: NewJob): AddReply {
     const dueAt = job.delayMs > 0 ? transaction.after(job.delayMs) : null;
     let id = job.id ?? String(++queue.lastId);

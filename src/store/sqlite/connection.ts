@@ -88,6 +88,11 @@ export class SqliteStore implements contract.Store {
     return this.#write((transaction) => adding.add(transaction, queue, jobs, call), { bytes });
   }
 
+  async forgetCaller(queue: string, caller: string): Promise<void> {
+    const { adding } = this.#use();
+    return this.#write((transaction) => adding.forgetCaller(transaction, queue, caller));
+  }
+
   async claim(queue: string, request: contract.ClaimRequest): Promise<contract.ClaimReply> {
     const { claiming } = this.#use();
     return this.#write((transaction) => claiming.claim(transaction, transaction.queue(queue), request), {

@@ -47,6 +47,26 @@ export function replays(test: Test): void {
     assert.deepEqual(await scene.store.add(scene.queue, [newJob()], call), first);
   });
 
+  test('a caller that is forgotten is unknown: its numbers begin anew, and other callers are remembered', async (scene) => {
+    const add = (caller: string, seq: number) => scene.store.add(scene.queue, [newJob()], { caller, seq });
+    const [, second] = [await add('p', 1), await add('p', 2)];
+    const other = await add('q', 1);
+    await scene.store.forgetCaller(scene.queue, 'p');
+    const anew = await add('p', 1);
+    assert(!ids([...second, ...other]).includes(only(anew).id), 'a call of an unknown caller adds');
+    assert.deepEqual(await add('p', 1), anew);
+    assert.deepEqual(await add('q', 1), other);
+    assert.equal((await scene.list('waiting')).length, 4);
+  });
+
+  test('forgetting a caller that is not known, in a queue that nobody has used, changes nothing', async (scene) => {
+    const before = await scene.events();
+    await scene.store.forgetCaller(scene.queue, 'p');
+    assert.deepEqual(await scene.events(), before);
+    const status = await scene.store.status(scene.queue);
+    assert(Object.values(status.counts).every((count) => count === 0));
+  });
+
   test('S4-15 an add whose reply was lost is repeated and not doubled', async (scene) => {
     const lossy = new FaultyStore(scene.store);
     lossy.on('add', { times: 1, fault: 'drop-reply' });

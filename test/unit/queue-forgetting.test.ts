@@ -1,0 +1,68 @@
+// A queue that is closed asks the store to forget it. A call that may still arrive must find the store's memory of it, or its jobs would
+// be added twice.
+import { expect, onTestFinished, test } from 'vitest';
+import { Queue } from '../../src/queue/queue.js';
+import { MemoryStore } from '../../src/store/memory/index.js';
+import { FaultyStore } from '../../src/testing/faulty-store.js';
+
+function place(): { store: FaultyStore; queue: Queue } {
+  const store = new FaultyStore(new MemoryStore());
+  onTestFinished(() => store.close());
+  const queue = new Queue('mail', { connection: store, addTimeoutMs: 300 });
+  queue.on('error', () => undefined);
+  return { store, queue };
+}
+
+test('closing a queue forgets its caller once, when every add was answered at its first try', async () => {
+  const { store, queue } = place();
+  const call = store.called('add', 1);
+  await queue.add('first', {});
+  await queue.add('second', {});
+  const forgotten = store.called('forgetCaller', 1);
+  await queue.close();
+  await queue.close();
+  const { caller } = (await call).args[2];
+  expect((await forgotten).args).toEqual(['mail', caller]);
+  expect(store.calls('forgetCaller')).toBe(1);
+});
+
+test('a queue that added nothing has nothing to be forgotten', async () => {
+  const { store, queue } = place();
+  await queue.count();
+  await queue.close();
+  expect(store.calls('forgetCaller')).toBe(0);
+});
+
+test('after a lost reply the caller stays known, so that the first try adds nothing when it arrives after the close', async () => {
+  const { store, queue } = place();
+  store.on('add', { fault: 'drop-reply', times: 1 });
+  const call = store.called('add', 1);
+  await queue.add('first', {});
+  await queue.add('second', {});
+  await queue.close();
+  expect(store.calls('forgetCaller')).toBe(0);
+  const { args } = await call;
+  await expect(store.add(...args)).rejects.toMatchObject({ code: 'STORE_FAILED' });
+  expect((await store.list('mail', { lists: ['waiting'], start: 0, end: -1, asc: true })).jobs).toHaveLength(2);
+});
+
+test('a call that was never answered is given up, and its caller stays known', async () => {
+  const { store, queue } = place();
+  const held = store.on('add', { fault: 'hold-reply', times: 1 });
+  const call = store.called('add', 1);
+  await expect(queue.add('first', {})).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+  await queue.close();
+  held.release();
+  expect(store.calls('forgetCaller')).toBe(0);
+  const { args } = await call;
+  await store.add(...args);
+  expect((await store.list('mail', { lists: ['waiting'], start: 0, end: -1, asc: true })).jobs).toHaveLength(1);
+});
+
+test('a store that does not answer does not keep the close waiting for long', async () => {
+  const { store, queue } = place();
+  await queue.add('first', {});
+  const held = store.on('forgetCaller', { fault: 'hang' });
+  await queue.close();
+  held.release();
+});
