@@ -1,13 +1,14 @@
 // S0-4 to S0-7, S0-18: handlers that block their event loop. The blocked worker is in a process of its own, the one that would take
 // its job away in this one.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Connection, WorkerOptions } from 'holdfast';
+import type { WorkerOptions } from 'holdfast';
 import { FaultyStore } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
 import { eventually, messageOf, type Moment, monotonicNow } from '../support/acceptance-moments.js';
-import { fixture, WorkerProcess } from '../support/acceptance-process.js';
+import { WorkerProcess } from '../support/acceptance-process.js';
 import { ENGINES, Gate, newScene, renewalsOf, renewed, type Scene, SHARED_ENGINES, work } from '../support/acceptance-scene.js';
+import { watched } from '../support/acceptance-watched-store.js';
 import { paced } from '../support/pace.js';
 
 const isRefusal = (moment: Moment): boolean => messageOf(moment).includes('Could not settle');
@@ -102,12 +103,7 @@ describe('S0-7 concurrency 10', () => {
     'S0-7 %s with the thread: some spin, all complete once; one round trip per renewal, whatever runs',
     async (engine) => {
       const scene = await newScene(engine);
-      const log = join(scene.folder, 'renewals');
-      const connection: Connection = {
-        module: fixture('watched-store.mjs'),
-        export: 'open',
-        options: { url: scene.url, log },
-      };
+      const { connection, renewals: noted } = watched(scene);
       const options: WorkerOptions = { name: 'ten', concurrency: 10, lockDuration: paced(1000), lockRenewTime: paced(200) };
       const ten = new WorkerProcess({ queue: 'work', connection, options });
       await ten.moment('threaded');
@@ -116,7 +112,7 @@ describe('S0-7 concurrency 10', () => {
       const second = rival(scene);
       await eventually('all are done', async () => ten.all('completed').length === 10);
       const renewals = (await scene.store.sessions('work')).find(({ owner }) => owner.name === 'ten')?.renewals ?? 0;
-      const calls = readFileSync(log, 'utf8').trim().split('\n');
+      const calls = noted();
       expect(renewals).toBeGreaterThanOrEqual(4);
       // Another may have gone out between the two looks; and at the start both the loop and the thread renew.
       expect(Math.abs(calls.length - renewals)).toBeLessThanOrEqual(2);
@@ -149,6 +145,30 @@ describe('S0-7 concurrency 10', () => {
     gate.open();
     await eventually('all are done', async () => log.all('completed').length === 10);
     expect(log.all('active')).toHaveLength(10);
+  });
+
+  const TICK_MS = paced(400);
+
+  test.each(SHARED_ENGINES)('S0-7 %s with the thread: three workers of one process share each call', async (engine) => {
+    const scene = await newScene(engine);
+    const { connection, renewals } = watched(scene);
+    const gate = new Gate();
+    const workers = [1, 2, 3].map(() =>
+      work({ connection }, () => gate.opened, { lockDuration: 10 * TICK_MS, lockRenewTime: TICK_MS }),
+    );
+    await scene.queue.addBulk(jobs.slice(0, 3));
+    await eventually('each runs one', async () => workers.every(({ log }) => log.all('active').length === 1));
+    await eventually('the thread renews all', async () => workers.every(({ worker }) => worker.health().lockThread === 'thread'));
+    const sessions = (await scene.store.sessions('work')).map(({ id }) => id);
+    const before = { calls: renewals().length, at: monotonicNow() };
+    await eventually('three ticks', async () => renewals().length >= before.calls + 3);
+    const calls = renewals().slice(before.calls);
+    expect(calls.length).toBeLessThanOrEqual((monotonicNow() - before.at) / TICK_MS + 1);
+    for (const call of calls) {
+      expect(call).toMatchObject({ thread: true, failed: false });
+      expect(call.sessions.toSorted()).toEqual(sessions.toSorted());
+    }
+    gate.open();
   });
 
   test('S0-7 memory: three workers of one process and store share the call', async () => {

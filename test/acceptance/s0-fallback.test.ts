@@ -1,11 +1,10 @@
 // S0-8, S0-9, S0-16: the lock thread cannot start, cannot reach the store, or loses it. Locks are renewed all the same.
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Connection, WorkerOptions } from 'holdfast';
+import type { WorkerOptions } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { detour } from '../support/acceptance-detour.js';
 import { eventually, messageOf, type Moment } from '../support/acceptance-moments.js';
-import { fixture } from '../support/acceptance-process.js';
 import {
   Gate,
   newScene,
@@ -16,6 +15,7 @@ import {
   work,
   type Working,
 } from '../support/acceptance-scene.js';
+import { watched, type Watched } from '../support/acceptance-watched-store.js';
 import type { FaultProxy } from '../support/servers/proxy.js';
 import { paced } from '../support/pace.js';
 
@@ -33,27 +33,6 @@ async function holdsThrough(scene: Scene, { log }: Working, gate: Gate): Promise
   expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'done', attemptsStarted: 1, stalledCounter: 0 });
   expect(log.all('stalled')).toEqual([]);
   expect(log.all('lockRenewalFailed')).toEqual([]);
-}
-
-function watched(
-  { folder, url }: Scene,
-  flags: { closed?: string; cut?: string; threadConnection?: Connection },
-): { connection: Connection; log: string } {
-  const log = join(folder, 'renewals');
-  return {
-    connection: {
-      module: fixture('watched-store.mjs'),
-      export: 'open',
-      options: { url, log, ...flags },
-    },
-    log,
-  };
-}
-
-function renewalsIn(log: string): { thread: boolean; failed: boolean }[] {
-  if (!existsSync(log)) return [];
-  const lines = readFileSync(log, 'utf8').trim().split('\n');
-  return lines.map((line) => JSON.parse(line) as { thread: boolean; failed: boolean });
 }
 
 describe.each(SHARED_ENGINES)('S0-8 the thread cannot start, on %s', (engine) => {
@@ -85,7 +64,7 @@ describe.each(SHARED_ENGINES)('S0-8 the thread cannot start, on %s', (engine) =>
     const scene = await newScene(engine);
     const closed = join(scene.folder, 'closed');
     writeFileSync(closed, '');
-    const { connection, log } = watched(scene, { closed });
+    const { connection, renewals, threadRenews } = watched(scene, { closed });
     const gate = new Gate();
     const working = work({ connection }, () => gate.opened.then(() => 'done'), options);
     const error = await working.log.moment('error', isStartFailure);
@@ -95,9 +74,9 @@ describe.each(SHARED_ENGINES)('S0-8 the thread cannot start, on %s', (engine) =>
     const { id } = await scene.queue.add('long', {});
     await working.log.moment('active');
     await renewed(scene.store, id, 8);
-    expect(renewalsIn(log).every(({ thread }) => !thread)).toBe(true);
+    expect(renewals().every(({ thread }) => !thread)).toBe(true);
     rmSync(closed);
-    await eventually('the thread renews', async () => renewalsIn(log).at(-1)?.thread === true);
+    await threadRenews();
     await eventually('the worker knows', async () => working.worker.lockManagerThread?.isRunning() === true);
     gate.open();
     await working.log.moment('completed');
@@ -106,14 +85,14 @@ describe.each(SHARED_ENGINES)('S0-8 the thread cannot start, on %s', (engine) =>
 
   test('S0-8 (N) the thread does start: no error, and the thread alone renews', async () => {
     const scene = await newScene(engine);
-    const { connection, log } = watched(scene, {});
+    const { connection, renewals } = watched(scene, {});
     const gate = new Gate();
     const working = work({ connection }, () => gate.opened.then(() => 'done'), options);
     await eventually('the thread takes over', async () => working.worker.health().lockThread === 'thread');
     await holdsThrough(scene, working, gate);
     expect(working.log.all('error')).toEqual([]);
     expect(
-      renewalsIn(log)
+      renewals()
         .slice(-5)
         .every(({ thread }) => thread),
     ).toBe(true);
@@ -124,17 +103,17 @@ describe.each(SHARED_ENGINES)('S0-9 only the connection of the thread is cut, on
   test('S0-9 an error per failed attempt, renewals resume after the reconnect, the job finishes', async () => {
     const scene = await newScene(engine);
     const cut = join(scene.folder, 'cut');
-    const { connection, log } = watched(scene, { cut });
+    const { connection, renewals, threadRenews } = watched(scene, { cut });
     const gate = new Gate();
     const { log: told } = work({ connection }, () => gate.opened.then(() => 'done'), options);
     const { id } = await scene.queue.add('long', {});
     await told.moment('active');
-    await eventually('the thread renews', async () => renewalsIn(log).at(-1)?.thread === true);
+    await threadRenews();
     writeFileSync(cut, '');
-    await eventually('three attempts fail', async () => renewalsIn(log).filter(({ failed }) => failed).length >= 3);
+    await eventually('three attempts fail', async () => renewals().filter(({ failed }) => failed).length >= 3);
     rmSync(cut);
     await renewed(scene.store, id, 3);
-    const attempts = renewalsIn(log).filter(({ failed }) => failed).length;
+    const attempts = renewals().filter(({ failed }) => failed).length;
     await eventually('all are told', async () => told.all('error').length >= attempts);
     expect(told.all('error').map(messageOf)).toEqual(Array<string>(attempts).fill('the connection of the thread was cut'));
     gate.open();
@@ -146,7 +125,7 @@ describe.each(SHARED_ENGINES)('S0-9 only the connection of the thread is cut, on
   test('S0-9 (N) cut for longer than the lock, the lock is lost and its handler is told', async () => {
     const scene = await newScene(engine);
     const cut = join(scene.folder, 'cut');
-    const { connection, log } = watched(scene, { cut });
+    const { connection, threadRenews } = watched(scene, { cut });
     let held: boolean | undefined;
     const gate = new Gate();
     const processor = async (job: { lock: { held: boolean } }, _token: string, signal: AbortSignal) => {
@@ -159,7 +138,7 @@ describe.each(SHARED_ENGINES)('S0-9 only the connection of the thread is cut, on
     const { log: told } = work({ connection }, processor, { ...options, skipStalledCheck: true });
     const { id } = await scene.queue.add('long', {});
     await told.moment('active');
-    await eventually('the thread renews', async () => renewalsIn(log).at(-1)?.thread === true);
+    await threadRenews();
     const second = work(scene, async () => 'second', options);
     writeFileSync(cut, '');
     await told.moment('lockRenewalFailed');
@@ -174,21 +153,15 @@ describe.each(SHARED_ENGINES)('S0-9 only the connection of the thread is cut, on
 });
 
 describe.each(SERVER_ENGINES)('S0-9 the connection of the thread, and no other, goes through a bad network, on %s', (engine) => {
-  async function throughProxy(scene: Scene): Promise<{ proxy: FaultProxy; connection: Connection; log: string }> {
+  async function throughProxy(scene: Scene): Promise<Watched & { proxy: FaultProxy }> {
     const { proxy, connection: threadConnection } = await detour(engine, scene.url);
     return { proxy, ...watched(scene, { threadConnection }) };
   }
 
-  const renewsByThread = (log: string) =>
-    eventually('the thread renews', async () => {
-      const last = renewalsIn(log).at(-1);
-      return last?.thread === true && !last.failed;
-    });
-
   test('S0-9 it is cut three times: an error for each failed attempt, the thread connects anew, the job finishes', async () => {
     const scene = await newScene(engine);
-    const { proxy, connection, log } = await throughProxy(scene);
-    const failures = (): number => renewalsIn(log).filter(({ failed }) => failed).length;
+    const { proxy, connection, renewals, threadRenews } = await throughProxy(scene);
+    const failures = (): number => renewals().filter(({ failed }) => failed).length;
     // On a cluster other calls than renewals may come first: each node is told who vouches for the sessions when a connection is new.
     const times = engine === 'redis-cluster' ? Number.POSITIVE_INFINITY : 1;
     const gate = new Gate();
@@ -197,13 +170,13 @@ describe.each(SERVER_ENGINES)('S0-9 the connection of the thread, and no other, 
     const { id } = await scene.queue.add('long', {});
     await told.moment('active');
     for (let cuts = 1; cuts <= 3; cuts += 1) {
-      await renewsByThread(log);
+      await threadRenews();
       const before = failures();
       proxy.dropReplies({ times });
       await eventually('an attempt fails', async () => failures() > before);
       proxy.heal();
     }
-    await renewsByThread(log);
+    await threadRenews();
     await renewed(scene.store, id, 3);
     const attempts = failures();
     await eventually('all are told', async () => told.all('error').length >= attempts);
@@ -218,7 +191,7 @@ describe.each(SERVER_ENGINES)('S0-9 the connection of the thread, and no other, 
 
   test('S0-9 (N) it is half-open for longer than the lock: the lock is lost, its handler is told, and the thread comes back', async () => {
     const scene = await newScene(engine);
-    const { proxy, connection, log } = await throughProxy(scene);
+    const { proxy, connection, renewals, threadRenews } = await throughProxy(scene);
     const signals: AbortSignal[] = [];
     const gate = new Gate();
     const processor = async (_job: unknown, _token: string, signal: AbortSignal) => {
@@ -229,7 +202,7 @@ describe.each(SERVER_ENGINES)('S0-9 the connection of the thread, and no other, 
     const { log: told } = work({ connection }, processor, { ...options, skipStalledCheck: true });
     const { id } = await scene.queue.add('long', {});
     await told.moment('active');
-    await renewsByThread(log);
+    await threadRenews();
     proxy.swallow('both');
     const second = work(scene, async () => 'second', options);
     await told.moment('lockRenewalFailed');
@@ -239,10 +212,10 @@ describe.each(SERVER_ENGINES)('S0-9 the connection of the thread, and no other, 
     await told.moment('error', (moment) => messageOf(moment).includes('Could not settle'));
     expect((await scene.queue.getJob(id))?.returnvalue).toBe('second');
     await second.worker.close();
-    const before = renewalsIn(log).length;
+    const before = renewals().length;
     proxy.heal();
     await eventually('the thread renews again', async () =>
-      renewalsIn(log)
+      renewals()
         .slice(before)
         .some(({ thread, failed }) => thread && !failed),
     );

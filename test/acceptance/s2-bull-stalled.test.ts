@@ -1,10 +1,11 @@
 // S2-11 in Bull's shape: workers that die, and locks that cannot be extended.
-import { openStore } from 'holdfast';
+import { type Connection, openStore } from 'holdfast';
 import type { Job } from 'holdfast/bull';
 import { FaultyStore } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/acceptance-moments.js';
-import { Gate, newScene, renewed } from '../support/acceptance-scene.js';
+import { type Engine, Gate, newScene, renewed, type Scene } from '../support/acceptance-scene.js';
+import { troubledThread } from '../support/acceptance-watched-store.js';
 import { bullProcess, bullQueue, COMPAT_ENGINES, nextEvent } from '../support/compat-scene.js';
 import { FaultProxy } from '../support/servers/proxy.js';
 import { paced } from '../support/pace.js';
@@ -53,58 +54,104 @@ describe.each(COMPAT_ENGINES)('S2-11 in Bull’s shape on %s', (engine) => {
     expect([...one.all('started'), ...two.all('started')]).toHaveLength(1);
   });
 
-  test('S2-11 lock-extension-failed for a connection error, which does not end renewal; and for a lock that is lost', async () => {
-    const { url } = await newScene(engine);
-    const inner = await openStore(url);
-    onTestFinished(() => inner.close());
-    // Renewal passes through it, on the event loop.
-    const store = new FaultyStore(inner);
-    const queue = bullQueue({ connection: store }, { settings: { lockDuration: paced(3000), lockRenewTime: paced(100) } });
-    const errors: Error[] = [];
-    queue.on('error', (error) => errors.push(error));
-    const told: { job: Job; error: Error }[] = [];
-    queue.on('lock-extension-failed', (job, error) => told.push({ job: job as Job, error }));
-    const [gate, second] = [new Gate(), new Gate()];
-    onTestFinished(() => {
-      for (const each of [gate, second]) each.open();
-    });
-    let running: Job | undefined;
-    void queue.process(async (job) => {
-      running = job;
-      await gate.opened;
-      return 'done';
-    });
-    const completed = nextEvent(queue, 'completed');
-    const active = nextEvent(queue, 'active');
-    const job = await queue.add({});
-    await active;
+  test.each([true, false])(
+    'S2-11 lock-extension-failed for one error of the connection, which does not end renewal, and for a lost lock; renewed by the thread: %s',
+    async (byThread) => {
+      const scene = await newScene(engine);
+      const { connection, fail, renews } = byThread ? await onThread(engine, scene) : await onLoop(scene);
+      const settings = { lockDuration: paced(6000), lockRenewTime: paced(200), stalledInterval: 0 };
+      const queue = bullQueue({ connection }, { settings });
+      const errors: Error[] = [];
+      queue.on('error', (error) => errors.push(error));
+      const told: { job: Job; error: Error }[] = [];
+      queue.on('lock-extension-failed', (job, error) => told.push({ job: job as Job, error }));
+      const [gate, second] = [new Gate(), new Gate()];
+      onTestFinished(() => {
+        for (const each of [gate, second]) each.open();
+      });
+      let running: Job | undefined;
+      void queue.process(async (job) => {
+        running = job;
+        await gate.opened;
+        return 'done';
+      });
+      const completed = nextEvent(queue, 'completed');
+      const active = nextEvent(queue, 'active');
+      const job = await queue.add({});
+      await active;
+      await renews(1);
 
-    const once = store.on('renew', { fault: 'fail', times: 1 });
-    await eventually('the failed renewal is told', async () => told.length === 1);
-    expect(told[0]).toMatchObject({ job: { id: job.id }, error: { code: 'STORE_UNAVAILABLE' } });
-    expect(told[0]?.job).toBe(running);
-    expect(once.struck).toBe(1);
-    // One error, and renewal goes on.
-    for (let n = 0; n < 3; n++) await store.answered('renew');
-    expect(told).toHaveLength(1);
-    gate.open();
-    await completed;
-    expect((await queue.getJob(job.id))?.returnvalue).toBe('done');
-    expect(errors).toHaveLength(1);
+      const heal = fail();
+      await eventually('the failed renewal is told', async () => told.length > 0);
+      heal();
+      expect(told[0]).toMatchObject({ job: { id: job.id }, error: { retryable: true } });
+      expect(told[0]?.job).toBe(running);
+      // Renewal goes on.
+      await renews(3);
+      gate.open();
+      await completed;
+      expect((await queue.getJob(job.id))?.returnvalue).toBe('done');
+      expect(errors).toHaveLength(told.length);
 
-    void queue.process('lose', () => second.opened);
-    const runs = nextEvent(queue, 'active');
-    const lost = await queue.add('lose', {});
-    await runs;
-    const failure = nextEvent(queue, 'lock-extension-failed');
-    await queue.pause();
-    await inner.revoke('work', [lost.id], 'an operator');
-    expect(await failure).toMatchObject([{ id: lost.id }, { message: expect.stringContaining('could not renew lock for job') }]);
-    for (let n = 0; n < 3; n++) await store.answered('renew');
-    expect(told.filter(({ job: { id } }) => id === lost.id)).toHaveLength(1);
-    second.open();
-  });
+      void queue.process('lose', () => second.opened);
+      const runs = nextEvent(queue, 'active');
+      const lost = await queue.add('lose', {});
+      await runs;
+      const failure = nextEvent(queue, 'lock-extension-failed');
+      await queue.pause();
+      await scene.store.revoke('work', [lost.id], 'an operator');
+      expect(await failure).toMatchObject([
+        { id: lost.id },
+        { message: expect.stringContaining('could not renew lock for job') },
+      ]);
+      await renews(3);
+      expect(told.filter(({ job: { id } }) => id === lost.id)).toHaveLength(1);
+      second.open();
+    },
+  );
 });
+
+interface Renewal {
+  connection: Connection;
+  /** Renewals go wrong from now on, until the function that it returns is called. */
+  fail(): () => void;
+  /** Waits for so many more that go well, all of them made by the side that is meant. */
+  renews(times: number): Promise<void>;
+}
+
+async function onThread(engine: Engine, scene: Scene): Promise<Renewal> {
+  const { connection, renewals, threadRenews, strike, heal } = await troubledThread(engine, scene);
+  return {
+    connection,
+    fail: () => {
+      strike();
+      return heal;
+    },
+    renews: async (times) => {
+      await threadRenews();
+      const before = renewals().length;
+      const since = () => renewals().slice(before);
+      await eventually(`${times} more renewals`, async () => since().filter(({ failed }) => !failed).length >= times);
+      expect(since().filter(({ thread }) => !thread)).toEqual([]);
+    },
+  };
+}
+
+async function onLoop({ url }: Scene): Promise<Renewal> {
+  const inner = await openStore(url);
+  onTestFinished(() => inner.close());
+  const store = new FaultyStore(inner);
+  return {
+    connection: store,
+    fail: () => {
+      const rule = store.on('renew', { fault: 'fail', times: 1 });
+      return () => expect(rule.struck).toBe(1);
+    },
+    renews: async (times) => {
+      for (let n = 0; n < times; n++) await store.answered('renew');
+    },
+  };
+}
 
 describe.each(['redis', 'postgres'] as const)('S2-11 in Bull’s shape on %s, over a network that fails', (engine) => {
   test('S2-11 lock-extension-failed while the server cannot be reached; then renewal goes on, and nothing was lost', async () => {

@@ -1,7 +1,7 @@
 // S3-5: of several instances one leads; whoever stops being heard of is followed, and knows it before it does anything.
-import { Leader } from 'holdfast';
-import { FaultyStore } from 'holdfast/testing';
+import { Leader, openStore } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { FaultySides, type Side } from '../support/acceptance-faulty-thread.js';
 import { freeze } from '../support/acceptance-freeze.js';
 import { eventually, monotonicNow } from '../support/acceptance-moments.js';
 import { type ProcessPlan, WorkerProcess } from '../support/acceptance-process.js';
@@ -9,6 +9,9 @@ import { LOCK_ENGINES, newScene, type Scene } from '../support/acceptance-scene.
 import { paced } from '../support/pace.js';
 
 const ELECTION = { leaderTimeout: paced(1500), heartbeatInterval: paced(300) };
+
+const CALM = { leaderTimeout: paced(3000), heartbeatInterval: paced(1000), stalledInterval: 30_000 };
+const TRAFFIC = ['acquire', 'renew', 'letGo', 'probe', 'sweep', 'sessions', 'unsuspected'] as const;
 
 function stand({ url: connection }: Scene, options: object = {}): WorkerProcess {
   return new WorkerProcess({ queue: 'work', connection, options: { ...ELECTION, ...options } } as ProcessPlan, 'leader.mjs');
@@ -90,34 +93,32 @@ describe.each(LOCK_ENGINES)('S3 leader on %s', (engine) => {
     ]);
   });
 
-  test('S3-5 store traffic stays bounded with 20 instances, also on a busy queue', async () => {
+  test('S3-5 store traffic stays bounded with 20 instances whose locks the thread renews, also on a busy queue', async () => {
     const scene = await newScene(engine);
-    const store = new FaultyStore(scene.store);
-    const all = Array.from(
-      { length: 20 },
-      () =>
-        new Leader('work', {
-          connection: store,
-          leaderTimeout: paced(3000),
-          heartbeatInterval: paced(1000),
-          stalledInterval: 30_000,
-        }),
-    );
-    onTestFinished(async () => void (await Promise.all(all.map((each) => each.close()))));
+    const sides = new FaultySides(scene);
+    // One for all of them, as a URL would be.
+    const connection = await openStore(sides.connection);
+    const all = Array.from({ length: 20 }, () => new Leader('work', { connection, ...CALM }));
+    onTestFinished(async () => {
+      await Promise.all(all.map((each) => each.close()));
+      await connection.close();
+    });
     await Promise.all(all.map((each) => each.waitUntilReady()));
     expect(all.filter(({ isLeader }) => isLeader)).toHaveLength(1);
-    const count = (): number =>
-      (['acquire', 'renew', 'letGo', 'probe', 'sweep', 'sessions'] as const).reduce((sum, verb) => sum + store.calls(verb), 0);
-    const perSecond = async (noise: () => Promise<unknown>): Promise<number> => {
-      const [before, start] = [count(), monotonicNow()];
-      while (monotonicNow() - start < 3000) await noise();
-      return (count() - before) / 3;
+    await sides.threadRenews();
+    const count = (...of: Side[]): number =>
+      of.flatMap((side) => TRAFFIC.map((verb) => sides.count('called', side, verb))).reduce((sum, calls) => sum + calls, 0);
+    const perBeat = async (noise: () => Promise<unknown>): Promise<number> => {
+      const [before, renewals, start] = [count('loop', 'thread'), sides.count('called', 'thread', 'renew'), monotonicNow()];
+      while (monotonicNow() - start < 3 * CALM.heartbeatInterval) await noise();
+      expect(sides.count('called', 'thread', 'renew'), 'the thread renews').toBeGreaterThan(renewals);
+      return (count('loop', 'thread') - before) / 3;
     };
-    const quiet = await perSecond(() => new Promise((resolve) => setTimeout(resolve, 50)));
-    const busy = await perSecond(() => scene.queue.add('noise', {}));
-    console.log(
-      `${engine}: 20 instances, beat 1 s: ${quiet.toFixed(1)} calls/s on a quiet queue, ${busy.toFixed(1)} on a busy one`,
-    );
+    const onLoop = sides.count('called', 'loop', 'renew');
+    const quiet = await perBeat(() => new Promise((resolve) => setTimeout(resolve, 50)));
+    const busy = await perBeat(() => scene.queue.add('noise', {}));
+    console.log(`${engine}: 20 instances: ${quiet.toFixed(1)} calls per beat on a quiet queue, ${busy.toFixed(1)} on a busy one`);
+    expect(sides.count('called', 'loop', 'renew'), 'the event loop does not').toBe(onLoop);
     // One ask and one renewal a beat each, one probe a second each where the store has hints.
     expect(quiet).toBeLessThan(20 * 4);
     expect(busy).toBeLessThan(20 * 12);

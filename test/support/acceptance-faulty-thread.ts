@@ -49,6 +49,11 @@ export class FaultySides {
     return this.#order({ side });
   }
 
+  /** What was held up on that side is let go of; what comes next is held up again. */
+  release(side: Side): Promise<void> {
+    return this.#order({ side, release: true });
+  }
+
   count(told: string, side: Side, verb: StoreVerb): number {
     return this.log.all(told, (moment) => moment['side'] === side && moment['verb'] === verb).length;
   }
@@ -58,7 +63,7 @@ export class FaultySides {
     return this.log.moment('answered', ({ at, ...moment }) => moment['side'] === side && moment['verb'] === verb && at > after);
   }
 
-  async #order(order: { side: Side; verb?: StoreVerb; rule?: Rule }): Promise<void> {
+  async #order(order: { side: Side; verb?: StoreVerb; rule?: Rule; release?: true }): Promise<void> {
     this.#orders += 1;
     const number = this.#orders;
     this.#channel.postMessage({ ...order, order: number });
