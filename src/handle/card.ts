@@ -1,26 +1,31 @@
-// What a Job and its helpers share: the job as last seen, who handed it out, and the lock that came with it. Payloads are decoded
-// on first use and once: a worker makes tens of thousands of these a second, and many of their payloads are never looked at.
+// Card: the private side of a Job, shared by its helpers: the job as last seen, the queue or worker that handed it out, and the lock that
+// came with it. The record is the truth; after each change the card refreshes the fields that the handle shows.
 import { HoldfastError } from '../errors.js';
 import type { JobLock } from '../job/lock.js';
-import type { JobsOptions } from '../job/options.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
-import { decode } from '../job/payload.js';
 import type { JobRecord } from '../job/record.js';
-import type { JobHome, JobProgress } from './home.js';
+import {
+  DECODED_AT_ONCE,
+  decodedOnUse,
+  decodePayload,
+  ENCODED,
+  type JobFields,
+  PAYLOADS,
+  type Payload,
+  type PayloadReader,
+  shown,
+  showPlain,
+} from './fields.js';
+import type { JobHome } from './home.js';
 
-const UNREAD = Symbol('unread');
-
-export class Card {
-  discarded = false;
+export class Card implements PayloadReader {
   /** The run that this handle stands for was settled by it. */
   ended = false;
-  #data: unknown = UNREAD;
-  #opts: JobsOptions | undefined;
-  #progress: JobProgress | undefined;
-  #returnvalue: unknown = UNREAD;
-  #stacktrace: string[] | undefined;
+  /** Payloads behind accessors that were read or set. */
+  #decoded: { [P in Payload]?: unknown } | undefined;
 
   constructor(
+    readonly job: JobFields,
     readonly home: JobHome,
     public record: JobRecord,
     public lock: JobLock,
@@ -28,46 +33,20 @@ export class Card {
     public alias: string | undefined,
   ) {}
 
-  get data(): unknown {
-    if (this.#data === UNREAD) this.#data = decode(this.record.data);
-    return this.#data;
+  /** Decodes on first use and once, so that what a handler puts into the value stays there. */
+  read(payload: Payload): unknown {
+    const decoded = (this.#decoded ??= {});
+    if (!(payload in decoded)) decoded[payload] = decodePayload(payload, this.record);
+    return decoded[payload];
   }
 
-  set data(value: unknown) {
-    this.#data = value;
+  set(payload: Payload, value: unknown): void {
+    (this.#decoded ??= {})[payload] = value;
   }
 
-  get opts(): JobsOptions {
-    const { opts } = this.record;
-    // Most jobs have none, and every run looks at them: reading '{}' was half of the 165 ns from record to outcome.
-    this.#opts ??= opts === '{}' ? { attempts: 0 } : { attempts: 0, ...(decode(opts) as JobsOptions) };
-    return this.#opts;
-  }
-
-  get progress(): JobProgress {
-    const { progress } = this.record;
-    this.#progress ??= progress === undefined ? 0 : (decode(progress) as JobProgress);
-    return this.#progress;
-  }
-
-  set progress(value: JobProgress) {
-    this.#progress = value;
-  }
-
-  get returnvalue(): unknown {
-    const { returnvalue } = this.record;
-    if (this.#returnvalue === UNREAD) this.#returnvalue = returnvalue === undefined ? null : decode(returnvalue);
-    return this.#returnvalue;
-  }
-
-  set returnvalue(value: unknown) {
-    this.#returnvalue = value;
-  }
-
-  get stacktrace(): string[] {
-    const { stacktrace } = this.record;
-    this.#stacktrace ??= stacktrace === undefined ? [] : (decode(stacktrace) as string[]);
-    return this.#stacktrace;
+  /** Shows what the record says now, apart from payloads. */
+  refresh(): void {
+    showPlain(this.job, this.record);
   }
 
   /**
@@ -116,11 +95,9 @@ export class Card {
     this.lock = lock;
     this.alias = undefined;
     this.ended = false;
-    this.#data = UNREAD;
-    this.#opts = undefined;
-    this.#progress = undefined;
-    this.#returnvalue = UNREAD;
-    this.#stacktrace = undefined;
+    this.refresh();
+    for (const payload of PAYLOADS) this.#refreshPayload(payload);
+    this.job.token = this.token;
   }
 
   /** Makes the fields say what the store has accepted. Times are this host's: the store's come with the next look at the job. */
@@ -130,14 +107,14 @@ export class Card {
     switch (outcome.kind) {
       case 'completed':
         record.returnvalue = outcome.value;
-        this.#returnvalue = UNREAD;
+        this.#refreshPayload('returnvalue');
         record.state = 'completed';
         break;
       case 'failed':
       case 'retry':
         record.failedReason = outcome.reason;
         record.stacktrace = outcome.stacktrace;
-        this.#stacktrace = undefined;
+        this.#refreshPayload('stacktrace');
         record.state = outcome.kind === 'failed' ? 'failed' : 'waiting';
         break;
       case 'delay':
@@ -152,6 +129,7 @@ export class Card {
       record.finishedOn = Date.now();
     }
     if (outcome.kind === 'completed' || outcome.kind === 'failed' || outcome.kind === 'retry') record.attemptsMade += 1;
+    this.refresh();
   }
 
   /** Back to waiting after it had finished. */
@@ -161,10 +139,23 @@ export class Card {
     delete record.finishedOn;
     delete record.processedOn;
     delete record.returnvalue;
-    this.#returnvalue = UNREAD;
+    this.#refreshPayload('returnvalue');
     record.state = 'waiting';
     if (reset.resetAttemptsMade) record.attemptsMade = 0;
     if (reset.resetAttemptsStarted) record.attemptsStarted = 0;
+    this.refresh();
+  }
+
+  #refreshPayload(payload: Payload): void {
+    const value = shown[payload](this.record[payload] as string, DECODED_AT_ONCE);
+    if (this.#decoded !== undefined) delete this.#decoded[payload];
+    if (value === ENCODED)
+      Object.defineProperty(
+        this.job,
+        payload,
+        decodedOnUse(payload, () => this),
+      );
+    else this.job[payload] = value as never;
   }
 
   get #facts(): { jobId: string; queue: string } {

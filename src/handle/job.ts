@@ -10,8 +10,9 @@ import type { Any } from '../job/typing.js';
 import { type FinishedState, type JobState, visibleState } from '../job/state.js';
 import { checkInteger } from '../runtime/check.js';
 import { Card } from './card.js';
+import { DECODED_AT_ONCE, decodedOnUse, ENCODED, shown } from './fields.js';
 import { homeOf, type JobHome, type JobProgress } from './home.js';
-import { cardOf, type JobJson, type JobView, jsonOf } from './json.js';
+import { type JobJson, type JobView, jsonOf, partsOf } from './json.js';
 import * as moves from './moves.js';
 import { type FinishSource, waitUntilFinished } from './waiting.js';
 import * as writes from './writes.js';
@@ -21,6 +22,8 @@ export interface JobExtras {
   /** The user's own name for the lock's token (`getNextJob('my-token')`). */
   alias?: string | undefined;
   duplicate?: boolean;
+  /** The value that `add` got, which the handle shows as in BullMQ. Undefined: what the record holds. */
+  data?: unknown;
 }
 
 /** What `create` needs: a Queue. */
@@ -32,12 +35,81 @@ export interface JobMaker {
 type HomeSource = JobHome | { readonly home: JobHome };
 
 export class Job<Data = Any, Result = Any, Name extends string = string> {
-  readonly #card: Card;
-  /** `add` found a job with this id, and changed nothing. */
-  readonly duplicate: boolean;
+  static readonly #onUse = {
+    data: decodedOnUse('data', (job: Job) => job.#card),
+    opts: decodedOnUse('opts', (job: Job) => job.#card),
+    progress: decodedOnUse('progress', (job: Job) => job.#card),
+    returnvalue: decodedOnUse('returnvalue', (job: Job) => job.#card),
+    stacktrace: decodedOnUse('stacktrace', (job: Job) => job.#card),
+  };
 
-  constructor(home: JobHome, record: JobRecord, { lock = NO_LOCK, alias, duplicate = false }: JobExtras = {}) {
-    this.#card = new Card(home, record, lock, alias);
+  readonly #card: Card;
+  // `declare`: a field that was defined before it is assigned would be defined twice.
+  declare readonly id: string;
+  declare readonly name: Name;
+  declare readonly queueName: string;
+  /** May be set, which changes this handle only; `updateData` changes the job. */
+  declare data: Data;
+  declare readonly opts: JobsOptions;
+  declare readonly progress: JobProgress;
+  /** null until it has completed, and when the processor returned nothing. May be set, which changes this handle only. */
+  declare returnvalue: Result;
+  /** Undefined until an attempt has failed; typed as in BullMQ. */
+  declare readonly failedReason: string;
+  /** One for each failed attempt, newest last. */
+  declare readonly stacktrace: string[];
+  declare readonly delay: number;
+  declare readonly priority: number;
+  declare readonly timestamp: number;
+  declare readonly processedOn: number | undefined;
+  declare readonly finishedOn: number | undefined;
+  declare readonly processedBy: string | undefined;
+  declare readonly attemptsMade: number;
+  declare readonly attemptsStarted: number;
+  declare readonly stalledCounter: number;
+  /** The token of this run; the one given to `getNextJob`, if any. */
+  declare readonly token: string | undefined;
+  /** `discard` was called. */
+  declare readonly discarded: boolean;
+  /** `add` found a job with this id, and changed nothing. */
+  declare readonly duplicate: boolean;
+
+  /** Always the same fields in the same order, so that all handles have one shape. */
+  constructor(home: JobHome, record: JobRecord, { lock = NO_LOCK, alias, duplicate = false, data: given }: JobExtras = {}) {
+    const card = new Card(this, home, record, lock, alias);
+    this.#card = card;
+    // A processor reads the data, and the end of its run the options. Of other handles, many are never read.
+    const atOnce = lock === NO_LOCK ? 0 : DECODED_AT_ONCE;
+    this.id = record.id;
+    this.name = record.name as Name;
+    this.queueName = home.name;
+    const data = given === undefined ? shown.data(record.data, atOnce) : given;
+    if (data === ENCODED) Object.defineProperty(this, 'data', Job.#onUse.data);
+    else this.data = data as Data;
+    const opts = shown.opts(record.opts, atOnce);
+    if (opts === ENCODED) Object.defineProperty(this, 'opts', Job.#onUse.opts);
+    else this.opts = opts;
+    const progress = shown.progress(record.progress, atOnce);
+    if (progress === ENCODED) Object.defineProperty(this, 'progress', Job.#onUse.progress);
+    else this.progress = progress;
+    const returnvalue = shown.returnvalue(record.returnvalue, atOnce);
+    if (returnvalue === ENCODED) Object.defineProperty(this, 'returnvalue', Job.#onUse.returnvalue);
+    else this.returnvalue = returnvalue as Result;
+    this.failedReason = record.failedReason as string;
+    const stacktrace = shown.stacktrace(record.stacktrace, atOnce);
+    if (stacktrace === ENCODED) Object.defineProperty(this, 'stacktrace', Job.#onUse.stacktrace);
+    else this.stacktrace = stacktrace;
+    this.delay = record.delay;
+    this.priority = record.priority;
+    this.timestamp = record.timestamp;
+    this.processedOn = record.processedOn;
+    this.finishedOn = record.finishedOn;
+    this.processedBy = record.processedBy;
+    this.attemptsMade = record.attemptsMade;
+    this.attemptsStarted = record.attemptsStarted;
+    this.stalledCounter = record.stalledCounter;
+    this.token = alias ?? card.token;
+    this.discarded = false;
     this.duplicate = duplicate;
   }
 
@@ -64,87 +136,16 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     json: Partial<Omit<JobJson, 'opts'>> & { opts?: string | object },
     id?: string,
   ): Job<D, R, N> {
-    const { home, record, lock, alias } = cardOf(homeOf(queue), json, id);
+    const home = homeOf(queue);
+    const { record, lock, alias } = partsOf(home, json, id);
     return new Job<D, R, N>(home, record, { lock, alias });
   }
 
-  get id(): string {
-    return this.#card.record.id;
-  }
-  get name(): Name {
-    return this.#card.record.name as Name;
-  }
-  get queueName(): string {
-    return this.#card.home.name;
-  }
   get prefix(): string {
     return this.#card.home.prefix;
   }
   get queueQualifiedName(): string {
     return `${this.prefix}:${this.queueName}`;
-  }
-  get data(): Data {
-    return this.#card.data as Data;
-  }
-  /** Changes this handle only; `updateData` changes the job. */
-  set data(data: Data) {
-    this.#card.data = data;
-  }
-  get opts(): JobsOptions {
-    return this.#card.opts;
-  }
-  get progress(): JobProgress {
-    return this.#card.progress;
-  }
-  /** null until it has completed, and when the processor returned nothing. */
-  get returnvalue(): Result {
-    return this.#card.returnvalue as Result;
-  }
-  /** Changes this handle only. */
-  set returnvalue(value: Result) {
-    this.#card.returnvalue = value;
-  }
-  /** Undefined until an attempt has failed; typed as in BullMQ. */
-  get failedReason(): string {
-    return this.#card.record.failedReason as string;
-  }
-  /** One for each failed attempt, newest last. */
-  get stacktrace(): string[] {
-    return this.#card.stacktrace;
-  }
-  get delay(): number {
-    return this.#card.record.delay;
-  }
-  get priority(): number {
-    return this.#card.record.priority;
-  }
-  get timestamp(): number {
-    return this.#card.record.timestamp;
-  }
-  get processedOn(): number | undefined {
-    return this.#card.record.processedOn;
-  }
-  get finishedOn(): number | undefined {
-    return this.#card.record.finishedOn;
-  }
-  get processedBy(): string | undefined {
-    return this.#card.record.processedBy;
-  }
-  get attemptsMade(): number {
-    return this.#card.record.attemptsMade;
-  }
-  get attemptsStarted(): number {
-    return this.#card.record.attemptsStarted;
-  }
-  get stalledCounter(): number {
-    return this.#card.record.stalledCounter;
-  }
-  get discarded(): boolean {
-    return this.#card.discarded;
-  }
-  /** The token of this run; the one given to `getNextJob`, if any. */
-  get token(): string | undefined {
-    return this.#card.alias ?? this.#card.token;
   }
   get lock(): JobLock {
     return this.#card.lock;
@@ -270,7 +271,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
 
   /** However this run fails, there is no further attempt. */
   discard(): void {
-    this.#card.discarded = true;
+    (this as { discarded: boolean }).discarded = true;
   }
 
   /** For the home: the store has accepted how the run ended. */
@@ -283,8 +284,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   /** Plain data with decoded payloads, for people and logs. */
   toJSON(): JobView<Data, Result, Name> {
     const { state: _state, ...record } = jsonOf(this.#card.record);
-    const { opts, progress, stacktrace } = this.#card;
-    const { name, data, returnvalue, queueName, failedReason } = this;
+    const { name, data, opts, progress, returnvalue, stacktrace, queueName, failedReason } = this;
     return { ...record, name, data, opts, progress, returnvalue, stacktrace, failedReason, queueName };
   }
 

@@ -3,7 +3,6 @@ import { type JobLock, lockNotHeld, NO_LOCK } from '../job/lock.js';
 import type { JobsOptions } from '../job/options.js';
 import { encode } from '../job/payload.js';
 import type { ClaimedJob, JobRecord } from '../job/record.js';
-import { Card } from './card.js';
 import type { JobHome, JobProgress } from './home.js';
 
 export interface JobJson extends JobRecord {
@@ -39,7 +38,11 @@ export function jsonOfClaimed(claimed: ClaimedJob, alias: string | undefined): J
 }
 
 /** Fields that are missing get what a new job has; `opts` may also come as an object. */
-export function cardOf(home: JobHome, json: Partial<Omit<JobJson, 'opts'>> & { opts?: string | object }, id?: string): Card {
+export function partsOf(
+  home: JobHome,
+  json: Partial<Omit<JobJson, 'opts'>> & { opts?: string | object },
+  id?: string,
+): { record: JobRecord; lock: JobLock; alias: string | undefined } {
   const { token, fence, alias, opts, ...rest } = json;
   const record: JobRecord = {
     name: '',
@@ -55,7 +58,7 @@ export function cardOf(home: JobHome, json: Partial<Omit<JobJson, 'opts'>> & { o
     id: id ?? json.id ?? '',
     opts: typeof opts === 'object' ? encode('Options of the job', opts) : (opts ?? '{}'),
   };
-  return new Card(home, record, lockOf(home, record, token, fence), alias);
+  return { record, lock: lockOf(home, record, token, fence), alias };
 }
 
 function lockOf(home: JobHome, record: JobRecord, token: string | undefined, fence: number | undefined): JobLock {

@@ -125,12 +125,14 @@ export async function retry(card: Card, from: 'completed' | 'failed', options: R
 export async function promote(card: Card): Promise<void> {
   await change(card, 'promote', { kind: 'promote', jobId: card.record.id }, 'delayed');
   card.record.delay = 0;
+  card.refresh();
 }
 
 export async function changeDelay(card: Card, delayMs: number): Promise<void> {
   checkInteger('delay', delayMs, { max: MAX_DELAY_MS });
   await change(card, 'changeDelay', { kind: 'delay', jobId: card.record.id, delayMs }, 'delayed');
   card.record.delay = delayMs;
+  card.refresh();
 }
 
 export async function changePriority(
@@ -141,6 +143,7 @@ export async function changePriority(
   checkBoolean('lifo', lifo);
   await change(card, 'changePriority', { kind: 'priority', jobId: card.record.id, priority, lifo }, 'waiting or delayed');
   card.record.priority = priority;
+  card.refresh();
 }
 
 export async function remove(card: Card): Promise<void> {

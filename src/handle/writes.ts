@@ -12,22 +12,22 @@ const MAX_ROW = 65_536;
 type Content = Write extends infer W ? (W extends Write ? Omit<W, 'jobId' | 'token'> : never) : never;
 
 export async function writeData(card: Card, data: unknown): Promise<void> {
-  const text = encodeData(card.record.name, data, card.opts.sizeLimit);
+  const text = encodeData(card.record.name, data, card.job.opts.sizeLimit);
   await write(card, 'updateData', { kind: 'data', data: text }, card.token);
   card.record.data = text;
-  card.data = data ?? {};
+  card.job.data = data ?? {};
 }
 
 export async function writeProgress(card: Card, progress: JobProgress): Promise<void> {
   const text = encodeProgress(card.record.id, progress);
   await write(card, 'updateProgress', { kind: 'progress', progress: text }, card.token);
   card.record.progress = text;
-  card.progress = progress;
+  card.job.progress = progress;
 }
 
 /** Answers how many rows the job has now. */
 export async function writeLog(card: Card, row: unknown): Promise<number> {
-  const keep = card.opts.keepLogs;
+  const keep = card.job.opts.keepLogs;
   const content: Content = { kind: 'log', row: encodeRow(row), ...(keep === undefined ? {} : { keep }) };
   return (await write(card, 'log', content, tokenForLogs(card))).count ?? 0;
 }

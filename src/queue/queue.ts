@@ -90,7 +90,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   async add(name: string, data?: unknown, opts?: AddOptions): Promise<unknown> {
     const transaction = checkTransaction(opts?.transaction);
     const own = transaction === undefined ? opts : { ...opts, transaction: undefined };
-    const [job] = await this.#add([this.#draft(name, data, own)], transaction);
+    const [job] = await this.#add([this.#draft(name, data, own)], [data], transaction);
     return job;
   }
 
@@ -104,10 +104,11 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
         throw invalidOption('transaction', job.opts.transaction, 'the second argument of addBulk: all its jobs go the same way');
       return this.#draft(job.name, job.data, job.opts);
     });
+    const given = jobs.map(({ data }) => data);
     const added: Job[] = [];
     for (const parcel of parcelsOf(drafts)) {
       try {
-        added.push(...(await this.#add(parcel, within)));
+        added.push(...(await this.#add(parcel, given.slice(added.length, added.length + parcel.length), within)));
       } catch (error) {
         throw added.length === 0 || within !== undefined ? error : halfway(error, added.length, drafts.length);
       }
@@ -225,12 +226,16 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     return this.#drafts.make(name, data, opts);
   }
 
-  async #add(jobs: NewJob[], transaction: object | undefined): Promise<Job[]> {
+  /** `given`: the data of each job as the caller passed it. */
+  async #add(jobs: NewJob[], given: readonly unknown[], transaction: object | undefined): Promise<Job[]> {
     const replies = await (transaction === undefined ? this.#intake.add(jobs) : this.#intake.addWithin(transaction, jobs));
     const existing = replies.some(({ duplicate }) => duplicate) ? await this.#existing(replies) : undefined;
     const handles = jobs.map((job, index) => {
       const { id, duplicate } = replies[index] as AddReply;
-      return new Job(this.home, existing?.get(id) ?? recordOf(job, id), { duplicate });
+      const found = existing?.get(id);
+      return found === undefined
+        ? new Job(this.home, recordOf(job, id), { duplicate, data: given[index] })
+        : new Job(this.home, found, { duplicate });
     });
     // Nobody here learns whether a transaction of the user's is committed.
     if (transaction === undefined && this.listenerCount('waiting') > 0) this.#tellWaiting(handles);
