@@ -1,9 +1,9 @@
 // S0-14, S0-19, S0-20: what happens to a whole process: it is asked to end, its wall clock is stepped, it is frozen.
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freeze } from '../support/acceptance-freeze.js';
-import { eventually, messageOf, type Moment } from '../support/acceptance-moments.js';
+import { eventually, messageOf, type Moment, monotonicNow } from '../support/acceptance-moments.js';
 import { fixture, WorkerProcess } from '../support/acceptance-process.js';
 import { newScene, renewalsOf, renewed, type Scene, SHARED_ENGINES, work } from '../support/acceptance-scene.js';
 import { paced } from '../support/pace.js';
@@ -198,7 +198,43 @@ describe.each(SHARED_ENGINES)('S0-20 frozen process on %s', (engine) => {
     expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'rival' }, attemptsStarted: 2 });
   });
 
-  test('S0-20 (N) frozen for less than the lock, nothing is lost', async () => {
+  /** One run of a job is frozen while it writes to a resource, and another run writes meanwhile. Returns whose write stands in the end. */
+  async function frozenWriter(scene: Scene, blind: boolean): Promise<string> {
+    const [resource, stop] = [join(scene.folder, 'resource'), join(scene.folder, 'stop')];
+    const lastWriter = (): string => (JSON.parse(readFileSync(resource, 'utf8')) as { by: string }).by;
+    const frozen = freezing(scene);
+    await frozen.moment('threaded');
+    const { id } = await scene.queue.add('writeWhileHeld', { resource, stop, slow: 'frozen', blind });
+    await frozen.moment('started');
+    await renewed(scene.store, id, 1);
+    await freeze(frozen, scene);
+    expect(lastWriter()).toBe('frozen');
+    const options = { name: 'rival', lockDuration: paced(1000), stalledInterval: 100 };
+    const second = new WorkerProcess({ queue: 'work', connection: scene.connection, options });
+    await second.moment('completed');
+    expect(lastWriter()).toBe('rival');
+    const thawedAt = monotonicNow();
+    frozen.thaw();
+    // Only a run that does not ask for its lock has to be stopped.
+    if (blind) {
+      await eventually('it writes again', async () => lastWriter() === 'frozen');
+      writeFileSync(stop, '');
+    }
+    const ended = await frozen.moment('ended');
+    expect(ended.at).toBeGreaterThan(thawedAt);
+    await frozen.moment('error', isRefusal);
+    return lastWriter();
+  }
+
+  test('S0-20 a handler that asks for its lock, and shows its fence, harms nothing that the other run wrote', async () => {
+    expect(await frozenWriter(await newScene(engine), false)).toBe('rival');
+  });
+
+  test('S0-20 (N) the same program without the lock writes over the result of the other run', async () => {
+    expect(await frozenWriter(await newScene(engine), true)).toBe('frozen');
+  });
+
+  test('S0-20 frozen for less than the lock, nothing is lost', async () => {
     const scene = await newScene(engine);
     const lockDuration = paced(6000);
     const { id } = await scene.queue.add('hold', {});
