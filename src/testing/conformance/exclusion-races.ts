@@ -78,6 +78,19 @@ const RACES: Record<string, Race> = {
     }
   },
 
+  // Shares add up to the cap, so they would hide a race. Sessions without a share all look at the same room.
+  'claims at once by sessions without a share: never more than the cap allows, and none less': async (scene, other) => {
+    await scene.addMany(60);
+    await scene.store.cap(scene.queue, { maxActive: 5 });
+    const sessions = await Promise.all(Array.from({ length: 8 }, () => scene.session({ slots: 0 })));
+    for (let round = 0; round < 8; round += 1) {
+      const claims = await Promise.all(sessions.map((session, n) => (n % 2 === 0 ? scene : other).claim(session, 4)));
+      assert.equal(claims.flat().length, 5);
+      assert.equal((await scene.store.status(scene.queue)).counts.active, 5);
+      await scene.finish(...claims.flat().map((job) => completed(job)));
+    }
+  },
+
   'taking by id and claiming at once: each job goes to one of them': async (scene, other) => {
     const added = await scene.addMany(10);
     const [hand, worker] = [await scene.session(), await scene.session()];
