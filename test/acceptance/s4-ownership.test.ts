@@ -171,9 +171,10 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     await dying.worker.close();
     lost.remove();
     expect(dying.log.all('failed')).toEqual([]);
+    const another = await orphan(scene, 50, 0);
     const next = work(scene, () => undefined, { stalledInterval: 30 });
-    await new Promise((resolve) => setTimeout(resolve, 150));
-    expect(next.log.all('stalled')).toEqual([]);
+    await next.log.moment('stalled');
+    expect(next.log.all('stalled').map(({ args }) => args)).toEqual([[another, 'active']]);
     expect(await scene.queue.getJob(id)).toMatchObject({
       failedReason: 'job stalled more than allowable limit',
       stalledCounter: 1,

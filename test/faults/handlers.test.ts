@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { DelayedError, RateLimitError, UnrecoverableError, WaitingError } from '../../src/job/signals.js';
 import { Worker } from '../../src/worker/worker.js';
 import { ENGINES, messagesOf, next, scene } from '../support/faults-scene.js';
-import { gate, sleep, until } from '../support/faults-wait.js';
+import { gate, until } from '../support/faults-wait.js';
 import { paced } from '../support/pace.js';
 
 class Unreadable extends Error {
@@ -223,7 +223,7 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
   });
 
   test('a handler that never settles keeps its job and its slot, and no other', async () => {
-    const { add, reaches, worker, record } = await scene(engine);
+    const { add, reaches, worker, record, store } = await scene(engine);
     const stuck = await add();
     const others = [await add(), await add(), await add()];
     worker((job) => (job.id === stuck ? new Promise(() => undefined) : 'done'), {
@@ -232,7 +232,8 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
       stalledInterval: 50,
     });
     for (const id of others) await reaches(id, 'completed');
-    await sleep(paced(300));
+    // Twice as often as its lock lasts.
+    for (let renewals = 0; renewals < 4; renewals += 1) await store.answered('renew');
     expect(await record(stuck)).toMatchObject({ state: 'active', stalledCounter: 0 });
   });
 

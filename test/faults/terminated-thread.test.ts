@@ -36,19 +36,20 @@ test.each(LOCK_ENGINES)(
   60_000,
 );
 
-test('as long as the thread lives, its job stays its own, on sqlite', async () => {
+test('as long as the thread lives, its job stays its own while that of a terminated one is found, on sqlite', async () => {
   const scene = await newScene('sqlite');
-  await scene.queue.add('job', {});
+  const [kept, lost] = [await scene.queue.add('kept', {}), await scene.queue.add('lost', {})];
   await startThread(scene.url);
+  const doomed = await startThread(scene.url);
   const { worker, log } = work(scene, async () => 'done', { lockDuration: LOCK_MS });
   await worker.waitUntilReady();
-  // Other workers look for the dead about four times a second.
-  await new Promise((resolve) => setTimeout(resolve, 2_000));
-  const [session] = (await scene.store.sessions('work')).filter(({ suspected }) => suspected);
-  expect(session).toBeUndefined();
-  expect(log.all('stalled')).toEqual([]);
-  expect(await scene.queue.getActiveCount()).toBe(1);
-});
+  await doomed.terminate();
+  await log.moment('completed');
+  expect(await scene.queue.getJob(lost.id)).toMatchObject({ returnvalue: 'done', stalledCounter: 1 });
+  expect((await scene.store.sessions('work')).filter(({ suspected }) => suspected)).toEqual([]);
+  expect(await scene.queue.getJob(kept.id)).toMatchObject({ attemptsStarted: 1, stalledCounter: 0 });
+  expect(await kept.getState()).toBe('active');
+}, 60_000);
 
 test('a worker of another process runs its job soon, on sqlite', async () => {
   const scene = await newScene('sqlite');

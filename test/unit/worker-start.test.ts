@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { WorkerProcess, fixture } from '../support/acceptance-process.js';
-import { sleep } from '../support/faults-wait.js';
+import { eventually } from '../support/acceptance-moments.js';
 import { newScene, type Scene, work, type Working } from '../support/acceptance-scene.js';
 
 /** An entry file for the lock thread of this scene. */
@@ -54,14 +54,16 @@ test('a thread that never renews is not waited for longer than three seconds', a
 test('pause and resume meanwhile do not let it claim sooner, and closing does not wait', async () => {
   const scene = await newScene('sqlite');
   await scene.queue.add('job', {});
-  const options = { lockDuration: 2000, lockThreadEntry: entry(scene, IDLE_THREAD) };
+  const options = { lockDuration: 2000, lockRenewTime: 100, lockThreadEntry: entry(scene, IDLE_THREAD) };
   const { worker, log } = work(scene, async () => undefined, options);
   const { at } = await log.moment('ready');
   await worker.pause();
   worker.resume();
-  await sleep(300);
+  const renewals = async () => (await scene.store.sessions('work'))[0]?.renewals ?? 0;
+  const before = await renewals();
+  await eventually('the loop to renew twice', async () => (await renewals()) >= before + 2);
   await worker.close();
-  expect((await log.moment('closed')).at - at).toBeLessThan(2500);
+  expect((await log.moment('closed')).at - at).toBeLessThan(2900);
   expect(log.all('active')).toEqual([]);
 });
 
