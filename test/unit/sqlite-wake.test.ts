@@ -13,6 +13,8 @@ interface Scene {
   woken(): number;
   /** A commit of another connection that changes the watched queue. */
   write(): void;
+  /** A commit of another connection that changes no watched queue, such as a renewal. */
+  writeElsewhere(): void;
 }
 
 async function scene(): Promise<Scene> {
@@ -39,7 +41,8 @@ async function scene(): Promise<Scene> {
   afterwards(() => (wake.close(), db.close(), other.close()));
   const write = (): void => void other.prepare("UPDATE queues SET version = version + 1 WHERE name = 'q'").run();
   const takePolls = (): number => [polls, (polls = 0)][0] as number;
-  return { polls: takePolls, woken: () => woken, write };
+  const writeElsewhere = (): void => void other.prepare("INSERT INTO queues (name) VALUES ('q' || random())").run();
+  return { polls: takePolls, woken: () => woken, write, writeElsewhere };
 }
 
 /** Until it polls rarely: fewer than ten times in 300 ms. */
@@ -56,6 +59,31 @@ describe('the wake-up of a SQLite store', () => {
       await expect.poll(one.woken, { timeout: 5_000, interval: 5 }).toBe(n);
       await untilResting(one);
     }
+  });
+
+  it('rests again at once after a lone commit that changes no watched queue, and still wakes for the next one', async () => {
+    const one = await scene();
+    await untilResting(one);
+    one.polls();
+    one.writeElsewhere();
+    await sleep(900);
+    const polls = one.polls();
+    expect(polls).toBeGreaterThanOrEqual(1);
+    expect(polls).toBeLessThan(20);
+    one.write();
+    await expect.poll(one.woken, { timeout: 5_000, interval: 5 }).toBe(1);
+  });
+
+  it('stays awake while others write elsewhere all the time, instead of resting after each commit', async () => {
+    const one = await scene();
+    await untilResting(one);
+    const watch = vi.spyOn(fs, 'watch');
+    afterwards(() => watch.mockRestore());
+    for (let n = 0; n < 50; n += 1) {
+      one.writeElsewhere();
+      await sleep(5);
+    }
+    expect(watch.mock.calls.length).toBeLessThanOrEqual(2);
   });
 
   it('does not rest where the log cannot be watched', async () => {

@@ -7,7 +7,7 @@ import { LogWatch } from './log-watch.js';
 
 const POLL_MS = 10;
 /** While it rests: for the look whether the files are still there, and to find out that the file system tells nothing. */
-const REST_POLL_MS = 500;
+const REST_POLL_MS = 1000;
 /**
  * Polls without a change before it rests, and after a commit that changed no watched queue, such as a renewal. The file system does not tell of
  * the end of a commit: one that is slow to sync must not find everybody at rest.
@@ -16,6 +16,14 @@ const QUIET_POLLS = 100;
 const QUIET_POLLS_AFTER_OTHERS = 30;
 /** The file system tells of the first write of a commit, which ends some time later. */
 const LOOK_AGAIN_AFTER_MS = [1, 1, 2, 3];
+/**
+ * A lone commit that changed no watched queue, such as the renewal that the lock thread makes every few seconds, is no reason to stay awake.
+ * It rests again at once, and looks a few more times: another commit may have been on its way to the disk when the watch began.
+ */
+const LONE_AFTER_MS = 1000;
+/** A new watch would be told of the writes of that commit that the old one has not told yet. */
+const REST_AFTER_LONE_MS = 2;
+const LOOK_AFTER_LONE_MS = [5, 10, 20, 40, 80, 150];
 const TOLD_WITHIN_MS = 100;
 const CHECK_EVERY_MS = 1000;
 
@@ -36,6 +44,9 @@ export class Wake {
   #uncheckedMs = 0;
   /** How many more polls without a change before it rests. */
   #pollsLeft = QUIET_POLLS;
+  #rousedAt = Number.NEGATIVE_INFINITY;
+  /** Nothing was written for a while before the write that it woke up for. */
+  #isLone = false;
   #timer: NodeJS.Timeout | undefined;
   #again: NodeJS.Timeout | undefined;
 
@@ -71,6 +82,7 @@ export class Wake {
   signal(queues: string[]): void {
     for (const wake of here.get(this.#path) ?? []) {
       wake.#pollsLeft = QUIET_POLLS;
+      wake.#isLone = false;
       wake.#enqueue(queues);
     }
   }
@@ -92,9 +104,12 @@ export class Wake {
       this.#check();
     }
     this.#pollsLeft -= 1;
-    const othersWrote = this.#look();
-    if (isResting && othersWrote) this.#again = setTimeout(this.#shouldBeAwake, TOLD_WITHIN_MS).unref();
-    else if (!isResting && this.#pollsLeft <= 0) this.#rest();
+    if (isResting) {
+      if (this.#look() !== 'nothing') this.#lookAgain([TOLD_WITHIN_MS], this.#shouldBeAwake);
+      return;
+    }
+    this.#lookAwake();
+    if (this.#pollsLeft <= 0) this.#rest();
   };
 
   /** Others have written, and the file system must have told of it by now. */
@@ -104,19 +119,31 @@ export class Wake {
     this.#pollEvery(POLL_MS, QUIET_POLLS);
   };
 
-  /** Whether others have written since the last look. */
-  #look(): boolean {
+  #lookAwake(): void {
+    if (this.#look() === 'elsewhere' && this.#isLone) this.#lookAgain([REST_AFTER_LONE_MS], () => this.#restAfterLone());
+  }
+
+  #restAfterLone(): void {
+    if (!this.#isLone || this.#log.isWatching) return;
+    this.#rest();
+    if (this.#log.isWatching) this.#lookAgain(LOOK_AFTER_LONE_MS, () => this.#look() !== 'nothing' && this.#rouse());
+  }
+
+  /** What others have written since the last look: to a watched queue, or elsewhere. */
+  #look(): 'nothing' | 'elsewhere' | 'watched' {
     try {
       const version = this.#dataVersion.get()?.[0] ?? 0;
-      if (version === this.#seen) return false;
+      if (version === this.#seen) return 'nothing';
       this.#seen = version;
       const changed = [...this.#listeners.keys()].filter((queue) => this.#hasChanged(queue));
       this.#pollsLeft = changed.length > 0 ? QUIET_POLLS : QUIET_POLLS_AFTER_OTHERS;
       this.#enqueue(changed);
-      return true;
+      if (changed.length === 0) return 'elsewhere';
+      this.#isLone = false;
+      return 'watched';
     } catch {
       // Busy or broken at the moment: wake-ups may be lost, and the calls of the watchers tell what is wrong.
-      return false;
+      return 'nothing';
     }
   }
 
@@ -125,24 +152,27 @@ export class Wake {
     this.#pollEvery(isWatched ? REST_POLL_MS : POLL_MS, QUIET_POLLS);
     if (!isWatched) return;
     // Something may have been written before the file was watched.
-    if (this.#look()) this.#rouse();
+    if (this.#look() !== 'nothing') this.#rouse();
   }
 
   /** The log is being written. */
   #rouse(): void {
     this.#log.stop();
     this.#pollEvery(POLL_MS, QUIET_POLLS);
-    this.#look();
-    this.#lookAgain(0);
+    const time = performance.now();
+    this.#isLone = time - this.#rousedAt > LONE_AFTER_MS;
+    this.#rousedAt = time;
+    this.#lookAgain(LOOK_AGAIN_AFTER_MS, () => this.#lookAwake());
+    this.#lookAwake();
   }
 
-  #lookAgain(time: number): void {
-    const ms = LOOK_AGAIN_AFTER_MS[time];
-    if (ms === undefined) return;
+  /** Looks after each of these times, unless a look begins another row of them. */
+  #lookAgain([ms, ...rest]: number[], look: () => void): void {
     clearTimeout(this.#again);
+    if (ms === undefined) return;
     this.#again = setTimeout(() => {
-      this.#look();
-      this.#lookAgain(time + 1);
+      this.#lookAgain(rest, look);
+      look();
     }, ms).unref();
   }
 
