@@ -4,7 +4,8 @@ export type { QueueEventsListener, QueueEventsMap } from './events/event-map.js'
 export { QueueEvents, type QueueEventsOptions } from './events/queue-events.js';
 export { Job } from './handle/job.js';
 export type { JobJson, JobView } from './handle/json.js';
-export type { NextJob, RetryOptions } from './handle/moves.js';
+export type { NextJob, PriorityOptions, RetryOptions } from './handle/moves.js';
+export type { RemoveOptions } from './handle/removal.js';
 export type { JobProgress } from './handle/home.js';
 export type { JobHandlers, JobOf, NamedJob, Processor, ResultOf } from './handle/typed-job.js';
 export type { BackoffStrategy } from './job/backoff.js';

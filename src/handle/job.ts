@@ -14,6 +14,7 @@ import { DECODED_AT_ONCE, decodedOnUse, ENCODED, shown } from './fields.js';
 import { homeOf, type JobHome, type JobProgress } from './home.js';
 import { type JobJson, type JobView, jsonOf, partsOf } from './json.js';
 import * as moves from './moves.js';
+import type { RemoveOptions } from './removal.js';
 import { type FinishSource, waitUntilFinished } from './waiting.js';
 import * as writes from './writes.js';
 
@@ -199,8 +200,8 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     return (await waitUntilFinished(this.#card, queueEvents, ttl)) as Result;
   }
 
-  async remove(): Promise<void> {
-    await moves.remove(this.#card);
+  async remove(opts: RemoveOptions = {}): Promise<void> {
+    await moves.remove(this.#card, opts);
   }
 
   async retry(state: FinishedState = 'failed', opts: moves.RetryOptions = {}): Promise<void> {
@@ -215,7 +216,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     await moves.changeDelay(this.#card, delay);
   }
 
-  async changePriority(opts: { priority?: number; lifo?: boolean }): Promise<void> {
+  async changePriority(opts: moves.PriorityOptions): Promise<void> {
     await moves.changePriority(this.#card, opts);
   }
 

@@ -5,11 +5,12 @@ import type { Outcome } from '../job/outcome.js';
 import type { StoredState } from '../job/state.js';
 import { completedOutcome, failedOutcome, type TriedJob } from '../job/verdict.js';
 import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
+import { OptionNames } from '../runtime/option-names.js';
 import { MAX_PRIORITY } from '../job/options.js';
 import type { Change } from '../store/contract.js';
 import type { Card } from './card.js';
 import { type JobJson, jsonOfClaimed } from './json.js';
-import { removeJob } from './removal.js';
+import { checkRemoveOptions, removeJob, type RemoveOptions } from './removal.js';
 
 /** The next job when one was fetched, in BullMQ's shape, so that `const [json, id] = await job.moveToCompleted(…)` works. */
 export type NextJob = [json: JobJson, id: string] | [];
@@ -111,9 +112,14 @@ export interface RetryOptions {
   resetAttemptsStarted?: boolean;
 }
 
+const RETRY_NAMES = new OptionNames<RetryOptions>({
+  of: 'retry',
+  known: { resetAttemptsMade: true, resetAttemptsStarted: true },
+});
+
 export async function retry(card: Card, from: 'completed' | 'failed', options: RetryOptions): Promise<void> {
   if (from !== 'completed' && from !== 'failed') throw invalidOption('state', from, "'failed' or 'completed'");
-  const { resetAttemptsMade = false, resetAttemptsStarted = false } = options;
+  const { resetAttemptsMade = false, resetAttemptsStarted = false } = RETRY_NAMES.checked(options);
   const reset = {
     resetAttemptsMade: checkBoolean('resetAttemptsMade', resetAttemptsMade),
     resetAttemptsStarted: checkBoolean('resetAttemptsStarted', resetAttemptsStarted),
@@ -135,10 +141,17 @@ export async function changeDelay(card: Card, delayMs: number): Promise<void> {
   card.refresh();
 }
 
-export async function changePriority(
-  card: Card,
-  { priority = 0, lifo = false }: { priority?: number; lifo?: boolean },
-): Promise<void> {
+export interface PriorityOptions {
+  /** 0 unless said otherwise, which comes before all others. */
+  priority?: number;
+  /** To the front of its priority. */
+  lifo?: boolean;
+}
+
+const PRIORITY_NAMES = new OptionNames<PriorityOptions>({ of: 'changePriority', known: { priority: true, lifo: true } });
+
+export async function changePriority(card: Card, options: PriorityOptions): Promise<void> {
+  const { priority = 0, lifo = false } = PRIORITY_NAMES.checked(options);
   checkInteger('priority', priority, { max: MAX_PRIORITY });
   checkBoolean('lifo', lifo);
   await change(card, 'changePriority', { kind: 'priority', jobId: card.record.id, priority, lifo }, 'waiting or delayed');
@@ -146,7 +159,8 @@ export async function changePriority(
   card.refresh();
 }
 
-export async function remove(card: Card): Promise<void> {
+export async function remove(card: Card, options: RemoveOptions): Promise<void> {
+  checkRemoveOptions(options);
   const { home, record } = card;
   const store = await home.ready();
   const status = await removeJob(store, home.stored, record.id);

@@ -1,5 +1,19 @@
 // Removing a job from outside. A store keeps a job that is active; but one whose lock has ended belongs to nobody, and only waits to be swept.
+import { checkBoolean } from '../runtime/check.js';
+import { OptionNames } from '../runtime/option-names.js';
 import type { RemoveStatus, Store } from '../store/contract.js';
+
+export interface RemoveOptions {
+  /** Of BullMQ. No job has children in this version, so it changes nothing. */
+  removeChildren?: boolean;
+}
+
+const NAMES = new OptionNames<RemoveOptions>({ of: 'remove', known: { removeChildren: true } });
+
+export function checkRemoveOptions(options: RemoveOptions): void {
+  const { removeChildren = false } = NAMES.checked(options);
+  checkBoolean('removeChildren', removeChildren);
+}
 
 const SWEPT_AT_ONCE = 100;
 

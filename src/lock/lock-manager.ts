@@ -2,6 +2,7 @@
 // (worker.getNextJob) and want them kept. Workers do not need it for the jobs that they run themselves.
 import { HoldfastError, toError } from '../errors.js';
 import { checkInteger, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
+import { OptionNames } from '../runtime/option-names.js';
 import { within } from '../runtime/within.js';
 
 export interface LockManagerContext {
@@ -19,6 +20,11 @@ export interface LockManagerOptions {
   /** A call failed or was not answered, and is made again at the next tick; or a callback threw. */
   onError?(error: Error): unknown;
 }
+
+const NAMES = new OptionNames<LockManagerOptions>({
+  of: 'lock manager',
+  known: { lockDuration: true, lockRenewTime: true, onLocksRenewed: true, onLockRenewalFailed: true, onError: true },
+});
 
 interface Tracked {
   token: string;
@@ -41,7 +47,7 @@ export class LockManager {
       throw invalidOption('extendJobLocks', context?.extendJobLocks, 'a function that renews locks; a Worker has one');
     }
     this.#context = context;
-    this.#options = options;
+    this.#options = NAMES.checked(options);
     this.lockDuration = checkInteger('lockDuration', options.lockDuration ?? 30_000, { min: 2, max: MAX_TIMER_MS });
     const renewTime = options.lockRenewTime ?? Math.floor(this.lockDuration / 2);
     this.lockRenewTime = checkInteger('lockRenewTime', renewTime, { min: 1, max: this.lockDuration - 1 });

@@ -2,6 +2,7 @@
 // there at the start, so that a queue that fills as fast as it is emptied does not hold the caller for ever.
 import { HoldfastError } from '../errors.js';
 import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
+import { OptionNames } from '../runtime/option-names.js';
 import { batchOf } from '../store/capabilities.js';
 import type { ListName, Store } from '../store/contract.js';
 import { readList } from '../store/read-on.js';
@@ -64,27 +65,26 @@ export interface RequeueOptions {
   timestamp?: number;
 }
 
-export async function retryJobs(
-  store: Store,
-  queue: string,
-  { count = CHUNK, state = 'failed', timestamp }: RequeueOptions,
-): Promise<void> {
+const REQUEUE_NAMES = new OptionNames<RequeueOptions>({ of: 'retryJobs', known: { count: true, state: true, timestamp: true } });
+
+export async function retryJobs(store: Store, queue: string, options: RequeueOptions): Promise<void> {
+  const { count = CHUNK, state = 'failed', timestamp } = REQUEUE_NAMES.checked(options);
   if (state !== 'failed' && state !== 'completed') throw invalidOption('state', state, "'failed' or 'completed'");
   if (timestamp !== undefined) checkInteger('timestamp', timestamp);
   const age = timestamp === undefined ? {} : { olderThanMs: Math.max(0, Date.now() - timestamp) };
   await requeueAll(store, queue, state, count, age);
 }
 
-export async function promoteJobs(store: Store, queue: string, { count = CHUNK }: { count?: number }): Promise<void> {
+const PROMOTE_NAMES = new OptionNames<{ count?: number }>({ of: 'promoteJobs', known: { count: true } });
+
+export async function promoteJobs(store: Store, queue: string, options: { count?: number }): Promise<void> {
+  const { count = CHUNK } = PROMOTE_NAMES.checked(options);
   await requeueAll(store, queue, 'delayed', count, {});
 }
 
 /** Takes everything, running jobs too if forced; whoever runs them learns that their locks are gone. */
-export async function obliterate(
-  store: Store,
-  queue: string,
-  { force = false, count = CHUNK }: ObliterateOptions,
-): Promise<void> {
+export async function obliterate(store: Store, queue: string, options: ObliterateOptions): Promise<void> {
+  const { force = false, count = CHUNK } = OBLITERATE_NAMES.checked(options);
   checkBoolean('force', force);
   const limit = Math.min(checkInteger('count', count, { min: 1 }), CHUNK);
   const { paused } = await store.status(queue);
@@ -115,6 +115,8 @@ export interface ObliterateOptions {
   /** Jobs per step. */
   count?: number;
 }
+
+const OBLITERATE_NAMES = new OptionNames<ObliterateOptions>({ of: 'obliterate', known: { force: true, count: true } });
 
 type Cleared = 'waiting' | 'delayed' | 'active' | 'completed' | 'failed';
 

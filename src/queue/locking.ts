@@ -7,6 +7,7 @@ import { LEADER_LOCK } from '../lock/leader.js';
 import type { NamedLock } from '../lock/named-lock.js';
 import type { LockTerms } from '../lock/named-locks.js';
 import { checkInteger, checkText, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
+import { OptionNames } from '../runtime/option-names.js';
 import type { LockInfo, NamedLockInfo, Owner } from '../store/contract.js';
 import { QueueGetters } from './getters.js';
 
@@ -31,6 +32,8 @@ export interface LockHolding {
   /** The session that it hangs on. */
   session: string;
 }
+
+const LOCK_NAMES = new OptionNames<LockOptions>({ of: 'lock', known: { durationMs: true, waitMs: true, signal: true } });
 
 const MAX_LOCK_NAME = 500;
 const RESERVED = 'holdfast:';
@@ -97,8 +100,7 @@ export abstract class QueueLocks<T, R, N extends string> extends QueueGetters<T,
   }
 
   #terms(options: LockOptions, waitMs: number): LockTerms {
-    if (typeof options !== 'object' || options === null)
-      throw invalidOption('options', options, '{ durationMs, waitMs, signal }');
+    LOCK_NAMES.checked(options);
     const { lockDuration, lockRenewTime } = this.keeping;
     const { signal } = options;
     if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalidOption('signal', signal, 'an AbortSignal');

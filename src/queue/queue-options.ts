@@ -28,6 +28,8 @@ export interface TransactionOption {
   transaction?: object;
 }
 
+export const BULK_NAMES = new OptionNames<TransactionOption>({ of: 'addBulk', known: { transaction: true } });
+
 /** What `add` takes with a job. `transaction` is of the call, not of the job, and is never stored. */
 export interface AddOptions extends JobsOptions, TransactionOption {}
 

@@ -4,7 +4,7 @@ import { HoldfastError } from '../errors.js';
 import { StoreAccess } from '../handle/access.js';
 import type { JobHome, JobProgress } from '../handle/home.js';
 import { Job } from '../handle/job.js';
-import { removeJob } from '../handle/removal.js';
+import { checkRemoveOptions, removeJob, type RemoveOptions } from '../handle/removal.js';
 import type { JobOf, NamedJob } from '../handle/typed-job.js';
 import { encodeProgress, encodeRow } from '../handle/writes.js';
 import { type QueueNames, queueNames } from '../job/names.js';
@@ -30,6 +30,7 @@ import {
   checkTransaction,
   type QueueOptions,
   type TransactionOption,
+  BULK_NAMES,
 } from './queue-options.js';
 
 /** Data may be left out where it may be undefined. */
@@ -95,8 +96,8 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   }
 
   /** All of them or, if one is not valid, none. More than 1,000 jobs or 8 MB go in several steps, unless they are in a `transaction`. */
-  async addBulk(jobs: BulkJob<T, R, N>[], { transaction }: TransactionOption = {}): Promise<JobOf<T, R, N>[]> {
-    const within = checkTransaction(transaction);
+  async addBulk(jobs: BulkJob<T, R, N>[], opts: TransactionOption = {}): Promise<JobOf<T, R, N>[]> {
+    const within = checkTransaction(BULK_NAMES.checked(opts).transaction);
     if (!Array.isArray(jobs)) throw invalidOption('jobs', jobs, 'a list of { name, data, opts }');
     const drafts = (jobs as { name: string; data?: unknown; opts?: JobsOptions }[]).map((job) => {
       if (typeof job !== 'object' || job === null) throw invalidOption('jobs', job, 'a list of { name, data, opts }');
@@ -133,7 +134,8 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   }
 
   /** 1 when it is gone by this call; 0 when there was no such job, or somebody is working on it. */
-  async remove(jobId: string): Promise<number> {
+  async remove(jobId: string, opts: RemoveOptions = {}): Promise<number> {
+    checkRemoveOptions(opts);
     if ((await removeJob(await this.store, this.home.stored, jobId)) !== 'done') return 0;
     this.emit('removed', jobId);
     return 1;

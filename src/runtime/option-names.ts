@@ -2,6 +2,7 @@
 // misspelt one. Names without meaning here pass. Any other name passes too, because frameworks hand their own options through, and is
 // shown in one warning.
 import { HoldfastError } from '../errors.js';
+import { invalidOption } from './check.js';
 
 export interface OptionNamesOptions<T> {
   /** Starts messages: 'worker' gives "the worker option …". */
@@ -43,6 +44,14 @@ export class OptionNames<T = Record<string, unknown>> {
     for (const name of Object.keys(given)) {
       if (!this.#known.has(name)) this.judge(name, (given as Record<string, unknown>)[name], within);
     }
+  }
+
+  /** The options of one call: an object, checked by name. */
+  checked<G extends object>(given: G): G {
+    if (typeof given !== 'object' || given === null || Array.isArray(given))
+      throw invalidOption('options', given, `an object with ${[...this.#known].join(', ')}`);
+    this.check(given);
+    return given;
   }
 
   /** One name that is not carried out. An option that is undefined is not set. */

@@ -21,6 +21,8 @@ export interface GetNextJobOptions {
   block?: boolean;
 }
 
+export const NEXT_JOB_NAMES = new OptionNames<GetNextJobOptions>({ of: 'getNextJob', known: { block: true } });
+
 export interface WorkerOptions extends QueueBaseOptions, KeepingOptions {
   /** Shown as `processedBy` and in the list of sessions. Default: host and pid, as `host:1234`. */
   name?: string;

@@ -17,7 +17,7 @@ import { LockTable } from '../lock/lock-table.js';
 import { ManualJobs } from '../lock/manual-jobs.js';
 import type { Session } from '../lock/session.js';
 import { Tenure } from '../lock/tenure.js';
-import { checkInteger, MAX_TIMER_MS } from '../runtime/check.js';
+import { checkBoolean, checkInteger, MAX_TIMER_MS } from '../runtime/check.js';
 import { systemClock } from '../runtime/clock.js';
 import { Emitter } from '../runtime/emitter.js';
 import { within } from '../runtime/within.js';
@@ -32,6 +32,7 @@ import {
   checkWorkerOptions,
   type CheckedWorkerOptions,
   type GetNextJobOptions,
+  NEXT_JOB_NAMES,
   type WorkerOptions,
 } from './options.js';
 import { processorOf } from './processor.js';
@@ -457,8 +458,9 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   }
 
   /** The next job for processing by hand: it has a lock of its own for `lockDuration`, which only `job.extendLock` makes longer. */
-  async getNextJob(token?: string, { block = true }: GetNextJobOptions = {}): Promise<JobOf<Data, Result, Name> | undefined> {
+  async getNextJob(token?: string, opts: GetNextJobOptions = {}): Promise<JobOf<Data, Result, Name> | undefined> {
     if (this.closing !== undefined) throw closed(this.name);
+    const block = checkBoolean('block', NEXT_JOB_NAMES.checked(opts).block ?? true);
     const taken = await this.#manual.take(block ? this.opts.drainDelay * 1000 : 0);
     if (taken === undefined) return undefined;
     this.#manual.alias(taken.lock, token);

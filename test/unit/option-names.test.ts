@@ -5,6 +5,7 @@ import { Queue as BullQueue } from '../../src/compat/bull/queue.js';
 import { Queue as BunQueue } from '../../src/compat/bun-queue/queue.js';
 import { QueueEvents } from '../../src/events/queue-events.js';
 import { Leader } from '../../src/lock/leader.js';
+import { LockManager } from '../../src/lock/lock-manager.js';
 import { Queue } from '../../src/queue/queue.js';
 import { Worker } from '../../src/worker/worker.js';
 
@@ -115,6 +116,54 @@ describe('a name within two edits of a known one is refused with that name', () 
     const queue = make('Queue', {}) as Queue;
     const adding = queue.add('x', {}, { jobID: 'a' } as object);
     await expect(adding).rejects.toMatchObject({ code: 'INVALID_OPTION', message: expect.stringContaining('jobId') });
+  });
+});
+
+describe('the options of one call', () => {
+  type Call = (queue: Queue, opts: object) => Promise<unknown>;
+  const added = (queue: Queue) => queue.add('x', {}, { delay: 60_000 });
+  const CALLS: [string, Call, string, string][] = [
+    ['obliterate', (queue, opts) => queue.obliterate(opts), 'forse', 'force'],
+    ['retryJobs', (queue, opts) => queue.retryJobs(opts), 'cuont', 'count'],
+    ['promoteJobs', (queue, opts) => queue.promoteJobs(opts), 'coutn', 'count'],
+    ['addBulk', (queue, opts) => queue.addBulk([{ name: 'x', data: {} }], opts), 'transction', 'transaction'],
+    ['remove of a queue', async (queue, opts) => queue.remove((await added(queue)).id, opts), 'removeChildern', 'removeChildren'],
+    ['lock', (queue, opts) => queue.lock('name', opts, () => undefined), 'durationMS', 'durationMs'],
+    ['takeLock', async (queue, opts) => (await queue.takeLock('name', opts))?.release(), 'waitms', 'waitMs'],
+    ['retry', async (queue, opts) => (await added(queue)).retry('failed', opts), 'resetAttemptMade', 'resetAttemptsMade'],
+    ['remove', async (queue, opts) => (await added(queue)).remove(opts), 'removeChildrn', 'removeChildren'],
+    ['changePriority', async (queue, opts) => (await added(queue)).changePriority(opts), 'prioritiy', 'priority'],
+    ['getNextJob', (_, opts) => (make('Worker', {}) as Worker).getNextJob('t', { ...opts, block: false }), 'blok', 'block'],
+    ['LockManager', async (_, opts) => new LockManager(make('Worker', {}) as Worker, opts), 'lockDuraton', 'lockDuration'],
+  ];
+
+  test.each(CALLS)('%s refuses a misspelt name, before it does anything', async (_, call, misspelt, meant) => {
+    const queue = make('Queue', { connection: 'memory:option-names-of-calls' }) as Queue;
+    await queue.obliterate({ force: true });
+    const refusal = { code: 'INVALID_OPTION', option: misspelt, message: expect.stringContaining(`did you mean ${meant}?`) };
+    await expect(call(queue, { [misspelt]: 1 })).rejects.toMatchObject(refusal);
+    for (const job of await queue.getJobs()) expect(job).toMatchObject({ priority: 0, delay: 60_000 });
+    expect(await queue.isPaused()).toBe(false);
+  });
+
+  test.each(CALLS.filter(([name]) => name !== 'getNextJob'))('%s refuses what is not an object', async (_, call) => {
+    const queue = make('Queue', {}) as Queue;
+    for (const odd of [null, 5, ['count']]) {
+      await expect(call(queue, odd as object)).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'options' });
+    }
+  });
+
+  test('remove accepts removeChildren, which means nothing here', async () => {
+    const queue = make('Queue', { connection: 'memory:option-names-of-calls' }) as Queue;
+    await (await added(queue)).remove({ removeChildren: true });
+    expect(await queue.remove((await added(queue)).id, { removeChildren: false })).toBe(1);
+  });
+
+  test('a name that is like no other passes with one warning', async () => {
+    const queue = make('Queue', { connection: 'memory:option-names-of-calls' }) as Queue;
+    for (let time = 0; time < 2; time++) await queue.promoteJobs({ ofMyOwnMaking: 5 } as object);
+    await emitted();
+    expect(warnings.map(({ message }) => message)).toEqual([expect.stringContaining('promoteJobs option "ofMyOwnMaking"')]);
   });
 });
 
