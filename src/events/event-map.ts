@@ -13,6 +13,8 @@ type Told = {
   drained: [id: string];
   duplicated: [args: { jobId: string }, id: string];
   error: [error: Error];
+  /** The log can be read again, after an outage that was told as `error` so many milliseconds ago. */
+  recovered: [outageMs: number];
   failed: [args: { jobId: string; failedReason: string; prev?: string }, id: string];
   paused: [args: object, id: string];
   progress: [args: { jobId: string; data: JobProgress }, id: string];

@@ -2,6 +2,7 @@
 // because a wake-up can be lost. An outage only pauses it: it goes on from the event after the last one that it has handed out.
 import { toError } from '../errors.js';
 import type { Store, StoredEvent } from '../store/contract.js';
+import { OutageReport } from '../runtime/outage-report.js';
 import { clearTimeout, setTimeout } from '../runtime/timers.js';
 import { LogTail } from './log-tail.js';
 
@@ -15,8 +16,10 @@ export interface LogReaderOptions {
   onEvent(event: StoredEvent): void;
   /** Whether a value that was too large for its event shall be fetched from the job. */
   wants(event: StoredEvent): boolean;
-  /** A read failed; told once for each outage. */
+  /** A read failed; told once for each outage and reason. */
   onError(error: Error): void;
+  /** The log can be read again, after an outage of which `onError` was told. */
+  onRecovered(outageMs: number): void;
 }
 
 const FIRST_PAUSE_MS = 50;
@@ -24,6 +27,7 @@ const LAST_PAUSE_MS = 2000;
 
 export class LogReader {
   readonly #options: LogReaderOptions;
+  readonly #outage: OutageReport;
   #position: number | undefined;
   #fixing: Promise<LogTail> | undefined;
   #leave: (() => void) | undefined;
@@ -34,6 +38,7 @@ export class LogReader {
 
   constructor(options: LogReaderOptions) {
     this.#options = options;
+    this.#outage = new OutageReport(options.onError, options.onRecovered);
     this.#position = options.after;
   }
 
@@ -50,7 +55,7 @@ export class LogReader {
   async run(): Promise<void> {
     let pause = 0;
     while (!this.#stopped) {
-      const page = await this.#read(pause > 0);
+      const page = await this.#read();
       if (page === 'failed') {
         pause = Math.min(Math.max(pause * 2, FIRST_PAUSE_MS), LAST_PAUSE_MS);
         await this.#sleep(pause, false);
@@ -76,12 +81,13 @@ export class LogReader {
     return tail;
   }
 
-  async #read(inOutage: boolean): Promise<'more' | 'end' | 'failed'> {
-    const { onEvent, onError, wants } = this.#options;
+  async #read(): Promise<'more' | 'end' | 'failed'> {
+    const { onEvent, wants } = this.#options;
     try {
       const tail = await this.fix();
       this.#wakeUps = tail.wakeUps;
       const { events, last, more } = await tail.after(this.#position ?? 0);
+      if (!this.#stopped) this.#outage.answered();
       for (const event of events) {
         if (event.large === 1 && wants(event)) await tail.fillIn(event);
         if (this.#stopped) return 'end';
@@ -92,7 +98,7 @@ export class LogReader {
       return more === true ? 'more' : 'end';
     } catch (thrown) {
       // What could not be opened has been told by the one who opens.
-      if (!this.#stopped && !inOutage && this.#fixing !== undefined) onError(toError(thrown));
+      if (!this.#stopped && this.#fixing !== undefined) this.#outage.failed(toError(thrown));
       return 'failed';
     }
   }

@@ -69,6 +69,7 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
       onEvent: (event) => this.#tell(event),
       wants,
       onError,
+      onRecovered: (outageMs) => void this.emit('recovered', outageMs),
     });
     if (autorun) this.#running = this.#reader.run();
   }

@@ -3,9 +3,10 @@
 import { HoldfastError, isRetryable, toError } from '../errors.js';
 import type { Outcome } from '../job/outcome.js';
 import { systemClock } from '../runtime/clock.js';
+import { OutageReport } from '../runtime/outage-report.js';
 import { Patience } from '../runtime/patience.js';
 import type { ClaimReply, ClaimRequest, SettleReply, Store } from '../store/contract.js';
-import { Outage, OutageReport } from './outage.js';
+import { Outage } from './outage.js';
 import { isRefusal, settleOneByOne, type Substitute, type Substituted } from './refusal.js';
 import type { Session } from './session.js';
 import type { Tenure } from './tenure.js';

@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { HoldfastError, isRetryable, toError } from '../errors.js';
 import type { NewJob } from '../job/record.js';
 import { isRefusal } from '../lock/refusal.js';
+import { OutageReport } from '../runtime/outage-report.js';
 import { Patience } from '../runtime/patience.js';
 import { inTime, within } from '../runtime/within.js';
 import { batchOf, MAX_BATCH, refuseTransaction } from '../store/capabilities.js';
@@ -26,6 +27,8 @@ export interface IntakeOptions {
   /** How long a job may take from add to its acknowledgement. */
   timeoutMs: number;
   onError(error: Error): void;
+  /** The store answers again, after an outage of which `onError` was told. */
+  onRecovered?(outageMs: number): void;
 }
 
 /** The calls of one caller, one after the other. */
@@ -66,7 +69,7 @@ export class Intake {
   #pump: Promise<void> | undefined;
   /** Calls that go their own way: to a store that runs handlers inside `add`, in transactions of the user's, and those that wait for one. */
   readonly #apart = new Set<Promise<void>>();
-  #outage = false;
+  readonly #outage: OutageReport;
   /** The store was open once. */
   #reached = false;
   readonly #closing = new AbortController();
@@ -75,6 +78,7 @@ export class Intake {
 
   constructor(options: IntakeOptions) {
     this.#options = options;
+    this.#outage = new OutageReport(options.onError, options.onRecovered);
   }
 
   /** At most MAX_JOBS and MAX_BYTES; one job may be larger. */
@@ -108,7 +112,7 @@ export class Intake {
   /** The store need not remember a caller of which nothing is open. It forgets others by their age. */
   async #forget(): Promise<void> {
     const { caller, seq, isDoubtful } = this.#line;
-    if (seq === 0 || isDoubtful || this.#outage) return;
+    if (seq === 0 || isDoubtful || this.#outage.inOutage) return;
     const { queue, open } = this.#options;
     const forgetting = open().then((store) => store.forgetCaller(queue, caller));
     await within(
@@ -228,7 +232,7 @@ export class Intake {
       try {
         const left = Math.max(0, deadline - performance.now());
         const replies = await line.patience.wait(left, store.add(queue, jobs, call), () => this.#giveUp(line, undefined));
-        this.#outage = false;
+        this.#outage.answered();
         return replies;
       } catch (thrown) {
         if (!isRetryable(thrown)) throw thrown;
@@ -237,8 +241,7 @@ export class Intake {
         // Of the first try it is sure that nothing was added; a later one may wait for the one before.
         if (pause === FIRST_PAUSE_MS && line === this.#line && isBusy(thrown) && parcels.some(isNamed)) throw new HeldUp();
       }
-      if (!this.#outage) this.#options.onError(failure);
-      this.#outage = true;
+      this.#outage.failed(failure);
       const left = deadline - performance.now();
       if (left <= 0) throw this.#giveUp(line, failure);
       await sleep(Math.min(pause, left));

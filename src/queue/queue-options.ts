@@ -43,6 +43,8 @@ export type QueueEventMap<J> = {
   follower: [reason: string];
   paused: [];
   progress: [jobId: string, progress: JobProgress];
+  /** An add was acknowledged again, after an outage that was told as `error` so many milliseconds ago. */
+  recovered: [outageMs: number];
   removed: [jobId: string];
   resumed: [];
   /** A job whose owner died was found by this queue, which looks for them while it holds locks. */

@@ -69,7 +69,8 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     this.#lease = leaseStore(opts.connection, onError);
     this.#access = new StoreAccess(`Queue "${name}"`, this.#lease, onError);
     const { addTimeoutMs: timeoutMs } = this.opts;
-    this.#intake = new Intake({ queue: names.stored, open: () => this.#access.open(), timeoutMs, onError });
+    const onRecovered = (outageMs: number): void => void this.emit('recovered', outageMs);
+    this.#intake = new Intake({ queue: names.stored, open: () => this.#access.open(), timeoutMs, onError, onRecovered });
     this.home = this.#makeHome(names);
   }
 

@@ -2,6 +2,8 @@
 import { hostname } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { QueueEvents } from '../../src/events/queue-events.js';
+import { Queue } from '../../src/queue/queue.js';
 import { ENGINES, next, scene } from '../support/faults-scene.js';
 import { gate, until } from '../support/faults-wait.js';
 
@@ -51,6 +53,35 @@ describe.each(ENGINES)('on %s', (engine) => {
       await until('its end to be told', () => recovered.length === round);
     }
     expect(Math.min(...recovered)).toBeGreaterThanOrEqual(100);
+  });
+
+  test('a queue and a listener to its events tell the end of an outage once, too', async () => {
+    const { store, queue } = await scene(engine);
+    const adding = new Queue(queue, { connection: store });
+    const events = new QueueEvents(queue, { connection: store, blockingTimeout: 20 });
+    onTestFinished(async () => void (await Promise.all([adding.close(), events.close()])));
+    const told: unknown[] = [];
+    adding.on('error', () => told.push('add fails'));
+    adding.on('recovered', (outageMs) => told.push(['add', outageMs >= 50]));
+    events.on('error', () => told.push('read fails'));
+    events.on('recovered', (outageMs) => told.push(['read', outageMs >= 50]));
+    await events.waitUntilReady();
+    await adding.add('before', {});
+    expect(told).toEqual([]);
+    for (const [verb, name] of [
+      ['add', 'add'],
+      ['events', 'read'],
+    ] as const) {
+      for (const _round of [1, 2]) {
+        const outage = store.on(verb, { fault: 'fail' });
+        const added = adding.add('meanwhile', {});
+        await until('calls to fail again and again', () => outage.struck >= 3);
+        outage.remove();
+        await added;
+        await until('its end to be told', () => Array.isArray(told.at(-1)));
+        expect(told.splice(0)).toEqual([`${name} fails`, [name, true]]);
+      }
+    }
   });
 
   test('the reason of a cancelled job is kept, whatever the handler throws then', async () => {
