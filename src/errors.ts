@@ -58,7 +58,12 @@ export interface ErrorDetails {
   queue?: string;
   option?: string;
   store?: string;
+  /** Of JOB_STALLED: which process lost the job, and how that was found. */
+  lostBy?: Lost | undefined;
 }
+
+/** As LostBy of job/lost-by.ts. */
+type Lost = Readonly<{ host: string; pid: number; worker: string; found: string }>;
 
 export class HoldfastError extends Error {
   readonly code: ErrorCode;
@@ -67,6 +72,7 @@ export class HoldfastError extends Error {
   readonly queue?: string;
   readonly option?: string;
   readonly store?: string;
+  readonly lostBy?: Lost;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -77,6 +83,7 @@ export class HoldfastError extends Error {
     if (details.queue !== undefined) this.queue = details.queue;
     if (details.option !== undefined) this.option = details.option;
     if (details.store !== undefined) this.store = details.store;
+    if (details.lostBy !== undefined) this.lostBy = details.lostBy;
   }
 }
 

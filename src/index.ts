@@ -10,6 +10,7 @@ export type { JobProgress } from './handle/home.js';
 export type { JobHandlers, JobOf, NamedJob, Processor, ResultOf } from './handle/typed-job.js';
 export type { BackoffStrategy } from './job/backoff.js';
 export type { JobLock } from './job/lock.js';
+export type { LossFound, LostBy } from './job/lost-by.js';
 export type {
   BackoffOptions,
   DefaultJobOptions,

@@ -62,8 +62,8 @@ export const EVENTS = [
   {
     name: 'postgres: a stall is not told',
     file: 'src/store/postgres/hand-back.ts',
-    find: "_change.body := event('stalled', _sum.ids);",
-    replace: "_change.body := event('waiting', _sum.ids);",
+    find: "_change.body := event('stalled', _sum.ids,",
+    replace: "_change.body := event('waiting', _sum.ids,",
     tests: conformance('postgres'),
     only,
   },

@@ -54,8 +54,8 @@ export const HAND_BACK = [
   {
     name: 'memory: a close is charged',
     file: 'src/store/memory/session.ts',
-    find: 'if (charged) stall(queue, held, now);',
-    replace: 'if (!charged) stall(queue, held, now);',
+    find: 'if (charged) stall(queue, lost, now);',
+    replace: 'if (!charged) stall(queue, lost, now);',
     tests: conformance('memory'),
     only: 'closing|sessions',
   },

@@ -46,10 +46,26 @@ export const SWEEPS = [
   {
     name: 'sqlite: a stall is not counted',
     file: 'src/store/sqlite/hand-back.ts',
-    find: 'const stalledCounter = before + 1;',
-    replace: 'const stalledCounter = before;',
+    find: 'stalledCounter = stalledCounter + 1, ',
+    replace: '',
     tests: conformance('sqlite'),
     only,
+  },
+  {
+    name: 'sqlite: a crash is reported as an expiry',
+    file: 'src/store/sqlite/hand-back.ts',
+    find: 'suspected === 1 ?',
+    replace: 'suspected === 2 ?',
+    tests: conformance('sqlite'),
+    only: 'losses',
+  },
+  {
+    name: 'redis: LostBy of an event is that of another job',
+    file: 'src/store/redis/events.ts',
+    find: 'losses.shift()',
+    replace: 'losses.pop()',
+    tests: conformance('redis'),
+    only: 'losses',
   },
   {
     name: 'postgres: a stall is not counted',

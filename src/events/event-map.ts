@@ -1,5 +1,6 @@
 // What QueueEvents tells: names and arguments as users of BullMQ know them, made from what a store has written down.
 import type { JobProgress } from '../handle/home.js';
+import { type LostBy, readLostBy } from '../job/lost-by.js';
 import { decode } from '../job/payload.js';
 import type { Any } from '../job/typing.js';
 import type { EventName, StoredEvent } from '../store/contract.js';
@@ -15,13 +16,15 @@ type Told = {
   error: [error: Error];
   /** The log can be read again, after an outage that was told as `error` so many milliseconds ago. */
   recovered: [outageMs: number];
-  failed: [args: { jobId: string; failedReason: string; prev?: string }, id: string];
+  /** `lostBy`: of a job that stalled too often, which process lost it and how that was found. */
+  failed: [args: { jobId: string; failedReason: string; prev?: string; lostBy?: LostBy }, id: string];
   paused: [args: object, id: string];
   progress: [args: { jobId: string; data: JobProgress }, id: string];
   removed: [args: { jobId: string; prev?: string }, id: string];
   resumed: [args: object, id: string];
   'retries-exhausted': [args: { jobId: string; attemptsMade: number }, id: string];
-  stalled: [args: { jobId: string }, id: string];
+  /** `lostBy`: which process died or lost its lock, and how that was found. */
+  stalled: [args: { jobId: string; lostBy?: LostBy }, id: string];
   waiting: [args: { jobId: string; prev?: string; failedReason?: string }, id: string];
 };
 
@@ -34,6 +37,8 @@ export type QueueEventsListener = { [E in keyof QueueEventsMap]: (...args: Queue
 
 /** Which field of an event is JSON text. */
 const ENCODED: Partial<Record<EventName, string>> = { completed: 'returnvalue', progress: 'data' };
+/** Which is JSON text where it is there. */
+const LOST: readonly string[] = ['stalled', 'failed'] satisfies EventName[];
 
 export function argumentsOf({ id, name, large: _, ...fields }: StoredEvent): QueueEventsMap[EventName] {
   if (name === 'drained') return [String(id)];
@@ -41,6 +46,9 @@ export function argumentsOf({ id, name, large: _, ...fields }: StoredEvent): Que
   if (name === 'added') return [{ jobId: fields.jobId ?? '', name: String(fields['jobName'] ?? '') }, String(id)];
   // As it comes out of BullMQ's log.
   if (name === 'cleaned') return [{ count: String(fields['count'] ?? 0) }, String(id)];
+  const { lostBy } = fields;
+  if (lostBy !== undefined && LOST.includes(name))
+    return [{ ...fields, lostBy: readLostBy(lostBy) }, String(id)] as unknown as QueueEventsMap[EventName];
   const encoded = ENCODED[name];
   const args = encoded === undefined ? fields : { ...fields, [encoded]: decode(String(fields[encoded] ?? 'null')) };
   return [args, String(id)] as unknown as QueueEventsMap[EventName];

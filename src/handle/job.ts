@@ -3,6 +3,7 @@
 // home's business. A handle from a worker carries the lock of its run, and sends the token with every write.
 import { HoldfastError } from '../errors.js';
 import { type JobLock, NO_LOCK } from '../job/lock.js';
+import { type LostBy, readLostBy } from '../job/lost-by.js';
 import type { JobsOptions } from '../job/options.js';
 import type { Outcome } from '../job/outcome.js';
 import type { JobRecord } from '../job/record.js';
@@ -68,6 +69,8 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   declare readonly attemptsMade: number;
   declare readonly attemptsStarted: number;
   declare readonly stalledCounter: number;
+  /** Which process lost the job last without an outcome, and how that was found. It stays when the job runs again or finishes. */
+  declare readonly lostBy: LostBy | undefined;
   /** The token of this run; the one given to `getNextJob`, if any. */
   declare readonly token: string | undefined;
   /** `discard` was called. */
@@ -109,6 +112,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     this.attemptsMade = record.attemptsMade;
     this.attemptsStarted = record.attemptsStarted;
     this.stalledCounter = record.stalledCounter;
+    this.lostBy = readLostBy(record.lostBy);
     this.token = alias ?? card.token;
     this.discarded = false;
     this.duplicate = duplicate;
@@ -284,9 +288,10 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
 
   /** Plain data with decoded payloads, for people and logs. */
   toJSON(): JobView<Data, Result, Name> {
-    const { state: _state, ...record } = jsonOf(this.#card.record);
-    const { name, data, opts, progress, returnvalue, stacktrace, queueName, failedReason } = this;
-    return { ...record, name, data, opts, progress, returnvalue, stacktrace, failedReason, queueName };
+    const { state: _state, lostBy: _text, ...record } = jsonOf(this.#card.record);
+    const { name, data, opts, progress, returnvalue, stacktrace, queueName, failedReason, lostBy } = this;
+    const loss = lostBy === undefined ? {} : { lostBy };
+    return { ...record, ...loss, name, data, opts, progress, returnvalue, stacktrace, failedReason, queueName };
   }
 
   /** Plain data with payloads as JSON text, for `Job.fromJSON`. */

@@ -1,5 +1,6 @@
 // A job as plain data, to be sent somewhere and turned into a handle again. Payloads stay JSON text, as stores keep them.
 import { type JobLock, lockNotHeld, NO_LOCK } from '../job/lock.js';
+import type { LostBy } from '../job/lost-by.js';
 import type { JobsOptions } from '../job/options.js';
 import { encode } from '../job/payload.js';
 import type { ClaimedJob, JobRecord } from '../job/record.js';
@@ -15,7 +16,10 @@ export interface JobJson extends JobRecord {
 
 /** A job as plain data with decoded payloads. */
 export interface JobView<Data, Result, Name extends string>
-  extends Omit<JobRecord, 'name' | 'data' | 'opts' | 'state' | 'progress' | 'returnvalue' | 'stacktrace' | 'failedReason'> {
+  extends Omit<
+    JobRecord,
+    'name' | 'data' | 'opts' | 'state' | 'progress' | 'returnvalue' | 'stacktrace' | 'failedReason' | 'lostBy'
+  > {
   name: Name;
   data: Data;
   opts: JobsOptions;
@@ -24,6 +28,8 @@ export interface JobView<Data, Result, Name extends string>
   stacktrace: string[];
   /** Undefined until an attempt has failed; typed as in BullMQ. */
   failedReason: string;
+  /** Only of a job that an owner lost. */
+  lostBy?: LostBy;
   queueName: string;
 }
 

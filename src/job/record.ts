@@ -17,6 +17,8 @@ export interface JobRecord {
   attemptsMade: number;
   attemptsStarted: number;
   stalledCounter: number;
+  /** JSON text of LostBy: the owner that lost it last, if one did. It stays when the job runs again or finishes. */
+  lostBy?: string;
   /** Store's clock, milliseconds since the epoch. */
   processedOn?: number;
   finishedOn?: number;
@@ -51,4 +53,9 @@ export interface NewJob {
   timestamp: number;
   /** Of jobs with the same key, one at a time runs. */
   lockKey?: string;
+}
+
+/** Its owner was lost at least once: `lostBy` may say more. */
+export function hasStalled({ stalledCounter }: JobRecord): boolean {
+  return stalledCounter > 0;
 }

@@ -7,6 +7,7 @@ import type { StoreLease } from '../store/open.js';
 import { Calls } from './calls.js';
 import type { KeeperListener } from './keeper.js';
 import type { Keeping } from './keeping.js';
+import { type LostJob, lostJobs, warnOfLosses } from './lost-jobs.js';
 import { LockTable } from './lock-table.js';
 import { ManualJobs } from './manual-jobs.js';
 import { NamedLocks } from './named-locks.js';
@@ -21,7 +22,7 @@ export interface HolderOptions {
   lease: StoreLease;
   keeping: Keeping;
   /** Jobs whose owner had died were found. */
-  onStalled?(jobIds: string[]): void;
+  onStalled?(lost: LostJob[]): void;
   onError(error: Error): void;
 }
 
@@ -101,14 +102,18 @@ export class Holder {
   }
 
   #listenerFor(session: Session): KeeperListener {
-    const { onStalled, onError } = this.#options;
+    const { queue, onStalled, onError } = this.#options;
     return {
       renewed: () => undefined,
       revoked: (revocations) => {
         for (const { token, reason } of revocations) this.#table.loseTokens([token], reason);
       },
       lost: () => this.#sessionGone(session),
-      swept: ({ stalled, failed }) => onStalled?.([...stalled, ...failed]),
+      swept: (reply) => {
+        const lost = lostJobs(reply);
+        warnOfLosses(queue, lost);
+        onStalled?.(lost);
+      },
       failed: (error) => onError(error),
       threaded: () => undefined,
       blocked: (blockedMs, ceiling) => {

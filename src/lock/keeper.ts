@@ -44,7 +44,7 @@ export interface KeeperListener {
   revoked(revocations: Revocation[]): void;
   /** The store has ended the session, and with it all its locks. */
   lost(): void;
-  swept(reply: Pick<SweepReply, 'stalled' | 'failed'>): void;
+  swept(reply: Omit<SweepReply, 'more'>): void;
   /** Something failed and is tried again; never the end of renewal. `renewing`: it was an attempt to renew. */
   failed(error: Error, renewing: boolean): void;
   /** A thread looks after this session, or (false) the worker's loop does. */

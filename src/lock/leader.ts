@@ -2,6 +2,7 @@
 // renewed by a keeper, trust in it ends before anyone else can lead, and a term number is never given twice. A Leader must never call
 // itself one longer than it can trust its lock: also when its loop was blocked or its process frozen.
 import { HoldfastError, toError } from '../errors.js';
+import type { LostBy } from '../job/lost-by.js';
 import { queueNames } from '../job/names.js';
 import { MAX_TIMER_MS } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
@@ -9,6 +10,7 @@ import { OptionNames } from '../runtime/option-names.js';
 import { type Connection, leaseStore, type StoreLease } from '../store/open.js';
 import { Holder } from './holder.js';
 import { checkKeepingOptions, checkLockDuration, checkRenewTime, KEEPING_NAMES, type KeepingOptions } from './keeping.js';
+import type { LostJob } from './lost-jobs.js';
 import type { NamedLock } from './named-lock.js';
 import { clearInterval, clearTimeout, setInterval, setTimeout } from '../runtime/timers.js';
 
@@ -46,7 +48,7 @@ export type LeaderEvents = {
   /** This instance does not lead: at first, or from now on. */
   follower: [reason: string];
   /** A job whose owner died was found by this instance, which looks for them while it stands for election. */
-  stalled: [jobId: string];
+  stalled: [jobId: string, lostBy?: LostBy];
   error: [error: Error];
 };
 
@@ -97,8 +99,8 @@ export class Leader extends Emitter<LeaderEvents> {
     });
     const onError = (error: Error): void => void this.emit('error', error);
     this.#lease = leaseStore(options.connection, onError);
-    const onStalled = (jobIds: string[]): void => {
-      for (const jobId of jobIds) this.emit('stalled', jobId);
+    const onStalled = (lost: LostJob[]): void => {
+      for (const { jobId, lostBy } of lost) this.emit('stalled', jobId, lostBy);
     };
     this.#holder = new Holder({ queue: names.stored, name: 'leader', lease: this.#lease, keeping, onStalled, onError });
     this.#ready = new Promise((resolve) => {

@@ -24,7 +24,7 @@ export type FromThread =
   | { type: 'renewed'; sessionId: string }
   | { type: 'revoked'; sessionId: string; revocations: Revocation[] }
   | { type: 'lost'; sessionId: string }
-  | { type: 'swept'; sessionId: string; reply: Pick<SweepReply, 'stalled' | 'failed'> }
+  | { type: 'swept'; sessionId: string; reply: Omit<SweepReply, 'more'> }
   | { type: 'failed'; sessionId: string; what: Attempt; error: PlainError }
   /** The main loop was blocked: told once, when it is over, and before that when a ceiling stops renewal. */
   | { type: 'blocked'; sessionId: string; blockedMs: number; ceiling: boolean }

@@ -17,7 +17,7 @@ export interface ThreadSessionReports {
   renewed(): void;
   revoked(revocations: Revocation[]): void;
   lost(): void;
-  swept(reply: Pick<SweepReply, 'stalled' | 'failed'>): void;
+  swept(reply: Omit<SweepReply, 'more'>): void;
   failed(error: unknown, what: Attempt): void;
 }
 

@@ -1,5 +1,6 @@
 // What a Queue is made with and what it tells.
 import type { JobProgress } from '../handle/home.js';
+import type { LostBy } from '../job/lost-by.js';
 import { DEFAULT_PREFIX } from '../job/names.js';
 import type { DefaultJobOptions, JobsOptions } from '../job/options.js';
 import { checkKeepingOptions, KEEPING_NAMES, type Keeping, type KeepingOptions } from '../lock/keeping.js';
@@ -48,7 +49,7 @@ export type QueueEventMap<J> = {
   removed: [jobId: string];
   resumed: [];
   /** A job whose owner died was found by this queue, which looks for them while it holds locks. */
-  stalled: [jobId: string];
+  stalled: [jobId: string, lostBy?: LostBy];
   waiting: [job: J];
 };
 

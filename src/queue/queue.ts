@@ -212,8 +212,8 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
       name: 'queue',
       lease: this.#lease,
       keeping: this.opts,
-      onStalled: (jobIds) => {
-        for (const jobId of jobIds) this.emit('stalled', jobId);
+      onStalled: (lost) => {
+        for (const { jobId, lostBy } of lost) this.emit('stalled', jobId, lostBy);
       },
       onError: (error) => void this.emit('error', error),
     });
@@ -285,7 +285,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     });
     leader.on('leader', (term) => void this.emit('leader', term));
     leader.on('follower', (reason) => void this.emit('follower', reason));
-    leader.on('stalled', (jobId) => void this.emit('stalled', jobId));
+    leader.on('stalled', (jobId, lostBy) => void this.emit('stalled', jobId, lostBy));
     leader.on('error', (error) => void this.emit('error', error));
     return leader;
   }

@@ -150,12 +150,14 @@ export interface Sessions {
   renew(renewals: Renewal[]): Promise<RenewReply[]>;
   /**
    * Ends sessions and hands back everything that they hold, named locks too, at once. `charged` says whether that counts as a stall
-   * (a crash that could still speak) or not (a shutdown). A session that is gone already is fine.
+   * (a crash that could still speak: `lostBy` says `exit`) or not (a shutdown). A session that is gone already is fine.
    */
   closeSessions(sessions: SessionRef[], charged: boolean): Promise<void>;
   /**
    * Reaps expired sessions and locks whose own end has passed, at most `limit` locks per call. Their jobs go to the front of
    * waiting, those of a session in the order in which they were claimed, with one more stall, or, over the session's maxStalls, to failed with STALLED_REASON (the job's removeOnFail holds).
+   * Each job's `lostBy` then names the session's owner and how the sweep found the loss: `lock-expired` for a timed lock, `process-gone` for
+   * a session that ended under a suspicion (`probe`), `session-expired` for any other.
    * Named locks of dead sessions become free and their places in line are lost; each counts as a lock under `limit`. A session that was
    * swept in part stays dead for renewals and claims. Atomic and idempotent: any number of sweepers may run.
    */
@@ -239,6 +241,11 @@ export interface SweepReply {
   stalled: string[];
   /** Over the limit. */
   failed: string[];
+  /**
+   * JSON texts of LostBy: one for each of `stalled`, then one for each of `failed`. Absent where both are empty; null where the session's
+   * record is missing.
+   */
+  lostBy?: (string | null)[];
   /** More is dead than `limit`: call again. */
   more: boolean;
 }
@@ -474,7 +481,7 @@ export interface OwnedLock {
  *   settle      completed{returnvalue, prev} · failed{failedReason, prev} then, unless `early`, retries-exhausted{attemptsMade} ·
  *               retry: waiting{prev: active, failedReason} or delayed{delay, failedReason} · delay: delayed{delay} · release: waiting{prev: active};
  *               then the claim's, then drained if jobs finished and none is waiting or active
- *   sweep       stalled, then waiting{prev: active} or failed{failedReason, prev: active}; closeSessions, revoke: waiting{prev: active}
+ *   sweep       stalled{lostBy}, then waiting{prev: active} or failed{failedReason, prev: active, lostBy}; closeSessions, revoke: waiting{prev: active}
  *               (a charged close tells what a sweep tells)
  *   control     progress{data} · retry, promote: waiting{prev} · delay: delayed{delay} · removed{prev} · cleaned{count} if any went or `limit` is 0 · paused · resumed
  */
@@ -488,7 +495,7 @@ export interface StoredEvent {
    * that is removed on finishing is never left out, because no job would be left to ask.
    */
   large?: number;
-  /** prev, returnvalue (JSON text), failedReason, delay, data (JSON text of progress), jobName, count … */
+  /** prev, returnvalue (JSON text), failedReason, lostBy (JSON text), delay, data (JSON text of progress), jobName, count … */
   [field: string]: string | number | undefined;
 }
 

@@ -15,7 +15,7 @@ export interface SweeperOptions {
   intervalMs: number;
   /** Waited for before each sweep: renewals that are overdue in this process go first. */
   beforeSweep?(): Promise<void>;
-  onSwept(reply: Pick<SweepReply, 'stalled' | 'failed'>): void;
+  onSwept(reply: Omit<SweepReply, 'more'>): void;
   onError(error: Error): void;
 }
 

@@ -1,4 +1,5 @@
 // What a worker tells its listeners: BullMQ's events with BullMQ's arguments.
+import type { LostBy } from '../job/lost-by.js';
 import type { Any } from '../job/typing.js';
 import type { Emitter } from '../runtime/emitter.js';
 import type { JobOf, ResultOf } from '../handle/typed-job.js';
@@ -6,11 +7,14 @@ import type { JobOf, ResultOf } from '../handle/typed-job.js';
 export interface WorkerEvents<Data, Result, Name extends string> {
   active: [job: JobOf<Data, Result, Name>, prev: string];
   completed: [job: JobOf<Data, Result, Name>, result: ResultOf<Data, Result, Name>, prev: string];
-  /** Also after an attempt that will be repeated. Without a job when it was removed on failing. */
+  /**
+   * Also after an attempt that will be repeated. Without a job when it was removed on failing. The error of a job that stalled too often has
+   * the code JOB_STALLED and, in `lostBy`, which process lost it.
+   */
   failed: [job: JobOf<Data, Result, Name> | undefined, error: Error, prev: string];
   progress: [job: JobOf<Data, Result, Name>, progress: unknown];
-  /** A job whose owner died was found by this worker. */
-  stalled: [jobId: string, prev: string];
+  /** A job whose owner died was found by this worker. `lostBy`: which process that was, and how it was found. */
+  stalled: [jobId: string, prev: string, lostBy?: LostBy];
   drained: [];
   paused: [];
   resumed: [];

@@ -5,6 +5,7 @@ import { Job } from '../handle/job.js';
 import type { HeldLock } from '../lock/held-lock.js';
 import type { KeeperListener } from '../lock/keeper.js';
 import type { LockMonitor } from '../lock/lock-monitor.js';
+import { type LostJob, lostJobs, warnOfLosses } from '../lock/lost-jobs.js';
 import type { LockTable } from '../lock/lock-table.js';
 import type { Session } from '../lock/session.js';
 import { STALLED_REASON } from '../store/contract.js';
@@ -38,7 +39,7 @@ export class LockNews {
   }
 
   listenerFor(session: Session): KeeperListener {
-    const { table, monitor, emitter, sessionLost, wake, threaded, inOutage } = this.#options;
+    const { home, table, monitor, emitter, sessionLost, wake, threaded, inOutage } = this.#options;
     return {
       renewed: () => {
         const jobIds = table.renewedJobIds(session);
@@ -53,9 +54,15 @@ export class LockNews {
         sessionLost(session);
         wake();
       },
-      swept: ({ stalled, failed }) => {
-        monitor?.emit('stalledJobs', [...stalled, ...failed]);
-        for (const jobId of [...stalled, ...failed]) emitter.emit('stalled', jobId, 'active');
+      swept: (reply) => {
+        const lost = lostJobs(reply);
+        warnOfLosses(home.name, lost);
+        monitor?.emit(
+          'stalledJobs',
+          lost.map(({ jobId }) => jobId),
+        );
+        for (const { jobId, lostBy } of lost) emitter.emit('stalled', jobId, 'active', lostBy);
+        const failed = lost.filter((job) => job.failed);
         if (failed.length > 0) void this.#stalledForGood(failed);
         wake();
       },
@@ -107,14 +114,24 @@ export class LockNews {
     emitter.emit('error', new HoldfastError('LOOP_BLOCKED', message, { queue: home.name }));
   }
 
-  async #stalledForGood(jobIds: string[]): Promise<void> {
+  async #stalledForGood(lost: LostJob[]): Promise<void> {
     const { emitter, home } = this.#options;
     try {
-      const records = await readJobs(await home.ready(), home.stored, jobIds);
-      for (const record of records) {
+      const records = await readJobs(
+        await home.ready(),
+        home.stored,
+        lost.map(({ jobId }) => jobId),
+      );
+      lost.forEach(({ jobId, lostBy }, index) => {
+        const record = records[index];
         const job = record === undefined ? undefined : new Job(home, record);
-        emitter.emit('failed', job, new HoldfastError('JOB_STALLED', STALLED_REASON, { queue: home.name }), 'active');
-      }
+        emitter.emit(
+          'failed',
+          job,
+          new HoldfastError('JOB_STALLED', STALLED_REASON, { queue: home.name, jobId, lostBy }),
+          'active',
+        );
+      });
     } catch (error) {
       emitter.emit('error', toError(error));
     }

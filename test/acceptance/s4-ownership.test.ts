@@ -127,7 +127,7 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
       expect.objectContaining({ message: 'job stalled more than allowable limit' }),
       'active',
     ]);
-    expect((await log.moment('stalled'))['args']).toEqual([id, 'active']);
+    expect((await log.moment('stalled'))['args']).toEqual([id, 'active', expect.objectContaining({ pid: expect.any(Number) })]);
     expect(await failed).toMatchObject({ jobId: id, failedReason: 'job stalled more than allowable limit', prev: 'active' });
     expect(await stateOf(scene, id)).toBe('failed');
     expect(await scene.queue.getJob(id)).toMatchObject({

@@ -1,5 +1,6 @@
 // A process that ends with jobs in its hands: whoever can still speak hands them back at once, charged or not.
 // Runs the built package, for the lock thread is part of it.
+import { hostname } from 'node:os';
 import { type Store, Worker } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Engine, LOCK_ENGINES, newScene, type Scene, SHARED_ENGINES } from '../support/acceptance-scene.js';
@@ -40,6 +41,9 @@ describe.each(LOCK_ENGINES)('%s', (engine) => {
     const end = await program.ended;
     expect(end, end.stderr).toMatchObject({ code });
     expect((await store.jobs('work', [job.id]))[0]).toMatchObject({ state: 'waiting', stalledCounter: stalls, attemptsMade: 0 });
+    const lostBy = (await queue.getJob(job.id))?.lostBy;
+    if (stalls === 0) expect(lostBy).toBeUndefined();
+    else expect(lostBy).toMatchObject({ host: hostname(), pid: program.child.pid, found: 'exit' });
     expect(await store.sessions('work')).toEqual([]);
   });
 

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { openStore } from 'holdfast';
+import { openStore, type Store } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { until } from '../support/faults-wait.js';
 import { previousBuild } from '../support/previous-build.js';
@@ -50,6 +50,8 @@ interface Message {
 class Member {
   readonly runs: Run[] = [];
   readonly completed: string[] = [];
+  /** Events of the queue's log. */
+  readonly heard: string[] = [];
   readonly complaints: string[] = [];
   refusal: string | undefined;
   ready = false;
@@ -75,6 +77,10 @@ class Member {
     await until('the jobs to be added', () => this.added > before, PATIENCE_MS);
   }
 
+  listen(): void {
+    this.#child.send({ command: 'listen' });
+  }
+
   async close(): Promise<void> {
     this.#child.send({ command: 'close' });
     await this.#ended;
@@ -96,11 +102,43 @@ class Member {
       const run = this.runs.findLast((one) => one.id === id);
       if (run !== undefined) run.to = at;
     } else if (event === 'completed') this.completed.push(id);
+    else if (event === 'heard') this.heard.push(`${message} ${id}`);
     else this.complaints.push(`${event} ${code ?? ''} ${message ?? ''}`);
   }
 }
 
 const ids = (prefix: string, count: number): string[] => Array.from({ length: count }, (_, n) => `${prefix}-${n}`);
+
+const LOST = ids('lost', 2);
+
+/** Jobs of a session of this process that ends as if by a crash. */
+async function loseSome(store: Store): Promise<void> {
+  await store.pause(QUEUE, true);
+  const job = { name: 'work', data: '{"bytes":10}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 0 };
+  await store.add(
+    QUEUE,
+    LOST.map((id) => ({ ...job, id })),
+    { caller: 'producer', seq: 1 },
+  );
+  const owner = { host: 'here', pid: process.pid, name: 'loser', instance: 'i' };
+  await store.openSession({ queue: QUEUE, id: 'loser', owner, durationMs: PATIENCE_MS, maxStalls: 100, slots: 2 });
+  expect((await store.claim(QUEUE, { session: 'loser', seq: 1, count: 2, jobIds: LOST })).jobs).toHaveLength(2);
+  await store.closeSessions([{ queue: QUEUE, id: 'loser' }], true);
+  await store.pause(QUEUE, false);
+}
+
+/** As a listener in a member hears them. */
+async function heardIn(store: Store): Promise<string[]> {
+  const heard: string[] = [];
+  for (let after = 0, more = true; more; ) {
+    const { events, last } = await store.events(QUEUE, after, 1000);
+    for (const { id, name, jobId } of events)
+      if (/^(waiting|active|stalled|completed)$/.test(name)) heard.push(`${id} ${name} ${jobId}`);
+    more = events.length > 0;
+    after = last;
+  }
+  return heard;
+}
 
 /** Pairs of runs of one job that overlap. */
 function overlaps(members: Member[]): string[] {
@@ -145,21 +183,28 @@ describe.each(Object.keys(CONNECTIONS) as (keyof typeof CONNECTIONS)[])('%s', (e
     const last = await start(CURRENT);
     await last.add(ids('last', 40));
     await works(last, 5);
-    await old[1].close();
-
     const store = await openStore(connection);
     onTestFinished(() => store.close());
+
+    // The previous version reads all that either has written down, and this one has written of a stall for sure.
+    await loseSome(store);
+    const written = await heardIn(store);
+    expect(written.filter((event) => event.includes(' stalled lost-'))).toHaveLength(LOST.length);
+    old[1].listen();
+    await until('the events to be heard', () => old[1].heard.length >= written.length, PATIENCE_MS);
+    expect(old[1].heard.slice(0, written.length)).toEqual(written);
+    await old[1].close();
     await until(
       'all jobs to complete',
       async () => {
         const { counts } = await store.status(QUEUE);
-        return counts.completed + counts.failed === 360;
+        return counts.completed + counts.failed === 362;
       },
       PATIENCE_MS,
     );
     await last.close();
     const finished = members.flatMap((member) => member.completed);
-    expect((await store.status(QUEUE)).counts).toMatchObject({ completed: 360, failed: 0, active: 0 });
+    expect((await store.status(QUEUE)).counts).toMatchObject({ completed: 362, failed: 0, active: 0 });
     expect(finished.length).toBe(new Set(finished).size);
     expect(overlaps(members)).toEqual([]);
     expect(members.flatMap((member) => member.complaints)).toEqual([]);

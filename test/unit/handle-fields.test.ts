@@ -27,6 +27,7 @@ const FIELDS = [
   'attemptsMade',
   'attemptsStarted',
   'stalledCounter',
+  'lostBy',
   'token',
   'discarded',
   'duplicate',

@@ -34,6 +34,17 @@ describe('a file of an older version', () => {
     expect(schemaOf(old)).toEqual(schemaOf(fresh));
   });
 
+  it('gets the columns that came without a new version, and keeps its version', async () => {
+    const [old, fresh] = [newFile(), newFile()];
+    for (const path of [old, fresh]) await (await openStore({ path })).close();
+    const db = new Database(old);
+    db.exec('ALTER TABLE jobs DROP COLUMN lostBy');
+    db.close();
+    expect(schemaOf(old)).not.toEqual(schemaOf(fresh));
+    await (await openStore({ path: old })).close();
+    expect(schemaOf(old)).toEqual(schemaOf(fresh));
+  });
+
   it('keeps its jobs, their order, and what was running comes back', async () => {
     const store = await openStore({ path: fileOfVersion1() });
     expect((await store.status('q')).counts).toEqual({

@@ -23,6 +23,7 @@ export function recordOf(job: StoredJob): JobRecord {
   if (job.failedReason !== undefined) record.failedReason = job.failedReason;
   if (job.stacktrace !== undefined) record.stacktrace = job.stacktrace;
   if (job.progress !== undefined) record.progress = job.progress;
+  if (job.lostBy !== undefined) record.lostBy = job.lostBy;
   return record;
 }
 

@@ -1,9 +1,10 @@
 import { HoldfastError } from '../../errors.js';
 import type { NewSession, ProbeReply, Renewal, RenewReply, SweepReply } from '../contract.js';
+import { sweepReply } from '../swept.js';
 import { end, setEnd } from './moves.js';
 import { freeNames } from './named-lock.js';
-import { giveBack, stall } from './stall.js';
-import { byFence, type QueueState, type StoredLock, StoredSession } from './state.js';
+import { giveBack, type Lost, stall } from './stall.js';
+import { byFence, type QueueState, StoredSession } from './state.js';
 
 export function openSession(queue: QueueState, session: NewSession, now: number): void {
   if (queue.sessions.has(session.id)) {
@@ -36,7 +37,8 @@ export function closeSession(queue: QueueState, id: string, charged: boolean, no
   endAndShare(queue, session);
   const held = session.held();
   const jobs = held.map(({ job }) => job);
-  if (charged) stall(queue, held, now);
+  const lost = held.map((lock): Lost => ({ lock, found: 'exit' }));
+  if (charged) stall(queue, lost, now);
   else giveBack(queue, jobs);
   freeNames(queue, session, Number.POSITIVE_INFINITY);
 }
@@ -44,8 +46,9 @@ export function closeSession(queue: QueueState, id: string, charged: boolean, no
 export function sweep(queue: QueueState, limit: number, now: number): SweepReply {
   endExpired(queue, now);
   const { dead, more } = findDead(queue, limit, now);
-  const swept = stall(queue, dead.sort(byFence), now);
-  return { ...swept, more: more || freeDeadNames(queue, limit - dead.length) };
+  dead.sort((a, b) => byFence(a.lock, b.lock));
+  const swept = stall(queue, dead, now);
+  return sweepReply(swept, more || freeDeadNames(queue, limit - dead.length));
 }
 
 /** Nobody dies without this process, which holds all there is. */
@@ -91,13 +94,13 @@ function endAndShare(queue: QueueState, session: StoredSession): void {
 }
 
 /** Locks of ended sessions and locks whose own end has passed, which they lose here. Looks at no living one. */
-function findDead(queue: QueueState, limit: number, now: number): { dead: StoredLock[]; more: boolean } {
-  const dead: StoredLock[] = [];
+function findDead(queue: QueueState, limit: number, now: number): { dead: Lost[]; more: boolean } {
+  const dead: Lost[] = [];
   for (const session of queue.ended) {
     // The newest first: when the rest follows in later bites, the oldest will be in front.
     for (let lock = session.bound.last; lock !== undefined; lock = lock.before) {
       if (dead.length >= limit) return { dead, more: true };
-      dead.push(lock);
+      dead.push({ lock, found: 'session-expired' });
     }
   }
   for (let lock = queue.lockEnds.first; lock !== undefined && lock.at <= now; lock = queue.lockEnds.first) {
@@ -105,7 +108,7 @@ function findDead(queue: QueueState, limit: number, now: number): { dead: Stored
     const living = !lock.timed && lock.session.open;
     if (!living && dead.length >= limit) return { dead, more: true };
     setEnd(queue, lock, Number.POSITIVE_INFINITY);
-    if (!living) dead.push(lock);
+    if (!living) dead.push({ lock, found: lock.timed ? 'lock-expired' : 'session-expired' });
   }
   return { dead, more: false };
 }

@@ -1,6 +1,8 @@
 // How active jobs go back without an outcome of their own.
+import { type LossFound, lostByText } from '../../job/lost-by.js';
 import { keepOnFail } from '../../job/options.js';
 import { STALLED_REASON } from '../contract.js';
+import type { LostJob, Swept } from '../swept.js';
 import { FROM, putFinished, putWaiting, take } from './moves.js';
 import { retain } from './retention.js';
 import type { QueueState, StoredJob, StoredLock } from './state.js';
@@ -14,34 +16,45 @@ export function giveBack(queue: QueueState, jobs: StoredJob[]): void {
   toFront(queue, jobs);
 }
 
+export interface Lost {
+  lock: StoredLock;
+  found: LossFound;
+}
+
 /** Their owner died: charged. */
-export function stall(queue: QueueState, locks: StoredLock[], now: number): { stalled: string[]; failed: string[] } {
+export function stall(queue: QueueState, lost: Lost[], now: number): Swept {
   const stalled: StoredJob[] = [];
-  const failed: string[] = [];
-  for (const { job, session } of locks) {
-    queue.log.tell('stalled', job.id);
+  const failed: LostJob[] = [];
+  for (const { lock, found } of lost) {
+    const { job, session } = lock;
+    job.lostBy = lostByText(session.owner, found);
+    queue.log.tell('stalled', job.id, { lostBy: job.lostBy }, job.lostBy.length);
     job.stalledCounter++;
     take(queue, job);
     if (job.stalledCounter <= session.maxStalls) {
       queue.log.tell('waiting', job.id, FROM.active);
       stalled.push(job);
     } else {
-      fail(queue, job, now);
-      failed.push(job.id);
+      fail(queue, job, job.lostBy, now);
+      failed.push(lostJob(job));
     }
   }
   toFront(queue, stalled);
-  return { stalled: stalled.map(({ id }) => id), failed };
+  return { stalled: stalled.map(lostJob), failed };
 }
 
-function fail(queue: QueueState, job: StoredJob, now: number): void {
+function fail(queue: QueueState, job: StoredJob, lostBy: string, now: number): void {
   job.failedReason = STALLED_REASON;
   putFinished(queue, job, 'failed', now);
-  queue.log.tell('failed', job.id, { failedReason: STALLED_REASON, prev: 'active' });
+  queue.log.tell('failed', job.id, { failedReason: STALLED_REASON, prev: 'active', lostBy }, lostBy.length);
   retain(queue, job, keepOnFail(job.opts), now);
 }
 
 /** The last one first, so that they wait in the order in which they came. */
 function toFront(queue: QueueState, jobs: StoredJob[]): void {
   for (const job of jobs.toReversed()) putWaiting(queue, job, true);
+}
+
+function lostJob({ id, lostBy }: StoredJob): LostJob {
+  return { id, lostBy: lostBy ?? null };
 }

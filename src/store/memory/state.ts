@@ -88,6 +88,7 @@ export class StoredJob implements Linked<StoredJob>, Timed {
   failedReason: string | undefined = undefined;
   stacktrace: string | undefined = undefined;
   progress: string | undefined = undefined;
+  lostBy: string | undefined = undefined;
 
   logs: string[] | undefined = undefined;
   /** Present exactly while the job is active. */

@@ -32,7 +32,7 @@ const claimed = (of: (column: string) => string) => COLUMNS.map((column) => (IMP
 
 /** Aggregates over rows of `cutRows`, in their order, and whether it was cut. Without rows, all of it is null. */
 export const JOB_ARRAYS = arrays([
-  ...COLUMNS.map((column) => `array_agg(${short(column, 'size')}) FILTER (WHERE fits)`),
+  ...[...COLUMNS, 'lost_by'].map((column) => `array_agg(${short(column, 'size')}) FILTER (WHERE fits)`),
   'bool_or(NOT fits)',
 ]);
 /** The rows of a query with `size`, and whether each fits into a reply of `_budget` bytes of which `_used` are used. */
@@ -73,7 +73,9 @@ export type JobArrays = [
   stacktrace: Column<string | null>,
   progress: Column<string | null>,
   fence: Column<number | null>,
-  /** Of a list: it was cut. */
+  /** Claims leave it out (lost-by.ts). */
+  lostBy?: Column<string | null>,
+  /** Of a list: it was cut. It comes last: older processes look for it there. */
   more?: boolean | null,
 ];
 
@@ -115,6 +117,7 @@ function recordAt(jobs: JobArrays, index: number): JobRecord {
   const failedReason = at(jobs[15], index);
   const stacktrace = at(jobs[16], index);
   const progress = at(jobs[17], index);
+  const lostBy = at(jobs[19] ?? null, index);
   if (processedOn !== null) record.processedOn = processedOn;
   if (finishedOn !== null) record.finishedOn = finishedOn;
   if (processedBy !== null) record.processedBy = processedBy;
@@ -122,6 +125,7 @@ function recordAt(jobs: JobArrays, index: number): JobRecord {
   if (failedReason !== null) record.failedReason = failedReason;
   if (stacktrace !== null) record.stacktrace = stacktrace;
   if (progress !== null) record.progress = progress;
+  if (lostBy !== null) record.lostBy = lostBy;
   return record;
 }
 

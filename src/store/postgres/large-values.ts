@@ -1,8 +1,9 @@
 // The texts of large jobs, which their replies leave out (job-row.ts). They come as rows, one by one as the server reads them, and in a
 // statement of its own that locks nothing: a claim with megabytes in its reply held its row locks for as long as they took to travel.
-import type { ClaimedJob, JobRecord } from '../../job/record.js';
+import { type ClaimedJob, hasStalled, type JobRecord } from '../../job/record.js';
 import type { ClaimReply } from '../contract.js';
 import { LONG } from './job-row.js';
+import { fillLosses } from './lost-by.js';
 import { jobOf } from './lookup.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
@@ -47,6 +48,7 @@ export async function fillRecords<T extends JobRecord>(server: Server, queue: st
 /** A claimed job whose lock was taken away meanwhile is no longer the caller's. */
 export async function fillClaimed(server: Server, queue: string, reply: ClaimReply): Promise<ClaimReply> {
   reply.jobs = await fillRecords(server, queue, reply.jobs);
+  if (reply.jobs.some(hasStalled)) await fillLosses(server, queue, reply.jobs);
   return reply;
 }
 

@@ -114,6 +114,7 @@ DECLARE
   _sessions text[] := '{}';
   _held text[];
   _limits float8[];
+  _losses text[];
 BEGIN
   FOR _one IN SELECT DISTINCT q.queue, r.id COLLATE "C" AS id FROM unnest(_names, _ids) r(name, id) JOIN queues q USING (name) ORDER BY queue, id LOOP
     PERFORM FROM sessions WHERE queue = _one.queue AND id = _one.id FOR UPDATE;
@@ -125,11 +126,12 @@ BEGIN
   FOR _one IN SELECT queue, array_agg(id) AS ids FROM unnest(_queues, _sessions) r(queue, id) GROUP BY queue ORDER BY queue LOOP
     _held := ARRAY(SELECT j.id FROM ${HELD});
     ${lockJobs('_held', '_one.queue')};
-    SELECT array_agg(h.id), array_agg(h.max_stalls) INTO _held, _limits FROM (
-      SELECT j.id, s.max_stalls FROM ${HELD} JOIN LATERAL (SELECT max_stalls FROM sessions WHERE queue = _one.queue AND id = o.id) s ON true
+    SELECT array_agg(h.id), array_agg(h.max_stalls), array_agg(h.loss) INTO _held, _limits, _losses FROM (
+      SELECT j.id, s.max_stalls, s.loss FROM ${HELD}
+        JOIN LATERAL (SELECT max_stalls, CASE WHEN _charged THEN loss_of(owner, 'exit') END AS loss FROM sessions owner WHERE owner.queue = _one.queue AND owner.id = o.id) s ON true
       ORDER BY j.fence
     ) h;
-    IF _held IS NOT NULL THEN PERFORM hand_back(_one.queue, _clock, _held, CASE WHEN _charged THEN _limits END); END IF;
+    IF _held IS NOT NULL THEN PERFORM hand_back(_one.queue, _clock, _held, CASE WHEN _charged THEN _limits END, _losses); END IF;
     PERFORM FROM (
       SELECT n.name FROM unnest(_one.ids) o(id), LATERAL (SELECT name FROM named WHERE queue = _one.queue AND session = o.id ORDER BY name OFFSET 0) n
       ORDER BY n.name OFFSET 0

@@ -49,7 +49,8 @@ const anyHeld = (condition = 'true') =>
 export const SWEEP_FUNCTIONS =
   // Locks whose own end has passed. An extended lock whose session outlived the extension lives as long as the session again.
   step(
-    'sweep_ended(_queue int, _clock float8, _limit int, OUT stalled text[], OUT failed text[], OUT ended int)',
+    `sweep_ended(_queue int, _clock float8, _limit int, OUT stalled text[], OUT failed text[], OUT ended int, OUT stalled_by text[],
+       OUT failed_by text[])`,
     'record',
     `
 DECLARE
@@ -68,18 +69,19 @@ BEGIN
     SELECT id FROM sessions WHERE queue = _queue AND id = ANY (_ended.sessions) AND ${IS_OPEN} FOR KEY SHARE SKIP LOCKED
   ) s;
   UPDATE jobs SET ends_at = NULL WHERE ctid = ANY (_ended.rows) AND NOT timed AND session = ANY (_alive);
-  SELECT h.stalled, h.failed INTO stalled, failed FROM (
-    SELECT array_agg(j.id ORDER BY j.ends_at) AS ids, array_agg(coalesce(s.max_stalls, 0) ORDER BY j.ends_at) AS limits
+  SELECT h.stalled, h.failed, h.stalled_by, h.failed_by INTO stalled, failed, stalled_by, failed_by FROM (
+    SELECT array_agg(j.id ORDER BY j.ends_at) AS ids, array_agg(coalesce(s.max_stalls, 0) ORDER BY j.ends_at) AS limits,
+      array_agg(loss_of(s, CASE WHEN j.timed THEN 'lock-expired' END) ORDER BY j.ends_at) AS losses
     FROM jobs j LEFT JOIN sessions s ON s.queue = j.queue AND s.id = j.session
     WHERE j.ctid = ANY (_ended.rows) AND j.ends_at + 0 <= _now AND (j.timed OR s.reaped IS DISTINCT FROM 0)
-  ) dead, LATERAL hand_back(_queue, _clock, dead.ids, dead.limits) h WHERE dead.ids IS NOT NULL;
+  ) dead, LATERAL hand_back(_queue, _clock, dead.ids, dead.limits, dead.losses) h WHERE dead.ids IS NOT NULL;
 END`,
   ) +
   expression(
-    'swept(_stalled text[], _failed text[], _reaped int, _more boolean)',
+    'swept(_stalled text[], _failed text[], _reaped int, _more boolean, _lost_by text[] DEFAULT NULL)',
     'text',
     'STABLE',
-    `json_build_object('stalled', _stalled, 'failed', _failed, 'reaped', _reaped, 'more', _more)::text`,
+    `json_build_object('stalled', _stalled, 'failed', _failed, 'reaped', _reaped, 'more', _more, 'lostBy', _lost_by)::text`,
   ) +
   // Upkeep waits for a call in which nothing had died: it takes its time.
   verb(
@@ -116,6 +118,8 @@ DECLARE
   _dead record;
   _stalled text[] := '{}';
   _failed text[] := '{}';
+  _stalled_by text[] := '{}';
+  _failed_by text[] := '{}';
   _renewed int := 0;
   _more boolean := true;
 BEGIN
@@ -123,6 +127,8 @@ BEGIN
     SELECT * INTO _dead FROM sweep_ended(_queue, _clock, _left);
     _stalled := _stalled || _dead.stalled;
     _failed := _failed || _dead.failed;
+    _stalled_by := _stalled_by || _dead.stalled_by;
+    _failed_by := _failed_by || _dead.failed_by;
     _left := _left - _dead.ended;
   END IF;
   IF _any_renewed THEN
@@ -136,14 +142,16 @@ BEGIN
     EXIT WHEN NOT FOUND;
     _seen := _seen || _session.id;
     -- The newest first: when the rest follows in later bites, the oldest will be in front.
-    SELECT array_agg(id ORDER BY fence) AS ids, array_agg(_session.max_stalls) AS limits INTO _dead FROM (
+    SELECT array_agg(id ORDER BY fence) AS ids, array_agg(_session.max_stalls) AS limits, array_agg(loss_of(_session)) AS losses INTO _dead FROM (
       SELECT id, fence FROM jobs WHERE ${HELD} AND ends_at IS NULL AND ${UNTOUCHED} ORDER BY fence DESC LIMIT _left FOR UPDATE SKIP LOCKED
     ) locked;
     IF _dead.ids IS NOT NULL THEN
       _left := _left - cardinality(_dead.ids);
-      SELECT * INTO _dead FROM hand_back(_queue, _clock, _dead.ids, _dead.limits);
+      SELECT * INTO _dead FROM hand_back(_queue, _clock, _dead.ids, _dead.limits, _dead.losses);
       _stalled := _stalled || _dead.stalled;
       _failed := _failed || _dead.failed;
+      _stalled_by := _stalled_by || _dead.stalled_by;
+      _failed_by := _failed_by || _dead.failed_by;
     END IF;
     IF _left > 0 THEN _left := _left - free_names(_queue, _session.id, _left); END IF;
     IF _left <= 0 AND _most = ${BITE} THEN
@@ -161,7 +169,7 @@ BEGIN
     _more := _left <= 0 OR cardinality(_seen) >= _most;
     IF _more AND _most < ${BITE} THEN _more := ${ANY_DEAD}; END IF;
   END IF;
-  RETURN swept(_stalled, _failed, cardinality(_seen), _more);
+  RETURN swept(_stalled, _failed, cardinality(_seen), _more, nullif(_stalled_by || _failed_by, '{}'));
 END`,
   ) +
   // In a queue that is none, and undone: the plans stay with the connection.
@@ -222,15 +230,23 @@ END`,
 /** `reaped`: sessions that died, in whole or in part. */
 export type Swept = SweepReply & { reaped: number };
 
+/** As the function answers it. */
+type SweptRow = Omit<Swept, 'lostBy'> & { lostBy: (string | null)[] | null };
+
 export async function sweep(server: Server, queue: string, limit: number): Promise<Swept> {
+  const { lostBy, ...swept } = await sweepRow(server, queue, limit);
+  return lostBy === null ? swept : { ...swept, lostBy };
+}
+
+async function sweepRow(server: Server, queue: string, limit: number): Promise<SweptRow> {
   const looks = await server.short('sweep_look', LOOK_ALONE, [queue], KEEPING_MS);
-  if (looks === undefined) return server.call<Swept>('sweep', [queue, limit], KEEPING_MS);
+  if (looks === undefined) return server.call<SweptRow>('sweep', [queue, limit], KEEPING_MS);
   const [number, anyEnded, anyLooked, renewed, upkeep] = looks[0] ?? [];
-  let swept: Swept = { stalled: [], failed: [], reaped: 0, more: false };
+  let swept: SweptRow = { stalled: [], failed: [], reaped: 0, more: false, lostBy: null };
   if (anyEnded === true || anyLooked === true) {
     const rows = await server.short('sweep_reap', REAP_ALONE, [number, limit, anyEnded, renewed ?? false], KEEPING_MS);
-    if (rows === undefined) return server.call<Swept>('sweep', [queue, limit], KEEPING_MS);
-    swept = JSON.parse(rows[0]?.[0] as string) as Swept;
+    if (rows === undefined) return server.call<SweptRow>('sweep', [queue, limit], KEEPING_MS);
+    swept = JSON.parse(rows[0]?.[0] as string) as SweptRow;
   }
   const { reaped, stalled, failed, more } = swept;
   const nothing = !more && reaped + stalled.length + failed.length === 0;

@@ -272,6 +272,11 @@ ALTER TABLE callers ADD COLUMN look_at bigint NOT NULL DEFAULT 0;
 CREATE INDEX callers_looked_at ON callers (look_at);
 `;
 
+// jobs.lost_by: which owner lost the job last, and how that was found, as JSON text.
+const LOSSES = `
+ALTER TABLE jobs ADD COLUMN lost_by text;
+`;
+
 export const MIGRATIONS: readonly string[] = [
   FIRST,
   KEYS_AND_NAMES,
@@ -282,6 +287,7 @@ export const MIGRATIONS: readonly string[] = [
   REVISIONS,
   DEAD_RANGES,
   CALLERS_BY_AGE,
+  LOSSES,
 ];
 
 /**

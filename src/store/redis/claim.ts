@@ -1,8 +1,9 @@
 import { tokenOf } from '../../job/lock.js';
-import type { ClaimedJob } from '../../job/record.js';
+import { type ClaimedJob, hasStalled } from '../../job/record.js';
 import type { ClaimReply, ClaimRequest } from '../contract.js';
 import type { Argument } from './driver.js';
 import { addSides, freeText } from './job-text.js';
+import { fillLosses } from './lost-by.js';
 import type { Runner } from './runner.js';
 
 type Column = (string | null)[];
@@ -24,7 +25,9 @@ export async function claim(run: Runner, queue: string, request: ClaimRequest): 
   writeClaim(args, request);
   args.push(0);
   if (request.jobIds !== undefined) for (const id of request.jobIds) args.push(id);
-  return readClaim((await run('settle', queue, args)) as [string, ...RawClaim], request);
+  const reply = readClaim((await run('settle', queue, args)) as [string, ...RawClaim], request);
+  if (reply.jobs.some(hasStalled)) await fillLosses(run, queue, reply.jobs);
+  return reply;
 }
 
 /** All but the ids, which come at the end of all arguments. */

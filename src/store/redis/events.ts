@@ -1,6 +1,6 @@
 // Reading the log of a queue, which lua/shared/queue.lua writes: one entry per script, with records of a letter and texts.
 import { REPLY_BYTES } from '../budget.js';
-import type { EventName, EventsReply, StoredEvent } from '../contract.js';
+import { type EventName, type EventsReply, STALLED_REASON, type StoredEvent } from '../contract.js';
 import type { Runner } from './runner.js';
 
 type Template = [name: EventName, fixed?: Record<string, string>, ...fields: string[]];
@@ -44,6 +44,8 @@ const KINDS: Record<string, Kind> = {
   O: { texts: [], events: [['paused']] },
   Q: { texts: [], events: [['resumed']] },
   E: { texts: [], events: [['drained']] },
+  // The last record of its entry: LostBy of what stalled in it, in the order of the events.
+  I: { texts: ['losses'], events: [] },
 };
 const NUMBERS = new Set(['delay', 'attemptsMade', 'count']);
 const VALUES = new Set(['returnvalue', 'data']);
@@ -89,6 +91,7 @@ function readEntry([id, [, body]]: Entry): StoredEvent[] {
     const kind = KINDS[texts[at] as string];
     if (kind === undefined) break;
     const values = Object.fromEntries(kind.texts.map((name, index) => [name, texts[at + 1 + index] ?? '']));
+    if (values['losses'] !== undefined) addLosses(events, values['losses']);
     for (const [name, fixed, ...fields] of kind.events) {
       number += 1;
       // A job that failed before its attempts were used up.
@@ -104,4 +107,14 @@ function readEntry([id, [, body]]: Entry): StoredEvent[] {
     at += 1 + kind.texts.length;
   }
   return events;
+}
+
+function addLosses(events: StoredEvent[], text: string): void {
+  const losses = JSON.parse(text) as (object | null)[];
+  let loss: object | null = null;
+  for (const event of events) {
+    if (event.name === 'stalled') loss = losses.shift() ?? null;
+    const lost = event.name === 'stalled' || (event.name === 'failed' && event['failedReason'] === STALLED_REASON);
+    if (lost && loss !== null) event['lostBy'] = JSON.stringify(loss);
+  }
 }

@@ -22,6 +22,7 @@ export interface Sides {
   stack?: string | null | undefined;
   value?: string | null | undefined;
   progress?: string | null | undefined;
+  lost?: string | null | undefined;
 }
 
 function toRecord(id: string, job: string, run: string, sides: Sides): JobRecord {
@@ -50,6 +51,8 @@ function toRecord(id: string, job: string, run: string, sides: Sides): JobRecord
   // Null, which many handlers return, is not written down.
   if (state === 'c') record.returnvalue = sides.value ?? 'null';
   addSides(record, sides);
+  // A process of an older version may have removed a job with this id, and left what it did not know.
+  if (typeof sides.lost === 'string' && record.stalledCounter > 0) record.lostBy = sides.lost;
   return record;
 }
 
@@ -60,7 +63,7 @@ export function addSides(record: JobRecord, { reason, stack, progress }: Sides):
 }
 
 type Column = (string | null)[];
-/** ids, runs, jobs, reasons, stacks, values, progress: as lua/shared/records.lua answers them. */
+/** ids, runs, jobs, reasons, stacks, values, progress, losses: as lua/shared/records.lua answers them. */
 export type Columns = [
   ids: string[],
   runs: Column,
@@ -69,10 +72,11 @@ export type Columns = [
   stacks: Column,
   values: Column,
   progress: Column,
+  losses: Column,
 ];
 
 /** Undefined where there is no such job. */
-export function toRecords([ids, runs, jobs, reasons, stacks, values, progress]: Columns): (JobRecord | undefined)[] {
+export function toRecords([ids, runs, jobs, reasons, stacks, values, progress, losses]: Columns): (JobRecord | undefined)[] {
   return ids.map((id, index) => {
     const run = runs[index];
     const job = jobs[index];
@@ -82,6 +86,7 @@ export function toRecords([ids, runs, jobs, reasons, stacks, values, progress]: 
       stack: stacks[index],
       value: values[index],
       progress: progress[index],
+      lost: losses[index],
     });
   });
 }

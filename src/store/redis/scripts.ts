@@ -20,6 +20,7 @@ export type ScriptName =
   | 'list-active'
   | 'lock-of'
   | 'logs'
+  | 'losses'
   | 'named-locks'
   | 'open-session'
   | 'owned'

@@ -9,6 +9,7 @@ import {
 } from '../contract.js';
 import { tokenOf } from '../../job/lock.js';
 import { freeText } from './job-text.js';
+import { readLosses } from './lost-by.js';
 import type { Runner } from './runner.js';
 
 /** Sessions that one script renews: about a millisecond. */
@@ -76,8 +77,11 @@ export async function closeSessions(run: Runner, sessions: SessionRef[], charged
 }
 
 export async function sweep(run: Runner, queue: string, limit: number): Promise<SweepReply> {
-  const [stalled, failed, more] = (await run('sweep', queue, [limit])) as [string[], string[], number];
-  return { stalled, failed, more: more === 1 };
+  type Raw = [stalled: string[], failed: string[], more: number, lostBy: string[]];
+  const [stalled, failed, more, lostBy] = (await run('sweep', queue, [limit])) as Raw;
+  const reply: SweepReply = { stalled, failed, more: more === 1 };
+  if (lostBy.length > 0) reply.lostBy = readLosses(lostBy);
+  return reply;
 }
 
 export async function unsuspected(run: Runner, sessions: SessionRef[]): Promise<boolean[]> {

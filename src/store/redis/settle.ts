@@ -1,8 +1,10 @@
+import { hasStalled } from '../../job/record.js';
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract.js';
 import { laneText, type RawClaim, readClaim, writeClaim } from './claim.js';
 import type { Argument } from './driver.js';
 import { freeText } from './job-text.js';
+import { fillLosses } from './lost-by.js';
 import type { Runner } from './runner.js';
 
 const LETTERS: Record<Outcome['kind'], string> = {
@@ -32,7 +34,10 @@ export async function settle(
   const letters = reply[0];
   const results: SettleStatus[] = [];
   for (let n = 0; n < letters.length; n += 1) results.push(STATUSES[letters[n] as string] as SettleStatus);
-  return request === undefined ? { results } : { results, claimed: readClaim(reply, request) };
+  if (request === undefined) return { results };
+  const claimed = readClaim(reply, request);
+  if (claimed.jobs.some(hasStalled)) await fillLosses(run, queue, claimed.jobs);
+  return { results, claimed };
 }
 
 function letterOf(outcome: Outcome): string {

@@ -2,7 +2,7 @@
 // 0.6 s. The session itself ends with the last step, so that a crash in between leaves the rest to its expiry.
 import type { SessionRef } from '../contract.js';
 import type { Database, Statement } from './driver.js';
-import { type HandBack, HELD_COLUMNS, type HeldRow } from './hand-back.js';
+import { type HandBack, HELD_COLUMNS, type HeldRow, lossOf, OWNER_COLUMNS, type OwnerRow } from './hand-back.js';
 import { STATE } from './schema.js';
 import type { QueueState } from './queue-state.js';
 import type { Transaction } from './transaction.js';
@@ -14,14 +14,14 @@ export class Closing {
   readonly #handBack: HandBack;
   readonly #count: Statement<[number]>;
   readonly #last: Statement<HeldRow>;
-  readonly #maxStalls: Statement<[number]>;
+  readonly #owner: Statement<OwnerRow>;
 
   constructor(db: Database, handBack: HandBack) {
     this.#handBack = handBack;
     const held = `FROM jobs WHERE queue = ? AND state = ${STATE.active} AND session = ?`;
     this.#count = db.prepare(`SELECT count(*) ${held}`);
     this.#last = db.prepare(`SELECT ${HELD_COLUMNS} ${held} ORDER BY claimSeq DESC, fence DESC LIMIT ${AT_ONCE}`);
-    this.#maxStalls = db.prepare('SELECT maxStalls FROM sessions WHERE queue = ? AND id = ?');
+    this.#owner = db.prepare(`SELECT ${OWNER_COLUMNS} FROM sessions WHERE queue = ? AND id = ?`);
   }
 
   /** How many steps are to be made before the last one, in which the session ends. */
@@ -32,10 +32,10 @@ export class Closing {
   /** From the end of what it holds: each step goes to the front of waiting, and so they all wait in the order in which they were claimed. */
   handBackSome(transaction: Transaction, { queue: name, id }: SessionRef, charged: boolean): void {
     const queue = transaction.find(name);
-    const session = queue === undefined ? undefined : this.#maxStalls.get(queue.queue, id);
-    if (queue === undefined || session === undefined) return;
+    const owner = queue === undefined ? undefined : this.#owner.get(queue.queue, id);
+    if (queue === undefined || owner === undefined) return;
     const held = this.#last.all(queue.queue, id).reverse();
-    if (charged) this.#handBack.stall(queue, held, session[0], transaction.now);
+    if (charged) this.#handBack.stall(queue, held, lossOf(owner, 'exit'), transaction.now);
     else this.#handBack.giveBack(queue, held);
   }
 }

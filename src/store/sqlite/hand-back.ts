@@ -1,31 +1,46 @@
 // Jobs whose lock ends without an outcome of their owner: handed back or taken away (uncharged), or stalled (charged).
+import { type LossFound, lostByText } from '../../job/lost-by.js';
 import { keepOnFail } from '../../job/options.js';
 import { STALLED_REASON } from '../contract.js';
+import type { Swept } from '../swept.js';
 import type { Database, Statement } from './driver.js';
-import type { QueueState } from './queue-state.js';
+import type { EventFields, QueueState } from './queue-state.js';
 import type { Retention } from './retention.js';
 import { STATE, TO_WAITING } from './schema.js';
 
 export type HeldRow = [job: number, id: string, priority: number, stalledCounter: number, lockKey: string | null];
 export const HELD_COLUMNS = 'job, id, priority, stalledCounter, lockKey';
 
-export interface Stalled {
-  stalled: string[];
-  failed: string[];
+/** Of the session that lost the jobs. `lostBy`: null where its row is missing. */
+export interface Loss {
+  maxStalls: number;
+  lostBy: string | null;
+}
+
+export type OwnerRow = [maxStalls: number, host: string, pid: number, name: string, suspected: number];
+export const OWNER_COLUMNS = 'maxStalls, host, pid, name, suspected';
+
+/** `found`: unless the state of its session says it. */
+export function lossOf([maxStalls, host, pid, name, suspected]: [...OwnerRow, ...unknown[]], found?: LossFound): Loss {
+  const how = found ?? (suspected === 1 ? 'process-gone' : 'session-expired');
+  return { maxStalls, lostBy: lostByText({ host, pid, name }, how) };
 }
 
 export class HandBack {
   readonly #retention: Retention;
   readonly #toFront: Statement;
+  readonly #stall: Statement;
   readonly #fail: Statement<[opts: string]>;
   readonly #remove: Statement<[logNext: number]>;
 
   constructor(db: Database, retention: Retention) {
     this.#retention = retention;
     const unlock = 'session = NULL, fence = NULL, claimSeq = NULL, endsAt = NULL, timed = 0';
-    this.#toFront = db.prepare(`UPDATE jobs SET ${TO_WAITING}, ord = ?, stalledCounter = ?, ${unlock} WHERE job = ?`);
+    const stalled = 'stalledCounter = stalledCounter + 1, lostBy = ?';
+    this.#toFront = db.prepare(`UPDATE jobs SET ${TO_WAITING}, ord = ?, ${unlock} WHERE job = ?`);
+    this.#stall = db.prepare(`UPDATE jobs SET ${TO_WAITING}, ord = ?, ${stalled}, ${unlock} WHERE job = ?`);
     this.#fail = db.prepare(
-      `UPDATE jobs SET state = ${STATE.failed}, ord = ?, stalledCounter = ?, finishedOn = ?, failedReason = ?, ${unlock}
+      `UPDATE jobs SET state = ${STATE.failed}, ord = ?, ${stalled}, finishedOn = ?, failedReason = ?, ${unlock}
        WHERE job = ? RETURNING opts`,
     );
     this.#remove = db.prepare('DELETE FROM jobs WHERE job = ? RETURNING logNext');
@@ -34,28 +49,32 @@ export class HandBack {
   /** In the order in which they were claimed: so they wait again. */
   giveBack(queue: QueueState, held: HeldRow[]): void {
     let ord = this.#frontFor(queue, held.length);
-    for (const [job, id, priority, stalledCounter, lockKey] of held) {
+    for (const [job, id, priority, , lockKey] of held) {
       queue.touch(lockKey);
-      this.#toWaiting(queue, job, id, priority, stalledCounter, ord++);
+      this.#toFront.run(ord++, job);
+      this.#waits(queue, id, priority);
     }
   }
 
-  stall(queue: QueueState, held: HeldRow[], maxStalls: number, now: number): Stalled {
-    const reply: Stalled = { stalled: [], failed: [] };
+  stall(queue: QueueState, held: HeldRow[], { maxStalls, lostBy }: Loss, now: number): Swept {
+    const fields: EventFields | undefined = lostBy === null ? undefined : { lostBy };
+    const swept: Swept = { stalled: [], failed: [] };
     let ord = this.#frontFor(queue, held.length);
     for (const [job, id, priority, before, lockKey] of held) {
       queue.touch(lockKey);
-      queue.tell('stalled', id);
-      const stalledCounter = before + 1;
-      if (stalledCounter <= maxStalls) {
-        this.#toWaiting(queue, job, id, priority, stalledCounter, ord++);
-        reply.stalled.push(id);
+      queue.tell('stalled', id, fields);
+      if (before < maxStalls) {
+        this.#stall.run(ord++, lostBy, job);
+        this.#waits(queue, id, priority);
+        swept.stalled.push({ id, lostBy });
       } else {
-        this.#toFailed(queue, job, id, stalledCounter, now);
-        reply.failed.push(id);
+        const opts = this.#fail.get(queue.toBack(), lostBy, now, STALLED_REASON, job)?.[0] ?? '{}';
+        queue.tell('failed', id, { failedReason: STALLED_REASON, ...fields });
+        this.#failed(queue, job, opts, now);
+        swept.failed.push({ id, lostBy });
       }
     }
-    return reply;
+    return swept;
   }
 
   #frontFor(queue: QueueState, count: number): number {
@@ -63,18 +82,15 @@ export class HandBack {
     return queue.front;
   }
 
-  #toWaiting(queue: QueueState, job: number, id: string, priority: number, stalledCounter: number, ord: number): void {
-    this.#toFront.run(ord, stalledCounter, job);
+  #waits(queue: QueueState, id: string, priority: number): void {
     queue.active -= 1;
     queue.countWaiting(priority, 1);
     queue.tell('waiting', id, { prev: 'active' });
   }
 
-  #toFailed(queue: QueueState, job: number, id: string, stalledCounter: number, now: number): void {
-    const opts = this.#fail.get(queue.toBack(), stalledCounter, now, STALLED_REASON, job)?.[0] ?? '{}';
+  #failed(queue: QueueState, job: number, opts: string, now: number): void {
     queue.active -= 1;
     queue.failed += 1;
-    queue.tell('failed', id, { failedReason: STALLED_REASON });
     const keep = keepOnFail(opts);
     if (keep.count !== 0) {
       this.#retention.trim(queue, 'failed', [keep], now);

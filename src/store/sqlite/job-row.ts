@@ -5,7 +5,7 @@ import type { StoredState } from '../../job/state.js';
 
 export const JOB_COLUMNS =
   'job, id, name, data, opts, state, priority, delay, timestamp, attemptsMade, attemptsStarted, stalledCounter, ' +
-  'processedOn, finishedOn, processedBy, returnvalue, failedReason, stacktrace, progress';
+  'processedOn, finishedOn, processedBy, returnvalue, failedReason, stacktrace, progress, lostBy';
 
 export type JobRow = [
   job: number,
@@ -27,6 +27,7 @@ export type JobRow = [
   failedReason: string | null,
   stacktrace: string | null,
   progress: string | null,
+  lostBy: string | null,
 ];
 
 /** Bytes of the payloads of a job. SQLite knows them without reading the payloads. */
@@ -34,7 +35,7 @@ export const JOB_BYTES =
   'octet_length(data) + coalesce(octet_length(returnvalue), 0) + coalesce(octet_length(progress), 0) + coalesce(octet_length(stacktrace), 0)';
 
 /**
- * What is to be known of a waiting job that never ran; `worn` 1: read the whole row. Eight columns instead of nineteen: 1.0 µs a job
+ * What is to be known of a waiting job that never ran; `worn` 1: read the whole row. Eight columns instead of twenty: 1.0 µs a job
  * instead of 1.9 µs. The parameter is the longest `data` that is read at once; longer ones are null.
  */
 export const WAITING_COLUMNS =
@@ -80,6 +81,7 @@ export function toRecord(row: JobRow): JobRecord {
   if (row[16] !== null) record.failedReason = row[16];
   if (row[17] !== null) record.stacktrace = row[17];
   if (row[18] !== null) record.progress = row[18];
+  if (row[19] !== null) record.lostBy = row[19];
   return record;
 }
 

@@ -193,20 +193,31 @@ const MIGRATIONS: readonly string[] = [FIRST, KEYS_AND_NAMES, GRACES];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
+// Columns that came without a new version: processes that do not know them work on beside those that do. Each is nullable, and is
+// recognised by its name.
+const ADDED_COLUMNS = [{ table: 'jobs', column: 'lostBy', type: 'TEXT' }] as const;
+
 /**
  * Brings the file to this version. Several processes may start at once: whoever gets the write lock migrates, the others find it
  * done when they look again under the lock. Throws SQLITE_BUSY while another one is at it: the caller tries again.
  */
 export function migrate(db: Database, path: string): void {
-  if (inTransaction(db, 'BEGIN', () => versionOf(db, path)) === SCHEMA_VERSION) return;
+  const isDone = (): boolean => versionOf(db, path) === SCHEMA_VERSION && missingColumns(db).length === 0;
+  if (inTransaction(db, 'BEGIN', isDone)) return;
   inTransaction(db, 'BEGIN IMMEDIATE', () => {
     for (let version = versionOf(db, path); version < SCHEMA_VERSION; version++) {
       db.exec(MIGRATIONS[version] as string);
       db.exec(`PRAGMA user_version = ${version + 1}`);
     }
+    for (const { table, column, type } of missingColumns(db)) db.exec(`ALTER TABLE ${table} ADD COLUMN ${column} ${type}`);
     // In the first commit, before the file turns to WAL: whoever finds the file can tell whose it is from its first hundred bytes.
     db.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
   });
+}
+
+function missingColumns(db: Database): (typeof ADDED_COLUMNS)[number][] {
+  const find = db.prepare<[number]>('SELECT 1 FROM pragma_table_info(?) WHERE name = ?');
+  return ADDED_COLUMNS.filter(({ table, column }) => find.get(table, column) === undefined);
 }
 
 function inTransaction<T>(db: Database, begin: 'BEGIN' | 'BEGIN IMMEDIATE', run: () => T): T {

@@ -1,10 +1,11 @@
 import { HoldfastError } from '../../errors.js';
 import { tokenOf } from '../../job/lock.js';
 import { CRASH_GRACE_MS, type NewSession, type Renewal, type RenewReply, type SessionRef, type SweepReply } from '../contract.js';
+import { type Swept, sweepReply } from '../swept.js';
 import type { Callers } from './callers.js';
 import { roundedUp } from './clock.js';
 import type { Database, Statement } from './driver.js';
-import { type HandBack, HELD_COLUMNS, type HeldRow } from './hand-back.js';
+import { type HandBack, HELD_COLUMNS, type HeldRow, type Loss, lossOf, OWNER_COLUMNS, type OwnerRow } from './hand-back.js';
 import type { NamedLocks } from './named-lock.js';
 import type { QueueState } from './queue-state.js';
 import { STATE } from './schema.js';
@@ -12,6 +13,9 @@ import type { Transaction } from './transaction.js';
 
 // `sessions.reaped`: 0 open; 1 reaped, and locks that died with it, or places in line, are still to be freed; 2 kept only because of locks that have
 // an end of their own, which need its owner and its maxStalls. A session that holds nothing more is deleted.
+
+/** Of a lock whose session's row is missing. */
+const UNKNOWN: Loss = { maxStalls: 0, lostBy: null };
 
 /** How often a store looks for what nobody needs any more. */
 const PRUNE_EVERY_MS = 60_000;
@@ -25,11 +29,11 @@ export class Sessions {
   readonly #renew: Statement<[revoked: number]>;
   readonly #revocations: Statement<[number: number, job: string, fence: number, reason: string]>;
   readonly #acknowledge: Statement;
-  readonly #find: Statement<[maxStalls: number, reaped: number]>;
+  readonly #find: Statement<[...OwnerRow, reaped: number]>;
   readonly #delete: Statement;
   readonly #held: Statement<HeldRow>;
   readonly #bound: Statement<HeldRow>;
-  readonly #expired: Statement<[id: string, maxStalls: number]>;
+  readonly #expired: Statement<[...OwnerRow, id: string]>;
   readonly #reap: Statement;
   readonly #ended: Statement<[...HeldRow, session: string, timed: number]>;
   readonly #clearEnd: Statement;
@@ -56,12 +60,12 @@ export class Sessions {
       'SELECT number, job, fence, reason FROM revocations WHERE queue = ? AND session = ? AND number > ? ORDER BY number',
     );
     this.#acknowledge = db.prepare('DELETE FROM revocations WHERE queue = ? AND session = ? AND number <= ?');
-    this.#find = db.prepare('SELECT maxStalls, reaped FROM sessions WHERE queue = ? AND id = ?');
+    this.#find = db.prepare(`SELECT ${OWNER_COLUMNS}, reaped FROM sessions WHERE queue = ? AND id = ?`);
     this.#delete = db.prepare('DELETE FROM sessions WHERE queue = ? AND id = ?');
     this.#held = db.prepare(`SELECT ${HELD_COLUMNS} ${active} ORDER BY claimSeq, fence`);
     this.#bound = db.prepare(`SELECT ${HELD_COLUMNS} ${active} AND endsAt IS NULL ORDER BY claimSeq DESC, fence DESC LIMIT ?`);
     this.#expired = db.prepare(
-      'SELECT id, maxStalls FROM sessions WHERE queue = ? AND reaped < 2 AND expiresAt <= ? ORDER BY expiresAt LIMIT 1',
+      `SELECT ${OWNER_COLUMNS}, id FROM sessions WHERE queue = ? AND reaped < 2 AND expiresAt <= ? ORDER BY expiresAt LIMIT 1`,
     );
     this.#reap = db.prepare('UPDATE sessions SET reaped = ? WHERE queue = ? AND id = ?');
     this.#ended = db.prepare(
@@ -109,7 +113,7 @@ export class Sessions {
     const session = queue === undefined ? undefined : this.#find.get(queue.queue, id);
     if (queue === undefined || session === undefined) return;
     const held = this.#held.all(queue.queue, id);
-    if (charged) this.#handBack.stall(queue, held, session[0], transaction.now);
+    if (charged) this.#handBack.stall(queue, held, lossOf(session, 'exit'), transaction.now);
     else this.#handBack.giveBack(queue, held);
     this.#namedLocks.free(queue, id, Number.MAX_SAFE_INTEGER);
     this.#shareAnew(queue);
@@ -128,13 +132,12 @@ export class Sessions {
 
   sweep(transaction: Transaction, name: string, limit: number): SweepReply {
     const queue = transaction.find(name);
-    const reply: SweepReply = { stalled: [], failed: [], more: false };
-    if (queue === undefined) return reply;
-    const left = this.#sweepEnded(queue, limit, reply, transaction.now);
-    this.#sweepSessions(queue, left, limit, reply, transaction.now);
+    const swept: Swept = { stalled: [], failed: [] };
+    if (queue === undefined) return sweepReply(swept, false);
+    const left = this.#sweepEnded(queue, limit, swept, transaction.now);
+    this.#sweepSessions(queue, left, limit, swept, transaction.now);
     const pruned = this.#mayPrune(transaction.now) ? this.#prune(transaction.now) : 0;
-    reply.more = pruned > 0 || this.#isAnyDead(queue, transaction.now);
-    return reply;
+    return sweepReply(swept, pruned > 0 || this.#isAnyDead(queue, transaction.now));
   }
 
   #prune(now: number): number {
@@ -145,29 +148,31 @@ export class Sessions {
   }
 
   /** Locks whose own end has passed. Answers how many locks may still be swept. */
-  #sweepEnded(queue: QueueState, limit: number, reply: SweepReply, now: number): number {
+  #sweepEnded(queue: QueueState, limit: number, swept: Swept, now: number): number {
     const rows = this.#ended.all(queue.queue, now, limit);
     // Put to the front one after the other: the one that ended first is to be there first.
     for (const row of rows.reverse()) {
       const [job, , , , , session, timed] = row;
-      const [maxStalls, reaped] = this.#find.get(queue.queue, session) ?? [0, 1];
+      const owner = this.#find.get(queue.queue, session);
+      const reaped = owner?.[5] ?? 1;
+      const loss = owner === undefined ? UNKNOWN : lossOf(owner, timed === 1 ? 'lock-expired' : undefined);
       // An extended lock whose session outlived the extension lives as long as the session again.
       if (timed === 0 && reaped === 0) this.#clearEnd.run(job);
-      else this.#stall(queue, [row as unknown as HeldRow], maxStalls, reply, now);
+      else this.#stall(queue, [row as unknown as HeldRow], loss, swept, now);
       if (reaped === 2 && this.#held.get(queue.queue, session) === undefined) this.#forget(queue.queue, session);
     }
     return limit - rows.length;
   }
 
-  #sweepSessions(queue: QueueState, locks: number, sessions: number, reply: SweepReply, now: number): void {
+  #sweepSessions(queue: QueueState, locks: number, sessions: number, swept: Swept, now: number): void {
     let left = locks;
     for (let n = 0; n < sessions && left > 0; n += 1) {
       const expired = this.#expired.get(queue.queue, now);
       if (expired === undefined) return;
-      const [id, maxStalls] = expired;
+      const id = expired[5];
       // The newest first: when the rest follows in later calls, the oldest will be in front.
       const held = this.#bound.all(queue.queue, id, left + 1);
-      this.#stall(queue, held.slice(0, left).reverse(), maxStalls, reply, now);
+      this.#stall(queue, held.slice(0, left).reverse(), lossOf(expired), swept, now);
       const allHeld = held.length <= left;
       left -= Math.min(left, held.length);
       left -= this.#namedLocks.free(queue, id, left);
@@ -191,10 +196,10 @@ export class Sessions {
     return now >= this.#prunedAt + PRUNE_EVERY_MS;
   }
 
-  #stall(queue: QueueState, held: HeldRow[], maxStalls: number, reply: SweepReply, now: number): void {
-    const { stalled, failed } = this.#handBack.stall(queue, held, maxStalls, now);
-    reply.stalled.push(...stalled);
-    reply.failed.push(...failed);
+  #stall(queue: QueueState, held: HeldRow[], loss: Loss, swept: Swept, now: number): void {
+    const { stalled, failed } = this.#handBack.stall(queue, held, loss, now);
+    swept.stalled.push(...stalled);
+    swept.failed.push(...failed);
   }
 
   #forget(queue: number, id: string): void {

@@ -21,6 +21,7 @@ import { lanes } from './lanes.js';
 import { large } from './large.js';
 import { lockLines } from './lock-lines.js';
 import { locks } from './locks.js';
+import { losses } from './losses.js';
 import { model } from './model.js';
 import { namedLocks } from './named-locks.js';
 import { ordering } from './ordering.js';
@@ -52,6 +53,7 @@ const FACETS: Record<string, Facet> = {
   lanes,
   sessions,
   sweeping,
+  losses,
   hints,
   locks,
   revoking,

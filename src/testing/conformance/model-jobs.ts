@@ -1,5 +1,6 @@
 // The jobs of the model: where each of them is, and which may be claimed.
 import assert from 'node:assert/strict';
+import type { LossFound } from '../../job/lost-by.js';
 import type { StoredState } from '../../job/state.js';
 import type { ListName } from '../../store/contract.js';
 
@@ -9,6 +10,8 @@ export interface ModelJob {
   key: string | undefined;
   stalls: number;
   attempts: number;
+  /** How its last stall was found. */
+  found?: LossFound;
   /** While active. */
   held?: { by: string; token: string };
 }

@@ -1,6 +1,7 @@
 // The model that random verbs are compared with: what a queue is, without time (delays are far away, sessions die on request).
 import assert from 'node:assert/strict';
 import { roomUnderCap } from '../../job/cap.js';
+import { type LossFound, readLostBy } from '../../job/lost-by.js';
 import type { Outcome } from '../../job/outcome.js';
 import type { ClaimedJob } from '../../job/record.js';
 import type { ListName } from '../../store/contract.js';
@@ -73,11 +74,11 @@ export class ModelQueue implements ModelSessions {
       const { jobs: records } = await store.list(queue, { lists: [name], start: 0, end: -1, asc: true });
       assert.equal(records.length, counts[name], `the count of ${name} is the length of its list`);
       assert.deepEqual(sorted(ids(records)), sorted(this.#jobs.inList(name)), `who is ${name}`);
-      for (const { id, state, stalledCounter, attemptsMade, priority } of records) {
+      for (const { id, state, stalledCounter, attemptsMade, priority, lostBy } of records) {
         const { stalls, attempts, ...job } = this.#jobs.get(id);
         assert.deepEqual(
-          [state, stalledCounter, attemptsMade, priority],
-          [job.state, stalls, attempts, job.priority],
+          [state, stalledCounter, attemptsMade, priority, readLostBy(lostBy)?.found],
+          [job.state, stalls, attempts, job.priority, job.found],
           `job ${id}`,
         );
       }
@@ -291,7 +292,7 @@ export class ModelQueue implements ModelSessions {
     const chosen = this.#random.some(this.#jobs.ids(), 2);
     const active = chosen.map((id) => this.#jobs.get(id).state === 'active');
     assert.deepEqual(await scene.store.revoke(scene.queue, chosen, 'model'), active);
-    for (const id of chosen.filter((_, index) => active[index])) this.#handBack(id, 0);
+    for (const id of chosen.filter((_, index) => active[index])) this.#handBack(id);
   }
 
   async #renew(scene: Scene): Promise<void> {
@@ -310,7 +311,7 @@ export class ModelQueue implements ModelSessions {
     if (session === undefined) return;
     const charged = this.#random.chance(2);
     await scene.store.closeSessions([{ queue: scene.queue, id: session }], charged);
-    this.#died(session, charged ? 1 : 0);
+    this.#died(session, charged ? 'exit' : undefined);
   }
 
   async #perish(scene: Scene): Promise<void> {
@@ -326,21 +327,25 @@ export class ModelQueue implements ModelSessions {
     await this.#namedLocks.wish(scene);
     const { stalled, failed: over } = await scene.sweep(2);
     assert.deepEqual(sorted([...stalled, ...over]), sorted(ids(jobs)));
-    this.#died(session, 1);
+    this.#died(session, 'session-expired');
     assert.deepEqual(sorted(over), sorted(ids(jobs).filter((id) => this.#jobs.get(id).state === 'failed')));
   }
 
-  #died(session: string, charge: number): void {
-    for (const [id, job] of this.#jobs) if (job.held?.by === session) this.#handBack(id, charge);
+  /** `found`: how, where it counts as a stall. */
+  #died(session: string, found: LossFound | undefined): void {
+    for (const [id, job] of this.#jobs) if (job.held?.by === session) this.#handBack(id, found);
     this.#namedLocks.died(session);
     this.living.delete(session);
   }
 
-  #handBack(id: string, charge: number): void {
+  #handBack(id: string, found?: LossFound): void {
     const job = this.#jobs.get(id);
     this.#leave(id, job);
-    job.stalls += charge;
-    job.state = charge > 0 && job.stalls > MAX_STALLS ? 'failed' : 'waiting';
+    job.state = 'waiting';
+    if (found === undefined) return;
+    job.stalls += 1;
+    job.found = found;
+    if (job.stalls > MAX_STALLS) job.state = 'failed';
   }
 
   #leave(id: string, job: ModelJob): void {

@@ -3,8 +3,10 @@
 local id, charged, BITE = ARGV[1], ARGV[2], 100
 local own, bound, ending = key('s:' .. id), key('bound:' .. ARGV[1]), key('ending:' .. ARGV[1])
 if call('EXISTS', own) == 0 then return 0 end
-endSession(id, charged)
-limits[id] = { stalls = tonumber(call('HGET', own, 'maxStalls')), charged = charged == '1' }
+endSession(id, charged == '1' and EXITED or '0')
+local owner = ownerOf(id)
+-- A sweep may have ended it before.
+owner.charged, owner.found = charged == '1', 'exit'
 -- The newest first: when the rest follows in later bites, the oldest will be in front.
 local jobs = heldIn(bound, call('ZREVRANGE', bound, 0, BITE - 1))
 if #jobs < BITE then
@@ -15,5 +17,6 @@ handBack(jobs)
 freeNames(id, BITE - #jobs)
 tidy(id)
 flushPlaces()
+tellLosses()
 save()
 return call('EXISTS', own)

@@ -1,5 +1,6 @@
 -- use: clock counters queue jobs lanes places locks ending retention hand-back sessions names
--- ARGV: how many locks at most. Answers the ids that wait again, those that failed, and whether more is dead.
+-- ARGV: how many locks at most. Answers the ids that wait again, those that failed, whether more is dead, and LostBy of each, those that
+-- wait first.
 local limit = math.min(tonumber(ARGV[1]), 100)
 
 local expired = call('ZRANGEBYSCORE', key('sessions'), '-inf', now, 'LIMIT', 0, limit)
@@ -41,9 +42,10 @@ if left > 0 then
   end
 end
 
-local stalled, failed = handBack(dead)
+local stalled, failed, lostBy = handBack(dead)
 flushPlaces()
+tellLosses()
 save()
 local ended = call('ZCOUNT', key('sessions'), '-inf', now) + call('ZCOUNT', key('ends'), '-inf', now)
 local more = ended + call('ZCARD', key('reaped'))
-return { stalled, failed, more > 0 and 1 or 0 }
+return { stalled, failed, more > 0 and 1 or 0, lostBy }

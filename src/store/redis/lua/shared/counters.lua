@@ -2,7 +2,7 @@
 --   tick     the last number given out for fences and places: at least the clock in µs, so it grows across a failover too
 --   front    the last place given out ahead of all that wait; below zero
 --   active   how many locks there are
---   sides    1 when some job has or had a reason or progress
+--   sides    1 when some job has or had a reason or progress, or was lost by its owner
 --   delays   1 when there may be delayed jobs
 --   event, firstEvent, version, armed, jobsVersion, jobsArmed, locksVersion, locksArmed   see `save`
 --   keys     1 when some job has or had a lock key

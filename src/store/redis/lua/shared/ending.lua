@@ -2,7 +2,8 @@
 -- sweep, and `reaped` lists those that still have locks to hand back.
 local CALL_REMEMBERED_MS = 15 * 60 * 1000
 
--- `charged` 0: what it holds goes back without counting a stall, whoever hands it back.
+-- `charged` 0: what it holds goes back without counting a stall, whoever hands it back. EXITED: it counts, and its owner said so itself.
+local EXITED = '2'
 local function endSession(id, charged)
   local session = openSession(id)
   call('ZREM', key('sessions'), id)

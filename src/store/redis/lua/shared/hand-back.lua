@@ -53,15 +53,34 @@ local function failStalled(jobs)
   trim('failed', most, age, #kept)
 end
 
--- `limits` answers for a session how often a job of it may stall.
-local function stall(jobs, limits)
-  local stalled, failed, over = {}, {}, {}
+-- LostBy of each job that stalled, in the order of their events. It goes to the end of the entry: readers that do not know it (older
+-- versions) stop there, and have read all events.
+local losses = {}
+local function tellLosses()
+  if #losses > 0 then tell(0, 'I', '[' .. concat(losses, ',') .. ']') end
+end
+
+local function lossOf(owner, job)
+  local found = owner.found or (job.timed == '1' and 'lock-expired') or (owner.suspected and 'process-gone') or 'session-expired'
+  return owner.prefix and owner.prefix .. found .. '"}' or 'null'
+end
+
+-- `ownerOf` answers for a session how often a job of it may stall (`stalls`), and what LostBy says of it.
+local function stall(jobs, ownerOf)
+  local stalled, failed, over, lost = {}, {}, {}, {}
   for i = 1, #jobs do
     local job = jobs[i]
-    local most = limits(sessionOf(job.token))
+    local owner = ownerOf(sessionOf(job.token))
+    job.loss = lossOf(owner, job)
+    losses[#losses + 1] = job.loss
+    if owner.prefix then
+      lost[#lost + 1], lost[#lost + 2] = job.id, job.loss
+    else
+      call('HDEL', key('lost'), job.id)
+    end
     job.stalls = job.stalls + 1
     unlock(job)
-    if job.stalls <= most then
+    if job.stalls <= owner.stalls then
       tell(2, 'S', job.id)
       stalled[#stalled + 1] = job
     else
@@ -70,10 +89,15 @@ local function stall(jobs, limits)
     end
   end
   flushUnlocked()
+  if #lost > 0 then
+    -- Before those that are not kept are erased.
+    many('HSET', key('lost'), lost)
+    set('sides', 1)
+  end
   failStalled(over)
-  for i = 1, #over do failed[i] = over[i].id end
   toFront(stalled)
-  local ids = {}
-  for i = 1, #stalled do ids[i] = stalled[i].id end
-  return ids, failed
+  local ids, lostBy = {}, {}
+  for i = 1, #stalled do ids[i], lostBy[i] = stalled[i].id, stalled[i].loss end
+  for i = 1, #over do failed[i], lostBy[#ids + i] = over[i].id, over[i].loss end
+  return ids, failed, lostBy
 end

@@ -1,6 +1,6 @@
 -- A job is two texts: `job`, which hardly ever changes (timestamp, name, options, data), and `run`, which every move rewrites.
 -- Each kind of text is one hash with a field per job: a hash per job costs a command per job, where a batch needs one command this
--- way (0.12 µs a job instead of 0.6 µs). What few jobs have lies in hashes of its own: reason, stack, progress, and
+-- way (0.12 µs a job instead of 0.6 µs). What few jobs have lies in hashes of its own: reason, stack, progress, lost, and
 -- value, unless it is null: many handlers return nothing, and a field of a hash is 0.6 µs of a settle.
 --
 -- run: state,seq,ends,timed,finished,ord,delay,made,started,priority,stalls,added,processed NUL token NUL by, and NUL key where
@@ -64,7 +64,7 @@ local function store(jobs)
 end
 
 local STATES = { w = 'waiting', d = 'delayed', a = 'active', c = 'completed', f = 'failed' }
-local SIDES = { 'reason', 'stack', 'progress' }
+local SIDES = { 'reason', 'stack', 'progress', 'lost' }
 
 -- All that belongs to jobs that have left their place already.
 local function erase(ids)

@@ -1,5 +1,5 @@
--- Jobs as they are handed out, as columns: ids, runs, jobs, reasons, stacks, values, progress.
-local COLUMNS = { 'run', 'job', 'reason', 'stack', 'value', 'progress' }
+-- Jobs as they are handed out, as columns: ids, runs, jobs, reasons, stacks, values, progress, losses.
+local COLUMNS = { 'run', 'job', 'reason', 'stack', 'value', 'progress', 'lost' }
 
 -- The records of the first of these jobs that fit into `left` bytes, one at least if `left` is a whole reply; then how many bytes they
 -- have. What is large is measured before anything is copied.

@@ -1,13 +1,17 @@
 -- Handing back what ended sessions hold.
-local limits = {}
-local function maxStalls(session)
-  local most = limits[session]
-  if not most then
-    local limit, ended = unpack(call('HMGET', key('s:' .. session), 'maxStalls', 'ended'))
-    most = { stalls = tonumber(limit) or 0, charged = ended ~= '0' }
-    limits[session] = most
+local owners = {}
+local function ownerOf(session)
+  local owner = owners[session]
+  if not owner then
+    local limit, ended, host, pid, name, suspected =
+      unpack(call('HMGET', key('s:' .. session), 'maxStalls', 'ended', 'host', 'pid', 'name', 'suspected'))
+    owner = { stalls = tonumber(limit) or 0, charged = ended ~= '0', suspected = suspected, found = ended == EXITED and 'exit' }
+    if host then
+      owner.prefix = '{"host":' .. cjson.encode(host) .. ',"pid":' .. pid .. ',"worker":' .. cjson.encode(name) .. ',"found":"'
+    end
+    owners[session] = owner
   end
-  return most
+  return owner
 end
 
 -- The jobs whose locks lie in a set. An entry without a job (keys deleted by hand, or evicted) would be found again for ever.
@@ -31,9 +35,9 @@ local function handBack(jobs)
   local charged, uncharged = {}, {}
   table.sort(jobs, byFence)
   for i = 1, #jobs do
-    local list = maxStalls(sessionOf(jobs[i].token)).charged and charged or uncharged
+    local list = ownerOf(sessionOf(jobs[i].token)).charged and charged or uncharged
     list[#list + 1] = jobs[i]
   end
   giveBack(uncharged)
-  return stall(charged, function(session) return maxStalls(session).stalls end)
+  return stall(charged, ownerOf)
 end

@@ -1,0 +1,48 @@
+// Jobs that a sweep found without a living owner, as workers and queues report them, and the warning that names the owner.
+import { type LossFound, type LostBy, readLostBy } from '../job/lost-by.js';
+import type { SweepReply } from '../store/contract.js';
+
+export interface LostJob {
+  jobId: string;
+  /** Undefined where the store does not know the owner any more. */
+  lostBy: LostBy | undefined;
+  /** It stalled too often. */
+  failed: boolean;
+}
+
+/** What a sweeper hands on. */
+export type Swept = Omit<SweepReply, 'more'>;
+
+export function lostJobs({ stalled, failed, lostBy = [] }: Swept): LostJob[] {
+  return [...stalled, ...failed].map((jobId, index) => ({
+    jobId,
+    lostBy: readLostBy(lostBy[index]),
+    failed: index >= stalled.length,
+  }));
+}
+
+const FOUND: Record<LossFound, string> = {
+  exit: 'It handed them back as it ended.',
+  'process-gone': 'Its process or its connection to the store was gone.',
+  'session-expired': 'It did not renew its session in time.',
+  'lock-expired': 'Their locks were not renewed, and their time was over.',
+};
+
+/** Owners that this process has warned of. */
+const warned = new Set<string>();
+/** Past it, the set starts anew: a process that runs for months must not grow. */
+const MOST_WARNED = 1000;
+
+/** Once for each owner: its jobs may come in many sweeps. */
+export function warnOfLosses(queue: string, lost: LostJob[]): void {
+  for (const { jobId, lostBy } of lost) {
+    if (lostBy === undefined) continue;
+    const { host, pid, worker, found } = lostBy;
+    const owner = JSON.stringify([queue, host, pid, worker]);
+    if (warned.has(owner)) continue;
+    if (warned.size >= MOST_WARNED) warned.clear();
+    warned.add(owner);
+    const message = `Process ${pid} on ${host} lost running jobs of queue "${queue}" (worker "${worker}", job ${jobId} and perhaps more). ${FOUND[found]} They run again, or fail if they stalled too often. This is told once for each worker; job.lostBy says it of each job.`;
+    process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_JOBS_LOST' });
+  }
+}
