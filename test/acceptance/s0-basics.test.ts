@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/acceptance-moments.js';
 import { WorkerProcess } from '../support/acceptance-process.js';
 import { ENGINES, Gate, newScene, orphan, renewed, type Scene, SHARED_ENGINES, work } from '../support/acceptance-scene.js';
+import { paced } from '../support/pace.js';
 
 describe('S0-1 one thread per process', () => {
   async function count(connection: Scene['connection'], options: WorkerOptions, threaded: boolean) {
@@ -93,7 +94,7 @@ describe('S0-2 options', () => {
   });
 
   describe.each(ENGINES)('%s', (engine) => {
-    const options = { lockDuration: 600, lockRenewTime: 150, stalledInterval: 100 };
+    const options = { lockDuration: paced(600), lockRenewTime: paced(150), stalledInterval: 100 };
 
     test('S0-2 skipLockRenewal: nothing is renewed, so a job that outlasts its lock is recovered', async () => {
       const scene = await newScene(engine);
@@ -181,7 +182,8 @@ describe.each(ENGINES)('S0-11 status on %s', (engine) => {
 
   test('S0-11 a worker that is closed right after it was made lets go at once and tells no error', async () => {
     const scene = await newScene(engine);
-    const { worker, log } = work(scene, async () => undefined, { lockDuration: 2000 });
+    // So long is the store, and the thread that has to start first, waited for.
+    const { worker, log } = work(scene, async () => undefined, { lockDuration: paced(2000) });
     await worker.close();
     await eventually('nothing is left of it in the store', async () => (await scene.store.sessions('work')).length === 0);
     expect(worker.lockManagerThread?.isRunning()).toBe(false);

@@ -46,7 +46,7 @@ describe.each(SHARED_ENGINES)('S0-4, S0-5 on %s: the handler spins for longer th
     const scene = await newScene(engine);
     // The job is there before the process: the thread has to come up while the loop is blocked already, and before the lock ends.
     const { id } = await scene.queue.add('spin', { ms: paced(4500) });
-    const first = spinner(scene, true, 3000);
+    const first = spinner(scene, true, paced(3000));
     await first.moment('started');
     const second = rival(scene);
     await renewed(scene.store, id, 2);
@@ -81,7 +81,7 @@ describe.each(ENGINES)('S0-4 alone on %s', (engine) => {
 describe.each(ENGINES)('S0-6 long job on %s', (engine) => {
   test('S0-6 four lock durations: at least four renewals, one run', async () => {
     const scene = await newScene(engine);
-    const lockDuration = 500;
+    const lockDuration = paced(500);
     const { log } = work(scene, () => new Promise((resolve) => setTimeout(resolve, 4 * lockDuration, 'done')), { lockDuration });
     const { id } = await scene.queue.add('long', {});
     await log.moment('active');

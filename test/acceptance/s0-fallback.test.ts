@@ -19,7 +19,7 @@ import { watched, type Watched } from '../support/acceptance-watched-store.js';
 import type { FaultProxy } from '../support/servers/proxy.js';
 import { paced } from '../support/pace.js';
 
-const options: WorkerOptions = { lockDuration: paced(1000), lockRenewTime: paced(150), stalledInterval: 100 };
+const options = { lockDuration: paced(1000), lockRenewTime: paced(150), stalledInterval: 100 } satisfies WorkerOptions;
 
 const isStartFailure = (moment: Moment): boolean => messageOf(moment).includes('Failed to initialize dedicated lock thread');
 
@@ -165,8 +165,9 @@ describe.each(SERVER_ENGINES)('S0-9 the connection of the thread, and no other, 
     // On a cluster other calls than renewals may come first: each node is told who vouches for the sessions when a connection is new.
     const times = engine === 'redis-cluster' ? Number.POSITIVE_INFINITY : 1;
     const gate = new Gate();
-    // Without sweeps, renewals are all that the thread sends.
-    const { log: told } = work({ connection }, () => gate.opened.then(() => 'done'), { ...options, skipStalledCheck: true });
+    // Without sweeps, and with a grace that is no shorter than the lock, renewals are all that the thread sends.
+    const quiet = { ...options, skipStalledCheck: true, crashGraceMs: options.lockDuration };
+    const { log: told } = work({ connection }, () => gate.opened.then(() => 'done'), quiet);
     const { id } = await scene.queue.add('long', {});
     await told.moment('active');
     for (let cuts = 1; cuts <= 3; cuts += 1) {

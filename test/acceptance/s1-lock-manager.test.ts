@@ -4,6 +4,7 @@ import { FaultyStore } from 'holdfast/testing';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { eventually } from '../support/acceptance-moments.js';
 import { ENGINES, newScene, type Scene, work } from '../support/acceptance-scene.js';
+import { paced } from '../support/pace.js';
 
 interface Told {
   renewed: string[][];
@@ -221,9 +222,9 @@ describe.each(ENGINES)('on %s', (engine) => {
   test('S1-4 a job that was taken by hand is kept for as long as it is tracked; (N) its twin that is not tracked is recovered', async () => {
     const scene = await newScene(engine);
     await scene.queue.addBulk([{ name: 'kept' }, { name: 'twin' }]);
-    const hand = takeByHand(scene.connection, 1000);
+    const hand = takeByHand(scene.connection, paced(1000));
     const [kept, twin] = [await take(hand, 'k'), await take(hand, 't')];
-    const { manager, told } = manage(hand, { lockDuration: 1000, lockRenewTime: 200 });
+    const { manager, told } = manage(hand, { lockDuration: paced(1000), lockRenewTime: paced(200) });
     manager.start();
     manager.trackJob(kept.id, 'k');
     const { log } = work(scene, () => 'recovered', { stalledInterval: 50 });
@@ -244,9 +245,9 @@ describe.each(ENGINES)('on %s', (engine) => {
   test('S1-5 a lock that was taken away is told once, and its owner can no longer finish', async () => {
     const scene = await newScene(engine);
     await scene.queue.add('stolen');
-    const hand = takeByHand(scene.connection, 400);
+    const hand = takeByHand(scene.connection, paced(400));
     const job = await take(hand, 's');
-    const { manager, told } = manage(hand, { lockDuration: 400 });
+    const { manager, told } = manage(hand, { lockDuration: paced(400) });
     manager.start();
     manager.trackJob(job.id, 's');
     await scene.store.revoke('work', [job.id], 'an operator took it');
