@@ -138,6 +138,20 @@ describe('the short way does what the long way does', () => {
     await takes('short', [done(1)]);
   });
 
+  test('when the clock of Redis was set back: fences go on from the last one', async () => {
+    const packed = (await client.getBuffer(`${TAG}:meta`)) as Buffer;
+    const [seconds = 0] = await client.time();
+    // The first counter is the last number given out, from a clock that was an hour ahead.
+    const last = (Number(seconds) + 3600) * 1_000_000;
+    packed.writeDoubleLE(last, 0);
+    await client.set(`${TAG}:meta`, packed);
+    await takes('short', [], { count: 2 });
+    await takes('short', [done(0)], { count: 2 });
+    const claimed = (await store.owned('q', 's')).slice(-4).map(({ fence }) => fence);
+    // The place of the finished job lies between them.
+    expect(claimed.toSorted((a, b) => a - b)).toEqual([last + 1, last + 2, last + 4, last + 5]);
+  });
+
   test('where somebody watches', async () => {
     await client.eval(script('watch').text, 1, TAG, 'events');
     await takes('short', [done(0)]);

@@ -3,6 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { Queue } from '../../src/queue/queue.js';
 import type { Store } from '../../src/store/contract.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
+import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { Worker } from '../../src/worker/worker.js';
 import { gate } from '../support/faults-wait.js';
 
@@ -49,6 +50,32 @@ test('what the store still holds for a worker that has finished it is handed bac
   expect(runs).toEqual([id, id]);
   expect(await (await queue.getJob(id))?.getState()).toBe('completed');
   expect(await queue.getJob(id)).toMatchObject({ attemptsMade: 1, stalledCounter: 0 });
+});
+
+test('a worker does so at once after a call that was not answered at its first try: that is when a replica takes over', async () => {
+  const { connection, forgotten } = forgetful(new MemoryStore());
+  const store = new FaultyStore(connection);
+  const queue = new Queue('work', { connection: store });
+  const ran = gate();
+  const again = gate();
+  const runs: string[] = [];
+  const handler = async ({ id }: { id: string }): Promise<void> => {
+    runs.push(id);
+    if (runs.length === 3) again.open();
+  };
+  // Without a failed call it would look after four lock durations.
+  const worker = new Worker('work', handler, { connection: store, lockDuration: 60_000, drainDelay: 1 });
+  worker.on('error', () => undefined);
+  worker.once('completed', () => ran.open());
+  closing.push(queue, worker);
+  const lost = await queue.add('lost', {});
+  await ran.opened;
+  expect(forgotten()).toBe(lost.id);
+  store.on('claim', { fault: 'fail', times: 1 });
+  const next = await queue.add('next', {});
+  await again.opened;
+  expect(runs).toEqual([lost.id, next.id, lost.id]);
+  expect(await queue.getJob(lost.id)).toMatchObject({ stalledCounter: 0 });
 });
 
 test('a worker does so while all its slots are taken by a job that runs on', async () => {
