@@ -115,7 +115,7 @@ export class LogTail {
     this.wakeUps += 1;
     if (this.#waking) return;
     this.#waking = true;
-    // At the end of this turn: what a busy queue tells meanwhile is read with it.
+    // Read at the end of this turn, so that the events of a busy queue come in one batch.
     setImmediate(() => {
       this.#waking = false;
       for (const sleeper of this.#sleepers) if (sleeper.wakeable) this.#rouse(sleeper);

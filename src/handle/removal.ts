@@ -1,4 +1,4 @@
-// Removing a job from outside. A store keeps a job that is active; but one whose lock has ended belongs to nobody, and only waits to be swept.
+// Removing a job from outside. A store keeps a job that is active. If its lock has ended, the job has no owner and only waits to be swept.
 import { checkBoolean } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
 import type { RemoveStatus, Store } from '../store/contract.js';

@@ -133,7 +133,7 @@ const BACKOFF_NAMES = new OptionNames<BackoffOptions>({
 const KEEP_NAMES = new OptionNames<KeepJobs>({ of: 'job', known: { age: true, count: true, limit: true } });
 
 /**
- * Throws INVALID_OPTION, INVALID_JOB_ID or OPTION_UNSUPPORTED. Names that nobody knows are kept with the job and mean nothing; those in
+ * Throws INVALID_OPTION, INVALID_JOB_ID or OPTION_UNSUPPORTED. Unknown names are kept with the job and mean nothing; those in
  * `foreign` are carried out by the caller.
  */
 export function checkJobOptions(options: unknown, within = '', foreign?: ReadonlySet<string>): JobsOptions {

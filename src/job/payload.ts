@@ -1,5 +1,5 @@
 // Payloads on their way to JSON text and back. What JSON would drop, or silently turn into null or {} (functions, symbols, NaN, Infinity,
-// Error, RegExp, Map, Set, promises, ArrayBuffer …), is refused with the path to it. What everybody knows JSON to do stays: undefined
+// Error, RegExp, Map, Set, promises, ArrayBuffer …), is refused with the path to it. The well-known losses of JSON stay: undefined
 // properties go, undefined in lists becomes null, and whatever has a toJSON (Date, Buffer, URL) speaks for itself.
 //
 // A result is judged more mildly: its work has been done, so NaN, Infinity and whatever leaves {} are kept as JSON and BullMQ keep them,

@@ -48,7 +48,7 @@ export interface CallsOptions {
   /** Pause after an error that time alone does not heal. */
   retryDelayMs: number;
   onError(error: Error): void;
-  /** The store answers again, after an outage of which `onError` was told. */
+  /** The store replies again, after an outage that went to `onError`. */
   onRecovered?(outageMs: number): void;
 }
 

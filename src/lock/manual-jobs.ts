@@ -158,7 +158,7 @@ export class ManualJobs {
 
   /**
    * Hands back what is still taken: its taker could not finish it any more. Locks stop being held before the store is asked, so that
-   * nobody else is let in before. Neither attempts nor stalls are counted. Jobs that the store does not take back go with the session.
+   * no other owner is let in before. Neither attempts nor stalls are counted. Jobs that the store does not take back go with the session.
    */
   async handBack(): Promise<void> {
     const { queue, calls } = this.#options;

@@ -11,7 +11,7 @@ export function fakedNow(): number | undefined {
   return known.faked ? Date.now() : undefined;
 }
 
-/** Calls back after `ms` of the fake timers; undefined when they are the genuine ones. Answers how to stop. */
+/** Calls back after `ms` of the fake timers; undefined when they are the genuine ones. Returns a function that stops it. */
 export function onFakeTimer(ms: number, call: () => void): (() => void) | undefined {
   const { setTimeout: start, clearTimeout: stop } = globalThis;
   if (start === genuineSetTimeout) return undefined;

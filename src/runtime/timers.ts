@@ -7,7 +7,7 @@ import * as timers from 'node:timers';
 type Timers = typeof timers;
 type TimerName = 'setTimeout' | 'clearTimeout' | 'setInterval' | 'clearInterval' | 'setImmediate' | 'clearImmediate';
 
-/** What fake timers of sinon, and so of Jest and vitest, hang on each function that they replace. */
+/** The property that fake timers of sinon, and so of Jest and vitest, put on each function that they replace. */
 interface Faked {
   clock?: Record<string, unknown>;
 }

@@ -1,4 +1,4 @@
-// What queues, workers and listeners are told alike, with BullMQ's names.
+// The options that queues, workers and listeners share, with BullMQ's names.
 import type { Connection } from './connection.js';
 
 export interface QueueBaseOptions {

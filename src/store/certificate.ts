@@ -22,7 +22,7 @@ export function certificateAdvice(code: string | undefined, option: 'tls' | 'ssl
   const off = `${option}: { rejectUnauthorized: false } checks nothing: for tests alone`;
   if (ADVICE.authority.includes(code)) {
     const ca = `${option}: { ca: readFileSync('ca.pem') }`;
-    return `nobody whom this process trusts has signed it. Pass the certificate of its authority as ${ca}, or name its file in NODE_EXTRA_CA_CERTS; ${off}`;
+    return `no authority that this process trusts has signed it. Pass the certificate of its authority as ${ca}, or name its file in NODE_EXTRA_CA_CERTS; ${off}`;
   }
   if (ADVICE.name.includes(code)) {
     return `it was made for another name. Connect by that name, or pass it as ${option}: { servername }; ${off}`;

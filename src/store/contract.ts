@@ -320,8 +320,8 @@ export interface Control {
   /** Removes jobs with all that belongs to them. A locked job stays. */
   remove(queue: string, jobIds: string[]): Promise<RemoveStatus[]>;
   /**
-   * Removes up to `limit` unlocked jobs in one of `states`, oldest first; answers their ids. Call until it answers fewer. A `limit` of 0 only
-   * tells of a clean that is over: one that found nothing, or one whose jobs were removed by their ids.
+   * Removes up to `limit` unlocked jobs in one of `states`, oldest first; returns their ids. Call until it returns fewer. A `limit` of 0 only
+   * records that a clean is over: one that found nothing, or one whose jobs were removed by their ids.
    */
   clear(queue: string, selection: Selection): Promise<string[]>;
   /** Moves up to `limit` jobs from one of failed, completed, delayed to waiting; answers how many. Call until it answers fewer. */

@@ -1,6 +1,6 @@
 import type { HoldfastError } from '../errors.js';
 
-/** What is wrong with the server's settings or the store's files. A listener that comes late gets the warnings of before. */
+/** Faults of the server's settings or the store's files. A listener that comes late gets the earlier warnings. */
 export class Warnings {
   readonly #listeners = new Set<(warning: HoldfastError) => void>();
   #current: readonly HoldfastError[] = [];

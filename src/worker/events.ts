@@ -23,7 +23,7 @@ export interface WorkerEvents<Data, Result, Name extends string> {
   ready: [];
   /** Never ends the process when nobody listens; it is printed then. */
   error: [error: Error];
-  /** The store answers again, after an outage that was told as `error` so many milliseconds ago. */
+  /** The store replies again, after an outage that was reported as `error` so many milliseconds ago. */
   recovered: [outageMs: number];
   /** The event loop was blocked for so many milliseconds; told when it is free again. */
   loopBlocked: [blockedMs: number];

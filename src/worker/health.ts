@@ -49,7 +49,7 @@ export interface HealthOptions {
   renewMs: number;
   session(): Session | undefined;
   state(): WorkerState;
-  /** The event loop was blocked, and no thread tells of it. */
+  /** The event loop was blocked, and no thread reports it. */
   onBlocked?(blockedMs: number): void;
 }
 

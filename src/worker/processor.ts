@@ -1,4 +1,4 @@
-// What a user gives to a Worker to run: one function for all jobs, a map of functions by the name of the job, or nothing.
+// The processor that a user gives to a Worker: one function for all jobs, a map of functions by the name of the job, or nothing.
 import { HoldfastError } from '../errors.js';
 import type { Job } from '../handle/job.js';
 import { invalidOption, show } from '../runtime/check.js';

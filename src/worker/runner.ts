@@ -60,7 +60,7 @@ export class Runner {
     );
   }
 
-  /** What the store gets in place of an outcome that it refuses for ever. */
+  /** The outcome for the store in place of one that it refuses for ever. */
   substitute(job: Job, outcome: Outcome, refusal: HoldfastError): Outcome | undefined {
     return substituteOutcome(job, outcome, refusal, this.#rules);
   }

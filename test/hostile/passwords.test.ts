@@ -40,7 +40,7 @@ const FORMS: Form[] = [
 ];
 const SCHEMES = ['redis', 'rediss', 'valkey', 'postgres', 'postgresql', 'sqlite', 'mysql', 'amqp', 'Redis', 'redi s', 'http'];
 
-/** What a store and a worker on it give. */
+/** The errors that a store and a worker on it give. */
 async function errorsOf(connection: Connection): Promise<unknown[]> {
   const errors: unknown[] = [];
   const note = (error: unknown): void => void errors.push(error);

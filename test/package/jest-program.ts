@@ -1,4 +1,4 @@
-// What a user's Jest tests do with the package, as the text of a test file for ts-jest. STORES names the connections to use, separated by
+// A user's Jest tests of the package, as the text of a test file for ts-jest. STORES names the connections to use, separated by
 // spaces. The lock thread must reach each of them.
 
 export const JEST_TEST = `

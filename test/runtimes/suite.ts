@@ -1,4 +1,4 @@
-// What must hold on each runtime: the contract of the SQLite store, a blocked event loop, and the examples. The gate tests all of it on Node 20
+// The tests that must pass on each runtime: the contract of the SQLite store, a blocked event loop, and the examples. The gate tests all of it on Node 20
 // (with the binaries that the package brings) and on one of the others; on the rest, it tests the blocked loop.
 import { execFile } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';

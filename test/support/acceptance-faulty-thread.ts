@@ -49,7 +49,7 @@ export class FaultySides {
     return this.#order({ side });
   }
 
-  /** What was held up on that side is let go of; what comes next is held up again. */
+  /** Lets go of the calls that were held up on that side; the next ones are held up again. */
   release(side: Side): Promise<void> {
     return this.#order({ side, release: true });
   }

@@ -121,7 +121,7 @@ export async function renewed(store: Store, jobId: string, times: number): Promi
 }
 
 /**
- * A job whose owner is gone: claimed by a session that nobody renews and that ends after `durationMs`, or later on a machine that cannot claim
+ * A job whose owner is gone: claimed by a session that is not renewed and that ends after `durationMs`, or later on a machine that cannot claim
  * within so short a time. No worker may have a free slot meanwhile, or it would take the job.
  */
 export async function orphan(

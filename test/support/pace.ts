@@ -3,11 +3,11 @@
 
 /** Of the processor, which is enough to meet the pauses that others cause. */
 const SAMPLE_MS = 40;
-/** What neighbours of the same test run cost: less is not worth a longer test. */
+/** The cost of neighbours in the same test run: less is not worth a longer test. */
 const USUAL_SLOWDOWN = 2.5;
 /** A pause that every machine has now and then. */
 const USUAL_PAUSE_MS = 25;
-/** Above this, tests would wait longer than anybody. */
+/** Above this, tests would take longer than a developer waits. */
 const MOST = 8;
 
 /** For the process that starts the test files, so that each of them knows what its run began with. */

@@ -1,4 +1,4 @@
-// What users of BullMQ 6 see of counts, lists, events and removals, on every store.
+// The view of BullMQ 6 users on counts, lists, events and removals, on every store.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { QueueEvents } from '../../src/events/queue-events.js';
 import { UnrecoverableError } from '../../src/job/signals.js';

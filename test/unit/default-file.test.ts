@@ -1,4 +1,4 @@
-// What a program prints about the SQLite file that it uses because it named no store.
+// The text that a program prints about the SQLite file that it uses because it named no store.
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -19,7 +19,7 @@ vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.j
 /** Of the time that passes here; also what a moment may be off by. */
 const STEP_MS = 10;
 const LATE_MS = 400;
-/** Of sessions whose owner must hear that nobody takes it for dead. */
+/** For sessions whose owner must know that no worker takes it for dead. */
 const GRACE_MS = 2000;
 const HEARD_MS = GRACE_MS - 100;
 

@@ -1,4 +1,4 @@
-// The mutants of `npm run mutate` fit the sources: else they would be tried in vain, and nobody would know.
+// The mutants of `npm run mutate` fit the sources: else they would be tried in vain, without a notice.
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';

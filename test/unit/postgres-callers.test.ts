@@ -1,4 +1,4 @@
-// What the server remembers of callers, so that a call can be repeated, does not grow with the number of queues and workers that ever were.
+// The server's memory of callers, which makes calls repeatable, does not grow with the number of queues and workers that ever were.
 import type { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { Queue } from '../../src/queue/queue.js';

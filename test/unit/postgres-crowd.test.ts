@@ -1,4 +1,4 @@
-// Many calls on few connections. To wait for one of them is no outage, as long as the server answers those that have one.
+// Many calls on few connections. To wait for one of them is no outage, as long as the server replies to those that have one.
 import { Pool } from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { newClient, newDatabase, newJobs, newSession, openStore } from './postgres-support.js';
@@ -22,7 +22,7 @@ test.each(['its own pool', 'a pool of the user'])('many calls on one connection 
       'BEGIN PERFORM pg_sleep(${CALL_MS / 1000}); RETURN holdfast.status_itself(_name); END'`);
   const calls = await Promise.allSettled(Array.from({ length: CALLS }, () => store.status('q')));
   expect(calls.filter(({ status }) => status === 'rejected')).toEqual([]);
-  // While nothing is answered, nobody waits for ever.
+  // While the server replies to nothing, no call waits for ever.
   await admin.query('BEGIN; LOCK holdfast.queues IN ACCESS EXCLUSIVE MODE');
   const first = store.status('q').catch(() => undefined);
   await expect(store.status('q')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });

@@ -66,7 +66,7 @@ test.each(KINDS)('a claim of %s does not walk through what was claimed before', 
     return entriesRead(admin);
   };
   await expect.poll(lookAndRead, { timeout: 30_000, interval: PAUSE_MS }).toBeLessThan(JOBS / 4);
-  // What was added meanwhile is all there, in its order.
+  // All jobs that were added meanwhile are there, in its order.
   const { jobs } = await store.claim('q', { session: 's', seq: 900_001, count: 20 });
   expect(jobs).toHaveLength(20);
   expect(jobs.map(({ priority }) => priority)).toEqual(jobs.map(({ priority }) => priority).sort((a, b) => a - b));
@@ -98,7 +98,7 @@ test('a job of the first priority that is added behind what is dead is claimed f
   const claim = async (seq: number, count: number) =>
     (await store.claim('q', { session: 's', seq, count })).jobs.map(({ id }) => id);
   expect(await claim(900_001, 2)).toEqual(['high', 'front']);
-  // What commits below everything that was dead is found when there is too little, at the latest.
+  // A job that commits below all dead rows is found when there is too little, at the latest.
   await late.query('COMMIT');
   expect((await claim(900_002, 200)).sort()).toEqual(['late', ...lows].sort());
   await reader.query('COMMIT');

@@ -61,7 +61,7 @@ test('Redis serves others while jobs of ten megabytes are claimed and finished',
     held = claimed?.jobs ?? [];
     expect(held).toHaveLength(1);
   }
-  // What the server computed, not how long the machine kept it waiting.
+  // The time that the server computed, not how long the machine kept it waiting.
   const perScript = ((await cpuMs(client)) - before) / scripts;
   ended = true;
   await pinging;
@@ -91,7 +91,7 @@ test('jobs are measured where an older version added them, until all are finishe
   const outcomes = [...first.jobs, ...jobs].map((job) => completed(job));
   await store.settle('q', outcomes, { caller: 's', seq: 3 }, { session: 's', seq: 3, count: 1 });
   expect(await largest()).toBe(0);
-  // What is tried again is measured again.
+  // A second try is measured again.
   await store.requeue('q', { states: ['completed'], limit: 3 });
   expect(await largest()).toBeGreaterThan(REPLY_BYTES * 0.4);
   expect((await store.claim('q', { session: 's', seq: 4, count: 3 })).jobs).toHaveLength(2);

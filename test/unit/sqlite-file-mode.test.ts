@@ -13,7 +13,7 @@ function modesOf(file: string): Record<string, string> {
   return Object.fromEntries(names.map((name) => [name, (fs.statSync(path.join(folder, name)).mode & 0o777).toString(8)]));
 }
 
-/** Runs a job, so that everything that a store makes is there, and answers the modes meanwhile. */
+/** Runs a job, so that everything that a store makes is there, and returns the modes meanwhile. */
 async function modesWhileWorking(file: string, connection: Connection): Promise<Record<string, string>> {
   const queue = new Queue('q', { connection });
   afterwards(() => queue.close());

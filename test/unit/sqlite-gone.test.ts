@@ -1,4 +1,4 @@
-// What SQLite has open may be deleted, replaced or cut by others while it goes on writing without an error.
+// Files that SQLite has open may be deleted, replaced or cut by others while it goes on writing without an error.
 import fs from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';

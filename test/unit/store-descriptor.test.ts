@@ -1,4 +1,4 @@
-// What of a connection can be sent to the lock thread, and how it arrives there.
+// The parts of a connection that can be sent to the lock thread, and how they arrive there.
 import { expect, test } from 'vitest';
 import { plainCopy, withBuffers } from '../../src/store/descriptor.js';
 

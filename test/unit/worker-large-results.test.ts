@@ -1,4 +1,4 @@
-// What a worker sends is bounded by bytes as well as by number: many large results that end together leave in several calls.
+// The calls of a worker are bounded by bytes as well as by number: many large results that end together leave in several calls.
 import { afterEach, expect, test } from 'vitest';
 import { Queue } from '../../src/queue/queue.js';
 import { REPLY_BYTES } from '../../src/store/budget.js';

@@ -41,7 +41,7 @@ const OWNERS_WRITES: Record<string, OwnersWrite> = {
     const { results } = await scene.store.settle(scene.queue, [completed(job)], { caller: `late-${job.token}`, seq: 1 });
     return only(results);
   },
-  // What workers send most: stores may have a fast path for it.
+  // Workers send this most: stores may have a fast path for it.
   'completed by the worker, which claims on': async (scene, job, session) => only(await settleAndClaim(scene, session, [job])),
   progress: write({ kind: 'progress', progress: '99' }),
   data: write({ kind: 'data', data: '"stolen"' }),
