@@ -50,9 +50,11 @@ export async function loadDriver(): Promise<Driver> {
     const { default: pg } = await import('pg');
     return pg as unknown as Driver;
   } catch (cause) {
+    // The other lines of Node's message list its require stack, and would hide the advice.
+    const detail = isError(cause) ? (cause.message.split('\n')[0] ?? '') : String(cause);
     throw new HoldfastError(
       'DRIVER_MISSING',
-      `The PostgreSQL store needs the package pg, which cannot be loaded (${isError(cause) ? cause.message : String(cause)}). Type: npm install pg`,
+      `The PostgreSQL store needs the package pg, which cannot be loaded (${detail}). Type: npm install pg`,
       { cause, store: 'postgres' },
     );
   }
