@@ -48,9 +48,17 @@ interface JobShape<Data, Result, Name> {
   readonly queueName: string;
 }
 
+type IsMapped<T, Result> =
+  IsJobMap<T, Result> extends true ? true : IsAny<T> extends true ? false : [T] extends [JobShape<Any, Any, Any>] ? true : false;
+
 /** `Then` where T is a map or a Job type; never where it is data, and no type yet where T is a parameter of a generic function. */
-export type IfMapped<T, Result, Then> =
-  IsJobMap<T, Result> extends true ? Then : IsAny<T> extends true ? never : [T] extends [JobShape<Any, Any, Any>] ? Then : never;
+export type IfMapped<T, Result, Then> = IsMapped<T, Result> extends true ? Then : never;
+
+/**
+ * `Then` where T is data, never where it is a map or a Job type. Where T is a parameter of a generic function, the compiler accepts a
+ * `Then`: for an index that it cannot resolve yet it takes the union of both branches, and `never` adds nothing to that.
+ */
+export type IfPlain<T, Result, Then> = { plain: Then }[IsMapped<T, Result> extends true ? never : 'plain'];
 
 type FromJob<T, Else, Which extends 'data' | 'result' | 'name'> =
   IsAny<T> extends true

@@ -8,7 +8,7 @@ import { Emitter } from '../runtime/emitter.js';
 import { EVENTS_KEPT, type Store } from '../store/contract.js';
 import { readList, readLogs } from '../store/read-on.js';
 import { checkTypes, countOf, listsOf } from './lists.js';
-import type { QueueEventMap } from './queue-options.js';
+import type { PlainQueueListeners, QueueEventMap } from './queue-options.js';
 
 const NO_LIMIT = -2;
 /** Programs look at what comes before the colon. */
@@ -22,7 +22,10 @@ export interface QueueMeta {
   version: string;
 }
 
-export abstract class QueueGetters<T, R, N extends string> extends Emitter<QueueEventMap<JobOf<T, R, N>>> {
+export abstract class QueueGetters<T, R, N extends string> extends Emitter<
+  QueueEventMap<JobOf<T, R, N>>,
+  PlainQueueListeners<T, R, N>
+> {
   abstract readonly name: string;
   /** What jobs of this queue reach the store through. */
   abstract readonly home: JobHome;

@@ -1,11 +1,14 @@
 // What a Queue is made with and what it tells.
 import type { JobProgress } from '../handle/home.js';
+import type { Job } from '../handle/job.js';
 import type { LostBy } from '../job/lost-by.js';
 import { DEFAULT_PREFIX } from '../job/names.js';
 import type { DefaultJobOptions, JobsOptions } from '../job/options.js';
+import type { IfPlain } from '../job/typing.js';
 import { checkKeepingOptions, KEEPING_NAMES, type Keeping, type KeepingOptions } from '../lock/keeping.js';
 import { ELECTION_NAMES, type ElectionOptions } from '../lock/leader.js';
 import { MAX_TIMER_MS, checkInteger, invalidOption } from '../runtime/check.js';
+import type { ListenersOf } from '../runtime/emitter.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { BASE_NAMES, type QueueBaseOptions } from '../store/base-options.js';
 
@@ -111,4 +114,10 @@ export function checkTransaction(transaction: unknown): object | undefined {
   throw invalidOption('transaction', transaction, 'a transaction of yours');
 }
 
-export type QueueListener<J> = { [E in keyof QueueEventMap<J>]: (...args: QueueEventMap<J>[E]) => void };
+/** BullMQ's type. */
+export type QueueListener<J extends Job = Job> = ListenersOf<QueueEventMap<J>>;
+
+/** As `PlainListeners` of a worker. */
+export type PlainQueueListeners<T, R, N extends string> = {
+  [E in keyof QueueEventMap<T>]: IfPlain<T, R, (...args: QueueEventMap<Job<T, R, N>>[E]) => void>;
+};

@@ -6,7 +6,10 @@ import { toError } from '../errors.js';
 
 export type EventArguments<E> = Record<keyof E, unknown[]>;
 
-export class Emitter<E extends EventArguments<E>> extends EventEmitter {
+export type ListenersOf<E extends EventArguments<E>> = { [K in keyof E]: (...args: E[K]) => void };
+
+/** `L`: listeners that are accepted too. Inside a generic function the compiler cannot resolve the types of `E`. */
+export class Emitter<E extends EventArguments<E>, L = ListenersOf<E>> extends EventEmitter {
   constructor() {
     super();
     // Many jobs may each wait for an event of one listener.
@@ -26,24 +29,34 @@ export class Emitter<E extends EventArguments<E>> extends EventEmitter {
     }
   }
 
-  override on<K extends keyof E & string>(event: K, listener: (...args: E[K]) => void): this {
-    return super.on(event, listener as (...args: unknown[]) => void);
+  override on<K extends keyof E & string>(event: K, listener: (...args: E[K]) => void): this;
+  override on<K extends keyof L & string>(event: K, listener: L[K]): this;
+  override on(event: string, listener: never): this {
+    return super.on(event, listener);
   }
 
-  override once<K extends keyof E & string>(event: K, listener: (...args: E[K]) => void): this {
-    return super.once(event, listener as (...args: unknown[]) => void);
+  override once<K extends keyof E & string>(event: K, listener: (...args: E[K]) => void): this;
+  override once<K extends keyof L & string>(event: K, listener: L[K]): this;
+  override once(event: string, listener: never): this {
+    return super.once(event, listener);
   }
 
-  override off<K extends keyof E & string>(event: K, listener: (...args: E[K]) => void): this {
-    return super.off(event, listener as (...args: unknown[]) => void);
+  override off<K extends keyof E & string>(event: K, listener: (...args: E[K]) => void): this;
+  override off<K extends keyof L & string>(event: K, listener: L[K]): this;
+  override off(event: string, listener: never): this {
+    return super.off(event, listener);
   }
 
-  override addListener<K extends keyof E & string>(event: K, listener: (...args: E[K]) => void): this {
-    return this.on(event, listener);
+  override addListener<K extends keyof E & string>(event: K, listener: (...args: E[K]) => void): this;
+  override addListener<K extends keyof L & string>(event: K, listener: L[K]): this;
+  override addListener(event: string, listener: never): this {
+    return this.on(event as keyof E & string, listener);
   }
 
-  override removeListener<K extends keyof E & string>(event: K, listener: (...args: E[K]) => void): this {
-    return super.removeListener(event, listener as (...args: unknown[]) => void);
+  override removeListener<K extends keyof E & string>(event: K, listener: (...args: E[K]) => void): this;
+  override removeListener<K extends keyof L & string>(event: K, listener: L[K]): this;
+  override removeListener(event: string, listener: never): this {
+    return super.removeListener(event, listener);
   }
 
   #report(event: string, error: Error): void {

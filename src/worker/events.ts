@@ -1,18 +1,22 @@
 // What a worker tells its listeners: BullMQ's events with BullMQ's arguments.
 import type { LostBy } from '../job/lost-by.js';
-import type { Any } from '../job/typing.js';
+import type { Any, IfPlain } from '../job/typing.js';
+import type { Job } from '../handle/job.js';
 import type { Emitter } from '../runtime/emitter.js';
 import type { JobOf, ResultOf } from '../handle/typed-job.js';
 
-export interface WorkerEvents<Data, Result, Name extends string> {
-  active: [job: JobOf<Data, Result, Name>, prev: string];
-  completed: [job: JobOf<Data, Result, Name>, result: ResultOf<Data, Result, Name>, prev: string];
+export interface WorkerEvents<Data, Result, Name extends string>
+  extends EventsOf<JobOf<Data, Result, Name>, ResultOf<Data, Result, Name>> {}
+
+interface EventsOf<J, Value> {
+  active: [job: J, prev: string];
+  completed: [job: J, result: Value, prev: string];
   /**
    * Also after an attempt that will be repeated. Without a job when it was removed on failing. The error of a job that stalled too often has
    * the code JOB_STALLED and, in `lostBy`, which process lost it.
    */
-  failed: [job: JobOf<Data, Result, Name> | undefined, error: Error, prev: string];
-  progress: [job: JobOf<Data, Result, Name>, progress: unknown];
+  failed: [job: J | undefined, error: Error, prev: string];
+  progress: [job: J, progress: unknown];
   /** A job whose owner died was found by this worker. `lostBy`: which process that was, and how it was found. */
   stalled: [jobId: string, prev: string, lostBy?: LostBy];
   drained: [];
@@ -36,6 +40,11 @@ export interface WorkerEvents<Data, Result, Name extends string> {
 
 export type WorkerListener<Data = Any, Result = Any, Name extends string = string> = {
   [E in keyof WorkerEvents<Data, Result, Name>]: (...args: WorkerEvents<Data, Result, Name>[E]) => void;
+};
+
+/** Listeners in BullMQ's types: a generic subclass of Worker can name no others, and a worker with a map of jobs accepts none of them. */
+export type PlainListeners<Data, Result, Name extends string> = {
+  [E in keyof EventsOf<Data, Result>]: IfPlain<Data, Result, (...args: EventsOf<Job<Data, Result, Name>, Result>[E]) => void>;
 };
 
 /** The worker as its own stations see it, whatever its jobs are typed as. */

@@ -40,7 +40,7 @@ import { Runner } from './runner.js';
 import { Runs } from './runs.js';
 import { Slots } from './slots.js';
 import type { JobHandlers, JobOf, JobProcessor, PlainProcessor, Processor } from '../handle/typed-job.js';
-import type { AnyWorkerEmitter, WorkerEvents } from './events.js';
+import type { AnyWorkerEmitter, PlainListeners, WorkerEvents } from './events.js';
 import { LockNews } from './lock-news.js';
 import { clearInterval, clearTimeout, setInterval, setTimeout } from '../runtime/timers.js';
 
@@ -60,7 +60,10 @@ const RECONCILED_AFTER = 4;
 
 // BullMQ's defaults, so that its programs keep compiling.
 // oxlint-disable-next-line typescript/no-explicit-any
-export class Worker<Data = any, Result = any, Name extends string = string> extends Emitter<WorkerEvents<Data, Result, Name>> {
+export class Worker<Data = any, Result = any, Name extends string = string> extends Emitter<
+  WorkerEvents<Data, Result, Name>,
+  PlainListeners<Data, Result, Name>
+> {
   readonly name: string;
   /** `prefix:name`. */
   readonly qualifiedName: string;

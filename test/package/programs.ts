@@ -97,7 +97,7 @@ await Promise.all([worker, queue, ...workers].map((each) => each.close()));
 console.log(JSON.stringify({ others, value, threads: threads.length }));
 `;
 
-export const TYPES = `import { HoldfastError, Queue, Worker, type ErrorCode, type Job } from 'holdfast';
+export const TYPES = `import { HoldfastError, Queue, Worker, type ErrorCode, type Job, type Processor, type QueueListener, type WorkerOptions } from 'holdfast';
 import * as testing from 'holdfast/testing';
 
 interface Mail { to: string }
@@ -116,5 +116,23 @@ export async function add(): Promise<Job<Mail>> {
 export function codeOf(error: unknown): ErrorCode | undefined {
   return error instanceof HoldfastError ? error.code : undefined;
 }
+export class LoggingWorker<D = any, R = any, N extends string = string> extends Worker<D, R, N> {
+  constructor(name: string, processor: Processor<D, R, N>, options?: WorkerOptions) {
+    super(name, processor, options);
+    this.on('completed', (job: Job<D, R, N>, result: R) => void [job.data, result]);
+    this.on('failed', (job: Job<D, R, N> | undefined, error: Error) => void [job?.failedReason, error]);
+  }
+}
+export class LoggingQueue<D, R, N extends string> extends Queue<D, R, N> {
+  log = (): this => this.on('waiting', (job: Job<D, R, N>) => void job.data);
+}
+type Mails = { welcome: { data: Mail; result: boolean }; digest: { data: { week: number }; result: string } };
+export const mails = new Worker<Mails>('mail', null).on('completed', (job, result) => {
+  const sent: boolean | string = result;
+  if (job.name === 'digest') return void [job.data.week.toFixed(), sent];
+});
+// @ts-expect-error: the map is not the data of its jobs
+mails.on('completed', (job: Job<Mails>) => void job);
+export const waiting: QueueListener['waiting'] = (job: Job) => void job.id;
 export { testing };
 `;

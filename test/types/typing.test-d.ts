@@ -4,6 +4,7 @@ import type { JobOf, Processor } from '../../src/handle/typed-job.js';
 import type { Any, IsJobMap } from '../../src/job/typing.js';
 import { Leader } from '../../src/lock/leader.js';
 import { Queue } from '../../src/queue/queue.js';
+import type { QueueListener } from '../../src/queue/queue-options.js';
 import { Worker } from '../../src/worker/worker.js';
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -149,3 +150,48 @@ holds<Equal<Awaited<ReturnType<typeof job.takeLock>>, string | false>>();
 // @ts-expect-error no such option
 await plain.takeLock('printer', { wait: 5 });
 new Leader('q').on('leader', (term) => holds<Equal<typeof term, number>>());
+
+// ── Generic subclasses and functions, as programs for BullMQ have them ──────────────────────────────────────────────────────
+export class LoggingWorker<D, R, N extends string> extends Worker<D, R, N> {
+  constructor(name: string, given: Processor<D, R, N>) {
+    super(name, given);
+    this.on('completed', (each: Job<D, R, N>, result: R) => void [each.data, result]);
+    this.once('failed', (each: Job<D, R, N> | undefined, error: Error) => void [each?.failedReason, error]);
+    this.addListener('progress', (each: Job<D, R, N>, progress) => void [each.data, progress]);
+    this.on('completed', (each, result, prev) => void [each.id, result, prev.length]);
+    const active = (each: Job<D, R, N>): void => void each.data;
+    this.on('active', active).off('active', active).removeListener('active', active);
+    // @ts-expect-error the result comes second
+    this.on('completed', (each: Job<D, R, N>, result: Error) => void [each, result]);
+    // @ts-expect-error no such event
+    this.on('complete', () => {});
+  }
+}
+export class LoggingQueue<D, R, N extends string> extends Queue<D, R, N> {
+  log(): this {
+    return this.on('waiting', (each: Job<D, R, N>) => void each.data).on('error', (error) => void error.message);
+  }
+}
+export function watch<D, R>(worker: Worker<D, R>, seen: (each: Job<D, R>, result: R) => void): void {
+  worker.on('completed', seen);
+}
+new LoggingWorker<Mail, boolean, string>('q', async () => true).on('completed', (each, result) => {
+  holds<Equal<typeof each, Job<Mail, boolean, string>>>();
+  holds<Equal<typeof result, boolean>>();
+});
+new Worker<Strict>('q', null).on('completed', (each, result) => {
+  holds<Equal<typeof each, Job<1, 'x', 'a'> | Job<2, 'y', 'b'>>>();
+  holds<Equal<typeof result, 'x' | 'y'>>();
+});
+// @ts-expect-error the map is not the data of its jobs
+new Worker<Strict>('q', null).on('completed', (each: Job<Strict>) => void each);
+// @ts-expect-error the data of another name
+new Worker<Strict>('q', null).on('completed', (each: Job<1, 'x', 'a'>) => void each);
+// @ts-expect-error the map is not the data of its jobs
+new Queue<Strict>('q').on('waiting', (each: Job<Strict>) => void each);
+new Worker<MailJob>('q', null).on('completed', (each, result) => {
+  holds<Equal<typeof each, MailJob>>();
+  holds<Equal<typeof result, boolean>>();
+});
+holds<Equal<Parameters<QueueListener['waiting']>, [job: Job]>>();
+holds<Equal<Parameters<QueueListener<MailJob>['waiting']>, [job: MailJob]>>();
