@@ -16,6 +16,7 @@ const dist = join(root, 'dist');
 const RECIPE = [
   'tsconfig.json',
   'tsconfig.build.json',
+  'package.json',
   'package-lock.json',
   'scripts/finish-build.mjs',
   'scripts/start-thread.mjs',

@@ -14,6 +14,7 @@ export function finishBuild(out) {
   for (const file of compiledFiles(out)) requireAtOnce(file);
   copyFileSync(join(import.meta.dirname, 'start-thread.mjs'), join(out, 'lock', 'start-thread.mjs'));
   embedLua(join(out, 'store', 'redis', 'lua-texts.js'));
+  embedVersion(join(out, 'runtime', 'version.js'));
   requireTheClass(join(out, 'compat', 'bull'));
   for (const entry of ENTRIES) writeEsmEntry(out, entry);
 }
@@ -52,6 +53,12 @@ function embedLua(file) {
     file,
     `'use strict';\nconst texts = ${JSON.stringify(texts, null, 2)};\nexports.luaText = (file) => texts[file];\n`,
   );
+}
+
+/** A bundle has no package.json beside its code, or that of another package. */
+function embedVersion(file) {
+  const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '..', 'package.json'), 'utf8'));
+  writeFileSync(file, `'use strict';\nexports.VERSION = ${JSON.stringify(version)};\n`);
 }
 
 /** Bull's users write `const Queue = require('bull')`. */

@@ -5,6 +5,7 @@ import type { JobOf } from '../handle/typed-job.js';
 import type { JobState, JobType } from '../job/state.js';
 import { checkInteger, invalidOption } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
+import { VERSION } from '../runtime/version.js';
 import { EVENTS_KEPT, type Store } from '../store/contract.js';
 import { readList, readLogs } from '../store/read-on.js';
 import { checkTypes, countOf, listsOf } from './lists.js';
@@ -12,7 +13,7 @@ import type { PlainQueueListeners, QueueEventMap } from './queue-options.js';
 
 const NO_LIMIT = -2;
 /** Programs look at what comes before the colon. */
-const VERSION = 'holdfast:0.1';
+const NAMED_VERSION = `holdfast:${VERSION}`;
 
 export interface QueueMeta {
   /** Of all workers together, if it is limited. */
@@ -137,7 +138,12 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
 
   async getMeta(): Promise<QueueMeta> {
     const { paused, cap } = await (await this.store).status(this.home.stored);
-    return { paused, maxLenEvents: EVENTS_KEPT, version: VERSION, ...(cap === undefined ? {} : { concurrency: cap.maxActive }) };
+    return {
+      paused,
+      maxLenEvents: EVENTS_KEPT,
+      version: NAMED_VERSION,
+      ...(cap === undefined ? {} : { concurrency: cap.maxActive }),
+    };
   }
 
   /** Milliseconds for which the queue is rate limited; -2 when it is not, as in BullMQ. */

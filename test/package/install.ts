@@ -12,6 +12,7 @@ export type ExportTarget = string | { [condition: string]: ExportTarget };
 
 export interface Manifest {
   name: string;
+  version: string;
   exports: Record<string, ExportTarget>;
   dependencies?: Record<string, string>;
   optionalDependencies?: Record<string, string>;

@@ -123,6 +123,14 @@ describe('a job on a SQLite file, with the lock thread', () => {
   });
 });
 
+test('it knows its version', () => {
+  const program = `import { Queue } from 'holdfast';
+const queue = new Queue('mail', { connection: 'memory:' });
+console.log(JSON.stringify((await queue.getMeta()).version));
+await queue.close();`;
+  expect(run('version.mjs', program)).toBe(`holdfast:${manifest.version}`);
+});
+
 test('its types compile for a user who checks libraries too', () => {
   const compilerOptions = {
     target: 'es2022',

@@ -1,7 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Queue } from '../../src/queue/queue.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { type Holder, holder } from './claimed-job.js';
+
+const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
 
 let store: MemoryStore;
 let queue: Queue;
@@ -83,7 +86,7 @@ describe('jobs by state', () => {
     queue.on('paused', () => told.push('paused')).on('resumed', () => told.push('resumed'));
     await queue.pause();
     expect(await queue.isPaused()).toBe(true);
-    const meta = { maxLenEvents: 10_000, version: expect.stringMatching(/^holdfast:/) };
+    const meta = { maxLenEvents: 10_000, version: `holdfast:${manifest.version}` };
     expect(await queue.getMeta()).toEqual({ paused: true, ...meta });
     await queue.setGlobalConcurrency(3);
     expect(await queue.getMeta()).toEqual({ paused: true, concurrency: 3, ...meta });
