@@ -35,7 +35,9 @@ export async function waitUntilFinished(card: Card, source: FinishSource, ttl?: 
   const store = await card.home.ready();
   return new Promise((resolve, reject) => {
     const timers: NodeJS.Timeout[] = [];
+    let finished = false;
     const finish = (settle: () => void): void => {
+      finished = true;
       unwatch();
       for (const timer of timers) clearTimeout(timer);
       settle();
@@ -55,7 +57,7 @@ export async function waitUntilFinished(card: Card, source: FinishSource, ttl?: 
     timers.push(setInterval(recheck, RECHECK_MS));
     look().then(
       () => {
-        if (ttl === undefined) return;
+        if (ttl === undefined || finished) return;
         const left = Math.max(0, ttl - (performance.now() - started));
         timers.push(setTimeout(() => finish(() => reject(timedOut(card, ttl))), left));
       },

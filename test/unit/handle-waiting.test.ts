@@ -91,6 +91,16 @@ describe('waitUntilFinished', () => {
     expect(await job.waitUntilFinished(events, 0)).toBe('x');
   });
 
+  test('leaves no timer behind when the job has finished already', async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+    const job = await queue.add('x', {});
+    await (await worker.take()).moveToCompleted('x', undefined, false);
+    const before = timers();
+    for (let n = 0; n < 20; n += 1) expect(await job.waitUntilFinished(events, 600_000)).toBe('x');
+    // The listener has a timer of its own.
+    expect(timers() - before).toBeLessThan(5);
+  });
+
   test('ends when the listener is closed', async () => {
     const job = await queue.add('x', {});
     const looked = store.answered('jobs');
