@@ -2,6 +2,7 @@
 // of them are at the end of the log. So a thousand listeners cost the store as much as one.
 import { clearTimeout, genuine, performance, setImmediate, setTimeout } from '../runtime/timers.js';
 import type { EventsReply, Store, StoredEvent } from '../store/contract.js';
+import { JobEnds } from './job-ends.js';
 
 const tails = new WeakMap<Store, Map<string, LogTail>>();
 
@@ -29,6 +30,7 @@ export class LogTail {
   #timer: NodeJS.Timeout | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #waking = false;
+  #ends: JobEnds | undefined;
   /** Counts the wake-ups of the store. */
   wakeUps = 0;
 
@@ -59,6 +61,12 @@ export class LogTail {
       this.#unwatch = undefined;
       tails.get(this.#store)?.delete(this.#queue);
     };
+  }
+
+  /** How jobs ended that are gone. */
+  get ends(): JobEnds {
+    this.#ends ??= new JobEnds(this);
+    return this.#ends;
   }
 
   /** The position of the newest event. */

@@ -103,6 +103,11 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
     return this.#jobs.watch(jobId, listener);
   }
 
+  /** For `job.waitUntilFinished`. */
+  async endInLog(jobId: string): Promise<JobEnd | undefined> {
+    return (await this.#reader.fix()).ends.of(jobId);
+  }
+
   close(): Promise<void> {
     return this.#access.close(async () => {
       // A read that hangs is not waited for: what it brings is dropped.

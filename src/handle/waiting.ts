@@ -22,10 +22,11 @@ export interface FinishSource {
   waitUntilReady(): Promise<void>;
   /** Calls back with every end of the job that the log tells; answers how to stop that. */
   watchJob(jobId: string, listener: (end: JobEnd) => void): () => void;
+  /** The end of a job that is gone, if the log still has it. */
+  endInLog(jobId: string): Promise<JobEnd | undefined>;
 }
 
 const RECHECK_MS = 5000;
-const PAGE = 1000;
 
 export async function waitUntilFinished(card: Card, source: FinishSource, ttl?: number): Promise<unknown> {
   checkSource(card, source);
@@ -47,7 +48,7 @@ export async function waitUntilFinished(card: Card, source: FinishSource, ttl?: 
     // Watching comes before looking, or a finish between the two would be missed.
     const unwatch = source.watchJob(card.record.id, end);
     const look = async (): Promise<void> => {
-      const found = await endOf(card, store);
+      const found = await endOf(card, store, source);
       if (found !== undefined) end(found);
     };
     const recheck = (): void => {
@@ -66,30 +67,13 @@ export async function waitUntilFinished(card: Card, source: FinishSource, ttl?: 
   });
 }
 
-async function endOf(card: Card, store: Store): Promise<JobEnd | undefined> {
-  const { stored: name } = card.home;
-  const [record] = await store.jobs(name, [card.record.id]);
-  if (record === undefined) return (await lastEndInLog(store, name, card.record.id)) ?? { kind: 'removed' };
+async function endOf(card: Card, store: Store, source: FinishSource): Promise<JobEnd | undefined> {
+  const { id } = card.record;
+  const [record] = await store.jobs(card.home.stored, [id]);
+  if (record === undefined) return (await source.endInLog(id)) ?? { kind: 'removed' };
   if (record.state === 'completed') return { kind: 'completed', value: decode(record.returnvalue ?? 'null') };
   if (record.state === 'failed') return { kind: 'failed', reason: record.failedReason ?? '' };
   return undefined;
-}
-
-/** A job that is gone may have left its end in the log, if that has not been trimmed since. */
-async function lastEndInLog(store: Store, queue: string, jobId: string): Promise<JobEnd | undefined> {
-  let found: JobEnd | undefined;
-  for (let after = 0; ; ) {
-    const { events, last } = await store.events(queue, after, PAGE);
-    for (const event of events) {
-      if (event.jobId !== jobId) continue;
-      if (event.name === 'completed') found = { kind: 'completed', value: decode(String(event['returnvalue'] ?? 'null')) };
-      if (event.name === 'failed') found = { kind: 'failed', reason: String(event['failedReason'] ?? '') };
-      // The id was used again: what came before is another job's end.
-      if (event.name === 'added') found = undefined;
-    }
-    if (events.length === 0 || last <= after) return found;
-    after = last;
-  }
 }
 
 function errorOf(card: Card, end: Exclude<JobEnd, { kind: 'completed' }>): HoldfastError {

@@ -149,3 +149,24 @@ test('a large result is fetched once for all of them', async () => {
   expect(new Set(results)).toEqual(new Set([result]));
   expect(store.calls('jobs') - before).toBeLessThan(5);
 });
+
+test('many that wait for jobs that are gone share one pass over the log, and the next pass reads only what is new', async () => {
+  const { events } = listen(1);
+  const [listener] = events as [QueueEvents];
+  await listener.waitUntilReady();
+  const finish = async (jobId: string) => {
+    const job = await queue.add('job', {}, { jobId, removeOnComplete: true });
+    await (await worker.take()).moveToCompleted(`result of ${jobId}`, undefined, false);
+    return job;
+  };
+  const gone = [await finish('a'), await finish('b')];
+  for (let n = 0; n < 3; n += 1) await queue.addBulk(Array.from({ length: 1000 }, () => ({ name: 'filler', data: {} })));
+  const wait = async () => {
+    const waiting = Array.from({ length: 100 }, () => gone.map((job) => job.waitUntilFinished(listener))).flat();
+    expect(new Set(await Promise.all(waiting))).toEqual(new Set(['result of a', 'result of b']));
+  };
+  // 6,000 events in pages of 500; the listener reads them too.
+  expect(await reads(wait)).toBeLessThan(40);
+  await queue.add('filler', {});
+  expect(await reads(wait)).toBeLessThan(10);
+});

@@ -58,21 +58,29 @@ type Entry = [id: string, fields: [string, string]];
 export async function readEvents(run: Runner, queue: string, after: number | undefined, limit: number): Promise<EventsReply> {
   const events: StoredEvent[] = [];
   for (let last = after, left = REPLY_BYTES; ; ) {
-    const reply = (await run('events', queue, [last ?? '', ENTRIES_AT_ONCE])) as [number, number, Entry[]];
+    const wanted = limit - events.length;
+    const reply = (await run('events', queue, [last ?? '', ENTRIES_AT_ONCE, wanted])) as [number, number, Entry[]];
     const [newest, firstVisible, entries] = reply;
     if (last === undefined) return { events, last: newest };
-    const position = Math.min(Math.max(last, firstVisible - 1), newest);
+    last = Math.min(Math.max(last, firstVisible - 1), newest);
     for (const entry of entries) {
       for (const event of readEntry(entry)) {
-        if (event.id <= position || events.length >= limit) continue;
+        if (event.id <= last) continue;
+        if (events.length >= limit) return { events, last };
         left -= sizeOf(event);
-        if (left < 0 && events.length > 0) return { events, last: events.at(-1)?.id ?? position, more: true };
+        if (left < 0 && events.length > 0) return { events, last, more: true };
         events.push(event);
+        last = event.id;
       }
+      // The last number of an entry may be unused.
+      last = Math.max(last, endOf(entry));
     }
-    last = events.at(-1)?.id ?? position;
     if (entries.length === 0 || last >= newest || events.length >= limit) return { events, last };
   }
+}
+
+function endOf([id]: Entry): number {
+  return Number(id.slice(0, id.indexOf('-')));
 }
 
 /** About as many bytes; most values are short. */
