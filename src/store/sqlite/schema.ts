@@ -216,8 +216,9 @@ export function migrate(db: Database, path: string): void {
 }
 
 function missingColumns(db: Database): (typeof ADDED_COLUMNS)[number][] {
-  const find = db.prepare<[number]>('SELECT 1 FROM pragma_table_info(?) WHERE name = ?');
-  return ADDED_COLUMNS.filter(({ table, column }) => find.get(table, column) === undefined);
+  const find = (table: string, column: string) =>
+    db.prepare(`SELECT 1 FROM pragma_table_info('${table}') WHERE name = '${column}'`);
+  return ADDED_COLUMNS.filter(({ table, column }) => find(table, column).get() === undefined);
 }
 
 function inTransaction<T>(db: Database, begin: 'BEGIN' | 'BEGIN IMMEDIATE', run: () => T): T {
