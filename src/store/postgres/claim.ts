@@ -39,7 +39,7 @@ export const CLAIM_FUNCTIONS =
     'STABLE',
     `'{"jobs":[' || coalesce(_jobs, '') || '],"alive":' || _alive || ',"paused":' || _paused || ',"limited":' || _limited
       || ',"next":' || coalesce(least(CASE WHEN NOT _paused AND _limited > 0 THEN _limited END, CASE WHEN _due > _now THEN _due - _now WHEN _due <= _now THEN 0 END)::text, 'null')
-      || ',"drained":' || _drained || ',"more":' || _more || '}'`,
+      || ',"drained":' || _drained || ',"more":' || coalesce(_more, false) || '}'`,
   ) +
   // Until claims are possible again, under _max or, for somebody who looks from outside, under what the workers use; 0 when they are.
   expression(
@@ -86,7 +86,7 @@ BEGIN
   SELECT q AS row, q.waiting + q.prioritized + coalesce(j.waiting + j.prioritized, 0) AS waiting, q.delayed + coalesce(j.delayed, 0) AS delayed,
     q.prioritized + coalesce(j.prioritized, 0) + _change.prioritized <= 0 AND ${rowOf(FRONT)} IS NULL AS in_line, ${ANY_KEYED_ALIVE} AS keyed
   INTO _look FROM queues q, LATERAL (
-    SELECT sum(waiting) AS waiting, sum(prioritized) AS prioritized, sum(delayed) AS delayed FROM ${journalOf('_queue')}
+    SELECT sum(waiting) AS waiting, sum(prioritized) AS prioritized, sum(delayed) AS delayed FROM ${journalOf('q')}
   ) j WHERE q.queue = _queue;
   _row := _look.row;
   _left := _look.waiting + _change.waiting + _change.prioritized;
@@ -190,9 +190,9 @@ BEGIN
   -- One snapshot for all of it: a call must not miss its own first run between two looks.
   SELECT q AS row, EXISTS (SELECT FROM sessions WHERE ${ALIVE}) AS alive,
     coalesce((SELECT seq FROM callers WHERE queue = _queue AND id = _session), 0) AS last,
-    q.waiting + q.prioritized + coalesce((SELECT sum(waiting + prioritized) FROM ${journalOf('_queue')}), 0) > 0 AS waiting,
+    q.waiting + q.prioritized + coalesce((SELECT sum(waiting + prioritized) FROM ${journalOf('q')}), 0) > 0 AS waiting,
     CASE WHEN q.max_active IS NOT NULL
-      THEN q.active + coalesce((SELECT sum(active) FROM ${journalOf('_queue')}), 0) >= q.max_active ELSE false END AS full,
+      THEN q.active + coalesce((SELECT sum(active) FROM ${journalOf('q')}), 0) >= q.max_active ELSE false END AS full,
     ${FIRST_DUE} AS due, ${ANY_BEHIND_ALIVE} AS behind
   INTO _look FROM queues q WHERE queue = _queue;
   _row := _look.row;

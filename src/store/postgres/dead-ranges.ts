@@ -68,9 +68,10 @@ const LONG_SINCE = `clock_timestamp() - _since > interval '${LONG_WALK_MS} ms'`;
 export const JOURNAL_PASSED = `(SELECT NOT EXISTS (SELECT FROM pg_locks WHERE ${WRITES_JOURNAL} AND virtualtransaction = ANY (d.journal_writers))
     FROM dead_ranges d WHERE d.queue = _queue)`;
 
+/** Returns where the journal's living rows begin, for the row of the queue: `dead_ranges` has it for processes that read it there. */
 export const DEAD_RANGE_FUNCTIONS = step(
   'find_dead_ranges(_queue int, _prioritized boolean, _passed boolean)',
-  'void',
+  'bigint',
   `
 DECLARE
   _old dead_ranges;
@@ -132,5 +133,6 @@ BEGIN
   ELSIF _old.queue IS NOT NULL THEN
     DELETE FROM dead_ranges WHERE queue = _queue;
   END IF;
+  RETURN _journal_from;
 END`,
 );

@@ -17,7 +17,7 @@ DECLARE
 BEGIN
   SELECT * INTO _row FROM queues WHERE name = _name;
   IF NOT FOUND THEN RETURN '{"from":0,"last":0,"rows":[]}'; END IF;
-  IF EXISTS (SELECT FROM ${journalOf('_row.queue')}) THEN
+  IF EXISTS (SELECT FROM ${journalOf('_row')}) THEN
     PERFORM FROM queues WHERE queue = _row.queue FOR NO KEY UPDATE;
     PERFORM fold(_row.queue);
     SELECT * INTO _row FROM queues WHERE queue = _row.queue;

@@ -96,11 +96,11 @@ BEGIN
   SELECT * INTO _row FROM queues WHERE queue = _queue;
   _heading := _row.headed_at < _now - ${HEADED_MS};
   IF _heading THEN _passed := ${JOURNAL_PASSED}; END IF;
-  IF EXISTS (SELECT FROM ${journalOf('_queue')} AND finishes > 0) THEN
+  IF EXISTS (SELECT FROM ${journalOf('_row')} AND finishes > 0) THEN
     _due := coalesce((SELECT due_at FROM jobs WHERE queue = _queue AND state = ${STATE.delayed} ORDER BY due_at LIMIT 1) <= _now, false);
   END IF;
   WITH folded AS (
-    DELETE FROM ${journalOf('_queue')} RETURNING *
+    DELETE FROM ${journalOf('_row')} RETURNING *
   ), counted AS (
     SELECT *, finishes > 0 AND NOT _due AND _row.waiting + _row.prioritized + _row.active
       + sum(waiting + prioritized + active) OVER (ORDER BY number) = 0 AS drained FROM folded
@@ -124,8 +124,9 @@ BEGIN
   IF random() < _sum.bytes / ${WEIGH_EVERY}.0 THEN PERFORM trim_bytes(_queue, ${EVENTS_BYTES_KEPT}); END IF;
   IF _heading THEN
     _since := clock_ms();
-    PERFORM find_dead_ranges(_queue, _row.prioritized > 0, _passed);
+    _row.journal_from := find_dead_ranges(_queue, _row.prioritized > 0, _passed);
     UPDATE queues SET
+      journal_from = _row.journal_from,
       head_waiting = coalesce(${firstPlace(STATE.waiting, 'AND priority = 0 AND ord >= 0')}, head_waiting),
       head_completed = coalesce(${firstPlace(STATE.completed)}, head_completed),
       head_failed = coalesce(${firstPlace(STATE.failed)}, head_failed),

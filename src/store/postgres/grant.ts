@@ -31,18 +31,18 @@ export const lockedUpTo = (limit: string) => `LIMIT ${limit} FOR UPDATE SKIP LOC
 const locked = (columns: string, limit: string) => stretches(columns, ` AND ${UNTOUCHED}`, lockedUpTo(limit));
 
 /** Of a waiting job: where it lies and its bytes. */
-export const PLACE = `ctid AS at, ${WAITING_SIZE} AS size`;
+const PLACE = `ctid AS at, ${WAITING_SIZE} AS size`;
 /**
  * The rows of `waiting`, in their order, with fences for those that fit into a reply of which `used` bytes are used. Those that do not
  * fit stay locked until the commit, which is soon: a claim moves no payloads, and its caller asks for less the next time (fitting.ts).
  */
-export const fenced = (waiting: string, used = '0') => `
+const fenced = (waiting: string, used = '0') => `
     SELECT at, size, CASE WHEN upto + ${used} <= ${REPLY_BYTES} OR (upto = size AND ${used} = 0) THEN nextval('fences') END AS fence
     FROM (SELECT at, size, sum(size) OVER (ROWS UNBOUNDED PRECEDING) AS upto FROM (
       ${waiting}
     ) waiting) waiting`;
 /** Of the rows `next` that `fenced` selects. */
-export const ANY_UNFENCED = 'EXISTS (SELECT FROM next WHERE fence IS NULL)';
+const ANY_UNFENCED = 'EXISTS (SELECT FROM next WHERE fence IS NULL)';
 
 /** Grants the locks of the rows whose places `waiting` has as `at`, in their order. */
 const grant = (waiting: string, used = '0') => `

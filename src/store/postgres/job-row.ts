@@ -44,8 +44,10 @@ export const CUT_PARAMETERS = `_budget bigint DEFAULT ${Number.MAX_SAFE_INTEGER}
 /** A variable of functions that use `cutRows`: more rows than anybody reads at once are not even looked at. */
 export const MOST = `_most bigint := CASE WHEN _budget < ${Number.MAX_SAFE_INTEGER} THEN ${MOST_ROWS} ELSE _budget END;`;
 export const CLAIMED_ARRAYS = arrays(claimed((column) => `array_agg(${short(column, 'size')})`));
-/** The same of one row. */
-export const CLAIMED_ONE = arrays(claimed((column) => `ARRAY[${short(column, WAITING_SIZE)}]`));
+/** The same of one row, measured by its data alone: to add up sizes takes 1 % of a call, and a large progress is rare. */
+export const CLAIMED_ONE = arrays(
+  claimed((column) => (column === 'data' ? `ARRAY[${short(column, 'octet_length(data)')}]` : `ARRAY[${column}]`)),
+);
 export const CLAIMED_COLUMNS = COLUMNS.filter((column) => !IMPLIED.includes(column))
   .map((column) => `jobs.${column}`)
   .join(', ');

@@ -1,6 +1,7 @@
 // The texts of large jobs, which their replies leave out (job-row.ts). They come as rows, one by one as the server reads them, and in a
 // statement of its own that locks nothing: a claim with megabytes in its reply held its row locks for as long as they took to travel.
 import { type ClaimedJob, hasStalled, type JobRecord } from '../../job/record.js';
+import { REPLY_BYTES } from '../budget.js';
 import type { ClaimReply } from '../contract.js';
 import { LONG } from './job-row.js';
 import { fillLosses } from './lost-by.js';
@@ -10,6 +11,14 @@ import { verb } from './sql-function.js';
 
 /** Jobs up to this size travel in the reply itself. To pack so much takes about as long as a round trip. */
 export const INLINE_BYTES = 16 * 1024;
+
+/** At least this much travels in the reply, however many jobs are asked for. */
+const LEAST_BYTES = 1024;
+
+/** INLINE_BYTES of a claim of so many jobs, which packs them before it knows whether they fit into one reply (plain-claim.ts). */
+export function inlineBytes(count: number): number {
+  return Math.max(LEAST_BYTES, Math.min(INLINE_BYTES, Math.floor(REPLY_BYTES / count)));
+}
 
 export const LARGE_VALUE_FUNCTIONS = verb(
   'large_values(_name text, _ids text[], _fences bigint[])',

@@ -9,7 +9,7 @@ import { isLargeValue } from '../budget.js';
 import type { Call, ClaimRequest } from '../contract.js';
 import { FOLD_SOMETIMES } from './fold.js';
 import { ALL_INLINE, splitToken } from './job-row.js';
-import { INLINE_BYTES } from './large-values.js';
+import { inlineBytes } from './large-values.js';
 import { JOURNALED, PLAIN_LOOK, TAKE, TAKE_THE_REST, TAKE_VARIABLES, UNDOUBTED } from './plain-claim.js';
 import type { Server } from './server.js';
 import { step } from './sql-function.js';
@@ -37,7 +37,7 @@ DECLARE
   _queue int;
   _base bigint;
   _done bigint[];
-  _finished int := 0;${TAKE_VARIABLES}
+  _finished int;${TAKE_VARIABLES}
 BEGIN
   -- Callers, sessions, jobs: in the order of everybody. The first is locked and written in one go.
   UPDATE callers c SET seq = _seq, used_at = _now, reply = repeat('d', _many)
@@ -52,7 +52,7 @@ BEGIN
   END IF;
   IF _many = 1 THEN
     UPDATE jobs j SET ${COMPLETED}, ord = nextval('places') + 1, returnvalue = _texts[1] WHERE ${owned('_ids[1]', '_fences[1]')};
-    IF FOUND THEN _finished := 1; END IF;
+    GET DIAGNOSTICS _finished = ROW_COUNT;
   ELSE
     -- Written, and so locked, in the order of the ids. What somebody else has just written to may be left out: the long way finds it.
     _base := nextval('places');
@@ -82,7 +82,7 @@ BEGIN
   ${TAKE_THE_REST}
   ${FOLD_SOMETIMES}
   RETURN '{"results":"' || repeat('d', _many) || '","room":false,"plain":true,"claimed":'
-    || claim_reply(_rows, true, false, 0, _due, _now, _left <= 0, _more) || '}';
+    || claim_reply(_rows, true, false, 0, _due, _now, _left <= _taken, _more) || '}';
 END`,
 );
 
@@ -124,7 +124,7 @@ export function plainArguments(queue: string, outcomes: Outcome[], call: Call, c
     fences.push(token.fence);
     texts.push(outcome.value);
   }
-  return [queue, session, seq, ids, fences, texts, Math.min(count, 2 ** 31 - 1), by, INLINE_BYTES];
+  return [queue, session, seq, ids, fences, texts, Math.min(count, 2 ** 31 - 1), by, inlineBytes(count)];
 }
 
 /** Undefined where connections are not set up for it. */

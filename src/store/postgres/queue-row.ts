@@ -55,7 +55,7 @@ BEGIN
   FROM queues q, LATERAL (
     SELECT sum(journal.waiting) waiting, sum(journal.prioritized) prioritized, sum(journal.delayed) delayed,
       sum(journal.active) active, sum(journal.completed) completed, sum(journal.failed) failed
-    FROM ${journalOf('q.queue')}
+    FROM ${journalOf('q')}
   ) j WHERE q.queue = _queue;
 END`,
   );

@@ -28,7 +28,7 @@ const ANY_DEAD = `(${ended('_queue')} OR (SELECT look_at ${lookedAt('_queue')} A
 const PRUNE_NOW = `(SELECT pruned_at FROM holdfast_schema) <= _now - ${PRUNE_EVERY_MS}`;
 /** `looked`: when the first session ends that is to be looked at. */
 const LOOK = `SELECT queue, ${ended('q.queue')} AS ended, (SELECT expires_at ${lookedAt('q.queue')} ORDER BY look_at LIMIT 1) AS looked,
-    EXISTS (SELECT FROM ${journalOf('q.queue')}) OR ${PRUNE_NOW} AS upkeep`;
+    EXISTS (SELECT FROM ${journalOf('q')}) OR ${PRUNE_NOW} AS upkeep`;
 
 /** Most sweeps find nothing, in one statement and without a lock. */
 const LOOK_ALONE = `SELECT queue, ended, looked IS NOT NULL, looked > _now, upkeep FROM (SELECT floor(clock_ms())::bigint AS _now OFFSET 0) clock,

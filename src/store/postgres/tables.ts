@@ -277,6 +277,12 @@ const LOSSES = `
 ALTER TABLE jobs ADD COLUMN lost_by text;
 `;
 
+// queues.journal_from: as in dead_ranges, for claims and settles, which read the row of the queue anyway. To look into another table cost
+//   them 2 to 4 % of the server's time.
+const JOURNAL_FROM = `
+ALTER TABLE queues ADD COLUMN journal_from bigint NOT NULL DEFAULT 0;
+`;
+
 export const MIGRATIONS: readonly string[] = [
   FIRST,
   KEYS_AND_NAMES,
@@ -288,6 +294,7 @@ export const MIGRATIONS: readonly string[] = [
   DEAD_RANGES,
   CALLERS_BY_AGE,
   LOSSES,
+  JOURNAL_FROM,
 ];
 
 /**

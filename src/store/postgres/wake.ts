@@ -23,7 +23,7 @@ export const WAKE_FUNCTIONS =
     `
 BEGIN
   RETURN (SELECT json_agg((
-    SELECT q.last_event + coalesce((SELECT sum(events) FROM ${journalOf('q.queue')}), 0) || ' ' || q.paused || ' ' || q.limited_until
+    SELECT q.last_event + coalesce((SELECT sum(events) FROM ${journalOf('q')}), 0) || ' ' || q.paused || ' ' || q.limited_until
       || ' ' || coalesce(q.max_active, -1)
     FROM queues q WHERE q.name = r.name
   ) ORDER BY n) FROM unnest(_names) WITH ORDINALITY r(name, n));
