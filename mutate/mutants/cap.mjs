@@ -77,4 +77,11 @@ export const CAP = [
     tests: conformance('postgres'),
     only: 'caps',
   },
+  {
+    name: 'postgres: claims under a cap do not wait for one another',
+    file: 'src/store/postgres/claim.ts',
+    find: 'SELECT * INTO _row FROM queues WHERE queue = _queue FOR NO KEY UPDATE;',
+    replace: 'SELECT * INTO _row FROM queues WHERE queue = _queue;',
+    tests: unit('postgres-cap-race'),
+  },
 ];
