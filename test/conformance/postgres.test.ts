@@ -5,7 +5,7 @@ import { PostgresStore } from '../../src/store/postgres/index.js';
 import { conformance } from '../../src/testing/index.js';
 import { paced } from '../support/pace.js';
 import { freshDatabase } from '../support/servers/shared.js';
-import { openAndDie } from './orphan.js';
+import { openAndDie } from './orphan.mjs';
 
 let database: ReturnType<typeof freshDatabase> | undefined;
 afterAll(async () => (await database)?.drop());

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { RedisStore } from '../../src/store/redis/index.js';
 import type { StoreUnderTest } from '../../src/testing/index.js';
-import { openAndDie } from './orphan.js';
+import { openAndDie } from './orphan.mjs';
 
 /** All keys of this run, on whatever server. */
 const RUN = `conformance-${randomUUID()}`;
