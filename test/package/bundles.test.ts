@@ -8,35 +8,17 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { shared } from '../support/servers/shared.js';
 import { packAndInstall, root } from './install.js';
+import { JOB_OF_A_BUNDLE, JOB_OF_A_BUNDLE_RAN } from './programs.js';
 import { tool } from './tools.js';
 
 /** Bundling takes some seconds, and ten times as long on a busy machine. */
 vi.setConfig({ testTimeout: 120_000 });
 
 const run = promisify(execFile);
-const PROGRAM = `import { setTimeout } from 'node:timers/promises';
-import { Queue, Worker } from 'holdfast';
-
-const [queueName, keeper] = process.argv.slice(2);
-const connection = process.env.REDIS;
-const errors = [];
-const queue = new Queue(queueName, { connection });
-const worker = new Worker(queueName, async (job) => 'hello ' + job.data.to, { connection });
-worker.on('error', (error) => errors.push(error.message));
-const completed = new Promise((resolve) => worker.on('completed', (_job, value) => resolve(value)));
-async function main() {
-  while (keeper === 'thread' ? worker.health().lockThread !== 'thread' && errors.length === 0 : errors.length === 0) await setTimeout(20);
-  await queue.add('welcome', { to: 'ada' });
-  const value = await completed;
-  const { lockThread } = worker.health();
-  await worker.close();
-  await queue.obliterate({ force: true });
-  await queue.close();
-  console.log(JSON.stringify({ value, lockThread, errors }));
-}
-void main();
+const PROGRAM = `import { Queue, Worker } from 'holdfast';
+${JOB_OF_A_BUNDLE}
+void runJob(...process.argv.slice(2)).then((ran) => console.log(JSON.stringify(ran)));
 `;
-const RUNS = { value: 'hello ada', lockThread: 'thread', errors: [] };
 /** They have native code, or are not installed at all: the program does not use them. */
 const NATIVE = ['better-sqlite3', '@photostructure/sqlite'];
 
@@ -105,7 +87,7 @@ describe('esbuild', () => {
     async (format) => {
       const out = emptyFolder(`esbuild-${format}`);
       await bundle(out, format, ['thread-entry=holdfast/lock-thread']);
-      expect(await runBundle(out, 'program.js', 'thread')).toEqual(RUNS);
+      expect(await runBundle(out, 'program.js', 'thread')).toEqual(JOB_OF_A_BUNDLE_RAN);
     },
   );
 
@@ -137,5 +119,5 @@ test('webpack makes a chunk of the lock thread by itself', async () => {
   });`;
   const { stdout } = await run(process.execPath, ['-e', program], { cwd: app });
   expect(JSON.parse(stdout)).toEqual([]);
-  expect(await runBundle(out, 'program.js', 'thread')).toEqual(RUNS);
+  expect(await runBundle(out, 'program.js', 'thread')).toEqual(JOB_OF_A_BUNDLE_RAN);
 });

@@ -5,9 +5,11 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { paced } from '../support/pace.js';
 import { freePort } from '../support/servers/free-port.js';
 import { shared } from '../support/servers/shared.js';
 import { npm, packAndInstall } from './install.js';
+import { JOB_OF_A_BUNDLE, JOB_OF_A_BUNDLE_RAN } from './programs.js';
 
 const CONFIG = `export default {
   output: 'standalone',
@@ -18,24 +20,9 @@ const CONFIG = `export default {
 `;
 const LAYOUT = 'export default ({ children }) => <html><body>{children}</body></html>;\n';
 const ROUTE = `import { Queue, Worker } from 'holdfast';
-
+${JOB_OF_A_BUNDLE}
 export const dynamic = 'force-dynamic';
-export async function GET() {
-  const connection = process.env.REDIS;
-  const errors = [];
-  const queue = new Queue('next', { connection });
-  const worker = new Worker('next', async (job) => 'hello ' + job.data.to, { connection });
-  worker.on('error', (error) => errors.push(error.message));
-  const completed = new Promise((resolve) => worker.on('completed', (_job, value) => resolve(value)));
-  while (worker.health().lockThread !== 'thread' && errors.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
-  await queue.add('welcome', { to: 'ada' });
-  const value = await completed;
-  const { lockThread } = worker.health();
-  await worker.close();
-  await queue.obliterate({ force: true });
-  await queue.close();
-  return Response.json({ value, lockThread, errors });
-}
+export const GET = async () => Response.json(await runJob('next', 'thread'));
 `;
 
 test.runIf(process.env['HOLDFAST_TEST_NEXT'] === '1')(
@@ -82,7 +69,7 @@ test.runIf(process.env['HOLDFAST_TEST_NEXT'] === '1')(
       await ended;
     });
     const answer = await vi.waitFor(async () => (await fetch(`http://127.0.0.1:${port}/job`)).json() as Promise<unknown>, 30_000);
-    expect(answer).toEqual({ value: 'hello ada', lockThread: 'thread', errors: [] });
+    expect(answer).toEqual(JOB_OF_A_BUNDLE_RAN);
   },
-  400_000,
+  paced(400_000),
 );

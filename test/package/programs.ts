@@ -64,6 +64,31 @@ main();
 `;
 
 /**
+ * For programs that bundlers have put together: runs a job on Redis once it is known who renews the locks, the thread or, because the thread
+ * cannot start, the event loop.
+ */
+export const JOB_OF_A_BUNDLE = `async function runJob(queueName, keeper) {
+  const connection = process.env.REDIS;
+  const errors = [];
+  const queue = new Queue(queueName, { connection });
+  const worker = new Worker(queueName, async (job) => 'hello ' + job.data.to, { connection });
+  worker.on('error', (error) => errors.push(error.message));
+  const completed = new Promise((resolve) => worker.on('completed', (_job, value) => resolve(value)));
+  const isKnown = () => errors.length > 0 || (keeper === 'thread' && worker.health().lockThread === 'thread');
+  while (!isKnown()) await new Promise((resolve) => setTimeout(resolve, 20));
+  await queue.add('welcome', { to: 'ada' });
+  const value = await completed;
+  const { lockThread } = worker.health();
+  await worker.close();
+  await queue.obliterate({ force: true });
+  await queue.close();
+  return { value, lockThread, errors };
+}
+`;
+/** What it returns where the thread renews. */
+export const JOB_OF_A_BUNDLE_RAN = { value: 'hello ada', lockThread: 'thread', errors: [] };
+
+/**
  * Loads each given module by import and by require, then runs a job whose queue came by one way and whose worker by the other.
  * Prints what is not the same in both, how the job failed, and how many threads were started.
  */
