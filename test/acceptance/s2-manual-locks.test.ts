@@ -317,7 +317,7 @@ describe.each(LOCK_ENGINES)('S2 manual locks between processes on %s', (engine) 
 
   test('S2-11 a worker that is killed: stalled once, run again; the second kill fails it', async () => {
     const scene = await newScene(engine);
-    const options = { lockDuration: 1000, stalledInterval: 100, crashGraceMs: 100 };
+    const options = { lockDuration: paced(1000), stalledInterval: 100, crashGraceMs: 100 };
     const { id } = await scene.queue.add('hold', {});
     for (const run of [1, 2]) {
       const victim = new WorkerProcess({ queue: 'work', connection: scene.url, options });

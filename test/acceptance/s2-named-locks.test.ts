@@ -32,8 +32,8 @@ describe.each(LOCK_ENGINES)('S2 named locks between processes on %s', (engine) =
         await holder.ask('takeNamed', { lock: 'before', durationMs: 60_000 });
         await inTheThread(scene, holder);
       }
-      await holder.ask('takeNamed', { lock, durationMs: 600 });
-      const spinning = holder.ask('spin', { lock, ms: 3000 });
+      await holder.ask('takeNamed', { lock, durationMs: paced(600) });
+      const spinning = holder.ask('spin', { lock, ms: paced(3000) });
       await (useDedicatedLockThread ? renewedInTheSpin(scene, lock) : lapsed(scene, lock));
       const { result: taken } = await other.ask('takeNamed', { lock });
       expect(taken === false).toBe(useDedicatedLockThread);
@@ -47,11 +47,11 @@ describe.each(LOCK_ENGINES)('S2 named locks between processes on %s', (engine) =
     const scene = await newScene(engine);
     const waiter = await HolderProcess.start(scene);
     for (const [end, withinMs] of [
-      ['kill', 3500],
-      ['exit', 1500],
-      ['close', 1500],
+      ['kill', paced(3500)],
+      ['exit', paced(1500)],
+      ['close', paced(1500)],
     ] as const) {
-      const durationMs = end === 'kill' ? 2000 : 60_000;
+      const durationMs = end === 'kill' ? paced(2000) : 60_000;
       const holder = await HolderProcess.start(scene);
       await holder.ask('takeNamed', { lock: end, durationMs });
       if (end !== 'kill') await inTheThread(scene, holder);
