@@ -12,7 +12,7 @@ export function finishBuild(out) {
   writeFileSync(join(out, 'package.json'), '{ "type": "commonjs" }\n');
   keepNativeImport(join(out, 'runtime', 'import-module.js'));
   for (const file of compiledFiles(out)) requireAtOnce(file);
-  copyFileSync(join(import.meta.dirname, 'start-thread.mjs'), join(out, 'lock', 'start-thread.mjs'));
+  copyFileSync(join(import.meta.dirname, 'start-thread.mjs'), join(out, 'background', 'start-thread.mjs'));
   embedLua(join(out, 'store', 'redis', 'lua-texts.js'));
   embedVersion(join(out, 'runtime', 'version.js'));
   requireTheClass(join(out, 'compat', 'bull'));
@@ -70,7 +70,7 @@ function requireTheClass(folder) {
 function writeEsmEntry(out, entry) {
   const names = Object.keys(createRequire(import.meta.url)(join(out, `${entry}.js`))).sort();
   const target = `./${entry.split('/').pop()}.js`;
-  const start = relative(dirname(entry), 'lock/start-thread.mjs').split(sep).join('/');
+  const start = relative(dirname(entry), 'background/start-thread.mjs').split(sep).join('/');
   const imports = `import '${start.startsWith('.') ? start : `./${start}`}';\n`;
   writeFileSync(join(out, `${entry}.mjs`), `${imports}export { ${names.join(', ')} } from '${target}';\n`);
   // To ESM, the default of a CommonJS module is the module: a default of our own is that under another name.

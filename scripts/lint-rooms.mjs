@@ -5,7 +5,7 @@ import { dirname, join, normalize, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 // A room may import itself and the rooms behind its name. `store` is the contract and what surrounds it; `store/open` alone
-// knows the engines, and every folder in store/ is an engine.
+// knows the engines. Every folder in store/ is an engine, but for `store/client`, which calls stores.
 const INNER = ['errors', 'runtime', 'job', 'store'];
 export const ROOMS = {
   errors: [],
@@ -15,14 +15,18 @@ export const ROOMS = {
   'store/<engine>': INNER,
   'store/open': [...INNER, 'store/<engine>'],
   handle: INNER,
-  upkeep: INNER,
-  lock: [...INNER, 'store/open', 'upkeep'],
-  queue: [...INNER, 'store/open', 'handle', 'lock'],
-  events: [...INNER, 'store/open', 'handle'],
-  worker: [...INNER, 'store/open', 'handle', 'lock'],
+  session: [...INNER, 'store/open'],
+  'store/client': [...INNER, 'session'],
+  maintenance: INNER,
+  renewal: [...INNER, 'session'],
+  background: [...INNER, 'store/open', 'session', 'renewal', 'maintenance'],
+  lock: [...INNER, 'store/open', 'store/client', 'session', 'background'],
+  queue: [...INNER, 'store/open', 'store/client', 'session', 'handle', 'lock'],
+  events: [...INNER, 'store/open', 'store/client', 'handle'],
+  worker: [...INNER, 'store/open', 'store/client', 'session', 'background', 'handle', 'lock'],
   testing: INNER,
   compat: [...INNER, 'handle', 'lock', 'queue', 'events', 'worker'],
-  index: [...INNER, 'store/open', 'handle', 'upkeep', 'lock', 'queue', 'events', 'worker'],
+  index: [...INNER, 'store/open', 'session', 'handle', 'lock', 'queue', 'events', 'worker'],
 };
 
 // Packages that are not part of Node, and the one file that may import each.
@@ -43,7 +47,7 @@ function roomOf(path) {
   return second.startsWith('open.') ? 'store/open' : 'store';
 }
 
-const kindOf = (room) => (/^store\/(?!open$)/.test(room) ? 'store/<engine>' : room);
+const kindOf = (room) => (/^store\/(?!open$|client$)/.test(room) ? 'store/<engine>' : room);
 
 /** @returns {string | undefined} what is wrong with `path` importing `specifier` */
 export function offence(path, specifier) {

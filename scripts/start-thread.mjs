@@ -1,4 +1,4 @@
-// Becomes dist/lock/start-thread.mjs, which each ESM entry imports: starts the lock thread in a form that bundlers know. webpack makes a
+// Becomes dist/background/start-thread.mjs, which each ESM entry imports: starts the lock thread in a form that bundlers know. webpack makes a
 // chunk of the literal below, and knows Worker only from this spelling of the module.
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -20,7 +20,7 @@ export function threadClass(process) {
       const threads = { parentPort: this.#port, workerData };
       this.#startsAt = world.now + random.between(5, 60);
       this.#loop.arrive(this.#startsAt, () => {
-        process.makeRealm(this.#loop, threads).load('lock/thread-entry.js');
+        process.makeRealm(this.#loop, threads).load('background/thread-entry.js');
       });
       process.thread = { loop: this.#loop, die: (error) => this.#die(error) };
     }

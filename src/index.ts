@@ -6,7 +6,7 @@ export { Job } from './handle/job.js';
 export type { JobJson, JobView } from './handle/json.js';
 export type { NextJob, PriorityOptions, RetryOptions } from './handle/moves.js';
 export type { RemoveOptions } from './handle/removal.js';
-export type { JobProgress } from './handle/home.js';
+export type { JobProgress } from './handle/job-context.js';
 export type { JobHandlers, JobOf, NamedJob, Processor, ResultOf } from './handle/typed-job.js';
 export type { BackoffStrategy } from './job/backoff.js';
 export type { JobLock } from './job/lock.js';
@@ -23,7 +23,7 @@ export type {
 export { DelayedError, RateLimitError, UnrecoverableError, WaitingError } from './job/signals.js';
 export type { JobState, JobType } from './job/state.js';
 export type { Instance } from './lock/instances.js';
-export type { KeepingOptions } from './lock/keeping.js';
+export type { SessionOptions } from './session/session-options.js';
 export { type ElectionOptions, Leader, type LeaderEvents, type LeaderOptions, type LeaderWork } from './lock/leader.js';
 export { LockManager, type LockManagerContext, type LockManagerOptions } from './lock/lock-manager.js';
 export type { NamedLock } from './lock/named-lock.js';

@@ -1,10 +1,10 @@
 // Ten thousand workers of one queue, their sessions opened by this program: what their renewals, sweeps and looks for crashed processes cost
 // the store with default times, as a share of one core. Each call is for one session, as if it came from a process of its own.
 // How often a worker of a fleet looks, and how often a process that holds locks asks whether it is taken for dead, the product itself says.
-import { askEveryMs } from '../../dist/lock/hearing.js';
+import { askEveryMs } from '../../dist/renewal/suspicion-check.js';
 import { CRASH_GRACE_MS } from '../../dist/store/contract.js';
-import { lookEveryMs } from '../../dist/upkeep/looking.js';
-import { SWEPT_AT_ONCE } from '../../dist/upkeep/sweeper.js';
+import { lookEveryMs } from '../../dist/maintenance/probe-interval.js';
+import { SWEPT_AT_ONCE } from '../../dist/maintenance/sweeper.js';
 import { withPlace, withStore } from '../places.mjs';
 import { ownCpuMs } from '../processor-time.mjs';
 import { serverCpuMs } from '../servers.mjs';

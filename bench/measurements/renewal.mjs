@@ -1,7 +1,7 @@
 // What it costs the store to keep all locks of a worker, with few and with many active jobs, to find that nothing is dead, and to hand back
 // a hundredth of them.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SWEPT_AT_ONCE } from '../../dist/upkeep/sweeper.js';
+import { SWEPT_AT_ONCE } from '../../dist/maintenance/sweeper.js';
 import { withStore } from '../places.mjs';
 import { claimAll, fillQueue, openSession, timesOf } from '../sessions.mjs';
 import { median } from '../statistics.mjs';

@@ -91,14 +91,14 @@ export const NAMED_LOCKS = [
   },
   {
     name: 'a wish that is given up leaves its place in line',
-    file: 'src/lock/line.ts',
+    file: 'src/lock/lock-waiters.ts',
     find: 'if (wish.asked && !wish.asking) void this.giveBack(wish.options.name, wish.token);',
     replace: '',
     tests: [...unit('queue-named-locks', 'line'), ...faults('named-locks')],
   },
   {
     name: 'a grant that comes after its wish ended is kept',
-    file: 'src/lock/line.ts',
+    file: 'src/lock/lock-waiters.ts',
     find: '    if (wish.ended) {\n      void this.giveBack(wish.options.name, wish.token);\n    } else',
     replace: '    if (!wish.ended)',
     tests: [...unit('queue-named-locks', 'line'), ...faults('named-locks')],

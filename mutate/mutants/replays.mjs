@@ -86,14 +86,14 @@ export const REPLAYS = [
   },
   {
     name: 'a failed call is repeated under a new number',
-    file: 'src/lock/calls.ts',
+    file: 'src/store/client/session-calls.ts',
     find: '        failures += 1;\n',
     replace: '        failures += 1;\n        numbered = undefined;\n',
     tests: [...unit('worker-reconcile', 'redis-lost-replies'), 'test/faults/lost-replies.test.ts'],
   },
   {
     name: 'after a lost reply nobody asks what the store holds',
-    file: 'src/worker/exchange.ts',
+    file: 'src/worker/store-loop.ts',
     find: 'if (reply.retried || this.#isReconcileDue())',
     replace: 'if (this.#isReconcileDue())',
     tests: [...unit('worker-reconcile'), 'test/faults/lost-replies.test.ts'],

@@ -1,4 +1,4 @@
-// Workers, keepers and queues with one defect each, made by replacing what one of their modules exports, or by coming between them and
+// Workers, renewers and queues with one defect each, made by replacing what one of their modules exports, or by coming between them and
 // their connection.
 
 function bound(target, key) {
@@ -10,8 +10,8 @@ export const PART_DEFECTS = {
   'a late reply makes trust last from its arrival': {
     violates: 'trust ends first',
     modules: {
-      'lock/renewal-loop.js': ({ RenewalLoop }, realm) => {
-        const { now, trustUntil } = realm.load('lock/trust.js');
+      'renewal/renewal-loop.js': ({ RenewalLoop }, realm) => {
+        const { now, trustUntil } = realm.load('session/trust.js');
         return {
           RenewalLoop: class extends RenewalLoop {
             #clock;
@@ -37,8 +37,8 @@ export const PART_DEFECTS = {
   'a new session is trusted from its reply on': {
     violates: 'trust ends first',
     modules: {
-      'lock/session.js': ({ Session }, realm) => {
-        const { now, trustUntil } = realm.load('lock/trust.js');
+      'session/session.js': ({ Session }, realm) => {
+        const { now, trustUntil } = realm.load('session/trust.js');
         return {
           Session: class extends Session {
             static async open(store, settings, clock) {
@@ -54,11 +54,11 @@ export const PART_DEFECTS = {
   'a timed claim that is repeated is trusted from its last try on': {
     violates: 'trust ends first',
     modules: {
-      'lock/calls.js': ({ Calls }, realm) => {
-        const { now } = realm.load('lock/trust.js');
+      'store/client/session-calls.js': ({ SessionCalls }, realm) => {
+        const { now } = realm.load('session/trust.js');
         const { systemClock } = realm.load('runtime/clock.js');
         return {
-          Calls: class extends Calls {
+          SessionCalls: class extends SessionCalls {
             async perform(...args) {
               const reply = await super.perform(...args);
               return reply.retried ? { ...reply, sentAt: now(systemClock) } : reply;
@@ -71,8 +71,8 @@ export const PART_DEFECTS = {
   'an extension counts from its reply on': {
     violates: 'trust ends first',
     modules: {
-      'lock/lock-table.js': ({ LockTable }, realm) => {
-        const { now } = realm.load('lock/trust.js');
+      'session/lock-table.js': ({ LockTable }, realm) => {
+        const { now } = realm.load('session/trust.js');
         const { systemClock } = realm.load('runtime/clock.js');
         return {
           LockTable: class extends LockTable {
@@ -87,8 +87,8 @@ export const PART_DEFECTS = {
   'a grant is heard from its reply on': {
     violates: 'trust ends first',
     modules: {
-      'lock/session.js': ({ Session }, realm) => {
-        const { now } = realm.load('lock/trust.js');
+      'session/session.js': ({ Session }, realm) => {
+        const { now } = realm.load('session/trust.js');
         const { granted } = Session.prototype;
         // Each process has a class of its own.
         Session.prototype.granted = function () {
@@ -101,10 +101,10 @@ export const PART_DEFECTS = {
   'the answer to the question of suspicion counts from its arrival': {
     violates: 'trust ends first',
     modules: {
-      'lock/hearing.js': ({ Hearing }, realm) => {
-        const { now, trustUntil } = realm.load('lock/trust.js');
+      'renewal/suspicion-check.js': ({ SuspicionCheck }, realm) => {
+        const { now, trustUntil } = realm.load('session/trust.js');
         return {
-          Hearing: class extends Hearing {
+          SuspicionCheck: class extends SuspicionCheck {
             #clock;
 
             constructor(store, clock, onSuspected) {
@@ -145,7 +145,7 @@ export const PART_DEFECTS = {
   'a lock is believed in until somebody says otherwise': {
     violates: 'trust ends first',
     modules: {
-      'lock/held-lock.js': ({ HeldLock }) => ({
+      'session/held-lock.js': ({ HeldLock }) => ({
         HeldLock: class extends HeldLock {
           get held() {
             return this.session.memory.alive;
@@ -181,8 +181,8 @@ export const PART_DEFECTS = {
   'a finish is told before it is acknowledged': {
     violates: 'told only what is true',
     modules: {
-      'worker/exchange.js': ({ Exchange }) => ({
-        Exchange: class extends Exchange {
+      'worker/store-loop.js': ({ StoreLoop }) => ({
+        StoreLoop: class extends StoreLoop {
           deliver(delivery) {
             delivery.settled('done');
             super.deliver({ outcome: delivery.outcome, settled: () => undefined });
@@ -223,8 +223,8 @@ export const PART_DEFECTS = {
   'what the other lane was just granted is handed back as a stray': {
     violates: ['trust ends first', 'an end is not given up'],
     modules: {
-      'lock/calls.js': ({ Calls }) => ({
-        Calls: class extends Calls {
+      'store/client/session-calls.js': ({ SessionCalls }) => ({
+        SessionCalls: class extends SessionCalls {
           unanswered() {
             return new Set();
           }

@@ -1,5 +1,5 @@
 // What QueueEvents tells: names and arguments as users of BullMQ know them, made from what a store has written down.
-import type { JobProgress } from '../handle/home.js';
+import type { JobProgress } from '../handle/job-context.js';
 import { type LostBy, readLostBy } from '../job/lost-by.js';
 import { decode } from '../job/payload.js';
 import type { Any } from '../job/typing.js';

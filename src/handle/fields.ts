@@ -1,11 +1,11 @@
-// The fields that a handle shows as its own, so that `{ ...job }` and Object.keys see them. The record stays the truth: a card refreshes the
+// The fields that a handle shows as its own, so that `{ ...job }` and Object.keys see them. The record stays the truth: a snapshot refreshes the
 // fields after each change. Payloads are JSON text in the record. Usual ones ('{}', null, none) are shown at once. Others become own
 // accessors that decode on first use: JSON.parse of 100 bytes takes 1 µs, a whole job on the memory store 3 µs, such an accessor 0.1 µs.
 import { type LostBy, readLostBy } from '../job/lost-by.js';
 import type { JobsOptions } from '../job/options.js';
 import { decode } from '../job/payload.js';
 import type { JobRecord } from '../job/record.js';
-import type { JobProgress } from './home.js';
+import type { JobProgress } from './job-context.js';
 
 /** The fields of a handle that change after it was made. */
 export interface JobFields {

@@ -10,9 +10,9 @@ import type { JobRecord } from '../job/record.js';
 import type { Any } from '../job/typing.js';
 import { type FinishedState, type JobState, visibleState } from '../job/state.js';
 import { checkInteger } from '../runtime/check.js';
-import { Card } from './card.js';
+import { JobSnapshot } from './job-snapshot.js';
 import { DECODED_AT_ONCE, decodedOnUse, ENCODED, shown } from './fields.js';
-import { homeOf, type JobHome, type JobProgress } from './home.js';
+import { homeOf, type JobContext, type JobProgress } from './job-context.js';
 import { type JobJson, type JobView, jsonOf, partsOf } from './json.js';
 import * as moves from './moves.js';
 import type { RemoveOptions } from './removal.js';
@@ -34,18 +34,18 @@ export interface JobMaker {
   addBulk(jobs: Any): Promise<Job[]>;
 }
 
-type HomeSource = JobHome | { readonly home: JobHome };
+type HomeSource = JobContext | { readonly home: JobContext };
 
 export class Job<Data = Any, Result = Any, Name extends string = string> {
   static readonly #onUse = {
-    data: decodedOnUse('data', (job: Job) => job.#card),
-    opts: decodedOnUse('opts', (job: Job) => job.#card),
-    progress: decodedOnUse('progress', (job: Job) => job.#card),
-    returnvalue: decodedOnUse('returnvalue', (job: Job) => job.#card),
-    stacktrace: decodedOnUse('stacktrace', (job: Job) => job.#card),
+    data: decodedOnUse('data', (job: Job) => job.#snapshot),
+    opts: decodedOnUse('opts', (job: Job) => job.#snapshot),
+    progress: decodedOnUse('progress', (job: Job) => job.#snapshot),
+    returnvalue: decodedOnUse('returnvalue', (job: Job) => job.#snapshot),
+    stacktrace: decodedOnUse('stacktrace', (job: Job) => job.#snapshot),
   };
 
-  readonly #card: Card;
+  readonly #snapshot: JobSnapshot;
   // `declare`: a field that was defined before it is assigned would be defined twice.
   declare readonly id: string;
   declare readonly name: Name;
@@ -79,9 +79,9 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   declare readonly duplicate: boolean;
 
   /** Always the same fields in the same order, so that all handles have one shape. */
-  constructor(home: JobHome, record: JobRecord, { lock = NO_LOCK, alias, duplicate = false, data: given }: JobExtras = {}) {
-    const card = new Card(this, home, record, lock, alias);
-    this.#card = card;
+  constructor(home: JobContext, record: JobRecord, { lock = NO_LOCK, alias, duplicate = false, data: given }: JobExtras = {}) {
+    const snapshot = new JobSnapshot(this, home, record, lock, alias);
+    this.#snapshot = snapshot;
     // A processor reads the data, and the end of its run the options. Of other handles, many are never read.
     const atOnce = lock === NO_LOCK ? 0 : DECODED_AT_ONCE;
     this.id = record.id;
@@ -113,7 +113,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     this.attemptsStarted = record.attemptsStarted;
     this.stalledCounter = record.stalledCounter;
     this.lostBy = readLostBy(record.lostBy);
-    this.token = alias ?? card.token;
+    this.token = alias ?? snapshot.token;
     this.discarded = false;
     this.duplicate = duplicate;
   }
@@ -147,35 +147,35 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   }
 
   get prefix(): string {
-    return this.#card.home.prefix;
+    return this.#snapshot.home.prefix;
   }
   get queueQualifiedName(): string {
     return `${this.prefix}:${this.queueName}`;
   }
   get lock(): JobLock {
-    return this.#card.lock;
+    return this.#snapshot.lock;
   }
 
   async updateData(data: Data): Promise<void> {
-    await writes.writeData(this.#card, data);
+    await writes.writeData(this.#snapshot, data);
   }
 
   async updateProgress(progress: JobProgress): Promise<void> {
-    await writes.writeProgress(this.#card, progress);
-    this.#card.home.progressed?.(this, progress);
+    await writes.writeProgress(this.#snapshot, progress);
+    this.#snapshot.home.progressed?.(this, progress);
   }
 
   /** Answers how many rows the job has now. */
   async log(row: string): Promise<number> {
-    return writes.writeLog(this.#card, row);
+    return writes.writeLog(this.#snapshot, row);
   }
 
   async clearLogs(keepLogs?: number): Promise<void> {
-    await writes.clearLogs(this.#card, keepLogs);
+    await writes.clearLogs(this.#snapshot, keepLogs);
   }
 
   async getState(): Promise<JobState> {
-    const { home, record } = this.#card;
+    const { home, record } = this.#snapshot;
     const [now] = await (await home.ready()).jobs(home.stored, [record.id]);
     return now === undefined ? 'unknown' : visibleState(now);
   }
@@ -201,47 +201,47 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
 
   /** The value it completes with; rejects with JOB_FINISHED and the reason when it fails, and with TIMEOUT after `ttl` ms. */
   async waitUntilFinished(queueEvents: FinishSource, ttl?: number): Promise<Result> {
-    return (await waitUntilFinished(this.#card, queueEvents, ttl)) as Result;
+    return (await waitUntilFinished(this.#snapshot, queueEvents, ttl)) as Result;
   }
 
   async remove(opts: RemoveOptions = {}): Promise<void> {
-    await moves.remove(this.#card, opts);
+    await moves.remove(this.#snapshot, opts);
   }
 
   async retry(state: FinishedState = 'failed', opts: moves.RetryOptions = {}): Promise<void> {
-    await moves.retry(this.#card, state, opts);
+    await moves.retry(this.#snapshot, state, opts);
   }
 
   async promote(): Promise<void> {
-    await moves.promote(this.#card);
+    await moves.promote(this.#snapshot);
   }
 
   async changeDelay(delay: number): Promise<void> {
-    await moves.changeDelay(this.#card, delay);
+    await moves.changeDelay(this.#snapshot, delay);
   }
 
   async changePriority(opts: moves.PriorityOptions): Promise<void> {
-    await moves.changePriority(this.#card, opts);
+    await moves.changePriority(this.#snapshot, opts);
   }
 
   /** With `fetchNext`, a job of a worker answers [json, id] of the next one: `Job.fromJSON(worker, json, id)`. */
   async moveToCompleted(value: Result, token?: string, fetchNext = true): Promise<moves.NextJob> {
-    return moves.complete(this.#card, this, value, token, fetchNext);
+    return moves.complete(this.#snapshot, this, value, token, fetchNext);
   }
 
   /** Another attempt if there is one left, else failed. */
   async moveToFailed(error: Error, token?: string, fetchNext = false): Promise<moves.NextJob> {
-    return moves.fail(this.#card, this, error, token, fetchNext);
+    return moves.fail(this.#snapshot, this, error, token, fetchNext);
   }
 
   /** `timestamp`: ms since the epoch. In a processor, throw DelayedError afterwards. */
   async moveToDelayed(timestamp: number, token?: string): Promise<void> {
-    await moves.delayUntil(this.#card, timestamp, token);
+    await moves.delayUntil(this.#snapshot, timestamp, token);
   }
 
   /** To the front of waiting. In a processor, throw WaitingError afterwards. */
   async moveToWait(token?: string): Promise<void> {
-    await moves.handBack(this.#card, token);
+    await moves.handBack(this.#snapshot, token);
   }
 
   /** The name of the lock of this job, for people and logs. */
@@ -254,7 +254,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
    * lock ends. Answers the token, or false when somebody has it. Rejects with JOB_STATE or JOB_MISSING when there is nothing to take.
    */
   async takeLock(): Promise<string | false> {
-    return moves.takeLock(this.#card);
+    return moves.takeLock(this.#snapshot);
   }
 
   /**
@@ -262,7 +262,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
    * moved the job already; rejects with LOCK_LOST when the lock was lost before.
    */
   async releaseLock(): Promise<void> {
-    await moves.releaseLock(this.#card);
+    await moves.releaseLock(this.#snapshot);
   }
 
   /** 1: it lasts at least that long from now; 0: it is no longer ours. A job that came with its lock needs no token. */
@@ -271,7 +271,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   async extendLock(...args: [number] | [string, number]): Promise<number> {
     const [token, duration] =
       typeof args[0] === 'number' && args.length === 1 ? [undefined, args[0]] : (args as [string, number]);
-    return moves.extendLock(this.#card, token, checkInteger('duration', duration, { min: 1 }));
+    return moves.extendLock(this.#snapshot, token, checkInteger('duration', duration, { min: 1 }));
   }
 
   /** However this run fails, there is no further attempt. */
@@ -283,12 +283,12 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   settled(outcome: Outcome): void {
     if (outcome.jobId !== this.id)
       throw new HoldfastError('JOB_STATE', `An outcome of job ${outcome.jobId} is not one of job ${this.id}.`);
-    this.#card.settled(outcome);
+    this.#snapshot.settled(outcome);
   }
 
   /** Plain data with decoded payloads, for people and logs. */
   toJSON(): JobView<Data, Result, Name> {
-    const { state: _state, lostBy: _text, ...record } = jsonOf(this.#card.record);
+    const { state: _state, lostBy: _text, ...record } = jsonOf(this.#snapshot.record);
     const { name, data, opts, progress, returnvalue, stacktrace, queueName, failedReason, lostBy } = this;
     const loss = lostBy === undefined ? {} : { lostBy };
     return { ...record, ...loss, name, data, opts, progress, returnvalue, stacktrace, failedReason, queueName };
@@ -296,7 +296,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
 
   /** Plain data with payloads as JSON text, for `Job.fromJSON`. */
   asJSON(): JobJson {
-    return jsonOf(this.#card.record);
+    return jsonOf(this.#snapshot.record);
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): JobView<Data, Result, Name> {

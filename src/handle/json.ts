@@ -4,7 +4,7 @@ import type { LostBy } from '../job/lost-by.js';
 import type { JobsOptions } from '../job/options.js';
 import { encode } from '../job/payload.js';
 import type { ClaimedJob, JobRecord } from '../job/record.js';
-import type { JobHome, JobProgress } from './home.js';
+import type { JobContext, JobProgress } from './job-context.js';
 
 export interface JobJson extends JobRecord {
   /** With a job that was claimed for the receiver. */
@@ -45,7 +45,7 @@ export function jsonOfClaimed(claimed: ClaimedJob, alias: string | undefined): J
 
 /** Fields that are missing get what a new job has; `opts` may also come as an object. */
 export function partsOf(
-  home: JobHome,
+  home: JobContext,
   json: Partial<Omit<JobJson, 'opts'>> & { opts?: string | object },
   id?: string,
 ): { record: JobRecord; lock: JobLock; alias: string | undefined } {
@@ -67,7 +67,7 @@ export function partsOf(
   return { record, lock: lockOf(home, record, token, fence), alias };
 }
 
-function lockOf(home: JobHome, record: JobRecord, token: string | undefined, fence: number | undefined): JobLock {
+function lockOf(home: JobContext, record: JobRecord, token: string | undefined, fence: number | undefined): JobLock {
   if (token === undefined || fence === undefined) return NO_LOCK;
   const kept = home.lockFor?.({ ...record, token, fence });
   // A lock that its home does not keep (any more) has nothing but its names; writes must carry them all the same.

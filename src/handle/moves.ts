@@ -8,7 +8,7 @@ import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runt
 import { OptionNames } from '../runtime/option-names.js';
 import { MAX_PRIORITY } from '../job/options.js';
 import type { Change } from '../store/contract.js';
-import type { Card } from './card.js';
+import type { JobSnapshot } from './job-snapshot.js';
 import { type JobJson, jsonOfClaimed } from './json.js';
 import { checkRemoveOptions, removeJob, type RemoveOptions } from './removal.js';
 
@@ -16,57 +16,62 @@ import { checkRemoveOptions, removeJob, type RemoveOptions } from './removal.js'
 export type NextJob = [json: JobJson, id: string] | [];
 
 export async function complete(
-  card: Card,
+  snapshot: JobSnapshot,
   job: TriedJob,
   value: unknown,
   given: string | undefined,
   fetchNext: boolean,
 ): Promise<NextJob> {
-  const outcome = completedOutcome(job, card.tokenFor(given, 'moveToCompleted'), value, card.home);
-  return settle(card, outcome, 'moveToCompleted', fetchNext);
+  const outcome = completedOutcome(job, snapshot.tokenFor(given, 'moveToCompleted'), value, snapshot.home);
+  return settle(snapshot, outcome, 'moveToCompleted', fetchNext);
 }
 
 export async function fail(
-  card: Card,
+  snapshot: JobSnapshot,
   job: TriedJob,
   thrown: unknown,
   given: string | undefined,
   fetchNext: boolean,
 ): Promise<NextJob> {
-  const outcome = await failedOutcome(job, card.tokenFor(given, 'moveToFailed'), toError(thrown), card.home);
-  return settle(card, outcome, 'moveToFailed', fetchNext);
+  const outcome = await failedOutcome(job, snapshot.tokenFor(given, 'moveToFailed'), toError(thrown), snapshot.home);
+  return settle(snapshot, outcome, 'moveToFailed', fetchNext);
 }
 
 /** `timestamp` is on this host's clock; what goes to the store is how long that is from now. */
-export async function delayUntil(card: Card, timestamp: number, given: string | undefined): Promise<void> {
+export async function delayUntil(snapshot: JobSnapshot, timestamp: number, given: string | undefined): Promise<void> {
   checkInteger('timestamp', timestamp);
   const delayMs = checkInteger('timestamp', Math.max(0, timestamp - Date.now()), { max: MAX_DELAY_MS });
   await settle(
-    card,
-    { kind: 'delay', jobId: card.record.id, token: card.tokenFor(given, 'moveToDelayed'), delayMs },
+    snapshot,
+    { kind: 'delay', jobId: snapshot.record.id, token: snapshot.tokenFor(given, 'moveToDelayed'), delayMs },
     'moveToDelayed',
     false,
   );
 }
 
-export async function handBack(card: Card, given: string | undefined): Promise<void> {
-  await settle(card, { kind: 'release', jobId: card.record.id, token: card.tokenFor(given, 'moveToWait') }, 'moveToWait', false);
+export async function handBack(snapshot: JobSnapshot, given: string | undefined): Promise<void> {
+  await settle(
+    snapshot,
+    { kind: 'release', jobId: snapshot.record.id, token: snapshot.tokenFor(given, 'moveToWait') },
+    'moveToWait',
+    false,
+  );
 }
 
 /** The token of the lock; false when somebody holds it, or runs another job with the same key. */
-export async function takeLock(card: Card): Promise<string | false> {
-  const { home, record } = card;
+export async function takeLock(snapshot: JobSnapshot): Promise<string | false> {
+  const { home, record } = snapshot;
   const facts = { jobId: record.id, queue: home.name };
   if (home.take === undefined) {
     throw new HoldfastError('NO_TOKEN', `takeLock of job ${record.id}: get the job from a Queue or a Worker first.`, facts);
   }
   const taken = await home.take(record.id);
   if (taken !== undefined) {
-    card.taken(taken.job, taken.lock);
+    snapshot.taken(taken.job, taken.lock);
     return taken.lock.token;
   }
   const [found] = await (await home.ready()).jobs(home.stored, [record.id]);
-  if (found === undefined) throw card.missing('takeLock');
+  if (found === undefined) throw snapshot.missing('takeLock');
   const hint = WHY_NOT_TAKEN[found.state];
   if (hint === undefined) return false;
   throw new HoldfastError('JOB_STATE', `takeLock: job ${record.id} of queue "${home.name}" is ${found.state}. ${hint}`, facts);
@@ -79,12 +84,12 @@ const WHY_NOT_TAKEN: Partial<Record<StoredState, string>> = {
 };
 
 /** Back to the front of waiting. A run that this handle has ended already has nothing to release. */
-export async function releaseLock(card: Card): Promise<void> {
-  if (card.ended) return;
-  const { home, record } = card;
+export async function releaseLock(snapshot: JobSnapshot): Promise<void> {
+  if (snapshot.ended) return;
+  const { home, record } = snapshot;
   const facts = { jobId: record.id, queue: home.name };
   const subject = `Could not release lock for job ${record.id}`;
-  const { token } = card;
+  const { token } = snapshot;
   if (token === undefined) {
     throw new HoldfastError('NO_TOKEN', `${subject}: this handle has none. Take it with takeLock() first.`, facts);
   }
@@ -93,14 +98,14 @@ export async function releaseLock(card: Card): Promise<void> {
   if (status !== 'done') {
     throw new HoldfastError('LOCK_LOST', `${subject}: it was lost meanwhile, and somebody else may have it.`, facts);
   }
-  card.settled(outcome);
+  snapshot.settled(outcome);
 }
 
 /** 1 when the lock lasts at least that long from now, 0 when it is no longer ours. */
-export async function extendLock(card: Card, given: string | undefined, durationMs: number): Promise<number> {
+export async function extendLock(snapshot: JobSnapshot, given: string | undefined, durationMs: number): Promise<number> {
   checkInteger('duration', durationMs, { min: 1, max: MAX_DELAY_MS });
-  const token = card.tokenFor(given, 'extendLock');
-  const { home, record } = card;
+  const token = snapshot.tokenFor(given, 'extendLock');
+  const { home, record } = snapshot;
   if (home.extend !== undefined) return (await home.extend(record.id, token, durationMs)) ? 1 : 0;
   const store = await home.ready();
   const [status] = await store.extend(home.stored, [{ jobId: record.id, token, durationMs }]);
@@ -117,28 +122,28 @@ const RETRY_NAMES = new OptionNames<RetryOptions>({
   known: { resetAttemptsMade: true, resetAttemptsStarted: true },
 });
 
-export async function retry(card: Card, from: 'completed' | 'failed', options: RetryOptions): Promise<void> {
+export async function retry(snapshot: JobSnapshot, from: 'completed' | 'failed', options: RetryOptions): Promise<void> {
   if (from !== 'completed' && from !== 'failed') throw invalidOption('state', from, "'failed' or 'completed'");
   const { resetAttemptsMade = false, resetAttemptsStarted = false } = RETRY_NAMES.checked(options);
   const reset = {
     resetAttemptsMade: checkBoolean('resetAttemptsMade', resetAttemptsMade),
     resetAttemptsStarted: checkBoolean('resetAttemptsStarted', resetAttemptsStarted),
   };
-  await change(card, 'retry', { kind: 'retry', jobId: card.record.id, from, ...reset }, from);
-  card.retried(reset);
+  await change(snapshot, 'retry', { kind: 'retry', jobId: snapshot.record.id, from, ...reset }, from);
+  snapshot.retried(reset);
 }
 
-export async function promote(card: Card): Promise<void> {
-  await change(card, 'promote', { kind: 'promote', jobId: card.record.id }, 'delayed');
-  card.record.delay = 0;
-  card.refresh();
+export async function promote(snapshot: JobSnapshot): Promise<void> {
+  await change(snapshot, 'promote', { kind: 'promote', jobId: snapshot.record.id }, 'delayed');
+  snapshot.record.delay = 0;
+  snapshot.refresh();
 }
 
-export async function changeDelay(card: Card, delayMs: number): Promise<void> {
+export async function changeDelay(snapshot: JobSnapshot, delayMs: number): Promise<void> {
   checkInteger('delay', delayMs, { max: MAX_DELAY_MS });
-  await change(card, 'changeDelay', { kind: 'delay', jobId: card.record.id, delayMs }, 'delayed');
-  card.record.delay = delayMs;
-  card.refresh();
+  await change(snapshot, 'changeDelay', { kind: 'delay', jobId: snapshot.record.id, delayMs }, 'delayed');
+  snapshot.record.delay = delayMs;
+  snapshot.refresh();
 }
 
 export interface PriorityOptions {
@@ -150,39 +155,39 @@ export interface PriorityOptions {
 
 const PRIORITY_NAMES = new OptionNames<PriorityOptions>({ of: 'changePriority', known: { priority: true, lifo: true } });
 
-export async function changePriority(card: Card, options: PriorityOptions): Promise<void> {
+export async function changePriority(snapshot: JobSnapshot, options: PriorityOptions): Promise<void> {
   const { priority = 0, lifo = false } = PRIORITY_NAMES.checked(options);
   checkInteger('priority', priority, { max: MAX_PRIORITY });
   checkBoolean('lifo', lifo);
-  await change(card, 'changePriority', { kind: 'priority', jobId: card.record.id, priority, lifo }, 'waiting or delayed');
-  card.record.priority = priority;
-  card.refresh();
+  await change(snapshot, 'changePriority', { kind: 'priority', jobId: snapshot.record.id, priority, lifo }, 'waiting or delayed');
+  snapshot.record.priority = priority;
+  snapshot.refresh();
 }
 
-export async function remove(card: Card, options: RemoveOptions): Promise<void> {
+export async function remove(snapshot: JobSnapshot, options: RemoveOptions): Promise<void> {
   checkRemoveOptions(options);
-  const { home, record } = card;
+  const { home, record } = snapshot;
   const store = await home.ready();
   const status = await removeJob(store, home.stored, record.id);
-  if (status === 'locked') throw locked(card, 'remove');
+  if (status === 'locked') throw locked(snapshot, 'remove');
   if (status === 'done') home.removed?.(record.id);
 }
 
-async function settle(card: Card, outcome: Outcome, action: string, fetchNext: boolean): Promise<NextJob> {
-  const { status, next } = await card.home.settle(outcome, fetchNext);
-  card.accept(status, action);
-  card.settled(outcome);
-  return next === undefined ? [] : [jsonOfClaimed(next, card.alias), next.id];
+async function settle(snapshot: JobSnapshot, outcome: Outcome, action: string, fetchNext: boolean): Promise<NextJob> {
+  const { status, next } = await snapshot.home.settle(outcome, fetchNext);
+  snapshot.accept(status, action);
+  snapshot.settled(outcome);
+  return next === undefined ? [] : [jsonOfClaimed(next, snapshot.alias), next.id];
 }
 
-async function change(card: Card, action: string, change: Change, wanted: string): Promise<void> {
-  const { home, record } = card;
+async function change(snapshot: JobSnapshot, action: string, change: Change, wanted: string): Promise<void> {
+  const { home, record } = snapshot;
   const store = await home.ready();
   const [status] = await store.change(home.stored, [change]);
   if (status === 'done') return;
-  if (status === 'missing') throw card.missing(action);
+  if (status === 'missing') throw snapshot.missing(action);
   const [found] = await store.jobs(home.stored, [record.id]);
-  if (found?.state === 'active') throw locked(card, action);
+  if (found?.state === 'active') throw locked(snapshot, action);
   throw new HoldfastError(
     'JOB_STATE',
     `${action}: job ${record.id} of queue "${home.name}" is not ${wanted}, so nothing changed.`,
@@ -193,7 +198,7 @@ async function change(card: Card, action: string, change: Change, wanted: string
   );
 }
 
-function locked({ record: { id: jobId }, home: { name: queue } }: Card, action: string): HoldfastError {
+function locked({ record: { id: jobId }, home: { name: queue } }: JobSnapshot, action: string): HoldfastError {
   const hint = 'Wait for its run to end, or take its lock away first.';
   const message = `${action}: job ${jobId} of queue "${queue}" is being worked on, so it stays as it is. ${hint}`;
   return new HoldfastError('JOB_LOCKED', message, { jobId, queue });

@@ -5,7 +5,7 @@ import { HoldfastError, toError } from '../errors.js';
 import { decode } from '../job/payload.js';
 import { MAX_TIMER_MS, checkInteger, invalidOption } from '../runtime/check.js';
 import type { Store } from '../store/contract.js';
-import type { Card } from './card.js';
+import type { JobSnapshot } from './job-snapshot.js';
 import { clearTimeout, performance, setInterval, setTimeout } from '../runtime/timers.js';
 
 export type JobEnd =
@@ -28,12 +28,12 @@ export interface FinishSource {
 
 const RECHECK_MS = 5000;
 
-export async function waitUntilFinished(card: Card, source: FinishSource, ttl?: number): Promise<unknown> {
-  checkSource(card, source);
+export async function waitUntilFinished(snapshot: JobSnapshot, source: FinishSource, ttl?: number): Promise<unknown> {
+  checkSource(snapshot, source);
   if (ttl !== undefined) checkInteger('ttl', ttl, { max: MAX_TIMER_MS });
   const started = performance.now();
   await source.waitUntilReady();
-  const store = await card.home.ready();
+  const store = await snapshot.home.ready();
   return new Promise((resolve, reject) => {
     const timers: NodeJS.Timeout[] = [];
     let finished = false;
@@ -44,11 +44,11 @@ export async function waitUntilFinished(card: Card, source: FinishSource, ttl?: 
       settle();
     };
     const end = (told: JobEnd): void =>
-      finish(() => (told.kind === 'completed' ? resolve(told.value) : reject(errorOf(card, told))));
+      finish(() => (told.kind === 'completed' ? resolve(told.value) : reject(errorOf(snapshot, told))));
     // Watching comes before looking, or a finish between the two would be missed.
-    const unwatch = source.watchJob(card.record.id, end);
+    const unwatch = source.watchJob(snapshot.record.id, end);
     const look = async (): Promise<void> => {
-      const found = await endOf(card, store, source);
+      const found = await endOf(snapshot, store, source);
       if (found !== undefined) end(found);
     };
     const recheck = (): void => {
@@ -60,49 +60,49 @@ export async function waitUntilFinished(card: Card, source: FinishSource, ttl?: 
       () => {
         if (ttl === undefined || finished) return;
         const left = Math.max(0, ttl - (performance.now() - started));
-        timers.push(setTimeout(() => finish(() => reject(timedOut(card, ttl))), left));
+        timers.push(setTimeout(() => finish(() => reject(timedOut(snapshot, ttl))), left));
       },
       (thrown: unknown) => finish(() => reject(toError(thrown))),
     );
   });
 }
 
-async function endOf(card: Card, store: Store, source: FinishSource): Promise<JobEnd | undefined> {
-  const { id } = card.record;
-  const [record] = await store.jobs(card.home.stored, [id]);
+async function endOf(snapshot: JobSnapshot, store: Store, source: FinishSource): Promise<JobEnd | undefined> {
+  const { id } = snapshot.record;
+  const [record] = await store.jobs(snapshot.home.stored, [id]);
   if (record === undefined) return (await source.endInLog(id)) ?? { kind: 'removed' };
   if (record.state === 'completed') return { kind: 'completed', value: decode(record.returnvalue ?? 'null') };
   if (record.state === 'failed') return { kind: 'failed', reason: record.failedReason ?? '' };
   return undefined;
 }
 
-function errorOf(card: Card, end: Exclude<JobEnd, { kind: 'completed' }>): HoldfastError {
-  const facts = { jobId: card.record.id, queue: card.home.name };
+function errorOf(snapshot: JobSnapshot, end: Exclude<JobEnd, { kind: 'completed' }>): HoldfastError {
+  const facts = { jobId: snapshot.record.id, queue: snapshot.home.name };
   if (end.kind === 'failed') return new HoldfastError('JOB_FINISHED', end.reason, facts);
-  if (end.kind === 'removed') return card.missing('waitUntilFinished');
+  if (end.kind === 'removed') return snapshot.missing('waitUntilFinished');
   return new HoldfastError(
     'CLOSED',
-    `waitUntilFinished: the QueueEvents was closed before job ${card.record.id} finished.`,
+    `waitUntilFinished: the QueueEvents was closed before job ${snapshot.record.id} finished.`,
     facts,
   );
 }
 
-function timedOut(card: Card, ttl: number): HoldfastError {
-  const { id, name } = card.record;
+function timedOut(snapshot: JobSnapshot, ttl: number): HoldfastError {
+  const { id, name } = snapshot.record;
   return new HoldfastError(
     'TIMEOUT',
     `Job ${id} ("${name}") did not finish within ${ttl} ms. It goes on; wait again or look at its state.`,
     {
       jobId: id,
-      queue: card.home.name,
+      queue: snapshot.home.name,
     },
   );
 }
 
-function checkSource(card: Card, source: unknown): void {
+function checkSource(snapshot: JobSnapshot, source: unknown): void {
   const given = source as Partial<FinishSource> | null | undefined;
   if (typeof given?.watchJob !== 'function') throw invalidOption('queueEvents', source, 'a QueueEvents');
-  if (given.stored !== card.home.stored) {
-    throw invalidOption('queueEvents', given.stored, `a QueueEvents of the same queue ("${card.home.stored}")`);
+  if (given.stored !== snapshot.home.stored) {
+    throw invalidOption('queueEvents', given.stored, `a QueueEvents of the same queue ("${snapshot.home.stored}")`);
   }
 }

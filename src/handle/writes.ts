@@ -3,38 +3,38 @@ import { HoldfastError } from '../errors.js';
 import { encode, encodeData } from '../job/payload.js';
 import { checkInteger, keepable, show } from '../runtime/check.js';
 import type { Write, WriteReply } from '../store/contract.js';
-import type { Card } from './card.js';
-import type { JobProgress } from './home.js';
+import type { JobSnapshot } from './job-snapshot.js';
+import type { JobProgress } from './job-context.js';
 
 /** Characters of one log row. Longer rows are cut. */
 const MAX_ROW = 65_536;
 
 type Content = Write extends infer W ? (W extends Write ? Omit<W, 'jobId' | 'token'> : never) : never;
 
-export async function writeData(card: Card, data: unknown): Promise<void> {
-  const text = encodeData(card.record.name, data, card.job.opts.sizeLimit);
-  await write(card, 'updateData', { kind: 'data', data: text }, card.token);
-  card.record.data = text;
-  card.job.data = data ?? {};
+export async function writeData(snapshot: JobSnapshot, data: unknown): Promise<void> {
+  const text = encodeData(snapshot.record.name, data, snapshot.job.opts.sizeLimit);
+  await write(snapshot, 'updateData', { kind: 'data', data: text }, snapshot.token);
+  snapshot.record.data = text;
+  snapshot.job.data = data ?? {};
 }
 
-export async function writeProgress(card: Card, progress: JobProgress): Promise<void> {
-  const text = encodeProgress(card.record.id, progress);
-  await write(card, 'updateProgress', { kind: 'progress', progress: text }, card.token);
-  card.record.progress = text;
-  card.job.progress = progress;
+export async function writeProgress(snapshot: JobSnapshot, progress: JobProgress): Promise<void> {
+  const text = encodeProgress(snapshot.record.id, progress);
+  await write(snapshot, 'updateProgress', { kind: 'progress', progress: text }, snapshot.token);
+  snapshot.record.progress = text;
+  snapshot.job.progress = progress;
 }
 
 /** Answers how many rows the job has now. */
-export async function writeLog(card: Card, row: unknown): Promise<number> {
-  const keep = card.job.opts.keepLogs;
+export async function writeLog(snapshot: JobSnapshot, row: unknown): Promise<number> {
+  const keep = snapshot.job.opts.keepLogs;
   const content: Content = { kind: 'log', row: encodeRow(row), ...(keep === undefined ? {} : { keep }) };
-  return (await write(card, 'log', content, tokenForLogs(card))).count ?? 0;
+  return (await write(snapshot, 'log', content, tokenForLogs(snapshot))).count ?? 0;
 }
 
-export async function clearLogs(card: Card, keep?: number): Promise<void> {
+export async function clearLogs(snapshot: JobSnapshot, keep?: number): Promise<void> {
   if (keep !== undefined) checkInteger('keepLogs', keep);
-  await write(card, 'clearLogs', { kind: 'clearLogs', ...(keep === undefined ? {} : { keep }) }, tokenForLogs(card));
+  await write(snapshot, 'clearLogs', { kind: 'clearLogs', ...(keep === undefined ? {} : { keep }) }, tokenForLogs(snapshot));
 }
 
 export function encodeProgress(jobId: string, progress: unknown): string {
@@ -51,16 +51,16 @@ export function encodeRow(row: unknown): string {
   return keepable(typeof row === 'string' ? row : encode('A log row', row), MAX_ROW);
 }
 
-async function write(card: Card, action: string, content: Content, token: string | undefined): Promise<WriteReply> {
-  const store = await card.home.ready();
-  const [reply] = await store.write(card.home.stored, [
-    { jobId: card.record.id, ...(token === undefined ? {} : { token }), ...content },
+async function write(snapshot: JobSnapshot, action: string, content: Content, token: string | undefined): Promise<WriteReply> {
+  const store = await snapshot.home.ready();
+  const [reply] = await store.write(snapshot.home.stored, [
+    { jobId: snapshot.record.id, ...(token === undefined ? {} : { token }), ...content },
   ]);
-  card.accept(reply?.status ?? 'missing', action);
+  snapshot.accept(reply?.status ?? 'missing', action);
   return reply as WriteReply;
 }
 
 /** Listeners of `completed` and `failed` like to log: a row more harms nobody once the run has been settled by its owner. */
-function tokenForLogs(card: Card): string | undefined {
-  return card.ended ? undefined : card.token;
+function tokenForLogs(snapshot: JobSnapshot): string | undefined {
+  return snapshot.ended ? undefined : snapshot.token;
 }

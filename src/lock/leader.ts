@@ -1,5 +1,5 @@
 // Leadership: of all that stand under one name, one leads at a time. It is a named lock whose fence is the number of the term, so it is
-// renewed by a keeper, trust in it ends before anyone else can lead, and a term number is never given twice. A Leader must never call
+// renewed by a renewer, trust in it ends before anyone else can lead, and a term number is never given twice. A Leader must never call
 // itself one longer than it can trust its lock: also when its loop was blocked or its process frozen.
 import { HoldfastError, toError } from '../errors.js';
 import type { LostBy } from '../job/lost-by.js';
@@ -8,15 +8,21 @@ import { MAX_TIMER_MS } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { type Connection, leaseStore, type StoreLease } from '../store/open.js';
-import { Holder } from './holder.js';
-import { checkKeepingOptions, checkLockDuration, checkRenewTime, KEEPING_NAMES, type KeepingOptions } from './keeping.js';
+import { LockClient } from './lock-client.js';
+import {
+  checkSessionOptions,
+  checkLockDuration,
+  checkRenewTime,
+  SESSION_OPTION_NAMES,
+  type SessionOptions,
+} from '../session/session-options.js';
 import type { LostJob } from './lost-jobs.js';
 import type { NamedLock } from './named-lock.js';
 import { clearInterval, clearTimeout, setInterval, setTimeout } from '../runtime/timers.js';
 
 export interface ElectionOptions
   extends Pick<
-    KeepingOptions,
+    SessionOptions,
     | 'instanceId'
     | 'useDedicatedLockThread'
     | 'lockThreadEntry'
@@ -37,7 +43,7 @@ export interface LeaderOptions extends ElectionOptions {
   prefix?: string;
 }
 
-const ELECTION = { ...KEEPING_NAMES, leaderTimeout: true, heartbeatInterval: true } as const;
+const ELECTION = { ...SESSION_OPTION_NAMES, leaderTimeout: true, heartbeatInterval: true } as const;
 /** The options of locks that a leader takes from its own are no mistake. */
 export const ELECTION_NAMES = new OptionNames<ElectionOptions>({ of: 'leader', known: ELECTION });
 const LEADER_NAMES = new OptionNames<LeaderOptions>({ of: 'leader', known: { ...ELECTION, connection: true, prefix: true } });
@@ -72,7 +78,7 @@ export class Leader extends Emitter<LeaderEvents> {
   readonly heartbeatInterval: number;
   closing: Promise<void> | undefined;
   readonly #lease: StoreLease;
-  readonly #holder: Holder;
+  readonly #lockClient: LockClient;
   readonly #leaving = new AbortController();
   readonly #standing: Promise<void>;
   /** Whoever stands for election keeps its process alive. */
@@ -92,7 +98,7 @@ export class Leader extends Emitter<LeaderEvents> {
     this.leaderTimeout = checkLockDuration('leaderTimeout', options.leaderTimeout ?? 15_000);
     const beat = options.heartbeatInterval ?? Math.min(5000, Math.floor(this.leaderTimeout / 3));
     this.heartbeatInterval = checkRenewTime('heartbeatInterval', beat, 'leaderTimeout', this.leaderTimeout);
-    const keeping = checkKeepingOptions({
+    const sessionOptions = checkSessionOptions({
       ...options,
       lockDuration: this.leaderTimeout,
       lockRenewTime: this.heartbeatInterval,
@@ -102,7 +108,14 @@ export class Leader extends Emitter<LeaderEvents> {
     const onStalled = (lost: LostJob[]): void => {
       for (const { jobId, lostBy } of lost) this.emit('stalled', jobId, lostBy);
     };
-    this.#holder = new Holder({ queue: names.stored, name: 'leader', lease: this.#lease, keeping, onStalled, onError });
+    this.#lockClient = new LockClient({
+      queue: names.stored,
+      name: 'leader',
+      lease: this.#lease,
+      sessionOptions,
+      onStalled,
+      onError,
+    });
     this.#ready = new Promise((resolve) => {
       this.#tellReady = resolve;
     });
@@ -157,7 +170,7 @@ export class Leader extends Emitter<LeaderEvents> {
     if (this.#term !== undefined) this.#stepDown(this.#term, 'it was closed');
     try {
       await this.#standing;
-      await this.#holder.close();
+      await this.#lockClient.close();
       await this.#lease.release();
     } finally {
       clearInterval(this.#alive);
@@ -170,7 +183,7 @@ export class Leader extends Emitter<LeaderEvents> {
     await Promise.resolve();
     while (!this.#leaving.signal.aborted) {
       try {
-        const lock = await this.#holder.locks.take(LEADER_LOCK, {
+        const lock = await this.#lockClient.locks.take(LEADER_LOCK, {
           durationMs: this.leaderTimeout,
           renewMs: this.heartbeatInterval,
           askMs: this.heartbeatInterval,

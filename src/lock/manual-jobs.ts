@@ -6,17 +6,17 @@ import type { ClaimedJob } from '../job/record.js';
 import { systemClock } from '../runtime/clock.js';
 import { batchOf } from '../store/capabilities.js';
 import type { Extension, ExtendStatus, Store } from '../store/contract.js';
-import type { CallReply, Calls, ClaimWish } from './calls.js';
-import { HeldLock } from './held-lock.js';
-import type { LockTable } from './lock-table.js';
-import type { Tenure } from './tenure.js';
-import { now } from './trust.js';
+import type { CallReply, SessionCalls, ClaimTerms } from '../store/client/session-calls.js';
+import { HeldLock } from '../session/held-lock.js';
+import type { LockTable } from '../session/lock-table.js';
+import type { SessionOwner } from '../session/session-owner.js';
+import { now } from '../session/trust.js';
 import { WakeUps } from './wake-ups.js';
 
 export interface ManualJobsOptions {
   queue: string;
-  calls: Calls;
-  tenure: Tenure;
+  calls: SessionCalls;
+  owner: SessionOwner;
   table: LockTable;
   ready(): Promise<Store>;
   /** How long the locks last. */
@@ -48,7 +48,7 @@ export class ManualJobs {
 
   /** The next job of the queue; waits up to `waitMs` for one to come. */
   async take(waitMs: number): Promise<TakenJob | undefined> {
-    const { calls, tenure, ready, queue } = this.#options;
+    const { calls, owner, ready, queue } = this.#options;
     const waitUntil = systemClock.monotonic() + waitMs;
     let wakeUps: WakeUps | undefined;
     try {
@@ -57,7 +57,7 @@ export class ManualJobs {
         const taken = await this.#adopt(reply);
         if (taken !== undefined || this.#stopped) return taken;
         if (reply.claimed?.sessionAlive === false) {
-          tenure.drop(reply.session);
+          owner.drop(reply.session);
           continue;
         }
         const left = waitUntil - systemClock.monotonic();
@@ -79,12 +79,12 @@ export class ManualJobs {
 
   /** This very job, if it waits. */
   async takeById(jobId: string): Promise<TakenJob | undefined> {
-    const { calls, tenure, by, lockDuration: timedMs } = this.#options;
+    const { calls, owner, by, lockDuration: timedMs } = this.#options;
     for (;;) {
       const reply = await calls.perform([], { count: 1, jobIds: [jobId], by, timedMs });
       const taken = await this.#adopt(reply);
       if (taken !== undefined || this.#stopped || reply.claimed?.sessionAlive !== false) return taken;
-      tenure.drop(reply.session);
+      owner.drop(reply.session);
     }
   }
 
@@ -190,7 +190,7 @@ export class ManualJobs {
     return this.#aliases.get(`${jobId} ${token}`)?.token ?? token;
   }
 
-  #wish(): ClaimWish {
+  #wish(): ClaimTerms {
     const { by, lockDuration: timedMs, limiter } = this.#options;
     const limit = limiter === undefined ? {} : { limit: { max: limiter.max, durationMs: limiter.duration } };
     return { count: 1, by, timedMs, ...limit };
@@ -199,9 +199,9 @@ export class ManualJobs {
   async #adopt({ claimed, session, sentAt }: CallReply): Promise<TakenJob | undefined> {
     const job = claimed?.jobs[0];
     if (job === undefined) return undefined;
-    const { lockDuration: durationMs, tenure, table, calls } = this.#options;
+    const { lockDuration: durationMs, owner, table, calls } = this.#options;
     const timed = { durationMs, sentAt };
-    const lock = new HeldLock({ session, job, timed, onGrown: (block) => tenure.grow(session, block) });
+    const lock = new HeldLock({ session, job, timed, onGrown: (block) => owner.grow(session, block) });
     if (!this.#stopped && table.track(lock)) {
       this.#locks.add(lock);
       return { job, lock };

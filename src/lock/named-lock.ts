@@ -1,5 +1,5 @@
 // A named lock in a user's hand. What it shows needs no I/O and is true inside a synchronous loop too, as with the lock of a job.
-import type { HeldLock } from './held-lock.js';
+import type { HeldLock } from '../session/held-lock.js';
 
 export class NamedLock {
   readonly name: string;

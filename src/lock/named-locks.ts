@@ -1,21 +1,21 @@
 // Named locks: taking them, waiting for them, holding them while somebody works. They hang on sessions like the locks of jobs do, so that
-// the keeper renews them and trust ends before the store lets anyone else in.
+// the renewer renews them and trust ends before the store lets anyone else in.
 import { HoldfastError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
 import { within } from '../runtime/within.js';
 import type { Store } from '../store/contract.js';
-import { HeldLock } from './held-lock.js';
-import { Line } from './line.js';
-import { LockTable } from './lock-table.js';
+import { HeldLock } from '../session/held-lock.js';
+import { LockWaiters } from './lock-waiters.js';
+import { LockTable } from '../session/lock-table.js';
 import { NamedLock } from './named-lock.js';
-import type { Session } from './session.js';
-import type { Tenures } from './tenures.js';
-import { Wish } from './wish.js';
+import type { Session } from '../session/session.js';
+import type { SessionOwners } from './session-owners.js';
+import { LockWaiter } from './lock-waiter.js';
 import { clearTimeout, setTimeout } from '../runtime/timers.js';
 
 export interface NamedLocksOptions {
   queue: string;
-  tenures: Tenures;
+  owners: SessionOwners;
   ready(): Promise<Store>;
   sessionGone(session: Session): void;
   onError(error: Error): void;
@@ -40,7 +40,7 @@ const ANOTHER_TRY_MS = 50;
 
 export class NamedLocks {
   readonly #options: NamedLocksOptions;
-  readonly #line: Line;
+  readonly #line: LockWaiters;
   readonly #table = new LockTable({ onLost: () => undefined });
   /** How to end each wait. */
   readonly #waiting = new Set<(error: Error) => void>();
@@ -49,17 +49,17 @@ export class NamedLocks {
 
   constructor(options: NamedLocksOptions) {
     this.#options = options;
-    this.#line = new Line({ ...options, isHeld: (token) => this.#table.get(token) !== undefined });
+    this.#line = new LockWaiters({ ...options, isHeld: (token) => this.#table.get(token) !== undefined });
   }
 
   /** Undefined: somebody else had it for all of `waitMs`. Rejects with the reason of the signal, or why the store could not be asked. */
   async take(name: string, terms: LockTerms): Promise<NamedLock | undefined> {
     if (this.#closed) throw this.#closedError();
     terms.signal?.throwIfAborted();
-    const { tenure, done } = this.#options.tenures.use(terms.durationMs, terms.renewMs);
+    const { owner, done } = this.#options.owners.use(terms.durationMs, terms.renewMs);
     let lock: HeldLock | undefined;
     try {
-      lock = await this.#wait(name, tenure, terms);
+      lock = await this.#wait(name, owner, terms);
     } finally {
       if (lock === undefined) done();
     }
@@ -99,7 +99,7 @@ export class NamedLocks {
     this.#table.stop();
   }
 
-  #wait(name: string, tenure: ReturnType<Tenures['use']>['tenure'], terms: LockTerms): Promise<HeldLock | undefined> {
+  #wait(name: string, owner: ReturnType<SessionOwners['use']>['owner'], terms: LockTerms): Promise<HeldLock | undefined> {
     const { waitMs, askMs = ASK_MS, signal, onTaken } = terms;
     return new Promise((resolve, reject) => {
       let timer: NodeJS.Timeout | undefined;
@@ -115,12 +115,12 @@ export class NamedLocks {
         reject(reason);
       };
       const onAbort = (): void => fail(signal?.reason);
-      const wish = new Wish({
+      const wish = new LockWaiter({
         name,
-        tenure,
+        owner,
         askMs: waitMs > 0 ? askMs : 0,
         granted: (session, token, fence) => {
-          const onGrown = (block: SharedArrayBuffer): void => tenure.grow(session, block);
+          const onGrown = (block: SharedArrayBuffer): void => owner.grow(session, block);
           const lock = new HeldLock({ session, job: { id: name, token, fence }, named: true, onGrown });
           if (this.#table.track(lock)) {
             over();

@@ -5,7 +5,7 @@ import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runt
 import { OptionNames } from '../runtime/option-names.js';
 import { batchOf } from '../store/capabilities.js';
 import type { ListName, Store } from '../store/contract.js';
-import { readList } from '../store/read-on.js';
+import { readList } from '../store/client/read-on.js';
 
 export const CHUNK = 500;
 

@@ -1,5 +1,5 @@
 // The looking half of a Queue: jobs and counts by state. Nothing in here changes anything.
-import { homeOf, type JobHome } from '../handle/home.js';
+import { homeOf, type JobContext } from '../handle/job-context.js';
 import { Job } from '../handle/job.js';
 import type { JobOf } from '../handle/typed-job.js';
 import type { JobState, JobType } from '../job/state.js';
@@ -7,7 +7,7 @@ import { checkInteger, invalidOption } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
 import { VERSION } from '../runtime/version.js';
 import { EVENTS_KEPT, type Store } from '../store/contract.js';
-import { readList, readLogs } from '../store/read-on.js';
+import { readList, readLogs } from '../store/client/read-on.js';
 import { checkTypes, countOf, listsOf } from './lists.js';
 import type { PlainQueueListeners, QueueEventMap } from './queue-options.js';
 
@@ -29,7 +29,7 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
 > {
   abstract readonly name: string;
   /** What jobs of this queue reach the store through. */
-  abstract readonly home: JobHome;
+  abstract readonly home: JobContext;
 
   protected get store(): Promise<Store> {
     return this.home.ready();

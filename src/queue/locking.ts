@@ -1,8 +1,8 @@
 // The holding half of a Queue: named locks, locks of jobs, and who else is there. The locks themselves are lock/'s business.
-import type { JobHome } from '../handle/home.js';
-import type { Holder } from '../lock/holder.js';
+import type { JobContext } from '../handle/job-context.js';
+import type { LockClient } from '../lock/lock-client.js';
 import { type Instance, instancesOf } from '../lock/instances.js';
-import { checkLockDuration, type Keeping } from '../lock/keeping.js';
+import { checkLockDuration, type CheckedSessionOptions } from '../session/session-options.js';
 import { LEADER_LOCK } from '../lock/leader.js';
 import type { NamedLock } from '../lock/named-lock.js';
 import type { LockTerms } from '../lock/named-locks.js';
@@ -39,9 +39,9 @@ const MAX_LOCK_NAME = 500;
 const RESERVED = 'holdfast:';
 
 export abstract class QueueLocks<T, R, N extends string> extends QueueGetters<T, R, N> {
-  abstract override readonly home: JobHome;
-  protected abstract readonly holder: Holder;
-  protected abstract readonly keeping: Keeping;
+  abstract override readonly home: JobContext;
+  protected abstract readonly holder: LockClient;
+  protected abstract readonly sessionOptions: CheckedSessionOptions;
 
   /**
    * Works while nobody else, on any machine, holds the lock of this name. Waits for it in line: whoever came first comes first. Rejects with
@@ -101,7 +101,7 @@ export abstract class QueueLocks<T, R, N extends string> extends QueueGetters<T,
 
   #terms(options: LockOptions, waitMs: number): LockTerms {
     LOCK_NAMES.checked(options);
-    const { lockDuration, lockRenewTime } = this.keeping;
+    const { lockDuration, lockRenewTime } = this.sessionOptions;
     const { signal } = options;
     if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalidOption('signal', signal, 'an AbortSignal');
     if (options.waitMs !== undefined && options.waitMs !== Number.POSITIVE_INFINITY) {

@@ -1,6 +1,6 @@
 // Cuts a bulk into what one call of the store may carry. A bulk that fits is never cut, so that it is added as a whole or not at all.
 import type { NewJob } from '../job/record.js';
-import { MAX_BYTES, MAX_JOBS, sizeOf } from './intake.js';
+import { MAX_BYTES, MAX_JOBS, sizeOf } from './add-batcher.js';
 
 export function parcelsOf(jobs: NewJob[]): NewJob[][] {
   const parcels: NewJob[][] = [];

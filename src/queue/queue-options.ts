@@ -1,11 +1,16 @@
 // What a Queue is made with and what it tells.
-import type { JobProgress } from '../handle/home.js';
+import type { JobProgress } from '../handle/job-context.js';
 import type { Job } from '../handle/job.js';
 import type { LostBy } from '../job/lost-by.js';
 import { DEFAULT_PREFIX } from '../job/names.js';
 import type { DefaultJobOptions, JobsOptions } from '../job/options.js';
 import type { IfPlain } from '../job/typing.js';
-import { checkKeepingOptions, KEEPING_NAMES, type Keeping, type KeepingOptions } from '../lock/keeping.js';
+import {
+  checkSessionOptions,
+  SESSION_OPTION_NAMES,
+  type CheckedSessionOptions,
+  type SessionOptions,
+} from '../session/session-options.js';
 import { ELECTION_NAMES, type ElectionOptions } from '../lock/leader.js';
 import { MAX_TIMER_MS, checkInteger, invalidOption } from '../runtime/check.js';
 import type { ListenersOf } from '../runtime/emitter.js';
@@ -13,7 +18,7 @@ import { OptionNames } from '../runtime/option-names.js';
 import { BASE_NAMES, type QueueBaseOptions } from '../store/base-options.js';
 
 /** The options of locks hold for those that are taken through this queue: jobs by hand, named locks. */
-export interface QueueOptions extends QueueBaseOptions, KeepingOptions {
+export interface QueueOptions extends QueueBaseOptions, SessionOptions {
   /** What every job starts from. */
   defaultJobOptions?: DefaultJobOptions;
   /** How long an add is repeated while the store does not answer; 30 s unless said otherwise. */
@@ -56,7 +61,7 @@ export type QueueEventMap<J> = {
   waiting: [job: J];
 };
 
-export type CheckedQueueOptions = QueueOptions & Keeping & Required<Pick<QueueOptions, 'addTimeoutMs' | 'prefix'>>;
+export type CheckedQueueOptions = QueueOptions & CheckedSessionOptions & Required<Pick<QueueOptions, 'addTimeoutMs' | 'prefix'>>;
 
 const NO_SCHEDULES = 'There are no job schedulers in this version.';
 
@@ -64,7 +69,7 @@ const QUEUE_NAMES = new OptionNames<QueueOptions>({
   of: 'queue',
   known: {
     ...BASE_NAMES,
-    ...KEEPING_NAMES,
+    ...SESSION_OPTION_NAMES,
     defaultJobOptions: true,
     addTimeoutMs: true,
     leaderElection: true,
@@ -102,7 +107,7 @@ export function checkQueueOptions(options: unknown): CheckedQueueOptions {
   if (typeof leaderElection === 'object') ELECTION_NAMES.check(leaderElection, 'leaderElection');
   return {
     ...given,
-    ...checkKeepingOptions(given),
+    ...checkSessionOptions(given),
     prefix: given.prefix ?? DEFAULT_PREFIX,
     addTimeoutMs: checkInteger('addTimeoutMs', addTimeoutMs, { min: 1, max: MAX_TIMER_MS }),
   };

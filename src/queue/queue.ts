@@ -2,7 +2,7 @@
 // getters, the holder of locks and the cleaning to one store, which workers share. It must never run a job: queue and worker meet in the store.
 import { HoldfastError } from '../errors.js';
 import { StoreAccess } from '../handle/access.js';
-import type { JobHome, JobProgress } from '../handle/home.js';
+import type { JobContext, JobProgress } from '../handle/job-context.js';
 import { Job } from '../handle/job.js';
 import { checkRemoveOptions, removeJob, type RemoveOptions } from '../handle/removal.js';
 import type { JobOf, NamedJob } from '../handle/typed-job.js';
@@ -11,16 +11,16 @@ import { type QueueNames, queueNames } from '../job/names.js';
 import type { DefaultJobOptions, JobsOptions } from '../job/options.js';
 import type { NewJob } from '../job/record.js';
 import type { Any, DataIn, NameIn } from '../job/typing.js';
-import { Holder } from '../lock/holder.js';
-import type { Keeping } from '../lock/keeping.js';
+import { LockClient } from '../lock/lock-client.js';
+import type { CheckedSessionOptions } from '../session/session-options.js';
 import { Leader } from '../lock/leader.js';
 import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
 import type { AddReply, Extension, Write } from '../store/contract.js';
 import { leaseStore, type StoreLease } from '../store/open.js';
-import { readJobs } from '../store/read-on.js';
+import { readJobs } from '../store/client/read-on.js';
 import * as cleaning from './cleaning.js';
 import { Drafts, recordOf } from './draft.js';
-import { Intake } from './intake.js';
+import { AddBatcher } from './add-batcher.js';
 import { QueueLocks } from './locking.js';
 import { parcelsOf } from './parcels.js';
 import {
@@ -47,14 +47,14 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   /** `prefix:name`. */
   readonly qualifiedName: string;
   readonly opts: Readonly<CheckedQueueOptions>;
-  readonly home: JobHome;
+  readonly home: JobContext;
   /** With the option `leaderElection`. */
   readonly leader: Leader | undefined;
   readonly #lease: StoreLease;
   readonly #access: StoreAccess;
-  readonly #intake: Intake;
+  readonly #intake: AddBatcher;
   readonly #drafts: Drafts;
-  #holder: Holder | undefined;
+  #lockClient: LockClient | undefined;
 
   /** `foreign`: job options that the caller carries out itself; for the entries of other libraries. */
   constructor(name: string, opts: QueueOptions = {}, foreign?: ReadonlySet<string>) {
@@ -70,7 +70,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     this.#access = new StoreAccess(`Queue "${name}"`, this.#lease, onError);
     const { addTimeoutMs: timeoutMs } = this.opts;
     const onRecovered = (outageMs: number): void => void this.emit('recovered', outageMs);
-    this.#intake = new Intake({ queue: names.stored, open: () => this.#access.open(), timeoutMs, onError, onRecovered });
+    this.#intake = new AddBatcher({ queue: names.stored, open: () => this.#access.open(), timeoutMs, onError, onRecovered });
     this.home = this.#makeHome(names);
   }
 
@@ -199,28 +199,28 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   close(): Promise<void> {
     return this.#access.close(async () => {
       await this.leader?.close();
-      await this.#holder?.close();
+      await this.#lockClient?.close();
       await this.#intake.close();
     });
   }
 
   /** Made when the first lock is taken: most queues never do. */
-  protected get holder(): Holder {
+  protected get holder(): LockClient {
     if (this.closing !== undefined) throw this.#access.closed();
-    this.#holder ??= new Holder({
+    this.#lockClient ??= new LockClient({
       queue: this.home.stored,
       name: 'queue',
       lease: this.#lease,
-      keeping: this.opts,
+      sessionOptions: this.opts,
       onStalled: (lost) => {
         for (const { jobId, lostBy } of lost) this.emit('stalled', jobId, lostBy);
       },
       onError: (error) => void this.emit('error', error),
     });
-    return this.#holder;
+    return this.#lockClient;
   }
 
-  protected get keeping(): Keeping {
+  protected get sessionOptions(): CheckedSessionOptions {
     return this.opts;
   }
 
@@ -270,7 +270,8 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   }
 
   async #extend(extension: Extension): Promise<boolean> {
-    if (this.#holder?.holdsJob(extension.token) === true) return (await this.#holder.jobs.extend([extension]))[0] === 'done';
+    if (this.#lockClient?.holdsJob(extension.token) === true)
+      return (await this.#lockClient.jobs.extend([extension]))[0] === 'done';
     return (await (await this.#access.ready()).extend(this.home.stored, [extension]))[0] === 'done';
   }
 
@@ -290,7 +291,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     return leader;
   }
 
-  #makeHome({ name, prefix, stored }: QueueNames): JobHome {
+  #makeHome({ name, prefix, stored }: QueueNames): JobContext {
     return {
       name,
       prefix,
@@ -298,7 +299,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
       ready: () => this.#access.ready(),
       take: (jobId) => this.holder.jobs.takeById(jobId),
       settle: async (outcome) => {
-        if (this.#holder?.holdsJob(outcome.token) === true) return this.#holder.jobs.settle(outcome, false);
+        if (this.#lockClient?.holdsJob(outcome.token) === true) return this.#lockClient.jobs.settle(outcome, false);
         const { results } = await (await this.#access.ready()).settle(this.home.stored, [outcome]);
         return { status: results[0] ?? 'missing' };
       },

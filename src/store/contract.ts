@@ -268,7 +268,7 @@ export interface Locks {
    * The same token again: the same answer once it holds, else the same place in line, kept from now on. A place that has lapsed is
    * lost; that of an expired session does not count until it is renewed.
    */
-  acquire(queue: string, wishes: LockWish[]): Promise<LockGrant[]>;
+  acquire(queue: string, wishes: LockRequest[]): Promise<LockGrant[]>;
   /** Gives named locks back, or places in line that have not lapsed. False: that token neither held nor waited. */
   letGo(queue: string, locks: NamedLockRef[]): Promise<boolean[]>;
 }
@@ -279,7 +279,7 @@ export interface NamedLockRef {
   token: string;
 }
 
-export interface LockWish extends NamedLockRef {
+export interface LockRequest extends NamedLockRef {
   session: string;
   /** How long its place in line is kept without being asked for again. 0: it does not wait, and leaves the line where it stood. */
   keepPlaceMs: number;

@@ -2,8 +2,8 @@
 // open, proves nothing. The worker's calls report here; `worker.health()` and `isHealthy()` ask. It must never call the store: a probe
 // that hangs with what it probes helps nobody.
 import { HoldfastError } from '../errors.js';
-import type { Session } from '../lock/session.js';
-import { between, now, trustUntil } from '../lock/trust.js';
+import type { Session } from '../session/session.js';
+import { between, now, trustUntil } from '../session/trust.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Store } from '../store/contract.js';
 import { LoopTime } from './loop-time.js';
@@ -209,7 +209,7 @@ export class Health {
     return `${code}: the store has answered no call for ${ms} ms. ${error.message}`;
   }
 
-  /** From the deadline in shared memory, which the keeper moves with each renewal. */
+  /** From the deadline in shared memory, which the renewer moves with each renewal. */
   #sinceRenewal(): number | undefined {
     const { session, clock, renewMs } = this.#options;
     const current = session();

@@ -1,10 +1,15 @@
 // What a Worker may be told, with BullMQ's names and defaults; Holdfast's own durations end in Ms. All of it is checked when the worker
 // is made, and readable afterwards as `worker.opts`.
 import { hostname } from 'node:os';
-import type { BackoffStrategy } from '../handle/home.js';
+import type { BackoffStrategy } from '../handle/job-context.js';
 import { DEFAULT_PREFIX } from '../job/names.js';
 import { checkKeep, type KeepJobs } from '../job/options.js';
-import { checkKeepingOptions, KEEPING_NAMES, type Keeping, type KeepingOptions } from '../lock/keeping.js';
+import {
+  checkSessionOptions,
+  SESSION_OPTION_NAMES,
+  type CheckedSessionOptions,
+  type SessionOptions,
+} from '../session/session-options.js';
 import { checkBoolean, checkInteger, checkText, invalidOption, MAX_TIMER_MS, show } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { BASE_NAMES, type QueueBaseOptions } from '../store/base-options.js';
@@ -23,7 +28,7 @@ export interface GetNextJobOptions {
 
 export const NEXT_JOB_NAMES = new OptionNames<GetNextJobOptions>({ of: 'getNextJob', known: { block: true } });
 
-export interface WorkerOptions extends QueueBaseOptions, KeepingOptions {
+export interface WorkerOptions extends QueueBaseOptions, SessionOptions {
   /** Shown as `processedBy` and in the list of sessions. Default: host and pid, as `host:1234`. */
   name?: string;
   /** Start with the constructor (true), or with `run()`. */
@@ -52,7 +57,7 @@ export interface WorkerOptions extends QueueBaseOptions, KeepingOptions {
 }
 
 type Defaulted = 'prefix' | 'name' | 'autorun' | 'concurrency' | 'prefetch' | 'drainDelay' | 'runRetryDelay' | 'skipLockRenewal';
-export type CheckedWorkerOptions = WorkerOptions & Keeping & Required<Pick<WorkerOptions, Defaulted>>;
+export type CheckedWorkerOptions = WorkerOptions & CheckedSessionOptions & Required<Pick<WorkerOptions, Defaulted>>;
 
 const NO_FILES = 'Pass a function as the processor: the lock thread renews even while it blocks.';
 const NO_SCHEDULES = 'There are no job schedulers in this version.';
@@ -61,7 +66,7 @@ const OF_WORKER = 'Pass it to the Worker itself, beside `connection`.';
 const WORKER_NAMES = new OptionNames<WorkerOptions>({
   of: 'worker',
   known: {
-    ...KEEPING_NAMES,
+    ...SESSION_OPTION_NAMES,
     ...BASE_NAMES,
     name: true,
     autorun: true,
@@ -114,7 +119,7 @@ export function checkWorkerOptions(given: WorkerOptions = {}): CheckedWorkerOpti
   WORKER_NAMES.check(given);
   const checked: CheckedWorkerOptions = {
     ...given,
-    ...checkKeepingOptions(given),
+    ...checkSessionOptions(given),
     prefix: given.prefix ?? DEFAULT_PREFIX,
     name: checkName(given.name ?? `${hostname()}:${process.pid}`),
     autorun: checkBoolean('autorun', given.autorun ?? true),

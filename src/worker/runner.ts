@@ -1,11 +1,11 @@
-// RUN. Calls the user's processor for one job and turns whatever it does (return, throw, throw something odd, move the job itself)
+// RUN. SessionCalls the user's processor for one job and turns whatever it does (return, throw, throw something odd, move the job itself)
 // into an outcome. It never talks to the store and never throws.
 import { HoldfastError, toError } from '../errors.js';
 import type { Job } from '../handle/job.js';
 import type { Outcome } from '../job/outcome.js';
 import { isSignal, UnrecoverableError } from '../job/signals.js';
 import { completedOutcome, failedOutcome, substituteOutcome, type VerdictRules } from '../job/verdict.js';
-import type { HeldLock } from '../lock/held-lock.js';
+import type { HeldLock } from '../session/held-lock.js';
 import { show } from '../runtime/check.js';
 
 type AnyProcessor = (job: Job, token: string, signal?: AbortSignal) => unknown;

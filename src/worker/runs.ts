@@ -1,31 +1,31 @@
 // The jobs that this worker has in hand, from the claim to the store's acknowledgement: lock, slot, processor, outcome, and what the
-// worker's listeners are told when the store has agreed. With `prefetch` there are more of them than slots: those wait in Ahead until a
+// worker's listeners are told when the store has agreed. With `prefetch` there are more of them than slots: those wait in PrefetchBuffer until a
 // handler ends, or go back as they came. It must never begin a job whose lock is not held, nor more handlers than there are slots.
 import { HoldfastError } from '../errors.js';
-import type { JobHome } from '../handle/home.js';
+import type { JobContext } from '../handle/job-context.js';
 import { Job } from '../handle/job.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
-import { HeldLock } from '../lock/held-lock.js';
-import type { LockTable } from '../lock/lock-table.js';
-import type { CallReply } from '../lock/calls.js';
-import { Ahead, type WaitingJob } from './ahead.js';
+import { HeldLock } from '../session/held-lock.js';
+import type { LockTable } from '../session/lock-table.js';
+import type { CallReply } from '../store/client/session-calls.js';
+import { PrefetchBuffer, type WaitingJob } from './prefetch-buffer.js';
 import type { AnyWorkerEmitter } from './events.js';
-import type { Delivery, Exchange } from './exchange.js';
+import type { Delivery, StoreLoop } from './store-loop.js';
 import type { RunEnd, RunListener, Runner } from './runner.js';
 import type { Slots } from './slots.js';
-import type { Substituted } from '../lock/refusal.js';
-import type { Tenure } from '../lock/tenure.js';
+import type { Substituted } from '../store/client/refusal.js';
+import type { SessionOwner } from '../session/session-owner.js';
 import { performance, setImmediate } from '../runtime/timers.js';
 
 export interface RunsOptions {
-  home: JobHome;
+  home: JobContext;
   runner: Runner;
   slots: Slots;
   table: LockTable;
-  tenure: Tenure;
+  owner: SessionOwner;
   emitter: AnyWorkerEmitter;
-  exchange(): Exchange;
+  storeLoop(): StoreLoop;
   /** Set when locks are not renewed: their own duration. */
   timedMs: number | undefined;
 }
@@ -35,7 +35,7 @@ const SHARE_OF_TURN_MS = 2;
 
 export class Runs {
   readonly #options: RunsOptions;
-  readonly #ahead = new Ahead(() => this.handBackAhead());
+  readonly #ahead = new PrefetchBuffer(() => this.handBackAhead());
   #turnBegan = 0;
   #goesOn: NodeJS.Immediate | undefined;
 
@@ -57,9 +57,9 @@ export class Runs {
    * be trusted any more are handed back.
    */
   accept(jobs: ClaimedJob[], { session, sentAt }: CallReply): void {
-    const { slots, table, tenure, timedMs } = this.#options;
+    const { slots, table, owner, timedMs } = this.#options;
     const timed = timedMs === undefined ? undefined : { timed: { durationMs: timedMs, sentAt } };
-    const onGrown = (block: SharedArrayBuffer): void => tenure.grow(session, block);
+    const onGrown = (block: SharedArrayBuffer): void => owner.grow(session, block);
     this.#turnBegan = performance.now();
     // All are tracked before the first begins: its handler may block the loop, and the others' locks must be seen meanwhile.
     const taken: WaitingJob[] = [];
@@ -85,7 +85,7 @@ export class Runs {
         refused.push(job.claimed);
       }
     }
-    if (refused.length > 0) this.#options.exchange().handBack(refused);
+    if (refused.length > 0) this.#options.storeLoop().handBack(refused);
     this.beginNext();
   }
 
@@ -104,7 +104,7 @@ export class Runs {
       }
       const next = this.#ahead.next() as WaitingJob;
       // Nobody has seen the job, so nobody is told; the store may hold it for us although we no longer trust in that.
-      if (!this.#begin(next)) this.#options.exchange().handBack([next.claimed]);
+      if (!this.#begin(next)) this.#options.storeLoop().handBack([next.claimed]);
     }
   }
 
@@ -114,14 +114,14 @@ export class Runs {
     if (back.length === 0) return;
     this.#options.slots.pace.broken();
     for (const { lock } of back) this.#letGo(lock);
-    this.#options.exchange().handBack(back.map(({ claimed }) => claimed));
+    this.#options.storeLoop().handBack(back.map(({ claimed }) => claimed));
   }
 
   /** The lock of a job was lost. True when the job has not begun: it never will. */
   dropAhead(lock: HeldLock): boolean {
     if (!this.#ahead.delete(lock)) return false;
     this.#letGo(lock);
-    this.#options.exchange().handBack([{ id: lock.jobId, token: lock.token }]);
+    this.#options.storeLoop().handBack([{ id: lock.jobId, token: lock.token }]);
     return true;
   }
 
@@ -156,12 +156,12 @@ export class Runs {
     const { slots } = this.#options;
     slots.running -= 1;
     slots.pace.ended();
-    const exchange = this.#options.exchange();
+    const storeLoop = this.#options.storeLoop();
     if (delivers) {
-      exchange.deliver(run);
+      storeLoop.deliver(run);
     } else {
       this.#letGo(run.lock);
-      exchange.slotFreed();
+      storeLoop.slotFreed();
     }
     if (this.#ahead.size > 0) this.beginNext();
   }

@@ -1,22 +1,23 @@
 // OUT, RUN, DONE. A Worker takes jobs of one queue from the store, runs the processor on them and tells the store how they ended.
-// This class wires the stations and holds none of their work: Tenure (the session), Calls (numbered calls to the store), Health (their
-// progress), Exchange (claim and settle), Runner (the processor), Runs (jobs from claim to acknowledgement), LockTable (what is held),
-// LockNews (what becomes of it), ManualJobs (getNextJob). It must never touch a job without its token, nor forget one that the store has
+// This class wires the stations and holds none of their work: SessionOwner (the session), SessionCalls (numbered calls to the store), Health (their
+// progress), StoreLoop (claim and settle), Runner (the processor), Runs (jobs from claim to acknowledgement), LockTable (what is held),
+// LockEvents (what becomes of it), ManualJobs (getNextJob). It must never touch a job without its token, nor forget one that the store has
 // not acknowledged: without `prefetch` its slot is taken until then, with it no more than `prefetch` jobs go beyond the slots.
 import { HoldfastError, toError } from '../errors.js';
+import { renewers } from '../background/renewers.js';
 import { Job } from '../handle/job.js';
-import type { JobHome } from '../handle/home.js';
+import type { JobContext } from '../handle/job-context.js';
 import { queueNames } from '../job/names.js';
 import { NO_LOCK } from '../job/lock.js';
 import type { IfMapped } from '../job/typing.js';
 import { RateLimitError } from '../job/signals.js';
-import { Calls, type ClaimWish } from '../lock/calls.js';
-import type { HeldLock } from '../lock/held-lock.js';
-import { LockMonitor } from '../lock/lock-monitor.js';
-import { LockTable } from '../lock/lock-table.js';
+import { SessionCalls, type ClaimTerms } from '../store/client/session-calls.js';
+import type { HeldLock } from '../session/held-lock.js';
+import { LockMonitor } from './lock-monitor.js';
+import { LockTable } from '../session/lock-table.js';
 import { ManualJobs } from '../lock/manual-jobs.js';
-import type { Session } from '../lock/session.js';
-import { Tenure } from '../lock/tenure.js';
+import type { Session } from '../session/session.js';
+import { SessionOwner } from '../session/session-owner.js';
 import { checkBoolean, checkInteger, MAX_TIMER_MS } from '../runtime/check.js';
 import { systemClock } from '../runtime/clock.js';
 import { Emitter } from '../runtime/emitter.js';
@@ -24,7 +25,7 @@ import { within } from '../runtime/within.js';
 import { batchOf } from '../store/capabilities.js';
 import type { Store } from '../store/contract.js';
 import { leaseStore, type StoreLease } from '../store/open.js';
-import { type AnsweredCall, type ClaimRef, Exchange } from './exchange.js';
+import { type AnsweredCall, type ClaimRef, StoreLoop } from './store-loop.js';
 import { Health, type WorkerHealth, type WorkerState } from './health.js';
 import {
   checkConcurrency,
@@ -41,7 +42,7 @@ import { Runs } from './runs.js';
 import { Slots } from './slots.js';
 import type { JobHandlers, JobOf, JobProcessor, PlainProcessor, Processor } from '../handle/typed-job.js';
 import type { AnyWorkerEmitter, PlainListeners, WorkerEvents } from './events.js';
-import { LockNews } from './lock-news.js';
+import { LockEvents } from './lock-events.js';
 import { clearInterval, clearTimeout, setInterval, setTimeout } from '../runtime/timers.js';
 
 /**
@@ -50,7 +51,7 @@ import { clearInterval, clearTimeout, setInterval, setTimeout } from '../runtime
  * Locks that last twice as long are there when such a thread comes, and are not waited for: the first job of a worker would start a
  * quarter to three quarters of a second later on a machine that is busy.
  */
-const KEEPER_PATIENCE_MS = 3000;
+const RENEWER_PATIENCE_MS = 3000;
 /** However short the locks are, a store may take this long to answer. */
 const MIN_HANG_MS = 1000;
 const CLOSE_TOLD_AFTER_MS = 5000;
@@ -72,17 +73,17 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   readonly lockManagerThread: LockMonitor | undefined;
   closing: Promise<void> | undefined;
   /** What the jobs of this worker need of it. */
-  readonly home: JobHome;
+  readonly home: JobContext;
 
   readonly #lease: StoreLease;
   readonly #slots: Slots;
   readonly #table: LockTable;
-  readonly #tenure: Tenure;
+  readonly #owner: SessionOwner;
   readonly #health: Health;
-  readonly #calls: Calls;
-  readonly #exchange: Exchange;
+  readonly #calls: SessionCalls;
+  readonly #storeLoop: StoreLoop;
   readonly #manual: ManualJobs;
-  readonly #news: LockNews;
+  readonly #lockEvents: LockEvents;
   readonly #runs: Runs | undefined;
   #running: Promise<void> | undefined;
   #ended: (() => void) | undefined;
@@ -93,10 +94,10 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   readonly #forced = new Promise<void>((resolve) => {
     this.#force = resolve;
   });
-  #keeperKnown: (() => void) | undefined;
+  #renewerKnown: (() => void) | undefined;
   /** It is known who renews the locks: the thread has done it once, or the loop will. */
-  readonly #keeper = new Promise<void>((resolve) => {
-    this.#keeperKnown = resolve;
+  readonly #renewer = new Promise<void>((resolve) => {
+    this.#renewerKnown = resolve;
   });
   #mayClaim = false;
   #paused = false;
@@ -128,15 +129,16 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     const onError = (error: Error): void => this.#report(error);
     const ready = (): Promise<Store> => this.#lease.ready();
     const { runRetryDelay: retryDelayMs, lockDuration, lockRenewTime, skipLockRenewal } = this.opts;
-    this.#tenure = new Tenure({
+    this.#owner = new SessionOwner({
       queue,
       lease: this.#lease,
       name: this.opts.name,
-      keeping: this.opts,
+      sessionOptions: this.opts,
+      renewers,
       durationMs: lockDuration,
       renewMs: skipLockRenewal ? 0 : lockRenewTime,
       slots: this.opts.concurrency,
-      listenerFor: (session) => this.#news.listenerFor(session),
+      listenerFor: (session) => this.#lockEvents.listenerFor(session),
       onError,
     });
     const hangMs = Math.max(MIN_HANG_MS, lockDuration);
@@ -148,15 +150,15 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       prefetched: () => this.prefetched,
       idleMs,
       renewMs: skipLockRenewal ? 0 : lockRenewTime,
-      session: () => this.#tenure.current,
+      session: () => this.#owner.current,
       state: () => this.#state(),
-      onBlocked: (blockedMs) => this.#news.blockedOnLoop(blockedMs),
+      onBlocked: (blockedMs) => this.#lockEvents.blockedOnLoop(blockedMs),
     });
     this.#health = health;
-    this.#calls = new Calls({
+    this.#calls = new SessionCalls({
       queue,
       who: 'worker',
-      tenure: this.#tenure,
+      owner: this.#owner,
       health,
       ready,
       hangMs,
@@ -164,7 +166,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       onError,
       onRecovered: (outageMs) => this.emit('recovered', outageMs),
     });
-    this.#exchange = new Exchange({
+    this.#storeLoop = new StoreLoop({
       calls: this.#calls,
       slots: this.#slots,
       wish: (count) => this.#wish(count),
@@ -179,7 +181,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     });
     this.#manual = new ManualJobs({
       calls: this.#calls,
-      tenure: this.#tenure,
+      owner: this.#owner,
       table: this.#table,
       ready,
       queue,
@@ -203,17 +205,17 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     };
     this.lockManagerThread = this.opts.useDedicatedLockThread ? new LockMonitor(() => this.#table.jobIds()) : undefined;
     const emitter = this as unknown as AnyWorkerEmitter;
-    this.#news = new LockNews({
+    this.#lockEvents = new LockEvents({
       home: this.home,
       table: this.#table,
       monitor: this.lockManagerThread,
       emitter,
       maxBlockedMs: this.opts.maxBlockedMs,
       sessionLost: (session) => this.#sessionLost(session),
-      wake: () => this.#exchange.wake(),
+      wake: () => this.#storeLoop.wake(),
       threaded: (byThread) => {
         health.threaded(byThread);
-        this.#keeperKnown?.();
+        this.#renewerKnown?.();
       },
       inOutage: () => this.#calls.inOutage,
     });
@@ -223,9 +225,9 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
         runner: new Runner({ processor, rules, maxStartedAttempts }),
         slots: this.#slots,
         table: this.#table,
-        tenure: this.#tenure,
+        owner: this.#owner,
         emitter,
-        exchange: () => this.#exchange,
+        storeLoop: () => this.#storeLoop,
         timedMs: this.opts.skipLockRenewal ? lockDuration : undefined,
       });
     }
@@ -248,7 +250,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     this.#offer();
     if (lowered) this.#runs?.handBackAhead();
     else this.#runs?.beginNext();
-    this.#exchange.wake();
+    this.#storeLoop.wake();
   }
 
   get prefetch(): number {
@@ -260,7 +262,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     this.opts.prefetch = checkPrefetch(value);
     this.#slots.prefetch = value;
     this.#runs?.handBackAhead(value);
-    this.#exchange.wake();
+    this.#storeLoop.wake();
   }
 
   /** Jobs that were claimed ahead and have not begun: locked for this worker, and unseen by its processor. */
@@ -299,7 +301,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   /** Resolves when the store is open and, if the worker runs, its session too; rejects with the reason why it cannot be. */
   async waitUntilReady(): Promise<Store> {
     const store = await this.#opened();
-    if (this.isRunning()) await this.#tenure.session();
+    if (this.isRunning()) await this.#owner.session();
     return store;
   }
 
@@ -341,19 +343,19 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       this.#slots.concurrency = Number.MAX_SAFE_INTEGER;
       this.#slots.prefetch = 0;
     }
-    this.#exchange.batch = batchOf(store.capabilities);
-    this.#exchange.lanes = store.capabilities.lanes ?? 1;
+    this.#storeLoop.batch = batchOf(store.capabilities);
+    this.#storeLoop.lanes = store.capabilities.lanes ?? 1;
     const woken = (): void => {
       this.#health.woken();
-      this.#exchange.wake();
+      this.#storeLoop.wake();
     };
     this.#unwatch = store.watch(this.home.stored, woken, 'jobs');
     this.#tellReady();
     const { skipLockRenewal, lockDuration } = this.opts;
-    if (!skipLockRenewal && lockDuration < 2 * KEEPER_PATIENCE_MS) await within(KEEPER_PATIENCE_MS, this.#keeper);
+    if (!skipLockRenewal && lockDuration < 2 * RENEWER_PATIENCE_MS) await within(RENEWER_PATIENCE_MS, this.#renewer);
     this.#mayClaim = true;
     // A listener may have closed or paused the worker.
-    if (this.isRunning() && !this.#paused) this.#exchange.startClaiming();
+    if (this.isRunning() && !this.#paused) this.#storeLoop.startClaiming();
   }
 
   #tellReady(): void {
@@ -368,12 +370,12 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     this.#paused = true;
     this.#offer();
     this.#stopTaking();
-    if (!doNotWaitActive) await this.#exchange.idle();
+    if (!doNotWaitActive) await this.#storeLoop.idle();
     this.emit('paused');
   }
 
   #stopTaking(): void {
-    this.#exchange.stopClaiming();
+    this.#storeLoop.stopClaiming();
     this.#runs?.handBackAhead();
   }
 
@@ -381,7 +383,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     if (!this.#paused) return;
     this.#paused = false;
     this.#offer();
-    if (this.isRunning() && this.#mayClaim) this.#exchange.startClaiming();
+    if (this.isRunning() && this.#mayClaim) this.#storeLoop.startClaiming();
     this.emit('resumed');
   }
 
@@ -400,7 +402,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
 
   async #close(): Promise<void> {
     this.emit('closing', 'closing queue');
-    this.#keeperKnown?.();
+    this.#renewerKnown?.();
     this.#stopTaking();
     this.#manual.stop();
     this.#unwatch?.();
@@ -432,18 +434,18 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       const message = `The worker of ${this.name} shuts down: stop, and job ${lock.jobId} goes back to waiting.`;
       lock.withdraw(new HoldfastError('SHUTDOWN', message, { queue: this.name, jobId: lock.jobId }));
     }
-    await this.#closingStep(this.#tenure.retire());
+    await this.#closingStep(this.#owner.retire());
   }
 
   async #letGo(): Promise<void> {
     // Moves that are under way are seen to their end first.
     await this.#calls.idle();
     await this.#manual.handBack();
-    await this.#exchange.idle();
+    await this.#storeLoop.idle();
     await this.#calls.idle();
     this.#calls.end();
     this.#table.stop();
-    await this.#closingStep(this.#tenure.close());
+    await this.#closingStep(this.#owner.close());
     await this.#closingStep(this.#lease.release());
   }
 
@@ -473,7 +475,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   /** For processing by hand: looks for dead sessions and lapsed locks on `stalledInterval`, as a running worker does by itself. */
   async startStalledCheckTimer(): Promise<void> {
     if (this.closing !== undefined) throw closed(this.name);
-    await this.#tenure.session();
+    await this.#owner.session();
   }
 
   /** No job of the queue starts, on any worker, for so many milliseconds. Then throw `Worker.RateLimitError()` from the processor. */
@@ -503,12 +505,12 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
 
   /** What others may leave to this worker of a queue whose concurrency is limited. */
   #offer(): void {
-    this.#tenure.slots = this.#paused ? 0 : this.#slots.concurrency;
+    this.#owner.slots = this.#paused ? 0 : this.#slots.concurrency;
   }
 
-  #wish(count: number): ClaimWish {
+  #wish(count: number): ClaimTerms {
     const { name: by, limiter, skipLockRenewal, lockDuration } = this.opts;
-    const wish: ClaimWish = { count, by };
+    const wish: ClaimTerms = { count, by };
     if (limiter !== undefined) wish.limit = { max: limiter.max, durationMs: limiter.duration };
     if (skipLockRenewal) wish.timedMs = lockDuration;
     return wish;
@@ -518,12 +520,12 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   #sessionLost(session: Session): void {
     session.memory.markLost();
     this.#table.loseSession(session, 'the store has ended the session of this worker');
-    this.#tenure.drop(session);
+    this.#owner.drop(session);
   }
 
   #locksLost(locks: HeldLock[], reason: string): void {
     const own = locks.filter((lock) => !this.#manual.forget(lock) && this.#runs?.dropAhead(lock) !== true);
-    if (own.length > 0) this.#news.lost(own, reason);
+    if (own.length > 0) this.#lockEvents.lost(own, reason);
   }
 
   /** Of calls up to this one that were answered: what others have claimed meanwhile may not have arrived yet. */

@@ -56,7 +56,7 @@ describe.each(SHARED_ENGINES)('S0-19 the wall clock steps, on %s', (engine) => {
     step(0);
     // The lock thread runs without the flags of its process, so it is handed the clock by way of its entry file.
     const entry = join(scene.folder, 'entry.mjs');
-    const lockThread = fixture('../../../dist/lock/thread-entry.js');
+    const lockThread = fixture('../../../dist/background/thread-entry.js');
     writeFileSync(
       entry,
       `import ${JSON.stringify(fixture('stepped-clock.mjs'))};\nawait import(${JSON.stringify(lockThread)});\n`,

@@ -1,5 +1,5 @@
 // Stores with one defect each in what excludes: lock keys, caps, jobs taken by id, named locks.
-import type { LockWish, Store } from '../../src/store/contract.js';
+import type { LockRequest, Store } from '../../src/store/contract.js';
 import type { Defect } from './defects.js';
 
 const FAR_MS = 1e9;
@@ -208,7 +208,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
   'whoever asks first passes the line': {
     noticedBy: /goes to the first in line, whoever asks first|passes nobody/,
     bend: (right) => {
-      const known = new Map<string, LockWish>();
+      const known = new Map<string, LockRequest>();
       return {
         acquire: async (queue, wishes) => {
           for (const wish of wishes) known.set(wish.token, wish);
@@ -389,7 +389,7 @@ async function ghost(right: Store, queue: string): Promise<string> {
   return 'ghost';
 }
 
-function without(wishes: LockWish[]): LockWish[] {
+function without(wishes: LockRequest[]): LockRequest[] {
   return wishes.map((wish) => ({ ...wish, keepPlaceMs: 0 }));
 }
 
@@ -413,7 +413,7 @@ function keysOf() {
 
 /** Remembers who holds names, and lets nobody lose them. */
 function namesOf() {
-  const known = new Map<string, LockWish>();
+  const known = new Map<string, LockRequest>();
   return {
     acquire:
       (right: Store): Store['acquire'] =>

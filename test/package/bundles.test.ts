@@ -48,8 +48,8 @@ function emptyFolder(name: string): string {
   return out;
 }
 
-async function runBundle(out: string, file: string, keeper: 'thread' | 'loop'): Promise<unknown> {
-  const { stdout } = await run(process.execPath, [join(out, file), `${keeper}-${out.slice(-20)}`.replace(/\W/g, '-'), keeper], {
+async function runBundle(out: string, file: string, renewer: 'thread' | 'loop'): Promise<unknown> {
+  const { stdout } = await run(process.execPath, [join(out, file), `${renewer}-${out.slice(-20)}`.replace(/\W/g, '-'), renewer], {
     cwd: out,
     env: { ...process.env, REDIS: redis },
     timeout: 60_000,

@@ -67,14 +67,14 @@ main();
  * For programs that bundlers have put together: runs a job on Redis once it is known who renews the locks, the thread or, because the thread
  * cannot start, the event loop.
  */
-export const JOB_OF_A_BUNDLE = `async function runJob(queueName, keeper) {
+export const JOB_OF_A_BUNDLE = `async function runJob(queueName, renewer) {
   const connection = process.env.REDIS;
   const errors = [];
   const queue = new Queue(queueName, { connection });
   const worker = new Worker(queueName, async (job) => 'hello ' + job.data.to, { connection });
   worker.on('error', (error) => errors.push(error.message));
   const completed = new Promise((resolve) => worker.on('completed', (_job, value) => resolve(value)));
-  const isKnown = () => errors.length > 0 || (keeper === 'thread' && worker.health().lockThread === 'thread');
+  const isKnown = () => errors.length > 0 || (renewer === 'thread' && worker.health().lockThread === 'thread');
   while (!isKnown()) await new Promise((resolve) => setTimeout(resolve, 20));
   await queue.add('welcome', { to: 'ada' });
   const value = await completed;

@@ -1,7 +1,7 @@
 // Sessions and locks for unit tests of lock/, on a memory store and a clock under the test's hand.
-import { HeldLock } from '../../src/lock/held-lock.js';
-import { Session } from '../../src/lock/session.js';
-import type { Moment } from '../../src/lock/trust.js';
+import { HeldLock } from '../../src/session/held-lock.js';
+import { Session } from '../../src/session/session.js';
+import type { Moment } from '../../src/session/trust.js';
 import { type Clock, systemClock } from '../../src/runtime/clock.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 

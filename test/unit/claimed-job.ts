@@ -1,19 +1,19 @@
 // A job that is really claimed, and the home that a worker would be to it, without a worker: for tests of the handle alone.
 import { randomUUID } from 'node:crypto';
-import type { JobHome, JobProgress } from '../../src/handle/home.js';
+import type { JobContext, JobProgress } from '../../src/handle/job-context.js';
 import { Job } from '../../src/handle/job.js';
 import type { ClaimedJob } from '../../src/job/record.js';
 import type { Store } from '../../src/store/contract.js';
 
-export interface Holder {
-  home: JobHome;
+export interface LockClient {
+  home: JobContext;
   session: string;
   progress: [string, JobProgress][];
   /** Claims the next job. */
   take(alias?: string): Promise<Job>;
 }
 
-export async function holder(store: Store, queue: string): Promise<Holder> {
+export async function holder(store: Store, queue: string): Promise<LockClient> {
   const session = randomUUID();
   await store.openSession({
     queue,
@@ -27,7 +27,7 @@ export async function holder(store: Store, queue: string): Promise<Holder> {
   let seq = 0;
   const { signal } = new AbortController();
   const lockFor = ({ token, fence }: ClaimedJob) => ({ held: true, token, fence, expiresAt: Date.now() + 60_000, signal });
-  const home: JobHome = {
+  const home: JobContext = {
     name: queue,
     prefix: 'bull',
     stored: queue,

@@ -3,7 +3,7 @@ import { QueueEvents } from '../../src/events/queue-events.js';
 import { Queue } from '../../src/queue/queue.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
-import { type Holder, holder } from './claimed-job.js';
+import { type LockClient, holder } from './claimed-job.js';
 
 const NAMES = [
   'active',
@@ -25,7 +25,7 @@ const NAMES = [
 
 let store: FaultyStore;
 let queue: Queue;
-let worker: Holder;
+let worker: LockClient;
 const open: QueueEvents[] = [];
 
 beforeEach(async () => {

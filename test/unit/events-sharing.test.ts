@@ -6,7 +6,7 @@ import { Queue } from '../../src/queue/queue.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { until } from '../support/faults-wait.js';
-import { type Holder, holder } from './claimed-job.js';
+import { type LockClient, holder } from './claimed-job.js';
 
 const MANY = 1000;
 
@@ -26,7 +26,7 @@ class CountedStore extends FaultyStore {
 
 let store: CountedStore;
 let queue: Queue;
-let worker: Holder;
+let worker: LockClient;
 let listeners: QueueEvents[];
 
 beforeEach(async () => {

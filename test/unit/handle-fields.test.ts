@@ -6,7 +6,7 @@ import type { Job } from '../../src/handle/job.js';
 import { Queue } from '../../src/queue/queue.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { Worker } from '../../src/worker/worker.js';
-import { type Holder, holder } from './claimed-job.js';
+import { type LockClient, holder } from './claimed-job.js';
 
 const FIELDS = [
   'id',
@@ -37,7 +37,7 @@ const LONG = 'x'.repeat(5000);
 
 let store: MemoryStore;
 let queue: Queue;
-let holding: Holder;
+let holding: LockClient;
 
 beforeEach(async () => {
   store = new MemoryStore();

@@ -4,11 +4,11 @@ import { Job } from '../../src/handle/job.js';
 import { NO_LOCK } from '../../src/job/lock.js';
 import { Queue } from '../../src/queue/queue.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
-import { type Holder, holder } from './claimed-job.js';
+import { type LockClient, holder } from './claimed-job.js';
 
 let store: MemoryStore;
 let queue: Queue;
-let worker: Holder;
+let worker: LockClient;
 
 beforeEach(async () => {
   store = new MemoryStore();

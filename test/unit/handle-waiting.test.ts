@@ -3,12 +3,12 @@ import { QueueEvents } from '../../src/events/queue-events.js';
 import { Queue } from '../../src/queue/queue.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
-import { type Holder, holder } from './claimed-job.js';
+import { type LockClient, holder } from './claimed-job.js';
 
 let store: FaultyStore;
 let queue: Queue;
 let events: QueueEvents;
-let worker: Holder;
+let worker: LockClient;
 
 beforeEach(async () => {
   store = new FaultyStore(new MemoryStore());

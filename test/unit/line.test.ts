@@ -1,6 +1,6 @@
 // The line in which wishes for named locks wait, by itself.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { Line } from '../../src/lock/line.js';
+import { LockWaiters } from '../../src/lock/lock-waiters.js';
 import type { NamedLockRef, Store } from '../../src/store/contract.js';
 
 vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
@@ -8,10 +8,10 @@ vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.j
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-function lineTo(letGo: (refs: NamedLockRef[]) => boolean[]): Line {
+function lineTo(letGo: (refs: NamedLockRef[]) => boolean[]): LockWaiters {
   const store = { letGo: async (_: string, refs: NamedLockRef[]) => letGo(refs) } as unknown as Store;
   const nothing = (): void => undefined;
-  return new Line({ queue: 'q', ready: async () => store, isHeld: () => false, sessionGone: nothing, onError: nothing });
+  return new LockWaiters({ queue: 'q', ready: async () => store, isHeld: () => false, sessionGone: nothing, onError: nothing });
 }
 
 it('gives everything back once more later, for a store that went back in time may have lost the return', async () => {

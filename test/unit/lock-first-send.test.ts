@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Job } from '../../src/handle/job.js';
 import { Leader } from '../../src/lock/leader.js';
 import type { NamedLock } from '../../src/lock/named-lock.js';
-import { Session } from '../../src/lock/session.js';
+import { Session } from '../../src/session/session.js';
 import { Queue } from '../../src/queue/queue.js';
 import { systemClock } from '../../src/runtime/clock.js';
 import type { SessionRef } from '../../src/store/contract.js';

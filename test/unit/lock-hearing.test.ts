@@ -1,11 +1,11 @@
 // Where a server may take a living process for dead, whoever holds locks asks whether it does. Until when an answer counts, what is asked,
 // and what follows when none comes.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { HeldLock } from '../../src/lock/held-lock.js';
-import { LockTable } from '../../src/lock/lock-table.js';
-import { RenewalLoop } from '../../src/lock/renewal-loop.js';
-import { Session } from '../../src/lock/session.js';
-import { now } from '../../src/lock/trust.js';
+import type { HeldLock } from '../../src/session/held-lock.js';
+import { LockTable } from '../../src/session/lock-table.js';
+import { RenewalLoop } from '../../src/renewal/renewal-loop.js';
+import { Session } from '../../src/session/session.js';
+import { now } from '../../src/session/trust.js';
 import type { SessionRef } from '../../src/store/contract.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';

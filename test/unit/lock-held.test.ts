@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { now, trustUntil } from '../../src/lock/trust.js';
+import { now, trustUntil } from '../../src/session/trust.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { lockOn, openSession } from '../support/faults-locks.js';
 

@@ -1,4 +1,4 @@
-// Calls about locks that are answered late or never, while their repetition is answered.
+// SessionCalls about locks that are answered late or never, while their repetition is answered.
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Queue } from '../../src/queue/queue.js';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { SessionMemory, SLOTS_PER_BLOCK } from '../../src/lock/session-memory.js';
-import { moment } from '../../src/lock/trust.js';
+import { SessionMemory, SLOTS_PER_BLOCK } from '../../src/session/session-memory.js';
+import { moment } from '../../src/session/trust.js';
 
 test('trust only ever grows: replies may overtake each other', () => {
   const memory = new SessionMemory();
@@ -19,10 +19,10 @@ test('trust grows across the wrap-around', () => {
 
 test('the other side of the memory sees a lock taken and loses it by its fence, in any block', () => {
   const memory = new SessionMemory();
-  const keeper = new SessionMemory({ words: memory.buffers.words, slots: [...memory.buffers.slots] });
-  keeper.addBlock(memory.addBlock());
+  const renewer = new SessionMemory({ words: memory.buffers.words, slots: [...memory.buffers.slots] });
+  renewer.addBlock(memory.addBlock());
   for (const slot of [0, 7, SLOTS_PER_BLOCK, 2 * SLOTS_PER_BLOCK - 1]) memory.occupy(slot, 1_700_000_000_000_000 + slot);
-  keeper.lose(1_700_000_000_000_000 + SLOTS_PER_BLOCK);
+  renewer.lose(1_700_000_000_000_000 + SLOTS_PER_BLOCK);
   expect([0, 7, SLOTS_PER_BLOCK, 2 * SLOTS_PER_BLOCK - 1].map((slot) => memory.holds(slot))).toEqual([true, true, false, true]);
 });
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { HeldLock } from '../../src/lock/held-lock.js';
-import { LockTable } from '../../src/lock/lock-table.js';
-import { now } from '../../src/lock/trust.js';
+import type { HeldLock } from '../../src/session/held-lock.js';
+import { LockTable } from '../../src/session/lock-table.js';
+import { now } from '../../src/session/trust.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { lockOn, openSession } from '../support/faults-locks.js';
 

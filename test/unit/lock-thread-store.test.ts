@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { SessionMemory } from '../../src/lock/session-memory.js';
-import { ThreadStore } from '../../src/lock/thread-store.js';
+import { SessionMemory } from '../../src/session/session-memory.js';
+import { ThreadStore } from '../../src/background/thread-store.js';
 
 vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
 

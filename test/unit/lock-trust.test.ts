@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { between, marginOf, moment, now, trustUntil } from '../../src/lock/trust.js';
+import { between, marginOf, moment, now, trustUntil } from '../../src/session/trust.js';
 import { MAX_TIMER_MS } from '../../src/runtime/check.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 

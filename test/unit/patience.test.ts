@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest';
-import { Patience } from '../../src/runtime/patience.js';
+import { ReplyTimeout } from '../../src/runtime/reply-timeout.js';
 import { gate } from '../support/faults-wait.js';
 
 const late = (): Error => new Error('late');
 
 test('the answer is passed on, and so is its failure', async () => {
-  const patience = new Patience();
+  const patience = new ReplyTimeout();
   expect(await patience.wait(60_000, Promise.resolve(1), late)).toBe(1);
   await expect(patience.wait(60_000, Promise.reject(new Error('refused')), late)).rejects.toThrow('refused');
   patience.end();
 });
 
 test('what is not answered in time is given up, and its late answer does not count for the next', async () => {
-  const patience = new Patience();
+  const patience = new ReplyTimeout();
   const first = gate();
   await expect(
     patience.wait(
@@ -35,7 +35,7 @@ test('what is not answered in time is given up, and its late answer does not cou
 });
 
 test('an answer that came while the event loop was blocked is in time', async () => {
-  const patience = new Patience();
+  const patience = new ReplyTimeout();
   const answer = new Promise((resolve) => setTimeout(() => setImmediate(resolve, 'in time'), 1));
   const waiting = patience.wait(50, answer, late);
   for (const until = performance.now() + 100; performance.now() < until; );
@@ -44,7 +44,7 @@ test('an answer that came while the event loop was blocked is in time', async ()
 });
 
 test('it can be shortened while it lasts, and nobody is given up who does not wait', async () => {
-  const patience = new Patience();
+  const patience = new ReplyTimeout();
   patience.shorten(1);
   const waiting = patience.wait(60_000, new Promise(() => undefined), late);
   patience.shorten(1);

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HoldfastError } from '../../src/errors.js';
 import type { Job } from '../../src/handle/job.js';
-import { Intake } from '../../src/queue/intake.js';
+import { AddBatcher } from '../../src/queue/add-batcher.js';
 import { Queue } from '../../src/queue/queue.js';
 import { MemoryStore, SyncStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
@@ -228,7 +228,7 @@ describe('a store that does not answer', () => {
 
   test('jobs whose time ran out before they were sent are sent back as not added', async () => {
     const onError = (): void => {};
-    const intake = new Intake({ queue: 'mail', open: () => Promise.resolve(store), timeoutMs: 50, onError });
+    const intake = new AddBatcher({ queue: 'mail', open: () => Promise.resolve(store), timeoutMs: 50, onError });
     const job = { name: 'x', data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 0 };
     const rule = store.on('add', { fault: 'hang' });
     const add = (count: number) =>

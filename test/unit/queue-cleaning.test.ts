@@ -3,12 +3,12 @@ import { Queue } from '../../src/queue/queue.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
-import { type Holder, holder } from './claimed-job.js';
+import { type LockClient, holder } from './claimed-job.js';
 
 let clock: ManualClock;
 let store: FaultyStore;
 let queue: Queue;
-let worker: Holder;
+let worker: LockClient;
 
 beforeEach(async () => {
   clock = new ManualClock();

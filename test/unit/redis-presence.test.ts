@@ -45,17 +45,17 @@ describe('a session', () => {
 
   test('belongs to whoever renewed it last: the end of the one who opened it says nothing', async () => {
     const server = await newServer();
-    const [store, owner, keeper] = [
+    const [store, owner, renewer] = [
       await openStore({ url: server.url }),
       await openStore({ url: server.url }),
       await openStore({ url: server.url }),
     ];
     await owner.openSession(newSession({ graceMs: GRACE_MS }));
-    await keeper.renew([{ queue: 'q', id: 's', acked: 0 }]);
+    await renewer.renew([{ queue: 'q', id: 's', acked: 0 }]);
     await owner.close();
     await sleep(600);
     expect(await store.probe('q')).toEqual({ sessions: 1 });
-    await keeper.close();
+    await renewer.close();
     await suspect(store);
   });
 

@@ -2,8 +2,8 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { ProbeReply } from '../../src/store/contract.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
-import { lookEveryMs, nextLookMs } from '../../src/upkeep/looking.js';
-import { Sweeper, type SweeperOptions, SWEPT_AT_ONCE } from '../../src/upkeep/sweeper.js';
+import { lookEveryMs, nextLookMs } from '../../src/maintenance/probe-interval.js';
+import { Sweeper, type SweeperOptions, SWEPT_AT_ONCE } from '../../src/maintenance/sweeper.js';
 import { takeTime, type Time } from '../support/faults-time.js';
 
 vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));

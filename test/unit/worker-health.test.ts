@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { HoldfastError } from '../../src/errors.js';
-import { Session } from '../../src/lock/session.js';
-import { trustUntil } from '../../src/lock/trust.js';
+import { Session } from '../../src/session/session.js';
+import { trustUntil } from '../../src/session/trust.js';
 import { Queue } from '../../src/queue/queue.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { Health, type WorkerState } from '../../src/worker/health.js';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { HoldfastError } from '../../src/errors.js';
-import { Outage } from '../../src/lock/outage.js';
+import { Outage } from '../../src/store/client/outage.js';
 import { OutageReport } from '../../src/runtime/outage-report.js';
 
 vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { Job } from '../../src/handle/job.js';
-import type { JobHome } from '../../src/handle/home.js';
+import type { JobContext } from '../../src/handle/job-context.js';
 import type { ClaimedJob } from '../../src/job/record.js';
 import { RateLimitError, UnrecoverableError } from '../../src/job/signals.js';
-import type { HeldLock } from '../../src/lock/held-lock.js';
+import type { HeldLock } from '../../src/session/held-lock.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { canReachThirdArgument, type RunEnd, Runner } from '../../src/worker/runner.js';
 import { lockOn, openSession } from '../support/faults-locks.js';
@@ -27,7 +27,7 @@ async function claimed(opts: object = {}, extra: Partial<ClaimedJob> = {}): Prom
     ...extra,
   };
   const store = new MemoryStore();
-  const home: JobHome = {
+  const home: JobContext = {
     name: 'q',
     prefix: 'bull',
     stored: 'q',

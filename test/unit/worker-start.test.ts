@@ -13,7 +13,7 @@ function entry({ folder }: Scene, source: string): string {
   return file;
 }
 
-const LOCK_THREAD = JSON.stringify(fixture('../../../dist/lock/thread-entry.js'));
+const LOCK_THREAD = JSON.stringify(fixture('../../../dist/background/thread-entry.js'));
 const slowThread = (ms: number): string =>
   `Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${ms});\nawait import(${LOCK_THREAD});\n`;
 /** Lives, lets go when it is asked to, and never renews anything. */

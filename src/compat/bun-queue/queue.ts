@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldfastError, toError } from '../../errors.js';
 import { QueueEvents } from '../../events/queue-events.js';
 import type { Job } from '../../handle/job.js';
-import type { JobProgress } from '../../handle/home.js';
+import type { JobProgress } from '../../handle/job-context.js';
 import { storedName } from '../../job/names.js';
 import type { JobType } from '../../job/state.js';
 import type { Any } from '../../job/typing.js';

@@ -130,7 +130,7 @@ export class MemoryStore implements contract.Store {
     return this.#write(queue, (state) => lock.revoke(state, jobIds, reason));
   }
 
-  async acquire(queue: string, wishes: contract.LockWish[]): Promise<contract.LockGrant[]> {
+  async acquire(queue: string, wishes: contract.LockRequest[]): Promise<contract.LockGrant[]> {
     return this.#write(queue, (state, now) => wishes.map((wish) => named.acquire(state, wish, now)));
   }
 

@@ -1,9 +1,9 @@
 import { nextFence } from '../../job/lock.js';
-import type { LockGrant, LockWish, NamedLockRef } from '../contract.js';
+import type { LockGrant, LockRequest, NamedLockRef } from '../contract.js';
 import { end, forgetEnded } from './moves.js';
 import { type Hold, type Place, type QueueState, StoredName, type StoredSession } from './state.js';
 
-export function acquire(queue: QueueState, wish: LockWish, now: number): LockGrant {
+export function acquire(queue: QueueState, wish: LockRequest, now: number): LockGrant {
   const session = queue.sessions.get(wish.session);
   if (session?.isAlive(now) !== true) return { status: 'gone' };
   const name = queue.names.get(wish.name) ?? new StoredName(wish.name);
@@ -73,7 +73,7 @@ function keepPlace(
   queue: QueueState,
   name: StoredName,
   session: StoredSession,
-  { token, keepPlaceMs }: LockWish,
+  { token, keepPlaceMs }: LockRequest,
   now: number,
 ): void {
   const keptUntil = now + keepPlaceMs;

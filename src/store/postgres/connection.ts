@@ -219,7 +219,7 @@ export class PostgresStore implements contract.Store {
     return replies;
   }
 
-  async acquire(queue: string, wishes: contract.LockWish[]): Promise<contract.LockGrant[]> {
+  async acquire(queue: string, wishes: contract.LockRequest[]): Promise<contract.LockGrant[]> {
     const { server } = this.#use();
     return wishes.length === 0 ? [] : acquire(server, queue, wishes);
   }

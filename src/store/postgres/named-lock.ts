@@ -1,4 +1,4 @@
-import type { LockGrant, LockWish, NamedLockInfo, NamedLockRef } from '../contract.js';
+import type { LockGrant, LockRequest, NamedLockInfo, NamedLockRef } from '../contract.js';
 import { ownerOf } from './inspect.js';
 import type { Server } from './server.js';
 import { step, verb } from './sql-function.js';
@@ -217,7 +217,7 @@ export const anyNames = (session: string) =>
 
 type GrantRow = [status: LockGrant['status'], fence?: number | null, ahead?: number | null, endsInMs?: number | null];
 
-export async function acquire(server: Server, queue: string, wishes: LockWish[]): Promise<LockGrant[]> {
+export async function acquire(server: Server, queue: string, wishes: LockRequest[]): Promise<LockGrant[]> {
   const rows = await server.call<GrantRow[]>('acquire', [
     queue,
     wishes.map(({ name }) => name),

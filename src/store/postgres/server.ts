@@ -2,7 +2,7 @@
 // no more than its time: the connection is given up and its statement cancelled then, and what it did is found out by repeating the call.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldfastError, isRetryable } from '../../errors.js';
-import { Patience } from '../../runtime/patience.js';
+import { ReplyTimeout } from '../../runtime/reply-timeout.js';
 import { within } from '../../runtime/within.js';
 import { cancelStatement } from './cancel.js';
 import type { PgPool, PgPoolClient, PgQuery } from './driver.js';
@@ -46,7 +46,7 @@ export class Server {
   tune = false;
   readonly #tuned = new WeakSet<PgPoolClient>();
   /** For the answers of each connection. */
-  readonly #patience = new WeakMap<PgPoolClient, Patience>();
+  readonly #patience = new WeakMap<PgPoolClient, ReplyTimeout>();
   readonly #options: ServerOptions;
   readonly #calls = new Set<Promise<unknown>>();
   readonly #clients = new Set<PgPoolClient>();
@@ -323,7 +323,7 @@ export class Server {
 
   async #query(client: PgPoolClient, { text, values, name }: Omit<PgQuery, 'rowMode'>, timeoutMs: number): Promise<unknown[][]> {
     let patience = this.#patience.get(client);
-    if (patience === undefined) this.#patience.set(client, (patience = new Patience()));
+    if (patience === undefined) this.#patience.set(client, (patience = new ReplyTimeout()));
     const query: PgQuery = { text, rowMode: 'array' };
     if (values !== undefined) query.values = values;
     if (name !== undefined) query.name = name;

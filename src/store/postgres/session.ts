@@ -21,7 +21,7 @@ const renewed = (session: string, slots: string) =>
 const renewedByName = (name: string, id: string, slots: string) =>
   renewed(`s.queue = (SELECT queue FROM queues WHERE name = ${name}) AND s.id = ${id}`, slots);
 
-/** Most renewals come alone: the process of a worker has one keeper, and most have one worker. */
+/** Most renewals come alone: the process of a worker has one renewer, and most have one worker. */
 const RENEW_ALONE = renewedByName('$1', '$2', '$3::float8');
 
 // `sessions.reaped`: 0 open; 1 reaped, and locks that died with it are still to be handed back; 2 kept only because of locks that have

@@ -171,7 +171,7 @@ export class RedisStore implements contract.Store {
     return this.#each(jobIds, ({ run }) => lock.revoke(run, queue, jobIds, reason));
   }
 
-  async acquire(queue: string, wishes: contract.LockWish[]): Promise<contract.LockGrant[]> {
+  async acquire(queue: string, wishes: contract.LockRequest[]): Promise<contract.LockGrant[]> {
     return this.#each(wishes, ({ run }) => named.acquire(run, queue, wishes));
   }
 

@@ -1,11 +1,11 @@
-import type { LockGrant, LockWish, NamedLockInfo, NamedLockRef } from '../contract.js';
+import type { LockGrant, LockRequest, NamedLockInfo, NamedLockRef } from '../contract.js';
 import { type RawOwner, readOwner } from './inspect.js';
 import type { Runner } from './runner.js';
 
 /** As lua/acquire.lua answers. */
 type RawGrant = [status: 'g'] | [status: 'h', fence: string] | [status: 't', ahead: number, endsInMs: number | ''];
 
-export async function acquire(run: Runner, queue: string, wishes: LockWish[]): Promise<LockGrant[]> {
+export async function acquire(run: Runner, queue: string, wishes: LockRequest[]): Promise<LockGrant[]> {
   const args = wishes.flatMap(({ name, token, session, keepPlaceMs }) => [name, token, session, keepPlaceMs]);
   return ((await run('acquire', queue, args)) as RawGrant[]).map(readGrant);
 }

@@ -179,7 +179,7 @@ export class SqliteStore implements contract.Store {
     return jobIds.length === 0 ? [] : this.#write((transaction) => locks.revoke(transaction, queue, jobIds, reason));
   }
 
-  async acquire(queue: string, wishes: contract.LockWish[]): Promise<contract.LockGrant[]> {
+  async acquire(queue: string, wishes: contract.LockRequest[]): Promise<contract.LockGrant[]> {
     const { namedLocks } = this.#use();
     return this.#writeEach(wishes, (transaction, wish) => namedLocks.acquire(transaction, queue, wish));
   }

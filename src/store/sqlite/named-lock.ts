@@ -1,5 +1,5 @@
 import { nextFence } from '../../job/lock.js';
-import type { LockGrant, LockWish, NamedLockInfo, NamedLockRef } from '../contract.js';
+import type { LockGrant, LockRequest, NamedLockInfo, NamedLockRef } from '../contract.js';
 import type { Database, Statement } from './driver.js';
 import type { QueueState } from './queue-state.js';
 import type { Transaction } from './transaction.js';
@@ -64,7 +64,7 @@ export class NamedLocks {
     );
   }
 
-  acquire(transaction: Transaction, queueName: string, wish: LockWish): LockGrant {
+  acquire(transaction: Transaction, queueName: string, wish: LockRequest): LockGrant {
     const queue = transaction.queue(queueName);
     const { now } = transaction;
     const { name, token, session, keepPlaceMs } = wish;
@@ -121,7 +121,7 @@ export class NamedLocks {
     return this.#line.get(queue.queue, name, now, now, place)?.[0] ?? 0;
   }
 
-  #grant(queue: QueueState, { name, token, session }: LockWish, now: number): LockGrant {
+  #grant(queue: QueueState, { name, token, session }: LockRequest, now: number): LockGrant {
     const fence = nextFence(queue.fence, now);
     queue.fence = fence;
     // Written, but nobody need wake up: nothing came free.

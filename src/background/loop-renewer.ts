@@ -1,0 +1,88 @@
+// Renewal on the worker's own event loop: for stores that only this process can reach, for `useDedicatedLockThread: false`, and as the
+// stand-in whenever the thread is not (yet, or any more) there. A handler that blocks the loop blocks this too.
+import type { Clock } from '../runtime/clock.js';
+import type { Store } from '../store/contract.js';
+import { Sweeper } from '../maintenance/sweeper.js';
+import type { Renewer, RenewedSession } from '../session/renewer.js';
+import { RenewalLoop } from '../renewal/renewal-loop.js';
+
+interface Held {
+  store: Store;
+  sweeper: Sweeper | undefined;
+}
+
+export class LoopRenewer implements Renewer {
+  readonly #clock: Clock;
+  readonly #loops = new Map<Store, RenewalLoop>();
+  readonly #held = new Map<string, Held>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  keep({ plan, memory, store, listener }: RenewedSession, firstInMs = plan.renewMs): void {
+    if (this.#held.has(plan.id)) return;
+    let sweeper: Sweeper | undefined;
+    if (plan.sweepMs > 0) {
+      const { queue, sweepMs: intervalMs } = plan;
+      const onSwept = listener.swept.bind(listener);
+      const onError = (error: Error) => listener.failed(error, false);
+      const beforeSweep = async (): Promise<void> => this.#loops.get(store)?.catchUp();
+      sweeper = new Sweeper({ store, queue, intervalMs, beforeSweep, onSwept, onError });
+    }
+    this.#held.set(plan.id, { store, sweeper });
+    if (plan.renewMs > 0) this.#renew({ plan, memory, store, listener }, firstInMs);
+    // Only now: its first sweep is to find the renewal that goes before it.
+    sweeper?.start();
+  }
+
+  #renew({ plan, memory, store, listener }: RenewedSession, firstInMs: number): void {
+    this.#loopOf(store).add(
+      {
+        plan,
+        memory,
+        onRenewed: () => listener.renewed(),
+        onRevoked: (revocations) => listener.revoked(revocations),
+        onLost: () => {
+          void this.release(plan.id);
+          listener.lost();
+        },
+        onError: (error) => listener.failed(error, true),
+      },
+      firstInMs,
+    );
+  }
+
+  /** The memory is this process' own. */
+  grow(): void {}
+
+  release(sessionId: string): Promise<void> {
+    this.#letGo(sessionId)?.stop();
+    return Promise.resolve();
+  }
+
+  /** Another renewer has the session now. What is on its way is still told, so its listener must know when to be silent. */
+  handOver(sessionId: string): void {
+    this.#letGo(sessionId)?.retire();
+  }
+
+  #letGo(sessionId: string): Sweeper | undefined {
+    const held = this.#held.get(sessionId);
+    if (held !== undefined) {
+      this.#held.delete(sessionId);
+      const loop = this.#loops.get(held.store);
+      loop?.delete(sessionId);
+      if (loop?.size === 0) this.#loops.delete(held.store);
+    }
+    return held?.sweeper;
+  }
+
+  #loopOf(store: Store): RenewalLoop {
+    let loop = this.#loops.get(store);
+    if (loop === undefined) {
+      loop = new RenewalLoop(store, this.#clock);
+      this.#loops.set(store, loop);
+    }
+    return loop;
+  }
+}

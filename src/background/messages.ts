@@ -1,0 +1,41 @@
+// The two directions between a process and its lock thread.
+import type { ErrorCode } from '../errors.js';
+import type { Revocation, SweepReply } from '../store/contract.js';
+import type { StoreDescriptor } from '../store/descriptor.js';
+import type { SessionPlan } from '../session/renewer.js';
+import type { SessionBuffers } from '../session/session-memory.js';
+
+export interface ThreadData {
+  /** The main loop's last beat: one Moment. */
+  beat: SharedArrayBuffer;
+  /** Turns from 0 to 1 when everything was handed back at exit. */
+  handedBack: SharedArrayBuffer;
+}
+
+export type ToThread =
+  | { type: 'keep'; plan: SessionPlan; buffers: SessionBuffers; descriptor: StoreDescriptor }
+  | { type: 'grow'; sessionId: string; block: SharedArrayBuffer }
+  /** Answered by 'released'. */
+  | { type: 'release'; sessionId: string; handBackAtExit: boolean }
+  /** The process exits: hand everything back, then set `handedBack`. */
+  | { type: 'handBack'; charged: boolean };
+
+export type FromThread =
+  | { type: 'renewed'; sessionId: string }
+  | { type: 'revoked'; sessionId: string; revocations: Revocation[] }
+  | { type: 'lost'; sessionId: string }
+  | { type: 'swept'; sessionId: string; reply: Omit<SweepReply, 'more'> }
+  | { type: 'failed'; sessionId: string; what: Attempt; error: PlainError }
+  /** The main loop was blocked: told once, when it is over, and before that when a ceiling stops renewal. */
+  | { type: 'blocked'; sessionId: string; blockedMs: number; ceiling: boolean }
+  | { type: 'released'; sessionId: string };
+
+/** What the thread tried: to open the store, to renew, to sweep. */
+export type Attempt = 'opening' | 'renewing' | 'sweeping';
+
+/** Errors lose their class and code in cloning. */
+export interface PlainError {
+  code: ErrorCode;
+  message: string;
+  retryable: boolean;
+}

@@ -1,0 +1,189 @@
+// Renewal in a thread of its own, one per process for all workers. Until the thread has renewed a session for the first time, and
+// whenever it is not there, the loop stands in: a session is never without a renewer.
+import type { Clock } from '../runtime/clock.js';
+import { HoldfastError } from '../errors.js';
+import type { StoreDescriptor } from '../store/descriptor.js';
+import type { Renewer, RenewerListener, RenewedSession } from '../session/renewer.js';
+import { LoopRenewer } from './loop-renewer.js';
+import type { FromThread, PlainError } from './messages.js';
+import { LockThread } from './lock-thread.js';
+import { clearTimeout, setTimeout } from '../runtime/timers.js';
+
+interface Entry {
+  kept: RenewedSession & { descriptor: StoreDescriptor };
+  byThread: boolean;
+}
+
+const MIN_RESTART_MS = 500;
+const MAX_RESTART_MS = 30_000;
+
+export class ThreadRenewer implements Renewer {
+  readonly #clock: Clock;
+  readonly #entryFile: string | undefined;
+  readonly #standIn: LoopRenewer;
+  readonly #entries = new Map<string, Entry>();
+  /** Let go of, while messages of the thread from before may still be on their way. */
+  readonly #leaving = new Map<string, Entry>();
+  /** Who waits for the thread's answer, oldest first: a worker that is closed by force lets go of its session twice. */
+  readonly #releases = new Map<string, (() => void)[]>();
+  /** Of workers that were closed by force: the thread stays, to hand them back when the process exits. */
+  readonly #retired = new Set<string>();
+  #thread: LockThread | undefined;
+  #restart: NodeJS.Timeout | undefined;
+  #restartMs = MIN_RESTART_MS;
+
+  constructor(clock: Clock, entryFile: string | undefined) {
+    this.#clock = clock;
+    this.#entryFile = entryFile;
+    this.#standIn = new LoopRenewer(clock);
+  }
+
+  keep(kept: RenewedSession): void {
+    const { descriptor } = kept;
+    if (descriptor === undefined) {
+      this.#standIn.keep(kept);
+      return;
+    }
+    const entry: Entry = { kept: { ...kept, descriptor }, byThread: false };
+    this.#entries.set(kept.plan.id, entry);
+    this.#standInFor(entry);
+    if (this.#thread !== undefined) this.#hand(entry, this.#thread);
+    else if (this.#restart === undefined) this.#start();
+  }
+
+  grow(sessionId: string, block: SharedArrayBuffer): void {
+    if (this.#entries.has(sessionId)) this.#thread?.send({ type: 'grow', sessionId, block });
+  }
+
+  async release(sessionId: string, handBackAtExit: boolean): Promise<void> {
+    const entry = this.#entries.get(sessionId);
+    this.#entries.delete(sessionId);
+    if (handBackAtExit) this.#retired.add(sessionId);
+    else this.#retired.delete(sessionId);
+    await this.#standIn.release(sessionId);
+    const thread = this.#thread;
+    if (thread !== undefined) {
+      if (entry !== undefined) this.#leaving.set(sessionId, entry);
+      const released = new Promise<void>((resolve) => {
+        this.#releases.set(sessionId, [...(this.#releases.get(sessionId) ?? []), resolve]);
+      });
+      thread.send({ type: 'release', sessionId, handBackAtExit });
+      await thread.awaited(released);
+    }
+    // The last to leave stops the thread: others may still be waiting for its answer.
+    if (this.#entries.size + this.#retired.size + this.#releases.size > 0) return;
+    clearTimeout(this.#restart);
+    this.#restart = undefined;
+    if (this.#thread === thread && thread !== undefined) {
+      this.#thread = undefined;
+      await thread.stop();
+    }
+  }
+
+  #start(): void {
+    this.#restart = undefined;
+    const thread = new LockThread(this.#entryFile, this.#clock, {
+      onMessage: (message) => this.#receive(message),
+      onEnd: (error, wasReady) => this.#ended(thread, error, wasReady),
+    });
+    this.#thread = thread;
+    for (const entry of this.#entries.values()) this.#hand(entry, thread);
+    thread.start();
+  }
+
+  #hand({ kept: { plan, memory, descriptor } }: Entry, thread: LockThread): void {
+    thread.send({ type: 'keep', plan, buffers: memory.buffers, descriptor });
+  }
+
+  #ended(thread: LockThread, cause: Error, wasReady: boolean): void {
+    if (this.#thread !== thread) return;
+    this.#thread = undefined;
+    for (const resolve of [...this.#releases.values()].flat()) resolve();
+    this.#releases.clear();
+    this.#leaving.clear();
+    this.#retired.clear();
+    if (this.#entries.size === 0) return;
+    const delay = this.#restartMs;
+    this.#restartMs = Math.min(MAX_RESTART_MS, this.#restartMs * 2);
+    this.#restart = setTimeout(() => this.#start(), delay).unref();
+    const what = wasReady ? 'The dedicated lock thread died' : 'Failed to initialize dedicated lock thread';
+    const message = `${what}: ${cause.message}. Locks are renewed on the event loop until it runs again; next try in ${delay} ms.`;
+    for (const entry of [...this.#entries.values()]) {
+      entry.byThread = false;
+      // At once: nobody knows when the thread renewed last.
+      this.#standInFor(entry, 0);
+      entry.kept.listener.threaded(false);
+      entry.kept.listener.failed(new HoldfastError('THREAD_FAILED', message, { cause, retryable: true }), false);
+    }
+  }
+
+  #receive(message: FromThread): void {
+    if (message.type === 'released') {
+      const [resolve, ...others] = this.#releases.get(message.sessionId) ?? [];
+      if (others.length > 0) this.#releases.set(message.sessionId, others);
+      else this.#releases.delete(message.sessionId);
+      this.#leaving.delete(message.sessionId);
+      resolve?.();
+      return;
+    }
+    // That the loop was blocked is news even when the store has told first that the session is gone.
+    const entry =
+      this.#entries.get(message.sessionId) ?? (message.type === 'blocked' ? this.#leaving.get(message.sessionId) : undefined);
+    if (entry === undefined) return;
+    const { listener, plan } = entry.kept;
+    switch (message.type) {
+      case 'renewed':
+        this.#adopt(entry);
+        if (plan.renewMs > 0) listener.renewed();
+        break;
+      case 'revoked':
+        listener.revoked(message.revocations);
+        break;
+      case 'lost':
+        this.#entries.delete(message.sessionId);
+        void this.#standIn.release(message.sessionId);
+        listener.lost();
+        break;
+      case 'swept':
+        listener.swept(message.reply);
+        break;
+      case 'blocked':
+        listener.blocked(message.blockedMs, message.ceiling);
+        break;
+      case 'failed':
+        if (message.what === 'opening') this.#tellUnreachable(entry, message.error);
+        else listener.failed(errorOf(message.error), message.what === 'renewing');
+        break;
+    }
+  }
+
+  /** The thread runs but cannot open the store; it goes on trying, and the loop still stands in. */
+  #tellUnreachable({ kept: { listener } }: Entry, { message: text, retryable }: PlainError): void {
+    const message = `Failed to initialize dedicated lock thread: ${text.replace(/\.$/, '')}. Locks are renewed on the event loop until it reaches the store.`;
+    listener.threaded(false);
+    listener.failed(new HoldfastError('THREAD_FAILED', message, { retryable }), false);
+  }
+
+  /** The first renewal by the thread is the proof that it works. */
+  #adopt(entry: Entry): void {
+    if (entry.byThread) return;
+    entry.byThread = true;
+    this.#restartMs = MIN_RESTART_MS;
+    this.#thread?.markReady();
+    this.#standIn.handOver(entry.kept.plan.id);
+    entry.kept.listener.threaded(true);
+  }
+
+  #standInFor({ kept }: Entry, firstInMs?: number): void {
+    const { listener, plan } = kept;
+    // A sweep of the stand-in may be answered after the thread took over, and after the worker let go of its session.
+    const swept: RenewerListener['swept'] = (reply) => {
+      if (this.#entries.has(plan.id)) listener.swept(reply);
+    };
+    this.#standIn.keep({ ...kept, listener: { ...listener, swept } }, firstInMs);
+  }
+}
+
+function errorOf({ code, message, retryable }: PlainError): HoldfastError {
+  return new HoldfastError(code, message, { retryable });
+}

@@ -1,0 +1,151 @@
+// One store as the lock thread sees it: its own connection, the sessions that it renews over it, and their sweepers.
+// A store that cannot be opened is tried again and again; until then the worker renews on its own loop.
+import { toError } from '../errors.js';
+import { systemClock } from '../runtime/clock.js';
+import type { Revocation, SessionRef, Store, SweepReply } from '../store/contract.js';
+import type { StoreDescriptor } from '../store/descriptor.js';
+import { openDescribed } from '../store/open.js';
+import { Sweeper } from '../maintenance/sweeper.js';
+import type { SessionPlan } from '../session/renewer.js';
+import type { Attempt } from './messages.js';
+import { RenewalLoop } from '../renewal/renewal-loop.js';
+import type { SessionMemory } from '../session/session-memory.js';
+import { clearTimeout, setTimeout } from '../runtime/timers.js';
+
+export interface ThreadSessionReports {
+  mayRenew(): boolean;
+  renewed(): void;
+  revoked(revocations: Revocation[]): void;
+  lost(): void;
+  swept(reply: Omit<SweepReply, 'more'>): void;
+  failed(error: unknown, what: Attempt): void;
+}
+
+interface Held {
+  memory: SessionMemory;
+  plan: SessionPlan;
+  reports: ThreadSessionReports;
+  sweeper?: Sweeper;
+  /** Why the store could not be opened, as it was told last. */
+  unreachable?: string;
+}
+
+const REOPEN_MS = 1000;
+
+export class ThreadStore {
+  readonly #descriptor: StoreDescriptor;
+  readonly #held = new Map<string, Held>();
+  #store: Store | undefined;
+  #loop: RenewalLoop | undefined;
+  #opening: Promise<void> | undefined;
+  #reopen: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(descriptor: StoreDescriptor) {
+    this.#descriptor = descriptor;
+  }
+
+  get size(): number {
+    return this.#held.size;
+  }
+
+  sessionIds(): string[] {
+    return [...this.#held.keys()];
+  }
+
+  keep(memory: SessionMemory, plan: SessionPlan, reports: ThreadSessionReports): void {
+    const held: Held = { memory, plan, reports };
+    this.#held.set(plan.id, held);
+    if (this.#store !== undefined) this.#begin([held], this.#store);
+    else this.#opening ??= this.#open();
+  }
+
+  grow(sessionId: string, block: SharedArrayBuffer): void {
+    this.#held.get(sessionId)?.memory.addBlock(block);
+  }
+
+  release(sessionId: string): SessionRef | undefined {
+    const held = this.#held.get(sessionId);
+    this.#held.delete(sessionId);
+    held?.sweeper?.stop();
+    this.#loop?.delete(sessionId);
+    return held === undefined ? undefined : { queue: held.plan.queue, id: sessionId };
+  }
+
+  async handBack(retired: SessionRef[], charged: boolean): Promise<void> {
+    const refs = [...retired, ...[...this.#held.values()].map(({ plan: { queue, id } }) => ({ queue, id }))];
+    if (refs.length > 0) await this.#store?.closeSessions(refs, charged);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#reopen);
+    this.#loop?.stop();
+    await this.#opening;
+    await this.#store?.close();
+  }
+
+  async #open(): Promise<void> {
+    try {
+      const store = await openDescribed(this.#descriptor);
+      this.#store = store;
+      this.#loop = new RenewalLoop(store, systemClock);
+      this.#begin([...this.#held.values()], store);
+    } catch (error) {
+      this.#tellUnreachable(toError(error));
+      this.#opening = undefined;
+      if (this.#closed) return;
+      this.#reopen = setTimeout(() => {
+        this.#opening ??= this.#open();
+      }, REOPEN_MS).unref();
+    }
+  }
+
+  /** Once for each reason: it is tried every second. */
+  #tellUnreachable(error: Error): void {
+    for (const held of this.#held.values()) {
+      if (held.unreachable !== error.message) held.reports.failed(error, 'opening');
+      held.unreachable = error.message;
+    }
+  }
+
+  /** All are renewed before the first sweep: the process may have been frozen while the store was opened. */
+  #begin(all: Held[], store: Store): void {
+    for (const held of all) this.#renew(held);
+    for (const held of all) this.#sweep(held, store);
+  }
+
+  #sweep(held: Held, store: Store): void {
+    const { plan, reports } = held;
+    const { queue, sweepMs: intervalMs } = plan;
+    if (intervalMs === 0) return;
+    const onError = (error: Error) => reports.failed(error, 'sweeping');
+    const beforeSweep = async (): Promise<void> => this.#loop?.catchUp();
+    const onSwept = reports.swept.bind(reports);
+    held.sweeper = new Sweeper({ store, queue, intervalMs, beforeSweep, onSwept, onError });
+    held.sweeper.start();
+  }
+
+  #renew({ plan, memory, reports }: Held): void {
+    if (plan.renewMs === 0) {
+      // Nothing to renew; reaching the store is all that there is to prove.
+      reports.renewed();
+      return;
+    }
+    this.#loop?.add(
+      {
+        plan,
+        memory,
+        mayRenew: () => reports.mayRenew(),
+        onRenewed: () => reports.renewed(),
+        onRevoked: (revocations) => reports.revoked(revocations),
+        onLost: () => {
+          this.release(plan.id);
+          reports.lost();
+        },
+        onError: (error) => reports.failed(error, 'renewing'),
+      },
+      0,
+    );
+  }
+}

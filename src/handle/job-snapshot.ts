@@ -1,0 +1,164 @@
+// JobSnapshot: the private side of a Job, shared by its helpers: the job as last seen, the queue or worker that handed it out, and the lock that
+// came with it. The record is the truth; after each change the snapshot refreshes the fields that the handle shows.
+import { HoldfastError } from '../errors.js';
+import type { JobLock } from '../job/lock.js';
+import type { Outcome, SettleStatus } from '../job/outcome.js';
+import type { JobRecord } from '../job/record.js';
+import {
+  DECODED_AT_ONCE,
+  decodedOnUse,
+  decodePayload,
+  ENCODED,
+  type JobFields,
+  PAYLOADS,
+  type Payload,
+  type PayloadReader,
+  shown,
+  showPlain,
+} from './fields.js';
+import type { JobContext } from './job-context.js';
+
+export class JobSnapshot implements PayloadReader {
+  /** The run that this handle stands for was settled by it. */
+  ended = false;
+  /** Payloads behind accessors that were read or set. */
+  #decoded: { [P in Payload]?: unknown } | undefined;
+
+  constructor(
+    readonly job: JobFields,
+    readonly home: JobContext,
+    public record: JobRecord,
+    public lock: JobLock,
+    /** The token that the user gave to `getNextJob`; it stands for the real one. */
+    public alias: string | undefined,
+  ) {}
+
+  /** Decodes on first use and once, so that what a handler puts into the value stays there. */
+  read(payload: Payload): unknown {
+    const decoded = (this.#decoded ??= {});
+    if (!(payload in decoded)) decoded[payload] = decodePayload(payload, this.record);
+    return decoded[payload];
+  }
+
+  set(payload: Payload, value: unknown): void {
+    (this.#decoded ??= {})[payload] = value;
+  }
+
+  /** Shows what the record says now, apart from payloads. */
+  refresh(): void {
+    showPlain(this.job, this.record);
+  }
+
+  /**
+   * The token that this handle's writes carry. It stays when the lock was lost, and after the run was settled: a handler that goes on
+   * regardless must not pass for an outsider, whose writes need no token.
+   */
+  get token(): string | undefined {
+    return this.lock.token === '' ? undefined : this.lock.token;
+  }
+
+  /** The token that an owner's move sends to the store. A foreign one goes as it is: the store refuses it. */
+  tokenFor(given: string | undefined, action: string): string {
+    const token = given === undefined || given === this.alias ? (this.token ?? given) : given;
+    if (typeof token === 'string' && token !== '') return token;
+    const hint = 'Only the owner of its lock may do that: take the job from a worker, or pass the token.';
+    throw new HoldfastError(
+      'NO_TOKEN',
+      `${action} of job ${this.record.id} of queue "${this.home.name}" needs a token. ${hint}`,
+      this.#facts,
+    );
+  }
+
+  /** Throws unless the store did it. */
+  accept(status: SettleStatus, action: string): void {
+    if (status === 'done') return;
+    const subject = `${action} of job ${this.record.id} of queue "${this.home.name}" changed nothing`;
+    if (status === 'missing') throw new HoldfastError('JOB_MISSING', `${subject}: the job does not exist any more.`, this.#facts);
+    const why = this.ended
+      ? 'this run of it has ended already'
+      : 'its lock is no longer ours, and another worker may be running it';
+    throw new HoldfastError('LOCK_LOST', `${subject}: ${why}. Stop working on it; its new owner has the say.`, this.#facts);
+  }
+
+  missing(action: string): HoldfastError {
+    const { record, home } = this;
+    return new HoldfastError(
+      'JOB_MISSING',
+      `${action}: job ${record.id} of queue "${home.name}" does not exist (any more).`,
+      this.#facts,
+    );
+  }
+
+  /** Its lock was taken by hand: from here on this handle is its owner's, and shows the job as it was then. */
+  taken(record: JobRecord, lock: JobLock): void {
+    this.record = record;
+    this.lock = lock;
+    this.alias = undefined;
+    this.ended = false;
+    this.refresh();
+    for (const payload of PAYLOADS) this.#refreshPayload(payload);
+    this.job.token = this.token;
+  }
+
+  /** Makes the fields say what the store has accepted. Times are this host's: the store's come with the next look at the job. */
+  settled(outcome: Outcome): void {
+    const { record } = this;
+    this.ended = true;
+    switch (outcome.kind) {
+      case 'completed':
+        record.returnvalue = outcome.value;
+        this.#refreshPayload('returnvalue');
+        record.state = 'completed';
+        break;
+      case 'failed':
+      case 'retry':
+        record.failedReason = outcome.reason;
+        record.stacktrace = outcome.stacktrace;
+        this.#refreshPayload('stacktrace');
+        record.state = outcome.kind === 'failed' ? 'failed' : 'waiting';
+        break;
+      case 'delay':
+      case 'release':
+      case 'return':
+        record.state = 'waiting';
+    }
+    if (record.state === 'waiting') {
+      record.delay = 'delayMs' in outcome ? outcome.delayMs : 0;
+      if (record.delay > 0) record.state = 'delayed';
+    } else {
+      record.finishedOn = Date.now();
+    }
+    if (outcome.kind === 'completed' || outcome.kind === 'failed' || outcome.kind === 'retry') record.attemptsMade += 1;
+    this.refresh();
+  }
+
+  /** Back to waiting after it had finished. */
+  retried(reset: { resetAttemptsMade: boolean; resetAttemptsStarted: boolean }): void {
+    const { record } = this;
+    delete record.failedReason;
+    delete record.finishedOn;
+    delete record.processedOn;
+    delete record.returnvalue;
+    this.#refreshPayload('returnvalue');
+    record.state = 'waiting';
+    if (reset.resetAttemptsMade) record.attemptsMade = 0;
+    if (reset.resetAttemptsStarted) record.attemptsStarted = 0;
+    this.refresh();
+  }
+
+  #refreshPayload(payload: Payload): void {
+    const value = shown[payload](this.record[payload] as string, DECODED_AT_ONCE);
+    if (this.#decoded !== undefined) delete this.#decoded[payload];
+    if (value === ENCODED)
+      Object.defineProperty(
+        this.job,
+        payload,
+        decodedOnUse(payload, () => this),
+      );
+    else this.job[payload] = value as never;
+  }
+
+  get #facts(): { jobId: string; queue: string } {
+    return { jobId: this.record.id, queue: this.home.name };
+  }
+}

@@ -1,0 +1,139 @@
+// Locks in the user's hand: named locks, and jobs that are taken one by one. A LockClient has sessions for them, opened when they are needed
+// and kept by the same renewers as a worker's. Queues and leaders use it. It never runs jobs, and never renews a job's lock: whoever took
+// a job by hand says how long it lasts.
+import { HoldfastError, toError } from '../errors.js';
+import { renewers } from '../background/renewers.js';
+import { within } from '../runtime/within.js';
+import type { StoreLease } from '../store/open.js';
+import { SessionCalls } from '../store/client/session-calls.js';
+import type { RenewerListener } from '../session/renewer.js';
+import type { CheckedSessionOptions } from '../session/session-options.js';
+import { type LostJob, lostJobs, warnOfLosses } from './lost-jobs.js';
+import { LockTable } from '../session/lock-table.js';
+import { ManualJobs } from './manual-jobs.js';
+import { NamedLocks } from './named-locks.js';
+import type { Session } from '../session/session.js';
+import { SessionOwner } from '../session/session-owner.js';
+import { SessionOwners } from './session-owners.js';
+
+export interface LockClientOptions {
+  queue: string;
+  /** Shown to whoever asks who holds a lock: 'queue', 'leader'. */
+  name: string;
+  lease: StoreLease;
+  sessionOptions: CheckedSessionOptions;
+  /** Jobs whose owner had died were found. */
+  onStalled?(lost: LostJob[]): void;
+  onError(error: Error): void;
+}
+
+/** However short the locks are, a store may take this long to answer. */
+const MIN_HANG_MS = 1000;
+const RETRY_DELAY_MS = 5000;
+
+export class LockClient {
+  readonly locks: NamedLocks;
+  readonly #options: LockClientOptions;
+  readonly #owners: SessionOwners;
+  readonly #table: LockTable;
+  #jobs: { manual: ManualJobs; calls: SessionCalls } | undefined;
+
+  constructor(options: LockClientOptions) {
+    this.#options = options;
+    const { queue, lease, onError } = options;
+    this.#owners = new SessionOwners(
+      (durationMs, renewMs) => this.#makeOwner(durationMs, renewMs),
+      (error) => onError(toError(error)),
+    );
+    this.#table = new LockTable({
+      // Nobody but its taker has to know that it lapsed.
+      onLost: (locks) => {
+        for (const lock of locks) this.#jobs?.manual.forget(lock);
+      },
+    });
+    const sessionGone = (session: Session): void => this.#sessionGone(session);
+    this.locks = new NamedLocks({ queue, owners: this.#owners, ready: () => lease.ready(), sessionGone, onError });
+  }
+
+  /** Jobs taken one by one. */
+  get jobs(): ManualJobs {
+    this.#jobs ??= this.#makeJobs();
+    return this.#jobs.manual;
+  }
+
+  /** It is ours, or was until a moment ago. */
+  holdsJob(token: string): boolean {
+    return this.#table.get(token) !== undefined;
+  }
+
+  async close(): Promise<void> {
+    const patienceMs = this.#options.sessionOptions.lockDuration;
+    await this.locks.close(patienceMs);
+    if (this.#jobs !== undefined) {
+      const { manual, calls } = this.#jobs;
+      manual.stop();
+      calls.close(patienceMs);
+      await calls.idle();
+      await manual.handBack();
+      calls.end();
+    }
+    this.#table.stop();
+    try {
+      // A store that does not answer ends the sessions by itself.
+      await within(patienceMs, this.#owners.close());
+    } catch (error) {
+      this.#options.onError(toError(error));
+    }
+  }
+
+  #makeOwner(durationMs: number, renewMs: number): SessionOwner {
+    const listenerFor = (session: Session): RenewerListener => this.#listenerFor(session);
+    return new SessionOwner({ ...this.#options, renewers, durationMs, renewMs, slots: 0, listenerFor });
+  }
+
+  #makeJobs(): { manual: ManualJobs; calls: SessionCalls } {
+    const { queue, name: by, lease, sessionOptions, onError } = this.#options;
+    const { lockDuration, lockRenewTime } = sessionOptions;
+    // Used until the end: a job that is taken by hand may be settled at any time.
+    const { owner } = this.#owners.use(lockDuration, lockRenewTime);
+    const ready = () => lease.ready();
+    const hangMs = Math.max(MIN_HANG_MS, lockDuration);
+    const calls = new SessionCalls({ queue, who: by, owner, ready, hangMs, retryDelayMs: RETRY_DELAY_MS, onError });
+    return { calls, manual: new ManualJobs({ queue, calls, owner, table: this.#table, ready, lockDuration, by }) };
+  }
+
+  #listenerFor(session: Session): RenewerListener {
+    const { queue, onStalled, onError } = this.#options;
+    return {
+      renewed: () => undefined,
+      revoked: (revocations) => {
+        for (const { token, reason } of revocations) this.#table.loseTokens([token], reason);
+      },
+      lost: () => this.#sessionGone(session),
+      swept: (reply) => {
+        const lost = lostJobs(reply);
+        warnOfLosses(queue, lost);
+        onStalled?.(lost);
+      },
+      failed: (error) => onError(error),
+      threaded: () => undefined,
+      blocked: (blockedMs, ceiling) => {
+        if (ceiling) onError(this.#overCeiling(blockedMs));
+      },
+    };
+  }
+
+  #sessionGone(session: Session): void {
+    session.memory.markLost();
+    const reason = 'the store has ended the session that held it';
+    this.#table.loseSession(session, reason);
+    this.locks.loseSession(session, reason);
+    this.#owners.drop(session);
+  }
+
+  #overCeiling(blockedMs: number): HoldfastError {
+    const { queue, sessionOptions } = this.#options;
+    const message = `The event loop was blocked for ${blockedMs} ms, longer than maxBlockedMs (${sessionOptions.maxBlockedMs}): its locks were given up.`;
+    return new HoldfastError('LOOP_BLOCKED', message, { queue });
+  }
+}

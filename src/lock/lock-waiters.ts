@@ -1,0 +1,246 @@
+// Where wishes for named locks wait. All wishes and returns of a holder go to the store together, one call at a time, so that many
+// waiters cost little more than one, and the return of a token is never overtaken by an ask for it. Between wake-ups the line is quiet.
+import { HoldfastError, isRetryable, toError } from '../errors.js';
+import { systemClock } from '../runtime/clock.js';
+import { inTime } from '../runtime/within.js';
+import type { LockGrant, NamedLockRef, Store } from '../store/contract.js';
+import type { Session } from '../session/session.js';
+import { now } from '../session/trust.js';
+import type { LockWaiter } from './lock-waiter.js';
+import { clearTimeout, setImmediate, setTimeout } from '../runtime/timers.js';
+
+export interface LockWaitersOptions {
+  queue: string;
+  ready(): Promise<Store>;
+  /** Somebody works under this token. */
+  isHeld(token: string): boolean;
+  /** The store does not know this session any more. */
+  sessionGone(session: Session): void;
+  onError(error: Error): void;
+}
+
+interface Return {
+  ref: NamedLockRef;
+  resolve(held: boolean): void;
+  /** It was given back before. */
+  isAgain?: boolean;
+}
+
+const FIRST_PAUSE_MS = 50;
+const LAST_PAUSE_MS = 2000;
+/** A call that is not answered for so long is made again: an ask can be repeated under its token. */
+const HANG_MS = 5000;
+/**
+ * Everything is given back once more after so long: a store that went back in time (a replica that took over) may have lost the return, and
+ * would keep the lock for a session that lives on. No token is used again, so the second return can do no harm.
+ */
+const AGAIN_MS = 10_000;
+/** What one call may carry. */
+const MAX_BATCH = 500;
+const NO_ANSWER = new HoldfastError('TIMEOUT', 'The store does not answer.', { retryable: true });
+
+export class LockWaiters {
+  readonly #options: LockWaitersOptions;
+  readonly #wishes = new Set<LockWaiter>();
+  readonly #returns = new Set<Return>();
+  #returned: NamedLockRef[] = [];
+  #again: NodeJS.Timeout | undefined;
+  #turning = false;
+  #timer: NodeJS.Timeout | undefined;
+  #pauseMs = 0;
+  #pausedUntil = 0;
+  #unwatch: (() => void) | undefined;
+  #idle: (() => void)[] = [];
+  #ended = false;
+
+  constructor(options: LockWaitersOptions) {
+    this.#options = options;
+  }
+
+  join(wish: LockWaiter): void {
+    this.#wishes.add(wish);
+    this.#schedule();
+  }
+
+  /** Gives up the wish, its place and, if it was granted meanwhile, the lock. */
+  leave(wish: LockWaiter): void {
+    wish.ended = true;
+    this.#remove(wish);
+    // An ask that is under way gives back when it is answered.
+    if (wish.asked && !wish.asking) void this.giveBack(wish.options.name, wish.token);
+  }
+
+  /** Resolves when the store has answered whether the token held the lock (or waited for it); false when the line is ended before. */
+  giveBack(name: string, token: string): Promise<boolean> {
+    if (this.#ended) return Promise.resolve(false);
+    return new Promise((resolve) => {
+      this.#returns.add({ ref: { name, token }, resolve });
+      this.#schedule();
+    });
+  }
+
+  /** Resolves when everything was given back. */
+  async idle(): Promise<void> {
+    if (this.#returns.size > 0 || this.#turning) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  /** What was not given back is left to the end of its session. */
+  end(): void {
+    this.#ended = true;
+    clearTimeout(this.#timer);
+    clearTimeout(this.#again);
+    for (const wish of [...this.#wishes]) this.#remove(wish);
+    for (const { resolve } of this.#returns) resolve(false);
+    this.#returns.clear();
+  }
+
+  #remove(wish: LockWaiter): void {
+    this.#wishes.delete(wish);
+    if (this.#wishes.size > 0) return;
+    this.#unwatch?.();
+    this.#unwatch = undefined;
+  }
+
+  #schedule(): void {
+    if (this.#turning || this.#ended) return;
+    clearTimeout(this.#timer);
+    if (this.#returns.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
+    let due = this.#returns.size > 0 ? 0 : Number.POSITIVE_INFINITY;
+    for (const { dueAt } of this.#wishes) due = Math.min(due, dueAt);
+    if (due === Number.POSITIVE_INFINITY) return;
+    const ms = Math.max(due, this.#pausedUntil) - systemClock.monotonic();
+    // A timer takes a millisecond at least; what is due goes with all that this turn of the loop brings.
+    if (ms <= 0) {
+      this.#turning = true;
+      setImmediate(() => void this.#turn());
+    } else this.#timer = setTimeout(() => void this.#turn(), ms);
+  }
+
+  async #turn(): Promise<void> {
+    this.#turning = true;
+    const time = systemClock.monotonic();
+    const due = [...this.#wishes].filter((wish) => wish.isDue(time)).slice(0, MAX_BATCH);
+    try {
+      const store = await patiently(this.#options.ready());
+      await this.#give(store);
+      await this.#ask(store, due);
+      this.#pauseMs = 0;
+      this.#pausedUntil = 0;
+    } catch (thrown) {
+      this.#fail(due, toError(thrown));
+    }
+    this.#turning = false;
+    if (this.#ended) for (const resolve of this.#idle.splice(0)) resolve();
+    this.#schedule();
+  }
+
+  async #give(store: Store): Promise<void> {
+    const returns = [...this.#returns].slice(0, MAX_BATCH);
+    if (returns.length === 0) return;
+    const refs = returns.map(({ ref }) => ref);
+    const answers = await patiently(store.letGo(this.#options.queue, refs));
+    returns.forEach((each, index) => {
+      this.#returns.delete(each);
+      each.resolve(answers[index] ?? false);
+      if (each.isAgain !== true) this.#returned.push(each.ref);
+    });
+    if (this.#returned.length > 0 && !this.#ended) this.#again ??= setTimeout(() => this.#giveAgain(), AGAIN_MS).unref();
+  }
+
+  #giveAgain(): void {
+    this.#again = undefined;
+    for (const ref of this.#returned.splice(0)) this.#returns.add({ ref, resolve: () => undefined, isAgain: true });
+    this.#schedule();
+  }
+
+  async #ask(store: Store, due: LockWaiter[]): Promise<void> {
+    const places = await Promise.all(due.map(async (wish) => ({ wish, session: await patiently(wish.options.owner.session()) })));
+    const asking = places.filter(({ wish }) => !wish.ended);
+    if (asking.length === 0) return;
+    const time = systemClock.monotonic();
+    const sentAt = now(systemClock);
+    const call = store.acquire(
+      this.#options.queue,
+      asking.map(({ wish, session }) => wish.ask(session, time)),
+    );
+    const refs = asking.map(({ wish }) => ({ name: wish.options.name, token: wish.token }));
+    try {
+      const grants = await patiently(call);
+      asking.forEach(({ wish, session }, index) => {
+        const grant = grants[index] as LockGrant;
+        if (grant.status === 'held') session.granted(sentAt);
+        this.#answer(wish, session, grant, store);
+      });
+    } catch (error) {
+      const giveBackUnwanted = (): void => {
+        asking.forEach(({ wish }, index) => {
+          const { name, token } = refs[index] as NamedLockRef;
+          // A wish also ends by being granted, to a repetition whose answer came before that of the first ask.
+          if ((wish.ended || wish.token !== token) && !this.#options.isHeld(token)) void this.giveBack(name, token);
+        });
+      };
+      for (const { wish } of asking) wish.asking = false;
+      giveBackUnwanted();
+      // Should it be carried out only after all that follows now, nobody would know of the lock that it brings.
+      if (error === NO_ANSWER) call.then(giveBackUnwanted, () => undefined);
+      throw error;
+    }
+  }
+
+  #answer(wish: LockWaiter, session: Session, grant: LockGrant, store: Store): void {
+    wish.asking = false;
+    if (wish.ended) {
+      void this.giveBack(wish.options.name, wish.token);
+    } else if (grant.status === 'held') {
+      wish.ended = true;
+      this.#remove(wish);
+      wish.options.granted(session, wish.token, grant.fence ?? 0);
+    } else if (grant.status === 'gone') {
+      this.#options.sessionGone(session);
+      wish.lineUpAgain(0);
+    } else {
+      wish.failure = undefined;
+      if (wish.waits) {
+        wish.stepUp(grant, systemClock.monotonic());
+        this.#watch(store, wish);
+      } else {
+        wish.ended = true;
+        this.#remove(wish);
+      }
+      wish.options.taken();
+    }
+  }
+
+  #watch(store: Store, wish: LockWaiter): void {
+    if (this.#unwatch !== undefined) return;
+    this.#unwatch = store.watch(this.#options.queue, () => this.#wake(), 'locks');
+    // What came free before the watching began was told to nobody.
+    wish.wake(systemClock.monotonic());
+  }
+
+  #wake(): void {
+    const time = systemClock.monotonic();
+    for (const wish of this.#wishes) wish.wake(time);
+    this.#schedule();
+  }
+
+  #fail(due: LockWaiter[], error: Error): void {
+    if (this.#ended) return;
+    const patient = isRetryable(error);
+    for (const wish of due) {
+      wish.failure = error;
+      // One that asks once, or whose failure time does not heal, gives up what it may have got all the same.
+      if (wish.ended || (patient && wish.waits)) continue;
+      this.leave(wish);
+      wish.options.failed(error);
+    }
+    // Told once for each outage, unless all who wait were told by a rejection.
+    if (this.#pauseMs === 0 && (patient || due.length === 0)) this.#options.onError(error);
+    this.#pauseMs = Math.min(LAST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, 2 * this.#pauseMs));
+    this.#pausedUntil = systemClock.monotonic() + this.#pauseMs;
+  }
+}
+
+function patiently<T>(answer: Promise<T>): Promise<T> {
+  return inTime(HANG_MS, answer, () => NO_ANSWER);
+}

@@ -1,0 +1,150 @@
+// A hold on the store: the current session of a worker or of a holder of locks, given to a renewer, and replaced by a new one when the
+// store has ended it.
+import { HoldfastError, isError } from '../errors.js';
+import { systemClock } from '../runtime/clock.js';
+import { inTime } from '../runtime/within.js';
+import type { Store } from '../store/contract.js';
+import type { StoreDescriptor } from '../store/descriptor.js';
+import type { StoreLease } from '../store/open.js';
+import { InstanceWatch } from './instance-watch.js';
+import type { Renewer, RenewerListener, Renewers, SessionPlan } from './renewer.js';
+import type { CheckedSessionOptions } from './session-options.js';
+import { Session } from './session.js';
+
+export interface SessionOwnerOptions {
+  queue: string;
+  lease: StoreLease;
+  /** Shown to whoever asks who holds a lock. */
+  name: string;
+  sessionOptions: CheckedSessionOptions;
+  renewers: Renewers;
+  durationMs: number;
+  /** 0: its sessions are not renewed. */
+  renewMs: number;
+  /** How many jobs its owner is willing to run. */
+  slots: number;
+  /** The listener of a new session. */
+  listenerFor(session: Session): RenewerListener;
+  onError(error: Error): void;
+}
+
+/** However short the locks are, a store may take this long to answer. */
+const MIN_PATIENCE_MS = 1000;
+
+export class SessionOwner {
+  readonly #options: SessionOwnerOptions;
+  #session: Session | undefined;
+  #opening: Promise<Session> | undefined;
+  #renewer: Renewer | undefined;
+  /** That the connection cannot be handed to the thread is reported once, not for each session. */
+  #isReported = false;
+  #slots: number;
+  #instances: InstanceWatch | undefined;
+
+  constructor(options: SessionOwnerOptions) {
+    this.#options = options;
+    this.#slots = options.slots;
+  }
+
+  get current(): Session | undefined {
+    return this.#session;
+  }
+
+  /** The current session, or a new one. */
+  async session(): Promise<Session> {
+    if (this.#session !== undefined) return this.#session;
+    this.#opening ??= this.#open().finally(() => {
+      this.#opening = undefined;
+    });
+    return this.#opening;
+  }
+
+  /** Told to the store with the next renewal. */
+  set slots(slots: number) {
+    this.#slots = slots;
+    if (this.#session !== undefined) this.#session.memory.slots = slots;
+  }
+
+  /** The store no longer knows this session; the next call gets a new one. */
+  drop(session: Session): void {
+    if (this.#session !== session) return;
+    this.#session = undefined;
+    this.#instances?.stop();
+    void this.#renewer?.release(session.id, false);
+  }
+
+  grow(session: Session, block: SharedArrayBuffer): void {
+    this.#renewer?.grow(session.id, block);
+  }
+
+  /** Stops renewing. The locks end on their own, or are handed back when the process exits. */
+  async retire(): Promise<void> {
+    this.#instances?.stop();
+    if (this.#session !== undefined) await this.#renewer?.release(this.#session.id, true);
+  }
+
+  /** Ends the session at once. What it holds goes back. */
+  async close(): Promise<void> {
+    await this.#opening?.catch(() => undefined);
+    const session = this.#session;
+    if (session === undefined) return;
+    this.#session = undefined;
+    this.#instances?.stop();
+    await this.#renewer?.release(session.id, false);
+    const store = await this.#options.lease.ready();
+    await store.closeSessions([{ queue: session.queue, id: session.id }], false);
+  }
+
+  async #open(): Promise<Session> {
+    const { queue, lease, name, sessionOptions, durationMs, onError } = this.#options;
+    const store = await lease.ready();
+    const { maxStalledCount: maxStalls, crashGraceMs: graceMs, instanceId } = sessionOptions;
+    const instance = instanceId === undefined ? {} : { instance: instanceId };
+    const settings = { queue, name, durationMs, maxStalls, graceMs, slots: this.#slots, ...instance };
+    // Without an answer, the next call opens another one; this one, should it be there, holds nothing and expires by itself.
+    const session = await inTime(
+      Math.max(MIN_PATIENCE_MS, durationMs),
+      Session.open(store, settings, systemClock),
+      () => new HoldfastError('TIMEOUT', 'The store did not answer the opening of a session.', { queue, retryable: true }),
+    );
+    this.#session = session;
+    await this.#keep(session, store);
+    // Only a name that a user gave can be given twice.
+    if (instanceId !== undefined) this.#instances = new InstanceWatch({ store, queue, instanceId, lookMs: durationMs, onError });
+    return session;
+  }
+
+  async #keep(session: Session, store: Store): Promise<void> {
+    const { sessionOptions, renewers, renewMs, listenerFor } = this.#options;
+    const plan: SessionPlan = {
+      queue: session.queue,
+      id: session.id,
+      durationMs: session.durationMs,
+      renewMs,
+      sweepMs: sessionOptions.skipStalledCheck ? 0 : sessionOptions.stalledInterval,
+      graceMs: session.graceMs,
+      maxBlockedMs: sessionOptions.maxBlockedMs,
+    };
+    const descriptor = await this.#describe();
+    const renewer = descriptor === undefined ? renewers.onLoop() : renewers.inThread(sessionOptions.lockThreadEntry);
+    this.#renewer = renewer;
+    const listener = listenerFor(session);
+    if (descriptor === undefined) listener.threaded(false);
+    renewer.keep({ plan, memory: session.memory, store, listener, ...(descriptor === undefined ? {} : { descriptor }) });
+  }
+
+  async #describe(): Promise<StoreDescriptor | undefined> {
+    const { lease, sessionOptions, onError } = this.#options;
+    if (!sessionOptions.useDedicatedLockThread) return undefined;
+    try {
+      return await lease.describe();
+    } catch (error) {
+      if (this.#isReported) return undefined;
+      this.#isReported = true;
+      const text = isError(error) ? error.message : String(error);
+      const message = `Failed to initialize dedicated lock thread: ${text} Locks are renewed on the event loop instead.`;
+      onError(new HoldfastError('THREAD_FAILED', message, { cause: error }));
+      return undefined;
+    }
+  }
+}
