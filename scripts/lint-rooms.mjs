@@ -5,7 +5,7 @@ import { dirname, join, normalize, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 // A room may import itself and the rooms behind its name. `store` is the contract and what surrounds it; `store/open` alone
-// knows the engines. Every folder in store/ is an engine, but for `store/client`, which calls stores.
+// knows the engines. Every folder in store/ is an engine, but for `store/contract`, and for `store/client`, which calls stores.
 const INNER = ['errors', 'runtime', 'job', 'store'];
 export const ROOMS = {
   errors: [],
@@ -43,7 +43,7 @@ function roomOf(path) {
   const [first, second, third] = path.split('/');
   if (second === undefined) return first.replace(/\.[jt]s$/, '');
   if (first !== 'store') return first;
-  if (third !== undefined) return `store/${second}`;
+  if (third !== undefined && second !== 'contract') return `store/${second}`;
   return second.startsWith('open.') ? 'store/open' : 'store';
 }
 

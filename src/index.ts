@@ -39,7 +39,7 @@ export type { LockHolding, LockOptions } from './queue/locking.js';
 export type { AddOptions, QueueEventMap, QueueListener, QueueOptions, TransactionOption } from './queue/queue-options.js';
 export type { QueueBaseOptions } from './store/base-options.js';
 export type { Connection, Connection as ConnectionOptions, ServerConnection as RedisOptions } from './store/connection.js';
-export type { Store } from './store/contract.js';
+export type { Store } from './store/contract/index.js';
 export { type Migrated, migratePostgres, openStore } from './store/open.js';
 export type { WorkerHealth } from './worker/health.js';
 export type { WorkerListener } from './worker/events.js';

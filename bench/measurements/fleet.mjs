@@ -2,7 +2,7 @@
 // the store with default times, as a share of one core. Each call is for one session, as if it came from a process of its own.
 // How often a worker of a fleet looks, and how often a process that holds locks asks whether it is taken for dead, the product itself says.
 import { askEveryMs } from '../../dist/renewal/suspicion-check.js';
-import { CRASH_GRACE_MS } from '../../dist/store/contract.js';
+import { CRASH_GRACE_MS } from '../../dist/store/contract/index.js';
 import { lookEveryMs } from '../../dist/maintenance/probe-interval.js';
 import { SWEPT_AT_ONCE } from '../../dist/maintenance/sweeper.js';
 import { withPlace, withStore } from '../places.mjs';

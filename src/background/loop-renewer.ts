@@ -1,7 +1,7 @@
 // Renewal on the worker's own event loop: for stores that only this process can reach, for `useDedicatedLockThread: false`, and as the
 // stand-in whenever the thread is not (yet, or any more) there. A handler that blocks the loop blocks this too.
 import type { Clock } from '../runtime/clock.js';
-import type { Store } from '../store/contract.js';
+import type { Store } from '../store/contract/index.js';
 import { Sweeper } from '../maintenance/sweeper.js';
 import type { Renewer, RenewedSession } from '../session/renewer.js';
 import { RenewalLoop } from '../renewal/renewal-loop.js';

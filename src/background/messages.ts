@@ -1,6 +1,6 @@
 // The two directions between a process and its lock thread.
 import type { ErrorCode } from '../errors.js';
-import type { Revocation, SweepReply } from '../store/contract.js';
+import type { Revocation, SweepReply } from '../store/contract/index.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
 import type { SessionPlan } from '../session/renewer.js';
 import type { SessionBuffers } from '../session/session-memory.js';

@@ -3,7 +3,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import { HoldfastError, toError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
-import type { SessionRef } from '../store/contract.js';
+import type { SessionRef } from '../store/contract/index.js';
 import type { FromThread, PlainError, ThreadData, ToThread } from './messages.js';
 import { SessionMemory } from '../session/session-memory.js';
 import { ThreadStore } from './thread-store.js';

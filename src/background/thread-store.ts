@@ -2,7 +2,7 @@
 // A store that cannot be opened is tried again and again; until then the worker renews on its own loop.
 import { toError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
-import type { Revocation, SessionRef, Store, SweepReply } from '../store/contract.js';
+import type { Revocation, SessionRef, Store, SweepReply } from '../store/contract/index.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
 import { openDescribed } from '../store/open.js';
 import { Sweeper } from '../maintenance/sweeper.js';

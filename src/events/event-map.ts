@@ -3,7 +3,7 @@ import type { JobProgress } from '../handle/job-context.js';
 import { type LostBy, readLostBy } from '../job/lost-by.js';
 import { decode } from '../job/payload.js';
 import type { Any } from '../job/typing.js';
-import type { EventName, StoredEvent } from '../store/contract.js';
+import type { EventName, StoredEvent } from '../store/contract/index.js';
 
 type Told = {
   active: [args: { jobId: string; prev?: string }, id: string];

@@ -3,7 +3,7 @@
 import type { JobEnd } from '../handle/waiting.js';
 import { decode } from '../job/payload.js';
 import { EVENTS_BYTES_KEPT } from '../store/budget.js';
-import { EVENTS_KEPT, type EventsReply, type StoredEvent } from '../store/contract.js';
+import { EVENTS_KEPT, type EventsReply, type StoredEvent } from '../store/contract/index.js';
 
 interface LogPages {
   end(): Promise<number>;

@@ -1,6 +1,6 @@
 // Who waits for the end of which job. A map, because thousands may wait on one listener, and each event concerns one job.
 import type { JobEnd } from '../handle/waiting.js';
-import type { EventName } from '../store/contract.js';
+import type { EventName } from '../store/contract/index.js';
 
 type Listener = (end: JobEnd) => void;
 

@@ -1,7 +1,7 @@
 // Reads the event log of a queue page by page from a fixed place on, woken by the store, with a look of its own from time to time
 // because a wake-up can be lost. An outage only pauses it: it goes on from the event after the last one that it has handed out.
 import { toError } from '../errors.js';
-import type { Store, StoredEvent } from '../store/contract.js';
+import type { Store, StoredEvent } from '../store/contract/index.js';
 import { OutageReport } from '../runtime/outage-report.js';
 import { clearTimeout, setTimeout } from '../runtime/timers.js';
 import { LogTail } from './log-tail.js';

@@ -1,7 +1,7 @@
 // All readers of one queue's log in this process share one watch and one timer. Readers at the same position share one read, and nearly all
 // of them are at the end of the log. So a thousand listeners cost the store as much as one.
 import { clearTimeout, genuine, performance, setImmediate, setTimeout } from '../runtime/timers.js';
-import type { EventsReply, Store, StoredEvent } from '../store/contract.js';
+import type { EventsReply, Store, StoredEvent } from '../store/contract/index.js';
 import { JobEnds } from './job-ends.js';
 
 const tails = new WeakMap<Store, Map<string, LogTail>>();

@@ -7,7 +7,7 @@ import { queueNames } from '../job/names.js';
 import { MAX_TIMER_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
 import { OptionNames } from '../runtime/option-names.js';
-import type { StoredEvent } from '../store/contract.js';
+import type { StoredEvent } from '../store/contract/index.js';
 import { BASE_NAMES, type QueueBaseOptions } from '../store/base-options.js';
 import { leaseStore } from '../store/open.js';
 import { argumentsOf, type QueueEventsMap } from './event-map.js';

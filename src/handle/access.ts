@@ -1,7 +1,7 @@
 // How a queue or a listener reaches its store: opened on first use, refused once closed, and a store that cannot be opened is told
 // once as an `error` while every call rejects with it.
 import { HoldfastError, toError } from '../errors.js';
-import type { Store } from '../store/contract.js';
+import type { Store } from '../store/contract/index.js';
 
 /** A share of a store that others may use too. */
 export interface Lease {

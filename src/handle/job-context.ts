@@ -4,7 +4,7 @@ import type { JobLock } from '../job/lock.js';
 import type { ClaimedJob } from '../job/record.js';
 import type { KeepOption } from '../job/options.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
-import type { Store } from '../store/contract.js';
+import type { Store } from '../store/contract/index.js';
 
 export interface JobContext {
   readonly name: string;

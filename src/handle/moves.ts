@@ -7,7 +7,7 @@ import { completedOutcome, failedOutcome, type TriedJob } from '../job/verdict.j
 import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { MAX_PRIORITY } from '../job/options.js';
-import type { Change } from '../store/contract.js';
+import type { Change } from '../store/contract/index.js';
 import type { JobSnapshot } from './job-snapshot.js';
 import { type JobJson, jsonOfClaimed } from './json.js';
 import { checkRemoveOptions, removeJob, type RemoveOptions } from './removal.js';

@@ -1,7 +1,7 @@
 // Removing a job from outside. A store keeps a job that is active. If its lock has ended, the job has no owner and only waits to be swept.
 import { checkBoolean } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
-import type { RemoveStatus, Store } from '../store/contract.js';
+import type { RemoveStatus, Store } from '../store/contract/index.js';
 
 export interface RemoveOptions {
   /** Of BullMQ. No job has children in this version, so it changes nothing. */

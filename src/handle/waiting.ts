@@ -4,7 +4,7 @@
 import { HoldfastError, toError } from '../errors.js';
 import { decode } from '../job/payload.js';
 import { MAX_TIMER_MS, checkInteger, invalidOption } from '../runtime/check.js';
-import type { Store } from '../store/contract.js';
+import type { Store } from '../store/contract/index.js';
 import type { JobSnapshot } from './job-snapshot.js';
 import { clearTimeout, performance, setInterval, setTimeout } from '../runtime/timers.js';
 

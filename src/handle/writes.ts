@@ -2,7 +2,7 @@
 import { HoldfastError } from '../errors.js';
 import { encode, encodeData } from '../job/payload.js';
 import { checkInteger, keepable, show } from '../runtime/check.js';
-import type { Write, WriteReply } from '../store/contract.js';
+import type { Write, WriteReply } from '../store/contract/index.js';
 import type { JobSnapshot } from './job-snapshot.js';
 import type { JobProgress } from './job-context.js';
 

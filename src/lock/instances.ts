@@ -1,5 +1,5 @@
 // The running programs of a queue, read from their sessions: there is no other registry, so none that could disagree with who holds what.
-import type { NamedLockInfo, SessionInfo } from '../store/contract.js';
+import type { NamedLockInfo, SessionInfo } from '../store/contract/index.js';
 
 export interface Instance {
   id: string;

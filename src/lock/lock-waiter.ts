@@ -1,6 +1,6 @@
 // One wish for a named lock: a place in line, and when it is to ask again.
 import { randomUUID } from 'node:crypto';
-import type { LockGrant, LockRequest } from '../store/contract.js';
+import type { LockGrant, LockRequest } from '../store/contract/index.js';
 import type { Session } from '../session/session.js';
 import type { SessionOwner } from '../session/session-owner.js';
 

@@ -3,7 +3,7 @@
 import { HoldfastError, isRetryable, toError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
 import { inTime } from '../runtime/within.js';
-import type { LockGrant, NamedLockRef, Store } from '../store/contract.js';
+import type { LockGrant, NamedLockRef, Store } from '../store/contract/index.js';
 import type { Session } from '../session/session.js';
 import { now } from '../session/trust.js';
 import type { LockWaiter } from './lock-waiter.js';

@@ -1,6 +1,6 @@
 // Jobs that a sweep found without a living owner, as workers and queues report them, and the warning that names the owner.
 import { type LossFound, type LostBy, readLostBy } from '../job/lost-by.js';
-import type { SweepReply } from '../store/contract.js';
+import type { SweepReply } from '../store/contract/index.js';
 
 export interface LostJob {
   jobId: string;

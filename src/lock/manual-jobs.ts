@@ -5,7 +5,7 @@ import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
 import { systemClock } from '../runtime/clock.js';
 import { batchOf } from '../store/capabilities.js';
-import type { Extension, ExtendStatus, Store } from '../store/contract.js';
+import type { Extension, ExtendStatus, Store } from '../store/contract/index.js';
 import type { CallReply, SessionCalls, ClaimTerms } from '../store/client/session-calls.js';
 import { HeldLock } from '../session/held-lock.js';
 import type { LockTable } from '../session/lock-table.js';

@@ -3,7 +3,7 @@
 import { HoldfastError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
 import { within } from '../runtime/within.js';
-import type { Store } from '../store/contract.js';
+import type { Store } from '../store/contract/index.js';
 import { HeldLock } from '../session/held-lock.js';
 import { LockWaiters } from './lock-waiters.js';
 import { LockTable } from '../session/lock-table.js';

@@ -1,5 +1,5 @@
 // Wake-ups of a queue for somebody who looks for jobs and waits in turns: one that comes while nobody waits is kept for the next wait.
-import type { Store } from '../store/contract.js';
+import type { Store } from '../store/contract/index.js';
 import { clearTimeout, setTimeout } from '../runtime/timers.js';
 
 export class WakeUps {

@@ -4,7 +4,7 @@
 import { HoldfastError, toError } from '../errors.js';
 import { MAX_TIMER_MS } from '../runtime/check.js';
 import { inTime } from '../runtime/within.js';
-import type { Store, SweepReply } from '../store/contract.js';
+import type { Store, SweepReply } from '../store/contract/index.js';
 import { nextLookMs } from './probe-interval.js';
 import { clearTimeout, setInterval, setTimeout } from '../runtime/timers.js';
 

@@ -9,7 +9,7 @@ import { OutageReport } from '../runtime/outage-report.js';
 import { ReplyTimeout } from '../runtime/reply-timeout.js';
 import { inTime, within } from '../runtime/within.js';
 import { batchOf, MAX_BATCH, refuseTransaction } from '../store/capabilities.js';
-import type { AddReply, Store } from '../store/contract.js';
+import type { AddReply, Store } from '../store/contract/index.js';
 import { performance, setImmediate, sleep } from '../runtime/timers.js';
 
 /** What one call may carry: more would block the store for others. */

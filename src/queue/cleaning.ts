@@ -4,7 +4,7 @@ import { HoldfastError } from '../errors.js';
 import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { batchOf } from '../store/capabilities.js';
-import type { ListName, Store } from '../store/contract.js';
+import type { ListName, Store } from '../store/contract/index.js';
 import { readList } from '../store/client/read-on.js';
 
 export const CHUNK = 500;

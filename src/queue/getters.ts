@@ -6,7 +6,7 @@ import type { JobState, JobType } from '../job/state.js';
 import { checkInteger, invalidOption } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
 import { VERSION } from '../runtime/version.js';
-import { EVENTS_KEPT, type Store } from '../store/contract.js';
+import { EVENTS_KEPT, type Store } from '../store/contract/index.js';
 import { readList, readLogs } from '../store/client/read-on.js';
 import { checkTypes, countOf, listsOf } from './lists.js';
 import type { PlainQueueListeners, QueueEventMap } from './queue-options.js';

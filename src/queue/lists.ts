@@ -2,7 +2,7 @@
 // BullMQ 6, so that 'paused' is always empty; so are 'repeat' and 'waiting-children' in this version.
 import type { JobType } from '../job/state.js';
 import { invalidOption } from '../runtime/check.js';
-import type { ListName, QueueStatus } from '../store/contract.js';
+import type { ListName, QueueStatus } from '../store/contract/index.js';
 
 const ALL: readonly JobType[] = ['active', 'completed', 'delayed', 'failed', 'prioritized', 'waiting', 'waiting-children'];
 const KNOWN: ReadonlySet<string> = new Set([...ALL, 'wait', 'paused', 'repeat']);

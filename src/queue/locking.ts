@@ -8,7 +8,7 @@ import type { NamedLock } from '../lock/named-lock.js';
 import type { LockTerms } from '../lock/named-locks.js';
 import { checkInteger, checkText, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
-import type { LockInfo, NamedLockInfo, Owner } from '../store/contract.js';
+import type { LockInfo, NamedLockInfo, Owner } from '../store/contract/index.js';
 import { QueueGetters } from './getters.js';
 
 export interface LockOptions {

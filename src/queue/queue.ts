@@ -15,7 +15,7 @@ import { LockClient } from '../lock/lock-client.js';
 import type { CheckedSessionOptions } from '../session/session-options.js';
 import { Leader } from '../lock/leader.js';
 import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
-import type { AddReply, Extension, Write } from '../store/contract.js';
+import type { AddReply, Extension, Write } from '../store/contract/index.js';
 import { leaseStore, type StoreLease } from '../store/open.js';
 import { readJobs } from '../store/client/read-on.js';
 import * as cleaning from './cleaning.js';

@@ -2,7 +2,7 @@
 // A failed call is reported and tried again soon; a call that hangs is reported, and does not keep the next from being made.
 import { HoldfastError, toError } from '../errors.js';
 import type { Clock } from '../runtime/clock.js';
-import type { Renewal, RenewReply, Revocation, Store } from '../store/contract.js';
+import type { Renewal, RenewReply, Revocation, Store } from '../store/contract/index.js';
 import { SuspicionCheck } from './suspicion-check.js';
 import type { SessionPlan } from '../session/renewer.js';
 import type { SessionMemory } from '../session/session-memory.js';

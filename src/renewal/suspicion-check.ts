@@ -4,7 +4,7 @@
 // false before anybody else is let in; nothing is lost by that, for the sessions may still be good.
 // The renewal loop has one, for the sessions that it renews; sessions that hold nothing are not asked about.
 import type { Clock } from '../runtime/clock.js';
-import type { Store } from '../store/contract.js';
+import type { Store } from '../store/contract/index.js';
 import type { SessionPlan } from '../session/renewer.js';
 import type { SessionMemory } from '../session/session-memory.js';
 import { now, trustUntil } from '../session/trust.js';

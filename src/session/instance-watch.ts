@@ -2,7 +2,7 @@
 // its own last session, which nobody renews any more: only one that was renewed between two looks is somebody else.
 import { hostname } from 'node:os';
 import { HoldfastError } from '../errors.js';
-import type { SessionInfo, Store } from '../store/contract.js';
+import type { SessionInfo, Store } from '../store/contract/index.js';
 import { clearInterval, setInterval } from '../runtime/timers.js';
 
 export interface InstanceWatchOptions {

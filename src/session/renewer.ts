@@ -1,7 +1,7 @@
 // HOLD. A renewer renews sessions, so that what a worker has claimed or a holder has locked stays its own, and sweeps for its queue. There are
 // two with one interface: LoopRenewer on the owner's event loop, ThreadRenewer in a thread that user code cannot block. SessionOwners call them;
 // a renewer never runs user code and never decides that a lock is good: it only reports what the store answered and when it was asked.
-import type { Revocation, SessionRef, Store, SweepReply } from '../store/contract.js';
+import type { Revocation, SessionRef, Store, SweepReply } from '../store/contract/index.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
 import type { SessionMemory } from './session-memory.js';
 

@@ -1,6 +1,6 @@
 // What may be said about how locks are kept, with BullMQ's names: workers, queues and leaders take these options alike.
 import { checkBoolean, checkInteger, checkText, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
-import { CRASH_GRACE_MS } from '../store/contract.js';
+import { CRASH_GRACE_MS } from '../store/contract/index.js';
 
 export interface SessionOptions {
   lockDuration?: number;

@@ -3,7 +3,7 @@
 import { HoldfastError, isError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
 import { inTime } from '../runtime/within.js';
-import type { Store } from '../store/contract.js';
+import type { Store } from '../store/contract/index.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
 import type { StoreLease } from '../store/open.js';
 import { InstanceWatch } from './instance-watch.js';

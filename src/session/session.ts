@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Clock } from '../runtime/clock.js';
-import { CRASH_GRACE_MS, type Owner, type Store } from '../store/contract.js';
+import { CRASH_GRACE_MS, type Owner, type Store } from '../store/contract/index.js';
 import { INSTANCE_ID } from './instance.js';
 import { SessionMemory } from './session-memory.js';
 import { between, now, trustUntil, type Moment } from './trust.js';

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { HoldfastError } from '../errors.js';
 import { checkInteger, MAX_TIMER_MS, show } from '../runtime/check.js';
-import type { Store } from './contract.js';
+import type { Store } from './contract/index.js';
 import { plainCopy } from './descriptor.js';
 import { readFileMode } from './file-mode.js';
 

@@ -4,7 +4,7 @@
 import { HoldfastError } from '../errors.js';
 import { importModule } from '../runtime/import-module.js';
 import { type Connection, type ConnectionPlan, isStore, planConnection, type StoreModule } from './connection.js';
-import type { Store } from './contract.js';
+import type { Store } from './contract/index.js';
 import { watchDefaultFile } from './default-file.js';
 import { plainCopy, type StoreDescriptor, withBuffers } from './descriptor.js';
 import { applyFileMode } from './file-mode.js';

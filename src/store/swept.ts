@@ -1,5 +1,5 @@
 // Jobs that a sweep has handed back or failed, as engines collect them, and the reply that is made of them.
-import type { SweepReply } from './contract.js';
+import type { SweepReply } from './contract/index.js';
 
 export interface LostJob {
   id: string;

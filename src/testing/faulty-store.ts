@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldfastError } from '../errors.js';
 import type { Capabilities } from '../store/capabilities.js';
-import type { Store, WatchedChange } from '../store/contract.js';
+import type { Store, WatchedChange } from '../store/contract/index.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
 import { type FaultOptions, FaultRule } from './faults.js';
 import { Moments } from './moments.js';

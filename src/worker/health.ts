@@ -5,7 +5,7 @@ import { HoldfastError } from '../errors.js';
 import type { Session } from '../session/session.js';
 import { between, now, trustUntil } from '../session/trust.js';
 import type { Clock } from '../runtime/clock.js';
-import type { Store } from '../store/contract.js';
+import type { Store } from '../store/contract/index.js';
 import { LoopTime } from './loop-time.js';
 import type { Slots } from './slots.js';
 

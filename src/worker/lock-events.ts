@@ -8,7 +8,7 @@ import type { LockMonitor } from './lock-monitor.js';
 import { type LostJob, lostJobs, warnOfLosses } from '../lock/lost-jobs.js';
 import type { LockTable } from '../session/lock-table.js';
 import type { Session } from '../session/session.js';
-import { STALLED_REASON } from '../store/contract.js';
+import { STALLED_REASON } from '../store/contract/index.js';
 import { readJobs } from '../store/client/read-on.js';
 import type { AnyWorkerEmitter } from './events.js';
 

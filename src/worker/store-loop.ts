@@ -9,7 +9,7 @@ import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
 import { withinReply } from '../store/budget.js';
 import { MAX_BATCH } from '../store/capabilities.js';
-import type { ClaimReply } from '../store/contract.js';
+import type { ClaimReply } from '../store/contract/index.js';
 import type { CallReply, SessionCalls, ClaimTerms } from '../store/client/session-calls.js';
 import { systemClock } from '../runtime/clock.js';
 import { LazyTimer } from '../runtime/lazy-timer.js';

@@ -23,7 +23,7 @@ import { systemClock } from '../runtime/clock.js';
 import { Emitter } from '../runtime/emitter.js';
 import { within } from '../runtime/within.js';
 import { batchOf } from '../store/capabilities.js';
-import type { Store } from '../store/contract.js';
+import type { Store } from '../store/contract/index.js';
 import { leaseStore, type StoreLease } from '../store/open.js';
 import { type AnsweredCall, type ClaimRef, StoreLoop } from './store-loop.js';
 import { Health, type WorkerHealth, type WorkerState } from './health.js';

@@ -1,7 +1,7 @@
 // The suite can fail: for every defect, the tests that are there for it go red.
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/runtime/clock.js';
-import type { Store } from '../../src/store/contract.js';
+import type { Store } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { conformance, ManualClock } from '../../src/testing/index.js';
 import { bent, DEFECTS } from './defects.js';

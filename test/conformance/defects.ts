@@ -1,6 +1,6 @@
 // Stores with one defect each, made by bending a few verbs of a right one. Most are defects that queues in the field have or had.
 import type { SettleStatus } from '../../src/job/outcome.js';
-import type { NewSession, Store } from '../../src/store/contract.js';
+import type { NewSession, Store } from '../../src/store/contract/index.js';
 
 export interface Defect {
   /** Titles of the tests that must notice it. */

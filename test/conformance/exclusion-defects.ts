@@ -1,5 +1,5 @@
 // Stores with one defect each in what excludes: lock keys, caps, jobs taken by id, named locks.
-import type { LockRequest, Store } from '../../src/store/contract.js';
+import type { LockRequest, Store } from '../../src/store/contract/index.js';
 import type { Defect } from './defects.js';
 
 const FAR_MS = 1e9;

@@ -1,5 +1,5 @@
 import { describe, it } from 'vitest';
-import type { Store } from '../../src/store/contract.js';
+import type { Store } from '../../src/store/contract/index.js';
 import { MemoryStore, SyncStore } from '../../src/store/memory/index.js';
 import { type Clock, conformance, FaultyStore, ManualClock } from '../../src/testing/index.js';
 

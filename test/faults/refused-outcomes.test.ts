@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { HoldfastError } from '../../src/errors.js';
 import type { Outcome } from '../../src/job/outcome.js';
 import { Queue } from '../../src/queue/queue.js';
-import type { Store } from '../../src/store/contract.js';
+import type { Store } from '../../src/store/contract/index.js';
 import { PostgresStore } from '../../src/store/postgres/index.js';
 import { RedisStore } from '../../src/store/redis/index.js';
 import { SqliteStore } from '../../src/store/sqlite/index.js';

@@ -3,7 +3,16 @@
 import { inspect } from 'node:util';
 import type { Keep, Outcome } from '../../src/job/outcome.js';
 import type { JobRecord, NewJob } from '../../src/job/record.js';
-import type { Call, Change, ClaimRequest, ListName, ListQuery, SettleReply, Store, Write } from '../../src/store/contract.js';
+import type {
+  Call,
+  Change,
+  ClaimRequest,
+  ListName,
+  ListQuery,
+  SettleReply,
+  Store,
+  Write,
+} from '../../src/store/contract/index.js';
 import type { Act, Side } from './side.js';
 import { type Claiming, LOCKS, type Look, type OutcomePart, type Step } from './steps.js';
 

@@ -6,7 +6,7 @@
 //   HOLDFAST_MODEL_SEED=… HOLDFAST_MODEL_PATH=…                                the one that failed
 import { inspect, isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import type { Store } from '../../src/store/contract.js';
+import type { Store } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import type { ManualClock } from '../../src/testing/index.js';
 import { Cast } from './cast.js';

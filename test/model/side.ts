@@ -2,7 +2,7 @@
 // both sides as long as they were made in the same order.
 import { HoldfastError } from '../../src/errors.js';
 import type { ClaimedJob } from '../../src/job/record.js';
-import type { RenewReply, Store, StoredEvent } from '../../src/store/contract.js';
+import type { RenewReply, Store, StoredEvent } from '../../src/store/contract/index.js';
 import type { TokenPart } from './steps.js';
 
 /** One call of the contract. */

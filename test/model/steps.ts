@@ -2,7 +2,7 @@
 // tokens by the part that they play; cast.ts turns it into a call of the contract.
 import fc from 'fast-check';
 import type { StoredState } from '../../src/job/state.js';
-import type { ListName } from '../../src/store/contract.js';
+import type { ListName } from '../../src/store/contract/index.js';
 
 export const JOBS = ['a', 'b', 'c', 'd', '1', '2', '3'] as const;
 export const SESSIONS = ['s1', 's2', 's3'] as const;

@@ -1,6 +1,6 @@
 // Everything that an outsider can see of a queue.
 import type { JobRecord } from '../../src/job/record.js';
-import type { Store } from '../../src/store/contract.js';
+import type { Store } from '../../src/store/contract/index.js';
 import { type Cast, sessionsOf } from './cast.js';
 import type { Side } from './side.js';
 import { LISTS, LOCKS } from './steps.js';

@@ -9,7 +9,7 @@ import type { Job } from '../../src/handle/job.js';
 import type { JobsOptions } from '../../src/job/options.js';
 import type { JobRecord } from '../../src/job/record.js';
 import type { StoredState } from '../../src/job/state.js';
-import type { Store } from '../../src/store/contract.js';
+import type { Store } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { PostgresStore } from '../../src/store/postgres/index.js';
 import { RedisStore } from '../../src/store/redis/index.js';

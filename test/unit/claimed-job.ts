@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { JobContext, JobProgress } from '../../src/handle/job-context.js';
 import { Job } from '../../src/handle/job.js';
 import type { ClaimedJob } from '../../src/job/record.js';
-import type { Store } from '../../src/store/contract.js';
+import type { Store } from '../../src/store/contract/index.js';
 
 export interface LockClient {
   home: JobContext;

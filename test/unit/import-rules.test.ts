@@ -30,7 +30,7 @@ const FORBIDDEN: [file: string, code: string, rule: string][] = [
   ['src/handle/a.ts', "import '../queue/queue.js';", 'rooms(imports)'],
   ['src/handle/b.ts', "import '../store/open.js';", 'rooms(imports)'],
   ['src/events/a.ts', "import '../worker/worker.js';", 'rooms(imports)'],
-  ['src/job/a.ts', "import '../store/contract.js';", 'rooms(imports)'],
+  ['src/job/a.ts', "import '../store/contract/index.js';", 'rooms(imports)'],
   ['src/runtime/a.ts', "import '../job/state.js';", 'rooms(imports)'],
   ['src/errors.ts', "import './runtime/clock.js';", 'rooms(imports)'],
   ['src/store/a.ts', "import './memory/index.js';", 'rooms(imports)'],
@@ -77,14 +77,14 @@ const FORBIDDEN: [file: string, code: string, rule: string][] = [
 const ALLOWED: [file: string, code: string][] = [
   ['src/runtime/x.ts', "import '../errors.js';"],
   ['src/job/x.ts', "import '../runtime/clock.js';\nimport 'node:fs';"],
-  ['src/store/x.ts', "import '../job/state.js';\nimport './contract.js';"],
+  ['src/store/x.ts', "import '../job/state.js';\nimport './contract/index.js';"],
   ['src/store/open.ts', "import './memory/index.js';\nexport const load = (): unknown => import('./sqlite/index.js');"],
-  ['src/store/memory/x.ts', "import '../contract.js';\nimport './claim.js';\nimport '../../job/state.js';"],
+  ['src/store/memory/x.ts', "import '../contract/index.js';\nimport './claim.js';\nimport '../../job/state.js';"],
   ['src/store/sqlite/driver/better-sqlite3.ts', "import 'better-sqlite3';"],
-  ['src/handle/x.ts', "import '../store/contract.js';"],
-  ['src/maintenance/x.ts', "import '../store/contract.js';"],
-  ['src/session/x.ts', "import '../store/contract.js';\nimport './trust.js';"],
-  ['src/store/client/x.ts', "import '../contract.js';\nimport '../../session/session.js';"],
+  ['src/handle/x.ts', "import '../store/contract/index.js';"],
+  ['src/maintenance/x.ts', "import '../store/contract/index.js';"],
+  ['src/session/x.ts', "import '../store/contract/index.js';\nimport './trust.js';"],
+  ['src/store/client/x.ts', "import '../contract/index.js';\nimport '../../session/session.js';"],
   ['src/renewal/x.ts', "import '../session/session-memory.js';"],
   ['src/background/x.ts', "import '../renewal/renewal-loop.js';\nimport '../maintenance/sweeper.js';"],
   ['src/lock/x.ts', "import '../background/renewers.js';\nimport '../store/open.js';"],
@@ -92,7 +92,7 @@ const ALLOWED: [file: string, code: string][] = [
   ['src/events/x.ts', "import '../handle/job.js';\nimport '../store/open.js';"],
   ['src/worker/x.ts', "import '../session/renewer.js';\nimport '../handle/job.js';"],
   ['src/compat/x.ts', "import '../queue/queue.js';\nimport '../worker/worker.js';\nimport '../events/queue-events.js';"],
-  ['src/testing/x.ts', "import '../store/contract.js';"],
+  ['src/testing/x.ts', "import '../store/contract/index.js';"],
 ];
 
 interface Diagnostic {

@@ -1,7 +1,7 @@
 // The line in which wishes for named locks wait, by itself.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { LockWaiters } from '../../src/lock/lock-waiters.js';
-import type { NamedLockRef, Store } from '../../src/store/contract.js';
+import type { NamedLockRef, Store } from '../../src/store/contract/index.js';
 
 vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
 

@@ -8,7 +8,7 @@ import type { NamedLock } from '../../src/lock/named-lock.js';
 import { Session } from '../../src/session/session.js';
 import { Queue } from '../../src/queue/queue.js';
 import { systemClock } from '../../src/runtime/clock.js';
-import type { SessionRef } from '../../src/store/contract.js';
+import type { SessionRef } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore, type StoreVerb } from '../../src/testing/faulty-store.js';
 import { Worker } from '../../src/worker/worker.js';

@@ -6,7 +6,7 @@ import { LockTable } from '../../src/session/lock-table.js';
 import { RenewalLoop } from '../../src/renewal/renewal-loop.js';
 import { Session } from '../../src/session/session.js';
 import { now } from '../../src/session/trust.js';
-import type { SessionRef } from '../../src/store/contract.js';
+import type { SessionRef } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { lockOn } from '../support/faults-locks.js';

@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { instancesOf } from '../../src/lock/instances.js';
 import { Queue } from '../../src/queue/queue.js';
-import type { SessionInfo } from '../../src/store/contract.js';
+import type { SessionInfo } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { Worker } from '../../src/worker/worker.js';

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { SessionPlan } from '../../src/session/renewer.js';
 import { RenewalLoop, type Renewed } from '../../src/renewal/renewal-loop.js';
 import { Session } from '../../src/session/session.js';
-import type { Revocation } from '../../src/store/contract.js';
+import type { Revocation } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { takeTime, type Time } from '../support/faults-time.js';

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ClaimedJob } from '../../src/job/record.js';
 import type { Outcome } from '../../src/job/outcome.js';
-import type { ListName, NewSession } from '../../src/store/contract.js';
+import type { ListName, NewSession } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { newJob as plain } from './store-samples.js';
 

@@ -1,7 +1,7 @@
 // The memory store's own data structures, held against the plainest thing that does the same.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { EVENTS_KEPT } from '../../src/store/contract.js';
+import { EVENTS_KEPT } from '../../src/store/contract/index.js';
 import { CallMemory } from '../../src/store/memory/call-memory.js';
 import { EventLog } from '../../src/store/memory/event-log.js';
 import { Heap } from '../../src/store/memory/heap.js';

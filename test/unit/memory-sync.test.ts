@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Outcome } from '../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../src/job/record.js';
-import type { ClaimRequest } from '../../src/store/contract.js';
+import type { ClaimRequest } from '../../src/store/contract/index.js';
 import { SyncStore } from '../../src/store/memory/index.js';
 import { newJob as job } from './store-samples.js';
 

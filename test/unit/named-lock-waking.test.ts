@@ -1,7 +1,7 @@
 // Only what comes free wakes: were everybody in line woken by each grant too, each turn would cost twice as many asks.
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { Store } from '../../src/store/contract.js';
+import type { Store } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { newFile, newSession, openStore } from './sqlite-support.js';
 

@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest';
 import type { Outcome } from '../../src/job/outcome.js';
 import type { ClaimedJob } from '../../src/job/record.js';
-import type { StoredEvent } from '../../src/store/contract.js';
+import type { StoredEvent } from '../../src/store/contract/index.js';
 import type { PostgresStore } from '../../src/store/postgres/index.js';
 import { deadlocks, newClient, newDatabase, newJobs, newSession, openStore, shuffled } from './postgres-support.js';
 

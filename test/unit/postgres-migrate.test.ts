@@ -1,6 +1,6 @@
 // Making and migrating the schema: by hand or at the start, once however many begin together, and never downwards.
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { CRASH_GRACE_MS } from '../../src/store/contract.js';
+import { CRASH_GRACE_MS } from '../../src/store/contract/index.js';
 import { migratePostgres } from '../../src/store/open.js';
 import { SCHEMA_VERSION } from '../../src/store/postgres/schema.js';
 import { MIGRATIONS } from '../../src/store/postgres/tables.js';

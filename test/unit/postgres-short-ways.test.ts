@@ -4,7 +4,7 @@ import { Pool } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Outcome } from '../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../src/job/record.js';
-import type { ClaimReply } from '../../src/store/contract.js';
+import type { ClaimReply } from '../../src/store/contract/index.js';
 import type { PostgresStore } from '../../src/store/postgres/index.js';
 import { completed, newClient, newDatabase, newJob, newJobs, newServer, newSession, openStore } from './postgres-support.js';
 

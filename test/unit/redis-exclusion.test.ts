@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Outcome } from '../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../src/job/record.js';
-import type { LockGrant } from '../../src/store/contract.js';
+import type { LockGrant } from '../../src/store/contract/index.js';
 import type { RedisStore } from '../../src/store/redis/index.js';
 import { script } from '../../src/store/redis/scripts.js';
 import { newJob, newSession, openWithClient } from './redis-support.js';

@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../src/job/record.js';
-import type { Call, ClaimRequest } from '../../src/store/contract.js';
+import type { Call, ClaimRequest } from '../../src/store/contract/index.js';
 import { claim as claimAlone } from '../../src/store/redis/claim.js';
 import type { Argument } from '../../src/store/redis/driver.js';
 import type { RedisStore } from '../../src/store/redis/index.js';

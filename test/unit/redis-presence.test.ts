@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { CRASH_GRACE_MS, type SessionInfo } from '../../src/store/contract.js';
+import { CRASH_GRACE_MS, type SessionInfo } from '../../src/store/contract/index.js';
 import type { RedisStore } from '../../src/store/redis/index.js';
 import { script } from '../../src/store/redis/scripts.js';
 import { askRedis } from '../support/servers/redis.js';

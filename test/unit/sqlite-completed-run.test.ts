@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Outcome, SettleStatus } from '../../src/job/outcome.js';
 import type { ClaimedJob } from '../../src/job/record.js';
-import type { Store } from '../../src/store/contract.js';
+import type { Store } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { afterwards, newFile, newJob, newSession, openStore } from './sqlite-support.js';
 

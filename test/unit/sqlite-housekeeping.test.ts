@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
 import type { Keep } from '../../src/job/outcome.js';
-import { EVENTS_KEPT } from '../../src/store/contract.js';
+import { EVENTS_KEPT } from '../../src/store/contract/index.js';
 import type { SqliteStore } from '../../src/store/sqlite/index.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { afterwards, newFile, newJob, newSession, openStore } from './sqlite-support.js';

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { CRASH_GRACE_MS } from '../../src/store/contract.js';
+import { CRASH_GRACE_MS } from '../../src/store/contract/index.js';
 import { SCHEMA_VERSION } from '../../src/store/sqlite/schema.js';
 import { afterwards, newFile, newJob, newSession, openStore, StoreProcess } from './sqlite-support.js';
 

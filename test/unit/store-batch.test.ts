@@ -4,7 +4,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { Queue, Worker } from '../../src/index.js';
 import type { Outcome } from '../../src/job/outcome.js';
 import type { NewJob } from '../../src/job/record.js';
-import type { Call, ClaimReply, ClaimRequest, Extension, ExtendStatus, SettleReply } from '../../src/store/contract.js';
+import type { Call, ClaimReply, ClaimRequest, Extension, ExtendStatus, SettleReply } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 
 const BATCH = 7;

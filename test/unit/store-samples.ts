@@ -1,6 +1,6 @@
 // A job and a session that tests of one store start from.
 import type { NewJob } from '../../src/job/record.js';
-import type { NewSession } from '../../src/store/contract.js';
+import type { NewSession } from '../../src/store/contract/index.js';
 
 export function newJob(job: Partial<NewJob> = {}): NewJob {
   return { name: 'test', data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 0, ...job };

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { ProbeReply } from '../../src/store/contract.js';
+import type { ProbeReply } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { lookEveryMs, nextLookMs } from '../../src/maintenance/probe-interval.js';

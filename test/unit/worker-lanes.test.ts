@@ -2,7 +2,7 @@
 // by the other.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Queue } from '../../src/queue/queue.js';
-import type { Store } from '../../src/store/contract.js';
+import type { Store } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { Worker } from '../../src/worker/worker.js';

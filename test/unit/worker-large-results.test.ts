@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { Queue } from '../../src/queue/queue.js';
 import { REPLY_BYTES } from '../../src/store/budget.js';
-import type { Store } from '../../src/store/contract.js';
+import type { Store } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { Worker } from '../../src/worker/worker.js';
 import { gate, until } from '../support/faults-wait.js';

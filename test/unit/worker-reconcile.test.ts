@@ -1,7 +1,7 @@
 // A store that went back in time: a replica that took over without the last writes, or a restored backup.
 import { afterEach, expect, test } from 'vitest';
 import { Queue } from '../../src/queue/queue.js';
-import type { Store } from '../../src/store/contract.js';
+import type { Store } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { Worker } from '../../src/worker/worker.js';

@@ -8,7 +8,7 @@ import { storedName } from '../../job/names.js';
 import type { Any } from '../../job/typing.js';
 import type { CleanType } from '../../queue/cleaning.js';
 import { Queue as CoreQueue } from '../../queue/queue.js';
-import { STALLED_REASON } from '../../store/contract.js';
+import { STALLED_REASON } from '../../store/contract/index.js';
 import { Worker } from '../../worker/worker.js';
 import { GLOBAL, tellGlobally } from './events.js';
 import { DEFAULT_NAME, type DoneCallback } from './handlers.js';

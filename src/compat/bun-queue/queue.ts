@@ -12,7 +12,7 @@ import type { Instance } from '../../lock/instances.js';
 import { Queue as CoreQueue } from '../../queue/queue.js';
 import { checkInteger, invalidOption } from '../../runtime/check.js';
 import { Emitter } from '../../runtime/emitter.js';
-import { STALLED_REASON } from '../../store/contract.js';
+import { STALLED_REASON } from '../../store/contract/index.js';
 import { Worker } from '../../worker/worker.js';
 import { within } from '../time-limit.js';
 import { FOREIGN_JOB_OPTIONS, type JobOptions, jobOptionsOf, type Plan, planOf, type QueueOptions } from './options.js';

@@ -1,6 +1,6 @@
 // Reads that go on where a reply was cut at REPLY_BYTES, until the caller has all that it asked for.
 import type { JobRecord } from '../../job/record.js';
-import type { ListName, ListQuery, Store } from '../contract.js';
+import type { ListName, ListQuery, Store } from '../contract/index.js';
 
 interface Range {
   start: number;

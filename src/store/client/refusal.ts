@@ -2,7 +2,7 @@
 // other outcomes of the call are innocent. So each outcome is settled alone, and a substitute goes in the place of one that is refused.
 import { HoldfastError, toError, type ErrorCode } from '../../errors.js';
 import type { Outcome } from '../../job/outcome.js';
-import type { SettleReply } from '../contract.js';
+import type { SettleReply } from '../contract/index.js';
 
 /** The store answered, changed nothing, and may take another call. The other codes say that it takes none at the moment. */
 const REFUSALS: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['STORE_FAILED', 'PAYLOAD_TOO_LARGE', 'INVALID_PAYLOAD']);

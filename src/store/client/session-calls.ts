@@ -5,7 +5,7 @@ import type { Outcome } from '../../job/outcome.js';
 import { systemClock } from '../../runtime/clock.js';
 import { OutageReport } from '../../runtime/outage-report.js';
 import { ReplyTimeout } from '../../runtime/reply-timeout.js';
-import type { ClaimReply, ClaimRequest, SettleReply, Store } from '../contract.js';
+import type { ClaimReply, ClaimRequest, SettleReply, Store } from '../contract/index.js';
 import { Outage } from './outage.js';
 import { isRefusal, settleOneByOne, type Substitute, type Substituted } from './refusal.js';
 import type { Session } from '../../session/session.js';

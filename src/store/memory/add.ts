@@ -1,5 +1,5 @@
 import type { NewJob } from '../../job/record.js';
-import type { AddReply, Call } from '../contract.js';
+import type { AddReply, Call } from '../contract/index.js';
 import { putDelayed, putWaiting } from './moves.js';
 import { type QueueState, StoredJob } from './state.js';
 

@@ -1,6 +1,6 @@
 // The last call of every caller, so that one whose reply was lost is answered again and not carried out again.
 import { HoldfastError } from '../../errors.js';
-import type { Call } from '../contract.js';
+import type { Call } from '../contract/index.js';
 
 const REMEMBERED_MS = 10 * 60_000;
 

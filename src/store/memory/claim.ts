@@ -2,7 +2,7 @@ import { roomUnderCap } from '../../job/cap.js';
 import { nextFence, tokenOf } from '../../job/lock.js';
 import type { ClaimedJob } from '../../job/record.js';
 import { REPLY_BYTES } from '../budget.js';
-import type { ClaimReply, ClaimRequest } from '../contract.js';
+import type { ClaimReply, ClaimRequest } from '../contract/index.js';
 import { FROM, putActive, putWaiting, setEnd, take } from './moves.js';
 import { claimedOf } from './record.js';
 import { type QueueState, type StoredJob, StoredLock, type StoredSession } from './state.js';

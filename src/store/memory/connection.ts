@@ -8,7 +8,7 @@ import type { JobRecord, NewJob } from '../../job/record.js';
 import { type Clock, systemClock } from '../../runtime/clock.js';
 import { fakedNow, onFakeTimer } from '../../runtime/faked-time.js';
 import { type Capabilities, refuseTransaction } from '../capabilities.js';
-import type * as contract from '../contract.js';
+import type * as contract from '../contract/index.js';
 import type { StoreDescriptor } from '../descriptor.js';
 import { add } from './add.js';
 import { claim } from './claim.js';

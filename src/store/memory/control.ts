@@ -1,6 +1,6 @@
 import type { SettleStatus } from '../../job/outcome.js';
 import { isLargeValue } from '../budget.js';
-import type { Cap, Change, ChangeStatus, RemoveStatus, Selection, Write, WriteReply } from '../contract.js';
+import type { Cap, Change, ChangeStatus, RemoveStatus, Selection, Write, WriteReply } from '../contract/index.js';
 import { drop, FROM, putDelayed, putWaiting, reopen, take } from './moves.js';
 import { RateLimit } from './rate-limit.js';
 import { select } from './select.js';

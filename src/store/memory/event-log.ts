@@ -1,7 +1,7 @@
 // The newest events of a queue in a ring of columns: telling one costs four stores and no object of its own
 // (the fields of most events are shared constants), and events are put together only when somebody reads them.
 import { EVENTS_BYTES_KEPT, withinReply } from '../budget.js';
-import { EVENTS_KEPT, type EventName, type EventsReply, type StoredEvent } from '../contract.js';
+import { EVENTS_KEPT, type EventName, type EventsReply, type StoredEvent } from '../contract/index.js';
 
 export type EventFields = Readonly<Record<string, string | number>>;
 

@@ -9,7 +9,7 @@ import type {
   OwnedLock,
   QueueStatus,
   SessionInfo,
-} from '../contract.js';
+} from '../contract/index.js';
 import { kept } from './named-lock.js';
 import { recordOf } from './record.js';
 import type { QueueState, StoredJob, StoredLock } from './state.js';

@@ -1,4 +1,4 @@
-import type { Extension, ExtendStatus } from '../contract.js';
+import type { Extension, ExtendStatus } from '../contract/index.js';
 import { setEnd } from './moves.js';
 import { giveBack } from './stall.js';
 import type { QueueState, StoredJob } from './state.js';

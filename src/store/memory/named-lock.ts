@@ -1,5 +1,5 @@
 import { nextFence } from '../../job/lock.js';
-import type { LockGrant, LockRequest, NamedLockRef } from '../contract.js';
+import type { LockGrant, LockRequest, NamedLockRef } from '../contract/index.js';
 import { end, forgetEnded } from './moves.js';
 import { type Hold, type Place, type QueueState, StoredName, type StoredSession } from './state.js';
 

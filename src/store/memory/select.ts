@@ -1,5 +1,5 @@
 import { isFinished, type StoredState } from '../../job/state.js';
-import type { Selection } from '../contract.js';
+import type { Selection } from '../contract/index.js';
 import { oldestOf } from './linked-list.js';
 import type { QueueState, StoredJob } from './state.js';
 

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../errors.js';
-import type { NewSession, ProbeReply, Renewal, RenewReply, SweepReply } from '../contract.js';
+import type { NewSession, ProbeReply, Renewal, RenewReply, SweepReply } from '../contract/index.js';
 import { sweepReply } from '../swept.js';
 import { end, setEnd } from './moves.js';
 import { freeNames } from './named-lock.js';

@@ -1,6 +1,6 @@
 import type { Outcome, SettleStatus } from '../../job/outcome.js';
 import { isLargeValue } from '../budget.js';
-import type { Call, ClaimRequest, SettleReply } from '../contract.js';
+import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
 import { anyWaiting, claim } from './claim.js';
 import { putDelayed, putFinished, putWaiting, take } from './moves.js';
 import { retain } from './retention.js';

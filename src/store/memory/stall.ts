@@ -1,7 +1,7 @@
 // How active jobs go back without an outcome of their own.
 import { type LossFound, lostByText } from '../../job/lost-by.js';
 import { keepOnFail } from '../../job/options.js';
-import { STALLED_REASON } from '../contract.js';
+import { STALLED_REASON } from '../contract/index.js';
 import type { LostJob, Swept } from '../swept.js';
 import { FROM, putFinished, putWaiting, take } from './moves.js';
 import { retain } from './retention.js';

@@ -4,7 +4,7 @@ import { tokenOf } from '../../job/lock.js';
 import type { NewJob } from '../../job/record.js';
 import type { SettleStatus } from '../../job/outcome.js';
 import type { FinishedState, StoredState } from '../../job/state.js';
-import type { AddReply, Cap, NewSession, Owner, Revocation } from '../contract.js';
+import type { AddReply, Cap, NewSession, Owner, Revocation } from '../contract/index.js';
 import { CallMemory } from './call-memory.js';
 import { ClaimOrder } from './claim-order.js';
 import { EventLog } from './event-log.js';

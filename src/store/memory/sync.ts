@@ -2,7 +2,7 @@
 // of it. Nothing else differs. It never waits for what cannot come: without a worker, paused or rate limited, it answers at once.
 import type { NewJob } from '../../job/record.js';
 import type { Capabilities } from '../capabilities.js';
-import type { AddReply, Call } from '../contract.js';
+import type { AddReply, Call } from '../contract/index.js';
 import { MemoryStore } from './connection.js';
 import type { QueueState } from './state.js';
 import { clearTimeout, setImmediate, setTimeout } from '../../runtime/timers.js';

@@ -1,5 +1,5 @@
 import type { NewJob } from '../../job/record.js';
-import type { AddReply, Call } from '../contract.js';
+import type { AddReply, Call } from '../contract/index.js';
 import { recall, remember } from './callers.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import { freeKeys } from './key.js';

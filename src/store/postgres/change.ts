@@ -1,4 +1,4 @@
-import type { Change, ChangeStatus, RemoveStatus } from '../contract.js';
+import type { Change, ChangeStatus, RemoveStatus } from '../contract/index.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import { freeKeys, TO_WAITING, WAITS } from './key.js';
 import { jobOf, lockJobs } from './lookup.js';

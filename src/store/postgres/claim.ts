@@ -1,5 +1,5 @@
 import { REPLY_BYTES } from '../budget.js';
-import type { ClaimReply, ClaimRequest } from '../contract.js';
+import type { ClaimReply, ClaimRequest } from '../contract/index.js';
 import { ADVISORY } from './advisory.js';
 import { remember } from './callers.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';

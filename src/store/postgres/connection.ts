@@ -5,7 +5,7 @@ import { HoldfastError } from '../../errors.js';
 import type { Outcome } from '../../job/outcome.js';
 import type { JobRecord, NewJob } from '../../job/record.js';
 import type { Capabilities } from '../capabilities.js';
-import type * as contract from '../contract.js';
+import type * as contract from '../contract/index.js';
 import type { StoreDescriptor } from '../descriptor.js';
 import { add, addWithin } from './add.js';
 import { forgetCaller } from './callers.js';

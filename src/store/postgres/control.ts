@@ -1,4 +1,4 @@
-import type { Cap, Selection } from '../contract.js';
+import type { Cap, Selection } from '../contract/index.js';
 import type { StoredState } from '../../job/state.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import type { Server } from './server.js';

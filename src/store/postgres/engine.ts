@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { HoldfastError } from '../../errors.js';
 import { within } from '../../runtime/within.js';
-import type { WatchedChange } from '../contract.js';
+import type { WatchedChange } from '../contract/index.js';
 import { newSocket } from './address.js';
 import { type Driver, loadDriver, type PgClient, type PgPool } from './driver.js';
 import { Listener } from './listener.js';

@@ -1,7 +1,7 @@
 // Reading and trimming the log of a queue. Reading folds what was written since (fold.ts), so that ids are given in the order of commits.
 import { journalOf } from './journal-rows.js';
 import { REPLY_BYTES } from '../budget.js';
-import type { EventName, EventsReply, StoredEvent } from '../contract.js';
+import type { EventName, EventsReply, StoredEvent } from '../contract/index.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
 

@@ -1,4 +1,4 @@
-import type { ClaimReply, ClaimRequest } from '../contract.js';
+import type { ClaimReply, ClaimRequest } from '../contract/index.js';
 
 /**
  * How many jobs of a queue fit into a reply, where that was fewer than were asked for. A claim locks the rows of all jobs that it is

@@ -9,7 +9,7 @@
 import { JOURNAL_PASSED } from './dead-ranges.js';
 import { journalOf } from './journal-rows.js';
 import { EVENTS_BYTES_KEPT } from '../budget.js';
-import { EVENTS_KEPT } from '../contract.js';
+import { EVENTS_KEPT } from '../contract/index.js';
 import type { Server } from './server.js';
 import { expression, step } from './sql-function.js';
 import { STATE } from './tables.js';

@@ -1,5 +1,5 @@
 // Jobs whose lock ends without an outcome of their owner: handed back or taken away (uncharged), or stalled (charged).
-import { STALLED_REASON } from '../contract.js';
+import { STALLED_REASON } from '../contract/index.js';
 import { NOTE } from './fold.js';
 import { freeKeys, WAITS } from './key.js';
 import { jobOf } from './lookup.js';

@@ -1,7 +1,7 @@
 import { tokenOf } from '../../job/lock.js';
 import type { JobRecord } from '../../job/record.js';
 import { REPLY_BYTES } from '../budget.js';
-import type { ListName, ListQuery, ListReply, LockInfo, OwnedLock, Owner, QueueStatus, SessionInfo } from '../contract.js';
+import type { ListName, ListQuery, ListReply, LockInfo, OwnedLock, Owner, QueueStatus, SessionInfo } from '../contract/index.js';
 import { CUT_PARAMETERS, cutRows, JOB_ARRAYS, type JobArrays, MOST, SIZE, toRecords } from './job-row.js';
 import { ANY_BEHIND, ANY_KEYED } from './key.js';
 import { fillRecords, INLINE_BYTES } from './large-values.js';

@@ -2,7 +2,7 @@
 // statement of its own that locks nothing: a claim with megabytes in its reply held its row locks for as long as they took to travel.
 import { type ClaimedJob, hasStalled, type JobRecord } from '../../job/record.js';
 import { REPLY_BYTES } from '../budget.js';
-import type { ClaimReply } from '../contract.js';
+import type { ClaimReply } from '../contract/index.js';
 import { LONG } from './job-row.js';
 import { fillLosses } from './lost-by.js';
 import { jobOf } from './lookup.js';

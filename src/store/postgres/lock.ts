@@ -1,4 +1,4 @@
-import type { Extension, ExtendStatus } from '../contract.js';
+import type { Extension, ExtendStatus } from '../contract/index.js';
 import { splitToken } from './job-row.js';
 import { jobOf, lockJobs } from './lookup.js';
 import type { Server } from './server.js';

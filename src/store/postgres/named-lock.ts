@@ -1,4 +1,4 @@
-import type { LockGrant, LockRequest, NamedLockInfo, NamedLockRef } from '../contract.js';
+import type { LockGrant, LockRequest, NamedLockInfo, NamedLockRef } from '../contract/index.js';
 import { ownerOf } from './inspect.js';
 import type { Server } from './server.js';
 import { step, verb } from './sql-function.js';

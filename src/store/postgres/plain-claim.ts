@@ -2,7 +2,7 @@
 // (plain-settle.ts), and by itself a function that calls no other, under the settings of the connection (sql-function.ts).
 // What it finds to be otherwise goes to `claim`, which must find everything as if this had not been there.
 import { REPLY_BYTES } from '../budget.js';
-import type { ClaimRequest } from '../contract.js';
+import type { ClaimRequest } from '../contract/index.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import { FIRST_DUE, lockedUpTo, stretch } from './grant.js';
 import { ALL_INLINE, CLAIMED_ARRAYS, CLAIMED_COLUMNS, CLAIMED_ONE, WAITING_SIZE } from './job-row.js';

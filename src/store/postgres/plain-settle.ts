@@ -6,7 +6,7 @@
 // each statement, costs more than most statements do.
 import type { Outcome } from '../../job/outcome.js';
 import { isLargeValue } from '../budget.js';
-import type { Call, ClaimRequest } from '../contract.js';
+import type { Call, ClaimRequest } from '../contract/index.js';
 import { FOLD_SOMETIMES } from './fold.js';
 import { ALL_INLINE, splitToken } from './job-row.js';
 import { inlineBytes } from './large-values.js';

@@ -1,6 +1,6 @@
 // The crash hint. A process that opens sessions holds an advisory lock on a direct connection for as long as it lives; the server
 // drops it when the connection ends, within milliseconds of a kill. Whoever could take the lock knows that its owner is gone.
-import type { ProbeReply, SessionRef } from '../contract.js';
+import type { ProbeReply, SessionRef } from '../contract/index.js';
 import { ADVISORY } from './advisory.js';
 import { KEEPING_MS, type Server } from './server.js';
 import { step, verb } from './sql-function.js';

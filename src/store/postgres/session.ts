@@ -1,5 +1,5 @@
 import { tokenOf } from '../../job/lock.js';
-import { CRASH_GRACE_MS, type NewSession, type Renewal, type RenewReply, type SessionRef } from '../contract.js';
+import { CRASH_GRACE_MS, type NewSession, type Renewal, type RenewReply, type SessionRef } from '../contract/index.js';
 import { forgetSessions } from './callers.js';
 import { RAISED } from './errors.js';
 import { lockJobs } from './lookup.js';

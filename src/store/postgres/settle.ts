@@ -1,6 +1,6 @@
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import { EVENT_VALUE_BYTES } from '../budget.js';
-import type { Call, ClaimRequest, SettleReply } from '../contract.js';
+import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
 import { recall, remember } from './callers.js';
 import { type ClaimedRow, claimArguments, LOCK_SESSION, toClaimReply } from './claim.js';
 import { leaveOutLarge, valueFields } from './event-values.js';

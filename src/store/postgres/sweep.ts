@@ -1,5 +1,5 @@
 // What died is found, and its jobs move on. A sweep waits for nobody: what others hold at this moment is theirs, or for the next sweep.
-import type { SweepReply } from '../contract.js';
+import type { SweepReply } from '../contract/index.js';
 import { RAISED } from './errors.js';
 import { journalOf } from './journal-rows.js';
 import { anyNames } from './named-lock.js';

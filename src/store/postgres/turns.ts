@@ -1,4 +1,4 @@
-import type { Call } from '../contract.js';
+import type { Call } from '../contract/index.js';
 
 /**
  * Keeps the calls of a caller in the order of their numbers, although each may travel on a connection of its own. A repetition does not

@@ -3,7 +3,7 @@
 // for jobs, or for a named lock, is not woken by what only others want to know, but for the look, which does not tell them apart.
 import { journalOf } from './journal-rows.js';
 import { HoldfastError } from '../../errors.js';
-import type { ClaimReply, WatchedChange } from '../contract.js';
+import type { ClaimReply, WatchedChange } from '../contract/index.js';
 import { DueCalls } from '../due-calls.js';
 import { type Brings, type Change, Notifier } from './notify.js';
 import type { Server } from './server.js';

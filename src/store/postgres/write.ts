@@ -1,6 +1,6 @@
 import type { SettleStatus } from '../../job/outcome.js';
 import { EVENT_VALUE_BYTES } from '../budget.js';
-import type { Write, WriteReply } from '../contract.js';
+import type { Write, WriteReply } from '../contract/index.js';
 import { leaveOutLarge, valueFields } from './event-values.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import { splitToken } from './job-row.js';

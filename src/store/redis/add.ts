@@ -1,5 +1,5 @@
 import type { NewJob } from '../../job/record.js';
-import type { AddReply, Call } from '../contract.js';
+import type { AddReply, Call } from '../contract/index.js';
 import type { Argument } from './driver.js';
 import { jobText } from './job-text.js';
 import type { Runner } from './runner.js';

@@ -1,6 +1,6 @@
 import { tokenOf } from '../../job/lock.js';
 import { type ClaimedJob, hasStalled } from '../../job/record.js';
-import type { ClaimReply, ClaimRequest } from '../contract.js';
+import type { ClaimReply, ClaimRequest } from '../contract/index.js';
 import type { Argument } from './driver.js';
 import { addSides, freeText } from './job-text.js';
 import { fillLosses } from './lost-by.js';

@@ -6,7 +6,7 @@ import type { Outcome } from '../../job/outcome.js';
 import type { JobRecord, NewJob } from '../../job/record.js';
 import { within } from '../../runtime/within.js';
 import { type Capabilities, refuseTransaction } from '../capabilities.js';
-import type * as contract from '../contract.js';
+import type * as contract from '../contract/index.js';
 import type { StoreDescriptor } from '../descriptor.js';
 import { add } from './add.js';
 import { claim } from './claim.js';

@@ -1,4 +1,4 @@
-import type { Cap, Change, ChangeStatus, RemoveStatus, Selection } from '../contract.js';
+import type { Cap, Change, ChangeStatus, RemoveStatus, Selection } from '../contract/index.js';
 import type { Argument } from './driver.js';
 import { LETTER } from './job-text.js';
 import type { Runner } from './runner.js';

@@ -1,6 +1,6 @@
 // Reading the log of a queue, which lua/shared/queue.lua writes: one entry per script, with records of a letter and texts.
 import { REPLY_BYTES } from '../budget.js';
-import { type EventName, type EventsReply, STALLED_REASON, type StoredEvent } from '../contract.js';
+import { type EventName, type EventsReply, STALLED_REASON, type StoredEvent } from '../contract/index.js';
 import type { Runner } from './runner.js';
 
 type Template = [name: EventName, fixed?: Record<string, string>, ...fields: string[]];

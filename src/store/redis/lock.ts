@@ -1,4 +1,4 @@
-import type { Extension, ExtendStatus } from '../contract.js';
+import type { Extension, ExtendStatus } from '../contract/index.js';
 import { freeText } from './job-text.js';
 import type { Runner } from './runner.js';
 import { STATUSES } from './settle.js';

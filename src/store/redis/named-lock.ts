@@ -1,4 +1,4 @@
-import type { LockGrant, LockRequest, NamedLockInfo, NamedLockRef } from '../contract.js';
+import type { LockGrant, LockRequest, NamedLockInfo, NamedLockRef } from '../contract/index.js';
 import { type RawOwner, readOwner } from './inspect.js';
 import type { Runner } from './runner.js';
 

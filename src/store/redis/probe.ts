@@ -1,5 +1,5 @@
 import { isRetryable } from '../../errors.js';
-import type { ProbeReply } from '../contract.js';
+import type { ProbeReply } from '../contract/index.js';
 import type { Client } from './driver.js';
 import type { Link } from './link.js';
 import type { Runner } from './runner.js';

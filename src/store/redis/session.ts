@@ -6,7 +6,7 @@ import {
   type Revocation,
   type SessionRef,
   type SweepReply,
-} from '../contract.js';
+} from '../contract/index.js';
 import { tokenOf } from '../../job/lock.js';
 import { freeText } from './job-text.js';
 import { readLosses } from './lost-by.js';

@@ -1,6 +1,6 @@
 import { hasStalled } from '../../job/record.js';
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
-import type { Call, ClaimRequest, SettleReply } from '../contract.js';
+import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
 import { laneText, type RawClaim, readClaim, writeClaim } from './claim.js';
 import type { Argument } from './driver.js';
 import { freeText } from './job-text.js';

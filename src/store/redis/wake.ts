@@ -1,7 +1,7 @@
 // Tells watchers that their queue may have changed. A watcher arms its queue and learns its version in the same step; the next
 // change is published and disarms it. So an idle queue costs nothing, a busy one publishes no more than its watchers ask for, and
 // a message that was lost shows as a version that has moved: everybody looks once a second, whatever became of the subscription.
-import type { WatchedChange } from '../contract.js';
+import type { WatchedChange } from '../contract/index.js';
 import type { Dialer } from './dial.js';
 import type { Link } from './link.js';
 import { type Runner, tagOf } from './runner.js';

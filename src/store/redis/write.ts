@@ -1,5 +1,5 @@
 import type { SettleStatus } from '../../job/outcome.js';
-import type { Write, WriteReply } from '../contract.js';
+import type { Write, WriteReply } from '../contract/index.js';
 import type { Argument } from './driver.js';
 import type { Runner } from './runner.js';
 import { STATUSES } from './settle.js';

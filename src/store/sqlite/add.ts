@@ -1,5 +1,5 @@
 import type { NewJob } from '../../job/record.js';
-import type { AddReply, Call } from '../contract.js';
+import type { AddReply, Call } from '../contract/index.js';
 import type { Callers } from './callers.js';
 import type { Database, Statement } from './driver.js';
 import type { QueueState } from './queue-state.js';

@@ -1,6 +1,6 @@
 // The last call of every caller: one whose reply was lost is answered again and not carried out again.
 import { HoldfastError } from '../../errors.js';
-import type { Call } from '../contract.js';
+import type { Call } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 
 /** Producers may repeat a call for ten minutes. */

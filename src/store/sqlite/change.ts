@@ -1,5 +1,5 @@
 import type { StoredState } from '../../job/state.js';
-import type { Change, ChangeStatus } from '../contract.js';
+import type { Change, ChangeStatus } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 import { stateOf } from './job-row.js';
 import type { QueueState } from './queue-state.js';

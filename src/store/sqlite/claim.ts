@@ -2,7 +2,7 @@ import { roomUnderCap } from '../../job/cap.js';
 import { nextFence } from '../../job/lock.js';
 import type { ClaimedJob, JobRecord } from '../../job/record.js';
 import { REPLY_BYTES } from '../budget.js';
-import type { ClaimReply, ClaimRequest } from '../contract.js';
+import type { ClaimReply, ClaimRequest } from '../contract/index.js';
 import type { Callers } from './callers.js';
 import type { Database, Statement, Value } from './driver.js';
 import {

@@ -1,6 +1,6 @@
 // Hands back what a session holds that is about to be closed, in steps: in one transaction, 100,000 jobs kept every other writer out for
 // 0.6 s. The session itself ends with the last step, so that a crash in between leaves the rest to its expiry.
-import type { SessionRef } from '../contract.js';
+import type { SessionRef } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 import { type HandBack, HELD_COLUMNS, type HeldRow, lossOf, OWNER_COLUMNS, type OwnerRow } from './hand-back.js';
 import { STATE } from './schema.js';

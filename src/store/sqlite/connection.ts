@@ -8,7 +8,7 @@ import type { JobRecord, NewJob } from '../../job/record.js';
 import { checkInteger, invalidOption, MAX_TIMER_MS } from '../../runtime/check.js';
 import { type Clock, systemClock } from '../../runtime/clock.js';
 import { type Capabilities, refuseTransaction } from '../capabilities.js';
-import type * as contract from '../contract.js';
+import type * as contract from '../contract/index.js';
 import type { StoreDescriptor } from '../descriptor.js';
 import { type Engine, startEngine } from './engine.js';
 import { toStoreError } from './errors.js';

@@ -1,4 +1,4 @@
-import type { Cap, Selection } from '../contract.js';
+import type { Cap, Selection } from '../contract/index.js';
 import type { Changing } from './change.js';
 import type { EventLog } from './events.js';
 import type { Selecting } from './select.js';

@@ -1,6 +1,6 @@
 // Reading and trimming the log of a queue, which is written in queue-state.ts: one row per commit.
 import { REPLY_BYTES, withinReply } from '../budget.js';
-import type { EventsReply, StoredEvent } from '../contract.js';
+import type { EventsReply, StoredEvent } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 import { IMPLIED, type QueueState, type ToldEvent } from './queue-state.js';
 

@@ -1,7 +1,7 @@
 // Jobs whose lock ends without an outcome of their owner: handed back or taken away (uncharged), or stalled (charged).
 import { type LossFound, lostByText } from '../../job/lost-by.js';
 import { keepOnFail } from '../../job/options.js';
-import { STALLED_REASON } from '../contract.js';
+import { STALLED_REASON } from '../contract/index.js';
 import type { Swept } from '../swept.js';
 import type { Database, Statement } from './driver.js';
 import type { EventFields, QueueState } from './queue-state.js';

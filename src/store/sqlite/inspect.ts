@@ -1,7 +1,7 @@
 import { tokenOf } from '../../job/lock.js';
 import type { JobRecord } from '../../job/record.js';
 import { REPLY_BYTES, withinReply } from '../budget.js';
-import type { ListName, ListQuery, ListReply, LockInfo, OwnedLock, QueueStatus, SessionInfo } from '../contract.js';
+import type { ListName, ListQuery, ListReply, LockInfo, OwnedLock, QueueStatus, SessionInfo } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 import { JOB_BYTES, JOB_COLUMNS, type JobRow, toRecord } from './job-row.js';
 import type { QueueState } from './queue-state.js';

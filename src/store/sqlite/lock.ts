@@ -1,4 +1,4 @@
-import type { Extension, ExtendStatus } from '../contract.js';
+import type { Extension, ExtendStatus } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 import { type HandBack, HELD_COLUMNS, type HeldRow } from './hand-back.js';
 import { splitToken } from './job-row.js';

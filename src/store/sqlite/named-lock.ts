@@ -1,5 +1,5 @@
 import { nextFence } from '../../job/lock.js';
-import type { LockGrant, LockRequest, NamedLockInfo, NamedLockRef } from '../contract.js';
+import type { LockGrant, LockRequest, NamedLockInfo, NamedLockRef } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 import type { QueueState } from './queue-state.js';
 import type { Transaction } from './transaction.js';

@@ -1,4 +1,4 @@
-import type { ProbeReply } from '../contract.js';
+import type { ProbeReply } from '../contract/index.js';
 import { roundedUp } from './clock.js';
 import type { Database, Statement } from './driver.js';
 import type { Peers } from './presence.js';

@@ -1,7 +1,7 @@
 // The row of a queue: counters, counts, pause and limits. A transaction reads it once, its operations change it in memory and tell
 // their events to it, and it is written once at the end, with all events in one row.
 import { EVENTS_BYTES_KEPT } from '../budget.js';
-import { EVENTS_KEPT, type EventName, type QueueStatus } from '../contract.js';
+import { EVENTS_KEPT, type EventName, type QueueStatus } from '../contract/index.js';
 import type { FinishedState } from '../../job/state.js';
 import type { Database, Statement, Value } from './driver.js';
 import type { Lanes } from './lanes.js';

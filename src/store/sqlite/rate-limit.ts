@@ -1,5 +1,5 @@
 // How many claims a queue still allows: a block that was set by hand, and the window in which limited claims count.
-import type { ClaimRequest } from '../contract.js';
+import type { ClaimRequest } from '../contract/index.js';
 import type { QueueState } from './queue-state.js';
 import type { Transaction } from './transaction.js';
 

@@ -1,4 +1,4 @@
-import type { RemoveStatus, Selection } from '../contract.js';
+import type { RemoveStatus, Selection } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 import { stateOf } from './job-row.js';
 import type { QueueState } from './queue-state.js';

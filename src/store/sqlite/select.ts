@@ -1,5 +1,5 @@
 import type { StoredState } from '../../job/state.js';
-import type { Selection } from '../contract.js';
+import type { Selection } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 import type { QueueState } from './queue-state.js';
 import { STATE } from './schema.js';

@@ -1,6 +1,13 @@
 import { HoldfastError } from '../../errors.js';
 import { tokenOf } from '../../job/lock.js';
-import { CRASH_GRACE_MS, type NewSession, type Renewal, type RenewReply, type SessionRef, type SweepReply } from '../contract.js';
+import {
+  CRASH_GRACE_MS,
+  type NewSession,
+  type Renewal,
+  type RenewReply,
+  type SessionRef,
+  type SweepReply,
+} from '../contract/index.js';
 import { type Swept, sweepReply } from '../swept.js';
 import type { Callers } from './callers.js';
 import { roundedUp } from './clock.js';

@@ -1,7 +1,7 @@
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import type { FinishedState } from '../../job/state.js';
 import { isLargeValue } from '../budget.js';
-import type { Call, ClaimRequest, SettleReply } from '../contract.js';
+import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
 import type { Callers } from './callers.js';
 import type { Claiming } from './claim.js';
 import { type Completed, CompletedRuns, runFrom } from './completed-run.js';

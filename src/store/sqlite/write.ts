@@ -1,6 +1,6 @@
 import type { SettleStatus } from '../../job/outcome.js';
 import { isLargeValue } from '../budget.js';
-import type { Write, WriteReply } from '../contract.js';
+import type { Write, WriteReply } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 import { splitToken } from './job-row.js';
 import { LARGE_VALUE, type QueueState } from './queue-state.js';

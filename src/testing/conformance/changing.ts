@@ -1,6 +1,6 @@
 // Facet: moves that do not belong to an owner: retry, promote, put off, change the priority, remove, clear, requeue, forget.
 import assert from 'node:assert/strict';
-import type { Change } from '../../store/contract.js';
+import type { Change } from '../../store/contract/index.js';
 import { ids, nth, only, sorted } from './expect.js';
 import { completed, failed } from './samples.js';
 import type { Scene } from './scene.js';

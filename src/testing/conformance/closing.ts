@@ -1,6 +1,6 @@
 // Facet: opening, closing, and what is there when the data is opened again.
 import assert from 'node:assert/strict';
-import type { Store } from '../../store/contract.js';
+import type { Store } from '../../store/contract/index.js';
 import { ids, only } from './expect.js';
 import { completed, failed, newJob, newSession, released } from './samples.js';
 import type { Scene } from './scene.js';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../job/outcome.js';
 import type { ClaimedJob } from '../../job/record.js';
-import { EVENTS_KEPT, STALLED_REASON, type StoredEvent } from '../../store/contract.js';
+import { EVENTS_KEPT, STALLED_REASON, type StoredEvent } from '../../store/contract/index.js';
 import { nth, only } from './expect.js';
 import { completed, delayed, failed, newJob, released, retried } from './samples.js';
 import type { Scene } from './scene.js';

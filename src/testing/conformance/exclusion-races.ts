@@ -1,7 +1,7 @@
 // Facet: what excludes one another (keys, caps, names), when verbs meet.
 import assert from 'node:assert/strict';
 import type { ClaimedJob } from '../../job/record.js';
-import type { LockGrant } from '../../store/contract.js';
+import type { LockGrant } from '../../store/contract/index.js';
 import { ids, only, sorted } from './expect.js';
 import { hold, letGo, lookAt, wish } from './named-locks.js';
 import { defineRaces, type Race } from './races.js';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import type { ClaimedJob } from '../../job/record.js';
 import type { SettleStatus } from '../../job/outcome.js';
-import type { ExtendStatus, Write } from '../../store/contract.js';
+import type { ExtendStatus, Write } from '../../store/contract/index.js';
 import { only } from './expect.js';
 import { completed, delayed, failed, released, retried, returned } from './samples.js';
 import type { Scene } from './scene.js';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClaimedJob } from '../../job/record.js';
-import type { NewSession, ProbeReply } from '../../store/contract.js';
+import type { NewSession, ProbeReply } from '../../store/contract/index.js';
 import { between, only } from './expect.js';
 import { completed, newSession } from './samples.js';
 import type { Scene } from './scene.js';

@@ -1,5 +1,5 @@
 // The conformance suite: one door through which every store engine goes, a file per facet of the contract. It is written against
-// src/store/contract.ts alone and must never know an engine. Called by our own tests for each of our stores, and by anybody who
+// src/store/contract/index.ts alone and must never know an engine. Called by our own tests for each of our stores, and by anybody who
 // writes a store of their own: `conformance({ describe, it, name, capabilities, open })` needs nothing but a test runner.
 import assert from 'node:assert/strict';
 import { adding } from './adding.js';

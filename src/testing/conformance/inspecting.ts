@@ -1,6 +1,6 @@
 // Facet: looking at a queue changes nothing and tells the truth.
 import assert from 'node:assert/strict';
-import type { ListName } from '../../store/contract.js';
+import type { ListName } from '../../store/contract/index.js';
 import { ids, nth } from './expect.js';
 import { completed, failed } from './samples.js';
 import type { Scene } from './scene.js';

@@ -1,6 +1,6 @@
 // Facet: calls of one session in several lanes. Each lane has a last call of its own: what comes late in one is nothing to the other.
 import assert from 'node:assert/strict';
-import type { Call, SettleReply } from '../../store/contract.js';
+import type { Call, SettleReply } from '../../store/contract/index.js';
 import { ids, nth, only } from './expect.js';
 import { completed, released } from './samples.js';
 import type { Scene } from './scene.js';

@@ -2,7 +2,7 @@
 // log does not grow with the results that it reports.
 import assert from 'node:assert/strict';
 import { EVENTS_BYTES_KEPT, EVENT_VALUE_BYTES, REPLY_BYTES } from '../../store/budget.js';
-import type { ListReply } from '../../store/contract.js';
+import type { ListReply } from '../../store/contract/index.js';
 import { ids, nth, only } from './expect.js';
 import { completed } from './samples.js';
 import type { Scene } from './scene.js';

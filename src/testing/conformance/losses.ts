@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LossFound, LostBy } from '../../job/lost-by.js';
 import type { JobRecord } from '../../job/record.js';
-import type { NewSession } from '../../store/contract.js';
+import type { NewSession } from '../../store/contract/index.js';
 import { ids, only } from './expect.js';
 import { completed, newSession } from './samples.js';
 import type { Scene } from './scene.js';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import type { LossFound } from '../../job/lost-by.js';
 import type { StoredState } from '../../job/state.js';
-import type { ListName } from '../../store/contract.js';
+import type { ListName } from '../../store/contract/index.js';
 
 export interface ModelJob {
   state: StoredState;

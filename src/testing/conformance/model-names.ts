@@ -1,6 +1,6 @@
 // The named locks of the model: who holds each name, and who stands in line for it.
 import assert from 'node:assert/strict';
-import type { LockGrant } from '../../store/contract.js';
+import type { LockGrant } from '../../store/contract/index.js';
 import { only } from './expect.js';
 import type { Random } from './random.js';
 import type { Scene } from './scene.js';

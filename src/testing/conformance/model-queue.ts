@@ -4,7 +4,7 @@ import { roomUnderCap } from '../../job/cap.js';
 import { type LossFound, readLostBy } from '../../job/lost-by.js';
 import type { Outcome } from '../../job/outcome.js';
 import type { ClaimedJob } from '../../job/record.js';
-import type { ListName } from '../../store/contract.js';
+import type { ListName } from '../../store/contract/index.js';
 import { ids, only, sorted } from './expect.js';
 import { type ModelJob, ModelJobs } from './model-jobs.js';
 import { ModelNames, type ModelSessions } from './model-names.js';

@@ -1,6 +1,6 @@
 // Facet: locks with a name. One holder at a time, and a line of those who wait.
 import assert from 'node:assert/strict';
-import type { LockGrant, NamedLockInfo } from '../../store/contract.js';
+import type { LockGrant, NamedLockInfo } from '../../store/contract/index.js';
 import { FaultyStore } from '../faulty-store.js';
 import { between, only } from './expect.js';
 import type { Scene } from './scene.js';

@@ -1,6 +1,6 @@
 // Facet: a write whose reply was lost can be repeated. The same call is answered as the first time and changes nothing.
 import assert from 'node:assert/strict';
-import type { ClaimReply } from '../../store/contract.js';
+import type { ClaimReply } from '../../store/contract/index.js';
 import { FaultyStore } from '../faulty-store.js';
 import { ids, nth, only } from './expect.js';
 import { completed, failed, newJob, released } from './samples.js';

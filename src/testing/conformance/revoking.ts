@@ -1,6 +1,6 @@
 // Facet: locks are taken away from living owners, who are told until they have heard it.
 import assert from 'node:assert/strict';
-import type { Revocation } from '../../store/contract.js';
+import type { Revocation } from '../../store/contract/index.js';
 import { FaultyStore } from '../faulty-store.js';
 import { nth, only } from './expect.js';
 import { completed } from './samples.js';

@@ -1,6 +1,6 @@
 // What the suite needs from the outside: a test runner of two functions, and a way to open the store under test.
 import type { Capabilities } from '../../store/capabilities.js';
-import type { NewSession, Store } from '../../store/contract.js';
+import type { NewSession, Store } from '../../store/contract/index.js';
 
 /** vitest, node:test, mocha and jest all fit. Where `it` can skip, what a store cannot do is reported as skipped. */
 export interface TestRunner {

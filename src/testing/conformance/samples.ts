@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Keep, Outcome } from '../../job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../job/record.js';
-import type { NewSession } from '../../store/contract.js';
+import type { NewSession } from '../../store/contract/index.js';
 
 export function newJob(difference: Partial<NewJob> = {}): NewJob {
   return {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Outcome, SettleStatus } from '../../job/outcome.js';
 import type { ClaimedJob, JobRecord, NewJob } from '../../job/record.js';
-import type { Call, ClaimReply, ClaimRequest, ListName, NewSession, Store, StoredEvent } from '../../store/contract.js';
+import type { Call, ClaimReply, ClaimRequest, ListName, NewSession, Store, StoredEvent } from '../../store/contract/index.js';
 import { ids, only } from './expect.js';
 import type { StoreUnderTest } from './runner.js';
 import { newJob, newSession } from './samples.js';

@@ -1,7 +1,7 @@
 // Facet: sessions live, are renewed and are closed.
 import assert from 'node:assert/strict';
-import type { RenewReply } from '../../store/contract.js';
-import { STALLED_REASON } from '../../store/contract.js';
+import type { RenewReply } from '../../store/contract/index.js';
+import { STALLED_REASON } from '../../store/contract/index.js';
 import { between, ids, only } from './expect.js';
 import { completed } from './samples.js';
 import type { Scene } from './scene.js';

@@ -1,6 +1,6 @@
 // Facet: what died is found, and its jobs move on.
 import assert from 'node:assert/strict';
-import { STALLED_REASON } from '../../store/contract.js';
+import { STALLED_REASON } from '../../store/contract/index.js';
 import { ids, sorted } from './expect.js';
 import { completed } from './samples.js';
 import type { Scene } from './scene.js';

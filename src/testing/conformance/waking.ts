@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from './expect.js';
-import type { WatchedChange } from '../../store/contract.js';
+import type { WatchedChange } from '../../store/contract/index.js';
 import { hold, letGo, wish } from './named-locks.js';
 import { completed, released, retried } from './samples.js';
 import type { Scene } from './scene.js';
