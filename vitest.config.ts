@@ -18,7 +18,7 @@ function group(name: string, { order, workers }: { order: number; workers: numbe
   return { extends: true, test: { name, include, exclude, maxWorkers: workers, sequence: { groupOrder: order } } };
 }
 
-// `HOLDFAST_SQLITE_DRIVER=node:sqlite npm test -- test/unit/sqlite`: the SQLite suite on another driver.
+// `HOLDFAST_SQLITE_DRIVER=node:sqlite npm test -- test/engines/sqlite`: the SQLite suite on another driver.
 const driver = process.env['HOLDFAST_SQLITE_DRIVER'] ?? 'better-sqlite3';
 const observer =
   driver === 'better-sqlite3' ? [] : [{ find: /^better-sqlite3$/, replacement: file('test/support/sqlite-observer.ts') }];
@@ -41,7 +41,9 @@ export default defineConfig({
     retry: 0,
     server: { deps: { external: [/\/dist\//, /\/simulation\/.*\.mjs$/] } },
     projects: [
-      ...['unit', 'conformance', 'model', 'hostile', 'simulation', 'package', 'docs'].map((name) => group(name, mixed)),
+      ...['unit', 'engines', 'conformance', 'model', 'hostile', 'simulation', 'package', 'docs'].map((name) =>
+        group(name, mixed),
+      ),
       ...['acceptance', 'faults', 'examples'].map((name) => group(name, waiting)),
       ...['runtimes', 'chaos'].map((name) => group(name, busy)),
     ],

@@ -1,4 +1,4 @@
-import { conformance, unit } from './tests.mjs';
+import { conformance, engines, unit } from './tests.mjs';
 
 export const CAP = [
   {
@@ -82,6 +82,6 @@ export const CAP = [
     file: 'src/store/postgres/claim.ts',
     find: 'SELECT * INTO _row FROM queues WHERE queue = _queue FOR NO KEY UPDATE;',
     replace: 'SELECT * INTO _row FROM queues WHERE queue = _queue;',
-    tests: unit('postgres-cap-race'),
+    tests: engines('postgres/cap-race'),
   },
 ];

@@ -1,4 +1,4 @@
-import { conformance, unit } from './tests.mjs';
+import { conformance, engines, unit } from './tests.mjs';
 
 const only = 'claiming|taking|fencing|replays|locks|races|random|fence|layout|settle';
 
@@ -23,7 +23,7 @@ export const FENCES = [
     file: 'src/store/postgres/claim.ts',
     find: "IF nextval('fences') < _clock THEN",
     replace: "IF nextval('fences') < 0 THEN",
-    tests: unit('postgres-layout', 'postgres-short-ways', 'postgres-outage', 'postgres-migrate'),
+    tests: engines('postgres/layout', 'postgres/short-ways', 'postgres/outage', 'postgres/migrate'),
   },
   {
     name: 'redis: the fast claim gives every job the same fence',
@@ -38,7 +38,7 @@ export const FENCES = [
     file: 'src/store/redis/lua/shared/plain-settle.lua',
     find: 'tick < micros and micros or tick + 1',
     replace: 'micros',
-    tests: [...conformance('redis'), ...unit('redis-plain-settle', 'redis-layout')],
+    tests: [...conformance('redis'), ...engines('redis/plain-settle', 'redis/layout')],
     only,
   },
 ];

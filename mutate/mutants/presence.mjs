@@ -1,5 +1,5 @@
 // Hints that an owner died: they shorten, never end, and a renewal or a grant takes them back.
-import { conformance, unit } from './tests.mjs';
+import { conformance, engines } from './tests.mjs';
 
 const only = 'hints|sessions|presence|suspi';
 
@@ -9,7 +9,7 @@ export const PRESENCE = [
     file: 'src/store/sqlite/presence.ts',
     find: '(this.#locked(name, () => this.#folder.has(name)) ?? false)',
     replace: '(this.#locked(name, () => this.#folder.has(name)) ?? true)',
-    tests: [...conformance('sqlite'), ...unit('sqlite-presence')],
+    tests: [...conformance('sqlite'), ...engines('sqlite/presence')],
     only,
   },
   {
@@ -57,7 +57,7 @@ export const PRESENCE = [
     file: 'src/store/redis/lua/shared/plain-settle.lua',
     find: 'or ended or suspected or tonumber(expires)',
     replace: 'or ended or tonumber(expires)',
-    tests: [...conformance('redis'), ...unit('redis-plain-settle')],
+    tests: [...conformance('redis'), ...engines('redis/plain-settle')],
     only: `${only}|settle`,
   },
   {
@@ -89,7 +89,7 @@ export const PRESENCE = [
     file: 'src/store/postgres/plain-claim.ts',
     find: 's.expires_at > _now AND NOT s.suspected`;',
     replace: 's.expires_at > _now`;',
-    tests: [...conformance('postgres'), ...unit('postgres-short-ways')],
+    tests: [...conformance('postgres'), ...engines('postgres/short-ways')],
     only: `${only}|short`,
   },
   {

@@ -1,5 +1,5 @@
 // Calls that are repeated after a lost reply, and calls that come too late.
-import { conformance, unit } from './tests.mjs';
+import { conformance, engines, unit } from './tests.mjs';
 
 const only = 'replays|lanes|settling|claiming|adding';
 
@@ -41,7 +41,7 @@ export const REPLAYS = [
     file: 'src/store/postgres/plain-settle.ts',
     find: 'AND c.seq < _seq RETURNING',
     replace: 'AND c.seq <= _seq RETURNING',
-    tests: [...conformance('postgres'), ...unit('postgres-short-ways')],
+    tests: [...conformance('postgres'), ...engines('postgres/short-ways')],
     only: `${only}|short`,
   },
   {
@@ -57,7 +57,7 @@ export const REPLAYS = [
     file: 'src/store/redis/lua/shared/plain-settle.lua',
     find: ' or tonumber(seq) <= tonumber(last or 0) then break end',
     replace: ' or tonumber(seq) < tonumber(last or 0) then break end',
-    tests: [...conformance('redis'), ...unit('redis-plain-settle')],
+    tests: [...conformance('redis'), ...engines('redis/plain-settle')],
     only: `${only}|settle`,
   },
   {
@@ -89,7 +89,7 @@ export const REPLAYS = [
     file: 'src/store/client/session-calls.ts',
     find: '        failures += 1;\n',
     replace: '        failures += 1;\n        numbered = undefined;\n',
-    tests: [...unit('worker-reconcile', 'redis-lost-replies'), 'test/faults/lost-replies.test.ts'],
+    tests: [...[...unit('worker-reconcile'), ...engines('redis/lost-replies')], 'test/faults/lost-replies.test.ts'],
   },
   {
     name: 'after a lost reply nobody asks what the store holds',

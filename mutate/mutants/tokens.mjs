@@ -1,5 +1,5 @@
 // Rule 6: every owner's write carries its token and changes nothing when that is stale, on the fast paths and on the ordinary ones.
-import { conformance, unit } from './tests.mjs';
+import { conformance, engines } from './tests.mjs';
 
 const only = 'fencing|replays|settling|locks|races';
 
@@ -41,21 +41,21 @@ export const TOKENS = [
     file: 'src/store/sqlite/completed-run.ts',
     find: 'AND fence = job + CAST(? AS INTEGER)\n',
     replace: 'AND fence >= 0 * CAST(? AS INTEGER)\n',
-    tests: unit('sqlite-completed-run'),
+    tests: engines('sqlite/completed-run'),
   },
   {
     name: 'sqlite: a run of completed jobs does not look at the session',
     file: 'src/store/sqlite/completed-run.ts',
     find: 'AND session = ? AND fence = job',
     replace: 'AND (session = ? OR true) AND fence = job',
-    tests: unit('sqlite-completed-run'),
+    tests: engines('sqlite/completed-run'),
   },
   {
     name: 'sqlite: a run of completed jobs does not look at the ids',
     file: 'src/store/sqlite/completed-run.ts',
     find: 'AND id = CAST(job + CAST(? AS INTEGER) AS TEXT)`',
     replace: 'AND id >= CAST(0 * CAST(? AS INTEGER) AS TEXT)`',
-    tests: unit('sqlite-completed-run'),
+    tests: engines('sqlite/completed-run'),
   },
   {
     name: 'sqlite: an extension does not look at the fence',
@@ -78,7 +78,7 @@ export const TOKENS = [
     file: 'src/store/postgres/plain-settle.ts',
     find: 'j.fence = ${fence} AND j.lock_key IS NULL`;',
     replace: 'j.fence >= ${fence} AND j.lock_key IS NULL`;',
-    tests: [...conformance('postgres'), ...unit('postgres-short-ways')],
+    tests: [...conformance('postgres'), ...engines('postgres/short-ways')],
     only: `${only}|short`,
   },
   {
@@ -119,7 +119,7 @@ export const TOKENS = [
     file: 'src/store/redis/lua/shared/plain-settle.lua',
     find: 'text:find(fence, fenceAt, true) == fenceAt and text:byte(fenceAt + #fence) == 0\n        and not seen[id]',
     replace: 'not seen[id]',
-    tests: [...conformance('redis'), ...unit('redis-plain-settle')],
+    tests: [...conformance('redis'), ...engines('redis/plain-settle')],
     only: `${only}|settle`,
   },
   {

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { HoldfastError } from '../../src/errors.js';
 import { Queue } from '../../src/queue/queue.js';
-import { newServer as newPostgres } from '../unit/postgres-support.js';
-import { newServer as newRedis } from '../unit/redis-support.js';
+import { newServer as newPostgres } from '../engines/postgres/support.js';
+import { newServer as newRedis } from '../engines/redis/support.js';
 import { outcomeOf } from '../support/faults-wait.js';
 
 interface LateStore {

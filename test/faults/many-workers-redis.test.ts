@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { Queue } from '../../src/queue/queue.js';
 import { Worker } from '../../src/worker/worker.js';
 import { until } from '../support/faults-wait.js';
-import { newServer } from '../unit/redis-support.js';
+import { newServer } from '../engines/redis/support.js';
 
 const WORKERS = 500;
 const JOBS = 2000;

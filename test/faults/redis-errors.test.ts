@@ -12,7 +12,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { freePort } from '../support/servers/free-port.js';
 import { askRedis } from '../support/servers/redis.js';
 import type { TestServer } from '../support/servers/server.js';
-import { fakeRedis, newProxy, newServer } from '../unit/redis-support.js';
+import { fakeRedis, newProxy, newServer } from '../engines/redis/support.js';
 
 type Address = { host: string; port: number } & Record<string, unknown>;
 

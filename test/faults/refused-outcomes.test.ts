@@ -13,9 +13,9 @@ import { SqliteStore } from '../../src/store/sqlite/index.js';
 import { Worker } from '../../src/worker/worker.js';
 import { scene } from '../support/faults-scene.js';
 import { gate, until } from '../support/faults-wait.js';
-import { newClient, newDatabase } from '../unit/postgres-support.js';
-import { newServer } from '../unit/redis-support.js';
-import { newFile } from '../unit/sqlite-support.js';
+import { newClient, newDatabase } from '../engines/postgres/support.js';
+import { newServer } from '../engines/redis/support.js';
+import { newFile } from '../engines/sqlite/support.js';
 import { paced } from '../support/pace.js';
 
 const Database = createRequire(import.meta.url)('better-sqlite3') as typeof BetterSqlite3;

@@ -14,7 +14,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { freePort } from '../support/servers/free-port.js';
 import { startPgbouncer } from '../support/servers/pgbouncer.js';
 import type { TestServer } from '../support/servers/server.js';
-import { newDatabase, newServer } from '../unit/postgres-support.js';
+import { newDatabase, newServer } from '../engines/postgres/support.js';
 
 type Connection = string | Record<string, unknown>;
 

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Connection, openStore } from '../../src/store/open.js';
 import { Worker } from '../../src/worker/worker.js';
-import { newServer } from '../unit/redis-support.js';
+import { newServer } from '../engines/redis/support.js';
 import { holds, PATIENCE } from './property.js';
 
 /** A number may be taken for a port, a word for a host, a database or a parameter. */

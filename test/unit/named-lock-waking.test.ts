@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
-import { newFile, newSession, openStore } from './sqlite-support.js';
+import { newFile, newSession, openStore } from '../engines/sqlite/support.js';
 
 const STORES: Record<string, () => Promise<Store>> = {
   memory: async () => new MemoryStore(),

@@ -1,0 +1,164 @@
+// Keys of jobs where transactions meet: nobody waits because of a key, no turn is lost, and two jobs of one key are never active at once.
+import { describe, expect, test } from 'vitest';
+import type { PostgresStore } from '../../../src/store/postgres/index.js';
+import { completed, deadlocks, newClient, newDatabase, newJob, newSession, openStore } from './support.js';
+
+const KEY_LOCK = `SELECT pg_advisory_xact_lock(key_lock((SELECT queue FROM queues), $1))`;
+
+async function scene(): Promise<{ url: string; store: PostgresStore; claim: (count?: number) => Promise<string[]> }> {
+  const url = await newDatabase();
+  const store = await openStore({ url });
+  await store.openSession(newSession());
+  let seq = 0;
+  const claim = async (count = 10): Promise<string[]> => {
+    seq += 1;
+    return (await store.claim('q', { session: 's', seq, count })).jobs.map(({ id }) => id);
+  };
+  return { url, store, claim };
+}
+
+const keyed = (...ids: string[]) => ids.map((id) => newJob({ id, lockKey: id.charAt(0) }));
+
+describe('many workers and few keys', () => {
+  test('each key has one job at a time, in its order, and all have their turn', async () => {
+    const url = await newDatabase();
+    const stores = [await openStore({ url, max: 4 }), await openStore({ url, max: 4 })];
+    const [store] = stores as [PostgresStore];
+    const ids = ['a', 'b', 'c', 'd', 'e'].flatMap((key) => Array.from({ length: 30 }, (_, n) => `${key}${n}`));
+    // In calls of their own and together: what is added alone is put behind by claims.
+    for (const [n, id] of ids.slice(0, 50).entries()) await store.add('q', keyed(id), { caller: 'p', seq: n + 1 });
+    await store.add('q', keyed(...ids.slice(50)), { caller: 'p', seq: 51 });
+    const running = new Map<string, string>();
+    const order: string[] = [];
+    const work = async (side: PostgresStore, session: string): Promise<void> => {
+      await side.openSession(newSession({ id: session }));
+      for (let seq = 1; order.length < ids.length; seq += 2) {
+        const { jobs } = await side.claim('q', { session, seq, count: 2 });
+        for (const { id } of jobs) {
+          expect(running.get(id.charAt(0))).toBeUndefined();
+          running.set(id.charAt(0), id);
+          order.push(id);
+        }
+        for (const { id } of jobs) running.delete(id.charAt(0));
+        await side.settle('q', jobs.map(completed), { caller: session, seq: seq + 1 });
+      }
+    };
+    await Promise.all(stores.flatMap((side, n) => [1, 2, 3].map((m) => work(side, `w${n}.${m}`))));
+    for (const key of ['a', 'b', 'c', 'd', 'e']) {
+      expect(order.filter((id) => id.startsWith(key))).toEqual(ids.filter((id) => id.startsWith(key)));
+    }
+    expect(await deadlocks(url)).toBe(0);
+  });
+});
+
+describe('a transaction that stays open', () => {
+  test('with a job of the key in it holds up neither the key nor its finish', async () => {
+    const { url, store, claim } = await scene();
+    await store.add('q', keyed('k1', 'k2'), { caller: 'p', seq: 1 });
+    const client = await newClient(url);
+    await client.query('BEGIN');
+    await store.add('q', keyed('k3'), { caller: 'p', seq: 2 }, client);
+    expect(await claim()).toEqual(['k1']);
+    await finish(store, 'k1');
+    expect(await claim()).toEqual(['k2']);
+    await finish(store, 'k2');
+    expect(await claim()).toEqual([]);
+    await client.query('COMMIT');
+    expect(await claim()).toEqual(['k3']);
+  });
+
+  test('with the row of the next job of the key costs it no turn', async () => {
+    const { url, store, claim } = await scene();
+    await store.add('q', keyed('k1', 'k2'), { caller: 'p', seq: 1 });
+    expect(await claim()).toEqual(['k1']);
+    const client = await newClient(url);
+    await client.query('BEGIN');
+    await client.query(`SELECT FROM holdfast.jobs WHERE id = 'k2' FOR UPDATE`);
+    await finish(store, 'k1');
+    const { jobs, nextInMs } = await store.claim('q', { session: 's', seq: 100, count: 5 });
+    expect(jobs).toEqual([]);
+    expect(nextInMs).toBeLessThan(50);
+    await client.query('COMMIT');
+    expect((await store.claim('q', { session: 's', seq: 101, count: 5 })).jobs).toMatchObject([{ id: 'k2' }]);
+  });
+
+  test('with the key itself lets others pass, and claims and finishes do not wait for it', async () => {
+    const { url, store, claim } = await scene();
+    await store.add('q', [...keyed('k1', 'k2'), newJob({ id: 'free1' })], { caller: 'p', seq: 1 });
+    expect(await claim(1)).toEqual(['k1']);
+    const client = await newClient(url);
+    await client.query('BEGIN; SET LOCAL search_path TO holdfast');
+    await client.query(KEY_LOCK, ['k']);
+    await finish(store, 'k1');
+    expect(await claim()).toEqual(['free1']);
+    await client.query('COMMIT');
+    expect(await claim()).toEqual(['k2']);
+  });
+
+  test('with the key is waited for by whoever names a job of it', async () => {
+    const { url, store } = await scene();
+    await store.add('q', keyed('k1'), { caller: 'p', seq: 1 });
+    const client = await newClient(url);
+    await client.query('BEGIN; SET LOCAL search_path TO holdfast');
+    await client.query(KEY_LOCK, ['k']);
+    const taking = store.claim('q', { session: 's', seq: 1, count: 1, jobIds: ['k1'] });
+    await waitForWaiter(client);
+    await client.query('COMMIT');
+    expect((await taking).jobs).toMatchObject([{ id: 'k1' }]);
+  });
+});
+
+describe('the first of a key', () => {
+  test('that was a duplicate leaves its turn to the next one of the same call', async () => {
+    const { store, claim } = await scene();
+    await store.add('q', [newJob({ id: 'known' })], { caller: 'p', seq: 1 });
+    expect(await claim()).toEqual(['known']);
+    await store.add('q', [newJob({ id: 'known', lockKey: 'k' }), ...keyed('k2', 'k3')], { caller: 'p', seq: 2 });
+    expect(await claim()).toEqual(['k2']);
+  });
+
+  test('stands where it always stood among those without a key, also after a change of priority', async () => {
+    const { store, claim } = await scene();
+    const jobs = [...keyed('k1', 'k2'), newJob({ id: 'free' })].map((job) => ({ ...job, priority: job.id === 'free' ? 7 : 5 }));
+    await store.add('q', jobs, { caller: 'p', seq: 1 });
+    await store.change('q', [{ jobId: 'k1', kind: 'priority', priority: 9, lifo: false }]);
+    expect([await claim(1), await claim(1), await claim(1)]).toEqual([['k2'], ['free'], []]);
+  });
+});
+
+test('the database itself refuses a second active job of a key', async () => {
+  const { url, store, claim } = await scene();
+  await store.add('q', keyed('k1', 'k2'), { caller: 'p', seq: 1 });
+  expect(await claim()).toEqual(['k1']);
+  const client = await newClient(url);
+  await expect(client.query(`UPDATE holdfast.jobs SET state = 3 WHERE id = 'k2'`)).rejects.toMatchObject({ code: '23505' });
+});
+
+test('a queue in which all wait for their keys is looked at without writing', async () => {
+  const { url, store, claim } = await scene();
+  await store.add('q', keyed('k1', 'k2', 'k3'), { caller: 'p', seq: 1 });
+  expect(await claim()).toEqual(['k1']);
+  expect(await claim()).toEqual([]);
+  const client = await newClient(url);
+  // Whoever goes on to claim locks the row of the caller first.
+  const position = async (): Promise<unknown> =>
+    (await client.query(`SELECT xmin::text, xmax::text FROM holdfast.callers WHERE id = 's'`)).rows;
+  const before = await position();
+  for (let n = 0; n < 5; n += 1) expect(await claim()).toEqual([]);
+  expect(await position()).toEqual(before);
+});
+
+async function finish(store: PostgresStore, id: string): Promise<void> {
+  const found = (await store.owned('q', 's')).find(({ jobId }) => jobId === id);
+  const { results } = await store.settle('q', [
+    { kind: 'completed', jobId: id, token: found?.token ?? '', value: '1', keep: {} },
+  ]);
+  expect(results).toEqual(['done']);
+}
+
+/** Until somebody waits for an advisory lock. */
+async function waitForWaiter(client: Awaited<ReturnType<typeof newClient>>): Promise<void> {
+  await expect
+    .poll(async () => (await client.query(`SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`)).rowCount)
+    .toBe(1);
+}

@@ -1,0 +1,148 @@
+// Making and migrating the schema: by hand or at the start, once however many begin together, and never downwards.
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { CRASH_GRACE_MS } from '../../../src/store/contract/index.js';
+import { migratePostgres } from '../../../src/store/open.js';
+import { SCHEMA_VERSION } from '../../../src/store/postgres/schema.js';
+import { MIGRATIONS } from '../../../src/store/postgres/tables.js';
+import { newClient, newDatabase, newJob, newStore, openStore } from './support.js';
+import { newPool } from './transaction-ways.js';
+
+const ALL = Array.from({ length: SCHEMA_VERSION }, (_, index) => index + 1);
+
+/** The same engine as a later version of it, whose last migration makes a table. `readable`: by the version of today. */
+async function laterVersion(readable = false): Promise<typeof import('../../../src/store/postgres/index.js')> {
+  const tables = await import('../../../src/store/postgres/tables.js');
+  vi.doMock('../../../src/store/postgres/tables.js', () => ({
+    ...tables,
+    MIGRATIONS: [...tables.MIGRATIONS, 'CREATE TABLE later (n int)'],
+    ...(readable ? {} : { READABLE_SINCE: tables.MIGRATIONS.length + 1 }),
+  }));
+  vi.resetModules();
+  onTestFinished(() => {
+    vi.doUnmock('../../../src/store/postgres/tables.js');
+    vi.resetModules();
+  });
+  return import('../../../src/store/postgres/index.js');
+}
+
+describe('migratePostgres', () => {
+  test('makes the schema and answers what it ran; again it runs nothing', async () => {
+    const url = await newDatabase();
+    expect(await migratePostgres(url)).toEqual({ schema: 'holdfast', version: SCHEMA_VERSION, ran: ALL });
+    expect(await migratePostgres(url)).toEqual({ schema: 'holdfast', version: SCHEMA_VERSION, ran: [] });
+    const store = await openStore({ url, migrate: false });
+    expect(await store.add('q', [newJob()], { caller: 'p', seq: 1 })).toEqual([{ id: '1', duplicate: false }]);
+  });
+
+  test.each<[string, (url: string) => unknown, Record<string, unknown>?]>([
+    ['a URL', (url) => `${url}?schema=jobs`],
+    ['options', (url) => ({ url, schema: 'jobs' })],
+    ['a URL and options', (url) => url, { schema: 'jobs' }],
+    ['a pool', (url) => newPool(url), { schema: 'jobs' }],
+  ])('takes %s', async (_name, connection, options) => {
+    const url = await newDatabase();
+    expect(await migratePostgres(connection(url) as string, options)).toMatchObject({ schema: 'jobs', ran: ALL });
+    await openStore({ url, schema: 'jobs', migrate: false });
+  });
+
+  test.each(['memory:', 'redis://localhost', { path: 'jobs.db' }])('refuses %j', async (connection) => {
+    await expect(migratePostgres(connection)).rejects.toMatchObject({ code: 'INVALID_CONNECTION' });
+  });
+
+  test('runs once, however many processes call it at once', async () => {
+    const url = await newDatabase();
+    const results = await Promise.all(Array.from({ length: 10 }, () => migratePostgres(url)));
+    expect(results.filter(({ ran }) => ran.length > 0)).toHaveLength(1);
+  });
+
+  test('leaves nothing half made when it fails', async () => {
+    const url = await newDatabase();
+    const admin = await newClient(url);
+    await admin.query(`CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION $$not now$$; END';
+      CREATE EVENT TRIGGER refuse ON ddl_command_end WHEN TAG IN ('CREATE FUNCTION') EXECUTE FUNCTION refuse()`);
+    await expect(migratePostgres(url)).rejects.toThrow(/not now/);
+    expect((await admin.query(`SELECT FROM pg_namespace WHERE nspname = 'holdfast'`)).rows).toHaveLength(0);
+    await admin.query('DROP EVENT TRIGGER refuse');
+    expect((await migratePostgres(url)).ran).toEqual(ALL);
+  });
+});
+
+describe('the first version', () => {
+  test('is brought up with what lies in it: jobs, sessions and their locks go on', async () => {
+    const url = await newDatabase();
+    const admin = await newClient(url);
+    await admin.query(`CREATE SCHEMA holdfast; SET search_path TO holdfast; ${MIGRATIONS[0]};
+      INSERT INTO holdfast_schema (version) VALUES (1); INSERT INTO queues (name, waiting, active) VALUES ('q', 1, 1); CREATE SEQUENCE ids_1;
+      INSERT INTO sessions (queue, id, host, pid, name, duration_ms, max_stalls, since, expires_at)
+      VALUES (1, 's', 'h', 1, 'n', 60000, 1, 0, 9000000000000);
+      INSERT INTO jobs (queue, state, priority, ord, added, added_at, delay, timestamp, id, name, opts, data, session, fence)
+      VALUES (1, 1, 0, 1, 1, 0, 0, 0, 'waits', 'n', '{}', '{}', NULL, NULL), (1, 3, 0, 0, 0, 0, 0, 0, 'runs', 'n', '{}', '{}', 's', 7)`);
+    const store = await openStore({ url });
+    expect(await store.sessions('q')).toMatchObject([{ id: 's', slots: 1, locks: 1, owner: { instance: '' } }]);
+    expect((await admin.query('SELECT grace_ms FROM sessions')).rows).toEqual([{ grace_ms: CRASH_GRACE_MS }]);
+    await store.add('q', [newJob({ id: 'a', lockKey: 'k' }), newJob({ id: 'b', lockKey: 'k' })], { caller: 'p', seq: 1 });
+    const outcome = { kind: 'completed', jobId: 'runs', token: 's:7', value: '1', keep: {} } as const;
+    const { results, claimed } = await store.settle('q', [outcome], { caller: 's', seq: 1 }, { session: 's', seq: 1, count: 9 });
+    expect([results, claimed?.jobs.map(({ id }) => id)]).toEqual([['done'], ['waits', 'a']]);
+  });
+});
+
+describe('a later version', () => {
+  test('migrates what an earlier one made and keeps what lies in it; the earlier one then refuses it', async () => {
+    const url = await newDatabase();
+    const earlier = await openStore({ url });
+    await earlier.add('q', [newJob({ id: 'kept' })], { caller: 'p', seq: 1 });
+    await earlier.close();
+
+    const { PostgresStore, migratePostgres: migrate } = await laterVersion();
+    const strict = new PostgresStore({ url, migrate: false });
+    onTestFinished(() => strict.close());
+    await expect(strict.open()).rejects.toMatchObject({
+      code: 'STORE_UNSUPPORTED',
+      message: expect.stringMatching(
+        new RegExp(`has version ${SCHEMA_VERSION} and must have ${SCHEMA_VERSION + 1}\\. Call migratePostgres\\(`),
+      ) as string,
+    });
+
+    expect(await migrate({ url })).toMatchObject({ version: SCHEMA_VERSION + 1, ran: [SCHEMA_VERSION + 1] });
+    await strict.open();
+    expect((await strict.jobs('q', ['kept']))[0]?.id).toBe('kept');
+
+    for (const migrateThere of [true, false]) {
+      await expect(newStore({ url, migrate: migrateThere }).open()).rejects.toMatchObject({ code: 'STORE_NEWER' });
+    }
+    expect((await strict.jobs('q', ['kept']))[0]?.id).toBe('kept');
+  });
+
+  test('that only adds to the schema leaves it to the earlier one too, which changes nothing of it', async () => {
+    const url = await newDatabase();
+    const earlier = await openStore({ url });
+    await earlier.add('q', [newJob({ id: 'kept' })], { caller: 'p', seq: 1 });
+    const { migratePostgres: migrate } = await laterVersion(true);
+    expect(await migrate({ url })).toMatchObject({ ran: [SCHEMA_VERSION + 1] });
+    expect((await earlier.jobs('q', ['kept']))[0]?.id).toBe('kept');
+    for (const migrateThere of [true, false]) {
+      const again = await openStore({ url, migrate: migrateThere });
+      expect((await again.jobs('q', ['kept']))[0]?.id).toBe('kept');
+    }
+    expect(await migratePostgres(url)).toMatchObject({ ran: [] });
+    expect(await migrate({ url })).toMatchObject({ ran: [] });
+  });
+
+  test('names the owner of the schema when somebody else has to migrate it', async () => {
+    const url = await newDatabase();
+    await migratePostgres(url);
+    const admin = await newClient(url);
+    await admin.query(`CREATE ROLE migrate_guest LOGIN PASSWORD 'secret'; GRANT ALL ON SCHEMA holdfast TO migrate_guest;
+      GRANT ALL ON ALL TABLES IN SCHEMA holdfast TO migrate_guest`);
+    onTestFinished(async () => void (await admin.query('DROP OWNED BY migrate_guest CASCADE; DROP ROLE migrate_guest')));
+    const guest = new URL(url);
+    guest.username = 'migrate_guest';
+    guest.password = 'secret';
+    const { migratePostgres: migrate } = await laterVersion();
+    await expect(migrate({ url: guest.href })).rejects.toMatchObject({
+      code: 'STORE_DENIED',
+      message: expect.stringContaining('call migratePostgres(connection) once as that user') as string,
+    });
+  });
+});

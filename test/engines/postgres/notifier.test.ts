@@ -1,0 +1,117 @@
+// How the PostgreSQL store tells other processes of changes: when, how often, and what is pending when it closes.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test, vi } from 'vitest';
+import { type Change, Notifier } from '../../../src/store/postgres/notify.js';
+
+const timers = (): number => process.getActiveResourcesInfo().filter((type) => type === 'Timeout').length;
+
+test('while it waits for its last notification, closing keeps the process alive, and not for longer', async () => {
+  let sent = 0;
+  const notifier = new Notifier(async () => (sent += 1));
+  notifier.changed('work', 'jobs');
+  // In its pause after the first one.
+  await expect.poll(() => sent, { interval: 0 }).toBe(1);
+  notifier.changed('mail', 'jobs');
+  const before = timers();
+  const closing = notifier.close();
+  expect(timers()).toBe(before + 1);
+  await closing;
+  expect(timers()).toBeLessThanOrEqual(before);
+  expect(sent).toBe(2);
+});
+
+test('changes that come one upon the other are told together, the more so the longer they come', async () => {
+  let sent = 0;
+  const notifier = new Notifier(async () => (sent += 1));
+  const until = performance.now() + 100;
+  while (performance.now() < until) {
+    notifier.changed('work', 'jobs');
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  // After 1, 2, 4, 8 and then 10 ms each.
+  expect(sent).toBeLessThanOrEqual(14);
+  expect(sent).toBeGreaterThan(1);
+  await notifier.close();
+});
+
+describe('an add that tells of itself', () => {
+  test('does so when nothing was told a moment ago, and what follows at once is gathered', async () => {
+    const sent: Change[][] = [];
+    const notifier = new Notifier(async (changes) => sent.push(changes));
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(1_000);
+    expect(notifier.isQuiet).toBe(true);
+    notifier.told();
+    expect(notifier.isQuiet).toBe(false);
+    notifier.changed('work', 'jobs');
+    clock.mockReturnValue(2_000);
+    // One is pending.
+    expect(notifier.isQuiet).toBe(false);
+    clock.mockRestore();
+    await expect.poll(() => sent, { interval: 0 }).toEqual([[{ queue: 'work', brings: 'jobs' }]]);
+    await expect.poll(() => notifier.isQuiet, { interval: 0 }).toBe(true);
+    expect(sent).toHaveLength(1);
+    await notifier.close();
+    expect(notifier.isQuiet).toBe(false);
+  });
+
+  test('is news enough for those who want no more: the next go out together, later', async () => {
+    const sent: Change[][] = [];
+    const notifier = new Notifier(async (changes) => sent.push(changes));
+    const begun = performance.now();
+    notifier.told();
+    notifier.changed('work', 'news');
+    // Its rest is over: the next add may tell of itself again.
+    await expect.poll(() => notifier.isQuiet, { interval: 0 }).toBe(true);
+    notifier.changed('mail', 'news');
+    await expect.poll(() => sent.length, { interval: 0 }).toBe(1);
+    expect(sent[0]).toHaveLength(2);
+    expect(performance.now() - begun).toBeGreaterThan(30);
+    await notifier.close();
+  });
+});
+
+describe('a job that somebody in this process waits for', () => {
+  test('is no more than news to others when it was taken at once', async () => {
+    const sent: Change[][] = [];
+    const notifier = new Notifier(async (changes) => sent.push(changes));
+    notifier.changed('work', 'jobs', true);
+    notifier.taken('work', notifier.changes);
+    await expect.poll(() => sent, { interval: 0 }).toEqual([[{ queue: 'work', brings: 'news' }]]);
+    await notifier.close();
+  });
+
+  test('is told of when nobody took it', async () => {
+    const sent: Change[][] = [];
+    const notifier = new Notifier(async (changes) => sent.push(changes));
+    const begun = performance.now();
+    notifier.changed('work', 'jobs', true);
+    await expect.poll(() => sent, { interval: 0 }).toEqual([[{ queue: 'work', brings: 'jobs' }]]);
+    expect(performance.now() - begun).toBeGreaterThan(3);
+    await notifier.close();
+  });
+
+  test('is told of when another came after the claim was sent, or something else is pending', async () => {
+    const sent: Change[][] = [];
+    const notifier = new Notifier(async (changes) => sent.push(changes));
+    notifier.changed('work', 'jobs', true);
+    const before = notifier.changes;
+    notifier.changed('work', 'jobs');
+    notifier.taken('work', before);
+    await expect.poll(() => sent, { interval: 0 }).toEqual([[{ queue: 'work', brings: 'jobs' }]]);
+    await sleep(60);
+    notifier.changed('work', 'both', true);
+    notifier.taken('work', notifier.changes);
+    await expect.poll(() => sent[1], { interval: 0 }).toEqual([{ queue: 'work', brings: 'both' }]);
+    await sleep(60);
+    notifier.changed('work', 'jobs', true);
+    notifier.changed('mail', 'locks');
+    notifier.taken('work', notifier.changes);
+    await expect
+      .poll(() => sent[2], { interval: 0 })
+      .toEqual([
+        { queue: 'work', brings: 'news' },
+        { queue: 'mail', brings: 'locks' },
+      ]);
+    await notifier.close();
+  });
+});

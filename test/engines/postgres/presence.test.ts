@@ -1,0 +1,153 @@
+// The crash hint: who is gone is suspected at once, and who lives is not, whatever happens to connections.
+import { fork } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { insist, killConnections, newClient, newDatabase, newProxy, newServer, newSession, openStore } from './support.js';
+
+const HOLDER = fileURLToPath(new URL('holder.mjs', import.meta.url));
+const GRACE_MS = 2_000;
+
+/** A process that holds a session until it is killed. */
+async function holder(url: string): Promise<{ kill(): void }> {
+  const child = fork(HOLDER, [JSON.stringify({ url, session: newSession({ id: 'held' }) })]);
+  onTestFinished(() => void child.kill('SIGKILL'));
+  await new Promise((resolve, reject) => {
+    child.once('message', resolve);
+    child.once('exit', () => reject(new Error('it ended before it was to')));
+  });
+  return { kill: () => void child.kill('SIGKILL') };
+}
+
+describe('a process that was killed', () => {
+  test('is suspected within milliseconds; before that it is not', async () => {
+    const url = await newDatabase();
+    const store = await openStore({ url });
+    const process = await holder(url);
+    expect(await store.probe('q')).toEqual({ sessions: 1 });
+    process.kill();
+    const killed = performance.now();
+    await vi.waitFor(async () => expect(await store.probe('q')).toHaveProperty('dueInMs'), { interval: 5 });
+    expect(performance.now() - killed).toBeLessThan(1_000);
+    const [session] = await store.sessions('q');
+    expect(session).toMatchObject({ id: 'held', suspected: true });
+    expect(session?.expiresInMs).toBeLessThanOrEqual(GRACE_MS + 2);
+  });
+
+  test('is not suspected in the first seconds after the server came back: the living have to come back first', async () => {
+    const server = await newServer();
+    const store = await openStore({ url: server.url });
+    const process = await holder(server.url);
+    expect(await store.probe('q')).toEqual({ sessions: 1 });
+    process.kill();
+    await server.restart();
+    expect(await insist(() => store.probe('q'))).toEqual({ sessions: 1 });
+    await vi.waitFor(async () => expect(await store.probe('q')).toHaveProperty('dueInMs'), { interval: 200, timeout: 10_000 });
+  });
+});
+
+test('who was told that nobody suspects it has its grace from then on, however long a probe takes to be committed', async () => {
+  const url = await newDatabase();
+  const store = await openStore({ url });
+  const process = await holder(url);
+  process.kill();
+  const prober = await newClient(url);
+  // The server may take a moment to see that the process is gone.
+  await vi.waitFor(
+    async () => {
+      await prober.query('BEGIN');
+      const { rows } = await prober.query<{ probe: string }>(`SELECT holdfast.probe('q', true)`);
+      if (JSON.parse(rows[0]?.probe ?? '[]')[2] !== 1) await prober.query('ROLLBACK');
+      expect(JSON.parse(rows[0]?.probe ?? '[]')[2]).toBe(1);
+    },
+    { interval: 5 },
+  );
+  await sleep(300);
+  const askedAt = performance.now();
+  expect(await store.unsuspected([{ queue: 'q', id: 'held' }])).toEqual([true]);
+  await prober.query('COMMIT');
+  expect(await store.unsuspected([{ queue: 'q', id: 'held' }])).toEqual([false]);
+  expect(await store.probe('q')).toHaveProperty('dueInMs');
+  const [session] = await store.sessions('q');
+  expect(performance.now() + (session?.expiresInMs ?? 0)).toBeGreaterThanOrEqual(askedAt + GRACE_MS - 1);
+});
+
+describe('a process that lives', () => {
+  test('is not suspected for longer than a moment when its connections are killed, and gets its time back', async () => {
+    const url = await newDatabase();
+    const [here, there] = [await openStore({ url }), await openStore({ url })];
+    const admin = await newClient(url);
+    await here.openSession(newSession());
+    for (let round = 0; round < 5; round += 1) {
+      await killConnections(admin);
+      await insist(() => there.probe('q'));
+      await vi.waitFor(async () => {
+        expect(await insist(() => there.probe('q'))).toEqual({ sessions: 1 });
+        const [session] = await there.sessions('q');
+        expect(session?.suspected).toBe(false);
+        expect(session?.expiresInMs).toBeGreaterThan(GRACE_MS * 2);
+        const { rows } = await admin.query('SELECT vouched IS NOT NULL AS vouched FROM holdfast.sessions');
+        expect(rows).toEqual([{ vouched: true }]);
+      });
+    }
+  });
+
+  test('whose connection broke in silence is vouched for by the next one, and when that ends nobody waits for the first', async () => {
+    const server = await newServer();
+    const proxy = await newProxy(server);
+    const here = await openStore({ url: proxy.url(server.url) });
+    const there = await openStore({ url: server.url });
+    const admin = await newClient(server.url);
+    const vouched = async (): Promise<number | null> =>
+      (await admin.query<{ vouched: number | null }>('SELECT vouched FROM holdfast.sessions')).rows[0]?.vouched ?? null;
+    await here.openSession(newSession());
+    const first = await vouched();
+    // The server keeps the connection, and the lock that it holds.
+    proxy.strand();
+    await vi.waitFor(
+      async () => {
+        expect(await vouched()).not.toBe(null);
+        expect(await vouched()).not.toBe(first);
+      },
+      { interval: 50, timeout: 15_000 },
+    );
+    expect(await there.probe('q')).toEqual({ sessions: 1 });
+    const { rowCount } = await admin.query('SELECT FROM pg_locks WHERE locktype = $1 AND objid::int = ANY ($2)', [
+      'advisory',
+      [first, await vouched()],
+    ]);
+    expect(rowCount).toBe(2);
+    proxy.swallow('both');
+    await admin.query('SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = $1 AND objid::int = $2', [
+      'advisory',
+      await vouched(),
+    ]);
+    await vi.waitFor(async () => expect(await there.probe('q')).toHaveProperty('dueInMs'), { interval: 5 });
+  });
+
+  test('that cannot get a direct connection any more takes itself off the list, and is not suspected', async () => {
+    const server = await newServer();
+    const proxy = await newProxy(server);
+    const here = await openStore({ url: server.url, max: 1 });
+    await here.openSession(newSession());
+    const admin = await newClient(server.url);
+    const there = await openStore({ url: proxy.url(server.url) });
+    // Nobody may connect any more; who is connected stays.
+    await admin.query('ALTER DATABASE postgres CONNECTION LIMIT 0; ALTER ROLE postgres NOSUPERUSER');
+    await admin.query(`SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'`);
+    await vi.waitFor(async () => {
+      expect((await admin.query('SELECT vouched FROM holdfast.sessions')).rows).toEqual([{ vouched: null }]);
+    });
+    expect(await there.probe('q')).not.toHaveProperty('dueInMs');
+    expect((await there.sessions('q'))[0]?.expiresInMs).toBeGreaterThan(GRACE_MS * 2);
+  });
+
+  test('opens sessions without a hint when there is no NOTIFY', async () => {
+    const url = await newDatabase();
+    const store = await openStore({ url, notify: false });
+    expect(store.capabilities.crashHints).toBe(false);
+    await store.openSession(newSession());
+    expect(await (await openStore({ url })).probe('q')).not.toHaveProperty('dueInMs');
+    expect(await store.probe('q')).toEqual({ sessions: 1 });
+  });
+});

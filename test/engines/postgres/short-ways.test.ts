@@ -1,0 +1,325 @@
+// On connections of its own, the PostgreSQL store takes short ways for what most calls are (plain-add.ts, plain-claim.ts, plain-settle.ts, and
+// statements for renewals and sweeps). They must answer, count and tell what the long ways would, which a pool of the user's takes.
+import { Pool } from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Outcome } from '../../../src/job/outcome.js';
+import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
+import type { ClaimReply } from '../../../src/store/contract/index.js';
+import type { PostgresStore } from '../../../src/store/postgres/index.js';
+import { completed, newClient, newDatabase, newJob, newJobs, newServer, newSession, openStore } from './support.js';
+
+async function longWays(url: string): Promise<PostgresStore> {
+  const pool = new Pool({ connectionString: url, max: 2 });
+  const store = await openStore({ pool });
+  onTestFinished(() => pool.end());
+  return store;
+}
+
+/** Numbers from 0 to `below`, the same in every run. */
+function dice(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (state * 1103515245 + 12345) % 2 ** 31;
+    return Math.floor((state / 2 ** 31) * below);
+  };
+}
+
+function shown(reply: ClaimReply | undefined): unknown {
+  if (reply === undefined) return undefined;
+  const { jobs, nextInMs, limitedMs, ...rest } = reply;
+  const seen = jobs.map(({ token: _token, fence: _fence, processedOn: _on, ...job }) => job);
+  return { ...rest, jobs: seen, next: nextInMs !== undefined, limited: limitedMs !== undefined };
+}
+
+/** What a worker and a producer may do; one of `plainness` times something that is not plain. Answers what they were told. */
+async function live(store: PostgresStore, seed: number, plainness: number): Promise<unknown[]> {
+  const roll = dice(seed);
+  const said: unknown[] = [];
+  const held: ClaimedJob[] = [];
+  let produced = 0;
+  let seq = 0;
+  await store.openSession(newSession());
+  for (let step = 0; step < 150; step += 1) {
+    const what = roll(plainness) === 0 ? roll(20) : roll(18);
+    if (what < 6) {
+      const plain = roll(plainness) > 0;
+      const odd = () =>
+        [{ priority: 1 }, { lifo: true }, { lockKey: `k${roll(2)}` }, { delayMs: 3_600_000 }, { id: `${roll(60)}` }][roll(5)];
+      const jobs = Array.from({ length: 1 + roll(3) }, () => newJob({ timestamp: 1, ...(!plain && odd()) }));
+      produced += 1;
+      for (let times = 0; times <= roll(2); times += 1) said.push(await store.add('q', jobs, { caller: 'p', seq: produced }));
+    } else if (what < 9) {
+      seq += 1;
+      const request = { session: 's', seq, count: roll(3), by: 'me' };
+      for (let times = 0; times <= roll(2); times += 1) {
+        const reply = await store.claim('q', request);
+        if (times === 0) held.push(...reply.jobs);
+        said.push(shown(reply));
+      }
+    } else if (what < 18) {
+      const some = held.splice(0, 1 + roll(3));
+      if (some.length === 0) continue;
+      const outcomes: Outcome[] = some.map(completed);
+      const odd = () => roll(4 * plainness) === 0;
+      if (odd()) outcomes.push(completed({ ...(some[0] as ClaimedJob), id: 'none' }));
+      if (odd()) outcomes.push({ ...completed(some[0] as ClaimedJob), token: 's:1' });
+      if (odd()) outcomes.push(outcomes[0] as Outcome);
+      if (odd()) await store.revoke('q', [(some[0] as ClaimedJob).id], 'test');
+      seq += 1;
+      for (let times = 0; times <= roll(2); times += 1) {
+        const reply = await store.settle('q', outcomes, { caller: 's', seq }, { session: 's', seq, count: roll(4), by: 'me' });
+        if (times === 0) held.push(...(reply.claimed?.jobs ?? []));
+        said.push([reply.results, shown(reply.claimed)]);
+      }
+    } else if (what === 18) {
+      await store.pause('q', roll(2) === 0);
+    } else {
+      await store.cap('q', roll(2) === 0 ? { maxActive: 5 } : undefined);
+    }
+    const { counts } = await store.status('q');
+    said.push(counts);
+  }
+  const lists = ['waiting', 'prioritized', 'active', 'completed'] as const;
+  for (const list of lists)
+    said.push((await store.list('q', { lists: [list], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id));
+  const { events } = await store.events('q', 0, 10_000);
+  // The two runs have due times of their own.
+  said.push(events.map(({ id: _id, delay, ...event }) => ({ ...event, due: typeof delay })));
+  return said;
+}
+
+describe('the short ways', () => {
+  test.each([
+    [1, 2],
+    [2, 10],
+    [3, 40],
+    [4, 1_000],
+  ])('answer, count and tell what the long ways would (seed %i, plain %i times of that and one)', async (seed, plainness) => {
+    const short = await live(await openStore({ url: await newDatabase() }), seed, plainness);
+    const long = await live(await longWays(await newDatabase()), seed, plainness);
+    expect(short).toEqual(long);
+  });
+
+  const add = (options: Partial<NewJob>) => (store: PostgresStore) =>
+    store.add('q', [newJob({ timestamp: 1, ...options })], { caller: 'x', seq: 1 });
+  test.each<[string, (store: PostgresStore) => Promise<unknown>]>([
+    ['is paused', (store) => store.pause('q', true)],
+    ['is limited', (store) => store.limit('q', 60_000)],
+    ['has a cap', (store) => store.cap('q', { maxActive: 1 })],
+    ['has a window', (store) => store.claim('q', { session: 's', seq: 2, count: 1, limit: { max: 1, durationMs: 60_000 } })],
+    ['has a job with a priority', add({ priority: 1 })],
+    ['has a job that goes first', add({ lifo: true })],
+    ['has a job with a key', add({ lockKey: 'k' })],
+    ['has a delayed job', add({ delayMs: 60_000 })],
+    [
+      'has a delayed job that is due',
+      (store) => add({ delayMs: 1 })(store).then(() => new Promise((resolve) => setTimeout(resolve, 20))),
+    ],
+    ['no longer has the session', (store) => store.closeSessions([{ queue: 'q', id: 's' }], false)],
+  ])('give way to a queue that %s', async (_, make) => {
+    const told = async (store: PostgresStore): Promise<unknown[]> => {
+      await store.openSession(newSession());
+      await store.add('q', Array<NewJob>(9).fill(newJob({ timestamp: 1 })), { caller: 'p', seq: 1 });
+      const { jobs } = await store.claim('q', { session: 's', seq: 1, count: 2 });
+      await make(store);
+      const claimed = await store.claim('q', { session: 's', seq: 3, count: 2 });
+      const settled = await store.settle('q', jobs.map(completed), { caller: 's', seq: 4 }, { session: 's', seq: 4, count: 8 });
+      const limited = await store.claim('q', { session: 's', seq: 5, count: 1, limit: { max: 2, durationMs: 60_000 } });
+      return [shown(claimed), settled.results, shown(settled.claimed), shown(limited), (await store.status('q')).counts];
+    };
+    expect(await told(await openStore({ url: await newDatabase() }))).toEqual(await told(await longWays(await newDatabase())));
+  });
+
+  test('give way to a key that comes free, and to an id that a user took', async () => {
+    const store = await openStore({ url: await newDatabase() });
+    await store.openSession(newSession());
+    const keyed = ['a', 'b'].map((id) => newJob({ id, lockKey: 'k' }));
+    await store.add('q', [...keyed, newJob({ id: '2' })], { caller: 'p', seq: 1 });
+    const { jobs } = await store.claim('q', { session: 's', seq: 1, count: 9 });
+    expect(jobs.map(({ id }) => id)).toEqual(['a', '2']);
+    const { results, claimed } = await store.settle(
+      'q',
+      jobs.map(completed),
+      { caller: 's', seq: 2 },
+      { session: 's', seq: 2, count: 1 },
+    );
+    expect([results, claimed?.jobs.map(({ id }) => id)]).toEqual([['done', 'done'], ['b']]);
+    expect(await store.add('q', newJobs(1), { caller: 'p', seq: 2 })).toEqual([{ id: '1', duplicate: false }]);
+    expect(await store.add('q', newJobs(1), { caller: 'p', seq: 3 })).toEqual([{ id: '3', duplicate: false }]);
+    expect((await store.status('q')).counts).toMatchObject({ waiting: 2, active: 1, completed: 2 });
+  });
+
+  test('are taken, in whole, by jobs that ask for nothing, one or many', async () => {
+    const url = await newDatabase();
+    const store = await openStore({ url });
+    await store.openSession(newSession());
+    await store.add('q', newJobs(1), { caller: 'p', seq: 1 });
+    const { jobs } = await store.claim('q', { session: 's', seq: 1, count: 9 });
+    const admin = await newClient(url);
+    // Whatever takes the long way from here on fails.
+    await admin.query(
+      'DROP FUNCTION holdfast.add, holdfast.claim, holdfast.settle, holdfast.sweep, holdfast.renew_one, holdfast.notify_changes',
+    );
+    for (let seq = 2; seq <= 20; seq += 1) {
+      expect(await store.add('q', newJobs(1), { caller: 'p', seq })).toEqual([{ id: String(seq), duplicate: false }]);
+    }
+    expect((await store.claim('q', { session: 's', seq: 2, count: 1 })).jobs).toHaveLength(1);
+    const next = await store.settle('q', jobs.map(completed), { caller: 's', seq: 3 }, { session: 's', seq: 3, count: 1 });
+    const more = await store.settle(
+      'q',
+      next.claimed?.jobs.map(completed) ?? [],
+      { caller: 's', seq: 4 },
+      { session: 's', seq: 4, count: 5 },
+    );
+    expect(more.claimed?.jobs).toHaveLength(5);
+    const none = await store.settle(
+      'q',
+      more.claimed?.jobs.map(completed) ?? [],
+      { caller: 's', seq: 5 },
+      { session: 's', seq: 5, count: 0 },
+    );
+    expect([none.results, none.claimed?.jobs]).toEqual([Array(5).fill('done'), []]);
+    expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, revoked: [] }]);
+    expect(await store.sweep('q', 100)).toEqual({ stalled: [], failed: [], more: false });
+    expect((await store.status('q')).counts).toMatchObject({ waiting: 12, active: 1, completed: 7 });
+  });
+
+  test('a session that is renewed while it settles is not lost sight of', async () => {
+    const store = await openStore({ url: await newDatabase() });
+    await store.openSession(newSession());
+    await store.add('q', newJobs(400), { caller: 'p', seq: 1 });
+    let { jobs } = await store.claim('q', { session: 's', seq: 1, count: 1 });
+    let running = true;
+    const renewing = (async () => {
+      while (running) expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, revoked: [] }]);
+    })();
+    for (let seq = 2; jobs.length > 0; seq += 1) {
+      const { results, claimed } = await store.settle(
+        'q',
+        jobs.map(completed),
+        { caller: 's', seq },
+        { session: 's', seq, count: 1 },
+      );
+      expect([results, claimed?.sessionAlive]).toEqual([['done'], true]);
+      jobs = claimed?.jobs ?? [];
+    }
+    running = false;
+    await renewing;
+    expect((await store.status('q')).counts).toMatchObject({ waiting: 0, active: 0, completed: 400 });
+  });
+});
+
+describe('a renewal', () => {
+  test('changes the row of its session and no index', async () => {
+    const url = await newDatabase();
+    const store = await openStore({ url, max: 1 });
+    await store.openSession(newSession());
+    for (let n = 0; n < 200; n += 1) await store.renew([{ queue: 'q', id: 's', acked: 0 }]);
+    const admin = await newClient(url);
+    const updates = async () =>
+      (
+        await admin.query(
+          `SELECT n_tup_upd::int AS all, n_tup_hot_upd::int AS hot FROM pg_stat_user_tables WHERE relname = 'sessions'`,
+        )
+      ).rows[0];
+    // A connection hands in its statistics with a call that comes a second after the last time.
+    await expect
+      .poll(async () => (await store.status('q')) && (await updates())?.all, { timeout: 5_000, interval: 300 })
+      .toBeGreaterThanOrEqual(200);
+    const { all, hot } = await updates();
+    // A page may be full while somebody else, in another database even, still sees all of it.
+    expect(hot).toBeGreaterThan(0.9 * all);
+  });
+
+  test('after the clock of the server was set back leaves its session where sweeps find it in time', async () => {
+    const url = await newDatabase();
+    const admin = await newClient(url);
+    for (const store of [await openStore({ url }), await longWays(url)]) {
+      await store.openSession(newSession());
+      // As it was left by a clock that was an hour ahead.
+      await admin.query(`UPDATE holdfast.sessions SET expires_at = expires_at + 3600000, look_at = look_at + 3600000`);
+      for (const renewals of [[{ id: 's' }], [{ id: 's' }, { id: 'unknown' }]]) {
+        await store.renew(renewals.map(({ id }) => ({ queue: 'q', id, acked: 0 })));
+        expect((await admin.query('SELECT FROM holdfast.sessions WHERE look_at <= expires_at')).rowCount).toBe(1);
+      }
+      await store.closeSessions([{ queue: 'q', id: 's' }], false);
+    }
+  });
+});
+
+describe('a sweep', () => {
+  test('that is under way when the store is closed comes to its end', async () => {
+    const url = await newDatabase();
+    const other = await openStore({ url });
+    for (let round = 0; round < 5; round += 1) {
+      const store = await openStore({ url, max: 1 });
+      await other.openSession(newSession({ id: `s${round}`, durationMs: 1 }));
+      const sweeping = store.sweep('q', 100);
+      await store.close();
+      expect(await sweeping).toMatchObject({ more: false });
+    }
+  });
+
+  test('passes by any number of sessions that were renewed, and finds the dead behind them', async () => {
+    const url = await newDatabase();
+    const admin = await newClient(url);
+    for (const store of [await openStore({ url }), await longWays(url)]) {
+      const ids = Array.from({ length: 450 }, (_, n) => `renewed-${n}`);
+      await Promise.all(ids.map((id) => store.openSession(newSession({ id }))));
+      await store.openSession(newSession({ id: 'dead', durationMs: 1 }));
+      await admin.query(`UPDATE holdfast.sessions SET look_at = 0 WHERE id LIKE 'renewed-%'`);
+      let calls = 0;
+      for (let more = true; more; calls += 1) ({ more } = await store.sweep('q', 100));
+      expect(calls).toBe(3);
+      expect((await store.sessions('q')).filter(({ id }) => id === 'dead')).toEqual([]);
+      expect((await admin.query('SELECT FROM holdfast.sessions WHERE look_at > expires_at OR look_at < since')).rowCount).toBe(0);
+      await store.closeSessions(
+        ids.map((id) => ({ queue: 'q', id })),
+        false,
+      );
+    }
+  });
+
+  test('finds a session that was renewed, once nobody renews it any more', async () => {
+    const url = await newDatabase();
+    const store = await openStore({ url });
+    await store.openSession(newSession({ durationMs: 300 }));
+    await store.add('q', newJobs(1), { caller: 'p', seq: 1 });
+    await store.claim('q', { session: 's', seq: 1, count: 1 });
+    const until = performance.now() + 700;
+    while (performance.now() < until) {
+      expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, revoked: [] }]);
+      expect(await store.sweep('q', 100)).toEqual({ stalled: [], failed: [], more: false });
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    await expect.poll(async () => (await store.sweep('q', 100)).stalled, { timeout: 5_000 }).toEqual(['1']);
+  });
+
+  test('that finds the dead was planned by one that found none', async () => {
+    const server = await newServer({
+      settings: {
+        shared_preload_libraries: 'pg_stat_statements',
+        'pg_stat_statements.track': 'all',
+        'pg_stat_statements.track_planning': 'on',
+      },
+    });
+    const admin = await newClient(server.url);
+    await admin.query('CREATE EXTENSION pg_stat_statements');
+    const plans = `SELECT sum(plans)::int AS plans, sum(calls)::int AS calls FROM pg_stat_statements WHERE query LIKE 'WITH held AS%'`;
+    for (const [empty, planned] of [
+      [0, 1],
+      [4, 0],
+    ]) {
+      // One connection, so that it is known which one it was.
+      const store = await openStore({ url: server.url, schema: `after${empty}`, max: 1, notify: false });
+      await store.openSession(newSession({ durationMs: 500 }));
+      await store.add('q', newJobs(3), { caller: 'p', seq: 1 });
+      await store.claim('q', { session: 's', seq: 1, count: 3 });
+      for (let n = 0; n < (empty as number); n += 1) await store.sweep('q', 50);
+      await expect.poll(async () => (await store.sessions('q'))[0]?.expiresInMs, { timeout: 5_000 }).toBeLessThan(0);
+      await admin.query('SELECT pg_stat_statements_reset()');
+      expect((await store.sweep('q', 50)).stalled).toHaveLength(3);
+      expect((await admin.query(plans)).rows).toEqual([{ plans: planned, calls: 1 }]);
+    }
+  });
+});

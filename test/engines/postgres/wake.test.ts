@@ -1,0 +1,186 @@
+// Waiting for changes: by NOTIFY where there is a direct connection, by asking where there is none, and after every kind of break.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test, vi } from 'vitest';
+import type { PostgresStore } from '../../../src/store/postgres/index.js';
+import { insist, killConnections, newClient, newDatabase, newJob, newProxy, newServer, openStore } from './support.js';
+
+let seq = 0;
+
+async function add(store: PostgresStore, queue = 'q'): Promise<void> {
+  seq += 1;
+  await insist(() => store.add(queue, [newJob()], { caller: 'p', seq }));
+}
+
+/** How long after an act of another store the watcher is called. */
+async function wakeUp(store: PostgresStore, act: () => Promise<void>): Promise<number> {
+  let stop: (() => void) | undefined;
+  const woken = new Promise<number>((resolve) => {
+    stop = store.watch('q', () => resolve(performance.now()));
+  });
+  await act();
+  const acted = performance.now();
+  try {
+    return (await woken) - acted;
+  } finally {
+    stop?.();
+  }
+}
+
+/** The listener's connection is made in the background, and known by the lock that it holds. */
+async function listening(url: string): Promise<void> {
+  const client = await newClient(url);
+  await vi.waitFor(async () => {
+    const { rowCount } = await client.query(
+      `SELECT FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+    );
+    expect(rowCount).toBe(1);
+  });
+}
+
+describe('a watcher', () => {
+  test('is woken by another store within milliseconds', async () => {
+    const url = await newDatabase();
+    const [here, there] = [await openStore({ url }), await openStore({ url })];
+    const stop = here.watch('q', () => undefined);
+    await listening(url);
+    const times: number[] = [];
+    for (let round = 0; round < 10; round += 1) times.push(await wakeUp(here, () => add(there)));
+    stop();
+    expect(times.sort((a, b) => a - b)[5]).toBeLessThan(100);
+  });
+
+  test('is not woken by other queues, nor twice by its own store', async () => {
+    const url = await newDatabase();
+    const [here, there] = [await openStore({ url }), await openStore({ url })];
+    let calls = 0;
+    here.watch('q', () => void (calls += 1));
+    await listening(url);
+    // It is called for what it may have missed, by the first look and by the first connection, and by the second look.
+    await sleep(1_300);
+    const before = calls;
+    await add(here);
+    await vi.waitFor(() => expect(calls).toBe(before + 1));
+    const other = new Promise<void>((resolve) => here.watch('other', resolve));
+    await add(there, 'other');
+    await other;
+    expect(calls).toBe(before + 1);
+  });
+
+  test('hears of odd queue names', async () => {
+    const url = await newDatabase();
+    const [here, there] = [await openStore({ url }), await openStore({ url })];
+    for (const queue of ["o'brien", 'a b, c', 'ü 漢 🧵', '"q"']) {
+      const woken = new Promise<void>((resolve) => here.watch(queue, resolve));
+      await add(there, queue);
+      await woken;
+    }
+  });
+
+  test('is woken within a second or so without NOTIFY', async () => {
+    const url = await newDatabase();
+    const [here, there] = [await openStore({ url, notify: false }), await openStore({ url, notify: false })];
+    const stop = here.watch('q', () => undefined);
+    await sleep(2_200);
+    expect(await wakeUp(here, () => add(there))).toBeLessThan(2_500);
+    expect(await wakeUp(here, () => there.pause('q', true))).toBeLessThan(2_500);
+    expect(await wakeUp(here, () => there.limit('q', 5))).toBeLessThan(2_500);
+    stop();
+    const client = await newClient(url);
+    const locks = `SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE locktype = 'advisory' AND datname = current_database()`;
+    expect((await client.query(locks)).rowCount).toBe(0);
+  });
+
+  test('goes on being woken when its connections are killed, again and again', async () => {
+    const url = await newDatabase();
+    const [here, there] = [await openStore({ url }), await openStore({ url })];
+    const admin = await newClient(url);
+    const stop = here.watch('q', () => undefined);
+    for (let round = 0; round < 5; round += 1) {
+      await listening(url);
+      await killConnections(admin);
+      expect(await wakeUp(here, () => add(there))).toBeLessThan(2_500);
+    }
+    stop();
+  });
+
+  test('of jobs is not woken by what others only tell, one of events is', async () => {
+    const url = await newDatabase();
+    const [here, there] = [await openStore({ url }), await openStore({ url })];
+    await add(there);
+    const heard: string[] = [];
+    const stops = (['jobs', 'events'] as const).map((what) => here.watch('q', () => void heard.push(what), what));
+    await listening(url);
+    // Called for what may have been missed, by the first look and by the first connection.
+    await sleep(300);
+    heard.length = 0;
+    await there.write('q', [{ jobId: '1', kind: 'progress', progress: '1' }]);
+    await vi.waitFor(() => expect(heard).toEqual(['events']), { interval: 1, timeout: 500 });
+    await there.change('q', [{ jobId: '1', kind: 'priority', priority: 1, lifo: false }]);
+    await vi.waitFor(() => expect(heard).toContain('jobs'), { interval: 1 });
+    for (const stop of stops) stop();
+  });
+
+  test('is woken by a transaction that was open for long, without NOTIFY', async () => {
+    const url = await newDatabase();
+    const [here, there] = [await openStore({ url, notify: false }), await openStore({ url, notify: false })];
+    const client = await newClient(url);
+    await client.query('BEGIN');
+    await there.add('q', [newJob()], { caller: 't', seq: 1 }, client);
+    const stop = here.watch('q', () => undefined);
+    // Longer than it takes until everybody has looked twice.
+    await sleep(2_200);
+    expect(await wakeUp(here, async () => void (await client.query('COMMIT')))).toBeLessThan(2_500);
+    stop();
+  });
+
+  test('goes on when the connections of its store go nowhere, in silence', async () => {
+    const server = await newServer();
+    const proxy = await newProxy(server);
+    const here = await openStore({ url: proxy.url(server.url) });
+    const there = await openStore({ url: server.url });
+    const stop = here.watch('q', () => undefined);
+    await listening(server.url);
+    const warned = new Promise<Error>((resolve) => here.onWarning(resolve));
+    proxy.strand();
+    // Longer than the pool's look and the listener's beat wait for their answers.
+    const stranded = performance.now();
+    expect(await warned).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+    expect(performance.now() - stranded).toBeLessThan(6_000);
+    expect(await wakeUp(here, () => add(there))).toBeLessThan(2_500);
+    // The listener is back as well: told within milliseconds again.
+    await vi.waitFor(async () => expect(await wakeUp(here, () => add(there))).toBeLessThan(100), {
+      interval: 100,
+      timeout: 10_000,
+    });
+    stop();
+  });
+
+  test('learns of an outage that no call tells, once, and is woken after it', async () => {
+    const server = await newServer();
+    const proxy = await newProxy(server);
+    const here = await openStore({ url: proxy.url(server.url), connectTimeoutMs: 300 });
+    const warnings: Error[] = [];
+    here.onWarning((warning) => void warnings.push(warning));
+    let calls = 0;
+    const stop = here.watch('q', () => void (calls += 1));
+    await listening(server.url);
+    proxy.swallow('both');
+    await vi.waitFor(() => expect(warnings).toMatchObject([{ code: 'STORE_UNAVAILABLE', retryable: true }]), { timeout: 6_000 });
+    await sleep(1_500);
+    expect(warnings).toHaveLength(1);
+    await add(await openStore({ url: server.url }));
+    const before = calls;
+    proxy.heal();
+    await vi.waitFor(() => expect(calls).toBeGreaterThan(before), { timeout: 4_000 });
+    stop();
+  });
+
+  test('is woken after the server was restarted', async () => {
+    const server = await newServer();
+    const [here, there] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
+    const stop = here.watch('q', () => undefined);
+    await server.restart();
+    expect(await wakeUp(here, () => add(there))).toBeLessThan(3_000);
+    stop();
+  });
+});

@@ -1,0 +1,180 @@
+// The Redis store on a cluster of three nodes: queues lie on different nodes, and the trouble of one node is not that of the
+// others.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Cluster, Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { isRetryable } from '../../../src/errors.js';
+import type { RedisStore } from '../../../src/store/redis/index.js';
+import { askRedis } from '../../support/servers/redis.js';
+import { type RedisCluster, startRedisCluster } from '../../support/servers/redis-cluster.js';
+import type { TestServer } from '../../support/servers/server.js';
+import { killClients, newJob, newSession, openStore } from './support.js';
+
+let cluster: RedisCluster;
+let prefix: string;
+let tests = 0;
+
+beforeAll(async () => {
+  cluster = await startRedisCluster(3);
+});
+afterAll(() => cluster.close());
+beforeEach(() => {
+  prefix = `test-${++tests}`;
+});
+
+async function insist<T>(call: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!isRetryable(error) || tries === 100) throw error;
+      await sleep(50);
+    }
+  }
+}
+
+async function slotOf(queue: string): Promise<number> {
+  return Number((await askRedis(cluster.nodes[0]?.port ?? 0, `CLUSTER KEYSLOT {${prefix}:${queue}}`)).slice(1).split('\r')[0]);
+}
+
+/** The node that a queue lies on, as the nodes were given their slots. */
+async function nodeOf(queue: string): Promise<TestServer> {
+  return cluster.nodes[Math.floor((await slotOf(queue)) / Math.ceil(16_384 / 3))] as TestServer;
+}
+
+/** A queue on each node. */
+async function queuePerNode(): Promise<Map<TestServer, string>> {
+  const queues = new Map<TestServer, string>();
+  for (let n = 0; queues.size < 3; n += 1) {
+    const node = await nodeOf(`q${n}`);
+    if (!queues.has(node)) queues.set(node, `q${n}`);
+  }
+  return queues;
+}
+
+async function works(store: RedisStore, queue: string, caller: string): Promise<void> {
+  await insist(() => store.add(queue, [newJob()], { caller, seq: 1 }));
+  const id = `session-${caller}`;
+  await insist(() => store.openSession(newSession({ queue, id })));
+  const { jobs } = await insist(() => store.claim(queue, { session: id, seq: 1, count: 1 }));
+  const [job] = jobs;
+  if (job === undefined) return expect.fail('nothing was claimed');
+  const outcome = { kind: 'completed', jobId: job.id, token: job.token, value: '1', keep: {} } as const;
+  expect(await insist(() => store.settle(queue, [outcome], { caller: id, seq: 2 }))).toEqual({ results: ['done'] });
+}
+
+describe('a cluster', () => {
+  test('is found by the address of one node, by a list of nodes, or lent by an instance', async () => {
+    const [first, second] = cluster.nodes as [TestServer, TestServer];
+    const client = new Cluster([{ host: '127.0.0.1', port: first.port }], { lazyConnect: true });
+    onTestFinished(() => client.disconnect());
+    const ways = [
+      { url: second.url },
+      { port: second.port },
+      { cluster: [{ host: '127.0.0.1', port: first.port }] },
+      { cluster: [`127.0.0.1:${second.port}`] },
+      { client },
+      { client: new Redis(first.port, { lazyConnect: true }) },
+    ];
+    for (const [index, options] of ways.entries()) {
+      const store = await openStore({ ...options, prefix });
+      for (const queue of (await queuePerNode()).values()) await works(store, queue, `way-${index}`);
+      await store.close();
+    }
+    expect(client.status).toBe('wait');
+  });
+
+  test('renews sessions of queues on different nodes in one call', async () => {
+    const store = await openStore({ url: cluster.url, prefix });
+    const queues = [...(await queuePerNode()).values()];
+    await Promise.all(queues.map((queue) => store.openSession(newSession({ queue }))));
+    expect(await store.renew(queues.map((queue) => ({ queue, id: 's', acked: 0 })))).toEqual(
+      queues.map(() => ({ alive: true, revoked: [] })),
+    );
+  });
+
+  test('wakes watchers, whichever node the queue lies on', async () => {
+    const [store, peer] = [await openStore({ url: cluster.url, prefix }), await openStore({ url: cluster.url, prefix })];
+    for (const queue of (await queuePerNode()).values()) {
+      let calls = 0;
+      store.watch(queue, () => void (calls += 1));
+      await vi.waitFor(() => expect(calls).toBe(1));
+      await sleep(300);
+      const begun = performance.now();
+      await peer.add(queue, [newJob()], { caller: 'p', seq: 1 });
+      await vi.waitFor(() => expect(calls).toBeGreaterThan(1), { timeout: 3_000, interval: 1 });
+      expect(performance.now() - begun).toBeLessThan(800);
+    }
+  });
+
+  test('whose connections are killed and whose scripts are flushed goes on', async () => {
+    const store = await openStore({ url: cluster.url, prefix });
+    for (const [round, node] of cluster.nodes.entries()) {
+      await killClients(node);
+      await askRedis(node.port, 'SCRIPT FLUSH');
+      for (const queue of (await queuePerNode()).values()) await works(store, queue, `${round}`);
+    }
+  });
+
+  test('that hands a slot to another node takes the queue along', async () => {
+    const store = await openStore({ url: cluster.url, prefix });
+    await works(store, 'moving', 'before');
+    await store.add('moving', [newJob({ id: 'kept' })], { caller: 'p', seq: 1 });
+    const slot = await slotOf('moving');
+    const from = await nodeOf('moving');
+    const to = cluster.nodes.find((node) => node !== from) as TestServer;
+    await moveSlot(slot, from, to);
+    onTestFinished(() => moveSlot(slot, to, from));
+    expect((await store.jobs('moving', ['kept']))[0]?.state).toBe('waiting');
+    await store.remove('moving', ['kept']);
+    await works(store, 'moving', 'after');
+  });
+
+  test('of which one node does not answer: its calls reject, those of the others are answered', async () => {
+    const store = await openStore({ url: cluster.url, prefix, commandTimeout: 800 });
+    const queues = await queuePerNode();
+    const [node, stuck] = [...queues][1] as [TestServer, string];
+    const free = [...queues.values()].filter((queue) => queue !== stuck);
+    await works(store, stuck, 'before');
+    await node.stop();
+    try {
+      const begun = performance.now();
+      await expect(store.status(stuck)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+      expect(performance.now() - begun).toBeLessThan(4_000);
+      for (const queue of free) expect(await insist(() => store.status(queue))).toMatchObject({ paused: false });
+    } finally {
+      node.resume();
+    }
+    await cluster.whole();
+    await works(store, stuck, 'after');
+  });
+
+  test('goes on vouching for its sessions when the connection that did is gone', async () => {
+    const [store, owner] = [await openStore({ url: cluster.url, prefix }), await openStore({ url: cluster.url, prefix })];
+    await owner.openSession(newSession());
+    for (const node of cluster.nodes) {
+      await killClients(node);
+      await insist(() => store.probe('q'));
+      await vi.waitFor(async () => expect((await insist(() => store.sessions('q')))[0]?.suspected).toBe(false), 4_000);
+    }
+    await sleep(1_200);
+    expect(await store.probe('q')).toEqual({ sessions: 1 });
+    await owner.close();
+    await vi.waitFor(async () => expect(await store.probe('q')).toHaveProperty('dueInMs'), { timeout: 4_000, interval: 50 });
+  });
+});
+
+async function moveSlot(slot: number, from: TestServer, to: TestServer): Promise<void> {
+  const idOf = async ({ port }: TestServer): Promise<string> => (await askRedis(port, 'CLUSTER MYID')).split('\r\n')[1] ?? '';
+  const [source, target] = [await idOf(from), await idOf(to)];
+  await askRedis(to.port, `CLUSTER SETSLOT ${slot} IMPORTING ${source}`);
+  await askRedis(from.port, `CLUSTER SETSLOT ${slot} MIGRATING ${target}`);
+  const client = new Redis(from.port);
+  try {
+    const keys = (await client.cluster('GETKEYSINSLOT', slot, 1_000)) as string[];
+    if (keys.length > 0) await client.call('migrate', ['127.0.0.1', to.port, '', 0, 5_000, 'KEYS', ...keys]);
+  } finally {
+    client.disconnect();
+  }
+  for (const { port } of [to, from, ...cluster.nodes]) await askRedis(port, `CLUSTER SETSLOT ${slot} NODE ${target}`);
+}

@@ -1,0 +1,165 @@
+// Large payloads on Redis, which does one thing at a time: no script copies more than a reply holds, others are served meanwhile, and what
+// an older version has written is measured too.
+import { Redis } from 'ioredis';
+import { expect, onTestFinished, test } from 'vitest';
+import { readFile } from 'node:fs/promises';
+import type { ClaimedJob } from '../../../src/job/record.js';
+import { EVENT_VALUE_BYTES, EVENTS_BYTES_KEPT, REPLY_BYTES } from '../../../src/store/budget.js';
+import type { RedisStore } from '../../../src/store/redis/index.js';
+import { paced } from '../../support/pace.js';
+import { newJob, newServer, newSession, openStore, openWithClient } from './support.js';
+
+const TAG = '{holdfast:q}';
+/** How many numbers the counters of the version before sizes were known have. */
+const OLDER_COUNTERS = 21 * 8;
+const NUMBER = 8;
+const LARGE_JOBS = 30;
+
+async function add(store: RedisStore, data: string[], seq: number): Promise<void> {
+  await store.add(
+    'q',
+    data.map((text) => newJob({ data: JSON.stringify(text) })),
+    { caller: 'p', seq },
+  );
+}
+
+function completed({ id, token }: ClaimedJob, value = 'null', count?: number): Parameters<RedisStore['settle']>[1][number] {
+  return { kind: 'completed', jobId: id, token, value, keep: count === undefined ? {} : { count } };
+}
+
+test('the budgets of the scripts are those of the contract', async () => {
+  const lua = await readFile(new URL('../../../src/store/redis/lua/shared/clock.lua', import.meta.url), 'utf8');
+  expect(lua).toContain(`= ${REPLY_BYTES}, ${EVENT_VALUE_BYTES}, ${EVENTS_BYTES_KEPT / 2}\n`);
+});
+
+test('Redis serves others while jobs of ten megabytes are claimed and finished', { timeout: 60_000 }, async () => {
+  const { url } = await newServer();
+  const client = new Redis(url);
+  onTestFinished(() => client.disconnect());
+  const store = await openStore({ url });
+  const text = 'x'.repeat(10 * 1024 * 1024);
+  for (let n = 1; n <= LARGE_JOBS; n += 1) await add(store, [text], n);
+  await store.openSession(newSession({ durationMs: 60_000 }));
+  const pings: number[] = [];
+  let ended = false;
+  const pinging = (async () => {
+    while (!ended) {
+      const sent = performance.now();
+      await client.ping();
+      pings.push(performance.now() - sent);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  })();
+  const before = await cpuMs(client);
+  let held: ClaimedJob[] = [];
+  let scripts = 0;
+  for (let finished = 0; finished < LARGE_JOBS; finished += held.length) {
+    const seq = ++scripts;
+    const outcomes = held.map((job) => completed(job));
+    const request = { session: 's', seq, count: LARGE_JOBS };
+    const { claimed } = await store.settle('q', outcomes, { caller: 's', seq }, request);
+    held = claimed?.jobs ?? [];
+    expect(held).toHaveLength(1);
+  }
+  // The time that the server computed, not how long the machine kept it waiting.
+  const perScript = ((await cpuMs(client)) - before) / scripts;
+  ended = true;
+  await pinging;
+  expect(perScript).toBeLessThan(paced(125));
+  expect(pings.sort((a, b) => a - b)[pings.length >> 1]).toBeLessThan(paced(250));
+});
+
+async function cpuMs(client: Redis): Promise<number> {
+  const info = await client.info('cpu');
+  const seconds = ['used_cpu_user', 'used_cpu_sys'].map((name) => Number(new RegExp(`${name}:([\\d.]+)`).exec(info)?.[1]));
+  return seconds.reduce((sum, some) => sum + some, 0) * 1000;
+}
+
+test('jobs are measured where an older version added them, until all are finished', async () => {
+  const { store, client } = await openWithClient();
+  await store.openSession(newSession());
+  const counters = async (): Promise<Buffer> => (await client.getBuffer(`${TAG}:meta`)) ?? Buffer.alloc(0);
+  const largest = async (): Promise<number> => (await counters()).readDoubleLE(OLDER_COUNTERS);
+  await add(store, Array<string>(3).fill('x'.repeat(REPLY_BYTES * 0.4)), 1);
+  expect(await largest()).toBeGreaterThan(REPLY_BYTES * 0.4);
+  // As it leaves them behind.
+  await client.set(`${TAG}:meta`, (await counters()).subarray(0, OLDER_COUNTERS));
+  const first = await store.claim('q', { session: 's', seq: 1, count: 3 });
+  expect([first.jobs.length, first.more]).toEqual([2, true]);
+  expect(await largest()).toBe(Number.POSITIVE_INFINITY);
+  const { jobs } = await store.claim('q', { session: 's', seq: 2, count: 3 });
+  const outcomes = [...first.jobs, ...jobs].map((job) => completed(job));
+  await store.settle('q', outcomes, { caller: 's', seq: 3 }, { session: 's', seq: 3, count: 1 });
+  expect(await largest()).toBe(0);
+  // A second try is measured again.
+  await store.requeue('q', { states: ['completed'], limit: 3 });
+  expect(await largest()).toBeGreaterThan(REPLY_BYTES * 0.4);
+  expect((await store.claim('q', { session: 's', seq: 4, count: 3 })).jobs).toHaveLength(2);
+});
+
+test.each(['data', 'progress'] as const)('a %s that grew while the job waited counts', async (kind) => {
+  const { store } = await openWithClient();
+  await store.openSession(newSession());
+  await add(store, ['a', 'b', 'c'], 1);
+  const text = JSON.stringify('x'.repeat(REPLY_BYTES * 0.4));
+  for (const jobId of ['1', '2', '3']) {
+    await store.write('q', [kind === 'data' ? { kind, jobId, data: text } : { kind, jobId, progress: text }]);
+  }
+  const { jobs, more } = await store.claim('q', { session: 's', seq: 1, count: 3 });
+  expect([jobs.length, more]).toEqual([2, true]);
+});
+
+test('jobs named by their ids are no endless claim when the first of them cannot be had', async () => {
+  const { store } = await openWithClient();
+  await store.openSession(newSession());
+  const data = JSON.stringify('x'.repeat(REPLY_BYTES * 0.7));
+  await store.add(
+    'q',
+    [newJob({ data, lockKey: 'k' }), newJob({ data, lockKey: 'k' }), newJob({ data, delayMs: 60_000 }), newJob({ data })],
+    {
+      caller: 'p',
+      seq: 1,
+    },
+  );
+  await store.claim('q', { session: 's', seq: 1, count: 1, jobIds: ['1'] });
+  const { jobs, more } = await store.claim('q', { session: 's', seq: 2, count: 3, jobIds: ['2', '3', '4'] });
+  expect([jobs.map(({ id }) => id), more]).toEqual([['4'], undefined]);
+});
+
+test('400 jobs that are removed with their results leave a log of a few megabytes', async () => {
+  const { store, client } = await openWithClient();
+  await store.openSession(newSession());
+  const result = JSON.stringify('x'.repeat(300 * 1024));
+  let seq = 0;
+  for (let n = 0; n < 400; n += 10) {
+    await add(store, Array<string>(10).fill('x'), ++seq);
+    const { jobs } = await store.claim('q', { session: 's', seq: ++seq, count: 10 });
+    await store.settle(
+      'q',
+      jobs.map((job) => completed(job, result, 0)),
+      { caller: 's', seq: ++seq },
+    );
+  }
+  const bytes = Number(await client.call('MEMORY', 'USAGE', `${TAG}:events`, 'SAMPLES', '0'));
+  expect(bytes).toBeGreaterThan(result.length);
+  expect(bytes).toBeLessThan(EVENTS_BYTES_KEPT * 1.6);
+  const { events } = await store.events('q', 0, 10_000);
+  expect(events.length).toBeGreaterThan(0);
+});
+
+test('a queue of a newer layout is refused, and nothing of it is touched', async () => {
+  const { store, client } = await openWithClient();
+  await add(store, ['a'], 1);
+  const meta = (await client.getBuffer(`${TAG}:meta`)) ?? Buffer.alloc(0);
+  const newer = Buffer.from(meta);
+  newer.writeDoubleLE(2, meta.length - NUMBER);
+  await client.set(`${TAG}:meta`, newer);
+  await expect(add(store, ['b'], 2)).rejects.toMatchObject({ code: 'STORE_NEWER', retryable: false, store: 'redis' });
+  await expect(store.claim('q', { session: 's', seq: 1, count: 1 })).rejects.toMatchObject({ code: 'STORE_NEWER' });
+  expect(await client.getBuffer(`${TAG}:meta`)).toEqual(newer);
+  expect(await client.hlen(`${TAG}:job`)).toBe(1);
+  // An older version writes fewer counters than there are, and this one goes on from them.
+  await client.set(`${TAG}:meta`, meta.subarray(0, OLDER_COUNTERS));
+  await add(store, ['b'], 2);
+  expect((await store.status('q')).counts.waiting).toBe(2);
+});

@@ -1,0 +1,304 @@
+// Opening and closing a Redis store: what is wrong is said at once, in one error that says what to do.
+import { readFile } from 'node:fs/promises';
+import { createServer as createHttpServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Redis } from 'ioredis';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { HoldfastError } from '../../../src/errors.js';
+import { RedisStore } from '../../../src/store/redis/index.js';
+import { freePort } from '../../support/servers/free-port.js';
+import { askRedis } from '../../support/servers/redis.js';
+import { fakeRedis, killClients, newJob, newProxy, newServer, newSession, newStore, openStore } from './support.js';
+
+async function failure(opening: Promise<void>): Promise<HoldfastError> {
+  return opening.then(
+    () => expect.fail('it opened'),
+    (error: HoldfastError) => error,
+  );
+}
+
+describe('refuses to open', () => {
+  test('with a wrong password', async () => {
+    const server = await newServer({ settings: { requirepass: 'right' } });
+    const error = await failure(newStore({ port: server.port, password: 'wrong' }).open());
+    expect(error).toMatchObject({ code: 'STORE_DENIED', retryable: false, store: 'redis' });
+    expect(error.message).toMatch(/user name or password.*WRONGPASS/);
+    expect(error.message).not.toContain('wrong"');
+  });
+
+  test('without the password that is asked for, and opens with it', async () => {
+    const server = await newServer({ settings: { requirepass: 'right' } });
+    const error = await failure(newStore({ url: server.url }).open());
+    expect(error).toMatchObject({ code: 'STORE_DENIED', retryable: false });
+    expect(error.message).toContain('NOAUTH');
+    const store = await openStore({ url: server.url.replace('://', '://:right@') });
+    expect(await store.add('q', [newJob()], { caller: 'p', seq: 1 })).toEqual([{ id: '1', duplicate: false }]);
+  });
+
+  test('a host that nobody knows', async () => {
+    const error = await failure(newStore({ host: 'no-such-host.invalid' }).open());
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false });
+    expect(error.message).toMatch(/host of Redis is not known.*no-such-host/);
+  });
+
+  test('a port where nobody listens: that may change', async () => {
+    const error = await failure(newStore({ port: await freePort() }).open());
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+    expect(error.message).toContain('ECONNREFUSED');
+  });
+
+  test('a database that there is not, instead of going on with another', async () => {
+    const server = await newServer({ settings: { databases: '2' } });
+    const error = await failure(newStore({ url: `${server.url}/7` }).open());
+    expect(error).toMatchObject({ code: 'STORE_DENIED', retryable: false });
+    expect(error.message).toContain('has no database 7');
+    expect(await askRedis(server.port, 'DBSIZE')).toContain(':0');
+    const store = await openStore({ url: `${server.url}/1` });
+    await store.pause('q', true);
+    expect(await askRedis(server.port, 'DBSIZE', 'SELECT 1', 'DBSIZE')).toMatch(/^:0\r\n\+OK\r\n:[1-9]/);
+  });
+
+  test('a replica', async () => {
+    const primary = await newServer({ settings: { 'repl-diskless-sync-delay': '0' } });
+    const replica = await newServer({ settings: { replicaof: `127.0.0.1 ${primary.port}` } });
+    await vi.waitFor(
+      async () => expect(await askRedis(replica.port, 'INFO replication')).toContain('master_link_status:up'),
+      15_000,
+    );
+    const error = await failure(newStore({ url: replica.url }).open());
+    expect(error).toMatchObject({ code: 'STORE_READONLY', retryable: false });
+    expect(error.message).toContain('is a replica');
+  });
+
+  test('a version that is too old', async () => {
+    const { port } = await fakeRedis('redis_version:5.0.14\r\nrole:master\r\n');
+    const error = await failure(newStore({ port, protocol: 2 }).open());
+    expect(error).toMatchObject({ code: 'STORE_UNSUPPORTED', retryable: false });
+    expect(error.message).toMatch(/5\.0\.14.*6\.2 or newer/);
+  });
+
+  test('a server that is still loading: that will change', async () => {
+    const { port } = await fakeRedis('redis_version:7.0.0\r\nloading:1\r\n');
+    const error = await failure(newStore({ port, protocol: 2 }).open());
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+    expect(error.message).toContain('loading');
+  });
+
+  test('somebody who accepts and never answers, within connectTimeout', async () => {
+    const server = await newServer();
+    await server.stop();
+    const begun = performance.now();
+    const error = await failure(newStore({ url: server.url, connectTimeout: 300 }).open());
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+    expect(performance.now() - begun).toBeLessThan(2_000);
+  });
+
+  test('a server that takes no more clients: that may change', async () => {
+    const server = await newServer({ settings: { maxclients: '1' } });
+    const first = newStore({ url: server.url });
+    await vi.waitFor(() => first.open(), { timeout: 5_000, interval: 50 });
+    const error = await failure(newStore({ url: server.url }).open());
+    // The server says so and hangs up; which of the two is noticed first is chance.
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+  });
+
+  test('somebody who is no Redis', async () => {
+    const server = createHttpServer((_request, response) => response.end('hello'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const error = await failure(newStore({ port, connectTimeout: 2_000 }).open());
+    expect(error.code).toMatch(/^STORE_/);
+    expect(error.store).toBe('redis');
+  });
+
+  test('and opens at the next try when the trouble is over', async () => {
+    const server = await newServer();
+    await server.kill();
+    const store = newStore({ url: server.url });
+    expect(await failure(store.open())).toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    await server.restart();
+    await store.open();
+    expect(await store.status('q')).toMatchObject({ paused: false });
+  });
+
+  test('without the package, and names it', async () => {
+    vi.doMock('ioredis', () => {
+      throw new Error("Cannot find package 'ioredis'");
+    });
+    vi.resetModules();
+    onTestFinished(() => {
+      vi.doUnmock('ioredis');
+      vi.resetModules();
+    });
+    const fresh = await import('../../../src/store/redis/index.js');
+    const error = await failure(new fresh.RedisStore({ port: 1 }).open());
+    expect(error.code).toBe('DRIVER_MISSING');
+    expect(error.message).toContain('npm install ioredis');
+  });
+});
+
+describe('options', () => {
+  test('a keyPrefix is refused: it would move keys out of their slot', () => {
+    expect(() => new RedisStore({ keyPrefix: 'x:' })).toThrow(/keyPrefix.*Use prefix/);
+  });
+
+  test('values that cannot be meant are refused by name', () => {
+    expect(() => new RedisStore({ prefix: '{x}' })).toThrow('prefix');
+    expect(() => new RedisStore({ commandTimeout: 0 })).toThrow('commandTimeout');
+    expect(() => new RedisStore({ cluster: [] })).toThrow('cluster');
+    expect(() => new RedisStore({ client: {} })).toThrow('client');
+  });
+
+  test('a URL names the prefix of the keys, and valkey means the same', async () => {
+    const server = await newServer();
+    const store = await openStore({ url: `${server.url.replace('redis:', 'valkey:')}/0?prefix=mine` });
+    await store.pause('q', true);
+    expect(await askRedis(server.port, 'KEYS *')).toContain('{mine:q}:meta');
+    expect(store.describe()).toMatchObject({ engine: 'redis', options: { url: `${server.url}/0`, prefix: 'mine' } });
+  });
+
+  test('two prefixes are two worlds', async () => {
+    const server = await newServer();
+    const [one, two] = [await openStore({ url: server.url, prefix: 'one' }), await openStore({ url: server.url, prefix: 'two' })];
+    await one.pause('q', true);
+    expect([(await one.status('q')).paused, (await two.status('q')).paused]).toEqual([true, false]);
+  });
+
+  test('an instance lends its options, also to a thread: it is neither used nor closed', async () => {
+    const server = await newServer();
+    const client = new Redis(server.url, { db: 3, lazyConnect: true, maxRetriesPerRequest: null });
+    onTestFinished(() => client.disconnect());
+    const store = await openStore({ client });
+    const { port } = new URL(server.url);
+    expect(store.describe()).toMatchObject({ engine: 'redis', options: { host: '127.0.0.1', port: Number(port), db: 3 } });
+    await store.pause('q', true);
+    await store.close();
+    expect(client.status).toBe('wait');
+    expect(await client.exists('{holdfast:q}:meta')).toBe(1);
+  });
+});
+
+describe('settings of the server', () => {
+  test('an eviction policy is warned of, with the remedy, to those who listen before and after', async () => {
+    const server = await newServer({ settings: { 'maxmemory-policy': 'allkeys-lru' } });
+    const store = newStore({ url: server.url });
+    const early: HoldfastError[] = [];
+    const late: HoldfastError[] = [];
+    store.onWarning((warning) => early.push(warning));
+    await store.open();
+    const stop = store.onWarning((warning) => late.push(warning));
+    expect(early).toHaveLength(1);
+    expect(late).toHaveLength(1);
+    expect(late[0]).toMatchObject({ code: 'STORE_UNSAFE', retryable: false, store: 'redis' });
+    expect(late[0]?.message).toContain('CONFIG SET maxmemory-policy noeviction');
+    stop();
+  });
+
+  test('a Redis that keeps nothing at all is warned of, again after each new connection, beside what else is wrong', async () => {
+    const server = await newServer({ settings: { save: '', 'maxmemory-policy': 'volatile-ttl' } });
+    const store = await openStore({ url: server.url });
+    const warnings: HoldfastError[] = [];
+    store.onWarning((warning) => warnings.push(warning));
+    expect(warnings.map(({ code }) => code)).toEqual(['STORE_UNSAFE', 'STORE_UNSAFE']);
+    expect(warnings[1]?.message).toMatch(/keeps nothing on disk.*CONFIG SET appendonly yes/);
+    await killClients(server);
+    await vi.waitFor(() => expect(warnings).toHaveLength(4), 5_000);
+    await store.status('q');
+    expect(warnings).toHaveLength(4);
+  });
+
+  test('snapshots alone, as Redis comes, are no reason to warn', async () => {
+    const server = await newServer({ settings: { save: '3600 1' } });
+    const store = await openStore({ url: server.url });
+    store.onWarning((warning) => expect.fail(warning.message));
+    expect(store.server).toMatchObject({ persistence: 'snapshots' });
+    await askRedis(server.port, 'CONFIG SET appendonly yes', 'CONFIG SET appendfsync no');
+    expect((await openStore({ url: server.url, prefix: 'other' })).server).toMatchObject({ persistence: 'unsynced' });
+  });
+
+  test('nothing is warned of with noeviction; how much is kept can be seen', async () => {
+    const server = await newServer({ settings: { appendonly: 'yes', appendfsync: 'always' } });
+    const store = await openStore({ url: server.url });
+    store.onWarning((warning) => expect.fail(warning.message));
+    expect(store.server).toMatchObject({ evictionPolicy: 'noeviction', persistence: 'always', cluster: false });
+  });
+
+  test('the rights that the manual names are enough for everything', async () => {
+    const server = await newServer({ settings: { save: '' } });
+    const manual = await readFile(new URL('../../../docs/stores.md', import.meta.url), 'utf8');
+    const line = /^ACL SETUSER holdfast .*$/m.exec(manual)?.[0] ?? expect.fail('the line is gone');
+    expect(await askRedis(server.port, line)).toMatch(/^\+OK/);
+    const url = server.url.replace('://', '://holdfast:secret@');
+    const [store, owner] = [await openStore({ url }), await openStore({ url })];
+    expect(store.server).toMatchObject({ evictionPolicy: 'noeviction', persistence: 'none' });
+    let calls = 0;
+    store.watch('q', () => void (calls += 1), 'jobs');
+    await vi.waitFor(async () => expect(await askRedis(server.port, 'PUBSUB NUMSUB {holdfast:q}:jobs-wake')).toContain(':1'));
+    await owner.openSession(newSession({ graceMs: 1 }));
+    await owner.add('q', [newJob()], { caller: 'p', seq: 1 });
+    await vi.waitFor(() => expect(calls).toBe(2), 500);
+    const { jobs } = await owner.claim('q', { session: 's', seq: 1, count: 1 });
+    await owner.close();
+    await vi.waitFor(async () => expect(await store.probe('q')).toHaveProperty('dueInMs'), 3_000);
+    await vi.waitFor(async () => expect((await store.sweep('q', 10)).stalled).toEqual([jobs[0]?.id]));
+    expect((await store.clear('q', { states: ['waiting'], limit: 10 })).length).toBe(1);
+    await store.forget('q');
+  });
+
+  test('a user who may not look at the server still works', async () => {
+    const server = await newServer();
+    await askRedis(server.port, 'ACL SETUSER plain on >secret ~{holdfast:* &* +@all -info -client -config');
+    const store = await openStore({ url: server.url.replace('://', '://plain:secret@') });
+    await store.openSession(newSession());
+    expect(await store.probe('q')).toEqual({ sessions: 1 });
+    expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, revoked: [] }]);
+  });
+
+  test('a user who may not publish still works, and watchers look for themselves', async () => {
+    const server = await newServer();
+    await askRedis(server.port, 'ACL SETUSER plain on >secret ~{holdfast:* resetchannels +@all');
+    const store = await openStore({ url: server.url.replace('://', '://plain:secret@') });
+    let calls = 0;
+    store.watch('q', () => void (calls += 1));
+    await vi.waitFor(() => expect(calls).toBe(1));
+    await store.add('q', [newJob()], { caller: 'p', seq: 1 });
+    await vi.waitFor(() => expect(calls).toBeGreaterThan(1), 3_000);
+  });
+});
+
+describe('closing', () => {
+  test('returns when the server does not answer, and its calls reject', async () => {
+    const server = await newServer();
+    const store = await openStore({ url: server.url, commandTimeout: 500 });
+    await server.stop();
+    const call = store.status('q');
+    call.catch(() => undefined);
+    const begun = performance.now();
+    await store.close();
+    expect(performance.now() - begun).toBeLessThan(2_000);
+    await expect(call).rejects.toThrow();
+  });
+
+  test('returns while the store is being opened', async () => {
+    const server = await newServer();
+    await server.stop();
+    const store = newStore({ url: server.url });
+    const opening = failure(store.open());
+    const begun = performance.now();
+    await store.close();
+    expect(performance.now() - begun).toBeLessThan(1_000);
+    expect((await opening).code).toMatch(/^STORE_/);
+  });
+
+  test('returns while there is no connection', async () => {
+    const server = await newServer();
+    const proxy = await newProxy(server);
+    const store = await openStore({ url: proxy.url(server.url) });
+    await server.kill();
+    const call = store.status('q');
+    call.catch(() => undefined);
+    await store.close();
+    await expect(call).rejects.toMatchObject({ store: 'redis' });
+  });
+});

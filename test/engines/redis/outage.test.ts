@@ -1,0 +1,253 @@
+// What becomes of calls when the connection to Redis fails: none waits for ever, none is carried out twice, and the store comes
+// back by itself.
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { ClaimedJob } from '../../../src/job/record.js';
+import { Dialer } from '../../../src/store/redis/dial.js';
+import type { RedisStore } from '../../../src/store/redis/index.js';
+import { Link } from '../../../src/store/redis/link.js';
+import { checkOptions } from '../../../src/store/redis/options.js';
+import { isRetryable } from '../../../src/errors.js';
+import { askRedis } from '../../support/servers/redis.js';
+import { killClients, newJob, newProxy, newServer, newSession, openStore } from './support.js';
+
+/** As callers do: the same call until it is answered. */
+async function insist<T>(call: () => Promise<T>, onFailure: (error: unknown) => void = () => undefined): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!isRetryable(error) || tries === 50) throw error;
+      onFailure(error);
+    }
+  }
+}
+
+/** Until the store knows that nobody is there. The first calls meet a connection that is ending; they are repeated at once. */
+async function outage(store: RedisStore): Promise<void> {
+  for (let tries = 0; tries < 1_000; tries += 1) {
+    if (String(await store.status('q').catch(String)).includes('ECONNREFUSED')) return;
+  }
+  expect.fail('the end of the connection was not noticed');
+}
+
+async function claimOne(store: RedisStore, seq: number): Promise<ClaimedJob> {
+  const { jobs } = await store.claim('q', { session: 's', seq, count: 1 });
+  return jobs[0] ?? expect.fail('nothing was claimed');
+}
+
+describe('a lost connection', () => {
+  test('killed by the server: calls in flight reject as retryable, the next one finds a new connection', async () => {
+    const server = await newServer();
+    const store = await openStore({ url: server.url });
+    await store.add('q', [newJob()], { caller: 'p', seq: 1 });
+    for (let round = 0; round < 5; round += 1) {
+      await killClients(server);
+      expect((await insist(() => store.status('q'))).counts.waiting).toBe(1);
+    }
+  });
+
+  test('cut while the reply is under way: the repeated call is the same call', async () => {
+    const server = await newServer();
+    const proxy = await newProxy(server);
+    const store = await openStore({ url: proxy.url(server.url) });
+    await store.openSession(newSession());
+    const failures: unknown[] = [];
+    const note = (error: unknown): void => void failures.push(error);
+    proxy.dropReplies({ times: 1 });
+    await insist(() => store.add('q', [newJob(), newJob()], { caller: 'p', seq: 1 }), note);
+    proxy.dropReplies({ times: 1 });
+    const { jobs } = await insist(() => store.claim('q', { session: 's', seq: 1, count: 5 }), note);
+    expect(jobs.map(({ id }) => id)).toEqual(['1', '2']);
+    proxy.dropReplies({ times: 1 });
+    const outcomes = jobs.map(({ id, token }) => ({
+      kind: 'completed' as const,
+      jobId: id,
+      token,
+      value: '1',
+      keep: { count: 0 },
+    }));
+    expect(await insist(() => store.settle('q', outcomes, { caller: 's', seq: 2 }), note)).toEqual({ results: ['done', 'done'] });
+    expect(failures).toHaveLength(3);
+    for (const error of failures) expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true, store: 'redis' });
+    expect((await store.events('q', 0, 100)).events.filter(({ name }) => name === 'completed')).toHaveLength(2);
+  });
+
+  test('a blink is waited out by calls that come while there is no connection', async () => {
+    const server = await newServer({ settings: { appendonly: 'yes' } });
+    const store = await openStore({ url: server.url });
+    await store.add('q', [newJob()], { caller: 'p', seq: 1 });
+    await server.kill();
+    await outage(store);
+    const call = store.status('q');
+    await server.restart();
+    expect((await call).counts.waiting).toBe(1);
+  });
+
+  test('an outage that lasts: calls reject with the reason, within seconds', async () => {
+    const server = await newServer();
+    const store = await openStore({ url: server.url });
+    await server.kill();
+    await outage(store);
+    const begun = performance.now();
+    const error = await store.status('q').catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+    expect(String(error)).toContain('ECONNREFUSED');
+    expect(performance.now() - begun).toBeLessThan(4_000);
+  });
+
+  test('a name that is not known for a while: it was before, so it may be again', async () => {
+    const server = await newServer();
+    const dialer = new Dialer(checkOptions({ url: server.url }));
+    const silence = (): void => undefined;
+    const link = new Link({ dialer, commandTimeout: 500, connectTimeout: 500, onUp: silence, onSilentTrouble: silence });
+    onTestFinished(() => link.close());
+    await link.open();
+    const unknown = vi.spyOn(dialer, 'dial').mockRejectedValue(new Error('getaddrinfo ENOTFOUND redis'));
+    await killClients(server);
+    await vi.waitFor(() => expect(unknown).toHaveBeenCalled());
+    const error = await link.run('status', '{holdfast:q}', []).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+    expect(String(error)).toContain('ENOTFOUND');
+    unknown.mockRestore();
+    await vi.waitFor(() => link.run('status', '{holdfast:q}', []), 5_000);
+  });
+
+  test('an error holds nothing of the payload', async () => {
+    const server = await newServer();
+    const store = await openStore({ url: server.url });
+    await askRedis(server.port, 'CONFIG SET maxmemory 1');
+    const error = await store
+      .add('q', [newJob({ data: '"a secret"' })], { caller: 'p', seq: 1 })
+      .catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'STORE_FULL', retryable: true });
+    expect(JSON.stringify([error, (error as Error).cause])).not.toContain('secret');
+    await askRedis(server.port, 'CONFIG SET maxmemory 0');
+    expect(await store.add('q', [newJob()], { caller: 'p', seq: 1 })).toEqual([{ id: '1', duplicate: false }]);
+  });
+});
+
+describe('a connection that does not answer', () => {
+  test('a stopped server: the call rejects within commandTimeout, and the store goes on when it is resumed', async () => {
+    const server = await newServer();
+    const store = await openStore({ url: server.url, commandTimeout: 600, connectTimeout: 600 });
+    await store.openSession(newSession());
+    await server.stop();
+    const begun = performance.now();
+    const call = { caller: 'p', seq: 1 };
+    await expect(store.add('q', [newJob()], call)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+    expect(performance.now() - begun).toBeLessThan(3_000);
+    await expect(store.status('q')).rejects.toMatchObject({ retryable: true });
+    server.resume();
+    // What was sent before the stop is carried out now, perhaps after its own repetition.
+    expect(await insist(() => store.add('q', [newJob()], call))).toEqual([{ id: '1', duplicate: false }]);
+    expect((await store.status('q')).counts.waiting).toBe(1);
+  });
+
+  test('half-open: what is sent goes nowhere, and an idle connection is found out by asking', async () => {
+    const server = await newServer();
+    const proxy = await newProxy(server);
+    const store = await openStore({ url: proxy.url(server.url), commandTimeout: 1_000, connectTimeout: 500 });
+    const opened = proxy.counts.opened;
+    proxy.swallow('both');
+    await vi.waitFor(() => expect(proxy.counts.opened).toBeGreaterThan(opened), 6_000);
+    proxy.heal();
+    expect((await insist(() => store.status('q'))).paused).toBe(false);
+  });
+
+  test('half-open while nobody calls: those who listen are told, once, within seconds', async () => {
+    const server = await newServer();
+    const proxy = await newProxy(server);
+    const store = await openStore({ url: proxy.url(server.url), connectTimeout: 500 });
+    const warnings: Error[] = [];
+    store.onWarning((warning) => warnings.push(warning));
+    // With a watcher, as an idle worker is one: its looks are no calls that could tell.
+    store.watch('q', () => undefined);
+    proxy.swallow('both');
+    const begun = performance.now();
+    await vi.waitFor(() => expect(warnings).not.toHaveLength(0), 10_000);
+    expect(performance.now() - begun).toBeLessThan(6_000);
+    expect(warnings[0]).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+    expect(warnings[0]?.message).toMatch(/has not answered for \d+ ms/);
+    const attempts = proxy.counts.opened;
+    await vi.waitFor(() => expect(proxy.counts.opened).toBeGreaterThan(attempts + 1), 6_000);
+    expect(warnings).toHaveLength(1);
+    proxy.heal();
+    expect((await insist(() => store.status('q'))).paused).toBe(false);
+  });
+
+  test('half-open with a call under way: it rejects, and the next one is answered', async () => {
+    const server = await newServer();
+    const proxy = await newProxy(server);
+    const store = await openStore({ url: proxy.url(server.url), commandTimeout: 600, connectTimeout: 500 });
+    proxy.swallow('both');
+    await expect(store.status('q')).rejects.toMatchObject({ retryable: true });
+    proxy.heal();
+    expect((await insist(() => store.status('q'))).paused).toBe(false);
+  });
+
+  test('a blocked event loop is not taken for it', async () => {
+    const server = await newServer();
+    const store = await openStore({ url: server.url, commandTimeout: 700 });
+    const call = store.status('q');
+    const until = performance.now() + 2_000;
+    while (performance.now() < until);
+    expect(await call).toMatchObject({ paused: false });
+  });
+});
+
+describe('the server changes', () => {
+  test('its script cache is flushed: nobody notices, also not many calls at once', async () => {
+    const server = await newServer();
+    const store = await openStore({ url: server.url });
+    await store.openSession(newSession());
+    for (let round = 1; round <= 3; round += 1) {
+      await askRedis(server.port, 'SCRIPT FLUSH');
+      const calls = Array.from({ length: 20 }, (_, n) => store.add('q', [newJob()], { caller: `p${n}`, seq: round }));
+      expect((await Promise.all(calls)).flat()).toHaveLength(20);
+      expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toMatchObject([{ alive: true }]);
+    }
+    expect((await store.status('q')).counts.waiting).toBe(60);
+  });
+
+  test('restarted with what it had kept: jobs, locks and numbers go on', async () => {
+    const server = await newServer({ settings: { appendonly: 'yes', appendfsync: 'always' } });
+    const store = await openStore({ url: server.url });
+    await store.openSession(newSession());
+    await store.add('q', [newJob(), newJob()], { caller: 'p', seq: 1 });
+    const first = await claimOne(store, 1);
+    await server.kill();
+    await server.restart();
+    const second = await insist(() => claimOne(store, 2));
+    expect(second.fence).toBeGreaterThan(first.fence);
+    const done = { kind: 'completed', jobId: first.id, token: first.token, value: '1', keep: {} } as const;
+    expect((await store.settle('q', [done])).results).toEqual(['done']);
+  });
+
+  test('fences grow although a failover lost the last writes', async () => {
+    const server = await newServer();
+    const store = await openStore({ url: server.url });
+    await store.openSession(newSession());
+    await store.add('q', [newJob()], { caller: 'p', seq: 1 });
+    const before = await claimOne(store, 1);
+    await askRedis(server.port, 'FLUSHALL');
+    await store.openSession(newSession());
+    await store.add('q', [newJob()], { caller: 'p', seq: 1 });
+    const after = await claimOne(store, 1);
+    expect(after.fence).toBeGreaterThan(before.fence);
+    expect(after.token).not.toBe(before.token);
+  });
+
+  test('it becomes a replica: calls say so as long as it is one, and go on when it is not', async () => {
+    const other = await newServer({ settings: { 'repl-diskless-sync-delay': '0' } });
+    const server = await newServer();
+    const store = await openStore({ url: server.url });
+    await askRedis(server.port, `REPLICAOF 127.0.0.1 ${other.port}`);
+    // A write whatever the data: that of the other server takes the place of this one's meanwhile.
+    const write = (): Promise<void> => store.limit('q', 1);
+    await expect(write()).rejects.toMatchObject({ code: 'STORE_READONLY' });
+    await vi.waitFor(() => expect(write()).rejects.toMatchObject({ code: 'STORE_READONLY', retryable: false }), 5_000);
+    await askRedis(server.port, 'REPLICAOF NO ONE');
+    await vi.waitFor(() => store.pause('q', true), { timeout: 10_000, interval: 100 });
+    expect((await store.status('q')).paused).toBe(true);
+  });
+});

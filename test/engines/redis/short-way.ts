@@ -1,0 +1,54 @@
+// Scripts with a short way for what most of their calls are (lua/shared/plain-*.lua): it must leave the same data and give the same answer
+// as the long way does, and leave everything alone where it does not apply.
+import { readFile } from 'node:fs/promises';
+import type { Redis } from 'ioredis';
+import { expect } from 'vitest';
+import type { Argument } from '../../../src/store/redis/driver.js';
+import { type ScriptName, script } from '../../../src/store/redis/scripts.js';
+
+export const TAG = '{holdfast:q}';
+/** Where the long way is gone, on the same data. */
+const COPY = '{holdfast:copy}';
+const LEFT_ALONE = 'left alone';
+
+/** Both ways at one moment of Redis' clock; the long one on a copy. Answers which one the call takes. */
+export async function goBothWays(client: Redis, name: ScriptName, part: string, args: Argument[]): Promise<'short' | 'long'> {
+  for (const key of await client.keys(`${COPY}:*`)) await client.del(key);
+  for (const key of await client.keys(`${TAG}:*`)) await client.copy(key, COPY + key.slice(TAG.length));
+  const before = await dataOf(client, TAG);
+  const [seconds, micros] = await client.time();
+  const text = script(name).text.replace("call('TIME')", `{ ${seconds}, ${micros} }`);
+  const short = await readFile(new URL(`../../../src/store/redis/lua/shared/${part}.lua`, import.meta.url), 'utf8');
+  const [head = '', tail] = text.split(short);
+  expect(tail).toBeDefined();
+  const reply = await client.eval(`${head}${short}\nreturn '${LEFT_ALONE}'`, 1, TAG, ...args);
+  if (reply === LEFT_ALONE) {
+    expect(await dataOf(client, TAG)).toEqual(before);
+    return 'long';
+  }
+  expect(reply).toEqual(await client.eval(text.replace(short, ''), 1, COPY, ...args));
+  const after = await dataOf(client, TAG);
+  expect(after).toEqual(await dataOf(client, COPY));
+  expect(after).not.toEqual(before);
+  return 'short';
+}
+
+function countersOf(packed: Buffer | null): number[] {
+  return Array.from({ length: (packed?.length ?? 0) / 8 }, (_, n) => packed?.readDoubleLE(8 * n) ?? 0);
+}
+
+/** Everything under a tag, by the rest of the key. */
+async function dataOf(client: Redis, tag: string): Promise<Record<string, unknown>> {
+  const data: Record<string, unknown> = {};
+  for (const key of await client.keys(`${tag}:*`)) {
+    const read: Record<string, () => Promise<unknown>> = {
+      string: async () => (key.endsWith(':meta') ? countersOf(await client.getBuffer(key)) : client.get(key)),
+      hash: () => client.hgetall(key),
+      zset: () => client.zrange(key, 0, '-1', 'WITHSCORES'),
+      set: async () => (await client.smembers(key)).sort(),
+      stream: () => client.xrange(key, '-', '+'),
+    };
+    data[key.slice(tag.length)] = await read[await client.type(key)]?.();
+  }
+  return data;
+}

@@ -1,0 +1,74 @@
+// What the tests of the Redis store share: servers and proxies that are gone afterwards, and stores that are closed.
+import { createServer, type Server } from 'node:net';
+import { Redis } from 'ioredis';
+import { onTestFinished } from 'vitest';
+import { RedisStore, type RedisStoreOptions } from '../../../src/store/redis/index.js';
+import { freePort } from '../../support/servers/free-port.js';
+import { FaultProxy } from '../../support/servers/proxy.js';
+import { askRedis, type RedisOptions, startRedis } from '../../support/servers/redis.js';
+import type { TestServer } from '../../support/servers/server.js';
+
+export { newJob, newSession } from '../../unit/store-samples.js';
+
+export async function newServer(options?: RedisOptions): Promise<TestServer> {
+  const server = await startRedis(options);
+  onTestFinished(() => server.close());
+  return server;
+}
+
+export async function newProxy(server: TestServer): Promise<FaultProxy> {
+  const proxy = await FaultProxy.start(server);
+  onTestFinished(() => proxy.close());
+  return proxy;
+}
+
+/** Not opened. */
+export function newStore(options: RedisStoreOptions): RedisStore {
+  const store = new RedisStore(options);
+  onTestFinished(() => store.close());
+  return store;
+}
+
+export async function openStore(options: RedisStoreOptions): Promise<RedisStore> {
+  const store = newStore(options);
+  await store.open();
+  return store;
+}
+
+/** A store on a server of its own, and a client that looks at what it wrote. */
+export async function openWithClient(): Promise<{ store: RedisStore; client: Redis }> {
+  const { url } = await newServer();
+  const client = new Redis(url);
+  onTestFinished(() => client.disconnect());
+  return { store: await openStore({ url }), client };
+}
+
+/** Ids of the clients that are connected, but for the one that asks. */
+export async function clientIds({ port }: TestServer): Promise<string[]> {
+  const list = await askRedis(port, 'CLIENT LIST TYPE NORMAL', 'CLIENT LIST TYPE PUBSUB');
+  return Array.from(list.matchAll(/id=(\d+) .*lib-name=\S*|id=(\d+) [^\n]*cmd=(?!client)/g), ([, a, b]) => a ?? b ?? '').filter(
+    Boolean,
+  );
+}
+
+/** Cuts every connection but that of the one who asks. */
+export async function killClients({ port }: TestServer): Promise<void> {
+  await askRedis(port, 'CLIENT KILL SKIPME yes');
+}
+
+/** Answers INFO with this text and everything else with OK. */
+export async function fakeRedis(info: string): Promise<{ port: number }> {
+  const server: Server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk) => {
+      const commands = chunk.toString().split(/^\*/m).slice(1);
+      for (const command of commands) {
+        socket.write(/\r\ninfo\r\n/i.test(command) ? `$${info.length}\r\n${info}\r\n` : '+OK\r\n');
+      }
+    });
+  });
+  const port = await freePort();
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return { port };
+}

@@ -1,0 +1,230 @@
+// Waking of watchers: at once while the subscription lives, within a second or two whatever becomes of it.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { Dialer } from '../../../src/store/redis/dial.js';
+import type { RedisStore } from '../../../src/store/redis/index.js';
+import type { Link } from '../../../src/store/redis/link.js';
+import { checkOptions } from '../../../src/store/redis/options.js';
+import { Subscriber } from '../../../src/store/redis/subscriber.js';
+import { askRedis } from '../../support/servers/redis.js';
+import type { TestServer } from '../../support/servers/server.js';
+import { killClients, newJob, newProxy, newServer, newSession, openStore, openWithClient } from './support.js';
+
+interface Watcher {
+  calls: number;
+  stop(): void;
+}
+
+/** Watches, and lets the first call pass. */
+async function watch(store: RedisStore, queue = 'q'): Promise<Watcher> {
+  const watcher: Watcher = { calls: 0, stop: () => undefined };
+  watcher.stop = store.watch(queue, () => void (watcher.calls += 1));
+  await vi.waitFor(() => expect(watcher.calls).toBeGreaterThan(0));
+  return watcher;
+}
+
+/** How long it takes until an add wakes. */
+async function wakeUp(watcher: Watcher, store: RedisStore, caller: string): Promise<number> {
+  const before = watcher.calls;
+  const begun = performance.now();
+  await store.add('q', [newJob()], { caller, seq: 1 });
+  await vi.waitFor(() => expect(watcher.calls).toBeGreaterThan(before), { timeout: 5_000, interval: 1 });
+  return performance.now() - begun;
+}
+
+async function subscribed({ port }: TestServer, queue = 'q'): Promise<boolean> {
+  return (await askRedis(port, `PUBSUB NUMSUB {holdfast:${queue}}:events-wake`)).includes(':1');
+}
+
+describe('watchers', () => {
+  test('of an idle queue are woken at once, time after time', async () => {
+    const server = await newServer();
+    const [store, peer] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
+    const watcher = await watch(store);
+    await vi.waitFor(async () => expect(await subscribed(server)).toBe(true));
+    for (let round = 0; round < 5; round += 1) {
+      await sleep(80);
+      expect(await wakeUp(watcher, peer, `p${round}`)).toBeLessThan(300);
+    }
+  });
+
+  test('for jobs are told when a store of their own process sends some, before they are acknowledged, and what they claim then is there', async () => {
+    const { store } = await openWithClient();
+    await store.openSession(newSession());
+    let calls = 0;
+    let claimed: Promise<{ jobs: unknown[] }> | undefined;
+    const stop = store.watch(
+      'q',
+      () => {
+        calls += 1;
+        if (adding) claimed ??= store.claim('q', { session: 's', seq: 1, count: 1 });
+      },
+      'jobs',
+    );
+    let adding = false;
+    await vi.waitFor(() => expect(calls).toBeGreaterThan(0));
+    adding = true;
+    const added = store.add('q', [newJob()], { caller: 'p', seq: 1 });
+    expect(claimed).toBeDefined();
+    expect((await claimed)?.jobs).toHaveLength(1);
+    await added;
+    stop();
+  });
+
+  test('for events, or of another queue, are not told by that', async () => {
+    const { store } = await openWithClient();
+    const events = await watch(store);
+    let others = 0;
+    const stop = store.watch('other', () => void (others += 1), 'jobs');
+    await vi.waitFor(() => expect(others).toBeGreaterThan(0));
+    const before = [events.calls, others];
+    const added = store.add('q', [newJob()], { caller: 'p', seq: 1 });
+    expect([events.calls, others]).toEqual(before);
+    await added;
+    stop();
+    events.stop();
+  });
+
+  test('of a busy queue are told in bulk', async () => {
+    const server = await newServer();
+    const [store, peer] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
+    const watcher = await watch(store);
+    const before = watcher.calls;
+    const changes = 400;
+    for (let n = 0; n < changes; n += 1) await peer.add('q', [newJob()], { caller: 'p', seq: n + 1 });
+    await sleep(50);
+    expect(watcher.calls).toBeGreaterThan(before);
+    expect(watcher.calls - before).toBeLessThan(changes / 2);
+    // And the last change was not missed.
+    const seen = watcher.calls;
+    await sleep(1_200);
+    expect(watcher.calls).toBe(seen);
+  });
+
+  test('of jobs are not woken by what becomes of jobs, and are by what can be claimed', async () => {
+    const server = await newServer();
+    const [store, peer] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
+    await peer.openSession(newSession());
+    await peer.add('q', [newJob(), newJob()], { caller: 'p', seq: 1 });
+    let calls = 0;
+    store.watch('q', () => void (calls += 1), 'jobs');
+    await vi.waitFor(() => expect(calls).toBe(1));
+    const events = await watch(store);
+    const { jobs } = await peer.claim('q', { session: 's', seq: 1, count: 2 });
+    await peer.write('q', [{ jobId: '1', kind: 'progress', progress: '1' }]);
+    const outcomes = jobs.map(({ id, token }) => ({ kind: 'completed' as const, jobId: id, token, value: '1', keep: {} }));
+    await peer.settle('q', outcomes, { caller: 's', seq: 2 });
+    // Longer than a look takes to come: nothing was missed, there was nothing.
+    await vi.waitFor(() => expect(events.calls).toBeGreaterThan(1));
+    await sleep(1_200);
+    expect(calls).toBe(1);
+    await peer.add('q', [newJob()], { caller: 'p', seq: 2 });
+    await vi.waitFor(() => expect(calls).toBe(2), { timeout: 900, interval: 1 });
+  });
+
+  test('are woken by polling while the subscription is gone, and by messages when it is back', async () => {
+    const server = await newServer();
+    const [store, peer] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
+    const watcher = await watch(store);
+    await vi.waitFor(async () => expect(await subscribed(server)).toBe(true));
+    await askRedis(server.port, 'CLIENT KILL TYPE pubsub');
+    expect(await wakeUp(watcher, peer, 'a')).toBeLessThan(2_000);
+    await vi.waitFor(async () => expect(await subscribed(server)).toBe(true), 3_000);
+    await sleep(80);
+    expect(await wakeUp(watcher, peer, 'b')).toBeLessThan(300);
+  });
+
+  test('are woken after all connections were killed', async () => {
+    const server = await newServer();
+    const [store, peer] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
+    const watcher = await watch(store);
+    await killClients(server);
+    await vi.waitFor(() => peer.status('q'));
+    expect(await wakeUp(watcher, peer, 'a')).toBeLessThan(3_000);
+  });
+
+  test('are woken after everything was half-open', async () => {
+    const server = await newServer();
+    const proxy = await newProxy(server);
+    const peer = await openStore({ url: server.url });
+    const store = await openStore({ url: proxy.url(server.url), commandTimeout: 1_000, connectTimeout: 500 });
+    const watcher = await watch(store);
+    await vi.waitFor(async () => expect(await subscribed(server)).toBe(true));
+    proxy.swallow('both');
+    await sleep(2_500);
+    proxy.heal();
+    expect(await wakeUp(watcher, peer, 'a')).toBeLessThan(5_000);
+  });
+
+  test('leave nothing behind when they stop: the last one ends the subscription', async () => {
+    const server = await newServer();
+    const store = await openStore({ url: server.url });
+    const [one, other] = [await watch(store), await watch(store, 'other')];
+    const stopTwo = store.watch('q', () => undefined);
+    await vi.waitFor(async () => expect((await subscribed(server)) && (await subscribed(server, 'other'))).toBe(true));
+    one.stop();
+    one.stop();
+    expect(await subscribed(server)).toBe(true);
+    stopTwo();
+    await vi.waitFor(async () => expect(await subscribed(server)).toBe(false));
+    other.stop();
+    await vi.waitFor(async () => expect(await askRedis(server.port, 'CLIENT LIST TYPE pubsub')).toMatch(/^\$0/));
+  });
+
+  test('of a queue that came later are served by the same subscription', async () => {
+    const server = await newServer();
+    const store = await openStore({ url: server.url });
+    await watch(store, 'first');
+    await vi.waitFor(async () => expect(await subscribed(server, 'first')).toBe(true));
+    const watcher = await watch(store);
+    await vi.waitFor(async () => expect(await subscribed(server)).toBe(true));
+    await sleep(80);
+    expect(await wakeUp(watcher, store, 'a')).toBeLessThan(300);
+  });
+});
+
+test('a subscription that is half-open is found out by asking, and made anew', async () => {
+  const server = await newServer();
+  const proxy = await newProxy(server);
+  const url = proxy.url(server.url);
+  const messages: string[] = [];
+  const client = new Redis(url, { lazyConnect: true });
+  const subscriber = new Subscriber({
+    link: { client } as unknown as Link,
+    dialer: new Dialer(checkOptions({ url })),
+    connectTimeout: 500,
+    channels: () => ['{holdfast:q}:events-wake'],
+    onMessage: (_channel, message) => void messages.push(message),
+    onConnected: () => undefined,
+  });
+  onTestFinished(() => subscriber.close());
+  await vi.waitFor(async () => expect(await subscribed(server)).toBe(true));
+  proxy.swallow('both');
+  await vi.waitFor(() => expect(proxy.counts.opened).toBeGreaterThan(1), 8_000);
+  proxy.heal();
+  await vi.waitFor(async () => expect(await subscribed(server)).toBe(true), 3_000);
+  await askRedis(server.port, 'PUBLISH {holdfast:q}:events-wake news');
+  await vi.waitFor(() => expect(messages).toEqual(['news']));
+});
+
+test('a claim that finds less than it wants arms the queue: the next job is told at once, and no other until somebody looks', async () => {
+  const { store, client } = await openWithClient();
+  const messages: string[] = [];
+  client.on('message', (_channel, version) => messages.push(version));
+  await client.subscribe('{holdfast:q}:jobs-wake');
+  await store.openSession(newSession());
+  const add = (seq: number) => store.add('q', [newJob()], { caller: 'p', seq });
+  const claim = (seq: number, count: number) => store.claim('q', { session: 's', seq, count });
+  await add(1);
+  expect((await claim(1, 1)).jobs).toHaveLength(1);
+  await add(2);
+  expect((await claim(2, 5)).jobs).toHaveLength(1);
+  // Nobody was armed so far: what was wanted was there.
+  await add(3);
+  await add(4);
+  expect((await claim(3, 5)).jobs).toHaveLength(2);
+  await add(5);
+  await client.ping();
+  expect(messages).toEqual(['3', '5']);
+});
