@@ -2,7 +2,7 @@ import { tokenOf } from '../../job/lock.js';
 import { type ClaimedJob, hasStalled } from '../../job/record.js';
 import type { ClaimReply, ClaimRequest } from '../contract/index.js';
 import type { Argument } from './driver.js';
-import { addSides, freeText } from './job-text.js';
+import { addSides, fieldsOf, freeText, JOB_FIELDS } from './job-text.js';
 import { fillLosses } from './lost-by.js';
 import type { Runner } from './runner.js';
 
@@ -18,7 +18,6 @@ export type RawClaim = [
 ];
 
 const TEXTS_OF_GRANT = 3;
-const TEXTS_OF_JOB = 4;
 
 export async function claim(run: Runner, queue: string, request: ClaimRequest): Promise<ClaimReply> {
   const args: Argument[] = ['', '', '', 1];
@@ -66,7 +65,9 @@ function readJobs(
 ): ClaimedJob[] {
   const { session, by } = request;
   const grants = granted.split('\0');
-  const together = typeof texts === 'string' ? texts.split('\0') : [];
+  // What stands before the first field of each job but the first, where their texts come as one.
+  const mark = `${grants[1]},`;
+  const together = typeof texts === 'string' ? fieldsOfAll(texts, mark) : [];
   const reasons = reply[4];
   const stacks = reply[5];
   const progress = reply[6];
@@ -88,8 +89,9 @@ function readJobs(
       stalls = Number(parts[3]);
       processed = Number(parts[5]);
     }
-    const own = typeof texts === 'string' ? together : (texts[index] ?? '').split('\0');
-    const from = typeof texts === 'string' ? TEXTS_OF_JOB * index : 0;
+    const own = typeof texts === 'string' ? together : fieldsOf(texts[index] ?? '');
+    const from = typeof texts === 'string' ? JOB_FIELDS * index : 0;
+    const timestamp = own[from] ?? '';
     const fence = Number(grants[at + 1]);
     const job: ClaimedJob = {
       id: grants[at] ?? '',
@@ -99,7 +101,7 @@ function readJobs(
       state: 'active',
       priority,
       delay: 0,
-      timestamp: Number(own[from]),
+      timestamp: Number(from === 0 ? timestamp : timestamp.slice(mark.length)),
       attemptsMade: made,
       attemptsStarted: started,
       stalledCounter: stalls,
@@ -112,4 +114,20 @@ function readJobs(
     jobs.push(job);
   }
   return jobs;
+}
+
+/** The fields of all jobs in a row. The marks stand where they should unless some record is damaged; then each is read by itself. */
+function fieldsOfAll(texts: string, mark: string): string[] {
+  const fields = texts.split('\0');
+  for (let at = JOB_FIELDS; at < fields.length; at += JOB_FIELDS) {
+    if (fields[at]?.startsWith(mark) !== true) return fieldsOfEach(texts, mark);
+  }
+  return fields.length % JOB_FIELDS === 0 ? fields : fieldsOfEach(texts, mark);
+}
+
+function fieldsOfEach(texts: string, mark: string): string[] {
+  return texts.split(`\0${mark}`).flatMap((text, index) => {
+    const [timestamp = '', ...others] = fieldsOf(text);
+    return [index === 0 ? timestamp : mark + timestamp, ...others];
+  });
 }

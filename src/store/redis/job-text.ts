@@ -12,6 +12,15 @@ export function jobText({ timestamp, name, opts, data }: NewJob): string {
   return `${timestamp}\0${freeText(name)}\0${opts}\0${data}`;
 }
 
+/** Fields of that text. */
+export const JOB_FIELDS = 4;
+
+/** Data and options of a record that something else has damaged are not JSON: its job fails for that. */
+export function fieldsOf(text: string): string[] {
+  const fields = text.split('\0');
+  return fields.length === JOB_FIELDS ? fields : [fields[0] ?? '', fields[1] ?? '', '', ''];
+}
+
 export function freeText(text: string): string {
   return text.includes('\0') ? text.replaceAll('\0', '\ufffd') : text;
 }
@@ -27,18 +36,16 @@ export interface Sides {
 
 function toRecord(id: string, job: string, run: string, sides: Sides): JobRecord {
   const [state = '', , , , finished = '', , delay, made, started, priority, stalls, , rest = ''] = run.split(',', 13);
-  const afterTimestamp = job.indexOf('\0');
-  const afterName = job.indexOf('\0', afterTimestamp + 1);
-  const afterOpts = job.indexOf('\0', afterName + 1);
+  const [timestamp, name = '', opts = '', data = ''] = fieldsOf(job);
   const record: JobRecord = {
     id,
-    name: job.slice(afterTimestamp + 1, afterName),
-    data: job.slice(afterOpts + 1),
-    opts: job.slice(afterName + 1, afterOpts),
+    name,
+    data,
+    opts,
     state: STATES[state] as StoredState,
     priority: Number(priority),
     delay: Number(delay),
-    timestamp: Number(job.slice(0, afterTimestamp)),
+    timestamp: Number(timestamp),
     attemptsMade: Number(made),
     attemptsStarted: Number(started),
     stalledCounter: Number(stalls),

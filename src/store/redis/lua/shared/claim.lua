@@ -61,6 +61,9 @@ local function popWaiting(count)
   return ids, texts, more, budget and budget.cut
 end
 
+-- Jobs of this claim whose run could not be read. They are claimed, so that they fail: as jobs without a text.
+local unreadable = {}
+
 local NEXT = { ['0'] = '1', ['1'] = '2', ['2'] = '3', ['3'] = '4', ['4'] = '5' }
 
 -- Answers of each job, in one list: id, fence, and made,started,priority,stalls,added,processed.
@@ -77,10 +80,14 @@ local function grant(ids, texts, request)
     local id, fence, text = ids[i], digits(first + i - 1), texts[i]
     if text ~= last then
       -- Not decoded and encoded again: claims and finishes are most of what Redis does here, and this halves them.
-      local made, started, rest = match(text, '^w,%d*,%d*,%d,%d*,%d*,%d*,(%d*,)(%d*)(,%d*,%d*,%d*),')
+      local made, started, rest = match(text, '^w,%d*,%d*,%d,%d*,%d*,%d*,(%d*,)(%d+)(,%d*,%d*,%d*),')
+      if not made then
+        unreadable[id] = true
+        made, started, rest, text = '0,', '0', ',0,0,', ''
+      end
       numbers = made .. (NEXT[started] or digits(started + 1)) .. rest .. processed
       lockKey = keyIn(text)
-      last, before, after = text, head .. numbers .. owner, lockKey and by .. '\0' .. lockKey or by
+      last, before, after = not unreadable[id] and text, head .. numbers .. owner, lockKey and by .. '\0' .. lockKey or by
     end
     if lockKey then
       turns[#turns + 1], turns[#turns + 2] = lockKey, 'a'
@@ -105,15 +112,16 @@ local function grant(ids, texts, request)
 end
 
 -- Short texts go as one: the client takes a hundred out of one text faster than out of a hundred replies. Each of them keeps all
--- of it in memory there, so long ones go one by one.
-local function jobTexts(ids)
+-- of it in memory there, so long ones go one by one. Between them stands a number that no record can hold, the claim's first fence: a
+-- damaged record has more fields than four, or fewer, and must not shift those of the others.
+local function jobTexts(ids, fence)
   local texts, length = fetch(key('job'), ids), 0
   for i = 1, #ids do
     -- Its key was deleted by hand, or evicted.
-    texts[i] = texts[i] or '\0\0\0'
+    if not texts[i] or unreadable[ids[i]] then texts[i] = '\0\0\0' end
     length = length + #texts[i]
   end
-  return length <= SHORT and concat(texts, '\0') or texts
+  return length <= SHORT and concat(texts, '\0' .. fence .. ',') or texts
 end
 
 -- Answers alive,paused,limitedMs,nextInMs or -1,drained (and ,1 when the byte budget was used up); what `grant` says of the jobs, NUL between; their texts; and, where some
@@ -163,7 +171,7 @@ local function claim(request)
   end
   local head = (alive and '1,' or '0,') .. queue.paused .. ',' .. limited .. ',' .. nextInMs .. (waiting and ',0' or ',1') .. (cut and ',1' or '')
   if #ids == 0 then return { head } end
-  local reply = { head, concat(granted, '\0'), jobTexts(ids) }
+  local reply = { head, concat(granted, '\0'), jobTexts(ids, granted[2]) }
   if queue.sides == 1 then
     reply[4], reply[5], reply[6] = fetch(key('reason'), ids), fetch(key('stack'), ids), fetch(key('progress'), ids)
   end

@@ -95,7 +95,7 @@ if ARGV[4] == '1' and ARGV[10] == '' and (ARGV[1] == '' and ARGV[11] == '0' or A
       for i = 1, claims do
         local id, fence, text = ids[i], format(DIGITS, place + size + i - 1), texts[size + i]
         if text ~= lastText then
-          local made, started, rest = match(text or '', '^w,%d*,%d*,%d,%d*,%d*,%d*,(%d*,)(%d*)(,%d*,%d*,%d*),')
+          local made, started, rest = match(text or '', '^w,%d*,%d*,%d,%d*,%d*,%d*,(%d*,)(%d+)(,%d*,%d*,%d*),')
           if not made then
             plain = false
             break
@@ -162,7 +162,7 @@ if ARGV[4] == '1' and ARGV[10] == '' and (ARGV[1] == '' and ARGV[11] == '0' or A
       texts[i] = texts[i] or '\0\0\0'
       length = length + #texts[i]
     end
-    reply[3], reply[4] = concat(granted, '\0'), length <= SHORT and concat(texts, '\0') or texts
+    reply[3], reply[4] = concat(granted, '\0'), length <= SHORT and concat(texts, '\0' .. granted[2] .. ',') or texts
     if sides == 1 then
       for i, side in ipairs({ 'reason', 'stack', 'progress' }) do
         reply[4 + i] = call('HMGET', base .. ':' .. side, unpack(ids))
