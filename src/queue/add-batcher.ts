@@ -2,7 +2,7 @@
 // and repeats a call whose reply was lost. One call is in flight at a time, because the store knows a repetition by its number; the
 // next one collects meanwhile, so that the batches grow with the load. It must never acknowledge what the store did not.
 import { randomUUID } from 'node:crypto';
-import { HoldfastError, isRetryable, toError } from '../errors.js';
+import { type ErrorCode, HoldfastError, isRetryable, toError } from '../errors.js';
 import type { NewJob } from '../job/record.js';
 import { isRefusal } from '../store/client/refusal.js';
 import { OutageReport } from '../runtime/outage-report.js';
@@ -50,6 +50,11 @@ class Line {
 /** Some job of a call waits for somebody's transaction. */
 class HeldUp extends Error {}
 
+/** With these the store says that nothing of the call was written. */
+const NOTHING_WRITTEN: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['STORE_FULL', 'STORE_BUSY', 'STORE_READONLY']);
+
+const saysNothingWritten = (thrown: unknown): thrown is HoldfastError =>
+  thrown instanceof HoldfastError && NOTHING_WRITTEN.has(thrown.code);
 const isBusy = (thrown: unknown): boolean => thrown instanceof HoldfastError && thrown.code === 'STORE_BUSY';
 const isNamed = ({ jobs }: Parcel): boolean => jobs.some(({ id }) => id !== undefined);
 
@@ -227,6 +232,7 @@ export class AddBatcher {
     const oldest = first?.since ?? 0;
     // A tenth at least, for jobs that waited behind a call that hung.
     const deadline = Math.max(oldest + timeoutMs, performance.now() + timeoutMs / 10);
+    let isUnknown = false;
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LAST_PAUSE_MS)) {
       let failure: Error;
       try {
@@ -236,14 +242,14 @@ export class AddBatcher {
         return replies;
       } catch (thrown) {
         if (!isRetryable(thrown)) throw thrown;
-        line.isDoubtful = true;
+        if (!saysNothingWritten(thrown)) isUnknown = line.isDoubtful = true;
         failure = toError(thrown);
         // Of the first try it is sure that nothing was added; a later one may wait for the one before.
         if (pause === FIRST_PAUSE_MS && line === this.#line && isBusy(thrown) && parcels.some(isNamed)) throw new HeldUp();
       }
       this.#outage.failed(failure);
       const left = deadline - performance.now();
-      if (left <= 0) throw this.#giveUp(line, failure);
+      if (left <= 0) throw !isUnknown && saysNothingWritten(failure) ? this.#refused(failure) : this.#giveUp(line, failure);
       await sleep(Math.min(pause, left));
     }
   }
@@ -271,6 +277,18 @@ export class AddBatcher {
       `The store did not answer within ${timeoutMs} ms, so the job may or may not have been added to queue "${queue}". Adding it again is safe if it has a jobId.`,
       { queue, cause },
     );
+  }
+
+  /** Every try of the call was refused, and the store says that it has written nothing. */
+  #refused(cause: HoldfastError): HoldfastError {
+    const { queue } = this.#options;
+    const { code, message, store } = cause;
+    return new HoldfastError(code, `The job was not added to queue "${queue}". ${message}`, {
+      queue,
+      cause,
+      retryable: true,
+      ...(store !== undefined && { store }),
+    });
   }
 
   #notSent(): HoldfastError {

@@ -212,6 +212,31 @@ describe('a store that does not answer', () => {
     await impatient.close();
   });
 
+  test.each(['STORE_FULL', 'STORE_BUSY', 'STORE_READONLY'] as const)('but refuses with %s: nothing was added', async (code) => {
+    const impatient = new Queue('mail', { connection: store, addTimeoutMs: 120 });
+    impatient.on('error', () => undefined);
+    const error = new HoldfastError(code, 'nothing of the call was written', { retryable: true });
+    const rule = store.on('add', { fault: 'fail', error });
+    const refusal = await impatient.add('a', {}).catch((thrown: unknown) => thrown);
+    expect(refusal).toMatchObject({ code, retryable: true, queue: 'mail', cause: error });
+    expect((refusal as Error).message).toBe('The job was not added to queue "mail". nothing of the call was written');
+    expect(store.calls('add')).toBeGreaterThan(1);
+    rule.remove();
+    expect(await impatient.add('b', {})).toMatchObject({ id: '1' });
+    expect(await queue.count()).toBe(1);
+    await impatient.close();
+  });
+
+  test('and then refuses: an earlier try may have been carried out, so the outcome is unknown', async () => {
+    const impatient = new Queue('mail', { connection: store, addTimeoutMs: 120 });
+    impatient.on('error', () => undefined);
+    store.on('add', { fault: 'fail', error: new HoldfastError('STORE_FULL', 'full', { retryable: true }) });
+    store.on('add', { fault: 'drop-reply', times: 1 });
+    await expect(impatient.add('a', {})).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN', cause: { code: 'STORE_FULL' } });
+    expect(await queue.count()).toBe(1);
+    await impatient.close();
+  });
+
   test('at all: the caller is not kept for ever, and what waited behind it surely did not happen', async () => {
     const impatient = new Queue('mail', { connection: store, addTimeoutMs: 100 });
     const rule = store.on('add', { fault: 'hang' });

@@ -44,6 +44,15 @@ test('a worker that starts then runs the jobs, and adds go on when they have mad
   expect(errors).toEqual([]);
 });
 
+test('an add that finds no room until its time is up says that the job was not added', async () => {
+  const { url, added } = await fullServer();
+  const queue = new Queue('q', { connection: url, addTimeoutMs: 500 });
+  queue.on('error', () => undefined);
+  onTestFinished(() => queue.close());
+  await expect(queue.add('late', DATA)).rejects.toMatchObject({ code: 'STORE_FULL', retryable: true, store: 'redis' });
+  expect(await queue.count()).toBe(added);
+});
+
 test('sessions open, renew, claim, settle, sweep, lock and close there, and nothing is carried out twice', async () => {
   const { url, client } = await fullServer();
   const store = await openStore({ url });
