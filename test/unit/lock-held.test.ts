@@ -77,8 +77,9 @@ test('an extension by a month does not end trust at once', async () => {
 test('losing tens of thousands of locks at once takes no longer than each for itself', async () => {
   const session = await openSession(60_000);
   const locks = Array.from({ length: 20_000 }, () => lockOn(session));
-  const start = performance.now();
+  const before = process.cpuUsage();
   for (const lock of locks) lock.lose('test');
-  expect(performance.now() - start).toBeLessThan(1000);
+  const { user, system } = process.cpuUsage(before);
+  expect((user + system) / 1000, 'ms of processor time').toBeLessThan(1000);
   expect(locks.some((lock) => lock.held)).toBe(false);
 });
