@@ -11,7 +11,10 @@ const ENTRIES = ['index', 'compat/bull/index', 'compat/bun-queue/index', 'testin
 export function finishBuild(out) {
   writeFileSync(join(out, 'package.json'), '{ "type": "commonjs" }\n');
   keepNativeImport(join(out, 'runtime', 'import-module.js'));
-  for (const file of compiledFiles(out)) requireAtOnce(file);
+  for (const file of compiledFiles(out)) {
+    requireAtOnce(file);
+    loadNodesModules(file);
+  }
   copyFileSync(join(import.meta.dirname, 'start-thread.mjs'), join(out, 'background', 'start-thread.mjs'));
   embedLua(join(out, 'store', 'redis', 'lua-texts.js'));
   embedVersion(join(out, 'runtime', 'version.js'));
@@ -31,6 +34,13 @@ function keepNativeImport(file) {
 function requireAtOnce(file) {
   const compiled = readFileSync(file, 'utf8');
   const direct = compiled.replace(/Promise\.resolve\(\)\.then\(\(\) => (__importStar\(require\('.*?'\)\))\)/g, '$1');
+  if (direct !== compiled) writeFileSync(file, direct);
+}
+
+/** An ESM bundle has no `require`: esbuild puts a function there that throws. What Node itself brings can be had without it. */
+function loadNodesModules(file) {
+  const compiled = readFileSync(file, 'utf8');
+  const direct = compiled.replace(/\brequire\((["']node:[\w/]+["'])\)/g, 'process.getBuiltinModule($1)');
   if (direct !== compiled) writeFileSync(file, direct);
 }
 

@@ -1,9 +1,9 @@
 // Finds the entry file of the lock thread: given by the user → beside this file → as a bundler made it → in the package as the
 // application sees it. In a bundle, the file beside this one exists only if the user made it an entry of the bundle.
 import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
+import { ownFolders, resolveOutside, setEsmFile } from '../runtime/outside.js';
 
 /** Set by the ESM entries (scripts/start-thread.mjs), whose `new Worker(new URL(…))` is a form that bundlers know. */
 export interface EsmThread {
@@ -13,6 +13,8 @@ export interface EsmThread {
   start(options: WorkerOptions): Worker | undefined;
 }
 
+const ENTRIES = ['thread-entry.js', 'thread-entry.mjs', 'thread-entry.cjs'];
+
 const ADVICE =
   'If this program was bundled, leave holdfast out of the bundle (external), or name the file with the option lockThreadEntry: …/node_modules/holdfast/dist/background/thread-entry.js';
 
@@ -20,6 +22,7 @@ let esm: EsmThread | undefined;
 
 export function setEsmThread(given: EsmThread): void {
   esm = given;
+  setEsmFile(given.here);
 }
 
 export function startThread(given: string | undefined, options: WorkerOptions): Worker {
@@ -27,10 +30,9 @@ export function startThread(given: string | undefined, options: WorkerOptions): 
     if (!existsSync(given)) throw new Error(`the entry file ${given}, the option lockThreadEntry, does not exist`);
     return new Worker(given, options);
   }
-  const folder = typeof __dirname === 'string' ? __dirname : undefined;
-  const sibling = folder === undefined ? undefined : join(folder, 'thread-entry.js');
+  const sibling = typeof __dirname === 'string' ? join(__dirname, 'thread-entry.js') : undefined;
   if (sibling !== undefined && existsSync(sibling)) return new Worker(sibling, options);
-  return esm?.start(options) ?? new Worker(findInPackage([sibling, esm?.here, join(process.cwd(), 'index.js')]), options);
+  return esm?.start(options) ?? new Worker(findEntry(), options);
 }
 
 /** A thread whose code or whose packages are missing fails when it starts. */
@@ -40,14 +42,15 @@ export function withAdvice(error: Error): Error {
   return new Error(`${error.message.split('\n')[0]}. ${ADVICE}`, { cause: error });
 }
 
-function findInPackage(froms: (string | undefined)[]): string {
-  for (const from of froms) {
-    if (from === undefined) continue;
-    try {
-      return createRequire(from).resolve('holdfast/lock-thread');
-    } catch {
-      // The next one may see it.
-    }
+/** In a bundle, the file has the ending that the bundler was asked for. */
+function findEntry(): string {
+  for (const folder of ownFolders()) {
+    const file = ENTRIES.map((name) => join(folder, name)).find((path) => existsSync(path));
+    if (file !== undefined) return file;
   }
-  throw new Error(`its entry file was not found. ${ADVICE}`);
+  try {
+    return resolveOutside('holdfast/lock-thread');
+  } catch {
+    throw new Error(`its entry file was not found. ${ADVICE}`);
+  }
 }

@@ -1,7 +1,7 @@
 // Programs that have the package inside of their bundle, run in a folder of their own: no node_modules, no files beside the bundle but
 // those that the bundler made.
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -21,6 +21,9 @@ void runJob(...process.argv.slice(2)).then((ran) => console.log(JSON.stringify(r
 `;
 /** They have native code, or are not installed at all: the program does not use them. */
 const NATIVE = ['better-sqlite3', '@photostructure/sqlite'];
+
+/** The SQLite driver that needs a file of the package; Node 22 and newer would take their own. */
+const PREBUILT = '@photostructure/sqlite';
 
 let folder: string;
 let app: string;
@@ -48,10 +51,10 @@ function emptyFolder(name: string): string {
   return out;
 }
 
-async function runBundle(out: string, file: string, renewer: 'thread' | 'loop'): Promise<unknown> {
+async function runBundle(out: string, file: string, renewer: 'thread' | 'loop', connection = redis): Promise<unknown> {
   const { stdout } = await run(process.execPath, [join(out, file), `${renewer}-${out.slice(-20)}`.replace(/\W/g, '-'), renewer], {
     cwd: out,
-    env: { ...process.env, REDIS: redis },
+    env: { ...process.env, CONNECTION: connection, HOLDFAST_SQLITE_DRIVER: PREBUILT },
     timeout: 60_000,
     killSignal: 'SIGKILL',
   });
@@ -59,7 +62,7 @@ async function runBundle(out: string, file: string, renewer: 'thread' | 'loop'):
 }
 
 describe('esbuild', () => {
-  async function bundle(out: string, format: 'esm' | 'cjs', entries: string[]): Promise<void> {
+  async function bundle(out: string, format: 'esm' | 'cjs', entries: string[], more?: string[]): Promise<void> {
     const extension = format === 'esm' ? 'mjs' : 'cjs';
     writeFileSync(join(out, 'package.json'), JSON.stringify({ type: format === 'esm' ? 'module' : 'commonjs' }));
     // ioredis is CommonJS, which needs `require` inside an ESM bundle.
@@ -76,7 +79,7 @@ describe('esbuild', () => {
         `--outdir=${out}`,
         '--log-level=error',
         ...NATIVE.map((name) => `--external:${name}`),
-        ...(format === 'esm' ? [banner] : []),
+        ...(more ?? (format === 'esm' ? [banner] : [])),
       ],
       { cwd: app },
     );
@@ -90,6 +93,35 @@ describe('esbuild', () => {
       expect(await runBundle(out, 'program.js', 'thread')).toEqual(JOB_OF_A_BUNDLE_RAN);
     },
   );
+
+  test('as esm, with its drivers outside, runs jobs with the thread and needs no require', async () => {
+    const out = emptyFolder('esbuild-outside');
+    await bundle(
+      out,
+      'esm',
+      ['thread-entry=holdfast/lock-thread'],
+      ['--external:ioredis', '--external:pg', '--out-extension:.js=.mjs'],
+    );
+    mkdirSync(join(out, 'node_modules'));
+    symlinkSync(join(root, 'node_modules', 'ioredis'), join(out, 'node_modules', 'ioredis'));
+    expect(await runBundle(out, 'program.mjs', 'thread')).toEqual(JOB_OF_A_BUNDLE_RAN);
+    const sqlite = `sqlite:${join(out, 'jobs.db')}`;
+    await expect(runBundle(out, 'program.mjs', 'loop', sqlite)).rejects.toMatchObject({
+      stderr: expect.stringMatching(
+        /leave holdfast out of it \(external\).*copy node_modules\/holdfast\/prebuilt beside the bundle/,
+      ),
+    });
+    cpSync(join(app, 'node_modules', 'holdfast', 'prebuilt'), join(out, 'prebuilt'), { recursive: true });
+    expect(await runBundle(out, 'program.mjs', 'thread', sqlite)).toEqual(JOB_OF_A_BUNDLE_RAN);
+  });
+
+  test.each(['esm', 'cjs'] as const)('as %s, finds what SQLite needs in the package that the program sees', async (format) => {
+    const out = emptyFolder(`esbuild-sqlite-${format}`);
+    await bundle(out, format, ['thread-entry=holdfast/lock-thread'], ['--external:ioredis', '--external:pg']);
+    mkdirSync(join(out, 'node_modules'));
+    symlinkSync(join(app, 'node_modules', 'holdfast'), join(out, 'node_modules', 'holdfast'));
+    expect(await runBundle(out, 'program.js', 'thread', `sqlite:${join(out, 'jobs.db')}`)).toEqual(JOB_OF_A_BUNDLE_RAN);
+  });
 
   test.each(['esm', 'cjs'] as const)('as %s, alone, runs jobs on the loop and says what to do', async (format) => {
     const out = emptyFolder(`esbuild-alone-${format}`);

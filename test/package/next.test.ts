@@ -60,7 +60,7 @@ test.runIf(process.env['HOLDFAST_TEST_NEXT'] === '1')(
     rmSync(app, { recursive: true });
     const port = await freePort();
     const server = spawn(process.execPath, [join(out, 'server.js')], {
-      env: { ...env, REDIS: await shared('redis'), PORT: String(port), HOSTNAME: '127.0.0.1' },
+      env: { ...env, CONNECTION: await shared('redis'), PORT: String(port), HOSTNAME: '127.0.0.1' },
       stdio: 'inherit',
     });
     onTestFinished(async () => {

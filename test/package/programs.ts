@@ -64,11 +64,11 @@ main();
 `;
 
 /**
- * For programs that bundlers have put together: runs a job on Redis once it is known who renews the locks, the thread or, because the thread
+ * For programs that bundlers have put together: runs a job once it is known who renews the locks, the thread or, because the thread
  * cannot start, the event loop.
  */
 export const JOB_OF_A_BUNDLE = `async function runJob(queueName, renewer) {
-  const connection = process.env.REDIS;
+  const connection = process.env.CONNECTION;
   const errors = [];
   const queue = new Queue(queueName, { connection });
   const worker = new Worker(queueName, async (job) => 'hello ' + job.data.to, { connection });

@@ -1,6 +1,7 @@
 // The seam over the PostgreSQL client: the only file that knows the package pg, and all that the engine asks of it. The types are our
 // own, so that whoever uses another store needs neither the package nor its types.
 import { HoldfastError, isError } from '../../errors.js';
+import { requireOutside } from '../../runtime/outside.js';
 
 export interface PgQuery {
   text: string;
@@ -45,10 +46,18 @@ export interface Driver {
   Client: new (config: object) => PgClient;
 }
 
-export async function loadDriver(): Promise<Driver> {
+async function loadPackage(): Promise<Driver> {
   try {
     const { default: pg } = await import('pg');
     return pg as unknown as Driver;
+  } catch (error) {
+    return requireOutside('pg', error) as Driver;
+  }
+}
+
+export async function loadDriver(): Promise<Driver> {
+  try {
+    return await loadPackage();
   } catch (cause) {
     // The other lines of Node's message list its require stack, and would hide the advice.
     const detail = isError(cause) ? (cause.message.split('\n')[0] ?? '') : String(cause);

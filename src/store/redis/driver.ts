@@ -1,5 +1,6 @@
 // The seam over ioredis: the only file that knows the package, and all that the engine asks of it.
 import { HoldfastError, isError } from '../../errors.js';
+import { requireOutside } from '../../runtime/outside.js';
 
 export type Argument = string | number;
 export type Options = Record<string, unknown>;
@@ -39,9 +40,19 @@ export function loadDriver(): Promise<Driver> {
   return loading;
 }
 
+type Package = Pick<typeof import('ioredis'), 'Redis' | 'Cluster'>;
+
+async function loadPackage(): Promise<Package> {
+  try {
+    return await import('ioredis');
+  } catch (error) {
+    return requireOutside('ioredis', error) as Package;
+  }
+}
+
 async function load(): Promise<Driver> {
   try {
-    const { Redis, Cluster } = await import('ioredis');
+    const { Redis, Cluster } = await loadPackage();
     return {
       connection: (url, options) => (url === undefined ? new Redis(options) : new Redis(url, options)) as unknown as Client,
       cluster: (nodes, options) => new Cluster(nodes as { host: string; port: number }[], options) as unknown as Client,

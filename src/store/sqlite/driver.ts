@@ -60,6 +60,7 @@ function missing(reasons: string): HoldfastError {
   return new HoldfastError(
     'DRIVER_MISSING',
     `No SQLite driver can be loaded (${reasons}). Use Node 22.16 or newer, which has one built in, or type: npm install better-sqlite3@12\n` +
+      'If this program is a bundle: leave holdfast out of it (external), or copy node_modules/holdfast/prebuilt beside the bundle. ' +
       'If npm says that its install script is not allowed: npm approve-scripts better-sqlite3, then npm rebuild better-sqlite3. ' +
       'Stores on PostgreSQL and Redis need no SQLite driver.',
     { store: 'sqlite' },

@@ -1,10 +1,21 @@
 // better-sqlite3, where it is installed: 12 compiles on its installation, or fetches a binary; 13 brings its binaries, and needs Node 22.
 import path from 'node:path';
+import { requireOutside } from '../../../runtime/outside.js';
 import type { Driver } from './types.js';
 import { LazyDatabase } from './lazy-database.js';
 
+type Package = typeof import('better-sqlite3');
+
+async function loadPackage(): Promise<Package> {
+  try {
+    return (await import('better-sqlite3')).default;
+  } catch (error) {
+    return requireOutside('better-sqlite3', error) as Package;
+  }
+}
+
 export async function loadBetterSqlite3(): Promise<Driver> {
-  const { default: Binding } = await import('better-sqlite3');
+  const Binding = await loadPackage();
   const oldNode = Number(process.versions.node.split('.')[0]) < 22;
   if (oldNode && 'explain' in Binding.prototype)
     throw new Error('version 13 would end the process on Node 20; install version 12');

@@ -1,8 +1,9 @@
 // The native part of @photostructure/sqlite, which has the interface of `node:sqlite`. Its binaries come with Holdfast, in prebuilt/, for the
 // versions of Node that have no `node:sqlite`: an install needs no compiler, no install script and no other package.
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
+import { ownFolders, resolveOutside } from '../../../runtime/outside.js';
 import type { Driver } from './types.js';
 import { driverOver, type NodeSqlite } from './node-sqlite.js';
 
@@ -11,7 +12,7 @@ export async function loadPrebuilt(): Promise<Driver> {
 }
 
 function load(): NodeSqlite {
-  const folder = path.join(__dirname, '../../../../prebuilt', `${process.platform}-${process.arch}`);
+  const folder = findFolder();
   const reasons: string[] = [];
   // One for each C library: the wrong one does not load.
   for (const file of readdirSync(folder).sort()) {
@@ -22,4 +23,22 @@ function load(): NodeSqlite {
     }
   }
   throw new Error(reasons[0] ?? `${folder} is empty`);
+}
+
+/** In the package that this file is part of; for a bundle, beside it or in the package that the program sees. */
+function findFolder(): string {
+  const platform = `${process.platform}-${process.arch}`;
+  const found = [...places()].map((place) => path.join(place, 'prebuilt', platform)).find((folder) => existsSync(folder));
+  if (found === undefined) throw new Error(`there is no prebuilt/${platform}`);
+  return found;
+}
+
+function* places(): Iterable<string> {
+  if (typeof __dirname === 'string') yield path.join(__dirname, '../../../..');
+  yield* ownFolders();
+  try {
+    yield path.dirname(resolveOutside('holdfast/package.json'));
+  } catch {
+    // The program has no such package.
+  }
 }
