@@ -1,3 +1,4 @@
+// The verb `add` of the memory store: stores new jobs, and returns the first reply when a caller repeats a call.
 import type { NewJob } from '../../job/record.js';
 import type { AddReply, Call } from '../contract/index.js';
 import { putDelayed, putWaiting } from './moves.js';
@@ -30,7 +31,10 @@ function addOne(queue: QueueState, job: NewJob, now: number): AddReply {
   return { id, duplicate: false };
 }
 
-/** An id of the user's that looks like ours is stepped over: the new job must not vanish as its duplicate. */
+/**
+ * Returns the next generated job id. Skips an id that a user has already chosen, because the new job would be dropped as its
+ * duplicate.
+ */
 function nextId(queue: QueueState): string {
   let id: string;
   do id = String(++queue.lastId);

@@ -1,4 +1,5 @@
-// The last call of every caller, so that one whose reply was lost is answered again and not carried out again.
+// Remembers the last call of every caller and its reply. If a caller repeats a call because the reply was lost, the store returns
+// the remembered reply and does not carry out the call again.
 import { HoldfastError } from '../../errors.js';
 import type { Call } from '../contract/index.js';
 
@@ -15,17 +16,21 @@ export class CallMemory<R> {
   /** Least recently used first. */
   readonly #calls = new Map<string, Remembered<R>>();
 
-  /** The reply that the same call got, if it was carried out already. */
+  /** Returns the reply of the same call if the store has already carried it out; otherwise undefined. */
   recall(call: Call): R | undefined {
     const { caller, seq } = call;
     const last = this.#calls.get(placeOf(call));
     if (last === undefined || seq > last.seq) return undefined;
     if (seq === last.seq) return last.reply;
-    // A straggler: its caller gave up on it and went on, so carrying it out now would be a surprise to everyone.
+    // This call is late: its caller gave up on it and has sent a later call. Carrying it out now would make a change that its
+    // caller no longer expects.
     throw new HoldfastError('STORE_FAILED', `Call ${seq} of ${caller} came after its call ${last.seq}: number calls upwards.`);
   }
 
-  /** `lasting` says whose last call is kept however long ago it was. */
+  /**
+   * Stores the reply and drops calls older than ten minutes. `lasting` returns true for callers whose last call stays, whatever its
+   * age.
+   */
   remember(call: Call, reply: R, now: number, lasting: (caller: string) => boolean): void {
     this.#set(placeOf(call), { caller: call.caller, seq: call.seq, reply, at: now });
     for (const [place, remembered] of this.#calls) {
@@ -45,7 +50,7 @@ export class CallMemory<R> {
   }
 }
 
-/** Each lane of a caller has a last call of its own. */
+/** Returns the map key. Each lane of a caller has its own last call. */
 function placeOf({ caller, lane = 0 }: Call): string {
   return lane === 0 ? caller : `${caller}\0${lane}`;
 }

@@ -1,23 +1,23 @@
-// All waiting jobs of a queue, and which of them may be claimed next. Jobs without a key stand in claim order. Those with one stand
-// in the lane of their key, of which claims see the first job alone, and only while the key is free: a claim costs the same
-// whether ten or ten million jobs wait for a key.
+// All waiting jobs of a queue, in the order in which claims take them. Jobs without a key are ordered directly. Jobs with a key are
+// in the key group (`Lane`) of that key. Claims see only the first job of a key group, and only while the key is free. So a claim
+// costs the same whether ten or ten million jobs wait for a key.
 import { Heap, type Timed } from './heap.js';
 import { type Linked, oldestOf } from './linked-list.js';
 import { Waiting } from './waiting.js';
 
 interface Keyed {
-  /** 0 comes first. Must not change while the job waits. */
+  /** Priority 0 is claimed first. Must not change while the job waits. */
   priority: number;
-  /** Written here: where it stands among those of its priority. */
+  /** Written by `ClaimOrder`: the position among the waiting jobs of the same priority. */
   place: number;
   readonly lockKey: string | undefined;
 }
 
 class Lane<T extends Linked<T> & Keyed> implements Timed {
   readonly jobs = new Waiting<T>();
-  /** Its key is taken by an active job. */
+  /** True while an active job holds the key. */
   taken = false;
-  /** Of the job that claims see. */
+  /** The priority of the first job, which is the one that claims see. */
   at = 0;
   turn = 0;
   slot = -1;
@@ -26,7 +26,7 @@ class Lane<T extends Linked<T> & Keyed> implements Timed {
 export class ClaimOrder<T extends Linked<T> & Keyed> {
   readonly #free = new Waiting<T>();
   readonly #lanes = new Map<string, Lane<T>>();
-  /** Lanes whose first job may be claimed, by its priority and place. */
+  /** Key groups whose first job may be claimed, ordered by the priority and place of that job. */
   readonly #heads = new Heap<Lane<T>>();
   #front = 0;
   #back = 0;
@@ -37,7 +37,7 @@ export class ClaimOrder<T extends Linked<T> & Keyed> {
     return this.#size;
   }
 
-  /** How many have no priority. */
+  /** The number of waiting jobs without a priority. */
   get plainSize(): number {
     return this.#plain;
   }
@@ -49,7 +49,7 @@ export class ClaimOrder<T extends Linked<T> & Keyed> {
     return inClaimOrder(free, head) < 0 ? free : head;
   }
 
-  /** Behind or ahead of those with the same priority. */
+  /** Adds a job behind (or, with `front`, ahead of) the jobs of the same priority. */
   add(job: T, front: boolean): void {
     job.place = front ? --this.#front : ++this.#back;
     this.#count(job, 1);
@@ -74,13 +74,13 @@ export class ClaimOrder<T extends Linked<T> & Keyed> {
     });
   }
 
-  /** In claim order, those that wait for their key last. */
+  /** Yields the jobs in claim order; jobs that wait for their key come last. */
   *inOrder(prioritized: boolean, asc: boolean): Generator<T> {
     if (!asc) yield* this.#behind(prioritized).reverse();
     const free = prioritized ? this.#free.prioritized(asc) : asc ? this.#free.plain.forward() : this.#free.plain.backward();
     const heads = this.#firstOfLanes(prioritized);
     yield* merged(free, asc ? heads : heads.reverse(), asc ? inClaimOrder : (a, b) => inClaimOrder(b, a));
-    // Only for those who read on until here.
+    // Computed last, because most readers stop before these jobs.
     if (asc) yield* this.#behind(prioritized);
   }
 
@@ -107,7 +107,9 @@ export class ClaimOrder<T extends Linked<T> & Keyed> {
     for (const { jobs } of this.#lanes.values()) yield* jobs.candidates(limit);
   }
 
-  /** The lane changes within `work` alone, so that its first job is seen exactly while it may be claimed. */
+  /**
+   * Every change of a key group goes through `work`. This keeps the group in `#heads` exactly while its first job may be claimed.
+   */
   #within(key: string, work: (lane: Lane<T>) => void): void {
     const lane = this.#lanes.get(key) ?? new Lane<T>();
     if (lane.slot >= 0) this.#heads.remove(lane);

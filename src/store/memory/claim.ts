@@ -1,3 +1,4 @@
+// The verb `claim` of the memory store: moves waiting jobs to active and grants their locks. `settle` calls it too.
 import { roomUnderCap } from '../../job/cap.js';
 import { nextFence, tokenOf } from '../../job/lock.js';
 import type { ClaimedJob } from '../../job/record.js';
@@ -28,13 +29,13 @@ export function claim(queue: QueueState, request: ClaimRequest, now: number): Cl
   return reply;
 }
 
-/** Waiting, or delayed and due. */
+/** True if a job is waiting, or is delayed and due. */
 export function anyWaiting(queue: QueueState, now: number): boolean {
   return queue.waiting.size > 0 || (queue.delayed.first?.at ?? Number.POSITIVE_INFINITY) <= now;
 }
 
 function claimFor(queue: QueueState, session: StoredSession, request: ClaimRequest, now: number, claimed: Claimed): void {
-  // A call that was carried out already, or a straggler that its caller gave up on: it may see what it got, never get more.
+  // The store has already carried out this call, or the caller gave up on it. Return the jobs it got, and never claim more for it.
   if (request.seq <= session.lastSeq(request.lane)) {
     claimed.jobs = claimedUnder(session, request.seq);
     return;
@@ -43,12 +44,13 @@ function claimFor(queue: QueueState, session: StoredSession, request: ClaimReque
   if (request.jobIds === undefined) claimFirst(queue, session, request, now, claimed);
   else claimById(queue, session, request, now, claimed);
   queue.rate.use(claimed.jobs.length, request.limit, now);
-  // After those that fell due, whichever of them was named first.
+  // The 'active' events come after all 'waiting' events of jobs that fell due, in whichever order the caller named the jobs.
   for (const { id } of claimed.jobs) queue.log.tell('active', id, FROM.waiting);
 }
 
 function claimFirst(queue: QueueState, session: StoredSession, request: ClaimRequest, now: number, claimed: Claimed): void {
-  // Whether there is room or not: a due job that stayed delayed would look claimable by time alone.
+  // Move due jobs even if there is no room for a claim. A due job that stayed delayed would make `nextInMs` 0, although time alone
+  // makes nothing claimable.
   moveDue(queue, now);
   const room = queue.paused ? 0 : queue.rate.room(request.limit, now);
   if (room === 0) return;

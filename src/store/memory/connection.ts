@@ -1,7 +1,8 @@
-// The memory store: everything in this process, gone with it. For tests, for one process, and the model that the other
-// engines are compared with, so each sentence of the contract is carried out here in the plainest way.
-// The rest of Holdfast calls it through the contract only. A verb does all of its work inside the call, before its promise
-// is handed out: that is what makes it atomic, so none of them may ever await. Nothing that goes in or out is shared with the inside.
+// The memory store keeps everything in this process and loses it when the process ends. It serves tests and single processes, and
+// it is the model that the other engines are compared with, so it implements each sentence of the contract in the plainest way.
+// The rest of Holdfast calls the memory store only through the contract. A verb does all its work before it returns its promise.
+// That makes the verb atomic, so no verb may ever await. The store shares no object with its callers: it copies on the way in and
+// out.
 import { HoldfastError } from '../../errors.js';
 import type { Outcome } from '../../job/outcome.js';
 import type { JobRecord, NewJob } from '../../job/record.js';
@@ -22,7 +23,10 @@ import { QueueState } from './state.js';
 
 export interface MemoryStoreOptions {
   clock?: Clock;
-  /** Calls in flight of a worker. Nobody waits for anybody here, so a second one only costs; for tests of what two bring. */
+  /**
+   * Calls that a worker may have in flight. Default 1: calls never wait in this store, so a second lane only costs. Tests of
+   * parallel lanes set 2.
+   */
   lanes?: number;
 }
 
@@ -32,7 +36,7 @@ export class MemoryStore implements contract.Store {
   readonly #clock: Clock;
   readonly #epoch: number;
   readonly #mayBeFaked: boolean;
-  /** By how much a fake clock is ahead of the genuine one. */
+  /** Milliseconds by which a faked clock is ahead of the genuine clock. */
   #shift = 0;
   readonly #alarms = new Map<QueueState, () => void>();
   #closed = false;
@@ -49,7 +53,7 @@ export class MemoryStore implements contract.Store {
     };
     this.#clock = clock ?? systemClock;
     this.#mayBeFaked = clock === undefined;
-    // Taken once: a step of the wall clock moves nothing.
+    // Read once, so a step of the wall clock does not move the store's time.
     this.#epoch = this.#clock.wall() - this.#clock.monotonic();
   }
 
@@ -225,7 +229,7 @@ export class MemoryStore implements contract.Store {
     return inspect.owned(this.state(queue), id);
   }
 
-  /** There is no server whose settings could be wrong. */
+  /** Never calls a listener: this store has no server whose settings could be wrong. */
   onWarning(): () => void {
     return () => undefined;
   }
@@ -234,15 +238,15 @@ export class MemoryStore implements contract.Store {
     return this.state(queue).wake.watch(listener);
   }
 
-  /** Store's epoch ms, with fractions: expiry must not come early by rounding. */
+  /** Returns the store's epoch ms with fractions, because rounding could make a session expire early. */
   protected now(): number {
     const time = this.#clock.monotonic() + this.#epoch;
     return this.#mayBeFaked ? this.#follow(time) : time;
   }
 
   /**
-   * Where a test has faked the clock, that clock decides when delays, limits and ages are over. Sessions and locks go on living by the
-   * genuine one, on which they are renewed: their ends move along.
+   * If a test has faked the clock, the faked clock decides when delays, rate limits and ages end. Sessions and locks are renewed on
+   * the genuine clock and keep living by it, so their ends move along with the faked clock.
    */
   #follow(time: number): number {
     const faked = fakedNow();
@@ -254,7 +258,10 @@ export class MemoryStore implements contract.Store {
     return time + shift;
   }
 
-  /** Workers wait for delays on genuine timers, which fire too late where a test moves its clock. */
+  /**
+   * Workers wait for delays on genuine timers, which fire too late when a test moves a faked clock. A fake timer wakes them
+   * instead.
+   */
   #wakeWhenDue(state: QueueState, { nextInMs }: contract.ClaimReply): void {
     if (!this.#mayBeFaked || nextInMs === undefined) return;
     this.#alarms.get(state)?.();
@@ -273,7 +280,7 @@ export class MemoryStore implements contract.Store {
     return state;
   }
 
-  /** Called after every verb that may have changed the queue. */
+  /** Called after every verb that may have changed the queue. `SyncStore` overrides it. */
   protected changed(_state: QueueState): void {}
 
   #write<T>(queue: string, work: (state: QueueState, now: number) => T): T {

@@ -1,3 +1,5 @@
+// The verbs of the memory store that change a queue or its jobs from outside a run: pause, cap, write, change, remove, clear,
+// requeue, forget.
 import type { SettleStatus } from '../../job/outcome.js';
 import { isLargeValue } from '../budget.js';
 import type { Cap, Change, ChangeStatus, RemoveStatus, Selection, Write, WriteReply } from '../contract/index.js';
@@ -75,7 +77,7 @@ export function change(queue: QueueState, item: Change, now: number): ChangeStat
   }
 }
 
-/** A job that does not wait keeps the priority for when it does. */
+/** A job that is not waiting stores the priority until it waits. */
 function changePriority(queue: QueueState, job: StoredJob, priority: number, lifo: boolean): void {
   const waiting = job.state === 'waiting';
   if (waiting) take(queue, job);

@@ -1,25 +1,28 @@
-// The newest events of a queue in a ring of columns: telling one costs four stores and no object of its own
-// (the fields of most events are shared constants), and events are put together only when somebody reads them.
+// Keeps the newest events of a queue in a ring of columns. Recording an event costs four stores and no new object, because most
+// events share constant fields. Event objects are built only when a reader asks for them.
 import { EVENTS_BYTES_KEPT, withinReply } from '../budget.js';
 import { EVENTS_KEPT, type EventName, type EventsReply, type StoredEvent } from '../contract/index.js';
 
 export type EventFields = Readonly<Record<string, string | number>>;
 
-/** An event without texts of its own. */
+/** Estimated bytes of an event without its long texts. */
 const BARE_BYTES = 100;
 
 export class EventLog {
-  /** Id of the newest event; 0 before the first. It goes on counting when the queue is forgotten: listeners read on from it. */
+  /**
+   * Id of the newest event; 0 before the first. It keeps counting when the queue is forgotten, because listeners continue reading
+   * from it.
+   */
   last = 0;
   #trimmed = 0;
-  /** Of all events that are kept. */
+  /** Estimated bytes of all events in the ring. */
   #bytes = 0;
   readonly #names: EventName[] = [];
   readonly #jobIds: (string | undefined)[] = [];
   readonly #fields: (EventFields | undefined)[] = [];
   readonly #sizes: number[] = [];
 
-  /** `text` is the length of the texts in `fields` that can be long. */
+  /** Records an event. `text` is the total length of the values in `fields` that can be long. */
   tell(name: EventName, jobId?: string, fields?: EventFields, text = 0): void {
     const slot = this.last % EVENTS_KEPT;
     const size = BARE_BYTES + text;
@@ -42,14 +45,14 @@ export class EventLog {
     return events.length < ids.length ? { events, last, more: true } : { events, last };
   }
 
-  /** Answers how many went. */
+  /** Drops all but the newest `keep` events. Returns how many events it dropped. */
   trim(keep: number): number {
     const before = this.#trimmed;
     while (this.last - this.#trimmed > keep) this.#drop(this.#trimmed + 1);
     return this.#trimmed - before;
   }
 
-  /** The oldest event that is kept. */
+  /** Drops the oldest event in the ring, whose id is `id`. */
   #drop(id: number): void {
     const slot = slotOf(id);
     this.#bytes -= this.#sizes[slot] ?? 0;

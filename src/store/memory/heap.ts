@@ -1,12 +1,12 @@
-// A binary heap by time (or whatever else is a number). Items know their own slot, so that one leaves
-// the middle in O(log n) without being searched for.
+// A binary heap ordered by time or by any other number. Items know their own slot, so an item leaves the middle in O(log n) without
+// a search.
 
 export interface Timed {
   /** The moment by which items are ordered; store's epoch ms. Must not change while the item is in the heap. */
   at: number;
-  /** Written by the heap: decides between equal moments. */
+  /** Written by the heap: breaks ties between equal moments. */
   turn: number;
-  /** Written by the heap; -1 while the item is in none. */
+  /** Written by the heap; -1 while the item is in no heap. */
   slot: number;
 }
 
@@ -22,7 +22,7 @@ export class Heap<T extends Timed> {
     return this.#items[0];
   }
 
-  /** Equal moments come out by `turn`: without one, in the order in which they came in. */
+  /** Adds an item. Items with equal moments leave by `turn`; by default `turn` follows the order of the pushes. */
   push(item: T, turn = ++this.#turns): void {
     item.turn = turn;
     this.#items.push(item);
@@ -39,7 +39,7 @@ export class Heap<T extends Timed> {
     this.#sink(filler, filler.slot);
   }
 
-  /** In no order. */
+  /** All items, in no particular order. */
   items(): Iterable<T> {
     return this.#items;
   }

@@ -1,3 +1,4 @@
+// The read verbs of the memory store: jobs, lists, counts, logs, locks and sessions. They return copies and change nothing.
 import type { JobRecord } from '../../job/record.js';
 import { withinReply } from '../budget.js';
 import type {
@@ -63,7 +64,7 @@ interface Positions {
   to: number;
 }
 
-/** Negative positions count from the end. */
+/** Converts a range to positions. Negative positions count from the end. */
 function positions(size: number, start: number, end: number): Positions {
   return { from: Math.max(0, start < 0 ? size + start : start), to: (end < 0 ? size + end : Math.min(end, size - 1)) + 1 };
 }
@@ -111,7 +112,10 @@ function endOf({ at, timed, session }: StoredLock): number {
   return at === Number.POSITIVE_INFINITY ? session.expiresAt : Math.max(at, session.expiresAt);
 }
 
-/** A lock whose session has ended is dead, whatever time was left to it. */
+/**
+ * Returns the current hold of a named lock. If its session has ended, the lock is dead, whatever time was left: `endsInMs` is 0 or
+ * less.
+ */
 export function namedLock(queue: QueueState, name: string, now: number): NamedLockInfo | undefined {
   const known = queue.names.get(name);
   if (known?.hold === undefined) return undefined;

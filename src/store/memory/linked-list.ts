@@ -1,9 +1,9 @@
-// A list whose items carry their own neighbours: any item leaves in O(1), wherever it stands, without a lookup.
+// A list whose items store their own neighbours, so any item leaves in O(1) without a lookup.
 
 export interface Linked<T> {
   before: T | undefined;
   after: T | undefined;
-  /** Age among its kind; smaller is older. */
+  /** Age among items of the same kind; smaller is older. */
   readonly order: number;
 }
 
@@ -11,7 +11,9 @@ export class LinkedList<T extends Linked<T>> {
   size = 0;
   first: T | undefined;
   last: T | undefined;
-  /** Known to run from the oldest to the newest, so that the oldest few are found without looking at all. */
+  /**
+   * True while the list is known to run from oldest to newest. Then the oldest items are found without a scan of the whole list.
+   */
   ascending = true;
 
   pushBack(item: T): void {
@@ -63,7 +65,10 @@ export class LinkedList<T extends Linked<T>> {
   }
 }
 
-/** The `limit` oldest, oldest first, without sorting all of them: a queue of a million is cleared in many small bites. */
+/**
+ * Returns the `limit` oldest items, oldest first. Does not sort all items, because a queue of a million jobs is cleared in many
+ * small steps.
+ */
 export function oldestOf<T extends { readonly order: number }>(items: Iterable<T>, limit: number): T[] {
   const byAge = (a: T, b: T) => a.order - b.order;
   const picked: T[] = [];

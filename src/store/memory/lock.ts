@@ -1,3 +1,4 @@
+// The verbs `extend` and `revoke` of the memory store: they move the end of a job's lock, or take the lock away.
 import type { Extension, ExtendStatus } from '../contract/index.js';
 import { setEnd } from './moves.js';
 import { giveBack } from './stall.js';
@@ -11,7 +12,7 @@ export function extend(queue: QueueState, { jobId, token, durationMs }: Extensio
   return 'done';
 }
 
-/** All go back together, so that they wait in the order in which they were named. */
+/** Hands back all jobs together, so they wait in the order in which the caller named them. */
 export function revoke(queue: QueueState, jobIds: string[], reason: string): boolean[] {
   const taken = new Set<StoredJob>();
   const replies = jobIds.map((jobId) => {

@@ -1,9 +1,9 @@
-// The moves of a job between its places. Every verb takes a job out of its place and puts it into another within one call,
-// and nobody else touches the places or `state`.
+// Moves a job between its places. Every verb takes a job out of one place and puts it into another within one call. No other file
+// changes the places or `state`.
 import type { FinishedState } from '../../job/state.js';
 import type { QueueState, StoredJob, StoredLock, StoredSession } from './state.js';
 
-/** Shared by all events that say no more than where the job was. */
+/** Fields of events that record only the previous state of the job. All such events share these objects. */
 export const FROM = {
   waiting: { prev: 'waiting' },
   delayed: { prev: 'delayed' },
@@ -12,7 +12,7 @@ export const FROM = {
   failed: { prev: 'failed' },
 } as const;
 
-/** Out of its place. An active job loses its lock. */
+/** Takes a job out of its place. An active job loses its lock. */
 export function take(queue: QueueState, job: StoredJob): void {
   switch (job.state) {
     case 'waiting':
@@ -60,7 +60,7 @@ export function putFinished(queue: QueueState, job: StoredJob, state: FinishedSt
   queue.finishes++;
 }
 
-/** A finished job becomes one that has not run; its attempts, stack trace and logs stay. */
+/** Resets a finished job to one that has not run. Its attempts, stack trace and logs stay. */
 export function reopen(job: StoredJob): void {
   job.finishedOn = undefined;
   job.clearFinisher();
@@ -69,13 +69,13 @@ export function reopen(job: StoredJob): void {
   job.failedReason = undefined;
 }
 
-/** Gone, with all that belongs to it. */
+/** Deletes a job and everything that belongs to it. */
 export function drop(queue: QueueState, job: StoredJob): void {
   take(queue, job);
   queue.jobs.delete(job.id);
 }
 
-/** Gives a lock an end of its own; an infinite one takes it away. */
+/** Gives a lock its own end. An infinite end removes the lock's own end and binds the lock to its session again. */
 export function setEnd(queue: QueueState, lock: StoredLock, at: number): void {
   detach(queue, lock);
   lock.at = at;
@@ -93,7 +93,7 @@ function unlock(queue: QueueState, lock: StoredLock): void {
   forgetEnded(queue, lock.session);
 }
 
-/** It no longer renews nor claims; what hangs on it stays until it is given back or swept. */
+/** Ends a session: it can no longer renew or claim. Its locks and places in line stay until they are handed back or swept. */
 export function end(queue: QueueState, session: StoredSession): void {
   session.open = false;
   if (session.slot !== -1) queue.expiries.remove(session);
@@ -101,7 +101,7 @@ export function end(queue: QueueState, session: StoredSession): void {
   forgetEnded(queue, session);
 }
 
-/** An ended session is known for as long as anything hangs on it. */
+/** Deletes an ended session once it holds no lock and no place in line. */
 export function forgetEnded(queue: QueueState, session: StoredSession): void {
   if (session.open || !session.empty) return;
   queue.ended.delete(session);

@@ -1,3 +1,4 @@
+// The verbs `acquire` and `letGo` of the memory store: named locks and the lines of lock waiters. The sweep calls `freeNames`.
 import { nextFence } from '../../job/lock.js';
 import type { LockGrant, LockRequest, NamedLockRef } from '../contract/index.js';
 import { end, forgetEnded } from './moves.js';
@@ -33,12 +34,12 @@ export function letGo(queue: QueueState, { name, token }: NamedLockRef, now: num
   return freed;
 }
 
-/** Those that stand in line. The place of a session that has expired comes back with its renewal. */
+/** Returns the places in line that count. The place of an expired session does not count until the session is renewed. */
 export function kept(name: StoredName, now: number): Place[] {
   return [...name.line.values()].filter(({ keptUntil, session }) => keptUntil > now && session.isAlive(now));
 }
 
-/** Up to `limit` of what a session holds and waits for; answers how many. */
+/** Releases up to `limit` named locks and places in line of a session. Returns how many it released. */
 export function freeNames(queue: QueueState, session: StoredSession, limit: number): number {
   let freed = 0;
   for (const { name } of session.holds) {
@@ -56,7 +57,7 @@ export function freeNames(queue: QueueState, session: StoredSession, limit: numb
 }
 
 function grant(queue: QueueState, name: StoredName, session: StoredSession, token: string, now: number): LockGrant {
-  // Whoever held it has expired. A late renewal must not bring it back, since its holder would trust its lock again.
+  // The previous holder's session has expired. End it, because a late renewal would make the previous holder trust its lock again.
   if (name.hold !== undefined) end(queue, name.hold.session);
   drop(queue, name);
   leaveLine(queue, name.line.get(token));
@@ -92,7 +93,7 @@ function forgetLapsed(queue: QueueState, name: StoredName, now: number): void {
   for (const place of name.line.values()) if (place.keptUntil <= now) leaveLine(queue, place);
 }
 
-/** Takes it from its holder, dead or not. */
+/** Releases the named lock, whether its session is alive or not. */
 function drop(queue: QueueState, name: StoredName): void {
   const { hold } = name;
   if (hold === undefined) return;

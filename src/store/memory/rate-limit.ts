@@ -1,9 +1,9 @@
-// How many claims a queue still allows: a block set by hand, and the window that limited claims count in.
+// Counts how many claims a queue still allows: a block set by a user, and the window in which limited claims count.
 
 interface Window {
   endsAt: number;
   used: number;
-  /** What the claim that last counted here allows; only for those who ask from outside. */
+  /** The maximum of the claim that last counted in this window. Only `visibleMs` reads it. */
   max: number;
 }
 
@@ -16,20 +16,20 @@ export class RateLimit {
   #blockedUntil = Number.NEGATIVE_INFINITY;
   #window: Window | undefined;
 
-  /** 0 lifts the window too. */
+  /** Blocks claims for `durationMs`. 0 removes the block and the window. */
   block(durationMs: number, now: number): void {
     this.#blockedUntil = now + durationMs;
     if (durationMs === 0) this.#window = undefined;
   }
 
-  /** Claims that are possible now. Without a limit only a block counts. */
+  /** Returns how many claims are possible now. Without a limit only a block counts. */
   room(limit: Limit | undefined, now: number): number {
     if (this.#blockedUntil > now) return 0;
     if (limit === undefined) return Number.POSITIVE_INFINITY;
     return Math.max(0, limit.max - (this.#open(now)?.used ?? 0));
   }
 
-  /** Counts claims. The window opens with the first of them, not with the first look. */
+  /** Counts claims. The window opens with the first claim that it counts, not when `room` is first called. */
   use(claims: number, limit: Limit | undefined, now: number): void {
     if (claims === 0) return;
     if (limit !== undefined && this.#open(now) === undefined) {
@@ -41,14 +41,14 @@ export class RateLimit {
     if (limit !== undefined) window.max = limit.max;
   }
 
-  /** Until claims under this limit are possible again; 0 when they are. */
+  /** Returns the milliseconds until claims under this limit are possible again; 0 if they are possible now. */
   remainingMs(limit: Limit | undefined, now: number): number {
     const window = this.#open(now);
     const full = window !== undefined && limit !== undefined && window.used >= limit.max;
     return Math.max(0, this.#blockedUntil - now, full ? window.endsAt - now : 0);
   }
 
-  /** The same for somebody who claims under the limit that the queue's workers use. */
+  /** The same as `remainingMs`, under the limit that the queue's workers last used. */
   visibleMs(now: number): number {
     const window = this.#open(now);
     return this.remainingMs(window === undefined ? undefined : { max: window.max, durationMs: 0 }, now);

@@ -1,4 +1,4 @@
-// Jobs as they are handed out: always a copy, without the keys that have no value.
+// Builds the job records that the store returns: always a copy, without keys that have no value.
 import type { ClaimedJob, JobRecord } from '../../job/record.js';
 import type { StoredJob, StoredLock } from './state.js';
 

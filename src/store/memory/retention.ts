@@ -1,10 +1,13 @@
-// How many finished jobs stay. Trimming takes from the old end of the list, so each job is looked at once when it goes.
+// Trims finished jobs. Trimming takes from the old end of the list, so each job is visited once, when it is dropped.
 import type { Keep } from '../../job/outcome.js';
 import type { FinishedState } from '../../job/state.js';
 import { drop } from './moves.js';
 import type { QueueState, StoredJob } from './state.js';
 
-/** Called when a job has just finished. `{ count: 0 }` speaks of that job alone: its neighbours may be wanted. */
+/**
+ * Applies `keep` right after a job has finished. `{ count: 0 }` removes that job alone, because its neighbours may have been kept
+ * on purpose.
+ */
 export function retain(queue: QueueState, job: StoredJob, keep: Keep, now: number): void {
   if (keep.count === 0) {
     drop(queue, job);

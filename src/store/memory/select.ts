@@ -1,9 +1,10 @@
+// Selects the jobs that `clear` and `requeue` work on.
 import { isFinished, type StoredState } from '../../job/state.js';
 import type { Selection } from '../contract/index.js';
 import { oldestOf } from './linked-list.js';
 import type { QueueState, StoredJob } from './state.js';
 
-/** Unlocked jobs, one state after the other, the oldest of each first. */
+/** Returns unlocked jobs, state by state, the oldest of each state first. */
 export function select(queue: QueueState, { states, olderThanMs, limit }: Selection, now: number): StoredJob[] {
   const latest = olderThanMs === undefined ? Number.POSITIVE_INFINITY : now - olderThanMs;
   const picked: StoredJob[] = [];
@@ -20,6 +21,6 @@ function oldestIn(queue: QueueState, state: StoredState, limit: number): Iterabl
   if (isFinished(state)) return queue.finished[state].forward();
   if (state === 'waiting') return queue.waiting.oldest(limit);
   if (state === 'delayed') return oldestOf(queue.delayed.items(), limit);
-  // Active jobs are locked, all of them.
+  // All active jobs are locked.
   return [];
 }

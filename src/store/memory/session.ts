@@ -1,3 +1,4 @@
+// The session verbs of the memory store: open, renew, close, sweep and probe.
 import { HoldfastError } from '../../errors.js';
 import type { NewSession, ProbeReply, Renewal, RenewReply, SweepReply } from '../contract/index.js';
 import { sweepReply } from '../swept.js';
@@ -51,7 +52,7 @@ export function sweep(queue: QueueState, limit: number, now: number): SweepReply
   return sweepReply(swept, more || freeDeadNames(queue, limit - dead.length));
 }
 
-/** Nobody dies without this process, which holds all there is. */
+/** Returns the number of open sessions. It suspects no session, because all sessions live in this process and end with it. */
 export function probe(queue: QueueState): ProbeReply {
   let sessions = 0;
   for (const session of queue.sessions.values()) if (session.open) sessions += 1;
@@ -63,7 +64,7 @@ export function isLiving(queue: QueueState, id: string, now: number): boolean {
   return session?.open === true && session.expiresAt > now;
 }
 
-/** Answers whether there are more than `limit`. */
+/** Releases up to `limit` named locks and places in line of ended sessions. Returns whether more are left. */
 function freeDeadNames(queue: QueueState, limit: number): boolean {
   let left = limit;
   for (const session of queue.ended) {
@@ -74,8 +75,8 @@ function freeDeadNames(queue: QueueState, limit: number): boolean {
 }
 
 /**
- * Renewals leave the heap alone, so one that was renewed is met where it would have expired, and put where it expires now: once for all
- * its renewals since. Asking every session instead took 15 µs with ten thousand of them.
+ * Ends all expired sessions. A renewal does not touch the heap. When a renewed session reaches its old expiry, this function moves
+ * it to its new expiry: once for all renewals since. Checking every session instead took 15 µs with ten thousand sessions.
  */
 function endExpired(queue: QueueState, now: number): void {
   const { expiries } = queue;
@@ -89,22 +90,22 @@ function endExpired(queue: QueueState, now: number): void {
 
 function endAndShare(queue: QueueState, session: StoredSession): void {
   end(queue, session);
-  // Its share under a cap is free for others.
+  // Other sessions may use its share of the cap now.
   queue.wake.signal();
 }
 
-/** Locks of ended sessions and locks whose own end has passed, which they lose here. Looks at no living one. */
+/** Finds locks of ended sessions, and locks whose own end has passed; the latter lose that end here. Visits no living lock. */
 function findDead(queue: QueueState, limit: number, now: number): { dead: Lost[]; more: boolean } {
   const dead: Lost[] = [];
   for (const session of queue.ended) {
-    // The newest first: when the rest follows in later bites, the oldest will be in front.
+    // Take the newest locks first. The rest follows in later batches, which go to the front, so the oldest job ends up first.
     for (let lock = session.bound.last; lock !== undefined; lock = lock.before) {
       if (dead.length >= limit) return { dead, more: true };
       dead.push({ lock, found: 'session-expired' });
     }
   }
   for (let lock = queue.lockEnds.first; lock !== undefined && lock.at <= now; lock = queue.lockEnds.first) {
-    // A session that outlived the extension keeps the lock alive by itself again.
+    // A session that outlived the extension keeps its lock alive again.
     const living = !lock.timed && lock.session.open;
     if (!living && dead.length >= limit) return { dead, more: true };
     setEnd(queue, lock, Number.POSITIVE_INFINITY);

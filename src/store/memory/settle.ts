@@ -1,3 +1,4 @@
+// The verb `settle` of the memory store: carries out the outcomes of runs, and then the claim that came with them.
 import type { Outcome, SettleStatus } from '../../job/outcome.js';
 import { isLargeValue } from '../budget.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
@@ -7,7 +8,7 @@ import { retain } from './retention.js';
 import { giveBack } from './stall.js';
 import type { QueueState, StoredJob, StoredLock } from './state.js';
 
-/** What a job tells whose processor returns nothing: one for all of them. */
+/** Event fields of a job whose processor returned nothing; all such events share this object. */
 const NO_VALUE = { returnvalue: 'null', prev: 'active' } as const;
 const LARGE_VALUE = { large: 1, prev: 'active' } as const;
 
@@ -22,7 +23,7 @@ export function settle(
   const results = settleOnce(queue, outcomes, call, now);
   const reply: SettleReply = request === undefined ? { results } : { results, claimed: claim(queue, request, now) };
   const session = call === undefined ? undefined : queue.sessions.get(call.caller);
-  // After the claim, which has the same number when it belongs to the same call.
+  // Record the number after the claim, because a claim in the same call has the same number.
   if (call !== undefined) session?.called(call.seq, call.lane);
   const drained = queue.finishes > finishesBefore && queue.active.size === 0 && !anyWaiting(queue, now);
   if (drained) queue.log.tell('drained');
@@ -98,7 +99,7 @@ function carryOut(queue: QueueState, job: StoredJob, lock: StoredLock, outcome: 
 
 function tellCompleted(queue: QueueState, jobId: string, { value, keep }: Extract<Outcome, { kind: 'completed' }>): void {
   if (value === 'null') queue.log.tell('completed', jobId, NO_VALUE);
-  // Of a job that is removed now, the event is all that is left.
+  // A job that is removed now leaves only this event, so the event carries even a large value.
   else if (keep.count !== 0 && isLargeValue(value)) queue.log.tell('completed', jobId, LARGE_VALUE);
   else queue.log.tell('completed', jobId, { returnvalue: value, prev: 'active' }, value.length);
 }

@@ -1,4 +1,4 @@
-// How active jobs go back without an outcome of their own.
+// Moves active jobs out of `active` without an outcome of their own: handed back, revoked or stalled.
 import { type LossFound, lostByText } from '../../job/lost-by.js';
 import { keepOnFail } from '../../job/options.js';
 import { STALLED_REASON } from '../contract/index.js';
@@ -7,7 +7,7 @@ import { FROM, putFinished, putWaiting, take } from './moves.js';
 import { retain } from './retention.js';
 import type { QueueState, StoredJob, StoredLock } from './state.js';
 
-/** Handed back or taken away: uncharged. */
+/** Hands back jobs to the front of waiting. This does not count as a stall. */
 export function giveBack(queue: QueueState, jobs: StoredJob[]): void {
   for (const job of jobs) {
     take(queue, job);
@@ -21,7 +21,7 @@ export interface Lost {
   found: LossFound;
 }
 
-/** Their owner died: charged. */
+/** Puts back the jobs of a dead owner. This counts as a stall, and a job over its session's `maxStalls` fails. */
 export function stall(queue: QueueState, lost: Lost[], now: number): Swept {
   const stalled: StoredJob[] = [];
   const failed: LostJob[] = [];
@@ -50,7 +50,7 @@ function fail(queue: QueueState, job: StoredJob, lostBy: string, now: number): v
   retain(queue, job, keepOnFail(job.opts), now);
 }
 
-/** The last one first, so that they wait in the order in which they came. */
+/** Pushes the last job first, so the jobs wait in the given order. */
 function toFront(queue: QueueState, jobs: StoredJob[]): void {
   for (const job of jobs.toReversed()) putWaiting(queue, job, true);
 }

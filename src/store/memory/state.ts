@@ -1,5 +1,5 @@
-// What the memory store holds of a queue. Verbs change it through moves.ts, so that a job is always in exactly one place:
-// the waiting lists, the delayed heap, the active list or one of the finished lists, as its `state` says.
+// The state of one queue in the memory store. Verbs change it through moves.ts, so a job is always in exactly one place: the
+// waiting lists, the delayed heap, the active map or one of the finished lists, as its `state` says.
 import { tokenOf } from '../../job/lock.js';
 import type { NewJob } from '../../job/record.js';
 import type { SettleStatus } from '../../job/outcome.js';
@@ -17,22 +17,22 @@ export class QueueState {
   readonly jobs = new Map<string, StoredJob>();
   readonly waiting = new ClaimOrder<StoredJob>();
   readonly delayed = new Heap<StoredJob>();
-  /** By id, in the order of the claims. Most calls are about active jobs, and finding one among a million takes 0.3 µs. */
+  /** By job id, in the order of the claims. Most calls concern active jobs. Finding one of them among a million takes 0.3 µs. */
   readonly active = new Map<string, StoredJob>();
   /** Oldest finish first. */
   readonly finished: Readonly<Record<FinishedState, LinkedList<StoredJob>>> = {
     completed: new LinkedList(),
     failed: new LinkedList(),
   };
-  /** Open ones, and ended ones for as long as they hold anything. */
+  /** Open sessions, and ended sessions that still hold a lock or a place in line. */
   readonly sessions = new Map<string, StoredSession>();
-  /** Open ones by when they may have expired: a sweep asks none of the living. */
+  /** Open sessions by the moment at which they may have expired, so a sweep checks no living session. */
   readonly expiries = new Heap<StoredSession>();
-  /** Those of `sessions` that have ended. */
+  /** The sessions in `sessions` that have ended. */
   readonly ended = new Set<StoredSession>();
-  /** Locks that have an end of their own. */
+  /** Locks with their own end. */
   readonly lockEnds = new Heap<StoredLock>();
-  /** Named locks that somebody holds or stands in line for. */
+  /** Named locks that are held or have lock waiters. */
   readonly names = new Map<string, StoredName>();
   readonly adds = new CallMemory<AddReply[]>();
   readonly settles = new CallMemory<SettleStatus[]>();
@@ -41,7 +41,7 @@ export class QueueState {
   rate = new RateLimit();
   paused = false;
   cap: Cap | undefined = undefined;
-  /** Counter of job ids. */
+  /** The last job id that the store generated. */
   lastId = 0;
   lastFence = 0;
   /** Jobs ever added. */
@@ -49,7 +49,7 @@ export class QueueState {
   /** Jobs ever finished. */
   finishes = 0;
 
-  /** Of sessions, locks and places in line, all by as much: their order stays. */
+  /** Moves the ends of sessions, locks and places in line by the same `ms`, so their order stays. */
   moveEnds(ms: number): void {
     for (const session of this.sessions.values()) {
       session.expiresAt += ms;
@@ -67,7 +67,7 @@ export class StoredJob implements Linked<StoredJob>, Timed {
   at = 0;
   turn = 0;
   slot = -1;
-  /** Where a waiting job stands among those of its priority. */
+  /** Position of a waiting job among the jobs of its priority. */
   place = 0;
 
   readonly name: string;
@@ -93,9 +93,9 @@ export class StoredJob implements Linked<StoredJob>, Timed {
   logs: string[] | undefined = undefined;
   /** Present exactly while the job is active. */
   lock: StoredLock | undefined = undefined;
-  /** Of the token that finished it; the text itself would be kept for each finished job. */
+  /** The session id of the token that finished the job. Storing the token's text would cost memory for each finished job. */
   #finisher: string | undefined = undefined;
-  /** Not 0: V8 would take it for a field of small integers, and lay out every job anew (280 bytes) once it holds a fence. */
+  /** NaN, not 0: V8 would choose a field of small integers for 0, and lay out every job anew (280 bytes) when it stores a fence. */
   #finishFence = Number.NaN;
 
   constructor(
@@ -112,7 +112,7 @@ export class StoredJob implements Linked<StoredJob>, Timed {
     this.timestamp = job.timestamp;
   }
 
-  /** The token that finished it: a repeated finish is recognised by it. */
+  /** The token that finished the job. The store recognises a repeated finish by it. */
   get finishedBy(): string | undefined {
     return this.#finisher === undefined ? undefined : tokenOf(this.#finisher, this.#finishFence);
   }
@@ -130,7 +130,7 @@ export class StoredJob implements Linked<StoredJob>, Timed {
 export class StoredLock implements Linked<StoredLock>, Timed {
   before: StoredLock | undefined = undefined;
   after: StoredLock | undefined = undefined;
-  /** An end of its own; infinite when it has none. */
+  /** The lock's own end, store's epoch ms; infinite when it has none. */
   at = Number.POSITIVE_INFINITY;
   turn = 0;
   slot = -1;
@@ -144,13 +144,13 @@ export class StoredLock implements Linked<StoredLock>, Timed {
     /** The seq of the claim. */
     readonly seq: number,
     readonly since: number,
-    /** Its own end is the only one. Otherwise it lives as long as its session, and at least until its own end. */
+    /** True: the lock ends exactly at its own end. False: it lives as long as its session, and at least until its own end. */
     readonly timed: boolean,
   ) {}
 }
 
 export class StoredSession implements Timed {
-  /** When it is looked at next: no later than `expiresAt`, which moves with every renewal. */
+  /** When the sweep checks this session next. No later than `expiresAt`, which moves with every renewal. */
   at: number;
   turn = 0;
   slot = -1;
@@ -159,16 +159,16 @@ export class StoredSession implements Timed {
   readonly durationMs: number;
   readonly maxStalls: number;
   slots: number;
-  /** False once it was reaped or closed, for ever. */
+  /** False for ever once the session was reaped or closed. */
   open = true;
   renewals = 0;
-  /** The highest number of its calls, of each lane. */
+  /** The highest call number of each lane. */
   readonly #last: number[] = [];
-  /** Locks that die with it… */
+  /** Locks that end with this session. */
   readonly bound = new LinkedList<StoredLock>();
-  /** … and locks that have an end of their own. */
+  /** Locks with their own end. */
   readonly ending = new LinkedList<StoredLock>();
-  /** Named locks that it holds, and its places in line for others. */
+  /** Named locks that this session holds. Its places in line for other names are in `places`. */
   readonly holds = new Set<Hold>();
   readonly places = new Set<Place>();
   readonly revocations: Revocation[] = [];
@@ -207,7 +207,7 @@ export class StoredSession implements Timed {
     return this.open && this.expiresAt > now;
   }
 
-  /** In the order of the claims. */
+  /** Returns the locks in the order of the claims. */
   held(): StoredLock[] {
     return [...this.bound.forward(), ...this.ending.forward()].sort(byFence);
   }
@@ -216,7 +216,7 @@ export class StoredSession implements Timed {
 /** A name that can be locked. */
 export class StoredName {
   hold: Hold | undefined = undefined;
-  /** By token, in the order of the first wishes. */
+  /** Lock waiters by token, in the order of their first requests. */
   readonly line = new Map<string, Place>();
 
   constructor(readonly name: string) {}

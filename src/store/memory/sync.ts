@@ -1,5 +1,6 @@
-// The memory store for tests in which `add` runs the handler: it answers when each job that it added was run once, whatever came
-// of it. Nothing else differs. It never waits for what cannot come: without a worker, paused or rate limited, it answers at once.
+// The memory store for tests in which `add` runs the handler. `add` resolves when each job that it added has run once, with any
+// outcome. Nothing else differs from the memory store. `add` never waits for a run that cannot come: if there is no worker, or the
+// queue is paused or rate limited, it resolves at once.
 import type { NewJob } from '../../job/record.js';
 import type { Capabilities } from '../capabilities.js';
 import type { AddReply, Call } from '../contract/index.js';
@@ -8,15 +9,16 @@ import type { QueueState } from './state.js';
 import { clearTimeout, setImmediate, setTimeout } from '../../runtime/timers.js';
 
 /**
- * So long may nothing at all be claimed before `add` stops waiting for its jobs to be. A worker claims within a turn of the loop; one
- * that was paused, and somebody who claims by hand and awaits the `add` first, hold a session and never would.
+ * How long `add` waits without any claim in the queue before it stops waiting for its waiting jobs. A worker claims within one turn
+ * of the event loop. A paused worker, or a caller that awaits `add` before it claims by hand, holds a session but would never
+ * claim.
  */
 const PATIENCE_MS = 200;
 
 interface Waiter {
   state: QueueState;
   ids: string[];
-  /** The last claim that it saw. */
+  /** The fence of the last claim that this waiter saw. */
   fence: number;
   patience: NodeJS.Timeout;
   answer: () => void;
@@ -63,7 +65,7 @@ export class SyncStore extends MemoryStore {
     this.#waiters.add(waiter);
   }
 
-  /** After a blocked loop the timer comes before the worker's turn: that has to pass before it is given up on. */
+  /** After a blocked event loop the timer fires before the worker's turn. Let that turn pass before giving up on the jobs. */
   #lookAgain(waiter: Waiter): void {
     const { fence, state } = waiter;
     setImmediate(() => {
@@ -84,7 +86,7 @@ export class SyncStore extends MemoryStore {
     return ids.every((id) => wasRun(state, id) || (stuck && state.jobs.get(id)?.state === 'waiting'));
   }
 
-  /** Nobody takes jobs now. */
+  /** True if no worker can claim a job now. */
   #stuck(state: QueueState): boolean {
     const now = this.now();
     const worker = [...state.sessions.values()].some((session) => session.open && session.expiresAt > now);
@@ -92,7 +94,10 @@ export class SyncStore extends MemoryStore {
   }
 }
 
-/** Run once and let go, or out of reach. A retry without delay may be active again before anyone saw it wait. */
+/**
+ * True if the job has run once and is no longer active, or cannot run now. A retry without delay may be active again before
+ * `changed` sees it waiting.
+ */
 function wasRun(state: QueueState, id: string): boolean {
   const job = state.jobs.get(id);
   if (job === undefined) return true;

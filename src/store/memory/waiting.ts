@@ -1,15 +1,15 @@
-// Waiting jobs in claim order: one list per priority and an ordered list of the priorities in use.
-// Claiming looks only at the front, so it costs the same whether ten or ten million jobs wait.
+// Waiting jobs in claim order: one list per priority, and an ordered list of the priorities in use. A claim reads only the front,
+// so it costs the same whether ten or ten million jobs wait.
 import { type Linked, LinkedList, oldestOf } from './linked-list.js';
 
 interface Prioritized {
-  /** 0 comes first. Must not change while the job waits. */
+  /** Priority 0 is claimed first. Must not change while the job waits. */
   priority: number;
 }
 
 export class Waiting<T extends Linked<T> & Prioritized> {
   size = 0;
-  /** Those without a priority, which come first. */
+  /** Jobs without a priority, which are claimed first. */
   readonly plain = new LinkedList<T>();
   readonly #lists = new Map<number, LinkedList<T>>();
   readonly #priorities: number[] = [];
@@ -18,7 +18,7 @@ export class Waiting<T extends Linked<T> & Prioritized> {
     return this.plain.first ?? this.#lists.get(this.#priorities[0] ?? 0)?.first;
   }
 
-  /** Behind or ahead of those with the same priority. */
+  /** Adds a job behind (or, with `front`, ahead of) the jobs of the same priority. */
   add(job: T, front: boolean): void {
     const list = job.priority === 0 ? this.plain : (this.#lists.get(job.priority) ?? this.#open(job.priority));
     if (front) list.pushFront(job);
@@ -53,7 +53,7 @@ export class Waiting<T extends Linked<T> & Prioritized> {
     return oldestOf(this.candidates(limit), limit);
   }
 
-  /** The `limit` oldest are among them. */
+  /** Yields jobs among which are the `limit` oldest ones. */
   *candidates(limit: number): Generator<T> {
     for (const list of [this.plain, ...this.#lists.values()]) {
       let left = list.ascending ? limit : list.size;

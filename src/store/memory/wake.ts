@@ -1,4 +1,4 @@
-// Tells watchers that something may have changed: after the verb, never inside it, and once for many changes.
+// Notifies watchers that the queue may have changed: after the verb, never inside it, and once for many changes.
 
 export class Wake {
   readonly #listeners = new Set<() => void>();
@@ -9,7 +9,7 @@ export class Wake {
   }
 
   watch(listener: () => void): () => void {
-    // A function of its own for each watcher: the same listener may watch twice.
+    // Wrap the listener, because the same listener may watch twice.
     const call = () => listener();
     this.#listeners.add(call);
     return () => {
@@ -20,7 +20,7 @@ export class Wake {
   signal(): void {
     if (this.#pending || this.#listeners.size === 0) return;
     this.#pending = true;
-    // A promise and not setImmediate: tests that fake timers would never be woken.
+    // A promise and not setImmediate, because tests with faked timers would never be woken.
     void Promise.resolve().then(() => {
       this.#pending = false;
       // A listener may stop watching, or watch anew, while the others are called.
