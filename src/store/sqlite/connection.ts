@@ -1,5 +1,5 @@
 // The SQLite store: one file that all processes of a host may share. It wires the parts of this folder to the store contract, through
-// which alone the rest of Holdfast calls it. Writes go through the committer and share transactions; reads run at once.
+// which alone the rest of Holdfast calls it. Writes go through the committer and share transactions; reads run at once, as far as they leave the event loop its turns.
 // Nothing here may await inside a transaction: the lock thread's connection would wait for it.
 import path from 'node:path';
 import { HoldfastError } from '../../errors.js';
@@ -13,6 +13,7 @@ import type { StoreDescriptor } from '../descriptor.js';
 import { type Engine, startEngine } from './engine.js';
 import { toStoreError } from './errors.js';
 import type { QueueState } from './queue-state.js';
+import { ReadTurns } from './read-turns.js';
 import type { Transaction } from './transaction.js';
 
 export interface SqliteStoreOptions {
@@ -37,6 +38,7 @@ export class SqliteStore implements contract.Store {
     transactions: false,
   };
   readonly #options: Required<SqliteStoreOptions>;
+  readonly #turns = new ReadTurns();
   #opening: Promise<Engine> | undefined;
   #engine: Engine | undefined;
   #closing: Promise<void> | undefined;
@@ -77,6 +79,7 @@ export class SqliteStore implements contract.Store {
   async #close(): Promise<void> {
     const engine = await this.#opening?.catch(() => undefined);
     this.#engine = undefined;
+    await this.#turns.idle();
     await engine?.close();
   }
 
@@ -222,7 +225,13 @@ export class SqliteStore implements contract.Store {
 
   async clear(queue: string, selection: contract.Selection): Promise<string[]> {
     const { removing } = this.#use();
-    return this.#write((transaction) => removing.clear(transaction, queue, selection));
+    const gone: string[] = [];
+    for (;;) {
+      const rest = { ...selection, limit: selection.limit - gone.length };
+      const { ids, cut } = await this.#write((transaction) => removing.clear(transaction, queue, rest));
+      gone.push(...ids);
+      if (!cut) return gone;
+    }
   }
 
   async requeue(queue: string, selection: contract.Selection): Promise<number> {
@@ -242,11 +251,11 @@ export class SqliteStore implements contract.Store {
 
   async jobs(queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
     if (jobIds.length === 0) return [];
-    return this.#read(queue, ({ inspecting }, state) => inspecting.jobs(state, jobIds));
+    return this.#readInTurn(queue, ({ inspecting }, state) => inspecting.jobs(state, jobIds));
   }
 
   async list(queue: string, query: contract.ListQuery): Promise<contract.ListReply> {
-    return this.#read(queue, ({ inspecting }, state) => inspecting.list(state, query));
+    return this.#readInTurn(queue, ({ inspecting }, state) => inspecting.list(state, query));
   }
 
   async status(queue: string): Promise<contract.QueueStatus> {
@@ -258,11 +267,11 @@ export class SqliteStore implements contract.Store {
     jobId: string,
     range: { start: number; end: number; asc: boolean },
   ): ReturnType<contract.Store['logs']> {
-    return this.#read(queue, ({ inspecting }, state) => inspecting.logs(state, jobId, range));
+    return this.#readInTurn(queue, ({ inspecting }, state) => inspecting.logs(state, jobId, range));
   }
 
   async events(queue: string, after: number | undefined, limit: number): Promise<contract.EventsReply> {
-    return this.#read(queue, ({ events }, state) => events.read(state, after, limit));
+    return this.#readInTurn(queue, ({ events }, state) => events.read(state, after, limit));
   }
 
   async lockOf(queue: string, jobId: string): Promise<contract.LockInfo | undefined> {
@@ -309,8 +318,13 @@ export class SqliteStore implements contract.Store {
     return this.#write((transaction) => items.map((item) => run(transaction, item)), { bytes });
   }
 
-  #read<T>(queue: string, look: (engine: Engine, state: QueueState) => T): T {
+  /** What may be much. */
+  #readInTurn<T>(queue: string, look: (engine: Engine, state: QueueState) => T): T | Promise<T> {
     const engine = this.#use();
+    return this.#turns.run(() => this.#read(queue, look, engine));
+  }
+
+  #read<T>(queue: string, look: (engine: Engine, state: QueueState) => T, engine = this.#use()): T {
     try {
       return look(engine, engine.queues.peek(queue));
     } catch (error) {

@@ -2,6 +2,7 @@
 import fs from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
+import { Queue } from '../../../src/queue/queue.js';
 import { EVENTS_BYTES_KEPT, REPLY_BYTES } from '../../../src/store/budget.js';
 import { afterwards, newFile, newJob, newSession, openStore } from './support.js';
 
@@ -17,7 +18,61 @@ function eventRows(file: string): { rows: number; bytes: number; longest: number
   return row;
 }
 
+/** Counts turns of the event loop from here to the end of `work`. */
+async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
+  let turns = 0;
+  const count = (): void => {
+    turns += 1;
+    next = setImmediate(count);
+  };
+  let next = setImmediate(count);
+  await work();
+  clearImmediate(next);
+  return turns;
+}
+
 describe('large jobs on SQLite', () => {
+  it('let the event loop turn while many are read at once, and while one read goes on after another', async () => {
+    const store = await openStore({ path: newFile() });
+    const queue = new Queue('q', { connection: store });
+    afterwards(() => queue.close());
+    const { stored } = queue.home;
+    for (let n = 1; n <= 8; n += 1) await store.add(stored, [newJob({ data: text(8 * MB) })], { caller: 'p', seq: n });
+    const ids = ['1', '2', '3', '4', '5', '6', '7', '8'];
+    const read: string[] = [];
+    const readOne = async (id: string): Promise<unknown> => {
+      const [job] = await store.jobs(stored, [id]);
+      return read.push(job?.id ?? '');
+    };
+    expect(await turnsDuring(() => Promise.all([...ids, ...ids].map(readOne)))).toBeGreaterThan(1);
+    expect(read).toEqual([...ids, ...ids]);
+    expect(await turnsDuring(() => queue.getWaiting())).toBeGreaterThan(1);
+    expect(await turnsDuring(() => queue.getJobs(['waiting', 'completed']))).toBeGreaterThan(1);
+  });
+
+  it('that are still to be read when the store is closed are read', async () => {
+    const store = await openStore({ path: newFile() });
+    await store.add('q', [newJob({ data: text(16 * MB) })], { caller: 'p', seq: 1 });
+    const reads = Array.from({ length: 8 }, () => store.jobs('q', ['1']));
+    await store.close();
+    for (const [job] of await Promise.all(reads)) expect(job?.data).toHaveLength(16 * MB);
+    await expect(store.jobs('q', ['1'])).rejects.toMatchObject({ code: 'STORE_CLOSED' });
+  });
+
+  it('are removed a few megabytes at a time', async () => {
+    const file = newFile();
+    const store = await openStore({ path: file });
+    for (let n = 1; n <= 9; n += 1) await store.add('q', [newJob({ data: text(1.5 * MB) })], { caller: 'p', seq: n });
+    const before = eventRows(file).rows;
+    expect(await store.clear('q', { states: ['waiting'], limit: 5 })).toEqual(['1', '2', '3', '4', '5']);
+    expect(eventRows(file).rows).toBe(before + 3);
+    expect(await store.clear('q', { states: ['waiting'], limit: 1 })).toEqual(['6']);
+    expect(await store.clear('q', { states: ['completed', 'waiting'], limit: 500 })).toEqual(['7', '8', '9']);
+    expect((await store.status('q')).counts.waiting).toBe(0);
+    const { events } = await store.events('q', 0, 1000);
+    expect(events.flatMap(({ name, count }) => (name === 'cleaned' ? [count] : []))).toEqual([2, 2, 1, 1, 2, 1]);
+  });
+
   it('are committed a few megabytes at a time, although they were added in one turn of the loop', async () => {
     const file = newFile();
     const store = await openStore({ path: file });

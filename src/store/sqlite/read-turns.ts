@@ -1,0 +1,53 @@
+// Reads that may be large take turns with the event loop. SQLite reads on the thread of its caller, so that many reads of one turn, each
+// within its budget, would keep timers and sockets waiting for seconds. When the reads have taken their share, the others follow in the next turns, in order.
+import { performance, setImmediate } from '../../runtime/timers.js';
+
+const SHARE_OF_TURN_MS = 10;
+
+export class ReadTurns {
+  #spentMs = 0;
+  readonly #waiting: (() => void)[] = [];
+  #onIdle: (() => void) | undefined;
+
+  /** Reads at once unless the share is used up. `read` may throw. */
+  run<T>(read: () => T): T | Promise<T> {
+    if (this.#spentMs < SHARE_OF_TURN_MS && this.#waiting.length === 0) return this.#measured(read);
+    return new Promise<T>((resolve, reject) => {
+      this.#waiting.push(() => {
+        try {
+          resolve(this.#measured(read));
+        } catch (error) {
+          reject(error as Error);
+        }
+      });
+      if (this.#waiting.length === 1) setImmediate(this.#goOn);
+    });
+  }
+
+  /** Resolves when no read waits for its turn. */
+  idle(): Promise<void> {
+    if (this.#waiting.length === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onIdle = resolve;
+    });
+  }
+
+  #measured<T>(read: () => T): T {
+    const began = performance.now();
+    try {
+      return read();
+    } finally {
+      this.#spentMs += performance.now() - began;
+    }
+  }
+
+  readonly #goOn = (): void => {
+    this.#spentMs = 0;
+    for (let next = this.#waiting[0]; next !== undefined && this.#spentMs < SHARE_OF_TURN_MS; next = this.#waiting[0]) {
+      next();
+      this.#waiting.shift();
+    }
+    if (this.#waiting.length > 0) setImmediate(this.#goOn);
+    else this.#onIdle?.();
+  };
+}
