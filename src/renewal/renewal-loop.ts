@@ -1,5 +1,5 @@
-// The one renewal loop, used on the worker's loop and inside the thread. All sessions of a store that are due go into one call.
-// A failed call is reported and tried again soon; a call that hangs is reported, and does not keep the next from being made.
+// The renewal loop, used by the renewer on the worker's event loop and by the one in the thread. All sessions of a store that are due go
+// into one call. A failed call is reported and retried soon. A call that hangs is reported, and the next call is still made on time.
 import { HoldfastError, toError } from '../errors.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Renewal, RenewReply, Revocation, Store } from '../store/contract/index.js';
@@ -12,7 +12,7 @@ import { clearTimeout, setTimeout } from '../runtime/timers.js';
 export interface Renewed {
   plan: SessionPlan;
   memory: SessionMemory;
-  /** Asked before each renewal: false skips it (the watchdog's ceiling). */
+  /** Called before each renewal; false skips it (the watchdog's ceiling). */
   mayRenew?(): boolean;
   onRenewed(): void;
   onRevoked(revocations: Revocation[]): void;
@@ -22,15 +22,16 @@ export interface Renewed {
 
 interface Entry {
   renewed: Renewed;
+  /** Number of the latest revocation that was received. Sent with the next renewal. */
   acked: number;
-  /** What the store was told last, by this loop. */
+  /** The number of slots that this loop sent to the store last. */
   slots?: number;
   dueAt: number;
 }
 
 const MIN_RETRY_MS = 20;
 const MAX_RETRY_MS = 1000;
-/** An answer is waited for through a sixth of the lock's duration, or so long: with the usual beat of a half, two more tries fit in. */
+/** The shortest wait for a reply, in ms. The wait is a sixth of the lock's duration: with renewals every half, two more tries fit in. */
 const MIN_PATIENCE_MS = 1000;
 
 export class RenewalLoop {
@@ -53,7 +54,7 @@ export class RenewalLoop {
     return this.#entries.size;
   }
 
-  /** `firstInMs` 0 renews at once. Adding a session twice changes nothing. */
+  /** Adds a session. `firstInMs` 0 renews it at once. Adding a session twice changes nothing. */
   add(renewed: Renewed, firstInMs: number): void {
     if (this.#entries.has(renewed.plan.id)) return;
     this.#entries.set(renewed.plan.id, { renewed, acked: 0, dueAt: this.#clock.monotonic() + firstInMs });
@@ -76,11 +77,11 @@ export class RenewalLoop {
   }
 
   /**
-   * Renews what is overdue and waits for the answer. Sweepers do so first: when a loop that was blocked or a process that was frozen
-   * goes on, all its timers fire at once, and a sweep that came before the renewal would take away what can still be kept.
+   * Renews the sessions that are overdue and waits for the reply. Sweepers call this first. When a blocked loop or a frozen process
+   * goes on, all its timers fire at once, and a sweep before the renewal would take away sessions that can still be renewed.
    */
   async catchUp(): Promise<void> {
-    // Twice: the process may have been frozen while a call was under way, whose answer then tells of a time long past.
+    // Two rounds: if the process was frozen during a call, the reply of that call describes a time long past.
     for (let round = 0; round < 2; round += 1) {
       if (this.#wakeAt <= this.#clock.monotonic()) {
         clearTimeout(this.#timer);
@@ -114,7 +115,7 @@ export class RenewalLoop {
     const due: Entry[] = [];
     for (const entry of this.#entries.values()) {
       const { renewMs } = entry.renewed.plan;
-      // Those that would be due soon join this call: one round trip for all, and they stay in step from here on.
+      // Sessions that are due soon join this call: one round trip renews all, and they stay in step from here on.
       if (entry.dueAt > time + renewMs / 4) continue;
       entry.dueAt = time + renewMs;
       if (entry.renewed.mayRenew?.() ?? true) due.push(entry);
@@ -144,7 +145,7 @@ export class RenewalLoop {
         this.#apply(entry, replies[index] as RenewReply, sentAt);
       });
     } catch (error) {
-      // That it failed has been told, and the next one is under way.
+      // A late failure was already reported as a timeout, and the next renewal is scheduled.
       if (!late) this.#fail(entries, toError(error));
     } finally {
       clearTimeout(patience);
@@ -153,7 +154,7 @@ export class RenewalLoop {
 
   #apply(entry: Entry, reply: RenewReply, sentAt: Moment): void {
     const { plan, memory } = entry.renewed;
-    // Released while the call was under way: its worker no longer listens.
+    // The session was released during the call: its owner no longer listens.
     if (this.#entries.get(plan.id) !== entry) return;
     if (!reply.alive) {
       memory.markLost();
@@ -162,9 +163,9 @@ export class RenewalLoop {
       return;
     }
     memory.extendTrust(trustUntil(sentAt, plan.durationMs));
-    // A renewal ends a suspicion, so it answers that question too.
+    // A renewal ends a suspicion, so its reply also counts as a passed suspicion check.
     memory.extendHearing(trustUntil(sentAt, plan.graceMs));
-    // A repeated reply may carry what was told before.
+    // A repeated reply may carry revocations that were reported before.
     const fresh = reply.revoked.filter(({ number }) => number > entry.acked);
     for (const { fence, number } of fresh) {
       memory.lose(fence);
@@ -185,7 +186,7 @@ export class RenewalLoop {
   }
 }
 
-/** The first renewal of an entry always tells the slots: nobody knows what the renewer before it has told. */
+/** The first renewal of an entry always sends the slots, because the loop does not know what the renewer before it sent. */
 function renewalOf({ renewed: { plan, memory }, acked, slots }: Entry): Renewal {
   const renewal: Renewal = { queue: plan.queue, id: plan.id, acked };
   if (memory.slots !== slots) renewal.slots = memory.slots;

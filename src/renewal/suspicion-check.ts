@@ -1,8 +1,8 @@
-// Where crash hints look at connections, a living process can be taken for dead: the server has lost its connection, and lets others in
-// when the grace is over. So while it holds locks, it asks again and again whether it is under suspicion. An answer is good for the grace
-// from the moment before the question was sent: a suspicion that comes after it leaves at least that. Without an answer `held` reads
-// false before anybody else is let in; nothing is lost by that, for the sessions may still be good.
-// The renewal loop has one, for the sessions that it renews; sessions that hold nothing are not asked about.
+// Checks whether the store suspects a living process of being dead. Where crash hints watch connections, a server that has lost the
+// connection of a living process lets other sessions in after the grace. So a session that holds locks asks the store repeatedly.
+// A reply is good for one grace from the moment before the check was sent: a suspicion that starts later leaves at least that much time.
+// Without a reply `held` turns false before another session is let in. The locks are not lost by that: the session may still be good.
+// Each renewal loop has one SuspicionCheck for its sessions; sessions without locks are left out.
 import type { Clock } from '../runtime/clock.js';
 import type { Store } from '../store/contract/index.js';
 import type { SessionPlan } from '../session/renewer.js';
@@ -15,7 +15,7 @@ interface Listening {
   memory: SessionMemory;
 }
 
-/** How often a session that holds locks is asked about: so that in each grace all answers but one may be lost, or late. */
+/** Returns the interval of the checks. In each grace all replies but one may be lost or late. */
 export function askEveryMs(graceMs: number): number {
   return graceMs / 4;
 }
@@ -29,7 +29,7 @@ export class SuspicionCheck {
   #everyMs = 0;
   #asking = false;
 
-  /** `onSuspected`: it is to be renewed at once, which ends the suspicion. */
+  /** `onSuspected` must renew the session at once, which ends the suspicion. */
   constructor(store: Store, clock: Clock, onSuspected: (sessionId: string) => void) {
     this.#store = store;
     this.#clock = clock;
@@ -61,7 +61,7 @@ export class SuspicionCheck {
   }
 
   async #ask(): Promise<void> {
-    // One at a time: on a connection that is dead without a word, they would keep renewals from going another way.
+    // One check at a time: on a silently dead connection, more pending checks would keep renewals from using another connection.
     if (this.#asking) return;
     const holding = [...this.#listening.values()].filter(({ memory }) => memory.alive && memory.holdsAny);
     if (holding.length === 0) return;
@@ -74,7 +74,7 @@ export class SuspicionCheck {
         else if (this.#listening.has(plan.id)) this.#onSuspected(plan.id);
       });
     } catch {
-      // That the store does not answer is told by renewals.
+      // A failed check is not reported: renewals report a store that does not reply.
     }
     this.#asking = false;
   }

@@ -1,5 +1,5 @@
-// One lock of this process: what `job.lock` shows, and what aborts the handler when it is lost.
-// A lock hangs on its session, or, if it is timed, has an end of its own; a pin (extendLock) makes it outlive its session.
+// One lock of this process. `job.lock` reads it, and its signal aborts the handler when the lock is lost.
+// A lock ends with its session; a timed lock has its own end; a pinned lock (extendLock) may outlive its session.
 import { HoldfastError } from '../errors.js';
 import type { JobLock } from '../job/lock.js';
 import type { ClaimedJob } from '../job/record.js';
@@ -11,13 +11,13 @@ export interface HeldLockOptions {
   job: Pick<ClaimedJob, 'id' | 'token' | 'fence'>;
   /** A named lock: `job.id` is its name. */
   named?: boolean;
-  /** Set for timed locks: their duration and the moment before the claim was sent. */
+  /** Set for a timed lock: its duration, and the moment before the claim was sent. */
   timed?: { durationMs: number; sentAt: Moment };
   onGrown(block: SharedArrayBuffer): void;
 }
 
 export class HeldLock implements JobLock {
-  /** Of a named lock, its name. */
+  /** The job's id; for a named lock, the name. */
   readonly jobId: string;
   readonly #named: boolean;
   readonly token: string;
@@ -25,20 +25,20 @@ export class HeldLock implements JobLock {
   readonly session: Session;
   readonly timed: boolean;
   readonly #slot: number;
-  /** Made on first use: a signal costs more than all the rest of a lock, and most handlers never look at theirs. */
+  /** Created on first use: a signal costs more than the rest of the lock, and most handlers never read theirs. */
   #controller: AbortController | undefined;
   #abortReason: unknown;
   #aborted = false;
   #withdrawn = false;
-  /** The end of a timed lock, or until when a pin lasts. */
+  /** The end of a timed lock, or of a pin. */
   #ownEnd: Moment | undefined;
   #released = false;
   #lost = false;
-  /** Somebody has found that its time is over. */
+  /** A check has found that the trust deadline has passed, or that the renewer has marked the lock as lost. Never reset. */
   #doubted = false;
-  /** Somebody has read `held` as false. */
+  /** `held` has returned false once. Never reset. */
   #unsure = false;
-  /** The handler has ended, or has moved the job itself; only the store's answer is missing. */
+  /** The handler has ended, or has moved the job itself; only the store's reply is missing. */
   finishing = false;
   /** The store has acknowledged a move that the handler made itself. */
   settled = false;
@@ -62,28 +62,31 @@ export class HeldLock implements JobLock {
     return this.#controller.signal;
   }
 
-  /** The handler was told to stop by us, because the lock is lost or the worker shuts down: an error after that is not the job's. */
+  /** We asked the handler to stop, because the lock is lost or the worker shuts down. An error after that is not the job's fault. */
   get withdrawn(): boolean {
     return this.#withdrawn;
   }
 
-  /** The reason that the caller of `cancel` gave. */
+  /** The reason that the caller passed to `cancel`; undefined after a withdrawal. */
   get cancelReason(): unknown {
     return this.#aborted && !this.#withdrawn ? this.#abortReason : undefined;
   }
 
   get held(): boolean {
-    // A handler that was told once must not be told otherwise by an answer that comes late.
+    // Once `held` has returned false, it stays false: a late reply of the store must not make the handler trust the lock again.
     this.#unsure ||= !this.isSure;
     return !this.#unsure;
   }
 
-  /** Ours at this moment, beyond doubt; it may turn true again. */
+  /** True while the lock is certainly ours. It may turn true again after it was false. */
   get isSure(): boolean {
     return this.trusted && (this.timed || this.#ownMs() > 0 || this.session.isHeard);
   }
 
-  /** Ours unless a server that does not see this process has let somebody else in: its handler goes on, and its result is delivered. */
+  /**
+   * True while the lock is ours, unless a server that has lost sight of this process has let another session in. The handler goes on
+   * in that case, and its result is sent to the store.
+   */
   get trusted(): boolean {
     if (this.#released || this.#lost) return false;
     this.#doubted ||= !this.session.memory.holds(this.#slot) || this.trustedForMs() <= 0;
@@ -104,21 +107,24 @@ export class HeldLock implements JobLock {
     return this.#ownEnd === undefined ? 0 : between(now(this.session.clock), this.#ownEnd);
   }
 
-  /** Before the store is asked to make it last `durationMs`: it may be done long before it is answered, and may be less than was left. */
+  /**
+   * Called before an extension to `durationMs` is sent. The store may apply the extension long before its reply arrives, and the
+   * extension may end sooner than the lock did before. So trust ends at the earlier of the two.
+   */
   shorten(sentAt: Moment, durationMs: number): void {
     const end = trustUntil(sentAt, durationMs);
     if (this.#ownEnd !== undefined && between(end, this.#ownEnd) > 0) this.#ownEnd = end;
   }
 
   /**
-   * After the store has agreed to make it last `durationMs` from a moment not before `sentAt`. The newest extension counts, even if
+   * Called after the store has extended the lock to `durationMs`, counted from `sentAt` or later. The newest extension counts, even if
    * it ends sooner: the store may have forgotten the one before.
    */
   extend(sentAt: Moment, durationMs: number): void {
     this.#ownEnd = trustUntil(sentAt, durationMs);
   }
 
-  /** True the first time. */
+  /** Marks the lock as lost and aborts its signal. Returns true the first time only. */
   lose(reason: string): boolean {
     if (this.#lost || this.#released) return false;
     this.#lost = true;
@@ -130,13 +136,13 @@ export class HeldLock implements JobLock {
     return true;
   }
 
-  /** Ends the run for a reason that is not the job's. A job that was cancelled before stays cancelled. */
+  /** Aborts the run for a reason that lies outside the job. A job that was cancelled before stays cancelled. */
   withdraw(reason: HoldfastError): void {
     this.#withdrawn ||= !this.#aborted;
     this.cancel(reason);
   }
 
-  /** Asks the handler to stop while the lock stays. */
+  /** Asks the handler to stop. The lock stays held. */
   cancel(reason: unknown): void {
     if (this.#aborted) return;
     this.#aborted = true;

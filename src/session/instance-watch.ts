@@ -1,5 +1,5 @@
-// Looks whether another process runs under the instance id that this one was given. A program that was killed and started again finds
-// its own last session, which nobody renews any more: only one that was renewed between two looks is somebody else.
+// Checks whether another process runs under the same user-given instance id, and reports it. A program that was killed and restarted
+// finds its own last session, which is no longer renewed. So a session counts as another process only if it was renewed between two checks.
 import { hostname } from 'node:os';
 import { HoldfastError } from '../errors.js';
 import type { SessionInfo, Store } from '../store/contract/index.js';
@@ -19,9 +19,9 @@ const MAX_LOOK_MS = 30_000;
 export class InstanceWatch {
   readonly #options: InstanceWatchOptions;
   readonly #timer: NodeJS.Timeout;
-  /** Renewals of the others' sessions at the last look. */
+  /** Renewal counts of the other processes' sessions at the last check. */
   #renewals = new Map<string, number>();
-  /** Processes that were told of. */
+  /** Processes that were already reported. */
   readonly #told = new Set<string>();
   #looking = false;
 
@@ -45,7 +45,7 @@ export class InstanceWatch {
       for (const session of others) if (session.renewals > (this.#renewals.get(session.id) ?? Infinity)) this.#tell(session);
       this.#renewals = new Map(others.map(({ id, renewals }) => [id, renewals]));
     } catch {
-      // Renewal tells of a store that cannot be reached; the next look sees as much as this one would have.
+      // A failed check is not reported: renewal reports an unreachable store, and the next check sees as much as this one would have.
     } finally {
       this.#looking = false;
     }

@@ -1,4 +1,4 @@
 import { randomUUID } from 'node:crypto';
 
-/** Who this process is among the running programs of a queue, unless its user names it. */
+/** The id of this process among the running programs of a queue, unless the user sets `instanceId`. */
 export const INSTANCE_ID = randomUUID();

@@ -1,27 +1,27 @@
-// The one owner of the locks that this worker holds. Knows which run, tells each that it was lost exactly once, and ends trust on time
-// even when nobody answers: when a session's deadline passes without a renewal, its handlers are told.
+// All locks that this worker or lock client holds. The table reports each lost lock exactly once. It ends trust on time even when the
+// store does not reply: when a trust deadline passes without a renewal, the handlers under it are aborted.
 import type { HeldLock } from './held-lock.js';
 import type { Session } from './session.js';
 import type { Moment } from './trust.js';
 import { clearTimeout, setTimeout } from '../runtime/timers.js';
 
 export interface LockTableReports {
-  /** These were lost; told once for each. */
+  /** These locks were lost; each lock is reported once. */
   onLost(locks: HeldLock[], reason: string): void;
 }
 
-/** Locks that were taken away and are not known here: mostly of runs that have just ended, so few are worth remembering. */
+/** Limit for remembered revoked tokens that are not in the table. Most belong to runs that have just ended, so few are worth keeping. */
 const MAX_FOREIGN = 1000;
 
 export class LockTable {
-  /** By token: a worker may run a job again while its first, lost run has not ended. */
+  /** Keyed by token, because a worker may run a job again while its first, lost run has not ended. */
   readonly #locks = new Map<string, HeldLock>();
   readonly #reports: LockTableReports;
-  /** Tokens of locks that were taken away before the claim that granted them was answered. */
+  /** Tokens that were revoked before the reply to the claim that granted them arrived. */
   readonly #foreign = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
   #looksAt = Number.POSITIVE_INFINITY;
-  /** The timer comes in time for every lock that lives as long as this session, as long as the session's deadline is this one. */
+  /** The timer already covers every lock bound to this session, as long as the session's deadline is `#coveredUntil`. */
   #covered: Session | undefined;
   #coveredUntil: Moment = 0;
 
@@ -41,7 +41,7 @@ export class LockTable {
     return Array.from(this.#locks.values(), ({ jobId }) => jobId);
   }
 
-  /** Of the locks that hang on a session and were renewed with it: not of a lost one whose handler has not ended yet. */
+  /** Job ids of the locks that were renewed with the session. A lost lock whose handler has not ended yet is left out. */
   renewedJobIds(session: Session): string[] {
     const ids: string[] = [];
     for (const lock of this.#locks.values()) if (lock.session === session && !lock.timed && lock.trusted) ids.push(lock.jobId);
@@ -56,7 +56,7 @@ export class LockTable {
     return Array.from(this.#locks.values()).filter((lock) => lock.jobId === jobId);
   }
 
-  /** False: it was lost on its way here (the process was frozen, an operator took it away), so nothing may be run under it. */
+  /** Returns false if the lock was lost before it got here (frozen process, operator). The caller must not run anything under that lock. */
   track(lock: HeldLock): boolean {
     if (this.#foreign.delete(lock.token) || !lock.trusted) return false;
     this.#locks.set(lock.token, lock);
@@ -64,7 +64,7 @@ export class LockTable {
     return true;
   }
 
-  /** An extension is on its way that may leave less than there was. */
+  /** Called when an extension is sent that may end sooner than the lock does now. */
   shorten(token: string, sentAt: Moment, durationMs: number): void {
     const lock = this.#locks.get(token);
     if (lock === undefined) return;
@@ -95,7 +95,7 @@ export class LockTable {
     this.#lose(known, reason);
   }
 
-  /** All that hang on the session. One that is timed or pinned lives on. */
+  /** Loses all locks bound to the session. A timed lock, and a lock with a running pin, stays. */
   loseSession(session: Session, reason: string): void {
     this.#lose(
       Array.from(this.#locks.values()).filter((lock) => lock.session === session && !lock.trusted),
@@ -111,12 +111,12 @@ export class LockTable {
   }
 
   #lose(candidates: HeldLock[], reason: string): void {
-    // A handler that has ended has nothing left to stop; the store will say whether its result still counts.
+    // A handler that has ended has nothing left to stop; the store decides whether its result still counts.
     const lost = candidates.filter((lock) => !lock.finishing && lock.lose(reason));
     if (lost.length > 0) this.#reports.onLost(lost, reason);
   }
 
-  /** Deadlines move in shared memory without a message, so the timer looks again instead of being told. */
+  /** The renewer moves deadlines in shared memory and sends no message, so the timer reads them again when it fires. */
   #checkTrust(): void {
     this.stop();
     const over: HeldLock[] = [];
@@ -128,7 +128,7 @@ export class LockTable {
     this.#lose(over, 'it was not renewed in time');
   }
 
-  /** Of the many jobs that are claimed under one deadline, the first alone asks for the time: two readings of the clock less for each. */
+  /** Jobs claimed under the same deadline share one timer. Only the first reads the clock, which saves two reads for each of the others. */
   #cover(lock: HeldLock): void {
     const { session } = lock;
     const { trustedUntil } = session;

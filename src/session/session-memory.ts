@@ -1,8 +1,9 @@
-// The few words that a worker and its renewer share about a session, readable by a handler that blocks its loop. The renewer writes
-// the deadlines and what was lost; the worker writes which locks run and how many jobs it is willing to run. Nothing is ever sent per job: a lock is found by its fence.
+// The words of memory that a session owner shares with its renewer, so that a handler that blocks its event loop can still read them.
+// The renewer writes the deadlines and the lost locks. The owner writes which locks it holds and how many jobs it can run.
+// No message is sent per job: the renewer finds a lock by its fence.
 import { between, type Moment } from './trust.js';
 
-/** What crosses to the thread. Slots come in blocks, so that a worker whose concurrency is raised can grow while it runs. */
+/** The buffers that are passed to the thread. Slots come in blocks, so that a worker can raise its concurrency while it runs. */
 export interface SessionBuffers {
   words: SharedArrayBuffer;
   slots: SharedArrayBuffer[];
@@ -18,7 +19,7 @@ const ALIVE = 0;
 const LOST = 1;
 
 export const SLOTS_PER_BLOCK = 256;
-/** What a word holds. A worker on a store that runs handlers inside `add` has no limit. */
+/** The largest number that fits in a word. A worker on a store that runs handlers inside `add` has no limit. */
 export const MOST_SLOTS = 2 ** 31 - 1;
 
 export class SessionMemory {
@@ -45,7 +46,7 @@ export class SessionMemory {
     return Atomics.load(this.#words, TRUST);
   }
 
-  /** The first trust of a session, before anybody else knows it. */
+  /** Sets the first trust deadline of a session, before the renewer gets the session. */
   startTrust(until: Moment): void {
     Atomics.store(this.#words, TRUST, until);
   }
@@ -54,7 +55,10 @@ export class SessionMemory {
     this.#extend(TRUST, until);
   }
 
-  /** Until when the store has said that nobody takes the owner for dead; undefined where nobody could by mistake. */
+  /**
+   * The end of the last confirmation from the store that the owner is not under suspicion. Undefined where crash hints cannot be
+   * wrong, or where the grace needs no check.
+   */
   get heardUntil(): Moment | undefined {
     return Atomics.load(this.#words, LEASED) === 0 ? undefined : Atomics.load(this.#words, HEARD);
   }
@@ -68,12 +72,12 @@ export class SessionMemory {
     if (Atomics.load(this.#words, LEASED) !== 0) this.#extend(HEARD, until);
   }
 
-  /** Some lock of it is ours. */
+  /** True if at least one lock of the session is ours. */
   get holdsAny(): boolean {
     return this.#blocks.some((block) => block.some((_, slot) => Atomics.load(block, slot) > 0n));
   }
 
-  /** How many jobs the session's owner is willing to run; the renewer tells the store. */
+  /** How many jobs the session's owner can run at once. The renewer sends the number to the store. */
   get slots(): number {
     return Atomics.load(this.#words, SLOTS);
   }
@@ -86,7 +90,7 @@ export class SessionMemory {
     return this.#blocks.length * SLOTS_PER_BLOCK;
   }
 
-  /** Answers the new block, for the renewer. */
+  /** Returns the new block, to be passed to the renewer. */
   addBlock(block: SharedArrayBuffer = newBlock()): SharedArrayBuffer {
     this.buffers.slots.push(block);
     this.#blocks.push(new BigInt64Array(block));
@@ -105,12 +109,12 @@ export class SessionMemory {
     return Atomics.load(this.#block(slot), slot % SLOTS_PER_BLOCK) > 0n;
   }
 
-  /** By its owner, who knows the slot: a session that ends loses all of its locks in one turn. */
+  /** Marks one lock as lost. For the owner, which knows the slot: a session that ends loses all its locks in one turn of the event loop. */
   loseSlot(slot: number, fence: number): void {
     Atomics.compareExchange(this.#block(slot), slot % SLOTS_PER_BLOCK, BigInt(fence), -BigInt(fence));
   }
 
-  /** Marks the lock with this fence as lost. Compare-and-set: the slot may have moved on to another job in between. */
+  /** Marks the lock with this fence as lost. Compare-and-set, because the slot may hold another job's lock by now. */
   lose(fence: number): void {
     const held = BigInt(fence);
     for (const block of this.#blocks) {
@@ -120,7 +124,7 @@ export class SessionMemory {
     }
   }
 
-  /** Only ever later: the loop and the thread may both ask, and replies may overtake each other. */
+  /** Moves a deadline later, never earlier: the loop and the thread may both renew, and replies may overtake each other. */
   #extend(word: number, until: Moment): void {
     for (;;) {
       const current = Atomics.load(this.#words, word);

@@ -1,22 +1,27 @@
-// What may be said about how locks are kept, with BullMQ's names: workers, queues and leaders take these options alike.
+// The options for locks and their renewal, with BullMQ's names, and their checks. Workers, queues and leaders take the same options.
 import { checkBoolean, checkInteger, checkText, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
 import { CRASH_GRACE_MS } from '../store/contract/index.js';
 
 export interface SessionOptions {
+  /** How long a session lasts without a renewal, in ms. Default 30,000; at least 10. */
   lockDuration?: number;
+  /** Time between two renewals, in ms. Default half of `lockDuration`; must be below it. */
   lockRenewTime?: number;
+  /** Time between two sweeps for stalled jobs, in ms. Default 30,000. */
   stalledInterval?: number;
+  /** How often a job may stall; the next stall fails it. Default 1. */
   maxStalledCount?: number;
+  /** Does not sweep for stalled jobs. Default false. */
   skipStalledCheck?: boolean;
-  /** Renew in a thread of its own (true), or on the event loop. Stores that only this process can reach are renewed on the loop. */
+  /** Renews in the lock thread (true, the default) or on the event loop. Stores that only this process can reach always use the loop. */
   useDedicatedLockThread?: boolean;
-  /** Entry file of the thread, for bundles: `holdfast/lock-thread` copied beside them. */
+  /** Path of the thread's entry file, for bundles: `holdfast/lock-thread` copied beside them. */
   lockThreadEntry?: string;
-  /** Give the locks up when the event loop has been blocked for so long. 0: never. */
+  /** Stops renewing the locks when the event loop has been blocked for this many ms. Default 0: never. */
   maxBlockedMs?: number;
-  /** How long the sessions of this process are left, after it died, before what they held moves on. */
+  /** How long the sessions of this process stay alive after a hint that it died, in ms. Default CRASH_GRACE_MS; 0: no grace. */
   crashGraceMs?: number;
-  /** A name for this running program among the others; one that nobody else has is made for each process. */
+  /** Name of this running program. Each running process needs its own; default: an id that is unique per process. */
   instanceId?: string;
 }
 
@@ -62,7 +67,7 @@ export function checkLockDuration(option: string, value: unknown): number {
   return checkInteger(option, value, { min: 10, max: MAX_TIMER_MS });
 }
 
-/** Half of the duration unless said otherwise. */
+/** Returns the renewal interval in ms; half of the duration by default. */
 export function checkRenewTime(option: string, given: unknown, durationOption: string, durationMs: number): number {
   const renewMs = checkInteger(option, given ?? Math.floor(durationMs / 2), { min: 1, max: MAX_TIMER_MS });
   if (renewMs < durationMs) return renewMs;

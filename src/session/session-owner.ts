@@ -1,4 +1,4 @@
-// A hold on the store: the current session of a worker or of a holder of locks, given to a renewer, and replaced by a new one when the
+// Owns the current session of a worker or lock client. It opens the session, hands it to a renewer, and opens a new one after the
 // store has ended it.
 import { HoldfastError, isError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
@@ -14,21 +14,21 @@ import { Session } from './session.js';
 export interface SessionOwnerOptions {
   queue: string;
   lease: StoreLease;
-  /** Shown to whoever asks who holds a lock. */
+  /** Shown as the owner's name wherever the holder of a lock is listed. */
   name: string;
   sessionOptions: CheckedSessionOptions;
   renewers: Renewers;
   durationMs: number;
-  /** 0: its sessions are not renewed. */
+  /** Time between renewals, in ms. 0: the sessions are not renewed. */
   renewMs: number;
-  /** How many jobs its owner is willing to run. */
+  /** How many jobs the owner can run at once. */
   slots: number;
-  /** The listener of a new session. */
+  /** Returns the listener for a new session. */
   listenerFor(session: Session): RenewerListener;
   onError(error: Error): void;
 }
 
-/** However short the locks are, a store may take this long to answer. */
+/** A store may take this long to reply, however short the locks are. */
 const MIN_PATIENCE_MS = 1000;
 
 export class SessionOwner {
@@ -36,7 +36,7 @@ export class SessionOwner {
   #session: Session | undefined;
   #opening: Promise<Session> | undefined;
   #renewer: Renewer | undefined;
-  /** That the connection cannot be handed to the thread is reported once, not for each session. */
+  /** True once it was reported that the thread cannot use the connection. Reported once, not for each session. */
   #isReported = false;
   #slots: number;
   #instances: InstanceWatch | undefined;
@@ -50,7 +50,7 @@ export class SessionOwner {
     return this.#session;
   }
 
-  /** The current session, or a new one. */
+  /** Returns the current session, or opens a new one. */
   async session(): Promise<Session> {
     if (this.#session !== undefined) return this.#session;
     this.#opening ??= this.#open().finally(() => {
@@ -59,7 +59,7 @@ export class SessionOwner {
     return this.#opening;
   }
 
-  /** Told to the store with the next renewal. */
+  /** How many jobs the owner can run at once. The next renewal sends the number to the store. */
   set slots(slots: number) {
     this.#slots = slots;
     if (this.#session !== undefined) this.#session.memory.slots = slots;
@@ -77,13 +77,13 @@ export class SessionOwner {
     this.#renewer?.grow(session.id, block);
   }
 
-  /** Stops renewing. The locks end on their own, or are handed back when the process exits. */
+  /** Stops renewing. The locks expire on their own, or are handed back when the process exits. */
   async retire(): Promise<void> {
     this.#instances?.stop();
     if (this.#session !== undefined) await this.#renewer?.release(this.#session.id, true);
   }
 
-  /** Ends the session at once. What it holds goes back. */
+  /** Ends the session at once. The store hands back its jobs and locks. */
   async close(): Promise<void> {
     await this.#opening?.catch(() => undefined);
     const session = this.#session;
@@ -101,7 +101,7 @@ export class SessionOwner {
     const { maxStalledCount: maxStalls, crashGraceMs: graceMs, instanceId } = sessionOptions;
     const instance = instanceId === undefined ? {} : { instance: instanceId };
     const settings = { queue, name, durationMs, maxStalls, graceMs, slots: this.#slots, ...instance };
-    // Without an answer, the next call opens another one; this one, should it be there, holds nothing and expires by itself.
+    // After a timeout the next call opens another session. If the store did open this one, it holds nothing and expires by itself.
     const session = await inTime(
       Math.max(MIN_PATIENCE_MS, durationMs),
       Session.open(store, settings, systemClock),
@@ -109,7 +109,7 @@ export class SessionOwner {
     );
     this.#session = session;
     await this.#keep(session, store);
-    // Only a name that a user gave can be given twice.
+    // Only an instance id that the user gave can be in use twice.
     if (instanceId !== undefined) this.#instances = new InstanceWatch({ store, queue, instanceId, lookMs: durationMs, onError });
     return session;
   }

@@ -1,4 +1,4 @@
-// A lease on the store, of a worker or of a holder of locks, as its owner sees it: when trust in it ends, and the slots of the locks that hang on it.
+// A lease on the store, as its owner (a worker or a lock client) sees it: the trust deadline, and the slots of the locks bound to it.
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Clock } from '../runtime/clock.js';
@@ -12,22 +12,22 @@ export interface SessionSettings {
   name: string;
   durationMs: number;
   maxStalls: number;
-  /** How long it lives on after a hint that this process died. */
+  /** How long the session lives on after a hint that this process died, in ms. Default CRASH_GRACE_MS. */
   graceMs?: number;
-  /** How many jobs its owner is willing to run at once; 0 (the default) for one that only holds locks. */
+  /** How many jobs the owner can run at once. Default 0: the owner only holds locks. */
   slots?: number;
-  /** The running program that it belongs to; this process unless named otherwise. */
+  /** The running program that the session belongs to. Default: the id of this process. */
   instance?: string;
 }
 
-/** A shorter grace leaves no time to hear of it again and again, on a machine that has other things to do. */
+/** Shortest grace, in ms, with suspicion checks. A shorter grace leaves no time for repeated checks on a busy machine. */
 const SHORTEST_HEARING_MS = 500;
 
 export class Session {
   readonly id: string;
   readonly queue: string;
   readonly durationMs: number;
-  /** Within what time it has to hear that nobody takes its owner for dead, while it holds locks; 0: it need not. */
+  /** While the session holds locks, the store must confirm every `graceMs` that the session is not under suspicion. 0: no check needed. */
   readonly graceMs: number;
   readonly memory = new SessionMemory();
   readonly #clock: Clock;
@@ -60,17 +60,17 @@ export class Session {
     return this.#clock;
   }
 
-  /** Milliseconds that trust lasts unless it is renewed; not above 0: over. */
+  /** Returns how many ms trust lasts without a renewal. 0 or less: trust is over. */
   trustedForMs(): number {
     return this.memory.alive ? between(now(this.#clock), this.memory.trustedUntil) : 0;
   }
 
-  /** The store has granted something to it, by a call that left at `sentAt` or later: then nobody took its owner for dead. */
+  /** Called when the store has granted something to the session in a call sent at `sentAt` or later: the owner was not under suspicion. */
   granted(sentAt: Moment): void {
     this.memory.extendHearing(trustUntil(sentAt, this.graceMs));
   }
 
-  /** Nobody can have been let in because the server lost sight of this process. */
+  /** True while no other session can have been let in because the server lost sight of this process. */
   get isHeard(): boolean {
     const { heardUntil } = this.memory;
     return heardUntil === undefined || between(now(this.#clock), heardUntil) > 0;
@@ -80,13 +80,13 @@ export class Session {
     return this.memory.trustedUntil;
   }
 
-  /** Calls are numbered for each session: a number that another session has used means nothing under this one. */
+  /** Returns the next call number. Numbers count per session: a number used by another session means nothing under this one. */
   nextSeq(): number {
     this.#calls += 1;
     return this.#calls;
   }
 
-  /** `onGrown` gets a new block of shared memory when the slots have run out. */
+  /** Takes a slot for the fence. If all slots are in use, the memory grows, and `onGrown` gets the new block. */
   takeSlot(fence: number, onGrown: (block: SharedArrayBuffer) => void): number {
     const slot = this.#free.pop() ?? this.#used++;
     if (slot >= this.memory.capacity) onGrown(this.memory.addBlock());
@@ -100,7 +100,7 @@ export class Session {
   }
 }
 
-/** A hint that cannot be wrong, or leaves no less than the lock has anyway, is no reason to ask. */
+/** Returns the grace that needs suspicion checks, or 0. A hint that is never wrong, or a grace not shorter than the lock, needs none. */
 function hearingMs({ capabilities }: Store, graceMs: number, durationMs: number): number {
   const asks = capabilities.crashHints && capabilities.fallibleHints === true;
   return asks && graceMs >= SHORTEST_HEARING_MS && graceMs < durationMs ? graceMs : 0;

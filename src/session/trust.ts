@@ -1,6 +1,6 @@
-// When a holder stops believing in its lock: before the store lets anyone else in. Deadlines are milliseconds of the monotonic clock
-// cut to 32 bits, so that one word of shared memory holds them; they are compared by their difference, which survives the wrap-around
-// after 49 days as long as no duration is longer than MAX_TIMER_MS.
+// Computes when the holder of a lock stops trusting it: before the store grants the lock to another session. Deadlines are milliseconds
+// of the monotonic clock, cut to 32 bits so that one word of shared memory holds them. They are compared by their difference. That
+// survives the wrap-around after 49 days, as long as no duration is longer than MAX_TIMER_MS.
 import { MAX_TIMER_MS } from '../runtime/check.js';
 import type { Clock } from '../runtime/clock.js';
 
@@ -21,16 +21,16 @@ export function between(from: Moment, to: Moment): number {
 }
 
 /**
- * What is taken off a lock's duration: time for a handler to notice and stop, and for clocks that run at slightly different
- * rates. A twentieth, at most a second.
+ * The margin taken off a lock's duration, in ms: a twentieth, at most a second. It gives a handler time to notice and stop, and covers
+ * clocks that run at slightly different rates.
  */
 export function marginOf(durationMs: number): number {
   return Math.min(1000, Math.ceil(durationMs / 20));
 }
 
 /**
- * `sentAt` is the moment before the request left, never the moment when its reply came. Beyond MAX_TIMER_MS trust is shorter than
- * the lock: a word cannot tell later moments from past ones.
+ * Returns the trust deadline. `sentAt` is the moment before the request was sent, never the moment its reply arrived. For durations above
+ * MAX_TIMER_MS trust ends before the lock does, because a 32-bit word cannot tell later moments from past ones.
  */
 export function trustUntil(sentAt: Moment, durationMs: number): Moment {
   return moment(sentAt + Math.min(durationMs, MAX_TIMER_MS) - marginOf(durationMs));
