@@ -1,4 +1,4 @@
-// The worker_threads side of ThreadRenewer: starting and stopping the thread, and the hand-back when the process exits.
+// The worker_threads side of ThreadRenewer: starts and stops the thread, and hands jobs back when the process exits.
 import type { Worker } from 'node:worker_threads';
 import { toError } from '../errors.js';
 import type { Clock } from '../runtime/clock.js';
@@ -9,13 +9,13 @@ import { setImmediate } from '../runtime/timers.js';
 
 export interface LockThreadReports {
   onMessage(message: FromThread): void;
-  /** It could not start, or ended without being asked to. Told once. */
+  /** The thread could not start, or ended without being asked to. Reported once. */
   onEnd(error: Error, wasReady: boolean): void;
 }
 
-/** A process that exits waits this long for its jobs to be handed back. */
+/** How long an exiting process waits for its jobs to be handed back, in ms. */
 const HAND_BACK_MS = 300;
-/** Renewing takes little; a thread that wants more is broken and is better restarted. */
+/** Renewing needs little memory. A thread that needs more is broken, and a restart is better. */
 const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 4, stackSizeMb: 2 };
 
 let crashed = false;
@@ -44,7 +44,7 @@ export class LockThread {
   start(): void {
     try {
       const workerData: ThreadData = { beat: this.#beat.buffer, handedBack: this.#handedBack };
-      // No execArgv: a loader or inspector flag of the application has no business here.
+      // No execArgv: a loader or inspector flag of the application is not meant for this thread.
       const worker = startThread(this.#entryFile, {
         workerData,
         name: 'holdfast-locks',
@@ -56,14 +56,14 @@ export class LockThread {
       worker.on('messageerror', (error) => this.#end(error));
       worker.on('error', (error) => this.#end(withAdvice(toError(error))));
       worker.on('exit', (code) => this.#end(new Error(`it exited with code ${code}`)));
-      // Only after the listeners: attaching one refs the thread again, and the process would never exit.
+      // After the listeners: attaching a listener refs the thread again, and then the process would never exit.
       worker.unref();
       process.on('exit', this.#onExit);
       process.on('uncaughtExceptionMonitor', noteCrash);
       for (const message of this.#queued) worker.postMessage(message);
       this.#queued = [];
     } catch (error) {
-      // Told later, like all other ways to fail: nobody expects an answer from inside the call.
+      // Reported later, like every other failure: the caller of `start` does not expect a report during the call.
       setImmediate(() => this.#end(toError(error)));
     }
   }
@@ -77,7 +77,7 @@ export class LockThread {
     this.#ready = true;
   }
 
-  /** While somebody waits for an answer of the thread, it keeps the process alive. */
+  /** Keeps the process alive while a caller waits for a reply of the thread. */
   async awaited(answer: Promise<void>): Promise<void> {
     this.#waiters += 1;
     this.#worker?.ref();
@@ -110,9 +110,9 @@ export class LockThread {
   }
 
   /**
-   * The loop no longer turns, but the thread does. Jobs of a process that ends on purpose are handed back for free; those
-   * of one that dies of an exception are charged, or a job that kills its process would do so for ever. An application that
-   * survives exceptions and ends later with code 0 did not die of them.
+   * Runs at process exit: the event loop no longer turns, but the thread does. If the process ends on purpose, its jobs are handed back
+   * without a stall. If the process dies of an exception, the hand-back counts as a stall, or a job that kills its process would do so
+   * for ever. An application that survives exceptions and ends later with code 0 did not die of them.
    */
   #handBack(code: number): void {
     if (this.#ended || this.#worker === undefined) return;

@@ -1,5 +1,5 @@
-// Renewal on the worker's own event loop: for stores that only this process can reach, for `useDedicatedLockThread: false`, and as the
-// stand-in whenever the thread is not (yet, or any more) there. A handler that blocks the loop blocks this too.
+// Renews on the worker's own event loop. Used for stores that only this process can reach, for `useDedicatedLockThread: false`, and as
+// the fallback while the lock thread does not run. A handler that blocks the event loop blocks this renewal too.
 import type { Clock } from '../runtime/clock.js';
 import type { Store } from '../store/contract/index.js';
 import { Sweeper } from '../maintenance/sweeper.js';
@@ -32,7 +32,7 @@ export class LoopRenewer implements Renewer {
     }
     this.#held.set(plan.id, { store, sweeper });
     if (plan.renewMs > 0) this.#renew({ plan, memory, store, listener }, firstInMs);
-    // Only now: its first sweep is to find the renewal that goes before it.
+    // The sweeper starts last, because its first sweep must wait for the renewal added above.
     sweeper?.start();
   }
 
@@ -53,7 +53,7 @@ export class LoopRenewer implements Renewer {
     );
   }
 
-  /** The memory is this process' own. */
+  /** Nothing to do: the renewal loop reads the same memory object. */
   grow(): void {}
 
   release(sessionId: string): Promise<void> {
@@ -61,7 +61,7 @@ export class LoopRenewer implements Renewer {
     return Promise.resolve();
   }
 
-  /** Another renewer has the session now. What is on its way is still told, so its listener must know when to be silent. */
+  /** Another renewer has the session now. Calls under way still report, so the listener must know when to ignore them. */
   handOver(sessionId: string): void {
     this.#letGo(sessionId)?.retire();
   }

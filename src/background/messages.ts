@@ -1,4 +1,4 @@
-// The two directions between a process and its lock thread.
+// The messages between a process and its lock thread, in both directions. They are cloned, so they are plain data.
 import type { ErrorCode } from '../errors.js';
 import type { Revocation, SweepReply } from '../store/contract/index.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
@@ -6,7 +6,7 @@ import type { SessionPlan } from '../session/renewer.js';
 import type { SessionBuffers } from '../session/session-memory.js';
 
 export interface ThreadData {
-  /** The main loop's last beat: one Moment. */
+  /** The main loop's last beat and its last long pause (see watchdog.ts). */
   beat: SharedArrayBuffer;
   /** Turns from 0 to 1 when everything was handed back at exit. */
   handedBack: SharedArrayBuffer;
@@ -15,7 +15,7 @@ export interface ThreadData {
 export type ToThread =
   | { type: 'keep'; plan: SessionPlan; buffers: SessionBuffers; descriptor: StoreDescriptor }
   | { type: 'grow'; sessionId: string; block: SharedArrayBuffer }
-  /** Answered by 'released'. */
+  /** The thread replies with 'released'. */
   | { type: 'release'; sessionId: string; handBackAtExit: boolean }
   /** The process exits: hand everything back, then set `handedBack`. */
   | { type: 'handBack'; charged: boolean };
@@ -26,14 +26,14 @@ export type FromThread =
   | { type: 'lost'; sessionId: string }
   | { type: 'swept'; sessionId: string; reply: Omit<SweepReply, 'more'> }
   | { type: 'failed'; sessionId: string; what: Attempt; error: PlainError }
-  /** The main loop was blocked: told once, when it is over, and before that when a ceiling stops renewal. */
+  /** The main loop was blocked: sent once when the block is over, and also when a ceiling stops renewal. */
   | { type: 'blocked'; sessionId: string; blockedMs: number; ceiling: boolean }
   | { type: 'released'; sessionId: string };
 
-/** What the thread tried: to open the store, to renew, to sweep. */
+/** The call that failed in the thread: opening the store, renewing, or sweeping. */
 export type Attempt = 'opening' | 'renewing' | 'sweeping';
 
-/** Errors lose their class and code in cloning. */
+/** An error as plain data: errors lose their class and code in cloning. */
 export interface PlainError {
   code: ErrorCode;
   message: string;

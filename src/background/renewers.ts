@@ -1,11 +1,11 @@
-// The renewers of this process. There is one thread, however many workers.
+// The renewers of this process. All workers share one thread.
 import { systemClock } from '../runtime/clock.js';
 import type { Renewers } from '../session/renewer.js';
 import { LoopRenewer } from './loop-renewer.js';
 import { ThreadRenewer } from './thread-renewer.js';
 
 const loopRenewer = new LoopRenewer(systemClock);
-/** By entry file; almost always one. */
+/** Keyed by entry file; almost always one entry. */
 const threadRenewers = new Map<string | undefined, ThreadRenewer>();
 
 export const renewers: Renewers = {

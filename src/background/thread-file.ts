@@ -1,5 +1,5 @@
-// Finds the entry file of the lock thread: given by the user → beside this file → as a bundler made it → in the package as the
-// application sees it. In a bundle, the file beside this one exists only if the user made it an entry of the bundle.
+// Finds the entry file of the lock thread, in this order: the user's option, the file beside this one, the bundler's file, the package
+// as the application sees it. In a bundle, the file beside this one exists only if the user made it an entry of the bundle.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
@@ -7,9 +7,9 @@ import { ownFolders, resolveOutside, setEsmFile } from '../runtime/outside.js';
 
 /** Set by the ESM entries (scripts/start-thread.mjs), whose `new Worker(new URL(…))` is a form that bundlers know. */
 export interface EsmThread {
-  /** URL of the ESM file; a file of its folder finds the packages that the application has. */
+  /** URL of the ESM file. A lookup from its folder finds the packages of the application. */
   here: string | undefined;
-  /** Undefined if no file was made for it. */
+  /** Starts the thread. Returns undefined if the bundler made no file for it. */
   start(options: WorkerOptions): Worker | undefined;
 }
 
@@ -35,14 +35,14 @@ export function startThread(given: string | undefined, options: WorkerOptions): 
   return esm?.start(options) ?? new Worker(findEntry(), options);
 }
 
-/** A thread whose code or whose packages are missing fails when it starts. */
+/** Adds advice to the error of a thread that failed at its start because its code or packages are missing. */
 export function withAdvice(error: Error): Error {
   const { code } = error as NodeJS.ErrnoException;
   if (code !== 'MODULE_NOT_FOUND' && code !== 'ERR_MODULE_NOT_FOUND') return error;
   return new Error(`${error.message.split('\n')[0]}. ${ADVICE}`, { cause: error });
 }
 
-/** In a bundle, the file has the ending that the bundler was asked for. */
+/** Finds the entry file beside the bundle or in the package. In a bundle, the file has the extension that the bundler was configured for. */
 function findEntry(): string {
   for (const folder of ownFolders()) {
     const file = ENTRIES.map((name) => join(folder, name)).find((path) => existsSync(path));

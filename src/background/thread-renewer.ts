@@ -1,5 +1,5 @@
-// Renewal in a thread of its own, one per process for all workers. Until the thread has renewed a session for the first time, and
-// whenever it is not there, the loop stands in: a session is never without a renewer.
+// Renews in a thread, one per process for all workers. The event loop is the fallback until the thread has renewed a session for the
+// first time, and whenever the thread does not run. So a session is never without a renewer.
 import type { Clock } from '../runtime/clock.js';
 import { HoldfastError } from '../errors.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
@@ -22,11 +22,11 @@ export class ThreadRenewer implements Renewer {
   readonly #entryFile: string | undefined;
   readonly #standIn: LoopRenewer;
   readonly #entries = new Map<string, Entry>();
-  /** Let go of, while messages of the thread from before may still be on their way. */
+  /** Released sessions for which messages that the thread sent before may still arrive. */
   readonly #leaving = new Map<string, Entry>();
-  /** Who waits for the thread's answer, oldest first: a worker that is closed by force lets go of its session twice. */
+  /** Callers that wait for 'released', oldest first. A worker that is closed by force releases its session twice. */
   readonly #releases = new Map<string, (() => void)[]>();
-  /** Of workers that were closed by force: the thread stays, to hand them back when the process exits. */
+  /** Sessions of workers that were closed by force. The thread stays for them, to hand them back when the process exits. */
   readonly #retired = new Set<string>();
   #thread: LockThread | undefined;
   #restart: NodeJS.Timeout | undefined;
@@ -70,7 +70,7 @@ export class ThreadRenewer implements Renewer {
       thread.send({ type: 'release', sessionId, handBackAtExit });
       await thread.awaited(released);
     }
-    // The last to leave stops the thread: others may still be waiting for its answer.
+    // The last release stops the thread: until then other callers may still wait for its reply.
     if (this.#entries.size + this.#retired.size + this.#releases.size > 0) return;
     clearTimeout(this.#restart);
     this.#restart = undefined;
@@ -110,7 +110,7 @@ export class ThreadRenewer implements Renewer {
     const message = `${what}: ${cause.message}. Locks are renewed on the event loop until it runs again; next try in ${delay} ms.`;
     for (const entry of [...this.#entries.values()]) {
       entry.byThread = false;
-      // At once: nobody knows when the thread renewed last.
+      // Renews at once, because the time of the thread's last renewal is not known here.
       this.#standInFor(entry, 0);
       entry.kept.listener.threaded(false);
       entry.kept.listener.failed(new HoldfastError('THREAD_FAILED', message, { cause, retryable: true }), false);
@@ -126,7 +126,7 @@ export class ThreadRenewer implements Renewer {
       resolve?.();
       return;
     }
-    // That the loop was blocked is news even when the store has told first that the session is gone.
+    // A block of the event loop is reported even if the thread has already reported that the session is lost.
     const entry =
       this.#entries.get(message.sessionId) ?? (message.type === 'blocked' ? this.#leaving.get(message.sessionId) : undefined);
     if (entry === undefined) return;
@@ -157,14 +157,14 @@ export class ThreadRenewer implements Renewer {
     }
   }
 
-  /** The thread runs but cannot open the store; it goes on trying, and the loop still stands in. */
+  /** The thread runs but cannot open the store. It retries, and the event loop stays the fallback. */
   #tellUnreachable({ kept: { listener } }: Entry, { message: text, retryable }: PlainError): void {
     const message = `Failed to initialize dedicated lock thread: ${text.replace(/\.$/, '')}. Locks are renewed on the event loop until it reaches the store.`;
     listener.threaded(false);
     listener.failed(new HoldfastError('THREAD_FAILED', message, { retryable }), false);
   }
 
-  /** The first renewal by the thread is the proof that it works. */
+  /** Gives the session to the thread: its first renewal proves that the thread works. */
   #adopt(entry: Entry): void {
     if (entry.byThread) return;
     entry.byThread = true;
@@ -176,7 +176,7 @@ export class ThreadRenewer implements Renewer {
 
   #standInFor({ kept }: Entry, firstInMs?: number): void {
     const { listener, plan } = kept;
-    // A sweep of the stand-in may be answered after the thread took over, and after the worker let go of its session.
+    // The reply to a sweep of the fallback may arrive after the thread took over, and after the worker released its session.
     const swept: RenewerListener['swept'] = (reply) => {
       if (this.#entries.has(plan.id)) listener.swept(reply);
     };

@@ -1,5 +1,5 @@
-// What the lock thread does: holds one connection per store, renews all sessions of the process, sweeps for their queues and watches
-// the main loop. It answers to ThreadRenewer by messages, and no user code runs here.
+// The work of the lock thread: it holds one connection per store, renews all sessions of the process, sweeps for their queues, and
+// watches the main loop. It exchanges messages with ThreadRenewer. User code never runs here.
 import type { MessagePort } from 'node:worker_threads';
 import { HoldfastError, toError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
@@ -15,7 +15,7 @@ export class ThreadService {
   readonly #watchdog: Watchdog;
   readonly #stores = new Map<string, ThreadStore>();
   readonly #storeOf = new Map<string, ThreadStore>();
-  /** Of workers that were closed by force: no longer renewed, handed back at exit. */
+  /** Sessions of workers that were closed by force: no longer renewed, handed back at exit. */
   readonly #retired = new Map<string, { store: ThreadStore; ref: SessionRef }>();
 
   constructor(port: MessagePort, { beat, handedBack }: ThreadData) {
@@ -69,7 +69,7 @@ export class ThreadService {
       },
       renewed: () => this.#send({ type: 'renewed', sessionId }),
       revoked: (revocations) => this.#send({ type: 'revoked', sessionId, revocations }),
-      // Still ours until the worker lets go of it: only then is the connection known to be unused.
+      // The session stays listed until the worker releases it: only then is the connection known to be unused.
       lost: () => this.#send({ type: 'lost', sessionId }),
       swept: (reply) => this.#send({ type: 'swept', sessionId, reply }),
       failed: (error, what) => this.#send({ type: 'failed', sessionId, what, error: plain(error) }),

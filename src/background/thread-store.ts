@@ -1,5 +1,5 @@
-// One store as the lock thread sees it: its own connection, the sessions that it renews over it, and their sweepers.
-// A store that cannot be opened is tried again and again; until then the worker renews on its own loop.
+// One store in the lock thread: its own connection, the sessions renewed over it, and their sweepers.
+// If the store cannot be opened, the thread retries every second; until then the worker renews on its own event loop.
 import { toError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
 import type { Revocation, SessionRef, Store, SweepReply } from '../store/contract/index.js';
@@ -26,7 +26,7 @@ interface Held {
   plan: SessionPlan;
   reports: ThreadSessionReports;
   sweeper?: Sweeper;
-  /** Why the store could not be opened, as it was told last. */
+  /** The last reported reason why the store could not be opened. */
   unreachable?: string;
 }
 
@@ -101,7 +101,7 @@ export class ThreadStore {
     }
   }
 
-  /** Once for each reason: it is tried every second. */
+  /** Reports each reason once, because opening is retried every second. */
   #tellUnreachable(error: Error): void {
     for (const held of this.#held.values()) {
       if (held.unreachable !== error.message) held.reports.failed(error, 'opening');
@@ -109,7 +109,7 @@ export class ThreadStore {
     }
   }
 
-  /** All are renewed before the first sweep: the process may have been frozen while the store was opened. */
+  /** Renews all sessions before the first sweep: the process may have been frozen while the store was opened. */
   #begin(all: Held[], store: Store): void {
     for (const held of all) this.#renew(held);
     for (const held of all) this.#sweep(held, store);
@@ -128,7 +128,7 @@ export class ThreadStore {
 
   #renew({ plan, memory, reports }: Held): void {
     if (plan.renewMs === 0) {
-      // Nothing to renew; reaching the store is all that there is to prove.
+      // Nothing to renew: an open store is the only proof that the thread works.
       reports.renewed();
       return;
     }

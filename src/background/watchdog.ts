@@ -1,22 +1,23 @@
-// Sees from the thread how long the main loop has been blocked. A thread that was itself not running (SIGSTOP, a suspended machine)
-// must not take its own absence for a block, so it looks at its own gap first. Both sides are woken twice a second: each wake-up of an idle
-// process costs about 0.01 % of a core. A block that falls between two looks is found because the main loop notes it when it is over.
+// Measures from the thread how long the main loop has been blocked. A thread that did not run itself (SIGSTOP, a suspended machine)
+// must not take its own gap for a block of the main loop, so it checks its own gap first. Both sides wake twice a second: each wake-up
+// of an idle process costs about 0.01 % of a core. The main loop records each long pause when it ends, so a block that falls
+// between two checks is found too.
 import type { Clock } from '../runtime/clock.js';
 import { between, moment, now, type Moment } from '../session/trust.js';
 import { clearInterval, setInterval } from '../runtime/timers.js';
 
 export const BEAT_MS = 500;
-/** Below this nobody wants to hear of it. */
+/** The shortest block that is reported, in ms. */
 const REPORT_MS = 1000;
-/** A look of the thread that is later than this was held up itself. */
+/** If two checks of the thread are further apart than this, in ms, the thread itself did not run. */
 const OWN_GAP_MS = 1000;
 
-/** Words of the shared memory: the last beat, and of the last long pause between two beats its length and its end. */
+/** Words of the shared memory: the last beat, and the length and the end of the last long pause between two beats. */
 const BEAT = 0;
 const PAUSE = 1;
 const PAUSE_ENDED = 2;
 
-/** The main loop's side: a timer that can only run while the loop is free. */
+/** The main loop's side: a timer that fires only while the loop is free. */
 export class Beat {
   readonly buffer = new SharedArrayBuffer(3 * Int32Array.BYTES_PER_ELEMENT);
   readonly #words = new Int32Array(this.buffer);
@@ -48,9 +49,9 @@ export class Watchdog {
   readonly #clock: Clock;
   readonly #timer: NodeJS.Timeout;
   #lookedAt: Moment;
-  /** The main loop is not blamed for anything before this. */
+  /** Time before this moment does not count as a block of the main loop. */
   #since: Moment;
-  /** The end of the pause that was looked at last. */
+  /** The end of the pause that was checked last. */
   #pauseSeen: number;
 
   constructor(beat: SharedArrayBuffer, clock: Clock, onBlocked: (blockedMs: number) => void) {
@@ -78,13 +79,13 @@ export class Watchdog {
     return time;
   }
 
-  /** The part of a pause between two beats that was surely a block. */
+  /** Returns the part of a pause between two beats that was certainly a block. */
   #blocked(from: Moment, to: Moment): number {
     const start = between(from, this.#since) > 0 ? this.#since : from;
     return Math.max(0, between(start, to) - BEAT_MS);
   }
 
-  /** Only when it is over: the main loop cannot hear of it before, and wants to know for how long it was blocked. */
+  /** Reports a block when it is over: the main loop cannot receive the report earlier, and only then is the length known. */
   #report(onBlocked: (blockedMs: number) => void): void {
     this.#look();
     const ended = moment(Atomics.load(this.#words, PAUSE_ENDED));

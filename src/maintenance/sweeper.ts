@@ -1,6 +1,6 @@
-// Moves what time moves: finds sessions and locks whose time is over, on a schedule of this worker's own, and looks for owners whose
-// process died (looking.ts says how often), so that their jobs move on after a short grace instead of a whole lock duration.
-// Renewers run it, in the thread or on the loop. It never decides who is dead: the store does.
+// Sweeps a queue on a timer: the store finds expired sessions and locks. Between sweeps it probes for owners whose process died
+// (probe-interval.ts says how often), so that their jobs move on after a short grace instead of a whole lock duration.
+// Renewers run it, in the thread or on the event loop. It never decides which owner is dead: the store does.
 import { HoldfastError, toError } from '../errors.js';
 import { MAX_TIMER_MS } from '../runtime/check.js';
 import { inTime } from '../runtime/within.js';
@@ -11,26 +11,26 @@ import { clearTimeout, setInterval, setTimeout } from '../runtime/timers.js';
 export interface SweeperOptions {
   store: Store;
   queue: string;
-  /** How often to sweep. */
+  /** Time between two sweeps, in ms. */
   intervalMs: number;
-  /** Waited for before each sweep: renewals that are overdue in this process go first. */
+  /** Awaited before each sweep: overdue renewals of this process go first. */
   beforeSweep?(): Promise<void>;
   onSwept(reply: Omit<SweepReply, 'more'>): void;
   onError(error: Error): void;
 }
 
-/** Few enough that no store is held up for more than about 2 ms. The first call, in cold code, took SQLite 3 ms; with 100, 4 ms. */
+/** Limit per call, so that no store is blocked for more than about 2 ms. The first call, in cold code, took SQLite 3 ms; with 100, 4 ms. */
 export const SWEPT_AT_ONCE = 50;
-/** When a session ends, the sweep must find it expired on the store's clock, which may round. */
+/** Added to a session's end, in ms: the sweep must find the session expired on the store's clock, which may round. */
 const AFTER_END_MS = 10;
-/** A call that hangs for longer is told and given up, or it would be the last one. */
+/** A call that hangs for longer, in ms, is reported and given up; otherwise no further call would be made. */
 const PATIENCE_MS = 30_000;
 
 export class Sweeper {
   readonly #options: SweeperOptions;
   readonly #timers = new Set<NodeJS.Timeout>();
   #sweeping = false;
-  /** As the last look found them. */
+  /** The number of sessions that the last probe returned. */
   #sessions = 1;
   #looking = false;
   #nextLook: NodeJS.Timeout | undefined;
@@ -45,25 +45,25 @@ export class Sweeper {
 
   start(): void {
     this.#every(this.#options.intervalMs, () => void this.sweep());
-    // What died while nobody was here is found at once.
+    // The first sweep runs at once, for owners that died while no worker was running.
     void this.sweep();
     void this.#look();
   }
 
-  /** No more calls, and nothing more is told. */
+  /** Makes no more calls and reports nothing more. */
   stop(): void {
     this.retire();
     this.#silent = true;
   }
 
-  /** No more calls: another sweeper takes over. What the present one finds is still told, or nobody would tell it. */
+  /** Makes no more calls: another sweeper takes over. The result of a call under way is still reported: no other sweeper gets it. */
   retire(): void {
     this.#stopped = true;
     for (const timer of this.#timers) clearTimeout(timer);
     this.#timers.clear();
   }
 
-  /** One pass over all that is dead now. A pass that is asked for while one runs follows it. */
+  /** Sweeps everything that is dead now. A sweep that is requested while one runs follows it. */
   async sweep(): Promise<void> {
     if (this.#sweeping) {
       this.#again = true;
@@ -80,7 +80,7 @@ export class Sweeper {
         this.#outage = false;
         const found = reply.stalled.length + reply.failed.length > 0;
         if (found && !this.#silent) onSwept(reply);
-        // Something died: looks may have become too rare, if the fleet of the last one is no more.
+        // An owner died. If a large fleet is gone, the probe interval is too long for the workers that are left, so probe now.
         if (found) void this.#look();
         more = reply.more || this.#again;
       }
@@ -99,7 +99,7 @@ export class Sweeper {
       const { sessions, dueInMs } = await patiently(store.probe(queue));
       this.#outage = false;
       this.#sessions = sessions;
-      // A timer takes no more than MAX_TIMER_MS: past it, it would fire at once.
+      // A timer takes at most MAX_TIMER_MS; with a longer delay it would fire at once.
       if (dueInMs !== undefined) this.#after(Math.min(MAX_TIMER_MS, dueInMs + AFTER_END_MS), () => void this.sweep());
     } catch (error) {
       this.#fail(error);
@@ -109,7 +109,7 @@ export class Sweeper {
     this.#nextLook = this.#after(nextLookMs(this.#sessions, Math.random()), () => void this.#look());
   }
 
-  /** Once for each outage: looking goes on, and would tell as often. */
+  /** Reports once per outage, because the probes go on and would fail as often. */
   #fail(error: unknown): void {
     if (!this.#stopped && !this.#outage) this.#options.onError(toError(error));
     this.#outage = true;
