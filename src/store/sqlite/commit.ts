@@ -62,7 +62,7 @@ export class Committer {
     this.#lock = new WriteLock(options.db);
     this.#commit = options.db.prepare('COMMIT');
     this.#rollback = options.db.prepare('ROLLBACK');
-    this.#files = new OpenFiles(options.path);
+    this.#files = new OpenFiles(options.path, options.db);
   }
 
   submit<T>(operation: Operation<T>): Promise<T> {

@@ -2,9 +2,10 @@
 // (-shm). If one of them was deleted, replaced or cut by somebody else, SQLite goes on without an error, and what it writes is lost:
 // - another -shm: processes no longer see each other's locks, and each of them overwrites what the others append to the log.
 // - a log that was cut: SQLite appends where the log ended before, behind a hole, and its next reader stops at the hole.
+// - a database that was cut: SQLite fills the file up again with its next checkpoint, and leaves holes where it does not write.
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
-import type { Database } from './driver.js';
+import type { Database, Statement } from './driver.js';
 import { mayBeOpenHere } from './file.js';
 
 interface Identity {
@@ -22,6 +23,9 @@ export class OpenFiles {
   readonly #logPath: string;
   readonly #indexPath: string;
   readonly #database: Identity | undefined;
+  readonly #pages: Statement<[count: number]>;
+  readonly #pageBytes: Statement<[bytes: number]>;
+  #databaseBytes: bigint;
   #log: Identity | undefined;
   #index: Identity | undefined;
   /** Open for reading. SQLite holds no locks on its log, so that any thread may open and close it. */
@@ -32,12 +36,16 @@ export class OpenFiles {
   logBytes = 0;
 
   /** The path of a database that is open. The other files lie beside it, not beside a link to it. */
-  constructor(path: string) {
+  constructor(path: string, db: Database) {
     const real = fs.realpathSync(path);
     this.#path = path;
     this.#logPath = `${real}-wal`;
     this.#indexPath = `${real}-shm`;
-    this.#database = stat(path);
+    const database = stat(path);
+    this.#database = database;
+    this.#databaseBytes = database?.size ?? 0n;
+    this.#pages = db.prepare('PRAGMA page_count');
+    this.#pageBytes = db.prepare('PRAGMA page_size');
   }
 
   /** At the beginning of a write transaction: false when its commit would be lost, or damage what others have written. */
@@ -59,7 +67,7 @@ export class OpenFiles {
   /** Whether the names still lead to the open files, as far as these are known. */
   areThere(log = stat(this.#logPath)): boolean {
     const database = stat(this.#path);
-    if (!isSame(database, this.#database) || database.size === 0n) return false;
+    if (!isSame(database, this.#database) || database.size === 0n || this.#isCut(database.size)) return false;
     return this.#logHandle === undefined || (isSame(log, this.#log) && isSame(stat(this.#indexPath), this.#index));
   }
 
@@ -75,6 +83,24 @@ export class OpenFiles {
     if (kept === undefined) return;
     if (fs.existsSync(this.#logPath)) fs.unlinkSync(kept);
     else fs.renameSync(kept, this.#logPath);
+  }
+
+  /** A file gets smaller by a VACUUM, too: then the database has fewer pages than the file had. */
+  #isCut(bytes: bigint): boolean {
+    if (bytes < this.#databaseBytes && this.#needs(this.#databaseBytes)) return true;
+    this.#databaseBytes = bytes;
+    return false;
+  }
+
+  /** Whether the database is as large as that, with its log. */
+  #needs(bytes: bigint): boolean {
+    try {
+      const [[pages] = [0], [pageBytes] = [0]] = [this.#pages.get(), this.#pageBytes.get()];
+      return BigInt(pages) * BigInt(pageBytes) >= bytes;
+    } catch {
+      // SQLite has found that a part of the file is missing.
+      return true;
+    }
   }
 
   /** Under a second name, if there is one. */

@@ -129,6 +129,37 @@ describe('a SQLite store whose files others touch', () => {
     await expect(store.add('q', [newJob()], { caller: 'p', seq: ++seq })).rejects.toMatchObject(GONE);
   });
 
+  it.each([4096, 40_000])('acknowledges nothing for a database that was cut to %i bytes', async (bytes) => {
+    const file = newFile();
+    const store = await openStore({ path: file });
+    await addOneByOne(store, 'p', 30);
+    const foreign = new Database(file);
+    foreign.pragma('wal_checkpoint');
+    foreign.close();
+    await addOneByOne(store, 'p', 1);
+    expect(fs.statSync(file).size).toBeGreaterThan(100_000);
+    fs.truncateSync(file, bytes);
+    expect(await addOneByOne(store, 'p', 2)).toEqual([]);
+  });
+
+  it('(N) goes on after a VACUUM that makes the database smaller', async () => {
+    const file = newFile();
+    const store = await openStore({ path: file });
+    const ids = await addOneByOne(store, 'p', 100);
+    const foreign = new Database(file);
+    foreign.pragma('wal_checkpoint');
+    await addOneByOne(store, 'p', 1);
+    const before = fs.statSync(file).size;
+    await store.remove('q', ids.slice(0, 90));
+    foreign.exec('VACUUM');
+    foreign.pragma('wal_checkpoint');
+    foreign.close();
+    expect(fs.statSync(file).size).toBeLessThan(before / 2);
+    expect(await addOneByOne(store, 'p', 100)).toHaveLength(100);
+    await store.close();
+    expect(await idsIn(file)).toHaveLength(111);
+  });
+
   it('(N) goes on when another program shortens the log or the database in the way that SQLite does', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
