@@ -2,7 +2,7 @@
 import { Queue, type WorkerOptions } from 'holdfast';
 import { FaultyStore } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { eventually, messageOf, type Moment, type MomentLog } from '../support/acceptance-moments.js';
+import { errorsWith, eventually, messageOf, type Moment } from '../support/acceptance-moments.js';
 import { WorkerProcess } from '../support/acceptance-process.js';
 import { ENGINES, SHARED_ENGINES, Gate, newScene, orphan, renewed, type Scene, work } from '../support/acceptance-scene.js';
 import { wallClockShiftedBy } from '../support/servers/wall-clock.js';
@@ -17,13 +17,6 @@ function faulty(scene: Scene): FaultyStore {
 
 function aboutJob(id: string): (moment: Moment) => boolean {
   return ({ args }) => (args as [{ id: string }])[0].id === id;
-}
-
-function errorsWith(log: MomentLog, text: string): string[] {
-  return log
-    .all('error')
-    .map(messageOf)
-    .filter((message) => message.includes(text));
 }
 
 describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
@@ -49,46 +42,6 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
     // The twin's own run came too late.
     await eventually('the refusal to be told', async () => errorsWith(silent.log, `Could not settle job ${twin.id}`).length > 0);
     expect(silent.log.all('completed')).toEqual([]);
-  });
-
-  test('S4-2 a heartbeat that comes too late revives nothing', async () => {
-    const scene = await newScene(engine);
-    const connection = faulty(scene);
-    const gate = new Gate();
-    const job = await scene.queue.add('slow');
-    let held: boolean | undefined;
-    const slow = work(
-      { connection },
-      async ({ lock }) => {
-        await gate.opened;
-        held = lock.held;
-        return 'too late';
-      },
-      { ...SHORT, skipStalledCheck: true },
-    );
-    await slow.log.moment('active');
-    const before = await scene.store.lockOf('work', job.id);
-    const beats = connection.on('renew', { fault: 'hang' });
-    await slow.worker.pause(true);
-    const otherGate = new Gate();
-    const other = work(scene, () => otherGate.opened.then(() => 'in time'), { stalledInterval: 50 });
-    await other.log.moment('active', aboutJob(job.id));
-    // All the beats that were held up arrive now, and more follow.
-    const answered = connection.answered('renew');
-    beats.remove();
-    const { reply } = await answered;
-    expect(reply?.every(({ alive }) => !alive)).toBe(true);
-    const after = await scene.store.lockOf('work', job.id);
-    expect(after?.session).not.toBe(before?.session);
-    expect(after?.fence).toBeGreaterThan(before?.fence ?? Number.POSITIVE_INFINITY);
-    gate.open();
-    await eventually('the refusal to be told', async () => errorsWith(slow.log, `Could not settle job ${job.id}`).length > 0);
-    expect(held).toBe(false);
-    expect(errorsWith(slow.log, `could not renew lock for job ${job.id}`)).toHaveLength(1);
-    expect(await scene.store.lockOf('work', job.id)).toMatchObject({ token: after?.token });
-    otherGate.open();
-    await other.log.moment('completed');
-    expect(await scene.queue.getJob(job.id)).toMatchObject({ returnvalue: 'in time', stalledCounter: 1 });
   });
 
   test('S4-6 all slots busy with jobs longer than the lock: each runs once', async () => {
@@ -161,26 +114,6 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
     await connection.called('renew', before.calls + 5);
     expect(performance.now() - before.at).toBeGreaterThan(4 * 200 - 50);
     gate.open();
-  });
-
-  test('S4-14 one lost beat stalls nothing', async () => {
-    const scene = await newScene(engine);
-    const connection = faulty(scene);
-    const gate = new Gate();
-    const { log } = work({ connection }, ({ lock }) => gate.opened.then(() => lock.held), SHORT);
-    const rival = work(scene, () => 'stolen', { stalledInterval: 20, autorun: false });
-    const { id } = await scene.queue.add('long');
-    await log.moment('active');
-    rival.worker.run().catch(() => undefined);
-    const lost = connection.on('renew', { fault: 'fail', times: 1 });
-    await log.moment('error');
-    await renewed(scene.store, id, 4);
-    gate.open();
-    await log.moment('completed');
-    expect(lost.struck).toBe(1);
-    expect(log.all('error')).toHaveLength(1);
-    expect(rival.log.all('stalled')).toEqual([]);
-    expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: true, attemptsStarted: 1, stalledCounter: 0 });
   });
 
   test('S4-14 the stall check runs while all slots are busy, and a delayed job is due for whoever is free', async () => {

@@ -1,28 +1,77 @@
-// Lines of S4 that need a store which fails on command, with the lock thread in its place: the faults strike the connection of the thread alone.
+// Lines of S4 that need a store which fails on command, with the lock thread in its place: the faults strike the connection of the thread alone. Those
+// about beats hold on the event loop as well.
+import type { Connection } from 'holdfast';
+import { FaultyStore, type RenewReply } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
-import { FaultySides } from '../support/acceptance-faulty-thread.js';
-import { eventually, messageOf, type MomentLog, monotonicNow } from '../support/acceptance-moments.js';
-import { Gate, LOCK_ENGINES, newScene, orphan, renewed, work } from '../support/acceptance-scene.js';
+import { FaultySides, type Rule } from '../support/acceptance-faulty-thread.js';
+import { errorsWith, eventually, monotonicNow } from '../support/acceptance-moments.js';
+import {
+  type Engine,
+  ENGINES,
+  Gate,
+  LOCK_ENGINES,
+  newScene,
+  orphan,
+  renewed,
+  type Scene,
+  work,
+} from '../support/acceptance-scene.js';
 import { paced } from '../support/pace.js';
 
-const LOCK_MS = paced(1500);
+const LOCK_MS = paced(1200);
 const SHORT = { lockDuration: LOCK_MS, lockRenewTime: Math.round(LOCK_MS / 6), crashGraceMs: 10 * LOCK_MS };
 
-function errorsWith(log: MomentLog, text: string): string[] {
-  return log
-    .all('error')
-    .map(messageOf)
-    .filter((message) => message.includes(text));
+interface Beats {
+  connection: Connection;
+  /** Resolves when the side that is meant renews. */
+  ready(): Promise<void>;
+  strike(rule: Rule): Promise<unknown>;
+  /** Lets go of what was held up, and returns the reply to it. */
+  heal(): Promise<RenewReply[]>;
 }
 
-describe.each(LOCK_ENGINES)('S4 with the thread on %s', (engine) => {
-  test('S4-2 a heartbeat of the thread that comes too late revives nothing', async () => {
+function onThread(scene: Scene): Beats {
+  const sides = new FaultySides(scene);
+  return {
+    connection: sides.connection,
+    ready: () => sides.threadRenews(),
+    strike: (rule) => sides.strike('thread', 'renew', rule),
+    heal: async () => {
+      const healedAt = monotonicNow();
+      await sides.heal('thread');
+      return (await sides.answered('thread', 'renew', healedAt))['reply'] as RenewReply[];
+    },
+  };
+}
+
+/** Renewal goes through a store of this thread too, so it is on the loop. */
+function onLoop(scene: Scene): Beats {
+  const connection = new FaultyStore(scene.store);
+  return {
+    connection,
+    ready: async () => void (await connection.answered('renew', 1)),
+    strike: async (rule) => connection.on('renew', rule),
+    heal: async () => {
+      const answered = connection.answered('renew');
+      connection.clear();
+      return (await answered).reply ?? [];
+    },
+  };
+}
+
+const BEATS: [engine: Engine, side: string, beats: (scene: Scene) => Beats][] = [
+  ...ENGINES.map((engine): (typeof BEATS)[0] => [engine, 'loop', onLoop]),
+  ...LOCK_ENGINES.map((engine): (typeof BEATS)[0] => [engine, 'thread', onThread]),
+];
+
+describe.each(BEATS)('S4 beats on %s by the %s', (engine, _, beatsOf) => {
+  test('S4-2 a heartbeat that comes too late revives nothing', async () => {
     const scene = await newScene(engine);
-    const sides = new FaultySides(scene);
+    const beats = beatsOf(scene);
     const gate = new Gate();
     let held: boolean | undefined;
     const slow = work(
-      sides,
+      beats,
       async ({ lock }) => {
         await gate.opened;
         held = lock.held;
@@ -30,22 +79,20 @@ describe.each(LOCK_ENGINES)('S4 with the thread on %s', (engine) => {
       },
       { ...SHORT, skipStalledCheck: true },
     );
-    await sides.threadRenews();
+    await beats.ready();
     const job = await scene.queue.add('slow');
     await slow.log.moment('active');
     const before = await scene.store.lockOf('work', job.id);
-    await sides.strike('thread', 'renew', { fault: 'hang' });
+    await beats.strike({ fault: 'hang' });
     await slow.worker.pause(true);
     const otherGate = new Gate();
     const other = work(scene, () => otherGate.opened.then(() => 'in time'), { stalledInterval: 50 });
     await other.log.moment('active');
     // All the beats that were held up arrive now.
-    const healedAt = monotonicNow();
-    await sides.heal('thread');
-    const { reply } = await sides.answered('thread', 'renew', healedAt);
-    expect((reply as { alive: boolean }[]).every(({ alive }) => !alive)).toBe(true);
+    expect((await beats.heal()).every(({ alive }) => !alive)).toBe(true);
     const after = await scene.store.lockOf('work', job.id);
     expect(after?.session).not.toBe(before?.session);
+    expect(after?.fence).toBeGreaterThan(before?.fence ?? Number.POSITIVE_INFINITY);
     gate.open();
     await eventually('the refusal to be told', async () => errorsWith(slow.log, `Could not settle job ${job.id}`).length > 0);
     expect(held).toBe(false);
@@ -56,28 +103,31 @@ describe.each(LOCK_ENGINES)('S4 with the thread on %s', (engine) => {
     expect(await scene.queue.getJob(job.id)).toMatchObject({ returnvalue: 'in time', stalledCounter: 1 });
   });
 
-  test('S4-14 one beat of the thread that is lost, or whose reply is lost, stalls nothing', async () => {
+  test('S4-14 one beat that is lost, or whose reply is lost, stalls nothing', async () => {
     const scene = await newScene(engine);
-    const sides = new FaultySides(scene);
+    const beats = beatsOf(scene);
     const gate = new Gate();
-    const busy = work(sides, () => gate.opened, { ...SHORT, skipStalledCheck: true });
-    await sides.threadRenews();
+    const busy = work(beats, ({ lock }) => gate.opened.then(() => lock.held), { ...SHORT, skipStalledCheck: true });
+    await beats.ready();
     const job = await scene.queue.add('long');
     await busy.log.moment('active');
     const rival = work(scene, () => 'stolen', { stalledInterval: 50 });
     await rival.log.moment('ready');
     for (const fault of ['fail', 'drop-reply'] as const) {
       const errors = busy.log.all('error').length;
-      await sides.strike('thread', 'renew', { fault, times: 1 });
+      await beats.strike({ fault, times: 1 });
       await eventually('the lost beat to be told', async () => busy.log.all('error').length > errors);
       await renewed(scene.store, job.id, 8);
     }
     gate.open();
     await busy.log.moment('completed');
+    expect(busy.log.all('error')).toHaveLength(2);
     expect(rival.log.all('stalled')).toEqual([]);
-    expect(await scene.queue.getJob(job.id)).toMatchObject({ attemptsStarted: 1, stalledCounter: 0 });
+    expect(await scene.queue.getJob(job.id)).toMatchObject({ returnvalue: true, attemptsStarted: 1, stalledCounter: 0 });
   });
+});
 
+describe.each(LOCK_ENGINES)('S4 with the thread on %s', (engine) => {
   test('S4-12 the reply to the sweep of the thread is lost: the job is failed once, and nobody tells it twice', async () => {
     const scene = await newScene(engine);
     const sides = new FaultySides(scene);

@@ -92,6 +92,14 @@ export function messageOf(moment: Moment): string {
   return error?.message ?? '';
 }
 
+/** The messages of the `error` events that contain a text. */
+export function errorsWith(log: MomentLog, text: string): string[] {
+  return log
+    .all('error')
+    .map(messageOf)
+    .filter((message) => message.includes(text));
+}
+
 /** Looks until what it sees is there; for what only the store can tell. */
 export async function eventually<T>(what: string, look: () => Promise<T | undefined | false>): Promise<T> {
   const deadline = monotonicNow() + PATIENCE_MS;
