@@ -1,8 +1,8 @@
 // Lines of S4 that need a store which fails on command, with the lock thread in its place: the faults strike the connection of the thread alone. Those
 // about beats hold on the event loop as well.
-import type { Connection } from 'holdfast';
+import { type Connection, openStore } from 'holdfast';
 import { FaultyStore, type RenewReply } from 'holdfast/testing';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { FaultySides, type Rule } from '../support/acceptance-faulty-thread.js';
 import { errorsWith, eventually, monotonicNow } from '../support/acceptance-moments.js';
 import {
@@ -131,16 +131,20 @@ describe.each(LOCK_ENGINES)('S4 with the thread on %s', (engine) => {
   test('S4-12 the reply to the sweep of the thread is lost: the job is failed once, and nobody tells it twice', async () => {
     const scene = await newScene(engine);
     const sides = new FaultySides(scene);
-    const dying = work(sides, () => undefined, { stalledInterval: 60_000, maxStalledCount: 0 });
+    // One for both workers, so that a fault of the loop strikes the one that comes later too.
+    const connection = await openStore(sides.connection);
+    onTestFinished(() => connection.close());
+    const dying = work({ connection }, () => undefined, { stalledInterval: 60_000, maxStalledCount: 0 });
     await sides.threadRenews();
     await dying.worker.pause();
     const id = await orphan(scene, 50, 0);
-    await sides.strike('thread', 'sweep', { fault: 'drop-reply' });
+    // A worker that has just come sweeps on the loop until the thread has taken over.
+    for (const side of ['loop', 'thread'] as const) await sides.strike(side, 'sweep', { fault: 'drop-reply' });
     const swept = sides.count('called', 'thread', 'sweep');
-    const sweeping = work(sides, () => undefined, { stalledInterval: 30, maxStalledCount: 0, autorun: false });
+    const sweeping = work({ connection }, () => undefined, { stalledInterval: 30, maxStalledCount: 0, autorun: false });
     await sweeping.worker.startStalledCheckTimer();
     await eventually('the job to be failed', async () => (await (await scene.queue.getJob(id))?.getState()) === 'failed');
-    expect(sides.count('called', 'thread', 'sweep')).toBeGreaterThan(swept);
+    await eventually('the thread to sweep', async () => sides.count('called', 'thread', 'sweep') > swept);
     await Promise.all([dying.worker.close(), sweeping.worker.close()]);
     const next = work(scene, () => 'run again', { stalledInterval: 30 });
     await eventually('it to have swept', async () => (await scene.store.sweep('work', 10)).more === false);
