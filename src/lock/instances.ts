@@ -1,24 +1,24 @@
-// The running programs of a queue, read from their sessions: there is no other registry, so none that could disagree with who holds what.
+// Lists the running programs of a queue, read from their sessions. There is no second registry that could disagree with the locks.
 import type { NamedLockInfo, SessionInfo } from '../store/contract/index.js';
 
 export interface Instance {
   id: string;
   host: string;
   pid: number;
-  /** Workers that take jobs. */
+  /** Number of workers that take jobs. */
   workers: number;
-  /** Jobs that they are willing to run at once. */
+  /** How many jobs the workers can run at once. */
   slots: number;
   /** Jobs that are running, or were taken by hand. */
   running: number;
-  /** In ms since the epoch, on the store's clock. */
+  /** Start of the oldest session, in ms since the epoch on the store's clock. */
   since: number;
-  /** When it was last heard of, in ms since the epoch, on this host's clock. */
+  /** The last renewal, in ms since the epoch on this host's clock. */
   lastSeen: number;
   leader: boolean;
 }
 
-/** One for each process and instance id, oldest first. Sessions that have expired, swept or not, belong to nobody alive. */
+/** Returns one entry per process and instance id, oldest first. Expired sessions, swept or not, are left out: their owners are dead. */
 export function instancesOf(sessions: SessionInfo[], leadership: NamedLockInfo | undefined, wallMs: number): Instance[] {
   const instances = new Map<string, Instance>();
   for (const session of sessions.filter(({ expiresInMs }) => expiresInMs > 0)) {

@@ -1,6 +1,6 @@
-// Leadership: of all that stand under one name, one leads at a time. It is a named lock whose fence is the number of the term, so it is
-// renewed by a renewer, trust in it ends before anyone else can lead, and a term number is never given twice. A Leader must never call
-// itself one longer than it can trust its lock: also when its loop was blocked or its process frozen.
+// Leader election: of all instances that stand under one name, one leads at a time. Leadership is a named lock, and its fence is the term
+// number. So a renewer renews it, trust ends before another instance can lead, and a term number is never given twice. A Leader must
+// never report that it leads for longer than it can trust its lock, even after a blocked event loop or a frozen process.
 import { HoldfastError, toError } from '../errors.js';
 import type { LostBy } from '../job/lost-by.js';
 import { queueNames } from '../job/names.js';
@@ -31,36 +31,39 @@ export interface ElectionOptions
     | 'stalledInterval'
     | 'skipStalledCheck'
   > {
-  /** How long a leader that is dead or cut off still leads, in ms; 15000 unless said otherwise. */
+  /** How long a dead or cut-off leader still leads, in ms. Default 15000. */
   leaderTimeout?: number;
-  /** How often the leader renews, and how often the others ask at least, in ms; a third of the timeout, at most 5000. */
+  /**
+   * Time between two renewals of the leader, and the longest time between two asks of a follower, in ms. Default a third of
+   * `leaderTimeout`, at most 5000.
+   */
   heartbeatInterval?: number;
 }
 
 export interface LeaderOptions extends ElectionOptions {
   connection?: Connection;
-  /** That of the queues among which it leads. */
+  /** The prefix of the queues among which it leads. */
   prefix?: string;
 }
 
 const ELECTION = { ...SESSION_OPTION_NAMES, leaderTimeout: true, heartbeatInterval: true } as const;
-/** The options of locks that a leader takes from its own are no mistake. */
+/** Also knows the lock options that a leader sets itself, so that they are not reported as a mistake. */
 export const ELECTION_NAMES = new OptionNames<ElectionOptions>({ of: 'leader', known: ELECTION });
 const LEADER_NAMES = new OptionNames<LeaderOptions>({ of: 'leader', known: { ...ELECTION, connection: true, prefix: true } });
 
 export type LeaderEvents = {
-  /** This instance leads now. The term grows with every change of leader. */
+  /** This instance leads now. The term number grows with every change of leader. */
   leader: [term: number];
-  /** This instance does not lead: at first, or from now on. */
+  /** This instance does not lead: emitted at the start, and when a term ends. */
   follower: [reason: string];
-  /** A job whose owner died was found by this instance, which looks for them while it stands for election. */
+  /** This instance found a job whose owner died. It sweeps while it stands for election. */
   stalled: [jobId: string, lostBy?: LostBy];
   error: [error: Error];
 };
 
 export type LeaderWork = (signal: AbortSignal, term: number) => unknown;
 
-/** Its name among the named locks of the queue. */
+/** The name of the leader's lock among the named locks of the queue. */
 export const LEADER_LOCK = 'holdfast:leader';
 
 const NOT_LEADING = AbortSignal.abort(new Error('This instance does not lead.'));
@@ -68,7 +71,7 @@ const NOT_LEADING = AbortSignal.abort(new Error('This instance does not lead.'))
 interface Term {
   lock: NamedLock;
   controller: AbortController;
-  /** Ends the wait for its end. */
+  /** Resolves the promise that waits for the end of the term. */
   end(): void;
 }
 
@@ -81,7 +84,7 @@ export class Leader extends Emitter<LeaderEvents> {
   readonly #lockClient: LockClient;
   readonly #leaving = new AbortController();
   readonly #standing: Promise<void>;
-  /** Whoever stands for election keeps its process alive. */
+  /** Keeps the process alive while the instance stands for election. */
   readonly #alive: NodeJS.Timeout;
   readonly #ready: Promise<void>;
   #tellReady: () => void = () => undefined;
@@ -124,31 +127,32 @@ export class Leader extends Emitter<LeaderEvents> {
   }
 
   /**
-   * Read it before every step that only a leader may make: it needs no I/O, and is false at the first look after a freeze. While the store
-   * does not answer it is false, but the term goes on, and it turns true again if the store comes back in time.
+   * True while this instance certainly leads. Read it before every step that only a leader may take: it needs no I/O, and is false at the
+   * first read after a freeze. While the store does not reply it is false. The term goes on, and `isLeader` turns true again if the store
+   * replies in time.
    */
   get isLeader(): boolean {
     return this.#goesOn() && this.#term?.lock.isSure === true;
   }
 
-  /** The fence of what this leader writes; undefined while it does not lead. */
+  /** The term number, to be used as the fence of this leader's writes. Undefined while this instance does not lead. */
   get term(): number | undefined {
     return this.isLeader ? this.#term?.lock.fence : undefined;
   }
 
-  /** Aborted when this term ends; an aborted one while it does not lead. */
+  /** Aborted when this term ends. While this instance does not lead, the signal is already aborted. */
   get signal(): AbortSignal {
     return this.isLeader ? (this.#term?.controller.signal ?? NOT_LEADING) : NOT_LEADING;
   }
 
-  /** Resolves when it is known whether this instance leads. */
+  /** Resolves when this instance knows whether it leads. */
   waitUntilReady(): Promise<void> {
     return this.#ready;
   }
 
   /**
-   * Calls `work` at the beginning of each term of this instance, never twice at once, until the leader is closed. A term whose work throws is
-   * given up, so that another instance may try.
+   * Calls `work` at the start of each term of this instance, never twice at once, until the leader is closed. If the work throws, the
+   * term is given up, so that another instance can try.
    */
   async run(work: LeaderWork): Promise<void> {
     if (this.#work !== undefined)
@@ -179,7 +183,7 @@ export class Leader extends Emitter<LeaderEvents> {
   }
 
   async #stand(): Promise<void> {
-    // Listeners are attached after the constructor.
+    // Waits one tick: the user attaches listeners after the constructor.
     await Promise.resolve();
     while (!this.#leaving.signal.aborted) {
       try {
@@ -215,13 +219,13 @@ export class Leader extends Emitter<LeaderEvents> {
       if (this.#work !== undefined) this.#begin(term);
     }
     await ended;
-    // Of its own will, it leads until its work has ended; a lock that is lost already is not kept from others for that.
+    // A leader that steps down by itself keeps the lock until its work has ended. A lock that is already lost is released at once.
     if (lock.trusted) await this.#working;
     await lock.release();
     await this.#working;
   }
 
-  /** There is a term, and its lock has not been lost. */
+  /** True if there is a term and its lock has not been lost. */
   #goesOn(): boolean {
     const term = this.#term;
     if (term === undefined || term.lock.trusted) return term !== undefined;
@@ -259,7 +263,7 @@ export class Leader extends Emitter<LeaderEvents> {
     this.#tellReady();
   }
 
-  /** One beat, so that somebody else comes first. */
+  /** Waits one heartbeat interval, so that another instance can take the lock first. */
   async #pause(): Promise<void> {
     const { signal } = this.#leaving;
     if (signal.aborted) return;

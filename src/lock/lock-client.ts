@@ -1,6 +1,6 @@
-// Locks in the user's hand: named locks, and jobs that are taken one by one. A LockClient has sessions for them, opened when they are needed
-// and kept by the same renewers as a worker's. Queues and leaders use it. It never runs jobs, and never renews a job's lock: whoever took
-// a job by hand says how long it lasts.
+// Locks that user code takes itself: named locks, and jobs taken one by one. A LockClient opens sessions for them when they are needed;
+// the same renewers as a worker's renew them. Queues and leaders use it. It never runs jobs and never renews a job's lock: the caller
+// that took a job by hand decides how long its lock lasts.
 import { HoldfastError, toError } from '../errors.js';
 import { renewers } from '../background/renewers.js';
 import { within } from '../runtime/within.js';
@@ -18,16 +18,16 @@ import { SessionOwners } from './session-owners.js';
 
 export interface LockClientOptions {
   queue: string;
-  /** Shown to whoever asks who holds a lock: 'queue', 'leader'. */
+  /** Shown as the owner's name wherever the holder of a lock is listed: 'queue', 'leader'. */
   name: string;
   lease: StoreLease;
   sessionOptions: CheckedSessionOptions;
-  /** Jobs whose owner had died were found. */
+  /** Called with the jobs that a sweep found without a living owner. */
   onStalled?(lost: LostJob[]): void;
   onError(error: Error): void;
 }
 
-/** However short the locks are, a store may take this long to answer. */
+/** A store may take this long to reply, in ms, however short the locks are. */
 const MIN_HANG_MS = 1000;
 const RETRY_DELAY_MS = 5000;
 
@@ -46,7 +46,7 @@ export class LockClient {
       (error) => onError(toError(error)),
     );
     this.#table = new LockTable({
-      // Nobody but its taker has to know that it lapsed.
+      // Only the caller that took the job has to know that its lock expired: its signal is aborted, and no event is emitted.
       onLost: (locks) => {
         for (const lock of locks) this.#jobs?.manual.forget(lock);
       },
@@ -55,13 +55,13 @@ export class LockClient {
     this.locks = new NamedLocks({ queue, owners: this.#owners, ready: () => lease.ready(), sessionGone, onError });
   }
 
-  /** Jobs taken one by one. */
+  /** Jobs that user code takes one by one. Created on first use. */
   get jobs(): ManualJobs {
     this.#jobs ??= this.#makeJobs();
     return this.#jobs.manual;
   }
 
-  /** It is ours, or was until a moment ago. */
+  /** True if the token's lock is ours, or was until a moment ago. */
   holdsJob(token: string): boolean {
     return this.#table.get(token) !== undefined;
   }
@@ -79,7 +79,7 @@ export class LockClient {
     }
     this.#table.stop();
     try {
-      // A store that does not answer ends the sessions by itself.
+      // If the store does not reply, the sessions expire by themselves.
       await within(patienceMs, this.#owners.close());
     } catch (error) {
       this.#options.onError(toError(error));
@@ -94,7 +94,7 @@ export class LockClient {
   #makeJobs(): { manual: ManualJobs; calls: SessionCalls } {
     const { queue, name: by, lease, sessionOptions, onError } = this.#options;
     const { lockDuration, lockRenewTime } = sessionOptions;
-    // Used until the end: a job that is taken by hand may be settled at any time.
+    // Never marked as done: a job that was taken by hand may be settled at any time.
     const { owner } = this.#owners.use(lockDuration, lockRenewTime);
     const ready = () => lease.ready();
     const hangMs = Math.max(MIN_HANG_MS, lockDuration);

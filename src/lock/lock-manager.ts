@@ -1,5 +1,5 @@
-// Renews any number of locks, given by job id and token, with one timer and one call per tick: for people who take jobs by hand
-// (worker.getNextJob) and want them kept. Workers do not need it for the jobs that they run themselves.
+// Renews any number of locks, given by job id and token, with one timer and one call per tick. For callers that take jobs by hand
+// (worker.getNextJob) and want their locks renewed. Workers do not need it for the jobs that they run themselves.
 import { HoldfastError, toError } from '../errors.js';
 import { checkInteger, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
@@ -7,17 +7,19 @@ import { within } from '../runtime/within.js';
 
 export interface LockManagerContext {
   name?: string;
-  /** One call for all; answers the ids that could not be extended. A Worker has it. */
+  /** Extends all locks in one call. Returns the ids of the jobs whose locks could not be extended. A Worker has this method. */
   extendJobLocks(jobIds: string[], tokens: string[], duration: number): Promise<string[]>;
 }
 
 export interface LockManagerOptions {
+  /** How long each extension lasts, in ms. Default 30,000; at least 2. */
   lockDuration?: number;
+  /** Time between two renewals, in ms. Default half of `lockDuration`; must be below it. */
   lockRenewTime?: number;
   onLocksRenewed?(renewed: { count: number; jobIds: string[] }): unknown;
-  /** These are lost and no longer tracked. */
+  /** These locks are lost and no longer tracked. */
   onLockRenewalFailed?(jobIds: string[]): unknown;
-  /** A call failed or was not answered, and is made again at the next tick; or a callback threw. */
+  /** A call failed or got no reply in time, and is retried at the next tick; or a callback threw. Default: console.error. */
   onError?(error: Error): unknown;
 }
 
@@ -53,14 +55,14 @@ export class LockManager {
     this.lockRenewTime = checkInteger('lockRenewTime', renewTime, { min: 1, max: this.lockDuration - 1 });
   }
 
-  /** Idempotent. */
+  /** Starts the timer. Idempotent. */
   start(): void {
     if (this.#running) return;
     this.#running = true;
     this.#timer = setInterval(() => this.#tick(), this.lockRenewTime).unref();
   }
 
-  /** Idempotent. Waits for a renewal that is under way, unless that hangs. The locks then end on their own. */
+  /** Stops renewing; the locks then expire on their own. Waits for a renewal under way, at most `lockRenewTime`. Idempotent. */
   async close(): Promise<void> {
     this.#running = false;
     clearInterval(this.#timer);
@@ -80,14 +82,14 @@ export class LockManager {
     return this.#running;
   }
 
-  /** Tracks a lock under its job's id. With `createController`, its signal fires when the lock is lost. */
+  /** Tracks a lock under its job's id. With `createController`, returns a controller whose signal aborts when the lock is lost. */
   trackJob(jobId: string, token: string, since: number = Date.now(), createController = false): AbortController | undefined {
     const controller = createController ? new AbortController() : undefined;
     this.#tracked.set(jobId, { token, since, controller });
     return controller;
   }
 
-  /** Call it when the finish of the job was acknowledged, not before. */
+  /** Stops tracking a lock. Call it after the store has acknowledged the end of the job, not before. */
   untrackJob(jobId: string): void {
     this.#tracked.delete(jobId);
   }
@@ -114,7 +116,7 @@ export class LockManager {
     for (const jobId of this.#tracked.keys()) this.cancelJob(jobId, reason);
   }
 
-  /** All tracked locks in one call; joins the one that is under way. Never rejects. */
+  /** Renews all tracked locks in one call, or joins the call under way. Never rejects. */
   renew(): Promise<void> {
     return (this.#renewing ??= this.#begin());
   }
@@ -126,7 +128,7 @@ export class LockManager {
     return renewing;
   }
 
-  /** A call that hangs does not keep the next from being made, or the locks would end in silence. */
+  /** Renews at each tick, even while a call hangs: otherwise the locks would expire without a report. */
   #tick(): void {
     if (this.#renewing !== undefined) {
       const message = `Renewing locks was not answered for ${this.lockRenewTime} ms; it is tried again.`;
@@ -147,7 +149,7 @@ export class LockManager {
           this.lockDuration,
         ),
       );
-      // Whoever was untracked, or tracked anew under another token, meanwhile is none of this tick's business.
+      // Skip locks that were untracked during the call, or tracked again under another token: the reply is not about them.
       const current = sent.filter(([jobId, tracked]) => this.#tracked.get(jobId) === tracked);
       const jobIds = current.map(([jobId]) => jobId).filter((jobId) => !failed.has(jobId));
       if (jobIds.length > 0) this.#tell(() => this.#options.onLocksRenewed?.({ count: jobIds.length, jobIds }));
@@ -170,14 +172,14 @@ export class LockManager {
     guard(callback, (thrown) => this.#report(toError(thrown)));
   }
 
-  /** Never in silence: without a listener, or with one that throws, the console is told. */
+  /** Reports an error. Without a listener, or if the listener throws, the error goes to the console. */
   #report(error: Error): void {
     const { onError = console.error } = this.#options;
     guard(() => onError(error), console.error);
   }
 }
 
-/** Callbacks may be async: what they reject with must not end the process. */
+/** Calls a callback that may be async: a rejection must not end the process. */
 function guard(callback: () => unknown, failed: (thrown: unknown) => void): void {
   try {
     Promise.resolve(callback()).catch(failed);

@@ -1,5 +1,6 @@
-// Where wishes for named locks wait. All wishes and returns of a holder go to the store together, one call at a time, so that many
-// waiters cost little more than one, and the return of a token is never overtaken by an ask for it. Between wake-ups the line is quiet.
+// The waiters for named locks of one lock client. All requests and releases go to the store together, one call at a time. So many waiters
+// cost little more than one, and an ask for a token never overtakes its release. Without wake-ups a waiter asks every `askMs`, or sooner
+// when the holder's time is over.
 import { HoldfastError, isRetryable, toError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
 import { inTime } from '../runtime/within.js';
@@ -12,9 +13,9 @@ import { clearTimeout, setImmediate, setTimeout } from '../runtime/timers.js';
 export interface LockWaitersOptions {
   queue: string;
   ready(): Promise<Store>;
-  /** Somebody works under this token. */
+  /** True if a lock is held here under this token. */
   isHeld(token: string): boolean;
-  /** The store does not know this session any more. */
+  /** The store no longer knows this session. */
   sessionGone(session: Session): void;
   onError(error: Error): void;
 }
@@ -22,20 +23,20 @@ export interface LockWaitersOptions {
 interface Return {
   ref: NamedLockRef;
   resolve(held: boolean): void;
-  /** It was given back before. */
+  /** This is the second release of the same token. */
   isAgain?: boolean;
 }
 
 const FIRST_PAUSE_MS = 50;
 const LAST_PAUSE_MS = 2000;
-/** A call that is not answered for so long is made again: an ask can be repeated under its token. */
+/** A call without a reply for this long, in ms, is repeated: an ask is idempotent under its token. */
 const HANG_MS = 5000;
 /**
- * Everything is given back once more after so long: a store that went back in time (a replica that took over) may have lost the return, and
- * would keep the lock for a session that lives on. No token is used again, so the second return can do no harm.
+ * Every lock is released a second time after this many ms. A store that went back in time (a replica that took over) may have lost the
+ * release, and would keep the lock for a session that lives on. A token is never used again, so the second release does no harm.
  */
 const AGAIN_MS = 10_000;
-/** What one call may carry. */
+/** The largest number of requests, or of releases, in one call. */
 const MAX_BATCH = 500;
 const NO_ANSWER = new HoldfastError('TIMEOUT', 'The store does not answer.', { retryable: true });
 
@@ -62,15 +63,15 @@ export class LockWaiters {
     this.#schedule();
   }
 
-  /** Gives up the wish, its place and, if it was granted meanwhile, the lock. */
+  /** Gives up the request, its place in line and, if the lock was granted meanwhile, the lock. */
   leave(wish: LockWaiter): void {
     wish.ended = true;
     this.#remove(wish);
-    // An ask that is under way gives back when it is answered.
+    // If an ask is under way, the lock is released when its reply arrives.
     if (wish.asked && !wish.asking) void this.giveBack(wish.options.name, wish.token);
   }
 
-  /** Resolves when the store has answered whether the token held the lock (or waited for it); false when the line is ended before. */
+  /** Resolves with the store's reply: true if the token held the lock or waited for it. Resolves with false if `end` comes first. */
   giveBack(name: string, token: string): Promise<boolean> {
     if (this.#ended) return Promise.resolve(false);
     return new Promise((resolve) => {
@@ -79,12 +80,12 @@ export class LockWaiters {
     });
   }
 
-  /** Resolves when everything was given back. */
+  /** Resolves when everything was released. */
   async idle(): Promise<void> {
     if (this.#returns.size > 0 || this.#turning) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
-  /** What was not given back is left to the end of its session. */
+  /** Ends all waiting. Locks that were not released yet end with their session. */
   end(): void {
     this.#ended = true;
     clearTimeout(this.#timer);
@@ -109,7 +110,7 @@ export class LockWaiters {
     for (const { dueAt } of this.#wishes) due = Math.min(due, dueAt);
     if (due === Number.POSITIVE_INFINITY) return;
     const ms = Math.max(due, this.#pausedUntil) - systemClock.monotonic();
-    // A timer takes a millisecond at least; what is due goes with all that this turn of the loop brings.
+    // A timer takes at least a millisecond. Instead, a due request is sent with all others of this turn of the event loop.
     if (ms <= 0) {
       this.#turning = true;
       setImmediate(() => void this.#turn());
@@ -175,13 +176,13 @@ export class LockWaiters {
       const giveBackUnwanted = (): void => {
         asking.forEach(({ wish }, index) => {
           const { name, token } = refs[index] as NamedLockRef;
-          // A wish also ends by being granted, to a repetition whose answer came before that of the first ask.
+          // A request also ends when it is granted: the reply to a repeated ask may arrive before the reply to the first one.
           if ((wish.ended || wish.token !== token) && !this.#options.isHeld(token)) void this.giveBack(name, token);
         });
       };
       for (const { wish } of asking) wish.asking = false;
       giveBackUnwanted();
-      // Should it be carried out only after all that follows now, nobody would know of the lock that it brings.
+      // If the store carries out the call only after all later calls, this process would not know of the lock that it grants.
       if (error === NO_ANSWER) call.then(giveBackUnwanted, () => undefined);
       throw error;
     }
@@ -214,7 +215,7 @@ export class LockWaiters {
   #watch(store: Store, wish: LockWaiter): void {
     if (this.#unwatch !== undefined) return;
     this.#unwatch = store.watch(this.#options.queue, () => this.#wake(), 'locks');
-    // What came free before the watching began was told to nobody.
+    // A lock that came free before the watch began caused no wake-up, so ask once more.
     wish.wake(systemClock.monotonic());
   }
 
@@ -229,12 +230,12 @@ export class LockWaiters {
     const patient = isRetryable(error);
     for (const wish of due) {
       wish.failure = error;
-      // One that asks once, or whose failure time does not heal, gives up what it may have got all the same.
+      // A waiter that asks once, or whose error will not heal with time, leaves and releases what it may have been granted.
       if (wish.ended || (patient && wish.waits)) continue;
       this.leave(wish);
       wish.options.failed(error);
     }
-    // Told once for each outage, unless all who wait were told by a rejection.
+    // Reported once per outage, unless every waiter got the error as a rejection.
     if (this.#pauseMs === 0 && (patient || due.length === 0)) this.#options.onError(error);
     this.#pauseMs = Math.min(LAST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, 2 * this.#pauseMs));
     this.#pausedUntil = systemClock.monotonic() + this.#pauseMs;

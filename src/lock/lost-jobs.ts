@@ -1,16 +1,16 @@
-// Jobs that a sweep found without a living owner, as workers and queues report them, and the warning that names the owner.
+// Converts a sweep's reply to the jobs that were found without a living owner, and emits the warning that names the owner.
 import { type LossFound, type LostBy, readLostBy } from '../job/lost-by.js';
 import type { SweepReply } from '../store/contract/index.js';
 
 export interface LostJob {
   jobId: string;
-  /** Undefined where the store does not know the owner any more. */
+  /** Undefined if the store no longer knows the owner. */
   lostBy: LostBy | undefined;
-  /** It stalled too often. */
+  /** True if the job stalled too often and failed. */
   failed: boolean;
 }
 
-/** What a sweeper hands on. */
+/** A sweeper's report. */
 export type Swept = Omit<SweepReply, 'more'>;
 
 export function lostJobs({ stalled, failed, lostBy = [] }: Swept): LostJob[] {
@@ -28,12 +28,12 @@ const FOUND: Record<LossFound, string> = {
   'lock-expired': 'Their locks were not renewed, and their time was over.',
 };
 
-/** Owners that this process has warned of. */
+/** Owners that this process has already warned about. */
 const warned = new Set<string>();
-/** Past it, the set starts anew: a process that runs for months must not grow. */
+/** The set is cleared at this size: it must not grow in a process that runs for months. */
 const MOST_WARNED = 1000;
 
-/** Once for each owner: its jobs may come in many sweeps. */
+/** Warns once per owner, because the owner's jobs may come in many sweeps. */
 export function warnOfLosses(queue: string, lost: LostJob[]): void {
   for (const { jobId, lostBy } of lost) {
     if (lostBy === undefined) continue;

@@ -1,5 +1,5 @@
-// Jobs that are taken by hand (worker.getNextJob, job.takeLock) and moves that a processor makes itself. Locks of jobs taken by hand are
-// timed: nothing renews them but whoever took them, so that a job which is forgotten comes back.
+// Jobs that are taken by hand (worker.getNextJob, job.takeLock), and moves that a processor makes itself. Locks of jobs taken by hand are
+// timed: only the caller that took the job renews them, so that a forgotten job comes back.
 import { HoldfastError } from '../errors.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
@@ -19,9 +19,9 @@ export interface ManualJobsOptions {
   owner: SessionOwner;
   table: LockTable;
   ready(): Promise<Store>;
-  /** How long the locks last. */
+  /** How long the locks last, in ms. */
   lockDuration: number;
-  /** Goes to `processedBy`. */
+  /** Stored as `processedBy`. */
   by: string;
   limiter?: { max: number; duration: number } | undefined;
 }
@@ -31,13 +31,13 @@ export interface TakenJob {
   lock: HeldLock;
 }
 
-/** No store takes fewer in one call. */
+/** Every store takes at least this many outcomes in one call. */
 const HAND_BACK_BATCH = 100;
 
 export class ManualJobs {
   readonly #options: ManualJobsOptions;
   readonly #locks = new Set<HeldLock>();
-  /** By job id and alias. */
+  /** Keyed by job id and alias. */
   readonly #aliases = new Map<string, HeldLock>();
   readonly #waiting = new Set<WakeUps>();
   #stopped = false;
@@ -46,7 +46,7 @@ export class ManualJobs {
     this.#options = options;
   }
 
-  /** The next job of the queue; waits up to `waitMs` for one to come. */
+  /** Takes the next job of the queue. Waits up to `waitMs` for one. */
   async take(waitMs: number): Promise<TakenJob | undefined> {
     const { calls, owner, ready, queue } = this.#options;
     const waitUntil = systemClock.monotonic() + waitMs;
@@ -65,7 +65,7 @@ export class ManualJobs {
         if (wakeUps !== undefined) {
           await wakeUps.next(Math.min(left, reply.claimed?.nextInMs ?? left));
         } else {
-          // Then one more look: what came before the watching began was told to nobody.
+          // Claim once more after this: a job that came before the watch began caused no wake-up.
           wakeUps = new WakeUps(await ready(), queue);
           this.#waiting.add(wakeUps);
         }
@@ -77,7 +77,7 @@ export class ManualJobs {
     }
   }
 
-  /** This very job, if it waits. */
+  /** Takes this job, if it waits. */
   async takeById(jobId: string): Promise<TakenJob | undefined> {
     const { calls, owner, by, lockDuration: timedMs } = this.#options;
     for (;;) {
@@ -88,14 +88,14 @@ export class ManualJobs {
     }
   }
 
-  /** Settles a lock that is held here, or with a foreign token lets the store refuse. */
+  /** Settles a lock that is held here. With an unknown token the call goes to the store, which refuses it. */
   async settle(outcome: Outcome, fetchNext: boolean): Promise<{ status: SettleStatus; next?: ClaimedJob }> {
     const lock = this.#options.table.get(outcome.token);
-    // Before the call: a deadline that passes meanwhile must not be reported, the store's answer is on its way.
+    // Set before the call: a deadline that passes meanwhile must not be reported, because the store's reply decides.
     if (lock !== undefined) lock.finishing = true;
     let reply: CallReply;
     try {
-      // Only for one that was taken by hand: a processor that moves its own job gets no other, which nobody would look after.
+      // Only for a job that was taken by hand. A processor that moves its own job gets no other: it would not be run or settled.
       const fetches = fetchNext && !this.#stopped && lock !== undefined && this.#locks.has(lock);
       reply = await this.#options.calls.perform([outcome], fetches ? this.#wish() : undefined);
       if (lock !== undefined) lock.settled = reply.results[0] === 'done';
@@ -111,12 +111,12 @@ export class ManualJobs {
     return next === undefined ? { status } : { status, next: next.job };
   }
 
-  /** The token that `getNextJob` was given stands for the real one wherever its taker is asked. */
+  /** Lets the token that the caller gave to `getNextJob` stand for the real one in later calls. */
   alias(lock: HeldLock, alias: string | undefined): void {
     if (alias !== undefined) this.#aliases.set(`${lock.jobId} ${alias}`, lock);
   }
 
-  /** Answers the ids of those that are lost. */
+  /** Extends all locks, in batches. Returns the ids of the jobs whose locks are lost. */
   async extendAll(extensions: Extension[]): Promise<string[]> {
     const { capabilities } = await this.#options.ready();
     const batch = batchOf(capabilities);
@@ -137,13 +137,13 @@ export class ManualJobs {
     return statuses.map((status, index) => {
       const { token, durationMs } = real[index] as Extension;
       if (status === 'done') this.#options.table.extend(token, sentAt, durationMs);
-      // Its owner's own move has overtaken the extension, and may have removed the job: nothing was lost.
+      // The owner's own settle has overtaken the extension, and may have removed the job: nothing was lost.
       else if (locks[index]?.finishing) return 'finished';
       return status;
     });
   }
 
-  /** True: it was taken by hand, and nobody but its taker has to know that it lapsed. */
+  /** Returns true if the job was taken by hand. Then only the caller that took it has to know that its lock expired. */
   forget(lock: HeldLock): boolean {
     if (!this.#locks.has(lock)) return false;
     this.#end(lock);
@@ -157,8 +157,9 @@ export class ManualJobs {
   }
 
   /**
-   * Hands back what is still taken: its taker could not finish it any more. Locks stop being held before the store is asked, so that
-   * no other owner is let in before. Neither attempts nor stalls are counted. Jobs that the store does not take back go with the session.
+   * Hands back the jobs that are still taken, because their callers cannot finish them any more. Locks stop being held before the store
+   * is asked, so no other owner is let in before that. Neither attempts nor stalls are counted. If a hand-back fails, the job goes back
+   * with the end of its session.
    */
   async handBack(): Promise<void> {
     const { queue, calls } = this.#options;
@@ -207,7 +208,7 @@ export class ManualJobs {
       return { job, lock };
     }
     lock.release();
-    // Nobody has seen it: it goes back as it came, or with the end of its lock if the store does not answer.
+    // The job was not given to a caller, so it goes back unchanged. If the store does not reply, it goes back when its lock expires.
     await calls.perform([{ kind: 'return', jobId: job.id, token: job.token }]).catch(() => undefined);
     return undefined;
   }

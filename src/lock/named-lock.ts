@@ -1,4 +1,4 @@
-// A named lock in a user's hand. What it shows needs no I/O and is true inside a synchronous loop too, as with the lock of a job.
+// A named lock as user code sees it. Its getters need no I/O and are correct inside a synchronous loop too, like those of a job's lock.
 import type { HeldLock } from '../session/held-lock.js';
 
 export class NamedLock {
@@ -13,17 +13,17 @@ export class NamedLock {
     this.#giveBack = giveBack;
   }
 
-  /** Still ours, as far as anyone can know without asking the store: once false, it never turns true again. */
+  /** True while the lock is certainly ours, as far as this process can know without a call. Once false, it never turns true again. */
   get held(): boolean {
     return this.#lock.held;
   }
 
-  /** The same for this moment alone: it may turn true again. */
+  /** True while the lock is certainly ours at this moment. Unlike `held`, it may turn true again. */
   get isSure(): boolean {
     return this.#lock.isSure;
   }
 
-  /** Not lost: nobody else has it, unless the server lost sight of this process. */
+  /** True until the lock is lost: no other session has it, unless the server lost sight of this process. */
   get trusted(): boolean {
     return this.#lock.trusted;
   }
@@ -32,12 +32,12 @@ export class NamedLock {
     return this.#lock.token;
   }
 
-  /** Hand this to every system that you write to under the lock; it must refuse a smaller one than it has seen. */
+  /** Pass the fence to every system that you write to under the lock. That system must refuse a fence smaller than one it has seen. */
   get fence(): number {
     return this.#lock.fence;
   }
 
-  /** When trust ends unless the lock is renewed before, in ms since the epoch on this host's clock. */
+  /** When trust ends without a renewal, in ms since the epoch on this host's clock. */
   get expiresAt(): number {
     return this.#lock.expiresAt;
   }
@@ -47,7 +47,7 @@ export class NamedLock {
     return this.#lock.signal;
   }
 
-  /** Gives it back; the next in line gets it. True: it was ours until now. False: it had been lost before. Idempotent. */
+  /** Releases the lock; the next in line gets it. Returns true if it was ours until now, false if it was lost before. Idempotent. */
   release(): Promise<boolean> {
     this.#released ??= this.#giveBack();
     return this.#released;

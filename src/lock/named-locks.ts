@@ -1,5 +1,5 @@
-// Named locks: taking them, waiting for them, holding them while somebody works. They hang on sessions like the locks of jobs do, so that
-// the renewer renews them and trust ends before the store lets anyone else in.
+// Takes named locks, waits for them, and holds them while work runs. They are bound to sessions like the locks of jobs. So a renewer
+// renews them, and trust ends before the store lets another session in.
 import { HoldfastError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
 import { within } from '../runtime/within.js';
@@ -22,27 +22,27 @@ export interface NamedLocksOptions {
 }
 
 export interface LockTerms {
-  /** How long it survives the death of its holder. */
+  /** How long the lock survives the death of its holder, in ms. */
   durationMs: number;
   renewMs: number;
-  /** Infinity: for as long as it takes. 0: not at all. */
+  /** How long to wait for the lock, in ms. Infinity: without a limit. 0: not at all. */
   waitMs: number;
-  /** The longest time between two asks while waiting. */
+  /** The longest time between two asks while waiting, in ms. Default 1000. */
   askMs?: number;
   signal?: AbortSignal | undefined;
-  /** Somebody else holds it. */
+  /** Another session holds the lock, or comes first. May be called more than once. */
   onTaken?(): void;
 }
 
 const ASK_MS = 1000;
-/** A lock that came too late to be trusted is asked for again, when the session has had time to be renewed. */
+/** Delay, in ms, before asking again for a lock whose grant came too late to be trusted. The session has time to be renewed. */
 const ANOTHER_TRY_MS = 50;
 
 export class NamedLocks {
   readonly #options: NamedLocksOptions;
   readonly #line: LockWaiters;
   readonly #table = new LockTable({ onLost: () => undefined });
-  /** How to end each wait. */
+  /** Functions that end each wait with an error. */
   readonly #waiting = new Set<(error: Error) => void>();
   readonly #working = new Set<Promise<unknown>>();
   #closed = false;
@@ -52,7 +52,7 @@ export class NamedLocks {
     this.#line = new LockWaiters({ ...options, isHeld: (token) => this.#table.get(token) !== undefined });
   }
 
-  /** Undefined: somebody else had it for all of `waitMs`. Rejects with the reason of the signal, or why the store could not be asked. */
+  /** Returns undefined if the lock was taken for all of `waitMs`. Rejects with the signal's reason, or with the store's error. */
   async take(name: string, terms: LockTerms): Promise<NamedLock | undefined> {
     if (this.#closed) throw this.#closedError();
     terms.signal?.throwIfAborted();
@@ -68,7 +68,7 @@ export class NamedLocks {
     return new NamedLock(held, () => this.#giveBack(held).finally(done));
   }
 
-  /** Rejects with LOCK_LOST when the lock was lost meanwhile, whatever the work has come to: it may rest on nothing. */
+  /** Rejects with LOCK_LOST if the lock was lost meanwhile, whatever the work returned: another session may have had the lock. */
   async hold<T>(name: string, terms: LockTerms, work: (lock: NamedLock) => Promise<T> | T): Promise<T> {
     const lock = await this.take(name, terms);
     if (lock === undefined) throw this.#timedOut(name, terms.waitMs);
@@ -85,7 +85,7 @@ export class NamedLocks {
     this.#table.loseSession(session, reason);
   }
 
-  /** Ends all waiting, lets the work of `hold` end, and gives back whatever is left. */
+  /** Ends all waiting, lets the work of `hold` end, and releases the remaining locks. */
   async close(patienceMs: number): Promise<void> {
     this.#closed = true;
     for (const end of [...this.#waiting]) end(this.#closedError());
@@ -144,7 +144,7 @@ export class NamedLocks {
         },
       });
       const onTimeout = (): void => {
-        // Nobody knows whether it is taken when the store did not answer.
+        // If the store did not reply, it is not known whether the lock is taken, so this is an error.
         if (wish.failure !== undefined || !wish.asked) return fail(this.#timedOut(name, waitMs, wish.failure));
         over();
         this.#line.leave(wish);
@@ -166,24 +166,24 @@ export class NamedLocks {
       throw error;
     }
     if (await lock.release()) return value;
-    const message = `The lock "${lock.name}" was lost while it was worked under, so what was done may rest on nothing: somebody else may have had it.`;
+    const message = `The lock "${lock.name}" was lost before the work under it ended. Check what the work did: another session may have held the lock meanwhile.`;
     throw new HoldfastError('LOCK_LOST', message, { queue: this.#options.queue });
   }
 
-  /** What was held until now was ours, whatever the store answers; what was not is ours if the store still has it so. */
+  /** Returns true if the lock was held until now, whatever the store replies. If it was not held, the store's reply decides. */
   async #giveBack(lock: HeldLock): Promise<boolean> {
     const { held, session } = lock;
     const left = session.trustedForMs();
-    // From here on nobody may believe in it: the store may give it to somebody else before its answer is here.
+    // Trust ends here: the store may grant the lock to another session before its reply arrives.
     this.#table.untrack(lock);
     if (!session.memory.alive) return held;
     const answer = this.#line.giveBack(lock.jobId, lock.token);
-    // A store that cannot be reached gets it back when it can; the caller need not wait for longer than the lock would have lasted.
+    // If the store is unreachable, the release is sent later. The caller waits no longer than the lock would have lasted.
     return (await within(Math.max(left, ANOTHER_TRY_MS), answer)) === true || held;
   }
 
   #timedOut(name: string, waitMs: number, cause?: Error): HoldfastError {
-    const why = cause === undefined ? 'Somebody else holds it.' : `The store could not be asked: ${cause.message}`;
+    const why = cause === undefined ? 'Another session holds it.' : `The store could not be asked: ${cause.message}`;
     const message = `The lock "${name}" was not got within ${waitMs} ms. ${why} Try again, or wait longer.`;
     return new HoldfastError('TIMEOUT', message, { queue: this.#options.queue, retryable: true, cause });
   }

@@ -1,12 +1,12 @@
-// The sessions of a holder of locks: one for each duration that locks are wanted with, opened when the first of them is taken. One that
-// holds nothing is kept for a while, since locks come and go, and then let go of.
+// The session owners of a lock client, one for each lock duration and renewal interval. Each opens its session for the first lock.
+// A session without locks stays open for a while, because locks come and go, and is then closed.
 import type { Session } from '../session/session.js';
 import type { SessionOwner } from '../session/session-owner.js';
 import { clearTimeout, setTimeout } from '../runtime/timers.js';
 
 interface Kept {
   owner: SessionOwner;
-  /** Locks that hang on it, and wishes that would. */
+  /** Number of locks bound to the session, and of requests that would be. */
   users: number;
   idle?: NodeJS.Timeout;
 }
@@ -24,7 +24,7 @@ export class SessionOwners {
     this.#onError = onError;
   }
 
-  /** Until the answer is called, its session is not let go of. */
+  /** Returns the session owner for these times. Its session stays open until the caller calls `done`. */
   use(durationMs: number, renewMs: number): { owner: SessionOwner; done(): void } {
     const key = `${durationMs} ${renewMs}`;
     let kept = this.#kept.get(key);
@@ -43,7 +43,7 @@ export class SessionOwners {
     for (const { owner } of this.#kept.values()) owner.drop(session);
   }
 
-  /** Hands back what they hold. */
+  /** Closes all sessions. The store hands back their locks. */
   async close(): Promise<void> {
     const open = [...this.#kept.values()];
     this.#kept.clear();

@@ -1,4 +1,4 @@
-// Wake-ups of a queue for somebody who looks for jobs and waits in turns: one that comes while nobody waits is kept for the next wait.
+// Wake-ups of a queue for a caller that alternates between claiming and waiting. A wake-up that comes between two waits ends the next wait.
 import type { Store } from '../store/contract/index.js';
 import { clearTimeout, setTimeout } from '../runtime/timers.js';
 
