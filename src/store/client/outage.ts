@@ -1,13 +1,13 @@
-// An outage of the store as a worker tells it: each reason once, from the first failure to the next answer. An answer that is only late
-// is a reason too: on a half-open connection nothing fails for a long time, and a worker that no longer consumes says so.
+// An outage of the store, as a worker reports it: each reason once, from the first failure to the next reply. A reply that is only late
+// is a reason too. On a half-open connection no call fails for a long time, and a worker that no longer consumes must say so.
 import { HoldfastError } from '../../errors.js';
 import { LazyTimer } from '../../runtime/lazy-timer.js';
 import type { OutageReport } from '../../runtime/outage-report.js';
 import { clearTimeout, setTimeout } from '../../runtime/timers.js';
 
-/** What is not answered for so long is told, though still waited for. */
+/** A call without a reply for this long, in ms, is reported. The call goes on. */
 const SILENCE_MS = 5000;
-/** The last part of it is counted anew: after a blocked event loop the answer may lie in the socket, unread. */
+/** The last part of the silence, in ms, is measured separately: after a blocked event loop the reply may lie in the socket, unread. */
 const READING_MS = 250;
 
 export class Outage {
@@ -21,7 +21,7 @@ export class Outage {
     this.#report = report;
   }
 
-  /** A call begins, which is tried until it is answered or given up. */
+  /** A call begins, and is retried until the store replies or the call is given up. */
   asked(): void {
     this.#silence.start(SILENCE_MS - READING_MS);
   }

@@ -1,4 +1,4 @@
-// Reads that go on where a reply was cut at REPLY_BYTES, until the caller has all that it asked for.
+// Reads that continue where a reply was cut at REPLY_BYTES, until the caller has everything that it requested.
 import type { JobRecord } from '../../job/record.js';
 import type { ListName, ListQuery, Store } from '../contract/index.js';
 
@@ -53,7 +53,7 @@ async function readOn(store: Store, queue: string, list: ListName, query: Range,
   }
 }
 
-/** First and last position of a range in which negative ones count from the end. */
+/** Returns the first and last position of a range. Negative positions count from the end. */
 function positions(count: number, start: number, end: number): [from: number, to: number] {
   return [Math.max(0, start < 0 ? count + start : start), end < 0 ? count + end : Math.min(end, count - 1)];
 }

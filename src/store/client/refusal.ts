@@ -1,20 +1,20 @@
-// A settle that the store refuses for what it carries, such as a value above a limit of the server. Repeating it is in vain, and the
-// other outcomes of the call are innocent. So each outcome is settled alone, and a substitute goes in the place of one that is refused.
+// Handles a settle that the store refuses because of its content, such as a value above a limit of the server. A retry would fail again,
+// and the other outcomes of the call are not at fault. So each outcome is settled alone, and a substitute replaces a refused one.
 import { HoldfastError, toError, type ErrorCode } from '../../errors.js';
 import type { Outcome } from '../../job/outcome.js';
 import type { SettleReply } from '../contract/index.js';
 
-/** The store answered, changed nothing, and may take another call. The other codes say that it takes none at the moment. */
+/** Codes that mean: the store replied, changed nothing, and may accept another call. The other codes mean that it accepts none now. */
 const REFUSALS: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['STORE_FAILED', 'PAYLOAD_TOO_LARGE', 'INVALID_PAYLOAD']);
 
 export function isRefusal(error: unknown): error is HoldfastError {
   return error instanceof HoldfastError && !error.retryable && REFUSALS.has(error.code);
 }
 
-/** An outcome that the store takes in place of the one at `index`; undefined when there is nothing in that outcome to refuse. */
+/** Returns an outcome to settle instead of the one at `index`; undefined if that outcome has nothing that could be refused. */
 export type Substitute = (index: number, refusal: HoldfastError) => Outcome | undefined;
 
-/** The store refused an outcome, and took this one for it. */
+/** A refused outcome's substitute, which the store accepted. */
 export interface Substituted {
   outcome: Outcome;
   refusal: HoldfastError;
@@ -26,10 +26,10 @@ interface SettledAlone<Reply> {
 }
 
 export interface SingleCalls<Reply> {
-  /** Settles one outcome under a number of its own. Rejects with the refusal, or with another error when the call was given up. */
+  /** Settles one outcome under its own number. Rejects with the refusal, or with another error if the call was given up. */
   settle(outcome: Outcome): Promise<Reply>;
   substitute: Substitute;
-  /** The store refuses even the substitute, so the trouble is the store's: waits, and rejects when it is time to give up. */
+  /** Called when the store refuses even the substitute, so the outcome is not the cause. Waits; rejects when it is time to give up. */
   trouble(error: Error): Promise<void>;
 }
 
@@ -40,7 +40,7 @@ export interface OneByOne<Reply> {
   last: Reply;
 }
 
-/** One call after the other: a lane has one in flight. */
+/** Settles one outcome after the other, because a lane has only one call in flight. */
 export async function settleOneByOne<Reply extends Pick<SettleReply, 'results'>>(
   outcomes: [Outcome, ...Outcome[]],
   calls: SingleCalls<Reply>,

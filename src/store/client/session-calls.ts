@@ -1,5 +1,5 @@
-// Numbered calls of a session to the store: one in flight at a time in each lane, repeated under the same number until the store has
-// answered, so that a lost reply neither loses a finish nor leaves a claimed job behind.
+// Numbered calls of a session to the store. Each lane has one call in flight, which is repeated under the same number until the store
+// replies. So a lost reply neither loses a settle nor leaves a claimed job behind. Workers and lock clients use it.
 import { HoldfastError, isRetryable, toError } from '../../errors.js';
 import type { Outcome } from '../../job/outcome.js';
 import { systemClock } from '../../runtime/clock.js';
@@ -18,34 +18,34 @@ export type ClaimTerms = Omit<ClaimRequest, 'session' | 'seq' | 'lane'>;
 export interface CallReply {
   results: SettleReply['results'];
   session: Session;
-  /** The moment before the first try left: the store may have done the work then, and timed locks run from there. */
+  /** The moment before the first try was sent. The store may have done the work then, so timed locks count from there. */
   sentAt: Moment;
   seq: number;
   claimed: ClaimReply | undefined;
-  /** Some try had failed before: the store may hold for us what we do not know of. */
+  /** An earlier try failed: the store may hold jobs for us that we do not know of. */
   retried: boolean;
-  /** Outcomes that the store refused for ever, by their index, and what it took in their places. */
+  /** Outcomes that the store refused for good, by index, with the outcomes that it accepted instead. */
   substituted?: ReadonlyMap<number, Substituted>;
 }
 
 export interface CallWitness {
   asked(): void;
-  /** `withClaim`: the store was asked for jobs, and the session was good for them. */
+  /** `withClaim`: the call asked for jobs, and the session was alive. */
   answered(withClaim: boolean): void;
   failed(error: Error): void;
 }
 
 export interface SessionCallsOptions {
   queue: string;
-  /** Who calls, for messages: 'worker', 'queue'. */
+  /** Names the caller in messages: 'worker', 'queue'. */
   who: string;
   owner: SessionOwner;
-  /** Who wants to know whether the calls are answered. */
+  /** Learns whether the store replies to the calls. */
   health?: CallWitness;
   ready(): Promise<Store>;
-  /** A call that was not answered for so long is made again, under its number. */
+  /** A call without a reply for this long, in ms, is repeated under its number. */
   hangMs: number;
-  /** Pause after an error that time alone does not heal. */
+  /** Pause, in ms, after an error that will not heal with time. */
   retryDelayMs: number;
   onError(error: Error): void;
   /** The store replies again, after an outage that went to `onError`. */
@@ -54,10 +54,10 @@ export interface SessionCallsOptions {
 
 const MIN_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 2000;
-/** How long closing waits for a call that has nothing to deliver. */
+/** How long closing waits, in ms, for a call that has no outcomes to deliver. */
 const CLAIM_PATIENCE_MS = 1000;
 
-/** A call has got its number, and with it the moment before it first left. */
+/** A call that has its number: its session, and the moment before the first try was sent. */
 interface Numbered {
   session: Session;
   seq: number;
@@ -67,11 +67,11 @@ interface Numbered {
 class Lane {
   readonly number: number;
   readonly outage: Outage;
-  /** How long the call in flight is waited for. */
+  /** Timeout of the call in flight. */
   readonly patience = new ReplyTimeout();
-  /** Whether the call in flight has something to deliver. */
+  /** True if the call in flight has outcomes to deliver. */
   delivers = false;
-  /** SessionCalls of this lane that have not come to their end. */
+  /** Number of calls of this lane that have not ended. */
   open = 0;
   last: Promise<unknown> = Promise.resolve();
 
@@ -90,7 +90,7 @@ export class SessionCalls {
   readonly #options: SessionCallsOptions;
   readonly #lanes: Lane[] = [];
   readonly #unanswered = new Set<{ session: Session; seq: number }>();
-  /** Set when its owner closes: how long a store that does not answer is still waited for. */
+  /** Set when the owner closes: how long to wait for a store that does not reply, in ms. */
   #patienceMs: number | undefined;
   readonly #onClosing = new Set<() => void>();
   readonly #report: OutageReport;
@@ -106,14 +106,14 @@ export class SessionCalls {
     return this.#options.who;
   }
 
-  /** The store does not answer, and `onError` was told so. */
+  /** True if the store does not reply and that was reported to `onError`. */
   get inOutage(): boolean {
     return this.#report.inOutage;
   }
 
   /**
-   * Rejects when the store refuses the outcomes for what they carry: nothing was changed then. With a `substitute`, it settles them one by
-   * one instead, and claims in a call of its own.
+   * Sends outcomes and a claim as one call. Rejects if the store refuses the outcomes because of their content; then nothing was changed.
+   * With a `substitute`, the outcomes are settled one by one instead, and the claim gets its own call.
    */
   perform(outcomes: Outcome[], wish?: ClaimTerms, number = 0, substitute?: Substitute): Promise<CallReply> {
     if (this.#ended) {
@@ -121,7 +121,7 @@ export class SessionCalls {
       return Promise.reject(new HoldfastError('CLOSED', `The ${who} of "${queue}" is closed; make a new one.`));
     }
     const lane = (this.#lanes[number] ??= new Lane(number, new Outage(this.#report)));
-    // Behind others, or at once.
+    // The call waits for the calls before it in its lane, or starts at once.
     const perform = (): Promise<CallReply> => this.#perform(lane, outcomes, wish, substitute);
     const call = lane.open > 0 ? lane.last.then(perform) : perform();
     const ended = (): void => {
@@ -133,8 +133,8 @@ export class SessionCalls {
   }
 
   /**
-   * Its owner closes. From now on a call that has nothing to deliver is not repeated, and one that has is given up when the store
-   * has not taken it for `patienceMs`, so that closing comes to an end.
+   * Called when the owner closes. From now on a call without outcomes is not repeated. A call with outcomes is given up if the store
+   * has not accepted it for `patienceMs`, so that closing comes to an end.
    */
   close(patienceMs: number): void {
     this.#patienceMs ??= patienceMs;
@@ -142,12 +142,12 @@ export class SessionCalls {
     for (const hurry of [...this.#onClosing]) hurry();
   }
 
-  /** Numbers of calls of a session that are in flight: what they were granted is on its way. */
+  /** Returns the numbers of the session's calls in flight. Jobs granted to them may be on their way. */
   unanswered(session: Session): Set<number> {
     return new Set([...this.#unanswered].filter((call) => call.session === session).map(({ seq }) => seq));
   }
 
-  /** Resolves when every call so far has come to its end. */
+  /** Resolves when every call so far has ended. */
   async idle(): Promise<void> {
     for (const lane of this.#lanes) {
       for (let last: unknown; last !== lane.last; ) {
@@ -157,7 +157,7 @@ export class SessionCalls {
     }
   }
 
-  /** Later calls are refused. */
+  /** Refuses later calls. */
   end(): void {
     this.#ended = true;
     for (const lane of this.#lanes) lane.end();
@@ -205,7 +205,7 @@ export class SessionCalls {
     }
   }
 
-  /** Reports a failed try and waits. Rejects when the call is given up. */
+  /** Reports a failed try and waits before the next. Rejects if the call is given up. */
   async #failed(lane: Lane, error: Error, failures: number, failingSince: number, delivers: boolean): Promise<void> {
     this.#options.health?.failed(error);
     lane.outage.failed(error);
@@ -217,8 +217,8 @@ export class SessionCalls {
   }
 
   /**
-   * The number of the refused call is used up: should an earlier try of it still arrive, then the store takes it for a straggler. An
-   * earlier try that was carried out is recognised by the tokens of its outcomes, and what it claimed is found by reconciling.
+   * Handles a refused call. Its number is used up: if an earlier try of it still arrives, the store ignores it as outdated. If an earlier
+   * try was carried out, the store recognises the tokens of its outcomes, and reconciling finds the jobs that it claimed.
    */
   async #refused(
     lane: Lane,
@@ -239,7 +239,7 @@ export class SessionCalls {
         trouble: (error) => this.#failed(lane, error, ++failures, failingSince, true),
       });
       const claimed = wish === undefined || this.#patienceMs !== undefined ? undefined : this.#perform(lane, [], wish);
-      // A claim that is given up, because the owner closes meanwhile, must not take the results with it.
+      // If the claim is given up because the owner closes meanwhile, the results must still be returned.
       const reply = (await claimed?.catch(() => undefined)) ?? last;
       return { ...reply, results, substituted, retried: true };
     } finally {
@@ -247,7 +247,7 @@ export class SessionCalls {
     }
   }
 
-  /** What almost every call finds: waiting for it in vain is a timer and some promises, 1 of the 8.7 µs that a call takes here. */
+  /** The fast path of almost every call. Waiting would cost a timer and some promises: 1 of the 8.7 µs that a call takes here. */
   #reached(): { store: Store; session: Session } | undefined {
     const store = this.#store;
     const session = this.#options.owner.current;
@@ -274,12 +274,12 @@ export class SessionCalls {
 
   #isOver(error: Error, delivers: boolean, failingSince: number): boolean {
     if (this.#patienceMs === undefined) return false;
-    // A store that was closed does not come back.
+    // A closed store does not come back.
     const gone = error instanceof HoldfastError && error.code === 'STORE_CLOSED';
     return gone || !delivers || systemClock.monotonic() - failingSince >= this.#patienceMs;
   }
 
-  /** Rejects when no answer comes: whoever waits for ever in silence helps nobody, and a numbered call can be repeated. */
+  /** Rejects with a timeout if no reply comes, so that a hung call is reported. A numbered call can be repeated safely. */
   async patiently<T>(answer: Promise<T>, delivers: boolean): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     let giveUp: (error: Error) => void;
@@ -325,7 +325,7 @@ function unanswered(): HoldfastError {
   return new HoldfastError('TIMEOUT', 'The store does not answer.', { retryable: true });
 }
 
-/** Field by field: `{ ...wish, ...numbered }` took as long as all the rest of a call's bookkeeping, 12 µs. */
+/** Copies field by field: `{ ...wish, ...numbered }` took 12 µs, as long as the rest of a call's bookkeeping. */
 function requestOf({ count, by, timedMs, limit, jobIds }: ClaimTerms, session: string, seq: number, lane: number): ClaimRequest {
   const request: ClaimRequest = { session, seq, lane, count };
   if (by !== undefined) request.by = by;
