@@ -9,7 +9,8 @@ type Told = {
   active: [args: { jobId: string; prev?: string }, id: string];
   added: [args: { jobId: string; name: string }, id: string];
   cleaned: [args: { count: string }, id: string];
-  completed: [args: { jobId: string; returnvalue: Any; prev?: string }, id: string];
+  /** `valueGone`: the result is no longer kept, and `returnvalue` is undefined. */
+  completed: [args: { jobId: string; returnvalue: Any; prev?: string; valueGone?: true }, id: string];
   delayed: [args: { jobId: string; delay: number }, id: string];
   drained: [id: string];
   duplicated: [args: { jobId: string }, id: string];
@@ -19,7 +20,7 @@ type Told = {
   /** `lostBy`: of a job that stalled too often, which process lost it and how that was found. */
   failed: [args: { jobId: string; failedReason: string; prev?: string; lostBy?: LostBy }, id: string];
   paused: [args: object, id: string];
-  progress: [args: { jobId: string; data: JobProgress }, id: string];
+  progress: [args: { jobId: string; data: JobProgress; valueGone?: true }, id: string];
   removed: [args: { jobId: string; prev?: string }, id: string];
   resumed: [args: object, id: string];
   'retries-exhausted': [args: { jobId: string; attemptsMade: number }, id: string];
@@ -40,7 +41,7 @@ const ENCODED: Partial<Record<EventName, string>> = { completed: 'returnvalue', 
 /** Which is JSON text where it is there. */
 const LOST: readonly string[] = ['stalled', 'failed'] satisfies EventName[];
 
-export function argumentsOf({ id, name, large: _, ...fields }: StoredEvent): QueueEventsMap[EventName] {
+export function argumentsOf({ id, name, large, ...fields }: StoredEvent): QueueEventsMap[EventName] {
   if (name === 'drained') return [String(id)];
   // Stores call it so because `name` is the name of the event.
   if (name === 'added') return [{ jobId: fields.jobId ?? '', name: String(fields['jobName'] ?? '') }, String(id)];
@@ -50,6 +51,11 @@ export function argumentsOf({ id, name, large: _, ...fields }: StoredEvent): Que
   if (lostBy !== undefined && LOST.includes(name))
     return [{ ...fields, lostBy: readLostBy(lostBy) }, String(id)] as unknown as QueueEventsMap[EventName];
   const encoded = ENCODED[name];
-  const args = encoded === undefined ? fields : { ...fields, [encoded]: decode(String(fields[encoded] ?? 'null')) };
+  const args = encoded === undefined ? fields : { ...fields, ...valueOf(encoded, fields[encoded], large === 1) };
   return [args, String(id)] as unknown as QueueEventsMap[EventName];
+}
+
+function valueOf(field: string, json: string | number | undefined, wasLarge: boolean): Record<string, unknown> {
+  if (json === undefined && wasLarge) return { [field]: undefined, valueGone: true };
+  return { [field]: decode(String(json ?? 'null')) };
 }

@@ -2,6 +2,13 @@
 import type { JobEnd } from '../handle/waiting.js';
 import type { EventName } from '../store/contract/index.js';
 
+interface TellArgs {
+  jobId: string;
+  returnvalue?: unknown;
+  failedReason?: string;
+  valueGone?: true;
+}
+
 type Listener = (end: JobEnd) => void;
 
 export class JobWatch {
@@ -23,12 +30,14 @@ export class JobWatch {
   /** With the arguments that listeners of the event get. */
   tell(name: EventName, [args]: unknown[]): void {
     if (this.#listeners.size === 0 || (name !== 'completed' && name !== 'failed' && name !== 'removed')) return;
-    const { jobId, returnvalue, failedReason } = args as { jobId: string; returnvalue?: unknown; failedReason?: string };
+    const { jobId, returnvalue, failedReason, valueGone } = args as TellArgs;
     const listeners = this.#listeners.get(jobId);
     if (listeners === undefined) return;
     const end: JobEnd =
       name === 'completed'
-        ? { kind: 'completed', value: returnvalue }
+        ? valueGone
+          ? { kind: 'result gone' }
+          : { kind: 'completed', value: returnvalue }
         : name === 'failed'
           ? { kind: 'failed', reason: failedReason ?? '' }
           : { kind: 'removed' };

@@ -14,6 +14,8 @@ export interface LogReaderOptions {
   /** How long to trust that no wake-up was lost. */
   pollMs: number;
   onEvent(event: StoredEvent): void;
+  /** So many events after the event `from` were cut from the log before they were read. */
+  onMissed(missed: number, from: number): void;
   /** Whether a value that was too large for its event shall be fetched from the job. */
   wants(event: StoredEvent): boolean;
   /** A read failed; told once for each outage and reason. */
@@ -29,6 +31,7 @@ export class LogReader {
   readonly #options: LogReaderOptions;
   readonly #outage: OutageReport;
   #position: number | undefined;
+  #hasRead = false;
   #fixing: Promise<LogTail> | undefined;
   #leave: (() => void) | undefined;
   #stopped = false;
@@ -82,12 +85,18 @@ export class LogReader {
   }
 
   async #read(): Promise<'more' | 'end' | 'failed'> {
-    const { onEvent, wants } = this.#options;
+    const { onEvent, onMissed, wants } = this.#options;
     try {
       const tail = await this.fix();
       this.#wakeUps = tail.wakeUps;
-      const { events, last, more } = await tail.after(this.#position ?? 0);
+      const from = this.#position ?? 0;
+      const { events, last, more, missed } = await tail.after(from);
       if (!this.#stopped) this.#outage.answered();
+      // A store that cuts its log keeps the newest event: an empty log was emptied on purpose. A listener that begins with the oldest
+      // event that is kept has missed nothing.
+      const isBehind = missed !== undefined && events.length > 0 && (this.#hasRead || this.#options.after !== 0);
+      if (isBehind && !this.#stopped) onMissed(missed, from);
+      this.#hasRead = true;
       for (const event of events) {
         if (event.large === 1 && wants(event)) await tail.fillIn(event);
         if (this.#stopped) return 'end';

@@ -7,7 +7,8 @@ import { queueNames } from '../job/names.js';
 import { MAX_TIMER_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
 import { OptionNames } from '../runtime/option-names.js';
-import type { StoredEvent } from '../store/contract/index.js';
+import { EVENTS_BYTES_KEPT } from '../store/budget.js';
+import { EVENTS_KEPT, type StoredEvent } from '../store/contract/index.js';
 import { BASE_NAMES, type QueueBaseOptions } from '../store/base-options.js';
 import { leaseStore } from '../store/open.js';
 import { argumentsOf, type QueueEventsMap } from './event-map.js';
@@ -67,6 +68,7 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
       after,
       pollMs,
       onEvent: (event) => this.#tell(event),
+      onMissed: (missed, from) => onError(missedEvents(name, missed, from)),
       wants,
       onError,
       onRecovered: (outageMs) => void this.emit('recovered', outageMs),
@@ -128,6 +130,16 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
       this.emit('error', toError(thrown));
     }
   }
+}
+
+function missedEvents(name: string, missed: number, from: number): HoldfastError {
+  return new HoldfastError(
+    'EVENTS_MISSED',
+    `QueueEvents "${name}" missed ${missed} events after event ${from}: the store had dropped them before they were read. ` +
+      `A queue keeps its newest ${EVENTS_KEPT} events, and about ${EVENTS_BYTES_KEPT / 2 ** 20} MiB of them. Look at the jobs that you ` +
+      'follow (queue.getJob), and do less in the listeners, or listen in more processes, if this comes often.',
+    { queue: name },
+  );
 }
 
 function positionOf(lastEventId: unknown): number | undefined {

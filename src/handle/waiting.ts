@@ -12,6 +12,10 @@ export type JobEnd =
   | { kind: 'completed'; value: unknown }
   | { kind: 'failed'; reason: string }
   | { kind: 'removed' }
+  /** The job completed, and its result is no longer kept. */
+  | { kind: 'result gone' }
+  /** The job is gone, and the log no longer has its end. */
+  | { kind: 'end gone' }
   /** The listener was closed; nothing more will be told. */
   | { kind: 'closed' };
 
@@ -80,11 +84,22 @@ function errorOf(snapshot: JobSnapshot, end: Exclude<JobEnd, { kind: 'completed'
   const facts = { jobId: snapshot.record.id, queue: snapshot.home.name };
   if (end.kind === 'failed') return new HoldfastError('JOB_FINISHED', end.reason, facts);
   if (end.kind === 'removed') return snapshot.missing('waitUntilFinished');
+  if (end.kind === 'result gone' || end.kind === 'end gone')
+    return new HoldfastError('RESULT_GONE', goneText(snapshot, end.kind), facts);
   return new HoldfastError(
     'CLOSED',
     `waitUntilFinished: the QueueEvents was closed before job ${snapshot.record.id} finished.`,
     facts,
   );
+}
+
+function goneText(snapshot: JobSnapshot, kind: 'result gone' | 'end gone'): string {
+  const { id, name } = snapshot.record;
+  const what =
+    kind === 'result gone'
+      ? 'completed and was removed, and its result is no longer kept'
+      : 'is gone, and the event log of its queue no longer says how it ended';
+  return `Job ${id} ("${name}") ${what}. Keep finished jobs for a while (removeOnComplete: { age: 3600 }), or wait for them sooner.`;
 }
 
 function timedOut(snapshot: JobSnapshot, ttl: number): HoldfastError {

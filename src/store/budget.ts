@@ -6,8 +6,14 @@
  */
 export const REPLY_BYTES = 4 * 1024 * 1024;
 
-/** A queue keeps about so many bytes of events, and always the newest event. */
+/**
+ * A queue keeps about so many bytes of events, and always the newest event. Beyond that, the oldest values (results, progress) go before
+ * any event does: 10,000 events without values fit.
+ */
 export const EVENTS_BYTES_KEPT = 8 * 1024 * 1024;
+
+/** A value of up to so many bytes goes only together with its event. */
+export const SHORT_VALUE_BYTES = 256;
 
 /** The largest result or progress (bytes of its JSON text) that is copied into an event. */
 export const EVENT_VALUE_BYTES = 4096;

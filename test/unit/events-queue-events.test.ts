@@ -268,3 +268,25 @@ describe('making one', () => {
     expect(() => new QueueEvents(name, opts as never)).toThrow(refused(code));
   });
 });
+
+test('a listener that is so far behind that events were cut is told how many, one that begins with the oldest is not', async () => {
+  const errors: unknown[] = [];
+  const late = listen({ autorun: false });
+  late.events.on('error', (error) => errors.push(error));
+  await late.events.waitUntilReady();
+  await queue.addBulk(Array.from({ length: 5 }, () => ({ name: 'x', data: {} })));
+  await queue.trimEvents(4);
+  const running = late.events.run();
+  await late.count(4);
+  expect(errors).toEqual([
+    expect.objectContaining({ code: 'EVENTS_MISSED', message: expect.stringContaining('missed 6 events') }),
+  ]);
+  const oldest = listen({ lastEventId: '0' });
+  oldest.events.on('error', (error) => errors.push(error));
+  await oldest.count(4);
+  await queue.add('x', {});
+  await Promise.all([late.count(6), oldest.count(6)]);
+  expect(errors).toHaveLength(1);
+  await late.events.close();
+  await running;
+});

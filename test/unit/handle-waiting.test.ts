@@ -73,6 +73,16 @@ describe('waitUntilFinished', () => {
     await expect(second.waitUntilFinished(events)).rejects.toThrow(refused('JOB_MISSING'));
   });
 
+  test('says that the end is gone, not that the job is missing, when the log was cut', async () => {
+    const job = await queue.add('x', {}, { removeOnComplete: true });
+    await (await worker.take()).moveToCompleted('gone', undefined, false);
+    await store.trimEvents('mail', 0);
+    await expect(job.waitUntilFinished(events)).rejects.toThrow(refused('RESULT_GONE'));
+    const removed = await queue.add('x', {});
+    await removed.remove();
+    await expect(removed.waitUntilFinished(events)).rejects.toThrow(refused('JOB_MISSING'));
+  });
+
   test('ends when the job is removed meanwhile, or was never there', async () => {
     const job = await queue.add('x', {});
     const looked = store.answered('jobs');

@@ -18,8 +18,9 @@ export interface StoredEvent {
   name: EventName;
   jobId?: string;
   /**
-   * 1: `returnvalue` or `data` has more than EVENT_VALUE_BYTES and was left out. The reader takes it from the job. The result of a job
-   * that is removed on finishing is never left out, because no job would be left to ask.
+   * 1: `returnvalue` or `data` is not here. Above EVENT_VALUE_BYTES it is left out from the start, and the reader takes it from the job. The
+   * result of a job that is removed on finishing comes with its event whatever its size, until the log has more than EVENTS_BYTES_KEPT:
+   * then the oldest values go, and their events stay.
    */
   large?: number;
   /** prev, returnvalue (JSON text), failedReason, lostBy (JSON text), delay, data (JSON text of progress), jobName, count … */
@@ -49,7 +50,9 @@ export interface EventsReply {
   more?: boolean;
   /** Read on from here. */
   last: number;
+  /** So many events after `after` were cut from the log before this reader came; absent if none. */
+  missed?: number;
 }
 
-/** Events that a queue keeps unless trimmed to fewer; EVENTS_BYTES_KEPT bounds their bytes. */
+/** Events that a queue keeps unless trimmed to fewer; EVENTS_BYTES_KEPT bounds their bytes, and cuts values before events. */
 export const EVENTS_KEPT = 10_000;

@@ -1,6 +1,6 @@
 // Keeps the newest events of a queue in a ring of columns. Recording an event costs four stores and no new object, because most
 // events share constant fields. Event objects are built only when a reader asks for them.
-import { EVENTS_BYTES_KEPT, withinReply } from '../budget.js';
+import { EVENTS_BYTES_KEPT, SHORT_VALUE_BYTES, withinReply } from '../budget.js';
 import { EVENTS_KEPT, type EventName, type EventsReply, type StoredEvent } from '../contract/index.js';
 
 export type EventFields = Readonly<Record<string, string | number>>;
@@ -15,6 +15,8 @@ export class EventLog {
    */
   last = 0;
   #trimmed = 0;
+  /** The events up to here have no long values any more. */
+  #lightened = 0;
   /** Estimated bytes of all events in the ring. */
   #bytes = 0;
   readonly #names: EventName[] = [];
@@ -33,7 +35,7 @@ export class EventLog {
     this.#sizes[slot] = size;
     this.#bytes += size;
     this.last++;
-    while (this.#bytes > EVENTS_BYTES_KEPT && this.last - this.#trimmed > 1) this.#drop(this.#trimmed + 1);
+    if (this.#bytes > EVENTS_BYTES_KEPT) this.#cut();
   }
 
   read(after: number | undefined, limit: number): EventsReply {
@@ -41,8 +43,10 @@ export class EventLog {
     const first = Math.max(after, this.#trimmed) + 1;
     const ids = Array.from({ length: Math.max(0, Math.min(limit, this.last - first + 1)) }, (_, n) => first + n);
     const events = withinReply(ids, (id) => this.#sizes[slotOf(id)] ?? 0).map((id) => this.#event(id));
-    const last = Math.min(events.at(-1)?.id ?? Math.max(after, this.#trimmed), this.last);
-    return events.length < ids.length ? { events, last, more: true } : { events, last };
+    const reply: EventsReply = { events, last: Math.min(events.at(-1)?.id ?? Math.max(after, this.#trimmed), this.last) };
+    if (events.length < ids.length) reply.more = true;
+    if (after < this.#trimmed) reply.missed = this.#trimmed - after;
+    return reply;
   }
 
   /** Drops all but the newest `keep` events. Returns how many events it dropped. */
@@ -50,6 +54,24 @@ export class EventLog {
     const before = this.#trimmed;
     while (this.last - this.#trimmed > keep) this.#drop(this.#trimmed + 1);
     return this.#trimmed - before;
+  }
+
+  /** The oldest values go first, then the oldest events. The newest event stays as it is. */
+  #cut(): void {
+    for (let id = Math.max(this.#lightened, this.#trimmed) + 1; id < this.last && this.#bytes > EVENTS_BYTES_KEPT; id += 1) {
+      this.#lighten(slotOf(id));
+      this.#lightened = id;
+    }
+    while (this.#bytes > EVENTS_BYTES_KEPT && this.last - this.#trimmed > 1) this.#drop(this.#trimmed + 1);
+  }
+
+  #lighten(slot: number): void {
+    const { returnvalue, data, ...fields } = this.#fields[slot] ?? {};
+    const text = String(returnvalue ?? data ?? '').length;
+    if (text <= SHORT_VALUE_BYTES) return;
+    this.#fields[slot] = { ...fields, large: 1 };
+    this.#sizes[slot] = (this.#sizes[slot] ?? 0) - text;
+    this.#bytes -= text;
   }
 
   /** Drops the oldest event in the ring, whose id is `id`. */

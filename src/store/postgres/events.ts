@@ -77,7 +77,8 @@ export async function events(server: Server, queue: string, after: number | unde
   }
   const last = found.at(-1)?.id ?? reply.from;
   const isCut = after !== undefined && found.length < limit && last < reply.last;
-  return { events: found, last, ...(isCut && { more: true }) };
+  const missed = after === undefined ? 0 : reply.from - after;
+  return { events: found, last, ...(isCut && { more: true }), ...(missed > 0 && { missed }) };
 }
 
 function eventOf(id: number, name: EventName, jobId: string | undefined, fields: Fields | null, index: number): StoredEvent {

@@ -8,7 +8,7 @@
 // For the same reason the counts after each of these rows are true ones, and tell exactly where the queue was drained.
 import { JOURNAL_PASSED } from './dead-ranges.js';
 import { journalOf } from './journal-rows.js';
-import { EVENTS_BYTES_KEPT } from '../budget.js';
+import { EVENTS_BYTES_KEPT, SHORT_VALUE_BYTES } from '../budget.js';
 import { EVENTS_KEPT } from '../contract/index.js';
 import type { Server } from './server.js';
 import { expression, step } from './sql-function.js';
@@ -136,7 +136,23 @@ BEGIN
   END IF;
 END`,
   ) +
-  // The newest event stays, whatever its size.
+  // The events of a row without their long values.
+  step(
+    'light_body(_body text)',
+    'text',
+    `
+BEGIN
+  RETURN (SELECT string_agg(CASE WHEN json_typeof(g->2->field) = 'array' THEN
+      json_build_array(g->0, g->1, (
+        SELECT json_build_object(field, json_agg(CASE WHEN octet_length(v) <= ${SHORT_VALUE_BYTES} THEN v END ORDER BY n),
+          'large', json_agg(CASE WHEN v IS NULL OR octet_length(v) > ${SHORT_VALUE_BYTES} THEN 1 END ORDER BY n))
+        FROM json_array_elements_text(g->2->field) WITH ORDINALITY e(v, n)))::text
+    ELSE g::text END, ',' ORDER BY i)
+    FROM (SELECT g, i, CASE g->>0 WHEN 'completed' THEN 'returnvalue' WHEN 'progress' THEN 'data' END AS field
+      FROM json_array_elements(('[' || _body || ']')::json) WITH ORDINALITY t(g, i)) groups);
+END`,
+  ) +
+  // The oldest values go first, then the oldest events. The newest event stays as it is.
   step(
     'trim_bytes(_queue int, _keep bigint)',
     'void',
@@ -144,7 +160,18 @@ END`,
 DECLARE
   _newest bigint := (SELECT last_event FROM queues WHERE queue = _queue);
   _last bigint;
+  _row record;
+  _light text;
+  _over bigint := (SELECT sum(octet_length(body)) - _keep FROM events WHERE queue = _queue);
 BEGIN
+  IF _over IS NULL OR _over <= 0 THEN RETURN; END IF;
+  FOR _row IN SELECT first, body FROM events WHERE queue = _queue AND last < _newest
+    AND octet_length(body) > (last - first + 1) * ${2 * SHORT_VALUE_BYTES} ORDER BY first LOOP
+    _light := light_body(_row.body);
+    UPDATE events SET body = _light WHERE queue = _queue AND first = _row.first;
+    _over := _over - octet_length(_row.body) + octet_length(_light);
+    IF _over <= 0 THEN RETURN; END IF;
+  END LOOP;
   SELECT last INTO _last FROM (
     SELECT last, sum(octet_length(body)) OVER (ROWS UNBOUNDED PRECEDING) AS upto FROM (
       SELECT last, body FROM events WHERE queue = _queue ORDER BY first DESC) e

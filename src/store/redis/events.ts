@@ -57,30 +57,48 @@ type Entry = [id: string, fields: [string, string]];
 
 export async function readEvents(run: Runner, queue: string, after: number | undefined, limit: number): Promise<EventsReply> {
   const events: StoredEvent[] = [];
+  let missed: Pick<EventsReply, 'missed'> = {};
   for (let last = after, left = REPLY_BYTES; ; ) {
     const wanted = limit - events.length;
-    const reply = (await run('events', queue, [last ?? '', ENTRIES_AT_ONCE, wanted])) as [number, number, Entry[]];
-    const [newest, firstVisible, entries] = reply;
+    const reply = (await run('events', queue, [last ?? '', ENTRIES_AT_ONCE, wanted])) as [number, number, Entry[], Entry[]];
+    const [newest, firstVisible, entries, values] = reply;
     if (last === undefined) return { events, last: newest };
+    const position = last;
     last = Math.min(Math.max(last, firstVisible - 1), newest);
+    if (entries[0] !== undefined) last = Math.max(last, endOf(entries[0]) - countOf(entries[0]));
+    if (events.length === 0 && last > position) missed = { missed: last - position };
     for (const entry of entries) {
       for (const event of readEntry(entry)) {
         if (event.id <= last) continue;
-        if (events.length >= limit) return { events, last };
+        if (events.length >= limit) return { events, last, ...missed };
+        if (event.large === 1) addValue(event, entry, values);
         left -= sizeOf(event);
-        if (left < 0 && events.length > 0) return { events, last, more: true };
+        if (left < 0 && events.length > 0) return { events, last, more: true, ...missed };
         events.push(event);
         last = event.id;
       }
       // The last number of an entry may be unused.
       last = Math.max(last, endOf(entry));
     }
-    if (entries.length === 0 || last >= newest || events.length >= limit) return { events, last };
+    if (entries.length === 0 || last >= newest || events.length >= limit) return { events, last, ...missed };
   }
 }
 
 function endOf([id]: Entry): number {
   return Number(id.slice(0, id.indexOf('-')));
+}
+
+function countOf([id]: Entry): number {
+  return Number(id.slice(id.indexOf('-') + 1));
+}
+
+/** The result of a job that was removed with it lies beside the log. */
+function addValue(event: StoredEvent, entry: Entry, values: Entry[]): void {
+  if (event.name !== 'completed') return;
+  const found = values.find((value) => value[1][0] === event.jobId && endOf(value) === endOf(entry));
+  if (found === undefined) return;
+  event['returnvalue'] = found[1][1];
+  delete event.large;
 }
 
 /** About as many bytes; most values are short. */

@@ -38,13 +38,13 @@ export class EventLog {
         for (let index = Math.max(0, last + 1 - first); index < told.length && events.length < limit; index += 1) {
           const event = toEvent(first + index, told[index] as ToldEvent);
           left -= bytesOf(event);
-          if (left < 0 && events.length > 0) return { events, last, more: true };
+          if (left < 0 && events.length > 0) return { ...replyOf(events, last, after), more: true };
           last = event.id;
           events.push(event);
         }
       }
     }
-    return { events, last };
+    return replyOf(events, last, after);
   }
 
   /** Answers how many went. */
@@ -69,6 +69,12 @@ export class EventLog {
     const sizes = this.#bytesFrom.all(queue, queue, event, ROWS_AT_ONCE);
     return this.#from.all(queue, queue, event, withinReply(sizes, ([bytes]) => bytes).length);
   }
+}
+
+/** Ids have no gaps, so the first one says how many were cut before it. */
+function replyOf(events: StoredEvent[], last: number, after: number): EventsReply {
+  const missed = (events[0]?.id ?? last + 1) - after - 1;
+  return missed > 0 ? { events, last, missed } : { events, last };
 }
 
 function toEvent(id: number, [name, jobId, fields]: ToldEvent): StoredEvent {

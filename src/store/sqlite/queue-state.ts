@@ -1,6 +1,6 @@
 // The row of a queue: counters, counts, pause and limits. A transaction reads it once, its operations change it in memory and tell
 // their events to it, and it is written once at the end, with all events in one row.
-import { EVENTS_BYTES_KEPT } from '../budget.js';
+import { EVENTS_BYTES_KEPT, SHORT_VALUE_BYTES } from '../budget.js';
 import { EVENTS_KEPT, type EventName, type QueueStatus } from '../contract/index.js';
 import type { FinishedState } from '../../job/state.js';
 import type { Database, Statement, Value } from './driver.js';
@@ -135,6 +135,8 @@ const TRIM_EVERY = 1000;
 const TRIM_EVERY_BYTES = 1024 * 1024;
 /** A row is split beyond so many characters: a reader parses whole rows. */
 const ROW_BYTES = 1024 * 1024;
+/** An event whose row has fewer bytes per event has no long value. */
+const LIGHT_BYTES = 2 * SHORT_VALUE_BYTES;
 /** What one trim may remove: an older version may have left a log of any size. */
 const TRIMMED_BYTES_AT_ONCE = 16 * 1024 * 1024;
 
@@ -146,7 +148,9 @@ export class QueueTable {
   readonly #tell: Statement;
   readonly #trim: Statement;
   readonly #firstEvent: Statement<[number | null]>;
-  readonly #eventBytes: Statement<[last: number, bytes: number]>;
+  readonly #eventBytes: Statement<[first: number, last: number, bytes: number]>;
+  readonly #body: Statement<[string]>;
+  readonly #rewrite: Statement;
   /** By queue: what this process has written since it last looked how large the log is. */
   readonly #untrimmedBytes = new Map<number, number>();
 
@@ -158,7 +162,9 @@ export class QueueTable {
     this.#tell = db.prepare('INSERT INTO events (queue, first, last, body) VALUES (?, ?, ?, ?)');
     this.#trim = db.prepare('DELETE FROM events WHERE queue = ? AND first <= ? AND last <= ?');
     this.#firstEvent = db.prepare('SELECT min(first) FROM events WHERE queue = ?');
-    this.#eventBytes = db.prepare('SELECT last, octet_length(body) FROM events WHERE queue = ? ORDER BY first');
+    this.#eventBytes = db.prepare('SELECT first, last, octet_length(body) FROM events WHERE queue = ? ORDER BY first');
+    this.#body = db.prepare('SELECT body FROM events WHERE queue = ? AND first = ?');
+    this.#rewrite = db.prepare('UPDATE events SET body = ? WHERE queue = ? AND first = ?');
   }
 
   read(name: string): QueueState | undefined {
@@ -220,16 +226,39 @@ export class QueueTable {
     this.#untrimmedBytes.set(queue, untrimmed < TRIM_EVERY_BYTES ? untrimmed : 0);
     if (untrimmed < TRIM_EVERY_BYTES) return;
     const rows = this.#eventBytes.all(queue);
-    let excess = rows.reduce((sum, [, bytes]) => sum + bytes, 0) - EVENTS_BYTES_KEPT;
+    // The newest row stays as it is.
+    rows.pop();
+    let excess = rows.reduce((sum, [, , bytes]) => sum + bytes, 0) - EVENTS_BYTES_KEPT;
     let left = TRIMMED_BYTES_AT_ONCE;
-    let last: number | undefined;
-    for (const [end, bytes] of rows.slice(0, -1)) {
+    for (const row of rows) {
+      const [first, last, bytes] = row;
+      if (excess <= 0 || left <= 0) break;
+      if (bytes <= (last - first + 1) * LIGHT_BYTES) continue;
+      left -= bytes;
+      row[2] = this.#lighten(queue, first);
+      excess -= bytes - row[2];
+    }
+    let trimmed: number | undefined;
+    for (const [, last, bytes] of rows) {
       if (excess <= 0 || left <= 0) break;
       excess -= bytes;
       left -= bytes;
-      last = end;
+      trimmed = last;
     }
-    if (last !== undefined) this.#trimTo(state, last);
+    if (trimmed !== undefined) this.#trimTo(state, trimmed);
+  }
+
+  /** Takes the long values out of a row. Returns how many bytes are left of it. */
+  #lighten(queue: number, first: number): number {
+    const events = JSON.parse(this.#body.get(queue, first)?.[0] ?? '[]') as ToldEvent[];
+    const light = events.map((event): ToldEvent => {
+      const [name, jobId, fields] = event;
+      const text = String(fields?.['returnvalue'] ?? fields?.['data'] ?? '');
+      return text.length > SHORT_VALUE_BYTES ? [name, jobId ?? null, LARGE_VALUE] : event;
+    });
+    const body = JSON.stringify(light);
+    this.#rewrite.run(body, queue, first);
+    return Buffer.byteLength(body);
   }
 
   #trimTo(state: QueueState, last: number): void {

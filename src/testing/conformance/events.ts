@@ -247,6 +247,21 @@ export function events(test: Test): void {
     assert.equal((await scene.events(nth(before, before.length - 1).id)).length, 2);
   });
 
+  test('a reader that comes after events were cut is told how many', async (scene) => {
+    await scene.addMany(20);
+    const before = await scene.events();
+    const [second, newest] = [nth(before, 1).id, nth(before, before.length - 1).id];
+    assert.equal((await scene.store.events(scene.queue, second, 5)).missed, undefined);
+    await scene.store.trimEvents(scene.queue, 6);
+    const cut = await scene.store.events(scene.queue, second, 5);
+    assert.equal(cut.missed, nth(cut.events, 0).id - second - 1);
+    assert.equal((await scene.store.events(scene.queue, cut.last, 5)).missed, undefined);
+    await scene.store.trimEvents(scene.queue, 0);
+    const none = await scene.store.events(scene.queue, second, 5);
+    assert.deepEqual([none.events, none.last, none.missed], [[], newest, newest - second]);
+    assert.equal((await scene.store.events(scene.queue, newest, 5)).missed, undefined);
+  });
+
   test('trimming to none keeps the count going', async (scene) => {
     await scene.addMany(3);
     const end = await scene.lastEvent();

@@ -170,10 +170,16 @@ export function large(test: Test): void {
     const parts: number[] = [];
     let kept = 0;
     let newest = 0;
+    let completions = 0;
     for (let after = 0; ; ) {
       const { events, last, more } = await scene.store.events(scene.queue, after, 10_000);
       if (events.length === 0) break;
       const bytes = events.reduce((sum, event) => sum + String(event['returnvalue'] ?? '').length, 0);
+      completions += events.filter((event) => event.name === 'completed').length;
+      for (const event of events) {
+        if (event.name === 'completed')
+          assert.equal(event['returnvalue'] === undefined, event.large === 1, 'a value that is gone');
+      }
       parts.push(bytes);
       kept += bytes;
       newest = last;
@@ -182,6 +188,7 @@ export function large(test: Test): void {
       after = last;
     }
     assert.equal(newest, await scene.lastEvent());
+    assert.equal(completions, 24, 'values go before events');
     assert(kept >= result.length, 'the newest result is there');
     assert(kept <= EVENTS_BYTES_KEPT * 1.5, `${kept} bytes are kept`);
     assert(

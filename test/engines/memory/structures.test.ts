@@ -145,7 +145,7 @@ describe('the event log', () => {
     expect(log.read(0, 100).events.map(({ id }) => id)).toEqual([7, 8, 9, 10, 11]);
     expect(log.read(10, 1).events).toEqual([{ id: 11, name: 'drained' }]);
     expect(log.trim(0)).toBe(5);
-    expect(log.read(0, 100)).toEqual({ events: [], last: 11 });
+    expect(log.read(0, 100)).toEqual({ events: [], last: 11, missed: 11 });
   });
 
   test('hands out copies', () => {

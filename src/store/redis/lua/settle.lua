@@ -30,8 +30,7 @@ local function finish(group, id, at, made)
     -- Attempts are left: the number of the second event stays unused, so that older readers count alike.
     tell(2, 'F', id, text, group.early and '' or made)
   else
-    -- No job will be left to ask where it is not kept.
-    tell(1, 'C', id, group.keep == '0' and text or eventValue(text))
+    tell(1, 'C', id, group.keep == '0' and lastValue(id, text) or eventValue(text))
   end
   if group.keep == '0' then
     gone[#gone + 1] = id

@@ -12,7 +12,9 @@ local went = math.max(0, math.min(wanted, queue.event + 1) - first)
 if went > 0 then
   set('firstEvent', first + went)
   call('XTRIM', key('events'), 'MINID', digits(first + went))
+  call('XTRIM', key('event-values'), 'MINID', digits(first + went))
 end
+if ARGV[1] == '0' then call('DEL', key('event-values'), key('event-value-marks')) end
 if ARGV[2] == '1' then
   for _, name in ipairs({ 'paused', 'limitedUntil', 'windowEnds', 'lastId', 'cap' }) do set(name, 0) end
   offer()

@@ -49,6 +49,29 @@ local function touch() touched = true end
 -- What an event says of a result or a progress.
 local function eventValue(text) return #text > EVENT_VALUE_BYTES and LARGE_VALUE or text end
 
+-- The same of the result of a job that is removed with it. A large one lies beside the log, so that the log can drop it and keep the event.
+local valuesBeside = nil
+local function lastValue(id, text)
+  if #text <= EVENT_VALUE_BYTES then return text end
+  valuesBeside = valuesBeside or {}
+  valuesBeside[#valuesBeside + 1] = { id, text }
+  return LARGE_VALUE
+end
+
+-- One entry per value; the first part of its id is the number of the last event of the script. They are bounded as events are: `bytes`
+-- were written since the entry `mark`, and a segment's worth before that, since `before`; what is older goes.
+local function saveValues(last)
+  local bytes, mark, before = match(call('GET', key('event-value-marks')) or '0 0-0 0-0', '^(%d+) (%S+) (%S+)$')
+  for i = 1, #valuesBeside do
+    local job, text = valuesBeside[i][1], valuesBeside[i][2]
+    local id = digits(last) .. '-' .. i
+    if tonumber(bytes) >= EVENTS_SEGMENT then bytes, mark, before = 0, id, mark end
+    call('XADD', key('event-values'), 'MINID', before, id, job, text)
+    bytes = bytes + #text
+  end
+  call('SET', key('event-value-marks'), digits(bytes) .. ' ' .. mark .. ' ' .. before)
+end
+
 -- Something may be claimable, now or at a time that nobody has been told.
 local function offer() touched, offered = true, true end
 
@@ -73,6 +96,7 @@ local function save()
     local oldest = math.max(queue.eventMarkBefore, last - EVENTS_KEPT + 1)
     local id = digits(last) .. '-' .. toldEvents
     call('XADD', key('events'), 'MINID', '~', digits(oldest), id, 'e', body)
+    if valuesBeside then saveValues(last) end
     set('event', last)
     set('eventBytes', queue.eventBytes + #body)
     if queue.eventBytes >= EVENTS_SEGMENT then
