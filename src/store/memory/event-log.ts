@@ -15,7 +15,7 @@ export class EventLog {
    */
   last = 0;
   #trimmed = 0;
-  /** The events up to here have no long values any more. */
+  /** The id up to which events have no long values any more. */
   #lightened = 0;
   /** Estimated bytes of all events in the ring. */
   #bytes = 0;
@@ -56,7 +56,10 @@ export class EventLog {
     return this.#trimmed - before;
   }
 
-  /** The oldest values go first, then the oldest events. The newest event stays as it is. */
+  /**
+   * Cuts the log to its byte budget: first the long values of the oldest events, then the oldest events. The newest event stays
+   * unchanged.
+   */
   #cut(): void {
     for (let id = Math.max(this.#lightened, this.#trimmed) + 1; id < this.last && this.#bytes > EVENTS_BYTES_KEPT; id += 1) {
       this.#lighten(slotOf(id));

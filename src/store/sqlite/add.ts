@@ -1,3 +1,5 @@
+// The verbs `add` and `forgetCaller` of the SQLite store: they insert new jobs, and return the first reply when a caller repeats a
+// call.
 import type { NewJob } from '../../job/record.js';
 import type { AddReply, Call } from '../contract/index.js';
 import type { Callers } from './callers.js';
@@ -40,7 +42,7 @@ export class Adding {
         queue.tell('duplicated', id);
         return { id, duplicate: true };
       }
-      // An id of the user's that looks like ours is stepped over: the new job must not vanish as its duplicate.
+      // Skip an id that a user has already chosen, because the new job would be dropped as its duplicate.
       id = String(++queue.lastId);
     }
     if (job.lockKey !== undefined) {
@@ -68,7 +70,7 @@ export class Adding {
   }
 }
 
-/** A run of counted ids, which is what most calls get, is told by its two ends. */
+/** Encodes the replies for the callers table. Most calls get consecutive generated ids, which are stored as first id and count. */
 function encode(replies: AddReply[]): string {
   const first = Number(replies[0]?.id);
   const run = Number.isInteger(first) && replies.every(({ id, duplicate }, index) => !duplicate && id === String(first + index));

@@ -1,16 +1,17 @@
-// The last call of every caller: one whose reply was lost is answered again and not carried out again.
+// Stores the last call of every caller and its reply. If a caller repeats a call because the reply was lost, the store returns the
+// stored reply and does not carry out the call again.
 import { HoldfastError } from '../../errors.js';
 import type { Call } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 
-/** Producers may repeat a call for ten minutes. */
+/** A producer may repeat a call for ten minutes. */
 const REMEMBERED_MS = 10 * 60_000;
-/** Callers that are looked at in one go: about a millisecond, and as much again to forget them. */
+/** Callers that one prune checks: about 1 ms, and another 1 ms to delete them. */
 const LOOKED_AT_ONCE = 1000;
 
 type Place = [queue: number, id: string];
 const START: Place = [0, ''];
-/** Behind all of them: queues are numbers, and numbers come before texts. */
+/** Sorts after every caller, because queues are numbers and SQLite sorts numbers before texts. */
 const END = ['end', ''] as const;
 
 export class Callers {
@@ -20,11 +21,12 @@ export class Callers {
   readonly #endOfChunk: Statement<Place>;
   readonly #anyOld: Statement<[number]>;
   readonly #prune: Statement;
-  /** Looking for old ones goes on behind this one. */
+  /** The last caller that was checked; the next check for old callers continues after it. */
   #place: Place = START;
 
   constructor(db: Database) {
-    // In the order of the table, a chunk at a time. An index on the age would find them at once, but every call would have to write it.
+    // Scans in table order, one chunk at a time. An index on the age would find old callers at once, but every call would have to
+    // write it.
     const chunk = '(queue, id) > (?, ?) AND (queue, id) <= (?, ?)';
     // A worker may repeat its last call for as long as its session is open.
     const old = `${chunk} AND usedAt < ? AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.queue = callers.queue AND sessions.id = callers.id)`;
@@ -38,16 +40,17 @@ export class Callers {
     this.#prune = db.prepare(`DELETE FROM callers WHERE ${old}`);
   }
 
-  /** The number of the caller's last call; 0 for one that is not known. */
+  /** Returns the number of the caller's last call; 0 for an unknown caller. */
   lastSeq(queue: number, caller: string): number {
     return this.#last.get(queue, caller)?.[0] ?? 0;
   }
 
-  /** The number of the caller's last call, and the reply that it got if it was this one. */
+  /** Returns the number of the caller's last call, and its reply if `call` repeats it. */
   recall(queue: number, { caller, seq }: Call): { lastSeq: number; reply: string | undefined } {
     const [lastSeq, reply] = this.#last.get(queue, caller) ?? [0, null];
     if (seq >= lastSeq) return { lastSeq, reply: (seq === lastSeq ? reply : null) ?? undefined };
-    // A straggler: its caller gave up on it and went on, so carrying it out now would surprise everybody.
+    // This call is late: its caller gave up on it and has sent a later call. Carrying it out now would make a change that its
+    // caller no longer expects.
     throw new HoldfastError('STORE_FAILED', `Call ${seq} of ${caller} came after its call ${lastSeq}: number calls upwards.`, {
       store: 'sqlite',
     });
@@ -61,7 +64,7 @@ export class Callers {
     this.#forget.run(queue, caller);
   }
 
-  /** Whether a prune would find any in the next chunk; if not, the one behind it is next. */
+  /** Returns whether a prune would delete any caller of the next chunk. If not, moves on to the following chunk. */
   anyOld(now: number): boolean {
     const end = this.#endOfChunk.get(...this.#place);
     if (this.#anyOld.get(...this.#place, ...(end ?? END), now - REMEMBERED_MS) !== undefined) return true;
@@ -69,7 +72,7 @@ export class Callers {
     return false;
   }
 
-  /** Forgets the old ones of the next chunk; returns how many. */
+  /** Deletes the old callers of the next chunk. Returns how many it deleted. */
   prune(now: number): number {
     const end = this.#endOfChunk.get(...this.#place);
     const pruned = this.#prune.run(...this.#place, ...(end ?? END), now - REMEMBERED_MS);
@@ -77,7 +80,7 @@ export class Callers {
     return pruned;
   }
 
-  /** All of them were looked at, and the next look begins anew. */
+  /** True when all callers were checked and the next check starts again at the first one. */
   get isThrough(): boolean {
     return this.#place === START;
   }

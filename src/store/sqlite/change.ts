@@ -1,3 +1,4 @@
+// The verb `change` of the SQLite store: retry, promote, delay and priority of one job. `requeue` uses `toWaiting` too.
 import type { StoredState } from '../../job/state.js';
 import type { Change, ChangeStatus } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
@@ -18,7 +19,8 @@ export class Changing {
 
   constructor(db: Database) {
     this.#find = db.prepare('SELECT job, state, priority, lockKey FROM jobs WHERE queue = ? AND id = ?');
-    // A finished job becomes one that has not run: its attempts, stack trace and logs stay. `CASE`: a delayed one keeps why it was put off.
+    // Resets a finished job to one that has not run: its attempts, stack trace and logs stay. `CASE`: a delayed job keeps
+    // `processedOn` and `failedReason` of its last attempt.
     this.#toWaiting = db.prepare(
       `UPDATE jobs SET ${TO_WAITING}, ord = ?, delay = 0, dueAt = NULL, session = NULL, fence = NULL, finishedOn = NULL, returnvalue = NULL,
          processedOn = CASE WHEN state >= 4 THEN NULL ELSE processedOn END,
@@ -75,7 +77,7 @@ export class Changing {
     queue.tell('waiting', id, { prev: from });
   }
 
-  /** A job that does not wait keeps the priority for when it does. */
+  /** A job that is not waiting stores the priority until it waits. */
   #setPriority(
     queue: QueueState,
     job: number,

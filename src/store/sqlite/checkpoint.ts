@@ -1,17 +1,24 @@
-// Keeps the write-ahead log short. Copying it back into the database takes about 5 µs a page and an fsync, 25 ms for what SQLite lets
-// come together, in the middle of a commit. So it is done as soon as nobody has called for a moment, and in a commit only where that moment
-// never comes: the longest of ten sweeps after a pause took 25 ms without, and 4 ms with it.
-// SQLite itself would copy inside of a commit, after every so many pages. Here that is done right after the commit, in a turn of the loop of
-// its own: with jobs of ten megabytes, both of them together blocked the loop for twice as long.
-// The log begins anew only when nobody has written meanwhile: with two hot processes that is rarely so, and it grew to 75 MB in five
-// seconds. So whoever finds it too long, right after a commit of its own, keeps the others out for the moment that it takes.
+// Keeps the write-ahead log short by copying it back into the database (a checkpoint).
+// A checkpoint takes about 5 µs a page and an fsync: 25 ms for the log length at which SQLite itself would copy, in the middle of a
+// commit. So the store copies as soon as no call has come for a moment, and after a commit only if that moment never comes. The
+// longest of ten sweeps after a pause took 25 ms without this, and 4 ms with it.
+// SQLite itself would copy inside a commit, after a fixed number of pages. The store copies right after the commit, in its own turn
+// of the event loop: with jobs of ten megabytes, both together blocked the event loop for twice as long.
+// The log restarts from its beginning only if no process has written meanwhile. With two hot processes that is rare: the log grew
+// to 75 MB in five seconds. So a process that finds the log too long, right after its own commit, locks out the other writers until
+// the log restarts.
 import type { Database, Statement } from './driver.js';
 
-/** Checkpoints of 16 MB instead of 4 MB: 7 % more jobs per second, for the same pages are written to the database less often. */
+/**
+ * Checkpoints of 16 MB instead of 4 MB: 7 % more jobs per second, because the same pages are written to the database less often.
+ */
 const USUAL_BYTES = 4_000 * 4096;
 const TOO_MANY_PAGES = 8_000;
 const LOOK_EVERY = 64;
-/** Worth an fsync of the database in a moment in which nobody waits, and no more than a few milliseconds should somebody come. */
+/**
+ * Fewest pages that are worth an fsync of the database while no call waits. Copying them delays a call that comes meanwhile by only
+ * a few milliseconds.
+ */
 const IDLE_PAGES = 500;
 const IDLE_MS = 20;
 
@@ -27,14 +34,17 @@ export class Checkpoints {
 
   constructor(db: Database) {
     db.exec('PRAGMA wal_autocheckpoint = 0');
-    // The file is cut when the log begins anew, or it would stay as long as it ever was.
+    // Truncates the file when the log restarts. Otherwise the file would keep its greatest length for ever.
     db.exec(`PRAGMA journal_size_limit = ${USUAL_BYTES}`);
     this.#look = db.prepare('PRAGMA wal_checkpoint(NOOP)');
     this.#copy = db.prepare('PRAGMA wal_checkpoint(PASSIVE)');
     this.#restart = db.prepare('PRAGMA wal_checkpoint(RESTART)');
   }
 
-  /** `logBytes`: of the file, which is cut to the usual size with the first commit after the log began anew. */
+  /**
+   * `logBytes` is the size of the log file. SQLite truncates the file to the usual size with the first commit after the log
+   * restarted.
+   */
   afterCommit(logBytes: number): void {
     this.#commits += 1;
     if (logBytes > USUAL_BYTES) this.#due ??= setImmediate(this.#copySoon);
@@ -52,7 +62,7 @@ export class Checkpoints {
     this.#checkpoint(this.#copy, ([, pages, copied]) => pages > copied);
   };
 
-  /** One timer for as long as commits come: setting it anew for each of them would cost more than it saves. */
+  /** Uses one timer for as long as commits come, because a new timer for each commit would cost more than it saves. */
   #waitForPause(): void {
     const commits = this.#commits;
     this.#timer = setTimeout(() => {
@@ -66,7 +76,8 @@ export class Checkpoints {
     try {
       if (isDue(this.#look.get() ?? [0, 0, 0])) how.get();
     } catch {
-      // Busy, or a disk in trouble: the next commit tells, and the log is only longer than it should be.
+      // The database is busy or the disk has an error. The next commit reports the error; until then the log is only longer than
+      // usual.
     }
   }
 }

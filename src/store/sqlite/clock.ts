@@ -1,6 +1,7 @@
-// The store's clock: one for all processes of a host, which no step of the wall clock moves. Its time is the host's monotonic clock
-// plus an offset that the first opener after a boot writes into the file. Expiry is only ever judged on it.
-// A process in a time namespace of Linux sees another monotonic clock than the host: what the namespace adds is taken off again.
+// The store's clock is the same for all processes of a host, and no step of the wall clock moves it. Its time is the host's
+// monotonic clock plus an offset that the first opener after a boot writes into the file. The store judges expiry by this clock
+// only.
+// A process in a time namespace of Linux sees a different monotonic clock, so the store subtracts the offset of the namespace.
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import type { Clock } from '../../runtime/clock.js';
@@ -16,12 +17,12 @@ export class StoreClock {
     this.#offset = offset;
   }
 
-  /** Whole milliseconds since the epoch. */
+  /** Returns whole milliseconds since the epoch. */
   now(): number {
     return Math.floor(this.#exact());
   }
 
-  /** The first whole millisecond at which `ms` have passed from now: never early. */
+  /** Returns the first whole millisecond at which `ms` have passed from now: never early. */
   after(ms: number): number {
     return Math.ceil(this.#exact() + ms);
   }
@@ -31,21 +32,23 @@ export class StoreClock {
   }
 }
 
-/** SQL: a column of milliseconds, rounded up. The SQLite of Deno has no ceil(). */
+/** SQL expression: a column of milliseconds, rounded up. The SQLite of Deno has no ceil(). */
 export function roundedUp(column: string): string {
   return `CAST(${column} AS INTEGER) + (${column} > CAST(${column} AS INTEGER))`;
 }
 
 /**
- * Reads the offset of this boot or, as its first opener, writes it. A boot that is not the recorded one means that every owner of
- * then is dead, so their sessions and locks end in the same transaction. The result holds for as long as the process lives.
+ * Reads the offset of this boot. The first opener after a boot writes it. If the recorded boot is another one, every session owner
+ * of that boot is dead, so the same transaction ends their sessions and locks. The result is valid for the lifetime of this
+ * process.
  */
 export function startClock(db: Database, clock: Clock, boot = readBootId(), namespaceMs = readNamespaceMs()): StoreClock {
   const monotonic = clock.monotonic() - namespaceMs;
   const known = offsetOf(db, boot, monotonic);
   if (known !== undefined) {
     const recorded = clock.wall() - known;
-    // Versions that knew nothing of namespaces counted on the clock that they saw. The wall clock is the same in all of them.
+    // Earlier versions ignored namespaces and used the monotonic clock that they saw. If the offset fits that clock better, refuse
+    // it. The comparison uses the wall clock, which is the same in all namespaces.
     if (Math.abs(recorded - monotonic - namespaceMs) < Math.abs(recorded - monotonic)) throw wrongNamespace();
     return new StoreClock(clock, known - namespaceMs);
   }
@@ -68,11 +71,11 @@ export function startClock(db: Database, clock: Clock, boot = readBootId(), name
 function offsetOf(db: Database, boot: string, monotonic: number): number | undefined {
   const row = db.prepare<[boot: string, offset: number]>('SELECT boot, offset FROM clock').get();
   if (row === undefined || row[0] !== boot) return undefined;
-  // Where the host does not tell its boots apart, a clock that has gone back does. A second of slack, for times were rounded.
+  // If the host has no boot id, a clock that has gone back shows a new boot. One second of slack allows for rounded times.
   return boot === UNKNOWN_BOOT && monotonic + row[1] < lastKnown(db) - 1000 ? undefined : row[1];
 }
 
-/** The latest time that anything in the file speaks of as past. */
+/** Returns the latest past time that the file records. */
 function lastKnown(db: Database): number {
   const sql =
     'SELECT max((SELECT ifnull(max(touchedAt), 0) FROM queues), (SELECT ifnull(max(expiresAt - durationMs), 0) FROM sessions))';
@@ -91,7 +94,7 @@ function readBootId(): string {
           : '';
     if (id.trim() !== '') return id.trim();
   } catch {
-    // A sandbox may hide it.
+    // A sandbox may hide the boot id.
   }
   return UNKNOWN_BOOT;
 }

@@ -1,5 +1,6 @@
-// Hands back what a session holds that is about to be closed, in steps: in one transaction, 100,000 jobs kept every other writer out for
-// 0.6 s. The session itself ends with the last step, so that a crash in between leaves the rest to its expiry.
+// Hands back the jobs of a session that is about to be closed, in steps: one transaction with 100,000 jobs kept all other writers
+// out for 0.6 s. The session itself ends with the last step. If the process crashes in between, the remaining locks end when the
+// session expires.
 import type { SessionRef } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 import { type HandBack, HELD_COLUMNS, type HeldRow, lossOf, OWNER_COLUMNS, type OwnerRow } from './hand-back.js';
@@ -7,7 +8,7 @@ import { STATE } from './schema.js';
 import type { QueueState } from './queue-state.js';
 import type { Transaction } from './transaction.js';
 
-/** About 3 ms. */
+/** Jobs per step: about 3 ms. */
 const AT_ONCE = 500;
 
 export class Closing {
@@ -24,12 +25,15 @@ export class Closing {
     this.#owner = db.prepare(`SELECT ${OWNER_COLUMNS} FROM sessions WHERE queue = ? AND id = ?`);
   }
 
-  /** How many steps are to be made before the last one, in which the session ends. */
+  /** Returns how many steps come before the last step, which ends the session. */
   stepsOf({ queue }: QueueState, id: string): number {
     return Math.floor(Math.max(0, (this.#count.get(queue, id)?.[0] ?? 0) - 1) / AT_ONCE);
   }
 
-  /** From the end of what it holds: each step goes to the front of waiting, and so they all wait in the order in which they were claimed. */
+  /**
+   * Hands back the newest jobs first. Each step goes to the front of waiting, so in the end all jobs wait in the order of their
+   * claims.
+   */
   handBackSome(transaction: Transaction, { queue: name, id }: SessionRef, charged: boolean): void {
     const queue = transaction.find(name);
     const owner = queue === undefined ? undefined : this.#owner.get(queue.queue, id);

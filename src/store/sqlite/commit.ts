@@ -1,6 +1,6 @@
 // Group commit: all operations of one turn of the event loop share one transaction and one fsync, in the order of their calls.
-// An operation is synchronous and touches nothing but the transaction, so a batch can be rolled back and run again. Promises are
-// answered after the commit.
+// An operation is synchronous and changes only the transaction, so the committer can roll back a batch and run it again. It
+// resolves the promises after the commit.
 import type { HoldfastError } from '../../errors.js';
 import type { StoreClock } from './clock.js';
 import type { Database, Statement } from './driver.js';
@@ -13,10 +13,10 @@ import { Transaction } from './transaction.js';
 import { WriteLock } from './write-lock.js';
 
 export interface Operation<T> {
-  /** Answers without the write lock when there is nothing to write. */
+  /** Returns the result without the write lock if there is nothing to write; otherwise undefined. */
   look?: () => T | undefined;
   run: (transaction: Transaction) => T;
-  /** About what it writes, where that can be much. */
+  /** Estimated bytes that the operation writes, where they can be many. Default 0. */
   bytes?: number;
 }
 
@@ -32,13 +32,19 @@ export interface CommitterOptions {
   clock: StoreClock;
   table: QueueTable;
   busyTimeoutMs: number;
-  /** Called after each commit with the queues that changed, and with the size of the log. */
+  /** Called after each commit with the queues that changed and the size of the log in bytes. */
   onCommit(queues: string[], logBytes: number): void;
 }
 
-/** What one transaction may take before the rest of the turn goes into the next: others wait for the write lock meanwhile. */
+/**
+ * How long the operations of one transaction may take. The rest of the turn goes into the next one, because other processes wait
+ * for the write lock.
+ */
 const MAX_BATCH_MS = 10;
-/** The same in bytes: their commit, which writes and syncs them, takes longer than the statements. One operation may have more. */
+/**
+ * The same limit in bytes, because writing and syncing many bytes takes longer than the statements. A single operation may exceed
+ * it.
+ */
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
 
 export class Committer {
@@ -49,9 +55,12 @@ export class Committer {
   readonly #files: OpenFiles;
   #pending: Pending[] = [];
   #scheduled = false;
-  /** Rows of queues as the last commit left them: good for the next one, unless somebody else has written in between. */
+  /**
+   * Rows of queues as the last commit of this process left them. Valid for the next transaction unless another connection has
+   * written since.
+   */
   #known: Map<string, QueueState> | undefined;
-  /** When the batch found the lock taken. */
+  /** When this batch first found the write lock taken. */
   #waitingSince: number | undefined;
   readonly #lockWait = new LockWait();
   #gone = false;
@@ -73,7 +82,7 @@ export class Committer {
     });
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no operation is pending. */
   idle(): Promise<void> {
     if (this.#pending.length === 0) return Promise.resolve();
     return new Promise((resolve) => {
@@ -81,23 +90,23 @@ export class Committer {
     });
   }
 
-  /** Closes the database, after everything else that uses it. */
+  /** Closes the database. Called after everything else that uses the database has stopped. */
   close(): void {
     this.#files.close(this.#options.db);
   }
 
-  /** Finds out whether the path still names the files that are open. */
+  /** Returns whether the path still leads to the open files. */
   check(): boolean {
     return this.#isStill(this.#files.areThere());
   }
 
-  /** The error of a call that failed with an error of SQLite's. */
+  /** Returns the Holdfast error for an error of SQLite. */
   explain(error: unknown): HoldfastError {
     const { path } = this.#options;
     return this.#isStill(!isCutLog(error)) && this.check() ? toStoreError(error, path) : gone(path);
   }
 
-  /** Once the files are gone, the store stays gone. */
+  /** Records that the files are gone, and rejects all pending operations. Once gone, the store stays gone. */
   #isStill(there: boolean): boolean {
     if (!there && !this.#gone) {
       this.#gone = true;
@@ -125,7 +134,10 @@ export class Committer {
     else this.#onIdle?.();
   };
 
-  /** From the front, until one has to write: the others must see what it writes. */
+  /**
+   * Resolves operations from the front without a write, until one must write. The later ones wait, because they must see what it
+   * writes.
+   */
   #answerByLooking(): void {
     for (let next = this.#pending[0]; next !== undefined; next = this.#pending[0]) {
       try {
@@ -165,7 +177,8 @@ export class Committer {
         answers.push(operation.run(transaction));
       } catch (error) {
         if (blameOf(error) !== 'operation') throw error;
-        // Without a savepoint for every operation, which the common case would pay for: the rest of the batch runs again without it.
+        // No operation has its own savepoint, because the common case would pay for it. Instead the rest of the batch runs again
+        // without this operation.
         this.#rollback.run();
         this.#pending.splice(answers.length, 1);
         operation.reject(toStoreError(error, path));
@@ -177,7 +190,7 @@ export class Committer {
     this.#commit.run();
     this.#known = transaction.saved;
     this.#lock.released();
-    // Before a caller gets its reply: into a file that was unlinked meanwhile nothing was really written.
+    // Check before callers get their replies: a commit into a file that was unlinked meanwhile is lost.
     if (!this.#isStill(this.#files.isWritten())) return;
     this.#pending.splice(0, answers.length).forEach((operation, index) => {
       operation.resolve(answers[index]);
@@ -190,7 +203,7 @@ export class Committer {
     this.#waitingSince ??= now;
     const { busyTimeoutMs, path } = this.#options;
     const takenSince = this.#lockWait.since(this.#progress());
-    // An operation that came before the lock was found taken has not waited for it: the event loop may have been blocked.
+    // An operation that came before the lock was found taken has not waited for the lock: the event loop may have been blocked.
     const mayWait = ({ since }: Pending): boolean => Math.max(since, takenSince) + busyTimeoutMs > now;
     for (const operation of this.#pending.filter((operation) => !mayWait(operation))) operation.reject(busy(path));
     this.#pending = this.#pending.filter(mayWait);
@@ -202,12 +215,15 @@ export class Committer {
     try {
       return this.#lock.version();
     } catch {
-      // A process that brings the log in order after a crash keeps readers out as well.
+      // A process that recovers the log after a crash locks out readers too.
       return -1;
     }
   }
 
-  /** The store is in trouble: everybody is told, and the connection is left fit for the next try. */
+  /**
+   * Handles an error that no single operation caused: retries when the lock is taken, otherwise rejects all pending operations.
+   * Rolls back, so the connection is ready for the next try.
+   */
   #recover(error: unknown): void {
     if (this.#options.db.inTransaction) this.#rollback.run();
     if (blameOf(error) === 'busy') this.#waitForLock();

@@ -1,6 +1,7 @@
-// The SQLite store: one file that all processes of a host may share. It wires the parts of this folder to the store contract, through
-// which alone the rest of Holdfast calls it. Writes go through the committer and share transactions; reads run at once, as far as they leave the event loop its turns.
-// Nothing here may await inside a transaction: the lock thread's connection would wait for it.
+// The SQLite store: one file that all processes of a host may share. This class connects the parts of this folder to the store
+// contract; the rest of Holdfast calls the store only through the contract. Writes go through the committer and share transactions.
+// Reads run at once; large reads take turns with the event loop (read-turns.ts).
+// No code here may await inside a transaction, because the connection of the lock thread would wait for that transaction.
 import path from 'node:path';
 import { HoldfastError } from '../../errors.js';
 import type { Outcome } from '../../job/outcome.js';
@@ -20,11 +21,14 @@ export interface SqliteStoreOptions {
   path: string;
   clock?: Clock;
   /**
-   * 'full' (default): what is acknowledged survives a power cut. 'normal': it survives a crash of the process, but the last commits may
-   * be lost with the power.
+   * 'full' (default): acknowledged writes survive a power cut. 'normal': they survive a crash of the process, but a power cut may
+   * lose the last commits.
    */
   synchronous?: 'full' | 'normal';
-  /** How long calls wait while another program holds the write lock (default 10 s), before they reject with STORE_BUSY. */
+  /**
+   * How long a call waits while another program holds the write lock, in ms (default 10,000). After that it rejects with
+   * STORE_BUSY.
+   */
   busyTimeoutMs?: number;
 }
 
@@ -65,7 +69,7 @@ export class SqliteStore implements contract.Store {
     try {
       this.#engine = await this.#opening;
     } catch (error) {
-      // The next call tries again: the folder may be there by then.
+      // The next call of `open` tries again: the folder may exist by then.
       this.#opening = undefined;
       throw toStoreError(error, this.#options.path);
     }
@@ -115,7 +119,8 @@ export class SqliteStore implements contract.Store {
     const bytes = outcomes.reduce((sum, outcome) => sum + (outcome.kind === 'completed' ? outcome.value.length : 0), 0);
     const reply = await this.#write((transaction) => settling.settle(transaction, queue, outcomes, call, claim), { bytes });
     if (claim === undefined || reply.claimed?.more !== true || reply.claimed.jobs.length > 0) return reply;
-    // The first job is too large for the transaction of the settle. The same call goes on, so its number was not used before.
+    // The first job is too large for the settle's transaction, so this transaction claims it. It is still the same call: `lastSeq`
+    // below its number says that the number is unused.
     const remember = call?.caller !== claim.session || call.seq !== claim.seq;
     const rest = { remember, lastSeq: claim.seq - 1 };
     const claimed = await this.#write((transaction) => claiming.claim(transaction, transaction.queue(queue), claim, rest));
@@ -138,7 +143,7 @@ export class SqliteStore implements contract.Store {
   async closeSessions(refs: contract.SessionRef[], charged: boolean): Promise<void> {
     const { sessions, closing } = this.#use();
     if (refs.length === 0) return;
-    // All at once, so that a close of the store waits for them; the committer cuts them into transactions.
+    // Submit all steps at once, so that closing the store waits for them. The committer cuts them into transactions.
     const steps = refs.flatMap((ref) => {
       const count = this.#read(ref.queue, (_, state) => closing.stepsOf(state, ref.id));
       return Array.from({ length: count }, () => this.#write((transaction) => closing.handBackSome(transaction, ref, charged)));
@@ -318,7 +323,7 @@ export class SqliteStore implements contract.Store {
     return this.#write((transaction) => items.map((item) => run(transaction, item)), { bytes });
   }
 
-  /** What may be much. */
+  /** For reads that may be large. */
   #readInTurn<T>(queue: string, look: (engine: Engine, state: QueueState) => T): T | Promise<T> {
     const engine = this.#use();
     return this.#turns.run(() => this.#read(queue, look, engine));

@@ -1,3 +1,4 @@
+// The verbs of the SQLite store that control a whole queue: pause, limit, cap, requeue, forget and trimEvents.
 import type { Cap, Selection } from '../contract/index.js';
 import type { Changing } from './change.js';
 import type { EventLog } from './events.js';
@@ -48,7 +49,7 @@ export class Controlling {
     return moved;
   }
 
-  /** The counters of events and places go on: listeners read on, and jobs that are still there keep their order. */
+  /** The counters of events and places continue, because listeners read on and jobs that are still there keep their order. */
   forget(transaction: Transaction, name: string): void {
     const queue = transaction.find(name);
     if (queue === undefined) return;

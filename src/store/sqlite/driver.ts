@@ -1,4 +1,4 @@
-// The seam over the SQLite bindings: the order in which they are tried. The files in driver/ each know one.
+// Loads the first SQLite binding that works, in the order of LADDER. Each file in driver/ knows one binding.
 import { HoldfastError, isError } from '../../errors.js';
 import { loadBetterSqlite3 } from './driver/better-sqlite3.js';
 import { loadNodeSqlite } from './driver/node-sqlite.js';
@@ -8,8 +8,8 @@ import type { Driver, DriverName } from './driver/types.js';
 export type { Database, Driver, DriverName, Statement, Value } from './driver/types.js';
 
 /**
- * Throws, with the reason, where the binding cannot be loaded. None opens a database to find out: better-sqlite3 12 on Node 24 aborts the
- * process when such an object is collected.
+ * Each loader throws with the reason if its binding cannot be loaded. No loader opens a database to find out, because
+ * better-sqlite3 12 on Node 24 aborts the process when such an object is collected.
  */
 const LADDER: Record<DriverName, () => Promise<Driver>> = {
   'node:sqlite': loadNodeSqlite,
@@ -21,7 +21,7 @@ let loading: Promise<Driver> | undefined;
 
 export function loadDriver(): Promise<Driver> {
   loading ??= load().catch((error: unknown) => {
-    // After the advice of the error was followed, the next call works without a restart.
+    // Let the next call try again, so a user who follows the error's advice needs no restart.
     loading = undefined;
     throw error;
   });
@@ -42,7 +42,7 @@ async function load(): Promise<Driver> {
   throw missing(reasons.join('; '));
 }
 
-/** `HOLDFAST_SQLITE_DRIVER` names the only one to try. */
+/** Returns the bindings to try. `HOLDFAST_SQLITE_DRIVER` names the only one. */
 function namesToTry(): DriverName[] {
   const names = Object.keys(LADDER) as DriverName[];
   const forced = process.env['HOLDFAST_SQLITE_DRIVER'];

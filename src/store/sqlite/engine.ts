@@ -1,4 +1,4 @@
-// Opening the file and putting the parts together.
+// Opens the database file and connects the parts of the SQLite store. Only connection.ts calls it.
 import fs from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldfastError } from '../../errors.js';
@@ -59,12 +59,15 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       if (blameOf(error) !== 'busy') throw error;
       if (performance.now() > wait.since(lastWrite(options.path)) + options.busyTimeoutMs) throw busy(options.path, error);
     }
-    // Others are starting too, or a foreign program holds the file.
+    // Other processes are starting too, or a foreign program holds the file.
     await sleep(2 + Math.random() * 10);
   }
 }
 
-/** Where processes cannot share memory (network drives), SQLite quietly stays in another mode, in which readers block writers. */
+/**
+ * Turns on the write-ahead log. If processes cannot share memory (network drives), SQLite silently stays in another mode, in which
+ * readers block writers.
+ */
 function useWal(db: Database, path: string): void {
   const [mode] = db.prepare<[string]>('PRAGMA journal_mode = WAL').get() ?? [];
   if (mode === 'wal') return;
@@ -95,10 +98,10 @@ export class Engine {
   readonly inspecting: Inspecting;
   readonly events: EventLog;
   readonly warnings = new Warnings();
-  /** Its name. */
+  /** The name of the driver. */
   readonly driver: string;
   readonly #driver: Driver;
-  /** The same for all, whichever link they came by. */
+  /** The real path, which is the same for all processes, whichever link they used. */
   readonly #realPath: string;
   readonly #peers: Peers;
   readonly #checkpoints: Checkpoints;
@@ -139,7 +142,10 @@ export class Engine {
     this.controlling = new Controlling(selecting, this.changing, this.events);
   }
 
-  /** Held from the first session on. Undefined: sessions live without crash hints, and the reason is a warning. */
+  /**
+   * Returns the name of this process's presence file, which is locked from the first session on. Undefined: sessions live without
+   * crash hints, and a warning gives the reason.
+   */
   presence(): string | undefined {
     try {
       this.#presence ??= this.#holdPresence();

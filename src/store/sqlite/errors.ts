@@ -1,14 +1,14 @@
-// The one place that turns SQLite's error codes into errors of ours.
+// Turns SQLite's error codes into Holdfast errors. No other file does.
 import { HoldfastError, isError } from '../../errors.js';
 import { resultCode } from './driver/result-code.js';
 
-/** What an error means for the operations that shared its transaction. */
+/** The effect of an error on the operations that shared its transaction. */
 export type Blame =
-  /** Somebody else holds a lock: the whole batch is tried again. */
+  /** Another connection holds a lock: the whole batch is retried. */
   | 'busy'
-  /** The store is in trouble, so the transaction cannot go on: all of its operations fail. */
+  /** The store has an error, so the transaction cannot continue: all its operations fail. */
   | 'store'
-  /** This operation alone is at fault. */
+  /** Only this operation is at fault. */
   | 'operation';
 
 export function blameOf(error: unknown): Blame {
@@ -18,7 +18,7 @@ export function blameOf(error: unknown): Blame {
   return is(code, 'CONSTRAINT', 'TOOBIG', 'MISMATCH', 'RANGE', 'ERROR') ? 'operation' : 'store';
 }
 
-/** The log is shorter than its index says. SQLite itself never leaves it so. */
+/** Returns whether the log is shorter than its index says. SQLite itself never leaves the log like that. */
 export function isCutLog(error: unknown): boolean {
   return resultCode(error) === 'SQLITE_IOERR_SHORT_READ';
 }

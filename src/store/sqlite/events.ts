@@ -1,11 +1,11 @@
-// Reading and trimming the log of a queue, which is written in queue-state.ts: one row per commit.
+// Reads and trims the event log of a queue. queue-state.ts writes it: one row per commit.
 import { REPLY_BYTES, withinReply } from '../budget.js';
 import type { EventsReply, StoredEvent } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 import { IMPLIED, type QueueState, type ToldEvent } from './queue-state.js';
 
 const ROWS_AT_ONCE = 100;
-/** An event without texts of its own. */
+/** Estimated bytes of an event without its long texts. */
 const BARE_BYTES = 100;
 
 export class EventLog {
@@ -15,7 +15,7 @@ export class EventLog {
   readonly #cut: Statement;
 
   constructor(db: Database) {
-    // The row that holds the next event begins at or before it.
+    // The row that contains the next event begins at or before that event.
     const from = `FROM events WHERE queue = ? AND first >= ifnull((SELECT max(first) FROM events WHERE queue = ? AND first <= ?), 0)
        ORDER BY first LIMIT ? + 0`;
     this.#from = db.prepare(`SELECT first, body ${from}`);
@@ -31,7 +31,7 @@ export class EventLog {
     let left = REPLY_BYTES;
     while (last < queue.lastEvent && events.length < limit) {
       const rows = this.#rowsFrom(queue, last + 1);
-      // Another process has trimmed them since the queue was read.
+      // Another process has trimmed these events since the queue was read.
       if (rows.length === 0) break;
       for (const [first, body] of rows) {
         const told = JSON.parse(body) as ToldEvent[];
@@ -47,9 +47,9 @@ export class EventLog {
     return replyOf(events, last, after);
   }
 
-  /** Answers how many went. */
+  /** Deletes all but the newest `keep` events. Returns how many events it deleted. */
   trim(queue: QueueState, keep: number): number {
-    // Those of the running transaction are not in a row yet; they are among the newest.
+    // Events of the running transaction are not in a row yet. They are among the newest.
     const first = Math.min(queue.lastEvent + 1, queue.lastEvent + queue.events.length - keep + 1);
     const went = first - queue.firstEvent;
     if (went <= 0) return 0;
@@ -64,14 +64,14 @@ export class EventLog {
     return went;
   }
 
-  /** As many as a reply can carry: SQLite knows the bytes of a row without reading it. */
+  /** Returns as many rows as fit into a reply. SQLite knows the bytes of a row without reading it. */
   #rowsFrom({ queue }: QueueState, event: number): [first: number, body: string][] {
     const sizes = this.#bytesFrom.all(queue, queue, event, ROWS_AT_ONCE);
     return this.#from.all(queue, queue, event, withinReply(sizes, ([bytes]) => bytes).length);
   }
 }
 
-/** Ids have no gaps, so the first one says how many were cut before it. */
+/** Builds the reply. Event ids have no gaps, so the first id shows how many events were trimmed before it (`missed`). */
 function replyOf(events: StoredEvent[], last: number, after: number): EventsReply {
   const missed = (events[0]?.id ?? last + 1) - after - 1;
   return missed > 0 ? { events, last, missed } : { events, last };

@@ -1,4 +1,5 @@
-// The database file as the file system sees it: whether it may be ours before SQLite touches it, and whether it is still there.
+// The database file as the file system sees it: whether it is a Holdfast file, checked before SQLite touches it, and whether it is
+// open.
 import fs from 'node:fs';
 import path from 'node:path';
 import { HoldfastError } from '../../errors.js';
@@ -9,9 +10,10 @@ const HEADER_BYTES = 100;
 const APPLICATION_ID_AT = 68;
 
 /**
- * Throws unless the file is ours or new. It reads the header itself: only opening a foreign database could already change it
- * (SQLite would run its recovery and its checkpoint). A file that this process has open is left to SQLite: on most systems a process that
- * closes a file loses all its locks on it, and whoever opened the database next would take it for unused when he left, and delete its log.
+ * Throws unless the file is a Holdfast file or new. It reads the header itself, because merely opening a foreign database could
+ * change it: SQLite would run its recovery and its checkpoint.
+ * A file that this process already has open is left to SQLite. On most systems a process that closes a file loses all its locks on
+ * that file. The next connection that closes would then take the database for unused, and delete its log.
  */
 export function inspectFile(file: string): void {
   const folder = path.dirname(file);
@@ -27,7 +29,7 @@ export function inspectFile(file: string): void {
     const ours = header.toString('latin1', 0, MAGIC.length) === MAGIC && readApplicationId(header) === APPLICATION_ID;
     if (!ours) throw foreign(file);
   }
-  // SQLite keeps two files beside the database, so the folder must be writable as well.
+  // SQLite creates two files beside the database, so the folder must be writable too.
   if (!writable(folder) || (isThere && !writable(file))) {
     throw new HoldfastError(
       'STORE_READONLY',
@@ -37,12 +39,12 @@ export function inspectFile(file: string): void {
   }
 }
 
-/** Which file a path names at the moment; undefined when none. */
+/** Returns the identity of the file at a path; undefined if there is none. */
 function identify(file: string): string | undefined {
   return identityOf(fs.statSync(file, { bigint: true, throwIfNoEntry: false }));
 }
 
-/** Changes when the database or its log is written. */
+/** Returns a text that changes when the database or its log is written. */
 export function lastWrite(file: string): string {
   const of = (name: string): string => {
     const stats = fs.statSync(name, { bigint: true, throwIfNoEntry: false });
@@ -57,12 +59,15 @@ function identityOf(stats: fs.BigIntStats | undefined): string | undefined {
 
 const OPEN_FILES = ['/proc/self/fd', '/dev/fd'];
 
-/** False when no thread of this process has it open. Where open files cannot be listed, true. */
+/** False if no thread of this process has the file open. True if the system cannot list open files. */
 export function mayBeOpenHere(file: string): boolean {
   return OPEN_FILES.every((folder) => !fs.existsSync(folder)) || isOpenHere(file);
 }
 
-/** Whether any thread of this process has it open, with whatever. Where open files cannot be listed (Windows), closing one loses no locks. */
+/**
+ * Returns whether any thread of this process has the file open, with any library. If the system cannot list open files (Windows),
+ * it returns false: there, closing a file loses no locks.
+ */
 function isOpenHere(file: string, but?: number): boolean {
   const list = OPEN_FILES.find((folder) => fs.existsSync(folder));
   if (list === undefined) return false;
@@ -70,7 +75,7 @@ function isOpenHere(file: string, but?: number): boolean {
   return fs.readdirSync(list).some((name) => Number(name) !== but && identityOfOpen(list, name) === identity);
 }
 
-/** By its name where that leads to the open file (Linux): Deno numbers open files in a way of its own. */
+/** Uses the name where it leads to the open file (Linux), because Deno numbers open files in its own way. */
 function identityOfOpen(list: string, name: string): string | undefined {
   try {
     const byName = list.startsWith('/proc/');
@@ -78,7 +83,7 @@ function identityOfOpen(list: string, name: string): string | undefined {
       byName ? fs.statSync(path.join(list, name), { bigint: true }) : fs.fstatSync(Number(name), { bigint: true }),
     );
   } catch {
-    // It was closed since.
+    // The file was closed since the folder was listed.
     return undefined;
   }
 }
@@ -107,7 +112,7 @@ function readHeader(file: string): Buffer | undefined {
   } catch (cause) {
     throw unavailable(`The SQLite store ${file} cannot be read (${(cause as Error).message}). Name a file.`, cause);
   } finally {
-    // Another thread may have opened it meanwhile: better one handle too many.
+    // Another thread may have opened the file meanwhile. Closing would drop its locks, so leak this handle.
     if (!isOpenHere(file, handle)) fs.closeSync(handle);
   }
 }

@@ -1,4 +1,5 @@
-// Jobs whose lock ends without an outcome of their owner: handed back or taken away (uncharged), or stalled (charged).
+// Moves jobs whose lock ends without an outcome from their owner: handed back or revoked (no stall is counted), or stalled (a stall
+// is counted).
 import { type LossFound, lostByText } from '../../job/lost-by.js';
 import { keepOnFail } from '../../job/options.js';
 import { STALLED_REASON } from '../contract/index.js';
@@ -11,7 +12,7 @@ import { STATE, TO_WAITING } from './schema.js';
 export type HeldRow = [job: number, id: string, priority: number, stalledCounter: number, lockKey: string | null];
 export const HELD_COLUMNS = 'job, id, priority, stalledCounter, lockKey';
 
-/** Of the session that lost the jobs. `lostBy`: null where its row is missing. */
+/** The session that lost the jobs. `lostBy` is null if the row of the session is missing. */
 export interface Loss {
   maxStalls: number;
   lostBy: string | null;
@@ -20,7 +21,7 @@ export interface Loss {
 export type OwnerRow = [maxStalls: number, host: string, pid: number, name: string, suspected: number];
 export const OWNER_COLUMNS = 'maxStalls, host, pid, name, suspected';
 
-/** `found`: unless the state of its session says it. */
+/** `found` says how the loss was found. Default: the session's `suspected` flag decides. */
 export function lossOf([maxStalls, host, pid, name, suspected]: [...OwnerRow, ...unknown[]], found?: LossFound): Loss {
   const how = found ?? (suspected === 1 ? 'process-gone' : 'session-expired');
   return { maxStalls, lostBy: lostByText({ host, pid, name }, how) };
@@ -46,7 +47,7 @@ export class HandBack {
     this.#remove = db.prepare('DELETE FROM jobs WHERE job = ? RETURNING logNext');
   }
 
-  /** In the order in which they were claimed: so they wait again. */
+  /** Hands back jobs to the front of waiting, in the given order. This does not count as a stall. */
   giveBack(queue: QueueState, held: HeldRow[]): void {
     let ord = this.#frontFor(queue, held.length);
     for (const [job, id, priority, , lockKey] of held) {

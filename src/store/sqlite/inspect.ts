@@ -1,3 +1,5 @@
+// The read verbs of the SQLite store: jobs, lists, counts, logs, locks and sessions. They run outside of write transactions and
+// change nothing.
 import { tokenOf } from '../../job/lock.js';
 import type { JobRecord } from '../../job/record.js';
 import { REPLY_BYTES, withinReply } from '../budget.js';
@@ -10,11 +12,11 @@ import { STATE } from './schema.js';
 
 type Range = { start: number; end: number; asc: boolean };
 
-/** The rows of waiting lists that stand behind their key come last. */
+/** Waiting jobs behind another job of their key come last in the waiting lists. */
 const BEHIND = { waiting: 'behind', prioritized: 'prioritizedBehind' } as const;
 type Part = ListName | (typeof BEHIND)[keyof typeof BEHIND];
 
-/** Which rows a list has, and its order. A claim's place among the active ones is its fence. */
+/** The rows of each list and their order. Active jobs are ordered by fence, which is the order of the claims. */
 const LISTS: Record<Part, { rows: string; order: string[] }> = {
   waiting: { rows: `state = ${STATE.waiting} AND priority = 0`, order: ['ord'] },
   prioritized: { rows: `state = ${STATE.waiting} AND priority > 0`, order: ['priority', 'ord'] },
@@ -120,7 +122,10 @@ export class Inspecting {
     return { jobs, more: budget.isOver };
   }
 
-  /** Two lists one after the other. Counts no more of the first than can be wanted: a million may wait for one key. */
+  /**
+   * Splits a range over two lists, one after the other. Counts only as many rows of the first list as the range needs, because a
+   * million jobs may wait for one key.
+   */
   #waiting(queue: QueueState, [first, second]: [Part, Part], { from, count }: Positions): Span[] {
     if (count <= 0) return [];
     const size = this.#sizes.get(first)?.get(queue.queue, from + count)?.[0] ?? 0;
@@ -132,7 +137,7 @@ export class Inspecting {
     ];
   }
 
-  /** Reads what the budget allows. Asks for the bytes first: SQLite knows them without reading payloads. */
+  /** Reads as many rows as the budget allows. It asks for the bytes first, which SQLite knows without reading the payloads. */
   #rows(queue: QueueState, { part, from, count }: Span, asc: boolean, budget: Budget): JobRow[] {
     if (count <= 0) return [];
     const list = `${part} ${asc ? 'ASC' : 'DESC'}`;
@@ -171,7 +176,7 @@ export class Inspecting {
     const row = this.#lock.get(queue.queue, jobId);
     if (row === undefined) return undefined;
     const [session, fence, since, endsAt, timed, host, pid, name, instance, expiresAt, reaped] = row;
-    // A lock that was extended lives as long as its session, and at least until its own end.
+    // An extended lock lives as long as its session, and at least until its own end.
     const end = timed === 1 || reaped > 0 ? (endsAt ?? expiresAt) : Math.max(endsAt ?? 0, expiresAt);
     return {
       jobId,
@@ -219,13 +224,13 @@ interface Span extends Positions {
 
 interface Budget {
   left: number;
-  /** Nothing is in the reply yet, so that the next job fits, however large it is. */
+  /** True while the reply is empty, so the next job fits, whatever its size. */
   isEmpty: boolean;
-  /** A job was left out. */
+  /** True once a job was left out. */
   isOver: boolean;
 }
 
-/** Negative positions count from the end. */
+/** Converts a range to positions. Negative positions count from the end. */
 function positions(size: number, start: number, end: number): Positions {
   const from = Math.max(0, start < 0 ? size + start : start);
   const to = end < 0 ? size + end : Math.min(end, size - 1);

@@ -1,4 +1,4 @@
-// A job's row as it is read, and the records that are made of it.
+// The columns of a job's row, and the records that the store builds from them.
 import { tokenOf } from '../../job/lock.js';
 import type { ClaimedJob, JobRecord } from '../../job/record.js';
 import type { StoredState } from '../../job/state.js';
@@ -30,13 +30,13 @@ export type JobRow = [
   lostBy: string | null,
 ];
 
-/** Bytes of the payloads of a job. SQLite knows them without reading the payloads. */
+/** SQL expression: bytes of a job's payloads. SQLite knows them without reading the payloads. */
 export const JOB_BYTES =
   'octet_length(data) + coalesce(octet_length(returnvalue), 0) + coalesce(octet_length(progress), 0) + coalesce(octet_length(stacktrace), 0)';
 
 /**
- * What is to be known of a waiting job that never ran; `worn` 1: read the whole row. Eight columns instead of twenty: 1.0 µs a job
- * instead of 1.9 µs. The parameter is the longest `data` that is read at once; longer ones are null.
+ * The columns that a claim needs of a waiting job that never ran. If `worn` is 1, the caller reads the whole row. Eight columns
+ * take 1.0 µs a job, all twenty 1.9 µs. The parameter is the longest `data` that is read at once; a longer one is null.
  */
 export const WAITING_COLUMNS =
   'job, id, name, CASE WHEN octet_length(data) <= ? THEN data END, opts, priority, timestamp, (attemptsMade + attemptsStarted + stalledCounter + delay > 0 OR coalesce(' +
@@ -53,7 +53,7 @@ export type WaitingRow = [
   worn: number,
 ];
 
-/** By their numbers in STATE. */
+/** States by their numbers in STATE. */
 const STATES: readonly StoredState[] = ['waiting', 'waiting', 'delayed', 'active', 'completed', 'failed'];
 
 export function stateOf(code: number): StoredState {
@@ -85,13 +85,13 @@ export function toRecord(row: JobRow): JobRecord {
   return record;
 }
 
-/** Of a job that never ran. */
+/** Builds the record of a job that never ran. */
 export function toNewRecord([, id, name, , opts, priority, timestamp]: WaitingRow, data: string): JobRecord {
   const none = { attemptsMade: 0, attemptsStarted: 0, stalledCounter: 0 };
   return { id, name, data, opts, state: 'waiting', priority, delay: 0, timestamp, ...none };
 }
 
-/** The record itself, with its lock. */
+/** Adds the lock to the record and returns the same object. */
 export function toClaimed(record: JobRecord, session: string, fence: number): ClaimedJob {
   const claimed = record as ClaimedJob;
   claimed.token = tokenOf(session, fence);
@@ -99,7 +99,7 @@ export function toClaimed(record: JobRecord, session: string, fence: number): Cl
   return claimed;
 }
 
-/** The inverse of `tokenOf`. What is no token of ours matches no row. */
+/** The inverse of `tokenOf`. For a text that is not a token of this format, it returns values that match no row. */
 export function splitToken(token: string): { session: string; fence: number } {
   const colon = token.lastIndexOf(':');
   const digits = token.slice(colon + 1);

@@ -1,14 +1,15 @@
-// Which job of a lock key may be claimed. Of those that wait for one key, the first stands in the claim order (state waiting) while
-// the key is free; all others stand behind it (state behind), where claims never look: a million of them cost a claim nothing.
-// Verbs put a job with a key behind it, name the key whenever one of its jobs has moved (`QueueState.touch`), and the
-// lanes that were touched are put right before the next claim and before the commit.
+// Decides which job of a lock key may be claimed. The jobs that wait for one key form its key group (`Lanes`). While the key is
+// free, the first job of the group is in the claim order (state waiting). All others are behind it (state behind), which claims
+// never read, so a million of them cost a claim nothing.
+// A verb puts a job with a key into state behind, and calls `QueueState.touch` whenever a job of the key has moved. `arrange`
+// repairs the touched groups before the next claim and before the commit.
 import type { Database, Statement } from './driver.js';
 import { STATE } from './schema.js';
 
-/** What lanes need of a queue's row. */
+/** The part of a queue's row that key groups need. */
 interface Keyed {
   readonly queue: number;
-  /** Keys whose lanes are to be put right. */
+  /** Keys whose groups must be rearranged. */
   readonly touched: Set<string>;
 }
 

@@ -1,7 +1,7 @@
-// How long a lock of SQLite's has been in the way without a change. Many processes that start at once get it in turn: that takes time, but
-// none of them holds it for too long.
+// Measures how long SQLite's lock has been taken without any progress. If many processes start at once, they get the lock in turn:
+// that takes time, but no process holds the lock for too long.
 
-/** After a longer pause this process was not running, and nothing is known of the time in between. */
+/** After a longer pause between two checks, this process was not running, so it knows nothing about the time in between. */
 const NOT_LOOKING_MS = 1_000;
 
 export class LockWait {
@@ -10,8 +10,8 @@ export class LockWait {
   #lookedAt = Number.NEGATIVE_INFINITY;
 
   /**
-   * After an attempt that found the lock taken: since when the lock has been taken without a break. `progress` is whatever changes when
-   * others write.
+   * Call it after an attempt that found the lock taken. Returns since when the lock has been taken without a break. `progress` is
+   * any value that changes when other connections write.
    */
   since(progress: number | string): number {
     const now = performance.now();
@@ -21,7 +21,7 @@ export class LockWait {
     return this.#since;
   }
 
-  /** The lock was free. */
+  /** Call it when the lock was free. */
   reset(): void {
     this.#lookedAt = Number.NEGATIVE_INFINITY;
   }

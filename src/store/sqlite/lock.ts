@@ -1,3 +1,4 @@
+// The verbs `extend` and `revoke` of the SQLite store: they move the end of a job's lock, or take the lock away.
 import type { Extension, ExtendStatus } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 import { type HandBack, HELD_COLUMNS, type HeldRow } from './hand-back.js';
@@ -36,7 +37,7 @@ export class Locks {
     return row[0] >= STATE.completed && row[1] === session && row[2] === fence ? 'finished' : 'lost';
   }
 
-  /** All go back together, so that they wait in the order in which they were named. */
+  /** Hands back all jobs together, so they wait in the order in which the caller named them. */
   revoke(transaction: Transaction, name: string, jobIds: string[], reason: string): boolean[] {
     const queue = transaction.find(name);
     const held = new Map<string, HeldRow>();

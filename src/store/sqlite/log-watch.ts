@@ -1,5 +1,5 @@
-// Asks the file system to tell when SQLite's log is written. That costs nothing while nothing happens, but it does not work on every file
-// system, and it would wake a busy process for every commit of its own: it is for processes that rest.
+// Asks the file system for a notification when SQLite's log is written. That costs nothing while nothing is written. But it does
+// not work on every file system, and it would wake a busy process for each of its own commits. So only a resting process uses it.
 import fs from 'node:fs';
 
 export class LogWatch {
@@ -17,7 +17,7 @@ export class LogWatch {
     return this.#watcher !== undefined;
   }
 
-  /** False where the file cannot be watched. */
+  /** Starts watching. Returns false if the file cannot be watched. */
   watch(): boolean {
     if (!this.#isTrusted) return false;
     try {
@@ -25,7 +25,7 @@ export class LogWatch {
       this.#watcher.on('error', this.#onError);
       return true;
     } catch {
-      // No log yet, or no watches left.
+      // There is no log yet, or the system has no watches left.
       return false;
     }
   }
@@ -40,7 +40,7 @@ export class LogWatch {
     this.#watcher = undefined;
   }
 
-  /** Something was written and the file system did not tell. */
+  /** Call it when the file system did not report a write. Polling replaces the watch from then on. */
   distrust(): void {
     this.#isTrusted = false;
     this.stop();

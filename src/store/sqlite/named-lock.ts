@@ -1,3 +1,4 @@
+// The verbs `acquire` and `letGo` of the SQLite store: named locks (table `named`) and the lines of lock waiters (table `places`).
 import { nextFence } from '../../job/lock.js';
 import type { LockGrant, LockRequest, NamedLockInfo, NamedLockRef } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
@@ -18,7 +19,10 @@ type HoldRow = [
 ];
 
 const LIVING = 'sessions.reaped = 0 AND sessions.expiresAt > ?';
-/** Places count while they are kept and their session lives; one that has expired may still be renewed. */
+/**
+ * A place counts while it is kept and its session is alive. An expired session may still be renewed, and then its place counts
+ * again.
+ */
 const IN_LINE = `FROM places JOIN sessions ON sessions.queue = places.queue AND sessions.id = places.session
   WHERE places.queue = ? AND places.name = ? AND keptUntil > ? AND ${LIVING}`;
 
@@ -76,7 +80,7 @@ export class NamedLocks {
     const place = this.#place.get(queue.queue, name, token, now)?.[0];
     const ahead = this.#countAhead(queue, name, now, place);
     if (holder === undefined && ahead === 0) {
-      // A late renewal must not bring back whoever held it, since it would trust its lock again.
+      // End the expired session of the previous holder, because a late renewal would make that holder trust its lock again.
       if (hold !== undefined) this.#end.run(queue.queue, hold[3]);
       return this.#grant(queue, wish, now);
     }
@@ -91,12 +95,12 @@ export class NamedLocks {
     if (queue === undefined) return false;
     this.#lapse.run(queue.queue, name, transaction.now);
     const freed = this.#drop.run(queue.queue, name, token) + this.#leave.run(queue.queue, name, token) > 0;
-    // Whoever comes first now may have it.
+    // Wake the watchers: the first lock waiter may take the lock now.
     if (freed) queue.changed = true;
     return freed;
   }
 
-  /** Up to `limit` of what a session holds and waits for; answers how many. */
+  /** Releases up to `limit` named locks and places in line of a session. Returns how many it released. */
   free(queue: QueueState, session: string, limit: number): number {
     const held = this.#freeHeld.run(queue.queue, queue.queue, session, limit);
     const freed = held + (held < limit ? this.#freePlaces.run(queue.queue, queue.queue, session, limit - held) : 0);
@@ -124,7 +128,7 @@ export class NamedLocks {
   #grant(queue: QueueState, { name, token, session }: LockRequest, now: number): LockGrant {
     const fence = nextFence(queue.fence, now);
     queue.fence = fence;
-    // Written, but nobody need wake up: nothing came free.
+    // The row must be written, but no watcher needs to wake, because no lock came free.
     queue.quietlyChanged = true;
     this.#leave.run(queue.queue, name, token);
     this.#take.run(queue.queue, name, token, session, fence, now);

@@ -1,8 +1,9 @@
-// Whether the files that SQLite has open are still those that their names lead to: the database, its log (-wal) and the index of the log
-// (-shm). If one of them was deleted, replaced or cut by somebody else, SQLite goes on without an error, and what it writes is lost:
-// - another -shm: processes no longer see each other's locks, and each of them overwrites what the others append to the log.
-// - a log that was cut: SQLite appends where the log ended before, behind a hole, and its next reader stops at the hole.
-// - a database that was cut: SQLite fills the file up again with its next checkpoint, and leaves holes where it does not write.
+// Checks whether the files that SQLite has open are still the files at their paths: the database, its log (-wal) and the index of
+// the log (-shm). If another program deletes, replaces or truncates one of them, SQLite continues without an error, and its writes
+// are lost:
+// - Another -shm: processes no longer see each other's locks, and each one overwrites what the others append to the log.
+// - A truncated log: SQLite appends where the log ended before, behind a hole, and the next reader stops at the hole.
+// - A truncated database: SQLite extends the file again with its next checkpoint, and leaves holes where it does not write.
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import type { Database, Statement } from './driver.js';
@@ -15,7 +16,7 @@ interface Identity {
 
 const LOG_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
-/** Where the header of a log has the size of a page. */
+/** Offset of the page size in the header of a log. */
 const PAGE_SIZE_AT = 8;
 
 export class OpenFiles {
@@ -28,14 +29,14 @@ export class OpenFiles {
   #databaseBytes: bigint;
   #log: Identity | undefined;
   #index: Identity | undefined;
-  /** Open for reading. SQLite holds no locks on its log, so that any thread may open and close it. */
+  /** Open for reading. SQLite holds no locks on its log, so any thread may open and close it. */
   #logHandle: number | undefined;
   #frameBytes = 0;
   #logBytesBefore = 0;
-  /** Of the log, after the last commit. */
+  /** Size of the log in bytes after the last commit. */
   logBytes = 0;
 
-  /** The path of a database that is open. The other files lie beside it, not beside a link to it. */
+  /** `path` is the path of an open database. The other files are beside the real file, not beside a link to it. */
   constructor(path: string, db: Database) {
     const real = fs.realpathSync(path);
     this.#path = path;
@@ -48,7 +49,10 @@ export class OpenFiles {
     this.#pageBytes = db.prepare('PRAGMA page_size');
   }
 
-  /** At the beginning of a write transaction: false when its commit would be lost, or damage what others have written. */
+  /**
+   * Call it at the beginning of a write transaction. False: the commit would be lost, or would damage what other processes have
+   * written.
+   */
   mayWrite(): boolean {
     const log = this.#logHandle ?? this.#learn();
     if (log === undefined || !isSame(stat(this.#indexPath), this.#index)) return false;
@@ -56,7 +60,7 @@ export class OpenFiles {
     return true;
   }
 
-  /** After a commit that `mayWrite` allowed: false when the commit is lost. */
+  /** Call it after a commit that `mayWrite` allowed. False: the commit is lost. */
   isWritten(): boolean {
     const log = stat(this.#logPath);
     if (!this.areThere(log) || log === undefined) return false;
@@ -64,7 +68,7 @@ export class OpenFiles {
     return this.logBytes <= this.#logBytesBefore || !this.#hasHole();
   }
 
-  /** Whether the names still lead to the open files, as far as these are known. */
+  /** Returns whether the paths still lead to the open files, as far as the open files are known. */
   areThere(log = stat(this.#logPath)): boolean {
     const database = stat(this.#path);
     if (!isSame(database, this.#database) || database.size === 0n || this.#isCut(database.size)) return false;
@@ -72,8 +76,9 @@ export class OpenFiles {
   }
 
   /**
-   * Closes the database. The last connection deletes the log by its name. If our index is not that of the others, it counts only what we
-   * know of, and the log may hold what others have written: the log then stays.
+   * Closes the database. The last connection deletes the log by its path. If this process has another index than the other
+   * processes, the index counts only the connections that it knows, and the log may contain writes of others. In that case the log
+   * stays.
    */
   close(database: Pick<Database, 'close'>): void {
     const kept = this.areThere() ? undefined : this.#keepLog();
@@ -85,25 +90,28 @@ export class OpenFiles {
     else fs.renameSync(kept, this.#logPath);
   }
 
-  /** A file gets smaller by a VACUUM, too: then the database has fewer pages than the file had. */
+  /**
+   * Returns whether the database file was truncated. A VACUUM makes the file smaller too, but then the database has fewer pages
+   * than the file had.
+   */
   #isCut(bytes: bigint): boolean {
     if (bytes < this.#databaseBytes && this.#needs(this.#databaseBytes)) return true;
     this.#databaseBytes = bytes;
     return false;
   }
 
-  /** Whether the database is as large as that, with its log. */
+  /** Returns whether the database with its log has at least this many bytes. */
   #needs(bytes: bigint): boolean {
     try {
       const [[pages] = [0], [pageBytes] = [0]] = [this.#pages.get(), this.#pageBytes.get()];
       return BigInt(pages) * BigInt(pageBytes) >= bytes;
     } catch {
-      // SQLite has found that a part of the file is missing.
+      // SQLite itself found that a part of the file is missing.
       return true;
     }
   }
 
-  /** Under a second name, if there is one. */
+  /** Links the log under a second name, which it returns; undefined if there is no log. */
   #keepLog(): string | undefined {
     const kept = `${this.#logPath}-kept-${randomUUID()}`;
     try {
@@ -114,7 +122,10 @@ export class OpenFiles {
     }
   }
 
-  /** SQLite opens the log and its index with the first transaction. Another process may have put others in their place since. */
+  /**
+   * Records the identity of the log and its index, which SQLite opens with the first transaction. Returns undefined if another
+   * process has replaced them since.
+   */
   #learn(): number | undefined {
     this.#log = stat(this.#logPath);
     this.#index = stat(this.#indexPath);
@@ -124,7 +135,10 @@ export class OpenFiles {
     return this.#logHandle;
   }
 
-  /** Where the log ended before this commit, a frame begins now: that of the commit, or one that was written since. */
+  /**
+   * Returns whether the log has a hole. A frame must begin where the log ended before this commit: the frame of this commit, or a
+   * later one.
+   */
   #hasHole(): boolean {
     if (this.#frameBytes === 0) {
       const pageBytes = this.#read(PAGE_SIZE_AT);
@@ -133,7 +147,7 @@ export class OpenFiles {
     }
     const frames = Math.ceil(Math.max(0, this.#logBytesBefore - LOG_HEADER_BYTES) / this.#frameBytes);
     const at = LOG_HEADER_BYTES + frames * this.#frameBytes;
-    // A frame begins with the number of its page, which is never 0.
+    // A frame begins with its page number, which is never 0.
     return at < this.logBytes && this.#read(at) === 0;
   }
 

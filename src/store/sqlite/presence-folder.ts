@@ -1,11 +1,12 @@
-// The folder of the presence files as the file system sees it. A name that a session recorded, or that lies in the folder, is used only
-// if it has the pattern of ours, and its file only if it looks like one of ours: links and files of others are neither opened nor deleted.
+// The folder of the presence files. The store uses a name, recorded by a session or found in the folder, only if it matches the
+// pattern of presence files. It opens or deletes a file only if the file looks like a presence file, so it never touches links and
+// files of others.
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { HoldfastError } from '../../errors.js';
 
-/** Mark of the process (pid and start), where it is known that of the thread, then a UUID. */
+/** Mark of the process (pid and start time), on Linux the number of the thread, then a UUID. */
 const NAME = /^\d+-\d+-(?:\d+-)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const OTHERS_WRITE = 0o022;
 
@@ -16,10 +17,10 @@ export class PresenceFolder {
     this.#folder = `${storePath}-presence`;
   }
 
-  /** Throws CRASH_HINTS_OFF unless the folder is there and belongs to this user alone. */
+  /** Creates the folder. Throws CRASH_HINTS_OFF unless the folder exists and belongs to this user alone. */
   make(): void {
     try {
-      // Without `recursive`, which would accept a link to a folder.
+      // Not `recursive`, because that would accept a link to a folder.
       fs.mkdirSync(this.#folder, { mode: 0o700 });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST')
@@ -29,7 +30,7 @@ export class PresenceFolder {
     if (reason !== undefined) throw this.off(reason);
   }
 
-  /** A new empty file, whose name is not in use. */
+  /** Creates an empty file with an unused name. Returns the name. */
   create(mark: string): string {
     const name = `${mark}-${randomUUID()}`;
     const { O_CREAT, O_EXCL, O_RDWR, O_NOFOLLOW } = fs.constants;
@@ -41,15 +42,15 @@ export class PresenceFolder {
     return name;
   }
 
-  /** Whether the folder is safe and holds a file of ours by this name. Costs 5 µs. */
+  /** Returns whether the folder is safe and contains a presence file of this name. Costs 5 µs. */
   has(name: string): boolean {
     if (!NAME.test(name) || this.#whyUnsafe() !== undefined) return false;
     const stats = fs.lstatSync(path.join(this.#folder, name), { throwIfNoEntry: false });
-    // Presence files are databases without any content.
+    // Presence files are databases without content.
     return stats !== undefined && stats.isFile() && stats.size === 0 && stats.nlink === 1 && isOwn(stats);
   }
 
-  /** The names of our files. Nothing where no process has opened a session yet. */
+  /** Returns the names of all presence files; none if no process has opened a session yet. */
   list(): string[] {
     try {
       return this.#whyUnsafe() === undefined ? fs.readdirSync(this.#folder).filter((name) => this.has(name)) : [];
@@ -62,7 +63,7 @@ export class PresenceFolder {
     try {
       if (this.has(name)) fs.unlinkSync(this.pathOf(name));
     } catch {
-      // Windows refuses while it is open; the next cleaner gets it.
+      // Windows refuses to delete an open file. The next cleanup deletes it.
     }
   }
 
@@ -81,7 +82,10 @@ export class PresenceFolder {
     return this.#tightened() ? undefined : `can be written to by other users. Type: chmod 700 ${this.#folder}`;
   }
 
-  /** Earlier versions made the folder with the process's umask. It is certainly ours if it holds nothing but our files. */
+  /**
+   * Earlier versions created the folder with the process's umask. If the folder contains only presence files, it is certainly a
+   * presence folder, so its permissions may be tightened.
+   */
   #tightened(): boolean {
     try {
       if (!fs.readdirSync(this.#folder).every((name) => NAME.test(name))) return false;
@@ -101,7 +105,7 @@ export class PresenceFolder {
   }
 }
 
-/** Windows has no owners of this kind. */
+/** Always true on Windows, which has no owners of this kind. */
 function isOwn({ uid }: fs.Stats): boolean {
   return process.geteuid === undefined || uid === process.geteuid();
 }

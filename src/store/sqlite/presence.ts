@@ -1,8 +1,9 @@
-// The crash hint. A process that opens sessions holds an exclusive lock on a small file of its own for as long as it lives, and the
-// kernel drops that lock when the process dies, however it dies. Whoever gets the lock knows that the owner is gone.
-// The files are empty SQLite databases: an open exclusive transaction is the one lock that this engine has on every platform.
-// POSIX locks belong to the process and vanish when any copy of SQLite in it closes the file, so nobody may ever touch a file of
-// their own process: names begin with a mark of the process.
+// The crash hint. A process that opens sessions holds an exclusive lock on its own small file for as long as it lives. The kernel
+// drops that lock when the process dies, however it dies. So a process that gets the lock knows that the owner is dead.
+// The files are empty SQLite databases, because an open exclusive transaction is the one lock that this engine has on every
+// platform.
+// POSIX locks belong to the process, and vanish when any copy of SQLite in the process closes the file. So a process must never
+// open its own presence file again. It recognises its own files by the mark at the start of their names.
 import fs from 'node:fs';
 import type { Database, Driver, Statement } from './driver.js';
 import { PresenceFolder } from './presence-folder.js';
@@ -10,7 +11,7 @@ import { PresenceFolder } from './presence-folder.js';
 const CLEANED_AT_ONCE = 100;
 
 export interface Presence {
-  /** Name of the file, which sessions record. */
+  /** Name of the file. Sessions record it. */
   name: string;
   release(): void;
 }
@@ -21,10 +22,13 @@ interface Held {
   users: number;
 }
 
-/** One file per thread and store, shared by all that open sessions there. */
+/** One file per thread and store, shared by all connections of the thread that open sessions. */
 const held = new Map<string, Held>();
 
-/** Throws CRASH_HINTS_OFF where the file cannot be made: sessions then live without the hint. */
+/**
+ * Locks the presence file of this thread. Throws CRASH_HINTS_OFF if the file cannot be created; sessions then live without the
+ * hint.
+ */
 export function holdPresence(driver: Driver, storePath: string): Presence {
   const folder = new PresenceFolder(storePath);
   const entry = held.get(storePath) ?? hold(driver, folder);
@@ -37,7 +41,7 @@ export function holdPresence(driver: Driver, storePath: string): Presence {
     entry.users -= 1;
     if (entry.users > 0) return;
     held.delete(storePath);
-    // First the file, then the lock: a lock that another process gets without its file is no sign of a death.
+    // Delete the file before releasing the lock: a lock without its file does not mean that the owner died.
     folder.remove(entry.name);
     entry.db.close();
     folder.remove(entry.name);
@@ -47,13 +51,13 @@ export function holdPresence(driver: Driver, storePath: string): Presence {
 
 function hold(driver: Driver, folder: PresenceFolder): Held {
   folder.make();
-  // More than one try: a cleaner may take the file for an orphan between its creation and its lock.
+  // Retry, because another process may delete the file as an orphan between its creation and its lock.
   for (let triesLeft = 2; ; triesLeft -= 1) {
     const name = folder.create(threadMark());
     let db: Database | undefined;
     try {
       db = driver.open(folder.pathOf(name), { mustExist: true });
-      // Without the journal file that SQLite would put beside it.
+      // MEMORY: SQLite would otherwise create a journal file beside the presence file.
       db.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
       if (folder.has(name)) return { name, db, users: 0 };
       throw new Error('its file was removed');
@@ -72,11 +76,11 @@ interface Peer {
   end: Statement;
 }
 
-/** What this process knows of the others. */
+/** The presence files of other processes, as far as this process knows them. */
 export class Peers {
   readonly #driver: Driver;
   readonly #folder: PresenceFolder;
-  /** Open files of those that were alive at the last look: asking again costs 15 µs, opening 150 µs. */
+  /** Open files of processes that were alive at the last check. Asking again costs 15 µs, opening 150 µs. */
   readonly #living = new Map<string, Peer>();
   readonly #dead = new Set<string>();
 
@@ -85,20 +89,23 @@ export class Peers {
     this.#folder = new PresenceFolder(storePath);
   }
 
-  /** Those of the named ones that are surely gone. Sessions must name them: a file is named only after its owner has locked it. */
+  /**
+   * Returns the named files whose owners are certainly dead. Pass only names that sessions recorded, because an owner locks its
+   * file before a session records the name.
+   */
   dead(names: string[]): string[] {
     for (const [name, { db }] of this.#living) {
       if (names.includes(name)) continue;
       db.close();
       this.#living.delete(name);
     }
-    // Looked at again under the lock, for an owner that closes properly unlinks first.
+    // Check the file again under the lock, because an owner that closes properly deletes its file first.
     const died = (name: string): boolean => isOfEndedThread(name) || (this.#locked(name, () => this.#folder.has(name)) ?? false);
     for (const name of names) if (!this.#dead.has(name) && died(name)) this.#dead.add(name);
     return names.filter((name) => this.#dead.has(name));
   }
 
-  /** Removes the files of the dead that no session names any more. */
+  /** Deletes the files of dead owners that no session names any more. */
   clean(isNamed: (name: string) => boolean): void {
     for (const name of this.#dead) {
       if (isNamed(name)) continue;
@@ -107,12 +114,15 @@ export class Peers {
     }
   }
 
-  /** Removes what the dead left when nobody was there to see them die; under the lock, or it might be of one who is just being born. */
+  /**
+   * Deletes the files of owners that died unnoticed. It holds the lock of each file, because the file might belong to a process
+   * that is just starting.
+   */
   cleanOrphans(isNamed: (name: string) => boolean): void {
     for (const name of this.#folder.list().slice(0, CLEANED_AT_ONCE)) {
       if (isNamed(name)) continue;
       if (isOfEndedThread(name)) this.#folder.remove(name);
-      // Asked again under the lock: its owner may have opened a session and died in between.
+      // Ask again under the lock, because the owner may have opened a session and died in between.
       this.#locked(name, () => void (isNamed(name) || this.#folder.remove(name)));
     }
     this.close();
@@ -122,14 +132,14 @@ export class Peers {
     this.dead([]);
   }
 
-  /** Does something under the lock of a file. Undefined: its owner lives, or nothing can be told. */
+  /** Calls `act` under the lock of a file. Undefined: the owner is alive, or its state is unknown. */
   #locked<T>(name: string, act: () => T): T | undefined {
     if (name.startsWith(`${processMark()}-`) || !this.#folder.has(name)) return undefined;
     try {
       const peer = this.#living.get(name) ?? this.#open(name);
       peer.begin.run();
       try {
-        // A shared lock is enough: it is not to be had beside the exclusive one, nor the exclusive one beside it.
+        // A shared lock is enough: it excludes the exclusive lock, and the exclusive lock excludes it.
         peer.look.get();
         return act();
       } finally {
@@ -155,10 +165,10 @@ export class Peers {
 
 let mark: string | undefined;
 
-/** That of the process, and on Linux the kernel's number of this thread. */
+/** Returns the mark of the process and, on Linux, the kernel's number of this thread. */
 function threadMark(): string {
   try {
-    // A synchronous call: it is made by this thread.
+    // The call is synchronous, so this thread makes it.
     const thread = /\/task\/(\d+)$/.exec(fs.readlinkSync('/proc/thread-self'))?.[1];
     return thread === undefined ? processMark() : `${processMark()}-${thread}`;
   } catch {
@@ -167,8 +177,9 @@ function threadMark(): string {
 }
 
 /**
- * Whether the file belongs to a thread of this process that has ended, for instance by `terminate()`. Nothing else shows it: the lock belongs to
- * the process. A number that another thread got meanwhile says no, and the session expires as without a hint.
+ * Returns whether the file belongs to a thread of this process that has ended, for instance by `terminate()`. Nothing else shows
+ * that, because the lock belongs to the process. If another thread has got the number meanwhile, it returns false, and the session
+ * expires without a hint.
  */
 function isOfEndedThread(name: string): boolean {
   const own = `${processMark()}-`;
@@ -178,7 +189,10 @@ function isOfEndedThread(name: string): boolean {
   return uuid.length === 5 && !fs.existsSync(`/proc/self/task/${thread}`);
 }
 
-/** The same in all threads of a process, and in no other process: containers that share a volume may share pids too. */
+/**
+ * Returns a mark that is the same in all threads of a process and different in every other process. The pid alone is not enough,
+ * because containers that share a volume may have equal pids.
+ */
 function processMark(): string {
   mark ??= `${process.pid}-${startOfProcess()}`;
   return mark;
@@ -186,7 +200,7 @@ function processMark(): string {
 
 function startOfProcess(): string {
   try {
-    // Field 22, counted behind the name, which may contain anything.
+    // Field 22 of the file, counted from behind the program's name, which may contain any character.
     const stat = fs.readFileSync('/proc/self/stat', 'utf8');
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '0';
   } catch {

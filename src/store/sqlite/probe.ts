@@ -1,3 +1,4 @@
+// The verb `probe` of the SQLite store: marks the sessions of dead processes as suspected, by their presence files.
 import type { ProbeReply } from '../contract/index.js';
 import { roundedUp } from './clock.js';
 import type { Database, Statement } from './driver.js';
@@ -18,7 +19,7 @@ export class Probing {
 
   constructor(db: Database, peers: Peers) {
     this.#peers = peers;
-    // From one process to the next: DISTINCT would walk through all of their sessions.
+    // Steps from one process to the next, because DISTINCT would scan all their sessions.
     this.#nextPresence = db.prepare(`SELECT min(presence) ${UNSUSPECTED} AND presence > ?`);
     this.#suspect = db.prepare(
       `UPDATE sessions SET suspected = 1, expiresAt = min(expiresAt, ? + ${roundedUp('graceMs')})
@@ -30,7 +31,7 @@ export class Probing {
     this.#living = db.prepare(`SELECT 1 ${UNSUSPECTED} AND id = ? AND expiresAt > ?`);
   }
 
-  /** Answers without writing as long as nobody died. */
+  /** Returns the reply without a write as long as no process died. */
   look(queue: QueueState, now: number): ProbeReply | undefined {
     this.#peers.clean(this.#isNamed);
     return this.#newlyDead(queue).length > 0 ? undefined : this.#reply(queue, now);

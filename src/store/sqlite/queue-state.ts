@@ -1,5 +1,5 @@
-// The row of a queue: counters, counts, pause and limits. A transaction reads it once, its operations change it in memory and tell
-// their events to it, and it is written once at the end, with all events in one row.
+// The row of a queue: counters, counts, pause and limits. A transaction reads the row once. Its operations change the row in memory
+// and record their events on it. The transaction writes the row once at its end, with all events in one row of `events`.
 import { EVENTS_BYTES_KEPT, SHORT_VALUE_BYTES } from '../budget.js';
 import { EVENTS_KEPT, type EventName, type QueueStatus } from '../contract/index.js';
 import type { FinishedState } from '../../job/state.js';
@@ -8,16 +8,16 @@ import type { Lanes } from './lanes.js';
 
 export type EventFields = Readonly<Record<string, string | number>>;
 
-/** What a job returns whose processor returns nothing. */
+/** The value of a job whose processor returns nothing. */
 export const NO_VALUE = 'null';
 
-/** Of an event whose value stays with its job. */
+/** Fields of an event whose value is too large for the log and stays with its job. */
 export const LARGE_VALUE: EventFields = { large: 1 };
 
-/** As it is written: short, for every job leaves several. */
+/** An event as it is written. It is short, because every job leaves several events. */
 export type ToldEvent = [name: EventName, jobId?: string | null, fields?: EventFields];
 
-/** What these events say unless their rows say otherwise. */
+/** Fields that these events have unless their rows say otherwise. */
 export const IMPLIED: Partial<Record<EventName, EventFields>> = {
   active: { prev: 'waiting' },
   completed: { prev: 'active', returnvalue: NO_VALUE },
@@ -29,25 +29,27 @@ export class QueueState {
   readonly name: string;
   readonly events: ToldEvent[] = [];
   changed = false;
-  /** Written without waking anybody. */
+  /** The row must be written, but no watcher must wake. */
   quietlyChanged = false;
-  /** Keys of jobs that have moved since their lanes were last put right. */
+  /** Keys of jobs that have moved since their key groups were last arranged. */
   readonly touched = new Set<string>();
 
-  /** Grows with every write, and tells watchers in other processes that this queue is the one that changed. */
+  /** Grows with every write that watchers must see. Watchers in other processes compare it to find the queue that changed. */
   version = 0;
   touchedAt = 0;
   /** 0 or 1. */
   paused = 0;
-  /** The cap; -1: none. */
+  /** The cap; -1 if there is none. */
   maxActive = -1;
-  /** 1 once a job with a key was added. Queues that know none do without asking for keys, which takes a sixth longer to finish a job. */
+  /**
+   * 1 once a job with a key was added. Queues without keys skip the queries for keys, which make finishing a job a sixth slower.
+   */
   keyed = 0;
   limitedUntil = 0;
   windowEnds = 0;
   windowUsed = 0;
   windowMax = 0;
-  /** The job id that was counted last. */
+  /** The last job id that the store generated. */
   lastId = 0;
   front = 0;
   back = 0;
@@ -71,12 +73,12 @@ export class QueueState {
     this.events.push(fields !== undefined ? [name, jobId ?? null, fields] : jobId !== undefined ? [name, jobId] : [name]);
   }
 
-  /** A job with this key has come to wait, left waiting or active, or changed its place. */
+  /** Call it when a job with this key has started to wait, has left waiting or active, or has changed its place. */
   touch(key: string | null): void {
     if (key !== null) this.touched.add(key);
   }
 
-  /** Place before all that wait, after all that wait. */
+  /** Returns a place before all waiting jobs. `toBack` returns a place after them. */
   toFront(): number {
     return --this.front;
   }
@@ -85,7 +87,7 @@ export class QueueState {
     return ++this.back;
   }
 
-  /** Counts a job in (1) or out (-1) of waiting. */
+  /** Counts a job that enters (1) or leaves (-1) waiting. */
   countWaiting(priority: number, by: 1 | -1): void {
     if (priority > 0) this.prioritized += by;
     else this.waiting += by;
@@ -129,15 +131,15 @@ const COLUMNS = [
   'failed',
 ] as const;
 
-/** More than `EVENTS_KEPT` may lie there by this many, so that trimming is rare. */
+/** The log may exceed `EVENTS_KEPT` by this many events, so that trimming is rare. */
 const TRIM_EVERY = 1000;
-/** The same for `EVENTS_BYTES_KEPT`, for each process. */
+/** The same for `EVENTS_BYTES_KEPT`, in bytes that each process writes. */
 const TRIM_EVERY_BYTES = 1024 * 1024;
-/** A row is split beyond so many characters: a reader parses whole rows. */
+/** Events beyond this many characters go into another row, because a reader parses whole rows. */
 const ROW_BYTES = 1024 * 1024;
-/** An event whose row has fewer bytes per event has no long value. */
+/** If a row has at most this many bytes per event, its events have no long values. */
 const LIGHT_BYTES = 2 * SHORT_VALUE_BYTES;
-/** What one trim may remove: an older version may have left a log of any size. */
+/** Bytes that one trim may delete, because an earlier version may have left a log of any size. */
 const TRIMMED_BYTES_AT_ONCE = 16 * 1024 * 1024;
 
 export class QueueTable {
@@ -151,7 +153,7 @@ export class QueueTable {
   readonly #eventBytes: Statement<[first: number, last: number, bytes: number]>;
   readonly #body: Statement<[string]>;
   readonly #rewrite: Statement;
-  /** By queue: what this process has written since it last looked how large the log is. */
+  /** By queue: bytes that this process has written since it last measured the log. */
   readonly #untrimmedBytes = new Map<number, number>();
 
   constructor(db: Database, lanes: Lanes) {
@@ -177,7 +179,7 @@ export class QueueTable {
     return state;
   }
 
-  /** For those who only look: a queue that nobody has used is as good as an empty one. No row has the number 0. */
+  /** Returns the row for readers. A queue without a row reads as an empty one, with the number 0, which no row has. */
   peek(name: string): QueueState {
     return this.read(name) ?? new QueueState(0, name);
   }
@@ -187,7 +189,7 @@ export class QueueTable {
     return this.read(name) as QueueState;
   }
 
-  /** Answers whether there was anything to write; the row in the file then says what `state` says. */
+  /** Writes the row if it changed. Returns whether it wrote; if so, the row in the file equals `state`. */
   save(state: QueueState, now: number): boolean {
     if (!state.changed && !state.quietlyChanged) return false;
     this.#lanes.arrange(state);
@@ -213,20 +215,24 @@ export class QueueTable {
     }
     events.length = 0;
     this.#trimBytes(state, bytes);
-    // Asked once in so many events: an old row that holds thousands of them goes as a whole, and until then there is nothing to trim.
+    // Checked once per TRIM_EVERY events. A row with thousands of old events is deleted as a whole, and until then there is nothing
+    // to trim.
     if (Math.floor(state.lastEvent / TRIM_EVERY) === Math.floor(before / TRIM_EVERY)) return;
     if (state.lastEvent - state.firstEvent < EVENTS_KEPT + TRIM_EVERY) return;
     this.#trimTo(state, state.lastEvent - EVENTS_KEPT);
   }
 
-  /** Without a count of bytes in the file, which older versions would not keep: each process looks after so many bytes of its own. */
+  /**
+   * Trims the log by bytes: first the long values of old events, then old events. The file stores no byte count, because earlier
+   * versions would not maintain it. So each process measures the log after TRIM_EVERY_BYTES of its own.
+   */
   #trimBytes(state: QueueState, written: number): void {
     const { queue } = state;
     const untrimmed = (this.#untrimmedBytes.get(queue) ?? 0) + written;
     this.#untrimmedBytes.set(queue, untrimmed < TRIM_EVERY_BYTES ? untrimmed : 0);
     if (untrimmed < TRIM_EVERY_BYTES) return;
     const rows = this.#eventBytes.all(queue);
-    // The newest row stays as it is.
+    // The newest row stays unchanged.
     rows.pop();
     let excess = rows.reduce((sum, [, , bytes]) => sum + bytes, 0) - EVENTS_BYTES_KEPT;
     let left = TRIMMED_BYTES_AT_ONCE;
@@ -248,7 +254,7 @@ export class QueueTable {
     if (trimmed !== undefined) this.#trimTo(state, trimmed);
   }
 
-  /** Takes the long values out of a row. Returns how many bytes are left of it. */
+  /** Removes the long values from a row of events. Returns how many bytes the row has left. */
   #lighten(queue: number, first: number): number {
     const events = JSON.parse(this.#body.get(queue, first)?.[0] ?? '[]') as ToldEvent[];
     const light = events.map((event): ToldEvent => {
@@ -272,7 +278,7 @@ interface Body {
   count: number;
 }
 
-/** In one row, unless they are large. */
+/** Encodes the events as one row, or as several if they are large. */
 function bodiesOf(events: ToldEvent[]): Body[] {
   const text = JSON.stringify(events);
   if (text.length <= ROW_BYTES || events.length === 1) return [{ text, count: events.length }];

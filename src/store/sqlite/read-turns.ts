@@ -1,5 +1,6 @@
-// Reads that may be large take turns with the event loop. SQLite reads on the thread of its caller, so that many reads of one turn, each
-// within its budget, would keep timers and sockets waiting for seconds. When the reads have taken their share, the others follow in the next turns, in order.
+// Lets large reads take turns with the event loop. SQLite reads on the thread of its caller. So many reads in one turn, each within
+// its budget, would keep timers and sockets waiting for seconds. Once the reads of a turn have used their share of time, the others
+// follow in later turns, in order.
 import { performance, setImmediate } from '../../runtime/timers.js';
 
 const SHARE_OF_TURN_MS = 10;
@@ -9,7 +10,7 @@ export class ReadTurns {
   readonly #waiting: (() => void)[] = [];
   #onIdle: (() => void) | undefined;
 
-  /** Reads at once unless the share is used up. `read` may throw. */
+  /** Calls `read` at once, or in a later turn if the share of this turn is used up. `read` may throw. */
   run<T>(read: () => T): T | Promise<T> {
     if (this.#spentMs < SHARE_OF_TURN_MS && this.#waiting.length === 0) return this.#measured(read);
     return new Promise<T>((resolve, reject) => {

@@ -1,3 +1,4 @@
+// The verbs `remove` and `clear` of the SQLite store: they delete unlocked jobs with their logs.
 import { REPLY_BYTES } from '../budget.js';
 import type { RemoveStatus, Selection } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
@@ -38,7 +39,10 @@ export class Removing {
     return 'done';
   }
 
-  /** `cut`: there were more, and their payloads are too many bytes for one transaction. SQLite reads what it deletes. */
+  /**
+   * Deletes the selected jobs. `cut` is true if jobs are left because their payloads are too many bytes for one transaction: SQLite
+   * reads what it deletes.
+   */
   clear(transaction: Transaction, name: string, selection: Selection): { ids: string[]; cut: boolean } {
     const queue = transaction.find(name);
     if (queue === undefined) return { ids: [], cut: false };

@@ -1,4 +1,4 @@
-// How many finished jobs stay. Trimming takes from the old end, and at most a bounded number per call: the rest goes with the next.
+// Trims finished jobs. Trimming takes the oldest jobs first, and a bounded number per call; the next call trims the rest.
 import type { Keep } from '../../job/outcome.js';
 import type { FinishedState } from '../../job/state.js';
 import type { Database, Statement } from './driver.js';
@@ -22,7 +22,10 @@ export class Retention {
     this.#deleteLogs = db.prepare('DELETE FROM logs WHERE job = ?');
   }
 
-  /** After jobs have finished with these wishes. `{ count: 0 }` speaks of its own job alone, which is gone by now. */
+  /**
+   * Applies the `keep` options of jobs that have just finished. `{ count: 0 }` concerns its own job alone, which is already
+   * deleted.
+   */
   trim(queue: QueueState, state: FinishedState, keeps: readonly Keep[], now: number): void {
     const wanted = keeps.filter(({ count }) => count !== 0);
     const most = Math.min(...wanted.map(({ count }) => count ?? Number.POSITIVE_INFINITY));
@@ -36,7 +39,7 @@ export class Retention {
     this.#deleteLogs.run(job);
   }
 
-  /** Looks at one row as long as none is old enough: a condition in the query would read all that are kept. */
+  /** Reads one row as long as no job is old enough. A condition in the query would read all kept jobs. */
   #dropAged(queue: QueueState, state: FinishedState, latest: number): void {
     const [first] = this.#oldest.all(queue.queue, STATE[state], 1);
     if (first === undefined || first[2] > latest) return;

@@ -1,26 +1,30 @@
-// The tables, as a list of migrations. The version of a file is its `user_version`; the mark that it is ours is its `application_id`.
-// A migration that was released is never changed: append the next one.
+// The tables, as a list of migrations. The version of a file is its `user_version`; its `application_id` marks it as a Holdfast
+// file.
+// A released migration never changes: append the next one.
 import { HoldfastError } from '../../errors.js';
 import type { Database } from './driver.js';
 
 /** "Hfst" */
 export const APPLICATION_ID = 0x48667374;
 
-/** How `jobs.state` is written. Partial indexes name these numbers. `behind`: waiting, but not the first of its lock key (lanes.ts). */
+/**
+ * The numbers in `jobs.state`. Partial indexes contain these numbers. `behind`: waiting, but not the first job of its lock key
+ * (lanes.ts).
+ */
 export const STATE = { behind: 0, waiting: 1, delayed: 2, active: 3, completed: 4, failed: 5 } as const;
 
-/** Sets `state` of a job that comes to wait. One with a key stands behind it until it is found to be the first. */
+/** SQL: sets the `state` of a job that starts to wait. A job with a key is behind until lanes.ts finds that it is the first. */
 export const TO_WAITING = `state = CASE WHEN lockKey IS NULL THEN ${STATE.waiting} ELSE ${STATE.behind} END`;
 
-// jobs: the small columns that moves change come first, so that they are read without walking through a long payload.
+// jobs: the small columns that moves change come first, so SQLite reads them without reading through a long payload.
 //   ord      place within its state: waiting front to back (below 0 = put to the front), finished in the order of finishing
-//   session, fence   the token of the current owner or, in a finished job, of the one that finished it
-//   endsAt   an end of the lock's own; `timed` 0: the lock lives as long as its session and at least until there
+//   session, fence   the token of the current owner; in a finished job, the token that finished it
+//   endsAt   the lock's own end; `timed` 0: the lock lives as long as its session, and at least until `endsAt`
 //   log…     numbers of the first and of the next log row
-//   lockKey  of jobs with the same key, one at a time is active
-// Each state has a partial index of its own: a claim costs the same with ten waiting jobs and with a million, a sweep
-// looks at what died and not at what is active.
-// Columns have the names that the values have in TypeScript.
+//   lockKey  of the jobs with the same key, one at a time is active
+// Each state has its own partial index, so a claim costs the same with ten waiting jobs and with a million, and a sweep reads dead
+// locks only, not all active jobs.
+// Columns have the names of the values in TypeScript.
 // queues: counters and counts, written once per commit. Counting rows instead took 60 ms with a million jobs.
 // events: one row per commit, not one per job; `first` is the id of the first event in `body`.
 const FIRST = `
@@ -147,7 +151,7 @@ CREATE TABLE events (
 ) STRICT, WITHOUT ROWID;
 `;
 
-// named: who holds a named lock; places: who stands in line for one, in the order of `place`.
+// named: the holders of named locks; places: the lock waiters, in the order of `place`.
 const KEYS_AND_NAMES = `
 ALTER TABLE jobs ADD COLUMN lockKey TEXT;
 CREATE INDEX jobsKeyed ON jobs (queue, lockKey, state, priority, ord) WHERE lockKey IS NOT NULL;
@@ -182,7 +186,7 @@ CREATE INDEX placesInLine ON places (queue, name, place);
 CREATE INDEX placesBySession ON places (queue, session);
 `;
 
-// A look for the dead costs what there are of processes and of suspects, not of sessions.
+// With these indexes the cost of a probe depends on the number of processes and suspected sessions, not on the number of sessions.
 const GRACES = `
 ALTER TABLE sessions ADD COLUMN graceMs REAL NOT NULL DEFAULT 2000;
 CREATE INDEX sessionsByPresence ON sessions (queue, presence) WHERE reaped = 0 AND suspected = 0;
@@ -193,13 +197,13 @@ const MIGRATIONS: readonly string[] = [FIRST, KEYS_AND_NAMES, GRACES];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
-// Columns that came without a new version: processes that do not know them work on beside those that do. Each is nullable, and is
-// recognised by its name.
+// Columns that were added without a new version, so that older processes can work beside newer ones. Each column is nullable, and
+// the migration finds it by its name.
 const ADDED_COLUMNS = [{ table: 'jobs', column: 'lostBy', type: 'TEXT' }] as const;
 
 /**
- * Brings the file to this version. Several processes may start at once: whoever gets the write lock migrates, the others find it
- * done when they look again under the lock. Throws SQLITE_BUSY while another one is at it: the caller tries again.
+ * Migrates the file to this version. If several processes start at once, the one that gets the write lock migrates. The others
+ * check again under the lock and find the migration done. Throws SQLITE_BUSY while another process migrates; the caller retries.
  */
 export function migrate(db: Database, path: string): void {
   const isDone = (): boolean => versionOf(db, path) === SCHEMA_VERSION && missingColumns(db).length === 0;
@@ -210,7 +214,8 @@ export function migrate(db: Database, path: string): void {
       db.exec(`PRAGMA user_version = ${version + 1}`);
     }
     for (const { table, column, type } of missingColumns(db)) db.exec(`ALTER TABLE ${table} ADD COLUMN ${column} ${type}`);
-    // In the first commit, before the file turns to WAL: whoever finds the file can tell whose it is from its first hundred bytes.
+    // Part of the first commit, before the file turns to WAL, so the first hundred bytes of the file always show that it is a
+    // Holdfast file.
     db.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
   });
 }
@@ -241,10 +246,13 @@ export function foreign(path: string): HoldfastError {
   );
 }
 
-/** In a transaction: another process may create the tables between two statements, and a file with tables and no mark is foreign. */
+/**
+ * Must run in a transaction: another process may create the tables between two statements, and a file with tables but without the
+ * mark is foreign.
+ */
 function versionOf(db: Database, path: string): number {
   const ask = (text: string): number => db.prepare<[number]>(text).get()?.[0] ?? 0;
-  // Nobody looked before SQLite opened it, if this process had it open already.
+  // Check here too: `inspectFile` skips a file that this process has already open.
   const isOurs = ask('PRAGMA application_id') === APPLICATION_ID || ask('SELECT count(*) FROM sqlite_schema') === 0;
   if (!isOurs) throw foreign(path);
   const version = ask('PRAGMA user_version');

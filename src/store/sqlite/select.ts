@@ -1,3 +1,4 @@
+// Selects the jobs that `clear` and `requeue` work on.
 import type { StoredState } from '../../job/state.js';
 import type { Selection } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
@@ -15,11 +16,13 @@ export interface Selected {
 type Row = [job: number, id: string, priority: number, logNext: number, lockKey: string | null];
 type Unlocked = Exclude<StoredState, 'active'>;
 
-/** Up to here, waiting and delayed jobs are sorted by age; more are taken as the index has them, or emptying a queue of a million
- * in chunks would sort a million rows for each chunk. */
+/**
+ * Up to this many, waiting and delayed jobs are sorted by age. More jobs are taken in the order of the index. Otherwise emptying a
+ * queue of a million jobs in chunks would sort a million rows for each chunk.
+ */
 const SORTED_UP_TO = 10_000;
 
-/** Finds unlocked jobs, one state after the other, the oldest of each first. */
+/** Finds unlocked jobs, state by state, the oldest of each state first. */
 export class Selecting {
   readonly #finished: Statement<[...Row, finishedOn: number]>;
   readonly #waitingByAge: Statement<Row>;
@@ -46,7 +49,7 @@ export class Selecting {
     const latest = olderThanMs === undefined ? Number.MAX_SAFE_INTEGER : now - olderThanMs;
     let left = limit;
     return [...new Set(states)].flatMap((state): [Unlocked, Selected[]][] => {
-      // Active jobs are locked, all of them.
+      // All active jobs are locked.
       if (state === 'active' || left <= 0) return [];
       const rows = this.#oldest(queue, state, latest, left);
       left -= rows.length;
@@ -56,7 +59,7 @@ export class Selecting {
 
   #oldest(queue: QueueState, state: Unlocked, latest: number, limit: number): Row[] {
     if (state === 'completed' || state === 'failed') {
-      // Cut here and not by the query, which would go on through all that are younger.
+      // Filter here and not in the query, which would read on through all younger jobs.
       const rows = this.#finished.all(queue.queue, STATE[state], limit).filter((row) => row[5] <= latest);
       return rows as unknown as Row[];
     }

@@ -1,3 +1,5 @@
+// The session verbs of the SQLite store: open, renew, close and sweep. close-session.ts hands back most jobs of a large session
+// before `close`.
 import { HoldfastError } from '../../errors.js';
 import { tokenOf } from '../../job/lock.js';
 import {
@@ -18,13 +20,13 @@ import type { QueueState } from './queue-state.js';
 import { STATE } from './schema.js';
 import type { Transaction } from './transaction.js';
 
-// `sessions.reaped`: 0 open; 1 reaped, and locks that died with it, or places in line, are still to be freed; 2 kept only because of locks that have
-// an end of their own, which need its owner and its maxStalls. A session that holds nothing more is deleted.
+// `sessions.reaped`: 0: open. 1: reaped, and locks that ended with the session, or places in line, are still to be released. 2:
+// kept only for locks with their own end, which need its owner and its maxStalls. A session that holds nothing any more is deleted.
 
-/** Of a lock whose session's row is missing. */
+/** The loss of a lock whose session has no row. */
 const UNKNOWN: Loss = { maxStalls: 0, lostBy: null };
 
-/** How often a store looks for what nobody needs any more. */
+/** How often a store deletes old callers and empty sessions. */
 const PRUNE_EVERY_MS = 60_000;
 
 export class Sessions {
@@ -58,7 +60,7 @@ export class Sessions {
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
     );
     this.#setSlots = db.prepare('UPDATE sessions SET slots = ? WHERE queue = ? AND id = ? AND slots <> ?');
-    // All that a renewal writes, whatever the session holds.
+    // A renewal writes only this, whatever the session holds.
     this.#renew = db.prepare(
       `UPDATE sessions SET expiresAt = ? + ${roundedUp('durationMs')}, renewals = renewals + 1, suspected = 0
        WHERE queue = ? AND id = ? AND reaped = 0 RETURNING revoked`,
@@ -105,7 +107,7 @@ export class Sessions {
     const row = state === undefined ? undefined : this.#renew.get(transaction.after(0), state.queue, id);
     if (state === undefined || row === undefined) return { alive: false, revoked: [] };
     const [revoked] = row;
-    // The shares under a cap have changed.
+    // The sessions' shares of the cap have changed, so wake the watchers.
     if (slots !== undefined && this.#setSlots.run(slots, state.queue, id, slots) === 1) state.changed = true;
     if (revoked > 0 && acked > 0) this.#acknowledge.run(state.queue, id, acked);
     const rows = revoked > acked ? this.#revocations.all(state.queue, id, acked) : [];
@@ -128,7 +130,7 @@ export class Sessions {
     this.#callers.forget(queue.queue, id);
   }
 
-  /** Whether a sweep would find anything. */
+  /** Returns whether a sweep would find anything. */
   anyDead(queue: QueueState, now: number): boolean {
     if (this.#isAnyDead(queue, now)) return true;
     if (!this.#mayPrune(now)) return false;
@@ -154,10 +156,10 @@ export class Sessions {
     return pruned;
   }
 
-  /** Locks whose own end has passed. Answers how many locks may still be swept. */
+  /** Sweeps locks whose own end has passed. Returns how many further locks this sweep may still take. */
   #sweepEnded(queue: QueueState, limit: number, swept: Swept, now: number): number {
     const rows = this.#ended.all(queue.queue, now, limit);
-    // Put to the front one after the other: the one that ended first is to be there first.
+    // Each job goes to the front, so start with the lock that ended last: the one that ended first ends up in front.
     for (const row of rows.reverse()) {
       const [job, , , , , session, timed] = row;
       const owner = this.#find.get(queue.queue, session);
@@ -177,7 +179,7 @@ export class Sessions {
       const expired = this.#expired.get(queue.queue, now);
       if (expired === undefined) return;
       const id = expired[5];
-      // The newest first: when the rest follows in later calls, the oldest will be in front.
+      // Take the newest locks first. The rest follows in later calls, which go to the front, so the oldest job ends up first.
       const held = this.#bound.all(queue.queue, id, left + 1);
       this.#stall(queue, held.slice(0, left).reverse(), lossOf(expired), swept, now);
       const allHeld = held.length <= left;
@@ -190,7 +192,7 @@ export class Sessions {
     }
   }
 
-  /** A session has ended, and under a cap others may use its share. */
+  /** Wakes the watchers after the end of a session, because other sessions may use its share of the cap. */
   #shareAnew(queue: QueueState): void {
     if (queue.maxActive >= 0) queue.changed = true;
   }

@@ -5,18 +5,18 @@ import { HoldfastError } from '../../errors.js';
 const OFFSETS = '/proc/self/timens_offsets';
 const NAMESPACES = ['/proc/self/ns/time', '/proc/self/ns/time_for_children'] as const;
 
-/** By how much the monotonic clock of this process is ahead of the host's. 0 where the system has no such namespaces. */
+/** Returns how far the monotonic clock of this process is ahead of the host's, in ms. 0 if the system has no such namespaces. */
 export function readNamespaceMs(): number {
   const text = read(OFFSETS);
   if (text === undefined) return 0;
-  // The file speaks of the namespace that children come into.
+  // The file describes the namespace of child processes.
   const [own, ofChildren] = NAMESPACES.map((link) => read(link, fs.readlinkSync));
   if (own !== ofChildren) throw wrongNamespace();
   const [, seconds, nanoseconds] = /^monotonic\s+(-?\d+)\s+(-?\d+)/m.exec(text) ?? [];
   return Number(seconds ?? 0) * 1000 + Number(nanoseconds ?? 0) / 1_000_000;
 }
 
-/** Two clocks on one file would let in a second owner before the first one stops. */
+/** The store refuses to open, because two clocks on one file would allow a second owner before the first one stops. */
 export function wrongNamespace(): HoldfastError {
   return new HoldfastError(
     'STORE_UNSUPPORTED',
@@ -30,7 +30,7 @@ function read(file: string, by: (file: string, encoding: 'utf8') => string = fs.
   try {
     return by(file, 'utf8');
   } catch {
-    // Older kernels, other systems, or a sandbox that hides it.
+    // An older kernel, another system, or a sandbox that hides the file.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-// What the operations of one commit share: one moment of the store's clock and one copy of each queue's row.
+// The state that the operations of one commit share: one moment of the store's clock and one copy of each queue's row.
 import type { StoreClock } from './clock.js';
 import type { QueueState, QueueTable } from './queue-state.js';
 
@@ -7,10 +7,10 @@ export class Transaction {
   readonly #clock: StoreClock;
   readonly #table: QueueTable;
   readonly #queues: Map<string, QueueState>;
-  /** Filled by `save`: what is in the file now. */
+  /** Filled by `save`: the rows as they are in the file now. */
   readonly saved = new Map<string, QueueState>();
 
-  /** `known`: rows that nobody has changed since they were saved. Reading one takes 6 µs. */
+  /** `known`: rows that no connection has changed since they were saved. Reading a row takes 6 µs. */
   constructor(clock: StoreClock, table: QueueTable, known = new Map<string, QueueState>()) {
     this.#clock = clock;
     this.#table = table;
@@ -22,7 +22,7 @@ export class Transaction {
     return this.#clock.after(ms);
   }
 
-  /** The queue, made if nobody has used it before. */
+  /** Returns the row of the queue. Creates the row if the queue has none. */
   queue(name: string): QueueState {
     const state = this.find(name) ?? this.#table.create(name);
     this.#queues.set(name, state);
@@ -37,12 +37,12 @@ export class Transaction {
     return state;
   }
 
-  /** Writes what changed; answers the names of the queues whose watchers must know. */
+  /** Writes the changed rows. Returns the names of the queues whose watchers must wake. */
   save(): string[] {
     const told: string[] = [];
     for (const [name, queue] of this.#queues) {
       if (queue.changed) told.push(name);
-      // One that is not saved may still differ from its row: places that were drawn and not used.
+      // A row that is not saved may still differ from the file, by places that were drawn and not used.
       if (this.#table.save(queue, this.now)) this.saved.set(name, queue);
     }
     return told;

@@ -1,33 +1,40 @@
-// Tells watchers that their queue may have changed: at once after a commit of this thread, and by a cheap check after those of others.
-// Polling `data_version` takes 2 µs and no lock. Every 10 ms that was 0.9 % of a core, and an empty timer took as much. So when nothing has
-// happened for a moment, the poll rests, and the file system tells of the next write to the log (log-watch.ts).
+// Notifies watchers that their queue may have changed: at once after a commit of this thread, and by a cheap poll after commits of
+// other threads and processes.
+// Polling `data_version` takes 2 µs and no lock. Every 10 ms that was 0.9 % of a core, and an empty timer took as much. So when
+// nothing has changed for a moment, the poll rests, and the file system reports the next write to the log (log-watch.ts).
 import { DueCalls } from '../due-calls.js';
 import type { Database, Statement } from './driver.js';
 import { LogWatch } from './log-watch.js';
 
 const POLL_MS = 10;
-/** While it rests: for the look whether the files are still there, and to find out that the file system tells nothing. */
+/**
+ * Poll interval while resting, in ms. These polls check that the files are still there, and whether the file system misses writes.
+ */
 const REST_POLL_MS = 1000;
 /**
- * Polls without a change before it rests, and after a commit that changed no watched queue, such as a renewal. The file system does not tell of
- * the end of a commit: one that is slow to sync must not find everybody at rest.
+ * Polls without a change before the poll rests; fewer after a commit that changed no watched queue, such as a renewal. The file
+ * system does not report the end of a commit, so the poll must still be awake when a commit that syncs slowly ends.
  */
 const QUIET_POLLS = 100;
 const QUIET_POLLS_AFTER_OTHERS = 30;
-/** The file system tells of the first write of a commit, which ends some time later. */
+/** The file system reports the first write of a commit, which ends some time later. So check again after these times. */
 const LOOK_AGAIN_AFTER_MS = [1, 1, 2, 3];
 /**
- * A lone commit that changed no watched queue, such as the renewal that the lock thread makes every few seconds, is no reason to stay awake.
- * It rests again at once, and looks a few more times: another commit may have been on its way to the disk when the watch began.
+ * A lone commit that changed no watched queue, such as the renewal of the lock thread every few seconds, is no reason to stay
+ * awake. The poll rests again at once and checks a few more times, because another commit may have been on its way to the disk when
+ * the watch began.
  */
 const LONE_AFTER_MS = 1000;
-/** A new watch would be told of the writes of that commit that the old one has not told yet. */
+/**
+ * Wait this long before a new watch. It would otherwise report the writes of the lone commit that the old watch has not reported
+ * yet.
+ */
 const REST_AFTER_LONE_MS = 2;
 const LOOK_AFTER_LONE_MS = [5, 10, 20, 40, 80, 150];
 const TOLD_WITHIN_MS = 100;
 const CHECK_EVERY_MS = 1000;
 
-/** All stores of this thread by path: a commit of one wakes the watchers of the others without a poll. */
+/** All stores of this thread by path. A commit of one store wakes the watchers of the others without a poll. */
 const here = new Map<string, Set<Wake>>();
 
 export class Wake {
@@ -36,16 +43,16 @@ export class Wake {
   readonly #dataVersion: Statement<[number]>;
   readonly #queueVersion: Statement<[number]>;
   readonly #listeners = new Map<string, Set<() => void>>();
-  /** Of each watched queue, when somebody else last changed the file. */
+  /** The version of each watched queue when another connection last changed the file. */
   readonly #versions = new Map<string, number>();
   readonly #due = new DueCalls();
   readonly #log: LogWatch;
   #seen = 0;
   #uncheckedMs = 0;
-  /** How many more polls without a change before it rests. */
+  /** Polls without a change that are left before the poll rests. */
   #pollsLeft = QUIET_POLLS;
   #rousedAt = Number.NEGATIVE_INFINITY;
-  /** Nothing was written for a while before the write that it woke up for. */
+  /** True if nothing was written for a while before the write that ended the rest. */
   #isLone = false;
   #timer: NodeJS.Timeout | undefined;
   #again: NodeJS.Timeout | undefined;
@@ -61,7 +68,7 @@ export class Wake {
   }
 
   watch(queue: string, listener: () => void): () => void {
-    // A function of its own, so that one listener may watch twice and stop once.
+    // Wrap the listener, so one listener may watch twice and stop once.
     const call = (): void => listener();
     const listeners = this.#listeners.get(queue) ?? new Set();
     this.#listeners.set(queue, listeners.add(call));
@@ -78,7 +85,7 @@ export class Wake {
     };
   }
 
-  /** After a commit: wakes whoever watches these queues in this thread. */
+  /** Call it after a commit. Wakes the watchers of these queues in this thread. */
   signal(queues: string[]): void {
     for (const wake of here.get(this.#path) ?? []) {
       wake.#pollsLeft = QUIET_POLLS;
@@ -112,7 +119,9 @@ export class Wake {
     if (this.#pollsLeft <= 0) this.#rest();
   };
 
-  /** Others have written, and the file system must have told of it by now. */
+  /**
+   * Called some time after another connection has written. If the watch has not reported the write by now, stop trusting the watch.
+   */
   readonly #shouldBeAwake = (): void => {
     if (!this.#log.isWatching) return;
     this.#log.distrust();
@@ -129,7 +138,7 @@ export class Wake {
     if (this.#log.isWatching) this.#lookAgain(LOOK_AFTER_LONE_MS, () => this.#look() !== 'nothing' && this.#rouse());
   }
 
-  /** What others have written since the last look: to a watched queue, or elsewhere. */
+  /** Returns what other connections have written since the last check: to a watched queue, elsewhere, or nothing. */
   #look(): 'nothing' | 'elsewhere' | 'watched' {
     try {
       const version = this.#dataVersion.get()?.[0] ?? 0;
@@ -142,7 +151,7 @@ export class Wake {
       this.#isLone = false;
       return 'watched';
     } catch {
-      // Busy or broken at the moment: wake-ups may be lost, and the calls of the watchers tell what is wrong.
+      // The database is busy or broken at the moment. Wake-ups may be lost; the watchers' own calls report the error.
       return 'nothing';
     }
   }
@@ -151,11 +160,11 @@ export class Wake {
     const isWatched = this.#log.watch();
     this.#pollEvery(isWatched ? REST_POLL_MS : POLL_MS, QUIET_POLLS);
     if (!isWatched) return;
-    // Something may have been written before the file was watched.
+    // Check again, because a write may have come before the watch began.
     if (this.#look() !== 'nothing') this.#rouse();
   }
 
-  /** The log is being written. */
+  /** Called when the log is being written: ends the rest. */
   #rouse(): void {
     this.#log.stop();
     this.#pollEvery(POLL_MS, QUIET_POLLS);
@@ -166,7 +175,7 @@ export class Wake {
     this.#lookAwake();
   }
 
-  /** Looks after each of these times, unless a look begins another row of them. */
+  /** Calls `look` after each of these times, unless a call of `look` starts another series. */
   #lookAgain([ms, ...rest]: number[], look: () => void): void {
     clearTimeout(this.#again);
     if (ms === undefined) return;

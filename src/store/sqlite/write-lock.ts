@@ -1,11 +1,11 @@
-// Getting SQLite's write lock: fair to other processes, and without blocking the event loop for long.
+// Gets SQLite's write lock: fair to other processes, and without blocking the event loop for long.
 //
-// SQLite has no queue for its lock: whoever asks while it is free gets it. Its own busy handler sleeps up to 100 ms between two tries
-// while a hot process asks again after microseconds. So a waiter asks often, in naps of 0.1 ms that block the loop no longer than a
-// commit does, and whoever sees that others write too leaves a gap after its commit that is longer than a nap. The holder of the lock
-// then changes with nearly every commit.
-// Measured with two processes that settle and claim 100 jobs a call while a third one renews a session (share of the weaker process,
-// slowest 1 % of its calls, slowest renewal, jobs per second of both):
+// SQLite has no queue for its lock: a process that asks while the lock is free gets it. SQLite's own busy handler sleeps up to 100
+// ms between two tries, while a hot process asks again after microseconds. So a waiting process asks often, in naps of 0.1 ms that
+// block the event loop no longer than a commit does. A process that sees other writers leaves a gap after its commit that is longer
+// than a nap. The holder of the lock then changes with nearly every commit.
+// Measured with two processes that settle and claim 100 jobs a call while a third one renews a session (share of the weaker
+// process, slowest 1 % of its calls, slowest renewal, jobs per second of both):
 //   SQLite's busy handler             17–47 %   10–58 ms   235–1,730 ms   38,000–64,000
 //   retry by timers of 1–2 ms         43–44 %   34–72 ms     52–75 ms     44,000–59,000
 //   naps of 0.1 ms, then timers       47–49 %   16–30 ms     19–62 ms     35,000–55,000
@@ -16,12 +16,15 @@ import { blameOf } from './errors.js';
 const NAP_MS = 0.1;
 const GAP_MS = 0.25;
 /**
- * For so long after somebody else's commit the file counts as shared. On a machine with much else to do, the other one may not run for
- * many milliseconds: with 20 ms here it was then taken for gone, and found no gap when it came back (the weaker of two got 26–50 % of
- * the jobs beside twenty busy processes, and 42–50 % with 200 ms).
+ * For this long after a commit of another connection, the file counts as shared. On a busy machine the other process may not run
+ * for many milliseconds. With 20 ms it was then taken for gone, and found no gap when it came back: beside twenty busy processes
+ * the weaker of two got 26–50 % of the jobs, and 42–50 % with 200 ms.
  */
 const SHARED_FOR_MS = 200;
-/** How long one try may nap, by how long the batch has waited already: a lock that is held for long is none of the hot kind. */
+/**
+ * How long one try may nap, by how long the batch has waited already. A lock that is held for longer than HOT_WAIT_MS is not held
+ * by a hot process, so naps would not help.
+ */
 const FIRST_PATIENCE_MS = 3;
 const NEXT_PATIENCE_MS = 1;
 const HOT_WAIT_MS = 50;
@@ -40,10 +43,10 @@ export class WriteLock {
     this.#dataVersion = db.prepare('PRAGMA data_version');
   }
 
-  /** Since the transaction before this one, somebody else has written. */
+  /** True if another connection has written since the previous transaction. */
   othersWrote = true;
 
-  /** Begins a write transaction; false when somebody else still has the lock. */
+  /** Begins a write transaction. Returns false if another connection still holds the lock. */
   tryBegin(waitedMs: number): boolean {
     if (waitedMs === 0) this.#leaveGap();
     if (!this.#begunSoon(waitedMs)) return false;
@@ -66,7 +69,10 @@ export class WriteLock {
     this.#releasedAt = performance.now();
   }
 
-  /** Changes when others have written. Inside a transaction asking takes 1 µs; outside, with a read lock of its own, 8 µs. */
+  /**
+   * Returns a number that changes when another connection has written. Takes 1 µs inside a transaction; outside, with its own read
+   * lock, 8 µs.
+   */
   version(): number {
     return this.#dataVersion.get()?.[0] ?? 0;
   }

@@ -1,3 +1,4 @@
+// The verb `write` of the SQLite store: data, progress and logs of a job, under its token if one is given.
 import type { SettleStatus } from '../../job/outcome.js';
 import { isLargeValue } from '../budget.js';
 import type { Write, WriteReply } from '../contract/index.js';

@@ -1,4 +1,5 @@
-// better-sqlite3, where it is installed: 12 compiles on its installation, or fetches a binary; 13 brings its binaries, and needs Node 22.
+// Loads better-sqlite3, if it is installed. Version 12 compiles during installation or downloads a binary. Version 13 contains its
+// binaries and needs Node 22.
 import path from 'node:path';
 import { requireOutside } from '../../../runtime/outside.js';
 import type { Driver } from './types.js';
@@ -38,8 +39,8 @@ export async function loadBetterSqlite3(): Promise<Driver> {
 }
 
 /**
- * The package loads its native part with the first database. A path in a folder that cannot exist makes it load that part and then stop, before
- * it makes any native object.
+ * Loads the native part of the package, which otherwise loads with the first database. A path in a folder that cannot exist makes
+ * the package load that part and then stop before it creates any native object.
  */
 function loadNative(Binding: new (file: string) => unknown): void {
   try {

@@ -1,7 +1,7 @@
-// One shape over all bindings: each gives its connection and says how it compiles a statement.
+// One interface over all bindings. Each binding passes its connection and how to compile a statement.
 import type { Database, Statement, Value } from './types.js';
 
-/** A compiled statement, as all bindings have it; its rows are arrays. */
+/** A compiled statement, as all bindings provide it. Its rows are arrays. */
 export interface Compiled {
   run(...values: Value[]): { changes: number | bigint };
   get(...values: Value[]): unknown;

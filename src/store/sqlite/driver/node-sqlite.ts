@@ -1,9 +1,9 @@
-// The SQLite of the runtime itself: Node from 22.16 on, Bun and Deno. Nothing is installed for it.
+// Loads the SQLite of the runtime itself: Node from 22.16 on, Bun and Deno. It needs no installation.
 import { pathToFileURL } from 'node:url';
 import type { Driver, DriverName } from './types.js';
 import { type Compiled, LazyDatabase } from './lazy-database.js';
 
-/** The part of `node:sqlite` that is used; the types of Node 20 do not have it. */
+/** The part of `node:sqlite` that Holdfast uses. The types of Node 20 do not include it. */
 export interface NodeSqlite {
   DatabaseSync: new (path: string) => NodeDatabase;
   StatementSync: { prototype: object };
@@ -27,7 +27,7 @@ export async function loadNodeSqlite(): Promise<Driver> {
   return driverOver('node:sqlite', module);
 }
 
-/** Over any module of this shape. */
+/** Makes a driver from any module of this shape. */
 export function driverOver(name: DriverName, { DatabaseSync }: NodeSqlite): Driver {
   return {
     name,
@@ -47,14 +47,17 @@ export function driverOver(name: DriverName, { DatabaseSync }: NodeSqlite): Driv
   };
 }
 
-/** Node prints a warning to the users of `node:sqlite` up to 24.14. They did not ask for it here, and cannot do anything about it. */
+/**
+ * Loads the module without the warning that Node up to 24.14 prints. The users of Holdfast did not ask for `node:sqlite` and cannot
+ * act on the warning.
+ */
 function load(): NodeSqlite {
   const { emitWarning } = process;
   process.emitWarning = ((warning: string | Error, ...rest: never[]) => {
     if (!String(warning).startsWith('SQLite is an experimental feature')) emitWarning(warning, ...rest);
   }) as typeof process.emitWarning;
   try {
-    // Loads at once, so no other code can see the replaced function.
+    // The call is synchronous, so no other code can see the replaced function.
     const module = process.getBuiltinModule?.('node:sqlite') as NodeSqlite | undefined;
     if (module === undefined) throw new Error(`Node ${process.versions.node} does not have it; it needs Node 22.16 or newer`);
     return module;

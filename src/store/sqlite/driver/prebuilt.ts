@@ -1,5 +1,6 @@
-// The native part of @photostructure/sqlite, which has the interface of `node:sqlite`. Its binaries come with Holdfast, in prebuilt/, for the
-// versions of Node that have no `node:sqlite`: an install needs no compiler, no install script and no other package.
+// Loads the native part of @photostructure/sqlite, which has the interface of `node:sqlite`. Holdfast ships its binaries in
+// prebuilt/ for the versions of Node without `node:sqlite`: an installation needs no compiler, no install script and no other
+// package.
 import { existsSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -14,7 +15,7 @@ export async function loadPrebuilt(): Promise<Driver> {
 function load(): NodeSqlite {
   const folder = findFolder();
   const reasons: string[] = [];
-  // One for each C library: the wrong one does not load.
+  // The folder has one file for each C library; the wrong one does not load.
   for (const file of readdirSync(folder).sort()) {
     try {
       return createRequire(path.join(folder, file))(path.join(folder, file)) as NodeSqlite;
@@ -25,7 +26,10 @@ function load(): NodeSqlite {
   throw new Error(reasons[0] ?? `${folder} is empty`);
 }
 
-/** In the package that this file is part of; for a bundle, beside it or in the package that the program sees. */
+/**
+ * Finds the folder with the binaries: in the package of this file; for a bundle, beside the bundle or in the package that the
+ * program resolves.
+ */
 function findFolder(): string {
   const platform = `${process.platform}-${process.arch}`;
   const found = [...places()].map((place) => path.join(place, 'prebuilt', platform)).find((folder) => existsSync(folder));
@@ -39,6 +43,6 @@ function* places(): Iterable<string> {
   try {
     yield path.dirname(resolveOutside('holdfast/package.json'));
   } catch {
-    // The program has no such package.
+    // The program cannot resolve the package.
   }
 }

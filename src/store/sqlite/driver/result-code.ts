@@ -1,6 +1,6 @@
-// SQLite's result code of an error, by name, whichever binding threw it.
+// Finds the name of SQLite's result code in an error, whichever binding threw it.
 
-/** By number, with the text that SQLite has for each: https://sqlite.org/rescode.html */
+/** Result codes by number, with SQLite's text for each: https://sqlite.org/rescode.html */
 const RESULTS: [code: number, name: string, text: string][] = [
   [1, 'ERROR', 'SQL logic error'],
   [3, 'PERM', 'access permission denied'],
@@ -28,7 +28,7 @@ const RESULTS: [code: number, name: string, text: string][] = [
   [4874, 'IOERR_SHMSIZE', 'disk I/O error'],
 ];
 
-/** Undefined for an error that is not SQLite's. */
+/** Returns undefined for an error that is not SQLite's. */
 export function resultCode(error: unknown): string | undefined {
   const { code, errcode, message } = (error ?? {}) as { code?: unknown; errcode?: unknown; message?: unknown };
   if (typeof code !== 'string') return undefined;
@@ -43,7 +43,7 @@ function byNumber(errcode: number): string | undefined {
   return find(errcode) ?? find(errcode % 256);
 }
 
-/** Deno gives no number with the errors of `exec` and of opening. */
+/** Finds the code by SQLite's text, because Deno gives no number with the errors of `exec` and of opening. */
 function byText(message: string): string | undefined {
   return RESULTS.find(([, , text]) => message.includes(text))?.[1];
 }

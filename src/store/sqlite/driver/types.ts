@@ -1,8 +1,8 @@
-// All that the engine asks of a SQLite binding.
+// The interface that the engine needs of a SQLite binding.
 
 export type Value = string | number | null;
 
-/** Rows are arrays: better-sqlite3 needs 1.3 µs for a job of 13 columns that way, 2.5 µs as an object. */
+/** Rows are arrays: with better-sqlite3, a job of 13 columns takes 1.3 µs as an array and 2.5 µs as an object. */
 export interface Statement<Row extends Value[] = Value[]> {
   /** Returns how many rows were changed. Not for statements that return rows. */
   run(...values: Value[]): number;
@@ -12,8 +12,9 @@ export interface Statement<Row extends Value[] = Value[]> {
 
 export interface Database {
   /**
-   * Compiles at first use: a store that only renews never compiles the rest. Write `LIMIT ? + 0`: SQLite compiles a statement with a bare
-   * parameter behind LIMIT again whenever it is bound (30 µs for that of a claim).
+   * Compiles the statement at its first use, so a store that only renews never compiles the rest.
+   * Write `LIMIT ? + 0`: SQLite compiles a statement with a bare parameter after LIMIT again whenever it is bound (30 µs for the
+   * statement of a claim).
    */
   prepare<Row extends Value[] = Value[]>(sql: string): Statement<Row>;
   exec(sql: string): void;
@@ -24,8 +25,9 @@ export interface Database {
 export interface Driver {
   readonly name: DriverName;
   /**
-   * SQLite's own waiting is off: it blocks the event loop and starves one of two processes. Waiting is done in write-lock.ts.
-   * Errors of SQLite have a `code`, its result code (`SQLITE_BUSY` …).
+   * Opens a database. SQLite's own busy wait is off, because it blocks the event loop and starves one of two processes;
+   * write-lock.ts waits instead.
+   * Errors of SQLite have a `code`: SQLite's result code (`SQLITE_BUSY` …).
    */
   open(path: string, options?: { mustExist?: boolean }): Database;
 }
