@@ -1,9 +1,9 @@
-// Checks of what users pass in. Each names the option, shows the value and says what is wanted; 0 is a value, not "unset".
+// Checks of user input. Each error names the option, shows the value and says which values are valid. 0 is a value, not "unset".
 import { HoldfastError } from '../errors.js';
 
-/** The longest delay that a timer of Node takes: about 24.8 days. */
+/** The longest delay that a Node timer takes: about 24.8 days. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
-/** A hundred years: longer delays are a mistake in the unit. */
+/** The longest delay of a job: a hundred years. A longer delay is a mistake in the unit. */
 export const MAX_DELAY_MS = 100 * 365 * 24 * 3600 * 1000;
 
 const UNKEEPABLE = /[\0\ud800-\udfff]/u;
@@ -29,13 +29,13 @@ export function checkBoolean(option: string, value: unknown): boolean {
   return value;
 }
 
-/** Any text that every store keeps as it is: no NUL, no halves of surrogate pairs. */
+/** Returns the text if every store can keep it unchanged: no NUL, no halves of surrogate pairs. Throws INVALID_OPTION otherwise. */
 export function checkText(option: string, value: unknown, max: number): string {
   if (typeof value === 'string' && value !== '' && value.length <= max && !UNKEEPABLE.test(value)) return value;
   throw invalidOption(option, value, `a string of 1 to ${max} characters, without NUL and broken unicode`);
 }
 
-/** Free text as every store keeps it, cut to `max` characters with a note of how many are missing. */
+/** Returns free text in a form that every store can keep, cut to `max` characters with a note of how many are missing. */
 export function keepable(text: string, max: number): string {
   const cut = text.length > max ? `${text.slice(0, max)}… (${text.length - max} more characters)` : text;
   return UNKEEPABLE.test(cut) ? cut.replace(/[\0\ud800-\udfff]/gu, '\ufffd') : cut;

@@ -1,15 +1,15 @@
-// The clocks of this process. Trust in a lock is measured on the monotonic one, which no time step moves;
-// the wall clock is only ever shown to people.
+// The clocks of this process. Trust in a lock is measured on the monotonic clock, because no time step moves it.
+// The wall clock is only for times that are shown to people.
 import { genuine, performance } from './timers.js';
 
 export interface Clock {
-  /** Milliseconds that only grow, from an arbitrary start that all processes of this host share until it reboots. */
+  /** Milliseconds that only grow. All processes of this host share the arbitrary start, until the host reboots. */
   monotonic(): number;
-  /** Milliseconds since the epoch, as this host believes. */
+  /** Milliseconds since the epoch, on this host's clock. */
   wall(): number;
 }
 
-/** `performance.now()` is the same clock from the start of this thread, and half the price of a bigint, of which every call takes several. */
+/** Start of this thread. `performance.now()` counts from it on the same clock, at half the price of a bigint. Calls read it often. */
 const THREAD_BEGAN = Number(genuine(process.hrtime, 'hrtime').bigint() / 1000n) / 1000 - performance.now();
 
 export const systemClock: Clock = {

@@ -1,6 +1,6 @@
-// Node's EventEmitter with typed events (a map from event to its arguments) and two differences. An `error` that nobody listens
-// to is printed and does not end the process: a queue that cannot reach its store for a moment must not take the application
-// down. A listener that throws is reported as an `error` and does not stop the part that emitted.
+// Node's EventEmitter with typed events (a map from event to its arguments) and two differences. An `error` without a listener is
+// printed and does not end the process: a queue that cannot reach its store for a moment must not take the application down.
+// A listener that throws is reported as an `error` and does not stop the code that emitted.
 import { EventEmitter } from 'node:events';
 import { toError } from '../errors.js';
 
@@ -8,11 +8,11 @@ export type EventArguments<E> = Record<keyof E, unknown[]>;
 
 export type ListenersOf<E extends EventArguments<E>> = { [K in keyof E]: (...args: E[K]) => void };
 
-/** `L`: listeners that are accepted too. Inside a generic function the compiler cannot resolve the types of `E`. */
+/** `L`: more listener types that are accepted. Inside a generic function the compiler cannot resolve the types of `E`. */
 export class Emitter<E extends EventArguments<E>, L = ListenersOf<E>> extends EventEmitter {
   constructor() {
     super();
-    // Many jobs may each wait for an event of one listener.
+    // No limit: many jobs may each wait for an event of one emitter.
     this.setMaxListeners(0);
   }
 
@@ -65,7 +65,7 @@ export class Emitter<E extends EventArguments<E>, L = ListenersOf<E>> extends Ev
         super.emit('error', error);
         return;
       } catch {
-        // An error listener that throws has nobody left to tell but the console.
+        // An error listener threw; only the console is left.
       }
     }
     console.error(error);

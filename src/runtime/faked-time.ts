@@ -1,5 +1,5 @@
-// Whether a test has replaced the clock or the timers of this process. Delays of a store in memory then follow them, so that a test which
-// moves its clock by an hour sees a job run that was delayed by an hour.
+// Detects whether a test has replaced the clock or the timers of this process. If so, delays of the memory store follow the fake ones:
+// a test that moves its clock by an hour sees a job run that was delayed by an hour.
 import { setTimeout as genuineSetTimeout } from './timers.js';
 
 let known: { now: () => number; faked: boolean } | undefined;

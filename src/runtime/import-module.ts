@@ -12,7 +12,7 @@ export async function importModule(module: string): Promise<Loaded> {
   try {
     return (await import(specifier)) as Loaded;
   } catch (error) {
-    // Jest runs CommonJS without import().
+    // Jest runs CommonJS without import(), so fall back to require.
     const { code = '' } = error as NodeJS.ErrnoException;
     if (!code.startsWith('ERR_VM_DYNAMIC_IMPORT')) throw error;
     const required = createRequire(join(process.cwd(), 'index.js'))(module) as Loaded;

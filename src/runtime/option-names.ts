@@ -1,25 +1,25 @@
-// The names in an options object. A name that Holdfast does not carry out is refused when BullMQ knows it, or when it looks like a
-// misspelt one. Names without meaning here pass. Any other name passes too, because frameworks hand their own options through, and is
-// shown in one warning.
+// Checks the names in an options object. If Holdfast does not support a name that BullMQ knows, or if a name looks like a misspelt
+// option, it is refused. Names that mean nothing here pass. Any other name passes too, with one warning, because frameworks pass
+// their own options through.
 import { HoldfastError } from '../errors.js';
 import { invalidOption } from './check.js';
 
 export interface OptionNamesOptions<T> {
   /** Starts messages: 'worker' gives "the worker option …". */
   of: string;
-  /** Every option that is carried out. The compiler refuses a list that misses one. */
+  /** Every supported option. The compiler refuses a list that misses one. */
   known: { readonly [K in keyof T]-?: true };
-  /** Options that others know, that mean nothing here and whose absence changes nothing. */
+  /** Options of other libraries that mean nothing here. Ignoring them changes nothing. */
   without?: readonly string[];
-  /** Options that others know and that are not carried out, each with what to do instead. `false` passes: it asks for nothing. */
+  /** Unsupported options of other libraries, each with advice what to do instead. The value `false` passes: it asks for nothing. */
   unsupported?: Readonly<Record<string, string>>;
-  /** Where the docs say more about what is not carried out. */
+  /** The page of the docs about unsupported options. */
   guide?: string;
 }
 
 const WARNING_CODE = 'HOLDFAST_UNKNOWN_OPTION';
 const GUIDE = 'docs/migrating-from-bullmq.md#what-is-not-there';
-/** Names may come from the outside: what is remembered of them is bounded. */
+/** Limit for remembered names. Names may come from outside, so memory must be bounded. */
 const MAX_REMEMBERED = 1000;
 
 const warned = new Set<string>();
@@ -29,7 +29,7 @@ export class OptionNames<T = Record<string, unknown>> {
   readonly #known: ReadonlySet<string>;
   readonly #unsupported: ReadonlyMap<string, string>;
   readonly #guide: string;
-  /** Unknown names that were looked at and pass. */
+  /** Unknown names that were checked and pass. */
   readonly #passed = new Set<string>();
 
   constructor({ of, known, without = [], unsupported = {}, guide = GUIDE }: OptionNamesOptions<T>) {
@@ -39,14 +39,14 @@ export class OptionNames<T = Record<string, unknown>> {
     this.#unsupported = new Map(Object.entries(unsupported));
   }
 
-  /** Throws OPTION_UNSUPPORTED or INVALID_OPTION. `within` is the path of `given`, for options inside of options. */
+  /** Throws OPTION_UNSUPPORTED or INVALID_OPTION. `within` is the path of `given`, for nested options. */
   check(given: object, within = ''): void {
     for (const name of Object.keys(given)) {
       if (!this.#known.has(name)) this.judge(name, (given as Record<string, unknown>)[name], within);
     }
   }
 
-  /** The options of one call: an object, checked by name. */
+  /** Checks that the options of a call are an object, and checks its names. Returns the object. */
   checked<G extends object>(given: G): G {
     if (typeof given !== 'object' || given === null || Array.isArray(given))
       throw invalidOption('options', given, `an object with ${[...this.#known].join(', ')}`);
@@ -54,7 +54,7 @@ export class OptionNames<T = Record<string, unknown>> {
     return given;
   }
 
-  /** One name that is not carried out. An option that is undefined is not set. */
+  /** Checks one name that is not in `known`. An option with the value undefined counts as not set. */
   judge(name: string, value: unknown, within = ''): void {
     if (value === undefined || this.#known.has(name) || this.#passed.has(name)) return;
     const option = within === '' ? name : `${within}.${name}`;
@@ -87,7 +87,7 @@ function warnOnce(of: string, option: string): void {
   );
 }
 
-/** A known name of at most `edits` insertions, deletions, changes or swaps away; of one edit when the known name has four letters or fewer. */
+/** Returns the closest known name within `edits` insertions, deletions, changes or swaps; within one if it has four letters or fewer. */
 function closest(name: string, known: Iterable<string>, edits: number): string | undefined {
   let best: string | undefined;
   let fewest = edits + 1;

@@ -1,8 +1,8 @@
-// An outage of the store as its users learn of it: each reason once, and its end once.
+// Reports an outage of the store to the user: each reason once, and the end once.
 import { HoldfastError } from '../errors.js';
 import { systemClock } from './clock.js';
 
-/** The reasons of the present outage that were reported. The lanes of a caller share one, so each reason is reported once. */
+/** Remembers the reported reasons of the current outage. All lanes of a caller share one report, so each reason is reported once. */
 export class OutageReport {
   readonly #onError: (error: Error) => void;
   readonly #onOver: (outageMs: number) => void;

@@ -1,5 +1,5 @@
-// Files and packages that code inside a bundle needs from outside of it. Such code lies elsewhere than it was written, and in an ESM bundle
-// it has neither `require` nor `__dirname`: packages are looked for from each place where the program may have them.
+// Finds files and packages that bundled code needs from outside its bundle. Bundled code runs in another folder than it was written for,
+// and an ESM bundle has neither `require` nor `__dirname`. So packages are searched from each place where the program may have them.
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,29 +7,29 @@ import { toError } from '../errors.js';
 
 let esmFile: string | undefined;
 
-/** `url`: of the ESM entry. Undefined in bundles that are CommonJS. */
+/** `url`: the URL of the ESM entry. Undefined in CommonJS bundles. */
 export function setEsmFile(url: string | undefined): void {
   esmFile = url?.startsWith('file:') === true ? fileURLToPath(url) : undefined;
 }
 
-/** The folders that this code may be in: a bundler puts its other files there. */
+/** Returns the folders that this code may be in. A bundler puts its other files there. */
 export function ownFolders(): string[] {
   const started = process.argv[1];
   const folders = [
     typeof __dirname === 'string' ? __dirname : undefined,
     esmFile === undefined ? undefined : dirname(esmFile),
-    // In a thread, the file of the thread.
+    // In a thread, argv[1] is the file of the thread.
     started === undefined ? undefined : dirname(started),
   ];
   return [...new Set(folders.filter((folder) => folder !== undefined))];
 }
 
-/** Throws the error of the last place. */
+/** Resolves a package from outside the bundle. Throws the error of the last place that was searched. */
 export function resolveOutside(specifier: string): string {
   return fromOutside((require) => require.resolve(specifier));
 }
 
-/** For a package whose `require` failed with `reason`: an ESM bundle has none. Throws where the package is not found here either. */
+/** Loads a package whose `require` failed with `reason`, because an ESM bundle has no `require`. Throws if the package is not found. */
 export function requireOutside(specifier: string, reason: unknown): unknown {
   if ((reason as NodeJS.ErrnoException).code?.endsWith('MODULE_NOT_FOUND') === true) throw toError(reason);
   try {

@@ -1,6 +1,5 @@
-// Waiting for answers that are asked for one after the other, and for none of them for ever. As `within`, which is for a single answer and
-// costs a timer and four promises; this one costs a promise. An answer that came while the event loop was blocked is in time: it is read
-// before the immediate.
+// A timeout for replies that are awaited one after the other. Like `within`, which is for a single reply and costs a timer and four
+// promises; this one costs one promise. A reply that arrived while the event loop was blocked is in time: it is read before the immediate.
 import { LazyTimer } from './lazy-timer.js';
 import { setImmediate } from './timers.js';
 
@@ -11,17 +10,17 @@ export class ReplyTimeout {
       if (this.#giveUp === giveUp) giveUp?.();
     });
   });
-  /** Of the answer that is waited for. */
+  /** Rejects the current wait. */
   #giveUp: (() => void) | undefined;
 
-  /** One at a time. Rejects with `late` when the time is over first; keeps the process alive until then. */
+  /** Waits for one reply at a time. Rejects with `late` after `ms` without a reply. Keeps the process alive until then. */
   wait<T>(ms: number, answer: Promise<T>, late: () => Error): Promise<T> {
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {
         this.#giveUp = undefined;
         reject(late());
       };
-      // What comes too late is nobody's: the next one may be waited for.
+      // A late reply is dropped: the next wait may have begun.
       const isLate = (): boolean => {
         if (this.#giveUp !== giveUp) return true;
         this.#giveUp = undefined;
@@ -41,12 +40,12 @@ export class ReplyTimeout {
     });
   }
 
-  /** From now on there is less time, for the answer that is waited for. */
+  /** Restarts the timeout of the current wait with a shorter time. */
   shorten(ms: number): void {
     if (this.#giveUp !== undefined) this.#timer.start(ms);
   }
 
-  /** It is not used any more. */
+  /** Frees the timer. Call it when the ReplyTimeout is no longer used. */
   end(): void {
     this.#timer.end();
   }

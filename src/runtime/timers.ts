@@ -1,17 +1,18 @@
-// Timers and the clock as Node made them. Tests replace those of the process by fake ones, which stand still until the test moves them:
-// what only keeps Holdfast going (batches, timeouts, renewals) must not wait for that. Delays of a store in memory do: see faked-time.ts.
-// They are taken once, when this is loaded. A library of fake timers that came before leaves the genuine ones at its clock.
+// The genuine timers and clock of Node. Tests replace those of the process by fake ones, which stand still until the test moves them.
+// Timers that keep Holdfast going (batches, timeouts, renewals) must not wait for that. Delays of the memory store do: see faked-time.ts.
+// They are read once, when this file is loaded. If fake timers were installed before, the genuine ones are found on the fake clock.
 import { performance } from 'node:perf_hooks';
 import * as timers from 'node:timers';
 
 type Timers = typeof timers;
 type TimerName = 'setTimeout' | 'clearTimeout' | 'setInterval' | 'clearInterval' | 'setImmediate' | 'clearImmediate';
 
-/** The property that fake timers of sinon, and so of Jest and vitest, put on each function that they replace. */
+/** The property that the fake timers of sinon, and so of Jest and vitest, put on each function that they replace. */
 interface Faked {
   clock?: Record<string, unknown>;
 }
 
+/** Returns the genuine function behind a fake one, or `known` itself. */
 export function genuine<T>(known: T, name: string): T {
   const original = (known as Faked | undefined)?.clock?.[`_${name}`];
   return original === undefined ? known : (original as T);
@@ -29,7 +30,7 @@ export const setImmediate = take('setImmediate');
 export const clearImmediate = take('clearImmediate');
 export { performance };
 
-/** As that of `node:timers/promises`. With a signal, it ends with it, and does not reject. */
+/** Like `sleep` of `node:timers/promises`, but resolves when the signal aborts, instead of rejecting. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const over = (): void => {

@@ -1,4 +1,4 @@
-// The version of the package. The build replaces this file by one that holds it, so that bundles need no files beside them.
+// The version of the package. The build replaces this file by one that contains the version, so that bundles need no files beside them.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 

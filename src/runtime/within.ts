@@ -1,16 +1,16 @@
-// Waiting for an answer, and not for ever. What comes too late is nobody's. An answer that came while the event loop was blocked is in
-// time: it is read before the immediate.
+// Waits for a reply with a timeout. A late reply is dropped. A reply that arrived while the event loop was blocked is in time: it is
+// read before the immediate.
 import { clearTimeout, setImmediate, setTimeout } from './timers.js';
 
 const LATE = Symbol('late');
 
-/** Undefined when the time is over first. The timer keeps the process alive. */
+/** Returns undefined after `ms` without a reply. The timer keeps the process alive. */
 export async function within<T>(ms: number, answer: Promise<T>): Promise<T | undefined> {
   const first = await firstOf(ms, answer, true);
   return first === LATE ? undefined : first;
 }
 
-/** Rejects with `late` when the time is over first. With `ref` false, nobody's process is kept alive for it. */
+/** Rejects with `late` after `ms` without a reply. With `ref` false, the timer does not keep the process alive. */
 export async function inTime<T>(ms: number, answer: Promise<T>, late: () => Error, ref = true): Promise<T> {
   const first = await firstOf(ms, answer, ref);
   if (first === LATE) throw late();

@@ -30,7 +30,7 @@ export function marginOf(durationMs: number): number {
 
 /**
  * Returns the trust deadline. `sentAt` is the moment before the request was sent, never the moment its reply arrived. For durations above
- * MAX_TIMER_MS trust ends before the lock does, because a 32-bit word cannot tell later moments from past ones.
+ * MAX_TIMER_MS trust ends before the lock does, because a 32-bit word cannot distinguish later moments from past ones.
  */
 export function trustUntil(sentAt: Moment, durationMs: number): Moment {
   return moment(sentAt + Math.min(durationMs, MAX_TIMER_MS) - marginOf(durationMs));
