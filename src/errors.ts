@@ -3,7 +3,7 @@
 import { types } from 'node:util';
 
 export const ERROR_CODES = {
-  INVALID_OPTION: 'an option has a value that cannot be meant',
+  INVALID_OPTION: 'an option has an invalid value',
   OPTION_UNSUPPORTED: 'an option that other queues know and this version does not carry out',
   INVALID_QUEUE_NAME: 'a queue name is empty, too long or has forbidden characters',
   INVALID_JOB_NAME: 'a job name is empty, too long or not a string',
@@ -13,12 +13,12 @@ export const ERROR_CODES = {
   INVALID_CONNECTION: 'a connection is neither a known URL, nor options, nor a store',
   JOB_MISSING: 'the job does not exist (any more)',
   JOB_STATE: 'the job is not in the state that the call needs',
-  JOB_LOCKED: 'somebody holds the lock of the job, so it cannot be removed, retried or cleaned',
+  JOB_LOCKED: 'the lock of the job is held, so the job cannot be removed, retried or cleaned',
   JOB_FINISHED: 'waitUntilFinished: the job failed',
   RESULT_GONE: 'waitUntilFinished: the job is gone, and its result or its end is no longer in the event log',
   JOB_STALLED: 'a worker found jobs whose owner had died',
   QUEUE_ACTIVE: 'obliterate without force while jobs are running',
-  LOCK_LOST: 'the lock is no longer ours: somebody else may run the job, nothing was written',
+  LOCK_LOST: 'the lock is no longer ours: another owner may run the job, nothing was written',
   LOCK_UNTRUSTED: 'the lock could not be renewed in time, so it is no longer trusted',
   NO_TOKEN: 'a move that only the owner of a lock may make was called without a token',
   NO_PROCESSOR: 'run() was called on a worker that has no processor',
@@ -54,17 +54,17 @@ export type ErrorCode = keyof typeof ERROR_CODES;
 
 export interface ErrorDetails {
   cause?: unknown;
-  /** Trying the same call again may succeed: the failure lies in the moment, not in the call. */
+  /** True if a retry of the same call may succeed: the cause is temporary. */
   retryable?: boolean;
   jobId?: string;
   queue?: string;
   option?: string;
   store?: string;
-  /** Of JOB_STALLED: which process lost the job, and how that was found. */
+  /** For JOB_STALLED: the process that lost the job, and how that was found. */
   lostBy?: Lost | undefined;
 }
 
-/** As LostBy of job/lost-by.ts. */
+/** The same shape as LostBy of job/lost-by.ts, which this file must not import. */
 type Lost = Readonly<{ host: string; pid: number; worker: string; found: string }>;
 
 export class HoldfastError extends Error {
@@ -93,12 +93,12 @@ export function isRetryable(error: unknown): boolean {
   return error instanceof HoldfastError && error.retryable;
 }
 
-/** Anything that can be thrown, as an Error: handlers throw strings, undefined and worse. */
-/** Also for errors of Node.js itself inside test runners that give each test file an `Error` of its own. */
+/** Also recognises errors of Node.js itself inside test runners that give each test file its own `Error`. */
 export function isError(thrown: unknown): thrown is Error {
   return thrown instanceof Error || types.isNativeError(thrown);
 }
 
+/** Returns anything that was thrown as an Error: handlers throw strings, undefined and other values. */
 export function toError(thrown: unknown): Error {
   if (isError(thrown)) return thrown;
   if (typeof thrown === 'object' && thrown !== null && typeof (thrown as { message?: unknown }).message === 'string') {

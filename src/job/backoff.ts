@@ -1,19 +1,19 @@
-// How long a failed job waits for its next attempt.
+// Computes how long a failed job waits for its next attempt. Workers call it through verdict.ts.
 import { MAX_DELAY_MS, show } from '../runtime/check.js';
 import type { JobsOptions } from './options.js';
 
-/** Milliseconds until the next attempt; 0 = at once, -1 = no further attempt. */
+/** Returns the milliseconds until the next attempt. 0: at once. -1: no further attempt. */
 export type BackoffStrategy = (attemptsMade: number, type: string, error: Error, job: unknown) => number | Promise<number>;
 
 export interface FailedAttempt {
   /** Attempts made, this one included. */
   attemptsMade: number;
   error: Error;
-  /** Handed to the strategy. */
+  /** Passed to the strategy. */
   job: unknown;
 }
 
-/** Rejects with what the strategy threw, or because there is none. */
+/** Returns the delay in ms. Rejects with the strategy's error, or if the backoff type needs a strategy and there is none. */
 export async function backoffDelay(
   backoff: JobsOptions['backoff'],
   attempt: FailedAttempt,
@@ -35,7 +35,7 @@ export async function backoffDelay(
   return Math.min(Math.round(chosen), MAX_DELAY_MS);
 }
 
-/** Somewhere between delay * (1 - jitter) and delay, so that what failed together does not come back together. */
+/** Returns a random delay between delay * (1 - jitter) and delay, so that jobs that failed together do not retry together. */
 function jittered(delay: number, jitter: number, random: () => number): number {
   return jitter > 0 ? Math.floor(delay * (1 - jitter) + random() * delay * jitter) : delay;
 }

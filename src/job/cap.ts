@@ -1,16 +1,17 @@
-// How the sessions of a queue share its cap. Every store keeps to this, in whatever language its claims are written.
+// How the sessions of a queue share its cap on running jobs. The claim of every store follows this rule, in its own language.
 
 export interface Claimant {
-  /** How many jobs it is willing to run at once. */
+  /** How many jobs the session can run at once. */
   slots: number;
-  /** How many it runs. */
+  /** How many jobs the session runs now. */
   active: number;
 }
 
 /**
- * How many more jobs a living session may claim. Everyone who runs jobs is sure of an equal share (rounded down, at least 1, at most its
- * slots). Above it, a claim leaves what the others have not used of theirs: else whoever finishes and claims in one step would
- * keep every place for ever. Rounded up, two of three could share four places between them and leave the third none.
+ * Returns how many more jobs a living session may claim. Each session that runs jobs is sure of an equal share (rounded down, at least 1,
+ * at most its slots). Above its share, a claim must leave what the other sessions have not used of theirs. Otherwise a session that
+ * settles and claims in one step would keep every place for ever. With shares rounded up, two of three sessions could split four places
+ * and leave none for the third.
  */
 export function roomUnderCap(maxActive: number, active: number, claimant: Claimant, others: Claimant[]): number {
   const free = Math.max(0, maxActive - active);

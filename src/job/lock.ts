@@ -1,30 +1,30 @@
-// The two names of an acquisition. Every store makes them the same way, in the step that grants the lock.
+// The token and the fence of an acquisition. Every store makes them the same way, in the step that grants the lock.
 
-/** Unique: a session's id is never used twice, and a fence never within a queue. */
+/** Returns a unique token: a session id is never used twice, and a fence is never used twice within a queue. */
 export function tokenOf(session: string, fence: number): string {
   return `${session}:${fence}`;
 }
 
 /**
- * Grows with every acquisition of a queue, also when a failover or a restored backup lost the last ones: no earlier
- * fence can lie above the clock, as long as a queue claims less than a million jobs a second.
+ * Returns the fence of an acquisition. It grows with every acquisition of a queue, even if a failover or a restored backup lost the last
+ * ones: no earlier fence can lie above the clock, as long as a queue claims fewer than a million jobs a second.
  */
 export function nextFence(last: number, storeNowMs: number): number {
   return Math.max(last + 1, Math.floor(storeNowMs * 1000));
 }
 
-/** What the holder of a lock may know about it at any moment, also inside a synchronous loop. Reading it does no I/O. */
+/** The state of a lock, as its holder can read it at any moment, even inside a synchronous loop. Reading it does no I/O. */
 export interface JobLock {
   /**
-   * Surely still ours: nobody else can have been let in yet. It is false as soon as that is not sure, also while the store does not answer,
-   * when the lock may well be kept in the end: a handler that goes on then is not aborted, and its result is delivered. Once false, it never
-   * turns true again: a handler that was told must not be told otherwise.
+   * True while the lock is certainly ours: no other session can have been let in yet. It turns false as soon as that is uncertain, also
+   * while the store does not reply. The lock may still be ours then: the handler is not aborted, and its result is sent to the store. Once
+   * false, it never turns true again, so that a handler gets no contradicting readings.
    */
   readonly held: boolean;
   readonly token: string;
-  /** Hand this to every system that the handler writes to; it must refuse a smaller one than it has seen. */
+  /** Pass the fence to every system that the handler writes to. That system must refuse a fence smaller than one it has seen. */
   readonly fence: number;
-  /** When trust ends unless the lock is renewed before, in ms since the epoch on this host's clock. */
+  /** When trust ends without a renewal, in ms since the epoch on this host's clock. */
   readonly expiresAt: number;
   /** Aborted when the lock is lost, with the reason. */
   readonly signal: AbortSignal;
@@ -35,7 +35,7 @@ const NOT_HELD = AbortSignal.abort(new Error('This handle holds no lock.'));
 /** The lock of a job that this process does not hold. */
 export const NO_LOCK: JobLock = lockNotHeld('', 0);
 
-/** A lock of which nothing is left but its names. */
+/** Returns a lock that is not held, with its token and fence. */
 export function lockNotHeld(token: string, fence: number): JobLock {
   return { held: false, token, fence, expiresAt: 0, signal: NOT_HELD };
 }

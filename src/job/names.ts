@@ -1,9 +1,9 @@
-// What may be called what. Names travel into keys, file names, channels and logs, so they are kept plain.
+// Checks the names of queues and jobs. Names go into keys, file names, channels and logs, so they are kept plain.
 import { HoldfastError } from '../errors.js';
 import { invalidOption, show } from '../runtime/check.js';
 
 const MAX_NAME = 200;
-// Control characters, halves of surrogate pairs and, for queues, what stores use to build keys.
+// Control characters, halves of surrogate pairs and, for queues, the characters that stores build keys with.
 const UNPRINTABLE = /[\u0000-\u001f\u007f\ud800-\udfff]/u;
 const KEY_CHARACTERS = /[:{}]/;
 
@@ -13,10 +13,10 @@ export function checkQueueName(name: unknown): string {
   return name as string;
 }
 
-/** BullMQ's. A queue of this prefix is stored under its name alone. */
+/** BullMQ's default prefix. A queue with this prefix is stored under its name alone. */
 export const DEFAULT_PREFIX = 'bull';
 
-/** A queue as its users and its store call it. */
+/** The names of a queue: for users, and in the store. */
 export interface QueueNames {
   readonly name: string;
   readonly prefix: string;
@@ -25,7 +25,7 @@ export interface QueueNames {
   readonly stored: string;
 }
 
-/** `prefix` keeps environments apart that share a store: queues of one name and different prefixes have nothing in common. */
+/** `prefix` separates environments that share a store: queues with the same name and different prefixes have nothing in common. */
 export function queueNames(name: unknown, prefix: unknown = DEFAULT_PREFIX): QueueNames {
   const checked = checkQueueName(name);
   if (typeof prefix !== 'string' || prefix.length > MAX_NAME || UNPRINTABLE.test(prefix)) {
@@ -36,11 +36,11 @@ export function queueNames(name: unknown, prefix: unknown = DEFAULT_PREFIX): Que
 }
 
 /**
- * The name in the store of a queue whose name and prefix may hold any characters. Those that stores build keys with are written as in a URL,
- * so that two different names stay different. A store may put queues whose prefixes hold the same `{…}` side by side.
+ * Returns the stored name of a queue whose name and prefix may hold any characters. Characters that stores build keys with are escaped as
+ * in a URL, so that two different names stay different. A store may put queues whose prefixes hold the same `{…}` side by side.
  */
 export function storedName(name: string, prefix: string | undefined): string {
-  // The check of queue names says what is wrong with these.
+  // Invalid names pass: checkQueueName reports them.
   if (typeof name !== 'string' || name === '') return name;
   return isPlain(prefix) ? written(name) : `${written(prefix)}/${written(name)}`;
 }
@@ -59,7 +59,7 @@ export function checkJobName(name: unknown): string {
   return name as string;
 }
 
-/** Bare integers are the ids that stores count up themselves: a given one would swallow a later job as its duplicate. */
+/** Stores count up bare integers as ids themselves. A job id given as a bare integer would make a later job its duplicate. */
 export function checkJobId(id: unknown): string {
   const fault =
     faultOf(id) ??

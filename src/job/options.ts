@@ -1,55 +1,57 @@
-// The options of a job, in BullMQ's shape, and the check that every one of them passes before it reaches a store.
-// Strict on purpose: a NaN or a fraction that gets as far as a score or an index fails much later and far away.
+// The options of a job, in BullMQ's shape, and the check that each option passes before it reaches a store.
+// The check is strict on purpose: a NaN or a fraction that reaches a score or an index fails much later and far away.
 import { MAX_DELAY_MS, checkBoolean, checkInteger, checkText, invalidOption } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { checkJobId } from './names.js';
 import type { Keep } from './outcome.js';
 
 export interface DefaultJobOptions {
-  /** Milliseconds until the job may start, from the moment that the store takes it. */
+  /** Milliseconds until the job may start, counted from the moment the store takes it. Default 0. */
   delay?: number;
-  /** 0 (the default) comes first, then 1, 2 … up to 2097152. */
+  /** 0 (the default) runs first, then 1, 2 … up to 2097152. */
   priority?: number;
-  /** Runs until the job has failed for good; 0 and 1 both mean one run. */
+  /** Number of attempts until the job has failed for good. 0 and 1 both mean one attempt. */
   attempts?: number;
-  /** Wait before another attempt. A number is a fixed delay in milliseconds. */
+  /** Wait before the next attempt. A number is a fixed delay in milliseconds. Default: no wait. */
   backoff?: number | BackoffOptions;
-  /** Ahead of those that wait, instead of behind them. */
+  /** true: the job goes ahead of the waiting jobs; false (the default): behind them. */
   lifo?: boolean;
-  /** true: gone once completed; a number: that many completed jobs of the queue stay; false (the default): all stay. */
+  /** true: removed once completed; a number: that many completed jobs of the queue stay; false (the default): all stay. */
   removeOnComplete?: KeepOption;
+  /** The same for failed jobs. */
   removeOnFail?: KeepOption;
-  /** So many newest log rows stay. */
+  /** How many of the newest log rows stay. */
   keepLogs?: number;
-  /** So many newest stack traces stay; 10 unless said otherwise. */
+  /** How many of the newest stack traces stay. Default 10. */
   stackTraceLimit?: number;
-  /** Of the jobs of a queue with the same key, one at a time runs, on any machine; the others wait without taking a slot. */
+  /** Jobs of a queue with the same key run one at a time, on any machine. The others wait without taking a slot. */
   lockKey?: string;
-  /** Bytes of JSON that the data may have. */
+  /** The largest size of the data, in bytes of JSON. Default: no limit. */
   sizeLimit?: number;
-  /** When the job was made, in ms since the epoch; for people, nothing is scheduled by it. */
+  /** When the job was made, in ms since the epoch. For people: nothing is scheduled by it. Default: now. */
   timestamp?: number;
 }
 
 export interface JobsOptions extends DefaultJobOptions {
-  /** A name of its own instead of a number: adding it again while it exists changes nothing. */
+  /** Own id instead of a number. Adding the same id again while the job exists changes nothing. */
   jobId?: string;
 }
 
 export interface BackoffOptions {
-  /** Any other name is looked up in the worker's `settings.backoffStrategy`. */
+  /** Any other name is passed to the worker's `settings.backoffStrategy`. */
   type: 'fixed' | 'exponential' | (string & {});
   /** Milliseconds. */
   delay?: number;
-  /** 0 … 1: the share of the delay that chance may take away. */
+  /** 0 … 1: the largest share of the delay that is taken off at random. Default 0. */
   jitter?: number;
 }
 
 export interface KeepJobs {
-  /** Seconds. */
+  /** Finished jobs older than this many seconds are removed. */
   age?: number;
+  /** How many finished jobs stay. */
   count?: number;
-  /** BullMQ's bound on removals per finish; stores here bound that themselves. */
+  /** BullMQ's bound on removals per finish. Accepted; the stores here have their own bound. */
   limit?: number;
 }
 
@@ -126,21 +128,21 @@ const JOB_NAMES = new OptionNames<JobsOptions>({
 const BACKOFF_NAMES = new OptionNames<BackoffOptions>({
   of: 'job',
   known: { type: true, delay: true, jitter: true },
-  // A strategy of the user's reads it from the job.
+  // A user's backoff strategy reads it from the job.
   without: ['options'],
 });
 
 const KEEP_NAMES = new OptionNames<KeepJobs>({ of: 'job', known: { age: true, count: true, limit: true } });
 
 /**
- * Throws INVALID_OPTION, INVALID_JOB_ID or OPTION_UNSUPPORTED. Unknown names are kept with the job and mean nothing; those in
- * `foreign` are carried out by the caller.
+ * Throws INVALID_OPTION, INVALID_JOB_ID or OPTION_UNSUPPORTED. Unknown names are stored with the job and have no effect. The caller
+ * implements the names in `foreign`.
  */
 export function checkJobOptions(options: unknown, within = '', foreign?: ReadonlySet<string>): JobsOptions {
   if (!isRecord(options)) throw invalidOption(within === '' ? 'opts' : within, options, 'an object with job options');
   for (const name of Object.keys(options)) {
     const value = options[name];
-    // Merged into other options, the first would become their prototype, past every check; the second would be stored instead of them.
+    // Merged into other options, `__proto__` would become their prototype, past every check; `toJSON` would be stored instead of them.
     if (name === '__proto__' || name === 'toJSON')
       throw invalidOption(within === '' ? name : `${within}.${name}`, value, 'left out');
     if (value === undefined) continue;
@@ -151,7 +153,7 @@ export function checkJobOptions(options: unknown, within = '', foreign?: Readonl
   return options;
 }
 
-/** The options that every job of a queue starts from. */
+/** Checks the default options of a queue's jobs. */
 export function checkDefaultJobOptions(options: unknown, foreign?: ReadonlySet<string>): DefaultJobOptions {
   const checked = checkJobOptions(options, 'defaultJobOptions', foreign);
   if (checked.jobId !== undefined) {
@@ -164,7 +166,7 @@ export function checkDefaultJobOptions(options: unknown, foreign?: ReadonlySet<s
   return checked;
 }
 
-/** Job options over the queue's defaults. Undefined means "not set", so it does not hide a default. */
+/** Merges job options over the queue's defaults. Undefined means "not set", so it does not hide a default. */
 export function mergeOptions(defaults: DefaultJobOptions, options: JobsOptions): JobsOptions {
   const merged: Record<string, unknown> = { ...defaults };
   for (const [name, value] of Object.entries(options)) {
@@ -173,7 +175,7 @@ export function mergeOptions(defaults: DefaultJobOptions, options: JobsOptions):
   return merged;
 }
 
-/** What a finished job leaves: its own option, else the worker's, else everything. Never throws: it also reads what is stored. */
+/** Returns which finished jobs stay: the job's own option, else the worker's, else all. Never throws: it also reads stored options. */
 export function keepOf(option: KeepOption | undefined, workerDefault?: KeepOption): Keep {
   const chosen = option ?? workerDefault;
   if (chosen === true) return { count: 0 };
@@ -186,12 +188,12 @@ export function keepOf(option: KeepOption | undefined, workerDefault?: KeepOptio
   };
 }
 
-/** What the job's own options say, for a failure that no worker reports. */
+/** Returns which failed jobs stay by the job's own options, for a failure that no worker reports. */
 export function keepOnFail(opts: string): Keep {
   try {
     return keepOf((JSON.parse(opts) as JobsOptions | null)?.removeOnFail);
   } catch {
-    // Text that nobody can read asks for nothing to be removed.
+    // Unreadable text removes nothing.
     return {};
   }
 }

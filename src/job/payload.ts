@@ -1,15 +1,15 @@
-// Payloads on their way to JSON text and back. What JSON would drop, or silently turn into null or {} (functions, symbols, NaN, Infinity,
-// Error, RegExp, Map, Set, promises, ArrayBuffer …), is refused with the path to it. The well-known losses of JSON stay: undefined
-// properties go, undefined in lists becomes null, and whatever has a toJSON (Date, Buffer, URL) speaks for itself.
+// Converts payloads to JSON text and back. Values that JSON would drop, or silently turn into null or {} (functions, symbols, NaN,
+// Infinity, Error, RegExp, Map, Set, promises, ArrayBuffer …), are refused with the path to them. The well-known losses of JSON stay:
+// undefined properties are dropped, undefined in lists becomes null, and a value with toJSON (Date, Buffer, URL) is stored as toJSON says.
 //
-// A result is judged more mildly: its work has been done, so NaN, Infinity and whatever leaves {} are kept as JSON and BullMQ keep them,
-// unless they were never meant as data (functions, symbols, Map, Set, promises).
+// The rules for a result are milder, because its work has been done. NaN, Infinity and values that leave {} are stored as JSON and BullMQ
+// store them, unless they were never meant as data (functions, symbols, Map, Set, promises).
 //
-// JSON.stringify alone finds cycles and BigInt. The rest is found by a walk over the value beside it: 70 ns for a small object, where a
-// replacer function adds 640 ns to the 510 ns of JSON.stringify. The path is only worked out once something is known to be wrong.
+// JSON.stringify alone finds cycles and BigInt. A walk over the value finds the rest: 70 ns for a small object, where a replacer function
+// adds 640 ns to the 510 ns of JSON.stringify. The path is computed only after a fault was found.
 import { HoldfastError } from '../errors.js';
 
-/** Encodes what must be there. `what` starts the error message: 'Data of job "email"'. */
+/** Encodes a value that must not be undefined. `what` starts the error message: 'Data of job "email"'. */
 export function encode(what: string, value: unknown): string {
   return encodeAs(what, value, STRICT);
 }
@@ -18,7 +18,7 @@ function encodeAs(what: string, value: unknown, rules: Rules): string {
   let text: string | undefined;
   try {
     text = JSON.stringify(value);
-    // Only now: the walk relies on there being no cycle.
+    // The walk comes second, because it relies on there being no cycle.
     if (!isSound(value, rules)) text = undefined;
   } catch (thrown) {
     throw refused(what, value, rules, thrown);
@@ -27,12 +27,12 @@ function encodeAs(what: string, value: unknown, rules: Rules): string {
   return text;
 }
 
-/** Job data: `add('x')` without any means {}, as in BullMQ. */
+/** Encodes job data. `add('x')` without data means {}, as in BullMQ. */
 export function encodeData(jobName: string, data: unknown, sizeLimit?: number): string {
   if (data === undefined) return '{}';
   const what = `Data of job "${jobName}"`;
   const text = encode(what, data);
-  // A character has one byte at least, so most texts need no counting.
+  // A character has at least one byte, so most texts need no counting.
   if (sizeLimit !== undefined && (text.length > sizeLimit || Buffer.byteLength(text) > sizeLimit)) {
     throw new HoldfastError(
       'PAYLOAD_TOO_LARGE',
@@ -42,12 +42,12 @@ export function encodeData(jobName: string, data: unknown, sizeLimit?: number): 
   return text;
 }
 
-/** What a processor returned: nothing becomes null, as in BullMQ. */
+/** Encodes the processor's return value. Undefined becomes null, as in BullMQ. */
 export function encodeResult(jobName: string, result: unknown): string {
   return result === undefined ? 'null' : encodeAs(`Result of job "${jobName}"`, result, MILD);
 }
 
-/** Reads stored text. A foreign writer may have put "__proto__" keys into it, which would bite whoever merges the value later: they go. */
+/** Decodes stored text. Removes "__proto__" keys of a foreign writer, because they would harm code that merges the value later. */
 export function decode(text: string): unknown {
   let value: unknown;
   try {
@@ -64,7 +64,7 @@ export function decode(text: string): unknown {
 }
 
 interface Rules {
-  /** Whether numbers must be finite. */
+  /** True if numbers must be finite. */
   readonly finite: boolean;
   opaqueKind(value: object): string | undefined;
 }
@@ -96,15 +96,15 @@ function speaksForItself(value: object): boolean {
 const BOXES = new Set(['Number', 'String', 'Boolean']);
 
 /**
- * Things that keep their content where JSON does not look, so that {} would be left of them. They are known by their tag, which other realms
- * (a test runner's, for instance) share. A class of the user's has none, and what it shows is what it has.
+ * Returns the kind of an object whose content JSON does not see, so that only {} would be left of it. Such objects are recognised by
+ * their tag, which other realms (a test runner's, for instance) share. A user's class has no tag, and JSON stores its properties.
  */
 function opaqueKind(value: object): string | undefined {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === Object.prototype || prototype === null) return undefined;
   const tag = Object.prototype.toString.call(value).slice(8, -1);
   if (tag === 'Object' || BOXES.has(tag)) return undefined;
-  // An error may show a code or an errno, and loses its message all the same.
+  // An error may have a code or an errno, but JSON loses its message all the same.
   return tag === 'Error' || Object.keys(value).length === 0 ? tag : undefined;
 }
 
@@ -121,7 +121,7 @@ function refused(what: string, value: unknown, rules: Rules, thrown: unknown): H
   return new HoldfastError('INVALID_PAYLOAD', `${what}: ${fault}.`, { cause: thrown });
 }
 
-/** A getter or a proxy that has thrown already throws again when it is looked at. */
+/** Returns undefined if the search throws: a getter or a proxy that threw during encoding throws again here. */
 function faultFound(value: unknown, rules: Rules): string | undefined {
   try {
     return faultIn(value, rules, 'it', []);
@@ -161,7 +161,7 @@ function faultIn(value: unknown, rules: Rules, path: string, above: object[]): s
   return undefined;
 }
 
-/** Not by recursion: JSON.parse reads what is nested more deeply than the stack is. */
+/** Works without recursion: JSON.parse reads values that are nested more deeply than the stack allows. */
 function disarm(value: unknown): void {
   const left = [value];
   while (left.length > 0) {

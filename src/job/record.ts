@@ -1,4 +1,4 @@
-// A job as a store keeps it and hands it out: plain values. Payloads stay JSON text on their whole way through the store.
+// A job as a store keeps and returns it: plain values. Payloads stay JSON text on their whole way through the store.
 import type { StoredState } from './state.js';
 
 export interface JobRecord {
@@ -6,23 +6,23 @@ export interface JobRecord {
   name: string;
   /** JSON text. */
   data: string;
-  /** JSON text of the options that were given, defaults merged in. */
+  /** JSON text of the given options, with the defaults merged in. */
   opts: string;
   state: StoredState;
   priority: number;
-  /** Milliseconds that the job was last delayed for; 0 when it is not. */
+  /** The last delay of the job in ms; 0 if it is not delayed. */
   delay: number;
-  /** When the producer made it (producer's clock, or the `timestamp` option). Never compared with anything. */
+  /** When the producer made the job (producer's clock, or the `timestamp` option). Never compared with another time. */
   timestamp: number;
   attemptsMade: number;
   attemptsStarted: number;
   stalledCounter: number;
-  /** JSON text of LostBy: the owner that lost it last, if one did. It stays when the job runs again or finishes. */
+  /** JSON text of LostBy: the last owner that lost the job, if any. Stays when the job runs again or finishes. */
   lostBy?: string;
-  /** Store's clock, milliseconds since the epoch. */
+  /** In ms since the epoch, on the store's clock. */
   processedOn?: number;
   finishedOn?: number;
-  /** Name of the worker that ran it last. */
+  /** Name of the worker that ran the job last. */
   processedBy?: string;
   /** JSON text. */
   returnvalue?: string;
@@ -39,23 +39,23 @@ export interface ClaimedJob extends JobRecord {
   fence: number;
 }
 
-/** What `add` takes. */
+/** The input of `add`. */
 export interface NewJob {
-  /** Absent: the store counts up from "1" per queue. */
+  /** If absent, the store counts up from "1" per queue. */
   id?: string;
   name: string;
   data: string;
   opts: string;
   priority: number;
   delayMs: number;
-  /** Ahead of those that wait with the same priority. */
+  /** true: the job goes ahead of the waiting jobs with the same priority. */
   lifo: boolean;
   timestamp: number;
-  /** Of jobs with the same key, one at a time runs. */
+  /** Jobs with the same key run one at a time. */
   lockKey?: string;
 }
 
-/** Its owner was lost at least once: `lostBy` may say more. */
+/** True if an owner lost the job at least once. `lostBy` may name the owner. */
 export function hasStalled({ stalledCounter }: JobRecord): boolean {
   return stalledCounter > 0;
 }

@@ -1,5 +1,5 @@
-// What a processor may throw to say how its job goes on. They are recognised by class or by `name`, so that an
-// error that crossed a process or a second copy of this package still means what it says.
+// Errors that a processor may throw to say how its job goes on. They are recognised by class or by `name`, so an error that crossed a
+// process, or came from a second copy of this package, still works.
 
 abstract class Signal extends Error {
   constructor(message: string, name: string) {
@@ -8,7 +8,7 @@ abstract class Signal extends Error {
   }
 }
 
-/** Fail now, whatever `attempts` says. */
+/** The job fails now, whatever `attempts` says. */
 export class UnrecoverableError extends Signal {
   constructor(message = 'unrecoverable') {
     super(message, 'UnrecoverableError');
@@ -31,7 +31,7 @@ export class WaitingError extends Signal {
 
 export const RATE_LIMIT_MESSAGE = 'rate limited';
 
-/** The queue is rate limited (`worker.rateLimit(ms)`): the job goes back to waiting, uncharged. */
+/** The queue is rate limited (`worker.rateLimit(ms)`): the job goes back to waiting, and neither an attempt nor a stall counts. */
 export class RateLimitError extends Signal {
   constructor(message: string = RATE_LIMIT_MESSAGE) {
     super(message, 'RateLimitError');

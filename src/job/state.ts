@@ -8,15 +8,15 @@
 //                        ├─ complete ──► completed ──retry──► waiting
 //                        └─ fail ──────► failed ─────retry──► waiting
 //
-// 'prioritized' is a waiting job with a priority above 0, and 'paused' a waiting job of a paused queue: two names that
-// users know, derived when they are asked for and never stored.
+// 'prioritized' is a waiting job with a priority above 0, and 'paused' is a waiting job of a paused queue. Users know these two names;
+// they are derived on request and never stored.
 
 export type StoredState = 'waiting' | 'delayed' | 'active' | 'completed' | 'failed';
 
-/** What `getState` answers. */
+/** The result of `getState`. */
 export type JobState = StoredState | 'prioritized' | 'unknown';
 
-/** What the getters and counts accept. */
+/** The values that the getters and counts accept. */
 export type JobType = StoredState | 'prioritized' | 'paused' | 'wait' | 'repeat' | 'waiting-children';
 
 export type FinishedState = 'completed' | 'failed';
@@ -25,7 +25,7 @@ export function isFinished(state: string): state is FinishedState {
   return state === 'completed' || state === 'failed';
 }
 
-/** The state as users of the getters know it. */
+/** Returns the state as the getters show it. */
 export function visibleState(job: { state: StoredState; priority: number }): JobState {
   return job.state === 'waiting' && job.priority > 0 ? 'prioritized' : job.state;
 }

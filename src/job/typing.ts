@@ -1,14 +1,14 @@
-// How queues and workers are typed. BullMQ's parameters <Data, Result, Name> hold as they are; one map from job names to data
-// and result types instead of them types every job by its name:
+// The types of queues and workers. BullMQ's parameters <Data, Result, Name> work as they are. Instead of them, one map from job names to
+// data and result types gives each job its types by name:
 //
 //   type Mail = { welcome: { data: { to: string }; result: boolean }; digest: { data: { week: number } } };
 //   const queue = new Queue<Mail>('mail');
 //   await queue.add('welcome', { to: 'a@example.com' });
 //
-// A map is told from data by its shape, narrowly: literal names only, and under each nothing but `data` and perhaps `result`. Where a
-// result type is given too, the first parameter is always data.
+// A map is distinguished from data by its shape, narrowly: literal names only, and under each name only `data` and perhaps `result`.
+// If a result type is given too, the first parameter is always data.
 
-/** What BullMQ's parameters default to: its users' code relies on it. */
+/** The default of BullMQ's parameters: its users' code relies on it. */
 // oxlint-disable-next-line typescript/no-explicit-any
 export type Any = any;
 
@@ -39,7 +39,7 @@ export type IsJobMap<T, Result> =
             ? false
             : AllEntries<T>;
 
-/** A Job type as first parameter stands for its own three, as in BullMQ. */
+/** The shape of a Job type. As first parameter, a Job type stands for its own three, as in BullMQ. */
 interface JobShape<Data, Result, Name> {
   data: Data;
   returnvalue: Result;
@@ -51,12 +51,12 @@ interface JobShape<Data, Result, Name> {
 type IsMapped<T, Result> =
   IsJobMap<T, Result> extends true ? true : IsAny<T> extends true ? false : [T] extends [JobShape<Any, Any, Any>] ? true : false;
 
-/** `Then` where T is a map or a Job type; never where it is data, and no type yet where T is a parameter of a generic function. */
+/** `Then` if T is a map or a Job type; never if T is data. Unresolved if T is a parameter of a generic function. */
 export type IfMapped<T, Result, Then> = IsMapped<T, Result> extends true ? Then : never;
 
 /**
- * `Then` where T is data, never where it is a map or a Job type. Where T is a parameter of a generic function, the compiler accepts a
- * `Then`: for an index that it cannot resolve yet it takes the union of both branches, and `never` adds nothing to that.
+ * `Then` if T is data; never if T is a map or a Job type. If T is a parameter of a generic function, the compiler accepts a `Then`: for
+ * an index that it cannot resolve yet it takes the union of both branches, and `never` adds nothing to that.
  */
 export type IfPlain<T, Result, Then> = { plain: Then }[IsMapped<T, Result> extends true ? never : 'plain'];
 
@@ -70,7 +70,7 @@ type FromJob<T, Else, Which extends 'data' | 'result' | 'name'> =
 export type NameIn<T, Result, Name extends string> =
   IsJobMap<T, Result> extends true ? keyof T & string : FromJob<T, Name, 'name'> & string;
 
-/** The data of the jobs called `K`. */
+/** The data of the jobs with the name `K`. */
 export type DataIn<T, Result, K extends string> =
   IsJobMap<T, Result> extends true
     ? K extends keyof T

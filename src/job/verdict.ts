@@ -1,5 +1,5 @@
-// How a run is to end, decided from what the processor did: pure, apart from asking the user's backoff strategy. Whatever goes
-// wrong in deciding is itself a verdict (failed, with that reason): a job must never be left without one.
+// Decides how a run ends, from what the processor did. Pure, apart from the call of the user's backoff strategy. If deciding fails, the
+// verdict is "failed" with that reason: a job must never be left without an outcome.
 import { toError } from '../errors.js';
 import { keepable } from '../runtime/check.js';
 import { type BackoffStrategy, backoffDelay } from './backoff.js';
@@ -8,19 +8,19 @@ import type { Outcome } from './outcome.js';
 import { encodeResult } from './payload.js';
 import { UnrecoverableError, isSignal } from './signals.js';
 
-/** What a verdict needs to know of the job; a Job fits. */
+/** The fields of a job that a verdict needs; a Job fits. */
 export interface TriedJob {
   readonly id: string;
   readonly name: string;
   readonly opts: JobsOptions;
-  /** Before this run. */
+  /** Attempts before this run. */
   readonly attemptsMade: number;
   readonly stacktrace: readonly string[];
-  /** `job.discard()`: no further attempt. */
+  /** `job.discard()` was called: no further attempt. */
   readonly discarded: boolean;
 }
 
-/** What the worker brings in. */
+/** The worker's settings. */
 export interface VerdictRules {
   readonly backoffStrategy?: BackoffStrategy | undefined;
   readonly removeOnComplete?: KeepOption | undefined;
@@ -28,15 +28,15 @@ export interface VerdictRules {
 }
 
 const STACKTRACES_KEPT = 10;
-/** Characters of a reason, and of one stack trace. Some libraries put a whole response into the message of an error. */
+/** The longest reason, and the longest stack trace, in characters. Some libraries put a whole response into an error's message. */
 const MAX_REASON = 16_384;
 const MAX_STACK = 16_384;
-/** Characters: what goes in place of a text that was too long must be short. */
+/** The longest reason that replaces a refused text, in characters. It must be short, because the refused text may have been too long. */
 const REFUSAL_KEPT = 1000;
 
 /**
- * The processor returned. A value that cannot be kept fails the job for good: the work has been done, so that another attempt
- * would repeat its effects and end here again.
+ * The outcome after the processor returned. A value that cannot be stored fails the job for good: the work has been done, so another
+ * attempt would repeat its effects and fail here again.
  */
 export function completedOutcome(job: TriedJob, token: string, value: unknown, rules: VerdictRules): Outcome {
   try {
@@ -47,7 +47,7 @@ export function completedOutcome(job: TriedJob, token: string, value: unknown, r
   }
 }
 
-/** The processor threw: another attempt if there is one left, else failed. */
+/** The outcome after the processor threw: a retry if attempts are left, else failed. */
 export async function failedOutcome(job: TriedJob, token: string, error: Error, rules: VerdictRules): Promise<Outcome> {
   const attemptsMade = job.attemptsMade + 1;
   if (job.discarded || isUnrecoverable(error) || attemptsMade >= (job.opts.attempts ?? 0))
@@ -64,8 +64,9 @@ export async function failedOutcome(job: TriedJob, token: string, error: Error, 
 }
 
 /**
- * The store refuses an outcome for ever, because of its texts: a completed job fails with that reason, for its work has been done and
- * another attempt would end here again; a failed one keeps its end with a short text. Undefined: the outcome has no text to refuse.
+ * Returns a substitute for an outcome that the store refuses for good because of its texts. A completed job fails with that reason: its
+ * work has been done, and another attempt would fail here again. A failed or retried job keeps its outcome with a short text. Returns
+ * undefined if the outcome has no text to refuse.
  */
 export function substituteOutcome(job: TriedJob, outcome: Outcome, refusal: Error, rules: VerdictRules): Outcome | undefined {
   if (outcome.kind === 'completed') {
@@ -105,12 +106,12 @@ function failed(job: TriedJob, token: string, error: Error, rules: VerdictRules)
   };
 }
 
-/** Whether attempts are left after this one. */
+/** Sets `early` if attempts are left after this one. */
 function early({ attemptsMade, opts }: TriedJob): { early?: true } {
   return attemptsMade + 1 < (opts.attempts ?? 0) ? { early: true } : {};
 }
 
-/** Newest last; JSON text. */
+/** Returns the stack traces as JSON text, newest last. */
 function stacktraceOf(job: TriedJob, error: Error): string {
   const limit = job.opts.stackTraceLimit ?? STACKTRACES_KEPT;
   if (limit === 0) return '[]';
@@ -118,7 +119,7 @@ function stacktraceOf(job: TriedJob, error: Error): string {
   return JSON.stringify([...job.stacktrace, stack].slice(-limit));
 }
 
-/** Errors of foreign make have messages that are empty, not strings, or hold what not every store can keep. */
+/** Foreign errors may have a message that is empty, not a string, or has characters that not every store can keep. */
 function reasonOf(error: Error): string {
   const message: unknown = error.message;
   const text = typeof message === 'string' && message !== '' ? message : String(error.name);
