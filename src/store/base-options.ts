@@ -3,9 +3,9 @@ import type { Connection } from './connection.js';
 
 export interface QueueBaseOptions {
   connection?: Connection;
-  /** Keeps queues of one name apart, for environments that share a store; 'bull' unless said otherwise. */
+  /** Separates queues with the same name, for environments that share a store. Default 'bull'. */
   prefix?: string;
-  /** BullMQ's. Accepted, and without meaning here, as the two below. */
+  /** Option of BullMQ. Accepted without effect, like the two below. */
   skipVersionCheck?: boolean;
   skipWaitingForReady?: boolean;
   blockingConnection?: boolean;

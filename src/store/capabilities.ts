@@ -1,41 +1,41 @@
-// What a store can carry, as data. The conformance suite skips what an engine cannot do and prints the reason.
+// The capabilities of a store, as data. The conformance suite skips what an engine cannot do and prints the reason.
 import { HoldfastError } from '../errors.js';
 
 export interface Capabilities {
   /** Engine name for messages and docs: 'memory', 'sqlite' … */
   engine: string;
-  /** More than one process can share it. */
+  /** More than one process can share the store. */
   shared: boolean;
   /** Acknowledged writes survive a crash of the process. */
   durable: boolean;
-  /** `probe` can tell that an owner died before its session expires. */
+  /** `probe` can find out that an owner died before its session expires. */
   crashHints: boolean;
   /**
-   * It looks at a connection, and may take a living owner for a dead one that has lost it. Whoever is granted something is no longer
-   * under suspicion then: see `unsuspected`.
+   * The hints watch a connection, so an owner that is alive but lost its connection may be taken for dead. If the store grants something
+   * to a session, that session is not under suspicion: see `unsuspected`.
    */
   fallibleHints?: boolean;
-  /** `add` runs the handler before it answers (for tests), so workers do not limit their concurrency. */
+  /** `add` runs the handler before it returns (for tests), so workers do not limit their concurrency. */
   inline: boolean;
-  /** `add` can join a transaction of the caller's. */
+  /** `add` can join the caller's transaction. */
   transactions: boolean;
-  /** How many items a call may carry where its caller can choose: more would hold the store up for others. Default MAX_BATCH. */
+  /** How many items a call may carry if its caller can choose: more would block the store for others. Default MAX_BATCH. */
   batch?: number;
   /**
-   * How many calls a worker may have in flight: see `Call`. More than 1 where a worker and its store else wait for one another. Default 1.
+   * How many calls a worker may have in flight: see `Call`. More than 1 if worker and store would otherwise wait for each other. Default 1.
    * With two, Redis did 22 % more jobs at concurrency 100 and 33 % at 10; PostgreSQL 3 % more and 23 % fewer, SQLite 4 to 5 % fewer.
    */
   lanes?: number;
 }
 
-/** No call carries more items than this on any store. */
+/** The most items in one call, on any store. */
 export const MAX_BATCH = 1000;
 
 export function batchOf({ batch = MAX_BATCH }: Capabilities): number {
   return Math.min(batch, MAX_BATCH);
 }
 
-/** For `add` of a store that cannot join a transaction: adding outside of it would be found out at the first rollback. */
+/** Throws if a transaction was passed to a store that cannot join one. If it were ignored, a rollback would leave the job in the queue. */
 export function refuseTransaction(engine: string, transaction: unknown): void {
   if (transaction === undefined) return;
   throw new HoldfastError(

@@ -1,6 +1,6 @@
-// A TLS certificate that this process cannot verify: what is wrong with it, and which option of the driver helps.
+// Advice for a TLS certificate that this process cannot verify: what is wrong with it, and which driver option helps.
 
-/** Codes of Node and of OpenSSL. */
+/** Error codes of Node and OpenSSL, by cause. */
 const ADVICE: Record<'authority' | 'name' | 'time', readonly string[]> = {
   authority: [
     'DEPTH_ZERO_SELF_SIGNED_CERT',
@@ -16,7 +16,7 @@ const ADVICE: Record<'authority' | 'name' | 'time', readonly string[]> = {
   time: ['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID'],
 };
 
-/** Undefined: the error is not about a certificate. `option`: where the driver takes the settings of TLS. */
+/** Returns undefined if the error is not about a certificate. `option`: the driver's option for TLS settings. */
 export function certificateAdvice(code: string | undefined, option: 'tls' | 'ssl'): string | undefined {
   if (code === undefined) return undefined;
   const off = `${option}: { rejectUnauthorized: false } checks nothing: for tests alone`;

@@ -1,4 +1,4 @@
-// What a user may pass as `connection`, read into one of a few plain forms. No engine is loaded here.
+// Reads the user's `connection` into one of a few plain forms. No engine is loaded here.
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { HoldfastError } from '../errors.js';
@@ -18,12 +18,13 @@ export interface SqliteConnection {
   path: string;
   /** 'full' (default) syncs every commit to disk; 'normal' survives a crash of the process, not of the machine. */
   synchronous?: 'full' | 'normal';
+  /** How long a call waits while another program holds the write lock, in ms. Default 10,000. */
   busyTimeoutMs?: number;
-  /** Mode of the database and the files beside it: 0o600, or '600'. Without it, what the umask of the process leaves of 0644. */
+  /** Mode of the database and its other files: 0o600, or '600'. Default: 0644 minus the umask of the process. */
   fileMode?: number | string;
 }
 
-/** `{ host, port }` and all else that ioredis takes, `{ cluster: [{ host, port }] }`, or `{ url }` with options of the engine. */
+/** `{ host, port }` and all other options of ioredis, `{ cluster: [{ host, port }] }`, or `{ url }` with options of the engine. */
 export interface ServerConnection {
   url?: string;
   host?: string;
@@ -31,7 +32,7 @@ export interface ServerConnection {
   [option: string]: unknown;
 }
 
-/** An ioredis instance, or a pool of pg: what they are known by, so that nobody needs the types of a package that is not theirs. */
+/** An ioredis instance or a pg pool, typed by a few of their members, so that users need no types of a package that they do not use. */
 export type ClientInstance = { duplicate: unknown; evalsha: unknown } | { connect: unknown; query: unknown; totalCount: number };
 
 /**
@@ -40,14 +41,14 @@ export type ClientInstance = { duplicate: unknown; evalsha: unknown } | { connec
  */
 export type Connection = string | SqliteConnection | StoreModule | Store | ServerConnection | ClientInstance | URL;
 
-/** `key`: those with the same share one store. */
+/** Connections with the same `key` share one store. */
 export type ConnectionPlan =
   | { engine: 'memory' | 'sync'; key: string }
   | {
       engine: 'sqlite' | 'redis' | 'postgres';
       key: unknown;
       options: Record<string, unknown>;
-      /** The file that is used because none was named. */
+      /** The file that is used because the user named none. */
       defaultFile?: string;
     }
   | { engine: 'module'; module: StoreModule }
@@ -86,7 +87,7 @@ function planUrl(url: string, options: Record<string, unknown> = {}): Connection
   if (REDIS.test(url)) return planServer('redis', { ...options, url });
   if (POSTGRES.test(url)) return planServer('postgres', { ...options, url });
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(url)?.[1];
-  // No more of the URL is shown: it may hold a password, anywhere.
+  // The message shows no other part of the URL, because a password may be anywhere in it.
   throw invalid(
     scheme === undefined ? 'The connection has no scheme.' : `The connection has the scheme ${scheme}:, which is not known.`,
   );
@@ -107,7 +108,7 @@ function readSqliteUrl(url: string): SqliteConnection {
   return options;
 }
 
-/** Both sqlite:jobs.db and sqlite:///var/lib/jobs.db are in use; two slashes alone name no host here. */
+/** Accepts both sqlite:jobs.db and sqlite:///var/lib/jobs.db. After two slashes comes a path too, not a host. */
 function readPath(text: string): string {
   if (/^\/\/(?!\/)[^@]*:.*@/.test(text))
     throw invalid('sqlite: names a file, and takes neither a host nor a user and a password.');
@@ -129,7 +130,7 @@ function planSqlite(options: SqliteConnection): ConnectionPlan & { engine: 'sqli
   return { engine: 'sqlite', key: `sqlite:${file}?${synchronous}`, options: { ...options, path: file, ...mode } };
 }
 
-/** Options that hold a function, an instance or a bigint are not compared: such a connection shares its store with nobody. */
+/** Options with a function, an instance or a bigint are not compared: such a connection does not share its store. */
 function planServer(engine: 'redis' | 'postgres', options: Record<string, unknown>): ConnectionPlan {
   const text = plainText(options);
   return { engine, key: text === undefined ? options : `${engine}:${text}`, options };

@@ -1,11 +1,11 @@
-// The SQLite file of a program that names no store lies in its working directory. Two programs that start in two folders use two files,
-// and jobs of one never reach the other: so the program says where a new file was made.
+// Warns when a default SQLite file is created. If a program names no store, its file lies in its working directory. Two programs that
+// start in two folders use two files, and the jobs of one never reach the other.
 import { existsSync } from 'node:fs';
 
 const WARNING_CODE = 'HOLDFAST_DEFAULT_FILE';
 const reported = new Set<string>();
 
-/** Call it before the store is opened, and the function that it returns when that succeeded. */
+/** Call it before the store is opened. Call the returned function after the store was opened. */
 export function watchDefaultFile(path: string): () => void {
   if (existsSync(path) || reported.has(path)) return () => undefined;
   return () => {

@@ -1,4 +1,4 @@
-// Calls that are owed to watchers: made together at the end of this turn of the loop, each once, however often it was asked for.
+// Calls to watchers that are due. They are made together at the end of this turn of the event loop, each once, however often it was added.
 import { clearImmediate, setImmediate } from '../runtime/timers.js';
 
 export class DueCalls {
@@ -10,7 +10,7 @@ export class DueCalls {
     this.#firing ??= setImmediate(this.#fire);
   }
 
-  /** Whoever stops watching is not called any more. */
+  /** Removes a call, for a watcher that stops watching. */
   drop(call: () => void): void {
     this.#due.delete(call);
   }

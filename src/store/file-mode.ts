@@ -1,12 +1,12 @@
-// Who may read and write a store's files. SQLite gives its log (`-wal`) and its shared memory (`-shm`) the mode of the database, so the
-// database gets the mode before SQLite opens it. Files that were there before get it too.
+// Sets the file mode of a SQLite store's files. SQLite gives its log (`-wal`) and its shared memory (`-shm`) the mode of the database, so
+// the database gets the mode before SQLite opens it. Existing files get the mode too.
 import fs from 'node:fs';
 import { HoldfastError } from '../errors.js';
 import { invalidOption } from '../runtime/check.js';
 
 const OWNER_READS_AND_WRITES = 0o600;
 
-/** A number (0o600), or its octal digits ('600') as in a URL. */
+/** Accepts a number (0o600), or its octal digits ('600') as in a URL. */
 export function readFileMode(given: unknown): number {
   const mode = typeof given === 'string' && /^0?[0-7]{3}$/.test(given) ? Number.parseInt(given, 8) : given;
   if (
@@ -21,7 +21,7 @@ export function readFileMode(given: unknown): number {
   throw invalidOption('fileMode', given, "a mode that lets the owner read and write, such as 0o600 or '600'");
 }
 
-/** Makes the file if it is not there, empty. A folder that is missing is left to SQLite to report. */
+/** Sets the mode, and creates an empty file if there is none. If the folder is missing, SQLite reports it later. */
 export function applyFileMode(path: string, mode: number): void {
   try {
     create(path, mode);
@@ -33,7 +33,7 @@ export function applyFileMode(path: string, mode: number): void {
   }
 }
 
-/** Never opens a file that is there: closing it would drop the locks that SQLite holds on it for this process. */
+/** Creates the file. Never opens an existing one: closing it would drop the locks that SQLite holds on it for this process. */
 function create(path: string, mode: number): void {
   try {
     fs.closeSync(fs.openSync(path, 'ax', mode));
@@ -44,6 +44,6 @@ function create(path: string, mode: number): void {
 
 function setMode(file: string, mode: number): void {
   const stats = fs.statSync(file, { throwIfNoEntry: false });
-  // The mode of a new file lacks what the umask of the process takes away.
+  // A new file lacks the bits that the umask of the process removed.
   if (stats !== undefined && (stats.mode & 0o777) !== mode) fs.chmodSync(file, mode);
 }

@@ -1,6 +1,6 @@
-// From a connection to an open store. The only file that knows the engines, and it loads one only when it is used.
-// All queues, workers and listeners of a process that name the same store share one, so that their writes share commits; it is
-// closed when the last of them lets go.
+// Opens a store from a connection. This is the only file that knows the engines, and it loads an engine only when it is used.
+// All queues, workers and listeners of a process that name the same store share one, so that their writes share commits. It is
+// closed when the last of them releases it.
 import { HoldfastError } from '../errors.js';
 import { importModule } from '../runtime/import-module.js';
 import { type Connection, type ConnectionPlan, isStore, planConnection, type StoreModule } from './connection.js';
@@ -14,9 +14,9 @@ export type { Connection } from './connection.js';
 export type { Migrated } from './postgres/index.js';
 
 export interface StoreLease {
-  /** The opened store. After a failure, the next call tries again. */
+  /** Returns the open store. After a failure, the next call tries again. */
   ready(): Promise<Store>;
-  /** What the lock thread needs to reach the same store; undefined when it cannot. Throws NOT_CLONEABLE. */
+  /** Returns the data that the lock thread needs to reach the same store; undefined if the thread cannot. Throws NOT_CLONEABLE. */
   describe(): Promise<StoreDescriptor | undefined>;
   /** Idempotent. */
   release(): Promise<void>;
@@ -29,7 +29,7 @@ interface Shared {
 
 const shared = new Map<unknown, Shared>();
 
-/** `onWarning` is told of settings of the server that endanger what it acknowledges. */
+/** `onWarning` gets warnings about server settings that endanger acknowledged writes. */
 export function leaseStore(connection: Connection | undefined, onWarning: (warning: Error) => void): StoreLease {
   const plan = planConnection(connection);
   const entry = acquire(plan);
@@ -61,14 +61,14 @@ export function leaseStore(connection: Connection | undefined, onWarning: (warni
   };
 }
 
-/** An opened store that the caller owns: pass it as `connection` to any number of queues and workers, and close it after them. */
+/** Opens a store that the caller owns. Pass it as `connection` to any number of queues and workers, and close it after them. */
 export async function openStore(connection?: Connection): Promise<Store> {
   return open(planConnection(connection));
 }
 
 /**
- * Creates or migrates the schema of a PostgreSQL store: for those who open their stores with `migrate: false`, because the user that
- * their programs run as may not. Any number of processes may call it at once. `options` are those of the connection, such as `schema`.
+ * Creates or migrates the schema of a PostgreSQL store. For programs that open their stores with `migrate: false`, because their user
+ * lacks the right. Any number of processes may call it at once. `options` are those of the connection, such as `schema`.
  */
 export async function migratePostgres(connection?: Connection, options: Record<string, unknown> = {}): Promise<Migrated> {
   const plan = planConnection(connection);
@@ -83,7 +83,7 @@ export async function migratePostgres(connection?: Connection, options: Record<s
   return postgres.migratePostgres({ ...plan.options, ...options });
 }
 
-/** Opens a store of its own for the lock thread. */
+/** Opens another store for the lock thread. */
 export async function openDescribed(descriptor: StoreDescriptor): Promise<Store> {
   const { engine } = descriptor;
   const options = withBuffers(descriptor.options);
@@ -107,7 +107,7 @@ async function release(plan: ConnectionPlan, entry: Shared): Promise<void> {
   entry.leases -= 1;
   if (entry.leases > 0) return;
   if ('key' in plan) shared.delete(plan.key);
-  // A store that was passed in belongs to whoever made it.
+  // A store that was passed in belongs to the caller that made it.
   if (plan.engine === 'given' || entry.store === undefined) return;
   const store = await entry.store.catch(() => undefined);
   await store?.close();

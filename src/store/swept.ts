@@ -1,4 +1,4 @@
-// Jobs that a sweep has handed back or failed, as engines collect them, and the reply that is made of them.
+// Jobs that a sweep has handed back or failed, as engines collect them, and the reply built from them.
 import type { SweepReply } from './contract/index.js';
 
 export interface LostJob {

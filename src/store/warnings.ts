@@ -1,6 +1,6 @@
 import type { HoldfastError } from '../errors.js';
 
-/** Faults of the server's settings or the store's files. A listener that comes late gets the earlier warnings. */
+/** Warnings about the server's settings or the store's files. A listener that is added late gets the earlier warnings. */
 export class Warnings {
   readonly #listeners = new Set<(warning: HoldfastError) => void>();
   #current: readonly HoldfastError[] = [];
@@ -10,14 +10,14 @@ export class Warnings {
     for (const warning of warnings) this.tell(warning);
   }
 
-  /** Adds the warning unless it is known already. */
+  /** Adds the warning unless it was added before. */
   setOnce(warning: HoldfastError): void {
     if (this.#current.some(({ message }) => message === warning.message)) return;
     this.#current = [...this.#current, warning];
     this.tell(warning);
   }
 
-  /** To those who listen now. */
+  /** Sends the warning to the current listeners only. */
   tell(warning: HoldfastError): void {
     for (const listener of this.#listeners) listener(warning);
   }
