@@ -1,4 +1,4 @@
-// What QueueEvents tells: names and arguments as users of BullMQ know them, made from what a store has written down.
+// The events of QueueEvents: names and arguments as users of BullMQ know them, made from the store's event log.
 import type { JobProgress } from '../handle/job-context.js';
 import { type LostBy, readLostBy } from '../job/lost-by.js';
 import { decode } from '../job/payload.js';
@@ -9,43 +9,43 @@ type Told = {
   active: [args: { jobId: string; prev?: string }, id: string];
   added: [args: { jobId: string; name: string }, id: string];
   cleaned: [args: { count: string }, id: string];
-  /** `valueGone`: the result is no longer kept, and `returnvalue` is undefined. */
+  /** `valueGone`: the result is no longer stored, and `returnvalue` is undefined. */
   completed: [args: { jobId: string; returnvalue: Any; prev?: string; valueGone?: true }, id: string];
   delayed: [args: { jobId: string; delay: number }, id: string];
   drained: [id: string];
   duplicated: [args: { jobId: string }, id: string];
   error: [error: Error];
-  /** The log can be read again, after an outage that was told as `error` so many milliseconds ago. */
+  /** The log can be read again, after an outage that was emitted as `error`. `outageMs`: its length. */
   recovered: [outageMs: number];
-  /** `lostBy`: of a job that stalled too often, which process lost it and how that was found. */
+  /** `lostBy`: for a job that stalled too often, the process that lost it and how that was found. */
   failed: [args: { jobId: string; failedReason: string; prev?: string; lostBy?: LostBy }, id: string];
   paused: [args: object, id: string];
   progress: [args: { jobId: string; data: JobProgress; valueGone?: true }, id: string];
   removed: [args: { jobId: string; prev?: string }, id: string];
   resumed: [args: object, id: string];
   'retries-exhausted': [args: { jobId: string; attemptsMade: number }, id: string];
-  /** `lostBy`: which process died or lost its lock, and how that was found. */
+  /** `lostBy`: the process that died or lost its lock, and how that was found. */
   stalled: [args: { jobId: string; lostBy?: LostBy }, id: string];
   waiting: [args: { jobId: string; prev?: string; failedReason?: string }, id: string];
 };
 
 type OfJobs = { [E in keyof Told as Told[E] extends [{ jobId: string }, string] ? E : never]: Told[E] };
 
-/** Events that concern a job are also told under `<event>:<jobId>`. */
+/** Events about a job are also emitted as `<event>:<jobId>`. */
 export type QueueEventsMap = Told & { [E in keyof OfJobs as `${E}:${string}`]: OfJobs[E] };
 
 export type QueueEventsListener = { [E in keyof QueueEventsMap]: (...args: QueueEventsMap[E]) => void };
 
-/** Which field of an event is JSON text. */
+/** The field of an event that is JSON text. */
 const ENCODED: Partial<Record<EventName, string>> = { completed: 'returnvalue', progress: 'data' };
-/** Which is JSON text where it is there. */
+/** Events whose `lostBy` field, if present, is JSON text. */
 const LOST: readonly string[] = ['stalled', 'failed'] satisfies EventName[];
 
 export function argumentsOf({ id, name, large, ...fields }: StoredEvent): QueueEventsMap[EventName] {
   if (name === 'drained') return [String(id)];
-  // Stores call it so because `name` is the name of the event.
+  // Stores use `jobName`, because `name` is the name of the event.
   if (name === 'added') return [{ jobId: fields.jobId ?? '', name: String(fields['jobName'] ?? '') }, String(id)];
-  // As it comes out of BullMQ's log.
+  // The count is a string, as in BullMQ's log.
   if (name === 'cleaned') return [{ count: String(fields['count'] ?? 0) }, String(id)];
   const { lostBy } = fields;
   if (lostBy !== undefined && LOST.includes(name))

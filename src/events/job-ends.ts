@@ -1,5 +1,5 @@
-// How jobs ended that are gone, as the log of their queue says. All callers in this process share one pass over the log, and the next pass
-// reads only what is new. It remembers as much as the log itself keeps.
+// Reads from a queue's event log how removed jobs ended. All callers in this process share one pass over the log, and the next pass reads
+// only new events. It remembers as much as the log itself keeps.
 import type { JobEnd } from '../handle/waiting.js';
 import { decode } from '../job/payload.js';
 import { EVENTS_BYTES_KEPT } from '../store/budget.js';
@@ -10,17 +10,17 @@ interface LogPages {
   after(position: number): Promise<EventsReply>;
 }
 
-/** More than the log has, so that nothing is forgotten here that is still there. */
+/** More than the log has, so that no event is dropped here that the log still has. */
 const MOST_BYTES = 2 * EVENTS_BYTES_KEPT;
-/** A map entry and an event without a text. */
+/** Estimated size of a map entry and an event without text. */
 const BARE_BYTES = 100;
 
 export class JobEnds {
   readonly #log: LogPages;
-  /** By job id, in the order of the log: the end of the job, or that it was added. */
+  /** Keyed by job id, in the order of the log: the event that ended the job, or that added it. */
   readonly #ends = new Map<string, StoredEvent>();
   #bytes = 0;
-  /** The log had more events, which are not here. */
+  /** True if the log had older events that are not here. */
   #isCut = false;
   #position = 0;
   #reading: Promise<void> | undefined;
@@ -30,19 +30,19 @@ export class JobEnds {
     this.#log = log;
   }
 
-  /** The end of a job that is not in the store any more; undefined if the log shows that it has none. */
+  /** Returns the end of a job that is no longer in the store; undefined if the log shows that the job has not ended. */
   async of(jobId: string): Promise<JobEnd | undefined> {
     await this.#readOn();
     const event = this.#ends.get(jobId);
     if (event === undefined) return this.#isCut ? { kind: 'end gone' } : undefined;
     if (event.name === 'failed') return { kind: 'failed', reason: String(event['failedReason'] ?? '') };
     if (event.name !== 'completed') return undefined;
-    // No job is left that has it.
+    // The job is removed, so its result cannot be read from it.
     if (event.large === 1 && event['returnvalue'] === undefined) return { kind: 'result gone' };
     return { kind: 'completed', value: decode(String(event['returnvalue'] ?? 'null')) };
   }
 
-  /** A pass that has begun may lack the end that its caller asks for, so callers share the one that begins next. */
+  /** A pass under way may lack the requested end, because it began earlier. So callers share the pass that begins next. */
   #readOn(): Promise<void> {
     this.#next ??= this.#readAfter(this.#reading);
     return this.#next;
@@ -64,7 +64,7 @@ export class JobEnds {
 
   #note(event: StoredEvent): void {
     const { name, jobId = '' } = event;
-    // An id that is added again is that of another job.
+    // An id that is added again belongs to a new job.
     if (name !== 'added' && name !== 'completed' && name !== 'failed') return;
     this.#drop(jobId);
     this.#ends.set(jobId, event);
@@ -76,7 +76,7 @@ export class JobEnds {
     }
   }
 
-  /** Some events were cut before they were read here: ids may have been used again in between. */
+  /** Drops everything, because some events were cut from the log before they were read here: ids may have been used again in between. */
   #forget(): void {
     this.#isCut = true;
     this.#ends.clear();

@@ -1,4 +1,4 @@
-// Who waits for the end of which job. A map, because thousands may wait on one listener, and each event concerns one job.
+// The listeners that wait for the end of a job, in a map by job id: thousands may wait on one QueueEvents, and an event concerns one job.
 import type { JobEnd } from '../handle/waiting.js';
 import type { EventName } from '../store/contract/index.js';
 
@@ -27,7 +27,7 @@ export class JobWatch {
     return this.#listeners.has(jobId);
   }
 
-  /** With the arguments that listeners of the event get. */
+  /** Calls the job's listeners. Takes the arguments that listeners of the event get. */
   tell(name: EventName, [args]: unknown[]): void {
     if (this.#listeners.size === 0 || (name !== 'completed' && name !== 'failed' && name !== 'removed')) return;
     const { jobId, returnvalue, failedReason, valueGone } = args as TellArgs;
@@ -41,7 +41,7 @@ export class JobWatch {
         : name === 'failed'
           ? { kind: 'failed', reason: failedReason ?? '' }
           : { kind: 'removed' };
-    // Each stops watching as it is told.
+    // Each listener stops watching when it is called.
     for (const listener of listeners) listener(end);
   }
 

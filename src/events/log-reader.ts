@@ -1,5 +1,5 @@
-// Reads the event log of a queue page by page from a fixed place on, woken by the store, with a look of its own from time to time
-// because a wake-up can be lost. An outage only pauses it: it goes on from the event after the last one that it has handed out.
+// Reads the event log of a queue page by page from a fixed position on. The store wakes it; it also polls, because a wake-up can be lost.
+// An outage only pauses it: it continues after the last event that it passed on.
 import { toError } from '../errors.js';
 import type { Store, StoredEvent } from '../store/contract/index.js';
 import { OutageReport } from '../runtime/outage-report.js';
@@ -9,18 +9,18 @@ import { LogTail } from './log-tail.js';
 export interface LogReaderOptions {
   queue: string;
   open(): Promise<Store>;
-  /** Read on after this event; undefined: from now on. */
+  /** Reads on after the event with this id. Undefined: from now on. */
   after: number | undefined;
-  /** How long to trust that no wake-up was lost. */
+  /** The longest wait for a wake-up before the next read, in ms. */
   pollMs: number;
   onEvent(event: StoredEvent): void;
-  /** So many events after the event `from` were cut from the log before they were read. */
+  /** `missed` events after the event `from` were cut from the log before they were read. */
   onMissed(missed: number, from: number): void;
-  /** Whether a value that was too large for its event shall be fetched from the job. */
+  /** Returns true if a value that was too large for its event must be fetched from the job. */
   wants(event: StoredEvent): boolean;
-  /** A read failed; told once for each outage and reason. */
+  /** A read failed. Reported once per outage and reason. */
   onError(error: Error): void;
-  /** The log can be read again, after an outage of which `onError` was told. */
+  /** The log can be read again, after an outage that was reported to `onError`. */
   onRecovered(outageMs: number): void;
 }
 
@@ -35,7 +35,7 @@ export class LogReader {
   #fixing: Promise<LogTail> | undefined;
   #leave: (() => void) | undefined;
   #stopped = false;
-  /** Wake-ups of the store before the last read. */
+  /** The number of wake-ups of the store before the last read. */
   #wakeUps = 0;
   #endSleep: (() => void) | undefined;
 
@@ -45,7 +45,7 @@ export class LogReader {
     this.#position = options.after;
   }
 
-  /** Resolves when the place to read from is fixed: nothing that happens afterwards is missed. After a failure, tries again. */
+  /** Resolves when the start position is fixed: no later event is missed. After a failure, the next call tries again. */
   fix(): Promise<LogTail> {
     this.#fixing ??= this.#open().catch((error: unknown) => {
       this.#fixing = undefined;
@@ -54,7 +54,7 @@ export class LogReader {
     return this.#fixing;
   }
 
-  /** Until `stop`. */
+  /** Reads until `stop` is called. */
   async run(): Promise<void> {
     let pause = 0;
     while (!this.#stopped) {
@@ -69,7 +69,7 @@ export class LogReader {
     }
   }
 
-  /** Nothing is handed out after it. Idempotent. */
+  /** Stops reading. No event is passed on after it. Idempotent. */
   stop(): void {
     this.#stopped = true;
     this.#leave?.();
@@ -92,8 +92,8 @@ export class LogReader {
       const from = this.#position ?? 0;
       const { events, last, more, missed } = await tail.after(from);
       if (!this.#stopped) this.#outage.answered();
-      // A store that cuts its log keeps the newest event: an empty log was emptied on purpose. A listener that begins with the oldest
-      // event that is kept has missed nothing.
+      // A store that cuts its log keeps the newest event, so an empty log was emptied on purpose. A listener that starts with the oldest
+      // stored event has missed nothing.
       const isBehind = missed !== undefined && events.length > 0 && (this.#hasRead || this.#options.after !== 0);
       if (isBehind && !this.#stopped) onMissed(missed, from);
       this.#hasRead = true;
@@ -106,15 +106,15 @@ export class LogReader {
       this.#position = last;
       return more === true ? 'more' : 'end';
     } catch (thrown) {
-      // What could not be opened has been told by the one who opens.
+      // If opening failed, the StoreAccess that opens the store has already reported it.
       if (!this.#stopped && this.#fixing !== undefined) this.#outage.failed(toError(thrown));
       return 'failed';
     }
   }
 
-  /** `wakeable`: a wake-up of the store ends it; stopping always does. */
+  /** `wakeable`: a wake-up of the store ends the sleep. `stop` always ends it. */
   async #sleep(ms: number, wakeable: boolean): Promise<void> {
-    // A store that cannot be opened has no log to share.
+    // If the store cannot be opened, there is no log tail to share.
     const tail = await this.#fixing?.catch(() => undefined);
     if (this.#stopped || (wakeable && tail?.wakeUps !== this.#wakeUps)) return;
     const { slept, end } = tail?.sleep(ms, wakeable) ?? sleepAlone(ms);

@@ -1,5 +1,5 @@
-// All readers of one queue's log in this process share one watch and one timer. Readers at the same position share one read, and nearly all
-// of them are at the end of the log. So a thousand listeners cost the store as much as one.
+// All readers of one queue's log in this process share one watch and one timer. Readers at the same position share one read, and nearly
+// all of them are at the end of the log. So a thousand listeners cost the store as much as one.
 import { clearTimeout, genuine, performance, setImmediate, setTimeout } from '../runtime/timers.js';
 import type { EventsReply, Store, StoredEvent } from '../store/contract/index.js';
 import { JobEnds } from './job-ends.js';
@@ -15,14 +15,14 @@ interface Sleeper {
 
 const nextTick = genuine(process.nextTick, 'nextTick');
 const PAGE = 500;
-/** Sleepers that are due so soon after the first go with it, so that they read together from then on. */
+/** Sleepers that are due within this many ms after the first wake with it, so that they read together from then on. */
 const TOGETHER_MS = 10;
 
 export class LogTail {
   readonly #store: Store;
   readonly #queue: string;
   readonly #sleepers = new Set<Sleeper>();
-  /** Reads that will be sent at the end of this turn, by the place to read from. */
+  /** Reads that will be sent at the end of this turn, by position. */
   readonly #reads = new Map<number | undefined, Promise<EventsReply>>();
   readonly #fills = new WeakMap<StoredEvent, Promise<void>>();
   #readers = 0;
@@ -31,7 +31,7 @@ export class LogTail {
   #timerAt = Number.POSITIVE_INFINITY;
   #waking = false;
   #ends: JobEnds | undefined;
-  /** Counts the wake-ups of the store. */
+  /** The number of wake-ups by the store. */
   wakeUps = 0;
 
   private constructor(store: Store, queue: string) {
@@ -47,7 +47,7 @@ export class LogTail {
     return tail;
   }
 
-  /** A reader begins. Returns how it ends, which is idempotent. */
+  /** Adds a reader. Returns the function that removes it, which is idempotent. */
   join(): () => void {
     this.#readers += 1;
     this.#unwatch ??= this.#store.watch(this.#queue, () => this.#wake(), 'events');
@@ -63,31 +63,31 @@ export class LogTail {
     };
   }
 
-  /** How jobs ended that are gone. */
+  /** How removed jobs ended. */
   get ends(): JobEnds {
     this.#ends ??= new JobEnds(this);
     return this.#ends;
   }
 
-  /** The position of the newest event. */
+  /** Returns the position of the newest event. */
   async end(): Promise<number> {
     return (await this.#read(undefined)).last;
   }
 
-  /** The events after a place, and whether there may be more of them. */
+  /** Returns the events after a position, and whether there may be more. */
   async after(position: number): Promise<EventsReply> {
     const reply = await this.#read(position);
     return reply.events.length < PAGE ? reply : { ...reply, more: true };
   }
 
-  /** Takes a value that was too large for its event from the job. A job that was removed or run again since has lost it. */
+  /** Reads a value that was too large for its event from the job. If the job was removed or run again since, the value is lost. */
   async fillIn(event: StoredEvent): Promise<void> {
     const filling = this.#fills.get(event) ?? this.#fill(event);
     this.#fills.set(event, filling);
     await filling;
   }
 
-  /** Returns the sleep, and how to end it early. */
+  /** Returns the sleep, and a function that ends it early. */
   sleep(ms: number, wakeable: boolean): { slept: Promise<void>; end(): void } {
     let sleeper!: Sleeper;
     const slept = new Promise<void>((resolve) => {
@@ -99,8 +99,8 @@ export class LogTail {
   }
 
   /**
-   * Shared only until it is sent: a reply to an earlier question may lack what its reader was woken for. It is sent when the promises of
-   * this turn have been worked off, in which all readers ask that were woken together.
+   * A read is shared only until it is sent: the reply to an earlier read may lack the event that the reader was woken for. It is sent after
+   * the promises of this turn have run, because all readers that were woken together ask within them.
    */
   #read(position: number | undefined): Promise<EventsReply> {
     const known = this.#reads.get(position);
@@ -123,7 +123,7 @@ export class LogTail {
     this.wakeUps += 1;
     if (this.#waking) return;
     this.#waking = true;
-    // Read at the end of this turn, so that the events of a busy queue come in one batch.
+    // The readers wake at the end of this turn, so that the events of a busy queue come in one batch.
     setImmediate(() => {
       this.#waking = false;
       for (const sleeper of this.#sleepers) if (sleeper.wakeable) this.#rouse(sleeper);
@@ -138,7 +138,7 @@ export class LogTail {
     this.#timerAt = Number.POSITIVE_INFINITY;
   }
 
-  /** One timer, for the first that is due. */
+  /** Arms one timer, for the first sleeper that is due. */
   #arm(dueAt: number): void {
     if (dueAt >= this.#timerAt) return;
     clearTimeout(this.#timer);
@@ -146,7 +146,7 @@ export class LogTail {
     this.#timer = setTimeout(() => this.#ring(), Math.max(0, dueAt - performance.now()));
   }
 
-  /** A reader that only waits for a wake-up may look together with the first reader that looks. */
+  /** Wakes the sleepers that are due. If one that waits for wake-ups polls now, all others that wait for wake-ups poll with it. */
   #ring(): void {
     this.#timerAt = Number.POSITIVE_INFINITY;
     const due = performance.now() + TOGETHER_MS;

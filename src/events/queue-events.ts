@@ -1,5 +1,5 @@
-// QueueEvents: what happens in a queue, in whatever process it happens, told to listeners here in the order in which the store wrote it
-// down. It only reads; a listener that was away reads on from the last id that it saw (`lastEventId`).
+// QueueEvents emits the events of a queue, from all processes, in the order in which the store recorded them. It only reads. A listener
+// that was away continues after the last id that it saw (`lastEventId`).
 import { HoldfastError, toError } from '../errors.js';
 import { StoreAccess } from '../handle/access.js';
 import type { FinishSource, JobEnd } from '../handle/waiting.js';
@@ -16,11 +16,11 @@ import { JobWatch } from './job-watch.js';
 import { LogReader } from './log-reader.js';
 
 export interface QueueEventsOptions extends QueueBaseOptions {
-  /** Start reading at once (default), or when `run` is called. */
+  /** true (default): starts reading at once. false: starts when `run` is called. */
   autorun?: boolean;
-  /** '$' (default): from now on. '0': from the oldest event that is kept. Otherwise: after the event with this id. */
+  /** '$' (default): from now on. '0': from the oldest stored event. Otherwise: after the event with this id. */
   lastEventId?: string;
-  /** How long to wait for a wake-up of the store before looking without one; 1 s unless said otherwise. */
+  /** The longest wait for a wake-up of the store before the next read, in ms. Default 1000. */
   blockingTimeout?: number;
 }
 
@@ -93,7 +93,7 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
     await this.#running;
   }
 
-  /** Resolves when the place to read from is fixed: whatever happens afterwards will be told. */
+  /** Resolves when the start position is fixed: every later event will be emitted. */
   async waitUntilReady(): Promise<void> {
     await this.#access.ready();
     await this.#reader.fix();
@@ -112,7 +112,7 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
 
   close(): Promise<void> {
     return this.#access.close(async () => {
-      // A read that hangs is not waited for: what it brings is dropped.
+      // A read that hangs is not awaited; its events are dropped.
       this.#reader.stop();
       this.#jobs.close();
     });
@@ -126,7 +126,7 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
       emit.call(this, event.name, ...args);
       if (event.jobId !== undefined) emit.call(this, `${event.name}:${event.jobId}`, ...args);
     } catch (thrown) {
-      // One event that cannot be read must not keep the others back.
+      // An event that cannot be decoded must not keep back the others.
       this.emit('error', toError(thrown));
     }
   }
@@ -144,7 +144,7 @@ function missedEvents(name: string, missed: number, from: number): HoldfastError
 
 function positionOf(lastEventId: unknown): number | undefined {
   if (lastEventId === '$') return undefined;
-  // Users of Redis write the beginning of a stream like this.
+  // Redis users write the start of a stream like this.
   if (lastEventId === '0-0') return 0;
   const id = typeof lastEventId === 'string' && /^\d+$/.test(lastEventId) ? Number(lastEventId) : Number.NaN;
   if (!Number.isSafeInteger(id)) throw invalidOption('lastEventId', lastEventId, "'$', '0' or the id of an event");
