@@ -1,11 +1,11 @@
-// From the ways in which other libraries name a Redis to a connection of ours. None of them is needed: without one, HOLDFAST_URL or
-// the SQLite file decides, as everywhere in Holdfast.
+// Converts the ways in which other libraries name a Redis to a Holdfast connection. Without any, HOLDFAST_URL or the SQLite file is used,
+// as everywhere in Holdfast.
 import type { Connection, ServerConnection } from '../store/connection.js';
 
 export interface Reached {
-  /** Any connection of Holdfast; wins over the rest. */
+  /** Any Holdfast connection; takes precedence over the others. */
   connection?: Connection | undefined;
-  /** Any URL of Holdfast, `redis://…` among them. */
+  /** Any URL that Holdfast accepts, including `redis://…`. */
   url?: string | undefined;
   /** A URL, the options of an ioredis client, or a client. */
   redis?: string | object | undefined;
@@ -20,6 +20,6 @@ export function connectionFrom({ connection, url, redis }: Reached): Connection 
   if (client !== undefined) return client;
   if (typeof options.url === 'string' || typeof (redis as { duplicate?: unknown }).duplicate === 'function')
     return redis as Connection;
-  // What ioredis takes for granted.
+  // The defaults of ioredis.
   return { host: '127.0.0.1', port: 6379, ...options };
 }

@@ -1,5 +1,5 @@
-// The `timeout` of a job that other libraries know: a run that takes longer fails. The handler itself goes on, as it does there:
-// nothing can stop a function from outside. Its lock is gone, so that nothing it writes to the job counts any more.
+// The job option `timeout` of other libraries: a run that takes longer fails. The handler itself goes on, as it does there, because a
+// function cannot be stopped from outside. Its lock is gone, so its later writes to the job do not count.
 import { checkInteger, MAX_TIMER_MS } from '../runtime/check.js';
 import { inTime } from '../runtime/within.js';
 

@@ -1,19 +1,19 @@
-// What a Bull queue tells: events of this instance, and `global:…` events of all instances out of the store's event log.
+// The events of a Bull queue: those of this instance, and the `global:…` events of all instances from the store's event log.
 import type { QueueEventsMap } from '../../events/event-map.js';
 import type { QueueEvents } from '../../events/queue-events.js';
 import type { Any } from '../../job/typing.js';
 
-/** Ends early what waits for the handler's signal (`job.lock.signal`). */
+/** `cancel` aborts the handler's signal (`job.lock.signal`), which ends early what waits for it. */
 export type JobPromise = Promise<unknown> & { cancel(): void };
 
-/** `J` is the job that listeners get. */
+/** `J` is the job type that listeners get. */
 export type BullEvents<J> = {
   active: [job: J, jobPromise: JobPromise, prev: string];
   completed: [job: J, result: Any, prev: string];
   failed: [job: J, error: Error, prev: string];
   progress: [job: J, progress: Any];
   stalled: [job: J];
-  /** The lock was lost, or an attempt to renew it failed and is made again. */
+  /** The lock was lost, or a renewal failed and is retried. */
   'lock-extension-failed': [job: J, error: Error];
   waiting: [jobId: string, prev: null];
   duplicated: [jobId: string];
@@ -39,7 +39,7 @@ export type BullEvents<J> = {
 
 type Logged = keyof typeof ARGUMENTS;
 
-/** Bull's arguments out of those of QueueEvents. A result arrives as JSON text, as in Bull. */
+/** Convert the arguments of QueueEvents to Bull's. A result arrives as JSON text, as in Bull. */
 const ARGUMENTS = {
   active: ([{ jobId }]: QueueEventsMap['active']) => [jobId, 'waiting'],
   completed: ([{ jobId, returnvalue }]: QueueEventsMap['completed']) => [jobId, JSON.stringify(returnvalue), 'active'],
@@ -57,7 +57,7 @@ const ARGUMENTS = {
 
 export const GLOBAL = 'global:';
 
-/** Passes on everything that the log tells, under its global name. */
+/** Emits every event of the log under its global name. */
 export function tellGlobally(log: QueueEvents, emit: (event: string, args: unknown[]) => void): void {
   for (const event of Object.keys(ARGUMENTS) as Logged[]) {
     const read = ARGUMENTS[event] as (args: unknown[]) => unknown[];

@@ -1,4 +1,4 @@
-// The looking half of a Bull queue. Waiting jobs with a priority are waiting jobs here: Bull has no other name for them.
+// The read methods of a Bull queue. Waiting jobs with a priority count as waiting: Bull has no other name for them.
 import type { Job as CoreJob } from '../../handle/job.js';
 import type { Queue as CoreQueue } from '../../queue/queue.js';
 import { Emitter } from '../../runtime/emitter.js';
@@ -19,7 +19,7 @@ export interface JobCounts {
 const STARTABLE = ['wait', 'prioritized'] as const;
 
 export abstract class BullGetters<J> extends Emitter<BullEvents<J>> {
-  /** The queue of the core behind this one: named locks, instances and all else that Bull has no name for. */
+  /** The core queue behind this one: named locks, instances and everything else that Bull has no name for. */
   abstract readonly core: CoreQueue;
   protected abstract wrap(job: CoreJob): J;
 
@@ -30,7 +30,7 @@ export abstract class BullGetters<J> extends Emitter<BullEvents<J>> {
 
   async getJobs(types: JobStatus[] | JobStatus, start = 0, end = -1, asc = false): Promise<J[]> {
     const named = typeof types === 'string' ? [types] : types;
-    // In Bull they are one or the other.
+    // In Bull a waiting job is either 'waiting' or 'paused', never both.
     const paused = named.includes('paused') && (await this.core.isPaused());
     const asked = named.flatMap((type) => {
       if (type === 'paused') return paused ? STARTABLE : [];
@@ -86,7 +86,7 @@ export abstract class BullGetters<J> extends Emitter<BullEvents<J>> {
   getCountsPerPriority(priorities: number[]): Promise<Record<string, number>> {
     return this.core.getCountsPerPriority(priorities);
   }
-  /** Jobs that have yet to start. */
+  /** Returns the number of jobs that have not started yet. */
   count(): Promise<number> {
     return this.core.count();
   }

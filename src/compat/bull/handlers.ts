@@ -1,4 +1,4 @@
-// The functions given to `process`, by job name, and how they are called: promises and `done` callbacks alike, with Bull's timeout.
+// The functions given to `process`, by job name, and the calls of them: with promises or `done` callbacks, and with Bull's timeout.
 import { HoldfastError, toError } from '../../errors.js';
 import { invalidOption, show } from '../../runtime/check.js';
 import { within } from '../time-limit.js';
@@ -8,7 +8,7 @@ export type DoneCallback = (error?: Error | null, value?: unknown) => void;
 
 type AnyHandler = (job: never, done: DoneCallback) => unknown;
 
-/** Of jobs that were added without a name. */
+/** The name of jobs that were added without one. */
 export const DEFAULT_NAME = '__default__';
 const ANY_NAME = '*';
 
@@ -21,14 +21,14 @@ interface Runnable {
 export class Handlers {
   readonly #byName = new Map<string, AnyHandler>();
   readonly #onError: (error: Error) => void;
-  /** Jobs at once, all names together: Bull adds up what each `process` asked for. */
+  /** Jobs that run at once, for all names together: Bull adds up the concurrency of each `process` call. */
   concurrency = 0;
 
   constructor(onError: (error: Error) => void) {
     this.#onError = onError;
   }
 
-  /** With the arguments of `process([name], [concurrency], handler)`. */
+  /** Takes the arguments of `process([name], [concurrency], handler)`. */
   define(args: unknown[]): void {
     const name = typeof args[0] === 'string' && args.length > 1 ? args[0] : DEFAULT_NAME;
     const rest = name === args[0] && args.length > 1 ? args.slice(1) : args;
@@ -76,7 +76,7 @@ export class Handlers {
         if (error) reject(toError(error));
         else resolve(value);
       };
-      // A handler may be async as well: if it rejects, nobody will call done any more.
+      // A handler may be async as well: if it rejects, `done` will not be called any more.
       Promise.resolve((handler as (job: unknown, done: DoneCallback) => unknown)(job, done)).catch(reject);
     });
   }

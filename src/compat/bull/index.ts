@@ -1,5 +1,5 @@
-// `holdfast/bull`: programs written for Bull, with the import changed. `import Queue from 'holdfast/bull'`, `import { Queue } …` and
-// `const Queue = require('holdfast/bull')` all give the same class, which also works without `new`, as Bull's does.
+// `holdfast/bull`: for programs written for Bull, with the import changed. `import Queue from 'holdfast/bull'`, `import { Queue } …` and
+// `const Queue = require('holdfast/bull')` all give the same class. It also works without `new`, as Bull's does.
 import type { Any } from '../../job/typing.js';
 import type * as events from './events.js';
 import type * as getters from './getters.js';
@@ -25,7 +25,7 @@ export const Queue: QueueFactory & { Queue: QueueFactory; Job: typeof BullJob; d
   default: callable,
 });
 export type Queue<T = Any> = BullQueue<T>;
-/** For programs that write Bull.Queue and Bull.Job, and the types of what `require` returns. */
+/** Types for programs that write Bull.Queue and Bull.Job, and for the value that `require` returns. */
 export declare namespace Queue {
   export type Queue<T = Any> = BullQueue<T>;
   export type Job<T = Any> = BullJob<T, BullQueue<T>>;

@@ -1,4 +1,4 @@
-// Bull's Job: a core job with Bull's names and arguments. It has no state of its own but what Bull's users read.
+// Bull's Job: a core job with Bull's names and arguments. It has no state of its own.
 import { HoldfastError } from '../../errors.js';
 import type { FinishSource } from '../../handle/waiting.js';
 import type { Job as CoreJob } from '../../handle/job.js';
@@ -8,7 +8,7 @@ import type { JobOptions } from './options.js';
 
 export type JobStatus = 'completed' | 'waiting' | 'active' | 'delayed' | 'failed' | 'paused';
 
-/** What a job needs of its queue. */
+/** The part of a queue that its jobs use. */
 export interface JobQueue {
   readonly name: string;
   readonly keyPrefix: string;
@@ -67,11 +67,11 @@ export class Job<T = Any, Q extends JobQueue = JobQueue> {
   get returnvalue(): Any {
     return this.#job.returnvalue;
   }
-  /** Of this handle: `held`, `fence`, `signal`. Holdfast's own. */
+  /** The lock of this handle: `held`, `fence`, `signal`. An addition of Holdfast. */
   get lock(): JobLock {
     return this.#job.lock;
   }
-  /** `add` found a job with this id, and changed nothing. Holdfast's own. */
+  /** True if `add` found a job with this id and changed nothing. An addition of Holdfast. */
   get duplicate(): boolean {
     return this.#job.duplicate;
   }
@@ -95,7 +95,7 @@ export class Job<T = Any, Q extends JobQueue = JobQueue> {
     return this.#job.log(row);
   }
 
-  /** A job that is in no list any more is 'stuck', as Bull says. */
+  /** Returns 'stuck', as Bull does, for a job that is in no list any more. */
   async getState(): Promise<JobStatus | 'stuck'> {
     const state = await this.#job.getState();
     if (state === 'unknown') return 'stuck';
@@ -141,7 +141,7 @@ export class Job<T = Any, Q extends JobQueue = JobQueue> {
     await this.#job.promote();
   }
 
-  /** The value it completes with; rejects with its reason when it fails. */
+  /** Resolves with the job's result. Rejects with its reason if the job fails. */
   async finished(): Promise<Any> {
     return this.#job.waitUntilFinished(this.queue.finishes());
   }
@@ -150,7 +150,7 @@ export class Job<T = Any, Q extends JobQueue = JobQueue> {
     return `${this.queue.keyPrefix}:${this.queue.name}:${this.id}:lock`;
   }
 
-  /** The number of this acquisition, its fence; false when somebody holds the lock. Workers leave the job alone meanwhile. */
+  /** Returns the fence of this acquisition, or false if the lock is held. Workers do not run the job meanwhile. */
   async takeLock(): Promise<number | false> {
     return (await this.#job.takeLock()) === false ? false : this.#job.lock.fence;
   }
@@ -159,19 +159,19 @@ export class Job<T = Any, Q extends JobQueue = JobQueue> {
     await this.#job.releaseLock();
   }
 
-  /** 1: it ends so many milliseconds from now; 0: it is not ours (any more). */
+  /** Returns 1: the lock now ends after `duration` ms; 0: the lock is not, or no longer, ours. */
   extendLock(duration: number): Promise<number> {
     return this.#job.extendLock(duration);
   }
 
-  /** A job from `getNextJob` brings the next one, unless `notFetch`, for `queue.nextJobFromJobData`; others leave it alone. */
+  /** For a job from `getNextJob`, also returns the next job unless `notFetch`, for `queue.nextJobFromJobData`. Other jobs fetch none. */
   async moveToCompleted(returnValue?: unknown, ignoreLock = false, notFetch = false): Promise<[Any, string] | null> {
     if (ignoreLock) await this.#lockIfFree('moveToCompleted');
     const [json, id] = await this.#job.moveToCompleted(returnValue, undefined, !notFetch);
     return json === undefined || id === undefined ? null : [json, id];
   }
 
-  /** Another attempt if there is one left, else failed. */
+  /** Retries the job if attempts are left, else fails it. */
   async moveToFailed(error: { message: string }, ignoreLock = false): Promise<null> {
     if (ignoreLock) await this.#lockIfFree('moveToFailed');
     await this.#job.moveToFailed(error as Error, undefined, false);
@@ -203,10 +203,10 @@ export class Job<T = Any, Q extends JobQueue = JobQueue> {
     return this.toJSON();
   }
 
-  /** Ignoring the lock means that this handle need not have one: nobody else's is ever broken. */
+  /** "Ignoring the lock" means only that this handle need not hold one: a lock that another owner holds is never broken. */
   async #lockIfFree(action: string): Promise<void> {
     if (this.#job.lock.held || (await this.#job.takeLock()) !== false) return;
-    const message = `${action}: somebody works on job ${this.id}, and nothing ignores a lock that is held. Wait for its end.`;
+    const message = `${action}: the lock of job ${this.id} is held, and a held lock is never ignored. Wait until its run has ended.`;
     throw new HoldfastError('JOB_LOCKED', message, { jobId: this.id, queue: this.queue.name });
   }
 }

@@ -1,4 +1,4 @@
-// Bull's options in the words of the core. What Bull can and this version cannot is refused by name, never dropped in silence.
+// Converts Bull's options to those of the core. Options of Bull that this version does not support are refused by name, never ignored.
 import { HoldfastError } from '../../errors.js';
 import type { DefaultJobOptions, JobsOptions, KeepJobs } from '../../job/options.js';
 import type { QueueOptions as CoreQueueOptions } from '../../queue/queue-options.js';
@@ -9,27 +9,27 @@ import { checkWorkerOptions, type WorkerOptions } from '../../worker/options.js'
 import { connectionFrom } from '../connection.js';
 import { checkTimeout } from '../time-limit.js';
 
-/** Milliseconds until the next attempt; -1: none. */
+/** Returns the milliseconds until the next attempt. -1: no further attempt. */
 export type BullBackoffStrategy = (attemptsMade: number, error: Error, options?: unknown) => number | Promise<number>;
 
 export interface AdvancedSettings {
   lockDuration?: number;
   lockRenewTime?: number;
-  /** 0: this instance never looks for stalled jobs. */
+  /** In ms. 0: this instance never sweeps for stalled jobs. */
   stalledInterval?: number;
   maxStalledCount?: number;
-  /** Taken and not needed: delayed jobs are watched by the store's clock. */
+  /** Accepted without effect: the store's clock starts delayed jobs. */
   guardInterval?: number;
   retryProcessDelay?: number;
   backoffStrategies?: Record<string, BullBackoffStrategy>;
-  /** Seconds. */
+  /** In seconds. */
   drainDelay?: number;
 }
 
 export interface RateLimiter {
   max: number;
   duration: number;
-  /** Taken and always true: jobs over the limit stay waiting. */
+  /** Accepted, and always true: jobs over the limit stay waiting. */
   bounceBack?: boolean;
   groupKey?: string;
 }
@@ -43,16 +43,16 @@ export interface QueueOptions {
   limiter?: RateLimiter;
   defaultJobOptions?: JobOptions;
   metrics?: object;
-  /** Any connection of Holdfast, instead of `redis`. */
+  /** Any Holdfast connection, instead of `redis`. */
   connection?: Connection;
 }
 
 export interface JobOptions extends Omit<DefaultJobOptions, 'backoff'> {
   jobId?: number | string;
   backoff?: number | { type: string; delay?: number; options?: unknown };
-  /** Milliseconds after which a run that has not ended fails. */
+  /** Milliseconds after which a run that has not ended fails. Default: no limit. */
   timeout?: number;
-  /** Of jobs with the same key, one at a time runs. Holdfast's own. */
+  /** Jobs with the same key run one at a time. An addition of Holdfast. */
   lockKey?: string;
   repeat?: object;
   removeOnComplete?: boolean | number | KeepJobs;
@@ -67,7 +67,7 @@ export interface Plan {
 
 const RETRY_DELAY_MS = 5000;
 
-/** Carried out here, and not by the core. */
+/** Job options that this layer implements, not the core. */
 export const FOREIGN_JOB_OPTIONS: ReadonlySet<string> = new Set(['timeout']);
 
 const GUIDE = 'docs/migrating-from-bull.md';
@@ -109,7 +109,7 @@ const LIMITER_NAMES = new OptionNames<Omit<RateLimiter, 'groupKey'>>({
   guide: GUIDE,
 });
 
-/** Checks everything at once, so that a mistake shows where the queue is made and not at its first `process`. */
+/** Checks everything at once, so that a mistake is reported when the queue is made and not at its first `process`. */
 export function planOf(url: unknown, options: unknown): Plan {
   const given = typeof url === 'string' ? (options ?? {}) : (url ?? {});
   if (typeof given !== 'object' || Array.isArray(given)) throw invalidOption('opts', given, 'an object with queue options');
@@ -144,7 +144,7 @@ export function planOf(url: unknown, options: unknown): Plan {
   return { prefix, queue: { ...keeping, ...defaults }, worker };
 }
 
-/** Ids are strings here; all else is called the same. */
+/** Job ids are strings in the core; all other options have the same names. */
 export function jobOptionsOf(options: JobOptions): JobsOptions {
   const { jobId, timeout } = options;
   checkTimeout(timeout);

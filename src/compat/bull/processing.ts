@@ -1,4 +1,4 @@
-// What `process` sets in motion: one core Worker for all handlers of a queue, the jobs that run on it now, and what it tells, in Bull's words.
+// The processing half of a Bull queue: one core Worker for all handlers, the jobs that run on it now, and its events under Bull's names.
 // It decides nothing about jobs and locks.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldfastError } from '../../errors.js';
@@ -14,16 +14,16 @@ export interface ProcessingOptions<J extends Job> {
   queue: string;
   worker: WorkerOptions;
   emitter: Emitter<BullEvents<J>>;
-  /** So that a processor and the listeners of its job see one object. */
+  /** Returns one object per job, so that a processor and the listeners of its job see the same one. */
   wrap(job: CoreJob): J;
-  /** A worker found a job whose owner had died. */
+  /** Called when a worker found a job whose owner had died. */
   stalled(jobId: string): void;
 }
 
 const SETTLED_POLL_MS = 5;
 
 export class Processing<J extends Job> {
-  /** This instance takes no jobs, whether it has a worker yet or not. */
+  /** True if this instance takes no jobs, whether it has a worker yet or not. */
   paused = false;
   readonly #options: ProcessingOptions<J>;
   readonly #handlers: Handlers;
@@ -35,7 +35,7 @@ export class Processing<J extends Job> {
     this.#handlers = new Handlers((error) => void options.emitter.emit('error', error));
   }
 
-  /** With the arguments of `process`. */
+  /** Takes the arguments of `process`. */
   add(args: unknown[]): void {
     this.#handlers.define(args);
     const { concurrency } = this.#handlers;
@@ -57,12 +57,12 @@ export class Processing<J extends Job> {
     this.#worker?.resume();
   }
 
-  /** Of those that run now; others may begin meanwhile. */
+  /** Resolves when the jobs that run now have ended. Other jobs may start meanwhile. */
   async finished(): Promise<void> {
     await Promise.all(
       [...this.#running].map(async ([job, run]) => {
         await run.catch(() => undefined);
-        // The lock of a run lasts until the store has heard of its end.
+        // The lock of a run is held until the store has acknowledged the outcome.
         while (job.lock.held) await sleep(SETTLED_POLL_MS);
       }),
     );
@@ -77,14 +77,14 @@ export class Processing<J extends Job> {
     const worker = new Worker(queue, (job) => this.#run(wrap(job)), { ...this.#options.worker, concurrency });
     worker.on('completed', (job, result) => void emitter.emit('completed', wrap(job), result, 'active'));
     worker.on('failed', (job, error) => {
-      // It left nothing that Bull's listeners could be given.
+      // The job is gone, so there is no job to pass to Bull's listeners.
       if (job === undefined) emitter.emit('error', error);
       else emitter.emit('failed', wrap(job), error, 'active');
     });
     worker.on('stalled', stalled);
     worker.on('drained', () => void emitter.emit('drained'));
     worker.on('lockRenewalError', (error) => {
-      // Without its thread the event loop renews: nothing has failed to be extended yet.
+      // Without the lock thread the event loop renews, so no extension has failed yet.
       if ((error as Partial<HoldfastError>).code !== 'THREAD_FAILED') this.#tellRenewal(error);
     });
     worker.on('error', (error) => {
@@ -108,7 +108,7 @@ export class Processing<J extends Job> {
     }
   }
 
-  /** Without an id, it concerns all that run here: their session could not be renewed, and is tried again. */
+  /** Without an id, the error concerns all jobs that run here: the renewal of their session failed and is retried. */
   #tellRenewal(error: Error, jobId?: string): void {
     for (const job of this.#running.keys()) {
       if (jobId === undefined || job.id === jobId) this.#options.emitter.emit('lock-extension-failed', job, error);

@@ -1,6 +1,6 @@
-// Bull's Queue on top of the core: it makes one core Queue, and when they are needed one Worker (`process`), one Worker for jobs taken by
-// hand (`getNextJob`) and one QueueEvents (`global:…`, `job.finished`). Names and arguments are all that is decided here: what a job
-// may do, and who holds it, is the core's business.
+// Bull's Queue on top of the core. It makes one core Queue and, when needed, one Worker (`process`), one Worker for jobs taken by hand
+// (`getNextJob`) and one QueueEvents (`global:…`, `job.finished`). Only names and arguments are decided here: the core decides what a job
+// may do and which owner holds it.
 import { HoldfastError, toError } from '../../errors.js';
 import { QueueEvents } from '../../events/queue-events.js';
 import { Job as CoreJob } from '../../handle/job.js';
@@ -32,7 +32,7 @@ export class Queue<T = Any> extends BullGetters<QueuedJob<T>> implements JobQueu
   readonly keyPrefix: string;
   readonly #plan: Plan;
   readonly core: CoreQueue;
-  /** So that a processor and the listeners of its job see one object. */
+  /** One object per job, so that a processor and the listeners of its job see the same one. */
   readonly #jobs = new WeakMap<CoreJob, QueuedJob<T>>();
   readonly #processing: Processing<QueuedJob<T>>;
   #byHand: Worker | undefined;
@@ -74,7 +74,7 @@ export class Queue<T = Any> extends BullGetters<QueuedJob<T>> implements JobQueu
     return this;
   }
 
-  /** Resolves when the queue is closed. */
+  /** Registers a handler. Resolves when the queue is closed. */
   process(handler: Handler<T>): Promise<void>;
   process(concurrency: number, handler: Handler<T>): Promise<void>;
   process(name: string, handler: Handler<T>): Promise<void>;
@@ -97,7 +97,7 @@ export class Queue<T = Any> extends BullGetters<QueuedJob<T>> implements JobQueu
     return (await this.core.addBulk(bulk as never)).map((job) => this.#added(job));
   }
 
-  /** `isLocal`: this instance takes no more jobs, and its running ones are waited for unless `doNotWaitActive`. */
+  /** With `isLocal`, only this instance takes no more jobs. Its running jobs are awaited unless `doNotWaitActive`. */
   async pause(isLocal = false, doNotWaitActive = false): Promise<void> {
     if (isLocal) await this.#processing.pause(doNotWaitActive);
     else await this.core.pause();
@@ -114,7 +114,7 @@ export class Queue<T = Any> extends BullGetters<QueuedJob<T>> implements JobQueu
     return isLocal ? this.#processing.paused : this.core.isPaused();
   }
 
-  /** Removes what waits and what is delayed. */
+  /** Removes the waiting and the delayed jobs. */
   empty(): Promise<void> {
     return this.core.drain(true);
   }
@@ -130,7 +130,7 @@ export class Queue<T = Any> extends BullGetters<QueuedJob<T>> implements JobQueu
     return this.core.obliterate(opts);
   }
 
-  /** For processing by hand; its lock lasts for `lockDuration` unless `extendLock` makes it longer. */
+  /** Takes the next job for processing by hand. Its lock lasts for `lockDuration` unless `extendLock` extends it. */
   async getNextJob(): Promise<QueuedJob<T> | undefined> {
     if (this.#closing !== undefined) throw this.#isClosed();
     this.#byHand ??= this.#workByHand();
@@ -138,18 +138,18 @@ export class Queue<T = Any> extends BullGetters<QueuedJob<T>> implements JobQueu
     return job === undefined ? undefined : this.wrap(job);
   }
 
-  /** From what `moveToCompleted` of a job from `getNextJob` answered. */
+  /** Builds the next job from the return value of `moveToCompleted` of a job from `getNextJob`. */
   nextJobFromJobData(jobData: Any, jobId?: JobId): QueuedJob<T> | null {
     if (this.#byHand === undefined || jobData === null || jobData === undefined) return null;
     return new Job(this, CoreJob.fromJSON(this.#byHand, jobData, jobId === undefined ? undefined : String(jobId)));
   }
 
-  /** Resolves when the jobs that run in this instance now have ended; it goes on taking others. */
+  /** Resolves when the jobs that run in this instance now have ended. The instance goes on taking others. */
   async whenCurrentJobsFinished(): Promise<void> {
     await this.#processing.finished();
   }
 
-  /** Lets running jobs end; with `doNotWaitJobs`, at once or after a call without it, it does not wait for them. */
+  /** Waits for running jobs. With `doNotWaitJobs`, in this or in a later call, it does not wait for them. */
   close(doNotWaitJobs = false): Promise<void> {
     this.#closing ??= this.#close();
     if (doNotWaitJobs) {
@@ -159,7 +159,7 @@ export class Queue<T = Any> extends BullGetters<QueuedJob<T>> implements JobQueu
     return this.#closing;
   }
 
-  /** For `job.finished` and the global events. */
+  /** The event log, for `job.finished` and the global events. */
   finishes(): QueueEvents {
     if (this.#log === undefined) {
       if (this.#closing !== undefined) throw this.#isClosed();
@@ -188,7 +188,7 @@ export class Queue<T = Any> extends BullGetters<QueuedJob<T>> implements JobQueu
     }
   }
 
-  /** Over the limit a job has failed, and Bull tells that alone. A worker that finds one tells of the failure itself. */
+  /** Emits 'stalled', or only 'failed' for a job over the stall limit, as Bull does. A worker that finds such a job emits it itself. */
   async #tellStalled(jobId: string, withFailure: boolean): Promise<void> {
     try {
       const job = await this.getJob(jobId);

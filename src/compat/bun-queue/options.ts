@@ -1,4 +1,4 @@
-// bun-queue's options in the words of the core. 0 is a value here: `maxStalledJobRetries: 0` means never again.
+// Converts bun-queue's options to those of the core. 0 is a value here: with `maxStalledJobRetries: 0` a stalled job is not retried.
 import { HoldfastError } from '../../errors.js';
 import type { DefaultJobOptions, JobsOptions } from '../../job/options.js';
 import type { QueueOptions as CoreQueueOptions } from '../../queue/queue-options.js';
@@ -16,22 +16,22 @@ export interface LeaderElection {
 
 export interface HorizontalScaling {
   enabled?: boolean;
-  /** Unlike that of any other running instance. */
+  /** Name of this running instance. Each running instance needs its own. */
   instanceId?: string;
   maxWorkersPerInstance?: number;
   jobsPerWorker?: number;
-  /** So many jobs of the queue at once, all instances together. Holdfast's own. */
+  /** How many jobs of the queue run at once, on all instances together. An addition of Holdfast. */
   globalConcurrency?: number;
   leaderElection?: LeaderElection;
   workCoordination?: {
     pollInterval?: number;
-    /** Taken and not needed: instances of a queue meet in the queue. */
+    /** Accepted without effect: instances of a queue find each other through the queue. */
     keyPrefix?: string;
   };
 }
 
 export interface QueueOptions {
-  /** Every job has a lock here, whatever this says; false cannot be had. */
+  /** Every job has a lock here, whatever this says. `false` is refused. */
   distributedLock?: boolean;
   stalledJobCheckInterval?: number;
   maxStalledJobRetries?: number;
@@ -41,17 +41,17 @@ export interface QueueOptions {
   redis?: string | object;
   redisUrl?: string;
   prefix?: string;
-  /** Any connection of Holdfast, instead of `redis`. */
+  /** Any Holdfast connection, instead of `redis`. */
   connection?: Connection;
-  /** How long a lock outlives its worker. Holdfast's own; 30 s unless said otherwise. */
+  /** How long a lock outlives its worker, in ms. Default 30,000. An addition of Holdfast. */
   lockDuration?: number;
 }
 
 export interface JobOptions extends Omit<JobsOptions, 'jobId'> {
   jobId?: string | number;
-  /** Milliseconds after which a run that has not ended fails. */
+  /** Milliseconds after which a run that has not ended fails. Default: no limit. */
   timeout?: number;
-  /** Of jobs with the same key, one at a time runs, on whichever instance. Holdfast's own. */
+  /** Jobs with the same key run one at a time, across all instances. An addition of Holdfast. */
   lockKey?: string;
 }
 
@@ -59,12 +59,12 @@ export interface Plan {
   prefix: string | undefined;
   queue: CoreQueueOptions;
   worker: WorkerOptions;
-  /** Jobs that this instance runs at once, at most. */
+  /** The most jobs that this instance runs at once. */
   maxConcurrency: number | undefined;
   globalConcurrency: number | undefined;
 }
 
-/** Carried out here, and not by the core. */
+/** Job options that this layer implements, not the core. */
 export const FOREIGN_JOB_OPTIONS: ReadonlySet<string> = new Set(['timeout']);
 
 const GUIDE = 'docs/migrating-from-bun-queue.md';
@@ -104,7 +104,7 @@ const SCALING_NAMES = new OptionNames<HorizontalScaling>({
   guide: GUIDE,
 });
 
-// What bun-queue takes where nothing is said.
+// bun-queue's defaults.
 const STALLED_CHECK_MS = 30_000;
 const STALLED_RETRIES = 3;
 const WORKERS = 10;
@@ -178,7 +178,7 @@ function interval(option: string, value: number | undefined, otherwise: number):
   return checkInteger(option, value ?? otherwise, { min: 1, max: MAX_TIMER_MS });
 }
 
-/** Wake-ups bring new work at once; this is the safety net, which the core counts in seconds. */
+/** Converts the poll interval to seconds, as the core takes it. Wake-ups bring new jobs at once; polling is the fallback. */
 function secondsOf(pollInterval: number | undefined): number | undefined {
   if (pollInterval === undefined) return undefined;
   return Math.ceil(

@@ -1,5 +1,5 @@
-// bun-queue's Queue on top of the core: one core Queue (which takes part in the election of a leader, if asked for), one Worker once
-// `process` is called, and one QueueEvents once somebody listens to what only the event log tells. Jobs are the core's own.
+// bun-queue's Queue on top of the core: one core Queue (which takes part in the leader election, if enabled), one Worker once `process` is
+// called, and one QueueEvents once a listener needs events that only the log has. Jobs are the core's own.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldfastError, toError } from '../../errors.js';
 import { QueueEvents } from '../../events/queue-events.js';
@@ -20,7 +20,7 @@ import { FOREIGN_JOB_OPTIONS, type JobOptions, jobOptionsOf, type Plan, planOf, 
 export type Handler<T> = (job: Job<T>) => unknown;
 
 export type BunQueueEvents = {
-  /** This instance leads from now on; `term` grows with every leader. */
+  /** This instance leads from now on. `term` grows with every change of leader. */
   leader: [term: number];
   follower: [reason: string];
   jobAdded: [jobId: string];
@@ -29,7 +29,7 @@ export type BunQueueEvents = {
   jobCompleted: [jobId: string, result: Any];
   jobFailed: [jobId: string, error: Error];
   jobRemoved: [jobId: string];
-  /** Its worker has died; told to every instance that listens. */
+  /** The job's worker has died. Emitted on every instance that listens. */
   jobStalled: [jobId: string];
   error: [error: Error];
 };
@@ -38,12 +38,12 @@ const CAP_RETRY_MS = 1000;
 
 export class Queue<T = Any> extends Emitter<BunQueueEvents> {
   readonly name: string;
-  /** The queue of the core behind this one: named locks, `getLock` and all else that bun-queue has no name for. */
+  /** The core queue behind this one: named locks, `getLock` and everything else that bun-queue has no name for. */
   readonly core: CoreQueue;
   readonly #plan: Plan;
   #worker: Worker | undefined;
   #log: QueueEvents | undefined;
-  /** The limit of all instances is kept in the store; nothing runs here before it is. */
+  /** Resolves when the store has recorded the limit of all instances. No job runs here before that. */
   readonly #capped: Promise<void> | undefined;
   readonly #leaving = new AbortController();
   #closing: Promise<void> | undefined;
@@ -62,12 +62,12 @@ export class Queue<T = Any> extends Emitter<BunQueueEvents> {
     this.#capped = this.#applyCap();
   }
 
-  /** Whether this instance leads now; without an election, never. */
+  /** True while this instance leads. Always false without an election. */
   get isLeader(): boolean {
     return this.core.leader?.isLeader ?? false;
   }
 
-  /** Resolves when the store can be reached and what is to be told about jobs from now on will be. */
+  /** Resolves when the store is reachable and every later event will be emitted. */
   async waitUntilReady(): Promise<void> {
     await this.core.waitUntilReady();
     await this.core.leader?.waitUntilReady();
@@ -76,14 +76,14 @@ export class Queue<T = Any> extends Emitter<BunQueueEvents> {
     await this.#worker?.waitUntilReady();
   }
 
-  /** `job.duplicate` says that the id existed and nothing was changed. */
+  /** `job.duplicate` is true if the id existed and nothing was changed. */
   async add(data: T, options: JobOptions = {}): Promise<Job<T>> {
     const job = (await this.core.add(this.name, data, jobOptionsOf(options))) as Job<T>;
     if (!job.duplicate) this.emit('jobAdded', job.id);
     return job;
   }
 
-  /** Runs so many jobs at once here; with `horizontalScaling`, never more than its workers have room for. */
+  /** Runs up to `concurrency` jobs at once here; with `horizontalScaling`, never more than its workers have room for. */
   process(handler: Handler<T>): void;
   process(concurrency: number, handler: Handler<T>): void;
   process(...args: [Handler<T>] | [number, Handler<T>]): void {
@@ -122,12 +122,12 @@ export class Queue<T = Any> extends Emitter<BunQueueEvents> {
     return this.core.resume();
   }
 
-  /** Removes what waits and what is delayed. */
+  /** Removes the waiting and the delayed jobs. */
   empty(): Promise<void> {
     return this.core.drain(true);
   }
 
-  /** The instances that are alive, and which of them leads. */
+  /** Returns the living instances, and which of them leads. */
   getInstances(): Promise<Instance[]> {
     return this.core.getInstances();
   }
@@ -137,7 +137,7 @@ export class Queue<T = Any> extends Emitter<BunQueueEvents> {
     return true;
   }
 
-  /** Hands leadership over at once, and lets running jobs end. */
+  /** Hands over leadership at once, and waits for running jobs. */
   close(): Promise<void> {
     this.#leaving.abort();
     this.#closing ??= this.#close();
@@ -164,7 +164,7 @@ export class Queue<T = Any> extends Emitter<BunQueueEvents> {
     worker.on('progress', (job, progress) => void this.emit('jobProgress', job.id, progress as JobProgress));
     worker.on('completed', (job, result) => void this.emit('jobCompleted', job.id, result));
     worker.on('failed', (job, error) => {
-      // It left nothing that could be named.
+      // The job is gone, so it has no id to report.
       if (job === undefined) this.emit('error', error);
       else this.emit('jobFailed', job.id, error);
     });
@@ -184,7 +184,7 @@ export class Queue<T = Any> extends Emitter<BunQueueEvents> {
     this.#log.on('stalled', ({ jobId }) => void this.emit('jobStalled', jobId));
   }
 
-  /** A stalled job that was not found by a worker, and is over the limit, has nobody else to tell that it failed. */
+  /** Emits the failure of a job over the stall limit that the queue's own sweep found: no worker emits it. */
   async #tellFailure(jobId: string): Promise<void> {
     try {
       const job = await this.getJob(jobId);
