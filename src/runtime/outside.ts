@@ -29,19 +29,21 @@ export function resolveOutside(specifier: string): string {
   return fromOutside((require) => require.resolve(specifier));
 }
 
-/** Loads a package whose `require` failed with `reason`, because an ESM bundle has no `require`. Throws if the package is not found. */
+/** The errors of esbuild, Rollup and Node for a `require` in an ESM bundle. */
+const NO_REQUIRE = /^Dynamic require of |^Could not dynamically require |^require is not defined/;
+
+/**
+ * Loads a package whose `require` failed because an ESM bundle has no `require`. Throws `reason` if the package failed for another reason,
+ * and an error with advice if the package is not found.
+ */
 export function requireOutside(specifier: string, reason: unknown): unknown {
-  if ((reason as NodeJS.ErrnoException).code?.endsWith('MODULE_NOT_FOUND') === true) throw toError(reason);
+  const error = toError(reason);
+  if (!NO_REQUIRE.test(error.message)) throw error;
   try {
     return fromOutside((require) => require(specifier) as unknown);
-  } catch (error) {
-    const [first = ''] = String((reason as Error).message).split('\n');
-    throw new Error(
-      `${first}. If this program is an ESM bundle, install ${specifier} and leave it out of the bundle (external)`,
-      {
-        cause: error,
-      },
-    );
+  } catch (cause) {
+    const advice = `In an ESM bundle, install ${specifier} and leave it out of the bundle (external)`;
+    throw new Error(`${error.message.split('\n')[0]}. ${advice}`, { cause });
   }
 }
 
