@@ -10,6 +10,9 @@ for (let inner = deep, depth = 0; depth < 100_000; depth++) {
   inner.push(next);
   inner = next;
 }
+function returnThis(this: unknown): unknown {
+  return this;
+}
 const ownProto: unknown = JSON.parse('{"a":{"__proto__":{"admin":true}}}');
 
 describe('what JSON would lose is refused, with the path to it', () => {
@@ -33,6 +36,11 @@ describe('what JSON would lose is refused, with the path to it', () => {
     ['NaN in a list', [1, [Number.NaN]], 'it[1][0] is NaN'],
     ['Infinity', { limit: Number.POSITIVE_INFINITY }, 'it.limit is Infinity'],
     ['-Infinity', { limit: Number.NEGATIVE_INFINITY }, 'it.limit is -Infinity'],
+    ['an invalid Date', { at: [new Date(Number.NaN)] }, 'it.at[0] is an invalid Date, which JSON would turn into null'],
+    ['an invalid Date of another realm', { at: runInNewContext('new Date(NaN)') }, 'it.at is an invalid Date'],
+    ['NaN in a Number object', { ratio: Object(Number.NaN) as unknown }, 'it.ratio is NaN, which JSON would turn into null'],
+    ['a toJSON that returns NaN', { ratio: { toJSON: () => Number.NaN } }, 'it.ratio is NaN'],
+    ['a toJSON that returns NaN inside', { a: { toJSON: () => ({ b: [Number.NaN] }) } }, 'it.a.b[0] is NaN'],
     ['an ArrayBuffer', { bytes: new ArrayBuffer(8) }, 'it.bytes is an ArrayBuffer'],
     ['URLSearchParams', { query: new URLSearchParams('a=1') }, 'it.query is a URLSearchParams'],
     ['endless nesting', deep, 'nested too deeply'],
@@ -60,6 +68,9 @@ test.each([
   [{ boxed: Object(5) as unknown, bytes: new Uint8Array([7]) }, '{"boxed":5,"bytes":{"0":7}}'],
   [{ own: new (class Empty {})() }, '{"own":{}}'],
   [{ at: new Date(0) }, '{"at":"1970-01-01T00:00:00.000Z"}'],
+  [{ none: { toJSON: () => null }, gone: { toJSON: () => undefined } }, '{"none":null}'],
+  [{ self: { a: 1, toJSON: returnThis } }, '{"self":{"a":1}}'],
+  [{ shown: { toJSON: () => ({ call: () => 1, index: new Map() }) } }, '{"shown":{"index":{}}}'],
   [Object.create(null), '{}'],
   [
     new (class Point {
@@ -92,6 +103,7 @@ test('objects nested a thousand deep are kept', () => {
 describe('a result is kept as JSON keeps it, because its work has been done', () => {
   test.each([
     [{ ratio: Number.NaN, limit: Number.POSITIVE_INFINITY }, '{"ratio":null,"limit":null}'],
+    [{ at: new Date(Number.NaN), ratio: Object(Number.NaN) as unknown }, '{"at":null,"ratio":null}'],
     [[{ status: 'rejected', reason: new Error('no') }], '[{"status":"rejected","reason":{}}]'],
     [{ filter: /a+/ }, '{"filter":{}}'],
   ])('%j', (value, text) => {
