@@ -15,7 +15,7 @@ import { ELECTION_NAMES, type ElectionOptions } from '../lock/leader.js';
 import { MAX_TIMER_MS, checkInteger, invalidOption } from '../runtime/check.js';
 import type { ListenersOf } from '../runtime/emitter.js';
 import { OptionNames } from '../runtime/option-names.js';
-import { BASE_NAMES, type QueueBaseOptions } from '../store/base-options.js';
+import { BASE_NAMES, BASE_UNSUPPORTED, type QueueBaseOptions } from '../store/base-options.js';
 
 /** The options of locks hold for those that are taken through this queue: jobs by hand, named locks. */
 export interface QueueOptions extends QueueBaseOptions, SessionOptions {
@@ -78,7 +78,7 @@ const QUEUE_NAMES = new OptionNames<QueueOptions>({
   // `name` is what frameworks pass beside the name of the queue.
   without: ['name', 'settings'],
   unsupported: {
-    streams: 'About 10,000 events of a queue are kept; queue.trimEvents(n) keeps fewer.',
+    ...BASE_UNSUPPORTED,
     telemetry: 'Listen to the events of Worker and QueueEvents.',
     redis: 'Pass it as `connection`.',
     createClient: 'Pass the client as `connection`.',

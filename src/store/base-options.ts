@@ -11,6 +11,11 @@ export interface QueueBaseOptions {
   blockingConnection?: boolean;
 }
 
+/** BullMQ's options of all of them that are not carried out, each with what to do instead. */
+export const BASE_UNSUPPORTED = {
+  streams: 'About 10,000 events of a queue are kept; queue.trimEvents(n) keeps fewer.',
+};
+
 export const BASE_NAMES: { readonly [K in keyof Required<QueueBaseOptions>]: true } = {
   connection: true,
   prefix: true,

@@ -12,7 +12,7 @@ import {
 } from '../session/session-options.js';
 import { checkBoolean, checkInteger, checkText, invalidOption, MAX_TIMER_MS, show } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
-import { BASE_NAMES, type QueueBaseOptions } from '../store/base-options.js';
+import { BASE_NAMES, BASE_UNSUPPORTED, type QueueBaseOptions } from '../store/base-options.js';
 
 export interface RateLimiterOptions {
   /** So many jobs, of all workers of the queue … */
@@ -83,6 +83,7 @@ const WORKER_NAMES = new OptionNames<WorkerOptions>({
     skipLockRenewal: true,
   },
   unsupported: {
+    ...BASE_UNSUPPORTED,
     useWorkerThreads: NO_FILES,
     workerForkOptions: NO_FILES,
     workerThreadsOptions: NO_FILES,

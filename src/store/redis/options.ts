@@ -41,13 +41,9 @@ export function checkOptions(given: RedisStoreOptions): CheckedOptions {
   }
   if (client !== undefined && !isClient(client))
     throw invalidOption('client', client, 'an instance of Redis or Cluster of ioredis');
-  if (hasKeyPrefix(driver) || hasKeyPrefix((client as { options?: Options } | undefined)?.options)) {
-    throw invalidOption(
-      'keyPrefix',
-      driver['keyPrefix'] ?? '',
-      'left out: it would move keys to another slot. Use prefix instead',
-    );
-  }
+  const keyPrefix = keyPrefixOf(driver) ?? keyPrefixOf((client as { options?: Options } | undefined)?.options);
+  if (keyPrefix !== undefined)
+    throw invalidOption('keyPrefix', keyPrefix, 'left out: it would move keys to another slot. Use prefix instead');
   checkPort(driver['port']);
   for (const node of cluster ?? []) if (typeof node === 'object') checkPort(node.port);
   const read: { url?: string; prefix?: string } = url === undefined ? {} : readUrl(url);
@@ -92,6 +88,7 @@ export function isClient(value: unknown): boolean {
   return typeof client === 'object' && typeof client?.duplicate === 'function' && typeof client.evalsha === 'function';
 }
 
-function hasKeyPrefix(options: Options | undefined): boolean {
-  return options !== undefined && options['keyPrefix'] !== undefined && options['keyPrefix'] !== '';
+function keyPrefixOf(options: Options | undefined): unknown {
+  const keyPrefix = options?.['keyPrefix'];
+  return keyPrefix === '' ? undefined : keyPrefix;
 }

@@ -140,7 +140,9 @@ describe('refuses to open', () => {
 
 describe('options', () => {
   test('a keyPrefix is refused: it would move keys out of their slot', () => {
-    expect(() => new RedisStore({ keyPrefix: 'x:' })).toThrow(/keyPrefix.*Use prefix/);
+    const client = new Redis({ keyPrefix: 'x:', lazyConnect: true });
+    expect(() => new RedisStore({ keyPrefix: 'x:' })).toThrow(/keyPrefix.*Use prefix.*"x:"/);
+    expect(() => new RedisStore({ client })).toThrow(/keyPrefix.*Use prefix.*"x:"/);
   });
 
   test('values that cannot be meant are refused by name', () => {
