@@ -15,6 +15,7 @@ import { scene } from '../support/faults-scene.js';
 import { gate, until } from '../support/faults-wait.js';
 import { newClient, newDatabase } from '../engines/postgres/support.js';
 import { newServer } from '../engines/redis/support.js';
+import { askRedis } from '../support/servers/redis.js';
 import { newFile } from '../engines/sqlite/support.js';
 import { paced } from '../support/pace.js';
 
@@ -114,6 +115,25 @@ test('Redis refuses the data of a job at once, with size and limit, and takes it
   await client.config('SET', 'proto-max-bulk-len', '8mb');
   const job = await queue.add('job', text);
   expect((await queue.getJob(job.id))?.data).toBe(text);
+});
+
+test('Redis names the limit that it may be when its user may not ask for it', async () => {
+  const server = await newServer({ settings: { 'proto-max-bulk-len': '1mb' } });
+  await askRedis(server.port, 'ACL SETUSER plain on >secret ~* &* +@all -config');
+  const store = new RedisStore({ url: `redis://plain:secret@127.0.0.1:${server.port}` });
+  const queue = new Queue('q', { connection: store });
+  onTestFinished(async () => {
+    await queue.close();
+    await store.close();
+  });
+  const job = await queue.add('job', 'small');
+  // Redis closes the connection while such a value is still being sent, so that its reply is mostly lost.
+  for (let round = 0; round < 5; round++) {
+    const reason = await job.updateData('x'.repeat(20 * ONE_MB)).catch((error: unknown) => error);
+    expect(reason).toMatchObject({ message: expect.stringContaining('proto-max-bulk-len') });
+  }
+  await job.updateData('x'.repeat(ONE_MB / 2));
+  expect((await queue.getJob(job.id))?.data).toHaveLength(ONE_MB / 2);
 });
 
 const refusal = new HoldfastError('STORE_FAILED', 'The store takes no such thing.');

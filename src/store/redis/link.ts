@@ -8,7 +8,7 @@ import type { Argument, Client } from './driver.js';
 import { failure, isOutOfMemory, isReadOnly, isReply, isUnknownScript, toStoreError, unavailable } from './errors.js';
 import { forced, GROWING, type ScriptName, script } from './scripts.js';
 import { inspectServers, type Server } from './server.js';
-import { DEFAULT_LIMIT, sizeAbove, tooLarge, type ValueLimit, valueLimitOf } from './value-limit.js';
+import { DEFAULT_LIMIT, perhapsTooLarge, sizeAbove, tooLarge, type ValueLimit, valueLimitOf } from './value-limit.js';
 
 export interface LinkOptions {
   dialer: Dialer;
@@ -103,10 +103,15 @@ export class Link {
 
   /** The limit may have been raised since the connection was made. */
   async #sendLarge(client: Client, name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
-    this.#valueLimit = (await this.#track(valueLimitOf(this.#anchor ?? client), this.#plainCall)) as ValueLimit;
-    const size = sizeAbove(args, this.#valueLimit);
-    if (size !== undefined) throw tooLarge(size, this.#valueLimit, this.#options.dialer.address);
-    return this.#evaluate(client, name, tag, args);
+    if (!this.#valueLimit.assumed)
+      this.#valueLimit = (await this.#track(valueLimitOf(this.#anchor ?? client), this.#plainCall)) as ValueLimit;
+    const limit = this.#valueLimit;
+    const size = sizeAbove(args, limit);
+    if (size === undefined) return this.#evaluate(client, name, tag, args);
+    if (!limit.assumed) throw tooLarge(size, limit, this.#options.dialer.address);
+    return this.#evaluate(client, name, tag, args).catch((error: HoldfastError) => {
+      throw perhapsTooLarge(error, size, limit);
+    });
   }
 
   #evaluate(client: Client, name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
