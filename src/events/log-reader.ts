@@ -97,8 +97,9 @@ export class LogReader {
       const isBehind = missed !== undefined && events.length > 0 && (this.#hasRead || this.#options.after !== 0);
       if (isBehind && !this.#stopped) onMissed(missed, from);
       this.#hasRead = true;
-      for (const event of events) {
-        if (event.large === 1 && wants(event)) await tail.fillIn(event);
+      const lacksValue = (event: StoredEvent): boolean => event.large === 1 && wants(event);
+      for (const [index, event] of events.entries()) {
+        if (lacksValue(event)) await tail.fillIn(event, () => events.slice(index + 1).filter(lacksValue));
         if (this.#stopped) return 'end';
         this.#position = event.id;
         onEvent(event);

@@ -15,6 +15,8 @@ interface Sleeper {
 
 const nextTick = genuine(process.nextTick, 'nextTick');
 const PAGE = 500;
+const FILLED_AT_ONCE = 50;
+const FILLED = Promise.resolve();
 /** Sleepers that are due within this many ms after the first wake with it, so that they read together from then on. */
 const TOGETHER_MS = 10;
 
@@ -80,9 +82,12 @@ export class LogTail {
     return reply.events.length < PAGE ? reply : { ...reply, more: true };
   }
 
-  /** Reads a value that was too large for its event from the job. If the job was removed or run again since, the value is lost. */
-  async fillIn(event: StoredEvent): Promise<void> {
-    const filling = this.#fills.get(event) ?? this.#fill(event);
+  /**
+   * Reads a value that was too large for its event from the job. If the job was removed or run again since, the value is lost. The same
+   * call brings the values of the next events that need one, as far as a reply goes.
+   */
+  async fillIn(event: StoredEvent, next: () => StoredEvent[]): Promise<void> {
+    const filling = this.#fills.get(event) ?? this.#fill([event, ...next().slice(0, FILLED_AT_ONCE - 1)]);
     this.#fills.set(event, filling);
     await filling;
   }
@@ -113,10 +118,18 @@ export class LogTail {
     return read;
   }
 
-  async #fill(event: StoredEvent): Promise<void> {
-    const [job] = await this.#store.jobs(this.#queue, [event.jobId ?? '']);
-    if (event.name === 'completed' && job?.state === 'completed') event['returnvalue'] = job.returnvalue;
-    if (event.name === 'progress') event['data'] = job?.progress;
+  async #fill(events: StoredEvent[]): Promise<void> {
+    const ids = [...new Set(events.map(({ jobId = '' }) => jobId))];
+    const jobs = await this.#store.jobs(this.#queue, ids);
+    // The reply may end before the last of them.
+    const found = new Map(jobs.map((job, index) => [ids[index], job]));
+    for (const event of events) {
+      if (!found.has(event.jobId)) continue;
+      const job = found.get(event.jobId);
+      if (event.name === 'completed' && job?.state === 'completed') event['returnvalue'] = job.returnvalue;
+      if (event.name === 'progress') event['data'] = job?.progress;
+      if (!this.#fills.has(event)) this.#fills.set(event, FILLED);
+    }
   }
 
   #wake(): void {

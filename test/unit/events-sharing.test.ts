@@ -150,6 +150,25 @@ test('a large result is fetched once for all of them', async () => {
   expect(store.calls('jobs') - before).toBeLessThan(5);
 });
 
+test('large results of many jobs are fetched together', async () => {
+  const { events } = listen(1);
+  const [listener] = events as [QueueEvents];
+  const results: unknown[] = [];
+  listener.on('completed', ({ returnvalue }) => results.push(returnvalue));
+  await listener.waitUntilReady();
+  const held = store.on('events', { fault: 'hang' });
+  const expected = Array.from({ length: 60 }, (_, n) => String(n % 10).repeat(10_000));
+  for (const result of expected) {
+    await queue.add('job', {});
+    await (await worker.take()).moveToCompleted(result, undefined, false);
+  }
+  const before = store.calls('jobs');
+  held.release();
+  await until('all to be told', () => results.length === expected.length);
+  expect(results).toEqual(expected);
+  expect(store.calls('jobs') - before).toBeLessThan(10);
+});
+
 test('many that wait for jobs that are gone share one pass over the log, and the next pass reads only what is new', async () => {
   const { events } = listen(1);
   const [listener] = events as [QueueEvents];

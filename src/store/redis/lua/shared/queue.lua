@@ -59,14 +59,14 @@ local function lastValue(id, text)
 end
 
 -- One entry per value; the first part of its id is the number of the last event of the script. They are bounded as events are: `bytes`
--- were written since the entry `mark`, and a segment's worth before that, since `before`; what is older goes.
+-- were written since the event `mark`, and a segment's worth before that, since `before`; what is older goes.
 local function saveValues(last)
-  local bytes, mark, before = match(call('GET', key('event-value-marks')) or '0 0-0 0-0', '^(%d+) (%S+) (%S+)$')
+  local bytes, mark, before = match(call('GET', key('event-value-marks')) or '0 0 0', '^(%d+) (%S+) (%S+)$')
+  -- Those of one script go together: a reader can hardly come in between.
+  if tonumber(bytes) >= EVENTS_SEGMENT then bytes, mark, before = 0, digits(last), mark end
   for i = 1, #valuesBeside do
     local job, text = valuesBeside[i][1], valuesBeside[i][2]
-    local id = digits(last) .. '-' .. i
-    if tonumber(bytes) >= EVENTS_SEGMENT then bytes, mark, before = 0, id, mark end
-    call('XADD', key('event-values'), 'MINID', before, id, job, text)
+    call('XADD', key('event-values'), 'MINID', before, digits(last) .. '-' .. i, job, text)
     bytes = bytes + #text
   end
   call('SET', key('event-value-marks'), digits(bytes) .. ' ' .. mark .. ' ' .. before)
