@@ -21,8 +21,8 @@ const LOOKS = 5;
 
 /** Of a job that comes to wait. */
 export const TO_WAITING = `state = CASE WHEN lock_key IS NULL THEN ${STATE.waiting} ELSE ${STATE.keyed} END`;
-/** Waiting, with a key or without. */
-export const WAITS = `state <= ${STATE.waiting}`;
+/** Waiting, with a key or without; of a row that is looked up by its id, as IS_ACTIVE. */
+export const WAITS = `state + 0 <= ${STATE.waiting}`;
 
 /** What was freed, in an array that may be null. */
 export const freeKeys = (keys: string) => `
