@@ -50,19 +50,24 @@ function compiledFiles(out) {
     .map((entry) => join(entry.parentPath, entry.name));
 }
 
-/** A bundle has no files beside its code. */
+/** Puts the Lua files into one module, because a bundle has no files beside its code. */
 function embedLua(file) {
   const lua = join(import.meta.dirname, '..', 'src', 'store', 'redis', 'lua');
   const texts = {};
   for (const entry of readdirSync(lua, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;
     const path = join(entry.parentPath, entry.name);
-    texts[relative(lua, path).split(sep).join('/')] = readFileSync(path, 'utf8');
+    texts[relative(lua, path).split(sep).join('/')] = withoutComments(readFileSync(path, 'utf8'));
   }
   writeFileSync(
     file,
     `'use strict';\nconst texts = ${JSON.stringify(texts, null, 2)};\nexports.luaText = (file) => texts[file];\n`,
   );
+}
+
+/** Drops comment lines, because Redis gets the text as it is. The line `-- use:` stays: it names the shared parts of a script. */
+function withoutComments(lua) {
+  return lua.replace(/^[ \t]*--(?! use: ).*\n/gm, '');
 }
 
 /** A bundle has no package.json beside its code, or that of another package. */
