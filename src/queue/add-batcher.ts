@@ -1,6 +1,6 @@
-// The way in: collects what is added during one turn of the loop into one call of the store, acknowledges each job by itself,
-// and repeats a call whose reply was lost. One call is in flight at a time, because the store knows a repetition by its number; the
-// next one collects meanwhile, so that the batches grow with the load. It must never acknowledge what the store did not.
+// Collects the jobs that are added during one turn of the event loop into one call to the store, acknowledges each job by itself, and
+// repeats a call whose reply was lost. One call is in flight at a time, because the store recognises a repetition by its number. The next
+// batch collects meanwhile, so that batches grow with the load. It must never acknowledge a job that the store did not acknowledge.
 import { randomUUID } from 'node:crypto';
 import { type ErrorCode, HoldfastError, isRetryable, toError } from '../errors.js';
 import type { NewJob } from '../job/record.js';
@@ -12,34 +12,34 @@ import { batchOf, MAX_BATCH, refuseTransaction } from '../store/capabilities.js'
 import type { AddReply, Store } from '../store/contract/index.js';
 import { performance, setImmediate, sleep } from '../runtime/timers.js';
 
-/** What one call may carry: more would block the store for others. */
+/** The most jobs in one call: more would block the store for others. */
 export const MAX_JOBS = MAX_BATCH;
 export const MAX_BYTES = 8 * 1024 * 1024;
 
 const FIRST_PAUSE_MS = 50;
 const LAST_PAUSE_MS = 2000;
-/** How long closing waits for the store to forget a caller. */
+/** How long closing waits for the store to forget a caller, in ms. */
 const FORGET_MS = 1000;
 
 export interface AddBatcherOptions {
   queue: string;
   open(): Promise<Store>;
-  /** How long a job may take from add to its acknowledgement. */
+  /** How long a job may take from `add` to its acknowledgement, in ms. */
   timeoutMs: number;
   onError(error: Error): void;
-  /** The store answers again, after an outage of which `onError` was told. */
+  /** The store replies again, after an outage that was reported to `onError`. */
   onRecovered?(outageMs: number): void;
 }
 
-/** The calls of one caller, one after the other. */
+/** The calls of one caller id, one after the other. */
 class Line {
   readonly patience = new ReplyTimeout();
   caller = randomUUID();
   seq = 0;
-  /** A call was not answered at its first try, and may still arrive. */
+  /** A call got no reply at its first try, and may still arrive at the store. */
   isDoubtful = false;
 
-  /** The fate of the last number is open, so it must not be the one before the next: later calls come from a new caller. */
+  /** We don't know whether the last call was applied. Use a new caller id, so that the next call is not taken for its successor. */
   renew(): void {
     this.caller = randomUUID();
     this.seq = 0;
@@ -47,10 +47,10 @@ class Line {
   }
 }
 
-/** Some job of a call waits for somebody's transaction. */
+/** Thrown if a job of the call waits for an open transaction of another client. */
 class HeldUp extends Error {}
 
-/** With these the store says that nothing of the call was written. */
+/** With these codes the store says that it has written nothing of the call. */
 const NOTHING_WRITTEN: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['STORE_FULL', 'STORE_BUSY', 'STORE_READONLY']);
 
 const saysNothingWritten = (thrown: unknown): thrown is HoldfastError =>
@@ -72,13 +72,13 @@ export class AddBatcher {
   readonly #line = new Line();
   #waiting: Parcel[] = [];
   #pump: Promise<void> | undefined;
-  /** SessionCalls that go their own way: to a store that runs handlers inside `add`, in transactions of the user's, and those that wait for one. */
+  /** Calls outside the line: to a store that runs handlers inside `add`, in a user's transaction, or waiting for the end of one. */
   readonly #apart = new Set<Promise<void>>();
   readonly #outage: OutageReport;
-  /** The store was open once. */
+  /** The store was opened at least once. */
   #reached = false;
   readonly #closing = new AbortController();
-  /** Jobs that are put together into one call. A bulk is not cut to it, so that it is added as a whole. */
+  /** The number of jobs that are collected into one call. A bulk is never cut to it, so that it is added as a whole. */
   #batch = MAX_JOBS;
 
   constructor(options: AddBatcherOptions) {
@@ -86,7 +86,7 @@ export class AddBatcher {
     this.#outage = new OutageReport(options.onError, options.onRecovered);
   }
 
-  /** At most MAX_JOBS and MAX_BYTES; one job may be larger. */
+  /** Adds at most MAX_JOBS and MAX_BYTES; a single job may be larger. */
   add(jobs: NewJob[]): Promise<AddReply[]> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ jobs, size: sizeOf(jobs), since: performance.now(), resolve, reject });
@@ -94,7 +94,7 @@ export class AddBatcher {
     });
   }
 
-  /** In a transaction of the user's: not together with others' jobs, and never repeated, because a failure ends the transaction. */
+  /** Adds in the user's transaction: separate from other jobs, and never repeated, because a failure ends the transaction. */
   addWithin(transaction: object, jobs: NewJob[]): Promise<AddReply[]> {
     const adding = this.#addWithin(transaction, jobs);
     this.#track(
@@ -106,7 +106,7 @@ export class AddBatcher {
     return adding;
   }
 
-  /** Resolves when everything that was added has its answer. A store that was never reached is not waited for any longer. */
+  /** Resolves when every added job has its reply. A store that was never reached is not awaited any longer. */
   async close(): Promise<void> {
     this.#closing.abort();
     while (this.#pump !== undefined || this.#apart.size > 0) await Promise.all([this.#pump, ...this.#apart]);
@@ -114,7 +114,7 @@ export class AddBatcher {
     this.#line.patience.end();
   }
 
-  /** The store need not remember a caller of which nothing is open. It forgets others by their age. */
+  /** Lets the store forget this caller id, if all its calls got a reply. The store forgets other callers by their age. */
   async #forget(): Promise<void> {
     const { caller, seq, isDoubtful } = this.#line;
     if (seq === 0 || isDoubtful || this.#outage.inOutage) return;
@@ -135,7 +135,7 @@ export class AddBatcher {
     this.#pump = undefined;
   }
 
-  /** What fits into one call. Parcels whose time ran out behind a call that hung are sent back: they surely did not happen. */
+  /** Takes the parcels for the next call. Parcels whose time ran out behind a hung call are rejected: they were certainly not added. */
   #take(): Parcel[] {
     const expired = performance.now() - this.#options.timeoutMs;
     let count = 0;
@@ -159,14 +159,14 @@ export class AddBatcher {
       const store = await this.#open(parcels[0]?.since ?? 0);
       this.#batch = batchOf(store.capabilities);
       if (!store.capabilities.inline) return await this.#send(store, parcels);
-      // A handler may add to this very queue before its own job is acknowledged, so nothing may wait for anything here.
+      // A handler may add to this queue before its own job is acknowledged, so no parcel may wait for another here.
       for (const parcel of parcels) this.#track(this.#addInline(store, parcel));
     } catch (thrown) {
       for (const parcel of parcels) parcel.reject(toError(thrown));
     }
   }
 
-  /** Opens the store, and tries again until the job that was added at `since` has used up its time. */
+  /** Opens the store. Retries until the job that was added at `since` has used up its time. */
   async #open(since: number): Promise<Store> {
     const { open, timeoutMs } = this.#options;
     if (this.#reached) return open();
@@ -188,8 +188,8 @@ export class AddBatcher {
   }
 
   /**
-   * A transaction that somebody leaves open may hold an id: whoever adds the same one has to wait for its end. Such parcels wait apart,
-   * so that nobody else waits behind them.
+   * Sends a batch. If another client's open transaction holds a job id, an add of the same id must wait for the end of that transaction.
+   * Such parcels are sent separately, so that other parcels do not wait behind them.
    */
   async #send(store: Store, parcels: Parcel[]): Promise<void> {
     try {
@@ -203,7 +203,7 @@ export class AddBatcher {
     if (others.length > 0) await this.#deliver(others);
   }
 
-  /** The store refused a call for what it carries, such as one job that is too large: the other jobs are innocent. */
+  /** Sends each half alone. The store refused the call for its content, such as a job that is too large: other jobs are not at fault. */
   async #sendHalves(store: Store, parcels: Parcel[]): Promise<void> {
     const middle = parcels.length >> 1;
     for (const half of [parcels.slice(0, middle), parcels.slice(middle)]) {
@@ -223,14 +223,14 @@ export class AddBatcher {
     }
   }
 
-  /** The same call until the store answers, refuses, or the time is up. */
+  /** Repeats the same call until the store replies or refuses, or the time is up. */
   async #call(store: Store, parcels: Parcel[], line: Line): Promise<AddReply[]> {
     const { queue, timeoutMs } = this.#options;
     const [first] = parcels;
     const jobs = first !== undefined && parcels.length === 1 ? first.jobs : parcels.flatMap((parcel) => parcel.jobs);
     const call = { caller: line.caller, seq: ++line.seq };
     const oldest = first?.since ?? 0;
-    // A tenth at least, for jobs that waited behind a call that hung.
+    // At least a tenth of the timeout, for jobs that waited behind a hung call.
     const deadline = Math.max(oldest + timeoutMs, performance.now() + timeoutMs / 10);
     let isUnknown = false;
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LAST_PAUSE_MS)) {
@@ -244,7 +244,7 @@ export class AddBatcher {
         if (!isRetryable(thrown)) throw thrown;
         if (!saysNothingWritten(thrown)) isUnknown = line.isDoubtful = true;
         failure = toError(thrown);
-        // Of the first try it is sure that nothing was added; a later one may wait for the one before.
+        // After the first try it is certain that nothing was added. A later try may itself wait for the try before it.
         if (pause === FIRST_PAUSE_MS && line === this.#line && isBusy(thrown) && parcels.some(isNamed)) throw new HeldUp();
       }
       this.#outage.failed(failure);
@@ -257,7 +257,7 @@ export class AddBatcher {
   async #addWithin(transaction: object, jobs: NewJob[]): Promise<AddReply[]> {
     const { queue, timeoutMs } = this.#options;
     const store = await this.#open(performance.now());
-    // A store that does not know of transactions would add outside of them.
+    // A store without transactions would add outside of them.
     if (!store.capabilities.transactions) refuseTransaction(store.capabilities.engine, transaction);
     const call = { caller: randomUUID(), seq: 1 };
     const replies = await within(timeoutMs, store.add(queue, jobs, call, transaction));
@@ -279,7 +279,7 @@ export class AddBatcher {
     );
   }
 
-  /** Every try of the call was refused, and the store says that it has written nothing. */
+  /** The error when every try was refused and the store has written nothing. */
   #refused(cause: HoldfastError): HoldfastError {
     const { queue } = this.#options;
     const { code, message, store } = cause;

@@ -1,5 +1,5 @@
-// Removing and moving jobs in large numbers: always in chunks, so that no call blocks a store for long, and never more than were
-// there at the start, so that a queue that fills as fast as it is emptied does not hold the caller for ever.
+// Removes and moves jobs in large numbers. It works in chunks, so that no call blocks a store for long. It handles no more jobs than there
+// were at the start, so that a queue that fills as fast as it is emptied does not keep the caller for ever.
 import { HoldfastError } from '../errors.js';
 import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
@@ -17,7 +17,7 @@ export async function drain(store: Store, queue: string, delayed: boolean): Prom
   if (delayed) await clearAll(store, queue, ['delayed'], counts.delayed);
 }
 
-/** Ids of the jobs that went: those that finished, ran or were made at least `grace` ms ago, the first of them that is known. */
+/** Returns the ids of the removed jobs: those that finished, ran or were made (the first that is known) at least `grace` ms ago. */
 export async function clean(store: Store, queue: string, grace: number, limit: number, type: CleanType): Promise<string[]> {
   checkInteger('grace', grace, { max: MAX_DELAY_MS });
   checkInteger('limit', limit);
@@ -27,7 +27,7 @@ export async function clean(store: Store, queue: string, grace: number, limit: n
   return gone;
 }
 
-/** `told`: a store has told of them already. */
+/** `told`: the store has already recorded the event. */
 async function cleanType(
   store: Store,
   queue: string,
@@ -58,7 +58,7 @@ async function cleanType(
 }
 
 export interface RequeueOptions {
-  /** Jobs per step. */
+  /** Jobs per step. Default and maximum 500. */
   count?: number;
   state?: 'completed' | 'failed';
   /** Only jobs that finished before this moment, in ms since the epoch. */
@@ -82,18 +82,18 @@ export async function promoteJobs(store: Store, queue: string, options: { count?
   await requeueAll(store, queue, 'delayed', count, {});
 }
 
-/** Takes everything, running jobs too if forced; whoever runs them learns that their locks are gone. */
+/** Removes everything, running jobs too with `force`. The workers that run them learn that their locks are lost. */
 export async function obliterate(store: Store, queue: string, options: ObliterateOptions): Promise<void> {
   const { force = false, count = CHUNK } = OBLITERATE_NAMES.checked(options);
   checkBoolean('force', force);
   const limit = Math.min(checkInteger('count', count, { min: 1 }), CHUNK);
   const { paused } = await store.status(queue);
-  // Paused, nothing moves from waiting to active while we look.
+  // In a paused queue no job moves from waiting to active while we count.
   await store.pause(queue, true);
   const { counts } = await store.status(queue);
   if (counts.active > 0 && !force) {
     await store.pause(queue, paused);
-    // Programs written for BullMQ match the text.
+    // Programs written for BullMQ match this text.
     throw new HoldfastError('QUEUE_ACTIVE', 'Cannot obliterate queue with active jobs', { queue });
   }
   const revoked = Math.min(limit, batchOf(store.capabilities));
@@ -112,7 +112,7 @@ export async function obliterate(store: Store, queue: string, options: Obliterat
 
 export interface ObliterateOptions {
   force?: boolean;
-  /** Jobs per step. */
+  /** Jobs per step. Default and maximum 500. */
   count?: number;
 }
 
@@ -156,8 +156,9 @@ async function requeueAll(
 }
 
 /**
- * A store selects waiting jobs whatever their priority; those with and those without one are told apart by their lists. The age is
- * since the job finished, ran or was made, the first of them that is known. A job that a worker takes between the look and the removal is locked, and stays.
+ * Removes the jobs of one list. A store selects waiting jobs whatever their priority, so jobs with and without one are distinguished by
+ * their lists. The age counts since the job finished, ran or was made, the first that is known. If a worker takes a job between the read
+ * and the removal, the job is locked, and stays.
  */
 async function removeListed(store: Store, queue: string, list: ListName, grace: number, max: number): Promise<string[]> {
   const gone: string[] = [];

@@ -1,4 +1,4 @@
-// From what a user passes to `add` to what a store takes: checked, defaults merged in, payload as JSON text.
+// Converts the arguments of `add` to the store's input: checked, with the defaults merged in, and the payload as JSON text.
 import { checkJobName } from '../job/names.js';
 import {
   checkDefaultJobOptions,
@@ -13,16 +13,16 @@ import { invalidOption } from '../runtime/check.js';
 
 export class Drafts {
   readonly defaults: DefaultJobOptions;
-  // Most jobs have no options of their own: the text of the defaults is made once.
+  // Most jobs have no options of their own, so the text of the defaults is made once.
   readonly #defaultsText: string;
   readonly #foreign: ReadonlySet<string> | undefined;
 
-  /** `foreign`: job options that the caller carries out itself. */
+  /** `foreign`: job options that the caller implements itself. */
   constructor(defaults: DefaultJobOptions = {}, foreign?: ReadonlySet<string>) {
     this.#foreign = foreign;
     if (typeof defaults === 'object' && defaults !== null && 'transaction' in defaults)
       throw invalidOption('defaultJobOptions.transaction', defaults.transaction, 'given with each add: a transaction ends');
-    // A copy: changing the object later must not undo the check.
+    // A copy, because changing the object later must not undo the check.
     this.defaults = { ...checkDefaultJobOptions(defaults, foreign) };
     this.#defaultsText = encode('defaultJobOptions', this.defaults);
   }
@@ -46,7 +46,7 @@ export class Drafts {
   }
 }
 
-/** What the store holds right after it has taken the job. */
+/** Returns the record that the store holds right after it has taken the job. */
 export function recordOf(job: NewJob, id: string): JobRecord {
   return {
     id,

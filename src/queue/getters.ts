@@ -1,4 +1,4 @@
-// The looking half of a Queue: jobs and counts by state. Nothing in here changes anything.
+// The read methods of a Queue: jobs and counts by state. Nothing here changes anything.
 import { homeOf, type JobContext } from '../handle/job-context.js';
 import { Job } from '../handle/job.js';
 import type { JobOf } from '../handle/typed-job.js';
@@ -12,11 +12,11 @@ import { checkTypes, countOf, listsOf } from './lists.js';
 import type { PlainQueueListeners, QueueEventMap } from './queue-options.js';
 
 const NO_LIMIT = -2;
-/** Programs look at what comes before the colon. */
+/** Programs read the part before the colon. */
 const NAMED_VERSION = `holdfast:${VERSION}`;
 
 export interface QueueMeta {
-  /** Of all workers together, if it is limited. */
+  /** The limit of running jobs for all workers together, if there is one. */
   concurrency?: number;
   maxLenEvents: number;
   paused: boolean;
@@ -28,7 +28,7 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
   PlainQueueListeners<T, R, N>
 > {
   abstract readonly name: string;
-  /** What jobs of this queue reach the store through. */
+  /** Through this context the jobs of the queue reach the store. */
   abstract readonly home: JobContext;
 
   protected get store(): Promise<Store> {
@@ -39,7 +39,7 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
     return (await Job.fromId(homeOf(this), jobId)) as JobOf<T, R, N> | undefined;
   }
 
-  /** `start` to `end`, inclusive, of each type; -1 is the last. */
+  /** Returns the jobs from `start` to `end`, inclusive, of each type. -1 is the last. */
   async getJobs(types?: JobType[] | JobType, start = 0, end = -1, asc = false): Promise<JobOf<T, R, N>[]> {
     const checked = checkTypes(types);
     checkPosition('start', start);
@@ -75,7 +75,7 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
     return Object.fromEntries(checked.map((type) => [type, countOf(type, status)]));
   }
 
-  /** The sum of `getJobCounts`. */
+  /** Returns the sum of `getJobCounts`. */
   async getJobCountByTypes(...types: JobType[]): Promise<number> {
     const { wait, ...counts } = await this.getJobCounts(...types);
     // 'wait' and 'waiting' are the same jobs.
@@ -83,11 +83,11 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
     return Object.values(counts).reduce((sum, count) => sum + count, 0);
   }
 
-  /** Jobs that have yet to start. */
+  /** Returns the number of jobs that have not started yet. */
   count(): Promise<number> {
     return this.getJobCountByTypes('waiting', 'delayed', 'prioritized', 'waiting-children');
   }
-  /** Those of a paused queue too. */
+  /** Includes the jobs of a paused queue. */
   getWaitingCount(): Promise<number> {
     return this.getJobCountByTypes('waiting');
   }
@@ -146,12 +146,12 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
     };
   }
 
-  /** Milliseconds for which the queue is rate limited; -2 when it is not, as in BullMQ. */
+  /** Returns the milliseconds for which the queue is rate limited; -2 if it is not, as in BullMQ. */
   async getRateLimitTtl(): Promise<number> {
     return (await (await this.store).status(this.home.stored)).limitedMs ?? NO_LIMIT;
   }
 
-  /** Position of the first job with at least this priority: the list is in order, so a few looks find it among any number. */
+  /** Returns the position of the first job with at least this priority. The list is ordered, so a binary search needs few reads. */
   async #firstFrom(priority: number, size: number): Promise<number> {
     const store = await this.store;
     let low = 0;

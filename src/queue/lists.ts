@@ -1,5 +1,5 @@
-// The job types that users know, and the lists that a store has: 'wait' is another name of waiting. Jobs of a paused queue are waiting, as in
-// BullMQ 6, so that 'paused' is always empty; so are 'repeat' and 'waiting-children' in this version.
+// Maps the job types that users know to the lists of a store. 'wait' is another name of waiting. Jobs of a paused queue are waiting, as in
+// BullMQ 6, so 'paused' is always empty. 'repeat' and 'waiting-children' are always empty in this version.
 import type { JobType } from '../job/state.js';
 import { invalidOption } from '../runtime/check.js';
 import type { ListName, QueueStatus } from '../store/contract/index.js';
@@ -7,7 +7,7 @@ import type { ListName, QueueStatus } from '../store/contract/index.js';
 const ALL: readonly JobType[] = ['active', 'completed', 'delayed', 'failed', 'prioritized', 'waiting', 'waiting-children'];
 const KNOWN: ReadonlySet<string> = new Set([...ALL, 'wait', 'paused', 'repeat']);
 
-/** Without any, all. */
+/** Returns the checked types. Without any, all types. */
 export function checkTypes(types: JobType | readonly JobType[] | undefined): JobType[] {
   const asked = types === undefined ? [] : typeof types === 'string' ? [types] : types;
   if (!Array.isArray(asked)) throw invalidOption('types', types, 'a job type or a list of them');
@@ -17,7 +17,7 @@ export function checkTypes(types: JobType | readonly JobType[] | undefined): Job
   return [...new Set<JobType>(asked.length === 0 ? ALL : (asked as JobType[]))];
 }
 
-/** Each once, also when a type was named under two names. */
+/** Returns each list once, also when a type was given under two names. */
 export function listsOf(types: readonly JobType[]): ListName[] {
   const lists = types.map(listOf).filter((list) => list !== undefined);
   return [...new Set(lists)];

@@ -1,4 +1,4 @@
-// The holding half of a Queue: named locks, locks of jobs, and who else is there. The locks themselves are lock/'s business.
+// The lock methods of a Queue: named locks, locks of jobs, and the other running instances. The locks themselves live in lock/.
 import type { JobContext } from '../handle/job-context.js';
 import type { LockClient } from '../lock/lock-client.js';
 import { type Instance, instancesOf } from '../lock/instances.js';
@@ -12,11 +12,11 @@ import type { LockInfo, NamedLockInfo, Owner } from '../store/contract/index.js'
 import { QueueGetters } from './getters.js';
 
 export interface LockOptions {
-  /** How long the lock survives the death of its holder, in ms; the queue's `lockDuration` unless said otherwise. */
+  /** How long the lock survives the death of its holder, in ms. Default: the queue's `lockDuration`. */
   durationMs?: number;
-  /** How long to wait for it, in ms: 0 for not at all. */
+  /** How long to wait for the lock, in ms. 0: not at all. Default: no limit for `lock`, 0 for `takeLock`. */
   waitMs?: number;
-  /** Ends the waiting. */
+  /** Aborting it ends the wait. */
   signal?: AbortSignal;
 }
 
@@ -24,12 +24,12 @@ export interface LockHolding {
   owner: Owner;
   /** In ms since the epoch, on the store's clock. */
   since: number;
-  /** When it ends unless it is renewed, in ms since the epoch, on this host's clock. */
+  /** When the lock ends without a renewal, in ms since the epoch on this host's clock. */
   until: number;
-  /** The same as a duration from now. Not above 0: it is dead, and was not swept yet. */
+  /** The same as a duration from now. 0 or less: the lock is dead, and was not swept yet. */
   endsInMs: number;
   fence: number;
-  /** The session that it hangs on. */
+  /** The session that holds the lock. */
   session: string;
 }
 
@@ -44,8 +44,8 @@ export abstract class QueueLocks<T, R, N extends string> extends QueueGetters<T,
   protected abstract readonly sessionOptions: CheckedSessionOptions;
 
   /**
-   * Works while nobody else, on any machine, holds the lock of this name. Waits for it in line: whoever came first comes first. Rejects with
-   * TIMEOUT when `waitMs` (without it: as long as it takes) is over, and with LOCK_LOST when the lock was lost before `work` had ended.
+   * Runs `work` while no other session, on any machine, holds the lock of this name. Waiters get the lock in the order in which they came.
+   * Rejects with TIMEOUT after `waitMs` (default: no limit), and with LOCK_LOST if the lock was lost before `work` ended.
    */
   async lock<V>(name: string, work: (lock: NamedLock) => Promise<V> | V): Promise<V>;
   async lock<V>(name: string, options: LockOptions, work: (lock: NamedLock) => Promise<V> | V): Promise<V>;
@@ -58,24 +58,24 @@ export abstract class QueueLocks<T, R, N extends string> extends QueueGetters<T,
     return this.holder.locks.hold(checkLockName(name), this.#terms(options, Number.POSITIVE_INFINITY), work);
   }
 
-  /** The lock, to be given back with `release()`; undefined when somebody else has it, for all of `waitMs` (0). */
+  /** Returns the lock, to be released with `release()`; undefined if another session has it for all of `waitMs` (default 0). */
   async takeLock(name: string, options: LockOptions = {}): Promise<NamedLock | undefined> {
     return this.holder.locks.take(checkLockName(name), this.#terms(options, 0));
   }
 
-  /** Who works on this job; undefined when nobody does. */
+  /** Returns the holder of the job's lock; undefined if the lock is free. */
   async getLock(jobId: string): Promise<(LockHolding & { jobId: string }) | undefined> {
     const info = await (await this.store).lockOf(this.home.stored, jobId);
     return info === undefined ? undefined : { jobId, ...holdingOf(info) };
   }
 
-  /** Who holds the lock of this name, and how many wait for it; undefined when nobody holds it. */
+  /** Returns the holder of the named lock and the number of waiters; undefined if the lock is free. */
   async getNamedLock(name: string): Promise<(LockHolding & { name: string; waiting: number }) | undefined> {
     const [info] = await (await this.store).namedLocks(this.home.stored, [name]);
     return info === undefined ? undefined : { name, waiting: info.waiting, ...holdingOf(info) };
   }
 
-  /** The running programs that have a session on this queue: with workers, with locks, or standing for election. */
+  /** Returns the running programs that have a session on this queue: with workers, with locks, or standing for election. */
   async getInstances(): Promise<Instance[]> {
     const store = await this.store;
     const [sessions, [leadership]] = await Promise.all([
@@ -85,7 +85,7 @@ export abstract class QueueLocks<T, R, N extends string> extends QueueGetters<T,
     return instancesOf(sessions, leadership, Date.now());
   }
 
-  /** At most so many jobs of this queue run at once, on all workers of all machines together. */
+  /** Limits how many jobs of this queue run at once, on all workers of all machines together. */
   async setGlobalConcurrency(concurrency: number): Promise<void> {
     checkInteger('concurrency', concurrency, { min: 1 });
     await (await this.store).cap(this.home.stored, { maxActive: concurrency });

@@ -1,4 +1,4 @@
-// Cuts a bulk into what one call of the store may carry. A bulk that fits is never cut, so that it is added as a whole or not at all.
+// Cuts a bulk into parcels that fit into one call to the store. A bulk that fits is never cut, so it is added as a whole or not at all.
 import type { NewJob } from '../job/record.js';
 import { MAX_BYTES, MAX_JOBS, sizeOf } from './add-batcher.js';
 

@@ -1,4 +1,4 @@
-// What a Queue is made with and what it tells.
+// The options and events of a Queue, and the checks of its options.
 import type { JobProgress } from '../handle/job-context.js';
 import type { Job } from '../handle/job.js';
 import type { LostBy } from '../job/lost-by.js';
@@ -17,29 +17,29 @@ import type { ListenersOf } from '../runtime/emitter.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { BASE_NAMES, BASE_UNSUPPORTED, type QueueBaseOptions } from '../store/base-options.js';
 
-/** The options of locks hold for those that are taken through this queue: jobs by hand, named locks. */
+/** The lock options apply to locks taken through this queue: of jobs taken by hand, and named locks. */
 export interface QueueOptions extends QueueBaseOptions, SessionOptions {
-  /** What every job starts from. */
+  /** The default options of every job. */
   defaultJobOptions?: DefaultJobOptions;
-  /** How long an add is repeated while the store does not answer; 30 s unless said otherwise. */
+  /** How long an add is retried while the store does not reply, in ms. Default 30,000. */
   addTimeoutMs?: number;
-  /** Stand for election among all that do so on this queue: `leader` and `follower` are emitted here. */
+  /** Takes part in the leader election of this queue, which emits `leader` and `follower`. Default false. */
   leaderElection?: boolean | ElectionOptions;
-  /** BullMQ's. Accepted, and without meaning here. */
+  /** Option of BullMQ. Accepted without effect. */
   skipMetasUpdate?: boolean;
 }
 
 export interface TransactionOption {
   /**
-   * Adds inside this transaction: rolled back means never added. A client of pg on which a transaction was begun, a transaction of Knex,
-   * Kysely or Drizzle, or anything with `query(text, values)`. PostgreSQL only. The job is there for others after the commit.
+   * Adds inside this transaction: if it is rolled back, the job was never added. Takes a pg client with an open transaction, a transaction
+   * of Knex, Kysely or Drizzle, or any object with `query(text, values)`. PostgreSQL only. Others see the job after the commit.
    */
   transaction?: object;
 }
 
 export const BULK_NAMES = new OptionNames<TransactionOption>({ of: 'addBulk', known: { transaction: true } });
 
-/** What `add` takes with a job. `transaction` is of the call, not of the job, and is never stored. */
+/** The options of `add`. `transaction` belongs to the call, not to the job, and is never stored. */
 export interface AddOptions extends JobsOptions, TransactionOption {}
 
 export const ADD_TIMEOUT_MS = 30_000;
@@ -52,11 +52,11 @@ export type QueueEventMap<J> = {
   follower: [reason: string];
   paused: [];
   progress: [jobId: string, progress: JobProgress];
-  /** An add was acknowledged again, after an outage that was told as `error` so many milliseconds ago. */
+  /** An add was acknowledged again, after an outage that was emitted as `error`. `outageMs`: its length. */
   recovered: [outageMs: number];
   removed: [jobId: string];
   resumed: [];
-  /** A job whose owner died was found by this queue, which looks for them while it holds locks. */
+  /** This queue found a job whose owner died. It sweeps while it holds locks. */
   stalled: [jobId: string, lostBy?: LostBy];
   waiting: [job: J];
 };
@@ -75,7 +75,7 @@ const QUEUE_NAMES = new OptionNames<QueueOptions>({
     leaderElection: true,
     skipMetasUpdate: true,
   },
-  // `name` is what frameworks pass beside the name of the queue.
+  // Frameworks pass `name` beside the name of the queue.
   without: ['name', 'settings'],
   unsupported: {
     ...BASE_UNSUPPORTED,
@@ -119,10 +119,10 @@ export function checkTransaction(transaction: unknown): object | undefined {
   throw invalidOption('transaction', transaction, 'a transaction of yours');
 }
 
-/** BullMQ's type. */
+/** Type of BullMQ. */
 export type QueueListener<J extends Job = Job> = ListenersOf<QueueEventMap<J>>;
 
-/** As `PlainListeners` of a worker. */
+/** Like `PlainListeners` of a worker. */
 export type PlainQueueListeners<T, R, N extends string> = {
   [E in keyof QueueEventMap<T>]: IfPlain<T, R, (...args: QueueEventMap<Job<T, R, N>>[E]) => void>;
 };

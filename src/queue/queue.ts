@@ -1,5 +1,5 @@
-// Queue: where jobs come in, and where they are looked at, locked by hand and operated from outside. It wires the intake (adding), the
-// getters, the holder of locks and the cleaning to one store, which workers share. It must never run a job: queue and worker meet in the store.
+// Queue adds jobs, reads them, locks them by hand and operates the queue. It connects the add batcher, the getters, the lock client and the
+// cleaning to one store, which workers share. It must never run a job: queue and worker meet in the store.
 import { HoldfastError } from '../errors.js';
 import { StoreAccess } from '../handle/access.js';
 import type { JobContext, JobProgress } from '../handle/job-context.js';
@@ -33,7 +33,7 @@ import {
   BULK_NAMES,
 } from './queue-options.js';
 
-/** Data may be left out where it may be undefined. */
+/** Data may be left out if it may be undefined. */
 type AddArguments<D> = undefined extends D ? [data?: D, opts?: AddOptions] : [data: D, opts?: AddOptions];
 
 export type BulkJob<T, R, N extends string> = {
@@ -48,7 +48,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   readonly qualifiedName: string;
   readonly opts: Readonly<CheckedQueueOptions>;
   readonly home: JobContext;
-  /** With the option `leaderElection`. */
+  /** Set with the option `leaderElection`. */
   readonly leader: Leader | undefined;
   readonly #lease: StoreLease;
   readonly #access: StoreAccess;
@@ -56,7 +56,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   readonly #drafts: Drafts;
   #lockClient: LockClient | undefined;
 
-  /** `foreign`: job options that the caller carries out itself; for the entries of other libraries. */
+  /** `foreign`: job options that the caller implements itself; used by the entries for other libraries. */
   constructor(name: string, opts: QueueOptions = {}, foreign?: ReadonlySet<string>) {
     super();
     this.opts = checkQueueOptions(opts);
@@ -78,14 +78,14 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     return this.#drafts.defaults;
   }
 
-  /** Set once `close` was called. */
+  /** Set after `close` was called. */
   get closing(): Promise<void> | undefined {
     return this.#access.closing;
   }
 
   /**
-   * Resolves when the job is safe in the store. A jobId that exists already changes nothing: `job.duplicate` says so.
-   * In a `transaction` it resolves when the job is part of it: others see it after the commit.
+   * Resolves when the store has stored the job. If the jobId exists, nothing changes, and `job.duplicate` is true.
+   * In a `transaction` it resolves when the job is part of it: others see the job after the commit.
    */
   add(name: N, data: T, opts?: AddOptions): Promise<Job<T, R, N>>;
   add<K extends NameIn<T, R, N>>(name: K, ...args: AddArguments<DataIn<T, R, K>>): Promise<NamedJob<T, R, N, K>>;
@@ -96,7 +96,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     return job;
   }
 
-  /** All of them or, if one is not valid, none. More than 1,000 jobs or 8 MB go in several steps, unless they are in a `transaction`. */
+  /** Adds all jobs or, if one is not valid, none. More than 1,000 jobs or 8 MB go in several steps: atomic only in a `transaction`. */
   async addBulk(jobs: BulkJob<T, R, N>[], opts: TransactionOption = {}): Promise<JobOf<T, R, N>[]> {
     const within = checkTransaction(BULK_NAMES.checked(opts).transaction);
     if (!Array.isArray(jobs)) throw invalidOption('jobs', jobs, 'a list of { name, data, opts }');
@@ -128,13 +128,13 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     this.emit('resumed');
   }
 
-  /** Nothing of this queue starts for so long from now. */
+  /** No job of this queue starts for this many ms from now. */
   async rateLimit(expireTimeMs: number): Promise<void> {
     checkInteger('expireTimeMs', expireTimeMs, { max: MAX_DELAY_MS });
     await (await this.store).limit(this.home.stored, expireTimeMs);
   }
 
-  /** 1 when it is gone by this call; 0 when there was no such job, or somebody is working on it. */
+  /** Returns 1 if this call removed the job; 0 if there is no such job, or its lock is held. */
   async remove(jobId: string, opts: RemoveOptions = {}): Promise<number> {
     checkRemoveOptions(opts);
     if ((await removeJob(await this.store, this.home.stored, jobId)) !== 'done') return 0;
@@ -142,12 +142,12 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     return 1;
   }
 
-  /** Removes what waits, and what is delayed too if asked for. */
+  /** Removes the waiting jobs, and with `delayed` the delayed ones too. */
   async drain(delayed = false): Promise<void> {
     await cleaning.drain(await this.store, this.home.stored, checkBoolean('delayed', delayed));
   }
 
-  /** Removes jobs of one type that are at least `grace` ms old, `limit` at most (0: all); answers their ids. */
+  /** Removes jobs of one type that are at least `grace` ms old, at most `limit` (0: all). Returns their ids. */
   async clean(grace: number, limit: number, type: cleaning.CleanType = 'completed'): Promise<string[]> {
     const jobIds = await cleaning.clean(await this.store, this.home.stored, grace, limit, type);
     this.emit('cleaned', jobIds, type === 'waiting' ? 'wait' : type);
@@ -162,7 +162,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     await cleaning.promoteJobs(await this.store, this.home.stored, opts);
   }
 
-  /** Removes the queue with all that belongs to it. */
+  /** Removes the queue with everything that belongs to it. */
   async obliterate(opts: cleaning.ObliterateOptions = {}): Promise<void> {
     await cleaning.obliterate(await this.store, this.home.stored, opts);
   }
@@ -172,13 +172,13 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     this.emit('progress', jobId, progress);
   }
 
-  /** Answers how many rows the job has now. */
+  /** Returns how many log rows the job has now. */
   async addJobLog(jobId: string, row: string, keepLogs?: number): Promise<number> {
     const keep = keepLogs === undefined ? {} : { keep: checkInteger('keepLogs', keepLogs) };
     return this.#write('addJobLog', { kind: 'log', jobId, row: encodeRow(row), ...keep });
   }
 
-  /** Answers how many events went. */
+  /** Returns how many events were removed. */
   async trimEvents(maxLength: number): Promise<number> {
     return (await this.store).trimEvents(this.home.stored, checkInteger('maxLength', maxLength));
   }
@@ -187,14 +187,14 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     await this.store;
   }
 
-  /** `prefix:name:type`: a name for people and logs, as BullMQ's keys are called. Stores keep jobs elsewhere. */
+  /** Returns `prefix:name:type`: a name for people and logs, in the form of BullMQ's keys. Stores keep jobs under other keys. */
   toKey(type: string): string {
     return `${this.qualifiedName}:${type}`;
   }
 
   /**
-   * Waits for the adds that are under way and for the work of `lock` to end. Locks that were taken with `takeLock` are given back, and jobs
-   * that were taken by hand go back to waiting: no attempt and no stall is counted.
+   * Waits for the adds under way and for the work of `lock` to end. Locks that were taken with `takeLock` are released. Jobs that were
+   * taken by hand go back to waiting: neither an attempt nor a stall counts.
    */
   close(): Promise<void> {
     return this.#access.close(async () => {
@@ -204,7 +204,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     });
   }
 
-  /** Made when the first lock is taken: most queues never do. */
+  /** Created when the first lock is taken: most queues never take one. */
   protected get holder(): LockClient {
     if (this.closing !== undefined) throw this.#access.closed();
     this.#lockClient ??= new LockClient({
@@ -240,12 +240,12 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
         ? new Job(this.home, recordOf(job, id), { duplicate, data: given[index] })
         : new Job(this.home, found, { duplicate });
     });
-    // Nobody here learns whether a transaction of the user's is committed.
+    // A queue cannot know whether the user's transaction is committed, so it emits nothing for it.
     if (transaction === undefined && this.listenerCount('waiting') > 0) this.#tellWaiting(handles);
     return handles;
   }
 
-  /** The jobs that a duplicate stands for. The add itself is done: when they cannot be read, what was given is shown instead. */
+  /** Reads the existing jobs of duplicates. The add itself is done: if they cannot be read, the handle shows the given values instead. */
   async #existing(replies: AddReply[]): Promise<Map<string, NonNullable<ConstructorParameters<typeof Job>[1]>>> {
     const ids = replies.filter(({ duplicate }) => duplicate).map(({ id }) => id);
     const records = await this.#access
