@@ -1,9 +1,9 @@
-// How a queue or a listener reaches its store: opened on first use, refused once closed, and a store that cannot be opened is told
-// once as an `error` while every call rejects with it.
+// Gives a queue or a listener access to its store. The store is opened on first use, and calls after `close` are refused. If the store
+// cannot be opened, that is emitted once as an `error`, and every call rejects with it.
 import { HoldfastError, toError } from '../errors.js';
 import type { Store } from '../store/contract/index.js';
 
-/** A share of a store that others may use too. */
+/** A share of a store that other users of the process may share too. */
 export interface Lease {
   ready(): Promise<Store>;
   release(): Promise<void>;
@@ -24,7 +24,7 @@ export class StoreAccess {
     return this.open();
   }
 
-  /** Also while closing: what was accepted before still has to reach the store. */
+  /** Works while closing too: jobs that were accepted before must still reach the store. */
   async open(): Promise<Store> {
     try {
       const store = await this.lease.ready();
@@ -38,7 +38,7 @@ export class StoreAccess {
     }
   }
 
-  /** Idempotent. `last` is what must end before the store is let go of. */
+  /** Idempotent. `last` is the work that must end before the store is released. */
   close(last: () => Promise<void>): Promise<void> {
     this.closing ??= (async () => {
       try {

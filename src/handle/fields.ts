@@ -1,13 +1,14 @@
-// The fields that a handle shows as its own, so that `{ ...job }` and Object.keys see them. The record stays the truth: a snapshot refreshes the
-// fields after each change. Payloads are JSON text in the record. Usual ones ('{}', null, none) are shown at once. Others become own
-// accessors that decode on first use: JSON.parse of 100 bytes takes 1 µs, a whole job on the memory store 3 µs, such an accessor 0.1 µs.
+// The fields that a handle shows as its own, so that `{ ...job }` and Object.keys see them. The record is authoritative: a snapshot
+// refreshes the fields after each change. Payloads are JSON text in the record. Usual ones ('{}', null, none) are shown at once. Others
+// become own accessors that decode on first use: JSON.parse of 100 bytes takes 1 µs, a whole job on the memory store 3 µs, such an
+// accessor 0.1 µs.
 import { type LostBy, readLostBy } from '../job/lost-by.js';
 import type { JobsOptions } from '../job/options.js';
 import { decode } from '../job/payload.js';
 import type { JobRecord } from '../job/record.js';
 import type { JobProgress } from './job-context.js';
 
-/** The fields of a handle that change after it was made. */
+/** The fields of a handle that change after the handle was made. */
 export interface JobFields {
   data: unknown;
   opts: JobsOptions;
@@ -31,14 +32,14 @@ export interface JobFields {
 export const PAYLOADS = ['data', 'opts', 'progress', 'returnvalue', 'stacktrace'] as const;
 export type Payload = (typeof PAYLOADS)[number];
 
-/** The text has not been decoded: the field becomes an accessor. */
+/** Marks a text that has not been decoded: the field becomes an accessor. */
 export const ENCODED = Symbol('encoded');
 type Encoded = typeof ENCODED;
 
-/** Characters. Decoding a text of this length takes as long as turning a field of a handle into an accessor afterwards. */
+/** In characters. Decoding a text of this length takes as long as turning a field of a handle into an accessor afterwards. */
 export const DECODED_AT_ONCE = 1024;
 
-/** The value of a payload, if it is a usual one or its text has at most `atOnce` characters. A text that is not JSON stays ENCODED. */
+/** Returns the value of a usual payload, or of a text with at most `atOnce` characters. A text that is not JSON stays ENCODED. */
 export const shown = {
   data: (text: string, atOnce: number): unknown => (text === '{}' ? {} : decoded(text, atOnce)),
   opts: (text: string, atOnce: number): JobsOptions | Encoded => {
@@ -72,7 +73,7 @@ export interface PayloadReader {
   set(payload: Payload, value: unknown): void;
 }
 
-/** An own field whose value is decoded when it is read for the first time. */
+/** Describes an own field whose value is decoded when it is read for the first time. */
 export function decodedOnUse<J extends object>(payload: Payload, readerOf: (job: J) => PayloadReader): PropertyDescriptor {
   return {
     get(this: J) {
@@ -86,13 +87,13 @@ export function decodedOnUse<J extends object>(payload: Payload, readerOf: (job:
   };
 }
 
-/** Throws INVALID_PAYLOAD when something other than Holdfast wrote the text. */
+/** Throws INVALID_PAYLOAD if the text is not JSON: something other than Holdfast wrote it. */
 export function decodePayload(payload: Payload, record: JobRecord): unknown {
   const value = decode(record[payload] as string);
   return payload === 'opts' ? withAttempts(value as JobsOptions) : value;
 }
 
-/** The fields that need no decoding. */
+/** Sets the fields that need no decoding. */
 export function showPlain(job: JobFields, record: JobRecord): void {
   job.failedReason = record.failedReason as string;
   job.delay = record.delay;

@@ -1,4 +1,4 @@
-// What a Job needs of the Queue or Worker that handed it out.
+// The part of a Queue or Worker that the jobs which it returned use.
 import type { BackoffStrategy } from '../job/backoff.js';
 import type { JobLock } from '../job/lock.js';
 import type { ClaimedJob } from '../job/record.js';
@@ -11,24 +11,24 @@ export interface JobContext {
   readonly prefix: string;
   /** The name of the queue in the store. */
   readonly stored: string;
-  /** The opened store. */
+  /** Returns the open store. */
   ready(): Promise<Store>;
-  /** Tells the store how a run ended; with `fetchNext`, a home that holds a session claims the next job in the same call. */
+  /** Sends the outcome of a run to the store. With `fetchNext`, a context with a session claims the next job in the same call. */
   settle(outcome: Outcome, fetchNext: boolean): Promise<{ status: SettleStatus; next?: ClaimedJob | undefined }>;
-  /** settings.backoffStrategy of the worker, if any. */
+  /** The worker's settings.backoffStrategy, if any. */
   readonly backoffStrategy?: BackoffStrategy | undefined;
-  /** What a worker keeps of finished jobs that do not say it themselves. */
+  /** The worker's defaults for finished jobs without such options of their own. */
   readonly removeOnComplete?: KeepOption | undefined;
   readonly removeOnFail?: KeepOption | undefined;
-  /** Takes the lock of a waiting job, for as long as this home's lockDuration says. Undefined: somebody has it, or it does not wait. */
+  /** Takes the lock of a waiting job for this context's lockDuration. Returns undefined if the lock is held or the job does not wait. */
   take?(jobId: string): Promise<{ job: ClaimedJob; lock: JobLock } | undefined>;
-  /** Extends a lock of this home, so that its own trust in the lock grows too. Without it the store is asked directly. */
+  /** Extends a lock of this context, so that its trust deadline moves too. Without this method the store is called directly. */
   extend?(jobId: string, token: string, durationMs: number): Promise<boolean>;
-  /** The lock of a job that `settle` claimed. */
+  /** Returns the lock of a job that `settle` claimed. */
   lockFor?(claimed: ClaimedJob): JobLock;
-  /** A handle of this home reported progress; for the home's own listeners. */
+  /** A handle of this context reported progress; for the context's own listeners. */
   progressed?(job: { readonly id: string }, progress: JobProgress): void;
-  /** A handle of this home removed its job. */
+  /** A handle of this context removed its job. */
   removed?(jobId: string): void;
 }
 
@@ -36,7 +36,7 @@ export type { BackoffStrategy } from '../job/backoff.js';
 
 export type JobProgress = number | string | boolean | object;
 
-/** Queues and workers have a home; the static makers of Job take either. */
+/** Returns the job context. Queues and workers have one as `home`; the static makers of Job take either. */
 export function homeOf(source: JobContext | { readonly home: JobContext }): JobContext {
   return 'home' in source ? source.home : source;
 }

@@ -1,5 +1,5 @@
-// JobSnapshot: the private side of a Job, shared by its helpers: the job as last seen, the queue or worker that handed it out, and the lock that
-// came with it. The record is the truth; after each change the snapshot refreshes the fields that the handle shows.
+// JobSnapshot: the private side of a Job, shared by its helpers. It holds the job as last seen, the job context and the lock of the handle.
+// The record is authoritative; after each change the snapshot refreshes the fields that the handle shows.
 import { HoldfastError } from '../errors.js';
 import type { JobLock } from '../job/lock.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
@@ -19,9 +19,9 @@ import {
 import type { JobContext } from './job-context.js';
 
 export class JobSnapshot implements PayloadReader {
-  /** The run that this handle stands for was settled by it. */
+  /** This handle has settled its run. */
   ended = false;
-  /** Payloads behind accessors that were read or set. */
+  /** Payloads with accessors that were read or set. */
   #decoded: { [P in Payload]?: unknown } | undefined;
 
   constructor(
@@ -33,7 +33,7 @@ export class JobSnapshot implements PayloadReader {
     public alias: string | undefined,
   ) {}
 
-  /** Decodes on first use and once, so that what a handler puts into the value stays there. */
+  /** Decodes on first use, and only once, so that changes which a handler makes to the value stay. */
   read(payload: Payload): unknown {
     const decoded = (this.#decoded ??= {});
     if (!(payload in decoded)) decoded[payload] = decodePayload(payload, this.record);
@@ -44,20 +44,20 @@ export class JobSnapshot implements PayloadReader {
     (this.#decoded ??= {})[payload] = value;
   }
 
-  /** Shows what the record says now, apart from payloads. */
+  /** Updates the fields from the record, apart from payloads. */
   refresh(): void {
     showPlain(this.job, this.record);
   }
 
   /**
-   * The token that this handle's writes carry. It stays when the lock was lost, and after the run was settled: a handler that goes on
-   * regardless must not pass for an outsider, whose writes need no token.
+   * The token that this handle's writes carry. It stays after the lock was lost and after the run was settled. Otherwise a handler that
+   * goes on regardless would pass for an outsider, whose writes need no token.
    */
   get token(): string | undefined {
     return this.lock.token === '' ? undefined : this.lock.token;
   }
 
-  /** The token that an owner's move sends to the store. A foreign one goes as it is: the store refuses it. */
+  /** Returns the token that an owner's move sends to the store. An unknown token is sent as it is: the store refuses it. */
   tokenFor(given: string | undefined, action: string): string {
     const token = given === undefined || given === this.alias ? (this.token ?? given) : given;
     if (typeof token === 'string' && token !== '') return token;
@@ -69,7 +69,7 @@ export class JobSnapshot implements PayloadReader {
     );
   }
 
-  /** Throws unless the store did it. */
+  /** Throws unless the store applied the change. */
   accept(status: SettleStatus, action: string): void {
     if (status === 'done') return;
     const subject = `${action} of job ${this.record.id} of queue "${this.home.name}" changed nothing`;
@@ -89,7 +89,7 @@ export class JobSnapshot implements PayloadReader {
     );
   }
 
-  /** Its lock was taken by hand: from here on this handle is its owner's, and shows the job as it was then. */
+  /** Called after the job's lock was taken by hand: from now on this handle owns it, and shows the job as it was then. */
   taken(record: JobRecord, lock: JobLock): void {
     this.record = record;
     this.lock = lock;
@@ -100,7 +100,7 @@ export class JobSnapshot implements PayloadReader {
     this.job.token = this.token;
   }
 
-  /** Makes the fields say what the store has accepted. Times are this host's: the store's come with the next look at the job. */
+  /** Updates the fields to the accepted outcome. Times are on this host's clock; the store's times come with the next read of the job. */
   settled(outcome: Outcome): void {
     const { record } = this;
     this.ended = true;
@@ -132,7 +132,7 @@ export class JobSnapshot implements PayloadReader {
     this.refresh();
   }
 
-  /** Back to waiting after it had finished. */
+  /** Updates the fields after a finished job went back to waiting. */
   retried(reset: { resetAttemptsMade: boolean; resetAttemptsStarted: boolean }): void {
     const { record } = this;
     delete record.failedReason;

@@ -1,6 +1,6 @@
-// Job: the live handle of one job, given out by queues, workers and getters. It shows the job as last seen and sends writes and moves
-// to the store; what the store refuses leaves its fields as they are. It must never retry, renew or decide about locks: that is its
-// home's business. A handle from a worker carries the lock of its run, and sends the token with every write.
+// Job: the live handle of one job, returned by queues, workers and getters. It shows the job as last seen and sends writes and moves to
+// the store. A change that the store refuses leaves its fields unchanged. It must never retry, renew or decide about locks: its job
+// context does that. A handle from a worker carries the lock of its run, and sends the token with every write.
 import { HoldfastError } from '../errors.js';
 import { type JobLock, NO_LOCK } from '../job/lock.js';
 import { type LostBy, readLostBy } from '../job/lost-by.js';
@@ -24,11 +24,11 @@ export interface JobExtras {
   /** The user's own name for the lock's token (`getNextJob('my-token')`). */
   alias?: string | undefined;
   duplicate?: boolean;
-  /** The value that `add` got, which the handle shows as in BullMQ. Undefined: what the record holds. */
+  /** The value that `add` got, which the handle shows as in BullMQ. Undefined: the record's value. */
   data?: unknown;
 }
 
-/** What `create` needs: a Queue. */
+/** The part of a Queue that `create` uses. */
 export interface JobMaker {
   add(name: Any, ...args: Any): Promise<Job>;
   addBulk(jobs: Any): Promise<Job[]>;
@@ -46,15 +46,15 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   };
 
   readonly #snapshot: JobSnapshot;
-  // `declare`: a field that was defined before it is assigned would be defined twice.
+  // `declare`, because a field that is defined before it is assigned would be defined twice.
   declare readonly id: string;
   declare readonly name: Name;
   declare readonly queueName: string;
-  /** May be set, which changes this handle only; `updateData` changes the job. */
+  /** May be set, which changes only this handle; `updateData` changes the job. */
   declare data: Data;
   declare readonly opts: JobsOptions;
   declare readonly progress: JobProgress;
-  /** null until it has completed, and when the processor returned nothing. May be set, which changes this handle only. */
+  /** null until the job has completed, and if the processor returned nothing. May be set, which changes only this handle. */
   declare returnvalue: Result;
   /** Undefined until an attempt has failed; typed as in BullMQ. */
   declare readonly failedReason: string;
@@ -69,20 +69,20 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   declare readonly attemptsMade: number;
   declare readonly attemptsStarted: number;
   declare readonly stalledCounter: number;
-  /** Which process lost the job last without an outcome, and how that was found. It stays when the job runs again or finishes. */
+  /** The process that lost the job last without an outcome, and how that was found. Stays when the job runs again or finishes. */
   declare readonly lostBy: LostBy | undefined;
-  /** The token of this run; the one given to `getNextJob`, if any. */
+  /** The token of this run, or the one given to `getNextJob`. */
   declare readonly token: string | undefined;
-  /** `discard` was called. */
+  /** True if `discard` was called. */
   declare readonly discarded: boolean;
-  /** `add` found a job with this id, and changed nothing. */
+  /** True if `add` found a job with this id and changed nothing. */
   declare readonly duplicate: boolean;
 
-  /** Always the same fields in the same order, so that all handles have one shape. */
+  /** Sets always the same fields in the same order, so that all handles have one shape. */
   constructor(home: JobContext, record: JobRecord, { lock = NO_LOCK, alias, duplicate = false, data: given }: JobExtras = {}) {
     const snapshot = new JobSnapshot(this, home, record, lock, alias);
     this.#snapshot = snapshot;
-    // A processor reads the data, and the end of its run the options. Of other handles, many are never read.
+    // A processor reads the data, and the end of its run reads the options. Many other handles are never read.
     const atOnce = lock === NO_LOCK ? 0 : DECODED_AT_ONCE;
     this.id = record.id;
     this.name = record.name as Name;
@@ -135,7 +135,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     return record === undefined ? undefined : new Job<D, R, N>(home, record);
   }
 
-  /** From what `asJSON` gave, or from the next job that `moveToCompleted` fetched; then it has its lock. */
+  /** Makes a handle from the result of `asJSON`, or from the next job that `moveToCompleted` fetched; the latter has its lock. */
   static fromJSON<D = Any, R = Any, N extends string = string>(
     queue: HomeSource,
     json: Partial<Omit<JobJson, 'opts'>> & { opts?: string | object },
@@ -165,7 +165,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     this.#snapshot.home.progressed?.(this, progress);
   }
 
-  /** Answers how many rows the job has now. */
+  /** Returns how many log rows the job has now. */
   async log(row: string): Promise<number> {
     return writes.writeLog(this.#snapshot, row);
   }
@@ -194,12 +194,12 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   async isActive(): Promise<boolean> {
     return (await this.getState()) === 'active';
   }
-  /** Always false: no job waits for others in this version. */
+  /** Always false: no job waits for other jobs in this version. */
   async isWaitingChildren(): Promise<boolean> {
     return false;
   }
 
-  /** The value it completes with; rejects with JOB_FINISHED and the reason when it fails, and with TIMEOUT after `ttl` ms. */
+  /** Resolves with the result. Rejects with JOB_FINISHED and the reason if the job fails, and with TIMEOUT after `ttl` ms. */
   async waitUntilFinished(queueEvents: FinishSource, ttl?: number): Promise<Result> {
     return (await waitUntilFinished(this.#snapshot, queueEvents, ttl)) as Result;
   }
@@ -224,48 +224,48 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     await moves.changePriority(this.#snapshot, opts);
   }
 
-  /** With `fetchNext`, a job of a worker answers [json, id] of the next one: `Job.fromJSON(worker, json, id)`. */
+  /** With `fetchNext`, a worker's job returns [json, id] of the next one: `Job.fromJSON(worker, json, id)`. */
   async moveToCompleted(value: Result, token?: string, fetchNext = true): Promise<moves.NextJob> {
     return moves.complete(this.#snapshot, this, value, token, fetchNext);
   }
 
-  /** Another attempt if there is one left, else failed. */
+  /** Retries the job if attempts are left, else fails it. */
   async moveToFailed(error: Error, token?: string, fetchNext = false): Promise<moves.NextJob> {
     return moves.fail(this.#snapshot, this, error, token, fetchNext);
   }
 
-  /** `timestamp`: ms since the epoch. In a processor, throw DelayedError afterwards. */
+  /** `timestamp`: in ms since the epoch. In a processor, throw DelayedError afterwards. */
   async moveToDelayed(timestamp: number, token?: string): Promise<void> {
     await moves.delayUntil(this.#snapshot, timestamp, token);
   }
 
-  /** To the front of waiting. In a processor, throw WaitingError afterwards. */
+  /** Moves the job to the front of waiting. In a processor, throw WaitingError afterwards. */
   async moveToWait(token?: string): Promise<void> {
     await moves.handBack(this.#snapshot, token);
   }
 
-  /** The name of the lock of this job, for people and logs. */
+  /** The name of this job's lock, for people and logs. */
   lockKey(): string {
     return `${this.queueName}:${this.id}:lock`;
   }
 
   /**
-   * Takes the lock of a waiting job by hand, for the `lockDuration` of the queue: no worker runs it meanwhile, and it comes back when the
-   * lock ends. Answers the token, or false when somebody has it. Rejects with JOB_STATE or JOB_MISSING when there is nothing to take.
+   * Takes the lock of a waiting job by hand, for the `lockDuration` of the queue. No worker runs the job meanwhile, and it comes back when
+   * the lock expires. Returns the token, or false if the lock is held. Rejects with JOB_STATE or JOB_MISSING if the job cannot be taken.
    */
   async takeLock(): Promise<string | false> {
     return moves.takeLock(this.#snapshot);
   }
 
   /**
-   * Gives the job up: it goes to the front of waiting, and neither an attempt nor a stall is counted. Resolves as well when this handle has
-   * moved the job already; rejects with LOCK_LOST when the lock was lost before.
+   * Hands the job back to the front of waiting; neither an attempt nor a stall counts. Also resolves if this handle has already moved the
+   * job. Rejects with LOCK_LOST if the lock was lost before.
    */
   async releaseLock(): Promise<void> {
     await moves.releaseLock(this.#snapshot);
   }
 
-  /** 1: it lasts at least that long from now; 0: it is no longer ours. A job that came with its lock needs no token. */
+  /** Returns 1: the lock lasts at least that long from now; 0: the lock is no longer ours. A job that came with its lock needs no token. */
   async extendLock(duration: number): Promise<number>;
   async extendLock(token: string, duration: number): Promise<number>;
   async extendLock(...args: [number] | [string, number]): Promise<number> {
@@ -274,12 +274,12 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     return moves.extendLock(this.#snapshot, token, checkInteger('duration', duration, { min: 1 }));
   }
 
-  /** However this run fails, there is no further attempt. */
+  /** No further attempt follows, however this run fails. */
   discard(): void {
     (this as { discarded: boolean }).discarded = true;
   }
 
-  /** For the home: the store has accepted how the run ended. */
+  /** For the job context: the store has accepted the outcome of the run. */
   settled(outcome: Outcome): void {
     if (outcome.jobId !== this.id)
       throw new HoldfastError('JOB_STATE', `An outcome of job ${outcome.jobId} is not one of job ${this.id}.`);

@@ -1,4 +1,4 @@
-// A job as plain data, to be sent somewhere and turned into a handle again. Payloads stay JSON text, as stores keep them.
+// A job as plain data, to be sent to another place and turned into a handle again. Payloads stay JSON text, as in the store.
 import { type JobLock, lockNotHeld, NO_LOCK } from '../job/lock.js';
 import type { LostBy } from '../job/lost-by.js';
 import type { JobsOptions } from '../job/options.js';
@@ -7,7 +7,7 @@ import type { ClaimedJob, JobRecord } from '../job/record.js';
 import type { JobContext, JobProgress } from './job-context.js';
 
 export interface JobJson extends JobRecord {
-  /** With a job that was claimed for the receiver. */
+  /** Set for a job that was claimed for the receiver. */
   token?: string;
   fence?: number;
   /** The receiver's own name for the token. */
@@ -28,12 +28,12 @@ export interface JobView<Data, Result, Name extends string>
   stacktrace: string[];
   /** Undefined until an attempt has failed; typed as in BullMQ. */
   failedReason: string;
-  /** Only of a job that an owner lost. */
+  /** Only for a job that an owner lost. */
   lostBy?: LostBy;
   queueName: string;
 }
 
-/** Without the token of a claimed job: whoever has that may end the run. */
+/** Leaves out the token of a claimed job: the token gives the right to end the run. */
 export function jsonOf(record: JobRecord): JobJson {
   const { token: _token, fence: _fence, ...rest } = record as JobJson;
   return rest;
@@ -43,7 +43,7 @@ export function jsonOfClaimed(claimed: ClaimedJob, alias: string | undefined): J
   return { ...claimed, ...(alias === undefined ? {} : { alias }) };
 }
 
-/** Fields that are missing get what a new job has; `opts` may also come as an object. */
+/** Missing fields get the values of a new job; `opts` may also be an object. */
 export function partsOf(
   home: JobContext,
   json: Partial<Omit<JobJson, 'opts'>> & { opts?: string | object },
@@ -70,6 +70,6 @@ export function partsOf(
 function lockOf(home: JobContext, record: JobRecord, token: string | undefined, fence: number | undefined): JobLock {
   if (token === undefined || fence === undefined) return NO_LOCK;
   const kept = home.lockFor?.({ ...record, token, fence });
-  // A lock that its home does not keep (any more) has nothing but its names; writes must carry them all the same.
+  // The context no longer holds the lock: only its token and fence are left, and writes must still carry them.
   return kept?.token === token ? kept : lockNotHeld(token, fence);
 }

@@ -1,5 +1,5 @@
-// The moves of a handle. An owner's moves (how a run ends) carry the token and go through the home, so that a worker knows that
-// the run has ended; the others are changes from outside, which a store refuses for a job that somebody holds.
+// The moves of a handle. An owner's moves (how a run ends) carry the token and go through the job context, so that a worker knows that the
+// run has ended. The others are changes from outside; the store refuses them while the lock of the job is held.
 import { HoldfastError, toError } from '../errors.js';
 import type { Outcome } from '../job/outcome.js';
 import type { StoredState } from '../job/state.js';
@@ -12,7 +12,7 @@ import type { JobSnapshot } from './job-snapshot.js';
 import { type JobJson, jsonOfClaimed } from './json.js';
 import { checkRemoveOptions, removeJob, type RemoveOptions } from './removal.js';
 
-/** The next job when one was fetched, in BullMQ's shape, so that `const [json, id] = await job.moveToCompleted(…)` works. */
+/** The next job if one was fetched, in BullMQ's shape, so that `const [json, id] = await job.moveToCompleted(…)` works. */
 export type NextJob = [json: JobJson, id: string] | [];
 
 export async function complete(
@@ -37,7 +37,7 @@ export async function fail(
   return settle(snapshot, outcome, 'moveToFailed', fetchNext);
 }
 
-/** `timestamp` is on this host's clock; what goes to the store is how long that is from now. */
+/** `timestamp` is on this host's clock; the store gets the duration from now. */
 export async function delayUntil(snapshot: JobSnapshot, timestamp: number, given: string | undefined): Promise<void> {
   checkInteger('timestamp', timestamp);
   const delayMs = checkInteger('timestamp', Math.max(0, timestamp - Date.now()), { max: MAX_DELAY_MS });
@@ -58,7 +58,7 @@ export async function handBack(snapshot: JobSnapshot, given: string | undefined)
   );
 }
 
-/** The token of the lock; false when somebody holds it, or runs another job with the same key. */
+/** Returns the token of the lock; false if the lock is held, or another job with the same key runs. */
 export async function takeLock(snapshot: JobSnapshot): Promise<string | false> {
   const { home, record } = snapshot;
   const facts = { jobId: record.id, queue: home.name };
@@ -83,7 +83,7 @@ const WHY_NOT_TAKEN: Partial<Record<StoredState, string>> = {
   failed: 'Retry it first.',
 };
 
-/** Back to the front of waiting. A run that this handle has ended already has nothing to release. */
+/** Moves the job back to the front of waiting. If this handle has already ended the run, there is nothing to release. */
 export async function releaseLock(snapshot: JobSnapshot): Promise<void> {
   if (snapshot.ended) return;
   const { home, record } = snapshot;
@@ -96,12 +96,12 @@ export async function releaseLock(snapshot: JobSnapshot): Promise<void> {
   const outcome: Outcome = { kind: 'release', jobId: record.id, token };
   const { status } = await home.settle(outcome, false);
   if (status !== 'done') {
-    throw new HoldfastError('LOCK_LOST', `${subject}: it was lost meanwhile, and somebody else may have it.`, facts);
+    throw new HoldfastError('LOCK_LOST', `${subject}: it was lost meanwhile, and another session may have it.`, facts);
   }
   snapshot.settled(outcome);
 }
 
-/** 1 when the lock lasts at least that long from now, 0 when it is no longer ours. */
+/** Returns 1 if the lock lasts at least that long from now, 0 if it is no longer ours. */
 export async function extendLock(snapshot: JobSnapshot, given: string | undefined, durationMs: number): Promise<number> {
   checkInteger('duration', durationMs, { min: 1, max: MAX_DELAY_MS });
   const token = snapshot.tokenFor(given, 'extendLock');
@@ -147,9 +147,9 @@ export async function changeDelay(snapshot: JobSnapshot, delayMs: number): Promi
 }
 
 export interface PriorityOptions {
-  /** 0 unless said otherwise, which comes before all others. */
+  /** Default 0, which comes before all others. */
   priority?: number;
-  /** To the front of its priority. */
+  /** true: the job goes to the front of its priority. Default false. */
   lifo?: boolean;
 }
 

@@ -1,10 +1,10 @@
-// Removing a job from outside. A store keeps a job that is active. If its lock has ended, the job has no owner and only waits to be swept.
+// Removes a job from outside. A store keeps an active job. If the job's lock has expired, it has no owner and only waits to be swept.
 import { checkBoolean } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
 import type { RemoveStatus, Store } from '../store/contract/index.js';
 
 export interface RemoveOptions {
-  /** Of BullMQ. No job has children in this version, so it changes nothing. */
+  /** Option of BullMQ. No job has children in this version, so it has no effect. */
   removeChildren?: boolean;
 }
 
@@ -17,7 +17,7 @@ export function checkRemoveOptions(options: RemoveOptions): void {
 
 const SWEPT_AT_ONCE = 100;
 
-/** An active job whose lock has ended is swept first, as any worker would do it, and then removed unless a worker was quicker. */
+/** Removes a job. An active job whose lock has expired is swept first, as any worker would, and then removed unless a worker was faster. */
 export async function removeJob(store: Store, queue: string, jobId: string): Promise<RemoveStatus> {
   const [status = 'missing'] = await store.remove(queue, [jobId]);
   if (status !== 'locked') return status;

@@ -1,6 +1,6 @@
-// waitUntilFinished: the end of a job from the event log, with the job itself as the second witness. The log alone is not enough: a
-// job may have finished before, and a listener that is slower than the queue misses what was trimmed. The job alone is not
-// enough either: it may be removed on finishing.
+// waitUntilFinished reads the end of a job from the event log, and also from the job itself. The log alone is not enough: the job may have
+// finished before, and a listener that is slower than the queue misses trimmed events. The job alone is not enough either: it may be
+// removed when it finishes.
 import { HoldfastError, toError } from '../errors.js';
 import { decode } from '../job/payload.js';
 import { MAX_TIMER_MS, checkInteger, invalidOption } from '../runtime/check.js';
@@ -12,21 +12,21 @@ export type JobEnd =
   | { kind: 'completed'; value: unknown }
   | { kind: 'failed'; reason: string }
   | { kind: 'removed' }
-  /** The job completed, and its result is no longer kept. */
+  /** The job completed, and its result is no longer stored. */
   | { kind: 'result gone' }
   /** The job is gone, and the log no longer has its end. */
   | { kind: 'end gone' }
-  /** The listener was closed; nothing more will be told. */
+  /** The listener was closed; no more ends will be reported. */
   | { kind: 'closed' };
 
-/** What QueueEvents is to a waiting job. */
+/** The part of QueueEvents that a waiting job uses. */
 export interface FinishSource {
-  /** The name of its queue in the store. */
+  /** The stored name of its queue. */
   readonly stored: string;
   waitUntilReady(): Promise<void>;
-  /** Calls back with every end of the job that the log tells; answers how to stop that. */
+  /** Calls the listener with every end of the job in the log. Returns a function that stops it. */
   watchJob(jobId: string, listener: (end: JobEnd) => void): () => void;
-  /** The end of a job that is gone, if the log still has it. */
+  /** Returns the end of a removed job, if the log still has it. */
   endInLog(jobId: string): Promise<JobEnd | undefined>;
 }
 
@@ -49,14 +49,14 @@ export async function waitUntilFinished(snapshot: JobSnapshot, source: FinishSou
     };
     const end = (told: JobEnd): void =>
       finish(() => (told.kind === 'completed' ? resolve(told.value) : reject(errorOf(snapshot, told))));
-    // Watching comes before looking, or a finish between the two would be missed.
+    // The watch starts before the read; otherwise an end between the two would be missed.
     const unwatch = source.watchJob(snapshot.record.id, end);
     const look = async (): Promise<void> => {
       const found = await endOf(snapshot, store, source);
       if (found !== undefined) end(found);
     };
     const recheck = (): void => {
-      // An outage is no verdict on the job: the next look decides.
+      // A failed read says nothing about the job: the next one decides.
       look().catch(() => undefined);
     };
     timers.push(setInterval(recheck, RECHECK_MS));

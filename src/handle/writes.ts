@@ -1,4 +1,4 @@
-// What a handle writes to its job without moving it: data, progress, logs. A handle that came with a lock sends its token with each.
+// The writes of a handle that do not move its job: data, progress, logs. A handle that came with a lock sends its token with each.
 import { HoldfastError } from '../errors.js';
 import { encode, encodeData } from '../job/payload.js';
 import { checkInteger, keepable, show } from '../runtime/check.js';
@@ -6,7 +6,7 @@ import type { Write, WriteReply } from '../store/contract/index.js';
 import type { JobSnapshot } from './job-snapshot.js';
 import type { JobProgress } from './job-context.js';
 
-/** Characters of one log row. Longer rows are cut. */
+/** The longest log row, in characters. Longer rows are cut. */
 const MAX_ROW = 65_536;
 
 type Content = Write extends infer W ? (W extends Write ? Omit<W, 'jobId' | 'token'> : never) : never;
@@ -25,7 +25,7 @@ export async function writeProgress(snapshot: JobSnapshot, progress: JobProgress
   snapshot.job.progress = progress;
 }
 
-/** Answers how many rows the job has now. */
+/** Returns how many log rows the job has now. */
 export async function writeLog(snapshot: JobSnapshot, row: unknown): Promise<number> {
   const keep = snapshot.job.opts.keepLogs;
   const content: Content = { kind: 'log', row: encodeRow(row), ...(keep === undefined ? {} : { keep }) };
@@ -60,7 +60,7 @@ async function write(snapshot: JobSnapshot, action: string, content: Content, to
   return reply as WriteReply;
 }
 
-/** Listeners of `completed` and `failed` like to log: a row more harms nobody once the run has been settled by its owner. */
+/** After its owner has settled the run, a log row needs no token: listeners of `completed` and `failed` often log, which does no harm. */
 function tokenForLogs(snapshot: JobSnapshot): string | undefined {
   return snapshot.ended ? undefined : snapshot.token;
 }
