@@ -32,6 +32,8 @@ export interface RunsOptions {
 
 /** Handlers that do not wait for anything would work off all that is ahead in one turn of the loop, and keep it from everybody else. */
 const SHARE_OF_TURN_MS = 2;
+/** The same for those that begin as they were claimed. It is longer, so that short ones never wait. */
+const SHARE_OF_CLAIM_MS = 10;
 
 export class Runs {
   readonly #options: RunsOptions;
@@ -77,12 +79,19 @@ export class Runs {
         refused.push(claimed);
       }
     }
+    let begun = 0;
+    let turnIsOver = false;
     for (const job of taken) {
       // Handlers that begin now see what else was claimed.
-      if (slots.prefetch > 0 || this.#ahead.size > 0 || slots.running >= slots.concurrency) this.#ahead.add(job);
+      if (slots.prefetch > 0 || this.#ahead.size > 0 || slots.running >= slots.concurrency || turnIsOver) this.#ahead.add(job);
       else if (!this.#begin(job)) {
         this.#tellTooLate(job.claimed);
         refused.push(job.claimed);
+      } else {
+        begun += 1;
+        if (begun < taken.length && isLookedAt(begun)) {
+          turnIsOver = performance.now() - this.#turnBegan > SHARE_OF_CLAIM_MS;
+        }
       }
     }
     if (refused.length > 0) this.#options.storeLoop().handBack(refused);
@@ -201,6 +210,11 @@ export class Runs {
     const message = `Could not settle job ${jobId} as ${end.outcome?.kind ?? 'moved'}: ${what}. Nothing was changed.`;
     return new HoldfastError(status === 'lost' ? 'LOCK_LOST' : 'JOB_MISSING', message, { jobId, queue: this.#options.home.name });
   }
+}
+
+/** After which handlers of a claim the clock is read: 1, 2, 4, 8, 16, 24 … Each look takes 100 ns, 3 % of a job on a store in memory. */
+function isLookedAt(begun: number): boolean {
+  return (begun & 7) === 0 || (begun & (begun - 1)) === 0;
 }
 
 /** One run, and what is delivered of it: one object instead of four closures for each job. */

@@ -16,6 +16,9 @@ import { LazyTimer } from '../runtime/lazy-timer.js';
 import type { Slots } from './slots.js';
 import { setImmediate } from '../runtime/timers.js';
 
+/** Calls that answer within the turn of the loop (a store in memory) follow one another for so long before the loop has its turn. */
+const CHAINED_MS = 10;
+
 export interface Delivery {
   outcome: Outcome;
   /** The store refuses the outcome for ever, with this reason: what to settle in its place, if there is anything in it to refuse. */
@@ -69,6 +72,9 @@ export class StoreLoop {
   #wakeUps = 0;
   #busy = false;
   #reconcileAt: number;
+  /** When a call left in a turn of its own, and when the clock was read last: after the handlers of the last call had begun. */
+  #turnedAt = 0;
+  #readAt = 0;
   /** The call that was answered last. */
   #answered: AnsweredCall | undefined;
   readonly #timer = new LazyTimer(() => this.wake());
@@ -106,7 +112,8 @@ export class StoreLoop {
     this.#pending.push(delivery);
     // When nothing runs, nothing can end in this turn of the loop that would go along. Not so in `wake`: who adds a job and runs it in one
     // process expects to be told first that it was added.
-    if (this.#inFlight === 0 && this.#options.slots.inHand === this.#pending.length) void this.#turn();
+    const isAlone = this.#inFlight === 0 && this.#options.slots.inHand === this.#pending.length;
+    if (isAlone && this.#readAt - this.#turnedAt < CHAINED_MS) void this.#turn();
     else this.#schedule();
   }
 
@@ -148,6 +155,7 @@ export class StoreLoop {
     // Not a microtask: all runs that end in this turn shall go together.
     setImmediate(() => {
       this.#scheduled = false;
+      this.#turnedAt = systemClock.monotonic();
       if (this.#isWorthIt()) void this.#turn();
     });
   }
@@ -250,7 +258,8 @@ export class StoreLoop {
   }
 
   #isReconcileDue(): boolean {
-    return systemClock.monotonic() >= this.#reconcileAt;
+    this.#readAt = systemClock.monotonic();
+    return this.#readAt >= this.#reconcileAt;
   }
 
   async #reconcile(call: AnsweredCall): Promise<void> {
