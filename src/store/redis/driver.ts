@@ -11,7 +11,7 @@ export interface Client {
   /** As ioredis understood them, defaults merged in. */
   readonly options: Options;
   /** The socket of a single connection. */
-  readonly stream?: { destroy(): void; unref(): unknown; readonly remoteAddress?: string } | null;
+  readonly stream?: { destroy(): void; unref(): unknown; readonly remoteAddress?: string; readonly bytesRead?: number } | null;
   connect(): Promise<unknown>;
   disconnect(): void;
   /** Lists among the arguments are taken apart. */

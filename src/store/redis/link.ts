@@ -23,6 +23,8 @@ export interface LinkOptions {
 interface FlightKind {
   /** How long an answer is waited for. */
   patience: number;
+  /** The answer must be here by then, even if the connection is alive and brings other answers before it. */
+  strict?: boolean;
   /** Our own question whether somebody is there: nobody hears of its failure. */
   silent: boolean;
 }
@@ -46,6 +48,7 @@ const REFUSED_PAUSE_MS = 5000;
 export class Link {
   readonly #options: LinkOptions;
   readonly #plainCall: FlightKind;
+  readonly #strictCall: FlightKind;
   readonly #flights = new Set<Flight>();
   /** Flights that a caller waits for: the process stays alive until they land. */
   #awaited = 0;
@@ -64,12 +67,16 @@ export class Link {
   #beat: NodeJS.Timeout | undefined;
   #beatAt = 0;
   #usedAt = 0;
+  /** Bytes that the connection had received at the last look, and when some were found to have come. */
+  #received = 0;
+  #heardAt = 0;
   #redial: NodeJS.Timeout | undefined;
   #closed = false;
 
   constructor(options: LinkOptions) {
     this.#options = options;
     this.#plainCall = { patience: options.commandTimeout, silent: false };
+    this.#strictCall = { ...this.#plainCall, strict: true };
   }
 
   /** The first connection; rejects with what is wrong. */
@@ -116,9 +123,16 @@ export class Link {
 
   #evaluate(client: Client, name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
     // Watchers look every second, and those who hold locks more often: where there are any, that is the question whether somebody is there.
-    const kind = name === 'watch' || name === 'unsuspected' ? this.#question(client) : this.#plainCall;
+    const kind = this.#kindOf(name, client);
     const answer = client.evalsha(script(name).sha, 1, tag, args);
     return this.#track(answer, kind, (thrown) => evaluateAgain(thrown, client, name, tag, args));
+  }
+
+  /** Locks end by time: a renewal that waits behind large answers is better made on a new connection. */
+  #kindOf(name: ScriptName, client: Client): FlightKind {
+    if (name === 'renew') return this.#strictCall;
+    if (name === 'unsuspected') return { ...this.#question(client), strict: true };
+    return name === 'watch' ? this.#question(client) : this.#plainCall;
   }
 
   #question({ isCluster }: Client): FlightKind {
@@ -276,7 +290,7 @@ export class Link {
     again?: (thrown: unknown) => Promise<unknown> | undefined,
   ): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const flight: Flight = { sentAt: performance.now(), patience: kind.patience, silent: kind.silent, reject };
+      const flight: Flight = { ...kind, sentAt: performance.now(), reject };
       this.#usedAt = flight.sentAt;
       this.#takeOff(flight);
       const succeed = (reply: unknown): void => {
@@ -310,6 +324,20 @@ export class Link {
     if (!flight.silent && --this.#awaited === 0) this.#beat?.unref();
   }
 
+  /** Answers come one after the other: while a large one arrives, those behind it are late although the server is there. */
+  #listen({ stream }: Client, time: number): void {
+    const received = stream?.bytesRead ?? 0;
+    if (received !== this.#received) this.#heardAt = time;
+    this.#received = received;
+  }
+
+  #isOwed(oldest: Flight, time: number): boolean {
+    if (time - Math.max(oldest.sentAt, this.#heardAt) > oldest.patience) return true;
+    if (time - oldest.sentAt <= oldest.patience) return false;
+    for (const { strict, sentAt, patience } of this.#flights) if (strict === true && time - sentAt > patience) return true;
+    return false;
+  }
+
   /** Gives a connection up that owes an answer for too long, and asks an idle one whether it is still there. */
   #look(): void {
     const time = performance.now();
@@ -319,10 +347,11 @@ export class Link {
     if (late || this.#client === undefined) return;
     const client = this.#client;
     if (this.#anchor?.status === 'end') void this.#anchorAnew(client);
+    this.#listen(client, time);
     const [oldest] = this.#flights;
     // A cluster's connections are given up one by one, by ioredis; this is for what it does not see.
     const extra = client.isCluster ? 2 * BEAT_MS : 0;
-    if (oldest !== undefined && time - oldest.sentAt > oldest.patience + extra) {
+    if (oldest !== undefined && this.#isOwed(oldest, time - extra)) {
       const silence = Math.round(time - oldest.sentAt);
       const error = unavailable(`Redis at ${this.#options.dialer.address} has not answered for ${silence} ms; connecting anew.`);
       this.#down(client, error);

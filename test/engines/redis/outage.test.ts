@@ -7,6 +7,7 @@ import type { RedisStore } from '../../../src/store/redis/index.js';
 import { Link } from '../../../src/store/redis/link.js';
 import { checkOptions } from '../../../src/store/redis/options.js';
 import { isRetryable } from '../../../src/errors.js';
+import type { FaultProxy } from '../../support/servers/proxy.js';
 import { askRedis } from '../../support/servers/redis.js';
 import { killClients, newJob, newProxy, newServer, newSession, openStore } from './support.js';
 
@@ -249,5 +250,46 @@ describe('the server changes', () => {
     await askRedis(server.port, 'REPLICAOF NO ONE');
     await vi.waitFor(() => store.pause('q', true), { timeout: 10_000, interval: 100 });
     expect((await store.status('q')).paused).toBe(true);
+  });
+});
+
+describe('large answers on a slow line', () => {
+  const MB = 1024 * 1024;
+  const COMMAND_TIMEOUT = 1000;
+  const JOBS = 6;
+
+  /** Answers of a megabyte each, together much longer under way than a command may take, and when the first of them is here. */
+  async function slowReads(): Promise<{ store: RedisStore; proxy: FaultProxy; reads: ReturnType<RedisStore['jobs']>[] }> {
+    const server = await newServer();
+    const proxy = await newProxy(server);
+    const store = await openStore({ url: proxy.url(server.url), commandTimeout: COMMAND_TIMEOUT });
+    await store.openSession(newSession());
+    const job = newJob({ data: JSON.stringify('x'.repeat(MB)) });
+    for (let seq = 1; seq <= JOBS; seq += 1) await store.add('q', [job], { caller: 'p', seq });
+    proxy.throttle(2 * MB);
+    const reads = Array.from({ length: JOBS }, (_, index) => store.jobs('q', [String(index + 1)]));
+    for (const read of reads) read.catch(() => undefined);
+    return { store, proxy, reads };
+  }
+
+  test('are all waited for while bytes arrive', async () => {
+    const { reads } = await slowReads();
+    const began = performance.now();
+    for (const read of reads) expect((await read)[0]?.data).toHaveLength(MB + 2);
+    expect(performance.now() - began).toBeGreaterThan(2 * COMMAND_TIMEOUT);
+  });
+
+  test('are given up when nothing arrives any more', async () => {
+    const { reads, proxy } = await slowReads();
+    await reads[0];
+    proxy.strand();
+    await expect(reads[JOBS - 1]).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+  });
+
+  test('do not hold up a renewal for longer than a command may take', async () => {
+    const { store, reads } = await slowReads();
+    await expect(store.renew([{ queue: 'q', id: 's', acked: 0 }])).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    await expect(reads[JOBS - 1]).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    expect(await insist(() => store.renew([{ queue: 'q', id: 's', acked: 0 }]))).toEqual([{ alive: true, revoked: [] }]);
   });
 });
