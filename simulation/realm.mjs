@@ -99,8 +99,12 @@ function compile(file) {
   return code;
 }
 
-/** The build writes an import as `require` with double quotes, and `import()` as `require` with the quotes of the source. */
-function asFunctionBody(source) {
+/**
+ * The build writes an import as `require` with double quotes, that of a module of Node's as `process.getBuiltinModule`, and `import()` as `require`
+ * with the quotes of the source.
+ */
+function asFunctionBody(built) {
+  const source = built.replaceAll('process.getBuiltinModule(', 'require(');
   const imports = [...source.matchAll(/\brequire\("(.*?)"\)/g)].map(([, name]) => name);
   const text = source.replace(/__importStar\(require\(('.*?')\)\)/g, 'importOne($1)').replace(/\bimport\(/g, 'importOne(');
   return { text, imports };
