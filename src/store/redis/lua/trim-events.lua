@@ -14,7 +14,7 @@ if went > 0 then
   call('XTRIM', key('events'), 'MINID', digits(first + went))
   call('XTRIM', key('event-values'), 'MINID', digits(first + went))
 end
-if ARGV[1] == '0' then call('DEL', key('event-values'), key('event-value-marks')) end
+if ARGV[1] == '0' then call('UNLINK', key('event-values'), key('event-value-marks')) end
 if ARGV[2] == '1' then
   for _, name in ipairs({ 'paused', 'limitedUntil', 'windowEnds', 'lastId', 'cap' }) do set(name, 0) end
   offer()
