@@ -1,35 +1,35 @@
-// The rules of a FaultyStore: which calls go wrong, and how.
+// The rules of a FaultyStore: which calls fail, and how.
 import type { HoldfastError } from '../errors.js';
 
 export type Fault =
-  /** Rejects without asking the store. */
+  /** Rejects without calling the store. */
   | 'fail'
-  /** The store does the work, the caller gets an error: a connection that died before the reply. */
+  /** The store does the work, but the caller gets an error, as after a connection that died before the reply. */
   | 'drop-reply'
-  /** The store does the work, the caller hears nothing until `release`, then gets the reply: a half-open connection. */
+  /** The store does the work, but the caller gets the reply only after `release`, as on a half-open connection. */
   | 'hold-reply'
-  /** The store is not asked until `release`: a connection that hangs. */
+  /** The store is not called until `release`, as on a connection that hangs. */
   | 'hang'
-  /** The store is asked `delayMs` later. */
+  /** The store is called `delayMs` later. */
   | 'delay';
 
 export interface FaultOptions<Args extends unknown[] = unknown[]> {
   fault: Fault;
-  /** How many calls it strikes; without it, every one until the rule is removed. */
+  /** How many calls the rule affects. Default: every call until the rule is removed. */
   times?: number;
-  /** How many calls it lets pass first. */
+  /** How many calls the rule lets pass first. Default 0. */
   after?: number;
-  /** Strikes only calls with these arguments. */
+  /** Affects only calls for which this returns true. Default: all calls. */
   when?: (...args: Args) => boolean;
-  /** For `delay`. */
+  /** Delay in ms for the fault `delay`. Default 0. */
   delayMs?: number;
-  /** What the caller gets from `fail` and `drop-reply`; without it, a retryable STORE_UNAVAILABLE. */
+  /** The error of `fail` and `drop-reply`. Default: a retryable STORE_UNAVAILABLE. */
   error?: HoldfastError;
 }
 
-/** A rule in force: what `on` answers. */
+/** A rule in force, as `on` returns it. */
 export class FaultRule {
-  /** How many calls it has struck. */
+  /** How many calls the rule has affected. */
   struck = 0;
   readonly options: Readonly<FaultOptions>;
   #passed = 0;
@@ -41,12 +41,12 @@ export class FaultRule {
     this.#remove = remove;
   }
 
-  /** How many calls it holds at the moment. */
+  /** How many calls the rule holds now. */
   get holding(): number {
     return this.#held.length;
   }
 
-  /** True when this call is to go wrong; counts it. */
+  /** Returns whether the rule affects this call, and counts the call. */
   strikes(args: unknown[]): boolean {
     const { times, after = 0, when } = this.options;
     if (when !== undefined && !when(...args)) return false;
@@ -63,14 +63,14 @@ export class FaultRule {
     return new Promise((resolve) => this.#held.push(resolve));
   }
 
-  /** Lets go of the calls that it holds; later ones are held again. */
+  /** Lets the held calls continue. Later calls are held again. */
   release(): void {
     const held = this.#held;
     this.#held = [];
     for (const go of held) go();
   }
 
-  /** Takes the rule back and lets go of what it holds. */
+  /** Removes the rule and lets its held calls continue. */
   remove(): void {
     this.#remove(this);
     this.release();

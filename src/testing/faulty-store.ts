@@ -1,5 +1,5 @@
-// A store that fails on command: wraps any store and lets a test decide, verb by verb, which calls are refused, delayed, hung or
-// lose their reply, and wait for the moment a verb was called or answered. It may be given to a Queue or Worker as `connection`.
+// A store that fails on command. It wraps any store. A test decides for each verb which calls fail, wait, hang or lose their reply,
+// and can wait for the moment at which a verb was called or answered. A Queue or Worker accepts it as `connection`.
 // Without rules it is transparent: it passes the conformance suite of the store that it wraps.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldfastError } from '../errors.js';
@@ -9,7 +9,7 @@ import type { StoreDescriptor } from '../store/descriptor.js';
 import { type FaultOptions, FaultRule } from './faults.js';
 import { Moments } from './moments.js';
 
-/** Everything that goes to the store and comes back. */
+/** All verbs that call the store. */
 export type StoreVerb = Exclude<keyof Store, 'capabilities' | 'driver' | 'describe' | 'watch' | 'onWarning'>;
 type Args<V extends StoreVerb> = Parameters<Store[V]>;
 type Reply<V extends StoreVerb> = Awaited<ReturnType<Store[V]>>;
@@ -18,7 +18,7 @@ export interface CalledMoment<V extends StoreVerb> {
   args: Args<V>;
 }
 
-/** What the wrapped store answered, whether or not its caller ever hears of it. */
+/** The reply of the wrapped store, whether or not its caller ever gets it. */
 export interface AnsweredMoment<V extends StoreVerb> extends CalledMoment<V> {
   reply?: Reply<V>;
   error?: unknown;
@@ -26,14 +26,14 @@ export interface AnsweredMoment<V extends StoreVerb> extends CalledMoment<V> {
 
 export interface FaultyStoreOptions {
   /**
-   * True: `describe` is passed on, so a lock thread opens the real store and goes around this one.
-   * Without it, everything comes through here, renewal included.
+   * True: `describe` is passed on, so a lock thread opens the real store and bypasses this one. Default false: all calls go through
+   * this store, renewals included.
    */
   reachableFromThreads?: boolean;
 }
 
 export class FaultyStore implements Store {
-  /** While true, wake-ups are swallowed, as on a connection that is only half open. */
+  /** While true, the store drops wake-ups, as a half-open connection does. */
   losesWakeUps = false;
   readonly #inner: Store;
   readonly #options: FaultyStoreOptions;
@@ -46,7 +46,7 @@ export class FaultyStore implements Store {
     this.#options = options;
   }
 
-  /** From now on, calls of `verb` go wrong like this. Of several rules, the one that was given last and strikes, holds. */
+  /** Adds a rule: from now on, calls of `verb` fail like this. If several rules match a call, the newest one applies. */
   on<V extends StoreVerb>(verb: V, options: FaultOptions<Args<V>>): FaultRule {
     const rule = new FaultRule(options as unknown as FaultOptions, (gone) => {
       this.#rules.set(
@@ -58,12 +58,12 @@ export class FaultyStore implements Store {
     return rule;
   }
 
-  /** Lets go of every call that is held; the rules stay. */
+  /** Lets every held call continue. The rules stay. */
   release(verb?: StoreVerb): void {
     for (const [ruled, rules] of this.#rules) if (verb === undefined || verb === ruled) for (const rule of rules) rule.release();
   }
 
-  /** Without arguments, removes all rules and lets go of every call that is held; with them, it is the store's own verb. */
+  /** Without arguments, removes all rules and lets every held call continue. With arguments, it is the store's verb `clear`. */
   clear(): void;
   clear(...args: Args<'clear'>): Promise<string[]>;
   clear(...args: Args<'clear'> | []): Promise<string[]> | void {
@@ -72,17 +72,20 @@ export class FaultyStore implements Store {
     this.losesWakeUps = false;
   }
 
-  /** How often a verb was called. */
+  /** Returns how often a verb was called. */
   calls(verb: StoreVerb): number {
     return this.#moments(this.#called, verb).count;
   }
 
-  /** The next call of a verb from now on, or the n-th since the beginning. */
+  /** Resolves with the next call of a verb, or with the n-th since the beginning. */
   called<V extends StoreVerb>(verb: V, nth?: number): Promise<CalledMoment<V>> {
     return this.#moments(this.#called, verb).wait(nth) as Promise<CalledMoment<V>>;
   }
 
-  /** The next answer of the wrapped store to a verb, or the n-th: the work is done then, even if the reply is dropped or held. */
+  /**
+   * Resolves with the next reply of the wrapped store to a verb, or with the n-th. The work is done then, even if the reply is
+   * dropped or held.
+   */
   answered<V extends StoreVerb>(verb: V, nth?: number): Promise<AnsweredMoment<V>> {
     return this.#moments(this.#answered, verb).wait(nth) as Promise<AnsweredMoment<V>>;
   }

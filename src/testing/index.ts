@@ -1,6 +1,6 @@
-// What is published as `holdfast/testing`: the suite that every store must pass, a store that fails on command and a clock under
-// the test's hand. Together with the types of the contract, all that somebody needs who writes a store of their own.
-// Nothing of the product imports from here.
+// The public entry `holdfast/testing`: the suite that every store must pass, a store that fails on command, and a clock that the
+// test moves. Together with the types of the contract it is all that the author of a store needs.
+// The product imports nothing from here.
 
 export {
   type ConformanceOptions,

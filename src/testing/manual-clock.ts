@@ -1,10 +1,10 @@
-// A clock under the test's hand: time passes when the test says so, and the wall can be stepped without any time passing.
+// A clock that the test moves: time passes when the test says so, and the wall clock can step without time passing.
 import type { Clock } from '../runtime/clock.js';
 
 export interface ManualClockOptions {
-  /** Where the monotonic clock starts, in ms. */
+  /** Start of the monotonic clock, in ms. Default 1,000,000. */
   monotonicMs?: number;
-  /** Where the wall clock starts, in ms since the epoch. */
+  /** Start of the wall clock, in ms since the epoch. Default: the start of 2030. */
   wallMs?: number;
 }
 
@@ -34,7 +34,7 @@ export class ManualClock implements Clock {
     this.#wall += ms;
   }
 
-  /** Moves only the wall, forward or back, as an operator or a time server does. */
+  /** Moves only the wall clock, forward or back, as an operator or a time server does. */
   stepWall(ms: number): void {
     if (!Number.isFinite(ms)) throw new RangeError(`The wall clock steps by a finite number of ms, not by ${ms}.`);
     this.#wall += ms;

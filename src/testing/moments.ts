@@ -1,7 +1,7 @@
 // Named moments that a test can wait for: the next one, or the n-th since the beginning.
 
 interface Waiter<T> {
-  /** Undefined: whichever comes next. */
+  /** Undefined: the next moment. */
   nth: number | undefined;
   resolve(moment: T): void;
 }
@@ -14,7 +14,7 @@ export class Moments<T> {
     return this.#past.length;
   }
 
-  /** Without `nth`, the next one from now on; with it, the n-th ever (counted from 1), which may be past already. */
+  /** Resolves with the next moment. With `nth`, with the n-th moment ever (counted from 1), which may already be past. */
   wait(nth?: number): Promise<T> {
     const past = nth === undefined ? undefined : this.#past[nth - 1];
     if (past !== undefined) return Promise.resolve(past);

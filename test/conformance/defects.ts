@@ -22,7 +22,7 @@ const FAR_MS = 1e9;
 
 export const DEFECTS: Record<string, Defect> = {
   'calls of all lanes are numbered as one': {
-    noticedBy: /after a later one of another lane|as if the other lane had not gone on/,
+    noticedBy: /after a later call of another lane|although the other lane has continued/,
     bend: (right) => ({
       settle: (queue, outcomes, call, claim) =>
         right.settle(queue, outcomes, call && { ...call, lane: 0 }, claim && { ...claim, lane: 0 }),
@@ -30,7 +30,7 @@ export const DEFECTS: Record<string, Defect> = {
     }),
   },
   'the second lane is not remembered': {
-    noticedBy: /as if the other lane had not gone on/,
+    noticedBy: /although the other lane has continued/,
     bend: (right) => {
       let last = 2 ** 40;
       const renumbered = <T extends { seq: number; lane?: number }>(call: T): T => {
@@ -109,7 +109,7 @@ export const DEFECTS: Record<string, Defect> = {
     }),
   },
   'a refused finish is called done': {
-    noticedBy: /one finaliser|opposite finish/,
+    noticedBy: /two finishes with one token|opposite finish/,
     bend: (right) => ({
       settle: async (queue, outcomes, call, claim) => {
         const reply = await right.settle(queue, outcomes, call, claim);
@@ -195,7 +195,7 @@ export const DEFECTS: Record<string, Defect> = {
     },
   },
   'a sweep of one queue sweeps all': {
-    noticedBy: /S4-3|a sweep here finds nothing of there/,
+    noticedBy: /S4-3|sweep leaves the dead locks of another queue/,
     bend: (right) => {
       const queues = new Set<string>();
       return {
@@ -229,7 +229,7 @@ export const DEFECTS: Record<string, Defect> = {
     },
   },
   'a repeated claim is answered with nothing': {
-    noticedBy: /S4-15 a claim whose reply was lost/,
+    noticedBy: /S4-15 a claim repeated/,
     bend: (right) => {
       const seen = new Set<string>();
       return {
@@ -259,7 +259,7 @@ export const DEFECTS: Record<string, Defect> = {
     bend: (right) => ({ add: (queue, jobs, { seq }) => right.add(queue, jobs, { caller: 'anybody', seq }) }),
   },
   'two claims at once get the same jobs': {
-    noticedBy: /two claimers never get the same job/,
+    noticedBy: /claim at once never get the same job/,
     bend: (right) => {
       let running: ReturnType<Store['claim']> | undefined;
       return {
@@ -271,7 +271,7 @@ export const DEFECTS: Record<string, Defect> = {
     },
   },
   'the lock comes after the claim': {
-    noticedBy: /lock is there with the claim/,
+    noticedBy: /grants the lock in the same step/,
     bend: (right) => ({
       claim: async (queue, request) => {
         const reply = await right.claim(queue, request);
@@ -289,7 +289,7 @@ export const DEFECTS: Record<string, Defect> = {
     }),
   },
   'stalls are not counted': {
-    noticedBy: /one more stall|S4-12 over the limit/,
+    noticedBy: /one more stall|S4-12 sweep fails/,
     bend: (right) => ({
       sweep: async (queue) => {
         const stalled: string[] = [];
@@ -303,7 +303,7 @@ export const DEFECTS: Record<string, Defect> = {
     }),
   },
   'over the stall limit the job is deleted': {
-    noticedBy: /S4-12 over the limit/,
+    noticedBy: /S4-12 sweep fails/,
     bend: (right) => ({
       sweep: async (queue, limit) => {
         const reply = await right.sweep(queue, limit);
@@ -317,15 +317,15 @@ export const DEFECTS: Record<string, Defect> = {
     bend: (right) => ({ sweep: (queue) => right.sweep(queue, FAR_MS) }),
   },
   'a shutdown is charged as a crash': {
-    noticedBy: /closing hands back everything at once, uncharged/,
+    noticedBy: /hands back its jobs at once without a stall/,
     bend: (right) => ({ closeSessions: (sessions) => right.closeSessions(sessions, true) }),
   },
   'revocations are lost': {
-    noticedBy: /session learns of it/,
+    noticedBy: /renew returns the revoked job/,
     bend: (right) => ({ renew: async (renewals) => (await right.renew(renewals)).map((reply) => ({ ...reply, revoked: [] })) }),
   },
   'a revocation is told once': {
-    noticedBy: /S4-15 a renewal whose reply was lost|until it is acknowledged/,
+    noticedBy: /S4-15 a renewal with a lost reply|until they are acknowledged/,
     bend: (right) => {
       const told = new Map<string, number>();
       return {
@@ -343,7 +343,7 @@ export const DEFECTS: Record<string, Defect> = {
     },
   },
   'timed locks live as long as their session': {
-    noticedBy: /a timed lock ends by itself/,
+    noticedBy: /a timed lock ends at its own end/,
     bend: (right) => ({ claim: (queue, { timedMs: _, ...request }) => right.claim(queue, request) }),
   },
   'a claim within settle goes first': {
@@ -357,7 +357,7 @@ export const DEFECTS: Record<string, Defect> = {
     }),
   },
   'a claim within settle does not see the pause': {
-    noticedBy: /paused go on; what finishes hands out nothing new/,
+    noticedBy: /can finish in a paused queue/,
     bend: (right) => ({
       settle: async (queue, outcomes, call, claim) => {
         const { paused } = await right.status(queue);
@@ -369,11 +369,11 @@ export const DEFECTS: Record<string, Defect> = {
     }),
   },
   'everybody has a rate limit of their own': {
-    noticedBy: /whoever claims/,
+    noticedBy: /claims of all sessions together/,
     bend: (right) => ({ claim: (queue, { limit: _, ...request }) => right.claim(queue, request) }),
   },
   'a duplicate replaces the job': {
-    noticedBy: /an id that exists changes nothing/,
+    noticedBy: /changes nothing when the id exists/,
     bend: (right) => ({
       add: async (queue, jobs, call) => {
         await right.remove(
@@ -385,7 +385,7 @@ export const DEFECTS: Record<string, Defect> = {
     }),
   },
   'lifo is first in, first out': {
-    noticedBy: /lifo goes ahead of those that wait/,
+    noticedBy: /lifo jobs before waiting jobs/,
     bend: (right) => ({
       add: (queue, jobs, call) =>
         right.add(
@@ -396,7 +396,7 @@ export const DEFECTS: Record<string, Defect> = {
     }),
   },
   'what was not begun has been started': {
-    noticedBy: /return: waiting again as it came/,
+    noticedBy: /settle return moves/,
     bend: (right) => ({
       settle: (queue, outcomes, call, claim) => {
         const forged = outcomes.map((outcome) =>
@@ -432,7 +432,7 @@ export const DEFECTS: Record<string, Defect> = {
     }),
   },
   'a locked job can be removed': {
-    noticedBy: /a locked one stays/,
+    noticedBy: /leaves a locked job/,
     bend: (right) => ({
       remove: async (queue, jobIds) => {
         await right.revoke(queue, jobIds, 'removed');
@@ -441,11 +441,11 @@ export const DEFECTS: Record<string, Defect> = {
     }),
   },
   'lists know one direction': {
-    noticedBy: /or the other way round/,
+    noticedBy: /claim order or in reverse/,
     bend: (right) => ({ list: (queue, query) => right.list(queue, { ...query, asc: true }) }),
   },
   'prioritized jobs are counted twice': {
-    noticedBy: /counts are the lengths of the lists|random verbs/,
+    noticedBy: /counts equal the lengths of the lists|random verbs/,
     bend: (right) => ({
       status: async (queue) => {
         const status = await right.status(queue);
@@ -454,7 +454,7 @@ export const DEFECTS: Record<string, Defect> = {
     }),
   },
   'events have gaps': {
-    noticedBy: /ids ascend without a gap/,
+    noticedBy: /event ids have no gaps/,
     bend: (right) => ({
       events: async (queue, after, limit) => {
         const reply = await right.events(queue, after, limit);
@@ -463,7 +463,7 @@ export const DEFECTS: Record<string, Defect> = {
     }),
   },
   'a stall is not told': {
-    noticedBy: /sweep tells stalled/,
+    noticedBy: /sweep records stalled/,
     bend: (right) => ({
       events: async (queue, after, limit) => {
         const reply = await right.events(queue, after, limit);
@@ -472,7 +472,7 @@ export const DEFECTS: Record<string, Defect> = {
     }),
   },
   'a watcher that stopped is called on': {
-    noticedBy: /one that stopped is not called again/,
+    noticedBy: /stopped watcher is not called again/,
     bend: (right) => ({
       watch: (queue, listener) => {
         right.watch(queue, listener);
@@ -485,7 +485,7 @@ export const DEFECTS: Record<string, Defect> = {
     bend: () => ({ watch: () => () => {} }),
   },
   'JSON is read and written again': {
-    noticedBy: /JSON text is not touched/,
+    noticedBy: /JSON text survives unchanged/,
     bend: (right) => ({
       add: (queue, jobs, call) =>
         right.add(
@@ -496,7 +496,7 @@ export const DEFECTS: Record<string, Defect> = {
     }),
   },
   'ids are compared without case': {
-    noticedBy: /ids that look alike/,
+    noticedBy: /similar ids stay different/,
     bend: (right) => ({
       add: (queue, jobs, call) =>
         right.add(

@@ -6,7 +6,7 @@ const FAR_MS = 1e9;
 
 export const EXCLUSION_DEFECTS: Record<string, Defect> = {
   'keys mean nothing': {
-    noticedBy: /of jobs with one key, one is active|one claim takes at most one|^claims of one key at once/,
+    noticedBy: /one job of a key is active|one claim takes at most one|^claims of one key at once/,
     bend: (right) => ({
       add: (queue, jobs, call) =>
         right.add(
@@ -42,7 +42,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     },
   },
   'a key stays taken by a job that was put off': {
-    noticedBy: /key is free again when it is put off/,
+    noticedBy: /key is free again when its job is delayed/,
     bend: (right) => {
       const keys = keysOf();
       return {
@@ -62,7 +62,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     },
   },
   'a refused finish frees the key': {
-    noticedBy: /refused does not free the key/,
+    noticedBy: /refused finish does not free the key/,
     bend: (right) => ({
       settle: async (queue, outcomes, call, claim) => {
         const reply = await right.settle(queue, outcomes, call, claim);
@@ -76,7 +76,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     }),
   },
   'those that waited for a key go to the back when it is free': {
-    noticedBy: /keep their places among all others/,
+    noticedBy: /keep their places among all waiting jobs/,
     bend: (right) => {
       const keys = keysOf();
       return {
@@ -93,7 +93,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     },
   },
   'those that wait for their key are not counted': {
-    noticedBy: /counts, lists and records see all/,
+    noticedBy: /counts, lists and records include/,
     bend: (right) => {
       const keys = keysOf();
       return {
@@ -108,7 +108,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     },
   },
   'a cap is kept and not held': {
-    noticedBy: /no more jobs than the cap says|^claims at once under a cap/,
+    noticedBy: /a cap limits the active jobs|^claims at once under a cap/,
     bend: (right) => {
       const caps = new Map<string, { maxActive: number } | undefined>();
       return {
@@ -121,7 +121,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     },
   },
   'every session has a cap of its own': {
-    noticedBy: /no more jobs than the cap says/,
+    noticedBy: /a cap limits the active jobs/,
     bend: (right) => ({
       claim: async (queue, request) => {
         const { cap } = await right.status(queue);
@@ -135,11 +135,11 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     }),
   },
   'whoever came first keeps all places under the cap': {
-    noticedBy: /makes room for one that has come later|leaves the others their shares/,
+    noticedBy: /makes room for a later session|leaves the other sessions their shares/,
     bend: (right) => ({ openSession: (session) => right.openSession({ ...session, slots: 0 }) }),
   },
   'a cap outlives the queue': {
-    noticedBy: /forgetting the queue forgets the cap/,
+    noticedBy: /forget removes the cap/,
     bend: (right) => ({
       forget: async (queue) => {
         const { cap } = await right.status(queue);
@@ -149,7 +149,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     }),
   },
   'slots are told once': {
-    noticedBy: /renewal changes slots|slots that a renewal changes/,
+    noticedBy: /renew changes slots|when a renewal changes slots/,
     bend: (right) => ({ renew: (renewals) => right.renew(renewals.map(({ slots: _, ...renewal }) => renewal)) }),
   },
   'instances are forgotten': {
@@ -160,14 +160,14 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     }),
   },
   'jobs are taken in claim order, not in the order of their ids': {
-    noticedBy: /takes the jobs that are named, in that order/,
+    noticedBy: /takes exactly the named jobs, in that order/,
     bend: (right) => ({
       claim: (queue, { jobIds, ...request }) =>
         right.claim(queue, jobIds === undefined ? request : { ...request, jobIds: [...jobIds].sort() }),
     }),
   },
   'a job that is named is taken before it is due': {
-    noticedBy: /only jobs that wait/,
+    noticedBy: /takes only waiting jobs/,
     bend: (right) => ({
       claim: async (queue, request) => {
         await right.change(
@@ -195,18 +195,18 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     }),
   },
   'jobs that are named are taken anew under the same number': {
-    noticedBy: /the same seq again: the same jobs with the same tokens; the next seq/,
+    noticedBy: /a claim by id repeated with the same seq/,
     bend: (right) => {
       let seq = 0;
       return { claim: (queue, request) => right.claim(queue, { ...request, seq: (seq += 1) }) };
     },
   },
   'nobody stands in line': {
-    noticedBy: /goes to the first in line|order of their first wishes/,
+    noticedBy: /goes to the first in line|order of their first requests/,
     bend: (right) => ({ acquire: (queue, wishes) => right.acquire(queue, without(wishes)) }),
   },
   'whoever asks first passes the line': {
-    noticedBy: /goes to the first in line, whoever asks first|passes nobody/,
+    noticedBy: /goes to the first in line, whichever|passes no lock waiter/,
     bend: (right) => {
       const known = new Map<string, LockRequest>();
       return {
@@ -221,7 +221,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     },
   },
   'asking again goes to the back of the line': {
-    noticedBy: /order of their first wishes/,
+    noticedBy: /order of their first requests/,
     bend: (right) => ({
       acquire: async (queue, wishes) => {
         for (const wish of wishes) {
@@ -233,7 +233,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     }),
   },
   'a place in line is kept for ever': {
-    noticedBy: /lapses|lapsed place/,
+    noticedBy: /lapses|has lapsed/,
     bend: (right) => ({
       acquire: (queue, wishes) =>
         right.acquire(
@@ -253,7 +253,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     }),
   },
   'the same token takes the lock anew': {
-    noticedBy: /the same token again: the same fence/,
+    noticedBy: /same token returns the same fence/,
     bend: (right) => ({
       acquire: async (queue, wishes) => {
         for (const wish of wishes) {
@@ -265,7 +265,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     }),
   },
   'named locks have fences of their own': {
-    noticedBy: /fences grow over all names and jobs/,
+    noticedBy: /fences grow across all names and jobs/,
     bend: (right) => {
       let fence = 0;
       return {
@@ -277,7 +277,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     },
   },
   'any token lets go': {
-    noticedBy: /only the token of its holder lets go/,
+    noticedBy: /only with the token of its holder/,
     bend: (right) => ({
       letGo: async (queue, locks) => {
         const current = await right.namedLocks(
@@ -292,7 +292,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     }),
   },
   'a lock is taken until somebody sweeps': {
-    noticedBy: /free before anybody sweeps/,
+    noticedBy: /is free before a sweep/,
     bend: (right) => ({
       acquire: async (queue, wishes) => {
         const current = await right.namedLocks(
@@ -306,11 +306,11 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     }),
   },
   'a late renewal brings back a holder whose lock was taken': {
-    noticedBy: /ends that session|^a late renewal and a wish/,
+    noticedBy: /ends that session|^a late renewal and a request/,
     bend: (right) => ({ renew: async (renewals) => (await right.renew(renewals)).map((reply) => ({ ...reply, alive: true })) }),
   },
   'a dead session gets a lock': {
-    noticedBy: /dead gets neither lock nor place/,
+    noticedBy: /gets neither a lock nor a place/,
     bend: (right) => ({
       acquire: async (queue, wishes) => {
         const session = await ghost(right, queue);
@@ -322,7 +322,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     }),
   },
   'the places of the dead hold up the living': {
-    noticedBy: /has expired holds up nobody/,
+    noticedBy: /expired session does not block the line/,
     bend: (right) => ({
       acquire: async (queue, wishes) => {
         const session = await ghost(right, queue);
@@ -334,7 +334,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     }),
   },
   'named locks outlive a session that is closed': {
-    noticedBy: /closing a session .* gives back its locks/,
+    noticedBy: /closing a session .* releases its named locks/,
     bend: (right) => {
       const names = namesOf();
       return {
@@ -345,7 +345,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     },
   },
   'named locks outlive a sweep': {
-    noticedBy: /a sweep frees the locks of dead sessions/,
+    noticedBy: /sweep releases the named locks and places of dead sessions/,
     bend: (right) => {
       const names = namesOf();
       return {
@@ -355,7 +355,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     },
   },
   'a sweep of named locks knows no limit': {
-    noticedBy: /no more than its limit in one call, jobs, named locks/,
+    noticedBy: /at most `limit` jobs, named locks/,
     bend: (right) => ({
       sweep: async (queue, limit) => {
         const reply = await right.sweep(queue, limit);
@@ -364,7 +364,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     }),
   },
   'only events wake': {
-    noticedBy: /named lock, or a place in line|when a cap is set/,
+    noticedBy: /named lock or a place in line|when a cap is set/,
     bend: (right) => ({
       watch: (queue, listener) => {
         let last = 0;

@@ -1,4 +1,4 @@
-// Facet: jobs come in.
+// Facet: adding jobs.
 import assert from 'node:assert/strict';
 import { ids, nth, only } from './expect.js';
 import { completed, newJob } from './samples.js';
@@ -11,12 +11,12 @@ export function adding(test: Test): void {
     assert.deepEqual(await scene.at(`${scene.queue}-other`).add({}), ['1']);
   });
 
-  test('keeps an id that is given', async (scene) => {
+  test('keeps the job id that the caller gives', async (scene) => {
     assert.deepEqual(await scene.add({ id: 'order-7' }, {}), ['order-7', (await scene.list('waiting'))[1]]);
     assert.equal((await scene.job('order-7')).id, 'order-7');
   });
 
-  test('keeps every field as it was given, and starts all counters at zero', async (scene) => {
+  test('stores every field of a new job as given and starts all counters at zero', async (scene) => {
     const job = newJob({ name: 'mail', data: '{"to":"a"}', opts: '{"attempts":3}', priority: 4, timestamp: 12_345 });
     const record = await scene.job(await scene.addOne(job));
     assert.deepEqual(
@@ -32,12 +32,12 @@ export function adding(test: Test): void {
     }
   });
 
-  test('a delayed job is delayed, and says for how long', async (scene) => {
+  test('stores a job with a delay as delayed, with its delay', async (scene) => {
     const record = await scene.job(await scene.addOne({ delayMs: scene.ms(500) }));
     assert.deepEqual([record.state, record.delay], ['delayed', scene.ms(500)]);
   });
 
-  test('an id that exists changes nothing and answers duplicate', async (scene) => {
+  test('add reports a duplicate and changes nothing when the id exists', async (scene) => {
     await scene.add({ id: 'one', data: '"first"' });
     const before = await scene.job('one');
     const call = scene.call('another-producer');
@@ -47,7 +47,7 @@ export function adding(test: Test): void {
     assert.deepEqual(await scene.list('waiting'), ['one']);
   });
 
-  test('a duplicate within one call: the first counts', async (scene) => {
+  test('add keeps the first of two jobs with one id in the same call', async (scene) => {
     const jobs = [newJob({ id: 'x', data: '1' }), newJob({ id: 'y' }), newJob({ id: 'x', data: '2' })];
     const replies = await scene.store.add(scene.queue, jobs, scene.call('p'));
     assert.deepEqual(replies, [
@@ -59,7 +59,7 @@ export function adding(test: Test): void {
     assert.deepEqual(await scene.list('waiting'), ['x', 'y']);
   });
 
-  test('S3-9 a duplicate of a running job leaves the run untouched', async (scene) => {
+  test('S3-9 add leaves a running job untouched when its id is added again', async (scene) => {
     const { job } = await scene.running({ id: 'single' });
     const before = await scene.job('single');
     const [reply] = await scene.store.add(scene.queue, [newJob({ id: 'single' })], scene.call('p'));
@@ -69,7 +69,7 @@ export function adding(test: Test): void {
     assert.deepEqual(await scene.list('waiting'), []);
   });
 
-  test('a finished job that is kept still makes its id a duplicate; a removed one frees it', async (scene) => {
+  test('add reports a duplicate while the finished job is kept, and not after its removal', async (scene) => {
     const { job } = await scene.running({ id: 'again' });
     await scene.finish(completed(job));
     const add = async (): Promise<boolean> =>
@@ -81,7 +81,7 @@ export function adding(test: Test): void {
     assert.equal(await scene.stateOf('again'), 'waiting');
   });
 
-  test('a thousand jobs in one call keep their order', async (scene) => {
+  test('add keeps the order of a thousand jobs in one call', async (scene) => {
     const added = await scene.add(...Array.from({ length: 1_000 }, (_, index) => ({ data: String(index) })));
     assert.equal(new Set(added).size, 1_000);
     const jobs = await scene.claim(await scene.session(), 1_000);
@@ -92,13 +92,13 @@ export function adding(test: Test): void {
     assert.deepEqual(ids(jobs), added);
   });
 
-  test('what is no transaction, or cannot be joined, is refused before anything is written', async (scene) => {
+  test('add writes nothing when the transaction is invalid or unsupported', async (scene) => {
     const code = scene.store.capabilities.transactions ? 'INVALID_OPTION' : 'OPTION_UNSUPPORTED';
     await assert.rejects(scene.store.add(scene.queue, [newJob()], scene.call('p'), {}), { code });
     assert.deepEqual(await scene.list('waiting'), []);
   });
 
-  test('many producers at once: nothing is lost, no id is given twice', async (scene) => {
+  test('add loses no job and gives no id twice when many producers add at once', async (scene) => {
     const calls = Array.from({ length: 40 }, (_, producer) =>
       scene.store.add(scene.queue, [newJob({ data: String(producer) }), newJob({ data: String(producer) })], {
         caller: `p${producer}`,
@@ -110,7 +110,7 @@ export function adding(test: Test): void {
     assert.equal((await scene.list('waiting')).length, 80);
   });
 
-  test.shared('two connections add at once: nothing is lost, no id is given twice', async (scene) => {
+  test.shared('add loses no job and gives no id twice when two connections add at once', async (scene) => {
     const peer = await scene.peer();
     const calls = Array.from({ length: 30 }, (_, producer) => {
       const { store } = producer % 2 === 0 ? scene : peer;
@@ -121,7 +121,7 @@ export function adding(test: Test): void {
     assert.deepEqual((await peer.list('waiting')).sort(), ids(added).sort());
   });
 
-  test.shared('what one connection added, the other sees at once', async (scene) => {
+  test.shared('a connection sees at once the jobs that another connection added', async (scene) => {
     const peer = await scene.peer();
     const id = await scene.addOne({ data: '"seen"' });
     assert.equal((await peer.job(id)).data, '"seen"');

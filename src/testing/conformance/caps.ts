@@ -1,4 +1,4 @@
-// Facet: a cap on how many jobs of a queue are active, and how sessions share what it allows.
+// Facet: a cap on the active jobs of a queue, and how sessions share it.
 import assert from 'node:assert/strict';
 import type { ClaimedJob } from '../../job/record.js';
 import { ids, nth } from './expect.js';
@@ -7,7 +7,7 @@ import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 export function caps(test: Test): void {
-  test('no more jobs than the cap says are active, whoever claims', async (scene) => {
+  test('a cap limits the active jobs of all sessions together', async (scene) => {
     await scene.addMany(10);
     await cap(scene, 3);
     const session = await scene.session();
@@ -17,7 +17,7 @@ export function caps(test: Test): void {
     assert.deepEqual([jobs, drained, paused, limitedMs], [[], false, false, undefined]);
   });
 
-  test('jobs under locks with an end of their own use up the share of their session', async (scene) => {
+  test('jobs under timed or extended locks count in the share of their session', async (scene) => {
     await scene.addMany(10);
     await cap(scene, 4);
     const [timed, extended, other] = [await scene.session(), await scene.session(), await scene.session({ slots: 0 })];
@@ -34,7 +34,7 @@ export function caps(test: Test): void {
     assert.equal((await scene.claim(other, 10)).length, 0);
   });
 
-  test('the status shows the cap until it is taken away', async (scene) => {
+  test('the status shows the cap until the cap is removed', async (scene) => {
     const shown = async () => (await scene.store.status(scene.queue)).cap;
     assert.equal(await shown(), undefined);
     await cap(scene, 3);
@@ -47,7 +47,7 @@ export function caps(test: Test): void {
     assert.equal((await scene.claim(await scene.session(), 10)).length, 10);
   });
 
-  test('a cap that is set later leaves what is active alone, and lets in nobody until there is room', async (scene) => {
+  test('a cap below the number of active jobs leaves them alone and blocks claims until there is room', async (scene) => {
     await scene.addMany(10);
     const session = await scene.session();
     const jobs = await scene.claim(session, 5);
@@ -61,7 +61,7 @@ export function caps(test: Test): void {
     assert.equal((await scene.claim(session, 10)).length, 2);
   });
 
-  test('a place comes free with every way out of active', async (scene) => {
+  test('a place under the cap comes free whenever a job leaves active', async (scene) => {
     await scene.addMany(10);
     await cap(scene, 1);
     const session = await scene.session();
@@ -75,7 +75,7 @@ export function caps(test: Test): void {
     assert.equal((await scene.claim(session, 5)).length, 1);
   });
 
-  test('finishing and claiming in one call stays under the cap', async (scene) => {
+  test('settling and claiming in one call stays under the cap', async (scene) => {
     await scene.addMany(10);
     await cap(scene, 2);
     const session = await scene.session();
@@ -83,7 +83,7 @@ export function caps(test: Test): void {
     assert.equal((await scene.store.status(scene.queue)).counts.active, 2);
   });
 
-  test('a claim that is repeated is answered under a full cap', async (scene) => {
+  test('a repeated claim returns its jobs under a full cap', async (scene) => {
     await scene.addMany(5);
     await cap(scene, 2);
     const request = scene.request(await scene.session(), 5);
@@ -91,7 +91,7 @@ export function caps(test: Test): void {
     assert.deepEqual((await scene.store.claim(scene.queue, request)).jobs, first.jobs);
   });
 
-  test('a session leaves the others their shares', async (scene) => {
+  test('a session leaves the other sessions their shares of the cap', async (scene) => {
     await scene.addMany(20);
     await cap(scene, 4);
     const [one, two] = [await scene.session(), await scene.session()];
@@ -100,13 +100,13 @@ export function caps(test: Test): void {
     assert.equal((await scene.claim(two, 10)).length, 2);
   });
 
-  test('a session that is alone may use all', async (scene) => {
+  test('a session uses the whole cap when it is the only one', async (scene) => {
     await scene.addMany(20);
     await cap(scene, 4);
     assert.equal((await scene.claim(await scene.session(), 10)).length, 4);
   });
 
-  test('no share is larger than the slots of its session', async (scene) => {
+  test('the share of a session is never larger than its slots', async (scene) => {
     await scene.addMany(20);
     await cap(scene, 6);
     const large = await scene.session({ slots: 10 });
@@ -115,7 +115,7 @@ export function caps(test: Test): void {
     assert.equal((await scene.claim(small, 10)).length, 1);
   });
 
-  test('a session without slots has no share, and takes what the others leave', async (scene) => {
+  test('a session without slots claims only what the other sessions leave', async (scene) => {
     await scene.addMany(20);
     await cap(scene, 4);
     const holder = await scene.session({ slots: 0 });
@@ -127,7 +127,7 @@ export function caps(test: Test): void {
     assert.equal((await scene.claim(holder, 10)).length, 4);
   });
 
-  test('a session that is closed or expired has no share', async (scene) => {
+  test('a closed or expired session has no share of the cap', async (scene) => {
     await scene.addMany(20);
     await cap(scene, 4);
     const closed = await scene.session();
@@ -139,7 +139,7 @@ export function caps(test: Test): void {
     assert.equal((await scene.claim(session, 10)).length, 2);
   });
 
-  test('slots that a renewal changes change the shares', async (scene) => {
+  test('shares of the cap change when a renewal changes slots', async (scene) => {
     await scene.addMany(20);
     await cap(scene, 4);
     const [one, two] = [await scene.session({ slots: 10 }), await scene.session({ slots: 10 })];
@@ -153,7 +153,7 @@ export function caps(test: Test): void {
     assert.equal((await scene.claim(one, 10)).length, 1);
   });
 
-  test('whoever finishes and claims in one step makes room for one that has come later', async (scene) => {
+  test('a session that settles and claims in one call makes room for a later session', async (scene) => {
     await scene.addMany(40);
     await cap(scene, 4);
     const old = await scene.session();
@@ -171,7 +171,7 @@ export function caps(test: Test): void {
     assert.equal((await turnOver(scene, old, [done ?? assert.fail()], 5)).length, 1, 'its own share stays its own');
   });
 
-  test('three that share four: none is left without', async (scene) => {
+  test('each of three sessions gets a share of a cap of four', async (scene) => {
     await scene.addMany(20);
     await cap(scene, 4);
     const sessions = [await scene.session(), await scene.session(), await scene.session()];
@@ -180,7 +180,7 @@ export function caps(test: Test): void {
     assert.deepEqual(taken, [2, 1, 1]);
   });
 
-  test('more sessions than places: whoever comes first', async (scene) => {
+  test('the first sessions to claim get the places when there are more sessions than places', async (scene) => {
     await scene.addMany(20);
     await cap(scene, 2);
     const sessions = await Promise.all(Array.from({ length: 5 }, () => scene.session()));
@@ -189,7 +189,7 @@ export function caps(test: Test): void {
     assert.deepEqual(taken, [1, 1, 0, 0, 0]);
   });
 
-  test('a full cap is no reason to ask again at once: a due job does not count as one that time brings', async (scene) => {
+  test('a claim under a full cap returns no nextInMs for a job that is already due', async (scene) => {
     await scene.addMany(1);
     await cap(scene, 1);
     const session = await scene.session();
@@ -200,7 +200,7 @@ export function caps(test: Test): void {
     assert.equal((await scene.tryClaim(session, 1)).nextInMs, undefined);
   });
 
-  test('forgetting the queue forgets the cap, and that of one queue is not that of another', async (scene) => {
+  test('forget removes the cap of its own queue only', async (scene) => {
     const other = scene.at(`${scene.queue}-2`);
     await cap(scene, 1);
     assert.equal((await other.store.status(other.queue)).cap, undefined);
@@ -210,7 +210,7 @@ export function caps(test: Test): void {
     assert.deepEqual((await other.store.status(other.queue)).cap, { maxActive: 2 });
   });
 
-  test.durable('a cap outlives the store', async (scene) => {
+  test.durable('a cap survives when the store is opened again', async (scene) => {
     await cap(scene, 2);
     const again = await scene.reopen();
     assert.deepEqual((await again.store.status(again.queue)).cap, { maxActive: 2 });
@@ -221,7 +221,7 @@ async function cap({ store, queue }: Scene, maxActive: number | undefined): Prom
   await store.cap(queue, maxActive === undefined ? undefined : { maxActive });
 }
 
-/** Finishes and claims in one call. */
+/** Completes jobs and claims others in one call. */
 async function turnOver(scene: Scene, session: string, done: ClaimedJob[], count: number): Promise<ClaimedJob[]> {
   const call = scene.call(session);
   const outcomes = done.map((job) => completed(job));

@@ -1,4 +1,4 @@
-// Facet: moves that do not belong to an owner: retry, promote, put off, change the priority, remove, clear, requeue, forget.
+// Facet: changes that need no owner: retry, promote, delay, priority, remove, clear, requeue, forget.
 import assert from 'node:assert/strict';
 import type { Change } from '../../store/contract/index.js';
 import { ids, nth, only, sorted } from './expect.js';
@@ -9,7 +9,7 @@ import type { Test } from './suite.js';
 const RETRY = { kind: 'retry', from: 'failed', resetAttemptsMade: false, resetAttemptsStarted: false } as const;
 
 export function changing(test: Test): void {
-  test('retry: a finished job waits again; what it ended with is gone', async (scene) => {
+  test('retry moves a finished job to waiting and clears its result', async (scene) => {
     for (const from of ['completed', 'failed'] as const) {
       const { job } = await scene.running();
       await scene.finish(from === 'completed' ? completed(job) : failed(job));
@@ -23,7 +23,7 @@ export function changing(test: Test): void {
     }
   });
 
-  test('retry may start the counters anew', async (scene) => {
+  test('retry resets the attempt counters when asked to', async (scene) => {
     const { job } = await scene.running();
     await scene.finish(failed(job));
     assert.equal(await change(scene, { jobId: job.id, ...RETRY, resetAttemptsMade: true, resetAttemptsStarted: true }), 'done');
@@ -31,7 +31,7 @@ export function changing(test: Test): void {
     assert.deepEqual([record.attemptsMade, record.attemptsStarted], [0, 0]);
   });
 
-  test('retry from the wrong state: state, and nothing changes', async (scene) => {
+  test('retry returns state and changes nothing when the job is in another state', async (scene) => {
     const { job } = await scene.running();
     assert.equal(await change(scene, { jobId: job.id, ...RETRY }), 'state');
     await scene.finish(completed(job));
@@ -40,7 +40,7 @@ export function changing(test: Test): void {
     assert.deepEqual(await scene.snapshot(job.id), before);
   });
 
-  test('the finishing token of a job that was retried from outside is stale', async (scene) => {
+  test('a finishing token is stale after the job was retried from outside', async (scene) => {
     const { job } = await scene.running();
     await scene.finish(completed(job));
     await change(scene, { jobId: job.id, ...RETRY, from: 'completed' });
@@ -49,7 +49,7 @@ export function changing(test: Test): void {
     assert.deepEqual(await scene.snapshot(job.id), before);
   });
 
-  test('promote: a delayed job waits now; others: state', async (scene) => {
+  test('promote moves a delayed job to waiting and returns state for other jobs', async (scene) => {
     const [waiting, later] = await scene.add({}, { delayMs: scene.ms(5_000) });
     assert(waiting && later);
     assert.equal(await change(scene, { jobId: later, kind: 'promote' }), 'done');
@@ -59,7 +59,7 @@ export function changing(test: Test): void {
     assert.deepEqual(sorted(await scene.order()), sorted([waiting, later]));
   });
 
-  test('delay: a delayed job is put off, or falls due sooner', async (scene) => {
+  test('change delay moves the due time of a delayed job later or sooner', async (scene) => {
     const [sooner, later] = await scene.add({ id: 'sooner', delayMs: scene.ms(5_000) }, { id: 'later', delayMs: scene.ms(2) });
     assert(sooner && later);
     assert.equal(await change(scene, { jobId: sooner, kind: 'delay', delayMs: scene.ms(2) }), 'done');
@@ -69,7 +69,7 @@ export function changing(test: Test): void {
     assert.deepEqual(await scene.order(), [sooner]);
   });
 
-  test('delay of a running or finished job: state', async (scene) => {
+  test('change delay returns state for a running or finished job', async (scene) => {
     const { job } = await scene.running();
     assert.equal(await change(scene, { jobId: job.id, kind: 'delay', delayMs: 5 }), 'state');
     await scene.finish(completed(job));
@@ -77,7 +77,7 @@ export function changing(test: Test): void {
     assert.equal(await scene.stateOf(job.id), 'completed');
   });
 
-  test('priority: a waiting job moves to its new place, at the back or with lifo at the front', async (scene) => {
+  test('change priority moves a waiting job to the back, or with lifo to the front, of its new priority', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c', priority: 3 }, { id: 'd', priority: 3 });
     assert.equal(await change(scene, { jobId: 'a', kind: 'priority', priority: 3, lifo: false }), 'done');
     assert.equal(await change(scene, { jobId: 'd', kind: 'priority', priority: 0, lifo: true }), 'done');
@@ -85,14 +85,14 @@ export function changing(test: Test): void {
     assert.deepEqual(await scene.order(), ['d', 'b', 'c', 'a']);
   });
 
-  test('priority of a delayed job counts when it falls due', async (scene) => {
+  test('change priority of a delayed job takes effect when the job is due', async (scene) => {
     await scene.add({ id: 'late', delayMs: scene.ms(2), priority: 9 }, { id: 'five', priority: 5 });
     assert.equal(await change(scene, { jobId: 'late', kind: 'priority', priority: 1, lifo: false }), 'done');
     await scene.pass(3);
     assert.deepEqual(await scene.order(), ['late', 'five']);
   });
 
-  test('a change of a job that does not exist: missing; answers in order', async (scene) => {
+  test('change returns missing for unknown jobs, with replies in order', async (scene) => {
     const later = await scene.addOne({ delayMs: scene.ms(500) });
     const changes: Change[] = [
       { jobId: 'ghost', kind: 'promote' },
@@ -112,7 +112,7 @@ export function changing(test: Test): void {
     ]);
   });
 
-  test('remove: the job goes with its logs; a locked one stays', async (scene) => {
+  test('remove deletes a job with its logs, and leaves a locked job', async (scene) => {
     const { job } = await scene.running({ id: 'locked' });
     await scene.add({ id: 'a' }, { id: 'b', delayMs: scene.ms(500) });
     await scene.store.write(scene.queue, [{ jobId: 'a', kind: 'log', row: 'x' }]);
@@ -124,7 +124,7 @@ export function changing(test: Test): void {
     assert.deepEqual(await scene.store.remove(scene.queue, ['locked']), ['done']);
   });
 
-  test('clear: removes what is in the states that were named, up to the limit, oldest first', async (scene) => {
+  test('clear removes jobs of the named states, oldest first, up to the limit', async (scene) => {
     const done = await finishMany(scene, 5);
     await scene.add({ id: 'waits' }, { id: 'prior', priority: 2 }, { id: 'later', delayMs: scene.ms(500) });
     assert.deepEqual(sorted(await scene.store.clear(scene.queue, { states: ['completed'], limit: 2 })), sorted(done.slice(0, 2)));
@@ -138,7 +138,7 @@ export function changing(test: Test): void {
     assert.equal((await scene.list('completed')).length, 3);
   });
 
-  test('clear: never removes a job that is locked', async (scene) => {
+  test('clear never removes a locked job', async (scene) => {
     const { job } = await scene.running();
     await scene.add({ id: 'waits' });
     const cleared = await scene.store.clear(scene.queue, {
@@ -149,7 +149,7 @@ export function changing(test: Test): void {
     await scene.finish(completed(job));
   });
 
-  test('clear: by age, of finished jobs since they finished', async (scene) => {
+  test('clear by age counts from the finish of finished jobs', async (scene) => {
     const { job } = await scene.running({ timestamp: 1 });
     const [old] = await finishMany(scene, 1);
     await scene.pass(6);
@@ -157,7 +157,7 @@ export function changing(test: Test): void {
     assert.deepEqual(await scene.store.clear(scene.queue, { states: ['completed'], olderThanMs: scene.ms(4), limit: 10 }), [old]);
   });
 
-  test('clear: by age, of others since they were added', async (scene) => {
+  test('clear by age counts from the add of unfinished jobs', async (scene) => {
     const old = await scene.addOne({ timestamp: 9_999_999_999_999 });
     await scene.pass(6);
     const fresh = await scene.addOne({ timestamp: 1 });
@@ -165,7 +165,7 @@ export function changing(test: Test): void {
     assert.equal(await scene.stateOf(fresh), 'waiting');
   });
 
-  test('requeue: failed, completed or delayed jobs wait again, up to the limit', async (scene) => {
+  test('requeue moves failed, completed or delayed jobs to waiting, up to the limit', async (scene) => {
     const done = await finishMany(scene, 3);
     const bad = await finishMany(scene, 2, true);
     const late = await scene.add({ delayMs: scene.ms(5_000) });
@@ -178,7 +178,7 @@ export function changing(test: Test): void {
     assert.deepEqual(sorted(await scene.order()), sorted([...done, ...bad, ...late]));
   });
 
-  test('requeue: by age', async (scene) => {
+  test('requeue selects jobs by age', async (scene) => {
     const [old] = await finishMany(scene, 1, true);
     await scene.pass(6);
     const [fresh] = await finishMany(scene, 1, true);
@@ -186,7 +186,7 @@ export function changing(test: Test): void {
     assert.deepEqual([await scene.stateOf(old as string), await scene.stateOf(fresh as string)], ['waiting', 'failed']);
   });
 
-  test('forget: an emptied queue starts anew: ids, pause, limits, events', async (scene) => {
+  test('forget resets ids, pause, limits and events of an emptied queue', async (scene) => {
     assert.deepEqual(await scene.add({}, {}), ['1', '2']);
     await scene.store.clear(scene.queue, { states: ['waiting'], limit: 10 });
     await scene.store.pause(scene.queue, true);
@@ -204,7 +204,7 @@ async function change(scene: Scene, what: Change): Promise<string> {
   return only(await scene.store.change(scene.queue, [what]));
 }
 
-/** One after the other; answers the ids in the order in which they finished. */
+/** Adds and finishes jobs one after the other. Returns the ids in the order of finishing. */
 async function finishMany(scene: Scene, count: number, broken = false): Promise<string[]> {
   const session = await scene.session();
   const jobs = [];

@@ -1,4 +1,4 @@
-// Facet: jobs go out, each with a lock that was granted in the same step.
+// Facet: claiming jobs. Each claim grants the lock of its job in the same step.
 import assert from 'node:assert/strict';
 import type { ClaimedJob } from '../../job/record.js';
 import { between, ids, nth, sorted } from './expect.js';
@@ -7,7 +7,7 @@ import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 export function claiming(test: Test): void {
-  test('a claimed job is active, counted as started and says who runs it', async (scene) => {
+  test('claim makes a job active, counts the start and records the worker', async (scene) => {
     const id = await scene.addOne();
     const job = await scene.claimOne(await scene.session(), { by: 'worker-7' });
     const record = await scene.job(id);
@@ -21,7 +21,7 @@ export function claiming(test: Test): void {
     assert(token.length > 0 && Number.isSafeInteger(fence) && fence > 0);
   });
 
-  test('the lock is there with the claim: same token, same fence, held by the session', async (scene) => {
+  test('claim grants the lock in the same step, with the same token, fence and session', async (scene) => {
     const added = await scene.addMany(20);
     const session = await scene.session({ owner: { host: 'h', pid: 7, name: 'n', instance: 'i' } });
     const jobs = await scene.claim(session, 20);
@@ -33,7 +33,7 @@ export function claiming(test: Test): void {
     }
   });
 
-  test('no more than `count`, and what is left stays', async (scene) => {
+  test('claim takes at most `count` jobs and leaves the rest waiting', async (scene) => {
     await scene.addMany(5);
     const session = await scene.session();
     assert.equal((await scene.claim(session, 0)).length, 0);
@@ -43,7 +43,7 @@ export function claiming(test: Test): void {
     assert.equal((await scene.claim(session, 99)).length, 0);
   });
 
-  test('says when nothing is left waiting', async (scene) => {
+  test('claim reports drained when no job is left waiting', async (scene) => {
     const session = await scene.session();
     assert.equal((await scene.tryClaim(session)).drained, true);
     await scene.add({}, {}, { delayMs: scene.ms(500) });
@@ -51,9 +51,9 @@ export function claiming(test: Test): void {
     assert.equal((await scene.tryClaim(session)).drained, true);
   });
 
-  test('a session that never was claims nothing', async (scene) => {
+  test('an unknown session claims nothing', async (scene) => {
     const id = await scene.addOne();
-    const reply = await scene.tryClaim('nobody');
+    const reply = await scene.tryClaim('no-session');
     assert.deepEqual([reply.jobs, reply.sessionAlive], [[], false]);
     assert.equal(await scene.stateOf(id), 'waiting');
   });
@@ -80,14 +80,14 @@ export function claiming(test: Test): void {
     }
   });
 
-  test('a session of another queue claims nothing here', async (scene) => {
+  test('a session of another queue claims nothing in this queue', async (scene) => {
     await scene.add({});
     const foreign = await scene.at(`${scene.queue}-other`).session();
     assert.deepEqual((await scene.tryClaim(foreign)).sessionAlive, false);
     assert.equal((await scene.list('waiting')).length, 1);
   });
 
-  test('a delayed job is not claimed before it is due, and the reply says when that is', async (scene) => {
+  test('claim leaves a delayed job until it is due and returns when that is', async (scene) => {
     await scene.add({ delayMs: scene.ms(10) });
     const session = await scene.session();
     const early = await scene.tryClaim(session);
@@ -98,20 +98,20 @@ export function claiming(test: Test): void {
     assert.deepEqual([job.state, job.delay], ['active', 0]);
   });
 
-  test('nextInMs tells of the delayed job that is due first, and of nothing when none is', async (scene) => {
+  test('claim returns nextInMs of the first due job, or none without delayed jobs', async (scene) => {
     const session = await scene.session();
     assert.equal((await scene.tryClaim(session)).nextInMs, undefined);
     await scene.add({ delayMs: scene.ms(900) }, { delayMs: scene.ms(200) });
     between((await scene.tryClaim(session)).nextInMs, scene.ms(150), scene.ms(200), 'nextInMs');
   });
 
-  test('two claimers never get the same job', (scene) => contend(scene, [scene, scene]));
+  test('two sessions that claim at once never get the same job', (scene) => contend(scene, [scene, scene]));
 
-  test.shared('two claimers on two connections never get the same job', async (scene) =>
+  test.shared('two sessions on two connections that claim at once never get the same job', async (scene) =>
     contend(scene, [scene, await scene.peer()]),
   );
 
-  test('fences only grow and tokens are never used twice: across claims, sessions, releases and sweeps', async (scene) => {
+  test('fences grow and tokens never repeat across claims, sessions, releases and sweeps', async (scene) => {
     const seen: ClaimedJob[] = [];
     for (let round = 0; round < 4; round += 1) {
       await scene.addMany(2);
@@ -124,7 +124,7 @@ export function claiming(test: Test): void {
     assertFresh(seen);
   });
 
-  test('fences keep growing when the queue was forgotten', async (scene) => {
+  test('fences keep growing after the queue was forgotten', async (scene) => {
     const seen: ClaimedJob[] = [];
     for (let round = 0; round < 3; round += 1) {
       await scene.add({}, {});
@@ -145,7 +145,7 @@ export function claiming(test: Test): void {
     assertFresh(seen);
   });
 
-  test.durable('fences keep growing when the store was opened again', async (scene) => {
+  test.durable('fences keep growing after the store was opened again', async (scene) => {
     await scene.addMany(2);
     const session = await scene.session();
     const seen = await scene.claim(session, 1);
@@ -175,7 +175,7 @@ async function contend(scene: Scene, sides: [Scene, Scene]): Promise<void> {
   for (const job of claimed) assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, job.token);
 }
 
-/** In the order of claiming. */
+/** Asserts growing fences and unique tokens. Pass the jobs in the order of their claims. */
 function assertFresh(jobs: ClaimedJob[]): void {
   assert(jobs.length > 1, 'nothing was claimed');
   assert.equal(new Set(jobs.map(({ token }) => token)).size, jobs.length, 'every acquisition has a token of its own');

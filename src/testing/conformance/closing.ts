@@ -1,4 +1,4 @@
-// Facet: opening, closing, and what is there when the data is opened again.
+// Facet: opening, closing, and the data after the store is opened again.
 import assert from 'node:assert/strict';
 import type { Store } from '../../store/contract/index.js';
 import { ids, only } from './expect.js';
@@ -7,25 +7,25 @@ import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 export function closing(test: Test): void {
-  test('opening twice is opening', async (scene) => {
+  test('open is idempotent', async (scene) => {
     await scene.add({});
     await scene.store.open();
     assert.equal((await scene.list('waiting')).length, 1);
   });
 
-  test('closing twice is closing', async (scene) => {
+  test('close is idempotent', async (scene) => {
     await scene.store.close();
     await scene.store.close();
   });
 
-  test('what was called before the close is carried out before it', async (scene) => {
+  test('close carries out the calls that came before it', async (scene) => {
     const added = [scene.add({}), scene.add({}), scene.add({})];
     const closed = scene.store.close();
     assert.deepEqual((await Promise.all(added)).flat(), ['1', '2', '3']);
     await closed;
   });
 
-  test('after the close every verb rejects with STORE_CLOSED', async (scene) => {
+  test('every verb rejects with STORE_CLOSED after close', async (scene) => {
     const { job } = await scene.running();
     await scene.store.close();
     for (const [verb, call] of Object.entries(everyVerb(scene, job.id))) {
@@ -33,13 +33,13 @@ export function closing(test: Test): void {
     }
   });
 
-  test('it describes itself in plain data that survives being sent to a thread', async (scene) => {
+  test('describe returns plain data that can be sent to a thread', async (scene) => {
     const descriptor = scene.store.describe();
     assert.deepEqual(structuredClone(descriptor), descriptor);
     assert.deepEqual(JSON.parse(JSON.stringify(descriptor ?? null)), descriptor ?? null);
   });
 
-  test.durable('everything is there when it is opened again', async (scene) => {
+  test.durable('jobs, logs, locks, sessions and pause survive when the store is opened again', async (scene) => {
     await scene.add({ id: 'done' }, { id: 'broken' }, { id: 'runs' }, { id: 'waits' }, { id: 'first', lifo: true, priority: 2 });
     await scene.add({ id: 'late', delayMs: scene.ms(5_000) });
     const session = await scene.session();
@@ -57,7 +57,7 @@ export function closing(test: Test): void {
     assert.deepEqual(await later.settle(completed(runs)), ['done']);
   });
 
-  test.durable('ids, order and limits go on where they were', async (scene) => {
+  test.durable('job ids, event ids, order and limits continue when the store is opened again', async (scene) => {
     await scene.add({}, {});
     const job = await scene.claimOne(await scene.session());
     await scene.finish(released(job));
@@ -71,7 +71,7 @@ export function closing(test: Test): void {
     assert.deepEqual(await later.order(), ['1', '2', '3']);
   });
 
-  test.durable('a session goes on when the data is opened again, and dies when nobody renews it', async (scene) => {
+  test.durable('a session survives when the store is opened again, and expires without renewal', async (scene) => {
     const { session, job } = await scene.running({}, { durationMs: scene.ms(12) });
     const later = await scene.reopen();
     assert.equal(only(await later.store.renew([{ queue: scene.queue, id: session, acked: 0 }])).alive, true);

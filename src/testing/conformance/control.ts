@@ -5,7 +5,7 @@ import { completed } from './samples.js';
 import type { Test } from './suite.js';
 
 export function control(test: Test): void {
-  test('a paused queue hands nothing out, says so, and goes on when resumed', async (scene) => {
+  test('claim returns no job and paused while the queue is paused, and jobs after resume', async (scene) => {
     const id = await scene.addOne();
     const session = await scene.session();
     await scene.store.pause(scene.queue, true);
@@ -18,7 +18,7 @@ export function control(test: Test): void {
     assert.equal((await scene.store.status(scene.queue)).paused, false);
   });
 
-  test('jobs that run when the queue is paused go on; what finishes hands out nothing new', async (scene) => {
+  test('running jobs can finish in a paused queue, and a settle claims no new job', async (scene) => {
     const { session, job } = await scene.running();
     await scene.add({});
     await scene.store.pause(scene.queue, true);
@@ -32,14 +32,14 @@ export function control(test: Test): void {
     assert.deepEqual([results, claimed?.jobs, claimed?.paused], [['done'], [], true]);
   });
 
-  test('pausing twice is pausing', async (scene) => {
+  test('pause is idempotent', async (scene) => {
     await scene.store.pause(scene.queue, true);
     await scene.store.pause(scene.queue, true);
     await scene.store.pause(scene.queue, false);
     assert.equal((await scene.store.status(scene.queue)).paused, false);
   });
 
-  test('a limit holds back the whole queue for its time', async (scene) => {
+  test('limit blocks all claims of the queue for its duration', async (scene) => {
     await scene.add({});
     const session = await scene.session();
     await scene.store.limit(scene.queue, scene.ms(10));
@@ -54,7 +54,7 @@ export function control(test: Test): void {
     assert.equal((await scene.store.status(scene.queue)).limitedMs, undefined);
   });
 
-  test('delayed jobs come to waiting when they are due, also in a paused, a limited and a full queue', async (scene) => {
+  test('claim moves due jobs to waiting also when the queue is paused, limited or full', async (scene) => {
     const session = await scene.session();
     const limit = { max: 1, durationMs: scene.ms(60_000) };
     const useWindow = async () => {
@@ -87,14 +87,14 @@ export function control(test: Test): void {
     }
   });
 
-  test('limit 0 ends a limit', async (scene) => {
+  test('limit 0 ends the current limit', async (scene) => {
     await scene.add({});
     await scene.store.limit(scene.queue, scene.ms(5_000));
     await scene.store.limit(scene.queue, 0);
     assert.equal((await scene.claim(await scene.session())).length, 1);
   });
 
-  test('at most `max` claims per window, whoever claims', async (scene) => {
+  test('a window allows at most `max` claims of all sessions together', async (scene) => {
     await scene.addMany(6);
     const [a, b] = [await scene.session(), await scene.session()];
     const limit = { max: 2, durationMs: scene.ms(10) };
@@ -108,7 +108,7 @@ export function control(test: Test): void {
     assert.equal((await scene.claim(a, 5, { limit })).length, 2);
   });
 
-  test('the limit of a window holds for a claim within settle as well', async (scene) => {
+  test('a window limits a claim within settle too', async (scene) => {
     await scene.addMany(3);
     const session = await scene.session();
     const limit = { max: 1, durationMs: scene.ms(50) };
@@ -124,7 +124,7 @@ export function control(test: Test): void {
     assert.deepEqual(claimed?.jobs, []);
   });
 
-  test('data is replaced, by the owner or from outside, in any state', async (scene) => {
+  test('write replaces data in any state, with the token of the owner or without one', async (scene) => {
     const { job } = await scene.running();
     const write = async (data: string, token?: string): Promise<string> =>
       only(
@@ -139,7 +139,7 @@ export function control(test: Test): void {
     assert.equal((await scene.job(job.id)).data, '"after"');
   });
 
-  test('progress is kept as it is given, zero and null too', async (scene) => {
+  test('write stores progress as given, including zero and null', async (scene) => {
     const { job } = await scene.running();
     for (const progress of ['0', '42', 'null', '{"step":"two"}', '""', 'false']) {
       const write = { jobId: job.id, token: job.token, kind: 'progress', progress } as const;
@@ -148,7 +148,7 @@ export function control(test: Test): void {
     }
   });
 
-  test('a write to a job that does not exist: missing', async (scene) => {
+  test('write returns missing for an unknown job', async (scene) => {
     const writes = [
       { jobId: 'ghost', kind: 'data', data: '1' },
       { jobId: 'ghost', kind: 'progress', progress: '1' },
@@ -163,7 +163,7 @@ export function control(test: Test): void {
     assert.equal((await scene.store.logs(scene.queue, 'ghost', { start: 0, end: -1, asc: true })).count, 0);
   });
 
-  test('logs are counted, and with `keep` the newest rows stay', async (scene) => {
+  test('write counts log rows and with `keep` leaves only the newest', async (scene) => {
     const id = await scene.addOne();
     const log = async (row: string, keep?: number): Promise<number | undefined> =>
       only(await scene.store.write(scene.queue, [{ jobId: id, kind: 'log', row, ...(keep === undefined ? {} : { keep }) }]))
@@ -172,7 +172,7 @@ export function control(test: Test): void {
     assert.deepEqual(await scene.store.logs(scene.queue, id, { start: 0, end: -1, asc: true }), { logs: ['c', 'd'], count: 2 });
   });
 
-  test('logs are cleared, all or up to the newest', async (scene) => {
+  test('clearLogs removes all log rows or all but the newest', async (scene) => {
     const id = await scene.addOne();
     const rows = ['a', 'b', 'c', 'd'].map((row) => ({ jobId: id, kind: 'log', row }) as const);
     await scene.store.write(scene.queue, rows);
@@ -182,7 +182,7 @@ export function control(test: Test): void {
     assert.deepEqual(await scene.store.logs(scene.queue, id, { start: 0, end: -1, asc: true }), { logs: [], count: 0 });
   });
 
-  test('logs are read in ranges, oldest or newest first', async (scene) => {
+  test('logs returns ranges of rows, oldest or newest first', async (scene) => {
     const id = await scene.addOne();
     await scene.store.write(
       scene.queue,

@@ -1,4 +1,5 @@
-// Facet: long lists, and many jobs that must cost nothing. Engines have limits of their own (parameters of a statement, arguments of a call), which nobody should meet.
+// Facet: long lists, and many jobs that must not slow other calls. Engines have limits (parameters of a statement, arguments of a
+// call) that no caller should meet.
 import assert from 'node:assert/strict';
 import { ids, median, only } from './expect.js';
 import { completed, newJob, newSession } from './samples.js';
@@ -10,7 +11,7 @@ const ONE_KEY = 100_000;
 const CLAIMS = 40;
 
 export function crowds(test: Test): void {
-  test(`${MANY} jobs go through every list`, async (scene) => {
+  test(`list verbs handle ${MANY} jobs in one call`, async (scene) => {
     const { store, queue } = scene;
     const added = await scene.addMany(MANY);
     const session = await scene.session();
@@ -32,7 +33,7 @@ export function crowds(test: Test): void {
     assert.equal((await store.status(queue)).counts.waiting, 0);
   });
 
-  test(`${MANY} locks that died with their session are recovered in chunks`, async (scene) => {
+  test(`sweep recovers ${MANY} locks of an expired session in chunks`, async (scene) => {
     await scene.addMany(MANY);
     const session = await scene.session({ durationMs: scene.ms(40) });
     await scene.claim(session, MANY);
@@ -41,7 +42,7 @@ export function crowds(test: Test): void {
     assert.equal((await scene.store.clear(scene.queue, { states: ['waiting'], limit: MANY })).length, MANY);
   });
 
-  test(`${ONE_KEY} jobs that wait for one key cost other claims nothing`, async (scene) => {
+  test(`${ONE_KEY} jobs that wait for one key do not slow other claims`, async (scene) => {
     const costOfClaim = async (side: Scene): Promise<number> => {
       await side.addMany(CLAIMS);
       const session = await side.session();
@@ -52,7 +53,7 @@ export function crowds(test: Test): void {
     const session = await scene.session();
     const job = await scene.claimOne(session);
     const crowded = await costOfClaim(scene);
-    // Whoever looks at each of them needs tens of milliseconds.
+    // A store that reads each waiting job needs tens of milliseconds.
     assert(crowded < 5 * empty + 5, `a claim took ${crowded} ms beside ${empty} ms in an empty queue`);
     const started = performance.now();
     await scene.finish(completed(job));
@@ -62,7 +63,7 @@ export function crowds(test: Test): void {
     assert.equal((await scene.store.status(scene.queue)).counts.waiting, ONE_KEY - 2);
   });
 
-  test('a thousand sessions are renewed in one call and closed in another', async (scene) => {
+  test('one call renews a thousand sessions and another closes them', async (scene) => {
     const sessions = Array.from({ length: 1_000 }, () => newSession(scene.queue, scene.ms(1_000), {}));
     await Promise.all(sessions.map((session) => scene.store.openSession(session)));
     const refs = sessions.map(({ id }) => ({ queue: scene.queue, id }));

@@ -1,4 +1,4 @@
-// Facet: what happened is told to the outside, in order, with nothing missed.
+// Facet: the event log records every change, in order and without gaps.
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../job/outcome.js';
 import type { ClaimedJob } from '../../job/record.js';
@@ -9,7 +9,7 @@ import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 export function events(test: Test): void {
-  test('add tells added{jobName}, then waiting or delayed{delay}; duplicated for an id that exists', async (scene) => {
+  test('add records added{jobName}, then waiting or delayed{delay}, or duplicated for an id that exists', async (scene) => {
     const delayMs = scene.ms(500_000);
     await fallsDue(scene, delayMs, () => scene.add({ id: 'a', name: 'mail' }, { id: 'b', delayMs }, { id: 'a' }));
     const told = await scene.events();
@@ -18,7 +18,7 @@ export function events(test: Test): void {
     assert.equal(only(told.filter(({ jobId, name }) => jobId === 'a' && name === 'added'))['jobName'], 'mail');
   });
 
-  test('claim tells waiting{prev: delayed} for jobs that fell due, and active{prev: waiting}', async (scene) => {
+  test('claim records waiting{prev: delayed} for due jobs, and active{prev: waiting}', async (scene) => {
     await scene.add({ id: 'due', delayMs: scene.ms(1) }, { id: 'now' });
     const session = await scene.session();
     await scene.pass(2);
@@ -27,14 +27,14 @@ export function events(test: Test): void {
     assert.deepEqual(about(told, 'now', 'prev'), ['active waiting']);
   });
 
-  test('settle tells completed{returnvalue, prev}, and drained when that was the last', async (scene) => {
+  test('settle records completed{returnvalue, prev}, and drained after the last job', async (scene) => {
     const { job } = await scene.running();
     const told = await tellingOf(scene, () => scene.finish(completed(job)));
     assert.deepEqual(names(told), ['completed', 'drained']);
     assert.deepEqual([nth(told, 0).jobId, nth(told, 0)['returnvalue'], nth(told, 0)['prev']], [job.id, '"done"', 'active']);
   });
 
-  test('settle tells failed{failedReason, prev}, then retries-exhausted{attemptsMade}', async (scene) => {
+  test('settle records failed{failedReason, prev}, then retries-exhausted{attemptsMade}', async (scene) => {
     const { job } = await scene.running();
     const told = await tellingOf(scene, () => scene.finish(failed(job)));
     assert.deepEqual(names(told), ['failed', 'retries-exhausted', 'drained']);
@@ -42,7 +42,7 @@ export function events(test: Test): void {
     assert.deepEqual([nth(told, 1).jobId, Number(nth(told, 1)['attemptsMade'])], [job.id, 1]);
   });
 
-  test('settle tells no retries-exhausted of a job that failed before its attempts were used up', async (scene) => {
+  test('settle records no retries-exhausted when a job fails before its last attempt', async (scene) => {
     const session = await scene.session();
     await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c' }, { id: 'gone' });
     const [a, b, c, gone] = await scene.claim(session, 4);
@@ -59,7 +59,7 @@ export function events(test: Test): void {
     assert.equal((await scene.job('alone')).attemptsMade, 1);
   });
 
-  test('drained only when jobs finished and none is waiting or active', async (scene) => {
+  test('settle records drained only when a job finished and no job is waiting or active', async (scene) => {
     await scene.add({}, {}, {}, { delayMs: scene.ms(5_000) });
     const session = await scene.session();
     const [a, b] = await scene.claim(session, 2);
@@ -78,7 +78,7 @@ export function events(test: Test): void {
     );
   });
 
-  test('retry tells waiting{prev: active, failedReason} or delayed{delay, failedReason}', async (scene) => {
+  test('retry records waiting{prev: active, failedReason} or delayed{delay, failedReason}', async (scene) => {
     const { session, job } = await scene.running();
     const [waiting] = await tellingOf(scene, () => scene.finish(retried(job)));
     assert.deepEqual([waiting?.name, waiting?.['prev'], waiting?.['failedReason']], ['waiting', 'active', 'not yet']);
@@ -87,7 +87,7 @@ export function events(test: Test): void {
     assert.equal(late['failedReason'], 'not yet');
   });
 
-  test('delay tells delayed{delay}, release tells waiting{prev: active}', async (scene) => {
+  test('delay records delayed{delay}, and release records waiting{prev: active}', async (scene) => {
     const { session, job } = await scene.running();
     const [waiting, ...none] = await tellingOf(scene, () => scene.finish(released(job)));
     assert.deepEqual([waiting?.name, waiting?.['prev'], none], ['waiting', 'active', []]);
@@ -95,7 +95,7 @@ export function events(test: Test): void {
     await fallsDue(scene, scene.ms(500_000), () => scene.finish(delayed(again, scene.ms(500_000))));
   });
 
-  test('settle with a claim tells the outcomes, then the claim', async (scene) => {
+  test('settle with a claim records the outcomes before the claim', async (scene) => {
     const { session, job } = await scene.running();
     await scene.add({ id: 'next' });
     const call = scene.call(session);
@@ -110,7 +110,7 @@ export function events(test: Test): void {
     );
   });
 
-  test('sweep tells stalled, then waiting{prev: active} or failed{failedReason, prev: active}', async (scene) => {
+  test('sweep records stalled, then waiting{prev: active} or failed{failedReason, prev: active}', async (scene) => {
     const id = await scene.addOne();
     for (const expected of [
       ['stalled', 'waiting active'],
@@ -125,7 +125,7 @@ export function events(test: Test): void {
     }
   });
 
-  test('closing a session and revoking tell waiting{prev: active}; a charged close tells what a sweep tells', async (scene) => {
+  test('closing a session and revoking record waiting{prev: active}, and a close as a crash records what a sweep records', async (scene) => {
     const id = await scene.addOne();
     const told: string[][] = [];
     for (const charged of [false, true]) {
@@ -139,7 +139,7 @@ export function events(test: Test): void {
     assert.deepEqual(told, [['waiting active'], ['stalled', 'waiting active'], ['waiting active']]);
   });
 
-  test('control tells progress{data}, waiting{prev}, delayed{delay}, removed{prev}, cleaned{count}, paused, resumed', async (scene) => {
+  test('control verbs record progress{data}, waiting{prev}, delayed{delay}, removed{prev}, cleaned{count}, paused, resumed', async (scene) => {
     const { store, queue } = scene;
     const { job } = await scene.running();
     const progress = only(
@@ -174,7 +174,7 @@ export function events(test: Test): void {
     assert.deepEqual(names(await tellingOf(scene, () => store.pause(queue, false))), ['resumed']);
   });
 
-  test('requeue tells waiting{prev} for each', async (scene) => {
+  test('requeue records waiting{prev} for each job', async (scene) => {
     const { job } = await scene.running();
     await scene.finish(completed(job));
     await scene.add({ id: 'late', delayMs: scene.ms(500) });
@@ -182,7 +182,7 @@ export function events(test: Test): void {
     assert.deepEqual([about(told, job.id, 'prev'), about(told, 'late', 'prev')], [['waiting completed'], ['waiting delayed']]);
   });
 
-  test('what was refused is not told', async (scene) => {
+  test('refused calls record no events', async (scene) => {
     const { job } = await scene.running();
     const stale = { ...job, token: 'stale' };
     const { store, queue } = scene;
@@ -198,7 +198,7 @@ export function events(test: Test): void {
     assert.deepEqual(told, []);
   });
 
-  test('ids ascend without a gap, and a reader that goes on from its last id misses nothing', async (scene) => {
+  test('event ids have no gaps, and a reader that continues from its last id misses no event', async (scene) => {
     const read: StoredEvent[] = [];
     let last = (await scene.store.events(scene.queue, undefined, 10)).last;
     const session = await scene.session();
@@ -218,7 +218,7 @@ export function events(test: Test): void {
     assert.equal(last, nth(read, read.length - 1).id);
   });
 
-  test('without `after`: no events, but where the log ends now', async (scene) => {
+  test('events without `after` returns no events and the last id', async (scene) => {
     await scene.add({});
     const { events: none, last } = await scene.store.events(scene.queue, undefined, 10);
     assert.deepEqual(none, []);
@@ -228,13 +228,13 @@ export function events(test: Test): void {
     assert.equal(fresh.length, 2);
   });
 
-  test('nothing new: no events, and reading on from there works', async (scene) => {
+  test('events returns no events and the same last id when nothing is new', async (scene) => {
     await scene.add({});
     const end = await scene.lastEvent();
     assert.deepEqual(await scene.store.events(scene.queue, end, 10), { events: [], last: end });
   });
 
-  test('trimming keeps the newest and does not disturb who reads on', async (scene) => {
+  test('trimEvents keeps the newest events and does not disturb readers', async (scene) => {
     await scene.addMany(20);
     const before = await scene.events();
     const went = await scene.store.trimEvents(scene.queue, 6);
@@ -247,7 +247,7 @@ export function events(test: Test): void {
     assert.equal((await scene.events(nth(before, before.length - 1).id)).length, 2);
   });
 
-  test('a reader that comes after events were cut is told how many', async (scene) => {
+  test('events returns how many events a reader missed after trimming', async (scene) => {
     await scene.addMany(20);
     const before = await scene.events();
     const [second, newest] = [nth(before, 1).id, nth(before, before.length - 1).id];
@@ -262,7 +262,7 @@ export function events(test: Test): void {
     assert.equal((await scene.store.events(scene.queue, newest, 5)).missed, undefined);
   });
 
-  test('trimming to none keeps the count going', async (scene) => {
+  test('event ids continue after all events were trimmed', async (scene) => {
     await scene.addMany(3);
     const end = await scene.lastEvent();
     await scene.store.trimEvents(scene.queue, 0);
@@ -274,7 +274,7 @@ export function events(test: Test): void {
     );
   });
 
-  test(`the newest ${EVENTS_KEPT} events are kept`, async (scene) => {
+  test(`the log keeps the newest ${EVENTS_KEPT} events`, async (scene) => {
     const jobs = Array.from({ length: EVENTS_KEPT / 2 + 100 }, () => newJob());
     await scene.store.add(scene.queue, jobs, scene.call('p'));
     const end = await scene.lastEvent();
@@ -283,7 +283,7 @@ export function events(test: Test): void {
     assertDense(kept);
   });
 
-  test('a listener that reads on after the queue was forgotten hears what comes then', async (scene) => {
+  test('a reader gets new events after the queue was forgotten', async (scene) => {
     await scene.addMany(3);
     const end = await scene.lastEvent();
     await scene.store.clear(scene.queue, { states: ['waiting'], limit: 10 });
@@ -292,7 +292,7 @@ export function events(test: Test): void {
     assert(about(await scene.events(end), 'new').includes('added'), 'ids go on counting, or the listener would wait for ever');
   });
 
-  test.shared('two connections write one log: dense, in one order, the same for both', async (scene) => {
+  test.shared('two connections write one event log without gaps and read the same order', async (scene) => {
     const peer = await scene.peer();
     const add = (side: Scene, caller: string) => side.store.add(scene.queue, [newJob()], { caller, seq: 1 });
     await Promise.all(Array.from({ length: 20 }, (_, n) => add(n % 2 === 0 ? scene : peer, `p${n}`)));
@@ -303,7 +303,7 @@ export function events(test: Test): void {
   });
 }
 
-/** Acts, and checks that the one `delayed` event says when its job falls due on the store's clock. */
+/** Calls `act`, and checks that its one `delayed` event contains the due time of the job on the store's clock. */
 async function fallsDue(scene: Scene, delayMs: number, act: () => Promise<unknown>): Promise<StoredEvent> {
   const before = await storeTime(scene);
   const late = only((await tellingOf(scene, act)).filter(({ name }) => name === 'delayed'));
@@ -331,7 +331,7 @@ function names(told: StoredEvent[]): string[] {
   return told.map(({ name }) => name);
 }
 
-/** The events of one job, each with a field's value where it has one. */
+/** Returns the names of the events of one job, each with the value of `field` if it has one. */
 function about(told: StoredEvent[], id: string, field?: string): string[] {
   return told
     .filter(({ jobId }) => jobId === id)

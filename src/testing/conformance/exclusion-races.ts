@@ -1,4 +1,4 @@
-// Facet: what excludes one another (keys, caps, names), when verbs meet.
+// Facet: concurrent calls on things that exclude each other: keys, caps and named locks.
 import assert from 'node:assert/strict';
 import type { ClaimedJob } from '../../job/record.js';
 import type { LockGrant } from '../../store/contract/index.js';
@@ -9,11 +9,11 @@ import { completed } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
-/** Units that a place in line is kept. */
+/** How many units a place in line is kept. */
 const LONG = 500;
 
 const RACES: Record<string, Race> = {
-  'claims of one key at once: one at a time is active, and all have their turn': async (scene, other) => {
+  'claims of one key at once: one job at a time is active, and all jobs run': async (scene, other) => {
     const added = await scene.add(...Array.from({ length: 12 }, () => ({ lockKey: 'k' })));
     const sessions = await Promise.all(Array.from({ length: 4 }, () => scene.session()));
     const order: string[] = [];
@@ -26,7 +26,7 @@ const RACES: Record<string, Race> = {
     assert.deepEqual(order, added);
   },
 
-  'finishing and claiming jobs of one key at once: no turn is lost': async (scene, other) => {
+  'settling and claiming jobs of one key at once: all jobs run': async (scene, other) => {
     const added = await scene.add(...Array.from({ length: 12 }, () => ({ lockKey: 'k' })));
     const [one, two] = [await scene.session(), await scene.session()];
     const seen: string[] = [];
@@ -40,7 +40,7 @@ const RACES: Record<string, Race> = {
     assert.deepEqual(seen, added);
   },
 
-  'adding, removing and claiming jobs of one key at once: whoever is left has its turn': async (scene, other) => {
+  'adding, removing and claiming jobs of one key at once: all remaining jobs run': async (scene, other) => {
     const session = await scene.session();
     const seen: string[] = [];
     const runOne = async (side: Scene): Promise<boolean> => {
@@ -64,7 +64,7 @@ const RACES: Record<string, Race> = {
     );
   },
 
-  'claims at once under a cap: never more than it allows, and none less': async (scene, other) => {
+  'claims at once under a cap: exactly as many jobs as the cap allows': async (scene, other) => {
     await scene.addMany(40);
     await scene.store.cap(scene.queue, { maxActive: 5 });
     const sessions = await Promise.all(Array.from({ length: 5 }, () => scene.session()));
@@ -78,8 +78,8 @@ const RACES: Record<string, Race> = {
     }
   },
 
-  // Shares add up to the cap, so they would hide a race. Sessions without a share all look at the same room.
-  'claims at once by sessions without a share: never more than the cap allows, and none less': async (scene, other) => {
+  // Shares add up to the cap, so they would hide a race. Sessions without a share all compete for the same room.
+  'claims at once by sessions without a share: exactly as many jobs as the cap allows': async (scene, other) => {
     await scene.addMany(60);
     await scene.store.cap(scene.queue, { maxActive: 5 });
     const sessions = await Promise.all(Array.from({ length: 8 }, () => scene.session({ slots: 0 })));
@@ -91,7 +91,7 @@ const RACES: Record<string, Race> = {
     }
   },
 
-  'taking by id and claiming at once: each job goes to one of them': async (scene, other) => {
+  'claims by id and in order at once: each job goes to one session': async (scene, other) => {
     const added = await scene.addMany(10);
     const [hand, worker] = [await scene.session(), await scene.session()];
     const [taken, claimed] = await Promise.all([
@@ -102,11 +102,11 @@ const RACES: Record<string, Race> = {
     for (const [n, jobs] of taken.entries())
       assert(
         jobs.every(({ id }) => id === added[n]),
-        'whoever names a job gets that one',
+        'a claim by id gets the job that it names',
       );
   },
 
-  'wishes for one name at once: one holds it, the others stand in line': async (scene, other) => {
+  'requests for one name at once: one holds the lock, the others stand in line': async (scene, other) => {
     const session = await scene.session();
     const tokens = Array.from({ length: 12 }, (_, n) => `t${n}`);
     const ask = (): Promise<LockGrant[]> =>
@@ -120,10 +120,10 @@ const RACES: Record<string, Race> = {
     );
     const fences: number[] = [];
     for (let left = tokens.length; left > 0; left -= 1) {
-      const held = (await lookAt(scene)) ?? assert.fail('nobody holds it');
+      const held = (await lookAt(scene)) ?? assert.fail('the lock has no holder');
       fences.push(held.fence);
       tokens.splice(tokens.indexOf(held.token), 1);
-      // The next in line learns of it with this ask or with the following one.
+      // The next in line gets the lock with this request or with the following one.
       await Promise.all([letGo(other, held.token), ask()]);
       await ask();
     }
@@ -133,7 +133,7 @@ const RACES: Record<string, Race> = {
     );
   },
 
-  'letting go and asking again at once: what was let go stays so': async (scene, other) => {
+  'letGo and a repeated request at once: a released lock stays released': async (scene, other) => {
     for (let n = 0; n < 6; n += 1) {
       const session = await hold(scene, `t${n}`);
       const [gone, grant] = await Promise.all([letGo(scene, `t${n}`), wish(other, session, `t${n}`)]);
@@ -144,10 +144,13 @@ const RACES: Record<string, Race> = {
     }
   },
 
-  'a late renewal and a wish for the lock: the session lives with it, or is dead without': async (scene, other) => {
+  'a late renewal and a request for the lock at once: the session lives with the lock or is dead without it': async (
+    scene,
+    other,
+  ) => {
     const names = Array.from({ length: 8 }, (_, n) => `n${n}`);
     const sessions: string[] = [];
-    // One by one: on a slow machine, the first would expire before the last has its lock.
+    // One call for each lock: on a slow machine, the first session would otherwise expire before the last has its lock.
     for (const name of names) {
       const session = await scene.briefSession({ durationMs: scene.ms(10) });
       assert.equal((await wish(scene, session, 'old', 0, name)).status, 'held');
@@ -166,7 +169,10 @@ const RACES: Record<string, Race> = {
     for (const [n, name] of names.entries()) assert.equal((await lookAt(scene, name))?.token, alive[n] ? 'old' : 'new');
   },
 
-  'sweeping and wishing for the locks of the dead: each goes to one, and is not swept from it': async (scene, other) => {
+  'sweep and requests for locks of dead sessions at once: each lock goes to one session and stays there': async (
+    scene,
+    other,
+  ) => {
     const names = Array.from({ length: 10 }, (_, n) => `n${n}`);
     const dead = await scene.briefSession({ durationMs: scene.ms(10) });
     for (const name of names) await wish(scene, dead, 'old', 0, name);
@@ -182,7 +188,7 @@ const RACES: Record<string, Race> = {
     for (const name of names) assert.equal((await lookAt(scene, name))?.token, `new ${name}`);
   },
 
-  'closing sessions and wishing with them: nothing stays with a closed one': async (scene, other) => {
+  'closing sessions and their requests at once: a closed session keeps no lock or place': async (scene, other) => {
     const sessions = await Promise.all(Array.from({ length: 6 }, () => scene.session()));
     const refs = sessions.map((id) => ({ queue: scene.queue, id }));
     await Promise.all([
@@ -194,7 +200,7 @@ const RACES: Record<string, Race> = {
     assert.equal((await wish(scene, await scene.session(), 'next')).status, 'held');
   },
 
-  'a death, its sweep and claims of its key: the key has one job at a time': async (scene, other) => {
+  'a dead owner, its sweep and claims of its key at once: one job of the key at a time is active': async (scene, other) => {
     await scene.add(...Array.from({ length: 6 }, (_, n) => ({ id: `j${n}`, lockKey: 'k' })));
     await scene.claim(await scene.briefSession(), 5);
     await scene.perish();

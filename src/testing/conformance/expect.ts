@@ -1,10 +1,10 @@
-// What tests insist on, beside node:assert.
+// Assertions of the suite, in addition to node:assert.
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Engines that keep whole milliseconds round now down and ends up, so that nothing ends early. */
+/** Engines that store whole milliseconds round the current time down and ends up, so that nothing ends early. */
 const ROUNDING_MS = 2;
-/** How long a moment of real time may take to come (a wake-up from a second connection). */
+/** How long a test waits in real time, for instance for a wake-up from a second connection. */
 const PATIENCE_MS = 15_000;
 
 export function ids(records: { id: string }[]): string[] {
@@ -16,7 +16,7 @@ export function only<T>(list: T[]): T {
   return list[0] as T;
 }
 
-/** The n-th of a list that must have it. */
+/** Returns the n-th item of a list, which must exist. */
 export function nth<T>(list: T[], index: number): T {
   assert(index < list.length, `there are only ${list.length}`);
   return list[index] as T;
@@ -26,12 +26,12 @@ export function sorted(list: string[]): string[] {
   return [...list].sort();
 }
 
-/** A duration within bounds. */
+/** Asserts that a duration lies within bounds. */
 export function between(ms: number | undefined, low: number, high: number, what: string): void {
   assert(ms !== undefined && ms >= low && ms <= high + ROUNDING_MS, `${what} is ${ms}, not between ${low} and ${high}`);
 }
 
-/** Something that must come true before patience ends. */
+/** Asserts that a condition becomes true within PATIENCE_MS. */
 export async function eventually(condition: () => boolean, what: string): Promise<void> {
   const end = performance.now() + PATIENCE_MS;
   while (!condition()) {
@@ -40,7 +40,7 @@ export async function eventually(condition: () => boolean, what: string): Promis
   }
 }
 
-/** How long the act takes, of that many times. */
+/** Returns the median duration of `act` over `times` calls, in ms. */
 export async function median(times: number, act: () => Promise<unknown>): Promise<number> {
   const took: number[] = [];
   for (let n = 0; n < times; n += 1) {

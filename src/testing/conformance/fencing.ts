@@ -1,5 +1,5 @@
-// Facet: whoever lost a lock can no longer change the job. Every owner's write is tried with a stale token in every way in which a
-// token goes stale, and everything that can be seen of the job is compared before and after.
+// Facet: an owner that lost its lock can no longer change the job. The tests try every write of an owner with a token that went
+// stale in every possible way, and compare everything visible of the job before and after.
 import assert from 'node:assert/strict';
 import type { ClaimedJob } from '../../job/record.js';
 import type { SettleStatus } from '../../job/outcome.js';
@@ -9,7 +9,7 @@ import { completed, delayed, failed, released, retried, returned } from './sampl
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
-/** `session` is the one that the token was granted to. */
+/** `session` is the session that got the token. */
 type OwnersWrite = (scene: Scene, job: ClaimedJob, session: string) => Promise<ExtendStatus>;
 
 interface Stale {
@@ -41,7 +41,7 @@ const OWNERS_WRITES: Record<string, OwnersWrite> = {
     const { results } = await scene.store.settle(scene.queue, [completed(job)], { caller: `late-${job.token}`, seq: 1 });
     return only(results);
   },
-  // Workers send this most: stores may have a fast path for it.
+  // Workers send this call most often, so stores may have a fast path for it.
   'completed by the worker, which claims on': async (scene, job, session) => only(await settleAndClaim(scene, session, [job])),
   progress: write({ kind: 'progress', progress: '99' }),
   data: write({ kind: 'data', data: '"stolen"' }),
@@ -68,7 +68,7 @@ async function lockAndRecord(scene: Scene, id: string): Promise<unknown> {
   return { record: await scene.find(id), lock: lock && { token: lock.token, session: lock.session } };
 }
 
-/** How a token goes stale while its session lives on: the job as its old owner knew it. */
+/** Ways in which a token goes stale while its session lives on. Each returns the job as its old owner knew it. */
 const WITH_LIVING_SESSION: Record<string, (scene: Scene) => Promise<Stale>> = {
   'revoked and run again by the same worker': async (scene) => {
     const { session, job } = await scene.running();
@@ -107,7 +107,7 @@ const WITH_LIVING_SESSION: Record<string, (scene: Scene) => Promise<Stale>> = {
   },
 };
 
-/** The job always has a log row that must stay. */
+/** All ways in which a token goes stale. The job always has a log row that must stay. */
 const WAYS: Record<string, (scene: Scene) => Promise<Stale>> = {
   'swept and waiting': async (scene) => {
     const stale = await scene.running({}, { durationMs: scene.ms(5) });
@@ -127,7 +127,7 @@ const WAYS: Record<string, (scene: Scene) => Promise<Stale>> = {
 
 export function fencing(test: Test): void {
   for (const [way, makeStale] of Object.entries(WAYS)) {
-    test(`S4-10 a stale token (${way}) is refused for every owner's write, and nothing changes`, async (scene) => {
+    test(`S4-10 a stale token (${way}) is refused for every write of an owner, and nothing changes`, async (scene) => {
       const { job: stale, session } = await makeStale(scene);
       await scene.store.write(scene.queue, [{ jobId: stale.id, kind: 'log', row: 'stays' }]);
       const before = await scene.snapshot(stale.id);
@@ -145,7 +145,7 @@ export function fencing(test: Test): void {
   }
 
   for (const [way, makeStale] of Object.entries(WITH_LIVING_SESSION)) {
-    test(`a stale token (${way}) among others of a worker's call is refused, and the others are settled`, async (scene) => {
+    test(`settle refuses a stale token (${way}) and settles the other jobs of the call`, async (scene) => {
       const { job: stale, session } = await makeStale(scene);
       const before = await lockAndRecord(scene, stale.id);
       for (const settle of [settleAndClaim, settleAlone]) {
@@ -158,7 +158,7 @@ export function fencing(test: Test): void {
     });
   }
 
-  test('S4-10 control: the same writes with the current token are accepted', async (scene) => {
+  test('S4-10 the same writes with the current token are accepted', async (scene) => {
     const session = await scene.session();
     for (const [what, attempt] of Object.entries(OWNERS_WRITES)) {
       await scene.add({});
@@ -169,7 +169,7 @@ export function fencing(test: Test): void {
     }
   });
 
-  test('a finished run can no longer write with the token that it finished with', async (scene) => {
+  test('a token is refused for writes after it has finished its job', async (scene) => {
     const { session, job } = await scene.running();
     await scene.finish(completed(job));
     const before = await scene.snapshot(job.id);
@@ -180,7 +180,7 @@ export function fencing(test: Test): void {
     }
   });
 
-  test('of a list of writes, only those of the owner are carried out', async (scene) => {
+  test('write carries out only the items with the token of the owner', async (scene) => {
     await scene.addMany(2);
     const [mine, lost] = await scene.claim(await scene.session(), 2);
     assert(mine && lost);

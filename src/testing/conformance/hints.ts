@@ -1,4 +1,5 @@
-// Facet: noticing that an owner died before its session expires. A hint may shorten a session, never end or lengthen it.
+// Facet: crash hints, which show that an owner died before its session expires. A hint may shorten a session, never end or lengthen
+// it.
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClaimedJob } from '../../job/record.js';
@@ -9,7 +10,7 @@ import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 export function hints(test: Test): void {
-  test('a probe never suspects, ends or lengthens the session of a living owner', async (scene) => {
+  test('probe never suspects, ends or lengthens the session of a living owner', async (scene) => {
     const session = await scene.session({ durationMs: scene.ms(50), graceMs: scene.ms(1) });
     for (let round = 0; round < 2; round += 1) {
       assert.deepEqual(await scene.store.probe(scene.queue), { sessions: 1 });
@@ -20,7 +21,7 @@ export function hints(test: Test): void {
     assert.equal(only(await scene.store.renew([{ queue: scene.queue, id: session, acked: 0 }])).alive, true);
   });
 
-  test('a probe tells how many sessions the queue has', async (scene) => {
+  test('probe returns the number of sessions of the queue', async (scene) => {
     assert.deepEqual(await scene.store.probe(scene.queue), { sessions: 0 });
     const first = await scene.session({ durationMs: scene.ms(50_000) });
     await scene.session({ durationMs: scene.ms(50_000) });
@@ -30,7 +31,7 @@ export function hints(test: Test): void {
     assert.equal((await scene.store.probe(scene.queue)).sessions, 1);
   });
 
-  test.hinted('a probe leaves the session of a dead owner its grace, and does not end it', async (scene) => {
+  test.hinted('probe shortens the session of a dead owner to its grace and does not end it', async (scene) => {
     await scene.add({ id: 'x' });
     const session = await orphan(scene, 5_000, { graceMs: scene.ms(15) });
     await scene.claimOne(session);
@@ -41,12 +42,12 @@ export function hints(test: Test): void {
     assert.equal(info.suspected, true);
     assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] }, 'the grace is not over');
     await scene.pass(16);
-    assert.equal((await scene.store.probe(scene.queue)).dueInMs, 0, 'it is over, and nobody has swept');
+    assert.equal((await scene.store.probe(scene.queue)).dueInMs, 0, 'the grace is over, before a sweep');
     assert.deepEqual((await scene.sweep()).stalled, ['x']);
     assert.deepEqual(await scene.store.probe(scene.queue), { sessions: 0 });
   });
 
-  test.hinted('a probe never lengthens: not with a long grace, not when it is repeated', async (scene) => {
+  test.hinted('probe never lengthens a session, with a long grace or when repeated', async (scene) => {
     await orphan(scene, 60, { graceMs: scene.ms(5_000) });
     await suspect(scene);
     between(await expiresIn(scene), 1, scene.ms(60), 'expiresInMs after a long grace');
@@ -55,7 +56,7 @@ export function hints(test: Test): void {
     between(await expiresIn(scene), 1, scene.ms(40), 'expiresInMs after a second probe');
   });
 
-  test.hinted('each has the grace that its owner asked for, whoever probes; the first end is told', async (scene) => {
+  test.hinted('probe applies the grace of each session and returns when the first one ends', async (scene) => {
     const patient = await orphan(scene, 5_000, { graceMs: scene.ms(500) });
     const hasty = await orphan(scene, 5_000, { graceMs: scene.ms(30) });
     await orphan(scene, 5_000, {});
@@ -66,7 +67,7 @@ export function hints(test: Test): void {
     between(left.get(patient) ?? 0, scene.ms(300), scene.ms(500), 'what is left of a long grace');
   });
 
-  test.hinted('a renewal clears the suspicion', async (scene) => {
+  test.hinted('renew clears the suspicion of a session', async (scene) => {
     const session = await orphan(scene, 500, { graceMs: scene.ms(30) });
     await suspect(scene);
     assert.equal(only(await scene.store.renew([{ queue: scene.queue, id: session, acked: 0 }])).alive, true);
@@ -75,7 +76,7 @@ export function hints(test: Test): void {
     between(info.expiresInMs, scene.ms(400), scene.ms(500), 'expiresInMs');
   });
 
-  test('a session is unsuspected while it is open and has not expired, and asking changes nothing', async (scene) => {
+  test('unsuspected returns true while a session is open and alive, and changes nothing', async (scene) => {
     const [good, brief, closed] = [await scene.session(), await scene.briefSession(), await scene.session()];
     await scene.store.closeSessions([{ queue: scene.queue, id: closed }], false);
     await scene.perish();
@@ -83,12 +84,12 @@ export function hints(test: Test): void {
     const refs = [brief, good, closed, 'never'].map((id) => ({ queue: scene.queue, id }));
     assert.deepEqual(await scene.store.unsuspected([...refs, elsewhere]), [false, true, false, false, false]);
     assert.deepEqual(await scene.store.unsuspected([]), []);
-    // Not reaped yet, so it can still be renewed.
+    // The session is not reaped yet, so it can still be renewed.
     assert.equal(only(await scene.store.renew([{ queue: scene.queue, id: brief, acked: 0 }])).alive, true);
     assert.deepEqual(await scene.store.unsuspected(refs.slice(0, 1)), [true]);
   });
 
-  test.hinted('a suspected session is told so, until it is renewed', async (scene) => {
+  test.hinted('unsuspected returns false for a suspected session until it is renewed', async (scene) => {
     const session = await orphan(scene, 500, { graceMs: scene.ms(100) });
     const refs = [{ queue: scene.queue, id: session }];
     assert.deepEqual(await scene.store.unsuspected(refs), [true]);
@@ -98,7 +99,7 @@ export function hints(test: Test): void {
     assert.deepEqual(await scene.store.unsuspected(refs), [true]);
   });
 
-  test.fallible('whoever is granted something is no longer suspected', async (scene) => {
+  test.fallible('a claim or a granted lock clears the suspicion of its session', async (scene) => {
     const { store, queue } = scene;
     await scene.add({ id: 'x' }, { id: 'y' });
     const session = await orphan(scene, 5_000, { graceMs: scene.ms(200) });
@@ -120,7 +121,7 @@ export function hints(test: Test): void {
         assert.equal(claimed?.jobs.length, 1);
       },
       async () => assert.equal(only(await store.acquire(queue, [wish])).status, 'held'),
-      // Again, after a lost reply.
+      // The same request again, as after a lost reply.
       async () => assert.equal(only(await store.acquire(queue, [wish])).status, 'held'),
     ];
     for (const grant of grants) {
@@ -133,7 +134,7 @@ export function hints(test: Test): void {
     between(await expiresIn(scene), 1, scene.ms(200), 'expiresInMs: the next look suspects it again');
   });
 
-  test.hinted('a probe of another queue suspects nothing here', async (scene) => {
+  test.hinted('probe of another queue suspects no session of this queue', async (scene) => {
     await orphan(scene, 500, { graceMs: scene.ms(30) });
     assert.deepEqual(await scene.store.probe(`${scene.queue}-other`), { sessions: 0 });
     assert.equal(only(await scene.store.sessions(scene.queue)).suspected, false);
@@ -149,7 +150,7 @@ async function expiresIn(scene: Scene): Promise<number> {
   return only(await scene.store.sessions(scene.queue)).expiresInMs;
 }
 
-/** The death of a process shows after a moment of real time. */
+/** Probes until the sessions of dead owners are suspected, because the death of a process shows only after some real time. */
 async function suspect(scene: Scene, count = 1): Promise<Required<ProbeReply>> {
   for (let round = 0; round < 100; round += 1) {
     const { sessions, dueInMs } = await scene.store.probe(scene.queue);

@@ -1,6 +1,7 @@
-// The conformance suite: one door through which every store engine goes, a file per facet of the contract. It is written against
-// src/store/contract/index.ts alone and must never know an engine. Called by our own tests for each of our stores, and by anybody who
-// writes a store of their own: `conformance({ describe, it, name, capabilities, open })` needs nothing but a test runner.
+// The conformance suite: every store engine must pass it. It has one file per facet of the contract, uses only
+// src/store/contract/index.ts, and must never know an engine.
+// Our own tests call it for each store of Holdfast. Authors of other stores call it too: `conformance({ describe, it, name,
+// capabilities, open })` needs nothing but a test runner.
 import assert from 'node:assert/strict';
 import { adding } from './adding.js';
 import { caps } from './caps.js';
@@ -58,7 +59,7 @@ const FACETS: Record<string, Facet> = {
   locks,
   revoking,
   'named locks': namedLocks,
-  'lines for named locks': lockLines,
+  'lock waiters': lockLines,
   control,
   changing,
   inspecting,
@@ -69,7 +70,7 @@ const FACETS: Record<string, Facet> = {
   isolation,
   closing,
   races,
-  'races of what excludes': exclusionRaces,
+  'exclusion races': exclusionRaces,
   crowds,
   'random work': model,
 };
@@ -78,7 +79,8 @@ const FACETS: Record<string, Facet> = {
 export function conformance(options: ConformanceOptions): void {
   options.describe(`S4-13 ${options.name} conforms to the store contract`, () => {
     define(options, 'capabilities', (test) => {
-      test('are what the harness was told', async ({ store }) => assert.deepEqual(store.capabilities, options.capabilities));
+      test('the store has the capabilities that the harness declares', async ({ store }) =>
+        assert.deepEqual(store.capabilities, options.capabilities));
     });
     for (const [name, facet] of Object.entries(FACETS)) define(options, name, facet);
   });

@@ -1,4 +1,4 @@
-// Facet: looking at a queue changes nothing and tells the truth.
+// Facet: reading a queue changes nothing and returns its true state.
 import assert from 'node:assert/strict';
 import type { ListName } from '../../store/contract/index.js';
 import { ids, nth } from './expect.js';
@@ -7,7 +7,7 @@ import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 export function inspecting(test: Test): void {
-  test('jobs are answered in the order of asking; undefined for those that do not exist', async (scene) => {
+  test('jobs returns records in the order of the ids, and undefined for unknown ids', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b' });
     const records = await scene.store.jobs(scene.queue, ['b', 'ghost', 'a', 'b']);
     assert.deepEqual(
@@ -16,7 +16,7 @@ export function inspecting(test: Test): void {
     );
   });
 
-  test('each state has its list, and counts are the lengths of the lists', async (scene) => {
+  test('each state has its list, and the counts equal the lengths of the lists', async (scene) => {
     await scene.add(
       { id: 'done' },
       { id: 'broken' },
@@ -44,7 +44,7 @@ export function inspecting(test: Test): void {
     assert.equal((await scene.job('prior')).state, 'waiting', 'prioritized is a name, not a state');
   });
 
-  test('an unknown queue is an empty queue', async (scene) => {
+  test('an unknown queue reads as an empty queue', async (scene) => {
     const { counts, paused } = await scene.store.status(scene.queue);
     assert.deepEqual(counts, { waiting: 0, prioritized: 0, delayed: 0, active: 0, completed: 0, failed: 0 });
     assert.equal(paused, false);
@@ -54,7 +54,7 @@ export function inspecting(test: Test): void {
     assert.deepEqual(await scene.store.sweep(scene.queue, 5), { stalled: [], failed: [], more: false });
   });
 
-  test('waiting is listed in claim order, or the other way round', async (scene) => {
+  test('list returns waiting jobs in claim order or in reverse', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c', lifo: true });
     await scene.add({ id: 'p2', priority: 2 }, { id: 'p1', priority: 1 }, { id: 'p2-too', priority: 2 });
     assert.deepEqual(await scene.list('waiting', true), ['c', 'a', 'b']);
@@ -64,7 +64,7 @@ export function inspecting(test: Test): void {
     assert.deepEqual(await scene.order(), ['c', 'a', 'b', 'p1', 'p2', 'p2-too']);
   });
 
-  test('delayed is listed by due time', async (scene) => {
+  test('list returns delayed jobs by due time', async (scene) => {
     await scene.add(
       { id: 'b', delayMs: scene.ms(600) },
       { id: 'c', delayMs: scene.ms(700) },
@@ -74,7 +74,7 @@ export function inspecting(test: Test): void {
     assert.deepEqual(await scene.list('delayed', false), ['c', 'b', 'a']);
   });
 
-  test('active and finished are listed by when they came there', async (scene) => {
+  test('list returns active and finished jobs in the order of entering that state', async (scene) => {
     await scene.add({ id: 'x', priority: 1 }, { id: 'y', priority: 2 }, { id: 'z', priority: 3 });
     const session = await scene.session();
     const jobs = [await scene.claimOne(session), await scene.claimOne(session), await scene.claimOne(session)];
@@ -85,7 +85,7 @@ export function inspecting(test: Test): void {
     assert.deepEqual(await scene.list('completed', false), ['x', 'z', 'y']);
   });
 
-  test('ranges are inclusive, -1 is the last, and what lies outside is left out', async (scene) => {
+  test('list ranges are inclusive, -1 is the last job, and positions outside are ignored', async (scene) => {
     const all = await scene.addMany(6);
     const read = async (start: number, end: number, asc = true) =>
       ids((await scene.store.list(scene.queue, { lists: ['waiting'], start, end, asc })).jobs);
@@ -99,7 +99,7 @@ export function inspecting(test: Test): void {
     assert.deepEqual(await read(0, 1, false), [nth(all, 5), nth(all, 4)]);
   });
 
-  test('several lists come one after the other', async (scene) => {
+  test('list returns several lists one after the other', async (scene) => {
     await scene.add({ id: 'runs' }, { id: 'waits' }, { id: 'later', delayMs: scene.ms(500) });
     await scene.claim(await scene.session(), 1);
     const lists: ListName[] = ['delayed', 'active', 'waiting'];
@@ -110,7 +110,7 @@ export function inspecting(test: Test): void {
     ]);
   });
 
-  test('a lock is seen from outside: who holds it, since when; not before and not after', async (scene) => {
+  test('lockOf returns a lock while it is held, and undefined before and after', async (scene) => {
     const id = await scene.addOne();
     assert.equal(await scene.store.lockOf(scene.queue, id), undefined);
     const job = await scene.claimOne(await scene.session());
@@ -121,7 +121,7 @@ export function inspecting(test: Test): void {
     assert.equal(await scene.store.lockOf(scene.queue, 'ghost'), undefined);
   });
 
-  test('looking changes nothing', async (scene) => {
+  test('read verbs change nothing', async (scene) => {
     const { session, job } = await scene.running();
     await scene.add({}, { delayMs: scene.ms(500) });
     const before = await scene.snapshot(job.id);
@@ -129,7 +129,7 @@ export function inspecting(test: Test): void {
     assert.deepEqual(await scene.snapshot(job.id), before);
   });
 
-  test.shared('two connections see the same', async (scene) => {
+  test.shared('two connections read the same state', async (scene) => {
     const { job } = await scene.running();
     await scene.add({}, { priority: 4 }, { delayMs: scene.ms(500) });
     await scene.store.pause(scene.queue, true);

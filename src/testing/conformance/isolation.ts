@@ -6,7 +6,7 @@ import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 export function isolation(test: Test): void {
-  test('the same ids in two queues are two jobs', async (scene) => {
+  test('one id in two queues names two jobs', async (scene) => {
     const other = neighbour(scene);
     await scene.add({ id: 'x', data: '1' });
     await other.add({ id: 'x', data: '2' });
@@ -15,7 +15,7 @@ export function isolation(test: Test): void {
     assert.equal(await other.stateOf('x'), 'waiting');
   });
 
-  test('a token of one queue means nothing in another', async (scene) => {
+  test('a token is refused in another queue', async (scene) => {
     const other = neighbour(scene);
     const { job } = await scene.running({ id: 'x' });
     await other.running({ id: 'x' });
@@ -25,7 +25,7 @@ export function isolation(test: Test): void {
     assert.deepEqual(await other.snapshot('x'), before);
   });
 
-  test('claiming, pausing, limiting, clearing, requeueing, forgetting here leave the neighbour alone', async (scene) => {
+  test('claim, pause, limit, clear, requeue and forget leave another queue unchanged', async (scene) => {
     const other = neighbour(scene);
     const { job } = await other.running();
     await other.add({ id: 'waits' }, { id: 'late', delayMs: scene.ms(5_000) });
@@ -48,7 +48,7 @@ export function isolation(test: Test): void {
     assert.equal((await other.tryClaim(await other.session())).limitedMs, undefined);
   });
 
-  test('the limit of a window counts per queue', async (scene) => {
+  test('a window counts the claims of its own queue only', async (scene) => {
     const other = neighbour(scene);
     const limit = { max: 1, durationMs: scene.ms(500) };
     await scene.add({});
@@ -57,7 +57,7 @@ export function isolation(test: Test): void {
     assert.equal((await other.claim(await other.session(), 5, { limit })).length, 1);
   });
 
-  test('a sweep here finds nothing of there', async (scene) => {
+  test('sweep leaves the dead locks of another queue', async (scene) => {
     const other = neighbour(scene);
     const { job } = await other.running({}, { durationMs: scene.ms(5) });
     await scene.running({}, { durationMs: scene.ms(5) });
@@ -67,7 +67,7 @@ export function isolation(test: Test): void {
     assert.deepEqual((await other.sweep()).stalled, [job.id]);
   });
 
-  test('the same call to two queues is two calls', async (scene) => {
+  test('one call number in two queues counts as two calls', async (scene) => {
     const other = neighbour(scene);
     const [here, there] = [scene.running(), other.running()];
     const [a, b] = [await here, await there];
@@ -77,7 +77,7 @@ export function isolation(test: Test): void {
     assert.deepEqual([await scene.stateOf(a.job.id), await other.stateOf(b.job.id)], ['completed', 'completed']);
   });
 
-  test('a producer numbers its calls per queue or for all of them: neither is taken for a repetition', async (scene) => {
+  test('a producer may number its calls per queue or across queues without repeating a call', async (scene) => {
     const other = neighbour(scene);
     const job = { name: 'work', data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 1 };
     await scene.store.add(scene.queue, [job], { caller: 'p', seq: 1 });
@@ -87,7 +87,7 @@ export function isolation(test: Test): void {
     assert.deepEqual([(await scene.list('waiting')).length, (await other.list('waiting')).length], [2, 2]);
   });
 
-  test('fifty queues at once: each runs its own jobs', async (scene) => {
+  test('fifty queues run their own jobs at once', async (scene) => {
     const queues = Array.from({ length: 50 }, (_, n) => scene.at(`${scene.queue}-${n}`));
     await Promise.all(
       queues.map(async (there, n) => {
@@ -103,7 +103,7 @@ export function isolation(test: Test): void {
     for (const there of queues) assert.equal((await there.store.status(there.queue)).counts.completed, 2);
   });
 
-  test('events of one queue are not told in another', async (scene) => {
+  test('events of one queue do not appear in another', async (scene) => {
     const other = neighbour(scene);
     await scene.add({ id: 'here' });
     await other.add({ id: 'there' });

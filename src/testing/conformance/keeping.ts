@@ -1,4 +1,4 @@
-// Facet: how many finished jobs stay.
+// Facet: how many finished jobs are kept.
 import assert from 'node:assert/strict';
 import type { ClaimedJob } from '../../job/record.js';
 import type { Keep, Outcome } from '../../job/outcome.js';
@@ -7,17 +7,19 @@ import { completed, failed } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
-/** In units: what finished so long ago is older than AGE, and what finishes now is younger, also on a machine that pauses. */
+/**
+ * In units. A job that finished OLD units ago is older than AGE; a job that finishes now is younger, even on a machine that pauses.
+ */
 const OLD = 24;
 const AGE = 20;
 
 export function keeping(test: Test): void {
-  test('without limits, everything stays', async (scene) => {
+  test('finished jobs stay without a keep limit', async (scene) => {
     await runMany(scene, 5, completed, {});
     assert.equal((await scene.list('completed')).length, 5);
   });
 
-  test('keep { count: 0 } removes the job with all that belongs to it', async (scene) => {
+  test('keep { count: 0 } removes the job with its logs', async (scene) => {
     const { job } = await scene.running({ id: 'x' });
     await scene.store.write(scene.queue, [{ jobId: 'x', kind: 'log', row: 'old' }]);
     await scene.finish(completed(job, { count: 0 }));
@@ -27,13 +29,13 @@ export function keeping(test: Test): void {
     assert.equal((await scene.store.logs(scene.queue, 'x', { start: 0, end: -1, asc: true })).count, 0);
   });
 
-  test('keep { count: 0 } removes that job alone: those that were kept before stay', async (scene) => {
+  test('keep { count: 0 } leaves the finished jobs that were kept before', async (scene) => {
     const done = await runMany(scene, 3, completed, {});
     await runMany(scene, 2, completed, { count: 0 });
     assert.deepEqual(await scene.list('completed'), done);
   });
 
-  test('keep { count } leaves the newest of the same state', async (scene) => {
+  test('keep { count } keeps the newest jobs of the same state', async (scene) => {
     const fails = await runMany(scene, 2, failed, {});
     const done = await runMany(scene, 5, completed, { count: 2 });
     assert.deepEqual(await scene.list('completed'), done.slice(3));
@@ -42,7 +44,7 @@ export function keeping(test: Test): void {
     assert.deepEqual(await scene.list('failed'), [nth(fails, 1), ...more]);
   });
 
-  test('keep { ageMs } removes those that finished longer ago', async (scene) => {
+  test('keep { ageMs } removes jobs that finished longer ago', async (scene) => {
     const old = await runMany(scene, 2, completed, {});
     await scene.pass(6);
     const fresh = await runMany(scene, 1, completed, { ageMs: scene.ms(4) });
@@ -53,14 +55,14 @@ export function keeping(test: Test): void {
   for (const [state, outcome] of Object.entries({ completed, failed })) {
     const list = state as 'completed' | 'failed';
 
-    test(`keep { ageMs } leaves every ${state} job that finished within that time`, async (scene) => {
+    test(`keep { ageMs } keeps every ${state} job that finished within that time`, async (scene) => {
       const young = await runMany(scene, 3, outcome, {});
       await scene.pass(2);
       const fresh = await runMany(scene, 2, outcome, { ageMs: scene.ms(10_000) });
       assert.deepEqual(await scene.list(list), [...young, ...fresh]);
     });
 
-    test(`keep { ageMs } removes the old ${state} jobs and leaves the younger ones beside them`, async (scene) => {
+    test(`keep { ageMs } removes old ${state} jobs and keeps younger ones`, async (scene) => {
       const old = await runMany(scene, 2, outcome, {});
       await scene.pass(OLD);
       const young = await runMany(scene, 2, outcome, {});
@@ -72,7 +74,7 @@ export function keeping(test: Test): void {
     });
   }
 
-  test('keep { ageMs } counts from when a job finished, not from when it was added or begun', async (scene) => {
+  test('keep { ageMs } counts from the finish of a job, not from its add or start', async (scene) => {
     const { job } = await scene.running();
     await scene.pass(OLD);
     await scene.finish(completed(job));
@@ -80,7 +82,7 @@ export function keeping(test: Test): void {
     assert.deepEqual(await scene.list('completed'), [job.id, ...fresh]);
   });
 
-  test('keep { ageMs } of completed jobs leaves the failed ones, and the other way round', async (scene) => {
+  test('keep { ageMs } of one finished state leaves jobs of the other state', async (scene) => {
     const fails = await runMany(scene, 1, failed, {});
     const done = await runMany(scene, 1, completed, {});
     await scene.pass(OLD);
@@ -92,7 +94,7 @@ export function keeping(test: Test): void {
     assert.deepEqual(await scene.store.jobs(scene.queue, done), [undefined]);
   });
 
-  test('keep { count, ageMs }: each of the two limits', async (scene) => {
+  test('keep { count, ageMs } applies both limits', async (scene) => {
     const old = await runMany(scene, 1, completed, {});
     await scene.pass(OLD);
     const young = await runMany(scene, 2, completed, { count: 100 });
@@ -103,7 +105,7 @@ export function keeping(test: Test): void {
     assert.deepEqual(await scene.store.jobs(scene.queue, old), [undefined]);
   });
 
-  test('the age of removeOnFail holds for jobs that stall too often: the old go, the younger stay', async (scene) => {
+  test('the age of removeOnFail applies to jobs that stall too often', async (scene) => {
     const old = await runMany(scene, 1, failed, {});
     await scene.add({ opts: '{"removeOnFail":{"age":2}}' });
     const { id } = await scene.claimOne(await scene.briefSession({ maxStalls: 0 }));
@@ -114,7 +116,7 @@ export function keeping(test: Test): void {
     assert.deepEqual(await scene.store.jobs(scene.queue, old), [undefined]);
   });
 
-  test('a retry or a release keeps the job, whatever its options say of finished ones', async (scene) => {
+  test('a retried or released job stays whatever its keep options say', async (scene) => {
     const { session, job } = await scene.running({ opts: '{"removeOnFail":true,"removeOnComplete":true}' });
     await scene.finish({
       kind: 'retry',
@@ -131,7 +133,7 @@ export function keeping(test: Test): void {
   });
 }
 
-/** One after the other, so that they have an order; answers the ids. */
+/** Runs jobs one after the other, so they have an order. Returns the ids. */
 async function runMany(
   scene: Scene,
   count: number,

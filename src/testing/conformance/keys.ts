@@ -1,4 +1,4 @@
-// Facet: jobs with a lock key. Of those with the same key one at a time is active; the others wait, and hold up nobody.
+// Facet: jobs with a lock key. One job of each key at a time is active. The others wait and do not block other jobs.
 import assert from 'node:assert/strict';
 import type { ClaimedJob } from '../../job/record.js';
 import { ids, nth, only } from './expect.js';
@@ -9,11 +9,11 @@ import { ODD_TEXTS } from './values.js';
 
 interface Leaving {
   how: string;
-  /** The job `a` leaves active, or its lock ends. */
+  /** Makes job `a` leave active, or ends its lock. */
   leave(scene: Scene, job: ClaimedJob, session: string): Promise<unknown>;
-  /** Who may be claimed then. */
+  /** The id of the job that can be claimed then. */
   next: string;
-  /** Differences of the session that holds it. */
+  /** Options of the session that holds the job. */
   brief?: boolean;
   timedUnits?: number;
   maxStalls?: number;
@@ -27,28 +27,28 @@ const dieAndSweep = async (scene: Scene) => {
   await scene.sweep();
 };
 
-/** The ways out of active. What goes back to the front comes first again. */
+/** All ways out of active. A job that goes back to the front is the next one again. */
 const LEAVINGS: Leaving[] = [
-  { how: 'it is completed', next: 'b', leave: (scene, job) => scene.finish(completed(job)) },
-  { how: 'it is completed and removed', next: 'b', leave: (scene, job) => scene.finish(completed(job, { count: 0 })) },
-  { how: 'it has failed', next: 'b', leave: (scene, job) => scene.finish(failed(job)) },
-  { how: 'it has failed and is removed', next: 'b', leave: (scene, job) => scene.finish(failed(job, { count: 0 })) },
-  { how: 'it is to be tried again', next: 'b', leave: (scene, job) => scene.finish(retried(job)) },
-  { how: 'it is to be tried again at once', next: 'a', leave: (scene, job) => scene.finish(retried(job, 0, true)) },
-  { how: 'it is to be tried again later', next: 'b', leave: (scene, job) => scene.finish(retried(job, scene.ms(900))) },
-  { how: 'it is put off', next: 'b', leave: (scene, job) => scene.finish(delayed(job, scene.ms(900))) },
-  { how: 'it is handed back', next: 'a', leave: (scene, job) => scene.finish(released(job)) },
-  { how: 'its lock is revoked', next: 'a', leave: revoke },
-  { how: 'its session is closed', next: 'a', leave: closeSession(false) },
-  { how: 'its session crashed', next: 'a', leave: closeSession(true) },
-  { how: 'its session crashed once too often', next: 'b', leave: closeSession(true), maxStalls: 0 },
-  { how: 'it stalled', next: 'a', leave: dieAndSweep, brief: true },
-  { how: 'it stalled once too often', next: 'b', leave: dieAndSweep, brief: true, maxStalls: 0 },
-  { how: 'its own lock ended', next: 'a', leave: dieAndSweep, timedUnits: 3 },
+  { how: 'its job is completed', next: 'b', leave: (scene, job) => scene.finish(completed(job)) },
+  { how: 'its job is completed and removed', next: 'b', leave: (scene, job) => scene.finish(completed(job, { count: 0 })) },
+  { how: 'its job has failed', next: 'b', leave: (scene, job) => scene.finish(failed(job)) },
+  { how: 'its job has failed and is removed', next: 'b', leave: (scene, job) => scene.finish(failed(job, { count: 0 })) },
+  { how: 'its job is retried', next: 'b', leave: (scene, job) => scene.finish(retried(job)) },
+  { how: 'its job is retried at the front', next: 'a', leave: (scene, job) => scene.finish(retried(job, 0, true)) },
+  { how: 'its job is retried with a delay', next: 'b', leave: (scene, job) => scene.finish(retried(job, scene.ms(900))) },
+  { how: 'its job is delayed', next: 'b', leave: (scene, job) => scene.finish(delayed(job, scene.ms(900))) },
+  { how: 'its job is released', next: 'a', leave: (scene, job) => scene.finish(released(job)) },
+  { how: 'the lock of its job is revoked', next: 'a', leave: revoke },
+  { how: 'the session of its job is closed', next: 'a', leave: closeSession(false) },
+  { how: 'the session of its job is closed as a crash', next: 'a', leave: closeSession(true) },
+  { how: 'the session of its job is closed as a crash over the stall limit', next: 'b', leave: closeSession(true), maxStalls: 0 },
+  { how: 'its job has stalled', next: 'a', leave: dieAndSweep, brief: true },
+  { how: 'its job has stalled over the stall limit', next: 'b', leave: dieAndSweep, brief: true, maxStalls: 0 },
+  { how: 'the timed lock of its job has ended', next: 'a', leave: dieAndSweep, timedUnits: 3 },
 ];
 
 export function keys(test: Test): void {
-  test('of jobs with one key, one is active; those behind without it or with another are not held up', async (scene) => {
+  test('one job of a key is active, and jobs without the key are not held up', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' }, { id: 'free' }, { id: 'c', lockKey: 'other' });
     const [one, two] = [await scene.session(), await scene.session()];
     assert.deepEqual(ids(await scene.claim(one, 1)), ['a']);
@@ -64,7 +64,7 @@ export function keys(test: Test): void {
   });
 
   for (const { how, leave, next, brief, timedUnits, maxStalls = 5 } of LEAVINGS) {
-    test(`the key is free again when ${how}`, async (scene) => {
+    test(`a key is free again when ${how}`, async (scene) => {
       await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' }, { id: 'c', lockKey: 'k' });
       const session = await scene.session({ maxStalls, ...(brief && { durationMs: scene.ms(5) }) });
       const timed = timedUnits === undefined ? {} : { timedMs: scene.ms(timedUnits) };
@@ -75,7 +75,7 @@ export function keys(test: Test): void {
     });
   }
 
-  test('finishing and claiming in one call goes on with the next of the key', async (scene) => {
+  test('settling and claiming in one call claims the next job of the key', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' });
     const session = await scene.session();
     const job = await scene.claimOne(session);
@@ -87,7 +87,7 @@ export function keys(test: Test): void {
     assert.deepEqual(again.claimed?.jobs, reply.claimed?.jobs);
   });
 
-  test('a finish that is refused does not free the key', async (scene) => {
+  test('a refused finish does not free the key', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' });
     const session = await scene.session();
     const job = await scene.claimOne(session);
@@ -95,7 +95,7 @@ export function keys(test: Test): void {
     assert.deepEqual(await scene.claim(session, 5), []);
   });
 
-  test('those that wait for a key keep their places among all others', async (scene) => {
+  test('jobs that wait for a key keep their places among all waiting jobs', async (scene) => {
     await scene.add(
       { id: 'a', lockKey: 'k' },
       { id: 'b', lockKey: 'k' },
@@ -111,7 +111,7 @@ export function keys(test: Test): void {
     assert.deepEqual(ids(await scene.claim(session, 2)), ['c', 'free2']);
   });
 
-  test('what is put or handed back to the front stands ahead of those without a key', async (scene) => {
+  test('a keyed job at the front is claimed before jobs without a key', async (scene) => {
     await scene.add({ id: 'free' }, { id: 'a', lockKey: 'k' });
     await scene.add({ id: 'ahead', lockKey: 'l', lifo: true });
     const session = await scene.session();
@@ -121,7 +121,7 @@ export function keys(test: Test): void {
     assert.deepEqual(ids(await scene.claim(session, 3)), ['a', 'free']);
   });
 
-  test('the order among jobs of one key: priority, then front to back', async (scene) => {
+  test('jobs of one key run by priority, then front to back', async (scene) => {
     await scene.add(
       { id: 'late', lockKey: 'k', priority: 9 },
       { id: 'soon', lockKey: 'k', priority: 1 },
@@ -132,14 +132,14 @@ export function keys(test: Test): void {
     assert.deepEqual(await orderOfKey(scene), ['ahead', 'first', 'second', 'soon', 'late']);
   });
 
-  test('a job that comes ahead while another one of its key could be claimed is claimed instead', async (scene) => {
+  test('a job added ahead of the first claimable job of its key is claimed first', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k', priority: 5 });
     await scene.add({ id: 'b', lockKey: 'k', priority: 2 });
     await scene.add({ id: 'c', lockKey: 'k', priority: 2, lifo: true });
     assert.deepEqual(await orderOfKey(scene), ['c', 'b', 'a']);
   });
 
-  test('a changed priority changes who of the key comes first', async (scene) => {
+  test('a changed priority changes the first job of a key', async (scene) => {
     await scene.add(...['a', 'b', 'c'].map((id) => ({ id, lockKey: 'k', priority: 5 })));
     const change = (jobId: string, priority: number) =>
       scene.store.change(scene.queue, [{ jobId, kind: 'priority', priority, lifo: false }]);
@@ -148,7 +148,7 @@ export function keys(test: Test): void {
     assert.deepEqual(await orderOfKey(scene), ['c', 'b', 'a']);
   });
 
-  test('a priority changed while the key is taken counts when it is free', async (scene) => {
+  test('a priority changed while the key is taken takes effect when the key is free', async (scene) => {
     await scene.add(...['a', 'b', 'c'].map((id) => ({ id, lockKey: 'k' })));
     const session = await scene.session();
     const job = await scene.claimOne(session);
@@ -158,14 +158,14 @@ export function keys(test: Test): void {
     assert.deepEqual(await orderOfKey(scene), ['c', 'b']);
   });
 
-  test('when the first of a key is removed or cleared, the next may be claimed', async (scene) => {
+  test('the next job of a key is claimable after the first was removed or cleared', async (scene) => {
     await scene.add(...['a', 'b', 'c'].map((id) => ({ id, lockKey: 'k' })));
     await scene.store.remove(scene.queue, ['a']);
     assert.deepEqual(await scene.store.clear(scene.queue, { states: ['waiting'], limit: 1 }), ['b']);
     assert.deepEqual(await orderOfKey(scene), ['c']);
   });
 
-  test('removing a job that waits for its key leaves the others in order', async (scene) => {
+  test('removing a job that waits for its key keeps the order of the others', async (scene) => {
     await scene.add(...['a', 'b', 'c'].map((id) => ({ id, lockKey: 'k' })));
     const session = await scene.session();
     const job = await scene.claimOne(session);
@@ -175,13 +175,13 @@ export function keys(test: Test): void {
     assert.deepEqual(await orderOfKey(scene), ['c']);
   });
 
-  test('a delayed job with a key that is free is claimed as soon as it is due', async (scene) => {
+  test('a delayed job is claimed once it is due and its key is free', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k', delayMs: scene.ms(2) }, { id: 'b', lockKey: 'k', delayMs: scene.ms(2) });
     await scene.pass(3);
     assert.deepEqual(ids(await scene.claim(await scene.session(), 5)), ['a']);
   });
 
-  test('delayed jobs with a key: due, promoted and requeued ones wait for it', async (scene) => {
+  test('due, promoted and requeued jobs wait while their key is taken', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k' });
     const session = await scene.session();
     const job = await scene.claimOne(session);
@@ -196,7 +196,7 @@ export function keys(test: Test): void {
     assert.deepEqual(await orderOfKey(scene), ['due', 'promoted', 'requeued']);
   });
 
-  test('finished jobs that are retried or requeued have their key again', async (scene) => {
+  test('retried and requeued finished jobs keep their key', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' });
     const session = await scene.session();
     await scene.finish(failed(await scene.claimOne(session)));
@@ -207,7 +207,7 @@ export function keys(test: Test): void {
     assert.deepEqual(await orderOfKey(scene), ['a', 'b']);
   });
 
-  test('counts, lists and records see all that wait, those that wait for their key last', async (scene) => {
+  test('counts, lists and records include jobs that wait for their key, listed last', async (scene) => {
     await scene.add(
       { id: 'a', lockKey: 'k' },
       { id: 'b', lockKey: 'k' },
@@ -235,7 +235,7 @@ export function keys(test: Test): void {
     for (const id of ['b', 'p', 'free']) assert.equal(await scene.stateOf(id), 'waiting');
   });
 
-  test('clearing takes those that wait for their key too, the oldest first', async (scene) => {
+  test('clear removes jobs that wait for their key too, oldest first', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' }, { id: 'free' }, { id: 'c', lockKey: 'k' });
     await scene.claimOne(await scene.session());
     const clear = (limit: number) => scene.store.clear(scene.queue, { states: ['waiting'], limit });
@@ -243,7 +243,7 @@ export function keys(test: Test): void {
     assert.equal((await scene.store.status(scene.queue)).counts.waiting, 0);
   });
 
-  test('a key whose jobs are all gone is free', async (scene) => {
+  test('a key is free when all its jobs are gone', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' });
     await scene.claimOne(await scene.session());
     await scene.store.revoke(scene.queue, ['a'], 'r');
@@ -253,13 +253,13 @@ export function keys(test: Test): void {
     assert.deepEqual(await scene.order(), ['c']);
   });
 
-  test('a duplicate with another key changes nothing', async (scene) => {
+  test('a duplicate with another key does not change the job', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'l' });
     await scene.add({ id: 'b', lockKey: 'k' });
     assert.deepEqual(ids(await scene.claim(await scene.session(), 5)), ['a', 'b']);
   });
 
-  test('drained is told when the last job of a key has finished, not before', async (scene) => {
+  test('drained is recorded when the last job of a key has finished, not before', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' });
     const session = await scene.session();
     await scene.finish(completed(await scene.claimOne(session)));
@@ -269,7 +269,7 @@ export function keys(test: Test): void {
     assert.equal(await drains(), 1);
   });
 
-  test('keys of two queues are two keys', async (scene) => {
+  test('one key in two queues locks each queue separately', async (scene) => {
     const other = scene.at(`${scene.queue}-2`);
     await scene.add({ lockKey: 'k' });
     await other.add({ id: 'there', lockKey: 'k' });
@@ -277,7 +277,7 @@ export function keys(test: Test): void {
     assert.deepEqual(await other.order(), ['there']);
   });
 
-  test('odd keys survive, and those that look alike are different', async (scene) => {
+  test('odd keys survive, and similar keys stay different', async (scene) => {
     const odd = [...ODD_TEXTS, 'a', 'A', 'a ', ' a', 'x'.repeat(500)];
     await scene.add(...odd.flatMap((lockKey, n) => [`one-${n}`, `two-${n}`].map((id) => ({ id, lockKey }))));
     const session = await scene.session();
@@ -290,7 +290,7 @@ export function keys(test: Test): void {
     assert.equal((await scene.claim(session, 1_000)).length, odd.length);
   });
 
-  test.durable('keys outlive the store', async (scene) => {
+  test.durable('keys survive when the store is opened again', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' });
     const job = await scene.claimOne(await scene.session());
     const again = await scene.reopen();
@@ -300,7 +300,7 @@ export function keys(test: Test): void {
   });
 }
 
-/** Claims and finishes what one session gets, one after the other: the order in which jobs of one key run. */
+/** Claims and completes jobs one after the other with one session. Returns the order in which the jobs of one key run. */
 async function orderOfKey(scene: Scene): Promise<string[]> {
   const session = await scene.session();
   const order: string[] = [];

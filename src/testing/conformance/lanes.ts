@@ -1,4 +1,4 @@
-// Facet: calls of one session in several lanes. Each lane has a last call of its own: what comes late in one is nothing to the other.
+// Facet: calls of one session in several lanes. Each lane has its own last call: a late call of one lane does not affect the other.
 import assert from 'node:assert/strict';
 import type { Call, SettleReply } from '../../store/contract/index.js';
 import { ids, nth, only } from './expect.js';
@@ -7,7 +7,7 @@ import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 export function lanes(test: Test): void {
-  test.lanes('a call that arrives after a later one of another lane is carried out', async (scene) => {
+  test.lanes('a call is carried out when it arrives after a later call of another lane', async (scene) => {
     const { session, jobs, exchange } = await busy(scene, 4);
     const later = await exchange({ caller: session, seq: 9, lane: 1 }, nth(jobs, 0), 1);
     const earlier = await exchange({ caller: session, seq: 8 }, nth(jobs, 1), 1);
@@ -20,7 +20,7 @@ export function lanes(test: Test): void {
     assert.equal((await scene.claim(session, 1, { seq: 10 })).length, 1);
   });
 
-  test.lanes('a call is repeated as if the other lane had not gone on', async (scene) => {
+  test.lanes('a repeated call returns its first reply although the other lane has continued', async (scene) => {
     const { session, jobs, exchange } = await busy(scene, 6);
     const call = { caller: session, seq: 5, lane: 1 };
     const first = await exchange(call, nth(jobs, 0), 2);
@@ -41,7 +41,7 @@ export function lanes(test: Test): void {
     assert.equal(only(await scene.claim(session, 1, claim)).token, claimed.token);
   });
 
-  test.lanes('a release is not carried out twice by the second lane either', async (scene) => {
+  test.lanes('a release repeated in the second lane is not carried out twice', async (scene) => {
     const { session, jobs } = await busy(scene, 2);
     const job = nth(jobs, 0);
     const call = { caller: session, seq: 5, lane: 1 };
@@ -52,7 +52,7 @@ export function lanes(test: Test): void {
     assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, only(other).token);
   });
 
-  test.lanes('an old call of a lane changes nothing, though the other lane is behind it', async (scene) => {
+  test.lanes('an old call of a lane changes nothing although the other lane is behind it', async (scene) => {
     const { session, jobs, exchange } = await busy(scene, 4);
     await exchange({ caller: session, seq: 3 }, nth(jobs, 0), 1);
     await exchange({ caller: session, seq: 9, lane: 1 }, nth(jobs, 1), 1);
@@ -62,7 +62,7 @@ export function lanes(test: Test): void {
     assert.equal((await scene.store.lockOf(scene.queue, nth(jobs, 2).id))?.token, nth(jobs, 2).token);
   });
 
-  test.lanes('both lanes at once: every job goes to one of them', async (scene) => {
+  test.lanes('two lanes that claim at once get each job once', async (scene) => {
     const { session, jobs, exchange } = await busy(scene, 20);
     const replies: SettleReply[] = [];
     for (let at = 0; at < jobs.length; at += 2) {
@@ -83,7 +83,7 @@ interface Busy {
   exchange(call: Call, job: Awaited<ReturnType<Scene['claim']>>[number], count: number): Promise<SettleReply>;
 }
 
-/** A session that runs so many jobs, as many waiting, and a call that finishes one and claims others, as workers make them. */
+/** Opens a session that runs `count` jobs while as many wait. `exchange` completes one job and claims others, as a worker does. */
 async function busy(scene: Scene, count: number): Promise<Busy> {
   await scene.addMany(2 * count);
   const session = await scene.session();

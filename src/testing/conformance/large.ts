@@ -1,5 +1,5 @@
-// Facet: large payloads. A reply stops at REPLY_BYTES but never before its first item, the rest comes when it is asked for, and the event
-// log does not grow with the results that it reports.
+// Facet: large payloads. A reply stops at REPLY_BYTES but never before its first item, and the next call returns the rest. The
+// event log does not grow with the results that it reports.
 import assert from 'node:assert/strict';
 import { EVENTS_BYTES_KEPT, EVENT_VALUE_BYTES, REPLY_BYTES } from '../../store/budget.js';
 import type { ListReply } from '../../store/contract/index.js';
@@ -8,13 +8,13 @@ import { completed } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
-/** JSON text of so many bytes. */
+/** Returns a JSON text of this many bytes. */
 const text = (bytes: number): string => `"${'x'.repeat(bytes - 2)}"`;
-/** Two of these fit into a reply, three do not. */
+/** Bytes of a payload: two of them fit into a reply, three do not. */
 const LARGE = Math.floor(REPLY_BYTES * 0.4);
 
 export function large(test: Test): void {
-  test('a claim stops at the byte budget and says that there is more', async (scene) => {
+  test('claim stops at the byte budget and returns more', async (scene) => {
     const added = await addLarge(scene, 5);
     const session = await scene.session();
     const first = await scene.tryClaim(session, 5);
@@ -28,14 +28,14 @@ export function large(test: Test): void {
     assert.notEqual(last.more, true);
   });
 
-  test('a claim that took all it asked for says nothing of more', async (scene) => {
+  test('claim does not return more when it took all jobs asked for', async (scene) => {
     await addLarge(scene, 3);
     const { jobs, more } = await scene.tryClaim(await scene.session(), 2);
     assert.equal(jobs.length, 2);
     assert.notEqual(more, true);
   });
 
-  test('a job larger than the budget is claimed, alone', async (scene) => {
+  test('claim returns a job larger than the byte budget alone', async (scene) => {
     const [small, huge, other] = await scene.add({}, { data: text(REPLY_BYTES * 2) }, {});
     const session = await scene.session();
     const first = await scene.tryClaim(session, 3);
@@ -45,7 +45,7 @@ export function large(test: Test): void {
     assert.deepEqual(ids(await scene.claim(session, 3)), [other]);
   });
 
-  test('the budget holds for prioritized jobs, for jobs with keys, and for jobs by id', async (scene) => {
+  test('the byte budget limits claims of prioritized jobs, keyed jobs and jobs by id', async (scene) => {
     const session = await scene.session();
     for (const kind of [{ priority: 3 }, { lockKey: 'key' }, {}]) {
       const jobs = Array.from({ length: 3 }, (_, n) => ({ ...kind, ...('lockKey' in kind && { lockKey: `key-${n}` }) }));
@@ -59,7 +59,7 @@ export function large(test: Test): void {
     }
   });
 
-  test('a repeated claim brings the jobs of the first, and no more', async (scene) => {
+  test('a repeated claim under the byte budget returns the jobs of the first claim only', async (scene) => {
     const added = await addLarge(scene, 4);
     const session = await scene.session();
     const request = scene.request(session, 4);
@@ -70,7 +70,7 @@ export function large(test: Test): void {
     assert.equal((await scene.store.status(scene.queue)).counts.active, 2);
   });
 
-  test('a settle claims within the budget too', async (scene) => {
+  test('settle claims within the byte budget', async (scene) => {
     const added = await addLarge(scene, 5);
     const session = await scene.session();
     const jobs = await scene.claim(session, 1);
@@ -85,7 +85,7 @@ export function large(test: Test): void {
     assert.deepEqual([ids(claimed?.jobs ?? []), claimed?.more], [added.slice(1, 3), true]);
   });
 
-  test('jobs by id come until the budget is used up, the rest on asking again', async (scene) => {
+  test('jobs returns records up to the byte budget, and the rest in the next call', async (scene) => {
     const added = await addLarge(scene, 3);
     const asked = ['ghost', ...added];
     const first = await scene.store.jobs(scene.queue, asked);
@@ -99,7 +99,7 @@ export function large(test: Test): void {
     );
   });
 
-  test('a list is cut at the budget and says so; results count', async (scene) => {
+  test('list stops at the byte budget, counts results, and returns more', async (scene) => {
     const added = await addLarge(scene, 3);
     const list = (start: number): Promise<ListReply> =>
       scene.store.list(scene.queue, { lists: ['waiting'], start, end: -1, asc: true });
@@ -113,7 +113,7 @@ export function large(test: Test): void {
     assert.deepEqual([ids(done.jobs), done.more], [added.slice(0, 1), true]);
   });
 
-  test('logs come until the budget is used up', async (scene) => {
+  test('logs returns rows up to the byte budget', async (scene) => {
     const { job } = await scene.running();
     const row = 'x'.repeat(LARGE);
     for (let n = 0; n < 3; n += 1) {
@@ -124,7 +124,7 @@ export function large(test: Test): void {
     assert.equal((await scene.store.logs(scene.queue, job.id, { start: 2, end: -1, asc: true })).logs.length, 1);
   });
 
-  test('a large result stays with the job, and its event says so instead of copying it', async (scene) => {
+  test('the event of a large result marks it as large and does not copy it', async (scene) => {
     const { session, job } = await scene.running();
     const value = text(EVENT_VALUE_BYTES + 1);
     await scene.finish(completed(job, {}, value));
@@ -137,7 +137,7 @@ export function large(test: Test): void {
     assert.deepEqual([small['large'], String(small['returnvalue']).length], [undefined, EVENT_VALUE_BYTES]);
   });
 
-  test('the event of a job that is removed on finishing has the whole result', async (scene) => {
+  test('the event contains the whole result when the job is removed on finishing', async (scene) => {
     const { job } = await scene.running();
     const value = text(EVENT_VALUE_BYTES * 2);
     await scene.finish(completed(job, { count: 0 }, value));
@@ -145,7 +145,7 @@ export function large(test: Test): void {
     assert.deepEqual([event['large'], event['returnvalue']], [undefined, value]);
   });
 
-  test('a large progress stays with the job too', async (scene) => {
+  test('the event of a large progress marks it as large and does not copy it', async (scene) => {
     const { job } = await scene.running();
     const progress = text(EVENT_VALUE_BYTES + 1);
     await scene.store.write(scene.queue, [{ kind: 'progress', jobId: job.id, token: job.token, progress }]);
@@ -154,13 +154,13 @@ export function large(test: Test): void {
     assert.equal((await scene.job(job.id)).progress, progress);
   });
 
-  test('bytes are counted, not characters, where a value is left out of an event', async (scene) => {
+  test('the size limit of an event value counts bytes, not characters', async (scene) => {
     const { job } = await scene.running();
     await scene.finish(completed(job, {}, JSON.stringify('é'.repeat(EVENT_VALUE_BYTES / 2))));
     assert.equal((await theEvent(scene, 'completed'))['large'], 1);
   });
 
-  test('the event log is bounded by bytes, keeps the newest event, and is read in parts', async (scene) => {
+  test('the event log stays within its byte limit, keeps the newest event, and is read in parts', async (scene) => {
     const session = await scene.session();
     const result = text(Math.floor(EVENTS_BYTES_KEPT / 8));
     for (let n = 0; n < 24; n += 1) {
@@ -202,7 +202,7 @@ function addLarge(scene: Scene, count: number): Promise<string[]> {
   return scene.add(...Array.from({ length: count }, () => ({ data: text(LARGE) })));
 }
 
-/** The newest event of that name. */
+/** Returns the newest event of that name. */
 async function theEvent(scene: Scene, name: string): Promise<Record<string, unknown>> {
   const event = (await scene.events()).findLast((one) => one.name === name);
   assert(event, `an event ${name}`);

@@ -1,15 +1,15 @@
-// Facet: who gets a named lock next, and what becomes of the locks and places of sessions that die.
+// Facet: the order in which lock waiters get a named lock, and the locks and places of sessions that die.
 import assert from 'node:assert/strict';
 import { nth, only } from './expect.js';
 import { hold, letGo, lookAt, wish } from './named-locks.js';
 import type { Test } from './suite.js';
 
-/** Units that a place is kept: for ever, and just long enough to lapse with `perish`. */
+/** How many units a place is kept: LONG never lapses in a test, BRIEF lapses with `perish`. */
 const LONG = 500;
 const BRIEF = 5;
 
 export function lockLines(test: Test): void {
-  test('those who wait stand in the order of their first wishes', async (scene) => {
+  test('lock waiters stand in the order of their first requests', async (scene) => {
     const session = await hold(scene, 'mine');
     const ahead = async (token: string) => (await wish(scene, session, token, LONG)).ahead;
     assert.deepEqual([await ahead('a'), await ahead('b'), await ahead('c')], [0, 1, 2]);
@@ -17,7 +17,7 @@ export function lockLines(test: Test): void {
     assert.equal((await lookAt(scene))?.waiting, 3);
   });
 
-  test('a lock that comes free goes to the first in line, whoever asks first', async (scene) => {
+  test('a free lock goes to the first in line, whichever lock waiter asks first', async (scene) => {
     const session = await hold(scene, 'mine');
     for (const token of ['a', 'b']) await wish(scene, session, token, LONG);
     await letGo(scene, 'mine');
@@ -31,7 +31,7 @@ export function lockLines(test: Test): void {
     assert.equal((await wish(scene, session, 'late', LONG)).ahead, 0);
   });
 
-  test('a wish that does not wait takes no place, and passes nobody', async (scene) => {
+  test('a request that does not wait takes no place and passes no lock waiter', async (scene) => {
     const session = await hold(scene, 'mine');
     await wish(scene, session, 'waits', LONG);
     assert.equal((await wish(scene, session, 'hasty')).ahead, 1);
@@ -42,7 +42,7 @@ export function lockLines(test: Test): void {
     assert.equal((await wish(scene, session, 'hasty')).status, 'held');
   });
 
-  test('a wish that no longer waits leaves the line', async (scene) => {
+  test('a request that no longer waits leaves the line', async (scene) => {
     const session = await hold(scene, 'mine');
     for (const token of ['a', 'b']) await wish(scene, session, token, LONG);
     assert.equal((await wish(scene, session, 'a')).ahead, 0);
@@ -51,14 +51,14 @@ export function lockLines(test: Test): void {
     assert.equal((await wish(scene, session, 'b')).status, 'held');
   });
 
-  test('the first in line that asks without waiting gets the lock when it is free', async (scene) => {
+  test('the first in line gets the free lock even when it asks without waiting', async (scene) => {
     const session = await hold(scene, 'mine');
     for (const token of ['a', 'b']) await wish(scene, session, token, LONG);
     await letGo(scene, 'mine');
     assert.equal((await wish(scene, session, 'a')).status, 'held');
   });
 
-  test('a place that is given up lets the next one come first', async (scene) => {
+  test('the next lock waiter comes first when a place is given up', async (scene) => {
     const session = await hold(scene, 'mine');
     for (const token of ['a', 'b']) await wish(scene, session, token, LONG);
     assert.equal(await letGo(scene, 'a'), true);
@@ -68,7 +68,7 @@ export function lockLines(test: Test): void {
     assert.equal((await wish(scene, session, 'b')).status, 'held');
   });
 
-  test('a place that nobody asks for again lapses', async (scene) => {
+  test('a place lapses when its request is not repeated', async (scene) => {
     const session = await hold(scene, 'mine');
     await wish(scene, session, 'a', BRIEF);
     await wish(scene, session, 'b', LONG);
@@ -80,7 +80,7 @@ export function lockLines(test: Test): void {
     assert.equal((await wish(scene, session, 'b')).status, 'held');
   });
 
-  test('whoever asks again too late stands at the back', async (scene) => {
+  test('a lock waiter that asks again too late goes to the back of the line', async (scene) => {
     const session = await hold(scene, 'mine');
     await wish(scene, session, 'a', BRIEF);
     await wish(scene, session, 'b', LONG);
@@ -90,7 +90,7 @@ export function lockLines(test: Test): void {
     assert.equal((await lookAt(scene))?.waiting, 2);
   });
 
-  test('the lapsed place of the first in line does not keep a free lock from the next', async (scene) => {
+  test('a free lock goes to the next in line when the first place has lapsed', async (scene) => {
     const session = await hold(scene, 'mine');
     await wish(scene, session, 'a', BRIEF);
     await wish(scene, session, 'b', LONG);
@@ -100,8 +100,8 @@ export function lockLines(test: Test): void {
     assert.equal((await wish(scene, session, 'b', LONG)).status, 'held');
   });
 
-  test('asking again keeps the place', async (scene) => {
-    // Half of what it is kept for, several times: a machine that is slow for a moment must not let it lapse.
+  test('a repeated request keeps its place in line', async (scene) => {
+    // Ask again after half of the time that the place is kept. A machine that is slow for a moment must not let the place lapse.
     const kept = 8;
     const session = await hold(scene, 'mine');
     await wish(scene, session, 'a', kept);
@@ -113,11 +113,11 @@ export function lockLines(test: Test): void {
     assert.equal((await wish(scene, session, 'b', LONG)).ahead, 1);
   });
 
-  test('a session that is dead gets neither lock nor place', async (scene) => {
+  test('a dead session gets neither a lock nor a place', async (scene) => {
     const [closed, expired] = [await scene.session(), await scene.briefSession()];
     await scene.store.closeSessions([{ queue: scene.queue, id: closed }], false);
     await scene.perish();
-    for (const session of ['nobody', closed, expired]) {
+    for (const session of ['no-session', closed, expired]) {
       assert.deepEqual(await wish(scene, session, 't', LONG), { status: 'gone' });
     }
     assert.equal(await lookAt(scene), undefined);
@@ -126,7 +126,7 @@ export function lockLines(test: Test): void {
     assert.equal((await wish(scene, await scene.session(), 'other')).status, 'held');
   });
 
-  test('the lock of a session that has expired is free before anybody sweeps', async (scene) => {
+  test('the lock of an expired session is free before a sweep', async (scene) => {
     await hold(scene, 'mine', { durationMs: scene.ms(5) });
     const { fence = 0 } = (await lookAt(scene)) ?? {};
     await scene.perish();
@@ -137,7 +137,7 @@ export function lockLines(test: Test): void {
     assert((grant.fence ?? 0) > fence, 'the fence grew');
   });
 
-  test('whoever takes the lock of an expired session ends that session', async (scene) => {
+  test('taking the lock of an expired session ends that session', async (scene) => {
     const expired = await hold(scene, 'mine', { durationMs: scene.ms(5) });
     await scene.add({ id: 'job' });
     await scene.perish();
@@ -148,7 +148,7 @@ export function lockLines(test: Test): void {
     assert.equal(await letGo(scene, 'mine'), false);
   });
 
-  test('the jobs of a session whose lock was taken are swept as ever', async (scene) => {
+  test('sweep recovers the jobs of a session whose named lock was taken', async (scene) => {
     const { session, job } = await scene.running({}, { durationMs: scene.ms(5) });
     await wish(scene, session, 'mine');
     await scene.perish();
@@ -157,7 +157,7 @@ export function lockLines(test: Test): void {
     assert.equal((await lookAt(scene))?.token, 'other');
   });
 
-  test('a late renewal keeps a lock that nobody took', async (scene) => {
+  test('a late renewal keeps a lock that no other session took', async (scene) => {
     const session = await hold(scene, 'mine', { durationMs: scene.ms(5) });
     const { fence } = (await lookAt(scene)) ?? {};
     await scene.perish();
@@ -166,7 +166,7 @@ export function lockLines(test: Test): void {
     assert.equal((await wish(scene, await scene.session(), 'other')).status, 'taken');
   });
 
-  test('renewing the session keeps the lock', async (scene) => {
+  test('renewing a session keeps its named lock', async (scene) => {
     const session = await hold(scene, 'mine', { durationMs: scene.ms(5) });
     for (let n = 0; n < 4; n += 1) {
       await scene.pass(2);
@@ -176,7 +176,7 @@ export function lockLines(test: Test): void {
     assert.equal((await wish(scene, await scene.session(), 'other')).status, 'taken');
   });
 
-  test('the place of a session that has expired holds up nobody', async (scene) => {
+  test('the place of an expired session does not block the line', async (scene) => {
     const session = await hold(scene, 'mine');
     await wish(scene, await scene.briefSession(), 'dead', LONG);
     await wish(scene, session, 'lives', LONG);
@@ -188,7 +188,7 @@ export function lockLines(test: Test): void {
   });
 
   for (const charged of [false, true]) {
-    test(`closing a session ${charged ? 'as a crash' : 'in peace'} gives back its locks and places at once`, async (scene) => {
+    test(`closing a session ${charged ? 'as a crash' : 'in peace'} releases its named locks and places at once`, async (scene) => {
       const leaving = await hold(scene, 'mine');
       await wish(scene, leaving, 'y', 0, 'y');
       const other = await scene.session();
@@ -202,7 +202,7 @@ export function lockLines(test: Test): void {
     });
   }
 
-  test('a sweep frees the locks of dead sessions and clears their places', async (scene) => {
+  test('sweep releases the named locks and places of dead sessions', async (scene) => {
     const session = await scene.session();
     await wish(scene, session, 'z', 0, 'z');
     const dead = await hold(scene, 'mine', { durationMs: scene.ms(5) });
@@ -217,7 +217,7 @@ export function lockLines(test: Test): void {
     );
   });
 
-  test('a sweep frees no more than its limit in one call, jobs, named locks and places together', async (scene) => {
+  test('sweep releases at most `limit` jobs, named locks and places together in one call', async (scene) => {
     const living = await scene.session();
     await wish(scene, living, 'z', 0, 'z');
     await scene.addMany(3);
@@ -241,7 +241,7 @@ export function lockLines(test: Test): void {
     assert.equal((await scene.store.sessions(scene.queue)).length, 1);
   });
 
-  test('a session that was swept in part holds its locks no more', async (scene) => {
+  test('a partly swept session holds none of its named locks', async (scene) => {
     const dead = await hold(scene, 'mine', { durationMs: scene.ms(5) });
     for (const name of ['a', 'b', 'c']) await wish(scene, dead, name, 0, name);
     await scene.perish();

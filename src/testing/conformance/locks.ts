@@ -1,4 +1,4 @@
-// Facet: locks with an end of their own, and extending them.
+// Facet: locks with their own end, and extending them.
 import assert from 'node:assert/strict';
 import { between, only } from './expect.js';
 import { completed } from './samples.js';
@@ -6,7 +6,7 @@ import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 export function locks(test: Test): void {
-  test('a lock of a session ends when the session does', async (scene) => {
+  test('a lock without its own end ends with its session', async (scene) => {
     const { session, job } = await scene.running({}, { durationMs: scene.ms(40) });
     between(await endsIn(scene, job.id), scene.ms(30), scene.ms(40), 'endsInMs');
     await scene.pass(20);
@@ -15,13 +15,13 @@ export function locks(test: Test): void {
     between(await endsIn(scene, job.id), scene.ms(30), scene.ms(40), 'endsInMs renewed');
   });
 
-  test('a dead lock that was not swept yet says so', async (scene) => {
+  test('lockOf shows a dead lock with a negative endsInMs before the sweep', async (scene) => {
     const { job } = await scene.running({}, { durationMs: scene.ms(5) });
     await scene.perish();
     assert((await endsIn(scene, job.id)) < 0);
   });
 
-  test('a timed lock ends by itself, however alive its session is', async (scene) => {
+  test('a timed lock ends at its own end although its session is alive', async (scene) => {
     await scene.add({});
     const session = await scene.session();
     const job = await scene.claimOne(session, { timedMs: scene.ms(3) });
@@ -35,7 +35,7 @@ export function locks(test: Test): void {
     assert.equal(only(await scene.store.sessions(scene.queue)).id, session, 'the session lives on');
   });
 
-  test('a timed lock lives on when its session has died, until its own end', async (scene) => {
+  test('a timed lock lives until its own end although its session has died', async (scene) => {
     await scene.add({});
     const session = await scene.briefSession();
     const job = await scene.claimOne(session, { timedMs: scene.ms(15) });
@@ -47,7 +47,7 @@ export function locks(test: Test): void {
     assert.deepEqual((await scene.sweep()).stalled, [job.id]);
   });
 
-  test('a timed lock that outlived its session still finishes its job', async (scene) => {
+  test('a timed lock can finish its job after its session has died', async (scene) => {
     await scene.add({});
     const job = await scene.claimOne(await scene.briefSession(), { timedMs: scene.ms(400) });
     await scene.perish();
@@ -56,7 +56,7 @@ export function locks(test: Test): void {
     assert.equal(await scene.stateOf(job.id), 'completed');
   });
 
-  test('closing a session hands back its timed locks as well', async (scene) => {
+  test('closing a session hands back its timed locks too', async (scene) => {
     await scene.add({});
     const session = await scene.session();
     const job = await scene.claimOne(session, { timedMs: scene.ms(400) });
@@ -64,14 +64,14 @@ export function locks(test: Test): void {
     assert.equal(await scene.stateOf(job.id), 'waiting');
   });
 
-  test('over the stall limit a timed lock fails its job as any other', async (scene) => {
+  test('a timed lock that ends over the stall limit fails its job', async (scene) => {
     await scene.add({});
     const job = await scene.claimOne(await scene.session({ maxStalls: 0 }), { timedMs: scene.ms(3) });
     await scene.perish();
     assert.deepEqual(await scene.sweep(), { stalled: [], failed: [job.id] });
   });
 
-  test('S2-7 extending a timed lock: it ends exactly there, later or sooner', async (scene) => {
+  test('S2-7 extend moves the end of a timed lock exactly, later or sooner', async (scene) => {
     await scene.add({});
     const job = await scene.claimOne(await scene.session(), { timedMs: scene.ms(30) });
     assert.equal(await extend(scene, job, 80), 'done');
@@ -111,7 +111,7 @@ export function locks(test: Test): void {
     assert.equal(await scene.stateOf(job.id), 'waiting');
   });
 
-  test('a dead lock with the current token that was not swept yet can be extended', async (scene) => {
+  test('extend revives a dead lock with the current token before the sweep', async (scene) => {
     await scene.add({});
     const job = await scene.claimOne(await scene.session(), { timedMs: scene.ms(3) });
     await scene.perish();
@@ -119,7 +119,7 @@ export function locks(test: Test): void {
     assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
   });
 
-  test('S2-8 extending a lock that was lost: lost, and the new one is untouched; a job that is gone: missing', async (scene) => {
+  test('S2-8 extend returns lost for a lost lock, missing for a removed job, and leaves the new lock untouched', async (scene) => {
     const { session, job } = await scene.running();
     await scene.store.revoke(scene.queue, [job.id], 'stolen');
     assert.equal(await extend(scene, job, 100), 'lost');
@@ -130,7 +130,7 @@ export function locks(test: Test): void {
     assert.equal(await extend(scene, { id: 'ghost', token: job.token }, 1), 'missing');
   });
 
-  test('S1-8 extending a lock whose own token has finished the job: finished, not lost', async (scene) => {
+  test('S1-8 extend returns finished, not lost, when its own token has finished the job', async (scene) => {
     const { job } = await scene.running();
     await scene.finish(completed(job));
     assert.equal(await extend(scene, job, 10), 'finished');
@@ -138,7 +138,7 @@ export function locks(test: Test): void {
     assert.equal(await scene.stateOf(job.id), 'completed');
   });
 
-  test('many locks in one call, answers in order', async (scene) => {
+  test('extend handles many locks in one call, with replies in order', async (scene) => {
     await scene.addMany(2);
     const [a, b] = await scene.claim(await scene.session(), 2);
     assert(a && b);
@@ -150,7 +150,7 @@ export function locks(test: Test): void {
     assert.deepEqual(await scene.store.extend(scene.queue, extensions), ['done', 'missing', 'lost', 'done']);
   });
 
-  test('what a session owns can be asked for: token, fence and the seq of the claim', async (scene) => {
+  test('owned returns token, fence and claim seq of every lock of a session', async (scene) => {
     await scene.addMany(3);
     const session = await scene.session();
     const [first] = await scene.claim(session, 1, { seq: 7 });
@@ -165,7 +165,7 @@ export function locks(test: Test): void {
         { jobId: third.id, token: third.token, fence: third.fence, seq: 9 },
       ],
     );
-    assert.deepEqual(await scene.store.owned(scene.queue, 'nobody'), []);
+    assert.deepEqual(await scene.store.owned(scene.queue, 'no-session'), []);
   });
 }
 

@@ -1,4 +1,4 @@
-// Facet: a job whose owner died says which process lost it, and how that was found.
+// Facet: a job whose owner died records which process lost it, and how the loss was found.
 import assert from 'node:assert/strict';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,7 +11,7 @@ import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 export function losses(test: Test): void {
-  test('a job that nobody lost says nothing, whether it waits, runs or has finished', async (scene) => {
+  test('a job that was never lost has no lostBy, active or finished', async (scene) => {
     const { job } = await scene.running();
     assert.equal('lostBy' in job, false);
     assert.equal('lostBy' in (await scene.job(job.id)), false);
@@ -20,7 +20,7 @@ export function losses(test: Test): void {
     assert.equal('lostBy' in (await scene.store.sweep(scene.queue, 10)), false);
   });
 
-  test('the jobs of an expired session name its owner, in the job, the reply and the event', async (scene) => {
+  test('sweep records the owner of an expired session in the job, the reply and the event', async (scene) => {
     const added = await scene.addMany(3);
     await scene.claim(await scene.briefSession({ owner: owner(41) }), 3);
     await scene.perish();
@@ -40,7 +40,7 @@ export function losses(test: Test): void {
     );
   });
 
-  test('a job that stalled too often names its last owner beside the reason, also when it is removed', async (scene) => {
+  test('a job that fails by stalling records its last owner, also when it is removed', async (scene) => {
     const opts = '{"removeOnFail":true}';
     const [kept = '', removed = ''] = await scene.add({}, { opts });
     await scene.claim(await scene.briefSession({ owner: owner(41), maxStalls: 0 }), 2);
@@ -57,7 +57,7 @@ export function losses(test: Test): void {
     }
   });
 
-  test('one sweep over several owners: each job names its own', async (scene) => {
+  test('sweep records for each job its own owner when several owners died', async (scene) => {
     const added = await scene.addMany(6);
     const owners = new Map<string, number>();
     for (let pid = 1; pid <= 3; pid += 1) {
@@ -79,7 +79,7 @@ export function losses(test: Test): void {
     }
   });
 
-  test('the next owner is handed it, and it stays when the job completes and waits again', async (scene) => {
+  test('lostBy goes to the next owner and stays when the job completes and is retried', async (scene) => {
     await scene.addOne();
     await scene.claimOne(await scene.briefSession({ owner: owner(41) }));
     await scene.perish();
@@ -96,7 +96,7 @@ export function losses(test: Test): void {
     assert.deepEqual(lossOf(await scene.job(job.id)), lost(41, 'session-expired'));
   });
 
-  test('a claim that follows a finish hands it out as well', async (scene) => {
+  test('a claim within settle returns lostBy too', async (scene) => {
     await scene.addMany(2);
     await scene.claimOne(await scene.briefSession({ owner: owner(41) }));
     const session = await scene.session();
@@ -109,7 +109,7 @@ export function losses(test: Test): void {
     assert.deepEqual(lossOf(only(claimed?.jobs ?? [])), lost(41, 'session-expired'));
   });
 
-  test('a later loss takes the place of an earlier one', async (scene) => {
+  test('a later loss replaces an earlier lostBy', async (scene) => {
     const id = await scene.addOne();
     for (const pid of [41, 42]) {
       await scene.claimOne(await scene.briefSession({ owner: owner(pid), maxStalls: 5 }));
@@ -119,7 +119,7 @@ export function losses(test: Test): void {
     }
   });
 
-  test('a lock that is not renewed: its end is what was found, though its owner lives', async (scene) => {
+  test('lostBy says lock-expired when a timed lock ends although its owner lives', async (scene) => {
     const id = await scene.addOne();
     await scene.claimOne(await scene.session({ owner: owner(41) }), { timedMs: scene.ms(5) });
     await scene.perish();
@@ -127,7 +127,7 @@ export function losses(test: Test): void {
     assert.deepEqual(lossOf(await scene.job(id)), lost(41, 'lock-expired'));
   });
 
-  test('a lock that outlived its session: the end of the session is what was found', async (scene) => {
+  test('lostBy says session-expired when an extended lock outlived its session', async (scene) => {
     await scene.addOne();
     const { id: jobId, token } = await scene.claimOne(await scene.briefSession({ owner: owner(41) }));
     assert.deepEqual(await scene.store.extend(scene.queue, [{ jobId, token, durationMs: scene.ms(12) }]), ['done']);
@@ -138,14 +138,14 @@ export function losses(test: Test): void {
     assert.deepEqual(lossOf(await scene.job(jobId)), lost(41, 'session-expired'));
   });
 
-  test('a close that counts as a stall: the process ended by itself', async (scene) => {
+  test('lostBy says exit when a session is closed as a crash', async (scene) => {
     const { job, session } = await scene.running({}, { owner: owner(41) });
     await scene.store.closeSessions([{ queue: scene.queue, id: session }], true);
     assert.deepEqual(lossOf(await scene.job(job.id)), lost(41, 'exit'));
     assert.deepEqual(await told(scene, job.id), { stalled: lost(41, 'exit') });
   });
 
-  test('a shutdown, a revocation and a failure lose nothing', async (scene) => {
+  test('a shutdown and a revocation set no lostBy', async (scene) => {
     const { job, session } = await scene.running({}, { owner: owner(41) });
     await scene.store.closeSessions([{ queue: scene.queue, id: session }], false);
     assert.equal(lossOf(await scene.job(job.id)), undefined);
@@ -155,7 +155,7 @@ export function losses(test: Test): void {
     assert.deepEqual(await told(scene, job.id), {});
   });
 
-  test('a new job with the id of a lost one says nothing', async (scene) => {
+  test('a new job with the id of a lost job has no lostBy', async (scene) => {
     const id = await scene.addOne({ id: 'again' });
     await scene.claimOne(await scene.briefSession({ owner: owner(41) }));
     await scene.perish();
@@ -169,7 +169,7 @@ export function losses(test: Test): void {
     assert.equal(lossOf(await scene.job(id)), undefined);
   });
 
-  test.hinted('a session that ended under suspicion: its process was found gone', async (scene) => {
+  test.hinted('lostBy says process-gone when a suspected session ends', async (scene) => {
     const id = await scene.addOne();
     const session = await orphan(scene, { owner: owner(41), graceMs: scene.ms(5) });
     await scene.claimOne(session);
@@ -184,7 +184,7 @@ export function losses(test: Test): void {
   });
 }
 
-/** With letters that a store might have to quote. */
+/** Returns an owner with letters that a store might have to quote. */
 function owner(pid: number): NewSession['owner'] {
   return { host: `${hostname()}/"\\é`, pid, name: `worker/'${pid}'`, instance: 'program-1' };
 }
@@ -202,7 +202,7 @@ function lossOf({ lostBy }: JobRecord): LostBy | undefined {
   return read(lostBy);
 }
 
-/** By the name of the event. */
+/** Returns the `lostBy` of the job's events, by event name. */
 async function told(scene: Scene, id: string): Promise<Record<string, LostBy>> {
   const events = (await scene.events()).filter(({ jobId, ...fields }) => jobId === id && 'lostBy' in fields);
   return Object.fromEntries(events.map(({ name, ...fields }) => [name, JSON.parse(String(fields['lostBy'])) as LostBy]));

@@ -1,4 +1,4 @@
-// The jobs of the model: where each of them is, and which may be claimed.
+// The jobs of the model: the state of each job, and which jobs can be claimed.
 import assert from 'node:assert/strict';
 import type { LossFound } from '../../job/lost-by.js';
 import type { StoredState } from '../../job/state.js';
@@ -10,9 +10,9 @@ export interface ModelJob {
   key: string | undefined;
   stalls: number;
   attempts: number;
-  /** How its last stall was found. */
+  /** How the last stall of the job was found. */
   found?: LossFound;
-  /** While active. */
+  /** Set while the job is active. */
   held?: { by: string; token: string };
 }
 
@@ -39,7 +39,7 @@ export class ModelJobs extends Map<string, ModelJob> {
     return key === undefined || !this.in('active').some((id) => this.get(id).key === key);
   }
 
-  /** The priorities of those that no key holds back, the smallest first. */
+  /** Returns the priorities of the jobs that no key holds back, the smallest first. */
   claimable(): number[] {
     const ofKeys = new Map<string, number>();
     const free: number[] = [];
@@ -51,7 +51,7 @@ export class ModelJobs extends Map<string, ModelJob> {
     return [...free, ...ofKeys.values()].sort((a, b) => a - b);
   }
 
-  /** Those of the named ones that a claim by id takes. */
+  /** Returns the named jobs that a claim by id takes. */
   takeable(ids: string[], count: number): string[] {
     const keys = new Set<string>();
     const taken: string[] = [];

@@ -1,4 +1,4 @@
-// The named locks of the model: who holds each name, and who stands in line for it.
+// The named locks of the model: the holder of each name, and its lock waiters.
 import assert from 'node:assert/strict';
 import type { LockGrant } from '../../store/contract/index.js';
 import { only } from './expect.js';
@@ -20,7 +20,7 @@ interface ModelName {
 
 export interface ModelSessions {
   readonly living: ReadonlyMap<string, unknown>;
-  /** Insists that a fence is greater than every one before. */
+  /** Asserts that a fence is greater than every earlier one. */
   fenceGrew(fence: number): void;
 }
 
@@ -35,11 +35,11 @@ export class ModelNames {
     this.#sessions = sessions;
   }
 
-  /** A new wish or one that was made before, of a session that lives or not. */
+  /** Sends a new lock request or repeats an earlier one, for a living or an unknown session. */
   async wish(scene: Scene, by?: string): Promise<void> {
     const name = this.#random.pick(NAMES) ?? assert.fail();
     const { holder, line } = this.#name(name);
-    const session = by ?? this.#random.pick([...this.#sessions.living.keys(), 'nobody']) ?? 'nobody';
+    const session = by ?? this.#random.pick([...this.#sessions.living.keys(), 'no-session']) ?? 'no-session';
     const fresh: Wisher = { token: `n${(this.#tokens += 1)}`, session };
     const known = [...line, ...(holder === undefined ? [] : [holder])];
     const wisher = by === undefined && this.#random.chance(2) ? (this.#random.pick(known) ?? fresh) : fresh;
@@ -54,7 +54,7 @@ export class ModelNames {
     assert.deepEqual(await scene.store.letGo(scene.queue, [{ name, token }]), [expected > 0]);
   }
 
-  /** Its locks are free and its places are lost: it has expired, was closed or swept. */
+  /** Call it when a session has expired, was closed or swept: its locks are free and its places are lost. */
   died(session: string): void {
     for (const known of this.#names.values()) this.#drop(known, (wisher) => wisher.session === session);
   }
@@ -65,7 +65,7 @@ export class ModelNames {
     assert.deepEqual(seen, known, 'who holds each name, and how many wait for it');
   }
 
-  /** Everybody who stands in line has their turn, in that order. */
+  /** Lets every lock waiter take the lock, in the order of the line. */
   async drain(scene: Scene): Promise<void> {
     for (const [name, known] of this.#names) {
       for (let next = known.holder ?? known.line[0]; next !== undefined; next = known.line[0]) {
@@ -89,7 +89,7 @@ export class ModelNames {
     }
   }
 
-  /** Checks what a wish was answered, and makes it so in the model. */
+  /** Checks the reply to a lock request, and applies it to the model. */
   #check(known: ModelName, wisher: Wisher, keepPlaceMs: number, { status, fence, ahead }: LockGrant): void {
     const alive = this.#sessions.living.has(wisher.session);
     const place = known.line.indexOf(wisher);

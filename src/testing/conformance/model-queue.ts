@@ -1,4 +1,5 @@
-// The model that random verbs are compared with: what a queue is, without time (delays are far away, sessions die on request).
+// The model that the results of random verbs are compared with: a queue without time. Delays are far away, and sessions die on
+// request.
 import assert from 'node:assert/strict';
 import { roomUnderCap } from '../../job/cap.js';
 import { type LossFound, readLostBy } from '../../job/lost-by.js';
@@ -22,7 +23,7 @@ export class ModelQueue implements ModelSessions {
   readonly #namedLocks: ModelNames;
   readonly #random: Random;
   readonly #jobs = new ModelJobs();
-  /** Runs that ended: their tokens must be refused for ever. */
+  /** Runs that ended. The store must refuse their tokens for ever. */
   readonly #stale: ClaimedJob[] = [];
   readonly #tokens = new Set<string>();
   #lastFence = 0;
@@ -35,7 +36,7 @@ export class ModelQueue implements ModelSessions {
     this.#namedLocks = new ModelNames(random, this);
   }
 
-  /** Each as often as it is to be chosen. */
+  /** Returns each step as often as its weight says. */
   steps(): Step[] {
     const steps: [number, string, Step[1]][] = [
       [5, 'add', (scene) => this.#add(scene)],
@@ -64,7 +65,7 @@ export class ModelQueue implements ModelSessions {
     return steps.flatMap(([weight, name, act]) => Array.from({ length: weight }, (): Step => [name, act]));
   }
 
-  /** Everything that can be seen, against everything that is known. */
+  /** Compares everything visible in the store with the model. */
   async compare(scene: Scene): Promise<void> {
     const { store, queue } = scene;
     const { counts, paused, cap } = await store.status(queue);
@@ -129,10 +130,10 @@ export class ModelQueue implements ModelSessions {
 
   async #claim(scene: Scene): Promise<void> {
     const session = this.#random.pick([...this.living.keys()]);
-    const request = scene.request(session ?? 'nobody', 1 + this.#random.int(4));
+    const request = scene.request(session ?? 'no-session', 1 + this.#random.int(4));
     const { jobs, sessionAlive } = await scene.store.claim(scene.queue, request);
     assert.equal(sessionAlive, session !== undefined);
-    this.#granted(session ?? 'nobody', jobs, request.count);
+    this.#granted(session ?? 'no-session', jobs, request.count);
     if (!this.#random.chance(3)) return;
     const again = await scene.store.claim(scene.queue, request);
     assert.deepEqual(
@@ -142,7 +143,7 @@ export class ModelQueue implements ModelSessions {
     );
   }
 
-  /** Checks what a claim handed out, and makes it so in the model. */
+  /** Checks the jobs that a claim returned, and applies the claim to the model. */
   #granted(session: string, jobs: ClaimedJob[], count: number): void {
     const most = this.#paused ? 0 : Math.min(count, this.#roomOf(session));
     assert.deepEqual(
@@ -204,7 +205,10 @@ export class ModelQueue implements ModelSessions {
     this.#jobs.get(jobId).priority = change.priority;
   }
 
-  /** Nobody starves: what waits is claimed in the end, whatever its key and however small the cap, and each in line has its turn. */
+  /**
+   * Asserts that no job and no lock waiter starves. Every waiting job is claimed in the end, whatever its key and however small the
+   * cap. Every lock waiter gets its lock.
+   */
   async drain(scene: Scene): Promise<void> {
     const { store, queue } = scene;
     await store.pause(queue, (this.#paused = false));
@@ -265,7 +269,7 @@ export class ModelQueue implements ModelSessions {
 
   async #settleStale(scene: Scene): Promise<void> {
     const runs = this.#random.some(this.#stale, 3);
-    // A finish is recognised by its token, so only moves that no run can have ended with are surely refused.
+    // The store accepts a repeated finish by its token. So only an outcome that no run can have ended with is certainly refused.
     const results = await scene.settle(...runs.map((job) => delayed(job, 1)));
     assert.deepEqual(
       results,
@@ -296,7 +300,7 @@ export class ModelQueue implements ModelSessions {
   }
 
   async #renew(scene: Scene): Promise<void> {
-    const chosen = [...this.#random.some([...this.living.keys()], 3), 'nobody'];
+    const chosen = [...this.#random.some([...this.living.keys()], 3), 'no-session'];
     const slots = this.#random.chance(2) ? { slots: this.#random.int(5) } : {};
     const replies = await scene.store.renew(chosen.map((id) => ({ queue: scene.queue, id, acked: 0, ...slots })));
     assert.deepEqual(
@@ -321,7 +325,7 @@ export class ModelQueue implements ModelSessions {
     const { jobs } = await scene.tryClaim(session, 3);
     this.#granted(session, jobs, 3);
     await scene.perish();
-    // It counts as dead for names and for the shares of others, before anybody sweeps.
+    // The session counts as dead for named locks and for the shares of others, before a sweep.
     this.#namedLocks.died(session);
     this.living.delete(session);
     await this.#namedLocks.wish(scene);
@@ -331,7 +335,7 @@ export class ModelQueue implements ModelSessions {
     assert.deepEqual(sorted(over), sorted(ids(jobs).filter((id) => this.#jobs.get(id).state === 'failed')));
   }
 
-  /** `found`: how, where it counts as a stall. */
+  /** `found` says how the loss was found; undefined if it does not count as a stall. */
   #died(session: string, found: LossFound | undefined): void {
     for (const [id, job] of this.#jobs) if (job.held?.by === session) this.#handBack(id, found);
     this.#namedLocks.died(session);

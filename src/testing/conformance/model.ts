@@ -1,7 +1,7 @@
-// Facet: hundreds of random verbs, beside a model of a queue that fits on a page. After each verb the store's answer must be the
-// model's, and every few verbs everything that can be seen is compared: each job in exactly one state, counts equal to lists, at
-// most one lock per job, one active job per key, one holder per name, no more active jobs than the cap allows, fences that only grow.
-// In the end nobody has starved.
+// Facet: hundreds of random verbs, compared with a model of a queue that fits on a page. After each verb the store's reply must
+// equal the model's. Every few verbs everything visible is compared: each job is in exactly one state, counts equal lists, at most
+// one lock per job, one active job per key, one holder per name, no more active jobs than the cap allows, and fences only grow. In
+// the end no job has starved.
 import assert from 'node:assert/strict';
 import { ModelQueue } from './model-queue.js';
 import { Random } from './random.js';

@@ -1,4 +1,4 @@
-// Facet: locks with a name. One holder at a time, and a line of those who wait.
+// Facet: named locks. Each has one holder at a time and a line of lock waiters.
 import assert from 'node:assert/strict';
 import type { LockGrant, NamedLockInfo } from '../../store/contract/index.js';
 import { FaultyStore } from '../faulty-store.js';
@@ -7,24 +7,24 @@ import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 import { ODD_TEXTS } from './values.js';
 
-/** Units that a place is kept, in tests that do not let it lapse. */
+/** How many units a place is kept, in tests that do not let it lapse. */
 const LONG = 500;
 
 export function namedLocks(test: Test): void {
-  test('a free lock is granted, and shows its holder', async (scene) => {
+  test('acquire grants a free lock and namedLocks shows its holder', async (scene) => {
     const owner = { host: 'box', pid: 4_711, name: 'biller', instance: 'program-7' };
     const session = await scene.session({ owner, durationMs: scene.ms(100) });
     assert.equal(await lookAt(scene), undefined);
     const { status, fence } = await wish(scene, session, 't');
     assert.equal(status, 'held');
     assert(fence !== undefined && fence > 0);
-    const { since, endsInMs, ...info } = (await lookAt(scene)) ?? assert.fail('nobody holds it');
+    const { since, endsInMs, ...info } = (await lookAt(scene)) ?? assert.fail('the lock has no holder');
     assert.deepEqual(info, { name: 'x', token: 't', fence, session, owner, waiting: 0 });
     between(endsInMs, scene.ms(50), scene.ms(100), 'endsInMs');
     assert(since > 0);
   });
 
-  test('a lock that somebody holds is taken: nobody ahead, and how long its holder may live', async (scene) => {
+  test('acquire of a held lock returns taken, the line length and when the holder expires', async (scene) => {
     await hold(scene, 'mine', { durationMs: scene.ms(100) });
     const { endsInMs, ...grant } = await wish(scene, await scene.session(), 'other');
     assert.deepEqual(grant, { status: 'taken', ahead: 0 });
@@ -32,18 +32,18 @@ export function namedLocks(test: Test): void {
     assert.equal((await lookAt(scene))?.token, 'mine');
   });
 
-  test('another wish of the same session is somebody else', async (scene) => {
+  test('a second token of the same session does not get the held lock', async (scene) => {
     const session = await hold(scene, 'one');
     assert.equal((await wish(scene, session, 'two')).status, 'taken');
   });
 
-  test('the same token again: the same fence', async (scene) => {
+  test('acquire with the same token returns the same fence', async (scene) => {
     const session = await scene.session();
     const first = await wish(scene, session, 't');
     assert.deepEqual([await wish(scene, session, 't'), await wish(scene, session, 't', LONG)], [first, first]);
   });
 
-  test('a wish whose reply was lost is repeated and gets the same lock', async (scene) => {
+  test('a request repeated after a lost reply gets the same lock', async (scene) => {
     const session = await scene.session();
     const lossy = scene.through(lossyStore(scene));
     await assert.rejects(wish(lossy, session, 't'), { retryable: true });
@@ -52,7 +52,7 @@ export function namedLocks(test: Test): void {
     assert.equal((await letGo(scene, 't')) && (await lookAt(scene)), undefined);
   });
 
-  test('a place in line whose reply was lost is found again', async (scene) => {
+  test('a request repeated after a lost reply keeps its place in line', async (scene) => {
     await hold(scene, 'mine');
     const session = await scene.session();
     const lossy = scene.through(lossyStore(scene));
@@ -61,7 +61,7 @@ export function namedLocks(test: Test): void {
     assert.equal((await wish(lossy, session, 'first', LONG)).ahead, 0);
   });
 
-  test('a lock that was let go is free for the next one, with a greater fence', async (scene) => {
+  test('a released lock goes to the next request with a greater fence', async (scene) => {
     const session = await scene.session();
     const { fence: before = 0 } = await wish(scene, session, 'a');
     assert.equal(await letGo(scene, 'a'), true);
@@ -72,14 +72,14 @@ export function namedLocks(test: Test): void {
     assert.equal((await lookAt(scene))?.token, 'b');
   });
 
-  test('only the token of its holder lets go', async (scene) => {
+  test('letGo releases a lock only with the token of its holder', async (scene) => {
     const session = await hold(scene, 'mine');
     for (const token of ['other', '', session]) assert.equal(await letGo(scene, token), false);
     assert.equal(await letGo(scene, 'mine', 'another name'), false);
     assert.equal((await lookAt(scene))?.token, 'mine');
   });
 
-  test('fences grow over all names and jobs of the queue', async (scene) => {
+  test('fences grow across all names and jobs of a queue', async (scene) => {
     const session = await scene.session();
     await scene.addMany(2);
     const fences = [
@@ -95,7 +95,7 @@ export function namedLocks(test: Test): void {
     assert.equal(new Set(fences).size, 4);
   });
 
-  test('several wishes in one call are answered one after the other', async (scene) => {
+  test('acquire handles several requests of one call in order', async (scene) => {
     const session = await scene.session();
     const asked = ['x', 'y', 'x'].map((name, n) => ({ name, token: `t${n}`, session, keepPlaceMs: 0 }));
     const grants = await scene.store.acquire(scene.queue, asked);
@@ -103,7 +103,7 @@ export function namedLocks(test: Test): void {
       grants.map(({ status }) => status),
       ['held', 'held', 'taken'],
     );
-    const known = await scene.store.namedLocks(scene.queue, ['y', 'nobody', 'x']);
+    const known = await scene.store.namedLocks(scene.queue, ['y', 'no-lock', 'x']);
     assert.deepEqual(
       known.map((info) => info?.token),
       ['t1', undefined, 't0'],
@@ -111,14 +111,14 @@ export function namedLocks(test: Test): void {
     assert.deepEqual(await scene.store.letGo(scene.queue, asked), [true, true, false]);
   });
 
-  test('empty lists answer empty', async ({ store, queue }) => {
+  test('named-lock verbs return empty lists for empty lists', async ({ store, queue }) => {
     assert.deepEqual(
       [await store.acquire(queue, []), await store.letGo(queue, []), await store.namedLocks(queue, [])],
       [[], [], []],
     );
   });
 
-  test('named locks and jobs do not mix: lists of jobs, owned, locks of a session', async (scene) => {
+  test('named locks do not appear among the job locks of a session', async (scene) => {
     const { session, job } = await scene.running();
     await wish(scene, session, 'named', 0, job.id);
     assert.deepEqual(
@@ -130,7 +130,7 @@ export function namedLocks(test: Test): void {
     assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, job.token);
   });
 
-  test('names of two queues are two locks', async (scene) => {
+  test('one name in two queues is two locks', async (scene) => {
     const other = scene.at(`${scene.queue}-2`);
     await hold(scene, 'here');
     await hold(other, 'there');
@@ -139,7 +139,7 @@ export function namedLocks(test: Test): void {
     assert.equal((await wish(other, (await lookAt(scene))?.session ?? '', 'stranger')).status, 'gone');
   });
 
-  test('odd names and tokens survive, and those that look alike are different', async (scene) => {
+  test('odd names and tokens survive, and similar names stay different', async (scene) => {
     const session = await scene.session();
     const names = [...ODD_TEXTS, 'a', 'A', 'a ', ' a', 'x'.repeat(500)];
     const asked = names.map((name) => ({ name, token: `${name}!`, session, keepPlaceMs: 0 }));
@@ -152,7 +152,7 @@ export function namedLocks(test: Test): void {
     assert((await scene.store.letGo(scene.queue, asked)).every(Boolean));
   });
 
-  test('thousands of names in one call', async (scene) => {
+  test('acquire handles thousands of names in one call', async (scene) => {
     const session = await scene.session();
     const asked = Array.from({ length: 2_000 }, (_, n) => ({ name: `n${n}`, token: `t${n}`, session, keepPlaceMs: 0 }));
     assert((await scene.store.acquire(scene.queue, asked)).every(({ status }) => status === 'held'));
@@ -162,17 +162,17 @@ export function namedLocks(test: Test): void {
     assert((await scene.store.namedLocks(scene.queue, names(asked))).every((info) => info === undefined));
   });
 
-  test('a queue that is forgotten keeps its named locks', async (scene) => {
+  test('forget keeps the named locks of the queue', async (scene) => {
     await hold(scene, 'mine');
     await scene.store.forget(scene.queue);
     assert.equal((await lookAt(scene))?.token, 'mine');
   });
 
-  test.durable('holders and the line outlive the store', async (scene) => {
+  test.durable('holders and lock waiters survive when the store is opened again', async (scene) => {
     const session = await hold(scene, 'mine');
     await wish(scene, session, 'next', LONG);
     const again = await scene.reopen();
-    const { token, waiting } = (await lookAt(again)) ?? assert.fail('nobody holds it');
+    const { token, waiting } = (await lookAt(again)) ?? assert.fail('the lock has no holder');
     assert.deepEqual([token, waiting], ['mine', 1]);
     await letGo(again, 'mine');
     assert.equal((await wish(again, session, 'late')).status, 'taken');
@@ -192,7 +192,7 @@ export async function lookAt(scene: Scene, name = 'x'): Promise<NamedLockInfo | 
   return only(await scene.store.namedLocks(scene.queue, [name]));
 }
 
-/** Opens a session that holds the lock `x`; answers the session. */
+/** Opens a session that holds the lock `x`. Returns the session. */
 export async function hold(scene: Scene, token: string, options: Parameters<Scene['session']>[0] = {}): Promise<string> {
   const session = await scene.session(options);
   assert.equal((await wish(scene, session, token)).status, 'held');

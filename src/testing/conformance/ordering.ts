@@ -1,21 +1,21 @@
-// Facet: which job comes out next.
+// Facet: which job is claimed next.
 import assert from 'node:assert/strict';
 import { released, retried, returned } from './samples.js';
 import type { Test } from './suite.js';
 
 export function ordering(test: Test): void {
-  test('first in, first out', async (scene) => {
+  test('claim takes jobs first in, first out', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b' });
     await scene.add({ id: 'c' });
     assert.deepEqual(await scene.order(), ['a', 'b', 'c']);
   });
 
-  test('lifo goes ahead of those that wait; the last one in is the first one out', async (scene) => {
+  test('claim takes lifo jobs before waiting jobs, last in, first out', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b', lifo: true }, { id: 'c', lifo: true }, { id: 'd' });
     assert.deepEqual(await scene.order(), ['c', 'b', 'a', 'd']);
   });
 
-  test('priority 0 first, then the smaller number, and front to back among equals', async (scene) => {
+  test('claim takes priority 0 first, then smaller numbers, then front to back', async (scene) => {
     await scene.add(
       { id: 'p9', priority: 9 },
       { id: 'p1', priority: 1 },
@@ -26,7 +26,7 @@ export function ordering(test: Test): void {
     assert.deepEqual(await scene.order(), ['p0', 'p1', 'p1-too', 'p9', 'top']);
   });
 
-  test('lifo goes ahead of its own priority alone', async (scene) => {
+  test('a lifo job goes ahead of jobs of its own priority only', async (scene) => {
     await scene.add(
       { id: 'a', priority: 1 },
       { id: 'b', priority: 2 },
@@ -36,7 +36,7 @@ export function ordering(test: Test): void {
     assert.deepEqual(await scene.order(), ['a', 'c', 'b', 'd']);
   });
 
-  test('one by one or all at once: the order is the same', async (scene) => {
+  test('claiming one by one or all at once gives the same order', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b', priority: 2 }, { id: 'c', lifo: true }, { id: 'd', priority: 1 });
     const session = await scene.session();
     const order: string[] = [];
@@ -44,14 +44,14 @@ export function ordering(test: Test): void {
     assert.deepEqual(order, ['c', 'a', 'd', 'b']);
   });
 
-  test('a released or returned job goes to the front', async (scene) => {
+  test('a released or returned job goes to the front of waiting', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c' });
     const session = await scene.session();
     for (const handBack of [released, returned]) await scene.finish(handBack(await scene.claimOne(session)));
     assert.deepEqual(await scene.order(), ['a', 'b', 'c']);
   });
 
-  test('a released job goes to the front of its own priority, not past the others', async (scene) => {
+  test('a released job goes to the front of its own priority only', async (scene) => {
     await scene.add({ id: 'low', priority: 5 }, { id: 'low-too', priority: 5 });
     const low = await scene.claimOne(await scene.session());
     await scene.add({ id: 'high' });
@@ -59,7 +59,7 @@ export function ordering(test: Test): void {
     assert.deepEqual(await scene.order(), ['high', 'low', 'low-too']);
   });
 
-  test('stalled jobs go to the front', async (scene) => {
+  test('stalled jobs go to the front of waiting', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c' });
     await scene.claim(await scene.briefSession(), 2);
     await scene.perish();
@@ -67,7 +67,7 @@ export function ordering(test: Test): void {
     assert.deepEqual(await scene.order(), ['a', 'b', 'c']);
   });
 
-  test('stalled jobs go to the front in the order in which they were claimed, also when they are swept in bites', async (scene) => {
+  test('stalled jobs keep the order of their claims, also when swept in several calls', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c' }, { id: 'd' }, { id: 'e' }, { id: 'z' });
     await scene.claim(await scene.briefSession(), 5);
     await scene.perish();
@@ -75,7 +75,7 @@ export function ordering(test: Test): void {
     assert.deepEqual(await scene.order(), ['a', 'b', 'c', 'd', 'e', 'z']);
   });
 
-  test('jobs of a closed session go to the front, in the order in which they were claimed', async (scene) => {
+  test('jobs of a closed session go to the front in the order of their claims', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c' });
     const session = await scene.session();
     await scene.claim(session, 2);
@@ -83,14 +83,14 @@ export function ordering(test: Test): void {
     assert.deepEqual(await scene.order(), ['a', 'b', 'c']);
   });
 
-  test('revoked jobs go to the front, in the order in which they were named', async (scene) => {
+  test('revoked jobs go to the front in the order of the revoke call', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c' });
     await scene.claim(await scene.session(), 2);
     await scene.store.revoke(scene.queue, ['a', 'b'], 'test');
     assert.deepEqual(await scene.order(), ['a', 'b', 'c']);
   });
 
-  test('a retry goes to the back, or with lifo to the front', async (scene) => {
+  test('a retried job goes to the back, or with lifo to the front', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c' });
     const [a, b] = await scene.claim(await scene.session(), 2);
     assert(a && b);
@@ -98,7 +98,7 @@ export function ordering(test: Test): void {
     assert.deepEqual(await scene.order(), ['b', 'c', 'a']);
   });
 
-  test('delayed jobs that are due count as waiting, in the order in which they fell due', async (scene) => {
+  test('due jobs are claimed in the order of their due times', async (scene) => {
     await scene.add({ id: 'later', delayMs: scene.ms(3) }, { id: 'sooner', delayMs: scene.ms(1) });
     await scene.pass(4);
     assert.deepEqual(await scene.order(), ['sooner', 'later']);

@@ -1,4 +1,5 @@
-// Facet: verbs that meet. Whatever the order, the outcome is that of one after the other, and everybody is told the truth.
+// Facet: concurrent verbs. In any order, the outcome equals that of the verbs one after the other, and every caller gets a true
+// reply.
 import assert from 'node:assert/strict';
 import type { ClaimedJob } from '../../job/record.js';
 import { ids, nth, only, sorted } from './expect.js';
@@ -9,7 +10,7 @@ import type { Test } from './suite.js';
 export type Race = (scene: Scene, other: Scene) => Promise<void>;
 
 const RACES: Record<string, Race> = {
-  'finish and sweep: each job is either finished or recovered, never both': async (scene, other) => {
+  'finish and sweep at once: each job is either finished or recovered': async (scene, other) => {
     const jobs = await dying(scene, 20);
     const [results, swept] = await Promise.all([
       Promise.all(jobs.map(async (job, n) => only(await (n % 2 === 0 ? scene : other).settle(completed(job))))),
@@ -21,7 +22,7 @@ const RACES: Record<string, Race> = {
     assert.deepEqual(sorted(await scene.list('waiting')), sorted(swept.stalled));
   },
 
-  'renew and sweep: a session that was told it lives keeps its jobs': async (scene, other) => {
+  'renew and sweep at once: a session that is reported alive keeps its jobs': async (scene, other) => {
     const sessions: string[] = [];
     for (let n = 0; n < 10; n += 1) {
       await scene.add({});
@@ -38,7 +39,7 @@ const RACES: Record<string, Race> = {
     }
   },
 
-  'claim and close: nothing stays with a session that is closed': async (scene, other) => {
+  'claim and close at once: a closed session keeps no job': async (scene, other) => {
     const added = await scene.addMany(10);
     const sessions = await Promise.all(Array.from({ length: 5 }, () => scene.session()));
     const refs = sessions.map((id) => ({ queue: scene.queue, id }));
@@ -51,7 +52,7 @@ const RACES: Record<string, Race> = {
     assert.deepEqual(await scene.list('active'), []);
   },
 
-  'claim and remove: each job is either claimed or removed': async (scene, other) => {
+  'claim and remove at once: each job is either claimed or removed': async (scene, other) => {
     const added = await scene.addMany(20);
     const session = await scene.session();
     const [jobs, removed] = await Promise.all([
@@ -70,7 +71,7 @@ const RACES: Record<string, Race> = {
     );
   },
 
-  'revoke and finish: either the result stands or the job waits again': async (scene, other) => {
+  'revoke and finish at once: either the result stands or the job waits again': async (scene, other) => {
     await scene.addMany(10);
     const jobs = await scene.claim(await scene.session(), 10);
     const [results, revoked] = await Promise.all([
@@ -87,7 +88,7 @@ const RACES: Record<string, Race> = {
     }
   },
 
-  'a call and its repetition at once: one and the same': async (scene, other) => {
+  'a call and its repetition at once: both return the same reply': async (scene, other) => {
     const adding = scene.call('p');
     const add = (side: Scene) => side.store.add(scene.queue, [newJob(), newJob()], adding);
     const [once, twice] = await Promise.all([add(scene), add(other)]);
@@ -113,7 +114,7 @@ export function races(test: Test): void {
   defineRaces(test, RACES);
 }
 
-/** Each within one connection, and on two of them. */
+/** Defines each race twice: within one connection, and on two connections. */
 export function defineRaces(test: Test, all: Record<string, Race>): void {
   for (const [title, race] of Object.entries(all)) {
     test(title, (scene) => race(scene, scene));
@@ -121,7 +122,7 @@ export function defineRaces(test: Test, all: Record<string, Race>): void {
   }
 }
 
-/** Jobs of one session that has expired and was not swept yet. */
+/** Returns jobs of one session that has expired and was not swept yet. */
 async function dying(scene: Scene, count: number): Promise<ClaimedJob[]> {
   await scene.addMany(count);
   const jobs = await scene.claim(await scene.briefSession(), count);

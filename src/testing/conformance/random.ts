@@ -1,4 +1,4 @@
-// Numbers that look random and come again with the same seed, so that a failure can be repeated.
+// Pseudo-random numbers that repeat with the same seed, so that a failure can be repeated.
 
 export class Random {
   #state: number;
@@ -7,7 +7,7 @@ export class Random {
     this.#state = seed;
   }
 
-  /** From 0 up to, but not including, `below` (mulberry32). */
+  /** Returns a number from 0 up to, but not including, `below` (mulberry32). */
   int(below: number): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
@@ -23,7 +23,7 @@ export class Random {
     return list.length === 0 ? undefined : list[this.int(list.length)];
   }
 
-  /** Up to `most` of a list, in a random order. */
+  /** Returns up to `most` items of a list, in a random order. */
   some<T>(list: readonly T[], most: number): T[] {
     const left = [...list];
     const picked: T[] = [];

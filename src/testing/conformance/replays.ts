@@ -1,4 +1,4 @@
-// Facet: a write whose reply was lost can be repeated. The same call is answered as the first time and changes nothing.
+// Facet: a write whose reply was lost can be repeated. A repeated call returns the first reply and changes nothing.
 import assert from 'node:assert/strict';
 import type { ClaimReply } from '../../store/contract/index.js';
 import { FaultyStore } from '../faulty-store.js';
@@ -8,7 +8,7 @@ import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 export function replays(test: Test): void {
-  test('add, same call again: the same answers, no doubles, no events', async (scene) => {
+  test('add, same call again: returns the same replies and adds no jobs or events', async (scene) => {
     await scene.add({ id: 'known' });
     const call = scene.call('p');
     const jobs = [newJob(), newJob({ id: 'mine' }), newJob({ id: 'known' })];
@@ -23,7 +23,7 @@ export function replays(test: Test): void {
     assert.equal((await scene.list('waiting')).length, 3);
   });
 
-  test('add, same call again: even when the jobs are finished and gone', async (scene) => {
+  test('add, same call again: returns the same replies after the jobs are removed', async (scene) => {
     const call = scene.call('p');
     const first = await scene.store.add(scene.queue, [newJob()], call);
     await scene.finish(completed(await scene.claimOne(await scene.session()), { count: 0 }));
@@ -31,14 +31,14 @@ export function replays(test: Test): void {
     assert.deepEqual(await scene.list('waiting'), []);
   });
 
-  test('add, next seq or another caller: new jobs', async (scene) => {
+  test('add, next seq or another caller: adds new jobs', async (scene) => {
     const add = async (caller: string, seq: number): Promise<string> =>
       only(await scene.store.add(scene.queue, [newJob()], { caller, seq })).id;
     const added = [await add('p', 1), await add('p', 2), await add('q', 1), await add('q', 2)];
     assert.equal(new Set(added).size, 4);
   });
 
-  test.manual('add: a call is remembered for ten minutes', async (scene) => {
+  test.manual('add remembers a call for ten minutes', async (scene) => {
     const call = scene.call('p');
     const first = await scene.store.add(scene.queue, [newJob()], call);
     await scene.pass((9.9 * 60_000) / scene.unit);
@@ -47,7 +47,7 @@ export function replays(test: Test): void {
     assert.deepEqual(await scene.store.add(scene.queue, [newJob()], call), first);
   });
 
-  test('a caller that is forgotten is unknown: its numbers begin anew, and other callers are remembered', async (scene) => {
+  test('forgetCaller resets the numbers of that caller only', async (scene) => {
     const add = (caller: string, seq: number) => scene.store.add(scene.queue, [newJob()], { caller, seq });
     const [, second] = [await add('p', 1), await add('p', 2)];
     const other = await add('q', 1);
@@ -59,7 +59,7 @@ export function replays(test: Test): void {
     assert.equal((await scene.list('waiting')).length, 4);
   });
 
-  test('forgetting a caller that is not known, in a queue that nobody has used, changes nothing', async (scene) => {
+  test('forgetCaller changes nothing for an unknown caller in an unused queue', async (scene) => {
     const before = await scene.events();
     await scene.store.forgetCaller(scene.queue, 'p');
     assert.deepEqual(await scene.events(), before);
@@ -67,7 +67,7 @@ export function replays(test: Test): void {
     assert(Object.values(status.counts).every((count) => count === 0));
   });
 
-  test('S4-15 an add whose reply was lost is repeated and not doubled', async (scene) => {
+  test('S4-15 an add repeated after a lost reply adds its jobs once', async (scene) => {
     const lossy = new FaultyStore(scene.store);
     lossy.on('add', { times: 1, fault: 'drop-reply' });
     const call = scene.call('p');
@@ -76,7 +76,7 @@ export function replays(test: Test): void {
     assert.deepEqual(reply, { id: only(await scene.list('waiting')), duplicate: false });
   });
 
-  test('claim, same seq again: the same jobs with the same tokens, and nothing more', async (scene) => {
+  test('claim, same seq again: returns the same jobs with the same tokens and no more', async (scene) => {
     await scene.addMany(5);
     const session = await scene.session();
     const request = scene.request(session, 2);
@@ -89,7 +89,7 @@ export function replays(test: Test): void {
     assert.equal((await scene.job(nth(first.jobs, 0).id)).attemptsStarted, 1);
   });
 
-  test('claim, next seq: new jobs with new tokens', async (scene) => {
+  test('claim, next seq: returns new jobs with new tokens', async (scene) => {
     await scene.addMany(4);
     const session = await scene.session();
     const jobs = [...(await scene.claim(session, 2)), ...(await scene.claim(session, 2))];
@@ -97,14 +97,14 @@ export function replays(test: Test): void {
     assert.equal(new Set(jobs.map(({ token }) => token)).size, 4);
   });
 
-  test('claim: two sessions with the same seq do not share a claim', async (scene) => {
+  test('claim keeps the seqs of two sessions apart', async (scene) => {
     await scene.addMany(2);
     const [a, b] = [await scene.session(), await scene.session()];
     const jobs = [...(await scene.claim(a, 1, { seq: 1 })), ...(await scene.claim(b, 1, { seq: 1 }))];
     assert.equal(new Set(ids(jobs)).size, 2);
   });
 
-  test('claim, same seq again: only what is still owned under that seq', async (scene) => {
+  test('claim, same seq again: returns only jobs still owned under that seq', async (scene) => {
     await scene.addMany(3);
     const session = await scene.session();
     const request = scene.request(session, 3);
@@ -119,7 +119,7 @@ export function replays(test: Test): void {
     assert.deepEqual(await scene.list('waiting'), [nth(jobs, 0).id]);
   });
 
-  test('claim, same seq again: not what was lost and is run again by the same session under a later seq', async (scene) => {
+  test('claim, same seq again: leaves out a lost job that the session claimed again under a later seq', async (scene) => {
     await scene.addMany(1);
     const session = await scene.session();
     const first = scene.request(session, 1);
@@ -150,7 +150,7 @@ export function replays(test: Test): void {
     assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, token, 'nothing was released');
   });
 
-  test('S4-15 a claim whose reply was lost is repeated: the jobs are not orphaned', async (scene) => {
+  test('S4-15 a claim repeated after a lost reply returns the same jobs', async (scene) => {
     const added = await scene.addMany(2);
     const session = await scene.session();
     const lossy = new FaultyStore(scene.store);
@@ -162,7 +162,7 @@ export function replays(test: Test): void {
     await scene.finish(...jobs.map((job) => completed(job)));
   });
 
-  test('settle, same call again: the same answers, even for jobs that were removed on finishing', async (scene) => {
+  test('settle, same call again: returns the same results, also for removed jobs', async (scene) => {
     await scene.addMany(3);
     const session = await scene.session();
     const jobs = await scene.claim(session, 3);
@@ -180,7 +180,7 @@ export function replays(test: Test): void {
     assert.deepEqual(await scene.events(), told);
   });
 
-  test('settle, same call again: a release is not carried out twice', async (scene) => {
+  test('settle, same call again: does not carry out a release twice', async (scene) => {
     const { session, job } = await scene.running();
     const call = scene.call(session);
     await scene.store.settle(scene.queue, [released(job)], call);
@@ -189,7 +189,7 @@ export function replays(test: Test): void {
     assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, other.token);
   });
 
-  test('settle, next seq: judged anew', async (scene) => {
+  test('settle, next seq: judges the outcome again', async (scene) => {
     const { session, job } = await scene.running();
     assert.deepEqual((await scene.store.settle(scene.queue, [completed(job, { count: 0 })], scene.call(session))).results, [
       'done',
@@ -199,7 +199,7 @@ export function replays(test: Test): void {
     ]);
   });
 
-  test('S4-15 settle and claim in one call, reply lost: repeated, it finishes once and hands out the same jobs', async (scene) => {
+  test('S4-15 settle with a claim repeated after a lost reply finishes once and returns the same jobs', async (scene) => {
     const { session, job } = await scene.running();
     await scene.addMany(3);
     const lossy = new FaultyStore(scene.store);
@@ -217,7 +217,7 @@ export function replays(test: Test): void {
     assert.equal((await scene.list('waiting')).length, 1);
   });
 
-  test('a session that was reaped gets nothing for an old seq', async (scene) => {
+  test('a reaped session gets no jobs for an old seq', async (scene) => {
     await scene.add({});
     const session = await scene.briefSession();
     const request = scene.request(session, 1);
@@ -235,12 +235,15 @@ export function replays(test: Test): void {
   });
 }
 
-/** A call that its caller no longer waits for: the store may answer or reject it. */
+/** A call that its caller no longer waits for. The store may resolve or reject it. */
 function late<T>(call: Promise<T>): Promise<T | undefined> {
   return call.catch(() => undefined);
 }
 
-/** Makes an add, a claim and a settle here and repeats them there. Without `there`, the data is opened again first. */
+/**
+ * Sends an add, a claim and a settle through `here`, and repeats them through `given`. Without `given`, it first opens the data
+ * again.
+ */
 async function repeatThrough(here: Scene, given: Scene | undefined): Promise<void> {
   const session = await here.session();
   const adding = here.call('p');

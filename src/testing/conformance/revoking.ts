@@ -1,4 +1,4 @@
-// Facet: locks are taken away from living owners, who are told until they have heard it.
+// Facet: revoking locks of living owners. Renewals return a revocation until the owner acknowledges it.
 import assert from 'node:assert/strict';
 import type { Revocation } from '../../store/contract/index.js';
 import { FaultyStore } from '../faulty-store.js';
@@ -8,7 +8,7 @@ import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 export function revoking(test: Test): void {
-  test('the job goes back to waiting, uncharged, and its token is stale', async (scene) => {
+  test('revoke moves a job to waiting without a stall and makes its token stale', async (scene) => {
     const { job } = await scene.running({}, { maxStalls: 0 });
     assert.deepEqual(await scene.store.revoke(scene.queue, [job.id], 'cancelled'), [true]);
     const record = await scene.job(job.id);
@@ -17,13 +17,13 @@ export function revoking(test: Test): void {
     assert.deepEqual(await scene.settle(completed(job)), ['lost']);
   });
 
-  test('false for what is not active, answers in order', async (scene) => {
+  test('revoke returns false for jobs that are not active, with replies in order', async (scene) => {
     const { job } = await scene.running();
     const waiting = await scene.addOne();
     assert.deepEqual(await scene.store.revoke(scene.queue, ['ghost', job.id, waiting, job.id], 'r'), [false, true, false, false]);
   });
 
-  test('the session learns of it at its next renewal: job, token, fence, reason', async (scene) => {
+  test('renew returns the revoked job, token, fence and reason to its session', async (scene) => {
     const { session, job } = await scene.running();
     await scene.store.revoke(scene.queue, [job.id], 'cancelled by an operator');
     const { number, ...rest } = only(await revoked(scene, session));
@@ -31,14 +31,14 @@ export function revoking(test: Test): void {
     assert(number > 0);
   });
 
-  test('other sessions do not hear of it', async (scene) => {
+  test('renew does not return revocations of other sessions', async (scene) => {
     const { job } = await scene.running();
     const other = await scene.session();
     await scene.store.revoke(scene.queue, [job.id], 'r');
     assert.deepEqual(await revoked(scene, other), []);
   });
 
-  test('told again at every renewal until it is acknowledged, ascending', async (scene) => {
+  test('renew returns revocations in order until they are acknowledged', async (scene) => {
     await scene.addMany(3);
     const session = await scene.session();
     const jobs = await scene.claim(session, 3);
@@ -56,7 +56,7 @@ export function revoking(test: Test): void {
     assert.deepEqual(await revoked(scene, session, third.number), []);
   });
 
-  test('S4-15 a renewal whose reply was lost loses no revocation', async (scene) => {
+  test('S4-15 a renewal with a lost reply loses no revocation', async (scene) => {
     const { session, job } = await scene.running();
     await scene.store.revoke(scene.queue, [job.id], 'r');
     const lossy = new FaultyStore(scene.store);
@@ -66,7 +66,7 @@ export function revoking(test: Test): void {
     assert.equal(only(only(await lossy.renew([renewal])).revoked).token, job.token);
   });
 
-  test('the same job, claimed and revoked again by the same session, is told with each token', async (scene) => {
+  test('renew returns each token when a session loses the same job twice', async (scene) => {
     const { session, job } = await scene.running();
     await scene.store.revoke(scene.queue, [job.id], 'once');
     const again = await scene.claimOne(session);
@@ -80,7 +80,7 @@ export function revoking(test: Test): void {
     );
   });
 
-  test('the other locks of the session stay', async (scene) => {
+  test('revoke leaves the other locks of the session', async (scene) => {
     await scene.addMany(2);
     const session = await scene.session();
     const [lost, kept] = await scene.claim(session, 2);
@@ -90,14 +90,14 @@ export function revoking(test: Test): void {
     await scene.finish(completed(kept));
   });
 
-  test.shared('a lock revoked through another connection is told here', async (scene) => {
+  test.shared('renew returns a revocation made through another connection', async (scene) => {
     const { session, job } = await scene.running();
     const peer = await scene.peer();
     assert.deepEqual(await peer.store.revoke(scene.queue, [job.id], 'r'), [true]);
     assert.equal(only(await revoked(scene, session)).token, job.token);
   });
 
-  test.durable('revocations outlive the store object', async (scene) => {
+  test.durable('revocations survive when the store is opened again', async (scene) => {
     const { session, job } = await scene.running();
     await scene.store.revoke(scene.queue, [job.id], 'r');
     assert.equal(only(await revoked(await scene.reopen(), session)).token, job.token);

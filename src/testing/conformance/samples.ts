@@ -1,4 +1,4 @@
-// Plain values that tests start from: a job, a session, the five ways in which a run ends.
+// Plain values that tests start from: a job, a session, and the outcomes of a run.
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Keep, Outcome } from '../../job/outcome.js';

@@ -1,5 +1,5 @@
-// What every test of the suite starts from: an opened store, a queue that nobody else uses, callers that number their calls, and short
-// words for what most tests do. It speaks to the store through the contract alone.
+// The start of every test of the suite: an open store, a queue of its own, callers that number their calls, and short methods for
+// frequent steps. It calls the store through the contract only.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Outcome, SettleStatus } from '../../job/outcome.js';
@@ -26,17 +26,17 @@ export class Scene {
 
   // ── other views of the same data ────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The same scene on another queue. */
+  /** Returns the same scene on another queue. */
   at(queue: string): Scene {
     return new Scene(this.#under, this.unit, { of: this, queue });
   }
 
-  /** The same scene through another store. */
+  /** Returns the same scene through another store. */
   through(store: Store): Scene {
     return new Scene(this.#under, this.unit, { of: this, store });
   }
 
-  /** The same scene through a second connection. */
+  /** Returns the same scene through a second connection. */
   async peer(): Promise<Scene> {
     assert(this.#under.peer, 'capabilities say shared, so the harness must offer peer()');
     return this.#joined(await this.#under.peer());
@@ -76,14 +76,14 @@ export class Scene {
 
   // ── in ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The next call of a caller: 1, 2, 3 … */
+  /** Returns the next call of a caller: 1, 2, 3 … */
   call(caller: string): Call {
     const seq = (this.#shared.seqs.get(caller) ?? 0) + 1;
     this.#shared.seqs.set(caller, seq);
     return { caller, seq };
   }
 
-  /** Adds jobs, one per given difference from a plain one; answers their ids. */
+  /** Adds one job for each argument, which overrides fields of a plain job. Returns the ids. */
   async add(...jobs: Partial<NewJob>[]): Promise<string[]> {
     const replies = await this.store.add(this.queue, jobs.map(newJob), this.call(`producer-of-${this.queue}`));
     return replies.map(({ id }) => id);
@@ -99,26 +99,26 @@ export class Scene {
 
   // ── out ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Opens a session that outlives the test unless it is told to be brief; answers its id. */
+  /** Opens a session that outlives the test unless `options` make it brief. Returns its id. */
   async session(options: Partial<NewSession> = {}): Promise<string> {
     const session = newSession(this.queue, this.ms(1_000), options);
     await this.store.openSession(session);
     return session.id;
   }
 
-  /** A session that dies if nobody renews it: see `perish`. */
+  /** Opens a session that expires with `perish` unless it is renewed. */
   briefSession(options: Partial<NewSession> = {}): Promise<string> {
     return this.session({ durationMs: this.ms(5), ...options });
   }
 
-  /** Opens a session whose owner dies at once; answers its id. */
+  /** Opens a session whose owner dies at once. Returns its id. */
   async orphan(session: NewSession): Promise<string> {
     assert(this.#under.orphan, 'capabilities say crashHints, so the harness must offer orphan()');
     await this.#under.orphan(session);
     return session.id;
   }
 
-  /** Lets brief sessions and brief locks die. Does not sweep. */
+  /** Lets brief sessions and brief locks expire. Does not sweep. */
   perish(): Promise<void> {
     return this.pass(6);
   }
@@ -141,14 +141,14 @@ export class Scene {
     return only(await this.claim(session, 1, options));
   }
 
-  /** Adds a job, opens a session and claims it. */
+  /** Adds a job, opens a session and claims the job. */
   async running(job: Partial<NewJob> = {}, options: Partial<NewSession> = {}): Promise<{ session: string; job: ClaimedJob }> {
     await this.add(job);
     const session = await this.session(options);
     return { session, job: await this.claimOne(session) };
   }
 
-  /** Claims everything that is waiting, in order; answers the ids. */
+  /** Claims everything that is waiting, in order. Returns the ids. */
   async order(): Promise<string[]> {
     return ids(await this.claim(await this.session(), 1_000));
   }
@@ -159,7 +159,7 @@ export class Scene {
     return (await this.store.settle(this.queue, outcomes)).results;
   }
 
-  /** Settles and insists that it was accepted. */
+  /** Settles, and asserts that the store accepted all outcomes. */
   async finish(...outcomes: Outcome[]): Promise<void> {
     assert.deepEqual(
       await this.settle(...outcomes),
@@ -167,7 +167,7 @@ export class Scene {
     );
   }
 
-  /** Sweeps until nothing dead is left; answers all that it found. */
+  /** Sweeps until nothing dead is left. Returns everything that it found. */
   async sweep(limit = 1_000): Promise<{ stalled: string[]; failed: string[] }> {
     const found = { stalled: [] as string[], failed: [] as string[] };
     for (let round = 0; round < 10_000; round += 1) {
@@ -199,7 +199,7 @@ export class Scene {
     return ids((await this.store.list(this.queue, { lists: [name], start: 0, end: -1, asc })).jobs);
   }
 
-  /** All events, or those after an id. */
+  /** Returns all events, or the events after an id. */
   async events(after = 0): Promise<StoredEvent[]> {
     return (await this.store.events(this.queue, after, 100_000)).events;
   }
@@ -208,7 +208,7 @@ export class Scene {
     return (await this.store.events(this.queue, undefined, 1)).last;
   }
 
-  /** Everything that an outsider can see of a job and its queue, apart from what time alone changes. */
+  /** Returns everything visible of a job and its queue, except what time alone changes. */
   async snapshot(id: string): Promise<unknown> {
     const { counts, paused } = await this.store.status(this.queue);
     const lock = await this.store.lockOf(this.queue, id);

@@ -1,4 +1,4 @@
-// Facet: sessions live, are renewed and are closed.
+// Facet: opening, renewing and closing sessions.
 import assert from 'node:assert/strict';
 import type { RenewReply } from '../../store/contract/index.js';
 import { STALLED_REASON } from '../../store/contract/index.js';
@@ -8,7 +8,7 @@ import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 export function sessions(test: Test): void {
-  test('an open session is listed: owner, duration, time left, slots, locks', async (scene) => {
+  test('an open session is listed with owner, duration, time left, slots and locks', async (scene) => {
     const owner = { host: 'box', pid: 4_711, name: 'mailer', instance: 'eu:7' };
     const session = await scene.session({ owner, durationMs: scene.ms(100), slots: 12 });
     await scene.addMany(3);
@@ -31,7 +31,7 @@ export function sessions(test: Test): void {
     assert(info.since > 0);
   });
 
-  test('a renewal changes slots, or leaves them as they are', async (scene) => {
+  test('renew changes slots when given and keeps them otherwise', async (scene) => {
     const session = await scene.session({ slots: 12 });
     const renew = async (slots?: number): Promise<number> => {
       await scene.store.renew([{ queue: scene.queue, id: session, acked: 0, ...(slots !== undefined && { slots }) }]);
@@ -40,13 +40,13 @@ export function sessions(test: Test): void {
     assert.deepEqual([await renew(), await renew(3), await renew(), await renew(0), await renew()], [12, 3, 3, 0, 0]);
   });
 
-  test('an id that is open is an error', async (scene) => {
+  test('openSession rejects an id that is already open', async (scene) => {
     const session = await scene.session();
     await assert.rejects(scene.session({ id: session }), { name: 'HoldfastError' });
     assert.equal((await scene.store.sessions(scene.queue)).length, 1);
   });
 
-  test('a renewal gives a full duration from now and is counted', async (scene) => {
+  test('renew gives a full duration from now and counts the renewal', async (scene) => {
     const session = await scene.session({ durationMs: scene.ms(40) });
     await scene.pass(10);
     between(only(await scene.store.sessions(scene.queue)).expiresInMs, 1, scene.ms(30), 'expiresInMs before');
@@ -56,7 +56,7 @@ export function sessions(test: Test): void {
     assert.equal(renewals, 1);
   });
 
-  test('S4-1 renewal keeps a job for many durations; a twin that is not renewed is recovered', async (scene) => {
+  test('S4-1 renewal keeps a job for many durations, and a job without renewal is recovered', async (scene) => {
     await scene.add({ id: 'kept' }, { id: 'twin' });
     const [renewed, silent] = [
       await scene.session({ durationMs: scene.ms(6) }),
@@ -75,7 +75,7 @@ export function sessions(test: Test): void {
     await scene.finish(completed(kept));
   });
 
-  test('a session that has expired and was not swept is renewed, and its jobs stay', async (scene) => {
+  test('renew revives an expired session that was not swept, with its jobs', async (scene) => {
     const { session, job } = await scene.running({}, { durationMs: scene.ms(5) });
     await scene.perish();
     assert.equal((await renew(scene, session)).alive, true);
@@ -83,7 +83,7 @@ export function sessions(test: Test): void {
     assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, job.token);
   });
 
-  test('S4-2 a late heartbeat never resurrects a session that was swept', async (scene) => {
+  test('S4-2 a late renewal never revives a swept session', async (scene) => {
     const { session, job } = await scene.running({}, { durationMs: scene.ms(5) });
     await scene.perish();
     await scene.sweep();
@@ -94,7 +94,7 @@ export function sessions(test: Test): void {
     assert.deepEqual(await scene.snapshot(job.id), before);
   });
 
-  test('S4-2 nor one that was swept only in part', async (scene) => {
+  test('S4-2 a late renewal never revives a partly swept session', async (scene) => {
     await scene.addMany(3);
     const session = await scene.briefSession();
     await scene.claim(session, 3);
@@ -107,14 +107,14 @@ export function sessions(test: Test): void {
     assert.equal((await scene.list('waiting')).length, 3);
   });
 
-  test('S4-2 nor one without a job', async (scene) => {
+  test('S4-2 a late renewal never revives a swept session without jobs', async (scene) => {
     const session = await scene.briefSession();
     await scene.perish();
     await scene.sweep();
     assert.equal((await renew(scene, session)).alive, false);
   });
 
-  test('S4-3 renewal is scoped to its queue: under the name of another it keeps nothing', async (scene) => {
+  test('S4-3 a renewal under another queue renews nothing', async (scene) => {
     const other = scene.at(`${scene.queue}-other`);
     const { session, job } = await scene.running({}, { durationMs: scene.ms(12) });
     const theirs = await other.running({}, { durationMs: scene.ms(12) });
@@ -128,7 +128,7 @@ export function sessions(test: Test): void {
     assert.equal(await other.stateOf(theirs.job.id), 'active');
   });
 
-  test('S4-5 a foreign renewal keeps nothing of mine, my own does', async (scene) => {
+  test('S4-5 a renewal keeps the jobs of its own session only', async (scene) => {
     await scene.add({ id: 'mine' }, { id: 'theirs' });
     const [mine, theirs] = [await scene.session({ durationMs: scene.ms(12) }), await scene.session({ durationMs: scene.ms(12) })];
     await scene.claimOne(mine);
@@ -141,12 +141,12 @@ export function sessions(test: Test): void {
     assert.deepEqual((await scene.sweep()).stalled, ['theirs']);
   });
 
-  test('many sessions of many queues are renewed in one call, answers in order', async (scene) => {
+  test('renew handles many sessions of many queues in one call, with replies in order', async (scene) => {
     const other = scene.at(`${scene.queue}-other`);
     const [a, b] = [await scene.session(), await other.session()];
     const replies = await scene.store.renew([
       { queue: other.queue, id: b, acked: 0 },
-      { queue: scene.queue, id: 'nobody', acked: 0 },
+      { queue: scene.queue, id: 'no-session', acked: 0 },
       { queue: scene.queue, id: a, acked: 0 },
     ]);
     assert.deepEqual(
@@ -155,7 +155,7 @@ export function sessions(test: Test): void {
     );
   });
 
-  test('S4-4 empty lists answer empty and leave no trace', async (scene) => {
+  test('S4-4 verbs return empty lists for empty lists and change nothing', async (scene) => {
     const { session } = await scene.running();
     const before = await scene.events();
     const { store, queue } = scene;
@@ -173,7 +173,7 @@ export function sessions(test: Test): void {
     assert.equal(only(await store.sessions(queue)).id, session);
   });
 
-  test('closing hands back everything at once, uncharged', async (scene) => {
+  test('closing a session hands back its jobs at once without a stall', async (scene) => {
     const added = await scene.addMany(2);
     const session = await scene.session({ maxStalls: 0 });
     const [job] = await scene.claim(session, 2);
@@ -189,7 +189,7 @@ export function sessions(test: Test): void {
     assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
   });
 
-  test('closing charged counts a stall, and over the limit fails the job', async (scene) => {
+  test('closing a session as a crash counts a stall, and fails the job over the limit', async (scene) => {
     const id = await scene.addOne();
     for (const [state, stalls] of [
       ['waiting', 1],
@@ -206,10 +206,10 @@ export function sessions(test: Test): void {
     }
   });
 
-  test('closing a session that is gone, or twice, is fine; others stay', async (scene) => {
+  test('closing an unknown or closed session changes nothing', async (scene) => {
     const { session, job } = await scene.running();
     const gone = await scene.session();
-    const refs = [gone, gone, 'nobody'].map((id) => ({ queue: scene.queue, id }));
+    const refs = [gone, gone, 'no-session'].map((id) => ({ queue: scene.queue, id }));
     await scene.store.closeSessions(refs, true);
     await scene.store.closeSessions(refs, false);
     assert.equal((await renew(scene, session)).alive, true);
@@ -229,7 +229,7 @@ export function sessions(test: Test): void {
     assert.deepEqual((await scene.sweep()).stalled, [job.id]);
   });
 
-  test.shared('a session opened here is renewed, listed and closed there', async (scene) => {
+  test.shared('a session can be renewed, listed and closed through another connection', async (scene) => {
     const { session, job } = await scene.running();
     const peer = await scene.peer();
     assert.deepEqual(ids(await peer.store.sessions(scene.queue)), [session]);

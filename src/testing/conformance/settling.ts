@@ -1,4 +1,4 @@
-// Facet: jobs are done. Every outcome is carried out once, by the owner of the current token alone.
+// Facet: settling jobs. The store carries out every outcome once, and only with the current token.
 import assert from 'node:assert/strict';
 import { ids, nth, only, sorted } from './expect.js';
 import { completed, delayed, failed, released, retried, returned } from './samples.js';
@@ -6,7 +6,7 @@ import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 export function settling(test: Test): void {
-  test('completed: keeps the result, counts the attempt, ends the lock', async (scene) => {
+  test('settle completed stores the result, counts the attempt and ends the lock', async (scene) => {
     const { session, job } = await scene.running();
     assert.deepEqual(await scene.settle(completed(job)), ['done']);
     const record = await scene.job(job.id);
@@ -15,7 +15,7 @@ export function settling(test: Test): void {
     await assertUnlocked(scene, session, job.id);
   });
 
-  test('failed: keeps reason and stacktrace, counts the attempt, ends the lock', async (scene) => {
+  test('settle failed stores reason and stacktrace, counts the attempt and ends the lock', async (scene) => {
     const { session, job } = await scene.running();
     assert.deepEqual(await scene.settle(failed(job)), ['done']);
     const record = await scene.job(job.id);
@@ -27,7 +27,7 @@ export function settling(test: Test): void {
     await assertUnlocked(scene, session, job.id);
   });
 
-  test('retry without delay: waiting again, the attempt counts, the reason stays', async (scene) => {
+  test('settle retry without delay moves the job to waiting, counts the attempt and stores the reason', async (scene) => {
     const { session, job } = await scene.running();
     assert.deepEqual(await scene.settle(retried(job)), ['done']);
     const record = await scene.job(job.id);
@@ -39,7 +39,7 @@ export function settling(test: Test): void {
     assert.equal((await scene.claimOne(session)).attemptsStarted, 2);
   });
 
-  test('retry with delay: delayed, claimable when due', async (scene) => {
+  test('settle retry with delay makes the job claimable when it is due', async (scene) => {
     const { session, job } = await scene.running();
     assert.deepEqual(await scene.settle(retried(job, scene.ms(5))), ['done']);
     const record = await scene.job(job.id);
@@ -50,7 +50,7 @@ export function settling(test: Test): void {
     assert.equal((await scene.claimOne(session)).id, job.id);
   });
 
-  test('delay: delayed, the attempt does not count', async (scene) => {
+  test('settle delay delays the job without counting an attempt', async (scene) => {
     const { session, job } = await scene.running();
     assert.deepEqual(await scene.settle(delayed(job, scene.ms(5))), ['done']);
     const record = await scene.job(job.id);
@@ -60,7 +60,7 @@ export function settling(test: Test): void {
     assert.equal((await scene.claimOne(session)).id, job.id);
   });
 
-  test('release: waiting again, neither attempt nor stall counts', async (scene) => {
+  test('settle release moves the job to waiting without counting an attempt or a stall', async (scene) => {
     const { session, job } = await scene.running();
     assert.deepEqual(await scene.settle(released(job)), ['done']);
     const record = await scene.job(job.id);
@@ -68,7 +68,7 @@ export function settling(test: Test): void {
     await assertUnlocked(scene, session, job.id);
   });
 
-  test('return: waiting again as it came, no start counts', async (scene) => {
+  test('settle return moves the job to waiting without counting a start', async (scene) => {
     const { session, job } = await scene.running();
     assert.equal(job.attemptsStarted, 1);
     assert.deepEqual(await scene.settle(returned(job)), ['done']);
@@ -78,7 +78,7 @@ export function settling(test: Test): void {
     assert.equal((await scene.claimOne(session)).attemptsStarted, 1);
   });
 
-  test('a job that does not exist: missing', async (scene) => {
+  test('settle returns missing for an unknown job', async (scene) => {
     const ghost = { ...(await scene.running()).job, id: 'ghost' };
     for (const outcome of [
       completed(ghost),
@@ -93,7 +93,7 @@ export function settling(test: Test): void {
     assert.equal(await scene.stateOf('ghost'), 'missing');
   });
 
-  test('losing a lock is a result per item: the others are settled, answers are in order', async (scene) => {
+  test('settle returns lost for a lost lock and settles the others, with results in order', async (scene) => {
     const added = await scene.addMany(3);
     const jobs = await scene.claim(await scene.session(), 3);
     const [a, b, c] = [nth(jobs, 0), nth(jobs, 1), nth(jobs, 2)];
@@ -107,7 +107,7 @@ export function settling(test: Test): void {
     assert.deepEqual(await Promise.all(added.map((id) => scene.stateOf(id))), ['completed', 'active', 'failed']);
   });
 
-  test('a late finish with the current token is accepted, although the lock has expired, as long as nobody swept', async (scene) => {
+  test('settle accepts a late finish with the current token until the sweep', async (scene) => {
     const { job } = await scene.running({}, { durationMs: scene.ms(5) });
     await scene.perish();
     assert.deepEqual(await scene.settle(completed(job)), ['done']);
@@ -116,7 +116,7 @@ export function settling(test: Test): void {
     assert.deepEqual([record.state, record.stalledCounter], ['completed', 0]);
   });
 
-  test('after the sweep a late finish is refused and changes nothing', async (scene) => {
+  test('settle refuses a late finish after the sweep and changes nothing', async (scene) => {
     const { job } = await scene.running({}, { durationMs: scene.ms(5) });
     await scene.perish();
     assert.deepEqual((await scene.sweep()).stalled, [job.id]);
@@ -127,7 +127,7 @@ export function settling(test: Test): void {
     assert.deepEqual(await scene.snapshot(job.id), before);
   });
 
-  test('one finaliser: of two that finish with one token at once, one result stands', async (scene) => {
+  test('settle keeps one result when two finishes with one token come at once', async (scene) => {
     const { job } = await scene.running();
     await Promise.all([scene.settle(completed(job)), scene.settle(failed(job))]);
     const record = await scene.job(job.id);
@@ -138,7 +138,7 @@ export function settling(test: Test): void {
     assert.deepEqual(only(finishes).name, record.state);
   });
 
-  test('a finish without a call, repeated with its token: done, and nothing changes', async (scene) => {
+  test('settle without a call returns done for a repeated finish and changes nothing', async (scene) => {
     for (const outcome of [completed, failed]) {
       const { job } = await scene.running();
       await scene.finish(outcome(job));
@@ -148,7 +148,7 @@ export function settling(test: Test): void {
     }
   });
 
-  test('the opposite finish with the same token is not a repetition: lost, and nothing changes', async (scene) => {
+  test('settle returns lost for the opposite finish with the same token and changes nothing', async (scene) => {
     const { job } = await scene.running();
     await scene.finish(completed(job));
     const before = await scene.snapshot(job.id);
@@ -157,7 +157,7 @@ export function settling(test: Test): void {
     assert.deepEqual(await scene.snapshot(job.id), before);
   });
 
-  test('settle and claim in one call: the claim sees the jobs that the outcomes freed', async (scene) => {
+  test('settle with a claim: the claim sees the jobs that the outcomes freed', async (scene) => {
     const { session, job } = await scene.running();
     const call = scene.call(session);
     const { results, claimed } = await scene.store.settle(
@@ -173,7 +173,7 @@ export function settling(test: Test): void {
     assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, again.token);
   });
 
-  test('settle and claim in one call: finishes, hands out the next, and says whether more is left', async (scene) => {
+  test('settle with a claim finishes a job, returns the next and reports drained', async (scene) => {
     await scene.addMany(3);
     const session = await scene.session();
     let held = await scene.claim(session, 1);
@@ -197,7 +197,7 @@ export function settling(test: Test): void {
     assert.deepEqual(drained, [false, true, true]);
   });
 
-  test('settle and claim with an expired session: the finish counts, nothing is claimed', async (scene) => {
+  test('settle with a claim of an expired session finishes the job and claims nothing', async (scene) => {
     const { session, job } = await scene.running({}, { durationMs: scene.ms(5) });
     await scene.add({});
     await scene.perish();
@@ -211,7 +211,7 @@ export function settling(test: Test): void {
     assert.deepEqual([results, claimed?.jobs, claimed?.sessionAlive], [['done'], [], false]);
   });
 
-  test('without outcomes, a settle with a claim is a claim', async (scene) => {
+  test('settle without outcomes carries out its claim', async (scene) => {
     const id = await scene.addOne();
     const session = await scene.session();
     const call = scene.call(session);
@@ -219,7 +219,7 @@ export function settling(test: Test): void {
     assert.deepEqual([results, ids(claimed?.jobs ?? [])], [[], [id]]);
   });
 
-  test.shared('a token counts, not the connection that it came through', async (scene) => {
+  test.shared('settle accepts a token through another connection', async (scene) => {
     const { job } = await scene.running();
     const peer = await scene.peer();
     assert.deepEqual(await peer.settle(completed(job)), ['done']);

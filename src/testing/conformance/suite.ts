@@ -1,5 +1,5 @@
-// How a facet of the suite defines its tests: each runs on a scene of its own, and what a store cannot do is skipped with the reason
-// in the title.
+// Defines the tests of a facet. Each test runs on its own scene. Tests of missing capabilities are skipped, with the reason in the
+// title.
 import type { ConformanceOptions } from './runner.js';
 import { Scene } from './scene.js';
 
@@ -11,9 +11,9 @@ export interface Test {
   shared(title: string, body: Body): void;
   /** Needs data that outlives the store object. */
   durable(title: string, body: Body): void;
-  /** Needs an engine that notices dead owners. */
+  /** Needs an engine that notices dead owners (crash hints). */
   hinted(title: string, body: Body): void;
-  /** Needs one that may take a living owner for dead. */
+  /** Needs an engine whose hints may take a living owner for dead. */
   fallible(title: string, body: Body): void;
   /** Needs a store that takes several calls of a worker at once. */
   lanes(title: string, body: Body): void;

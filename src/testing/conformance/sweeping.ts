@@ -1,4 +1,4 @@
-// Facet: what died is found, and its jobs move on.
+// Facet: sweeps find dead locks and put their jobs back.
 import assert from 'node:assert/strict';
 import { STALLED_REASON } from '../../store/contract/index.js';
 import { ids, sorted } from './expect.js';
@@ -7,13 +7,13 @@ import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
 export function sweeping(test: Test): void {
-  test('a living session is left alone', async (scene) => {
+  test('sweep leaves a living session alone', async (scene) => {
     const { job } = await scene.running();
     assert.deepEqual(await scene.store.sweep(scene.queue, 10), { stalled: [], failed: [], more: false });
     assert.equal(await scene.stateOf(job.id), 'active');
   });
 
-  test('the jobs of an expired session go back to waiting with one more stall', async (scene) => {
+  test('sweep moves the jobs of an expired session to waiting with one more stall', async (scene) => {
     const added = await die(scene, 3);
     const reply = await scene.store.sweep(scene.queue, 10);
     assert.deepEqual([sorted(reply.stalled), reply.failed, reply.more], [sorted(added), [], false]);
@@ -25,7 +25,7 @@ export function sweeping(test: Test): void {
     assert.deepEqual(await scene.store.sessions(scene.queue), []);
   });
 
-  test('idempotent: a second sweep finds nothing and counts nothing', async (scene) => {
+  test('a second sweep finds nothing and counts no stall', async (scene) => {
     const added = await die(scene, 2);
     await scene.sweep();
     const told = await scene.events();
@@ -34,7 +34,7 @@ export function sweeping(test: Test): void {
     for (const id of added) assert.equal((await scene.job(id)).stalledCounter, 1);
   });
 
-  test('at most `limit` locks per call; `more` until all are found, each once', async (scene) => {
+  test('sweep takes at most `limit` locks per call and returns more until all are found', async (scene) => {
     const added = await die(scene, 7);
     const found: string[] = [];
     for (let round = 0; ; round += 1) {
@@ -47,7 +47,7 @@ export function sweeping(test: Test): void {
     assert.deepEqual(sorted(found), sorted(added));
   });
 
-  test('many dead sessions, with and without jobs: all are reaped', async (scene) => {
+  test('sweep reaps many dead sessions with and without jobs', async (scene) => {
     await scene.addMany(6);
     for (let n = 0; n < 12; n += 1) {
       const session = await scene.briefSession({ durationMs: scene.ms(20) });
@@ -58,13 +58,13 @@ export function sweeping(test: Test): void {
     assert.deepEqual(await scene.store.sessions(scene.queue), []);
   });
 
-  test('many sweepers at once: each stall is counted once', async (scene) => sweepTogether(scene, [scene, scene, scene]));
+  test('many sweeps at once count each stall once', async (scene) => sweepTogether(scene, [scene, scene, scene]));
 
-  test.shared('sweepers on two connections: each stall is counted once', async (scene) =>
+  test.shared('sweeps on two connections count each stall once', async (scene) =>
     sweepTogether(scene, [scene, await scene.peer()]),
   );
 
-  test('S2-11 S4-12 over the limit: failed with the reason, kept, told; never run again', async (scene) => {
+  test('S2-11 S4-12 sweep fails a job over the stall limit with the reason, and it never runs again', async (scene) => {
     const id = await scene.addOne({ opts: '{"attempts":5}' });
     for (let round = 0; round < 2; round += 1) {
       await scene.claimOne(await scene.briefSession({ maxStalls: 1 }));
@@ -80,13 +80,13 @@ export function sweeping(test: Test): void {
     assert.deepEqual([told.length, told[0]?.jobId, told[0]?.['failedReason']], [1, id, STALLED_REASON]);
   });
 
-  test('S3-7 maxStalls 0: the first stall fails the job', async (scene) => {
+  test('S3-7 the first stall fails the job when maxStalls is 0', async (scene) => {
     const { job } = await scene.running({}, { durationMs: scene.ms(5), maxStalls: 0 });
     await scene.perish();
     assert.deepEqual(await scene.sweep(), { stalled: [], failed: [job.id] });
   });
 
-  test('S4-12 removeOnFail holds for jobs that stalled too often: true removes', async (scene) => {
+  test('S4-12 removeOnFail true removes a job that stalled too often', async (scene) => {
     const { job } = await scene.running({ opts: '{"removeOnFail":true}' }, { durationMs: scene.ms(5), maxStalls: 0 });
     await scene.perish();
     assert.deepEqual((await scene.sweep()).failed, [job.id]);
@@ -101,7 +101,7 @@ export function sweeping(test: Test): void {
     ['a number', '{"removeOnFail":2}'],
     ['a count', '{"removeOnFail":{"count":2}}'],
   ]) {
-    test(`S4-12 removeOnFail holds for jobs that stalled too often: ${what} keeps the newest`, async (scene) => {
+    test(`S4-12 removeOnFail ${what} keeps the newest jobs that stalled too often`, async (scene) => {
       const added: string[] = [];
       for (let round = 0; round < 4; round += 1) {
         const { job } = await scene.running({ opts: opts as string }, { durationMs: scene.ms(5), maxStalls: 0 });
@@ -113,14 +113,14 @@ export function sweeping(test: Test): void {
     });
   }
 
-  test('removeOnFail false keeps it', async (scene) => {
+  test('removeOnFail false keeps a job that stalled too often', async (scene) => {
     const { job } = await scene.running({ opts: '{"removeOnFail":false}' }, { durationMs: scene.ms(5), maxStalls: 0 });
     await scene.perish();
     await scene.sweep();
     assert.equal(await scene.stateOf(job.id), 'failed');
   });
 
-  test('a job that was finished before its session died is left alone', async (scene) => {
+  test('sweep leaves a job that finished before its session died', async (scene) => {
     const { job } = await scene.running({}, { durationMs: scene.ms(5) });
     await scene.finish(completed(job));
     await scene.perish();
@@ -128,7 +128,7 @@ export function sweeping(test: Test): void {
     assert.equal(await scene.stateOf(job.id), 'completed');
   });
 
-  test('the recovered job runs and finishes elsewhere', async (scene) => {
+  test('a recovered job runs and finishes in another session', async (scene) => {
     const [id] = await die(scene, 1);
     await scene.sweep();
     const job = await scene.claimOne(await scene.session());
@@ -137,7 +137,7 @@ export function sweeping(test: Test): void {
   });
 }
 
-/** A session that holds `count` jobs and has expired. */
+/** Opens a session that holds `count` jobs and lets it expire. Returns the ids of the jobs. */
 async function die(scene: Scene, count: number): Promise<string[]> {
   await scene.addMany(count);
   const jobs = await scene.claim(await scene.briefSession(), count);

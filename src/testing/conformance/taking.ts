@@ -6,7 +6,7 @@ import { completed } from './samples.js';
 import type { Test } from './suite.js';
 
 export function taking(test: Test): void {
-  test('takes the jobs that are named, in that order, and no others', async (scene) => {
+  test('a claim by id takes exactly the named jobs, in that order', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c', priority: 9 }, { id: 'd' });
     const session = await scene.session();
     const jobs = await scene.claim(session, 5, { jobIds: ['d', 'c', 'a'], by: 'hand' });
@@ -20,7 +20,7 @@ export function taking(test: Test): void {
     await scene.finish(...jobs.map((job) => completed(job)));
   });
 
-  test('takes no more than asked for, and nothing for no ids', async (scene) => {
+  test('a claim by id takes at most `count` jobs, and none for no ids', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b' });
     const session = await scene.session();
     assert.deepEqual(ids(await scene.claim(session, 1, { jobIds: ['b', 'a'] })), ['b']);
@@ -28,7 +28,7 @@ export function taking(test: Test): void {
     assert.equal(await scene.stateOf('a'), 'waiting');
   });
 
-  test('only jobs that wait: not active, finished, delayed or missing ones, and none twice', async (scene) => {
+  test('a claim by id takes only waiting jobs, each once', async (scene) => {
     await scene.add({ id: 'active' }, { id: 'completed' });
     const session = await scene.session();
     const [, second] = await scene.claim(session, 2);
@@ -39,7 +39,7 @@ export function taking(test: Test): void {
     assert.equal(await scene.stateOf('delayed'), 'delayed');
   });
 
-  test('a delayed job that is due waits', async (scene) => {
+  test('a claim by id takes a delayed job that is due', async (scene) => {
     await scene.add({ id: 'a', delayMs: scene.ms(2) });
     await scene.pass(3);
     const session = await scene.session();
@@ -48,7 +48,7 @@ export function taking(test: Test): void {
     assert.deepEqual(told, ['added', 'delayed', 'waiting', 'active']);
   });
 
-  test('pause, limits and a full cap do not hold them back', async (scene) => {
+  test('a claim by id ignores pause, limits and a full cap', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c' }, { id: 'd' });
     const session = await scene.session();
     await scene.store.cap(scene.queue, { maxActive: 1 });
@@ -61,7 +61,7 @@ export function taking(test: Test): void {
     assert.deepEqual(ids(await scene.claim(session, 5, { jobIds: ['d'], limit })), ['d']);
   });
 
-  test('they count under the cap and under a limit', async (scene) => {
+  test('jobs claimed by id count under the cap and the limit', async (scene) => {
     await scene.addMany(9);
     await scene.add({ id: 'x' }, { id: 'y' });
     const session = await scene.session();
@@ -78,7 +78,7 @@ export function taking(test: Test): void {
     await scene.finish(completed(job));
   });
 
-  test('not while the key is taken, and of one key one', async (scene) => {
+  test('a claim by id takes one job per key, and none while the key is taken', async (scene) => {
     await scene.add(...['a', 'b', 'c'].map((id) => ({ id, lockKey: 'k' })));
     const session = await scene.session();
     const job = only(await scene.claim(session, 5, { jobIds: ['b', 'c'] }));
@@ -89,7 +89,7 @@ export function taking(test: Test): void {
     assert.deepEqual(ids(await scene.claim(session, 5)), ['a']);
   });
 
-  test('a due job whose key is taken waits from now on', async (scene) => {
+  test('a claim by id moves a due job to waiting when its key is taken', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k', delayMs: scene.ms(2) });
     const session = await scene.session();
     await scene.claimOne(session);
@@ -99,21 +99,21 @@ export function taking(test: Test): void {
     assert.equal(await scene.stateOf('b'), 'waiting');
   });
 
-  test('with an end of their own', async (scene) => {
+  test('a claim by id can grant timed locks', async (scene) => {
     await scene.add({ id: 'a' });
     await scene.claim(await scene.session(), 1, { jobIds: ['a'], timedMs: scene.ms(3) });
     await scene.perish();
     assert.deepEqual((await scene.sweep()).stalled, ['a']);
   });
 
-  test('a dead session takes nothing', async (scene) => {
+  test('a dead session claims nothing by id', async (scene) => {
     await scene.add({ id: 'a' });
-    const reply = await scene.tryClaim('nobody', 1, { jobIds: ['a'] });
+    const reply = await scene.tryClaim('no-session', 1, { jobIds: ['a'] });
     assert.deepEqual([reply.jobs, reply.sessionAlive], [[], false]);
     assert.equal(await scene.stateOf('a'), 'waiting');
   });
 
-  test('the same seq again: the same jobs with the same tokens; the next seq: no more', async (scene) => {
+  test('a claim by id repeated with the same seq returns the same jobs and tokens', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c' });
     const session = await scene.session();
     const request = scene.request(session, 5, { jobIds: ['c', 'a'] });
@@ -127,7 +127,7 @@ export function taking(test: Test): void {
     assert.equal((await scene.events()).filter(({ name }) => name === 'active').length, 2);
   });
 
-  test('finishing one and taking another in one call', async (scene) => {
+  test('settle can finish a job and claim another by id in one call', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c' });
     const session = await scene.session();
     const job = await scene.claimOne(session);

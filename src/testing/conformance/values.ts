@@ -1,4 +1,4 @@
-// Facet: what goes in comes out: every string that users may write survives its way through the store, character by character.
+// Facet: values survive. Every string that users may write passes through the store unchanged, character by character.
 import assert from 'node:assert/strict';
 import { nth, only } from './expect.js';
 import { completed, newJob } from './samples.js';
@@ -30,7 +30,7 @@ export const ODD_TEXTS = [
 ];
 
 export function values(test: Test): void {
-  test('odd texts survive as job id, name, data, options, result, log, progress and worker name', async (scene) => {
+  test('odd texts survive in job id, name, data, options, result, log, progress and worker name', async (scene) => {
     await scene.add(
       ...ODD_TEXTS.map((text) => ({ id: `${text}!`, name: text, data: JSON.stringify(text), opts: JSON.stringify({ text }) })),
     );
@@ -53,7 +53,7 @@ export function values(test: Test): void {
     }
   });
 
-  test('ids that look alike are different jobs: case, spaces, composed letters, numbers', async (scene) => {
+  test('similar ids stay different jobs: case, spaces, composed letters, numbers', async (scene) => {
     const alike = ['a', 'A', 'a ', ' a', '\u00e9', 'e\u0301', 'x1', 'x01', '1.0', '1.00', '__proto__', 'constructor', 'null'];
     assert.deepEqual(await scene.add(...alike.map((id) => ({ id, data: JSON.stringify(id) }))), alike);
     const records = await scene.store.jobs(scene.queue, alike);
@@ -64,7 +64,7 @@ export function values(test: Test): void {
     assert.deepEqual(await scene.order(), alike);
   });
 
-  test('__proto__ and constructor are names like any other: never there by themselves', async (scene) => {
+  test('__proto__ and constructor are ordinary names and exist only when used', async (scene) => {
     const inherited = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf'];
     assert.deepEqual(
       await scene.store.jobs(scene.queue, inherited),
@@ -82,7 +82,7 @@ export function values(test: Test): void {
     }
   });
 
-  test('odd queue names are queues of their own', async (scene) => {
+  test('odd queue names name separate queues', async (scene) => {
     const queues = [
       "o'brien",
       '"q"',
@@ -113,7 +113,7 @@ export function values(test: Test): void {
     }
   });
 
-  test('an odd session id and owner survive, and so do tokens made of them', async (scene) => {
+  test('odd session ids, owners and their tokens survive', async (scene) => {
     for (const [index, text] of ODD_TEXTS.entries()) {
       const owner = { host: text, pid: index, name: text, instance: text };
       const { session, job } = await scene.running({}, { id: `${text} ${scene.queue}`, owner });
@@ -123,7 +123,7 @@ export function values(test: Test): void {
     }
   });
 
-  test('odd reasons, stacktraces and revocations survive, the empty one too', async (scene) => {
+  test('odd and empty reasons, stacktraces and revocations survive', async (scene) => {
     const session = await scene.session();
     for (const text of [...ODD_TEXTS, '', 'line\nbreak\ttab\r\n']) {
       await scene.add({});
@@ -141,7 +141,7 @@ export function values(test: Test): void {
     );
   });
 
-  test('empty and null values stay what they are, and are not taken for absent', async (scene) => {
+  test('empty and null values survive and are not taken for absent', async (scene) => {
     const { job } = await scene.running({ data: '""' });
     await scene.store.write(scene.queue, [{ jobId: job.id, kind: 'log', row: '' }]);
     await scene.finish({ kind: 'completed', jobId: job.id, token: job.token, value: 'null', keep: {} });
@@ -150,7 +150,7 @@ export function values(test: Test): void {
     assert.deepEqual(await scene.store.logs(scene.queue, job.id, { start: 0, end: -1, asc: true }), { logs: [''], count: 1 });
   });
 
-  test('JSON text is not touched: spaces, order of keys, big numbers, escapes', async (scene) => {
+  test('JSON text survives unchanged: spaces, order of keys, big numbers, escapes', async (scene) => {
     const data = '{ "b":1,\n"a": 12345678901234567890.10, "z":"\\u0000\\ud800", "__proto__": {"x":1}, "b":2 }';
     assert.equal((await scene.job(await scene.addOne({ data }))).data, data);
   });
@@ -163,7 +163,7 @@ export function values(test: Test): void {
     assert.equal((await scene.job(job.id)).returnvalue, big);
   });
 
-  test('numbers at their limits survive: timestamps, priorities, delays of years', async (scene) => {
+  test('timestamps, priorities and delays survive at their limits', async (scene) => {
     const century = 100 * 365 * 24 * 3_600_000;
     await scene.add(
       { id: 'zero', timestamp: 0 },
@@ -174,7 +174,7 @@ export function values(test: Test): void {
     assert.deepEqual(await scene.list('delayed'), ['far']);
   });
 
-  test('what was handed out is a copy: changing it changes nothing in the store', async (scene) => {
+  test('changing a returned object changes nothing in the store', async (scene) => {
     const { job } = await scene.running();
     const token = job.token;
     Object.assign(job, { data: '"changed"', token: 'changed', state: 'failed' });
@@ -187,7 +187,7 @@ export function values(test: Test): void {
     assert.notEqual(nth(await scene.events(), 0).name, 'changed');
   });
 
-  test('what was handed in is a copy: changing it later changes nothing in the store', async (scene) => {
+  test('changing a passed object later changes nothing in the store', async (scene) => {
     const job = newJob({ id: 'x' });
     const owner = { host: 'h', pid: 1, name: 'n', instance: 'i' };
     await scene.store.add(scene.queue, [job], scene.call('p'));

@@ -1,4 +1,4 @@
-// Facet: waiting for something to happen without asking all the time.
+// Facet: watchers are called when a queue changes, so callers need not poll.
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from './expect.js';
@@ -14,32 +14,31 @@ export function waking(test: Test): void {
 
     test(`${watcher} after an add`, (scene) => wakes(scene, () => scene.add({}), what));
 
-    test(`${watcher} after an add with a delay, for when it falls due`, (scene) =>
-      wakes(scene, () => scene.add({ delayMs: scene.ms(5_000) }), what));
+    test(`${watcher} after an add with a delay`, (scene) => wakes(scene, () => scene.add({ delayMs: scene.ms(5_000) }), what));
 
     test(`${watcher} after an add with a priority`, (scene) => wakes(scene, () => scene.add({ priority: 3 }), what));
 
-    test(`${watcher} when a job is given back`, async (scene) => {
+    test(`${watcher} when a job is released`, async (scene) => {
       const { job } = await scene.running();
       await wakes(scene, () => scene.finish(released(job)), what);
     });
 
-    test(`${watcher} when a job is to be tried again`, async (scene) => {
+    test(`${watcher} when a job is retried`, async (scene) => {
       const { job } = await scene.running();
       await wakes(scene, () => scene.finish(retried(job)), what);
     });
 
-    test(`${watcher} when a lock is taken away`, async (scene) => {
+    test(`${watcher} when a lock is revoked`, async (scene) => {
       const { job } = await scene.running();
       await wakes(scene, () => scene.store.revoke(scene.queue, [job.id], 'r'), what);
     });
 
-    test(`${watcher} when a session is closed that held jobs`, async (scene) => {
+    test(`${watcher} when a session with jobs is closed`, async (scene) => {
       const { session } = await scene.running();
       await wakes(scene, () => scene.store.closeSessions([{ queue: scene.queue, id: session }], false), what);
     });
 
-    test(`${watcher} when a delayed job is promoted, by name or with others`, async (scene) => {
+    test(`${watcher} when a delayed job is promoted or requeued`, async (scene) => {
       const { store, queue } = scene;
       await scene.add({ id: 'x', delayMs: scene.ms(5_000) });
       await scene.add({ id: 'y', delayMs: scene.ms(5_000) });
@@ -52,12 +51,12 @@ export function waking(test: Test): void {
       await wakes(scene, () => scene.store.pause(scene.queue, false), what);
     });
 
-    test(`${watcher} when a limit ends by hand`, async (scene) => {
+    test(`${watcher} when a caller ends a limit`, async (scene) => {
       await scene.store.limit(scene.queue, scene.ms(5_000));
       await wakes(scene, () => scene.store.limit(scene.queue, 0), what);
     });
 
-    test(`${watcher} when a sweep brings jobs back`, async (scene) => {
+    test(`${watcher} when a sweep recovers jobs`, async (scene) => {
       await scene.running({}, { durationMs: scene.ms(5) });
       await scene.perish();
       await wakes(scene, () => scene.sweep(), what);
@@ -72,12 +71,12 @@ export function waking(test: Test): void {
     assert.equal((await scene.claimOne(session)).id, 'next');
   });
 
-  test('a watcher is called when a cap is set, raised or taken away', async (scene) => {
+  test('a watcher is called when a cap is set, raised or removed', async (scene) => {
     for (const cap of [{ maxActive: 1 }, { maxActive: 2 }, undefined])
       await wakes(scene, () => scene.store.cap(scene.queue, cap));
   });
 
-  test('a watcher is called when a share under the cap comes free: slots become fewer, a session is closed or swept', async (scene) => {
+  test('a watcher is called when a share of the cap comes free', async (scene) => {
     await scene.store.cap(scene.queue, { maxActive: 4 });
     const [one, two] = [await scene.session(), await scene.session()];
     await scene.briefSession();
@@ -87,7 +86,7 @@ export function waking(test: Test): void {
     await wakes(scene, () => scene.sweep());
   });
 
-  test('a watcher is called when a named lock, or a place in line for it, is given up', async (scene) => {
+  test('a watcher is called when a named lock or a place in line is released', async (scene) => {
     const session = await hold(scene, 'mine');
     await wish(scene, session, 'first', 500);
     await wish(scene, session, 'second', 500);
@@ -101,19 +100,19 @@ export function waking(test: Test): void {
     await wakes(scene, () => scene.store.closeSessions([{ queue: scene.queue, id }], false));
   });
 
-  test('a watcher is called when a sweep frees a named lock', async (scene) => {
+  test('a watcher is called when a sweep releases a named lock', async (scene) => {
     await hold(scene, 'mine', { durationMs: scene.ms(5) });
     await scene.perish();
     await wakes(scene, () => scene.sweep());
   });
 
-  test('what a watcher was called for can be claimed', async (scene) => {
+  test('a job can be claimed when its watcher is called', async (scene) => {
     const session = await scene.session();
     await wakes(scene, () => scene.add({ id: 'x' }));
     assert.equal((await scene.claimOne(session)).id, 'x');
   });
 
-  test('several watchers are all called; one that stopped is not called again', async (scene) => {
+  test('all watchers are called, and a stopped watcher is not called again', async (scene) => {
     const calls = [0, 0, 0];
     const stops = calls.map((_, index) => scene.store.watch(scene.queue, () => void (calls[index] = (calls[index] ?? 0) + 1)));
     await scene.add({});
@@ -132,7 +131,7 @@ export function waking(test: Test): void {
     await wakes(scene, () => peer.add({}), 'events');
   });
 
-  test.shared('a watcher is called when a named lock is given up through another connection', async (scene) => {
+  test.shared('a watcher is called when a named lock is released through another connection', async (scene) => {
     await hold(scene, 'mine');
     const peer = await scene.peer();
     await wakes(scene, () => letGo(peer, 'mine'));
@@ -143,7 +142,7 @@ export function waking(test: Test): void {
     await wakes(scene, () => peer.store.cap(scene.queue, { maxActive: 2 }));
   });
 
-  test.shared('a watcher hears of events through another connection', async (scene) => {
+  test.shared('a watcher is called after an event through another connection', async (scene) => {
     const { job } = await scene.running();
     const peer = await scene.peer();
     await wakes(scene, () => peer.store.write(scene.queue, [{ jobId: job.id, kind: 'progress', progress: '1' }]));
@@ -154,7 +153,7 @@ async function wakes(scene: Scene, act: () => Promise<unknown>, what?: WatchedCh
   let calls = 0;
   const stop = scene.store.watch(scene.queue, () => void (calls += 1), what);
   try {
-    // Engines may call once when a watch begins: let that pass, so that the act is what wakes.
+    // An engine may call the listener once when a watch begins. Let that pass, so that `act` causes the next call.
     await sleep(20);
     const before = calls;
     await act();
