@@ -1,3 +1,6 @@
+// Adds jobs. The store calls it for each batch of an add batcher, and inside transactions of the user. One job without id, lock key,
+// priority, delay or lifo takes the fast path (plain-add.ts). A repeated call (same caller and number) must return the first reply and
+// add nothing.
 import type { NewJob } from '../../job/record.js';
 import type { AddReply, Call } from '../contract/index.js';
 import { recall, remember } from './callers.js';
@@ -8,14 +11,14 @@ import type { Server } from './server.js';
 import { verb } from './sql-function.js';
 import { STATE } from './tables.js';
 
-/** Of the jobs `o`. */
+/** Inserts the jobs `o`. */
 const PUT = `INSERT INTO jobs (queue, state, priority, ord, added, added_at, delay, due_at, timestamp, id, name, opts, data, lock_key)
       SELECT _queue, CASE WHEN delay > 0 THEN ${STATE.delayed} ELSE coalesce(lane, ${STATE.waiting}) END, coalesce(priority, 0),
         CASE WHEN lifo AND coalesce(delay, 0) <= 0 THEN -(_base + n) ELSE _base + n END, _base + n, floor(_clock), coalesce(delay, 0),
         CASE WHEN delay > 0 THEN ceil(_clock + delay) END, timestamp, id, name, opts, data, key`;
 
-// Rows are put in the order of their ids, so that two calls that add the same ids never wait for one another in a circle.
-// A counted id that a user took before is stepped over: the new job must not vanish as its duplicate.
+// Inserts rows in the order of their ids, so that two calls that add the same ids never deadlock. If a user took a counted id before, the
+// counter steps over that id: the new job must not vanish as its duplicate.
 export const ADD_FUNCTIONS = verb(
   `add(_name text, _caller text, _seq bigint, _ids text[], _names text[], _data text[], _opts text[], _priorities int[],
      _delays float8[], _lifos boolean[], _timestamps float8[], _keys text[])`,
@@ -135,7 +138,7 @@ type Reply = { first: number; count: number } | { ids: string[]; made: number[] 
 
 interface Added {
   replies: AddReply[];
-  /** Whoever waits for jobs has been told. */
+  /** True if the add itself has notified the processes that wait for jobs. */
   told: boolean;
 }
 
@@ -145,7 +148,10 @@ export async function add(server: Server, queue: string, jobs: NewJob[], call: C
   return { replies: toReplies(await addAny(server, queue, jobs, call)), told: false };
 }
 
-/** Inside a transaction of the user's, where there is nothing to be asked for again. */
+/**
+ * Adds jobs inside a transaction of the user. The call has no number, because a lost reply ends the transaction: there is no call to
+ * repeat.
+ */
 export async function addWithin(joined: Pick<Server, 'call'>, queue: string, jobs: NewJob[]): Promise<AddReply[]> {
   return toReplies(await addAny(joined, queue, jobs));
 }
@@ -175,7 +181,7 @@ function toReplies(reply: Reply): AddReply[] {
   return reply.ids.map((id, index) => ({ id, duplicate: made !== undefined && !made.has(index + 1) }));
 }
 
-/** A list that says only what goes without saying is not sent. */
+/** Returns null for a list that has only the usual value, so that the list is not sent. */
 function unlessAll<T>(jobs: NewJob[], usual: T, pick: (job: NewJob) => T): T[] | null {
   return jobs.every((job) => pick(job) === usual) ? null : jobs.map(pick);
 }

@@ -1,5 +1,5 @@
-// Connecting to a host by its name. Names are looked up in the thread pool of the process, which user code may fill for seconds; a
-// reconnect that locks depend on then goes to the address that was last known.
+// Connects to a host by its name. Node resolves names in the thread pool of the process, which user code may fill for seconds. Locks
+// depend on a fast reconnect, so a lookup that takes too long falls back to the last known address.
 import { lookup as lookUp, type LookupAddress, type LookupOptions } from 'node:dns';
 import { isIP, Socket } from 'node:net';
 
@@ -9,7 +9,7 @@ const PATIENCE_MS = 500;
 
 const known = new Map<string, [address: string | LookupAddress[], family: number | undefined]>();
 
-/** A socket for the driver, which calls `connect(port, host)` on it, or `connect(path)`. */
+/** Returns a socket for the driver, which calls `connect(port, host)` or `connect(path)` on it. */
 export function newSocket(): Socket {
   const socket = new Socket();
   const connect = socket.connect.bind(socket) as (...target: unknown[]) => Socket;

@@ -1,10 +1,10 @@
-/** The first keys of our advisory locks ("Hfst" and what follows), so that nobody else's are taken for ours. */
+/** The first keys of our advisory locks ("Hfst" and the next numbers), which keep them apart from locks of other software. */
 export const ADVISORY = {
-  /** The second key is what `sessions.vouched` names. */
+  /** The second key is the number in `sessions.vouched`. */
   presence: 0x48667374,
-  /** The second key is made of the schema's name. */
+  /** The second key is a hash of the schema's name. */
   migration: 0x48667375,
   fences: 0x48667376,
-  /** Held to its end by a transaction that notifies and writes. */
+  /** A transaction that both notifies and writes holds it to its end. */
   telling: 0x48667377,
 } as const;

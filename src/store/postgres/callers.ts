@@ -1,26 +1,30 @@
-// The last call of every caller: one whose reply was lost is answered again and not carried out again.
+// Remembers the last call of every caller. A call whose reply was lost can be repeated: it gets the recorded reply and is not carried out
+// again.
 import { RAISED } from './errors.js';
 import type { Server } from './server.js';
 import { step, verb } from './sql-function.js';
 
-/** Producers may repeat a call for ten minutes. */
+/** A producer may repeat a call for ten minutes. */
 const REMEMBERED_MS = 10 * 60_000;
-/** Callers whose age is looked at in one go. */
+/** How many callers one call checks for their age. */
 const PRUNED_AT_ONCE = 500;
-/** How long forgetting a caller may take: it is forgotten later anyway. */
+/** Timeout for forgetting a caller: pruning removes it later anyway. */
 const FORGET_MS = 1000;
 
-/** Of these rows, those that nobody is at: whoever closes a session holds it already, and callers come before sessions. */
+/**
+ * Deletes the rows that no other transaction holds. It must not wait: closing a session holds that session already, and callers come
+ * before sessions in the lock order.
+ */
 const unheld = (rows: string) =>
   `DELETE FROM callers WHERE ctid = ANY (ARRAY(SELECT c.ctid FROM ${rows} FOR UPDATE OF c SKIP LOCKED))`;
-/** The callers that were these sessions. Their calls find no session any more, and the jobs under other tokens. */
+/** Deletes the callers of these sessions. Their late calls find no session any more, and find the jobs under other tokens. */
 export const forgetSessions = (queue: string, ids: string) =>
   unheld(`callers c WHERE c.queue = ${queue} AND c.id = ANY (${ids})`);
 
 export const CALLER_FUNCTIONS =
-  // Locks the caller, so that a call and its repetition come one after the other, and answers the number of its last call. This is the first lock of every verb that takes it:
-  // callers, then sessions, then jobs in the order of their ids, then names (named-lock.ts); what is locked after that is taken only where
-  // nobody holds it.
+  // Locks the caller, so that a call and its repetition run one after the other. Returns the number of its last call. This is the first
+  // lock of every verb that takes it: callers, then sessions, then jobs in the order of their ids, then names (named-lock.ts). Rows
+  // locked after that are taken only if no other transaction holds them.
   step(
     'enter_call(_queue int, _caller text)',
     'bigint',
@@ -35,8 +39,8 @@ BEGIN
   END LOOP;
 END`,
   ) +
-  // Forgets callers that were not heard of for long, and moves the others on. Answers whether there may be more of them.
-  // A worker may repeat its last call for as long as its session is open.
+  // Deletes callers that were not used for long, and moves the others on. Returns whether there may be more of them. A worker may repeat
+  // its last call for as long as its session is open.
   step(
     'prune_callers(_now bigint)',
     'boolean',
@@ -74,8 +78,8 @@ export async function forgetCaller(server: Server, queue: string, caller: string
 }
 
 /**
- * Enters the call _seq of _caller: `reply` is the reply that the same call got, if it was carried out already.
- * Statements of a verb and not a function: a call of one from another costs as much as a statement.
+ * Enters the call _seq of _caller. Sets `reply` to the recorded reply if the same call was carried out already. It is inlined into verbs
+ * and not a function, because calling a function costs as much as a statement.
  */
 export const recall = (reply: string) => `
     SELECT seq, callers.reply INTO _last, ${reply} FROM callers WHERE queue = _queue AND id = _caller FOR UPDATE;

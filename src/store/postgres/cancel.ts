@@ -1,5 +1,5 @@
-// Ends a statement on the server whose caller has given it up. Its connection is not used again, but the server goes on with the
-// statement until it wants to send the reply, and holds its row locks: the repetition of the call would wait for them.
+// Cancels a statement on the server whose caller has given up. Its connection is not used again, but the server goes on with the
+// statement until it sends the reply, and holds its row locks. The repeated call would wait for those locks.
 import { newSocket } from './address.js';
 import type { PgClient } from './driver.js';
 
@@ -8,8 +8,8 @@ const CANCEL_REQUEST = 80_877_102;
 const CANCEL_MS = 2000;
 
 /**
- * Resolves when the server has taken the request, or cannot. The request names the connection by its number and its secret key, and a
- * connection that was given up runs no other statement: nothing else can be hit, however late the request arrives.
+ * Resolves when the server has taken the request, or cannot. The request names the connection by its number and its secret key. A
+ * connection that was given up runs no other statement, so the request can hit nothing else, however late it arrives.
  */
 export function cancelStatement({ processID, secretKey, host, port }: PgClient): Promise<void> {
   if (typeof processID !== 'number' || typeof secretKey !== 'number' || port === undefined) return Promise.resolve();
@@ -23,7 +23,7 @@ export function cancelStatement({ processID, secretKey, host, port }: PgClient):
     socket.unref();
     if (host?.startsWith('/') === true) socket.connect(`${host}/.s.PGSQL.${port}`);
     else socket.connect(port, host ?? 'localhost');
-    // The server closes the connection when it has sent the signal.
+    // The server closes the connection after it has sent the signal.
     socket.end(request);
     socket.resume();
   });

@@ -2,7 +2,7 @@ import { step } from './sql-function.js';
 import { STATE } from './tables.js';
 
 export const CAP_FUNCTIONS =
-  // How the sessions of a queue share its cap: roomUnderCap of job/cap.ts.
+  // Returns how many more jobs a session may claim under the cap of its queue: roomUnderCap of job/cap.ts.
   step(
     'room_under_cap(_queue int, _session text, _most float8, _active bigint, _now bigint)',
     'float8',

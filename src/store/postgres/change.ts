@@ -1,3 +1,4 @@
+// Moves and removes jobs for users: retry, promote, change delay or priority, remove. It must never remove an active job, or move one.
 import type { Change, ChangeStatus, RemoveStatus } from '../contract/index.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import { freeKeys, TO_WAITING, WAITS } from './key.js';
@@ -10,8 +11,8 @@ const stateName = (state: string) =>
   `(ARRAY['waiting', 'delayed', 'active', 'completed', 'failed'])[greatest(${state}, ${STATE.waiting})]`;
 
 export const CHANGE_FUNCTIONS =
-  // Locked rows of one state, in their order. A finished job becomes one that has not run: its attempts, stack trace and logs stay.
-  // A delayed one keeps why it was put off.
+  // Moves locked rows of one state to waiting, in their order. A finished job becomes a job that has not run: its attempts, stack trace
+  // and logs stay. A delayed job keeps the reason of its last failure.
   step(
     'send_to_waiting(_queue int, _state smallint, _rows tid[])',
     'int',
@@ -149,7 +150,7 @@ export function change(server: Server, queue: string, changes: Change[]): Promis
   ]);
 }
 
-/** Null: any. */
+/** Returns the state that the job must be in. Null: any. */
 function stateBefore(item: Change): number | null {
   if (item.kind === 'retry') return STATE[item.from];
   return item.kind === 'priority' ? null : STATE.delayed;

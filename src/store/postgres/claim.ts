@@ -1,3 +1,5 @@
+// Claims jobs: a session asks for the next jobs, or for jobs by id, and gets them with their locks in one atomic step. A repeated claim
+// (same session and number) must return the same jobs and never more. Plain claims take the fast path (plain-claim.ts).
 import { REPLY_BYTES } from '../budget.js';
 import type { ClaimReply, ClaimRequest } from '../contract/index.js';
 import { ADVISORY } from './advisory.js';
@@ -13,17 +15,17 @@ import type { Server } from './server.js';
 import { expression, step, verb } from './sql-function.js';
 import { IS_OPEN, STATE } from './tables.js';
 
-/** When to ask again if others were at what might have been claimed. */
+/** When to retry if other transactions held what might have been claimed, in ms. */
 const SOON_MS = 5;
 
 const ALIVE = `queue = _queue AND id = _session AND ${IS_OPEN} AND expires_at > _now`;
 
-/** Against being closed or reaped, and not against being renewed. */
+/** Locks the session against closing and reaping, but not against renewal. */
 export const LOCK_SESSION = `PERFORM FROM sessions WHERE ${ALIVE} AND NOT suspected FOR KEY SHARE;
   _alive := FOUND;
   IF NOT _alive THEN _alive := clear_suspicion(_queue, _session, _now); END IF;`;
 
-/** One of so many claims that find too little looks also where everything seemed to be dead: a row may have been committed there late. */
+/** One in ten claims that find too little also searches the ranges that seemed dead: a row may have been committed there late. */
 const LOOK_AT_ALL = '(random() < 0.1 AND EXISTS (SELECT FROM dead_ranges WHERE queue = _queue))';
 
 const FRONT = 'priority = 0 AND ord < 0';
@@ -41,7 +43,8 @@ export const CLAIM_FUNCTIONS =
       || ',"next":' || coalesce(least(CASE WHEN NOT _paused AND _limited > 0 THEN _limited END, CASE WHEN _due > _now THEN _due - _now WHEN _due <= _now THEN 0 END)::text, 'null')
       || ',"drained":' || _drained || ',"more":' || coalesce(_more, false) || '}'`,
   ) +
-  // Until claims are possible again, under _max or, for somebody who looks from outside, under what the workers use; 0 when they are.
+  // Returns the ms until claims are possible again; 0 if they are. `_max`: the limit of the claim or, for a read from outside, the limit
+  // that the workers use.
   expression(
     'limited_ms(_row queues, _max double precision, _now bigint)',
     'bigint',
@@ -49,8 +52,8 @@ export const CLAIM_FUNCTIONS =
     `greatest(0, _row.limited_until - _now,
        CASE WHEN _row.window_ends > _now AND _row.window_used >= _max THEN _row.window_ends - _now ELSE 0 END)`,
   ) +
-  // No earlier fence can lie above the server's clock in µs. After a failover or a restored backup the sequence may have lost its last
-  // numbers; it runs in another server then, so the first claim in each lifts the sequence over the clock.
+  // Lifts the fence sequence over the server's clock in µs, which no earlier fence can exceed. After a failover or from a restored
+  // backup, the sequence may have lost its last numbers. It then runs in another server, so the first claim in each server lifts it.
   step(
     'lift_fences(_queue int)',
     'void',
@@ -64,7 +67,7 @@ BEGIN
   UPDATE queues SET fenced_on = pg_postmaster_start_time() WHERE queue = _queue;
 END`,
   ) +
-  // After enter_claim, which says whether the session is alive and what its last call was.
+  // Runs after the caller was entered and the session locked: _alive says whether the session lives, _last is its last call.
   step(
     `take(_queue int, _session text, _seq bigint, _count int, _ids text[], _by text, _timed float8, _max float8, _window float8, _clock float8,
        _alive boolean, _last bigint, INOUT _change journal, OUT _taken int, OUT _reply text, _inline int DEFAULT ${ALL_INLINE})`,
@@ -167,7 +170,7 @@ BEGIN
   _reply := claim_reply(_jobs, _alive, _row.paused, limited_ms(_row, _max, _now), _due, _now, _left <= 0 AND coalesce(_due > _now, true), _more);
 END`,
   ) +
-  // What there is nothing to write for is answered without a lock: a look at an empty queue costs no transaction number and no fsync.
+  // If there is nothing to write, it replies without a lock: a look at an empty queue costs no transaction number and no fsync.
   verb(
     `claim(_name text, _session text, _seq bigint, _count int, _ids text[], _by text, _timed float8, _max float8, _window float8, _remember boolean, _inline int DEFAULT ${ALL_INLINE})`,
     'text',
@@ -224,7 +227,7 @@ END`,
   );
 
 export interface ClaimedRow {
-  /** In one or two parts. */
+  /** One part for each grant of the claim. */
   jobs: JobArrays[];
   alive: boolean;
   paused: boolean;

@@ -1,6 +1,6 @@
-// The PostgreSQL store: one schema that any number of machines share. It wires the parts of this folder to the store contract, through
-// which alone the rest of Holdfast calls it. Every verb is one function of the schema (sql-function.ts), called in one round trip, so that
-// it is one transaction whatever lies between here and the server. Nothing here may keep state on a connection, but for the listener.
+// The PostgreSQL store: one schema that any number of machines share. It wires the parts of this folder to the store contract, the only
+// way in which the rest of Holdfast calls it. Every verb is one function of the schema (sql-function.ts), called in one round trip, so
+// that it is one transaction whatever lies between. Nothing here may keep state on a connection, except the listener.
 import { HoldfastError } from '../../errors.js';
 import type { Outcome } from '../../job/outcome.js';
 import type { JobRecord, NewJob } from '../../job/record.js';
@@ -31,13 +31,13 @@ import { write } from './write.js';
 
 export interface Migrated {
   schema: string;
-  /** What the schema has now. */
+  /** The number of migrations that the schema has now. */
   version: number;
-  /** The numbers of the migrations that were run: none if nothing was to be done, or if somebody else did it meanwhile. */
+  /** The numbers of the migrations that this call ran. Empty if there was nothing to do, or if another process did it meanwhile. */
   ran: number[];
 }
 
-/** Creates or migrates the schema, for those who open their stores with `migrate: false`. */
+/** Creates or migrates the schema, for users who open their stores with `migrate: false`. */
 export async function migratePostgres(options: PostgresStoreOptions): Promise<Migrated> {
   const plan = planPostgres(options);
   return { schema: plan.schema, ran: await migrate(plan), version: SCHEMA_VERSION };
@@ -50,7 +50,9 @@ export class PostgresStore implements contract.Store {
   #opening: Promise<Engine> | undefined;
   #engine: Engine | undefined;
   #closing: Promise<void> | undefined;
-  /** Sessions with a claim that was not answered: it may still arrive, so the next one leaves its number even if it finds nothing. */
+  /**
+   * Sessions with a claim that got no reply. That claim may still arrive, so the next one records its number even if it finds nothing.
+   */
   readonly #unanswered = new Set<string>();
   readonly #turns = new Turns();
   readonly #detours = new Detours();
@@ -86,7 +88,7 @@ export class PostgresStore implements contract.Store {
     try {
       this.#engine = await this.#opening;
     } catch (error) {
-      // The next call tries again: the server may be there by then.
+      // The next call tries again: the server may be back by then.
       this.#opening = undefined;
       throw error;
     }
@@ -119,7 +121,8 @@ export class PostgresStore implements contract.Store {
     const { server, wake } = this.#use();
     const joined = joinTransaction(server, transaction, wake.notification(queue));
     if (jobs.length === 0) return [];
-    // Made outside, where it is committed at once: others would wait for the first use of a name to be committed.
+    // Create the queue outside of the transaction, where it is committed at once. Otherwise other processes that use the name for the
+    // first time would wait for the commit.
     if (!this.#known.has(queue)) await server.call('ensure_queue', [queue]);
     this.#known.add(queue);
     return addWithin(joined, queue, jobs);
@@ -137,7 +140,7 @@ export class PostgresStore implements contract.Store {
     this.#unanswered.delete(request.session);
     this.#fitting.learn(queue, request, sent, reply);
     wake.claimed(queue, changes, request.count, reply);
-    // Another claim may have passed by what did not fit into this reply.
+    // Another claim may have skipped the jobs that did not fit into this reply.
     if (reply.jobs.length > 0) wake.signal(queue, reply.more === true ? 'jobs' : 'news');
     return reply;
   }
@@ -175,7 +178,7 @@ export class PostgresStore implements contract.Store {
     const { server, wake } = this.#use();
     if (renewals.length === 0) return [];
     const replies = await renew(server, renewals);
-    // What a session no longer takes is for others.
+    // Slots that a session gives up leave jobs for other sessions.
     for (const { queue, slots } of renewals) if (slots !== undefined) wake.signal(queue, 'jobs');
     return replies;
   }
@@ -275,7 +278,7 @@ export class PostgresStore implements contract.Store {
     const { server, wake } = this.#use();
     if (jobIds.length === 0) return [];
     const replies = await remove(server, queue, jobIds);
-    // Another one of its key may come first now.
+    // Another job of the key may come first now.
     if (replies.includes('done')) wake.signal(queue, 'jobs');
     return replies;
   }

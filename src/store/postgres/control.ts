@@ -1,3 +1,4 @@
+// Operator verbs of a queue: pause, rate limit, cap, clear, requeue, forget. They must never touch a job that is locked.
 import type { Cap, Selection } from '../contract/index.js';
 import type { StoredState } from '../../job/state.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
@@ -6,8 +7,10 @@ import { step, verb } from './sql-function.js';
 import { STATE } from './tables.js';
 import { UNTOUCHED } from './untouched.js';
 
-/** Up to here, waiting and delayed jobs are sorted by age; more are taken as the index has them, or emptying a queue of a million in
- * chunks would sort a million rows for each chunk. */
+/**
+ * Up to this many jobs, waiting and delayed jobs are sorted by age. More are taken in the order of the index: otherwise emptying a queue
+ * of a million jobs in chunks would sort a million rows for each chunk.
+ */
 const SORTED_UP_TO = 10_000;
 
 const inIndex = (state: number, index: string, end: string) =>
@@ -61,7 +64,7 @@ BEGIN
   RETURN 'null';
 END`,
   ) +
-  // Locks unlocked jobs of one state, the oldest first.
+  // Locks the unlocked jobs of one state, the oldest first.
   step(
     'select_jobs(_queue int, _state smallint, _latest bigint, _limit int)',
     'tid[]',
@@ -133,7 +136,7 @@ BEGIN
   RETURN to_json(_ids);
 END`,
   ) +
-  // A clean that found nothing, or whose jobs were removed by their ids.
+  // Records the event of a clean that found nothing, or whose jobs were removed by their ids.
   verb(
     'tell_cleaned(_name text, _count int)',
     'text',
@@ -170,7 +173,7 @@ BEGIN
   RETURN _moved;
 END`,
   ) +
-  // The counters of events and places go on: listeners read on, and jobs that are still there keep their order.
+  // Keeps the counters of events and places: listeners read on from their event id, and jobs that still exist keep their order.
   verb(
     'forget(_name text)',
     'text',

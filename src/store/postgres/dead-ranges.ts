@@ -1,25 +1,29 @@
-// Where the lists of prioritized and of keyed jobs have nothing alive.
+// Remembers where the lists of prioritized and of keyed jobs have no living row.
 //
-// A claim takes the first entries of an index, and leaves dead ones in their place. They stay as long as any transaction of the server is
-// older than they are, whatever it does: beside one, a claim after 60,000 others walked through 60,000 dead entries before it found a
-// job. So the stretches that took long to walk through are remembered, and claims start behind them.
-// New rows come behind them, unless a transaction took its place before and commits late. So nothing is skipped that was not there
-// already at the look before; what commits even later is found by the next look, or by a claim that finds too little (`_whole`).
+// A claim takes the first entries of an index, and leaves dead entries in their place. Dead entries stay as long as any transaction of
+// the server is older than they are, whatever that transaction does. Beside such a transaction, a claim after 60,000 others walked
+// through 60,000 dead entries before it found a job. So stretches that took long to walk through are remembered, and claims start behind
+// them.
+// New rows come behind these stretches, unless a transaction drew its place before and commits late. So a stretch is skipped only as far
+// as places had been drawn at the previous look. A row that commits even later is found by the next look, or by a claim that finds too
+// little (`_whole`).
 //
-// The journal is another matter: a row of it must never be passed by, because counts and events depend on it. So its dead rows are
-// skipped only up to a number at which every transaction that could have taken a smaller one has ended, as the server's table of
-// locks says, before the journal was folded.
+// The journal follows a stricter rule: no row of it may ever be skipped, because counts and events depend on it. Its dead rows are
+// skipped only up to a number that is surely passed: every transaction that could have drawn a smaller number had ended before the
+// journal was folded. The server's lock table shows that.
 import { step } from './sql-function.js';
 import { STATE } from './tables.js';
 
-/** A walk that takes less is not worth remembering. */
+/** A walk that takes less time is not worth remembering. */
 const LONG_WALK_MS = 0.3;
-/** The priorities of so many active jobs are looked at, those of jobs that wait, and those that were remembered before. */
+/** How many active jobs are sampled for their priorities. Priorities of waiting jobs, and those remembered before, are added. */
 const SAMPLE = 50;
 const MOST_PRIORITIES = 32;
 const LAST_PRIORITY = 2_147_483_647;
 
-/** Variables of functions that start behind dead ranges, and what sets them. Without a row, nothing is skipped. */
+/**
+ * Variables of functions that start behind dead ranges, and the statement that sets them. If the queue has no row, nothing is skipped.
+ */
 export const DEAD_VARIABLES = `
   _priorities int[] := '{}';
   _heads bigint[] := '{}';
@@ -32,8 +36,8 @@ export const SKIP_DEAD = `
   END IF;`;
 
 /**
- * The stretches of prioritized jobs between the dead ones, in their order: what lies between two priorities that are remembered, and, of
- * the second one, what was put to the front and what comes from its head on. A row comparison as upper end would not end the scan.
+ * The stretches of prioritized jobs between the dead ones, in their order. For each remembered priority: the jobs of priorities before
+ * it, its jobs that were put to the front, and its jobs from its head on. A row comparison as upper bound would not end the index scan.
  */
 export const alivePrioritized = (columns: string, more: string, end: string) => {
   const stretches = [
@@ -48,7 +52,7 @@ export const alivePrioritized = (columns: string, more: string, end: string) => 
         ${stretches.join('\n        UNION ALL ')}) s`;
 };
 
-/** Keyed jobs, or those behind them, in their order. */
+/** Keyed jobs, or jobs behind them, in their order. */
 export const aliveKeyed = (columns: string, state: number, limit: string, head = '_head_keyed') =>
   `SELECT * FROM (SELECT ${columns} FROM jobs WHERE queue = _queue AND state = ${state} AND priority = 0 AND ord < 0 ORDER BY priority, ord LIMIT ${limit}) s
       UNION ALL SELECT * FROM (
@@ -64,11 +68,16 @@ const WRITES_JOURNAL = `locktype = 'relation' AND relation = 'journal'::regclass
 const reached = (sequence: string) => `(SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM ${sequence})`;
 const LONG_SINCE = `clock_timestamp() - _since > interval '${LONG_WALK_MS} ms'`;
 
-/** Whether all have ended that could have taken a number up to `journal_number`. To be asked before the journal is folded. */
+/**
+ * True if every transaction that could have drawn a number up to `journal_number` has ended. Evaluate it before the journal is folded.
+ */
 export const JOURNAL_PASSED = `(SELECT NOT EXISTS (SELECT FROM pg_locks WHERE ${WRITES_JOURNAL} AND virtualtransaction = ANY (d.journal_writers))
     FROM dead_ranges d WHERE d.queue = _queue)`;
 
-/** Returns where the journal's living rows begin, for the row of the queue: `dead_ranges` has it for processes that read it there. */
+/**
+ * Returns where the journal's living rows begin, for the row of the queue. `dead_ranges` has the same number for processes of older
+ * versions, which read it there.
+ */
 export const DEAD_RANGE_FUNCTIONS = step(
   'find_dead_ranges(_queue int, _prioritized boolean, _passed boolean)',
   'bigint',

@@ -1,12 +1,12 @@
-// The seam over the PostgreSQL client: the only file that knows the package pg, and all that the engine asks of it. The types are our
-// own, so that whoever uses another store needs neither the package nor its types.
+// The seam over the PostgreSQL client: the only file that knows the package pg, with everything that the engine needs from it. The types
+// are our own, so that users of other stores need neither the package nor its types.
 import { HoldfastError, isError } from '../../errors.js';
 import { requireOutside } from '../../runtime/outside.js';
 
 export interface PgQuery {
   text: string;
   values?: unknown[];
-  /** Named: the server keeps it prepared. */
+  /** If set, the server keeps the statement prepared under this name. */
   name?: string;
   rowMode: 'array';
 }
@@ -15,12 +15,12 @@ export interface PgClient {
   connect(): Promise<unknown>;
   query(query: PgQuery): Promise<{ rows: unknown[][] }>;
   end(): Promise<void>;
-  /** Loose, so that what the types of pg say of it fits: an error has the error, a notification `{ payload }`. */
+  /** Loosely typed, so that the types of pg fit: an `error` event passes the error, a `notification` event passes `{ payload }`. */
   on(event: 'error' | 'end' | 'notification', listener: (...told: never[]) => void): unknown;
   unref?(): void;
-  /** Of the server's process, as it was told when the connection began. The types of pg do not know it. */
+  /** The number of the server's process, as the server reported it when the connection began. The types of pg lack it. */
   readonly processID?: number | null;
-  /** What a request to cancel must know, beside the process. */
+  /** The secret that a cancel request must carry, beside the process number. */
   readonly secretKey?: number | null;
   readonly host?: string;
   readonly port?: number;
@@ -59,7 +59,7 @@ export async function loadDriver(): Promise<Driver> {
   try {
     return await loadPackage();
   } catch (cause) {
-    // The other lines of Node's message list its require stack, and would hide the advice.
+    // Node's message lists its require stack in the other lines, which would hide the advice.
     const detail = isError(cause) ? (cause.message.split('\n')[0] ?? '') : String(cause);
     throw new HoldfastError(
       'DRIVER_MISSING',

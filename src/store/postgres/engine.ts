@@ -1,4 +1,4 @@
-// Reaching the server and putting the parts together.
+// Connects to the server and builds the parts of the store: server, wake, presence, listener. The store opens and closes it.
 import { randomBytes } from 'node:crypto';
 import type { HoldfastError } from '../../errors.js';
 import { within } from '../../runtime/within.js';
@@ -14,12 +14,14 @@ import { Server } from './server.js';
 import { Wake } from './wake.js';
 import { DURABILITY, Warnings } from './warnings.js';
 
-/** How long the first session waits for the connection that vouches for it. It works without, but a crash is noticed later. */
+/**
+ * How long, in ms, the first session waits for the connection that vouches for it. It works without one, but a crash is noticed later.
+ */
 const PRESENCE_MS = 2000;
 const KEEPALIVE_MS = 10_000;
-/** How long closing waits for calls that are under way. */
+/** How long closing waits for calls under way, in ms. */
 const CLOSE_MS = 5000;
-/** One connection stays, however long nobody uses it: a renewal should not have to look up a host first. */
+/** Idle connections end after this many ms, except one, so that a renewal does not have to resolve a host name first. */
 const IDLE_MS = 60_000;
 
 export async function startEngine(plan: PostgresPlan): Promise<Engine> {
@@ -36,7 +38,7 @@ export async function startEngine(plan: PostgresPlan): Promise<Engine> {
   }
 }
 
-/** Answers the numbers of the migrations that were run. */
+/** Returns the numbers of the migrations that it ran. */
 export async function migrate(plan: PostgresPlan): Promise<number[]> {
   const server = connect(plan, plan.pool === undefined ? await loadDriver() : undefined);
   try {
@@ -72,7 +74,7 @@ export class Engine {
   readonly server: Server;
   readonly wake: Wake;
   readonly warnings: Warnings;
-  /** Whether a crash of this process can be noticed by others, and theirs here. */
+  /** True if other processes can notice a crash of this process, and this one theirs. */
   readonly hinted: boolean;
   readonly #presence: Presence;
   readonly #listener: Listener | undefined;
@@ -81,7 +83,7 @@ export class Engine {
     this.server = server;
     server.tune = direct && driver !== undefined;
     server.prepare = plan.prepare ?? server.tune;
-    // Channels and identifiers have different rules: a channel of letters alone needs no quotes anywhere.
+    // Channels and identifiers have different rules: a channel of letters and digits alone needs no quotes anywhere.
     const channel = `holdfast_${Buffer.from(plan.schema).toString('hex').slice(0, 48)}`;
     this.warnings = new Warnings(server.circumstance.place);
     const onTrouble = (error: HoldfastError): void => this.warnings.tell(error);
@@ -108,14 +110,14 @@ export class Engine {
     return this.wake.watch(queue, listener, what);
   }
 
-  /** Opens a session that names this process as far as it can vouch for it. */
+  /** Opens a session that names this process, with its advisory lock if the listener is connected. */
   async vouch(open: (vouching: Vouching) => Promise<void>): Promise<void> {
     if (this.#listener === undefined) return open({ presence: null, vouched: null });
     await this.#listener.start(PRESENCE_MS);
     await this.#presence.name(open);
   }
 
-  /** Comes to an end also when the server does not answer. `idle`: when the calls that were made before have been sent. */
+  /** Closes the engine. Ends also if the server does not reply. `idle`: resolves when the calls made before have ended. */
   async close(idle: Promise<void>): Promise<void> {
     const end = performance.now() + CLOSE_MS;
     await within(CLOSE_MS, Promise.all([idle, this.wake.close()]));

@@ -1,23 +1,23 @@
-// The one place that turns the errors of the server and of the driver into errors of ours.
+// Turns errors of the server and of the driver into HoldfastErrors. All calls of the store go through it.
 import { HoldfastError, type ErrorCode, isError } from '../../errors.js';
 import { certificateAdvice } from '../certificate.js';
 
-/** What functions of the schema raise. */
+/** SQLSTATEs that functions of the schema raise. */
 export const RAISED = {
-  /** A call that came after a later one of its caller. */
+  /** A call that arrived after a later call of its caller. */
   straggler: 'HF001',
-  /** A session whose id was opened before. */
+  /** A session id that was opened before. */
   sessionExists: 'HF002',
-  /** A rehearsal is over, and undone. */
+  /** The end of a rehearsal, which is rolled back. */
   rehearsed: 'HF003',
 } as const;
 
-/** What the engine did when it failed. */
+/** The situation in which an error occurred. */
 export interface Circumstance {
   /** host:port/database. */
   place: string;
   schema: string;
-  /** The server was reached before, so that a name that is not found now may be found again. */
+  /** True if the server was reached before: then a host name that is not found now may be found later. */
   reached: boolean;
 }
 
@@ -33,28 +33,28 @@ const NETWORK = new Set([
   'ECONNABORTED',
 ]);
 
-/** SQLSTATE or, of the network, what Node calls it. */
+/** Returns the SQLSTATE or, for network errors, the code of Node. */
 export function codeOf(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | null | undefined)?.code;
   return typeof code === 'string' ? code : undefined;
 }
 
-/** The connection cannot be used any more, or leads to a server that cannot. */
+/** True if the connection can no longer be used, or leads to a server that cannot serve. */
 export function spoilsConnection(error: unknown): boolean {
   const code = codeOf(error);
   if (code === undefined || !/^[0-9A-Z]{5}$/.test(code)) return true;
   return /^(08|57P|25006|58|53[23])/.test(code);
 }
 
-/** The transaction did not happen, and the same one may succeed at once. */
+/** True if the transaction did not happen, and a retry may succeed at once. */
 export function isCollision(error: unknown): boolean {
   const code = codeOf(error);
   return code === '40P01' || code === '40001';
 }
 
 /**
- * A migration has just replaced the functions that the call was using, or a plan that was made for them. Nothing was carried out, and the
- * same call finds the new ones.
+ * True if a migration has just replaced the functions that the call used, or their plans. Nothing was carried out, and a retry finds the
+ * new ones.
  */
 export function isReplaced(error: unknown): boolean {
   const code = codeOf(error);
@@ -140,7 +140,10 @@ export function toStoreError(error: unknown, { place, schema, reached }: Circums
   return fail('STORE_FAILED', `PostgreSQL at ${place} reported an error`);
 }
 
-/** In a transaction of the user's, which is over after any error of the server. */
+/**
+ * Turns an error inside a transaction of the user into a HoldfastError. After any error of the server, that transaction can only be
+ * rolled back.
+ */
 export function toTransactionError(thrown: unknown, circumstance: Circumstance): HoldfastError {
   const error = innermost(thrown);
   const code = codeOf(error);
@@ -171,17 +174,17 @@ export function toTransactionError(thrown: unknown, circumstance: Circumstance):
   return new HoldfastError(known.code, `${message} ${next}`, { cause: thrown, retryable, store: 'postgres' });
 }
 
-/** Query builders wrap the errors of the driver. */
+/** Unwraps the driver's error from those of query builders. */
 function innermost(error: unknown): unknown {
   const { cause } = (error ?? {}) as { cause?: unknown };
   return codeOf(error) === undefined && isError(cause) ? innermost(cause) : error;
 }
 
-/** An error that was gathered from the addresses of a host has no message of its own. */
+/** Returns the message. An AggregateError over the addresses of a host has no message of its own. */
 function reasonOf(error: unknown): string {
   const inner = (error as { errors?: unknown } | null | undefined)?.errors;
   const message = isError(error) ? error.message : String(error);
-  // Knex puts the statement with all its values before it: those are nobody's business.
+  // Knex puts the statement with all its values before the message: values must not leak into errors.
   if (message.startsWith('SELECT "')) return message.slice(message.lastIndexOf(' - ') + 3);
   if (message !== '' || !Array.isArray(inner)) return message;
   return inner.map(reasonOf).join(', ');

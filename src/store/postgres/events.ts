@@ -1,4 +1,4 @@
-// Reading and trimming the log of a queue. Reading folds what was written since (fold.ts), so that ids are given in the order of commits.
+// Reads and trims the log of a queue. Reading folds the journal first (fold.ts), so that event ids follow the order of commits.
 import { journalOf } from './journal-rows.js';
 import { REPLY_BYTES } from '../budget.js';
 import type { EventName, EventsReply, StoredEvent } from '../contract/index.js';
@@ -57,7 +57,7 @@ interface Reply {
   rows: [first: number, groups: Group[]][];
 }
 
-/** What these events always say, and their rows therefore do not. */
+/** Fields that these events always have, and that their rows therefore omit. */
 const IMPLIED: Partial<Record<EventName, Record<string, string>>> = {
   active: { prev: 'waiting' },
   completed: { prev: 'active' },

@@ -1,11 +1,11 @@
-// The journal and how it is folded into the queue's row and its events.
+// Applies the journal (pending changes) to the queue's row and its events: folding.
 //
-// Whoever changes a queue writes one row to the journal and locks nothing for it. Numbering events at that moment would need a lock
-// that is held until the commit: all writers of a queue would wait for one another's fsync, and for every transaction in which a user
-// adds a job. So events are numbered when somebody reads them or when enough have gathered: under the lock of the queue's row, all
-// journal rows that are visible by then, in their order. A row that commits later gets later numbers, so that no reader ever passes
-// one that is still to come, and what depends on a row has a larger journal number and is never visible without it.
-// For the same reason the counts after each of these rows are true ones, and tell exactly where the queue was drained.
+// A call that changes a queue writes one row to the journal and locks nothing for it. Numbering events at that moment would need a lock
+// until the commit: all writers of a queue would wait for one another's fsync, and for every transaction in which a user adds a job. So
+// events are numbered when they are read, or when enough rows have gathered. A fold holds the lock of the queue's row and numbers all
+// journal rows that are visible by then, in their order. A row that commits later gets later numbers, so no reader passes an event that
+// is still to come. A row that depends on another one has a larger journal number, and is never visible without it.
+// For the same reason the counts after each of these rows are true ones, and show exactly where the queue was drained.
 import { JOURNAL_PASSED } from './dead-ranges.js';
 import { journalOf } from './journal-rows.js';
 import { EVENTS_BYTES_KEPT, SHORT_VALUE_BYTES } from '../budget.js';
@@ -14,17 +14,17 @@ import type { Server } from './server.js';
 import { expression, step } from './sql-function.js';
 import { STATE } from './tables.js';
 
-/** One of so many calls folds, if nobody else is at it. */
+/** One of this many calls folds, if no other transaction is folding. */
 const FOLD_EVERY = 32;
-/** More than EVENTS_KEPT may lie there by this many, so that trimming is rare. */
+/** The log may exceed EVENTS_KEPT by this many events, so that trimming is rare. */
 const TRIM_EVERY = 1000;
-/** The bytes of the log are summed once in about so many bytes of new events: that takes 3 ms where it has 10,000 rows. */
+/** The bytes of the log are summed once in about this many bytes of new events: the sum takes 3 ms over 10,000 rows. */
 const WEIGH_EVERY = 512 * 1024;
-/** How often the heads of the lists are looked for: a job whose transaction committed late may lie below them for so long. */
+/** How often the heads of the lists are searched. A job whose transaction committed late may lie below a head for this long. */
 const HEADED_MS = 200;
-/** How many times as long as looking for them the pause after it is, at least. */
+/** The pause after a search for the heads is at least this many times as long as the search. */
 const HEAD_PAUSES = 20;
-/** A look that took long because the machine was busy is not the reason for a long pause. */
+/** A search that took long because the machine was busy must not cause a long pause. */
 const LONGEST_PAUSE_MS = 2000;
 
 const firstPlace = (state: number, more = '') =>
@@ -40,22 +40,22 @@ export const NOTE = `
 
 export const FOLD_SOMETIMES = `IF random() < ${1 / FOLD_EVERY} THEN PERFORM try_fold(_queue); END IF;`;
 
-/** The same after events that may be large: as many as nobody has folded lie there beside those that the log keeps. */
+/** The same after events that may be large: rows that are not folded yet take space beside those that the log keeps. */
 export const FOLD_SOMETIMES_OR_LARGE = `IF random() < ${1 / FOLD_EVERY} + coalesce(octet_length(_change.body), 0) / ${WEIGH_EVERY}.0 THEN
       PERFORM try_fold(_queue);
     END IF;`;
 
-/** How long it may take. */
+/** Timeout of a fold that runs aside. */
 const FOLD_MS = 3000;
 const FOLD_ALONE = 'SELECT try_fold(queue) FROM queues WHERE name = $1';
 
-/** FOLD_SOMETIMES of a call that is one statement: beside what its caller does next. */
+/** FOLD_SOMETIMES for a call that is one statement. The fold runs aside, so the caller does not wait for it. */
 export function foldAside(server: Server, queue: string): void {
   if (Math.random() < 1 / FOLD_EVERY) void server.askShort('fold', FOLD_ALONE, [queue], FOLD_MS).catch(() => undefined);
 }
 
 export const FOLD_FUNCTIONS =
-  // A group of events of one name: [name, job ids, fields]. A field is an array with a value for each job, or one value for all.
+  // Returns a group of events of one name: [name, job ids, fields]. A field is an array with a value for each job, or one value for all.
   expression(
     'event(_name text, _ids text[], _fields json DEFAULT NULL)',
     'text',
@@ -136,7 +136,7 @@ BEGIN
   END IF;
 END`,
   ) +
-  // The events of a row without their long values.
+  // Returns the events of a row without their long values.
   step(
     'light_body(_body text)',
     'text',
@@ -152,7 +152,7 @@ BEGIN
       FROM json_array_elements(('[' || _body || ']')::json) WITH ORDINALITY t(g, i)) groups);
 END`,
   ) +
-  // The oldest values go first, then the oldest events. The newest event stays as it is.
+  // Trims the oldest values first, then the oldest events. The newest event stays unchanged.
   step(
     'trim_bytes(_queue int, _keep bigint)',
     'void',
@@ -179,7 +179,7 @@ BEGIN
   IF FOUND THEN PERFORM trim_log(_queue, greatest(1, _newest - _last)); END IF;
 END`,
   ) +
-  // Answers how many went. The row in which the first event that stays lies is kept whole, and read from there.
+  // Returns how many events were trimmed. The row that holds the first event that stays is kept whole; readers start inside it.
   step(
     'trim_log(_queue int, _keep double precision)',
     'bigint',

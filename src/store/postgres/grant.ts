@@ -1,5 +1,6 @@
-// What a claim hands out: delayed jobs that are due become waiting, and waiting ones get their locks, in order or by their ids.
-// Called by claims (claim.ts) under the locks of their caller and session. Rows that others hold are passed by, but for those that are named.
+// Grants the locks of a claim: delayed jobs that are due become waiting, and waiting jobs get their locks, in order or by their ids.
+// Claims (claim.ts) call it under the locks of their caller and session. It skips rows that other transactions hold, except rows that are
+// named by id.
 import { REPLY_BYTES } from '../budget.js';
 import { ALL_INLINE, CLAIMED_ARRAYS, CLAIMED_COLUMNS, WAITING_SIZE } from './job-row.js';
 import { alivePrioritized, DEAD_VARIABLES, SKIP_DEAD } from './dead-ranges.js';
@@ -9,13 +10,13 @@ import { step } from './sql-function.js';
 import { STATE } from './tables.js';
 import { UNTOUCHED } from './untouched.js';
 
-/** Delayed jobs that one claim moves to waiting. */
+/** How many delayed jobs one claim moves to waiting. */
 const PROMOTED_AT_ONCE = 500;
 
 export const FIRST_DUE = `(SELECT due_at FROM jobs WHERE queue = _queue AND state = ${STATE.delayed} ORDER BY due_at LIMIT 1)`;
 
-// Three stretches of one index, one after the other as far as they are needed: what was put to the front, what waits from the head
-// on, and what has a priority (which is itself in stretches, see dead-ranges.ts).
+// Three stretches of one index, read one after the other as far as needed: jobs that were put to the front, jobs from the head on, and
+// jobs with a priority (which has its own stretches, see dead-ranges.ts).
 export const stretch = (columns: string, rows: string, order: string, end: string) =>
   `SELECT * FROM (
         SELECT ${columns} FROM jobs WHERE queue = _queue AND state = ${STATE.waiting} AND ${rows} ORDER BY ${order} ${end}) s`;
@@ -26,25 +27,25 @@ const stretches = (columns: string, more: string, end: string) =>
     alivePrioritized(columns, more, end),
   ].join('\n      UNION ALL ');
 const seen = (columns: string, limit: string) => stretches(columns, '', `LIMIT ${limit}`);
-/** Locked, as far as nobody has them. */
+/** Locks up to `limit` rows that no other transaction holds. */
 export const lockedUpTo = (limit: string) => `LIMIT ${limit} FOR UPDATE SKIP LOCKED`;
 const locked = (columns: string, limit: string) => stretches(columns, ` AND ${UNTOUCHED}`, lockedUpTo(limit));
 
-/** Of a waiting job: where it lies and its bytes. */
+/** The location of a waiting job, and its bytes. */
 const PLACE = `ctid AS at, ${WAITING_SIZE} AS size`;
 /**
- * The rows of `waiting`, in their order, with fences for those that fit into a reply of which `used` bytes are used. Those that do not
- * fit stay locked until the commit, which is soon: a claim moves no payloads, and its caller asks for less the next time (fitting.ts).
+ * The rows of `waiting`, in their order, with fences for those that fit into a reply of which `used` bytes are used. Rows that do not fit
+ * stay locked until the commit. That is soon: a claim moves no payloads, and its caller requests fewer jobs the next time (fitting.ts).
  */
 const fenced = (waiting: string, used = '0') => `
     SELECT at, size, CASE WHEN upto + ${used} <= ${REPLY_BYTES} OR (upto = size AND ${used} = 0) THEN nextval('fences') END AS fence
     FROM (SELECT at, size, sum(size) OVER (ROWS UNBOUNDED PRECEDING) AS upto FROM (
       ${waiting}
     ) waiting) waiting`;
-/** Of the rows `next` that `fenced` selects. */
+/** True if a row of `next`, which `fenced` selects, did not fit. */
 const ANY_UNFENCED = 'EXISTS (SELECT FROM next WHERE fence IS NULL)';
 
-/** Grants the locks of the rows whose places `waiting` has as `at`, in their order. */
+/** Grants the locks of the rows whose locations `waiting` returns as `at`, in their order. */
 const grant = (waiting: string, used = '0') => `
   WITH next AS (${fenced(waiting, used)}
   ), taken AS (
@@ -74,7 +75,7 @@ BEGIN
     ORDER BY due_at, ord LIMIT ${PROMOTED_AT_ONCE} FOR UPDATE SKIP LOCKED), _change);
 END`,
   ) +
-  // Delayed jobs that are locked, in the order in which they are to wait.
+  // Moves delayed jobs, which the caller has locked, to waiting, in the given order.
   step(
     'promote(_queue int, _due tid[], INOUT _change journal)',
     'journal',
@@ -98,7 +99,8 @@ BEGIN
   _change.body := concat_ws(',', _change.body, _sum.body);
 END`,
   ) +
-  // `_in_line`: nothing was put to the front and nothing has a priority, so that one stretch is all. `_used`: bytes of the jobs before.
+  // `_in_line`: no job was put to the front and none has a priority, so that one stretch is enough. `_used`: bytes of the jobs granted
+  // before.
   // `_cut`: it stopped because the reply is full.
   step(
     `grant_locks(_queue int, _session text, _seq bigint, _by text, _timed float8, _clock float8, _head bigint, _room int, _in_line boolean,
@@ -123,7 +125,8 @@ BEGIN
   END IF;
 END`,
   ) +
-  // The same where jobs with a key wait too. Looks who comes first before it locks anything, so that no row is kept from others for nothing.
+  // The same for queues where jobs with a key wait too. It decides which jobs come first before it locks any row, so that no row is
+  // locked in vain.
   step(
     `grant_in_turn(_queue int, _session text, _seq bigint, _by text, _timed float8, _clock float8, _head bigint, _room int,
        INOUT _change journal, OUT _jobs text, OUT _taken int, OUT _soon boolean, OUT _bytes bigint, OUT _cut boolean,
@@ -156,7 +159,7 @@ BEGIN
   _soon := _soon OR _taken < _chosen.jobs AND NOT _cut;
 END`,
   ) +
-  // Those of the named jobs that wait, in their order.
+  // Grants the locks of the named jobs that wait, in their order.
   step(
     `grant_by_id(_queue int, _session text, _seq bigint, _ids text[], _count int, _by text, _timed float8, _clock float8,
        INOUT _change journal, OUT _jobs text, OUT _taken int, OUT _cut boolean, _inline int DEFAULT ${ALL_INLINE})`,

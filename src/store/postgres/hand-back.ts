@@ -1,4 +1,5 @@
-// Jobs whose lock ends without an outcome of their owner: handed back or taken away (uncharged), or stalled (charged).
+// Hands back jobs whose lock ends without an outcome of their owner: released or revoked (no stall), or lost (counts as a stall). The
+// caller has locked the jobs.
 import { STALLED_REASON } from '../contract/index.js';
 import { NOTE } from './fold.js';
 import { freeKeys, WAITS } from './key.js';
@@ -9,7 +10,7 @@ import { IS_ACTIVE, STATE } from './tables.js';
 const UNLOCKED = 'session = NULL, fence = NULL, claim_seq = NULL, ends_at = NULL, timed = false';
 
 export const HAND_BACK_FUNCTIONS =
-  // LostBy of what a session lost. Null where there is no session.
+  // Returns LostBy, as JSON text, for a job that a session lost. Null if there is no session.
   expression(
     'loss_of(_session sessions, _found text DEFAULT NULL)',
     'text',
@@ -17,15 +18,15 @@ export const HAND_BACK_FUNCTIONS =
     `'{"host":' || to_json((_session).host) || ',"pid":' || (_session).pid || ',"worker":' || to_json((_session).name) || ',"found":"'
       || coalesce(_found, CASE WHEN (_session).suspected THEN 'process-gone' ELSE 'session-expired' END) || '"}'`,
   ) +
-  // As a field of events: one text where it is the same for all of them.
+  // Returns the losses as a field of events: one text if all are the same, else an array.
   expression(
     'losses_field(_losses text[])',
     'json',
     'STABLE',
     'CASE WHEN _losses[1] = ALL (_losses) THEN to_json(_losses[1]) ELSE to_json(_losses) END',
   ) +
-  // Jobs that the caller has locked, in the order in which they are to wait. _limits: how often each may stall; null: uncharged.
-  // _losses: what loss_of says of each.
+  // Moves jobs that the caller has locked back to waiting, in the given order. _limits: how often each job may stall; null: does not
+  // count as a stall. _losses: loss_of for each job.
   step(
     `hand_back(_queue int, _clock float8, _ids text[], _limits float8[], _losses text[] DEFAULT NULL,
        OUT stalled text[], OUT failed text[], OUT stalled_by text[], OUT failed_by text[])`,
@@ -90,7 +91,7 @@ BEGIN
   ${NOTE}
 END`,
   ) +
-  // What the job's own options say of a failure that no worker reports. Text that nobody can read asks for nothing to be removed.
+  // Reads removeOnFail from the job's own options, for a failure that no worker reports. Options that cannot be parsed remove nothing.
   step(
     'keep_on_fail(_opts text, OUT most float8, OUT age float8)',
     'record',

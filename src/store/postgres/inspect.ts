@@ -1,3 +1,4 @@
+// Read-only views: jobs, lists, counts, logs, locks, sessions. Queues, workers and dashboards call it through the store.
 import { tokenOf } from '../../job/lock.js';
 import type { JobRecord } from '../../job/record.js';
 import { REPLY_BYTES } from '../budget.js';
@@ -10,7 +11,7 @@ import type { Server } from './server.js';
 import { verb } from './sql-function.js';
 import { IS_ACTIVE, STATE } from './tables.js';
 
-/** Which rows a list has, its order, and the order of its index where that is another. A claim's place among the active is its fence. */
+/** The rows of each list, its order, and the order of its index (`found`) if that differs. Active jobs are ordered by fence. */
 const LISTS: Record<ListName, { rows: string; order: string[]; found?: string }> = {
   waiting: { rows: `state = ${STATE.waiting} AND priority = 0`, order: ['ord'] },
   prioritized: { rows: `state = ${STATE.waiting} AND priority > 0`, order: ['priority', 'ord'] },
@@ -20,7 +21,8 @@ const LISTS: Record<ListName, { rows: string; order: string[]; found?: string }>
   failed: { rows: `state >= 4 AND state = ${STATE.failed}`, order: ['ord'] },
 };
 
-// Where jobs wait for their keys: those that claims look at, and then those behind. As many of each as may be asked for.
+// Branches for queues where jobs wait for their keys: jobs that claims look at, then jobs behind. Each subquery reads as many rows as may
+// be requested.
 const keyedBranches = (['waiting', 'prioritized'] as const).flatMap((name) =>
   ['ASC', 'DESC'].map((direction) => {
     const by = LISTS[name].order.map((column) => `${column} ${direction}`).join(', ');
@@ -57,7 +59,7 @@ const cutLogs = (rows: string, direction: string) => `ARRAY(SELECT row FROM (
           SELECT row FROM logs WHERE queue = _queue AND job = _job AND ${rows} ORDER BY number ${direction}) l
       ) l WHERE upto <= _budget OR upto = size)`;
 
-/** Of a row of sessions. */
+/** The owner of a row of sessions, as JSON. */
 export const ownerOf = (row = '') =>
   `json_build_object('host', ${row}host, 'pid', ${row}pid, 'name', ${row}name, 'instance', ${row}instance)`;
 

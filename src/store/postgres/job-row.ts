@@ -1,6 +1,6 @@
-// Jobs as they cross the wire: an array for each column, in JSON. One array for each job took the server 5 µs a job, this takes 1 µs.
-// For a large job it would take 15 ms per megabyte, most of it for quoting and for copies. So the texts of a job above `_inline` bytes are
-// left out, and sent as rows afterwards (large-values.ts): 5 ms per megabyte, in a statement that locks nothing.
+// The format of jobs in replies: one JSON array per column. One array per job took the server 5 µs a job; this format takes 1 µs. A large
+// job would take 15 ms per megabyte, mostly for quoting and copies. So the texts of a job above `_inline` bytes are left out, and sent as
+// rows afterwards (large-values.ts): 5 ms per megabyte, in a statement that locks nothing.
 import { tokenOf } from '../../job/lock.js';
 import type { ClaimedJob, JobRecord } from '../../job/record.js';
 import type { StoredState } from '../../job/state.js';
@@ -11,18 +11,18 @@ const COLUMNS = [
   'processed_on', 'finished_on', 'processed_by', 'returnvalue', 'failed_reason', 'stacktrace', 'progress', 'fence',
 ]; // biome-ignore format: the order of JobArrays
 
-/** What is the same in all jobs that are claimed together, or never there. */
+/** Columns that are the same in all jobs of a claim, or never set. */
 const IMPLIED = ['state', 'delay', 'finished_on', 'processed_by', 'returnvalue'];
 
-/** The texts that can be long, in the order in which large-values.ts sends them. */
+/** Columns with texts that can be long, in the order in which large-values.ts sends them. */
 export const LONG = ['data', 'progress', 'returnvalue'];
-/** Their bytes, of a job that waits and of any. The server knows the size of a text without reading it. */
+/** The bytes of the long texts: of a waiting job, and of any job. The server knows the size of a text without reading it. */
 export const WAITING_SIZE = 'octet_length(data) + coalesce(octet_length(progress), 0)';
 export const SIZE = `${WAITING_SIZE} + coalesce(octet_length(returnvalue), 0)`;
-/** The default of the parameter `_inline`, with which callers that know nothing of large values get all of them. */
+/** The default of the parameter `_inline`: callers of older versions, which do not know large values, get all texts inline. */
 export const ALL_INLINE = 2_147_483_647;
 
-/** Jobs of one reply. */
+/** The most jobs of one reply. */
 const MOST_ROWS = 10_000;
 
 const arrays = (columns: string[]) => `json_build_array(${columns.join(', ')})::text`;
@@ -30,21 +30,21 @@ const short = (column: string, size: string) =>
   LONG.includes(column) ? `CASE WHEN ${size} <= _inline THEN ${column} END` : column;
 const claimed = (of: (column: string) => string) => COLUMNS.map((column) => (IMPLIED.includes(column) ? 'NULL' : of(column)));
 
-/** Aggregates over rows of `cutRows`, in their order, and whether it was cut. Without rows, all of it is null. */
+/** Aggregates the rows of `cutRows`, in their order, and whether the list was cut. Without rows, everything is null. */
 export const JOB_ARRAYS = arrays([
   ...[...COLUMNS, 'lost_by'].map((column) => `array_agg(${short(column, 'size')}) FILTER (WHERE fits)`),
   'bool_or(NOT fits)',
 ]);
-/** The rows of a query with `size`, and whether each fits into a reply of `_budget` bytes of which `_used` are used. */
+/** Adds to each row of a query with `size` whether it fits into a reply of `_budget` bytes, of which `_used` are used. */
 export const cutRows = (rows: string) => `(
       SELECT *, nth <= _most AND (upto + _used <= _budget OR (upto = size AND _used = 0)) AS fits FROM (
         SELECT *, sum(size) OVER (ROWS UNBOUNDED PRECEDING) AS upto, row_number() OVER (ROWS UNBOUNDED PRECEDING) AS nth FROM (${rows}) j) j) j`;
-/** Without these arguments, nothing is cut: for callers of before. */
+/** Without these arguments nothing is cut: for callers of older versions. */
 export const CUT_PARAMETERS = `_budget bigint DEFAULT ${Number.MAX_SAFE_INTEGER}, _used bigint DEFAULT 0, _inline int DEFAULT ${ALL_INLINE}`;
-/** A variable of functions that use `cutRows`: more rows than anybody reads at once are not even looked at. */
+/** A variable of functions that use `cutRows`: rows above this number are not even read. */
 export const MOST = `_most bigint := CASE WHEN _budget < ${Number.MAX_SAFE_INTEGER} THEN ${MOST_ROWS} ELSE _budget END;`;
 export const CLAIMED_ARRAYS = arrays(claimed((column) => `array_agg(${short(column, 'size')})`));
-/** The same of one row, measured by its data alone: to add up sizes takes 1 % of a call, and a large progress is rare. */
+/** The same for one row, measured by its data alone: adding up sizes takes 1 % of a call, and a large progress is rare. */
 export const CLAIMED_ONE = arrays(
   claimed((column) => (column === 'data' ? `ARRAY[${short(column, 'octet_length(data)')}]` : `ARRAY[${column}]`)),
 );
@@ -57,7 +57,7 @@ type Column<T> = T[] | null;
 export type JobArrays = [
   id: Column<string>,
   name: Column<string>,
-  /** Null in a job whose long texts were left out. */
+  /** Null for a job whose long texts were left out. */
   data: Column<string | null>,
   opts: Column<string>,
   state: Column<number>,
@@ -75,9 +75,9 @@ export type JobArrays = [
   stacktrace: Column<string | null>,
   progress: Column<string | null>,
   fence: Column<number | null>,
-  /** Claims leave it out (lost-by.ts). */
+  /** Not in the replies of claims (lost-by.ts). */
   lostBy?: Column<string | null>,
-  /** Of a list: it was cut. It comes last: older processes look for it there. */
+  /** True if a list was cut. It comes last, because processes of older versions read it there. */
   more?: boolean | null,
 ];
 
@@ -87,7 +87,7 @@ export function toRecords(jobs: JobArrays): JobRecord[] {
   return jobs[0]?.map((_, index) => recordAt(jobs, index)) ?? [];
 }
 
-/** `by`: who claimed them. */
+/** `by`: the name of the worker that claimed them. */
 export function toClaimed(jobs: JobArrays, session: string, by: string | undefined): ClaimedJob[] {
   return toRecords(jobs).map((record, index) => {
     const claimed = record as ClaimedJob;
@@ -131,17 +131,17 @@ function recordAt(jobs: JobArrays, index: number): JobRecord {
   return record;
 }
 
-/** Those that wait for their key are waiting. */
+/** Jobs that wait for their key are waiting. */
 function stateOf(state: number): StoredState {
   return STATES[Math.max(state, STATE.waiting) - 1] as StoredState;
 }
 
-/** Of a column that is not there: null. */
+/** Returns null for a missing column. */
 function at<T>(column: Column<T>, index: number): T {
   return (column === null ? null : column[index]) as T;
 }
 
-/** The inverse of `tokenOf`. What is no token of ours matches no row. */
+/** The inverse of `tokenOf`. A text that is not a token of ours gets a pair that matches no row. */
 export function splitToken(token: string): { session: string; fence: number } {
   const colon = token.lastIndexOf(':');
   const fence = Number(token.slice(colon + 1));

@@ -1,36 +1,38 @@
-// Jobs with a lock key: of those with the same one, one at a time is active. No verb waits for another because of a key, but for claims by id.
+// Jobs with a lock key: of the jobs with the same key, one at a time is active. No verb waits for another because of a key, except claims
+// by id.
 //
-// A waiting job with a key is `keyed`, where claims look at it, or `behind`, where they never do: 100,000 of them cost a claim
-// nothing. It is put behind when a claim finds its key taken, or another one of it in front. Whoever decides over a key, or puts a job
-// behind, has the key's advisory lock until its commit; a claim that does not get it at once leaves the key to whoever has it.
-// Whoever takes a job with a key out of active, or one that waits away from its place, does not look who is next: that would need the
-// lock, and a claim that puts a job behind at this moment cannot be seen. It leaves the key in `freed_keys` instead. A claim shows the
-// first of such a key again, under the lock. So a job may be keyed for nothing, and is found out; but none is behind
-// unless its key is taken, or freed, or another one of it is keyed.
+// A waiting job with a key is `keyed`, where claims look for it, or `behind`, where they never look: 100,000 jobs behind cost a claim
+// nothing. A claim puts a job behind if its key is taken, or if another job of the key is in front. To decide about a key, or to put a
+// job behind, a transaction must hold the key's advisory lock until its commit. A claim that does not get this lock at once leaves the
+// key to the transaction that holds it.
+// A verb that moves a job with a key out of active, or a waiting one away from its place, does not search for the next job of the key.
+// That search would need the lock, and cannot see a claim that puts a job behind at this moment. Instead, the verb records the key in
+// `freed_keys`. A later claim makes the first job of such a key `keyed` again, under the lock. So a job may be keyed in vain, and a claim
+// finds that out. But a job is behind only if its key is taken or freed, or if another job of the key is keyed.
 import { aliveKeyed } from './dead-ranges.js';
 import { jobOf } from './lookup.js';
 import { expression, step } from './sql-function.js';
 import { STATE } from './tables.js';
 import { UNTOUCHED } from './untouched.js';
 
-/** Keys that one claim decides over: each needs an entry in the server's table of locks. */
+/** How many keys one claim decides about: each needs an entry in the server's lock table. */
 const KEYS_AT_ONCE = 200;
-/** Jobs that are looked at in one go, and how often. */
+/** How many jobs one look reads, and how many looks a claim makes. */
 const LOOKED_AT = 500;
 const LOOKS = 5;
 
-/** Of a job that comes to wait. */
+/** The state of a job that becomes waiting. */
 export const TO_WAITING = `state = CASE WHEN lock_key IS NULL THEN ${STATE.waiting} ELSE ${STATE.keyed} END`;
 /** Waiting, with a key or without; of a row that is looked up by its id, as IS_ACTIVE. */
 export const WAITS = `state + 0 <= ${STATE.waiting}`;
 
-/** What was freed, in an array that may be null. */
+/** Records freed keys. `keys` is an array that may be null. */
 export const freeKeys = (keys: string) => `
   IF ${keys} IS NOT NULL THEN
     INSERT INTO freed_keys (queue, lock_key) SELECT _queue, key FROM (SELECT DISTINCT key FROM unnest(${keys}) key WHERE key IS NOT NULL) freed;
   END IF;`;
 
-/** For verbs of keyed queues: as ANY_KEYED and ANY_BEHIND, behind what is dead. */
+/** As ANY_KEYED and ANY_BEHIND, but starting behind dead rows: for verbs of queues with keys. */
 const HEADS = '(SELECT head_keyed, head_freed FROM dead_ranges WHERE queue = _queue UNION ALL SELECT 0, 0 LIMIT 1) dead';
 export const ANY_KEYED_ALIVE = `(SELECT EXISTS (${aliveKeyed('ord', STATE.keyed, '1', 'dead.head_keyed')})
     OR (SELECT number FROM freed_keys WHERE queue = _queue AND number >= dead.head_freed ORDER BY number LIMIT 1) IS NOT NULL FROM ${HEADS})`;
@@ -40,7 +42,7 @@ export const ANY_KEYED = `((SELECT ord FROM jobs WHERE queue = _queue AND state 
     OR (SELECT number FROM freed_keys WHERE queue = _queue ORDER BY number LIMIT 1) IS NOT NULL)`;
 export const ANY_BEHIND = `(SELECT ord FROM jobs WHERE queue = _queue AND state = ${STATE.behind} ORDER BY priority, ord LIMIT 1) IS NOT NULL`;
 
-/** The rows of these ids, as far as they are in this state and nobody has them. */
+/** Locks the rows of these ids that are in this state, except rows that another transaction holds. */
 const unheld = (ids: string, state: number) => `ARRAY(
       SELECT j.at FROM unnest(${ids}) o(id), LATERAL (
         SELECT ctid AS at FROM jobs WHERE queue = _queue AND id = o.id AND state + 0 = ${state} AND ${UNTOUCHED} FOR UPDATE SKIP LOCKED) j)`;
@@ -59,8 +61,8 @@ export const KEY_FUNCTIONS =
     'STABLE',
     `hashtextextended(_key, (_queue::bigint << 32) # 'jobs'::regclass::oid::bigint)`,
   ) +
-  // Under the key's lock, in a statement that begins after it was taken: it sees what the one who had it before has done.
-  // _soon: it is worth asking again soon.
+  // Makes the first jobs of freed keys visible to claims again. It runs under the key's lock, in a statement that begins after the lock
+  // was taken: so it sees the changes of the previous lock owner. _soon: the claim should be retried soon.
   step(
     'show_freed(_queue int, OUT _soon boolean, _head_freed bigint DEFAULT 0, _head_keyed bigint DEFAULT 0)',
     'boolean',
@@ -88,7 +90,7 @@ BEGIN
   _soon := _freed.many = ${KEYS_AT_ONCE} OR EXISTS (SELECT FROM unnest(_freed.keys) key WHERE key <> ALL (_locked));
 END`,
   ) +
-  // Those that nobody else has at this moment.
+  // Locks the keys whose lock is free at this moment. Returns them.
   step(
     'lock_keys(_queue int, _keys text[])',
     'text[]',
@@ -97,8 +99,8 @@ BEGIN
   RETURN ARRAY(SELECT key FROM unnest(_keys) WITH ORDINALITY o(key, n) WHERE pg_try_advisory_xact_lock(key_lock(_queue, key)) ORDER BY n);
 END`,
   ) +
-  // The first jobs of up to _room keys that are free, each with its key locked. Those of keys that are taken go behind, and those that stand behind
-  // another one that claims look at.
+  // Returns the first jobs of up to _room free keys, each with its key locked. Puts behind the jobs of taken keys, and the jobs that wait
+  // behind another job that claims look at.
   step(
     'first_of_keys(_queue int, _room int, OUT _ids text[], OUT _soon boolean, _head_keyed bigint DEFAULT 0)',
     'record',
@@ -144,8 +146,8 @@ BEGIN
   _soon := true;
 END`,
   ) +
-  // For claims by id, which would otherwise be refused because another claim looks at the key. They hold the jobs already; whoever
-  // holds a key without waiting for it waits for nothing.
+  // Locks the keys of jobs for claims by id, which would otherwise be refused while another claim decides about the key. These claims
+  // hold the jobs already. A deadlock is impossible, because a transaction that got a key without waiting waits for nothing.
   step(
     'lock_keys_of(_queue int, _ids text[])',
     'void',

@@ -1,5 +1,6 @@
-// The texts of large jobs, which their replies leave out (job-row.ts). They come as rows, one by one as the server reads them, and in a
-// statement of its own that locks nothing: a claim with megabytes in its reply held its row locks for as long as they took to travel.
+// Reads the texts of large jobs, which claim and list replies leave out (job-row.ts). The texts come as rows, one by one as the server
+// reads them, in a separate statement that locks nothing. A claim with megabytes in its reply held its row locks for as long as the reply
+// travelled.
 import { type ClaimedJob, hasStalled, type JobRecord } from '../../job/record.js';
 import { REPLY_BYTES } from '../budget.js';
 import type { ClaimReply } from '../contract/index.js';
@@ -9,13 +10,15 @@ import { jobOf } from './lookup.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
 
-/** Jobs up to this size travel in the reply itself. To pack so much takes about as long as a round trip. */
+/** Bytes: jobs up to this size travel in the reply itself. Packing this much takes about as long as a round trip. */
 export const INLINE_BYTES = 16 * 1024;
 
-/** At least this much travels in the reply, however many jobs are asked for. */
+/** Bytes of a job that always travel in the reply, however many jobs are requested. */
 const LEAST_BYTES = 1024;
 
-/** INLINE_BYTES of a claim of so many jobs, which packs them before it knows whether they fit into one reply (plain-claim.ts). */
+/**
+ * Returns INLINE_BYTES for a claim of `count` jobs, which packs jobs before it knows whether they fit into one reply (plain-claim.ts).
+ */
 export function inlineBytes(count: number): number {
   return Math.max(LEAST_BYTES, Math.min(INLINE_BYTES, Math.floor(REPLY_BYTES / count)));
 }
@@ -35,7 +38,7 @@ END`,
 
 type LargeRow = [id: string, data: string, progress: string | null, returnvalue: string | null];
 
-/** Completes the records whose texts were left out, and leaves out those whose jobs are gone. */
+/** Fills in the texts that were left out. Drops the records whose jobs are gone. */
 export async function fillRecords<T extends JobRecord>(server: Server, queue: string, records: T[]): Promise<T[]> {
   const missing = records.filter(isCut);
   if (missing.length === 0) return records;
@@ -48,13 +51,13 @@ export async function fillRecords<T extends JobRecord>(server: Server, queue: st
     if (data === undefined) continue;
     record.data = data;
     if (progress !== null && progress !== undefined) record.progress = progress;
-    // A claimed job has no result yet; what is left of an earlier run is not its own.
+    // A claimed job has no result yet: a result in its row belongs to an earlier run.
     if (returnvalue !== null && returnvalue !== undefined && !('fence' in record)) record.returnvalue = returnvalue;
   }
   return records.filter((record) => !isCut(record));
 }
 
-/** A claimed job whose lock was taken away meanwhile is no longer the caller's. */
+/** Drops a claimed job whose lock was taken away meanwhile: the caller no longer owns it. */
 export async function fillClaimed(server: Server, queue: string, reply: ClaimReply): Promise<ClaimReply> {
   reply.jobs = await fillRecords(server, queue, reply.jobs);
   if (reply.jobs.some(hasStalled)) await fillLosses(server, queue, reply.jobs);

@@ -1,6 +1,7 @@
-// The one connection that a store keeps beside its pool: it hears what others tell (LISTEN) and holds the advisory lock by which others
-// see that this process lives. It must be a direct one: behind a pooler both would belong to somebody else a moment later.
-// When it breaks it is made again, at once at first and then more and more rarely; meanwhile the store asks for changes.
+// The one connection that a store keeps beside its pool. It receives notifications of other processes (LISTEN), and holds the advisory
+// lock that proves that this process lives. It must be a direct connection: behind a pooler, both would belong to another client a moment
+// later.
+// If it breaks, the listener reconnects: at once at first, then with growing pauses. Meanwhile the store polls for changes.
 import { within } from '../../runtime/within.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PgClient } from './driver.js';
@@ -9,26 +10,26 @@ export interface ListenerOptions {
   connect(): PgClient;
   channel: string;
   onMessage(payload: string): void;
-  /** Something may have been missed. */
+  /** Called after each connect: a notification may have been missed. */
   onConnected(): void;
   onLost(): void;
-  /** Run on the connection before it counts as connected. */
+  /** Runs on the connection before it counts as connected. */
   onConnecting(run: (text: string) => Promise<unknown[][]>): Promise<void>;
 }
 
 const FIRST_PAUSE_MS = 50;
 const LAST_PAUSE_MS = 500;
-/** How often the connection is tried, and how long its answer may take: one of its ends may be gone without a word. */
+/** How often the connection is tested, and the timeout of the test: one of its ends may be gone silently. */
 const BEAT_MS = 3000;
 const ANSWER_MS = 3000;
 
-// The server notices within about 15 s that a host is gone, instead of the two hours of most systems.
+// With these settings the server notices within about 15 s that a host is gone. Most systems default to two hours.
 const SETTINGS = 'SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 5';
 
 export class Listener {
   readonly #options: ListenerOptions;
   #client: PgClient | undefined;
-  /** One that is on its way. */
+  /** A client that is connecting. */
   #next: PgClient | undefined;
   #connecting: Promise<void> | undefined;
   #beat: NodeJS.Timeout | undefined;
@@ -42,7 +43,7 @@ export class Listener {
     return this.#client !== undefined;
   }
 
-  /** Resolves when it is connected, or after the time. */
+  /** Resolves when the listener is connected, or after `patienceMs`. */
   async start(patienceMs: number): Promise<void> {
     this.#connecting ??= this.#run();
     if (!this.connected) await within(patienceMs, this.#connecting);
@@ -61,11 +62,11 @@ export class Listener {
     ).then(() => client.connection.stream.destroy());
   }
 
-  /** Until it is connected or closed. */
+  /** Retries until the listener is connected or closed. */
   async #run(): Promise<void> {
     for (let pause = FIRST_PAUSE_MS; !this.#closed; pause = Math.min(pause * 2, LAST_PAUSE_MS)) {
       if (await this.#connect()) return;
-      // Not the reason that a process goes on.
+      // The pause must not keep the process alive.
       await sleep(pause, undefined, { ref: false });
     }
   }

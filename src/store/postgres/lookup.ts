@@ -1,10 +1,10 @@
-// Finding jobs by their ids, one by one through the primary key. Left to the planner, a list of ids with an order, or a join with one,
-// becomes a walk through the whole queue as soon as its statistics are older than its jobs.
+// Finds jobs by their ids, one by one through the primary key. If the planner could choose, a list of ids with an order, or a join with
+// such a list, would become a walk through the whole queue as soon as its statistics are older than its jobs.
 
-/** In the order of the ids, which is the order of everybody: nobody waits in a circle. */
+/** Locks jobs in the order of their ids. All verbs use this order, so that they never deadlock. */
 export const lockJobs = (ids: string, queue = '_queue') =>
   `PERFORM FROM (SELECT DISTINCT id FROM unnest(${ids}) id ORDER BY id) o, LATERAL (SELECT FROM jobs WHERE queue = ${queue} AND id = o.id FOR UPDATE) j`;
 
-/** What stands behind FROM or JOIN for the job of an id. */
+/** The text after FROM or JOIN that finds the job of an id. */
 export const jobOf = (id: string, columns = '*', condition = 'true') =>
   `LATERAL (SELECT ${columns} FROM jobs j WHERE j.queue = _queue AND j.id = ${id} AND ${condition} OFFSET 0)`;

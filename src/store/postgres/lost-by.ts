@@ -1,4 +1,4 @@
-// Which owner lost a claimed job before. Few jobs have one, so claims do not send it: it is read afterwards, for jobs that have stalled.
+// Reads which owner lost a claimed job before. Few jobs have one, so claims leave it out: it is read afterwards, for stalled jobs only.
 import { type ClaimedJob, hasStalled } from '../../job/record.js';
 import { jobOf } from './lookup.js';
 import type { Server } from './server.js';

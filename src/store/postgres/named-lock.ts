@@ -1,3 +1,5 @@
+// Named locks: acquire, release, and the queue of lock waiters. Lock clients call it through the store. A name must never have two living
+// owners.
 import type { LockGrant, LockRequest, NamedLockInfo, NamedLockRef } from '../contract/index.js';
 import { ownerOf } from './inspect.js';
 import type { Server } from './server.js';
@@ -7,19 +9,22 @@ import { IS_OPEN } from './tables.js';
 const ownSession = (session: string, alias = 's') =>
   `JOIN LATERAL (SELECT * FROM sessions s WHERE s.queue = _queue AND s.id = ${session} OFFSET 0) ${alias} ON true`;
 const LIVES = `s.${IS_OPEN} AND s.expires_at > _now`;
-/** Places count while they are kept and their session lives; one that has expired may still be renewed. */
+/**
+ * The lock waiters in their order. A place counts while it is kept and its session lives. An expired session may still be renewed, and
+ * then its places count again.
+ */
 const LINE = `SELECT * FROM (SELECT * FROM lock_places WHERE queue = _queue AND name = _one.name ORDER BY place OFFSET 0) p
       ${ownSession('p.session')} WHERE p.kept_until > _now AND ${LIVES}`;
 const PLACE = 'queue = _queue AND name = _one.name AND token = _one.token';
 const AHEAD = `(SELECT count(*) FROM (${LINE}) line WHERE _place IS NULL OR place < _place)`;
 
-/** A place is kept for longer than was asked for by this part, so that those who are woken in vain have nothing to write. */
+/** Each place is kept longer than requested by this fraction, so that waiters that are woken in vain have nothing to write. */
 const SPARE = 1 / 8;
 
-// Row locks are taken in this order: sessions by their ids, jobs by theirs, names. Nobody who holds a name waits for anything but
-// another name, and places are deleted only where nobody holds them: one that is left over counts for nothing without its session.
+// Row locks are taken in this order: sessions by their ids, jobs by their ids, names. A transaction that holds a name waits for nothing
+// but another name. Places are deleted only if their row is not locked: a place that is left over does not count without its session.
 export const NAMED_LOCK_FUNCTIONS =
-  // A name that nobody holds has no row to lock, so it gets one until the end of the call.
+  // Locks the rows of the names. A free name has no row to lock, so it gets one until the end of the call.
   step(
     'lock_names(_queue int, _names text[])',
     'void',
@@ -37,9 +42,9 @@ BEGIN
   END LOOP;
 END`,
   ) +
-  // The answer to a wish that changes nothing: it holds the lock already, or stands in line behind others and has asked a moment ago. When a
-  // lock comes free, all who wait for it ask at once: if each of them locked and wrote, the first in line would wait for the commits of
-  // the others. Null: it is to be looked at under the lock of the name.
+  // The reply to a request that changes nothing: its session holds the lock already, or waits behind others and has asked a moment ago.
+  // When a lock comes free, all its waiters ask at once. If each of them locked and wrote, the first waiter would wait for the commits of
+  // the others. Null: the request must be decided under the lock of the name.
   step(
     'glance(_queue int, _now bigint, _name text, _token text, _session text, _keep float8)',
     'text',
@@ -173,7 +178,8 @@ BEGIN
   RETURN to_json(_replies);
 END`,
   ) +
-  // Up to _limit of what a session that the caller has locked holds and waits for, as far as nobody else is at it. Answers how many.
+  // Deletes up to _limit locks and places of a session that the caller has locked. Skips rows that another transaction holds. Returns how
+  // many.
   step(
     'free_names(_queue int, _session text, _limit int)',
     'int',
@@ -210,7 +216,7 @@ BEGIN
 END`,
   );
 
-/** Whether a session, which is locked, holds or waits for anything. */
+/** True if a session, whose row is locked, holds or waits for any name. */
 export const anyNames = (session: string) =>
   `((SELECT name FROM named WHERE queue = _queue AND session = ${session} ORDER BY name LIMIT 1) IS NOT NULL
     OR (SELECT place FROM lock_places WHERE queue = _queue AND session = ${session} ORDER BY place LIMIT 1) IS NOT NULL)`;

@@ -1,25 +1,28 @@
-// Tells other processes that queues have changed. Not inside the transactions that change them: a transaction that notifies holds a lock
-// of the whole server until it is on disk, so that all of them would wait for one another's fsync. A notification of its own writes
-// nothing to disk. It goes out at once after the first change and then for many changes together. One that is lost is made good by the
-// poll of those who wait for it.
-// But a lone job should not wait for a second call. So an add after a moment in which nothing was told tells of itself, if no other
-// transaction of the kind is under way in the database (plain-add.ts): then nobody waits for anybody's fsync. A job that another process
-// waits for starts 0.5 to 1 ms earlier, of 3.5 to 4.
+// Notifies other processes that queues have changed. Notifications are not part of the transactions that change queues: a transaction
+// that notifies holds a lock of the whole server until it is on disk, so all such transactions would wait for one another's fsync. A
+// notification of its own writes nothing to disk. It is sent at once after the first change, and then for many changes together. If one
+// is lost, the poll of the waiting processes makes up for it.
+// But a lone job should not wait for a second call. So an add after a quiet moment sends its own notification, if no other transaction of
+// this kind is open in the database (plain-add.ts): then no transaction waits for another one's fsync. A job that another process waits
+// for starts 0.5 to 1 ms earlier, of 3.5 to 4 ms.
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * How long after one notification the next may go out: after changes that somebody may wait for (longer and longer while they come one upon
- * the other), and after those that only tell.
+ * The pause after a notification: FIRST_MS to WORK_MS after changes that a worker may wait for (it doubles while they keep coming),
+ * NEWS_MS after changes that are only news.
  */
 const FIRST_MS = 1;
 const WORK_MS = 10;
 const NEWS_MS = 50;
-/** How long a worker of this process has for taking a job before others hear of it. Telling them at once made it start 0.2 ms later. */
+/**
+ * How long a worker of this process may take to claim a job before other processes are notified. Notifying them at once made the job
+ * start 0.2 ms later.
+ */
 const OURS_MS = 5;
-/** Of the loop, before one goes out. */
+/** How many turns of the event loop pass before a notification is sent. */
 const TURNS = 3;
 
-/** What a change may bring: something to claim, now or sooner than was known; a named lock. News: neither. */
+/** Kinds of change. jobs: jobs to claim, now or sooner than known. locks: a named lock came free. both: jobs and locks. news: neither. */
 export type Brings = 'jobs' | 'locks' | 'both' | 'news';
 
 export interface Change {
@@ -33,7 +36,7 @@ export class Notifier {
   #sending: Promise<void> | undefined;
   #urgent = false;
   #changes = 0;
-  /** Nothing goes out before. */
+  /** No notification is sent before this time (ms of performance.now). */
   #restsUntil = 0;
   #hurry: AbortController | undefined;
   #closed = false;
@@ -42,7 +45,7 @@ export class Notifier {
     this.#send = send;
   }
 
-  /** `isOurs`: somebody in this process is about to take what it brings, and gets a moment to do so. */
+  /** `isOurs`: a worker of this process is about to claim the job, and gets a moment to do so. */
   changed(queue: string, brings: Brings, isOurs = false): void {
     if (this.#closed) return;
     this.#pending.set(queue, together(this.#pending.get(queue) ?? brings, brings));
@@ -57,35 +60,38 @@ export class Notifier {
     this.#sending ??= this.#run();
   }
 
-  /** How many changes there were that somebody may wait for. */
+  /** How many changes there were that a worker may wait for. */
   get changes(): number {
     return this.#changes;
   }
 
-  /** A claim that was sent after so many changes left no job waiting: that there were some is only news by now. */
+  /**
+   * Downgrades a pending notification: a claim that was sent after `changes` changes left no job waiting, so the jobs are only news by
+   * now.
+   */
   taken(queue: string, changes: number): void {
     if (changes !== this.#changes || this.#pending.get(queue) !== 'jobs') return;
     this.#pending.set(queue, 'news');
     this.#urgent = [...this.#pending.values()].some((brings) => brings !== 'news');
   }
 
-  /** Whether an add that leaves now may tell of itself. */
+  /** True if an add that is sent now may send its own notification. */
   get isQuiet(): boolean {
     return !this.#closed && !this.#urgent && performance.now() >= this.#restsUntil;
   }
 
-  /** It has: what follows at once is gathered. */
+  /** Records that an add has sent its own notification: changes right after it are gathered. */
   told(): void {
     if (this.#closed) return;
     this.#rest(FIRST_MS);
     this.#sending ??= this.#run();
   }
 
-  /** What is pending goes out first. */
+  /** Sends the pending notifications first. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#hurry?.abort();
-    // A pause that is under way keeps no process alive; whoever waits for the end of it must.
+    // The timer of a pause does not keep the process alive, so the wait for its end must.
     const alive = setInterval(() => undefined, NEWS_MS);
     await this.#sending;
     clearInterval(alive);
@@ -94,11 +100,11 @@ export class Notifier {
   async #run(): Promise<void> {
     let pauseMs = FIRST_MS;
     do {
-      // News wait longer after an add that has told of itself, or that was taken at once.
+      // News waits longer after an add that sent its own notification, or whose job was claimed at once.
       const restMs = this.#restsUntil - performance.now();
       await this.#pause(restMs);
       if (this.#urgent || (restMs <= 0 && this.#pending.size > 0)) {
-        // What this process itself makes of the change goes first, on the connection that is warm: a worker is woken in one turn of the loop and
+        // The process's own reaction to the change goes first, on the warm connection: a worker is woken in one turn of the loop and
         // claims in the next.
         for (let turn = 0; turn < TURNS; turn += 1) await new Promise((resolve) => setImmediate(resolve));
         const changes = Array.from(this.#pending, ([queue, brings]) => ({ queue, brings }));

@@ -1,11 +1,11 @@
-// What a user may say about the server, read into what the driver takes.
+// Reads the options of the PostgreSQL store, checks them, and turns them into the options of the driver.
 import { checkBoolean, checkInteger, invalidOption, MAX_TIMER_MS } from '../../runtime/check.js';
 import { checkPort, parseServerUrl, readServerUrl } from '../server-url.js';
 import { plainCopy } from '../descriptor.js';
 import type { PgPool } from './driver.js';
 
 export interface PostgresStoreOptions {
-  /** postgres://user:password@host:port/database; `schema`, `migrate`, `notify` and `max` may stand behind a question mark. */
+  /** postgres://user:password@host:port/database. The query may set `schema`, `migrate`, `notify` and `max`. */
   url?: string;
   host?: string;
   port?: number;
@@ -14,38 +14,38 @@ export interface PostgresStoreOptions {
   database?: string;
   ssl?: boolean | object;
   application_name?: string;
-  /** A pool of yours. It stays yours: closing the store does not end it. The lock thread opens connections of its own with its options. */
+  /** A pool of yours. Closing the store does not end it. The lock thread opens its own connections with the options of the pool. */
   pool?: PgPool;
-  /** Where the tables live (default `holdfast`). It must be a schema of their own. */
+  /** The schema of the tables (default `holdfast`). Nothing else may be in it. */
   schema?: string;
-  /** False: the schema is only checked; `migratePostgres` makes it. */
+  /** False: the store only checks the schema; `migratePostgres` creates it. Default true. */
   migrate?: boolean;
   /**
-   * False: no connection is kept for LISTEN and the crash hint; changes are found by asking every second. Behind a pooler that hands out
-   * connections by the transaction this comes by itself.
+   * False: the store keeps no connection for LISTEN and the crash hint, and polls for changes every second. Default true. Behind a pooler
+   * that assigns connections per transaction, the store does this by itself.
    */
   notify?: boolean;
   /**
-   * Whether statements are prepared by name, which saves the server a little parsing and does not work behind most poolers. Without it,
-   * they are where the store has a pool of its own and no pooler lies between it and the server.
+   * Prepares statements by name, which saves the server a little parsing and does not work behind most poolers. Default: true if the
+   * store has its own pool and no pooler lies between it and the server.
    */
   prepare?: boolean;
-  /** Connections of the pool (default 10), beside the one for LISTEN. */
+  /** How many connections the pool has (default 10), beside the one for LISTEN. */
   max?: number;
-  /** How long a call waits for a connection (default 4 s: closing has to wait for it too). */
+  /** How many milliseconds a call waits for a connection (default 4000). Closing waits for it too. */
   connectTimeoutMs?: number;
-  /** How long a call waits for the server's answer (default 15 s). Then its connection is given up. */
+  /** How many milliseconds a call waits for the server's reply (default 15000). After that, the store drops the connection. */
   queryTimeoutMs?: number;
 }
 
 export interface PostgresPlan {
   pool: PgPool | undefined;
-  /** For a client or a pool of the driver's. */
+  /** Options for a client or a pool of the driver. */
   config: Record<string, unknown>;
   schema: string;
   migrate: boolean;
   notify: boolean;
-  /** Undefined: where it surely works. */
+  /** Undefined: only where it surely works. */
   prepare: boolean | undefined;
   max: number;
   connectTimeoutMs: number;
@@ -82,7 +82,7 @@ export function planPostgres(given: PostgresStoreOptions): PostgresPlan {
   };
 }
 
-/** Options of pools that a store with a pool of its own has no use for: how the pool works, and how rows are read. */
+/** Options that only matter to a pool of the user: how the pool works, and how rows are read. */
 const OF_POOLS = [
   'Client',
   'Promise',
@@ -97,16 +97,16 @@ const OF_POOLS = [
   'allowExitOnIdle',
 ];
 
-/** What opens the same store in the lock thread: the options, or those of the user's pool. Throws NOT_CLONEABLE. */
+/** Returns the options that open the same store in the lock thread: the given ones, or those of the user's pool. Throws NOT_CLONEABLE. */
 export function threadOptions({ pool, ...given }: PostgresStoreOptions): Record<string, unknown> {
   const { password, ssl, ...others } = { ...pool?.options, ...hiddenOf(pool?.options), ...given, ...hiddenOf(given) };
-  // The thread renews and sweeps: the schema is there by then, and two connections are plenty.
+  // The thread only renews and sweeps: the schema exists by then, and two connections are enough.
   const options = { ...others, password, ssl, migrate: false, max: 2 };
   const needed = Object.entries(options).filter(([name]) => !OF_POOLS.includes(name));
   return plainCopy(Object.fromEntries(needed), 'connection');
 }
 
-/** pg hides passwords and private keys from whoever lists the options. */
+/** Returns passwords and private keys, which pg hides from enumeration. */
 function hiddenOf(given: { password?: unknown; ssl?: unknown } | undefined): Record<string, unknown> {
   const { password, ssl } = given ?? {};
   const key: unknown = (ssl as { key?: unknown } | null | undefined)?.key;
@@ -116,7 +116,7 @@ function hiddenOf(given: { password?: unknown; ssl?: unknown } | undefined): Rec
   };
 }
 
-/** For messages: where the server is, without what must not be seen. */
+/** Returns the address of the server for messages, without secrets. */
 export function placeOf({ pool, config }: PostgresPlan): string {
   const options = (pool?.options ?? config) as { [option: string]: string | number | undefined };
   const { connectionString } = options;

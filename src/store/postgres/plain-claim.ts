@@ -1,6 +1,6 @@
-// The short way of a claim: jobs that wait in line, in a queue with nothing special about it. It is part of the short way of settling
-// (plain-settle.ts), and by itself a function that calls no other, under the settings of the connection (sql-function.ts).
-// What it finds to be otherwise goes to `claim`, which must find everything as if this had not been there.
+// The fast path of a claim: jobs without key and priority, in a queue that is not paused, limited or capped. It is also part of the fast
+// path of settling (plain-settle.ts). It is one function that calls no other, under the settings of the connection (sql-function.ts). If
+// the queue needs more, it calls `claim`, which must then find everything as if this attempt had never happened.
 import { REPLY_BYTES } from '../budget.js';
 import type { ClaimRequest } from '../contract/index.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
@@ -16,13 +16,16 @@ import { UNTOUCHED } from './untouched.js';
 
 const TAKEN = `state = ${STATE.active}, session = _session, claim_seq = _seq, processed_on = _now, processed_by = _by, ends_at = NULL, timed = false,
     attempts_started = attempts_started + 1`;
-/** As if it had never been taken. When a job ran that was started before is not known any more. */
+/** Undoes TAKEN. The start of an earlier run of the job is lost. */
 const UNTAKEN = `state = ${STATE.waiting}, session = NULL, fence = NULL, claim_seq = NULL, attempts_started = attempts_started - 1,
     processed_on = CASE WHEN attempts_started > 1 THEN processed_on END, processed_by = CASE WHEN attempts_started > 1 THEN processed_by END`;
 const next = (columns: string, count: string) =>
   stretch(columns, `priority = 0 AND ord >= _head AND ${UNTOUCHED}`, 'ord', lockedUpTo(count));
 
-/** Where the list begins, how many wait, when the first delayed one is due, and whether there is nothing special. Of `q` and `j`. */
+/**
+ * Selects from `q` and `j`: where the list begins, how many jobs wait, when the first delayed job is due, and whether the fast path
+ * applies.
+ */
 export const PLAIN_LOOK = `q.head_waiting, q.waiting + q.prioritized + coalesce(j.waiting + j.prioritized, 0),
     CASE WHEN q.delayed + coalesce(j.delayed, 0) > 0 THEN ${FIRST_DUE} END,
     NOT q.paused AND q.limited_until <= _now AND q.window_ends <= _now AND q.max_active IS NULL AND q.fenced_on = pg_postmaster_start_time()
@@ -35,8 +38,8 @@ export const JOURNALED = `LATERAL (
 export const UNDOUBTED = `s.${IS_OPEN} AND s.expires_at > _now AND NOT s.suspected`;
 
 /**
- * Up to _count jobs, of _left. If they are too large for one reply, all of them go back, and `grant_locks` takes those that fit: to sum up
- * sizes before jobs are taken costs every claim 3 % of the server's time, and few queues have such jobs.
+ * Takes up to _count jobs, of _left. If they are too large for one reply, all of them go back, and `grant_locks` takes those that fit.
+ * Summing up the sizes before jobs are taken would cost every claim 3 % of the server's time, and few queues have such jobs.
  */
 export const TAKE = `IF _count = 1 AND _left > 0 THEN
     UPDATE jobs SET ${TAKEN}, fence = nextval('fences') WHERE ctid = (${next('ctid', '1')}) RETURNING event('active', ARRAY[id]), ${CLAIMED_ONE} INTO _active, _rows;
@@ -60,7 +63,7 @@ export const TAKE = `IF _count = 1 AND _left > 0 THEN
     _taken := 0;
   END IF;`;
 
-/** After the journal was written. */
+/** Takes the jobs that TAKE missed. It runs after the journal was written. */
 export const TAKE_THE_REST = `IF _taken < _count AND _taken < _left THEN
     -- Something lies below the head, because its transaction committed late; or was changed while it was being locked; or is large.
     _rest := grant_locks(_queue, _session, _seq, _by, NULL, _clock, 0, _count - _taken, false, no_change(_queue), _rows, _inline, coalesce(_bytes, 0), true);
@@ -71,8 +74,8 @@ export const TAKE_THE_REST = `IF _taken < _count AND _taken < _left THEN
     ${NOTE}
   END IF;`;
 
-// Without defaults, and TAKE without what a statement can do beside its work: each expression that a function evaluates is set up anew in
-// every transaction, for about 1 µs.
+// The variables have no defaults, and the statements of TAKE do as much as possible beside their main work. Each expression that a
+// function evaluates separately is set up again in every transaction, for about 1 µs.
 export const TAKE_VARIABLES = `
   _plain boolean;
   _head bigint;
@@ -120,7 +123,7 @@ BEGIN
 END`,
 );
 
-/** Undefined where it is not the short way's matter, or connections are not set up for it. */
+/** Returns undefined if the request does not fit the fast path, or if connections are not set up for it. */
 export async function claimPlain<T>(server: Server, queue: string, request: ClaimRequest): Promise<T | undefined> {
   const { session, seq, count, by = null } = request;
   if (request.jobIds !== undefined || request.timedMs !== undefined || request.limit !== undefined) return undefined;

@@ -1,6 +1,6 @@
-// The line in front of the pool: calls that wait for a connection, first come first served. The pool has a line too, but gives up whoever
-// has waited for too long, which is no sign of trouble while others are served: 500 workers that shared ten connections reported
-// outages of a server that answered all the time.
+// The queue of calls in front of the pool, first come first served. The pool has a queue too, but rejects a call that has waited too
+// long. While other calls are served, that is no sign of trouble: 500 workers that shared ten connections reported outages of a server
+// that replied all the time.
 import { clearTimeout, performance, setImmediate, setTimeout } from '../../runtime/timers.js';
 
 export class PoolLine {
@@ -9,22 +9,25 @@ export class PoolLine {
   #out = 0;
   #answeredAt = 0;
 
-  /** `most`: connections of the pool. */
+  /** `most`: how many connections the pool has. */
   constructor(most: number) {
     this.#most = most;
   }
 
-  /** The server has answered something. */
+  /** Records that the server has replied to some call. */
   answered(): void {
     this.#answeredAt = performance.now();
   }
 
-  /** Whether the server has answered anything in the last so many milliseconds. */
+  /** True if the server has replied to any call in the last `ms` milliseconds. */
   isServed(ms: number): boolean {
     return performance.now() - this.#answeredAt < ms;
   }
 
-  /** Waits for its turn, as long as others are served: nothing in so many milliseconds means that it rejects with `late`. */
+  /**
+   * Waits for a free connection as long as other calls are served. Rejects with `late` if the server replies to nothing for `ms`
+   * milliseconds.
+   */
   async enter(ms: number, late: () => Error): Promise<void> {
     if (this.#out >= this.#most) await this.#wait(ms, late);
     else this.#out += 1;
@@ -48,7 +51,7 @@ export class PoolLine {
         resolve();
       };
       const look = (): void => {
-        // An answer that came while the event loop was blocked is read before the immediate.
+        // If a reply came while the event loop was blocked, it is read before the immediate runs.
         setImmediate(() => {
           if (!this.#waiting.has(turn)) return;
           if (this.isServed(ms)) timer = setTimeout(look, ms);

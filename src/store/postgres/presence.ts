@@ -1,7 +1,7 @@
-// This process as others see it: an advisory lock that the listener's connection holds for as long as the process lives (probe.ts).
-// A connection can break while the process lives. Then the sessions say at once that the lock means nothing, or they would be cut
-// short although they are renewed; and they name the next lock when it is held. Each connection has a lock of its own: the server may
-// keep a connection that broke in silence, and its lock, for long.
+// Holds the proof that this process lives: an advisory lock on the listener's connection (probe.ts).
+// The connection can break while the process lives. Then its sessions must say at once that the lock means nothing; otherwise probes
+// would shorten them although they are renewed. When the next lock is held, the sessions name that one. Each connection has its own lock,
+// because the server may keep a silently broken connection, and its lock, for long.
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ADVISORY } from './advisory.js';
@@ -15,7 +15,7 @@ export class Presence {
   readonly #server: Server;
   readonly #presence = randomInt(2 ** 31 - 1);
   #vouched: number | null = null;
-  /** What the sessions say: undefined when there are none, NaN when they may differ. */
+  /** The lock that the sessions name in the store. Undefined: there are none. NaN: they may differ. */
   #said: number | null | undefined;
   #opened = 0;
   #telling = false;
@@ -26,11 +26,11 @@ export class Presence {
     this.#server = server;
   }
 
-  /** On the listener's connection. */
+  /** Takes a new lock on the listener's connection. */
   async hold(run: (text: string) => Promise<unknown[][]>): Promise<void> {
     const lock = randomInt(2 ** 31 - 1);
     const rows = await run(`SELECT pg_try_advisory_lock(${ADVISORY.presence}, ${lock})`);
-    if (rows[0]?.[0] !== true) throw new Error('somebody else drew the same number');
+    if (rows[0]?.[0] !== true) throw new Error('another process drew the same number');
     this.#vouched = lock;
     void this.#tell();
   }
@@ -40,7 +40,7 @@ export class Presence {
     void this.#tell();
   }
 
-  /** Opens a session that names this process. The lock may change meanwhile. */
+  /** Opens a session that names this process. The lock may change while the session is opened. */
   async name(open: (vouching: Vouching) => Promise<void>): Promise<void> {
     const vouched = this.#vouched;
     await open({ presence: this.#presence, vouched });
@@ -54,7 +54,7 @@ export class Presence {
     this.#closed = true;
   }
 
-  /** Until they say what is so: a session that names a lock which nobody holds is cut short again and again. */
+  /** Retries until the sessions name the right lock: a session that names a free lock would be suspected again and again. */
   async #tell(): Promise<void> {
     if (this.#telling) return;
     this.#telling = true;
@@ -64,7 +64,7 @@ export class Presence {
       try {
         this.#turn += 1;
         await attest(this.#server, { presence: this.#presence, vouched }, this.#turn);
-        // One that was opened meanwhile may have come after it.
+        // A session that was opened meanwhile may have been written after this attest.
         this.#said = opened === this.#opened ? vouched : Number.NaN;
       } catch {
         await sleep(pause, undefined, { ref: false });

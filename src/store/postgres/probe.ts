@@ -1,21 +1,24 @@
-// The crash hint. A process that opens sessions holds an advisory lock on a direct connection for as long as it lives; the server
-// drops it when the connection ends, within milliseconds of a kill. Whoever could take the lock knows that its owner is gone.
+// The crash hint. A process that opens sessions holds an advisory lock on a direct connection for as long as it lives. The server drops
+// the lock when the connection ends, within milliseconds of a kill. If a probe can take the lock, its owner is gone. A hint may only
+// shorten a session to its grace, never end it.
 import type { ProbeReply, SessionRef } from '../contract/index.js';
 import { ADVISORY } from './advisory.js';
 import { KEEPING_MS, type Server } from './server.js';
 import { step, verb } from './sql-function.js';
 import { IS_OPEN } from './tables.js';
 
-/** For so long after a server has started (or another one took over) nobody is suspected: the living have to come back first. */
+/**
+ * After a server has started (or another one took over), no session is suspected for this many ms: living processes must reconnect first.
+ */
 const SETTLING_MS = 5_000;
-/** It comes when a connection was lost, and may meet another one that leads nowhere: it is not to wait for that long. */
+/** Timeout of an attest. It is sent after a connection was lost, and may get another dead connection: it must not wait long for that. */
 const ATTEST_MS = 2_000;
-/** Whoever asks has to ask again soon, with an answer or without. */
+/** Timeout of a suspicion check: its caller repeats it soon, with a reply or without. */
 const ASK_MS = 2_000;
 
-/** Processes: each costs the server a place in its table of locks for a moment. */
+/** How many processes one probe suspects: each takes an entry in the server's lock table for a moment. */
 const SUSPECTED_AT_ONCE = 500;
-/** As the index says it. */
+/** Must match the condition of the index sessions_vouched. */
 const UNSUSPECTED = 'reaped = 0 AND NOT suspected AND vouched IS NOT NULL';
 
 const unsuspectedOf = (
@@ -23,13 +26,14 @@ const unsuspectedOf = (
   id: string,
 ) => `FROM sessions WHERE queue = (SELECT queue FROM queues WHERE name = ${name}) AND id = ${id}
       AND ${IS_OPEN} AND NOT suspected AND expires_at > clock_ms()`;
-/** Most questions are of one worker. */
+/** The fast path: most suspicion checks are for one worker. */
 const UNSUSPECTED_ALONE = `SELECT EXISTS (SELECT ${unsuspectedOf('$1', '$2')})`;
 
 export const PROBE_FUNCTIONS =
-  // Suspicion has two steps, and between them a commit that everybody can see: who is suspected, and when that ends. So whoever finds
-  // its session free of suspicion knows that it will last for its grace from then on, however long that commit took.
-  // A shared lock, until the end of this call: it keeps out neither other probes nor anybody who was there before.
+  // Suspicion has two steps: the first marks the session as suspected, the second sets when it ends. Between them lies a commit that
+  // every process can see. So if a process finds its session unsuspected, the session lasts at least for its grace from then on, however
+  // long that commit took.
+  // The probe tries a shared lock until the end of this call: it blocks neither other probes nor an owner that still holds its lock.
   verb(
     'probe(_name text, _hinted boolean)',
     'text',
@@ -66,7 +70,7 @@ BEGIN
     _fresh);
 END`,
   ) +
-  // The clock is read in the statement that reads the rows: not before the suspicion was there for all to see.
+  // The clock is read in the statement that reads the rows: never before the suspicion was visible to all processes.
   step(
     'shorten_suspected(_queue int)',
     'void',
@@ -77,8 +81,8 @@ BEGIN
     SELECT ctid FROM sessions WHERE queue = _queue AND reaped = 0 AND suspected AND spared_until IS NULL FOR NO KEY UPDATE SKIP LOCKED));
 END`,
   ) +
-  // Whoever is granted something lives. A suspicion ends with it, or its holder would trust in a lock that ends before its time.
-  // Answers whether the session is alive.
+  // Clears the suspicion of a session that is granted a lock: its owner lives. Otherwise the owner would trust a lock that ends before
+  // its time. Returns whether the session is alive.
   step(
     'clear_suspicion(_queue int, _session text, _now bigint)',
     'boolean',
@@ -89,7 +93,7 @@ BEGIN
   RETURN FOUND;
 END`,
   ) +
-  // Asked for so often that what a verb sets for its plans would be half of its cost: two rows, by their keys, need less.
+  // Not a verb: it is called so often that the settings of a verb would be half of its cost. Two rows by their keys need fewer settings.
   `CREATE FUNCTION unsuspected(_names text[], _ids text[]) RETURNS text LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan TO off AS $body$
 DECLARE
   _replies boolean[] := '{}';
@@ -100,7 +104,7 @@ BEGIN
   END LOOP;
   RETURN array_to_json(_replies);
 END$body$;\n` +
-  // An owner that lost its lock and lives takes its name off the list of suspects, and puts it back when it has a lock again.
+  // A process that lives but lost its advisory lock clears the suspicion of its sessions. It names the new lock when it holds one again.
   verb(
     'attest(_presence int, _vouched int, _turn int)',
     'text',
@@ -113,20 +117,20 @@ BEGIN
 END`,
   );
 
-/** What a session says of the process that opened it. */
+/** Names the process that opened a session. */
 export interface Vouching {
   presence: number | null;
-  /** The advisory lock that the process holds now. */
+  /** The advisory lock that the process holds now. Null: none. */
   vouched: number | null;
 }
 
 type Probed = [sessions: number, dueInMs: number | null, suspectedNow: number];
 
-/** Without hints of its own, a process suspects nobody. */
+/** Checks which processes are gone. Without hints of its own, a process suspects no other. */
 export async function probe(server: Server, queue: string, hinted: boolean): Promise<ProbeReply> {
   const look = (): Promise<Probed> => server.call<Probed>('probe', [queue, hinted], KEEPING_MS);
   let [sessions, dueInMs, suspectedNow] = await look();
-  // Now that all can see who is suspected, their time is set.
+  // The suspicion is committed now: the second call sets when the suspected sessions end.
   if (suspectedNow > 0) [sessions, dueInMs, suspectedNow] = await look();
   return dueInMs === null ? { sessions } : { sessions, dueInMs: Math.max(0, dueInMs) };
 }
@@ -140,7 +144,7 @@ export async function unsuspected(server: Server, sessions: SessionRef[]): Promi
   return server.ask<boolean[]>('unsuspected', [sessions.map(({ queue }) => queue), sessions.map(({ id }) => id)], ASK_MS);
 }
 
-/** `turn`: counts up with each word of this process. */
+/** `turn`: counts up with each attest of this process. */
 export async function attest(server: Server, { presence, vouched }: Vouching, turn: number): Promise<void> {
   await server.ask('attest', [presence, vouched, turn], ATTEST_MS);
 }

@@ -1,9 +1,9 @@
-// The row of a queue and what is counted in it.
+// Finds or creates the row of a queue, and reads its counts.
 import { journalOf } from './journal-rows.js';
 import { expression, step, verb } from './sql-function.js';
 
 export const QUEUE_FUNCTIONS =
-  // The queue, made if nobody has used it before. Its job ids come from a sequence of its own: a counter in the row would make all
+  // Returns the queue, and creates it on first use. Its job ids come from a sequence of its own. A counter in the row would make all
   // producers of the queue wait for one another's commits, and for the end of every transaction in which a user adds a job.
   step(
     'queue_of(_name text)',
@@ -23,7 +23,7 @@ BEGIN
   END LOOP;
 END`,
   ) +
-  // With the rights of the schema's owner: a role that may only use the tables can begin new queues.
+  // Runs with the rights of the schema's owner, so that a role that may only use the tables can create new queues.
   `CREATE FUNCTION make_counter(_queue int) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $body$
 BEGIN
   PERFORM FROM queues WHERE queue = _queue;
@@ -41,9 +41,9 @@ BEGIN
   RETURN 'null';
 END`,
   ) +
-  // Store's epoch ms, with fractions: now is rounded down and ends are rounded up, so that nothing ends early.
+  // The store's clock: epoch ms with fractions. Callers round the present down and expiries up, so that nothing expires early.
   expression('clock_ms()', 'double precision', 'VOLATILE', `date_part('epoch', clock_timestamp()) * 1000`) +
-  // Exact, in one snapshot, without looking at jobs.
+  // Returns exact counts from one snapshot, without reading jobs.
   step(
     'counts_of(_queue int, OUT waiting bigint, OUT prioritized bigint, OUT delayed bigint, OUT active bigint, OUT completed bigint, OUT failed bigint)',
     'record',

@@ -1,5 +1,5 @@
-// How many finished jobs stay. Trimming takes from the old end, and at most a bounded number per call: the rest goes with the next.
-// Rows are taken only where nobody holds them: this comes after the jobs of the call were locked.
+// Removes finished jobs above the retention limits. Each call trims the oldest jobs, at most a bounded number; the next call trims the
+// rest. Trimming skips locked rows, because it runs after the call has locked its own jobs.
 import { freeKeys, WAITS } from './key.js';
 import { step } from './sql-function.js';
 import { STATE } from './tables.js';
@@ -11,7 +11,8 @@ const oldest = (columns: string, limit: string, more = '') =>
   `SELECT ${columns} FROM jobs WHERE queue = _queue AND state >= 4 AND state = _state AND ord >= _head${more} ORDER BY ord LIMIT ${limit}`;
 
 export const RETENTION_FUNCTIONS =
-  // Of the jobs that finished just now, which are _fresh and not in the counts yet, and of those before them. Answers how many went.
+  // Trims the jobs that finished just now (_fresh of them, not in the counts yet) and those that finished before. Returns how many were
+  // removed.
   step(
     'retain(_queue int, _state smallint, _fresh bigint, _most float8, _latest float8)',
     'bigint',
@@ -38,7 +39,7 @@ BEGIN
   RETURN _went;
 END`,
   ) +
-  // Removes locked rows with all that belongs to them. Answers how many.
+  // Removes locked rows with everything that belongs to them. Returns how many.
   step(
     'drop_jobs(_queue int, _rows tid[])',
     'bigint',

@@ -1,5 +1,5 @@
-// The schema: whether the server can carry it, whether it is there, and making it. Every migration writes all functions anew: a release that
-// changes a function appends a migration, be it an empty one.
+// Checks whether the server and the schema fit, and creates or migrates the schema. Every migration recreates all functions: a release
+// that changes a function appends a migration, even an empty one.
 import { type ErrorCode, HoldfastError } from '../../errors.js';
 import { ADD_FUNCTIONS } from './add.js';
 import { ADVISORY } from './advisory.js';
@@ -36,7 +36,7 @@ import { WAKE_FUNCTIONS } from './wake.js';
 import { DURABILITY } from './warnings.js';
 import { WRITE_FUNCTIONS } from './write.js';
 
-// A function that inlines another one comes after it.
+// A function that inlines another one must come after it.
 const FUNCTIONS = [
   QUEUE_FUNCTIONS, UNTOUCHED_FUNCTIONS, KEY_FUNCTIONS, CALLER_FUNCTIONS, DEAD_RANGE_FUNCTIONS, FOLD_FUNCTIONS, RETENTION_FUNCTIONS, HAND_BACK_FUNCTIONS, ADD_FUNCTIONS, CAP_FUNCTIONS, GRANT_FUNCTIONS, CLAIM_FUNCTIONS, PLAIN_CLAIM_FUNCTIONS, SETTLE_FUNCTIONS, PLAIN_SETTLE_FUNCTIONS,
   SESSION_FUNCTIONS, SWEEP_FUNCTIONS, PROBE_FUNCTIONS, LOCK_FUNCTIONS, NAMED_LOCK_FUNCTIONS, CONTROL_FUNCTIONS, WRITE_FUNCTIONS, CHANGE_FUNCTIONS, INSPECT_FUNCTIONS, LARGE_VALUE_FUNCTIONS, LOST_BY_FUNCTIONS,
@@ -45,27 +45,27 @@ const FUNCTIONS = [
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
-/** PostgreSQL 13. */
+/** PostgreSQL 13, as server_version_num. */
 const OLDEST_SERVER = 130_000;
-/** Another process may be migrating a large schema. */
+/** Timeout: another process may be migrating a large schema. */
 const MIGRATION_MS = 120_000;
 const TRIES = 10;
 
-/** For the statement that grants a right. */
+/** The names for the GRANT statement in an error message. */
 type Who = [database: string, user: string];
 
 type Run = (text: string, values?: unknown[]) => Promise<unknown[][]>;
 
 interface Found {
-  /** The numbers of the migrations that were run now. */
+  /** The numbers of the migrations that this call ran. */
   ran: number[];
-  /** There is no pooler between here and the server. */
+  /** True if no pooler lies between this process and the server. */
   direct: boolean;
-  /** What DURABILITY answers. */
+  /** The rows that DURABILITY returns. */
   settings: unknown[][];
 }
 
-/** Checks the server and the schema, and makes or migrates it where that is wanted. */
+/** Checks the server and the schema. Creates or migrates the schema if `migrate` is true. */
 export async function prepareSchema(server: Server, schema: string, migrate: boolean): Promise<Found> {
   return server.use(async (run, client) => {
     const [row] = await run(
@@ -92,7 +92,8 @@ export async function prepareSchema(server: Server, schema: string, migrate: boo
         'STORE_UNSUPPORTED',
         `The database at ${place} is encoded in ${encoding}: Holdfast needs UTF8. Create one with: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`,
       );
-    // The verbs look again after they have waited for a lock; under the other levels they would not see what the other one did.
+    // The verbs read again after they have waited for a lock. Under other isolation levels they would not see what the other transaction
+    // wrote.
     if (isolation !== 'read committed') {
       throw refused(
         'STORE_UNSUPPORTED',
@@ -106,7 +107,7 @@ export async function prepareSchema(server: Server, schema: string, migrate: boo
       );
     }
     const ran = migrate ? await bringUp(run, schema, place, who) : await check(run, schema, place);
-    // Behind a pooler the number that a connection was told is not that of the process that serves it.
+    // Behind a pooler, the process number of the connection differs from that of the process that serves it.
     return { ran, direct: client.processID === pid, settings: await run(DURABILITY) };
   }, MIGRATION_MS);
 }
@@ -121,7 +122,10 @@ async function check(run: Run, schema: string, place: string): Promise<[]> {
   );
 }
 
-/** Several processes may start at once: whoever gets the lock migrates, the others find it done when they look again under the lock. */
+/**
+ * Migrates under a lock, because several processes may start at once. One of them migrates; the others find that done when they check
+ * again under the lock.
+ */
 async function bringUp(run: Run, schema: string, place: string, who: Who): Promise<number[]> {
   if ((await versionOf(run, schema, place)) >= SCHEMA_VERSION) return [];
   for (let tries = 1; ; tries += 1) {
@@ -134,7 +138,7 @@ async function bringUp(run: Run, schema: string, place: string, who: Who): Promi
       return MIGRATIONS.map((_, index) => index + 1).slice(version);
     } catch (error) {
       await run('ROLLBACK').catch(() => undefined);
-      // Those who work beside it may hold one table and want the next.
+      // Calls of running processes may hold one table and want the next: that deadlock is retried.
       if (!isCollision(error) || tries >= TRIES) throw error;
     }
   }
@@ -142,10 +146,10 @@ async function bringUp(run: Run, schema: string, place: string, who: Who): Promi
 
 async function writeSchema(run: Run, schema: string, version: number, place: string, who: Who): Promise<void> {
   try {
-    // Not IF NOT EXISTS, which asks for the right to create one even if it exists.
+    // CREATE SCHEMA IF NOT EXISTS would require the right to create a schema even if the schema exists.
     const [row] = await run('SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)', [schema]);
     if (row?.[0] !== true) await run(`CREATE SCHEMA ${quoteName(schema)}`);
-    // The functions keep this path, so that they find the tables wherever they are called from.
+    // The functions keep this search path, so that they find the tables wherever they are called from.
     await run(`SET LOCAL search_path TO ${quoteName(schema)}, pg_temp`);
     for (const migration of MIGRATIONS.slice(version)) await run(migration);
     await run(DROP_FUNCTIONS);
@@ -168,7 +172,7 @@ async function writeSchema(run: Run, schema: string, version: number, place: str
   }
 }
 
-/** The schema is ours alone, so everything that can be called in it is. */
+/** Drops all functions in the schema: the schema belongs to Holdfast alone. */
 const DROP_FUNCTIONS = `DO $do$
 DECLARE
   _function regprocedure;
@@ -178,7 +182,10 @@ BEGIN
   END LOOP;
 END $do$`;
 
-/** How many migrations it has seen; 0: it is not there. It may be later than this Holdfast, as long as that can work with it. */
+/**
+ * Returns how many migrations the schema has. 0: it does not exist. It may be newer than this Holdfast, if this Holdfast can work with
+ * it.
+ */
 async function versionOf(run: Run, schema: string, place: string): Promise<number> {
   const name = quoteName(schema);
   const [row] = await run(

@@ -1,5 +1,6 @@
-// The way to the server: a call is one function of the schema on one connection of a pool. A server that does not answer costs a call
-// no more than its time: the connection is given up and its statement cancelled then, and what it did is found out by repeating the call.
+// Calls the server: each call is one function of the schema, on one connection of a pool. A server that does not reply costs a call no
+// more than its timeout. The store then drops the connection and cancels its statement. Repeating the call shows whether it was carried
+// out.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldfastError, isRetryable } from '../../errors.js';
 import { ReplyTimeout } from '../../runtime/reply-timeout.js';
@@ -13,60 +14,60 @@ import { TUNING } from './sql-function.js';
 
 export interface ServerOptions {
   pool: PgPool;
-  /** False: it is the user's, and stays open. */
+  /** False: the pool is the user's, and stays open. */
   owned: boolean;
   place: string;
   schema: string;
   connectTimeoutMs: number;
   queryTimeoutMs: number;
-  /** Connections of the pool. */
+  /** How many connections the pool has. */
   max: number;
 }
 
-/** How long closing waits for connections to end. */
+/** How long closing waits for connections to end, in ms. */
 const END_MS = 1000;
-/** How long it takes at most until the pool knows that a connection was cut, and the server that a statement was given up. */
+/** How long a drop waits, in ms: until the pool knows that a connection was cut, and the server that a statement was cancelled. */
 const DROP_MS = 100;
 const COLLISIONS = 5;
-/** The server knows no statement of this name, or another one: somebody has put a pooler between. Nothing was carried out. */
+/** SQLSTATEs: the server knows no statement of this name, or another one, because a pooler was put between. Nothing was carried out. */
 const UNPREPARED = new Set(['26000', '42P05']);
-/** A pool tells better why no connection came: it gets a moment more. */
+/** A pool reports a better reason why no connection came, so the pool gets this many ms more. */
 const POOLS_OWN_MS = 200;
 
 /**
- * For renewals, and for the looks that share a lock thread's two connections with them: one that is dead without a word must not keep
- * a lock from being renewed in time.
+ * Timeout for renewals, and for the sweeps and probes that share a lock thread's two connections with them. A connection that died
+ * silently must not keep a lock from being renewed in time.
  */
 export const KEEPING_MS = 4000;
 
 export class Server {
-  /** Whether statements are prepared by name: about 5 % less work for a call of one job, on both sides. */
+  /** True: statements are prepared by name, about 5 % less work for a call of one job, on both sides. */
   prepare = false;
-  /** Whether connections may be set up for short ways: ours alone, that lead straight to the server. */
+  /** True: connections may be set up for fast paths, because they are the store's own and lead straight to the server. */
   tune = false;
   readonly #tuned = new WeakSet<PgPoolClient>();
-  /** For the answers of each connection. */
+  /** The reply timeouts of each connection. */
   readonly #patience = new WeakMap<PgPoolClient, ReplyTimeout>();
   readonly #options: ServerOptions;
   readonly #calls = new Set<Promise<unknown>>();
   readonly #clients = new Set<PgPoolClient>();
-  /** Since when. */
+  /** Connections in use, and since when (ms of performance.now). */
   readonly #busy = new Map<PgPoolClient, number>();
   readonly #guarded = new WeakSet<PgPoolClient>();
   readonly #statements = new Map<string, string>();
   readonly #line: PoolLine;
   #reached = false;
   #told = false;
-  /** When the store's own call was given up that got no answer. */
+  /** When the last call of the store itself failed without a reply. */
   #gaveUpAt: number | undefined;
 
   constructor(options: ServerOptions) {
     this.#options = options;
     const { pool } = options;
     this.#line = new PoolLine(options.max);
-    // An idle connection that breaks is replaced when it is needed; whoever needs it is told then.
+    // An idle connection that breaks is replaced when it is needed; that call then reports the reason.
     pool.on('error', () => undefined);
-    // Before anybody gets it: a server that ends a connection with the same breath with which it accepted it is heard of in that very turn.
+    // Guard the client before a caller gets it: a server may accept a connection and end it in the same turn.
     pool.on('connect', (client) => {
       this.#guard(client);
       if (options.owned) this.#clients.add(client);
@@ -78,30 +79,30 @@ export class Server {
     return { place: this.#options.place, schema: this.#options.schema, reached: this.#reached };
   }
 
-  /** Whether a call has failed, and its caller heard of it, since one was answered. */
+  /** True if a call has failed, and reported that to its caller, since the last reply. */
   get told(): boolean {
     return this.#told;
   }
 
-  /** Calls a function of the schema, which answers JSON. */
+  /** Calls a function of the schema, and returns the JSON that it replies. */
   async call<T>(name: string, values: unknown[], patienceMs?: number): Promise<T> {
     return this.#tell(this.#call<T>(name, values, patienceMs));
   }
 
   /**
-   * A statement that takes its settings from the connection, and finds the schema through its search path. Answers the rows; undefined where
-   * connections are not set up for it, and nothing was done.
+   * Runs a statement that takes its settings and its search path from the connection. Returns the rows, or undefined if connections are
+   * not set up for that; then nothing was done.
    */
   async short(name: string, text: string, values: unknown[], patienceMs?: number): Promise<unknown[][] | undefined> {
     return this.tune ? this.#tell(this.#run(name, text, values, patienceMs, true)) : undefined;
   }
 
-  /** A call of the store's own, which is not to wait long, and of whose failure nobody hears. */
+  /** A call of the store itself, with a short timeout. Its failure is reported to no user. */
   async ask<T>(name: string, values: unknown[], patienceMs: number): Promise<T> {
     return this.#listen(this.#call<T>(name, values, patienceMs));
   }
 
-  /** `ask` as `short` is to `call`. */
+  /** Is to `ask` what `short` is to `call`. */
   async askShort(name: string, text: string, values: unknown[], patienceMs: number): Promise<unknown[][] | undefined> {
     return this.tune ? this.#listen(this.#run(name, text, values, patienceMs, true)) : undefined;
   }
@@ -112,7 +113,7 @@ export class Server {
     return (await this.#tell(this.#run(name, text, values))) ?? [];
   }
 
-  /** Its answer is called `reply`. */
+  /** Returns the text of the call. Its reply is the column `reply`. */
   statement(name: string, parameters: number): string {
     let text = this.#statements.get(name);
     if (text === undefined) {
@@ -123,7 +124,7 @@ export class Server {
     return text;
   }
 
-  /** Runs work on one connection, which is given up if that fails. For what is more than a call. */
+  /** Runs several statements on one connection, which is dropped if the work fails. */
   async use<T>(
     work: (run: (text: string, values?: unknown[]) => Promise<unknown[][]>, client: PgPoolClient) => Promise<T>,
     timeoutMs: number,
@@ -143,18 +144,21 @@ export class Server {
     }
   }
 
-  /** Lets calls that are under way end, then lets go of the connections. Comes to an end also when the server does not answer. */
+  /** Waits for the calls under way, then ends the connections. Ends also if the server does not reply. */
   async close(patienceMs: number): Promise<void> {
     await within(patienceMs, this.#idle());
     if (!this.#options.owned) return;
     const ended = Promise.all([...this.#clients].map((client) => new Promise<void>((resolve) => client.on('end', resolve))));
-    // Ends idle connections. Those that hang are cut below, which makes their calls fail.
+    // Ends idle connections. Those that hang are cut below, and their calls fail.
     void this.#options.pool.end().catch(() => undefined);
     await within(END_MS, ended);
     for (const client of this.#clients) this.#cut(client);
   }
 
-  /** One call may lead to another: a sweep looks first. A pool that ends meanwhile would keep it waiting for a connection, and its timer alive. */
+  /**
+   * Waits until no call is under way. One call may lead to another: a sweep looks first. If the pool ended meanwhile, the second call
+   * would wait for a connection, and keep its timer alive.
+   */
   async #idle(): Promise<void> {
     do {
       await Promise.allSettled(this.#calls);
@@ -198,7 +202,7 @@ export class Server {
     return (typeof reply === 'string' ? JSON.parse(reply) : null) as T;
   }
 
-  /** `short`: only on a connection that is set up for it. */
+  /** `short`: run only on a connection that is set up for it. */
   async #run(
     name: string,
     text: string,
@@ -227,7 +231,7 @@ export class Server {
     }
   }
 
-  /** Answers whether it could: not where a connection that was opened later leads to a pooler. */
+  /** Returns whether it set the connection up. It does not if a connection that was opened later leads to a pooler. */
   async #setUp(client: PgPoolClient, timeoutMs: number): Promise<boolean> {
     const query = { text: TUNING, values: [client.processID, `${quoteName(this.#options.schema)}, pg_temp`] };
     this.tune = (await this.#query(client, query, timeoutMs))[0]?.[0] === true;
@@ -248,19 +252,19 @@ export class Server {
 
   async #connect(): Promise<PgPoolClient> {
     const { pool, owned, connectTimeoutMs } = this.#options;
-    // Of ours it is known that it hands out an idle one at once.
+    // The store's own pool hands out an idle connection at once.
     const isThere = owned && (pool.idleCount ?? 0) > 0;
     const connecting = pool.connect();
     let client: PgPoolClient | undefined;
     try {
-      // Where others take from the pool too, they may be served while this waits.
+      // In a pool of the user, other callers may be served while this call waits.
       do client = await (isThere ? connecting : within(connectTimeoutMs + POOLS_OWN_MS, connecting));
       while (client === undefined && !owned && this.#line.isServed(connectTimeoutMs));
     } catch (error) {
       throw toStoreError(error, this.circumstance);
     }
     if (client === undefined) {
-      // A pool of the user's may wait for ever: what it hands out too late goes back.
+      // A pool of the user may wait for ever: a connection that it hands out too late goes back.
       connecting.then(
         (late) => late.release(),
         () => undefined,
@@ -286,7 +290,10 @@ export class Server {
     this.#line.leave();
   }
 
-  /** When one connection gives no answer, the idle ones most likely lead nowhere too: each would cost a call the whole of its time. */
+  /**
+   * Drops the idle connections. If one connection gives no reply, the idle ones are most likely dead too: each would cost a call its
+   * whole timeout.
+   */
   async #dropIdle(): Promise<void> {
     const idle = [...this.#clients].filter((client) => !this.#busy.has(client));
     const ended = idle.map((client) => new Promise<void>((resolve) => client.on('end', resolve)));
@@ -295,8 +302,8 @@ export class Server {
   }
 
   /**
-   * The server answers again, on another connection: calls that went out before the one that was given up wait on connections that are
-   * most likely dead. A server that is only slow does not come here; and a call that was cut in error is repeated under its number.
+   * Cuts connections that are most likely dead. The server replies again on another connection, so calls that were sent before the failed
+   * one wait in vain. A server that is only slow does not come here, and a call that was cut in error is repeated under its number.
    */
   #dropStranded(): void {
     const gaveUpAt = this.#gaveUpAt;
@@ -308,13 +315,15 @@ export class Server {
     }
   }
 
-  /** Ends a connection at once, with what it does on the server. */
+  /** Ends a connection at once, and cancels its statement on the server. */
   #cut(client: PgPoolClient): void {
     if (this.#busy.has(client)) void cancelStatement(client);
     client.connection.stream.destroy();
   }
 
-  /** A connection that breaks while it is in use says so by an event as well as by its query: unheard, that would end the process. */
+  /**
+   * Ignores error events. A connection that breaks in use emits one and also rejects its query; an unhandled event would end the process.
+   */
   #guard(client: PgPoolClient): void {
     if (this.#guarded.has(client)) return;
     this.#guarded.add(client);
@@ -338,11 +347,11 @@ export class Server {
       this.#line.answered();
       return rows;
     } catch (error) {
-      // A refusal of the server's is an answer too.
+      // An error from the server is a reply too.
       if (codeOf(error) !== undefined) this.#line.answered();
       throw error;
     } finally {
-      // Its repetition must not meet the locks of this one.
+      // The repeated call must not meet the row locks of this one.
       if (isLate) await Promise.all([within(DROP_MS, cancelStatement(client)), this.#dropIdle()]);
     }
   }

@@ -1,3 +1,5 @@
+// Opens, renews and closes sessions. Session owners and the renewer call it through the store. A renewal must never revive a session that
+// was reaped.
 import { tokenOf } from '../../job/lock.js';
 import { CRASH_GRACE_MS, type NewSession, type Renewal, type RenewReply, type SessionRef } from '../contract/index.js';
 import { forgetSessions } from './callers.js';
@@ -8,11 +10,14 @@ import { KEEPING_MS, type Server } from './server.js';
 import { step, verb } from './sql-function.js';
 import { IS_OPEN, STATE } from './tables.js';
 
-/** What the sessions _one.ids hold, session by session. */
+/** The jobs that the sessions _one.ids hold, session by session. */
 const HELD = `unnest(_one.ids) o(id), LATERAL (
         SELECT id, fence FROM jobs WHERE queue = _one.queue AND state = ${STATE.active} AND session = o.id ORDER BY fence OFFSET 0) j`;
 
-/** `look_at` moves only where the server's clock was set back: whoever dies then must not be looked for as late as it stood before. */
+/**
+ * A renewal moves `look_at` only if the server's clock was set back. Otherwise a session that dies then would be checked only at the old,
+ * later time.
+ */
 const renewed = (session: string, slots: string) =>
   `UPDATE sessions s SET expires_at = ceil(clock_ms() + duration_ms), look_at = least(look_at, floor(clock_ms() + duration_ms)),
       renewals = renewals + 1, suspected = false, spared_until = NULL, slots = coalesce(${slots}, s.slots)
@@ -21,11 +26,11 @@ const renewed = (session: string, slots: string) =>
 const renewedByName = (name: string, id: string, slots: string) =>
   renewed(`s.queue = (SELECT queue FROM queues WHERE name = ${name}) AND s.id = ${id}`, slots);
 
-/** Most renewals come alone: the process of a worker has one renewer, and most have one worker. */
+/** The fast path for one session: a worker process has one renewer, and most processes have one worker. */
 const RENEW_ALONE = renewedByName('$1', '$2', '$3::float8');
 
-// `sessions.reaped`: 0 open; 1 reaped, and locks that died with it are still to be handed back; 2 kept only because of locks that have
-// an end of their own, which need its owner and its maxStalls. A session that holds nothing more is deleted.
+// `sessions.reaped`: 0 = open; 1 = reaped, and locks that died with it are still to be handed back; 2 = kept only because of locks with
+// their own expiry, which need its owner and its maxStalls. A session that holds nothing more is deleted.
 export const SESSION_FUNCTIONS =
   verb(
     `open_session(_name text, _id text, _host text, _pid float8, _owner text, _instance text, _duration float8, _max_stalls float8, _slots float8,
@@ -45,7 +50,7 @@ BEGIN
   RETURN 'null';
 END`,
   ) +
-  // The verb for one alone, where there is no short way.
+  // Renews one session where the fast path is not available.
   verb(
     'renew_one(_name text, _id text, _acked bigint, _slots float8)',
     'text',
@@ -78,7 +83,7 @@ BEGIN
   RETURN '[' || array_to_string(_replies, ',') || ']';
 END`,
   ) +
-  // Revocations get their numbers here, under the lock of the session: one that commits later gets a later number, and none is passed by.
+  // Numbers revocations under the lock of the session. A revocation that commits later gets a later number, so none is missed.
   step(
     'tell_revocations(_queue int, _session text, _acked bigint)',
     'text',
@@ -102,7 +107,7 @@ BEGIN
   RETURN coalesce(_reply, '[]');
 END`,
   ) +
-  // Everything at once. All sessions are locked first, then jobs, then names: everybody takes them in this order.
+  // Hands back everything in one call. It locks all sessions first, then jobs, then names: every verb takes locks in this order.
   verb(
     'close_sessions(_names text[], _ids text[], _charged boolean)',
     'text',
@@ -154,7 +159,7 @@ export async function openSession(server: Server, session: NewSession, { presenc
 }
 
 type RevocationRow = [number: number, jobId: string, fence: number, reason: string];
-/** Null: reaped or closed. */
+/** Null: the session was reaped or closed. */
 type Told = RevocationRow[] | null;
 
 export async function renew(server: Server, renewals: Renewal[]): Promise<RenewReply[]> {
@@ -171,7 +176,7 @@ export async function renew(server: Server, renewals: Renewal[]): Promise<RenewR
 
 async function renewOne(server: Server, { queue, id, acked, slots }: Renewal): Promise<Told[]> {
   const rows = await server.short('renew_alone', RENEW_ALONE, [queue, id, slots ?? null], KEEPING_MS);
-  // Who has something to be told is renewed once more.
+  // If there is no fast path, or if the session has revocations, the verb renews the session (once more) and returns them.
   if (rows !== undefined && rows[0]?.[1] !== true) return [rows.length === 0 ? null : []];
   return [await server.call<Told>('renew_one', [queue, id, acked, slots ?? null], KEEPING_MS)];
 }

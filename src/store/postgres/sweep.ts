@@ -1,4 +1,5 @@
-// What died is found, and its jobs move on. A sweep waits for nobody: what others hold at this moment is theirs, or for the next sweep.
+// Finds dead sessions and expired locks, and hands their jobs back. Any worker may call it. A sweep never waits for a lock: it leaves a
+// row that another transaction holds to that transaction, or to the next sweep.
 import type { SweepReply } from '../contract/index.js';
 import { RAISED } from './errors.js';
 import { journalOf } from './journal-rows.js';
@@ -8,15 +9,15 @@ import { expression, step, verb } from './sql-function.js';
 import { IS_OPEN, STATE } from './tables.js';
 import { UNTOUCHED } from './untouched.js';
 
-/** How often somebody looks for what nobody needs any more. */
+/** How often a sweep prunes rows that are no longer needed, per schema. */
 const PRUNE_EVERY_MS = 60_000;
 const PRUNED_AT_ONCE = 500;
 
-/** Sessions that were renewed since they were looked at last, in one call: about 2 ms. */
+/** How many sessions that were renewed since their last check one call moves on: about 2 ms. */
 const LOOKED_AT_ONCE = 200;
 /**
- * Locks in one call, or fewer if its limit says so. The first call on a connection takes longer than those that follow, to plan its statements:
- * with 100 at once, and all that a sweep may do in one call, it took 10 ms. See REHEARSAL.
+ * How many locks one call ends, or fewer if its limit says so. The first call on a connection takes longer, because the server plans its
+ * statements: with 100 locks, and every branch of a sweep in one call, it took 10 ms. See REHEARSAL.
  */
 const BITE = 25;
 
@@ -26,19 +27,19 @@ const ended = (queue: string) =>
   `(SELECT ends_at FROM jobs WHERE queue = ${queue} AND ends_at IS NOT NULL AND ends_at <= _now ORDER BY ends_at LIMIT 1) IS NOT NULL`;
 const ANY_DEAD = `(${ended('_queue')} OR (SELECT look_at ${lookedAt('_queue')} AND expires_at <= _now ORDER BY look_at LIMIT 1) IS NOT NULL)`;
 const PRUNE_NOW = `(SELECT pruned_at FROM holdfast_schema) <= _now - ${PRUNE_EVERY_MS}`;
-/** `looked`: when the first session ends that is to be looked at. */
+/** `looked`: the expiry of the first session that is due for a check. */
 const LOOK = `SELECT queue, ${ended('q.queue')} AS ended, (SELECT expires_at ${lookedAt('q.queue')} ORDER BY look_at LIMIT 1) AS looked,
     EXISTS (SELECT FROM ${journalOf('q')}) OR ${PRUNE_NOW} AS upkeep`;
 
-/** Most sweeps find nothing, in one statement and without a lock. */
+/** The fast path: most sweeps find nothing, in one statement and without a lock. */
 const LOOK_ALONE = `SELECT queue, ended, looked IS NOT NULL, looked > _now, upkeep FROM (SELECT floor(clock_ms())::bigint AS _now OFFSET 0) clock,
   LATERAL (${LOOK} FROM queues q WHERE name = $1 OFFSET 0) look`;
 const REAP_ALONE = 'SELECT reap($1, clock_ms(), $2, $3, $4)';
 const UPKEEP_ALONE = 'SELECT upkeep($1, floor(clock_ms())::bigint)';
 
 /**
- * A death that never was, so that the statements of a real one are planned when nobody waits for them: the first call that handed jobs back
- * took 7 ms without.
+ * Reaps a made-up session, so that the server plans the statements of a real reap while nothing waits for them. Without it, the first
+ * call that handed jobs back took 7 ms.
  */
 const REHEARSAL = 'SELECT rehearse_reap()';
 const rehearsed = new WeakSet<Server>();
@@ -47,7 +48,7 @@ const anyHeld = (condition = 'true') =>
   `(SELECT fence FROM jobs WHERE ${HELD} AND ${condition} ORDER BY fence LIMIT 1) IS NOT NULL`;
 
 export const SWEEP_FUNCTIONS =
-  // Locks whose own end has passed. An extended lock whose session outlived the extension lives as long as the session again.
+  // Ends locks whose own expiry has passed. An extended lock whose session outlived the extension lives as long as the session again.
   step(
     `sweep_ended(_queue int, _clock float8, _limit int, OUT stalled text[], OUT failed text[], OUT ended int, OUT stalled_by text[],
        OUT failed_by text[])`,
@@ -83,7 +84,7 @@ END`,
     'STABLE',
     `json_build_object('stalled', _stalled, 'failed', _failed, 'reaped', _reaped, 'more', _more, 'lostBy', _lost_by)::text`,
   ) +
-  // Upkeep waits for a call in which nothing had died: it takes its time.
+  // Upkeep runs only in a call that found nothing dead, because it takes longer.
   verb(
     'sweep(_name text, _limit int)',
     'text',
@@ -104,7 +105,7 @@ BEGIN
   RETURN _reply;
 END`,
   ) +
-  // `_any_ended`, `_any_renewed`: what a look found, so that the rest is not even planned.
+  // `_any_ended`, `_any_renewed`: the findings of LOOK, so that the server does not even plan the other branches.
   step(
     'reap(_queue int, _clock float8, _limit int, _any_ended boolean, _any_renewed boolean)',
     'text',
@@ -172,7 +173,7 @@ BEGIN
   RETURN swept(_stalled, _failed, cardinality(_seen), _more, nullif(_stalled_by || _failed_by, '{}'));
 END`,
   ) +
-  // In a queue that is none, and undone: the plans stay with the connection.
+  // Works in queue 0, which never exists, and rolls back. The plans stay with the connection.
   step(
     'rehearse_reap()',
     'void',
@@ -197,8 +198,8 @@ BEGIN
   DELETE FROM revocations WHERE queue = _queue AND session = _session;
 END`,
   ) +
-  // Folds, and once a minute removes what nobody needs any more: old callers, ended sessions whose last lock has ended, and
-  // revocations and places in line that were written or held by somebody while their session went.
+  // Folds the journal. Once a minute it also removes rows that are no longer needed: old callers, reaped sessions whose last lock has
+  // ended, and revocations and places of lock waiters that were written or locked while their session was deleted.
   step(
     'upkeep(_queue int, _now bigint)',
     'void',
@@ -227,10 +228,10 @@ BEGIN
 END`,
   );
 
-/** `reaped`: sessions that died, in whole or in part. */
+/** `reaped`: how many sessions died, in whole or in part. */
 export type Swept = SweepReply & { reaped: number };
 
-/** As the function answers it. */
+/** The reply of the SQL function. */
 type SweptRow = Omit<Swept, 'lostBy'> & { lostBy: (string | null)[] | null };
 
 export async function sweep(server: Server, queue: string, limit: number): Promise<Swept> {

@@ -1,32 +1,37 @@
-// The tables, as a list of migrations. A migration that was released is never changed: append the next one.
-// The functions that work on them are in the files of the verbs and are written anew with every migration (schema.ts).
+// The tables, as a list of migrations. Never change a migration that was released: append the next one. The functions that work on the
+// tables are in the files of the verbs; every migration recreates them (schema.ts).
 
-/** How `jobs.state` is written. Partial indexes name these numbers. Two more are waiting, with a lock key: see key.ts. */
+/**
+ * The numbers of `jobs.state`. Partial indexes name these numbers. `keyed` and `behind` also mean waiting, for jobs with a lock key: see
+ * key.ts.
+ */
 export const STATE = { behind: -1, keyed: 0, waiting: 1, delayed: 2, active: 3, completed: 4, failed: 5 } as const;
 
-// Of a row that is looked up by its id or place. Written so, the index of all active jobs, or of all open sessions, cannot be used for it:
-// the planner takes it, and goes through the whole of it, when its statistics are from a time when it was small.
+// Conditions for a row that is looked up by its id or place. The `+ 0` keeps the planner from using the index of all active jobs, or of
+// all open sessions. With statistics from a time when that index was small, the planner would choose it and walk through all of it.
 export const IS_ACTIVE = `state + 0 = ${STATE.active}`;
 export const IS_OPEN = 'reaped + 0 = 0';
 
-// queues: `head_…` is a place below which a list has nothing alive. Walking through what died in front of it cost a claim 2.7 ms more
-//   after a million claims that no vacuum had followed (0.36 s the first time); it starts at the head instead.
-//   The lists of prioritized and delayed jobs have none, because something may come before it at any time: they wait for vacuum.
-//   Counts and events lag behind: what came since lies in `journal`.
-// jobs: the small columns that moves change come first, so that they are read without walking through a long payload.
+// queues: `head_…` is a place below which a list has no living row. A claim starts at the head instead of walking through dead rows: that
+//   walk cost 2.7 ms more per claim after a million claims without a vacuum (0.36 s the first time).
+//   The lists of prioritized and delayed jobs have no head, because a job may be put before it at any time: they depend on vacuum.
+//   Counts and events lag behind: the changes since then are in `journal`.
+// jobs: the small columns that moves change come first, so that the server reads them without walking through a long payload.
 //   ord      place within its state: waiting front to back (below 0 = put to the front), finished in the order of finishing
-//   session, fence   the token of the current owner or, in a finished job, of the one that finished it
-//   ends_at  an end of the lock's own; not `timed`: the lock lives as long as its session and at least until there
+//   session, fence   the token of the current owner or, in a finished job, of the owner that finished it
+//   ends_at  the lock's own expiry; if not `timed`, the lock lives as long as its session and at least until then
 //   log_…    numbers of the first and of the next log row
-//   Each list has a stretch of a partial index of its own: a claim costs the same with ten waiting jobs and with a million, a sweep looks at
-//   what died and not at what is active. Whoever wants one of them asks for its order: the primary key, which would find the same rows
-//   among all of the queue, looks as good to the planner when its statistics are from a time when the queue was small.
-// journal: one row for each call that changed a queue, with what it changes in the counts and with its events. Nobody has to lock
-//   the queue's row to write one; `fold` brings them into queues and events (fold.ts).
-// sessions: `presence` is the process, `vouched` the advisory lock that says that it lives; null when it has none at the moment.
-//   `attested` numbers what the process said of it: a word that was held up somewhere does not undo the next one.
-// revocations: numbered when their session is told of them, because only then it is sure that no smaller number will come.
-// Dead rows are many and young here, so vacuum comes early. Free space in the pages of jobs brought nothing (fillfactor 40 to 100: the same).
+//   Each list has its own stretch of a partial index. So a claim costs the same with ten waiting jobs and with a million, and a sweep
+//   reads what died, not what is active. A query for one of these lists must ask for the order of its index. Otherwise the planner may
+//   choose the primary key, which finds the same rows among all jobs of the queue, if its statistics are from a time when the queue was
+//   small.
+// journal: one pending change per call that changed a queue: its changes to the counts, and its events. Writing one needs no lock on the
+//   queue's row; `fold` applies them to queues and events (fold.ts).
+// sessions: `presence` is the process, `vouched` the advisory lock that proves that the process lives; null while it has none. `attested`
+//   numbers the statements of the process about `vouched`, so that a delayed statement does not undo a later one.
+// revocations: numbered when they are reported to their session, because only then no smaller number can still come.
+// Dead rows are many and young here, so vacuum starts early. Free space in the pages of jobs made no difference (fillfactor 40 to 100:
+// the same).
 const FIRST = `
 CREATE TABLE holdfast_schema (
   single boolean PRIMARY KEY DEFAULT true CHECK (single),
@@ -177,9 +182,9 @@ ALTER TABLE journal ALTER COLUMN body SET STORAGE MAIN;
 ALTER TABLE events ALTER COLUMN body SET STORAGE MAIN;
 `;
 
-// jobs_taken holds what keys promise, whatever else may go wrong.
-// freed_keys: what may have come free since somebody looked (key.ts).
-// named: who holds a named lock; the row of one that nobody holds is never committed. lock_places: who stands in line.
+// jobs_taken enforces that at most one job of a key is active, even if other code is wrong.
+// freed_keys: keys that may have come free since the last claim checked them (key.ts).
+// named: the owner of each named lock; the row of a free name is never committed. lock_places: the lock waiters.
 const KEYS_AND_NAMES = `
 ALTER TABLE jobs ADD COLUMN lock_key text COLLATE "C";
 CREATE INDEX jobs_keyed ON jobs (queue, priority, ord) WHERE state = 0;
@@ -220,20 +225,20 @@ CREATE TABLE lock_places (
 CREATE INDEX lock_places_of_session ON lock_places (queue, session, place);
 `;
 
-// Both indexes have no column that a renewal changes: it stays a matter of one row.
+// Neither index has a column that a renewal changes, so a renewal still writes only one row.
 const GRACES = `
 ALTER TABLE sessions ADD COLUMN grace_ms double precision NOT NULL DEFAULT 2000;
 CREATE INDEX sessions_vouched ON sessions (queue, vouched) WHERE reaped = 0 AND NOT suspected AND vouched IS NOT NULL;
 CREATE INDEX sessions_suspected ON sessions (queue) WHERE reaped = 0 AND suspected;
 `;
 
-/** The functions alone are made anew. */
+/** An empty migration: it only recreates the functions. */
 const NEW_FUNCTIONS = '';
 
-// sessions.look_at: never after expires_at, and left where it is by a renewal, which then changes no index: 25 to 30 µs less of the server's
-//   170. Sweeps move it on (sweep.ts). Without any index they would take 4.5 ms to look at 10,000 sessions.
-// jobs: one index instead of three for those that wait. Each has to be opened, and its condition looked at, with every write: about 10 µs.
-// Sessions before jobs, as verbs take them.
+// sessions.look_at: never after expires_at. A renewal does not change it, so a renewal changes no index: 25 to 30 µs less of the server's
+//   170. Sweeps move it on (sweep.ts). Without any index, a sweep would take 4.5 ms to read 10,000 sessions.
+// jobs: one index instead of three for waiting jobs. Every write opens each index and evaluates its condition: about 10 µs per index.
+// The migration changes sessions before jobs, in the lock order of the verbs.
 const FEWER_INDEXES = `
 DROP INDEX sessions_expiring;
 ALTER TABLE sessions ADD COLUMN look_at bigint NOT NULL DEFAULT 0;
@@ -243,14 +248,14 @@ CREATE INDEX jobs_waiting ON jobs (queue, state, priority, ord) WHERE state <= 1
 `;
 
 // holdfast_schema: `revision` counts the migrations. `version` is READABLE_SINCE of the process that ran the last one: older processes
-//   compare it with their own number of migrations.
+// compare it with their own number of migrations.
 const REVISIONS = `
 ALTER TABLE holdfast_schema ADD COLUMN revision int NOT NULL DEFAULT 0;
 `;
 
-// dead_ranges: where lists of a queue have nothing alive (dead-ranges.ts). A queue has a row while that is of use. `place` and `freed` are
-//   how far places and numbers of freed keys had come when it was written, `journal_number` how far those of the journal; `journal_writers`
-//   are the transactions that had written to the journal then, and had not ended.
+// dead_ranges: where lists of a queue have no living row (dead-ranges.ts). A queue has a row only while skipping helps. At the time of
+// writing, `place`, `freed` and `journal_number` are the last numbers drawn for places, freed keys and the journal; `journal_writers` are
+// the open transactions that had written to the journal.
 const DEAD_RANGES = `
 CREATE TABLE dead_ranges (
   queue int PRIMARY KEY,
@@ -266,19 +271,19 @@ CREATE TABLE dead_ranges (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 `;
 
-// callers.look_at: when the row may be too old; never changed by a call, which then changes no index (callers.ts).
+// callers.look_at: when the row may be too old. A call never changes it, so a call changes no index (callers.ts).
 const CALLERS_BY_AGE = `
 ALTER TABLE callers ADD COLUMN look_at bigint NOT NULL DEFAULT 0;
 CREATE INDEX callers_looked_at ON callers (look_at);
 `;
 
-// jobs.lost_by: which owner lost the job last, and how that was found, as JSON text.
+// jobs.lost_by: the owner that lost the job last, and how that was found, as JSON text.
 const LOSSES = `
 ALTER TABLE jobs ADD COLUMN lost_by text;
 `;
 
-// queues.journal_from: as in dead_ranges, for claims and settles, which read the row of the queue anyway. To look into another table cost
-//   them 2 to 4 % of the server's time.
+// queues.journal_from: as in dead_ranges, for claims and settles, which read the row of the queue anyway. Reading another table cost them
+// 2 to 4 % of the server's time.
 const JOURNAL_FROM = `
 ALTER TABLE queues ADD COLUMN journal_from bigint NOT NULL DEFAULT 0;
 `;
@@ -298,8 +303,8 @@ export const MIGRATIONS: readonly string[] = [
 ];
 
 /**
- * Processes that know this many migrations can work on the schema that the last one makes, beside those that know all of them. So
- * migrations only add, and functions keep their names, their parameters (new ones come last and have defaults) and what they return.
- * A migration that breaks this sets it to its own number, and older processes then refuse the schema.
+ * Processes that know this many migrations can work on the newest schema, beside processes that know all of them. So migrations only add,
+ * and functions keep their names, their parameters (new ones come last and have defaults) and what they return. A migration that breaks
+ * this rule sets the constant to its own number; older processes then refuse the schema.
  */
 export const READABLE_SINCE = 6;

@@ -1,18 +1,18 @@
-// Joining a transaction of the user's: whatever can run SQL with parameters, known by what it can do, so that no package of theirs is
-// needed here. What is surely not a transaction (a pool, a database handle, an idle client) is refused: outside of one, the job would
-// stay when the rest is rolled back.
+// Joins a transaction of the user: any object that can run SQL with parameters. It is recognised by its methods, so that no package of
+// the user is needed here. An object that is surely not a transaction (a pool, a database handle, an idle client) is refused: outside of
+// a transaction, the job would stay when the rest is rolled back.
 import { HoldfastError } from '../../errors.js';
 import { toTransactionError } from './errors.js';
 import { quoteName } from './options.js';
 import type { Server } from './server.js';
 
-/** Runs SQL with parameters $1, $2 …, and answers the rows. */
+/** Runs SQL with parameters $1, $2 …, and returns the rows. */
 type RunSql = (text: string, values: unknown[]) => Promise<unknown[]>;
 
-/** What commits with it tells others: the arguments of notify_changes. */
+/** The arguments of notify_changes: the notification that is sent with the commit. */
 type Notification = [channel: string, payloads: string[]] | undefined;
 
-/** A server whose calls run in the transaction. */
+/** Returns a server whose calls run in the transaction. */
 export function joinTransaction(server: Server, transaction: unknown, notification: Notification): Pick<Server, 'call'> {
   const run = runnerOf(transaction);
   return {
@@ -76,7 +76,7 @@ function kysely(able: Able): RunSql {
   };
 }
 
-/** Drizzle asks what it is to run for its text. */
+/** Drizzle runs an object that returns its SQL text. */
 function drizzle(able: Able): RunSql {
   if (typeof able.rollback !== 'function') throw refused('is not a transaction of Drizzle. Pass what db.transaction() gives you');
   return async (text, values) => {

@@ -1,13 +1,13 @@
 import type { Call } from '../contract/index.js';
 
 /**
- * Keeps the calls of a caller in the order of their numbers, although each may travel on a connection of its own. A repetition does not
- * wait for the call that it repeats, which may hang for as long as the server does not answer.
+ * Runs the calls of a caller in the order of their numbers, although each may use another connection. A repeated call does not wait for
+ * the call that it repeats, which may hang for as long as the server does not reply.
  */
 export class Turns {
   readonly #last = new Map<string, { seq: number; done: Promise<unknown> }>();
 
-  /** Resolves when every call so far has come to its end. */
+  /** Resolves when every call so far has ended. */
   async idle(): Promise<void> {
     await Promise.all([...this.#last.values()].map(({ done }) => done));
   }

@@ -1,14 +1,18 @@
-// SKIP LOCKED waits all the same, in one case: a row that somebody has changed, who commits at the very moment in which it is looked at, and
-// that the next in line has locked by then. The server follows it to its new version and waits there. Whoever waits so holds rows that the
-// other one may be waiting for, so that two verbs with a sound order of locks met in a deadlock (once in 40 runs of a storm, on a
-// machine with more to do than cores). Rows that somebody is at are therefore left out before the server tries to lock them.
+// Guards against a wait that SKIP LOCKED does not skip. A transaction has changed a row and commits at the very moment in which the row
+// is read, and the next transaction in line has locked it by then. The server then follows the row to its new version and waits there.
+// The waiting transaction may hold rows that the other one wants, so two verbs with a sound lock order deadlocked (once in 40 runs of a
+// storm, on a machine with more work than cores). So rows that another transaction is changing are left out before the server tries to
+// lock them.
 import { expression } from './sql-function.js';
 
-/** Of a row of `jobs` that is locked with SKIP LOCKED. Where locks may be shared, `xmax` may be something else. */
+/**
+ * Condition on a row of `jobs` that is locked with SKIP LOCKED. Not for tables with shared locks, where `xmax` may have another meaning.
+ */
 export const UNTOUCHED = '(xmax = 0 OR untouched(xmax))';
 
 export const UNTOUCHED_FUNCTIONS =
-  // `xmax` is who changed or locked the row last, as the lower half of a number of which the function that knows wants all.
+  // `xmax` is the transaction that changed or locked the row last, as the lower half of its number. pg_xact_status needs the whole
+  // number.
   expression(
     'untouched(_xmax xid)',
     'boolean',

@@ -1,6 +1,7 @@
-// Tells watchers that their queue may have changed: at once after a call of this store, by NOTIFY after those of others, and by a look
-// at the versions of the watched queues every second, which is the only way behind a pooler and the safety net elsewhere. Whoever waits
-// for jobs, or for a named lock, is not woken by what only others want to know, but for the look, which does not tell them apart.
+// Notifies watchers that their queue may have changed: at once after a call of this store, by NOTIFY after calls of other stores, and by
+// polling. The poll compares the versions of the watched queues every second: behind a pooler it is the only way, elsewhere it is the
+// fallback. A watcher of jobs is woken only by changes that bring jobs, a watcher of named locks only by released locks. The poll cannot
+// tell the kinds apart, and wakes all watchers.
 import { journalOf } from './journal-rows.js';
 import { HoldfastError } from '../../errors.js';
 import type { ClaimReply, WatchedChange } from '../contract/index.js';
@@ -10,13 +11,14 @@ import type { Server } from './server.js';
 import { verb } from './sql-function.js';
 
 const POLL_MS = 1000;
-/** How long a look may take: it is also how a worker that has nothing to do learns that the server is gone. */
+/** Timeout of one poll. A worker with nothing to do learns through it that the server is gone. */
 const ANSWER_MS = 3000;
 
 const NOTIFY = 'SELECT pg_notify($1, payload) FROM unnest($2::text[]) payload';
 
 export const WAKE_FUNCTIONS =
-  // Exact at the moment of the commit, however long a transaction was open: a number that is taken before would be passed by.
+  // The versions are exact at the moment of the commit, however long a transaction was open. A number that a transaction draws before its
+  // commit could be passed by a later one that commits first.
   verb(
     'versions_of(_names text[])',
     'text',
@@ -41,20 +43,20 @@ END`,
 
 export interface WakeOptions {
   server: Server;
-  /** Names this store in what it tells, so that it does not wake itself. */
+  /** Identifies this store in its notifications, so that the store does not wake itself. */
   id: string;
   channel: string;
   notify: boolean;
-  /** Whether notifications are heard. */
+  /** True if this store receives notifications. */
   listens: boolean;
-  /** The server does not answer, and no call has told it. */
+  /** Called if the server does not reply and no failed call has reported that. */
   onTrouble(error: HoldfastError): void;
 }
 
 interface Watched {
-  /** Null: nobody has used the queue. Undefined: not known yet. */
+  /** Null: the queue was never used. Undefined: not known yet. */
   version: string | null | undefined;
-  /** The last claim from here got less than it asked for: who made it takes what comes. */
+  /** True if the last claim of this store got less than it requested: its worker takes the next jobs. */
   idle: boolean;
   readonly listeners: Map<() => void, WatchedChange>;
 }
@@ -79,7 +81,7 @@ export class Wake {
   }
 
   watch(queue: string, listener: () => void, what: WatchedChange): () => void {
-    // A function of its own, so that one listener may watch twice and stop once.
+    // Each watch gets its own function, so that one listener may watch twice and stop once.
     const call = (): void => listener();
     const watched = this.#watched.get(queue) ?? { version: undefined, idle: false, listeners: new Map() };
     this.#watched.set(queue, watched);
@@ -94,24 +96,24 @@ export class Wake {
     };
   }
 
-  /** After a call of this store. */
+  /** Wakes local watchers and notifies other processes, after a call of this store. */
   signal(queue: string, brings: Brings): void {
     this.#enqueue({ queue, brings });
     this.#notifier?.changed(queue, brings);
   }
 
-  /** After an add. `told`: what `telling` said was told. */
+  /** Called after an add. `told`: the add has sent the notification that `telling` returned. */
   added(queue: string, count: number, told: boolean): void {
     this.#enqueue({ queue, brings: 'jobs' });
     const watched = this.#watched.get(queue);
     const isOurs = count === 1 && watched?.idle === true;
-    // Whoever does not come for it this time is not waited for again.
+    // Give the idle worker one chance only: if it does not claim this job, do not wait for it again.
     if (watched !== undefined) watched.idle = false;
     if (told) this.#notifier?.told();
     else this.#notifier?.changed(queue, 'jobs', isOurs);
   }
 
-  /** A claim leaves. Answers what `claimed` wants to know. */
+  /** Called before a claim is sent. Returns the number that `claimed` needs. */
   claiming(queue: string): number {
     const watched = this.#watched.get(queue);
     if (watched !== undefined) watched.idle = false;
@@ -121,28 +123,28 @@ export class Wake {
   claimed(queue: string, changes: number, count: number, { jobs, drained, nextInMs }: ClaimReply): void {
     const watched = this.#watched.get(queue);
     if (watched !== undefined) watched.idle = jobs.length < count;
-    // Of jobs that fall due later everybody has to know.
+    // If jobs fall due later, every process must know, so the notification stays urgent.
     if (drained && nextInMs === undefined) this.#notifier?.taken(queue, changes);
   }
 
-  /** What a call that brings jobs may tell by itself, if it may. */
+  /** Returns the notification that an add may send by itself, or undefined if the add must not. */
   telling(queue: string): [channel: string, payload: string] | undefined {
     if (this.#notifier?.isQuiet !== true || this.#watched.get(queue)?.idle === true) return undefined;
     return [this.#options.channel, payloadOf(this.#options.id, { queue, brings: 'jobs' })];
   }
 
-  /** The arguments of notify_changes for a transaction of the user's, of which nobody here will know when it commits. */
+  /** Returns the arguments of notify_changes for a transaction of the user: this process does not know when it commits. */
   notification(queue: string): [channel: string, payloads: string[]] | undefined {
     return this.#notifier === undefined ? undefined : [this.#options.channel, [payloadOf('', { queue, brings: 'jobs' })]];
   }
 
-  /** What another store told. */
+  /** Handles a notification of another store. */
   hear(payload: string): void {
     const [, id, mark = '', queue] = /^(\w*)([:;!*])(.*)$/s.exec(payload) ?? [];
     if (queue !== undefined && id !== this.#options.id) this.#enqueue({ queue, brings: BRINGS[mark] ?? 'both' });
   }
 
-  /** Something may have been missed. */
+  /** Wakes all watchers: a notification may have been missed. */
   wakeAll(): void {
     for (const queue of this.#watched.keys()) this.#enqueue({ queue, brings: 'both' });
   }
@@ -158,7 +160,7 @@ export class Wake {
     if (this.#looking) return;
     this.#looking = true;
     const queues = [...this.#watched.keys()];
-    // Versions do not tell of named locks: a number for them would have to be written with every lock that is let go.
+    // Versions do not cover named locks: every release of a lock would have to write a number for that.
     if (!this.#options.listens) for (const queue of queues) this.#enqueue({ queue, brings: 'locks' });
     await this.#compare(queues);
     this.#looking = false;
@@ -173,7 +175,7 @@ export class Wake {
         const watched = this.#watched.get(queue);
         const version = versions[index] ?? null;
         if (watched === undefined || watched.version === version) continue;
-        // The first look counts as a change: something may have come between the watcher's own look and this one.
+        // The first poll counts as a change: a change may have come between the watcher's own read and this poll.
         watched.version = version;
         this.#enqueue({ queue, brings: 'both' });
       }
@@ -199,7 +201,7 @@ export class Wake {
 const MARKS: Record<Brings, string> = { jobs: ':', news: ';', locks: '!', both: '*' };
 const BRINGS = Object.fromEntries(Object.entries(MARKS).map(([brings, mark]) => [mark, brings as Brings]));
 
-/** Who tells it, what it brings, and the queue. */
+/** The format: the sender's id, the kind of change, the queue. */
 function payloadOf(id: string, { queue, brings }: Change): string {
   return `${id}${MARKS[brings]}${queue}`;
 }

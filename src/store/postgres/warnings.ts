@@ -1,4 +1,5 @@
-// Settings of the server under which it does not keep what it acknowledges.
+// Warnings about server settings with which acknowledged writes can be lost. The engine checks the settings at start and after each
+// reconnect.
 import { HoldfastError } from '../../errors.js';
 
 const RISKS: Record<string, string> = {
@@ -11,7 +12,7 @@ export const DURABILITY = `SELECT name, setting FROM pg_settings WHERE name IN (
 
 type Listener = (warning: HoldfastError) => void;
 
-/** For whoever listens: those who come late are told what was found before. */
+/** Passes warnings to listeners. A listener that subscribes late gets the current warnings at once. */
 export class Warnings {
   readonly #place: string;
   readonly #listeners = new Set<Listener>();
@@ -21,13 +22,13 @@ export class Warnings {
     this.#place = place;
   }
 
-  /** `settings`: what DURABILITY answers. */
+  /** `settings`: the rows that DURABILITY returns. */
   look(settings: unknown[][]): void {
     this.#current = settings.filter(([, value]) => value === 'off').map(([name]) => this.#warning(String(name)));
     for (const warning of this.#current) this.tell(warning);
   }
 
-  /** To those who listen now. */
+  /** Emits a warning to the listeners of this moment only. */
   tell(warning: HoldfastError): void {
     for (const listener of this.#listeners) listener(warning);
   }

@@ -1,3 +1,5 @@
+// Writes to jobs: data, progress, log rows. Job handles and the queue call it through the store. A write with a token must change nothing
+// if the token is not the current one.
 import type { SettleStatus } from '../../job/outcome.js';
 import { EVENT_VALUE_BYTES } from '../budget.js';
 import type { Write, WriteReply } from '../contract/index.js';
@@ -92,7 +94,7 @@ function textOf(item: Write): string | null {
   }
 }
 
-/** Log rows that stay; null: all. */
+/** Returns how many log rows stay. Null: all. */
 function keepOf(item: Write): number | null {
   if (item.kind === 'log') return item.keep ?? null;
   return item.kind === 'clearLogs' ? (item.keep ?? 0) : null;
