@@ -1,6 +1,6 @@
-// Whether a worker makes progress, told from what its own calls and its session show: a process that exists, or a connection that is
-// open, proves nothing. The worker's calls report here; `worker.health()` and `isHealthy()` ask. It must never call the store: a probe
-// that hangs with what it probes helps nobody.
+// Decides whether a worker makes progress, from its own calls and its session: a running process or an open connection proves nothing.
+// The worker's calls report here; `worker.health()` and `isHealthy()` read it. It must never call the store, because a probe must not hang
+// together with the store that it checks.
 import { HoldfastError } from '../errors.js';
 import type { Session } from '../session/session.js';
 import { between, now, trustUntil } from '../session/trust.js';
@@ -10,31 +10,31 @@ import { LoopTime } from './loop-time.js';
 import type { Slots } from './slots.js';
 
 export interface WorkerHealth {
-  /** False when there is a reason against it. */
+  /** False if there is at least one reason. */
   healthy: boolean;
-  /** `CODE: what is wrong and what to do`, one for each; see the guide. */
+  /** One `CODE: what is wrong and what to do` for each problem; see the guide. */
   reasons: string[];
   /** Jobs that run here now. */
   running: number;
   /** Jobs that may run here at once. */
   slots: number;
-  /** Jobs that were claimed ahead (`prefetch`) and have not begun. */
+  /** Jobs that were claimed ahead (`prefetch`) and have not started. */
   prefetched: number;
   paused: boolean;
   closing: boolean;
-  /** Who renews the locks: the lock thread, the event loop, or not known yet. */
+  /** Where locks are renewed: in the lock thread, on the event loop, or not known yet. */
   lockThread: 'starting' | 'thread' | 'loop';
-  /** Once it was opened: 'sqlite' with 'node:sqlite', 'redis' with 'ioredis' … */
+  /** Set once the store was opened: 'sqlite' with 'node:sqlite', 'redis' with 'ioredis' … */
   store?: { engine: string; driver?: string };
-  /** For how long the store has answered none of this worker's calls; 0 when it does. */
+  /** For how many ms the store has replied to none of this worker's calls; 0 if it replies. */
   storeOutageMs: number;
-  /** The longest time in the last minute for which the event loop was blocked. */
+  /** The longest block of the event loop in the last minute, in ms. */
   blockedMs: number;
-  /** Since the store last answered a claim. Time for which the loop was blocked does not count. */
+  /** Milliseconds since the store last replied to a claim. Time in which the event loop was blocked does not count. */
   lastClaimMs?: number;
-  /** Since the renewal that the locks live on was sent. */
+  /** Milliseconds since the last successful renewal of the locks was sent. */
   lastRenewalMs?: number;
-  /** Since the store last told that the queue has changed. Without wake-ups jobs are still found, by looking every `drainDelay`. */
+  /** Milliseconds since the last wake-up by the store. Without wake-ups, jobs are still found by polling every `drainDelay`. */
   lastWakeUpMs?: number;
 }
 
@@ -43,20 +43,20 @@ export interface HealthOptions {
   clock: Clock;
   slots: Slots;
   prefetched(): number;
-  /** The longest time between two claims while a slot is free. */
+  /** The longest time between two claims while a slot is free, in ms. */
   idleMs: number;
-  /** 0: sessions are not renewed. */
+  /** Time between renewals, in ms. 0: sessions are not renewed. */
   renewMs: number;
   session(): Session | undefined;
   state(): WorkerState;
-  /** The event loop was blocked, and no thread reports it. */
+  /** The event loop was blocked, and no lock thread reports it. */
   onBlocked?(blockedMs: number): void;
 }
 
-/** by hand: without a processor, jobs are taken by getNextJob. */
+/** by hand: the worker has no processor; getNextJob takes its jobs. */
 export type WorkerState = 'by hand' | 'not started' | 'running' | 'paused' | 'closing';
 
-/** A store that takes longer is in trouble. Shorter ones are blinks, from which workers recover by themselves. */
+/** A store that takes longer to reply, in ms, is in trouble. Workers recover from shorter outages by themselves. */
 const PATIENCE_MS = 3000;
 
 interface OpenCall {
@@ -67,13 +67,13 @@ interface OpenCall {
 export class Health {
   readonly #options: HealthOptions;
   readonly #time: LoopTime;
-  /** Since when none of the calls that were made has been answered. */
+  /** The start of the time in which no open call got a reply. */
   #call: OpenCall | undefined;
   #open = 0;
   #answeredAt: number | undefined;
   #claimedAt: number | undefined;
   #wokenAt: number | undefined;
-  /** The last moment when nobody could expect a claim, or one was answered. */
+  /** The last moment at which no claim was due, or a claim got a reply. */
   #claimDueFrom = 0;
   #sessionSeenAt = 0;
   #byThread: boolean | undefined;
@@ -82,12 +82,12 @@ export class Health {
   constructor(options: HealthOptions) {
     this.#options = options;
     this.#time = new LoopTime(options.clock, (blockedMs) => {
-      // The thread sees it sooner, and knows its own pauses.
+      // The thread notices a block sooner, and knows its own pauses.
       if (this.#byThread === false) options.onBlocked?.(blockedMs);
     });
   }
 
-  /** A call is made, or waits for a session to be made under. */
+  /** A call starts, or waits for a session. */
   asked(): void {
     this.#time.start(() => this.#look());
     this.#open += 1;
@@ -99,7 +99,7 @@ export class Health {
     if (this.#call !== undefined) this.#call.error = error;
   }
 
-  /** `withClaim`: the store was asked for jobs, and the session was good for them. */
+  /** `withClaim`: the call asked for jobs, and the session was alive. */
   answered(withClaim: boolean): void {
     const time = this.#time.now();
     this.#open -= 1;
@@ -160,7 +160,7 @@ export class Health {
     return this.#reasons(this.#look()).length === 0;
   }
 
-  /** Moves the moments that must not be held against the worker: a slot that was busy for an hour may be free since just now. */
+  /** Moves the moments that must not count against the worker: a slot that was busy for an hour may have become free just now. */
   #look(): number {
     const { session, slots, state } = this.#options;
     const time = this.#time.now();
@@ -181,7 +181,7 @@ export class Health {
       reasons.push(`STARTING: the store has not answered the worker of ${queue} yet; ask again in a moment.`);
     } else if (time - this.#claimDueFrom > idleMs + PATIENCE_MS) {
       const ms = Math.round(time - this.#claimDueFrom);
-      reasons.push(`CLAIM_OVERDUE: slots are free and no job was asked for in ${ms} ms; start the process anew and report it.`);
+      reasons.push(`CLAIM_OVERDUE: no claim for ${ms} ms although slots are free; restart the process and report a bug.`);
     } else if (time - this.#sessionSeenAt > PATIENCE_MS) {
       reasons.push('SESSION_GONE: the store has ended the session, and handlers that lost their locks hold all slots; end them.');
     }
@@ -192,7 +192,7 @@ export class Health {
     return reasons;
   }
 
-  /** 0 as long as it may be a blink. An error that time alone does not heal is none. */
+  /** Returns 0 while the outage may be short. An error that will not heal with time counts at once. */
   #outage(time: number): number {
     if (this.#call === undefined) return 0;
     const { since, error } = this.#call;
@@ -209,7 +209,7 @@ export class Health {
     return `${code}: the store has answered no call for ${ms} ms. ${error.message}`;
   }
 
-  /** From the deadline in shared memory, which the renewer moves with each renewal. */
+  /** Computed from the trust deadline in shared memory, which the renewer moves with each renewal. */
   #sinceRenewal(): number | undefined {
     const { session, clock, renewMs } = this.#options;
     const current = session();

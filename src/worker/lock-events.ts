@@ -1,4 +1,4 @@
-// What happens to locks, told to the worker's listeners and to those of its lock monitor: renewed, lost, stalled, blocked.
+// Emits the events of locks to the listeners of the worker and of its lock monitor: renewed, lost, stalled, blocked.
 import { HoldfastError, isRetryable, toError } from '../errors.js';
 import type { JobContext } from '../handle/job-context.js';
 import { Job } from '../handle/job.js';
@@ -20,15 +20,15 @@ export interface LockEventsOptions {
   maxBlockedMs: number;
   /** The store no longer knows the session. */
   sessionLost(session: Session): void;
-  /** Jobs may have become claimable. */
+  /** Called when jobs may have become claimable. */
   wake(): void;
-  /** A thread renews, or the event loop does. */
+  /** Says where locks are renewed: in the lock thread (true) or on the event loop (false). */
   threaded(byThread: boolean): void;
-  /** The worker has told that the store does not answer. */
+  /** True if the worker has reported that the store does not reply. */
   inOutage(): boolean;
 }
 
-/** Once for this process: a block is the same one to all of its workers. */
+/** Warned once per process: all its workers see the same block. */
 let warned = false;
 
 export class LockEvents {
@@ -68,7 +68,7 @@ export class LockEvents {
       },
       failed: (error, renewing) => {
         if (renewing) emitter.emit('lockRenewalError', error);
-        // One outage is told once, although renewals and sweeps meet it on a connection of their own.
+        // An outage is reported once, although renewals and sweeps meet it on their own connection.
         if (!inOutage() || !isRetryable(error)) emitter.emit('error', error);
       },
       threaded: (byThread) => {
@@ -94,7 +94,7 @@ export class LockEvents {
     }
   }
 
-  /** Where no thread renews. */
+  /** Called if no lock thread renews. */
   blockedOnLoop(blockedMs: number): void {
     this.#blocked(blockedMs, 'No lock was renewed meanwhile');
   }

@@ -1,11 +1,11 @@
-// A window onto the lock thread of a worker, for people who watch it: `worker.lockManagerThread`.
+// Shows the lock thread of a worker to users that monitor it: `worker.lockManagerThread`.
 import { Emitter } from '../runtime/emitter.js';
 
 export interface LockMonitorEvents {
   lockExtended: [jobIds: string[]];
   lockRenewalFailed: [jobIds: string[]];
   stalledJobs: [jobIds: string[]];
-  /** The event loop was blocked for so many milliseconds; told when it is free again. */
+  /** The event loop was blocked for `blockedMs`. Emitted when the loop is free again. */
   loopBlocked: [blockedMs: number];
   error: [error: Error];
 }
@@ -19,7 +19,7 @@ export class LockMonitor extends Emitter<LockMonitorEvents> {
     this.#jobIds = jobIds;
   }
 
-  /** False after close, and while the event loop stands in for a thread that is not there. */
+  /** False after close, and while the event loop renews because the thread does not run. */
   isRunning(): boolean {
     return this.#running;
   }

@@ -1,10 +1,10 @@
-// Time in which the event loop could run. Whoever waits for an answer on this clock does not hold it against the store that the loop was
-// blocked or the process frozen, while the answer lay in the socket, unread. It stands still until it is started.
+// A clock that counts only the time in which the event loop could run. A timeout on this clock does not blame the store if the loop was
+// blocked or the process frozen while the reply lay in the socket, unread. The clock stands still until it is started.
 import type { Clock } from '../runtime/clock.js';
 import { clearInterval, setInterval } from '../runtime/timers.js';
 
 const TICK_MS = 500;
-/** Timers are late on a busy machine; what is later than this was a block. */
+/** Timers are late on a busy machine; a gap longer than this, in ms, was a block. */
 const GAP_MS = 3 * TICK_MS;
 const REMEMBERED_MS = 60_000;
 
@@ -22,7 +22,7 @@ export class LoopTime {
     this.#onBlocked = onBlocked;
   }
 
-  /** Once; `onTick` is called every half second. */
+  /** Starts the clock once; `onTick` is called every half second. */
   start(onTick: () => void): void {
     if (this.#ticks !== undefined) return;
     this.#readAt = this.#clock.monotonic();
@@ -46,7 +46,7 @@ export class LoopTime {
     return this.#time;
   }
 
-  /** The longest block of the last minute. */
+  /** Returns the longest block of the last minute, in ms. */
   blockedMs(): number {
     return this.#isPast(this.#clock.monotonic()) ? 0 : this.#blocked.ms;
   }

@@ -1,5 +1,5 @@
-// What a Worker may be told, with BullMQ's names and defaults; Holdfast's own durations end in Ms. All of it is checked when the worker
-// is made, and readable afterwards as `worker.opts`.
+// The options of a Worker, with BullMQ's names and defaults; Holdfast's own durations end in Ms. All are checked when the worker is made,
+// and readable afterwards as `worker.opts`.
 import { hostname } from 'node:os';
 import type { BackoffStrategy } from '../handle/job-context.js';
 import { DEFAULT_PREFIX } from '../job/names.js';
@@ -15,14 +15,14 @@ import { OptionNames } from '../runtime/option-names.js';
 import { BASE_NAMES, BASE_UNSUPPORTED, type QueueBaseOptions } from '../store/base-options.js';
 
 export interface RateLimiterOptions {
-  /** So many jobs, of all workers of the queue … */
+  /** How many jobs may start within `duration`, on all workers of the queue together. */
   max: number;
-  /** … in so many milliseconds. */
+  /** In ms. */
   duration: number;
 }
 
 export interface GetNextJobOptions {
-  /** Wait for a job, for as long as `drainDelay` says; true unless said otherwise. */
+  /** Waits for a job, up to `drainDelay` seconds. Default true. */
   block?: boolean;
 }
 
@@ -31,28 +31,30 @@ export const NEXT_JOB_NAMES = new OptionNames<GetNextJobOptions>({ of: 'getNextJ
 export interface WorkerOptions extends QueueBaseOptions, SessionOptions {
   /** Shown as `processedBy` and in the list of sessions. Default: host and pid, as `host:1234`. */
   name?: string;
-  /** Start with the constructor (true), or with `run()`. */
+  /** true (default): starts with the constructor. false: starts with `run()`. */
   autorun?: boolean;
+  /** How many jobs run at once. Default 1, at most 100,000. */
   concurrency?: number;
   /**
-   * How many jobs may be claimed ahead of free slots (0: none), so that a slot need not wait for the store between two jobs: worth it for
-   * short handlers on a store behind a network. They are locked and renewed as running ones are, and `worker.prefetched` counts them; fewer
-   * are taken while handlers take long. What has not begun after half a second, and all of it on pause, close or less concurrency,
-   * goes back to the front of waiting, uncharged. Limits count jobs when they are claimed. A crash charges them as stalls, like those that ran.
+   * How many jobs may be claimed ahead of free slots, so that a slot need not wait for the store between two jobs. Default 0: none. Useful
+   * for short handlers on a store behind a network. These jobs are locked and renewed like running ones, and `worker.prefetched` counts
+   * them; fewer are claimed while handlers take long. A job that has not started after half a second goes back to the front of waiting, and
+   * all of them do on pause, close or lower concurrency; neither a start nor a stall counts. Limits count jobs when they are claimed. After
+   * a crash these jobs count as stalled, like those that ran.
    */
   prefetch?: number;
   limiter?: RateLimiterOptions;
-  /** BullMQ's. Accepted, and without meaning here: a worker is woken when a limit ends or changes. */
+  /** Option of BullMQ. Accepted without effect: a worker is woken when a limit ends or changes. */
   maximumRateLimitDelay?: number;
   maxStartedAttempts?: number;
   removeOnComplete?: boolean | number | KeepJobs;
   removeOnFail?: boolean | number | KeepJobs;
-  /** Seconds between two looks at an empty queue, should a wake-up get lost. */
+  /** Seconds between two polls of an empty queue, in case a wake-up gets lost. Default 5. */
   drainDelay?: number;
-  /** Milliseconds until the next try after the store refused for a reason that time alone does not heal. */
+  /** Milliseconds until the next try after an error of the store that will not heal with time. Default 15,000. */
   runRetryDelay?: number;
   settings?: { backoffStrategy?: BackoffStrategy };
-  /** Locks get an end of their own, `lockDuration` after the claim, and are not renewed. */
+  /** true: each lock expires `lockDuration` after the claim, and is not renewed. Default false. */
   skipLockRenewal?: boolean;
 }
 

@@ -1,7 +1,7 @@
-// How fast the slots of a worker work jobs off: what may be claimed ahead of them without keeping it from idle workers.
+// Measures how fast the slots of a worker finish jobs. The pace limits the jobs claimed ahead, so that they are not kept from idle workers.
 import type { Clock } from '../runtime/clock.js';
 
-/** Jobs are claimed ahead for so long at most, by what the slots have done of late. */
+/** Jobs are claimed ahead for at most this many ms of work, by the recent pace of the slots. */
 const WINDOW_MS = 250;
 
 export class Pace {
@@ -20,7 +20,7 @@ export class Pace {
     this.#ended += 1;
   }
 
-  /** Jobs that will begin within a window if it goes on like this. From a standing start it doubles with each call to the store. */
+  /** Returns how many jobs will start within a window at this pace. After a standstill the number doubles with each call to the store. */
   expected(): number {
     const time = this.#clock.monotonic();
     const elapsed = time - this.#from;
@@ -32,7 +32,7 @@ export class Pace {
     return Math.max(this.#before, this.#ended);
   }
 
-  /** What was claimed ahead could not be begun: nothing more is, until handlers end again. */
+  /** Called when jobs that were claimed ahead could not start: no more are claimed ahead until handlers end again. */
   broken(): void {
     this.#before = 0;
     this.#ended = 0;

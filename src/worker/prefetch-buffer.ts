@@ -1,6 +1,6 @@
-// Jobs that were claimed ahead of free slots (`prefetch`), in the order in which they came. Runs puts them here and takes them out again.
-// It must never sit on them: what has not begun within half a second goes back, so that an idle worker elsewhere gets it although no
-// worker knows of any other.
+// Jobs that were claimed ahead of free slots (`prefetch`), in the order of their claims. Runs adds and takes them. It must not keep them
+// for long: a job that has not started within half a second goes back, so that an idle worker elsewhere gets it although workers do not
+// know of each other.
 import type { ClaimedJob } from '../job/record.js';
 import type { HeldLock } from '../session/held-lock.js';
 import { clearTimeout, setTimeout } from '../runtime/timers.js';
@@ -10,18 +10,18 @@ export interface WaitingJob {
   lock: HeldLock;
 }
 
-/** A job that has seen two of these pass has waited for too long. One timer for all of them: nothing is timed per job. */
+/** A job that was here at two ticks has waited too long. All jobs share one timer: nothing is timed per job. */
 const TICK_MS = 250;
 
 export class PrefetchBuffer {
-  /** A Map keeps the order, and lets one out of the middle whose lock was lost. */
+  /** A Map keeps the order, and allows removal from the middle when a lock was lost. */
   readonly #jobs = new Map<HeldLock, WaitingJob>();
   readonly #onStale: () => void;
-  /** How many of them were here at the last tick; they are the first ones. */
+  /** How many of the jobs were here at the last tick; they are the first ones. */
   #old = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `onStale`: the slots do not get to them. */
+  /** `onStale` is called when the slots do not get to the jobs in time. */
   constructor(onStale: () => void) {
     this.#onStale = onStale;
   }
@@ -39,7 +39,7 @@ export class PrefetchBuffer {
     this.#timer ??= setTimeout(() => this.#tick(), TICK_MS);
   }
 
-  /** The one that came first. */
+  /** Takes out the job that came first. */
   next(): WaitingJob | undefined {
     const first = this.#jobs.values().next();
     if (first.done === true) return undefined;
@@ -50,12 +50,12 @@ export class PrefetchBuffer {
 
   delete(lock: HeldLock): boolean {
     if (!this.#jobs.delete(lock)) return false;
-    // It may have been a young one. Then the old ones wait for a tick more; the other way round, young ones would go back.
+    // It may have been a newer job. Then the old ones wait one tick longer; without this decrement newer jobs would go back too early.
     this.#old -= 1;
     return true;
   }
 
-  /** All but the first `keep`, in their order. */
+  /** Takes out all but the first `keep`, in their order. */
   takeBeyond(keep: number): WaitingJob[] {
     const taken = [...this.#jobs.values()].slice(keep);
     for (const { lock } of taken) this.#jobs.delete(lock);

@@ -1,4 +1,4 @@
-// The processor that a user gives to a Worker: one function for all jobs, a map of functions by the name of the job, or nothing.
+// Checks the processor that the user gives to a Worker: one function for all jobs, a map of functions by job name, or nothing.
 import { HoldfastError } from '../errors.js';
 import type { Job } from '../handle/job.js';
 import { invalidOption, show } from '../runtime/check.js';
@@ -8,7 +8,7 @@ type Handler = (job: Job, token: string, signal?: AbortSignal) => unknown;
 
 const WANTED = 'a function (job, token, signal) => result, a map of them by job name, or null to take jobs by hand';
 
-/** Undefined: jobs are taken by hand. */
+/** Returns undefined if jobs are taken by hand. */
 export function processorOf(given: unknown, queue: string): Handler | undefined {
   if (given === undefined || given === null) return undefined;
   if (typeof given === 'function') return given as Handler;
@@ -38,7 +38,7 @@ function byName(handlers: ReadonlyMap<string, unknown>, queue: string): Handler 
       { queue },
     );
   };
-  // A third parameter costs every job an AbortSignal.
+  // The wrapper takes a third parameter only if a handler does: it costs every job an AbortSignal.
   const signals = [...handlers.values()].some((handler) => canReachThirdArgument(handler as Handler));
   return signals ? (job, token, signal) => find(job.name)(job, token, signal) : (job, token) => find(job.name)(job, token);
 }

@@ -1,5 +1,5 @@
-// RUN. SessionCalls the user's processor for one job and turns whatever it does (return, throw, throw something odd, move the job itself)
-// into an outcome. It never talks to the store and never throws.
+// Calls the user's processor for one job and converts what it does (return, throw, throw something odd, move the job itself) to an
+// outcome. It never calls the store and never throws.
 import { HoldfastError, toError } from '../errors.js';
 import type { Job } from '../handle/job.js';
 import type { Outcome } from '../job/outcome.js';
@@ -10,7 +10,7 @@ import { show } from '../runtime/check.js';
 
 type AnyProcessor = (job: Job, token: string, signal?: AbortSignal) => unknown;
 
-/** How a run ended, and what the worker's listeners are told when the store has agreed. */
+/** How a run ended, and which event the worker emits after the store has accepted the outcome. */
 export type RunEnd =
   | { told: 'completed'; outcome: Outcome; value: unknown }
   | { told: 'failed'; outcome: Outcome; error: Error }
@@ -42,8 +42,8 @@ export class Runner {
   }
 
   /**
-   * Never tells before it has returned. Written without `async`, which makes a frame and two promises more for each job: with one object
-   * for each run (see Runs), a worker in memory allocates 2,700 bytes a job, store included, instead of 3,300.
+   * Runs the processor. Never calls `told` before this method has returned. Written without `async`, which costs a frame and two more
+   * promises per job: with one object per run (see Runs), a worker in memory allocates 2,700 bytes a job, store included, instead of 3,300.
    */
   run(job: Job, lock: HeldLock, told: RunListener): void {
     let returned: unknown;
@@ -60,7 +60,7 @@ export class Runner {
     );
   }
 
-  /** The outcome for the store in place of one that it refuses for ever. */
+  /** Returns an outcome to settle instead of one that the store refuses for good. */
   substitute(job: Job, outcome: Outcome, refusal: HoldfastError): Outcome | undefined {
     return substituteOutcome(job, outcome, refusal, this.#rules);
   }
@@ -102,7 +102,7 @@ export class Runner {
   }
 }
 
-/** Timers and streams that are aborted throw errors of their own, which do not say why. */
+/** Adds the reason of the cancellation: aborted timers and streams throw their own errors, which do not name it. */
 function withReason(error: Error, reason: unknown): Error {
   if (reason === undefined || reason === error) return error;
   const why = reason instanceof Error ? reason.message : typeof reason === 'string' ? reason : show(reason);
@@ -111,7 +111,7 @@ function withReason(error: Error, reason: unknown): Error {
   return Object.assign(told, { name: error.name, ...(error.stack === undefined ? {} : { stack: error.stack }) });
 }
 
-/** What was thrown, or the job's own options, cannot be read. The run needs an end all the same, or it would keep its slot for ever. */
+/** The end of a run whose error, or whose job options, cannot be read. The run needs an end, or it would keep its slot for ever. */
 function unreadable({ id }: Job, { token }: HeldLock, broken: unknown): RunEnd {
   const why = broken instanceof HoldfastError ? broken.message : 'what it threw cannot be read';
   const error = new Error(`The run of job ${id} failed: ${why}`, { cause: broken });
@@ -123,9 +123,9 @@ function unreadable({ id }: Job, { token }: HeldLock, broken: unknown): RunEnd {
 }
 
 /**
- * Making an AbortSignal takes about as long as all the rest of an empty run (measured: 18 % of the time and most of the garbage). So it is
- * left out for a function that has no way to see it: a plain list of fewer than three parameters, no rest, no defaults, no `arguments`.
- * Whenever its text leaves a doubt, it gets one.
+ * True if the processor may read its third argument. Making an AbortSignal takes about as long as the rest of an empty run (measured: 18 %
+ * of the time and most of the garbage). So a function that cannot see the signal gets none: fewer than three plain parameters, no rest,
+ * no defaults, no `arguments`. If its source leaves a doubt, it gets one.
  */
 export function canReachThirdArgument(processor: (...args: never[]) => unknown): boolean {
   if (processor.length >= 3) return true;

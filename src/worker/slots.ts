@@ -1,15 +1,15 @@
-// How many jobs may run at once, how many do, and how many more may be claimed.
+// Counts how many jobs may run at once, how many do, and how many more may be claimed.
 import type { Clock } from '../runtime/clock.js';
 import { systemClock } from '../runtime/clock.js';
 import { Pace } from './pace.js';
 
 export class Slots {
   concurrency: number;
-  /** How many jobs may be held beyond those that run: waiting for a slot, or ended and not acknowledged by the store yet. */
+  /** How many jobs may be in hand beyond the running ones: waiting for a slot, or ended and not yet acknowledged by the store. */
   prefetch: number;
-  /** Handlers that run. */
+  /** Number of running handlers. */
   running = 0;
-  /** Jobs from their claim to the store's acknowledgement: waiting for a slot, running, ended. */
+  /** Number of jobs between their claim and the store's acknowledgement: waiting for a slot, running, or ended. */
   inHand = 0;
   readonly pace: Pace;
 
@@ -19,14 +19,14 @@ export class Slots {
     this.pace = new Pace(clock);
   }
 
-  /** Free slots once `ending` runs are acknowledged. Not below 0: the concurrency may have been lowered while more were running. */
+  /** Returns the free slots once `ending` runs are acknowledged. Never below 0: the concurrency may have been lowered while more ran. */
   freeAfter(ending: number): number {
     return Math.max(0, this.concurrency - this.inHand + ending);
   }
 
   /**
-   * How many jobs may be claimed once `ending` runs are acknowledged. Without `prefetch` these are the free slots, so that a slot waits
-   * for the store's answer; with it, a slot goes on with the next job meanwhile, and what is in hand stays bounded all the same.
+   * Returns how many jobs may be claimed once `ending` runs are acknowledged. Without `prefetch` these are the free slots, so a slot waits
+   * for the store's reply. With `prefetch`, a slot goes on with the next job meanwhile, and the number of jobs in hand stays bounded.
    */
   roomAfter(ending: number): number {
     if (this.prefetch === 0) return this.freeAfter(ending);

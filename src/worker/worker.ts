@@ -1,8 +1,8 @@
-// OUT, RUN, DONE. A Worker takes jobs of one queue from the store, runs the processor on them and tells the store how they ended.
-// This class wires the stations and holds none of their work: SessionOwner (the session), SessionCalls (numbered calls to the store), Health (their
-// progress), StoreLoop (claim and settle), Runner (the processor), Runs (jobs from claim to acknowledgement), LockTable (what is held),
-// LockEvents (what becomes of it), ManualJobs (getNextJob). It must never touch a job without its token, nor forget one that the store has
-// not acknowledged: without `prefetch` its slot is taken until then, with it no more than `prefetch` jobs go beyond the slots.
+// A Worker claims jobs of one queue from the store, runs the processor on them and settles their outcomes. This class connects its parts
+// and does none of their work: SessionOwner (the session), SessionCalls (numbered calls to the store), Health (their progress), StoreLoop
+// (claim and settle), Runner (the processor), Runs (jobs from claim to acknowledgement), LockTable (held locks), LockEvents (their
+// events), ManualJobs (getNextJob). It must never change a job without its token, nor forget one that the store has not acknowledged:
+// without `prefetch` its slot is taken until then; with it, at most `prefetch` jobs are in hand beyond the slots.
 import { HoldfastError, toError } from '../errors.js';
 import { renewers } from '../background/renewers.js';
 import { Job } from '../handle/job.js';
@@ -46,17 +46,17 @@ import { LockEvents } from './lock-events.js';
 import { clearInterval, clearTimeout, setInterval, setTimeout } from '../runtime/timers.js';
 
 /**
- * How long the first claim waits for the lock thread. A handler that blocks the loop at once leaves its locks to a thread that may not be
- * there yet; on a busy machine its start takes longer than a short lock lasts. After that the loop renews, as it does without a thread.
- * Locks that last twice as long are there when such a thread comes, and are not waited for: the first job of a worker would start a
- * quarter to three quarters of a second later on a machine that is busy.
+ * How long the first claim waits for the lock thread, in ms. A handler that blocks the event loop at once leaves its locks to a thread
+ * that may not run yet; on a busy machine the thread's start takes longer than a short lock lasts. After this wait the event loop renews,
+ * as without a thread. Locks that last at least twice as long survive such a start, so their worker does not wait: its first job would
+ * start a quarter to three quarters of a second later on a busy machine.
  */
 const RENEWER_PATIENCE_MS = 3000;
-/** However short the locks are, a store may take this long to answer. */
+/** A store may take this long to reply, in ms, however short the locks are. */
 const MIN_HANG_MS = 1000;
 const CLOSE_TOLD_AFTER_MS = 5000;
 const CLOSE_TOLD_JOBS = 10;
-/** Lock durations between two looks at what the store holds for a worker. */
+/** Number of lock durations between two checks of what the store holds for a worker. */
 const RECONCILED_AFTER = 4;
 
 // BullMQ's defaults, so that its programs keep compiling.
@@ -69,10 +69,10 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   /** `prefix:name`. */
   readonly qualifiedName: string;
   readonly opts: CheckedWorkerOptions;
-  /** For watching the lock thread; undefined when renewal is on the event loop. */
+  /** Monitors the lock thread; undefined if locks are renewed on the event loop. */
   readonly lockManagerThread: LockMonitor | undefined;
   closing: Promise<void> | undefined;
-  /** What the jobs of this worker need of it. */
+  /** The part of this worker that its jobs use. */
   readonly home: JobContext;
 
   readonly #lease: StoreLease;
@@ -88,14 +88,14 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   #running: Promise<void> | undefined;
   #ended: (() => void) | undefined;
   #unwatch: (() => void) | undefined;
-  /** An open worker keeps its process alive, also while it is paused or all that it waits for is a handler. */
+  /** Keeps the process alive while the worker is open, also while it is paused or only waits for a handler. */
   #alive: NodeJS.Timeout | undefined;
   #force: (() => void) | undefined;
   readonly #forced = new Promise<void>((resolve) => {
     this.#force = resolve;
   });
   #renewerKnown: (() => void) | undefined;
-  /** It is known who renews the locks: the thread has done it once, or the loop will. */
+  /** Resolves when it is known where locks are renewed: the thread has renewed once, or the event loop will. */
   readonly #renewer = new Promise<void>((resolve) => {
     this.#renewerKnown = resolve;
   });
@@ -103,7 +103,8 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   #paused = false;
   #readyTold = false;
 
-  // A map of job names is told by its type, which is open inside a generic function: there, and for BullMQ's parameters, the second holds.
+  // The type decides whether Data is a map of job names. Inside a generic function that is undecided: there, and for BullMQ's parameters,
+  // the second overload applies.
   constructor(
     name: IfMapped<Data, Result, string>,
     processor?: JobProcessor<Data, Result, Name> | JobHandlers<Data, Result, Name> | null,
@@ -242,7 +243,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     return this.opts.concurrency;
   }
 
-  /** Takes effect at once: more jobs are claimed, or none until enough have ended. Lowered, it gives back what was claimed ahead. */
+  /** Takes effect at once: more jobs are claimed, or none until enough have ended. If lowered, jobs claimed ahead are handed back. */
   set concurrency(value: number) {
     const lowered = checkConcurrency(value) < this.opts.concurrency;
     this.opts.concurrency = value;
@@ -257,7 +258,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     return this.opts.prefetch;
   }
 
-  /** Takes effect at once: lowered, it gives back what is too much. */
+  /** Takes effect at once. If lowered, surplus jobs are handed back. */
   set prefetch(value: number) {
     this.opts.prefetch = checkPrefetch(value);
     this.#slots.prefetch = value;
@@ -265,7 +266,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     this.#storeLoop.wake();
   }
 
-  /** Jobs that were claimed ahead and have not begun: locked for this worker, and unseen by its processor. */
+  /** Jobs that were claimed ahead and have not started: locked for this worker, and not yet passed to its processor. */
   get prefetched(): number {
     return this.#runs?.ahead ?? 0;
   }
@@ -279,14 +280,14 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   }
 
   /**
-   * Whether it makes progress: the store answers, its locks are renewed, and free slots are offered. False at the latest `drainDelay`
-   * and three seconds after any of that has stopped. Cheap, and never waits: for probes.
+   * True while the worker makes progress: the store replies, its locks are renewed, and free slots are used for claims. False at most
+   * `drainDelay` plus three seconds after any of these has stopped. For probes: cheap, and never waits.
    */
   isHealthy(): boolean {
     return this.#health.isHealthy();
   }
 
-  /** The same with its reasons and the figures behind it. */
+  /** Returns the same with the reasons and the figures behind them. */
   health(): WorkerHealth {
     return this.#health.report();
   }
@@ -298,14 +299,14 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     return this.#paused ? 'paused' : 'running';
   }
 
-  /** Resolves when the store is open and, if the worker runs, its session too; rejects with the reason why it cannot be. */
+  /** Resolves when the store and, if the worker runs, its session are open. Rejects with the reason if they cannot be opened. */
   async waitUntilReady(): Promise<Store> {
     const store = await this.#opened();
     if (this.isRunning()) await this.#owner.session();
     return store;
   }
 
-  /** Takes and runs jobs until the worker is closed. Called by the constructor unless `autorun` is false. */
+  /** Claims and runs jobs until the worker is closed. The constructor calls it unless `autorun` is false. */
   async run(): Promise<void> {
     if (this.#runs === undefined) {
       throw new HoldfastError(
@@ -330,7 +331,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   }
 
   async #begin(): Promise<void> {
-    // An empty call opens the store and the session, tried again until they are there.
+    // An empty call opens the store and the session, and is retried until they are open.
     try {
       await this.#calls.perform([]);
     } catch (error) {
@@ -364,7 +365,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     this.emit('ready');
   }
 
-  /** Takes no more jobs; resolves when the running ones have ended, or at once with `doNotWaitActive`. */
+  /** Claims no more jobs. Resolves when the running ones have ended, or at once with `doNotWaitActive`. */
   async pause(doNotWaitActive = false): Promise<void> {
     if (this.#paused) return;
     this.#paused = true;
@@ -388,13 +389,13 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   }
 
   /**
-   * Takes no more jobs, lets the running ones end (their locks are renewed meanwhile), tells the store, and lets go of everything.
-   * With `force`, at once or after a call without it, it does not wait: signals of handlers are aborted with SHUTDOWN, their locks are no
-   * longer renewed. A handler that throws then hands its job back, uncharged; results that come in time are still delivered, and what is
-   * left when the process exits is handed back.
+   * Claims no more jobs, waits for the running ones (their locks are renewed meanwhile), settles them, and releases everything. With
+   * `force`, in this or in a later call, it does not wait: the signals of handlers are aborted with SHUTDOWN, and their locks are no longer
+   * renewed. A handler that throws then hands its job back; neither an attempt nor a stall counts. Results that come in time are still
+   * settled, and jobs that are left when the process exits are handed back.
    */
   close(force = false): Promise<void> {
-    // Not at once: listeners of `closing` must find it set, or one that closes again would never come to an end.
+    // The close starts in a later microtask: listeners of `closing` must find it set, or one that closes again would never end.
     this.closing ??= Promise.resolve().then(() => this.#close());
     if (force) this.#force?.();
     return this.closing;
@@ -406,10 +407,10 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     this.#stopTaking();
     this.#manual.stop();
     this.#unwatch?.();
-    // A store that has not answered for a whole lock duration has let the locks lapse; waiting longer saves nothing.
+    // A store that has not replied for a whole lock duration has let the locks expire; waiting longer saves nothing.
     this.#calls.close(this.opts.lockDuration);
     const patience = setTimeout(() => this.#tellWaiting(), CLOSE_TOLD_AFTER_MS).unref();
-    // Forced, the closing ends here while the rest goes on behind it.
+    // With `force` the closing ends here, while the rest goes on in the background.
     await Promise.race([this.#letGo(), this.#forced.then(() => this.#abandon())]);
     clearTimeout(patience);
     this.lockManagerThread?.setRunning(false);
@@ -419,7 +420,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     this.emit('closed');
   }
 
-  /** Once: a process that does not end should say why. */
+  /** Warns once: a process that does not end should say why. */
   #tellWaiting(): void {
     const ids = this.#table.jobIds();
     const first = ids.slice(0, CLOSE_TOLD_JOBS).join(', ');
@@ -438,7 +439,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   }
 
   async #letGo(): Promise<void> {
-    // Moves that are under way are seen to their end first.
+    // Calls under way must end first.
     await this.#calls.idle();
     await this.#manual.handBack();
     await this.#storeLoop.idle();
@@ -449,7 +450,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     await this.#closingStep(this.#lease.release());
   }
 
-  /** A step that fails or hangs is told, and does not keep the next from being made. */
+  /** A step that fails or hangs is reported, and the next step is still made. */
   async #closingStep(step: Promise<void>): Promise<void> {
     try {
       await this.#calls.patiently(step, true);
@@ -462,7 +463,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     return this.close();
   }
 
-  /** The next job for processing by hand: it has a lock of its own for `lockDuration`, which only `job.extendLock` makes longer. */
+  /** Takes the next job for processing by hand. Its own lock lasts for `lockDuration`; only `job.extendLock` extends it. */
   async getNextJob(token?: string, opts: GetNextJobOptions = {}): Promise<JobOf<Data, Result, Name> | undefined> {
     if (this.closing !== undefined) throw closed(this.name);
     const block = checkBoolean('block', NEXT_JOB_NAMES.checked(opts).block ?? true);
@@ -472,27 +473,27 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     return new Job(this.home, taken.job, { lock: taken.lock, alias: token }) as JobOf<Data, Result, Name>;
   }
 
-  /** For processing by hand: looks for dead sessions and lapsed locks on `stalledInterval`, as a running worker does by itself. */
+  /** For processing by hand: sweeps for dead sessions and expired locks every `stalledInterval`, as a running worker does by itself. */
   async startStalledCheckTimer(): Promise<void> {
     if (this.closing !== undefined) throw closed(this.name);
     await this.#owner.session();
   }
 
-  /** No job of the queue starts, on any worker, for so many milliseconds. Then throw `Worker.RateLimitError()` from the processor. */
+  /** No job of the queue starts, on any worker, for this many ms. Then throw `Worker.RateLimitError()` from the processor. */
   async rateLimit(ms: number): Promise<void> {
     const store = await this.#lease.ready();
     await store.limit(this.home.stored, checkInteger('rateLimit', ms, { max: MAX_TIMER_MS }));
     if (ms > 0) this.#runs?.handBackAhead();
   }
 
-  /** Extends locks by hand, all in one call. Answers the ids of those that are lost. */
+  /** Extends locks by hand, all in one call. Returns the ids of the jobs whose locks are lost. */
   async extendJobLocks(jobIds: string[], tokens: string[], duration: number): Promise<string[]> {
     const durationMs = checkInteger('duration', duration, { min: 1, max: MAX_TIMER_MS });
     const extensions = jobIds.map((jobId, index) => ({ jobId, token: tokens[index] ?? '', durationMs }));
     return this.#manual.extendAll(extensions);
   }
 
-  /** Aborts the signal of a job that runs here. False: it does not run here. */
+  /** Aborts the signal of a job that runs here. Returns false if the job does not run here. */
   cancelJob(jobId: string, reason: unknown = 'cancelled'): boolean {
     const locks = this.#table.find(jobId).filter((lock) => this.#runs?.isAhead(lock) !== true);
     for (const lock of locks) lock.cancel(reason);
@@ -503,7 +504,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     for (const lock of this.#table.locks()) if (this.#runs?.isAhead(lock) !== true) lock.cancel(reason);
   }
 
-  /** What others may leave to this worker of a queue whose concurrency is limited. */
+  /** Sets how many jobs this worker can run, for the sharing of a queue's global concurrency. */
   #offer(): void {
     this.#owner.slots = this.#paused ? 0 : this.#slots.concurrency;
   }
@@ -516,7 +517,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     return wish;
   }
 
-  /** What hangs on it is lost; locks with an end of their own live on. The next call opens a new session. */
+  /** All locks bound to the session are lost; locks with their own expiry stay. The next call opens a new session. */
   #sessionLost(session: Session): void {
     session.memory.markLost();
     this.#table.loseSession(session, 'the store has ended the session of this worker');
@@ -528,7 +529,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     if (own.length > 0) this.#lockEvents.lost(own, reason);
   }
 
-  /** Of calls up to this one that were answered: what others have claimed meanwhile may not have arrived yet. */
+  /** Returns unknown locks of calls up to this one that got a reply. Jobs of later calls may not have arrived yet. */
   async #strays({ session, seq }: AnsweredCall): Promise<ClaimRef[]> {
     const store = await this.#lease.ready();
     const unanswered = this.#calls.unanswered(session);
