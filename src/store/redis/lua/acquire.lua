@@ -1,6 +1,11 @@
 -- use: clock counters queue jobs lanes locks ending expiry reassure names
--- ARGV: of each wish: name, token, session, keepPlaceMs.
--- Answers of each: h and the fence; t, how many come before and until when its holder lives at most ('' : nobody holds it); or g.
+-- Grants named locks, or a place in line for them.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: for each request: name, token, session, keepPlaceMs (0: keep no place in line).
+-- Returns for each request a list:
+--   h fence            held: the token owns the lock
+--   t ahead endsInMs   taken: `ahead` lock waiters come first; the owner's session lives endsInMs at most ('': no living owner)
+--   g                  gone: the session of the request has ended or expired
 local function acquire(name, token, session, keepPlaceMs)
   if not isLiving(session) then return { 'g' } end
   reassure(session)
@@ -12,7 +17,7 @@ local function acquire(name, token, session, keepPlaceMs)
   for i = 1, #lapsed do leavePlace(name, lapsed[i][1], lapsed[i][2]) end
   if not living and ahead == 0 then
     if holder then
-      -- A late renewal must not bring back whoever held it, since it would trust its lock again.
+      -- End the former owner's session: a late renewal would revive it, and the former owner would trust its lock again.
       endSession(holder.session, 1)
       drop(name, holder.session)
     end

@@ -1,8 +1,11 @@
 -- use: clock counters plain-add queue jobs lanes places
--- ARGV: caller, its seq, how many jobs, and of each: id or '', priority,delay,lifo (and ,key; '' for 0,0,0), the job text; the text
--- alone where no job has any of the others, which is so in most calls.
--- Answers the ids: first,count where all were counted up without a gap, else a letter (n new, d duplicate) and the id of
--- each, NUL between.
+-- Adds jobs. A repeated call (same caller and seq) returns the first reply and adds nothing.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: caller, seq, size (number of jobs), then for each job: id ('': the queue counts one up), flags, text.
+--   flags   priority,delayMs,lifo and, with a lock key, ,lockKey; '' means 0,0,0
+--   If no job of the call has an id or flags, as in most calls, each job is its text alone.
+-- Returns first,count if all ids were counted up without a gap; else for each job a letter (n new, d duplicate) and its id,
+-- with NUL between jobs.
 local caller, seq = ARGV[1], ARGV[2]
 local memory = key('added:' .. caller)
 local last, remembered = match(call('GET', memory) or '0,', '^(%d*),(.*)$')
@@ -11,7 +14,7 @@ if seq == last then return remembered end
 
 local size = tonumber(ARGV[3])
 local bare = #ARGV == 3 + size
--- isRun: all ids are counted up without a gap, so that none needs a look of its own.
+-- isRun: all ids are counted up without a gap, so no id needs a check of its own.
 local wanted, counted, isRun = {}, queue.lastId, true
 for i = 1, size do
   local id = bare and '' or ARGV[3 * i + 1]
@@ -28,7 +31,7 @@ for i = 1, size do
   if texts[i] then known[wanted[i]], isRun = true, false end
 end
 
--- An id of the user's that looks like ours is stepped over: the new job must not vanish as its duplicate.
+-- nextId skips a number that a user has given to a job as its id. Otherwise the new job would be dropped as a duplicate.
 local lastId = isRun and counted or queue.lastId
 local function nextId()
   local id
@@ -39,7 +42,7 @@ local function nextId()
   return id
 end
 
--- Jobs without priority, delay, lifo and key, which most are, are put together.
+-- Most jobs have no priority, delay, lifo and lock key. The script writes all of these to `wait` in one command.
 local ADDED = ',0,' .. digits(floor(now)) .. ',\0\0'
 local PLAIN = 'w,,,0,,,0,0,0,0' .. ADDED
 local runs, jobs, waits, replies, new, plain = {}, {}, {}, {}, 0, 0

@@ -1,10 +1,12 @@
 -- use: clock counters queue jobs lanes places reopen
--- ARGV: of each change: job id, kind and two texts.
---   rc, rf   retry what completed or failed; 1 to reset made, 1 to reset started
---   p        promote
---   d        delay; ms
---   n        priority; number, 1 for lifo
--- Answers a letter for each: d done, m missing, s not in the state that the change starts from.
+-- Retries, promotes, delays or re-prioritises jobs.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: for each change: job id, kind, a, b.
+--   rc, rf   retry a completed (rc) or failed (rf) job; a: 1 resets attempts made, b: 1 resets attempts started
+--   p        promote a delayed job; a and b are empty
+--   d        change the delay of a delayed job; a: ms
+--   n        change the priority; a: priority, b: 1 for lifo
+-- Returns a letter for each change: d done, m missing, s the job is not in a state that the change applies to.
 local results = {}
 for at = 1, #ARGV, 4 do
   local kind, a, b = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
@@ -26,7 +28,7 @@ for at = 1, #ARGV, 4 do
     tell(1, 'Y', job.id, putDelayed(job, a))
     result = 'd'
   elseif kind == 'n' then
-    -- A job that does not wait keeps the priority for when it does.
+    -- A job that is not waiting stores the priority; the priority counts when the job waits again.
     local waits = job.state == 'w'
     if waits then take(job) end
     job.priority = a

@@ -1,15 +1,18 @@
 -- use: clock counters queue
--- ARGV: number of the last event that the reader has, or '' to ask where the log ends; most entries to answer; how many events the
--- reader wants. Answers the number of the newest event, that of the first that is not hidden, the entries from the one with the next
--- event on, as far as a reply goes, and the values that lie beside these. Entries are read a few at a time: what a stream holds cannot
--- be measured before.
+-- Reads the event log, up to the byte budget of a reply.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: after, the number of the last event that the reader has ('': return only where the log ends); most, the entries to return at
+--   most; wanted, the number of events that the reader wants.
+-- Returns the number of the newest event, the number of the first visible event, the entries that begin with the one that holds the
+-- next event, and the large values stored beside these entries.
+-- The script reads STEP entries at a time, because Redis cannot measure an entry of a stream without reading it.
 if ARGV[1] == '' then return { queue.event, queue.firstEvent, {}, {} } end
 local STEP = 10
 local first, most = math.max(tonumber(ARGV[1]) + 1, queue.firstEvent), tonumber(ARGV[2])
 local from, enough, left = digits(first), first + tonumber(ARGV[3]) - 1, REPLY_BYTES
 local entries, values = {}, {}
 
--- Whether the reply has room for the entry and the values beside it, or is empty.
+-- Adds the entry and its large values, unless they exceed the byte budget; the first entry always goes in. Returns whether to continue.
 local function take(entry)
   local last, body = match(entry[1], '^%d+'), entry[2][2]
   local beside = string.find(body, LARGE_VALUE, 1, true) and call('XRANGE', key('event-values'), last, last) or {}

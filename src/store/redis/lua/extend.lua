@@ -1,11 +1,14 @@
 -- use: clock counters queue jobs lanes locks
--- ARGV: of each lock: job id, token, durationMs. Answers a letter for each: d done, l lost, m missing, f finished by this token.
+-- Extends job locks: each gets its own end at now + durationMs.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: for each lock: job id, token, durationMs.
+-- Returns a letter for each lock: d done, l lost, m missing, f finished with this token.
 local ids = {}
 for i = 1, #ARGV / 3 do ids[i] = ARGV[3 * i - 2] end
 local texts, jobs, results = fetch(key('run'), ids), {}, {}
 local moved, ends, extended = {}, {}, {}
 
--- A lock that lived as long as its session has an end of its own from now on.
+-- Moves a lock from `bound` to `ending`: until now it lived as long as its session, from now on it has its own end.
 local function move(job)
   local session = sessionOf(job.token)
   local lists = moved[session] or { bound = {}, ending = {} }
@@ -17,7 +20,7 @@ end
 
 for i = 1, #ids do
   local id = ids[i]
-  -- Named twice, a lock is found the second time as the first has left it.
+  -- If a call names a lock twice, the second extension starts from the result of the first.
   local job, token = jobs[id] or (texts[i] and decode(id, texts[i])), ARGV[3 * i - 1]
   if not job then
     results[i] = 'm'

@@ -1,8 +1,11 @@
 -- use: clock records
--- ARGV: positions to skip, fence to go on after ('' from the end where the list begins), 1 for ascending, most jobs to answer, most bytes.
--- Locks lie with their sessions by fence; the list is all of them together. A call looks at about LOOKED_AT of them, however many
--- there are: it answers how many positions it skipped, the fence to go on after ('' : that was all), whether the bytes were too few,
--- the records that it found and their bytes.
+-- Lists active jobs by fence, one page per call. The locks are sorted by fence within each session; this script merges all sessions.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: skip, positions to skip; after, the fence to continue after ('': start at the beginning of the list); ascending (1 or 0);
+--   most, the jobs to return at most; bytes, the byte budget of the records.
+-- Returns how many positions it skipped, the fence to continue after ('': the list has ended), 1 if the budget cut the page,
+-- the records (columns: see records.lua) and their size in bytes.
+-- A call reads about LOOKED_AT locks, however many exist.
 local LOOKED_AT = 1000
 local skip, after, ascending, most = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1', tonumber(ARGV[4])
 local sets = {}
@@ -20,7 +23,8 @@ local command, from, to = 'ZRANGEBYSCORE', '-inf', '+inf'
 if not ascending then command, from, to = 'ZREVRANGEBYSCORE', '+inf', '-inf' end
 if after ~= '' then from = '(' .. after end
 local each = ceil(LOOKED_AT / math.max(1, #sets)) + 1
--- What lies behind the last one seen of a set that has more may lie before those seen of others: it is left for the next call.
+-- horizon: the earliest last lock that was read from a set with more locks. The unread locks of that set may come before locks of
+-- other sets that lie behind the horizon, so the next call returns all that is behind it.
 local found, horizon = {}, nil
 for i = 1, #sets do
   local part = call(command, sets[i], from, to, 'WITHSCORES', 'LIMIT', 0, each)

@@ -1,6 +1,10 @@
 -- use: clock records
--- ARGV: key of the list, first and last position (-1: the last), 1 for ascending, most jobs to answer, most bytes.
--- Answers the position to go on from (-1: that was all), whether the bytes were too few, the records and their bytes. Those that wait for their lock key stand behind all others.
+-- Lists the jobs of one list that is not the active one. In ascending order, jobs that wait for their lock key come last.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: list, the suffix of its key; first and last position (negative: from the end, -1 is the last); ascending (1 or 0);
+--   most, the jobs to return at most; bytes, the byte budget of the records.
+-- Returns the position to continue from (-1: the range has ended), 1 if the budget cut the page, the records (columns: see
+-- records.lua) and their size in bytes.
 local ascending, parts = ARGV[4] == '1', { ARGV[1] }
 if ARGV[1] == 'wait' or ARGV[1] == 'prio' then table.insert(parts, ascending and 2 or 1, 'behind:' .. ARGV[1]) end
 local sizes, size = {}, 0
@@ -13,7 +17,7 @@ if first < 0 then first = math.max(0, size + first) end
 if last < 0 then last = size + last else last = math.min(last, size - 1) end
 local upTo = math.min(last, first + ARGV[5] - 1)
 if upTo < first then return { -1, 0, records({}) } end
--- A member of `prio` begins with its place.
+-- A member of `prio` begins with the 16 digits of its place, so the id begins at 17.
 local named, ids, skipped = match(ARGV[1], 'prio$') and 17 or 1, {}, 0
 for i = 1, #parts do
   local from, to = math.max(first - skipped, 0), math.min(upTo - skipped, sizes[i] - 1)

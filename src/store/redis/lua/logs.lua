@@ -1,6 +1,8 @@
 -- use: clock
--- ARGV: job id, first and last position, 1 for ascending. Answers how many rows there are, and those of the range that fit into a
--- reply (one at least), in the order that was asked for.
+-- Reads log rows of a job.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: job id, first and last position (negative: from the end, -1 is the last), ascending (1 or 0).
+-- Returns the number of all rows, and the rows of the range in the requested order, as many as fit into a reply (at least one).
 local log = key('log:' .. ARGV[1])
 local size = call('LLEN', log)
 local first, last = tonumber(ARGV[2]), tonumber(ARGV[3])

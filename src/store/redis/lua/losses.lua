@@ -1,3 +1,6 @@
 -- use: clock
--- ARGV: ids. Answers LostBy of each, false where there is none.
+-- Reads which owner lost each job.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: job ids.
+-- Returns LostBy (JSON) of each job, nil if there is none.
 return fetch(key('lost'), ARGV)

@@ -1,5 +1,7 @@
 -- use: clock expiry
--- ARGV: id, host, pid, name, durationMs, maxStalls, presence or '', instance, slots, graceMs.
+-- Opens a session. Its id must be new: a repeated id is an error.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: id, host, pid, name, durationMs, maxStalls, presence ('': no crash hint), instance, slots, graceMs.
 local id = ARGV[1]
 local own = key('s:' .. id)
 if call('EXISTS', own) == 1 then

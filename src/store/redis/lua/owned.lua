@@ -1,6 +1,8 @@
 -- use: clock
--- ARGV: session, bound or ending, fence to go on after or '', most locks to answer.
--- Answers of its locks of that kind, as columns: job ids, fences, seqs of the claims.
+-- Lists the job locks of a session, one page per call.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: session, kind (bound or ending: see locks.lua), the fence to continue after or '', the locks to return at most.
+-- Returns columns: job ids, fences, seqs of the claims.
 local from = ARGV[3] == '' and '-inf' or '(' .. ARGV[3]
 local held = call('ZRANGEBYSCORE', key(ARGV[2] .. ':' .. ARGV[1]), from, '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[4])
 local ids, fences, seqs = {}, {}, {}

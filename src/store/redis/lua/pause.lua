@@ -1,5 +1,8 @@
 -- use: clock counters queue
--- ARGV: 1 to pause, 0 to resume.
+-- Pauses or resumes a queue. A call that changes nothing emits no event.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: paused (1 pauses, 0 resumes).
+-- Returns 1 if the state has changed, else 0.
 local paused = tonumber(ARGV[1])
 if queue.paused == paused then return 0 end
 set('paused', paused)

@@ -1,6 +1,9 @@
 -- use: clock expiry
--- ARGV: a lost connection, the one that took its place, ids of sessions. Those that the lost one vouched for get the new one and,
--- where they were suspected, the time back that they had; a session that is renewed by somebody else by now is left alone.
+-- Moves sessions from a lost connection to the new connection of the same process (crash hint: see presence.ts).
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: before, the lost connection; presence, the new connection; then ids of sessions.
+-- If a session was suspected meanwhile, it gets its former expiry back.
+-- If another connection has renewed a session since, the script leaves that session alone.
 for i = 3, #ARGV do
   local id = ARGV[i]
   local own = key('s:' .. id)

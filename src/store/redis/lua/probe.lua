@@ -1,6 +1,10 @@
 -- use: clock suspects
--- Answers how many sessions are open, when the first suspected one ends (-1: there is none) and, if nobody asked lately, the connections
--- that vouch for the others: however many workers ask, their connections are looked for twice a second.
+-- Starts a suspicion check.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: none.
+-- Returns the number of open sessions, the ms until the first suspected session ends (-1: none is suspected), and the connections that
+-- vouch for unsuspected sessions, for the caller to check. That list is empty if another call got it within EVERY_MS: so the
+-- connections of a queue are checked at most twice a second, however many workers probe.
 local EVERY_MS = 500
 local sessions, due = call('ZCARD', key('sessions')), firstEnd()
 local ours = call('EXISTS', key('presence')) == 1 and call('SET', key('probed'), 1, 'NX', 'PX', EVERY_MS)

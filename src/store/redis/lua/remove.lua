@@ -1,5 +1,8 @@
 -- use: clock counters queue jobs lanes places
--- ARGV: job ids. Answers a letter for each: d done, m missing, l locked.
+-- Removes jobs that are not active.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: job ids.
+-- Returns a letter for each job: d done, m missing, l locked.
 local results, gone = {}, {}
 for i = 1, #ARGV do
   local job = not gone[ARGV[i]] and find(ARGV[i])

@@ -1,7 +1,9 @@
 -- use: clock counters queue expiry
--- ARGV: presence or '', then of each session: id, acked, slots or '' where they have not changed. All that a renewal writes,
--- whatever the session holds.
--- Answers of each: 0 when it was ended, else its revocations, each as number, job id, fence, reason with NUL between.
+-- Renews sessions. A renewal writes the same few fields, however many locks the session holds, and never revives an ended session.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: presence ('': no crash hint), then for each session: id, acked (number of the last revocation that the owner has
+--   processed), slots ('': unchanged).
+-- Returns for each session 0 if it has ended, else its revocations: each is number, job id, fence and reason with NUL between.
 local replies = {}
 for at = 2, #ARGV, 3 do
   local id, acked, slots = ARGV[at], ARGV[at + 1], ARGV[at + 2]
@@ -12,7 +14,7 @@ for at = 2, #ARGV, 3 do
   else
     expireAt(id, ceil(now + duration))
     call('HINCRBY', own, 'renewals', 1)
-    -- Whoever renews vouches for the session: its connection is the one to look for.
+    -- The connection that renews a session vouches for it from now on: suspicion checks look for this connection.
     if ARGV[1] == '' then call('HDEL', key('presence'), id) else call('HSET', key('presence'), id, ARGV[1]) end
     if suspected then
       call('HDEL', own, 'suspected', 'presence')

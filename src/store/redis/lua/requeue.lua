@@ -1,6 +1,8 @@
 -- use: clock counters queue jobs lanes places reopen choose
--- ARGV: state (d c f), olderThanMs or '', limit, position to look from.
--- Answers how many wait again and the position to go on from (-1: end).
+-- Makes delayed or finished jobs wait again, one batch per call.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: state (d c f), olderThanMs or '', limit, position to start from.
+-- Returns how many jobs wait again, and the position to continue from (-1: the list has ended).
 local latest = ARGV[2] == '' and math.huge or now - ARGV[2]
 local jobs, nextPosition = choose(ARGV[1], latest, tonumber(ARGV[3]), tonumber(ARGV[4]))
 local ids = {}

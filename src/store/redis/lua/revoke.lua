@@ -1,10 +1,13 @@
 -- use: clock counters queue jobs lanes places locks retention hand-back
--- ARGV: reason, job ids. Takes the locks away and notes it for their sessions; answers 1 for each that was active.
+-- Revokes the locks of active jobs. The jobs wait again, and the next renewal reports the revocation to the session.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: reason, then job ids.
+-- Returns for each job 1 if it was active, else 0.
 local ids = {}
 for i = 2, #ARGV do ids[i - 1] = ARGV[i] end
 local texts, replies, taken, seen, notes = fetch(key('run'), ids), {}, {}, {}, {}
 
--- What the sessions will be told, numbered upwards for each.
+-- Records a revocation for the session of the job. Each session numbers its revocations upwards.
 local function note(job)
   local session = sessionOf(job.token)
   local list = notes[session]

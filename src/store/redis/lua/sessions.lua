@@ -1,7 +1,9 @@
 -- use: clock
--- ARGV: position to look from, most sessions to answer.
--- Answers of each open session: id, expiresInMs, host, pid, name, durationMs, since, renewals, 1 when suspected, locks, instance,
--- slots.
+-- Lists the open sessions by expiry, one page per call.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: position to start from, the sessions to return at most.
+-- Returns for each session: id, expiresInMs, host, pid, name, durationMs, since, renewals, suspected (1 or 0), number of job locks,
+-- instance, slots.
 local replies = {}
 local open = call('ZRANGE', key('sessions'), ARGV[1], ARGV[1] + ARGV[2] - 1, 'WITHSCORES')
 for i = 1, #open, 2 do

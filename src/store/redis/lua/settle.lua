@@ -1,19 +1,24 @@
 -- use: clock counters plain-settle queue jobs lanes places locks expiry reassure retention special claim
--- Settles, claims, or both. ARGV: caller or '', its seq, its lane, 1 with a claim, the claim request (empty without one), how many
---   outcomes, these in groups, then the job ids of the claim. A claim alone has no caller. A group is outcomes in a row of one kind, of one owner, to be kept alike: kind, how many, keep,
---   the token up to its fence, and of each the id, the fence and, by kind,
---   c value · f reason stacktrace (e: the same, before its attempts were used up) · r reason stacktrace delay lifo · d delay · w · u
---   keep: '' all, 0 none, else count,age with nothing for what does not limit
--- Answers a letter per outcome (d done, l lost, m missing), then what the claim answers. Carries out the outcomes, then the claim.
+-- Settles outcomes, then claims; either part may be absent. A repeated settle (same caller and seq) returns the first results.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: 1 caller ('': none, as in a claim alone), 2 seq, 3 lane, 4 withClaim (1 or 0), 5–10 the claim request (see `claimRequest` in
+--   claim.lua; empty texts without a claim), 11 number of outcomes, from 12 on the outcomes in groups, last the job ids of the claim.
+--   group     consecutive outcomes of one kind and one session with the same `keep`: kind, size, keep, owner, then for each outcome
+--             its job id, its fence and the texts of its kind
+--   owner     the token up to its fence: session and colon
+--   kind      c completed: value · f failed: reason, stacktrace · e failed with attempts left: reason, stacktrace
+--             r retry: reason, stacktrace, delayMs, lifo · d delay: delayMs · w release · u return
+--   keep      '' keeps all, 0 keeps none, else count,ageMs, each empty if it does not limit
+-- Returns a text with a letter for each outcome (d done, l lost, m missing), then the reply of `claim` in claim.lua.
 local caller, callSeq, lane, withClaim = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1'
 local OUTCOMES_AT = 12
 local TEXTS = { c = 3, f = 4, e = 4, r = 6, d = 3, w = 2, u = 2 }
--- A worker's last call is remembered with its session, anybody else's for a while.
+-- The last call of a worker is stored with its session. The last call of any other caller is stored for REMEMBERED_MS.
 local REMEMBERED_MS = 15 * 60 * 1000
 local memory = key('call' .. lane .. ':' .. caller)
 local finishes = 0
 
--- What the outcomes write, put together.
+-- The writes of all outcomes, collected so that each hash gets one command.
 local runs, values, reasons, stacks, gone = {}, {}, {}, {}, {}
 local lists, keep = { c = {}, f = {} }, { c = {}, f = {} }
 
@@ -22,12 +27,12 @@ local function append(list, id, text)
   list[size + 1], list[size + 2] = id, text
 end
 
--- An outcome that finishes; whether anything is left of the job.
+-- Finishes a job. Returns false if its outcome says that the job is not kept.
 local function finish(group, id, at, made)
   finishes = finishes + 1
   local kind, text = group.kind, ARGV[at + 2]
   if kind == 'f' then
-    -- Attempts are left: the number of the second event stays unused, so that older readers count alike.
+    -- If attempts are left, the second event (retries-exhausted) is not emitted. Its number stays unused, because older readers count it.
     tell(2, 'F', id, text, group.early and '' or made)
   else
     tell(1, 'C', id, group.keep == '0' and lastValue(id, text) or eventValue(text))
@@ -75,14 +80,14 @@ local function handOver(kind, job, at)
   return encode(job)
 end
 
--- Runs of one claim mostly begin alike, up to their tokens: what was made of the last beginning is used again.
+-- Jobs of one claim mostly have equal run texts up to the token. The result for the last such head is cached and used again.
 local finishedOn = digits(floor(now))
 local lastHead, lastEnds, lastMade, lastLeft
 
 local function settleOne(group, id, text, at)
   local kind, fence = group.kind, ARGV[at + 1]
-  -- Neither decoded and encoded again, see `grant`, nor is the token taken out to be compared: that would be a string more for each.
-  -- It begins after the first NUL, or the pattern below does not fit.
+  -- Fast path: the run text is not decoded and encoded (see `grant`), and the token is compared in place, because cutting it out would
+  -- make one more string for each outcome. The token begins after the first NUL; otherwise the pattern below does not match.
   local first = text:find(group.mark, 1, true)
   local fenceAt = first and first + #group.mark
   if first and fence ~= '' and text:find(fence, fenceAt, true) == fenceAt and text:byte(fenceAt + #fence) == 0 then
@@ -92,7 +97,7 @@ local function settleOne(group, id, text, at)
       lastHead, lastEnds = head, ends
       if ends then
         lastMade = NEXT[made] or digits(made + 1)
-        -- The token stays, so that a repeated finish is recognised.
+        -- The finished job keeps the token, so that a repeated finish is recognised.
         lastLeft = ',,,0,' .. finishedOn .. ',,0,' .. lastMade .. rest
       end
     end
@@ -131,7 +136,7 @@ local function settleAll()
   local texts, results, settled = fetch(key('run'), ids), {}, {}
   for i = 1, size do
     local id = ids[i]
-    -- Of two outcomes of one job, the second finds what the first has left.
+    -- If a job has two outcomes in one call, the second is applied to the result of the first.
     local text = settled[id]
     if text == nil then text = texts[i] end
     if not text then
@@ -165,7 +170,7 @@ local function settleAll()
   return concat(results)
 end
 
--- The number of the caller's last call, and the results that it got.
+-- Returns the seq of the caller's last settle, and its results.
 local function recall()
   local session = openSession(caller)
   if session then
@@ -175,7 +180,8 @@ local function recall()
   return match(call('GET', memory) or '0,', '^(%d*),(.*)$')
 end
 
--- After the claim, which would take its own number for that of a call that was carried out before.
+-- Stores the seq and the results of this call. It must run after the claim: otherwise the claim, which has the same seq, would look
+-- like a repetition.
 local function remember(results)
   local session = openSession(caller)
   if not session then return call('SET', memory, callSeq .. ',' .. results, 'PX', REMEMBERED_MS) end
@@ -200,7 +206,7 @@ if withClaim and (request.session ~= caller or request.lane ~= lane or repeated)
 end
 if finishes > 0 and queue.active == 0 and not anyWaiting() then
   tell(1, 'E')
-  -- All jobs are finished.
+  -- Without delayed jobs, all jobs are finished: the bound on the size of unfinished jobs starts anew.
   if queue.delays == 0 then set('largest', 0) end
 end
 flushPlaces()

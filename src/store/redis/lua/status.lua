@@ -1,5 +1,9 @@
 -- use: clock counters queue
--- Answers paused, limitedMs, the lengths of the lists (waiting, prioritized, delayed, active, completed, failed), and `cap`.
+-- Reads the state of a queue.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: none.
+-- Returns paused, limitedMs, the lengths of the lists (waiting, prioritized, delayed, active, completed, failed), and `cap` (see
+-- counters.lua).
 local full = queue.windowEnds > now and queue.windowUsed >= queue.windowMax
 local limited = ceil(math.max(0, queue.limitedUntil - now, full and queue.windowEnds - now or 0))
 local reply = { queue.paused, limited }

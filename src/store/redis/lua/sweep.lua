@@ -1,6 +1,9 @@
 -- use: clock counters queue jobs lanes places locks ending retention hand-back sessions names
--- ARGV: how many locks at most. Answers the ids that wait again, those that failed, whether more is dead, and LostBy of each, those that
--- wait first.
+-- Sweeps: ends expired sessions, and takes dead locks from their owners. Idempotent; any worker may call it.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: limit, the sessions to end and the locks to hand back at most (never more than 100 each).
+-- Returns the ids of jobs that wait again, the ids of jobs that failed, 1 if more locks are dead (else 0), and LostBy of the jobs in
+-- the order of these two lists.
 local limit = math.min(tonumber(ARGV[1]), 100)
 
 local expired = call('ZRANGEBYSCORE', key('sessions'), '-inf', now, 'LIMIT', 0, limit)
@@ -11,20 +14,20 @@ local reaped = call('ZRANGE', key('reaped'), 0, limit - 1)
 for i = 1, #reaped do
   local id = reaped[i]
   if left == 0 then break end
-  -- The newest first: when the rest follows in later bites, the oldest will be in front.
+  -- Hand back the newest locks first. Later calls put older jobs in front of them, so the oldest job ends up first.
   local bound = key('bound:' .. id)
   local jobs = heldIn(bound, call('ZREVRANGE', bound, 0, left - 1))
   for j = 1, #jobs do dead[#dead + 1] = jobs[j] end
   left = left - #jobs
   left = left - freeNames(id, left)
   if call('ZCARD', bound) == #jobs and call('EXISTS', key('held:' .. id), key('lined:' .. id)) == 0 then
-    -- Nothing more dies with it. What has an end of its own is found by that.
+    -- All locks bound to this session are released. Locks with their own expiry are swept through `ends`.
     call('ZREM', key('reaped'), id)
     if #jobs == 0 then tidy(id) end
   end
 end
 
--- Locks whose own end has passed. A session that outlived an extension keeps the lock alive by itself again.
+-- Locks whose own end has passed. If the lock was extended (timed 0) and its session is open, the lock is bound to the session again.
 if left > 0 then
   local jobs = heldIn(key('ends'), call('ZRANGEBYSCORE', key('ends'), '-inf', now, 'LIMIT', 0, left))
   for i = 1, #jobs do

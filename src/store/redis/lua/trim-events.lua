@@ -1,6 +1,9 @@
 -- use: clock counters queue
--- ARGV: how many of the newest to keep, 1 to forget the queue's settings and its counter of ids too. Answers how many went.
--- An entry holds many events: one that is kept in part stays, and `firstEvent` hides what is before it.
+-- Trims the event log of a queue.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: keep, the number of newest events to keep; forget (1: also reset the settings and the id counter of the queue).
+-- Returns how many events it removed.
+-- A stream entry holds many events. If some of them are kept, the entry stays, and `firstEvent` hides the removed ones.
 local oldest = call('XRANGE', key('events'), '-', '+', 'COUNT', 1)[1]
 local first = queue.event + 1
 if oldest then

@@ -1,5 +1,8 @@
 -- use: clock counters queue
--- ARGV: jobs, locks or events. Arms the queue for them: the next change is published. Answers the version, for a change that came before.
+-- Arms a queue: its next change of this kind is published.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: kind (jobs, locks or events).
+-- Returns the version. A caller that knows an older version has missed a change.
 local version, armed = 'version', 'armed'
 if ARGV[1] ~= 'events' then version, armed = ARGV[1] .. 'Version', ARGV[1] .. 'Armed' end
 if queue[armed] == 0 then

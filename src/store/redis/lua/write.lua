@@ -1,6 +1,9 @@
 -- use: clock counters queue jobs
--- ARGV: of each write: kind (d data, p progress, l log row, c clear logs), job id, = and token or '', text, rows to keep or ''.
--- Answers of each: a letter (d done, l lost, m missing) and, for logs, how many rows there are now.
+-- Writes data, progress and logs of jobs. A write with a token applies only if that token owns the job now.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: for each write: kind (d data, p progress, l log row, c clear logs), job id, `=` and the token ('': no owner's write), text,
+--   keep (the newest log rows to keep; '': all).
+-- Returns for each write a letter (d done, l lost, m missing), and the number of log rows after a write to logs, else -1.
 local function keepNewest(log, keep)
   if keep then call('LTRIM', log, -keep, -1) end
   return call('LLEN', log)

@@ -1,6 +1,7 @@
--- Finds unlocked jobs of one state, the oldest first, looking at no more than AT_MOST of them: a caller that wants more asks again
--- from the position where this ended. Waiting and delayed jobs lie in the order in which they will run; few of them are sorted by
--- age, many are taken as they lie, or emptying a queue of a million in bites would sort a million for each.
+-- Finds unlocked jobs of one state, the oldest first, for clear.lua and requeue.lua. One call reads at most AT_MOST jobs; a caller
+-- that wants more calls again with the position that this call returned.
+-- Waiting and delayed jobs are stored in the order in which they will run. Fewer than AT_MOST of them are sorted by age. More are
+-- taken in stored order: otherwise, emptying a queue of a million jobs in batches would sort a million jobs for each batch.
 local AT_MOST = 400
 
 local function places(state)
@@ -8,7 +9,7 @@ local function places(state)
   return { STATES[state] }
 end
 
--- Jobs at `from` and the following positions of a state.
+-- Returns up to `count` ids of a state, from position `from` on.
 local function slice(state, from, count)
   local ids, skip = {}, from
   for _, place in ipairs(places(state)) do
@@ -23,7 +24,7 @@ local function slice(state, from, count)
   return ids
 end
 
--- Of those that came in one moment, the one before is the one whose place is.
+-- Sets `position` of waiting jobs to their place, so that jobs added in the same ms are sorted by place.
 local function setPlaces(jobs, ids)
   if #ids == 0 then return end
   local places = {}
@@ -31,12 +32,13 @@ local function setPlaces(jobs, ids)
   for i = 1, #jobs do jobs[i].position = places[jobs[i].id] or tonumber(jobs[i].ord) - ORD_BIAS end
 end
 
--- Up to `limit` jobs that came (finished ones: finished) at or before `latest`, and the position to go on from, -1 at the end.
+-- Returns up to `limit` jobs that were added (finished jobs: finished) at or before `latest`, and the position to continue from
+-- (-1: the list has ended).
 local function choose(state, latest, limit, from)
   local ids = slice(state, from, AT_MOST)
   local looked = #ids
   local byAge = from == 0 and looked < AT_MOST and (state == 'w' or state == 'd')
-  -- Neither sorted by age nor judged by it, the first ones will do.
+  -- If age neither sorts nor selects the jobs, the first `limit` jobs are enough.
   if not byAge and latest == math.huge then
     for i = looked, limit + 1, -1 do ids[i] = nil end
   end

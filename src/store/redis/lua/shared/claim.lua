@@ -1,18 +1,19 @@
--- Claiming, alone or after the outcomes of a settle.
+-- Claims jobs, alone or after the outcomes of a settle. settle.lua calls `claim`, and then `keepSeq`.
 
--- Bytes that a reply with this job carries; it need not be copied to be measured.
+-- Returns the bytes of this job in a reply. HSTRLEN measures texts without copying them.
 local function sizeOf(id)
   local size = call('HSTRLEN', key('job'), id)
   if queue.sides == 0 then return size end
   return size + call('HSTRLEN', key('stack'), id) + call('HSTRLEN', key('progress'), id)
 end
 
--- What a claim of so many jobs may take: nil where all of them surely fit, else the bytes that are left, `cut` once a job did not fit.
+-- Returns the byte budget for a claim of `count` jobs; nil if that many of the largest job fit into a reply. `left` is the bytes that
+-- are left; `cut` is true once a job did not fit.
 local function budgetOf(count)
   return count * queue.largest > REPLY_BYTES and { left = REPLY_BYTES, first = true } or nil
 end
 
--- The first job always fits.
+-- Returns whether the job fits into the budget, and charges its bytes. The first job always fits.
 local function fits(budget, id)
   budget.left = budget.left - sizeOf(id)
   budget.cut = budget.left < 0 and not budget.first
@@ -20,8 +21,8 @@ local function fits(budget, id)
   return not budget.cut
 end
 
--- The first members of a place, as far as the budget goes, and whether there are more. The id begins at `idAt`.
--- Not ZPOPMIN, which would answer the scores too: as strings, at half a microsecond each.
+-- Removes and returns the first members of a place, within the budget, and whether the place has more. Ids begin at `idAt`.
+-- It does not use ZPOPMIN, because ZPOPMIN also returns the scores as strings, at half a microsecond each.
 local function pop(place, count, idAt, budget)
   local members = call('ZRANGE', place, 0, count)
   local more = #members > count
@@ -37,7 +38,7 @@ local function pop(place, count, idAt, budget)
   return members, more
 end
 
--- Up to `count` jobs in the order of claiming: their ids, their runs, whether more are waiting, and whether the budget kept it from those.
+-- Removes up to `count` jobs in claim order. Returns their ids, their runs, whether more jobs wait, and whether the budget was the limit.
 local function popWaiting(count)
   local budget = budgetOf(count)
   local ids, more = pop(key('wait'), count, 1, budget)
@@ -51,7 +52,7 @@ local function popWaiting(count)
   more = more or anyBehind()
   local texts, size = fetch(key('run'), ids), 0
   for i = 1, #ids do
-    -- A place without a job (keys deleted by hand, or evicted) must not keep the others from being claimed.
+    -- Skip a place without a job (a user deleted keys, or Redis evicted them): it must not block the claim of other jobs.
     if texts[i] then
       size = size + 1
       ids[size], texts[size] = ids[i], texts[i]
@@ -61,12 +62,12 @@ local function popWaiting(count)
   return ids, texts, more, budget and budget.cut
 end
 
--- Jobs of this claim whose run could not be read. They are claimed, so that they fail: as jobs without a text.
+-- Jobs of this claim whose run text is damaged. They are claimed with an empty job text, so that the worker fails them.
 local unreadable = {}
 
 local NEXT = { ['0'] = '1', ['1'] = '2', ['2'] = '3', ['3'] = '4', ['4'] = '5' }
 
--- Answers of each job, in one list: id, fence, and made,started,priority,stalls,added,processed.
+-- Locks the jobs for the session. Returns one flat list: for each job its id, fence, and made,started,priority,stalls,added,processed.
 local function grant(ids, texts, request)
   local size = #ids
   local first, timed = ticks(size), request.timedMs ~= nil
@@ -74,12 +75,12 @@ local function grant(ids, texts, request)
   local head = 'a,' .. request.seq .. ',' .. ends .. (timed and ',1,,,0,' or ',0,,,0,')
   local processed, owner, by = ',' .. digits(floor(now)), '\0' .. request.session .. ':', '\0' .. request.by
   local granted, writes, locks, turns, at = {}, {}, {}, {}, toldSize
-  -- Jobs that were added together and have not run yet have equal texts: what was made of the last one is used again.
+  -- Jobs that were added together and have not run yet have equal run texts. The result for the last text is cached and used again.
   local last, numbers, before, after, lockKey
   for i = 1, size do
     local id, fence, text = ids[i], digits(first + i - 1), texts[i]
     if text ~= last then
-      -- Not decoded and encoded again: claims and finishes are most of what Redis does here, and this halves them.
+      -- Fast path: a pattern instead of `decode` and `encode`. Claims and finishes are most of the load, and this halves their cost.
       local made, started, rest = match(text, '^w,%d*,%d*,%d,%d*,%d*,%d*,(%d*,)(%d+)(,%d*,%d*,%d*),')
       if not made then
         unreadable[id] = true
@@ -111,21 +112,26 @@ local function grant(ids, texts, request)
   return granted
 end
 
--- Short texts go as one: the client takes a hundred out of one text faster than out of a hundred replies. Each of them keeps all
--- of it in memory there, so long ones go one by one. Between them stands a number that no record can hold, the claim's first fence: a
--- damaged record has more fields than four, or fewer, and must not shift those of the others.
+-- Returns the texts of the jobs: joined into one text if they are short, because the client splits one text faster than it reads a
+-- hundred replies. In the client, each part keeps the whole joined text in memory, so long texts are returned one by one.
+-- The separator contains the first fence of the claim, which no job text can contain: a damaged text has more or fewer than four
+-- fields, and must not shift the fields of other jobs.
 local function jobTexts(ids, fence)
   local texts, length = fetch(key('job'), ids), 0
   for i = 1, #ids do
-    -- Its key was deleted by hand, or evicted.
+    -- No text: a user deleted the key, or Redis evicted it.
     if not texts[i] or unreadable[ids[i]] then texts[i] = '\0\0\0' end
     length = length + #texts[i]
   end
   return length <= SHORT and concat(texts, '\0' .. fence .. ',') or texts
 end
 
--- Answers alive,paused,limitedMs,nextInMs or -1,drained (and ,1 when the byte budget was used up); what `grant` says of the jobs, NUL between; their texts; and, where some
--- job has any, their reasons, stacks and progress as columns. `keepSeq` must follow it.
+-- Claims jobs. The caller must call `keepSeq` afterwards. Returns a list:
+--   1     alive,paused,limitedMs,nextInMs (-1: no delayed job and no limit),drained and, if the byte budget was the limit, ,1
+--   2     the list of `grant`, joined with NUL
+--   3     the texts of the jobs: see `jobTexts`
+--   4–6   columns of reasons, stacks and progress; only if some job of the queue has or had any
+-- If no job was claimed, the list has only the first item.
 local function claim(request)
   local session, due = openSession(request.session), nextDue()
   local alive = session and session.expires > now
@@ -135,7 +141,7 @@ local function claim(request)
     if session.suspected then reassure(request.session) end
     local seq, last = tonumber(request.seq), session.calls[request.lane]
     if seq <= last.seq then
-      -- Carried out already, or a straggler that its caller gave up on: it may see what it got, never get more.
+      -- This call was carried out before, or it is a late call that its caller gave up on. Return the jobs that it got, never more.
       ids, granted = openSpecial().grantedBefore(request)
     else
       last.seq, last.seqText, last.changed = seq, request.seq, true
@@ -145,7 +151,7 @@ local function claim(request)
         due = nextDue()
       else
         local count = queue.paused == 1 and 0 or limits and limits.room(request) or request.count
-        -- Whether there is room or not: a due job that stayed delayed would look claimable by time alone.
+        -- Promote due jobs even if there is no room for them: a due job that stays delayed would look claimable because of its time.
         if due and due <= micros then
           openSpecial().promoteDue(count)
           due = nextDue()
@@ -159,7 +165,7 @@ local function claim(request)
       end
     end
   end
-  -- Whoever finds less than it wants waits for more, and has seen all that there is: it need not come again to arm the queue.
+  -- If a worker got fewer jobs than it wanted, it waits for more and has seen all jobs. Arm the queue here, to save it a call to `watch`.
   if #ids < request.count and not request.jobIds and not cut then arming = true end
   local limited, nextInMs = limits and limits.limitedMs(request.max) or 0, -1
   if waiting == nil then waiting = call('EXISTS', key('wait'), key('prio')) > 0 or anyBehind() end
@@ -178,14 +184,16 @@ local function claim(request)
   return reply
 end
 
--- Writes the number of the last call of a session's lane, and fields that go with it.
+-- Stores the seq of the last call in this lane of the session, with further fields if any are given.
 local function keepSeq(id, lane, ...)
   local session = openSession(id)
   local last = session and session.calls[lane]
   if last and (last.changed or ...) then call('HSET', key('s:' .. id), 'seq' .. lane, last.seqText, ...) end
 end
 
--- session, seq, lane, count, by and, '' for none of them, timedMs,max,durationMs,and how many job ids there are at the end of all.
+-- Reads a claim request of six arguments: session, seq, lane, count, by, extras.
+--   extras   timedMs,max,durationMs,named: each may be empty; '' for none of them
+--   named    the number of job ids, which are the last arguments of the call
 local function claimRequest(at)
   local request = {
     session = ARGV[at], seq = ARGV[at + 1], lane = ARGV[at + 2], count = tonumber(ARGV[at + 3]), by = ARGV[at + 4],

@@ -1,5 +1,5 @@
--- What every script starts from: the keys of one queue and Redis' clock.
--- KEYS[1] is the queue's hash tag. Every other key is the tag and a suffix, so that all of them lie in one slot.
+-- The first part of every script: the keys of one queue, Redis' clock, shared limits and helpers.
+-- KEYS[1] is the queue's hash tag. Every other key is the tag and a suffix, so that all keys of a queue lie in one slot.
 local base = KEYS[1]
 local call, format, match, concat, ceil, floor = redis.call, string.format, string.match, table.concat, math.ceil, math.floor
 
@@ -7,23 +7,23 @@ local function key(suffix) return base .. ':' .. suffix end
 
 local clock = call('TIME')
 local micros = clock[1] * 1000000 + clock[2]
--- Milliseconds, with a fraction: ends are rounded up, so that nothing ends early.
+-- Now in ms, with a fraction. Scripts round expiries up, so that nothing ends early.
 local now = micros / 1000
 
--- Lua's own conversion keeps 14 digits; ticks have 16. %d is faster than %.0f and needs a long of 64 bits.
+-- Converts a number to digits. Lua's own conversion keeps 14 digits, but ticks have 16. %d is faster than %.0f and needs a 64-bit long.
 local DIGITS = format('%d', 2 ^ 40) == '1099511627776' and '%d' or '%.0f'
 local function digits(number) return format(DIGITS, number) end
 
--- Bounds that more than one part keeps: events of a queue, the length up to which the texts of claimed jobs go as one, and how long the
--- last call of one who adds is remembered.
+-- Limits that several parts share: the events that a queue keeps; the length in bytes up to which the texts of claimed jobs are joined;
+-- and how long the last add of a caller is remembered.
 local EVENTS_KEPT, SHORT, ADD_REMEMBERED_MS = 10000, 65536, 15 * 60 * 1000
--- In bytes, see budget.ts: a reply, a value that is copied into an event, and half of what the log of events keeps.
+-- Limits in bytes (see budget.ts): a reply, a value that is copied into an event, and half of the event log.
 local REPLY_BYTES, EVENT_VALUE_BYTES, EVENTS_SEGMENT = 4194304, 4096, 4194304
--- Stands in an event for a value that is too large for it. No JSON text of ours ends in a space, and readers that do not know it
--- (older versions) see null.
+-- Replaces a value in an event if the value is too large. It cannot be confused with a value, because no JSON text of Holdfast ends in
+-- a space. Readers of older versions, which do not know it, see null.
 local LARGE_VALUE = 'null '
 
--- Lua's stack holds about 8000 values: longer lists go in several commands.
+-- Runs a command with a list of arguments. Lua's stack holds about 8000 values, so long lists are split into several commands.
 local AT_ONCE = 4000
 local function many(command, target, list)
   local size = #list
@@ -32,7 +32,7 @@ local function many(command, target, list)
   for first = 1, size, AT_ONCE do call(command, target, unpack(list, first, math.min(first + AT_ONCE - 1, size))) end
 end
 
--- The values of `fields`, false for those that are not there.
+-- Returns the values of `fields` of a hash, false for fields that do not exist.
 local function fetch(target, fields)
   local size = #fields
   if size == 0 then return {} end
@@ -45,7 +45,7 @@ local function fetch(target, fields)
   return values
 end
 
--- A call that came after a later one of the same caller.
+-- Returns the error for a call that arrives after a later call of the same caller.
 local function straggler(caller, seq, last)
   return { err = 'HOLDFAST Call ' .. seq .. ' of ' .. caller .. ' came after its call ' .. last .. ': number calls upwards.' }
 end

@@ -1,8 +1,9 @@
--- Ending sessions. An ended session neither renews nor claims; what it holds is handed back in bites, by whoever closes it or by any
--- sweep, and `reaped` lists those that still have locks to hand back.
+-- Ends sessions. An ended session neither renews nor claims. close-session.lua or any sweep hands back its locks in batches. `reaped`
+-- lists the ended sessions that still have locks to hand back.
 local CALL_REMEMBERED_MS = 15 * 60 * 1000
 
--- `charged` 0: what it holds goes back without counting a stall, whoever hands it back. EXITED: it counts, and its owner said so itself.
+-- charged: 0: the locks are handed back and do not count as stalls; 1: they count, a sweep or a new owner found the session dead;
+-- EXITED: they count, and the session owner itself reported its exit.
 local EXITED = '2'
 local function endSession(id, charged)
   local session = openSession(id)
@@ -14,12 +15,12 @@ local function endSession(id, charged)
   call('HDEL', key('slots'), id)
   call('HSET', key('s:' .. id), 'ended', charged)
   call('ZADD', key('reaped'), session.expires, id)
-  -- The last call of each lane may still be repeated.
+  -- Keep the results of the last settle of each lane: the caller may still repeat that call.
   for lane, last in pairs(session.calls) do
     if last.callSeq then
       call('SET', key('call' .. lane .. ':' .. id), last.callSeq .. ',' .. last.results, 'PX', CALL_REMEMBERED_MS)
     end
   end
-  -- Under a cap, others may have its share.
+  -- Under a cap, other sessions may take the share of this one: wake them.
   if queue.cap > 0 then offer() end
 end

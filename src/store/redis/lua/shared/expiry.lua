@@ -1,4 +1,4 @@
--- When a session ends: in the index by which sweeps find it, and with the session, where claims look.
+-- Sets the expiry of a session, in both places: in the index `sessions`, where sweeps find it, and in the session, where claims read it.
 local function expireAt(id, ms)
   call('ZADD', key('sessions'), ms, id)
   call('HSET', key('s:' .. id), 'expires', ms)

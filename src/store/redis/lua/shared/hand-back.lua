@@ -1,7 +1,9 @@
--- Active jobs that go back without an outcome of their owner: handed back or taken away (uncharged), or stalled (charged).
+-- Moves active jobs that have no outcome of their owner: `giveBack` for jobs that were handed back or revoked (no stall), `stall` for
+-- jobs whose owner is dead (counts as a stall).
 local STALLED_REASON = 'job stalled more than allowable limit'
 
--- What a job's own options say of a failure that no worker reports: count and age in ms, each nil where it does not limit.
+-- Reads removeOnFail from the job's options, for a failure that no worker reports. Returns count and age in ms, each nil if it does not
+-- limit.
 local function keepOnFail(id)
   local text = call('HGET', key('job'), id)
   local opts = text and match(text, '^[^%z]*%z[^%z]*%z([^%z]*)%z')
@@ -13,7 +15,7 @@ local function keepOnFail(id)
   return type(rule.count) == 'number' and rule.count or nil, type(rule.age) == 'number' and rule.age * 1000 or nil
 end
 
--- `jobs` in the order in which they were claimed: so they wait again.
+-- Makes jobs wait again in front of all others. `jobs` is in claim order, and the jobs wait in this order.
 local function toFront(jobs)
   for i = #jobs, 1, -1 do putWaiting(jobs[i], true) end
   store(jobs)
@@ -28,7 +30,8 @@ local function giveBack(jobs)
   toFront(jobs)
 end
 
--- Trimmed once for all: for each of them, a long list of failed jobs would be worked off within one script.
+-- Fails jobs over their stall limit. It trims the list of failed jobs once for all of them: trimming for each job could work off a long
+-- list within one script.
 local function failStalled(jobs)
   local kept, gone, scores, reasons, most, age = {}, {}, {}, {}, nil, nil
   for i = 1, #jobs do
@@ -53,8 +56,8 @@ local function failStalled(jobs)
   trim('failed', most, age, #kept)
 end
 
--- LostBy of each job that stalled, in the order of their events. It goes to the end of the entry: readers that do not know it (older
--- versions) stop there, and have read all events.
+-- LostBy of each stalled job, in the order of their events. It is the last record of the entry: readers of older versions, which do not
+-- know this record, stop there and have read all events.
 local losses = {}
 local function tellLosses()
   if #losses > 0 then tell(0, 'I', '[' .. concat(losses, ',') .. ']') end
@@ -65,7 +68,8 @@ local function lossOf(owner, job)
   return owner.prefix and owner.prefix .. found .. '"}' or 'null'
 end
 
--- `ownerOf` answers for a session how often a job of it may stall (`stalls`), and what LostBy says of it.
+-- Counts a stall for each job; the jobs wait again, or fail over the limit. `ownerOf` returns for a session how often its jobs may stall
+-- (`stalls`), and the owner for LostBy. Returns the ids that wait, the ids that failed, and LostBy of both in this order.
 local function stall(jobs, ownerOf)
   local stalled, failed, over, lost = {}, {}, {}, {}
   for i = 1, #jobs do
@@ -90,7 +94,7 @@ local function stall(jobs, ownerOf)
   end
   flushUnlocked()
   if #lost > 0 then
-    -- Before those that are not kept are erased.
+    -- Write LostBy before `failStalled` erases the jobs that are not kept, so that it is erased with them.
     many('HSET', key('lost'), lost)
     set('sides', 1)
   end

@@ -1,17 +1,17 @@
--- A job is two texts: `job`, which hardly ever changes (timestamp, name, options, data), and `run`, which every move rewrites.
--- Each kind of text is one hash with a field per job: a hash per job costs a command per job, where a batch needs one command this
--- way (0.12 µs a job instead of 0.6 µs). What few jobs have lies in hashes of its own: reason, stack, progress, lost, and
--- value, unless it is null: many handlers return nothing, and a field of a hash is 0.6 µs of a settle.
+-- How a job is stored. A job is two texts: `job`, which rarely changes (timestamp, name, options, data), and `run`, which every state
+-- change rewrites. Each kind of text is one hash with a field per job, so a batch needs one command (0.12 µs a job). With a hash per
+-- job, each job would need its own command (0.6 µs). Texts that few jobs have are in their own hashes: reason, stack, progress, lost
+-- and value. A value of null is not stored: many handlers return nothing, and a field of a hash is 0.6 µs of a settle.
 --
--- run: state,seq,ends,timed,finished,ord,delay,made,started,priority,stalls,added,processed NUL token NUL by, and NUL key where
--- there is a lock key
---   state    w d a c f
---   seq      of the claim, while it is active
---   ends     an end of the lock's own; timed 0: the lock lives as long as its session and at least until there
---   ord      its place as it begins members of `prio` and of lanes, while it waits with a priority or a key
+-- run: state,seq,ends,timed,finished,ord,delay,made,started,priority,stalls,added,processed NUL token NUL by, and with a lock key NUL key
+--   state    w waiting, d delayed, a active, c completed, f failed
+--   seq      seq of the claim, while the job is active
+--   ends     the lock's own end. timed 1: the lock ends then; timed 0: it lives as long as its session, and at least until `ends`
+--   ord      the place as 16 digits, which begin the members of `prio` and of key groups; only while the job waits with a priority or
+--            a lock key
 --   ends, finished, added, processed   ms on Redis' clock
---   token    of the owner or, in a finished job, of the one that finished it: session:fence
---   by       begins with = where there is one
+--   token    session:fence of the owner; in a finished job, of the owner that finished it
+--   by       `=` and processedBy, the name that the claim gave; empty if there is none
 local RUN = '^(%a),(%d*),(%d*),(%d),(%d*),(%d*),(%d*),(%d*),(%d*),(%d*),(%d*),(%d*),(%d*)%z([^%z]*)%z([^%z]*)(.*)$'
 
 local function decode(id, text)
@@ -29,7 +29,7 @@ local function encode(job)
   }, ',') .. '\0' .. job.token .. '\0' .. job.by .. (job.key and '\0' .. job.key or '')
 end
 
--- The lock key at the end of a run, if there is one. Found without a pattern, which takes longer.
+-- Returns the lock key at the end of a run text, or nil. It uses `find` without a pattern, which is faster.
 local function keyIn(run)
   if queue.keys == 0 then return nil end
   local at = 0
@@ -66,7 +66,7 @@ end
 local STATES = { w = 'waiting', d = 'delayed', a = 'active', c = 'completed', f = 'failed' }
 local SIDES = { 'reason', 'stack', 'progress', 'lost' }
 
--- All that belongs to jobs that have left their place already.
+-- Deletes everything that belongs to jobs. The caller has removed them from their places before.
 local function erase(ids)
   if #ids == 0 then return end
   many('HDEL', key('run'), ids)

@@ -1,19 +1,21 @@
--- Waiting jobs with a lock key. Of each key one job at most has the turn: it is active, or it stands in the claim order (`wait`,
--- `prio`) where claims find it. All others stand behind it, where claims never look: a million of them cost a claim nothing.
---   turns         by key: 'a' while its job is active, else priority,member of the one that stands in the claim order
---   lane:<key>    those behind, by priority, then by place, as in `prio`
---   behind:wait, behind:prio   all of them, as they would stand in `wait` and `prio`: for lists
--- A key without a turn has an empty lane. Scripts name what came and what left; `arrange` gives the turns before anybody looks.
--- All of it is made when it is first needed: Redis makes a script's functions anew in every run, and jobs without a key are not to
--- pay for these (it was a sixth of a lone settle).
+-- Waiting jobs with a lock key. A key group (lane) is the waiting jobs of one key. At most one job of a key has the turn: it is active,
+-- or it is in the claim order (`wait`, `prio`), where claims find it. The other jobs stand behind it, in keys that claims never read: so
+-- a million of them cost a claim nothing.
+--   turns         by lock key: 'a' while a job of the key is active, else priority,member of the job that is in the claim order
+--   lane:<key>    the jobs behind it, by priority, then by place, as in `prio`
+--   behind:wait, behind:prio   the jobs behind of all keys, as they would be in `wait` and `prio`: for lists
+-- A key without a turn has an empty lane. Scripts report the jobs that came (`lineUp`) and left (`freeKey`); `arrange` gives the turns
+-- before anything is read.
+-- The functions are made on first use. Redis makes a script's functions anew in every run, and jobs without a lock key must not pay for
+-- these (they were a sixth of a lone settle).
 local ORD_BIAS = 4e15
 local lanes
 local function openLanes()
   if lanes then return lanes end
-  -- Keys whose job has left active or the claim order, and entries that came to wait, by key. An entry is a priority, a member of
-  -- `prio` and lanes, and the id of the job.
+  -- freed: lock keys whose job has left active or the claim order. comers: by lock key, the entries that came to wait.
+  -- An entry is a list: priority, member of `prio` and of the lane, id of the job.
   local freed, comers, anyTouched = {}, {}, false
-  -- What is to be written, put together.
+  -- Pending writes. shown, hidden: into and out of the claim order; behind, unhidden: into and out of `behind:`.
   local shown, hidden, behind, unhidden = {}, {}, {}, {}
 
   local function freeKey(lockKey)
@@ -21,7 +23,7 @@ local function openLanes()
     anyTouched = true
   end
 
-  -- A job has come to wait, at this place. Answers how the place is written with the job.
+  -- Records that a job has come to wait at this place. Returns the place as 16 digits, for `ord` of the job.
   local function lineUp(lockKey, id, priority, place)
     local ord, list = format('%016.0f', place + ORD_BIAS), comers[lockKey]
     local entry = { priority, ord .. id, id }
@@ -41,7 +43,7 @@ local function openLanes()
     return { priority, member, member:sub(17) }
   end
 
-  -- `lists` holds what goes to the set of jobs without priority and to that of jobs with one.
+  -- Adds the entry to the pending writes `lists`, which has one list for jobs without a priority and one for jobs with a priority.
   local function note(lists, entry, scored)
     local plain = entry[1] == '0'
     local list = lists[plain]
@@ -95,11 +97,11 @@ local function openLanes()
     return other
   end
 
-  -- The next one after a turn has ended, among those in the lane and those that came; nil when there is none.
+  -- Gives the turn after a turn has ended: to the first entry among the lane and the comers. Returns the entry, nil if there is none.
   local function nextTurn(lockKey, came)
     if came then
       putBehind(lockKey, came)
-      -- The next one may be among them.
+      -- Write them now, because the entry that gets the turn may be one of them.
       write('ZADD', behind, 'behind:')
     end
     local popped = call('ZPOPMIN', key('lane:' .. lockKey))
@@ -110,7 +112,7 @@ local function openLanes()
     return entry
   end
 
-  -- The turn among those that came and, unless its job is active, the one that has it.
+  -- Compares the comers with the job that has the turn, unless that job is active. Returns the entry that takes the turn over, or nil.
   local function sameTurn(lockKey, came, turn)
     local before = turnOf(turn)
     local chosen = turn ~= 'a' and first(came, before) or nil
@@ -148,7 +150,7 @@ local function openLanes()
     many('HDEL', key('turns'), ended)
   end
 
-  -- Out of the claim order, or from behind; everything is arranged.
+  -- Removes a waiting job from the claim order or from `behind:`. The caller has called `arrange` before.
   local function leaveLine(job)
     local entry = { job.priority, job.ord .. job.id, job.id }
     if call('HGET', key('turns'), job.key) == entry[1] .. ',' .. entry[2] then
@@ -161,7 +163,7 @@ local function openLanes()
     flushEntries()
   end
 
-  -- Takes the turn for a waiting job that becomes active now, out of its order; false while another one of its key is active.
+  -- Takes the turn for a waiting job that becomes active now, out of order. Returns false if another job of its key is active.
   local function takeTurn(job)
     local turn = call('HGET', key('turns'), job.key)
     if turn == 'a' then return false end

@@ -1,15 +1,16 @@
--- Locks of jobs. A lock is the token in its job's run, and an entry by fence in one of two sorted sets of its session: `bound`
--- (dies with the session) or `ending` (has an end of its own, and an entry in `ends`). `active` counts them. A session that was
--- ended stays as long as it holds anything, because its owner and limits are still asked for; `holders` names all.
+-- Locks of jobs. A lock is the token in the run text of its job, and an entry by fence in one of two sorted sets of its session: `bound`
+-- (the lock dies with the session) or `ending` (the lock has its own end, and an entry in `ends`). The counter `active` counts locks.
+-- An ended session stays stored while it holds a lock, because sweeps still read its owner and limits. `holders` lists all stored sessions.
 local sessions = {}
 
--- Lanes of a session's calls (not those of lock keys): what the names of their fields end in. Of each: the number of the last call,
--- that of the last settle, and the results that it got.
+-- The last call in a lane of a session: its seq, the seq of the last settle, and the results of that settle. These lanes number calls and
+-- have nothing to do with lock keys. The name of the lane ('' or 1) is the suffix of its field names.
 local function lastCall(seq, callSeq, results)
   return { seq = tonumber(seq or 0), seqText = seq, callSeq = callSeq, results = results }
 end
 
--- expires, its last calls by lane and, under suspicion, its expiry before that, of an open session; false of any other.
+-- Returns an open session: expires, its last calls by lane and, under suspicion, its expiry before that (`suspected`). Returns false if
+-- the session has ended or does not exist.
 local function openSession(id)
   local session = sessions[id]
   if session == nil then
@@ -24,7 +25,7 @@ local function openSession(id)
   return session
 end
 
--- Forgets a session that has ended, once it holds nothing.
+-- Deletes an ended session if it holds nothing.
 local function tidy(session)
   if openSession(session) then return end
   local held = call('EXISTS', key('bound:' .. session), key('ending:' .. session), key('held:' .. session), key('lined:' .. session))
@@ -34,8 +35,8 @@ local function tidy(session)
   call('SREM', key('holders'), session)
 end
 
--- Jobs are unlocked one by one and taken out of the sets together. Those of one claim mostly end together, in their order: then they
--- are a range of fences, which is taken out without a search for each.
+-- Scripts unlock jobs one by one; `flushUnlocked` removes them from the sets together. Jobs of one claim mostly finish together and in
+-- order. Then their fences are a range, which one command removes without a search for each job.
 local freed, freedEnds, freedCount = {}, {}, 0
 local function free(id, session, ends, fence)
   freedCount = freedCount + 1

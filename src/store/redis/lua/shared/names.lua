@@ -1,11 +1,11 @@
--- Named locks. A lock lives as long as its session: whoever finds one whose session has expired or ended may have it.
---   named            by name: fence,since, the length of the session's id, the id and the token
---   held:<session>   names that it holds, by fence
---   line:<name>      tokens that wait for it, in the order of their first wishes
---   places:<name>    by token: until when its place is kept, and its session
---   lined:<session>  its places in lines: the length of the name, the name and the token
--- How far a line is looked into for places that have lapsed or whose sessions are dead; behind that, all count. Sweeps and the looks of
--- those in front clear them away.
+-- Named locks. A lock lives as long as its session. If the session has expired or ended, another lock client may take the lock.
+--   named            by name: fence,since, length of the session id, then the session id and the token
+--   held:<session>   names of the locks that the session holds, by fence
+--   line:<name>      tokens of the lock waiters, in the order of their first requests
+--   places:<name>    by token: the time until which its place is kept, and its session
+--   lined:<session>  places of the session in lines: length of the name, then the name and the token
+-- LOOKED_AT: the first places of a line that are checked for lapsed places and dead sessions. Places further back all count as valid.
+-- Sweeps and the requests of the waiters in front remove invalid places.
 local LOOKED_AT = 200
 
 local function isLiving(id)
@@ -56,7 +56,7 @@ local function leavePlace(name, token, session)
   tidy(session)
 end
 
--- The session of a place that has not lapsed.
+-- Returns the session of a place in line; nil if there is no place. A lapsed place is removed.
 local function keptPlace(name, token)
   local text = call('HGET', key('places:' .. name), token)
   if not text then return nil end
@@ -65,8 +65,8 @@ local function keptPlace(name, token)
   leavePlace(name, token, session)
 end
 
--- How many stand in line, before `token` if it is given and has a place. Places that have lapsed are lost; that of a session that
--- has expired does not count until it is renewed.
+-- Returns the number of waiters in line (before `token`, if it is given and has a place), and the lapsed places, which the caller
+-- removes. The place of an expired session does not count until the session is renewed.
 local function countLine(name, token)
   local line, count = key('line:' .. name), 0
   local tokens = call('ZRANGE', line, 0, LOOKED_AT - 1)
@@ -86,7 +86,7 @@ local function countLine(name, token)
   return count + (rank or call('ZCARD', line)) - LOOKED_AT, lapsed
 end
 
--- Up to `limit` of what a session holds and waits for; answers how many.
+-- Releases up to `limit` named locks and places in line of a session. Returns how many it released.
 local function freeNames(session, limit)
   if limit <= 0 then return 0 end
   local names = call('ZRANGE', key('held:' .. session), 0, limit - 1)

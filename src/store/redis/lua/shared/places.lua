@@ -1,9 +1,9 @@
--- Where jobs are by their state, unless they are active. Each place is a sorted set:
---   wait      without priority, by place: back places are ticks, front places lie below zero
---   prio      by priority, then by place, which begins the member so that Redis orders equal scores by it
---   delayed   by the tick of its coming and the delay in µs, so those of one moment keep their order
---   completed, failed   by the tick of their finish, which is its time in µs
--- Jobs are put one by one, and written together before anybody looks. Waiting jobs with a lock key are in lanes: see lanes.lua.
+-- The places of jobs that are not active, by state. Each place is a sorted set:
+--   wait      waiting jobs without a priority, by place number: at the back these are ticks, at the front numbers below zero
+--   prio      waiting jobs by priority, then by place number, which begins the member so that Redis sorts equal scores by it
+--   delayed   by the tick of adding plus the delay in µs, so jobs of one moment keep their order
+--   completed, failed   by the tick of finishing, which is the time in µs
+-- Scripts put jobs one by one; `flushPlaces` writes them together before a place is read. Waiting jobs with a lock key: see lanes.lua.
 local placed, anyPlaced = { wait = {}, prio = {}, delayed = {} }, false
 
 local function put(place, score, member)
@@ -23,7 +23,7 @@ local function flushPlaces()
   anyPlaced = false
 end
 
--- Ahead of all, at the place that is given, or behind all.
+-- Makes a job wait: at the place `given`, else in front of all jobs (`front`), else behind all jobs.
 local function putWaiting(job, front, given)
   local place
   if given then
@@ -48,7 +48,7 @@ local function putWaiting(job, front, given)
   end
 end
 
--- Answers when it falls due, in ms, as events tell it.
+-- Delays a job. Returns the time at which it is due, in ms, for the event.
 local function putDelayed(job, delayMs)
   job.state, job.delay = 'd', delayMs
   put('delayed', digits(ticks(1) + delayMs * 1000), job.id)
@@ -57,7 +57,7 @@ local function putDelayed(job, delayMs)
   return digits(ceil(now + delayMs))
 end
 
--- Out of its place; for jobs that are not active.
+-- Removes a job that is not active from its place.
 local function take(job)
   flushPlaces()
   if job.key and job.state == 'w' then
@@ -71,7 +71,7 @@ local function take(job)
   end
 end
 
--- When the next delayed job falls due, in µs.
+-- Returns the time at which the next delayed job is due, in µs; nil if there is none.
 local function nextDue()
   flushPlaces()
   if queue.delays == 0 then return nil end
@@ -80,7 +80,7 @@ local function nextDue()
   return due
 end
 
--- Waiting, or delayed and due.
+-- Returns whether any job waits, or is delayed and due.
 local function anyWaiting()
   local due = nextDue()
   return (due ~= nil and due <= micros) or call('EXISTS', key('wait'), key('prio')) > 0 or anyBehind()

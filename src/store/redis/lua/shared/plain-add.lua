@@ -1,6 +1,6 @@
--- What most adds are, in a straight line, as in plain-settle.lua: jobs without an id of their own, priority, delay, lifo and key. As soon
--- as something is not plain, nothing has been changed, and the long way begins.
--- More than a thousand would not fit on Lua's stack.
+-- Fast path for most adds, in a straight line as in plain-settle.lua: jobs without a given id, priority, delay, lifo and lock key.
+-- If a call does not fit the fast path, it leaves before it has changed anything, and add.lua carries the call out.
+-- More than a thousand jobs would not fit on Lua's stack.
 if #ARGV == 3 + ARGV[3] and #ARGV > 3 and #ARGV <= 1003 then
   repeat
     local size = #ARGV - 3
@@ -20,7 +20,7 @@ if #ARGV == 3 + ARGV[3] and #ARGV > 3 and #ARGV <= 1003 then
       waits[2 * i - 1], waits[2 * i] = format(DIGITS, place + i - 1), id
       told[3 * i - 2], told[3 * i - 1], told[3 * i] = 'N', id, match(text, '^[^%z]*%z([^%z]*)')
     end
-    -- An id of the user's that looks like ours is for the long way.
+    -- If a user gave one of these ids to a job before, add.lua skips that id.
     if size == 1 then
       if call('HSETNX', run, ids[1], added) == 0 then break end
     else

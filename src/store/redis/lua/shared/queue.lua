@@ -1,10 +1,13 @@
--- The queue's counters and the events that the script tells: changed with `set`, told with `tell`, both written by one `save`.
+-- The counters of the queue and the events of the script. `set` changes a counter, `tell` records an event, and one `save` at the end of
+-- the script writes both and wakes watchers.
+-- dirty: a counter has changed. touched: watchers of events are woken. offered: watchers of jobs are woken.
 local dirty, touched, offered = false, false, false
--- vacated: jobs have left active; under a cap, others may have their places unless this script gives them away itself.
--- turned: ids of jobs that may be claimed since their key is free. Whoever frees a key mostly claims its next job in the same
--- script, and nobody need be woken for that one. namesFreed: a named lock may be had.
+-- vacated: jobs have left active under a cap; other sessions may use the free slots unless this script claims again itself.
+-- turned: ids of jobs that became claimable because their lock key is free. A worker that frees a key mostly claims its next job in the
+-- same script; then no other worker needs to be woken for that job.
+-- namesFreed: a named lock may be free.
 local vacated, turned, namesFreed = false, nil, false
--- Made at once: a table that grows field by field is made anew again and again.
+-- The table is made with all fields at once: a table that grows field by field is reallocated several times.
 local queue = {
   tick = tick, front = front, lastId = lastId, active = active, sides = sides, delays = delays, paused = paused,
   limitedUntil = limitedUntil, windowEnds = windowEnds, windowUsed = windowUsed, windowMax = windowMax, event = event,
@@ -18,7 +21,7 @@ local function set(name, value)
   dirty = true
 end
 
--- The first of `count` numbers that nobody else gets.
+-- Reserves `count` ticks for this caller alone. Returns the first of them.
 local function ticks(count)
   local first = queue.tick + 1
   if first < micros then first = micros end
@@ -26,8 +29,8 @@ local function ticks(count)
   return first
 end
 
--- Events are told as letters and texts, one record after the other; events.ts knows how many texts a letter has and which events
--- it stands for. `count` is how many that are.
+-- Records events as a letter and its texts. events.ts lists how many texts follow a letter, and the events that it stands for; `count`
+-- is the number of these events.
 local told, toldSize, toldEvents = {}, 0, 0
 local function tell(count, letter, a, b, c)
   toldEvents = toldEvents + count
@@ -38,18 +41,19 @@ local function tell(count, letter, a, b, c)
   if c then toldSize = toldSize + 1 told[toldSize] = c end
 end
 
--- A job that is not finished has a text of so many bytes.
+-- Records the size of a text of an unfinished job: see `largest` in counters.lua.
 local function noteSize(bytes)
   if bytes > queue.largest then set('largest', bytes) end
 end
 
--- Something changed that no event tells of.
+-- Records a change that emits no event, so that watchers of events are woken.
 local function touch() touched = true end
 
--- What an event says of a result or a progress.
+-- Returns the value of a result or a progress for an event.
 local function eventValue(text) return #text > EVENT_VALUE_BYTES and LARGE_VALUE or text end
 
--- The same of the result of a job that is removed with it. A large one lies beside the log, so that the log can drop it and keep the event.
+-- Returns the same for the result of a job that is removed when it finishes. A large result is stored beside the log, so that the log
+-- can drop the result and keep the event.
 local valuesBeside = nil
 local function lastValue(id, text)
   if #text <= EVENT_VALUE_BYTES then return text end
@@ -58,11 +62,12 @@ local function lastValue(id, text)
   return LARGE_VALUE
 end
 
--- One entry per value; the first part of its id is the number of the last event of the script. They are bounded as events are: `bytes`
--- were written since the event `mark`, and a segment's worth before that, since `before`; what is older goes.
+-- Stores large results, one stream entry per value. The first part of the entry's id is the number of the last event of the script.
+-- The stream is bounded by bytes: `bytes` were written since the event `mark`, and one segment before that, since the event `before`.
+-- Older entries are dropped.
 local function saveValues(last)
   local bytes, mark, before = match(call('GET', key('event-value-marks')) or '0 0 0', '^(%d+) (%S+) (%S+)$')
-  -- Those of one script go together: a reader can hardly come in between.
+  -- All values of one script belong to the same segment, so they are dropped together: a reader rarely finds only a part of them.
   if tonumber(bytes) >= EVENTS_SEGMENT then bytes, mark, before = 0, digits(last), mark end
   for i = 1, #valuesBeside do
     local job, text = valuesBeside[i][1], valuesBeside[i][2]
@@ -72,23 +77,24 @@ local function saveValues(last)
   call('SET', key('event-value-marks'), digits(bytes) .. ' ' .. mark .. ' ' .. before)
 end
 
--- Something may be claimable, now or at a time that nobody has been told.
+-- Records that a job may be claimable, now or at a time that workers do not know yet.
 local function offer() touched, offered = true, true end
 
--- Watchers arm the queue; the first change after that is published, and no other until they have looked and armed it again: a busy
--- queue does not flood idle watchers.
+-- Counts a change and publishes it if the queue is armed. Watchers arm the queue (watch.lua); only the first change after that is
+-- published, until watchers arm the queue again. So a busy queue does not flood idle watchers.
 local function wake(channel, version, armed)
   set(version, queue[version] + 1)
-  -- Without the right to publish, watchers find changes by looking.
+  -- pcall: if the user lacks the right to publish, watchers still find changes by polling.
   if queue[armed] == 1 then
     redis.pcall('PUBLISH', key(channel), queue[version])
     set(armed, 0)
   end
 end
 
--- One entry of the stream holds all events of a script. Its id is the number of its last event and how many they are, so that the
--- entry with any event is found by a range. The log is bounded by numbers and by bytes: `eventBytes` were written since the event
--- `eventMark`, and a segment's worth before that, since `eventMarkBefore`; what is older goes. Whoever waits for jobs or for named locks is woken apart from whoever waits for events.
+-- Writes the events and the counters, and wakes watchers. One entry of the stream holds all events of a script. The entry's id is the
+-- number of its last event and the number of its events, so a range query finds the entry of any event.
+-- The log is bounded by count and by bytes: `eventBytes` were written since the event `eventMark`, and one segment before that, since
+-- `eventMarkBefore`. Older events are dropped. Watchers of jobs, of named locks and of events are woken separately.
 local arming = false
 local function save()
   if toldEvents > 0 then

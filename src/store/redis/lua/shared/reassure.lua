@@ -1,5 +1,5 @@
--- Whoever is granted something lives. A suspicion ends with it, or its holder would trust in a lock that ends before its time; should its
--- connection be gone indeed, the next look suspects it again, and leaves it its grace from then on.
+-- Clears the suspicion of a session that is granted a lock: the request shows that its owner lives. Otherwise the owner would trust a
+-- lock that ends early. If the connection is really gone, the next suspicion check suspects the session again, with a new grace period.
 local function reassure(id)
   local session = openSession(id)
   if not session.suspected then return end

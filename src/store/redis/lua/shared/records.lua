@@ -1,8 +1,8 @@
--- Jobs as they are handed out, as columns: ids, runs, jobs, reasons, stacks, values, progress, losses.
+-- Reads job records as columns: ids, runs, jobs, reasons, stacks, values, progress, losses.
 local COLUMNS = { 'run', 'job', 'reason', 'stack', 'value', 'progress', 'lost' }
 
--- The records of the first of these jobs that fit into `left` bytes, one at least if `left` is a whole reply; then how many bytes they
--- have. What is large is measured before anything is copied.
+-- Returns the records of the first jobs that fit into `left` bytes, and their size in bytes. If `left` is a whole reply, at least one
+-- record is returned. The large texts are measured before any text is copied.
 local function records(ids, left)
   left = left or REPLY_BYTES
   local fitting, bytes = {}, 0

@@ -1,5 +1,5 @@
--- Jobs that were finished or delayed wait again; they have left their places already. A finished one becomes one that has not run:
--- its attempts, stack trace and logs stay.
+-- Makes finished or delayed jobs wait again. The caller has removed them from their places before, and stores them afterwards. A finished
+-- job becomes one that has not run, but keeps its attempts, stack trace and logs.
 local function reopen(jobs)
   local finished = {}
   for i = 1, #jobs do

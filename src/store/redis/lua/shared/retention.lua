@@ -1,13 +1,13 @@
--- How many finished jobs stay. Trimming takes from the old end, and a bounded number per script: the rest goes with the next.
+-- Limits how many finished jobs are kept. Trimming removes the oldest jobs, and a bounded number per script: later scripts remove the rest.
 local TRIMMED_AT_ONCE = 100
 
--- The stricter of two limits; nil does not limit.
+-- Returns the stricter of two limits; nil means no limit.
 local function least(a, b)
   if a and b then return math.min(a, b) end
   return a or b
 end
 
--- `state` is completed or failed; count and ageMs may be nil.
+-- Trims a list. state: completed or failed; count and ageMs: the limits, nil for none; finished: the jobs that this script has added.
 local function trim(state, count, ageMs, finished)
   local most, list = TRIMMED_AT_ONCE + finished, key(state)
   if count then

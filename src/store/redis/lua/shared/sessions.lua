@@ -1,4 +1,4 @@
--- Handing back what ended sessions hold.
+-- Hands back the locks of ended sessions, for sweep.lua and close-session.lua.
 local owners = {}
 local function ownerOf(session)
   local owner = owners[session]
@@ -14,7 +14,8 @@ local function ownerOf(session)
   return owner
 end
 
--- The jobs whose locks lie in a set. An entry without a job (keys deleted by hand, or evicted) would be found again for ever.
+-- Returns the jobs of lock entries in the set `holder`. An entry without a job (a user deleted keys, or Redis evicted them) is removed:
+-- otherwise every sweep would find it again.
 local function heldIn(holder, ids)
   local jobs = jobsOf(ids)
   for i = 1, #jobs do jobs[i].fence = tonumber(fenceOf(jobs[i].token)) end
@@ -30,7 +31,7 @@ end
 
 local function byFence(a, b) return a.fence < b.fence end
 
--- Locks of a closed session go back at their owner's word, those of a dead one are stalls.
+-- Hands back jobs. If a session owner closed its session without a charge, its jobs just wait again; the jobs of other sessions stall.
 local function handBack(jobs)
   local charged, uncharged = {}, {}
   table.sort(jobs, byFence)

@@ -1,13 +1,14 @@
--- What few claims need: named jobs, a cap, a limit, jobs that fell due, a repetition. Made when it is first needed, as the lanes are.
--- Delayed jobs that one claim moves to waiting, or as many as it wants: a pile that falls due at once must not block Redis.
+-- The parts of a claim that few claims need: named jobs, a cap, a limit, due jobs, a repetition. The functions are made on first use, as in
+-- lanes.lua.
+-- PROMOTED_AT_ONCE: the delayed jobs that one claim makes wait, unless it wants more. Many jobs due at once must not block Redis.
 local PROMOTED_AT_ONCE = 100
--- How many of a session's newest locks a repeated claim is looked for among.
+-- LOOKED_BACK: the newest locks of a session among which a repeated claim looks for its jobs, PAGE at a time.
 local PAGE, LOOKED_BACK = 200, 5000
 local special
 local function openSpecial()
   if special then return special end
-  -- Those of the named jobs that wait, or are due, and whose key is free: out of their places, in the order of their names.
-  -- `fits` says whether a further job is within the budget, if there is one.
+  -- Removes the jobs named in the request from their places, in this order, if they wait or are due and their lock key is free. `fits`
+  -- returns whether one more job is within the budget (nil: no budget). Returns ids, run texts, and whether the budget was the limit.
   local function takeNamed(request, budget, fits)
     local ids, texts, taken = {}, {}, {}
     flushPlaces()
@@ -38,8 +39,8 @@ local function openSpecial()
     return ids, texts, budget and budget.cut
   end
 
-  -- How many of `count` jobs the cap leaves to a session. As job/cap.ts says; who wants no more than is left of its share is answered
-  -- without a look at the jobs of others.
+  -- Returns how many of `count` jobs the cap leaves to a session, by the rule of job/cap.ts. If the session wants no more than the unused
+  -- part of its share, the locks of other sessions are not counted.
   local function roomUnderCap(session, count)
     local free = queue.cap - 1 - queue.active
     if free <= 0 then return 0 end
@@ -79,14 +80,14 @@ local function openSpecial()
     store(jobs)
   end
 
-  -- How many claims the queue still allows: a block that was set by hand, and the window in which limited claims count.
+  -- Returns how many jobs the request may claim, under a block (limit.lua) and under the window of the rate limit.
   local function room(request)
     if queue.limitedUntil > now then return 0 end
     if not request.max then return request.count end
     return math.min(request.count, request.max - (queue.windowEnds > now and queue.windowUsed or 0))
   end
 
-  -- The window opens with the first claim, not with the first look.
+  -- Counts claimed jobs in the window of the rate limit. The first claimed job opens the window; a claim without a job does not.
   local function useRoom(request, claims)
     if request.max and queue.windowEnds <= now then
       set('windowEnds', ceil(now + request.durationMs))
@@ -97,14 +98,14 @@ local function openSpecial()
     if request.max then set('windowMax', request.max) end
   end
 
-  -- Until claims are possible again, under `max` if it is given; 0 when they are.
+  -- Returns the ms until claims are possible again, under the rate limit `max` if it is given; 0 if they are possible now.
   local function limitedMs(max)
     local full = queue.windowEnds > now and max and queue.windowUsed >= max
     return ceil(math.max(0, queue.limitedUntil - now, full and queue.windowEnds - now or 0))
   end
 
-  -- Locks of a session under this seq, among its newest: a page at a time, and none older than those once some were found, for the
-  -- fences of one claim follow one another.
+  -- Returns the locks that a session got under this seq, among its newest locks, read page by page. Once a page after a hit has none, the
+  -- search ends, because the fences of one claim are consecutive.
   local function heldUnder(seq, holder)
     local found = {}
     for from = 0, LOOKED_BACK - 1, PAGE do
@@ -118,7 +119,7 @@ local function openSpecial()
     return found
   end
 
-  -- What a claim under this seq got, as far as it is still owned under it. Other lanes may have claimed more since.
+  -- Returns the jobs that a claim under this seq got and that the session still owns. Other lanes may have claimed more since.
   local function grantedBefore(request)
     local ids, granted = {}, {}
     for _, kind in ipairs({ 'bound:', 'ending:' }) do

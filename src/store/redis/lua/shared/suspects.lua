@@ -1,4 +1,4 @@
--- Milliseconds until the first of the suspected sessions ends, 0 when it has; -1: nobody is under suspicion.
+-- Returns the ms until the first suspected session ends, 0 if it has ended, -1 if no session is suspected.
 local function firstEnd()
   local suspects, first = call('SMEMBERS', key('suspects')), nil
   for from = 1, #suspects, AT_ONCE do
