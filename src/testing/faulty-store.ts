@@ -1,5 +1,5 @@
-// A store that fails on command. It wraps any store. A test decides for each verb which calls fail, wait, hang or lose their reply,
-// and can wait for the moment at which a verb was called or answered. A Queue or Worker accepts it as `connection`.
+// A store that fails on command. It wraps any store. A test decides for each verb which calls fail, wait, hang or lose their reply.
+// A test can also wait for the moment at which a verb was called or returned. A Queue or Worker accepts this store as `connection`.
 // Without rules it is transparent: it passes the conformance suite of the store that it wraps.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldfastError } from '../errors.js';

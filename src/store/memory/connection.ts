@@ -1,5 +1,5 @@
-// The memory store keeps everything in this process and loses it when the process ends. It serves tests and single processes, and
-// it is the model that the other engines are compared with, so it implements each sentence of the contract in the plainest way.
+// The memory store keeps everything in this process and loses it when the process ends. It serves tests and single processes. The
+// other engines are compared with it, so it implements each sentence of the contract in the plainest way.
 // The rest of Holdfast calls the memory store only through the contract. A verb does all its work before it returns its promise.
 // That makes the verb atomic, so no verb may ever await. The store shares no object with its callers: it copies on the way in and
 // out.

@@ -1,9 +1,9 @@
 // Keeps the write-ahead log short by copying it back into the database (a checkpoint).
-// A checkpoint takes about 5 µs a page and an fsync: 25 ms for the log length at which SQLite itself would copy, in the middle of a
-// commit. So the store copies as soon as no call has come for a moment, and after a commit only if that moment never comes. The
-// longest of ten sweeps after a pause took 25 ms without this, and 4 ms with it.
+// A checkpoint takes about 5 µs a page and an fsync. At the log length at which SQLite itself would copy, that is 25 ms in the
+// middle of a commit. So the store copies as soon as no call has come for a moment, and after a commit only if that moment never
+// comes. The longest of ten sweeps after a pause took 25 ms without this, and 4 ms with it.
 // SQLite itself would copy inside a commit, after a fixed number of pages. The store copies right after the commit, in its own turn
-// of the event loop: with jobs of ten megabytes, both together blocked the event loop for twice as long.
+// of the event loop. With jobs of ten megabytes, commit and copy in one turn blocked the event loop for twice as long.
 // The log restarts from its beginning only if no process has written meanwhile. With two hot processes that is rare: the log grew
 // to 75 MB in five seconds. So a process that finds the log too long, right after its own commit, locks out the other writers until
 // the log restarts.

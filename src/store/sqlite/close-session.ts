@@ -1,4 +1,4 @@
-// Hands back the jobs of a session that is about to be closed, in steps: one transaction with 100,000 jobs kept all other writers
+// Hands back the jobs of a session that is about to be closed, in steps. One transaction with 100,000 jobs kept all other writers
 // out for 0.6 s. The session itself ends with the last step. If the process crashes in between, the remaining locks end when the
 // session expires.
 import type { SessionRef } from '../contract/index.js';
