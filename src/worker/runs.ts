@@ -1,6 +1,7 @@
-// The jobs that this worker has in hand, from the claim to the store's acknowledgement: lock, slot, processor, outcome, and what the
-// worker's listeners are told when the store has agreed. With `prefetch` there are more of them than slots: those wait in PrefetchBuffer until a
-// handler ends, or go back as they came. It must never begin a job whose lock is not held, nor more handlers than there are slots.
+// The jobs that this worker has in hand, from the claim to the store's acknowledgement: lock, slot, processor, outcome, and the events
+// that the worker emits when the store has accepted the outcome. With `prefetch` there are more jobs than slots. The others wait in
+// PrefetchBuffer until a handler ends, or go back unstarted. Runs must never begin a job whose lock is not held, nor run more handlers
+// than there are slots.
 import { HoldfastError } from '../errors.js';
 import type { JobContext } from '../handle/job-context.js';
 import { Job } from '../handle/job.js';
@@ -26,13 +27,16 @@ export interface RunsOptions {
   owner: SessionOwner;
   emitter: AnyWorkerEmitter;
   storeLoop(): StoreLoop;
-  /** Set when locks are not renewed: their own duration. */
+  /** The duration of the locks in ms, if they are not renewed; else undefined. */
   timedMs: number | undefined;
 }
 
-/** Handlers that do not wait for anything would work off all that is ahead in one turn of the loop, and keep it from everybody else. */
+/**
+ * How many ms prefetched jobs may begin in one turn of the loop. Handlers that never await would work off the whole prefetch buffer in
+ * one turn, and block all other work of the process.
+ */
 const SHARE_OF_TURN_MS = 2;
-/** The same for those that begin as they were claimed. It is longer, so that short ones never wait. */
+/** The same for jobs that begin right after their claim. It is longer, so that short handlers never wait. */
 const SHARE_OF_CLAIM_MS = 10;
 
 export class Runs {
@@ -45,7 +49,7 @@ export class Runs {
     this.#options = options;
   }
 
-  /** Claimed and not begun. */
+  /** How many jobs are claimed and not begun. */
   get ahead(): number {
     return this.#ahead.size;
   }
@@ -55,15 +59,15 @@ export class Runs {
   }
 
   /**
-   * Tracks the locks of claimed jobs, begins as many as there are slots, and keeps the others until one is free. Those whose lock cannot
-   * be trusted any more are handed back.
+   * Tracks the locks of claimed jobs, begins as many jobs as there are slots, and keeps the others until a slot is free. Hands back jobs
+   * whose lock can no longer be trusted.
    */
   accept(jobs: ClaimedJob[], { session, sentAt }: CallReply): void {
     const { slots, table, owner, timedMs } = this.#options;
     const timed = timedMs === undefined ? undefined : { timed: { durationMs: timedMs, sentAt } };
     const onGrown = (block: SharedArrayBuffer): void => owner.grow(session, block);
     this.#turnBegan = performance.now();
-    // All are tracked before the first begins: its handler may block the loop, and the others' locks must be seen meanwhile.
+    // Track all locks before the first job begins: its handler may block the loop, and the renewer must see the other locks meanwhile.
     const taken: WaitingJob[] = [];
     const refused: ClaimedJob[] = [];
     for (const claimed of jobs) {
@@ -82,7 +86,7 @@ export class Runs {
     let begun = 0;
     let turnIsOver = false;
     for (const job of taken) {
-      // Handlers that begin now see what else was claimed.
+      // With `prefetch`, all jobs go through the buffer, so that handlers that begin now see what else was claimed.
       if (slots.prefetch > 0 || this.#ahead.size > 0 || slots.running >= slots.concurrency || turnIsOver) this.#ahead.add(job);
       else if (!this.#begin(job)) {
         this.#tellTooLate(job.claimed);
@@ -98,7 +102,7 @@ export class Runs {
     this.beginNext();
   }
 
-  /** Begins what waits, as far as slots are free. */
+  /** Begins waiting jobs, as far as slots are free. */
   beginNext(): void {
     const { slots } = this.#options;
     if (this.#goesOn !== undefined) return;
@@ -112,12 +116,12 @@ export class Runs {
         return;
       }
       const next = this.#ahead.next() as WaitingJob;
-      // Nobody has seen the job, so nobody is told; the store may hold it for us although we no longer trust in that.
+      // The job never started, so emit nothing. Hand it back: the store may still list this worker as its owner.
       if (!this.#begin(next)) this.#options.storeLoop().handBack([next.claimed]);
     }
   }
 
-  /** Gives back what waits for a slot, all but the first `keep`: nobody has seen these jobs, so they go as they came. */
+  /** Hands back the jobs that wait for a slot, except the first `keep`. They never started, so they go back unchanged. */
   handBackAhead(keep = 0): void {
     const back = this.#ahead.takeBeyond(keep);
     if (back.length === 0) return;
@@ -126,7 +130,7 @@ export class Runs {
     this.#options.storeLoop().handBack(back.map(({ claimed }) => claimed));
   }
 
-  /** The lock of a job was lost. True when the job has not begun: it never will. */
+  /** Called when the lock of a job was lost. Returns true if the job has not begun: then it is handed back and never begins. */
   dropAhead(lock: HeldLock): boolean {
     if (!this.#ahead.delete(lock)) return false;
     this.#letGo(lock);
@@ -134,9 +138,12 @@ export class Runs {
     return true;
   }
 
-  /** Trust is enough: where answers take longer than the grace lasts, nobody is ever sure, and nothing would begin. */
+  /**
+   * Begins a job if its lock is trusted. A suspicion check is not needed: if replies took longer than the grace, no check would ever
+   * succeed, and no job would begin.
+   */
   #begin({ claimed, lock }: WaitingJob): boolean {
-    // Those that began before it may have blocked the loop for longer than the lock lasts.
+    // Handlers that began before may have blocked the loop for longer than the lock lasts.
     if (!lock.trusted) {
       this.#letGo(lock);
       return false;
@@ -149,7 +156,9 @@ export class Runs {
     return true;
   }
 
-  /** A worker whose locks are too short for its store would otherwise take jobs and hand them back for ever in silence. */
+  /**
+   * Emits an error. Otherwise a worker whose locks are too short for its store would claim jobs and hand them back for ever, silently.
+   */
   #tellTooLate({ id: jobId }: ClaimedJob): void {
     const { emitter, home } = this.#options;
     const why =
@@ -175,7 +184,7 @@ export class Runs {
     if (this.#ahead.size > 0) this.beginNext();
   }
 
-  /** The store refused the outcome of a run: its end is what the store takes instead. */
+  /** Returns the outcome to settle instead of one that the store refused. */
   substitute({ job, outcome }: Run, refusal: HoldfastError): Outcome | undefined {
     return this.#options.runner.substitute(job, outcome, refusal);
   }
@@ -206,24 +215,27 @@ export class Runs {
   }
 
   #refused(end: RunEnd, { id: jobId }: Job, status: 'lost' | 'missing'): HoldfastError {
-    const what = status === 'lost' ? 'its lock was lost, somebody else may be running it' : 'it does not exist any more';
+    const what = status === 'lost' ? 'its lock was lost, and another worker may be running it' : 'it does not exist any more';
     const message = `Could not settle job ${jobId} as ${end.outcome?.kind ?? 'moved'}: ${what}. Nothing was changed.`;
     return new HoldfastError(status === 'lost' ? 'LOCK_LOST' : 'JOB_MISSING', message, { jobId, queue: this.#options.home.name });
   }
 }
 
-/** After which handlers of a claim the clock is read: 1, 2, 4, 8, 16, 24 … Each look takes 100 ns, 3 % of a job on a store in memory. */
+/**
+ * True for the handlers of a claim after which the clock is read: 1, 2, 4, 8, 16, 24 … Each read takes 100 ns, 3 % of a job on a store in
+ * memory.
+ */
 function isLookedAt(begun: number): boolean {
   return (begun & 7) === 0 || (begun & (begun - 1)) === 0;
 }
 
-/** One run, and what is delivered of it: one object instead of four closures for each job. */
+/** One run and its delivery: one object instead of four closures for each job. */
 class Run implements RunListener, Delivery {
   readonly job: Job;
   readonly lock: HeldLock;
   readonly #runs: Runs;
   end: RunEnd | undefined;
-  /** Set by the time that it is delivered. */
+  /** Set before the run is delivered. */
   outcome!: Outcome;
 
   constructor(runs: Runs, job: Job, lock: HeldLock) {
@@ -248,7 +260,10 @@ class Run implements RunListener, Delivery {
   }
 }
 
-/** A run that failed keeps its own error; one that completed failed for the store's reason. */
+/**
+ * Returns the end of a run whose outcome was substituted. A run that failed keeps its own error; a run that completed fails with the
+ * store's reason.
+ */
 function endedInstead(end: RunEnd | undefined, { outcome, refusal }: Substituted): RunEnd {
   if (end?.told === 'failed') return { ...end, outcome };
   return {

@@ -1,7 +1,7 @@
-// OUT and DONE in one motion: outcomes of finished runs go to the store together, and the same call brings the next jobs for the slots
-// that they free. A call is in flight at a time (on some stores one in each lane); what ends meanwhile goes with the next one, so
-// batches grow with the load and a lone job waits for no more than a turn of the loop. A slot is free again only when the store has
-// acknowledged its outcome, unless `prefetch` allows for more in hand than runs.
+// Delivers outcomes and claims the next jobs, in one call to the store. The worker starts it; Runs hands it the outcomes. One call is in
+// flight at a time (on some stores one in each lane). Runs that end meanwhile go with the next call, so batches grow with the load, and a
+// lone job waits for at most one turn of the loop. A slot is free again only when the store has acknowledged its outcome, unless
+// `prefetch` allows more jobs in hand.
 import { type HoldfastError, toError } from '../errors.js';
 import type { Substitute, Substituted } from '../store/client/refusal.js';
 import type { Session } from '../session/session.js';
@@ -16,14 +16,16 @@ import { LazyTimer } from '../runtime/lazy-timer.js';
 import type { Slots } from './slots.js';
 import { setImmediate } from '../runtime/timers.js';
 
-/** Calls that answer within the turn of the loop (a store in memory) follow one another for so long before the loop has its turn. */
+/**
+ * How many ms calls that reply within the same turn of the loop (a store in memory) may follow one another before the loop gets its turn.
+ */
 const CHAINED_MS = 10;
 
 export interface Delivery {
   outcome: Outcome;
-  /** The store refuses the outcome for ever, with this reason: what to settle in its place, if there is anything in it to refuse. */
+  /** Called if the store refuses the outcome permanently. Returns the outcome to settle instead, or undefined if there is none. */
   substitute(refusal: HoldfastError): Outcome | undefined;
-  /** 'unknown': the worker was closed before the store answered. `substituted`: the store took that in place of the outcome. */
+  /** 'unknown': the worker was closed before the store replied. `substituted`: the store took that in place of the outcome. */
   settled(status: SettleStatus | 'unknown', error?: Error, substituted?: Substituted): void;
 }
 
@@ -36,46 +38,49 @@ export interface StoreLoopOptions {
   calls: SessionCalls;
   slots: Slots;
   wish(count: number): ClaimTerms;
-  /** Takes claimed jobs on: their locks are tracked, and they count as in hand, before this returns. */
+  /** Takes over claimed jobs. Before it returns, their locks are tracked, and the jobs count as in hand. */
   accept(jobs: ClaimedJob[], reply: CallReply): void;
-  /** The queue is paused: what was claimed and has not begun shall not. */
+  /** Called if the queue is paused: jobs that were claimed and have not begun must not begin. */
   queuePaused(): void;
   sessionGone(session: Session): void;
-  /** Answers the locks that the store holds for us and we do not know of. */
+  /** Returns the locks that the store holds for this worker and that the worker does not know. */
   strays(call: AnsweredCall): Promise<ClaimRef[]>;
   drained(): void;
   onError(error: Error): void;
   /**
-   * How often to ask for strays although every reply came: a store that went back in time (a replica that took over, a restored backup)
-   * may hold for us what we have finished, and nobody else would ever be let at it.
+   * How often, in ms, to check for strays although every reply came. A store that went back in time (a replica that took over, a restored
+   * backup) may list this worker as owner of jobs that it has finished, and no other worker could ever claim them.
    */
   reconcileMs: number;
-  /** The longest time between two looks at an empty queue. */
+  /** The longest time between two claims on an empty queue, in ms. */
   idleMs: number;
 }
 
 export class StoreLoop {
-  /** Outcomes, and jobs to claim, of one call: keeps it short for the store. */
+  /** The most outcomes, and the most jobs to claim, of one call: keeps the call short for the store. */
   batch = MAX_BATCH;
   readonly #options: StoreLoopOptions;
-  /** Lanes that no call is in flight in. */
+  /** Lanes without a call in flight. */
   #free = [0];
   #lanes = 1;
   #pending: Delivery[] = [];
-  /** Of claimed jobs that go back, in the order in which they were claimed. */
+  /** Outcomes of claimed jobs that go back, in the order in which they were claimed. */
   #returning: Outcome[] = [];
   #claiming = false;
   #hungry = true;
   #scheduled = false;
-  /** Jobs that calls in flight may bring beyond the slots that their outcomes free. */
+  /** How many jobs the calls in flight may bring beyond the slots that their outcomes free. */
   #expected = 0;
   #wakeUps = 0;
   #busy = false;
   #reconcileAt: number;
-  /** When a call left in a turn of its own, and when the clock was read last: after the handlers of the last call had begun. */
+  /**
+   * When a call last started in its own turn of the loop, and when the clock was read last: after the handlers of the last call had
+   * begun.
+   */
   #turnedAt = 0;
   #readAt = 0;
-  /** The call that was answered last. */
+  /** The last call that got a reply. */
   #answered: AnsweredCall | undefined;
   readonly #timer = new LazyTimer(() => this.wake());
   #idleWaiters: (() => void)[] = [];
@@ -85,7 +90,7 @@ export class StoreLoop {
     this.#reconcileAt = systemClock.monotonic() + options.reconcileMs;
   }
 
-  /** Takes effect as long as nothing is in flight. */
+  /** Must be set while no call is in flight. */
   set lanes(count: number) {
     this.#lanes = count;
     this.#free = Array.from({ length: count }, (_, index) => count - 1 - index);
@@ -101,7 +106,7 @@ export class StoreLoop {
     this.#timer.end();
   }
 
-  /** There may be something to claim. */
+  /** Claims again: there may be jobs to claim. */
   wake(): void {
     this.#wakeUps += 1;
     this.#hungry = true;
@@ -110,14 +115,14 @@ export class StoreLoop {
 
   deliver(delivery: Delivery): void {
     this.#pending.push(delivery);
-    // When nothing runs, nothing can end in this turn of the loop that would go along. Not so in `wake`: who adds a job and runs it in one
-    // process expects to be told first that it was added.
+    // If nothing runs, no other run can end in this turn and join the call, so the call starts at once. `wake` does not do that: a
+    // process that adds a job and runs it expects the reply of `add` first.
     const isAlone = this.#inFlight === 0 && this.#options.slots.inHand === this.#pending.length;
     if (isAlone && this.#readAt - this.#turnedAt < CHAINED_MS) void this.#turn();
     else this.#schedule();
   }
 
-  /** Puts jobs that were not begun back to the front of waiting, where they stood. */
+  /** Hands back jobs that were not begun, to the front of waiting, in their old order. */
   handBack(jobs: ClaimRef[]): void {
     this.#giveBack('return', jobs);
   }
@@ -132,7 +137,7 @@ export class StoreLoop {
     if (!this.#isIdle()) await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
   }
 
-  /** A run ended that had nothing to deliver. */
+  /** Called when a run ended that had nothing to deliver. */
   slotFreed(): void {
     this.wake();
   }
@@ -152,7 +157,7 @@ export class StoreLoop {
   #schedule(): void {
     if (this.#scheduled || !this.#isWorthIt()) return;
     this.#scheduled = true;
-    // Not a microtask: all runs that end in this turn shall go together.
+    // Not a microtask: all runs that end in this turn go in one call.
     setImmediate(() => {
       this.#scheduled = false;
       this.#turnedAt = systemClock.monotonic();
@@ -161,26 +166,26 @@ export class StoreLoop {
   }
 
   /**
-   * A second call leaves beside one in flight when it has a fair part of the jobs in hand to tell of: smaller ones cost the store more
-   * than they gain.
+   * True if a call should start now. Beside a call in flight, a second one starts only if it carries a fair part of the jobs in hand:
+   * smaller calls cost the store more than they gain.
    */
   #isWorthIt(): boolean {
     if (this.#inFlight === 0) return true;
     return this.#free.length > 0 && this.#pending.length >= Math.ceil(this.#most / (2 * this.#lanes));
   }
 
-  /** Jobs that may be in hand at most. */
+  /** The most jobs that may be in hand. */
   get #most(): number {
     const { concurrency, prefetch } = this.#options.slots;
     return concurrency + prefetch;
   }
 
   async #turn(): Promise<void> {
-    // Outcomes are shared out among the lanes, or all would always go in one of them, and come back in one.
+    // Divide the outcomes among the lanes. Otherwise all would always go in one lane, and come back in one.
     const share = Math.min(this.batch, Math.ceil(this.#most / this.#lanes));
     const deliveries = this.#pending.splice(0, withinReply(this.#pending.slice(0, share), sizeOf).length);
     const outcomes = deliveries.map(({ outcome }) => outcome);
-    // Each goes to the very front, so the last of them goes first.
+    // The store puts each job to the very front, so send the last one first.
     while (this.#returning.length > 0 && outcomes.length < this.batch) outcomes.push(this.#returning.pop() as Outcome);
     const wanted = this.#claiming && (outcomes.length > 0 || this.#hungry);
     const room = this.#options.slots.roomAfter(deliveries.length) - this.#expected;
@@ -190,11 +195,11 @@ export class StoreLoop {
     this.#next();
   }
 
-  /** Nothing to tell and nothing to ask for: all slots are taken, for as long as their jobs run. */
+  /** Nothing to deliver and nothing to claim: all slots are taken for as long as their jobs run. */
   async #standBy(): Promise<void> {
     if (!this.#timer.isRunning) this.#timer.start(this.#options.idleMs);
     const answered = this.#answered;
-    // What a lost session held is for the sweep.
+    // The sweep hands back the jobs of a lost session.
     if (answered?.session.memory.alive !== true || !this.#isReconcileDue()) return;
     const lane = this.#free.pop() ?? 0;
     await this.#reconcile(answered);
@@ -236,7 +241,7 @@ export class StoreLoop {
     }
     if (claimed.jobs.length === count || claimed.more === true) this.#hungry = true;
     if (claimed.paused) this.#options.queuePaused();
-    // Paused or closed since the call was sent: nobody has seen the jobs, so they go back as they came.
+    // The worker was paused or closed since the call was sent. The jobs never started, so they go back unchanged.
     if (this.#claiming) this.#options.accept(claimed.jobs, reply);
     else this.handBack(claimed.jobs);
     this.#tellDrained(claimed);
@@ -265,7 +270,7 @@ export class StoreLoop {
   async #reconcile(call: AnsweredCall): Promise<void> {
     this.#reconcileAt = systemClock.monotonic() + this.#options.reconcileMs;
     try {
-      // They may have run here, if the store went back in time: the start counts.
+      // The jobs may have run here, if the store went back in time. So release them, which keeps the counted start.
       this.#giveBack('release', await this.#options.strays(call));
     } catch (error) {
       this.#options.onError(toError(error));
