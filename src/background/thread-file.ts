@@ -42,7 +42,7 @@ export function withAdvice(error: Error): Error {
   return new Error(`${error.message.split('\n')[0]}. ${ADVICE}`, { cause: error });
 }
 
-/** Finds the entry file beside the bundle or in the package. In a bundle, the file has the extension that the bundler was configured for. */
+/** Finds the entry file beside the bundle or in the package. In a bundle, the file has the extension that the bundler was set to. */
 function findEntry(): string {
   for (const folder of ownFolders()) {
     const file = ENTRIES.map((name) => join(folder, name)).find((path) => existsSync(path));
