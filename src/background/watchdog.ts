@@ -1,7 +1,7 @@
-// Measures from the thread how long the main loop has been blocked. A thread that did not run itself (SIGSTOP, a suspended machine)
-// must not take its own gap for a block of the main loop, so it checks its own gap first. Both sides wake twice a second: each wake-up
-// of an idle process costs about 0.01 % of a core. The main loop records each long pause when it ends, so a block that falls
-// between two checks is found too.
+// Measures from the thread how long the main loop has been blocked. The thread checks its own gap first: if it did not run itself
+// (SIGSTOP, a suspended machine), its gap must not count as a block of the main loop. Both sides wake twice a second: each wake-up of
+// an idle process costs about 0.01 % of a core. The main loop records each long pause when it ends, so a block that falls between two
+// checks is found too.
 import type { Clock } from '../runtime/clock.js';
 import { between, moment, now, type Moment } from '../session/trust.js';
 import { clearInterval, setInterval } from '../runtime/timers.js';

@@ -101,9 +101,9 @@ export class LockWaiter {
 
   /**
    * Something in the queue has changed, perhaps this lock. The first in line asks at once. A waiter behind it asks after as many wake-ups
-   * as there are waiters before it, or when no more wake-ups come, because one wake-up may stand for several steps. (If all of eight
-   * waiters ask at each wake-up, SQLite does 60 handovers a second; with this rule 104.) A waiter that is woken repeatedly for nothing,
-   * by the jobs of a busy queue, asks less and less often.
+   * as there are waiters before it. It also asks when no more wake-ups come, because one wake-up may stand for several steps. (If all of
+   * eight waiters ask at each wake-up, SQLite does 60 handovers a second; with this rule 104.) A waiter that is woken repeatedly for
+   * nothing, by the jobs of a busy queue, asks less and less often.
    */
   wake(now: number): void {
     this.#woken += 1;

@@ -33,7 +33,7 @@ const LAST_PAUSE_MS = 2000;
 const HANG_MS = 5000;
 /**
  * Every lock is released a second time after this many ms. A store that went back in time (a replica that took over) may have lost the
- * release, and would keep the lock for a session that lives on. A token is never used again, so the second release does no harm.
+ * release. It would then keep the lock for a session that lives on. A token is never used again, so the second release does no harm.
  */
 const AGAIN_MS = 10_000;
 /** The largest number of requests, or of releases, in one call. */

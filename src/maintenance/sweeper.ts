@@ -1,5 +1,5 @@
-// Sweeps a queue on a timer: the store finds expired sessions and locks. Between sweeps it probes for owners whose process died
-// (probe-interval.ts says how often), so that their jobs move on after a short grace instead of a whole lock duration.
+// Sweeps a queue on a timer: the store finds expired sessions and locks. Between sweeps it probes for owners whose process died;
+// probe-interval.ts says how often. Their jobs then move on after a short grace instead of a whole lock duration.
 // Renewers run it, in the thread or on the event loop. It never decides which owner is dead: the store does.
 import { HoldfastError, toError } from '../errors.js';
 import { MAX_TIMER_MS } from '../runtime/check.js';

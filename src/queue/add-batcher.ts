@@ -1,4 +1,4 @@
-// Collects the jobs that are added during one turn of the event loop into one call to the store, acknowledges each job by itself, and
+// Collects the jobs that are added during one turn of the event loop into one call to the store. It acknowledges each job by itself, and
 // repeats a call whose reply was lost. One call is in flight at a time, because the store recognises a repetition by its number. The next
 // batch collects meanwhile, so that batches grow with the load. It must never acknowledge a job that the store did not acknowledge.
 import { randomUUID } from 'node:crypto';

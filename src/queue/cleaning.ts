@@ -1,5 +1,5 @@
 // Removes and moves jobs in large numbers. It works in chunks, so that no call blocks a store for long. It handles no more jobs than there
-// were at the start, so that a queue that fills as fast as it is emptied does not keep the caller for ever.
+// were at the start. Otherwise a queue that fills as fast as it is emptied would keep the caller for ever.
 import { HoldfastError } from '../errors.js';
 import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';

@@ -78,7 +78,7 @@ export class RenewalLoop {
 
   /**
    * Renews the sessions that are overdue and waits for the reply. Sweepers call this first. When a blocked loop or a frozen process
-   * goes on, all its timers fire at once, and a sweep before the renewal would take away sessions that can still be renewed.
+   * goes on, all its timers fire at once. A sweep before the renewal would then end sessions that can still be renewed.
    */
   async catchUp(): Promise<void> {
     // Two rounds: if the process was frozen during a call, the reply of that call describes a time long past.

@@ -1,5 +1,5 @@
 // A timer that is started and stopped with every call and almost never fires. Starting and stopping a Node timer costs more than the
-// rest of such a call's bookkeeping (three of them took 10 of the 155 µs that a job takes in a worker on Redis). So `stop` leaves the
+// rest of such a call's bookkeeping. (Three of them took 10 of the 155 µs that a job takes in a worker on Redis.) So `stop` leaves the
 // Node timer running. A new `start` only records the new end; when the Node timer fires too early, it is armed again.
 import { systemClock } from './clock.js';
 import { clearTimeout, setTimeout } from './timers.js';

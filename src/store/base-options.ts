@@ -2,6 +2,7 @@
 import type { Connection } from './connection.js';
 
 export interface QueueBaseOptions {
+  /** The store. Default: HOLDFAST_URL, else the file holdfast.db in the working directory. */
   connection?: Connection;
   /** Separates queues with the same name, for environments that share a store. Default 'bull'. */
   prefix?: string;

@@ -38,16 +38,20 @@ export interface WorkerOptions extends QueueBaseOptions, SessionOptions {
   /**
    * How many jobs may be claimed ahead of free slots, so that a slot need not wait for the store between two jobs. Default 0: none. Useful
    * for short handlers on a store behind a network. These jobs are locked and renewed like running ones, and `worker.prefetched` counts
-   * them; fewer are claimed while handlers take long. A job that has not started after half a second goes back to the front of waiting, and
-   * all of them do on pause, close or lower concurrency; neither a start nor a stall counts. Limits count jobs when they are claimed. After
-   * a crash these jobs count as stalled, like those that ran.
+   * them; fewer are claimed while handlers take long. A job that has not started after half a second goes back to the front of waiting. All
+   * of them go back on pause, close or lower concurrency; neither a start nor a stall counts. Limits count jobs when they are claimed.
+   * After a crash these jobs count as stalled, like those that ran.
    */
   prefetch?: number;
+  /** Rate limit of the queue. Default: no limit. */
   limiter?: RateLimiterOptions;
   /** Option of BullMQ. Accepted without effect: a worker is woken when a limit ends or changes. */
   maximumRateLimitDelay?: number;
+  /** How often a job may be started, stalls included; a further start fails it. Default: no limit. */
   maxStartedAttempts?: number;
+  /** Which completed jobs stay, for jobs without this option of their own. Default: all. */
   removeOnComplete?: boolean | number | KeepJobs;
+  /** The same for failed jobs. */
   removeOnFail?: boolean | number | KeepJobs;
   /** Seconds between two polls of an empty queue, in case a wake-up gets lost. Default 5. */
   drainDelay?: number;

@@ -1,6 +1,6 @@
 // Jobs that were claimed ahead of free slots (`prefetch`), in the order of their claims. Runs adds and takes them. It must not keep them
-// for long: a job that has not started within half a second goes back, so that an idle worker elsewhere gets it although workers do not
-// know of each other.
+// for long: a job that has not started within half a second goes back. So an idle worker elsewhere gets it, although workers do not know
+// of each other.
 import type { ClaimedJob } from '../job/record.js';
 import type { HeldLock } from '../session/held-lock.js';
 import { clearTimeout, setTimeout } from '../runtime/timers.js';
