@@ -12,7 +12,7 @@ export interface QueueBaseOptions {
   blockingConnection?: boolean;
 }
 
-/** BullMQ's options of all of them that are not carried out, each with what to do instead. */
+/** Unsupported options of BullMQ that queues, workers and listeners share, each with advice what to do instead. */
 export const BASE_UNSUPPORTED = {
   streams: 'About 10,000 events of a queue are kept; queue.trimEvents(n) keeps fewer.',
 };
