@@ -1,3 +1,4 @@
+// Adds jobs: writes the arguments of lua/add.lua and reads its reply. The store calls it for every add.
 import type { NewJob } from '../../job/record.js';
 import type { AddReply, Call } from '../contract/index.js';
 import type { Argument } from './driver.js';
@@ -6,20 +7,20 @@ import type { Runner } from './runner.js';
 
 export async function add(run: Runner, queue: string, jobs: NewJob[], { caller, seq }: Call): Promise<AddReply[]> {
   const args: Argument[] = [caller, seq, jobs.length];
-  // Most calls need no more, and two arguments less for each job are felt on both sides.
+  // Most calls need only the texts. Two arguments less for each job save measurable time in the client and in Redis.
   if (jobs.every((job) => job.id === undefined && flagsOf(job) === '')) for (const job of jobs) args.push(jobText(job));
   else for (const job of jobs) args.push(job.id ?? '', flagsOf(job), jobText(job));
   return decode(String(await run('add', queue, args)));
 }
 
-/** Empty for a job with nothing special. */
+/** Returns the flags of lua/add.lua; '' for a job without priority, delay, lifo and lock key. */
 function flagsOf({ priority, delayMs, lifo, lockKey }: NewJob): string {
   if (priority === 0 && delayMs === 0 && !lifo && lockKey === undefined) return '';
   const key = lockKey === undefined ? '' : `,${lockKey}`;
   return `${priority},${delayMs},${lifo ? 1 : 0}${key}`;
 }
 
-/** first,count for a run of counted ids, which is what most calls get, else a letter and the id of each. */
+/** Reads a reply: first,count if all ids were counted up, as in most calls; else a letter and the id of each job. */
 function decode(reply: string): AddReply[] {
   if (isDigit(reply)) {
     const comma = reply.indexOf(',');

@@ -1,20 +1,20 @@
-// What is done with clients besides calling them: listening, waiting with a deadline, and letting go at once.
+// Helpers for ioredis clients besides calls: recording errors, waiting with a deadline, and dropping a client at once.
 import { isError } from '../../errors.js';
 import type { Client, ClusterClient } from './driver.js';
 import { forgetCommand, unavailable } from './errors.js';
 
-/** All servers that a client is connected to: one, or the primaries of a cluster. */
+/** Returns all servers that a client is connected to: one, or the primaries of a cluster. */
 export function serversOf(client: Client): Client[] {
   return client.isCluster ? (client as ClusterClient).nodes('master') : [client];
 }
 
 const errors = new WeakMap<Client, Error>();
 
-/** ioredis prints errors that nobody listens to. */
+/** Records the errors of a client. ioredis prints errors that have no listener. */
 export function listenForErrors(client: Client): void {
   const note = (error: unknown): void => {
     forgetCommand(error);
-    // What the server said tells more than how the connection ended after it.
+    // An error that the server sent stays recorded: it explains more than the end of the connection that follows.
     if (isError(error) && errors.get(client)?.name !== 'ReplyError') errors.set(client, error);
   };
   client.on('error', note);
@@ -25,27 +25,28 @@ export function lastErrorOf(client: Client): Error | undefined {
   return errors.get(client);
 }
 
-/** The sockets do not keep the process alive. A caller that waits for a reply does that with a timer (link.ts). */
+/** Lets the process exit while sockets are open. A caller that waits for a reply keeps the process alive with a timer (link.ts). */
 export function letProcessEnd(client: Client): void {
   if (client.isCluster) client.on('+node', (node) => letProcessEnd(node as Client));
   else client.on('connect', () => void client.stream?.unref());
 }
 
-/** At once: a goodbye to a server that does not answer would keep the socket, and whoever waits for it, for minutes. */
+/** Closes a client at once, without QUIT: if the server does not reply, QUIT would hold the socket, and its waiting caller, for minutes. */
 export function drop(client: Client): void {
-  // ioredis would start a timer that only the end of the socket stops, and keep the process alive until it fires.
+  // Do not disconnect a client that has ended: ioredis would start a timer that only the end of a socket stops. The timer would keep the
+  // process alive until it fires.
   if (client.status === 'end') return;
   const nodes = client.isCluster ? (client as ClusterClient).nodes('all') : [client];
   client.disconnect();
   for (const node of nodes) node.stream?.destroy();
 }
 
-/** Whatever `work` waits for ends when the client is dropped. */
+/** Runs `work`, and drops the client if `work` takes longer than `ms` or fails. Dropping the client ends everything `work` waits for. */
 export async function withinDeadline<T>(client: Client, ms: number, work: () => Promise<T>): Promise<T> {
   let late = false;
   let over = false;
   const timer = setTimeout(() => {
-    // After a blocked loop the answer may lie in the socket, unread: one more turn.
+    // If the event loop was blocked, the reply may be in the socket, unread: wait one more turn.
     setImmediate(() => {
       if (over) return;
       late = true;

@@ -1,3 +1,4 @@
+// Operator verbs on jobs and queues: cap, change, remove, clear, requeue. Clear and requeue work in batches, so no script blocks Redis.
 import type { Cap, Change, ChangeStatus, RemoveStatus, Selection } from '../contract/index.js';
 import type { Argument } from './driver.js';
 import { LETTER } from './job-text.js';
@@ -5,7 +6,7 @@ import type { Runner } from './runner.js';
 
 const CHANGE_STATUSES: Record<string, ChangeStatus> = { d: 'done', m: 'missing', s: 'state' };
 const REMOVE_STATUSES: Record<string, RemoveStatus> = { d: 'done', m: 'missing', l: 'locked' };
-/** Jobs that one script removes or moves. */
+/** Jobs that one script removes or requeues at most. */
 const AT_ONCE = 150;
 
 export async function cap(run: Runner, queue: string, given: Cap | undefined): Promise<void> {
@@ -56,14 +57,17 @@ export async function requeue(run: Runner, queue: string, selection: Selection):
 
 type Bite = (letter: string, age: Argument, limit: number, position: number) => Promise<[count: number, next: number]>;
 
-/** One state after the other, until the limit is reached. Active jobs are locked, all of them. Answers how many there were. */
+/**
+ * Calls `bite` for one batch after the other and one state after the other, until the limit is reached. It skips active jobs, because they
+ * are locked. Returns the number of jobs.
+ */
 async function eachBite({ states, olderThanMs, limit }: Selection, bite: Bite): Promise<number> {
   const begun = performance.now();
   let left = limit;
   for (const state of new Set(states)) {
     if (state === 'active') continue;
     for (let position = 0; position >= 0 && left > 0; ) {
-      // Measured from the first bite on, or what came later would grow old enough meanwhile.
+      // The age counts from the first batch on: otherwise newer jobs would become old enough while the batches run.
       const age = olderThanMs === undefined ? '' : Math.ceil(olderThanMs + performance.now() - begun);
       const [count, next] = await bite(LETTER[state], age, Math.min(left, AT_ONCE), position);
       left -= count;

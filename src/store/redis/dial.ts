@@ -1,5 +1,5 @@
-// Makes clients that are not connected yet, from whatever the store was made of. ioredis neither repeats calls nor reconnects by
-// itself here: a repeated call must be one that its caller knows of, and link.ts reconnects and says why it cannot.
+// Makes clients that are not connected yet, from the options of the store. These clients neither repeat calls nor reconnect by
+// themselves: only a caller may repeat a call, and link.ts reconnects and reports why it cannot.
 import { type Client, type ClusterClient, loadDriver, type Options } from './driver.js';
 import type { CheckedOptions } from './options.js';
 import { parseServerUrl } from '../server-url.js';
@@ -7,24 +7,24 @@ import { parseServerUrl } from '../server-url.js';
 /** Options that belong to a cluster and not to the connections to its nodes. */
 const OF_CLUSTERS = ['natMap', 'dnsLookup', 'useSRVRecords', 'resolveSrv', 'maxRedirections', 'slotsRefreshInterval'] as const;
 
-/** How long the client waits for the end of a socket. It waits in vain, and keeps the process alive, when the socket never connected. */
+/** How long ioredis waits for the end of a socket, in ms. If the socket never connected, it waits in vain and keeps the process alive. */
 const DISCONNECT_MS = 100;
 
 export class Dialer {
   readonly #options: CheckedOptions;
-  /** Never connected itself. */
+  /** The client that others are duplicated from. It is never connected itself. */
   #template: Client | undefined;
 
   constructor(options: CheckedOptions) {
     this.#options = options;
   }
 
-  /** Where the store is, for messages: without user and password. */
+  /** The address of Redis for messages, without user and password. */
   get address(): string {
     return this.#template === undefined ? 'the given address' : addressOf(this.#template);
   }
 
-  /** `at`: an address that the host's name stood for before, when looking it up may take long (a busy thread pool). */
+  /** Makes a client. `at`: a known address of the host, to skip a DNS lookup, which may take long (a busy thread pool). */
   async dial(at?: string): Promise<Client> {
     this.#template ??= await this.#makeTemplate();
     if (this.#template.isCluster) return this.#template.duplicate([], this.#clusterOptions({}));
@@ -34,13 +34,13 @@ export class Dialer {
     return this.#template.duplicate({ ...this.#connectionOptions(), ...known });
   }
 
-  /** The node that was reached belongs to a cluster: from now on all of it is dialled. */
+  /** Switches to cluster clients, after link.ts has found that the server is a node of a cluster. */
   async joinCluster(): Promise<void> {
     const { host, port, ...rest } = (this.#template as Client).options;
     this.#template = await this.#makeCluster([{ host, port }], rest);
   }
 
-  /** Another connection to the same server, or to some node of the same cluster. */
+  /** Makes a client for another connection to the same server, or to a random node of the same cluster. */
   beside(client: Client): Client {
     if (!client.isCluster) return client.duplicate(this.#connectionOptions());
     const nodes = (client as ClusterClient).nodes('all');
@@ -68,12 +68,12 @@ export class Dialer {
       reconnectOnError: null,
       maxRetriesPerRequest: 0,
       enableOfflineQueue: false,
-      // We look for ourselves, at more than whether it is loading.
+      // server.ts checks the server itself, and checks more than whether it is loading.
       enableReadyCheck: false,
       enableAutoPipelining: false,
       autoResubscribe: false,
       autoResendUnfulfilledCommands: false,
-      // Replies as the engine reads them.
+      // The engine reads replies in these formats.
       stringNumbers: false,
       replyMapping: 'legacy',
       readOnly: false,
@@ -96,10 +96,10 @@ export class Dialer {
     return {
       ...ofCluster,
       clusterRetryStrategy: null,
-      // 0: a call that may have been carried out is not sent again without its caller's knowledge.
+      // 0: ioredis must not resend a call that may have been carried out; only its caller may repeat it.
       retryDelayOnFailover: 0,
       slotsRefreshTimeout: connectTimeout,
-      // A node is connected to by the first call for it, and the calls that follow in the same moment wait for that.
+      // The first call for a node connects to it. The calls that follow at the same moment wait in this queue.
       enableOfflineQueue: true,
       enableAutoPipelining: false,
       scaleReads: 'master',

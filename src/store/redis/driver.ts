@@ -1,4 +1,4 @@
-// The seam over ioredis: the only file that knows the package, and all that the engine asks of it.
+// The adapter for ioredis: the only file that imports the package. Its types list everything that the engine uses of it.
 import { HoldfastError, isError } from '../../errors.js';
 import { requireOutside } from '../../runtime/outside.js';
 
@@ -8,19 +8,19 @@ export type Options = Record<string, unknown>;
 export interface Client {
   readonly status: string;
   readonly isCluster: boolean;
-  /** As ioredis understood them, defaults merged in. */
+  /** The options as ioredis parsed them, with its defaults. */
   readonly options: Options;
-  /** The socket of a single connection. */
+  /** The socket of a single connection; a cluster client has none. */
   readonly stream?: { destroy(): void; unref(): unknown; readonly remoteAddress?: string; readonly bytesRead?: number } | null;
   connect(): Promise<unknown>;
   disconnect(): void;
-  /** Lists among the arguments are taken apart. */
+  /** Runs a script. ioredis flattens the list of arguments. */
   eval(text: string, keys: number, key: string, args: Argument[]): Promise<unknown>;
   evalsha(sha: string, keys: number, key: string, args: Argument[]): Promise<unknown>;
   call(command: string, args: Argument[]): Promise<unknown>;
   on(event: string, listener: (...args: unknown[]) => void): unknown;
   once(event: string, listener: (...args: unknown[]) => void): unknown;
-  /** Of a cluster: other nodes to start from, then options. */
+  /** Makes a client with the same options, overridden by these. For a cluster: the startup nodes, then the options. */
   duplicate(options: Options | unknown[], ofCluster?: Options): Client;
 }
 
@@ -58,7 +58,7 @@ async function load(): Promise<Driver> {
       cluster: (nodes, options) => new Cluster(nodes as { host: string; port: number }[], options) as unknown as Client,
     };
   } catch (cause) {
-    // Whoever follows the advice below need not restart.
+    // Try again at the next call: a user who installs the package need not restart the process.
     loading = undefined;
     const detail = isError(cause) ? (cause.message.split('\n')[0] ?? '') : String(cause);
     throw new HoldfastError(

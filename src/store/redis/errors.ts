@@ -1,4 +1,4 @@
-// The one place that turns errors of Redis and of its client into errors of ours.
+// Converts errors of Redis and of ioredis to HoldfastError. No other file of the engine interprets them.
 import { type ErrorCode, HoldfastError, isError } from '../../errors.js';
 import { certificateAdvice } from '../certificate.js';
 
@@ -9,7 +9,7 @@ interface Kind {
   advice: string;
 }
 
-// Redis begins an error with a word of its own; within a script, older versions put it behind a dash.
+// Matches the word at the start of a Redis error. For errors within a script, older versions put the word behind a dash.
 const word = (words: string): RegExp => new RegExp(`(?:^|[ -])(?:${words})(?: |$)`);
 
 const OOM = word('OOM');
@@ -22,7 +22,7 @@ const KINDS: readonly Kind[] = [
     advice: 'Redis refuses the user name or password. Check them in the URL or in username and password',
   },
   {
-    // The second is what a script hears.
+    // The second text is the error within a script.
     pattern: /(?:^|[ -])NOPERM |The user executing the script can't/,
     code: 'STORE_DENIED',
     retryable: false,
@@ -60,7 +60,7 @@ const KINDS: readonly Kind[] = [
     advice: 'Redis has reached its maxmemory: nothing of the call was written. Raise maxmemory, or remove finished jobs',
   },
   {
-    // Where the limit could not be asked for.
+    // Redis sends this if the store could not read the limit and so could not check the size before.
     pattern: /invalid bulk length/,
     code: 'PAYLOAD_TOO_LARGE',
     retryable: false,
@@ -87,7 +87,7 @@ const KINDS: readonly Kind[] = [
   },
 ];
 
-/** See lua/shared/counters.lua. */
+/** Prefix of the error in lua/shared/counters.lua. */
 const NEWER = 'HOLDFAST NEWER ';
 const NEWER_ADVICE = 'Nothing was read or written. Update Holdfast in this process, or use another prefix.';
 
@@ -95,7 +95,7 @@ export function toStoreError(thrown: unknown, address: string): HoldfastError {
   if (thrown instanceof HoldfastError) return thrown;
   forgetCommand(thrown);
   const reason = reasonOf(thrown);
-  // What a script of ours refuses on purpose.
+  // Errors that Holdfast's own scripts return on purpose.
   if (reason.startsWith(NEWER)) return failure('STORE_NEWER', `${reason.slice(NEWER.length)} ${NEWER_ADVICE}`, { cause: thrown });
   if (reason.startsWith('HOLDFAST ')) return failure('STORE_FAILED', reason.slice('HOLDFAST '.length), { cause: thrown });
   const untrusted = certificateAdvice(codeOf(thrown), 'tls');
@@ -108,7 +108,7 @@ export function toStoreError(thrown: unknown, address: string): HoldfastError {
   return failure(kind.code, `${kind.advice} (${address}: ${reason}).`, { cause: thrown, retryable: kind.retryable });
 }
 
-/** ioredis hangs the whole command on an error, with the payloads of users or the password: both belong in no log. */
+/** Removes the command that ioredis attaches to an error: it contains payloads of users or the password, which belong in no log. */
 export function forgetCommand(thrown: unknown): void {
   if (!isError(thrown)) return;
   const error = thrown as Error & { command?: unknown; lastNodeError?: unknown };
@@ -124,7 +124,7 @@ export function failure(code: ErrorCode, message: string, details: { cause?: unk
   return new HoldfastError(code, message, { ...details, store: 'redis' });
 }
 
-/** Something that the server said. */
+/** Returns whether the server sent this error as a reply. */
 export function isReply(thrown: unknown): boolean {
   return isError(thrown) && thrown.name === 'ReplyError';
 }
@@ -133,7 +133,7 @@ export function isUnknownScript(thrown: unknown): boolean {
   return isError(thrown) && thrown.message.startsWith('NOSCRIPT');
 }
 
-/** Redis refuses the first command that takes memory, so nothing of the script was carried out. */
+/** Returns whether Redis is full. It then refuses the first command of a script that takes memory, so nothing was carried out. */
 export function isOutOfMemory(thrown: unknown): boolean {
   return isReply(thrown) && OOM.test((thrown as Error).message);
 }
@@ -142,14 +142,14 @@ export function isReadOnly(error: unknown): boolean {
   return error instanceof HoldfastError && error.code === 'STORE_READONLY';
 }
 
-/** What Node calls it. */
+/** Returns Node's error code. */
 function codeOf(thrown: unknown): string | undefined {
   if (!isError(thrown)) return undefined;
   const { code, lastNodeError } = thrown as { code?: unknown; lastNodeError?: unknown };
   return typeof code === 'string' ? code : codeOf(lastNodeError);
 }
 
-/** A cluster's error hides the one of the node that it asked last. */
+/** Returns the message. The error of a cluster wraps the error of the last node, so both messages are joined. */
 function reasonOf(thrown: unknown): string {
   if (!isError(thrown)) return String(thrown);
   const inner = (thrown as { lastNodeError?: unknown }).lastNodeError;

@@ -1,10 +1,10 @@
-// Reading the log of a queue, which lua/shared/queue.lua writes: one entry per script, with records of a letter and texts.
+// Reads the event log of a queue, which lua/shared/queue.lua writes: one entry per script, with records of a letter and texts.
 import { REPLY_BYTES } from '../budget.js';
 import { type EventName, type EventsReply, STALLED_REASON, type StoredEvent } from '../contract/index.js';
 import type { Runner } from './runner.js';
 
 type Template = [name: EventName, fixed?: Record<string, string>, ...fields: string[]];
-/** How many texts follow a letter besides the job's id, whether there is one, and the events that it stands for. */
+/** A kind of record: the texts that follow its letter, and the events that it stands for. */
 interface Kind {
   texts: string[];
   events: Template[];
@@ -44,12 +44,12 @@ const KINDS: Record<string, Kind> = {
   O: { texts: [], events: [['paused']] },
   Q: { texts: [], events: [['resumed']] },
   E: { texts: [], events: [['drained']] },
-  // The last record of its entry: LostBy of what stalled in it, in the order of the events.
+  // The last record of an entry: LostBy of the jobs that stalled in this entry, in the order of their events.
   I: { texts: ['losses'], events: [] },
 };
 const NUMBERS = new Set(['delay', 'attemptsMade', 'count']);
 const VALUES = new Set(['returnvalue', 'data']);
-/** As in lua/shared/clock.lua. */
+/** Replaces a value that is too large for an event. Must equal LARGE_VALUE in lua/shared/clock.lua. */
 const LARGE_VALUE = 'null ';
 const ENTRIES_AT_ONCE = 100;
 
@@ -77,7 +77,7 @@ export async function readEvents(run: Runner, queue: string, after: number | und
         events.push(event);
         last = event.id;
       }
-      // The last number of an entry may be unused.
+      // The last event number of an entry may be unused, so continue after the end of the entry.
       last = Math.max(last, endOf(entry));
     }
     if (entries.length === 0 || last >= newest || events.length >= limit) return { events, last, ...missed };
@@ -92,7 +92,7 @@ function countOf([id]: Entry): number {
   return Number(id.slice(id.indexOf('-') + 1));
 }
 
-/** The result of a job that was removed with it lies beside the log. */
+/** Adds the large result of a job that was removed when it finished. Such a result is stored beside the log. */
 function addValue(event: StoredEvent, entry: Entry, values: Entry[]): void {
   if (event.name !== 'completed') return;
   const found = values.find((value) => value[1][0] === event.jobId && endOf(value) === endOf(entry));
@@ -101,13 +101,13 @@ function addValue(event: StoredEvent, entry: Entry, values: Entry[]): void {
   delete event.large;
 }
 
-/** About as many bytes; most values are short. */
+/** Returns the approximate size of an event in bytes: the length of its value or reason. */
 function sizeOf(event: StoredEvent): number {
   const value = event['returnvalue'] ?? event['data'] ?? event['failedReason'];
   return typeof value === 'string' ? value.length : 0;
 }
 
-/** The id of an entry is the number of its last event and how many they are. */
+/** Reads the events of an entry. The entry's id is the number of its last event and the number of its events. */
 function readEntry([id, [, body]]: Entry): StoredEvent[] {
   const [last = 0, count = 0] = id.split('-').map(Number);
   const texts = body.split('\0');
@@ -120,7 +120,7 @@ function readEntry([id, [, body]]: Entry): StoredEvent[] {
     if (values['losses'] !== undefined) addLosses(events, values['losses']);
     for (const [name, fixed, ...fields] of kind.events) {
       number += 1;
-      // A job that failed before its attempts were used up.
+      // The job failed with attempts left: its number stays unused (see lua/settle.lua).
       if (name === 'retries-exhausted' && values['attemptsMade'] === '') continue;
       const event: StoredEvent = { id: number, name, ...fixed };
       if (values['jobId'] !== undefined) event.jobId = values['jobId'];

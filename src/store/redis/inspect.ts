@@ -1,3 +1,4 @@
+// Read-only views: jobs, lists, counts, logs, locks, sessions. Queues, workers and dashboards call it through the store.
 import { tokenOf } from '../../job/lock.js';
 import type { JobRecord } from '../../job/record.js';
 import { REPLY_BYTES } from '../budget.js';
@@ -5,7 +6,7 @@ import type { ListName, ListQuery, ListReply, LockInfo, OwnedLock, Owner, QueueS
 import { type Columns, toRecords } from './job-text.js';
 import type { Runner } from './runner.js';
 
-/** The sorted set of each list but the active one; those that wait for their lock key lie beside it. */
+/** The sorted set of each list except the active one. Jobs that wait for their lock key are in a set beside it (lua/list.lua). */
 const PLACES: Record<Exclude<ListName, 'active'>, string> = {
   waiting: 'wait',
   prioritized: 'prio',
@@ -27,7 +28,7 @@ export async function jobs(run: Runner, queue: string, jobIds: string[]): Promis
   return records;
 }
 
-/** What was read of a list, and what may still be. */
+/** The jobs that were read so far, and the byte budget that is left. */
 interface Reading {
   jobs: JobRecord[];
   /** Bytes. */
@@ -51,7 +52,7 @@ export async function list(run: Runner, queue: string, query: ListQuery): Promis
   return { jobs: reading.jobs, more: false };
 }
 
-/** False: the list was cut. */
+/** Reads a list page by page. Returns false if the byte budget cut the list. */
 async function readPlace(run: Runner, queue: string, place: string, query: ListQuery, reading: Reading): Promise<boolean> {
   const { start, end, asc } = query;
   for (let next = start; ; ) {
@@ -64,7 +65,10 @@ async function readPlace(run: Runner, queue: string, place: string, query: ListQ
   }
 }
 
-/** Page by page from the last fence on: positions would have to be counted anew over all sessions for every page. */
+/**
+ * Reads the active list page by page, each page from the last fence on: with positions, every page would count anew over all sessions.
+ * Returns false if the byte budget cut the list.
+ */
 async function readActive(run: Runner, queue: string, { start, end, asc }: ListQuery, reading: Reading): Promise<boolean> {
   const { active } = (await status(run, queue)).counts;
   const first = Math.max(0, start < 0 ? active + start : start);
@@ -110,7 +114,7 @@ export async function lockOf(run: Runner, queue: string, jobId: string): Promise
   return { jobId, token: tokenOf(session, fence), fence, session, owner, since: Number(since), endsInMs };
 }
 
-/** What a session has that was opened before it was asked for is null. */
+/** The owner of a session. A field is null if an older version, which did not write that field, opened the session. */
 export type RawOwner = [host: string | null, pid: string | null, name: string | null, instance: string | null];
 
 export function readOwner([host, pid, name, instance]: RawOwner): Owner {
@@ -139,7 +143,7 @@ export async function sessions(run: Runner, queue: string): Promise<SessionInfo[
     replies.push(...page);
     if (page.length < LISTED_AT_ONCE) break;
   }
-  // A renewal between two pages moves a session to the end of the index.
+  // A renewal between two pages moves a session to the end of the index, so it may be read twice.
   const unique = new Map(replies.map((reply) => [reply[0], reply]));
   const found = [...unique.values()].map(
     ([id, expiresInMs, host, pid, name, durationMs, since, renewals, suspected, locks, instance, slots]): SessionInfo => ({

@@ -1,5 +1,5 @@
-// A job as Redis keeps it, in two texts (see lua/shared/jobs.lua), and the records that are made of them. Texts that are joined
-// hold no NUL: names are checked for it, JSON cannot hold one, and from what is free text it is taken away here.
+// Converts between the two texts of a stored job (see lua/shared/jobs.lua) and job records. Texts that are joined with NUL must contain
+// no NUL: names are checked for it, JSON cannot contain one, and `freeText` replaces it in all other texts.
 import type { JobRecord, NewJob } from '../../job/record.js';
 import type { StoredState } from '../../job/state.js';
 
@@ -12,10 +12,10 @@ export function jobText({ timestamp, name, opts, data }: NewJob): string {
   return `${timestamp}\0${freeText(name)}\0${opts}\0${data}`;
 }
 
-/** Fields of that text. */
+/** The number of fields of a job text. */
 export const JOB_FIELDS = 4;
 
-/** Data and options of a record that something else has damaged are not JSON: its job fails for that. */
+/** Splits a job text. If the text is damaged, options and data are empty: that is no JSON, so the worker fails the job. */
 export function fieldsOf(text: string): string[] {
   const fields = text.split('\0');
   return fields.length === JOB_FIELDS ? fields : [fields[0] ?? '', fields[1] ?? '', '', ''];
@@ -25,7 +25,7 @@ export function freeText(text: string): string {
   return text.includes('\0') ? text.replaceAll('\0', '\ufffd') : text;
 }
 
-/** Texts of a job that few have. */
+/** Texts that few jobs have. */
 export interface Sides {
   reason?: string | null | undefined;
   stack?: string | null | undefined;
@@ -55,10 +55,10 @@ function toRecord(id: string, job: string, run: string, sides: Sides): JobRecord
   if (processed !== '') record.processedOn = Number(processed);
   if (finished !== '') record.finishedOn = Number(finished);
   if (by !== '') record.processedBy = by.slice(1);
-  // Null, which many handlers return, is not written down.
+  // Null, which many handlers return, is not stored.
   if (state === 'c') record.returnvalue = sides.value ?? 'null';
   addSides(record, sides);
-  // A process of an older version may have removed a job with this id, and left what it did not know.
+  // A process of an older version, which does not know `lost`, may have removed a job with this id and left its `lost` behind.
   if (typeof sides.lost === 'string' && record.stalledCounter > 0) record.lostBy = sides.lost;
   return record;
 }
@@ -70,7 +70,7 @@ export function addSides(record: JobRecord, { reason, stack, progress }: Sides):
 }
 
 type Column = (string | null)[];
-/** ids, runs, jobs, reasons, stacks, values, progress, losses: as lua/shared/records.lua answers them. */
+/** The columns that lua/shared/records.lua returns. */
 export type Columns = [
   ids: string[],
   runs: Column,
@@ -82,7 +82,7 @@ export type Columns = [
   losses: Column,
 ];
 
-/** Undefined where there is no such job. */
+/** Returns the records of the columns; undefined for a job that does not exist. */
 export function toRecords([ids, runs, jobs, reasons, stacks, values, progress, losses]: Columns): (JobRecord | undefined)[] {
   return ids.map((id, index) => {
     const run = runs[index];

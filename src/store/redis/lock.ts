@@ -1,3 +1,4 @@
+// Extends and revokes the locks of jobs. An extension needs the current token; a revoke hands the job back without counting a stall.
 import type { Extension, ExtendStatus } from '../contract/index.js';
 import { freeText } from './job-text.js';
 import type { Runner } from './runner.js';

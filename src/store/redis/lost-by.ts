@@ -1,8 +1,9 @@
-// Which owner lost a claimed job before. Few jobs have one, so claims do not send it: it is read afterwards, for jobs that have stalled.
+// Reads which owner lost a claimed job before. Few jobs have such an owner, so a claim does not return it: a second call reads it, only
+// for jobs that have stalled.
 import { type ClaimedJob, hasStalled } from '../../job/record.js';
 import type { Runner } from './runner.js';
 
-/** Stands in replies and events for an owner of which nothing is known. */
+/** Stands in replies and events for an unknown owner. */
 const UNKNOWN = 'null';
 
 export async function fillLosses(run: Runner, queue: string, jobs: ClaimedJob[]): Promise<void> {

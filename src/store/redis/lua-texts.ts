@@ -1,4 +1,5 @@
-// The Lua files as texts. The build replaces this file by one that holds all of them, so that bundles need no files beside them.
+// Reads the Lua files. The build replaces this file by one that contains all Lua texts without their comments, so that bundles need no
+// other files (scripts/finish-build.mjs).
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -1,8 +1,9 @@
+// Named locks: acquire, let go, look. Each function writes the arguments of a Lua script and reads its reply; Redis decides on ownership.
 import type { LockGrant, LockRequest, NamedLockInfo, NamedLockRef } from '../contract/index.js';
 import { type RawOwner, readOwner } from './inspect.js';
 import type { Runner } from './runner.js';
 
-/** As lua/acquire.lua answers. */
+/** A reply of lua/acquire.lua. */
 type RawGrant = [status: 'g'] | [status: 'h', fence: string] | [status: 't', ahead: number, endsInMs: number | ''];
 
 export async function acquire(run: Runner, queue: string, wishes: LockRequest[]): Promise<LockGrant[]> {

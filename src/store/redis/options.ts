@@ -1,22 +1,25 @@
-// What a Redis store is made of: where Redis is, and how the queues' keys begin.
+// The options of a Redis store, and their validation. The store and the dialer use only checked options.
 import { checkInteger, invalidOption, MAX_TIMER_MS } from '../../runtime/check.js';
 import { checkPort, readServerUrl } from '../server-url.js';
 import type { Options } from './driver.js';
 
 export interface RedisStoreOptions {
-  /** redis://user:password@host:port/db, rediss:// with TLS; valkey:// and valkeys:// are the same. `?prefix=…` sets prefix. */
+  /**
+   * redis://user:password@host:port/db; rediss:// with TLS. valkey:// and valkeys:// mean the same. `?prefix=…` sets `prefix`. A host,
+   * host:port, port or socket path is allowed too.
+   */
   url?: string;
-  /** Nodes of a Redis Cluster to start from; one is enough. A URL or host of a cluster's node is recognised without it. */
+  /** Startup nodes of a Redis Cluster; one is enough. Not needed if `url` or `host` names a node of a cluster: the store detects that. */
   cluster?: readonly (string | { host: string; port: number })[];
-  /** An ioredis instance, Redis or Cluster: lends its options to connections of our own, and is neither used nor closed. */
+  /** An ioredis instance, Redis or Cluster. The store opens its own connections with its options, and neither uses nor closes it. */
   client?: unknown;
-  /** All keys begin with `{prefix:queue}`. */
+  /** All keys begin with `{prefix:queue}`. 1 to 200 characters without { and }; default `holdfast`. */
   prefix?: string;
-  /** A call that was not answered for so long rejects, and its connection is given up (default 5 s). */
+  /** How long a call waits for its reply, in ms (default 5000). Then the call rejects, and the store drops the connection. */
   commandTimeout?: number;
-  /** How long connecting may take (default 5 s). */
+  /** How long connecting may take, in ms (default 5000). */
   connectTimeout?: number;
-  /** Everything else is handed to ioredis as it is: host, port, path, username, password, db, tls, family, sentinels, name … */
+  /** All other options go to ioredis unchanged: host, port, path, username, password, db, tls, family, sentinels, name … */
   [option: string]: unknown;
 }
 
@@ -27,7 +30,7 @@ export interface CheckedOptions {
   prefix: string;
   commandTimeout: number;
   connectTimeout: number;
-  /** For ioredis. */
+  /** Options for ioredis. */
   driver: Options;
 }
 
@@ -66,7 +69,7 @@ function checkPrefix(prefix: unknown): string {
 }
 
 const LOOKS_LIKE = 'redis://user:password@host:6379/0';
-/** A port, a host, host:port or the path of a socket: left to ioredis. */
+/** A port, a host, host:port or the path of a socket, which ioredis parses. */
 const BARE = /^(?:\/(?!\/)|[\w.-]+(?::\d+)?$)/;
 
 function readUrl(given: string): { url: string; prefix?: string } {

@@ -1,4 +1,4 @@
-// Putting the parts together.
+// Makes the parts of a store and connects them with each other. Only the store (connection.ts) calls it.
 import { Dialer } from './dial.js';
 import { Link } from './link.js';
 import type { CheckedOptions } from './options.js';
@@ -17,7 +17,7 @@ export interface Parts {
   server: Server | undefined;
 }
 
-/** Not connected yet. */
+/** Returns parts that are not connected to Redis yet: `link.open` connects. */
 export function makeParts(options: CheckedOptions): Parts {
   const { prefix, commandTimeout, connectTimeout } = options;
   const dialer = new Dialer(options);

@@ -1,6 +1,6 @@
-// The crash hint. Each session names a connection that vouches for it: that of whoever opened it or renewed it last. Redis drops
-// the connection when its process dies, however it dies, and whoever asks for it then knows that the owner is gone. A living
-// process that lost its connection says so as soon as it has another.
+// The crash hint. Each session names a connection that vouches for it: the connection that opened or last renewed the session. When a
+// process dies, in whatever way, Redis drops its connection, and suspicion checks (probe.ts) find that the connection is gone. A living
+// process that lost its connection reports its new connection as soon as it has one.
 import type { Runner } from './runner.js';
 
 const TOLD_AT_ONCE = 200;
@@ -9,14 +9,14 @@ export class Presence {
   readonly #run: Runner;
   readonly #sessions = new Map<string, Set<string>>();
   #current: string | undefined;
-  /** What our sessions may still name. */
+  /** The last connection that this process reported: its sessions may still name it. */
   #before: string | undefined;
 
   constructor(run: Runner) {
     this.#run = run;
   }
 
-  /** The name of the connection that vouches for sessions now, if there is one. */
+  /** The connection that vouches for sessions now; undefined before the first connection, or if the Redis user may not read its id. */
   get current(): string | undefined {
     return this.#current;
   }
@@ -33,7 +33,7 @@ export class Presence {
     if (ids?.size === 0) this.#sessions.delete(queue);
   }
 
-  /** Sessions that name the connection before this one name it from now on. */
+  /** Moves the sessions of this process from its former connection to this one. */
   async moveTo(presence: string | undefined): Promise<void> {
     this.#current = presence;
     const before = this.#before;
@@ -43,7 +43,7 @@ export class Presence {
     for (const [queue, ids] of this.#sessions) {
       const all = [...ids];
       for (let first = 0; first < all.length; first += TOLD_AT_ONCE) {
-        // When it fails, the next renewal says the same.
+        // If this call fails, the next renewal of each session reports the same.
         await this.#run('present', queue, [before, presence, ...all.slice(first, first + TOLD_AT_ONCE)]).catch(() => undefined);
       }
     }

@@ -1,10 +1,12 @@
+// The suspicion check: finds connections that vouched for sessions and are gone, and suspects those sessions. It may shorten a session to
+// its grace period, but must never end one.
 import { isRetryable } from '../../errors.js';
 import type { ProbeReply } from '../contract/index.js';
 import type { Client } from './driver.js';
 import type { Link } from './link.js';
 import type { Runner } from './runner.js';
 
-/** Connections that are looked for in one command: about a millisecond. */
+/** Connections that one command looks for: this takes Redis about 1 ms. */
 const ASKED_AT_ONCE = 500;
 
 export async function probe(run: Runner, link: Link, queue: string): Promise<ProbeReply> {
@@ -14,7 +16,7 @@ export async function probe(run: Runner, link: Link, queue: string): Promise<Pro
   return due < 0 ? { sessions } : { sessions, dueInMs: due };
 }
 
-/** Those whose server is asked and does not know them. A server that cannot be asked tells nothing. */
+/** Returns the connections that their own server does not list. If a server cannot be asked, none of its connections count as gone. */
 async function findGone(link: Link, presences: Set<string>): Promise<string[]> {
   const servers = link.servers();
   const found = await Promise.all(servers.map((server) => goneFrom(link, server, presences)));
@@ -25,7 +27,7 @@ async function goneFrom(link: Link, server: Client, presences: Set<string>): Pro
   try {
     return await askServer(link, server, presences);
   } catch (error) {
-    // A user without the right to ask does without the hint.
+    // If the Redis user lacks the right to ask, there is no crash hint.
     if (isRetryable(error)) throw error;
     return [];
   }
@@ -44,7 +46,7 @@ async function askServer(link: Link, server: Client, presences: Set<string>): Pr
   return ours.filter((presence) => !living.has(presence));
 }
 
-/** A client is one connection, and a connection does not outlive the run of its server. */
+/** The run id of each client's server. It can be cached, because a client is one connection, which ends with the run of its server. */
 const runs = new WeakMap<Client, Promise<string | undefined>>();
 
 async function runOf(link: Link, server: Client): Promise<string | undefined> {

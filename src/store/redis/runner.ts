@@ -1,5 +1,5 @@
-// How a verb reaches its queue: every script gets the queue's hash tag as its only key and derives all others from it, so that all
-// of a queue lies in one slot of a cluster.
+// Runs scripts for a queue. Every script gets the queue's hash tag as its only key and derives all other keys from it, so that all keys
+// of a queue lie in one slot of a cluster.
 import type { Argument } from './driver.js';
 import type { Link } from './link.js';
 import type { ScriptName } from './scripts.js';
@@ -9,7 +9,10 @@ export type Runner = (name: ScriptName, queue: string, args: Argument[]) => Prom
 /** `{…}` in the prefix of a queue, as `storedName` of job/names.ts writes it. */
 const SHARED_TAG = /^[^/]*?%7B([^/]+?)%7D[^/]*\//;
 
-/** Queues whose prefixes hold the same `{…}` share a slot. Whatever the tag is, the name of the queue follows or is part of it. */
+/**
+ * Returns the start of all keys of a queue, with its hash tag. Queues whose prefixes contain the same `{…}` share a slot. The name of the
+ * queue is always part of the tag or follows it.
+ */
 export function tagOf(prefix: string, queue: string): string {
   const shared = SHARED_TAG.exec(queue)?.[1];
   return shared === undefined ? `{${prefix}:${queue}}` : `{${prefix}:${shared}}/${queue}`;

@@ -1,5 +1,5 @@
-// The Lua files: one per operation, each naming the parts of lua/shared that it uses in its first line. They are sent by their
-// hash; a server that does not know it (restarted, flushed, a replica that took over) gets the text and knows it from then on.
+// Loads the Lua scripts: one file per operation, whose first line (`-- use:`) names the parts of lua/shared that it needs. Scripts are
+// sent by their hash. A server that does not know the hash (restarted, flushed, a replica that took over) gets the text once.
 import { createHash } from 'node:crypto';
 import { luaText } from './lua-texts.js';
 
@@ -62,21 +62,23 @@ function load(name: ScriptName): Script {
   return made;
 }
 
-/** What a full Redis refuses: jobs, and what is written to them. The others take little memory, and finishing makes room. */
+/** Scripts that a full Redis may refuse: they store jobs and texts of users. All others take little memory, and finishing frees some. */
 export const GROWING: ReadonlySet<ScriptName> = new Set<ScriptName>(['add', 'write']);
 
 /**
- * The script for a Redis that has reached its maxmemory. Redis stops a script at its first command that takes memory, but not one that has
- * changed something before: then it could be carried out in part. So this one begins with a change that takes none.
+ * Returns the text of a script for a Redis that has reached its maxmemory. Redis refuses the first command of a script that takes memory,
+ * unless the script has written before: stopping then would leave the script carried out in part. So this text begins with a write that
+ * takes no memory.
  */
 export function forced(name: ScriptName): string {
   return `redis.call('UNLINK', KEYS[1] .. ':forced')\n${script(name).text}`;
 }
 
 /**
- * What follows the clock and, where it is used, the queue is a function of its own. Redis makes a script's functions anew
- * in every run, and for each outer variable of each of them Lua searches all shared variables of the function around it, but none of
- * those further out: 16 µs instead of 22 before a settle does anything. Deeper nesting, or a cut elsewhere, gained nothing more.
+ * Joins the parts of a script, and puts those after the clock (with `queue`: after the queue) into an inner function. Redis makes a
+ * script's functions anew in every run. For each outer variable of each of them, Lua searches all shared variables of the enclosing
+ * function, but none of those further out: 16 µs instead of 22 before a settle does anything. Deeper nesting, or a cut elsewhere, gained
+ * nothing more.
  */
 function nested(parts: string[], outer: number, operation: string): string {
   return [...parts.slice(0, outer), 'return (function()', ...parts.slice(outer), operation, 'end)()'].join('\n');

@@ -1,4 +1,4 @@
-// What is looked at when a connection is made: whether this server can carry the store, and under what settings it runs.
+// Checks a server after connecting: whether it can carry the store, and which of its settings put jobs at risk. link.ts calls it.
 import { type HoldfastError, isError } from '../../errors.js';
 import type { Client } from './driver.js';
 import { failure, unavailable } from './errors.js';
@@ -6,14 +6,14 @@ import { type ValueLimit, valueLimitOf } from './value-limit.js';
 
 export interface Server {
   version: string;
-  /** Part of a Redis Cluster. */
+  /** True for a node of a Redis Cluster. */
   cluster: boolean;
-  /** Names this connection: the run of the server, and the client's id within it. Undefined where the user may not ask. */
+  /** Identifies this connection: the run id of the server and the client id. Undefined if the Redis user may not read them. */
   presence: string | undefined;
   evictionPolicy: string;
   /**
-   * What a crash may take: 'always' nothing, 'everysec' the last second, 'unsynced' what the system had not written yet, 'snapshots'
-   * minutes, 'none' everything.
+   * The writes that a crash may lose: 'always' none, 'everysec' the last second, 'unsynced' those that the operating system had not
+   * written yet, 'snapshots' minutes, 'none' all. 'unknown' if the Redis user may not read the settings.
    */
   persistence: 'always' | 'everysec' | 'unsynced' | 'snapshots' | 'none' | 'unknown';
   valueLimit: ValueLimit;
@@ -21,7 +21,10 @@ export interface Server {
 
 const OLDEST = [6, 2] as const;
 
-/** The first that answers is the one that vouches for us; the settings of all of them count. Throws when none can be used. */
+/**
+ * Checks all servers. The first usable one becomes the anchor, whose connection vouches for our sessions. The riskiest settings and the
+ * smallest value limit of all servers count. Throws if none can be used.
+ */
 export async function inspectServers(clients: Client[], address: string): Promise<{ server: Server; anchor: Client }> {
   const looks = await Promise.allSettled(clients.map((client) => inspectServer(client, address)));
   const found = looks.flatMap((look, index) =>
@@ -37,7 +40,7 @@ export async function inspectServers(clients: Client[], address: string): Promis
   return { server: { ...first.server, ...strictest }, anchor: first.anchor };
 }
 
-/** Throws when the server cannot be used. */
+/** Checks one server. Throws if it cannot be used. */
 async function inspectServer(client: Client, address: string): Promise<Server> {
   const info = readInfo(await ask(client, 'info', []));
   checkVersion(info.get('redis_version'), address);
@@ -53,7 +56,7 @@ async function inspectServer(client: Client, address: string): Promise<Server> {
   const own = await ask(client, 'client', ['INFO']);
   const wanted = `${Number(client.options['db'] ?? 0)}`;
   const db = field(own, 'db');
-  // ioredis goes on with database 0 when it could not select the one that was asked for.
+  // If ioredis cannot select the requested database, it continues with database 0.
   if (db !== undefined && db !== wanted) {
     throw failure(
       'STORE_DENIED',
@@ -72,7 +75,10 @@ async function inspectServer(client: Client, address: string): Promise<Server> {
   };
 }
 
-/** Settings under which Redis surely loses what it acknowledged, each with the remedy. What loses less is told in the documents. */
+/**
+ * Returns a warning, with the remedy, for each setting under which Redis surely loses acknowledged writes. The documentation describes
+ * settings that lose less.
+ */
 export function warningsOf({ evictionPolicy, persistence }: Server, address: string): HoldfastError[] {
   const warnings: HoldfastError[] = [];
   if (evictionPolicy !== 'noeviction' && evictionPolicy !== 'unknown') {
@@ -109,7 +115,7 @@ async function checkCluster(client: Client, address: string): Promise<void> {
   );
 }
 
-/** A user without the right to ask is no reason not to go on. */
+/** Sends a command. Returns '' if the Redis user lacks the right to it or the server does not know it: connecting continues without. */
 async function ask(client: Client, command: string, args: string[]): Promise<string> {
   try {
     return String(await client.call(command, args));

@@ -1,3 +1,4 @@
+// Sessions: open, renew, close, sweep, and the check for suspicion. A renewal must never revive an ended session (lua/renew.lua).
 import {
   CRASH_GRACE_MS,
   type NewSession,
@@ -12,7 +13,7 @@ import { freeText } from './job-text.js';
 import { readLosses } from './lost-by.js';
 import type { Runner } from './runner.js';
 
-/** Sessions that one script renews: about a millisecond. */
+/** Sessions that one script renews: this takes Redis about 1 ms. */
 const RENEWED_AT_ONCE = 200;
 
 export async function openSession(run: Runner, session: NewSession, presence: string | undefined): Promise<void> {
@@ -31,7 +32,7 @@ export async function openSession(run: Runner, session: NewSession, presence: st
   ]);
 }
 
-/** One round trip: the scripts of all queues are sent together. */
+/** Renews sessions in one round trip: the scripts of all queues are sent together. */
 export async function renew(run: Runner, renewals: Renewal[], presence: string | undefined): Promise<RenewReply[]> {
   const replies = renewals.map((): RenewReply => ({ alive: false, revoked: [] }));
   const work: Promise<void>[] = [];

@@ -1,3 +1,4 @@
+// Settles jobs: sends the outcomes that workers report, and claims the next jobs in the same call. lua/settle.lua applies both.
 import { hasStalled } from '../../job/record.js';
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
@@ -44,7 +45,7 @@ function letterOf(outcome: Outcome): string {
   return outcome.kind === 'failed' && outcome.early === true ? 'e' : LETTERS[outcome.kind];
 }
 
-/** Outcomes in a row that are alike say once what they share: see lua/settle.lua. */
+/** Writes outcomes in groups: consecutive outcomes of one kind, session and retention send these only once (see lua/settle.lua). */
 function writeGroups(args: Argument[], outcomes: Outcome[]): void {
   let group = '';
   let sizeAt = 0;

@@ -1,10 +1,10 @@
-// The options with which the lock thread opens the same Redis: those of the user, or those of the ioredis instance that the user gave.
+// Makes the options with which the lock thread opens the same Redis: from the user's options, or from the user's ioredis instance.
 import { lookup, resolveSrv } from 'node:dns';
 import { plainCopy } from '../descriptor.js';
 import type { Client, Options } from './driver.js';
 import type { CheckedOptions } from './options.js';
 
-/** The store sets these itself wherever they count (dial.ts), so it does not matter that functions cannot cross. */
+/** Options that the store sets itself or does not use (dial.ts). They are left out, because functions cannot cross to a thread. */
 const UNUSED = [
   'retryStrategy',
   'sentinelRetryStrategy',
@@ -16,10 +16,10 @@ const UNUSED = [
   'scripts',
   'keyPrefix',
 ];
-/** ioredis fills them in. */
+/** Functions that ioredis sets by default. The thread gets them from its own ioredis. */
 const DEFAULTS: unknown[] = [lookup, resolveSrv];
 
-/** Throws NOT_CLONEABLE. */
+/** Returns a plain copy of the options. Throws NOT_CLONEABLE if a value cannot cross to a thread. */
 export function threadOptions({ client, url, cluster, prefix, commandTimeout, connectTimeout, driver }: CheckedOptions): Options {
   const given = client === undefined ? { ...driver, url, cluster } : optionsOf(client as Client);
   const needed = Object.entries(given).filter(([name, value]) => !UNUSED.includes(name) && !DEFAULTS.includes(value));

@@ -1,6 +1,6 @@
-// Tells watchers that their queue may have changed. A watcher arms its queue and learns its version in the same step; the next
-// change is published and disarms it. So an idle queue costs nothing, a busy one publishes no more than its watchers ask for, and
-// a message that was lost shows as a version that has moved: everybody looks once a second, whatever became of the subscription.
+// Calls listeners when their queue may have changed. A watcher arms its queue and reads its version in the same step (lua/watch.lua); the
+// next change is published and disarms the queue. So an idle queue costs nothing, and a busy queue publishes only as often as it is armed.
+// If a message is lost, the version has moved: every watcher polls once a second, whether or not the subscription works.
 import type { WatchedChange } from '../contract/index.js';
 import type { Dialer } from './dial.js';
 import type { Link } from './link.js';
@@ -16,10 +16,13 @@ export interface WakeOptions {
 }
 
 const POLL_MS = 1000;
-/** A queue that was quiet for so long is armed again at once; one that changes all the time less and less often. */
+/** If a queue was quiet for QUIET_MS, it is armed again at once. If it changes all the time, the pause grows up to LONGEST_PAUSE_MS. */
 const QUIET_MS = 50;
 const LONGEST_PAUSE_MS = 16;
-/** Who waits for jobs claims when it is told, and a claim that finds too few arms the queue itself; the look comes when that is done. */
+/**
+ * A worker that is woken claims at once, and a claim that gets too few jobs arms the queue itself. The pause delays the poll until that
+ * claim is done.
+ */
 const JOBS_PAUSE_MS = 25;
 
 interface Watched {
@@ -46,7 +49,7 @@ export class Wake {
 
   watch(queue: string, listener: () => void, what: WatchedChange): () => void {
     const channel = this.#channelOf(queue, what);
-    // A function of its own, so that one listener may watch twice and stop once.
+    // Each watch gets its own function, so that one listener can watch twice and stop one of both.
     const call = (): void => listener();
     const watched = this.#watched.get(channel) ?? this.#begin(channel, queue, what);
     watched.listeners.add(call);
@@ -57,8 +60,8 @@ export class Wake {
   }
 
   /**
-   * This process has just sent jobs to the queue: who waits for some here need not wait for the message. What it asks for now goes behind
-   * them on the same connection.
+   * Wakes the workers of this process right after it has sent jobs to the queue: they need not wait for the message. Their claims follow
+   * the jobs on the same connection.
    */
   sent(queue: string): void {
     const watched = this.#watched.size > 0 ? this.#watched.get(this.#channelOf(queue, 'jobs')) : undefined;
@@ -122,7 +125,7 @@ export class Wake {
     for (const watched of this.#watched.values()) void this.#look(watched);
   }
 
-  /** Arms the queue, and tells of a change that came before. */
+  /** Arms the queue, and calls the listeners if a change came before. */
   async #look(watched: Watched): Promise<void> {
     if (watched.looking) {
       watched.lookAgain = true;
@@ -135,12 +138,12 @@ export class Wake {
         const version = String(await this.#options.run('watch', watched.queue, [watched.what]));
         watched.armedAt = performance.now();
         if (version === watched.version) continue;
-        // The first look counts as a change: something may have come between the watcher's own look and this one.
+        // The first poll counts as a change: the queue may have changed between the watcher's own read and this poll.
         watched.version = version;
         fire(watched);
       } while (watched.lookAgain);
     } catch {
-      // The watchers' own calls tell what is wrong; the next look is near.
+      // The watchers' own calls report the error, and the next poll follows within a second.
     } finally {
       watched.looking = false;
     }
@@ -163,7 +166,7 @@ export class Wake {
   }
 }
 
-/** A listener may stop watching, or watch anew, while the others are called. */
+/** Calls all listeners. A listener may stop watching, or start a new watch, while the others are called. */
 function fire({ listeners }: Watched): void {
   const calls = [...listeners];
   for (const call of calls) if (listeners.has(call)) call();

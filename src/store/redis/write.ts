@@ -1,3 +1,4 @@
+// Writes data, progress and logs of jobs. A write with a token must change nothing if the token is stale (lua/write.lua).
 import type { SettleStatus } from '../../job/outcome.js';
 import type { Write, WriteReply } from '../contract/index.js';
 import type { Argument } from './driver.js';
