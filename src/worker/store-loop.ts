@@ -48,8 +48,8 @@ export interface StoreLoopOptions {
   drained(): void;
   onError(error: Error): void;
   /**
-   * How often, in ms, to check for strays although every reply came. A store that went back in time (a replica that took over, a restored
-   * backup) may list this worker as owner of jobs that it has finished, and no other worker could ever claim them.
+   * How often, in ms, to check for strays although every reply came. A store may go back in time (a replica that took over, a restored
+   * backup). It may then list this worker as owner of jobs that the worker has finished, and no other worker could ever claim them.
    */
   reconcileMs: number;
   /** The longest time between two claims on an empty queue, in ms. */

@@ -5,10 +5,10 @@
 // nothing. A claim puts a job behind if its key is taken, or if another job of the key is in front. To decide about a key, or to put a
 // job behind, a transaction must hold the key's advisory lock until its commit. A claim that does not get this lock at once leaves the
 // key to the transaction that holds it.
-// A verb that moves a job with a key out of active, or a waiting one away from its place, does not search for the next job of the key.
-// That search would need the lock, and cannot see a claim that puts a job behind at this moment. Instead, the verb records the key in
-// `freed_keys`. A later claim makes the first job of such a key `keyed` again, under the lock. So a job may be keyed in vain, and a claim
-// finds that out. But a job is behind only if its key is taken or freed, or if another job of the key is keyed.
+// A verb may move a job with a key out of active, or a waiting one away from its place. Such a verb does not search for the next job of
+// the key. The search would need the lock, and cannot see a claim that puts a job behind at this moment. Instead, the verb records the
+// key in `freed_keys`. A later claim makes the first job of such a key `keyed` again, under the lock. So a job may be keyed in vain, and
+// a claim finds that out. But a job is behind only if its key is taken or freed, or if another job of the key is keyed.
 import { aliveKeyed } from './dead-ranges.js';
 import { jobOf } from './lookup.js';
 import { expression, step } from './sql-function.js';

@@ -1,5 +1,5 @@
-// Finds jobs by their ids, one by one through the primary key. If the planner could choose, a list of ids with an order, or a join with
-// such a list, would become a walk through the whole queue as soon as its statistics are older than its jobs.
+// Finds jobs by their ids, one by one through the primary key. The planner must have no choice. With statistics older than the jobs, it
+// would turn a list of ids with an order, or a join with one, into a walk through the whole queue.
 
 /** Locks jobs in the order of their ids. All verbs use this order, so that they never deadlock. */
 export const lockJobs = (ids: string, queue = '_queue') =>

@@ -3,8 +3,8 @@ import { journalOf } from './journal-rows.js';
 import { expression, step, verb } from './sql-function.js';
 
 export const QUEUE_FUNCTIONS =
-  // Returns the queue, and creates it on first use. Its job ids come from a sequence of its own. A counter in the row would make all
-  // producers of the queue wait for one another's commits, and for the end of every transaction in which a user adds a job.
+  // Returns the queue, and creates it on first use. Its job ids come from a sequence of its own. With a counter in the row, all producers
+  // of the queue would wait for one another's commits. They would also wait for every open transaction in which a user adds a job.
   step(
     'queue_of(_name text)',
     'int',

@@ -29,7 +29,7 @@ const renewedByName = (name: string, id: string, slots: string) =>
 /** The fast path for one session: a worker process has one renewer, and most processes have one worker. */
 const RENEW_ALONE = renewedByName('$1', '$2', '$3::float8');
 
-// `sessions.reaped`: 0 = open; 1 = reaped, and locks that died with it are still to be handed back; 2 = kept only because of locks with
+// `sessions.reaped`: 0 = open. 1 = reaped, and locks that died with it are still to be handed back. 2 = kept only because of locks with
 // their own expiry, which need its owner and its maxStalls. A session that holds nothing more is deleted.
 export const SESSION_FUNCTIONS =
   verb(

@@ -253,9 +253,9 @@ const REVISIONS = `
 ALTER TABLE holdfast_schema ADD COLUMN revision int NOT NULL DEFAULT 0;
 `;
 
-// dead_ranges: where lists of a queue have no living row (dead-ranges.ts). A queue has a row only while skipping helps. At the time of
-// writing, `place`, `freed` and `journal_number` are the last numbers drawn for places, freed keys and the journal; `journal_writers` are
-// the open transactions that had written to the journal.
+// dead_ranges: where lists of a queue have no living row (dead-ranges.ts). A queue has a row only while skipping helps. `place`, `freed`
+// and `journal_number` are the last numbers drawn, at the time of writing, for places, freed keys and the journal. `journal_writers` are
+// the transactions that had written to the journal then, and had not ended.
 const DEAD_RANGES = `
 CREATE TABLE dead_ranges (
   queue int PRIMARY KEY,

@@ -1,8 +1,7 @@
-// Guards against a wait that SKIP LOCKED does not skip. A transaction has changed a row and commits at the very moment in which the row
-// is read, and the next transaction in line has locked it by then. The server then follows the row to its new version and waits there.
-// The waiting transaction may hold rows that the other one wants, so two verbs with a sound lock order deadlocked (once in 40 runs of a
-// storm, on a machine with more work than cores). So rows that another transaction is changing are left out before the server tries to
-// lock them.
+// Guards against a wait that SKIP LOCKED does not skip. Transaction A has changed a row and commits just when verb B reads the row;
+// transaction C, next in line, has locked it by then. The server follows the row to its new version, and B waits there for C. B may hold
+// rows that C wants. So two verbs with a sound lock order deadlocked, once in 40 runs of a storm, on a machine with more work than cores.
+// Rows that another transaction is changing are therefore left out before the server tries to lock them.
 import { expression } from './sql-function.js';
 
 /**
