@@ -1,3 +1,4 @@
+// Claims jobs: writes the claim request of lua/settle.lua and reads the claimed jobs. The store and settle.ts call it.
 import { tokenOf } from '../../job/lock.js';
 import { type ClaimedJob, hasStalled } from '../../job/record.js';
 import type { ClaimReply, ClaimRequest } from '../contract/index.js';
@@ -7,7 +8,7 @@ import { fillLosses } from './lost-by.js';
 import type { Runner } from './runner.js';
 
 type Column = (string | null)[];
-/** As lua/shared/claim.lua answers; the head alone when nothing was claimed. */
+/** The reply of lua/shared/claim.lua; only the head if no job was claimed. */
 export type RawClaim = [
   head: string,
   granted?: string,
@@ -29,25 +30,25 @@ export async function claim(run: Runner, queue: string, request: ClaimRequest): 
   return reply;
 }
 
-/** All but the ids, which come at the end of all arguments. */
+/** Writes a claim request without its job ids, which are the last arguments of the call. */
 export function writeClaim(args: Argument[], { session, seq, lane, count, by, timedMs, limit, jobIds }: ClaimRequest): void {
   const isPlain = timedMs === undefined && limit === undefined && jobIds === undefined;
   const special = isPlain ? '' : `${timedMs ?? ''},${limit?.max ?? ''},${limit?.durationMs ?? ''},${jobIds?.length ?? ''}`;
   args.push(session, seq, laneText(lane), count, by === undefined ? '' : `=${freeText(by)}`, special);
 }
 
-/** What the names of its fields end in: those of lane 0 are called as they were before there were lanes. */
+/** Returns the suffix of a lane's field names. Lane 0 has none, because its fields have the names from before lanes existed. */
 export function laneText(lane: number | undefined): string {
   return lane === undefined || lane === 0 ? '' : String(lane);
 }
 
-/** What follows the results of a settle. */
+/** Reads the claim part of a reply of lua/settle.lua. */
 export function readClaim(reply: [results: string, ...RawClaim], request: ClaimRequest): ClaimReply {
   const head = reply[1];
   const granted = reply[2];
   const texts = reply[3];
   const jobs = granted === undefined || texts === undefined ? [] : readJobs(granted, texts, reply, request);
-  // What a busy queue answers.
+  // Fast path: the head that a busy queue returns.
   if (head === '1,0,0,-1,0') return { jobs, sessionAlive: true, paused: false, drained: false };
   const [alive, paused, limitedMs, nextInMs, drained, more] = head.split(',');
   const claimed: ClaimReply = { jobs, sessionAlive: alive === '1', paused: paused === '1', drained: drained === '1' };
@@ -65,7 +66,7 @@ function readJobs(
 ): ClaimedJob[] {
   const { session, by } = request;
   const grants = granted.split('\0');
-  // What stands before the first field of each job but the first, where their texts come as one.
+  // If the texts are joined, this mark stands before the first field of each job except the first.
   const mark = `${grants[1]},`;
   const together = typeof texts === 'string' ? fieldsOfAll(texts, mark) : [];
   const reasons = reply[4];
@@ -79,7 +80,7 @@ function readJobs(
   let stalls = 0;
   let processed = 0;
   for (let at = 0, index = 0; at < grants.length; at += TEXTS_OF_GRANT, index += 1) {
-    // Mostly the same for all of them.
+    // Most jobs of a claim have the same numbers, so parse these only if they change.
     if (grants[at + 2] !== numbers) {
       numbers = grants[at + 2] ?? '';
       const parts = numbers.split(',');
@@ -116,7 +117,7 @@ function readJobs(
   return jobs;
 }
 
-/** The fields of all jobs in a row. The marks stand where they should unless some record is damaged; then each is read by itself. */
+/** Returns the fields of all jobs in one list. If a mark is missing, some text is damaged, and each text is split by itself. */
 function fieldsOfAll(texts: string, mark: string): string[] {
   const fields = texts.split('\0');
   for (let at = JOB_FIELDS; at < fields.length; at += JOB_FIELDS) {

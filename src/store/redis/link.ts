@@ -1,6 +1,6 @@
-// The connection for calls. It is looked after here alone: made with a deadline, checked, listened to, given up when it does not
-// answer, and made anew until the store is closed. No call waits for ever: one that is not answered rejects as retryable, and
-// since it may have been carried out all the same, it is its caller who repeats it, under the same number.
+// The connection for calls. Only this file manages it: makes it with a deadline, checks the server, drops the connection if it does not
+// reply, and reconnects until the store is closed. No call waits for ever: without a reply, it rejects as retryable. Such a call may have
+// been carried out, so this file never repeats it; its caller may repeat it, under the same seq.
 import { type HoldfastError, toError } from '../../errors.js';
 import { drop, lastErrorOf, letProcessEnd, listenForErrors, serversOf, withinDeadline } from './clients.js';
 import type { Dialer } from './dial.js';
@@ -14,18 +14,19 @@ export interface LinkOptions {
   dialer: Dialer;
   commandTimeout: number;
   connectTimeout: number;
-  /** Connected, for the first time or again. */
+  /** Called after every connect: the first one and each reconnect. */
   onUp(server: Server): void;
-  /** The connection failed, and there was no call to tell it. */
+  /** Called once per outage, if the connection failed and no call was under way that could report it. */
   onSilentTrouble(error: HoldfastError): void;
 }
 
+/** A flight is a call that was sent and has no reply yet. */
 interface FlightKind {
-  /** How long an answer is waited for. */
+  /** Reply timeout in ms. */
   patience: number;
-  /** The answer must be here by then, even if the connection is alive and brings other answers before it. */
+  /** True: the timeout holds even if the connection is alive and brings other replies first. */
   strict?: boolean;
-  /** Our own question whether somebody is there: nobody hears of its failure. */
+  /** True for the link's own checks of the connection: no caller sees their failure. */
   silent: boolean;
 }
 
@@ -35,14 +36,14 @@ interface Flight extends FlightKind {
 }
 
 const BEAT_MS = 500;
-/** A connection that nobody uses is asked so often whether it is still there, and has so long to answer. */
+/** An idle connection is pinged every PING_MS, and must reply within PONG_WITHIN_MS. */
 const PING_MS = 1000;
 const PONG_WITHIN_MS = 3000;
-/** A call that finds no connection waits so long for one: most outages are a blink. */
+/** How long a call waits for a connection if there is none, in ms: most outages are short. */
 const OFFLINE_PATIENCE_MS = 2000;
 const FIRST_PAUSE_MS = 50;
 const LAST_PAUSE_MS = 2000;
-/** After an error that time alone does not heal, such as a wrong password. */
+/** The pause before the next attempt after an error that does not pass with time, such as a wrong password. */
 const REFUSED_PAUSE_MS = 5000;
 
 export class Link {
@@ -50,24 +51,24 @@ export class Link {
   readonly #plainCall: FlightKind;
   readonly #strictCall: FlightKind;
   readonly #flights = new Set<Flight>();
-  /** Flights that a caller waits for: the process stays alive until they land. */
+  /** The number of flights that a caller waits for. The process stays alive until they have their replies. */
   #awaited = 0;
   readonly #waiters = new Set<(outcome: Client | HoldfastError) => void>();
   #client: Client | undefined;
-  /** The client, or the node of a cluster whose connection vouches for our sessions. */
+  /** The connection that vouches for our sessions: the client itself, or one node of a cluster. */
   #anchor: Client | undefined;
   #anchoring = false;
   #connecting: Client | undefined;
-  /** Why there is no connection. */
+  /** The reason why there is no connection. */
   #trouble: HoldfastError | undefined;
-  /** Some caller has heard of this outage. */
+  /** This outage was reported, to a caller or through `onSilentTrouble`. */
   #told = false;
   #knownAddress: string | undefined;
   #valueLimit = DEFAULT_LIMIT;
   #beat: NodeJS.Timeout | undefined;
   #beatAt = 0;
   #usedAt = 0;
-  /** Bytes that the connection had received at the last look, and when some were found to have come. */
+  /** The bytes that the connection had received at the last check, and the time of the last check that found new bytes. */
   #received = 0;
   #heardAt = 0;
   #redial: NodeJS.Timeout | undefined;
@@ -79,7 +80,7 @@ export class Link {
     this.#strictCall = { ...this.#plainCall, strict: true };
   }
 
-  /** The first connection; rejects with what is wrong. */
+  /** Makes the first connection. Rejects with the reason if that fails. */
   async open(): Promise<void> {
     try {
       await this.#connect(undefined);
@@ -90,7 +91,7 @@ export class Link {
     this.#beat = setInterval(() => this.#look(), BEAT_MS).unref();
   }
 
-  /** The client of the moment, for a connection beside it. */
+  /** The current client, from which the subscriber makes its own connection. */
   get client(): Client | undefined {
     return this.#client;
   }
@@ -108,7 +109,7 @@ export class Link {
       : this.#sendLarge(client, name, tag, args);
   }
 
-  /** The limit may have been raised since the connection was made. */
+  /** Sends a value above the known limit. It reads the limit again first, because an operator may have raised it since connecting. */
   async #sendLarge(client: Client, name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
     if (!this.#valueLimit.assumed)
       this.#valueLimit = (await this.#track(valueLimitOf(this.#anchor ?? client), this.#plainCall)) as ValueLimit;
@@ -122,13 +123,13 @@ export class Link {
   }
 
   #evaluate(client: Client, name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
-    // Watchers look every second, and those who hold locks more often: where there are any, that is the question whether somebody is there.
+    // Watchers poll every second, and lock clients call more often. If there are any, these calls also check the connection.
     const kind = this.#kindOf(name, client);
     const answer = client.evalsha(script(name).sha, 1, tag, args);
     return this.#track(answer, kind, (thrown) => evaluateAgain(thrown, client, name, tag, args));
   }
 
-  /** Locks end by time: a renewal that waits behind large answers is better made on a new connection. */
+  /** Returns the timeout rules of a script. Locks expire: if a renewal waits behind large replies, a new connection is better. */
   #kindOf(name: ScriptName, client: Client): FlightKind {
     if (name === 'renew') return this.#strictCall;
     if (name === 'unsuspected') return { ...this.#question(client), strict: true };
@@ -140,12 +141,12 @@ export class Link {
     return { patience: isCluster ? commandTimeout : Math.min(PONG_WITHIN_MS, commandTimeout), silent: true };
   }
 
-  /** A command that is not about one queue, to one server. */
+  /** Sends a command that does not concern a queue to one server. */
   async ask(client: Client, command: string, args: Argument[]): Promise<unknown> {
     return this.#track(client.call(command, args), this.#plainCall);
   }
 
-  /** All servers that are connected to: one, or the nodes of a cluster. */
+  /** Returns all connected servers: one, or the primaries of a cluster. */
   servers(): Client[] {
     return this.#client === undefined ? [] : serversOf(this.#client);
   }
@@ -173,7 +174,7 @@ export class Link {
       await dialer.joinCluster();
       return this.#connect(undefined);
     }
-    // It may have ended between the last reply and this line, and the store may have been closed.
+    // The client may have ended, and the store may have been closed, between the last reply and this line.
     if (client.status === 'end') throw lastErrorOf(client) ?? new Error('Connection is closed.');
     if (this.#closed) {
       drop(client);
@@ -200,12 +201,12 @@ export class Link {
       await client.connect();
       return await inspectServers(serversOf(client), this.#options.dialer.address);
     } catch (error) {
-      // ioredis tells the reason in an event and rejects with 'Connection is closed.'.
+      // ioredis emits the reason in an event and rejects with 'Connection is closed.'.
       throw client.status === 'end' ? (lastErrorOf(client) ?? error) : error;
     }
   }
 
-  /** A cluster goes on when the connection that vouched for us is gone; another one has to. */
+  /** Chooses a new anchor. A cluster client keeps working if the anchor's connection ends, so another connection must vouch for us. */
   async #anchorAnew(client: Client): Promise<void> {
     if (this.#anchoring) return;
     this.#anchoring = true;
@@ -215,7 +216,7 @@ export class Link {
       this.#anchor = anchor;
       this.#options.onUp(server);
     } catch {
-      // The next look tries again.
+      // The next check tries again.
     } finally {
       this.#anchoring = false;
     }
@@ -246,12 +247,12 @@ export class Link {
 
   async #tryAgain(attempt: number): Promise<void> {
     try {
-      // First at the last known address: looking up a name waits for a thread of a pool that may be busy for seconds.
+      // First try the last known address: a DNS lookup needs a thread of the libuv pool, which may be busy for seconds.
       await this.#connect(attempt === 1 ? this.#knownAddress : undefined);
     } catch (thrown) {
       if (this.#closed) return;
       const refusal = toStoreError(thrown, this.#options.dialer.address);
-      // It was reached before: a name that nobody knows any more is known again when the name server is.
+      // An unknown host is retryable here: the store was connected before, so the name resolves again once the name server is back.
       const error = refusal.code === 'STORE_UNAVAILABLE' ? unavailable(refusal.message, refusal.cause) : refusal;
       this.#trouble = error;
       const pause = Math.min(LAST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempt - 1, 10)) * (0.75 + Math.random() / 2);
@@ -261,7 +262,7 @@ export class Link {
     }
   }
 
-  /** The next connection, waited for as long as an outage may be a blink. */
+  /** Waits for the next connection, at most OFFLINE_PATIENCE_MS. */
   #reached(): Promise<Client> {
     const trouble = this.#trouble;
     if (this.#closed) return Promise.reject(failure('STORE_CLOSED', 'The store was closed before the call.'));
@@ -281,8 +282,8 @@ export class Link {
   }
 
   /**
-   * Rejects with an error of ours, and when the connection is given up. `again` sends what a server has surely not carried out once more,
-   * in another way, if there is one.
+   * Waits for a reply. Rejects with a HoldfastError, also if the connection is dropped. `again` may send the call once more in another way,
+   * but only if the server has surely not carried it out; it returns undefined if there is no such way.
    */
   #track(
     answer: Promise<unknown>,
@@ -300,8 +301,8 @@ export class Link {
       const fail = (thrown: unknown): void => {
         this.#land(flight);
         const error = toStoreError(thrown, this.#options.dialer.address);
-        // A broken connection refuses calls at once, before its end is heard of: one that is repeated without a pause would keep
-        // the event loop from ever hearing it.
+        // A broken connection refuses calls at once, before its `end` event. If a caller repeats without a pause, the event loop would
+        // never get to that event: so reject in a later turn.
         if (isReply(thrown)) reject(error);
         else setImmediate(reject, error);
         if (isReadOnly(error) && this.#client !== undefined && !this.#client.isCluster) this.#down(this.#client, error);
@@ -324,7 +325,7 @@ export class Link {
     if (!flight.silent && --this.#awaited === 0) this.#beat?.unref();
   }
 
-  /** Answers come one after the other: while a large one arrives, those behind it are late although the server is there. */
+  /** Records whether bytes have arrived. Replies come in order: while a large one arrives, those behind it are late on a live server. */
   #listen({ stream }: Client, time: number): void {
     const received = stream?.bytesRead ?? 0;
     if (received !== this.#received) this.#heardAt = time;
@@ -338,18 +339,18 @@ export class Link {
     return false;
   }
 
-  /** Gives a connection up that owes an answer for too long, and asks an idle one whether it is still there. */
+  /** Checks the connection: drops it if a reply is overdue, and pings it if it is idle. */
   #look(): void {
     const time = performance.now();
     const late = time - this.#beatAt > 3 * BEAT_MS;
     this.#beatAt = time;
-    // The event loop was blocked: answers may lie in the socket, unread.
+    // If the event loop was blocked, replies may be in the socket, unread.
     if (late || this.#client === undefined) return;
     const client = this.#client;
     if (this.#anchor?.status === 'end') void this.#anchorAnew(client);
     this.#listen(client, time);
     const [oldest] = this.#flights;
-    // A cluster's connections are given up one by one, by ioredis; this is for what it does not see.
+    // In a cluster, ioredis drops the connections one by one after the timeout. This check is for cases that ioredis does not detect.
     const extra = client.isCluster ? 2 * BEAT_MS : 0;
     if (oldest !== undefined && this.#isOwed(oldest, time - extra)) {
       const silence = Math.round(time - oldest.sentAt);
@@ -362,7 +363,7 @@ export class Link {
   }
 }
 
-/** Another way to run a script that the server has surely not carried out, if there is one. */
+/** Runs a script in another way, if the error means that the server has surely not carried it out; else returns undefined. */
 function evaluateAgain(
   thrown: unknown,
   client: Client,
@@ -370,7 +371,7 @@ function evaluateAgain(
   tag: string,
   args: Argument[],
 ): Promise<unknown> | undefined {
-  // The text makes the script known.
+  // The server does not know the hash: send the text, which also stores the script for later calls.
   if (isUnknownScript(thrown)) {
     const taught = client.eval(script(name).text, 1, tag, args);
     return taught.catch((error: unknown) => evaluateAgain(error, client, name, tag, args) ?? Promise.reject(toError(error)));

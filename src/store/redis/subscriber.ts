@@ -1,5 +1,5 @@
-// The connection that hears of changes: made when somebody watches, pinged, and made anew when it does not answer. Nothing depends
-// on it but speed, so its troubles are nobody's error: wake.ts looks for itself every second.
+// The connection that receives published changes. It exists while there are watchers; it is pinged, and made anew if it does not reply.
+// Only speed depends on it, so its failures are not reported: wake.ts polls every second anyway.
 import { drop, letProcessEnd, listenForErrors, withinDeadline } from './clients.js';
 import type { Dialer } from './dial.js';
 import type { Client } from './driver.js';
@@ -9,10 +9,10 @@ export interface SubscriberOptions {
   link: Link;
   dialer: Dialer;
   connectTimeout: number;
-  /** All that is to be subscribed to, asked at every new connection. */
+  /** Returns all channels to subscribe to. Called at every new connection. */
   channels(): string[];
   onMessage(channel: string, message: string): void;
-  /** What came while there was no connection was missed. */
+  /** Called after each connect: changes that were published without a connection were missed. */
   onConnected(): void;
 }
 
@@ -36,7 +36,7 @@ export class Subscriber {
   }
 
   async change(command: 'subscribe' | 'unsubscribe', channel: string): Promise<void> {
-    // When it fails, the connection ends, and the next one subscribes to what is watched then.
+    // If this fails, the connection ends, and the next connection subscribes to all channels that are watched then.
     await this.#client?.call(command, [channel]).catch(() => undefined);
   }
 
@@ -57,7 +57,7 @@ export class Subscriber {
     }
   }
 
-  /** Any answer will do. */
+  /** Pings the connection. Any reply counts, even an error. */
   async #ping(client: Client): Promise<void> {
     await withinDeadline(client, PONG_WITHIN_MS, () => client.call('ping', []).catch(() => undefined));
   }
@@ -82,12 +82,12 @@ export class Subscriber {
       });
       if (this.#closed || client.status === 'end') return drop(client);
       this.#client = client;
-      // Channels that were added while it subscribed.
+      // Subscribe to channels that were added during the first subscribe.
       const missed = channels();
       if (missed.length > 0) await client.call('subscribe', missed);
       onConnected();
     } catch {
-      // The next look tries again.
+      // The timer tries again.
     } finally {
       this.#dialling = false;
     }
