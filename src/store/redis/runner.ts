@@ -1,5 +1,5 @@
-// Runs scripts for a queue. Every script gets the queue's hash tag as its only key and derives all other keys from it, so that all keys
-// of a queue lie in one slot of a cluster.
+// Runs scripts for a queue. Every script gets the queue's hash tag as its only key and derives all other keys from it. So all keys of a
+// queue lie in one slot of a cluster.
 import type { Argument } from './driver.js';
 import type { Link } from './link.js';
 import type { ScriptName } from './scripts.js';

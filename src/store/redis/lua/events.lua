@@ -3,8 +3,11 @@
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: after, the number of the last event that the reader has ('': return only where the log ends); most, the entries to return at
 --   most; wanted, the number of events that the reader wants.
--- Returns the number of the newest event, the number of the first visible event, the entries that begin with the one that holds the
--- next event, and the large values stored beside these entries.
+-- Returns a list of four:
+--   newest         the number of the newest event
+--   firstVisible   the number of the first visible event
+--   entries        stream entries, from the one that holds the next event on
+--   values         the large values stored beside these entries
 -- The script reads STEP entries at a time, because Redis cannot measure an entry of a stream without reading it.
 if ARGV[1] == '' then return { queue.event, queue.firstEvent, {}, {} } end
 local STEP = 10

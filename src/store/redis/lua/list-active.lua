@@ -24,7 +24,7 @@ if not ascending then command, from, to = 'ZREVRANGEBYSCORE', '+inf', '-inf' end
 if after ~= '' then from = '(' .. after end
 local each = ceil(LOOKED_AT / math.max(1, #sets)) + 1
 -- horizon: the earliest last lock that was read from a set with more locks. The unread locks of that set may come before locks of
--- other sets that lie behind the horizon, so the next call returns all that is behind it.
+-- other sets behind the horizon. So this call returns nothing behind the horizon; the next call does.
 local found, horizon = {}, nil
 for i = 1, #sets do
   local part = call(command, sets[i], from, to, 'WITHSCORES', 'LIMIT', 0, each)

@@ -2,7 +2,8 @@
 -- Reads log rows of a job.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: job id, first and last position (negative: from the end, -1 is the last), ascending (1 or 0).
--- Returns the number of all rows, and the rows of the range in the requested order, as many as fit into a reply (at least one).
+-- Returns the number of all rows, and the rows of the range in the requested order. Only as many rows are returned as fit into a
+-- reply, at least one.
 local log = key('log:' .. ARGV[1])
 local size = call('LLEN', log)
 local first, last = tonumber(ARGV[2]), tonumber(ARGV[3])

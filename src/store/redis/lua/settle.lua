@@ -86,8 +86,8 @@ local lastHead, lastEnds, lastMade, lastLeft
 
 local function settleOne(group, id, text, at)
   local kind, fence = group.kind, ARGV[at + 1]
-  -- Fast path: the run text is not decoded and encoded (see `grant`), and the token is compared in place, because cutting it out would
-  -- make one more string for each outcome. The token begins after the first NUL; otherwise the pattern below does not match.
+  -- Fast path: the run text is not decoded and encoded (see `grant`). The token is compared in place, because cutting it out would make
+  -- one more string for each outcome. The token begins after the first NUL; otherwise the pattern below does not match.
   local first = text:find(group.mark, 1, true)
   local fenceAt = first and first + #group.mark
   if first and fence ~= '' and text:find(fence, fenceAt, true) == fenceAt and text:byte(fenceAt + #fence) == 0 then

@@ -2,8 +2,11 @@
 -- Sweeps: ends expired sessions, and takes dead locks from their owners. Idempotent; any worker may call it.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: limit, the sessions to end and the locks to hand back at most (never more than 100 each).
--- Returns the ids of jobs that wait again, the ids of jobs that failed, 1 if more locks are dead (else 0), and LostBy of the jobs in
--- the order of these two lists.
+-- Returns a list of four:
+--   stalled   ids of jobs that count a stall and wait again
+--   failed    ids of jobs that failed, because they stalled too often
+--   more      1 if more sessions or locks are dead, else 0
+--   lostBy    LostBy (JSON) of the stalled jobs, then of the failed jobs
 local limit = math.min(tonumber(ARGV[1]), 100)
 
 local expired = call('ZRANGEBYSCORE', key('sessions'), '-inf', now, 'LIMIT', 0, limit)

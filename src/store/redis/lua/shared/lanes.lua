@@ -6,8 +6,8 @@
 --   behind:wait, behind:prio   the jobs behind of all keys, as they would be in `wait` and `prio`: for lists
 -- A key without a turn has an empty lane. Scripts report the jobs that came (`lineUp`) and left (`freeKey`); `arrange` gives the turns
 -- before anything is read.
--- The functions are made on first use. Redis makes a script's functions anew in every run, and jobs without a lock key must not pay for
--- these (they were a sixth of a lone settle).
+-- The functions are made on first use, because Redis makes a script's functions anew in every run. Jobs without a lock key must not pay
+-- for these (they were a sixth of a lone settle).
 local ORD_BIAS = 4e15
 local lanes
 local function openLanes()

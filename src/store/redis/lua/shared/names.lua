@@ -65,8 +65,8 @@ local function keptPlace(name, token)
   leavePlace(name, token, session)
 end
 
--- Returns the number of waiters in line (before `token`, if it is given and has a place), and the lapsed places, which the caller
--- removes. The place of an expired session does not count until the session is renewed.
+-- Returns the number of waiters in line, and the lapsed places, which do not count; the caller may remove them. If `token` is given and
+-- has a place, only waiters before it count. The place of an expired session does not count until the session is renewed.
 local function countLine(name, token)
   local line, count = key('line:' .. name), 0
   local tokens = call('ZRANGE', line, 0, LOOKED_AT - 1)

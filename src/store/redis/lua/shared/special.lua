@@ -7,8 +7,9 @@ local PAGE, LOOKED_BACK = 200, 5000
 local special
 local function openSpecial()
   if special then return special end
-  -- Removes the jobs named in the request from their places, in this order, if they wait or are due and their lock key is free. `fits`
-  -- returns whether one more job is within the budget (nil: no budget). Returns ids, run texts, and whether the budget was the limit.
+  -- Removes the jobs that the request names from their places, in this order. It skips jobs that neither wait nor are due, and jobs whose
+  -- lock key is taken. `fits` returns whether one more job is within the budget (nil: no budget). Returns ids, run texts, and whether the
+  -- budget was the limit.
   local function takeNamed(request, budget, fits)
     local ids, texts, taken = {}, {}, {}
     flushPlaces()
