@@ -1,16 +1,16 @@
-// The number of a call: what makes a write repeatable.
+// Numbered calls, which can be repeated after a lost reply.
 
 /**
- * Makes a write repeatable after a lost reply. A caller numbers its calls 1, 2, 3 …, has one in flight at a time, and repeats a
- * call whose reply it did not get with the same number: the store then answers as it did the first time and changes nothing.
- * A number below the last one changes nothing either: it is answered from what is left of it, or refused.
- * A producer has a caller id of its own; a worker's is its session's id.
- * With the capability `lanes`, a worker may have that many calls (settles, claims) in flight, each in a lane of its own: what is said
- * of one call at a time and of numbers below the last holds for each lane by itself. No number is used in two lanes of one caller.
+ * Makes a write idempotent. A caller numbers its calls 1, 2, 3 … and has one call in flight at a time. If the reply is lost, the caller
+ * repeats the call with the same number. The store then returns the first reply again and changes nothing.
+ * A number below the last one changes nothing either: the store returns what it still knows of that call, or refuses it.
+ * A producer has its own caller id; a worker uses the id of its session.
+ * With the capability `lanes`, a worker may have that many calls (settles, claims) in flight, one per lane. The rules above then hold
+ * for each lane. A caller never uses one number in two lanes.
  */
 export interface Call {
   caller: string;
   seq: number;
-  /** From 0, which it is where nothing is said. */
+  /** Counts from 0. Default 0. */
   lane?: number;
 }

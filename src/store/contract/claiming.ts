@@ -1,16 +1,16 @@
-// Jobs go out to workers, with their locks.
+// Claiming jobs for a session, with their locks.
 import type { ClaimedJob } from '../../job/record.js';
 
 export interface Claiming {
   /**
-   * Moves up to `count` jobs from waiting to active and grants their locks in the same step. Delayed jobs that are due come to
-   * waiting first, also in a queue that is paused, limited or full; many of them may take several claims. Order: priority (0 first), then front to back.
-   * Of jobs with the same `lockKey`, one at a time is active, on whichever session: the others stay waiting, hold up nobody behind
-   * them, and keep their places, so that the first of them stands where it always stood once the key is free. A key is free again
-   * when its job leaves active, however that happens.
-   * With a cap (`cap`), no more jobs of the queue than it says are active; see `Cap` for how sessions share them.
-   * The same session and seq again: the same jobs, with the same tokens, as far as they are still owned under that seq.
-   * Stops at REPLY_BYTES of job data, and sets `more` if that kept it from a further job.
+   * Moves up to `count` jobs from waiting to active and grants their locks in the same step. Delayed jobs that are due move to
+   * waiting first, also in a queue that is paused, limited or full. If many are due, this may take several claims.
+   * Order: priority (0 first), then front to back.
+   * Of the jobs with one `lockKey`, at most one is active, across all sessions. The others stay waiting, keep their places, and do not
+   * delay the jobs behind them. A key is free again when its job leaves active, for any reason.
+   * With a cap (`cap`), at most that many jobs of the queue are active; `Cap` says how sessions share them.
+   * A repetition with the same session and seq returns the same jobs with the same tokens, if they are still owned under that seq.
+   * The claim stops at REPLY_BYTES of job data, and sets `more` if a further job was left out for that reason.
    */
   claim(queue: string, request: ClaimRequest): Promise<ClaimReply>;
 }
@@ -22,24 +22,24 @@ export interface ClaimRequest {
   lane?: number;
   count: number;
   /**
-   * Only these, in this order, as far as they wait (delayed ones once they are due) and their keys are free. Pause, limit and cap do
-   * not hold them back, but they count under limit and cap as other claims do.
+   * Claims only these, in this order, if they wait (or are delayed and due) and their keys are free. Pause, limit and cap do not apply
+   * to them, but they count under limit and cap as other claims do.
    */
   jobIds?: string[];
-  /** Goes to `processedBy`. */
+  /** The store writes it to `processedBy`. */
   by?: string;
-  /** The locks get an end of their own instead of living as long as the session (skipLockRenewal, manual processing). */
+  /** The locks expire after this time instead of with the session (skipLockRenewal, manual processing). */
   timedMs?: number;
-  /** At most `max` claims of this queue per window, whoever claims. */
+  /** At most `max` claims of this queue per window, by all sessions together. */
   limit?: { max: number; durationMs: number };
 }
 
 export interface ClaimReply {
   jobs: ClaimedJob[];
-  /** False: the session has expired or never was; nothing was claimed. */
+  /** False: the session has expired or never existed; nothing was claimed. */
   sessionAlive: boolean;
   paused: boolean;
-  /** When time alone brings the next change: a delayed job falls due (also in a paused queue), or a rate limit ends. */
+  /** Until the next change by time alone: a delayed job is due (also in a paused queue), or a rate limit ends. */
   nextInMs?: number;
   /** Set while the queue is rate limited. */
   limitedMs?: number;

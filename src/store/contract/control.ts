@@ -4,13 +4,13 @@ import type { StoredState } from '../../job/state.js';
 
 export interface Control {
   pause(queue: string, paused: boolean): Promise<void>;
-  /** Nothing of this queue is claimed for `durationMs` from now; 0 ends a limit. */
+  /** Stops claims of this queue for `durationMs` from now; 0 ends the limit. */
   limit(queue: string, durationMs: number): Promise<void>;
-  /** At most so many jobs of the queue are active at once, from the next claim on; undefined takes the cap away. */
+  /** Bounds the active jobs of the queue, from the next claim on; undefined removes the cap. */
   cap(queue: string, cap: Cap | undefined): Promise<void>;
   /** Writes to a job, by its owner (with token) or from outside (without). */
   write(queue: string, writes: Write[]): Promise<WriteReply[]>;
-  /** Moves that do not belong to an owner. */
+  /** Moves jobs from outside, without a token. */
   change(queue: string, changes: Change[]): Promise<ChangeStatus[]>;
   /** Removes jobs with all that belongs to them. A locked job stays. */
   remove(queue: string, jobIds: string[]): Promise<RemoveStatus[]>;
@@ -19,21 +19,21 @@ export interface Control {
    * records that a clean is over: one that found nothing, or one whose jobs were removed by their ids.
    */
   clear(queue: string, selection: Selection): Promise<string[]>;
-  /** Moves up to `limit` jobs from one of failed, completed, delayed to waiting; answers how many. Call until it answers fewer. */
+  /** Moves up to `limit` jobs from one of failed, completed, delayed to waiting; returns how many. Call until it returns fewer. */
   requeue(queue: string, selection: Selection): Promise<number>;
   /**
-   * Forgets an emptied queue: events, pause, limits, cap, counters of job ids. Fences and the ids of events keep growing, sessions and
-   * named locks stay.
+   * Forgets an emptied queue: events, pause, limits, cap, the counter of job ids. Fences and the ids of events go on growing. Sessions
+   * and named locks stay.
    */
   forget(queue: string): Promise<void>;
-  /** Keeps about the newest `keep` events; answers how many went. */
+  /** Keeps about the newest `keep` events; returns how many were removed. */
   trimEvents(queue: string, keep: number): Promise<number>;
 }
 
 /**
- * So that no session is starved by one that finishes and claims in one step, each living one with `slots` is entitled to an equal
- * share of `maxActive` (rounded down, at least 1, or its `slots` if they are fewer): a claim above its own share leaves what the others
- * have not used of theirs. Where sessions outnumber the places, whoever comes first takes them. See `roomUnderCap` in job/cap.ts.
+ * The cap of a queue. A session that finishes and claims in one step must not starve the others. So each living session with `slots`
+ * has an equal share of `maxActive` (rounded down, at least 1, at most its `slots`). A claim above its own share leaves the unused
+ * shares of the others free. If there are more sessions than places, the first claims take them. See `roomUnderCap` in job/cap.ts.
  */
 export interface Cap {
   maxActive: number;
@@ -58,7 +58,7 @@ export type Write = { jobId: string; token?: string } & (
 
 export interface WriteReply {
   status: SettleStatus;
-  /** For logs: rows that the job has now. */
+  /** For logs: the number of rows that the job has now. */
   count?: number;
 }
 
@@ -69,7 +69,7 @@ export type Change = { jobId: string } & (
   | { kind: 'priority'; priority: number; lifo: boolean }
 );
 
-/** state: the job is not where the change starts from; nothing changed. */
+/** state: the job is not in a state that the change starts from; nothing changed. */
 export type ChangeStatus = 'done' | 'missing' | 'state';
 
 export type RemoveStatus = 'done' | 'missing' | 'locked';

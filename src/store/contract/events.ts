@@ -1,7 +1,7 @@
 // The event log of a queue.
 
 /*
- * Which verb tells what, in this order within a call. `prev` is the state before.
+ * The events that each verb records, in this order within a call. `prev` is the state before.
  *   `delay` of delayed is when the job falls due, in the store's epoch ms.
  *   add         added{jobName}, then waiting or delayed{delay}; duplicated for an id that exists
  *   claim       waiting{prev: delayed} for jobs that fell due, active{prev: waiting}
@@ -9,18 +9,18 @@
  *               retry: waiting{prev: active, failedReason} or delayed{delay, failedReason} · delay: delayed{delay} · release: waiting{prev: active};
  *               then the claim's, then drained if jobs finished and none is waiting or active
  *   sweep       stalled{lostBy}, then waiting{prev: active} or failed{failedReason, prev: active, lostBy}; closeSessions, revoke: waiting{prev: active}
- *               (a charged close tells what a sweep tells)
+ *               (a charged close records what a sweep records)
  *   control     progress{data} · retry, promote: waiting{prev} · delay: delayed{delay} · removed{prev} · cleaned{count} if any went or `limit` is 0 · paused · resumed
  */
-/** What happened, told to the outside. Ids count up per queue, so a listener that comes back reads on where it stopped. */
+/** An event of a queue. Ids grow per queue, so that a listener which comes back reads on where it stopped. */
 export interface StoredEvent {
   id: number;
   name: EventName;
   jobId?: string;
   /**
-   * 1: `returnvalue` or `data` is not here. Above EVENT_VALUE_BYTES it is left out from the start, and the reader takes it from the job. The
-   * result of a job that is removed on finishing comes with its event whatever its size, until the log has more than EVENTS_BYTES_KEPT:
-   * then the oldest values go, and their events stay.
+   * 1 if `returnvalue` or `data` is missing here. A value above EVENT_VALUE_BYTES is left out, and the reader takes it from the job. The
+   * result of a job that is removed on finishing stays in its event until the log exceeds EVENTS_BYTES_KEPT. Then the oldest values are
+   * dropped, and their events stay.
    */
   large?: number;
   /** prev, returnvalue (JSON text), failedReason, lostBy (JSON text), delay, data (JSON text of progress), jobName, count … */
@@ -50,7 +50,7 @@ export interface EventsReply {
   more?: boolean;
   /** Read on from here. */
   last: number;
-  /** So many events after `after` were cut from the log before this reader came; absent if none. */
+  /** The number of events after `after` that were cut from the log before this call; absent if none. */
   missed?: number;
 }
 

@@ -1,17 +1,17 @@
-// The store contract: all that the rest of Holdfast knows about a store. Engines implement it, the conformance suite in
-// testing/ holds them to it, nothing else talks to an engine.
+// The store contract: all that the rest of Holdfast knows about a store. Engines implement it, and the conformance suite in
+// testing/ tests them against it. No other code talks to an engine.
 //
-// What holds for every verb:
+// Rules for every verb:
 // - A write verb takes a list (or names a bounded chunk), is atomic as a whole, and is durable when its promise resolves. Callers
-//   cut lists to `capabilities.batch` wherever they may. What works through more than one call should hold (`clear`, `requeue`,
-//   `closeSessions`, many `renew`als) may go in steps, each of them atomic, and no item is ever done in part.
+//   cut lists to `capabilities.batch` where they can. Verbs whose work may exceed one call (`clear`, `requeue`, `closeSessions`,
+//   many renewals) may work in steps. Each step is atomic, and each item is done in one step.
 // - Only the store's clock decides. Times that go in are durations; times that come out are durations or the store's epoch ms.
-// - Losing a lock is a result per item, never an exception. Exceptions are HoldfastErrors of the store itself (STORE_…);
-//   `retryable` ones may or may not have happened, so every write can be repeated: see `Call`.
+// - A lost lock is a result per item, never an exception. Exceptions are HoldfastErrors of the store itself (STORE_…). A call that
+//   failed with a `retryable` one may or may not have been applied, so every write can be repeated: see `Call`.
 // - An empty list does no I/O.
-// - Replies are bounded by bytes (REPLY_BYTES in budget.ts): a verb that returns jobs, events or logs stops before the item that would exceed the
-//   budget, but never before the first. The caller asks again for the rest. Callers bound what they send in the same way.
-// - Everything is scoped to the queue that it names.
+// - Replies are bounded by bytes (REPLY_BYTES in budget.ts). A verb that returns jobs, events or logs stops before the item that would
+//   exceed the budget, but returns at least one. The caller asks again for the rest. Callers bound their requests in the same way.
+// - A call concerns only the queue that it names.
 import type { Capabilities } from '../capabilities.js';
 import type { StoreDescriptor } from '../descriptor.js';
 import type { Adding } from './adding.js';
@@ -44,6 +44,6 @@ export interface Store extends Adding, Claiming, Settling, Sessions, Recovery, L
   describe(): StoreDescriptor | undefined;
   /** Connects, creates or migrates. Idempotent; every other verb may be called only after it. */
   open(): Promise<void>;
-  /** Lets everything in flight end, then lets go of the engine. Idempotent. Later calls reject with STORE_CLOSED. */
+  /** Waits for the calls in flight, then releases the engine. Idempotent. Later calls reject with STORE_CLOSED. */
   close(): Promise<void>;
 }

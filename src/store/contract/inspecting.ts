@@ -18,13 +18,13 @@ export interface Inspecting {
     jobId: string,
     range: { start: number; end: number; asc: boolean },
   ): Promise<{ logs: string[]; count: number }>;
-  /** Events after `after` in order; without it, none, but `last` is where the log ends now. */
+  /** Returns the events after `after`, in order. Without `after` it returns none, and `last` is the end of the log. */
   events(queue: string, after: number | undefined, limit: number): Promise<EventsReply>;
-  /** The lock of an active job. */
+  /** Returns the lock of an active job. */
   lockOf(queue: string, jobId: string): Promise<LockInfo | undefined>;
   namedLocks(queue: string, names: string[]): Promise<(NamedLockInfo | undefined)[]>;
   sessions(queue: string): Promise<SessionInfo[]>;
-  /** What the store thinks that a session holds: for reconciling after lost replies. */
+  /** Returns the jobs that a session owns in the store, so that a worker can reconcile after lost replies. */
   owned(queue: string, session: string): Promise<OwnedLock[]>;
 }
 
@@ -36,9 +36,9 @@ export interface ListQuery {
   start: number;
   end: number;
   /**
-   * Waiting: claim order, or the reverse. Those that wait for their key (it is taken, or another one of it comes first) come last, or,
-   * in a store that finds out only when it claims, stand where they would if it were free.
-   * Delayed: by due time. Active, finished: by when they came there.
+   * Waiting: claim order, or the reverse. Jobs that wait for their key (it is taken, or another job of the key comes first) come last. A
+   * store that checks keys only in a claim lists them as if the key were free.
+   * Delayed: by due time. Active, finished: by the time at which they came there.
    */
   asc: boolean;
 }

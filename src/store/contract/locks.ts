@@ -4,47 +4,48 @@ import type { Owner } from './sessions.js';
 
 export interface Locks {
   /**
-   * Makes locks last at least `durationMs` from now. A timed lock then ends exactly there. A lock that lives as long as its
-   * session keeps doing so and survives the session until there.
+   * Makes locks last at least `durationMs` from now. A timed lock then expires exactly at that time. A lock of a session still lasts as
+   * long as its session, and survives the session until that time.
    */
   extend(queue: string, extensions: Extension[]): Promise<ExtendStatus[]>;
   /**
-   * Takes locks away: the jobs go to the front of waiting in the given order, uncharged, and the sessions learn of it at their next renewal.
-   * False: not active.
+   * Takes locks away. The jobs move to the front of waiting in the given order, which does not count as a stall. The sessions learn
+   * of it with their next renewal. Returns false for a job that is not active.
    */
   revoke(queue: string, jobIds: string[], reason: string): Promise<boolean[]>;
   /**
-   * Takes named locks, which live as long as their session, or lines up for them. A lock that is free, or whose session has expired
-   * (swept or not), goes to whoever has waited longest for it of those whose place is still kept; a wish behind others waits, even
-   * when the lock is free. Whoever takes it from an expired session ends that session: a late renewal must not bring back a holder.
-   * The same token again: the same answer once it holds, else the same place in line, kept from now on. A place that has lapsed is
-   * lost; that of an expired session does not count until it is renewed.
+   * Takes named locks, which last as long as their session, or puts the requests in line. A lock that is free, or whose session has
+   * expired (swept or not), goes to the request that has waited longest and still has its place. A request behind others waits, even
+   * when the lock is free. A grant that takes the lock from an expired session ends that session, because a late renewal must not
+   * bring back the former holder.
+   * A repetition with the same token returns the same grant if it holds the lock, else it keeps its place in line from now on. A place
+   * that was not asked for within `keepPlaceMs` is lost. The place of an expired session does not count until the session is renewed.
    */
   acquire(queue: string, wishes: LockRequest[]): Promise<LockGrant[]>;
-  /** Gives named locks back, or places in line that have not lapsed. False: that token neither held nor waited. */
+  /** Releases named locks, or gives up places in line. Returns false if the token neither held the lock nor waited. */
   letGo(queue: string, locks: NamedLockRef[]): Promise<boolean[]>;
 }
 
 export interface NamedLockRef {
   name: string;
-  /** Chosen by the caller, new for every acquisition, so that a wish can be repeated after a lost reply. */
+  /** The caller chooses a new one for every acquisition, so that it can repeat a request after a lost reply. */
   token: string;
 }
 
 export interface LockRequest extends NamedLockRef {
   session: string;
-  /** How long its place in line is kept without being asked for again. 0: it does not wait, and leaves the line where it stood. */
+  /** The place in line is lost if the request is not repeated within this time. 0: the request does not wait, and gives up its place. */
   keepPlaceMs: number;
 }
 
 export interface LockGrant {
-  /** taken: somebody else holds it, or comes first. gone: the session is dead, nothing was taken. */
+  /** taken: another token holds it, or comes first. gone: the session is dead, and nothing was taken. */
   status: 'held' | 'taken' | 'gone';
-  /** Of a held one. Grows with every acquisition of the queue, those of jobs included. */
+  /** Set if held. Grows with every acquisition in the queue, those of jobs included. */
   fence?: number;
-  /** Of a taken one: how many stand in line before this wish. */
+  /** Set if taken: the number of requests in line before this one. */
   ahead?: number;
-  /** Of a taken one: when its holder is dead if nobody renews its session. Absent: nobody holds it, but others come first. */
+  /** Set if taken: until the holder's session expires without a renewal. Absent if the lock is free, but other requests come first. */
   endsInMs?: number;
 }
 
@@ -54,7 +55,7 @@ export interface Extension {
   durationMs: number;
 }
 
-/** finished: this very token has finished the job meanwhile, so nothing was lost. lost, missing: nothing was changed. */
+/** finished: the same token has finished the job meanwhile, so nothing was lost. lost, missing: nothing was changed. */
 export type ExtendStatus = SettleStatus | 'finished';
 
 export interface LockInfo extends Holding {
@@ -63,19 +64,19 @@ export interface LockInfo extends Holding {
 
 export interface NamedLockInfo extends Holding {
   name: string;
-  /** How many stand in line for it. */
+  /** The number of requests in line. */
   waiting: number;
 }
 
 export interface Holding {
   token: string;
   fence: number;
-  /** The session that holds it. */
+  /** The id of the session that holds it. */
   session: string;
   owner: Owner;
   /** Store's epoch ms. */
   since: number;
-  /** Until it is dead if nobody renews; negative when it is dead already and was not swept yet. */
+  /** Until the lock expires without a renewal; negative if it has expired and was not swept yet. */
   endsInMs: number;
 }
 

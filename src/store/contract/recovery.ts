@@ -1,49 +1,49 @@
-// Dead sessions: finding them, and handing back what they held.
+// Recovery: finding dead sessions, and handing back the jobs and locks that they held.
 import type { SessionRef } from './sessions.js';
 
 export interface Recovery {
   /**
-   * Reaps expired sessions and locks whose own end has passed, at most `limit` locks per call. Their jobs go to the front of
-   * waiting, those of a session in the order in which they were claimed, with one more stall, or, over the session's maxStalls, to failed with STALLED_REASON (the job's removeOnFail holds).
-   * Each job's `lostBy` then names the session's owner and how the sweep found the loss: `lock-expired` for a timed lock, `process-gone` for
+   * Ends expired sessions and expired timed locks, at most `limit` locks per call. Their jobs move to the front of waiting with one more
+   * stall; the jobs of one session keep the order of their claims. A job over the session's maxStalls fails with STALLED_REASON instead
+   * (its removeOnFail applies).
+   * The job's `lostBy` names the session's owner and how the sweep found the loss: `lock-expired` for a timed lock, `process-gone` for
    * a session that ended under a suspicion (`probe`), `session-expired` for any other.
-   * Named locks of dead sessions become free and their places in line are lost; each counts as a lock under `limit`. A session that was
-   * swept in part stays dead for renewals and claims. Atomic and idempotent: any number of sweepers may run.
+   * Named locks of dead sessions become free, and dead sessions lose their places in line. Each counts as a lock under `limit`. A session
+   * that was swept in part stays dead for renewals and claims. Atomic and idempotent: any number of sweepers may run.
    */
   sweep(queue: string, limit: number): Promise<SweepReply>;
   /**
-   * Looks for owners that are surely gone (their process died) and leaves each of their sessions at most its own grace from now;
-   * never ends one, never lengthens one, and shortens one that is under suspicion already no further. Stores without a hint suspect
-   * nobody.
+   * Finds owners whose process surely died, and marks their sessions as suspected: each has at most its own grace left. A probe never
+   * ends or lengthens a session, and shortens a suspected one no further. A store without crash hints suspects no session.
    */
   probe(queue: string): Promise<ProbeReply>;
   /**
-   * Whether sessions are open, have not expired and are under no suspicion. True: whatever is suspected later, nobody gets what the session
-   * holds before its grace has passed since the question was sent (or its expiry, which is as before). Changes nothing.
+   * Returns true for each session that is open, has not expired and is not suspected. If so, its locks stay its own at least for its grace,
+   * counted from before this call was sent (or until its expiry, if that comes first), even if it is suspected later. Changes nothing.
    */
   unsuspected(sessions: SessionRef[]): Promise<boolean[]>;
 }
 
 export interface ProbeReply {
-  /** About how many open sessions there are that may look for the dead too: they share the work. */
+  /** The approximate number of open sessions that may probe too: they share the work. */
   sessions: number;
   /**
-   * When the first of those under suspicion ends, also of those that others suspect (who may themselves be gone before they sweep);
-   * 0 when it has. Absent: nobody is under suspicion.
+   * Until the first suspected session ends, also if another process suspected it (that process may die before it sweeps). 0 if one has
+   * ended. Absent if no session is suspected.
    */
   dueInMs?: number;
 }
 
 export interface SweepReply {
-  /** Back to waiting. */
+  /** Ids of jobs that went back to waiting. */
   stalled: string[];
-  /** Over the limit. */
+  /** Ids of jobs that failed because they stalled too often. */
   failed: string[];
   /**
-   * JSON texts of LostBy: one for each of `stalled`, then one for each of `failed`. Absent where both are empty; null where the session's
+   * JSON texts of LostBy: one for each of `stalled`, then one for each of `failed`. Absent if both are empty; null if the session's
    * record is missing.
    */
   lostBy?: (string | null)[];
-  /** More is dead than `limit`: call again. */
+  /** True if `limit` left dead locks behind: call again. */
   more: boolean;
 }

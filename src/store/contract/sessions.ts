@@ -1,19 +1,19 @@
-// Sessions: what a worker or a lock client holds its locks with.
+// Sessions. A worker or a lock client holds its locks through a session, and renews that session instead of each lock.
 
 export interface Sessions {
   /**
-   * Opens a session with a full duration from now. The id must never have been used; an id that is open is an error. After a lost
-   * reply, open another under a new id: the first one holds nothing and expires by itself.
+   * Opens a session with a full duration from now. The id must be new; an id that is open is an error. After a lost reply, the caller
+   * opens another session under a new id: the first one holds nothing and expires.
    */
   openSession(session: NewSession): Promise<void>;
   /**
-   * A full duration from now for each session that was not reaped, even if it has expired; never revives a reaped one.
-   * One round trip. Clears a suspicion (`probe`).
+   * Gives each session a full duration from now, also one that has expired and was not swept yet. A session that was swept or closed
+   * stays dead. One round trip. A renewal clears a suspicion (`probe`).
    */
   renew(renewals: Renewal[]): Promise<RenewReply[]>;
   /**
-   * Ends sessions and hands back everything that they hold, named locks too, at once. `charged` says whether that counts as a stall
-   * (a crash that could still speak: `lostBy` says `exit`) or not (a shutdown). A session that is gone already is fine.
+   * Ends sessions and hands back all their locks at once, named locks too. With `charged` this counts as a stall (a process that crashes
+   * but can still make this call; `lostBy` is `exit`), without it not (a shutdown). Sessions that are gone already are ignored.
    */
   closeSessions(sessions: SessionRef[], charged: boolean): Promise<void>;
 }
@@ -36,26 +36,26 @@ export interface Owner {
 export interface NewSession extends SessionRef {
   owner: Owner;
   durationMs: number;
-  /** How often a job of this session may stall before it fails. */
+  /** A job of this session fails when it stalls more often than this. */
   maxStalls: number;
-  /** How many jobs it is willing to run at once; 0 for one that only holds locks. */
+  /** The number of jobs that its owner runs at once; 0 for a session that only holds locks. */
   slots: number;
-  /** How long it lives on after a hint that its owner died. Default CRASH_GRACE_MS. */
+  /** The time that the session has left after a hint that its process died. Default CRASH_GRACE_MS. */
   graceMs?: number;
 }
 
-/** Also of sessions that were opened before a store knew of graces. */
+/** The default grace, also for sessions that were opened by versions without `graceMs`. */
 export const CRASH_GRACE_MS = 2000;
 
 export interface Renewal extends SessionRef {
-  /** What `slots` is now, if it has changed. */
+  /** The new number of slots, if it has changed. */
   slots?: number;
   /** The highest revocation number that this session has seen; the store may forget those up to it. */
   acked: number;
 }
 
 export interface RenewReply {
-  /** False: reaped or closed. It stays so for ever. */
+  /** False: the session was swept or closed, which is final. */
   alive: boolean;
   /** Locks of this session that were taken away, above `acked`, ascending. */
   revoked: Revocation[];

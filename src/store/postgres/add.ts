@@ -42,7 +42,7 @@ BEGIN
   IF _caller IS NOT NULL THEN
     ${recall('_reply')}
     IF _reply IS NOT NULL THEN RETURN _reply; END IF;
-    -- A transaction that a user leaves open may hold an id. Whoever asked for it hears soon, because others may wait behind this call.
+    -- A transaction that a user leaves open may hold an id. The call fails soon, because other calls may wait behind it.
     IF _ids IS NOT NULL THEN PERFORM set_config('lock_timeout', '2s', true); END IF;
   END IF;
   _base := nextval('places');

@@ -87,7 +87,7 @@ export const recall = (reply: string) => `
     IF _seq > _last THEN
       ${reply} := NULL;
     ELSIF _seq < _last THEN
-      -- Its caller gave up on it and went on, so carrying it out now would surprise everybody.
+      -- Its caller gave up on it and went on, so the call must not be applied now.
       PERFORM refuse_straggler(_caller, _seq, _last);
     END IF;`;
 

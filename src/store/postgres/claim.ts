@@ -62,7 +62,7 @@ DECLARE
   _clock bigint := floor(clock_ms() * 1000);
 BEGIN
   PERFORM pg_advisory_xact_lock(${ADVISORY.fences}, 'fences'::regclass::oid::int);
-  -- A second ahead, which nobody can use up between the two calls.
+  -- A second ahead, which no transaction can use up between the two calls.
   IF nextval('fences') < _clock THEN PERFORM setval('fences', _clock + 1000000); END IF;
   UPDATE queues SET fenced_on = pg_postmaster_start_time() WHERE queue = _queue;
 END`,

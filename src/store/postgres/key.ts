@@ -83,7 +83,7 @@ BEGIN
     UPDATE jobs SET state = ${STATE.keyed} WHERE ctid = ANY (${unheld('_hidden.ids', STATE.behind)}) RETURNING lock_key
   )
   SELECT array_agg(lock_key) INTO _shown FROM shown;
-  -- A key is not done with while somebody has the row of its first job.
+  -- A key is not finished while another transaction has the row of its first job.
   _locked := ARRAY(SELECT key FROM unnest(_locked) key WHERE key <> ALL (coalesce(_hidden.keys, '{}')) OR key = ANY (_shown));
   DELETE FROM freed_keys WHERE queue = _queue
     AND number = ANY (ARRAY(SELECT number FROM unnest(_freed.numbers, _freed.keys) o(number, key) WHERE key = ANY (_locked)));
@@ -133,7 +133,7 @@ BEGIN
     _taken := _taken || _found.taken;
     _decided := _decided || _locked;
     _busy := _busy || ARRAY(SELECT key FROM unnest(_wanted) key WHERE key <> ALL (_locked));
-    -- One of each key that is free stays where claims look, whoever gets its lock.
+    -- One job of each free key stays where claims look, whichever transaction gets its lock.
     _shown := _shown || ARRAY(
       SELECT DISTINCT ON (key) id FROM unnest(_seen.ids, _seen.keys) WITH ORDINALITY o(id, key, n) WHERE key = ANY (_locked) ORDER BY key, n);
     _behind := ARRAY(

@@ -115,7 +115,7 @@ BEGIN
     SELECT n.token, n.session, n.fence, s.expires_at, coalesce(${LIVES}, false) AS lives INTO _hold
     FROM named n LEFT ${ownSession('n.session')} WHERE n.queue = _queue AND n.name = _one.name;
     IF NOT _hold.lives AND _hold.session <> ALL (_ended) THEN
-      -- It has expired since, or came to hold it since. Whoever has its row at this moment may be about to renew it.
+      -- It has expired since, or came to hold it since. A transaction that has its row at this moment may be about to renew it.
       PERFORM FROM sessions WHERE queue = _queue AND id = _hold.session FOR UPDATE SKIP LOCKED;
       IF FOUND THEN
         SELECT s.expires_at, ${LIVES} INTO _hold.expires_at, _hold.lives FROM sessions s WHERE queue = _queue AND id = _hold.session;
@@ -132,7 +132,7 @@ BEGIN
     _place := (SELECT place FROM lock_places WHERE ${PLACE} AND kept_until > _now ORDER BY place LIMIT 1);
     _ahead := ${AHEAD};
     IF NOT _hold.lives AND _ahead = 0 THEN
-      -- A late renewal must not bring back whoever held it, since it would trust its lock again.
+      -- A late renewal must not bring back the former holder, because that holder would trust its lock again.
       UPDATE sessions SET reaped = 1 WHERE queue = _queue AND id = _hold.session AND ${IS_OPEN};
       UPDATE named SET token = _one.token, session = _one.session, fence = nextval('fences'), since = _now
       WHERE queue = _queue AND name = _one.name RETURNING fence INTO _hold.fence;

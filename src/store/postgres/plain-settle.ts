@@ -39,7 +39,7 @@ DECLARE
   _done bigint[];
   _finished int;${TAKE_VARIABLES}
 BEGIN
-  -- Callers, sessions, jobs: in the order of everybody. The first is locked and written in one go.
+  -- Callers, sessions, jobs: in the order that all transactions use. The first is locked and written in one go.
   UPDATE callers c SET seq = _seq, used_at = _now, reply = repeat('d', _many)
   WHERE c.queue = (SELECT queue FROM queues WHERE name = _name) AND c.id = _session AND c.seq < _seq RETURNING c.queue INTO _queue;
   IF NOT FOUND THEN RETURN ${LONG_WAY}; END IF;
@@ -54,7 +54,7 @@ BEGIN
     UPDATE jobs j SET ${COMPLETED}, ord = nextval('places') + 1, returnvalue = _texts[1] WHERE ${owned('_ids[1]', '_fences[1]')};
     GET DIAGNOSTICS _finished = ROW_COUNT;
   ELSE
-    -- Written, and so locked, in the order of the ids. What somebody else has just written to may be left out: the long way finds it.
+    -- Written, and so locked, in the order of the ids. A row that another transaction has just written may be left out: the ordinary path finds it.
     _base := nextval('places');
     WITH outcomes AS (
       SELECT DISTINCT ON (id, fence) * FROM unnest(_ids, _fences, _texts) WITH ORDINALITY o(id, fence, said, n) ORDER BY id, fence, n

@@ -140,7 +140,7 @@ BEGIN
       IF FOUND THEN _done := ARRAY[1]; END IF;
       IF _key IS NOT NULL THEN _freed := ARRAY[_key]; END IF;
     ELSE
-      -- Written, and so locked, in the order of the ids. What somebody else has just written to may be left out: the loop below finds it.
+      -- Written, and so locked, in the order of the ids. A row that another transaction has just written may be left out: the loop below finds it.
       WITH outcomes AS (
         SELECT DISTINCT ON (id, owner, fence) * FROM unnest(_ids, _owners, _fences, _texts) WITH ORDINALITY o(id, owner, fence, said, n)
         ORDER BY id, owner, fence, n
@@ -185,7 +185,7 @@ BEGIN
       WHERE cardinality(_done) = 0 OR n <> ALL (_done)
       ORDER BY id, owner, fence, n
     ), o AS MATERIALIZED (
-      -- Looked up and locked one by one, in the order of the ids: what follows writes in an order of its own, and waits for nobody.
+      -- Looked up and locked one by one, in the order of the ids: the next statement writes in another order, and so waits for no transaction.
       -- Writing at once without this would take 4 % less for 100 jobs, but then the planner may begin with all jobs of the queue.
       SELECT * FROM outcomes o, LATERAL (SELECT ctid AS at FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND ${OWNED} FOR UPDATE) held
     ), moved AS (
@@ -213,7 +213,7 @@ BEGIN
       RETURN;
     END IF;
     -- Those that found no row are judged by what is there now, as if they came one after the other. One that is owned still was locked
-    -- after somebody else had written to it, and can be written to by the next statement.
+    -- after another transaction had written to it, and can be written to by the next statement.
     SELECT string_agg(CASE WHEN o.n = ANY (_done) THEN 'd' WHEN j.id IS NULL THEN 'm' WHEN ${OWNED} THEN 'o'
       WHEN j.state = CASE o.kind WHEN 'completed' THEN ${STATE.completed} WHEN 'failed' THEN ${STATE.failed} END
         AND j.session = o.owner AND j.fence = o.fence THEN 'd' ELSE 'l' END, '' ORDER BY o.n)
