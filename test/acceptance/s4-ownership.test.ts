@@ -174,7 +174,9 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     const another = await orphan(scene, 50, 0);
     const next = work(scene, () => undefined, { stalledInterval: 30 });
     await next.log.moment('stalled');
-    expect(next.log.all('stalled').map(({ args }) => args)).toEqual([[another, 'active']]);
+    expect(next.log.all('stalled').map(({ args }) => args)).toEqual([
+      [another, 'active', expect.objectContaining({ found: 'session-expired' })],
+    ]);
     expect(await scene.queue.getJob(id)).toMatchObject({
       failedReason: 'job stalled more than allowable limit',
       stalledCounter: 1,
