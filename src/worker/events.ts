@@ -1,5 +1,4 @@
 // The events of a worker: BullMQ's events with BullMQ's arguments.
-import type { LostBy } from '../job/lost-by.js';
 import type { Any, IfPlain } from '../job/typing.js';
 import type { Job } from '../handle/job.js';
 import type { Emitter } from '../runtime/emitter.js';
@@ -18,7 +17,7 @@ interface EventsOf<J, Value> {
   failed: [job: J | undefined, error: Error, prev: string];
   progress: [job: J, progress: unknown];
   /** This worker found a job whose owner died. `lostBy`: the process of that owner, and how the loss was found. */
-  stalled: [jobId: string, prev: string, lostBy?: LostBy];
+  stalled: [jobId: string, prev: string];
   drained: [];
   paused: [];
   resumed: [];

@@ -61,7 +61,7 @@ export class LockEvents {
           'stalledJobs',
           lost.map(({ jobId }) => jobId),
         );
-        for (const { jobId, lostBy } of lost) emitter.emit('stalled', jobId, 'active', lostBy);
+        for (const { jobId } of lost) emitter.emit('stalled', jobId, 'active');
         const failed = lost.filter((job) => job.failed);
         if (failed.length > 0) void this.#stalledForGood(failed);
         wake();

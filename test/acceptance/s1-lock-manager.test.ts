@@ -232,9 +232,7 @@ describe.each(ENGINES)('on %s', (engine) => {
     // Told by the lock thread, which swept; the loop may have heard of the job from the store before, and finished it.
     await log.moment('stalled');
     await eventually('four renewals', async () => told.renewed.length >= 4);
-    expect(log.all('stalled').map(({ args }) => args)).toEqual([
-      [twin.id, 'active', expect.objectContaining({ pid: expect.any(Number) })],
-    ]);
+    expect(log.all('stalled').map(({ args }) => args)).toEqual([[twin.id, 'active']]);
     expect(kept.lock.held).toBe(true);
     await kept.moveToCompleted('by hand', 'k', false);
     manager.untrackJob(kept.id);

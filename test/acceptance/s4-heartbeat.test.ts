@@ -34,9 +34,7 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
     await renewed(scene.store, kept.id, 8);
     gate.open();
     await long.log.moment('completed', aboutJob(kept.id));
-    expect(other.log.all('stalled').map(({ args }) => args)).toEqual([
-      [twin.id, 'active', expect.objectContaining({ pid: expect.any(Number) })],
-    ]);
+    expect(other.log.all('stalled').map(({ args }) => args)).toEqual([[twin.id, 'active']]);
     expect(await scene.queue.getJob(kept.id)).toMatchObject({ attemptsStarted: 1, stalledCounter: 0 });
     expect(await scene.queue.getJob(twin.id)).toMatchObject({ attemptsStarted: 2, stalledCounter: 1, returnvalue: 'recovered' });
     // The twin's own run came too late.
@@ -123,7 +121,7 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
     const busyWith = await scene.queue.add('long');
     await log.moment('active', aboutJob(busyWith.id));
     const dead = await orphan(scene, 100);
-    expect((await log.moment('stalled'))['args']).toEqual([dead, 'active', expect.objectContaining({ pid: expect.any(Number) })]);
+    expect((await log.moment('stalled'))['args']).toEqual([dead, 'active']);
     const delayed = await scene.queue.add('delayed', {}, { delay: 100 });
     const other = work(scene, () => 'done');
     await other.log.moment('completed', aboutJob(dead));
@@ -218,7 +216,7 @@ describe.each(SHARED_ENGINES)('S4-14 clocks on %s', (engine) => {
     await renewed(scene.store, id, 3);
     expect(late.all('stalled')).toEqual([]);
     early.kill('SIGKILL');
-    expect((await late.moment('stalled'))['args']).toEqual([id, 'active', expect.objectContaining({ pid: expect.any(Number) })]);
+    expect((await late.moment('stalled'))['args']).toEqual([id, 'active']);
     await late.moment('completed');
     const second = await scene.queue.add('hold', { only: 'late' });
     await late.moment('started', ({ jobId }) => jobId === second.id);

@@ -69,8 +69,8 @@ describe.each(SHARED_ENGINES)('%s', (engine) => {
       stalledInterval: 200,
       lockDuration: paced(2000),
     });
-    const stalled = new Map<string, LostBy | undefined>();
-    worker.on('stalled', (jobId, _prev, by) => stalled.set(jobId, by));
+    const stalled = new Set<string>();
+    worker.on('stalled', (jobId) => void stalled.add(jobId));
     const [failed, error] = (await once(worker, 'failed')) as [Job, HoldfastError];
     await until('the other jobs to run', () => handed.size === 2);
 
@@ -80,7 +80,7 @@ describe.each(SHARED_ENGINES)('%s', (engine) => {
       [frozen.jobId]: lostBy(frozen.owner, 'frozen', 'session-expired'),
     };
     const { [failing.jobId]: over, ...again } = expected;
-    expect(Object.fromEntries(stalled)).toEqual(expected);
+    expect(stalled).toEqual(new Set(Object.keys(expected)));
     await until('the events', () => told.stalled.size === 3 && told.failed.size === 1);
     expect(Object.fromEntries(told.stalled)).toEqual(expected);
     expect(Object.fromEntries(told.failed)).toEqual({ [failing.jobId]: over });
