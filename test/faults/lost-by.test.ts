@@ -80,8 +80,8 @@ describe.each(SHARED_ENGINES)('%s', (engine) => {
       [frozen.jobId]: lostBy(frozen.owner, 'frozen', 'session-expired'),
     };
     const { [failing.jobId]: over, ...again } = expected;
+    await until('the events', () => stalled.size === 3 && told.stalled.size === 3 && told.failed.size === 1);
     expect(stalled).toEqual(new Set(Object.keys(expected)));
-    await until('the events', () => told.stalled.size === 3 && told.failed.size === 1);
     expect(Object.fromEntries(told.stalled)).toEqual(expected);
     expect(Object.fromEntries(told.failed)).toEqual({ [failing.jobId]: over });
     expect(Object.fromEntries(handed), 'in the hands of the next handler').toEqual(again);

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Connection, HoldfastError, openStore, type Store } from 'holdfast';
 import { onTestFinished } from 'vitest';
+import { endOf } from './faults-complaints.js';
 import { Diary, type Note } from './faults-diary.js';
 import { audit, CompletionTail, type Ledger } from './faults-ledger.js';
 import { sleep, until } from './faults-wait.js';
@@ -70,9 +71,7 @@ export class Member {
     child.stderr?.on('data', (chunk: Buffer) => {
       stderr += chunk.toString();
     });
-    this.ended = new Promise((resolve) =>
-      child.once('close', (code, signal) => resolve(signal ?? `code ${code}${stderr === '' ? '' : ` and said: ${stderr}`}`)),
-    );
+    this.ended = new Promise((resolve) => child.once('close', (code, signal) => resolve(endOf(code, signal, stderr))));
   }
 
   notes(event: string): Note[] {

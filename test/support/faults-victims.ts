@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { endOf } from './faults-complaints.js';
 import { sleep, until } from './faults-wait.js';
 
 export interface Death {
@@ -107,7 +108,7 @@ export class Lane {
     const end = new Promise<string>((resolve) => {
       child.once('close', (code, signal) => {
         this.#children.delete(child);
-        resolve(signal ?? `code ${code}${stderr === '' ? '' : ` and said: ${stderr}`}`);
+        resolve(endOf(code, signal, stderr));
       });
     });
     return { child, diary, end };
