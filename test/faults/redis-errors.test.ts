@@ -81,11 +81,12 @@ const TROUBLES: Trouble[] = [
   {
     what: 'a server that does not answer',
     code: 'STORE_UNAVAILABLE',
-    message: /did not answer within 1000 ms/,
+    // Well before `add` gives up.
+    message: /did not answer within 500 ms/,
     make: async () => {
       const server = await newServer();
       await server.stop();
-      return at(server.port, { connectTimeout: 1_000 });
+      return at(server.port, { connectTimeout: 500 });
     },
   },
   {
