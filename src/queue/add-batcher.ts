@@ -249,7 +249,9 @@ export class AddBatcher {
       }
       this.#outage.failed(failure);
       const left = deadline - performance.now();
-      if (left <= 0) throw !isUnknown && saysNothingWritten(failure) ? this.#refused(failure) : this.#giveUp(line, failure);
+      // Another try that gets no reply in time would make the outcome unknown, so it needs enough time.
+      if (!isUnknown && saysNothingWritten(failure) && left <= 2 * pause) throw this.#refused(failure);
+      if (left <= 0) throw this.#giveUp(line, failure);
       await sleep(Math.min(pause, left));
     }
   }

@@ -213,7 +213,7 @@ describe('a store that does not answer', () => {
   });
 
   test.each(['STORE_FULL', 'STORE_BUSY', 'STORE_READONLY'] as const)('but refuses with %s: nothing was added', async (code) => {
-    const impatient = new Queue('mail', { connection: store, addTimeoutMs: 120 });
+    const impatient = new Queue('mail', { connection: store, addTimeoutMs: 1000 });
     impatient.on('error', () => undefined);
     const error = new HoldfastError(code, 'nothing of the call was written', { retryable: true });
     const rule = store.on('add', { fault: 'fail', error });
@@ -224,6 +224,15 @@ describe('a store that does not answer', () => {
     rule.remove();
     expect(await impatient.add('b', {})).toMatchObject({ id: '1' });
     expect(await queue.count()).toBe(1);
+    await impatient.close();
+  });
+
+  test('refuses until the time is up: no try begins that has no time for its reply', async () => {
+    const impatient = new Queue('mail', { connection: store, addTimeoutMs: 300 });
+    impatient.on('error', () => undefined);
+    store.on('add', { fault: 'fail', error: new HoldfastError('STORE_FULL', 'full', { retryable: true }), times: 3 });
+    store.on('add', { fault: 'hang', after: 3 });
+    await expect(impatient.add('a', {})).rejects.toMatchObject({ code: 'STORE_FULL' });
     await impatient.close();
   });
 

@@ -46,9 +46,10 @@ test('a worker that starts then runs the jobs, and adds go on when they have mad
 
 test('an add that finds no room until its time is up says that the job was not added', async () => {
   const { url, added } = await fullServer();
-  const queue = new Queue('q', { connection: url, addTimeoutMs: 500 });
+  const queue = new Queue('q', { connection: url, addTimeoutMs: 3000 });
   queue.on('error', () => undefined);
   onTestFinished(() => queue.close());
+  await queue.waitUntilReady();
   await expect(queue.add('late', DATA)).rejects.toMatchObject({ code: 'STORE_FULL', retryable: true, store: 'redis' });
   expect(await queue.count()).toBe(added);
 });
