@@ -8,6 +8,7 @@ import { LoopRenewer } from './loop-renewer.js';
 import type { FromThread, PlainError } from './messages.js';
 import { LockThread } from './lock-thread.js';
 import { clearTimeout, setTimeout } from '../runtime/timers.js';
+import { within } from '../runtime/within.js';
 
 interface Entry {
   kept: RenewedSession & { descriptor: StoreDescriptor };
@@ -16,6 +17,8 @@ interface Entry {
 
 const MIN_RESTART_MS = 500;
 const MAX_RESTART_MS = 30_000;
+/** The longest wait, in ms, for the reply of a thread that no session needs any more. */
+const MAX_RELEASE_MS = 1000;
 
 export class ThreadRenewer implements Renewer {
   readonly #clock: Clock;
@@ -68,16 +71,36 @@ export class ThreadRenewer implements Renewer {
         this.#releases.set(sessionId, [...(this.#releases.get(sessionId) ?? []), resolve]);
       });
       thread.send({ type: 'release', sessionId, handBackAtExit });
-      await thread.awaited(released);
+      await thread.awaited(this.#patiently(released, entry?.kept.plan.durationMs));
     }
     // The last release stops the thread: until then other callers may still wait for its reply.
     if (this.#entries.size + this.#retired.size + this.#releases.size > 0) return;
     clearTimeout(this.#restart);
     this.#restart = undefined;
-    if (this.#thread === thread && thread !== undefined) {
-      this.#thread = undefined;
-      await thread.stop();
-    }
+    if (this.#thread === thread) this.#thread = undefined;
+    // After the end of the thread, no file or connection of the store is open there.
+    await thread?.stop();
+  }
+
+  /**
+   * Waits for the thread's reply to a release. A thread that is still starting, or still opening its store, replies late. If no session
+   * needs it any more, it is stopped instead, before the caller loses patience: otherwise it would open the store after the close.
+   */
+  async #patiently(released: Promise<void>, durationMs = 2 * MAX_RELEASE_MS): Promise<void> {
+    // Half of the duration: callers wait for the whole of it, and the session must still be closed.
+    const answered = await within(
+      Math.min(MAX_RELEASE_MS, durationMs / 2),
+      released.then(() => true),
+    );
+    if (answered) return;
+    if (this.#entries.size + this.#retired.size > 0) await released;
+    else this.#endReleases();
+  }
+
+  #endReleases(): void {
+    for (const resolve of [...this.#releases.values()].flat()) resolve();
+    this.#releases.clear();
+    this.#leaving.clear();
   }
 
   #start(): void {
@@ -98,9 +121,7 @@ export class ThreadRenewer implements Renewer {
   #ended(thread: LockThread, cause: Error, wasReady: boolean): void {
     if (this.#thread !== thread) return;
     this.#thread = undefined;
-    for (const resolve of [...this.#releases.values()].flat()) resolve();
-    this.#releases.clear();
-    this.#leaving.clear();
+    this.#endReleases();
     this.#retired.clear();
     if (this.#entries.size === 0) return;
     const delay = this.#restartMs;

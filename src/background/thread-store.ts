@@ -10,7 +10,7 @@ import type { SessionPlan } from '../session/renewer.js';
 import type { Attempt } from './messages.js';
 import { RenewalLoop } from '../renewal/renewal-loop.js';
 import type { SessionMemory } from '../session/session-memory.js';
-import { clearTimeout, setTimeout } from '../runtime/timers.js';
+import { clearTimeout, setImmediate, setTimeout } from '../runtime/timers.js';
 
 export interface ThreadSessionReports {
   mayRenew(): boolean;
@@ -86,6 +86,9 @@ export class ThreadStore {
   }
 
   async #open(): Promise<void> {
+    // The messages that came while the thread started are read first. If they release the session again, nothing is opened.
+    await new Promise((resolve) => setImmediate(resolve));
+    if (this.#closed) return;
     try {
       const store = await openDescribed(this.#descriptor);
       this.#store = store;

@@ -49,7 +49,7 @@ export interface Working {
 
 export async function newScene(engine: Engine): Promise<Scene> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-s0-'));
-  // A worker waits for its thread no longer than its locks last, so the thread may still be closing the file.
+  // A worker that was closed by force closes the file in the background.
   onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }));
   const url = await URLS[engine](folder);
   const store = await openStore(url);
