@@ -36,7 +36,12 @@ export type { BackoffStrategy } from '../job/backoff.js';
 
 export type JobProgress = number | string | boolean | object;
 
-/** Returns the job context. Queues and workers have one as `home`; the static makers of Job take either. */
-export function homeOf(source: JobContext | { readonly home: JobContext }): JobContext {
-  return 'home' in source ? source.home : source;
+/** The key of the job context on a Queue or Worker. A symbol, so that neither users nor their subclasses see the property. */
+export const JOB_CONTEXT = Symbol('jobContext');
+
+/** A Queue or Worker, or the context of one. */
+export type ContextSource = JobContext | { readonly [JOB_CONTEXT]: JobContext };
+
+export function contextOf(source: ContextSource): JobContext {
+  return JOB_CONTEXT in source ? source[JOB_CONTEXT] : source;
 }

@@ -26,7 +26,7 @@ export class JobSnapshot implements PayloadReader {
 
   constructor(
     readonly job: JobFields,
-    readonly home: JobContext,
+    readonly context: JobContext,
     public record: JobRecord,
     public lock: JobLock,
     /** The token that the user gave to `getNextJob`; it stands for the real one. */
@@ -64,7 +64,7 @@ export class JobSnapshot implements PayloadReader {
     const hint = 'Only the owner of its lock may do that: take the job from a worker, or pass the token.';
     throw new HoldfastError(
       'NO_TOKEN',
-      `${action} of job ${this.record.id} of queue "${this.home.name}" needs a token. ${hint}`,
+      `${action} of job ${this.record.id} of queue "${this.context.name}" needs a token. ${hint}`,
       this.#facts,
     );
   }
@@ -72,7 +72,7 @@ export class JobSnapshot implements PayloadReader {
   /** Throws unless the store applied the change. */
   accept(status: SettleStatus, action: string): void {
     if (status === 'done') return;
-    const subject = `${action} of job ${this.record.id} of queue "${this.home.name}" changed nothing`;
+    const subject = `${action} of job ${this.record.id} of queue "${this.context.name}" changed nothing`;
     if (status === 'missing') throw new HoldfastError('JOB_MISSING', `${subject}: the job does not exist any more.`, this.#facts);
     const why = this.ended
       ? 'this run of it has ended already'
@@ -81,10 +81,10 @@ export class JobSnapshot implements PayloadReader {
   }
 
   missing(action: string): HoldfastError {
-    const { record, home } = this;
+    const { record, context } = this;
     return new HoldfastError(
       'JOB_MISSING',
-      `${action}: job ${record.id} of queue "${home.name}" does not exist (any more).`,
+      `${action}: job ${record.id} of queue "${context.name}" does not exist (any more).`,
       this.#facts,
     );
   }
@@ -159,6 +159,6 @@ export class JobSnapshot implements PayloadReader {
   }
 
   get #facts(): { jobId: string; queue: string } {
-    return { jobId: this.record.id, queue: this.home.name };
+    return { jobId: this.record.id, queue: this.context.name };
   }
 }

@@ -1,7 +1,6 @@
 // Job: the live handle of one job, returned by queues, workers and getters. It shows the job as last seen and sends writes and moves to
 // the store. A change that the store refuses leaves its fields unchanged. It must never retry, renew or decide about locks: its job
 // context does that. A handle from a worker carries the lock of its run, and sends the token with every write.
-import { HoldfastError } from '../errors.js';
 import { type JobLock, NO_LOCK } from '../job/lock.js';
 import type { LostBy } from '../job/lost-by.js';
 import type { JobsOptions } from '../job/options.js';
@@ -12,7 +11,7 @@ import { type FinishedState, type JobState, visibleState } from '../job/state.js
 import { checkInteger } from '../runtime/check.js';
 import { JobSnapshot } from './job-snapshot.js';
 import { DECODED_AT_ONCE, decodedOnUse, ENCODED, shown, showPlain } from './fields.js';
-import { homeOf, type JobContext, type JobProgress } from './job-context.js';
+import { contextOf, type ContextSource, type JobContext, type JobProgress } from './job-context.js';
 import { type JobJson, type JobView, jsonOf, partsOf } from './json.js';
 import * as moves from './moves.js';
 import type { RemoveOptions } from './removal.js';
@@ -34,9 +33,14 @@ export interface JobMaker {
   addBulk(jobs: Any): Promise<Job[]>;
 }
 
-type HomeSource = JobContext | { readonly home: JobContext };
+/** For workers: the store has accepted the outcome of the job's run. Not a method, because users must not call it. */
+export let showSettled: (job: Job, outcome: Outcome) => void;
 
 export class Job<Data = Any, Result = Any, Name extends string = string> {
+  static {
+    showSettled = (job, outcome) => job.#snapshot.settled(outcome);
+  }
+
   static readonly #onUse = {
     data: decodedOnUse('data', (job: Job) => job.#snapshot),
     opts: decodedOnUse('opts', (job: Job) => job.#snapshot),
@@ -79,14 +83,14 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   declare readonly duplicate: boolean;
 
   /** Sets always the same fields in the same order, so that all handles have one shape. */
-  constructor(home: JobContext, record: JobRecord, { lock = NO_LOCK, alias, duplicate = false, data: given }: JobExtras = {}) {
-    const snapshot = new JobSnapshot(this, home, record, lock, alias);
+  constructor(context: JobContext, record: JobRecord, { lock = NO_LOCK, alias, duplicate = false, data: given }: JobExtras = {}) {
+    const snapshot = new JobSnapshot(this, context, record, lock, alias);
     this.#snapshot = snapshot;
     // A processor reads the data, and the end of its run reads the options. Many other handles are never read.
     const atOnce = lock === NO_LOCK ? 0 : DECODED_AT_ONCE;
     this.id = record.id;
     this.name = record.name as Name;
-    this.queueName = home.name;
+    this.queueName = context.name;
     const data = given === undefined ? shown.data(record.data, atOnce) : given;
     if (data === ENCODED) Object.defineProperty(this, 'data', Job.#onUse.data);
     else this.data = data as Data;
@@ -117,27 +121,27 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   }
 
   static async fromId<D = Any, R = Any, N extends string = string>(
-    queue: HomeSource,
+    queue: ContextSource,
     id: string,
   ): Promise<Job<D, R, N> | undefined> {
-    const home = homeOf(queue);
-    const [record] = await (await home.ready()).jobs(home.stored, [id]);
-    return record === undefined ? undefined : new Job<D, R, N>(home, record);
+    const context = contextOf(queue);
+    const [record] = await (await context.ready()).jobs(context.stored, [id]);
+    return record === undefined ? undefined : new Job<D, R, N>(context, record);
   }
 
   /** Makes a handle from the result of `asJSON`, or from the next job that `moveToCompleted` fetched; the latter has its lock. */
   static fromJSON<D = Any, R = Any, N extends string = string>(
-    queue: HomeSource,
+    queue: ContextSource,
     json: Partial<Omit<JobJson, 'opts'>> & { opts?: string | object },
     id?: string,
   ): Job<D, R, N> {
-    const home = homeOf(queue);
-    const { record, lock, alias } = partsOf(home, json, id);
-    return new Job<D, R, N>(home, record, { lock, alias });
+    const context = contextOf(queue);
+    const { record, lock, alias } = partsOf(context, json, id);
+    return new Job<D, R, N>(context, record, { lock, alias });
   }
 
   get prefix(): string {
-    return this.#snapshot.home.prefix;
+    return this.#snapshot.context.prefix;
   }
   get queueQualifiedName(): string {
     return `${this.prefix}:${this.queueName}`;
@@ -152,7 +156,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
 
   async updateProgress(progress: JobProgress): Promise<void> {
     await writes.writeProgress(this.#snapshot, progress);
-    this.#snapshot.home.progressed?.(this, progress);
+    this.#snapshot.context.progressed?.(this, progress);
   }
 
   /** Returns how many log rows the job has now. */
@@ -165,8 +169,8 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   }
 
   async getState(): Promise<JobState> {
-    const { home, record } = this.#snapshot;
-    const [now] = await (await home.ready()).jobs(home.stored, [record.id]);
+    const { context, record } = this.#snapshot;
+    const [now] = await (await context.ready()).jobs(context.stored, [record.id]);
     return now === undefined ? 'unknown' : visibleState(now);
   }
   async isCompleted(): Promise<boolean> {
@@ -267,13 +271,6 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   /** No further attempt follows, however this run fails. */
   discard(): void {
     (this as { discarded: boolean }).discarded = true;
-  }
-
-  /** For the job context: the store has accepted the outcome of the run. */
-  settled(outcome: Outcome): void {
-    if (outcome.jobId !== this.id)
-      throw new HoldfastError('JOB_STATE', `An outcome of job ${outcome.jobId} is not one of job ${this.id}.`);
-    this.#snapshot.settled(outcome);
   }
 
   /** Plain data with decoded payloads, for people and logs. */

@@ -45,7 +45,7 @@ export function jsonOfClaimed(claimed: ClaimedJob, alias: string | undefined): J
 
 /** Missing fields get the values of a new job; `opts` may also be an object. */
 export function partsOf(
-  home: JobContext,
+  context: JobContext,
   json: Partial<Omit<JobJson, 'opts'>> & { opts?: string | object },
   id?: string,
 ): { record: JobRecord; lock: JobLock; alias: string | undefined } {
@@ -64,12 +64,12 @@ export function partsOf(
     id: id ?? json.id ?? '',
     opts: typeof opts === 'object' ? encode('Options of the job', opts) : (opts ?? '{}'),
   };
-  return { record, lock: lockOf(home, record, token, fence), alias };
+  return { record, lock: lockOf(context, record, token, fence), alias };
 }
 
-function lockOf(home: JobContext, record: JobRecord, token: string | undefined, fence: number | undefined): JobLock {
+function lockOf(context: JobContext, record: JobRecord, token: string | undefined, fence: number | undefined): JobLock {
   if (token === undefined || fence === undefined) return NO_LOCK;
-  const kept = home.lockFor?.({ ...record, token, fence });
+  const kept = context.lockFor?.({ ...record, token, fence });
   // The context no longer holds the lock: only its token and fence are left, and writes must still carry them.
   return kept?.token === token ? kept : lockNotHeld(token, fence);
 }

@@ -22,7 +22,7 @@ export async function complete(
   given: string | undefined,
   fetchNext: boolean,
 ): Promise<NextJob> {
-  const outcome = completedOutcome(job, snapshot.tokenFor(given, 'moveToCompleted'), value, snapshot.home);
+  const outcome = completedOutcome(job, snapshot.tokenFor(given, 'moveToCompleted'), value, snapshot.context);
   return settle(snapshot, outcome, 'moveToCompleted', fetchNext);
 }
 
@@ -33,7 +33,7 @@ export async function fail(
   given: string | undefined,
   fetchNext: boolean,
 ): Promise<NextJob> {
-  const outcome = await failedOutcome(job, snapshot.tokenFor(given, 'moveToFailed'), toError(thrown), snapshot.home);
+  const outcome = await failedOutcome(job, snapshot.tokenFor(given, 'moveToFailed'), toError(thrown), snapshot.context);
   return settle(snapshot, outcome, 'moveToFailed', fetchNext);
 }
 
@@ -60,21 +60,21 @@ export async function handBack(snapshot: JobSnapshot, given: string | undefined)
 
 /** Returns the token of the lock; false if the lock is held, or another job with the same key runs. */
 export async function takeLock(snapshot: JobSnapshot): Promise<string | false> {
-  const { home, record } = snapshot;
-  const facts = { jobId: record.id, queue: home.name };
-  if (home.take === undefined) {
+  const { context, record } = snapshot;
+  const facts = { jobId: record.id, queue: context.name };
+  if (context.take === undefined) {
     throw new HoldfastError('NO_TOKEN', `takeLock of job ${record.id}: get the job from a Queue or a Worker first.`, facts);
   }
-  const taken = await home.take(record.id);
+  const taken = await context.take(record.id);
   if (taken !== undefined) {
     snapshot.taken(taken.job, taken.lock);
     return taken.lock.token;
   }
-  const [found] = await (await home.ready()).jobs(home.stored, [record.id]);
+  const [found] = await (await context.ready()).jobs(context.stored, [record.id]);
   if (found === undefined) throw snapshot.missing('takeLock');
   const hint = WHY_NOT_TAKEN[found.state];
   if (hint === undefined) return false;
-  throw new HoldfastError('JOB_STATE', `takeLock: job ${record.id} of queue "${home.name}" is ${found.state}. ${hint}`, facts);
+  throw new HoldfastError('JOB_STATE', `takeLock: job ${record.id} of queue "${context.name}" is ${found.state}. ${hint}`, facts);
 }
 
 const WHY_NOT_TAKEN: Partial<Record<StoredState, string>> = {
@@ -86,15 +86,15 @@ const WHY_NOT_TAKEN: Partial<Record<StoredState, string>> = {
 /** Moves the job back to the front of waiting. If this handle has already ended the run, there is nothing to release. */
 export async function releaseLock(snapshot: JobSnapshot): Promise<void> {
   if (snapshot.ended) return;
-  const { home, record } = snapshot;
-  const facts = { jobId: record.id, queue: home.name };
+  const { context, record } = snapshot;
+  const facts = { jobId: record.id, queue: context.name };
   const subject = `Could not release lock for job ${record.id}`;
   const { token } = snapshot;
   if (token === undefined) {
     throw new HoldfastError('NO_TOKEN', `${subject}: this handle has none. Take it with takeLock() first.`, facts);
   }
   const outcome: Outcome = { kind: 'release', jobId: record.id, token };
-  const { status } = await home.settle(outcome, false);
+  const { status } = await context.settle(outcome, false);
   if (status !== 'done') {
     throw new HoldfastError('LOCK_LOST', `${subject}: it was lost meanwhile, and another session may have it.`, facts);
   }
@@ -105,10 +105,10 @@ export async function releaseLock(snapshot: JobSnapshot): Promise<void> {
 export async function extendLock(snapshot: JobSnapshot, given: string | undefined, durationMs: number): Promise<number> {
   checkInteger('duration', durationMs, { min: 1, max: MAX_DELAY_MS });
   const token = snapshot.tokenFor(given, 'extendLock');
-  const { home, record } = snapshot;
-  if (home.extend !== undefined) return (await home.extend(record.id, token, durationMs)) ? 1 : 0;
-  const store = await home.ready();
-  const [status] = await store.extend(home.stored, [{ jobId: record.id, token, durationMs }]);
+  const { context, record } = snapshot;
+  if (context.extend !== undefined) return (await context.extend(record.id, token, durationMs)) ? 1 : 0;
+  const store = await context.ready();
+  const [status] = await store.extend(context.stored, [{ jobId: record.id, token, durationMs }]);
   return status === 'done' ? 1 : 0;
 }
 
@@ -166,39 +166,39 @@ export async function changePriority(snapshot: JobSnapshot, options: PriorityOpt
 
 export async function remove(snapshot: JobSnapshot, options: RemoveOptions): Promise<void> {
   checkRemoveOptions(options);
-  const { home, record } = snapshot;
-  const store = await home.ready();
-  const status = await removeJob(store, home.stored, record.id);
+  const { context, record } = snapshot;
+  const store = await context.ready();
+  const status = await removeJob(store, context.stored, record.id);
   if (status === 'locked') throw locked(snapshot, 'remove');
-  if (status === 'done') home.removed?.(record.id);
+  if (status === 'done') context.removed?.(record.id);
 }
 
 async function settle(snapshot: JobSnapshot, outcome: Outcome, action: string, fetchNext: boolean): Promise<NextJob> {
-  const { status, next } = await snapshot.home.settle(outcome, fetchNext);
+  const { status, next } = await snapshot.context.settle(outcome, fetchNext);
   snapshot.accept(status, action);
   snapshot.settled(outcome);
   return next === undefined ? [] : [jsonOfClaimed(next, snapshot.alias), next.id];
 }
 
 async function change(snapshot: JobSnapshot, action: string, change: Change, wanted: string): Promise<void> {
-  const { home, record } = snapshot;
-  const store = await home.ready();
-  const [status] = await store.change(home.stored, [change]);
+  const { context, record } = snapshot;
+  const store = await context.ready();
+  const [status] = await store.change(context.stored, [change]);
   if (status === 'done') return;
   if (status === 'missing') throw snapshot.missing(action);
-  const [found] = await store.jobs(home.stored, [record.id]);
+  const [found] = await store.jobs(context.stored, [record.id]);
   if (found?.state === 'active') throw locked(snapshot, action);
   throw new HoldfastError(
     'JOB_STATE',
-    `${action}: job ${record.id} of queue "${home.name}" is not ${wanted}, so nothing changed.`,
+    `${action}: job ${record.id} of queue "${context.name}" is not ${wanted}, so nothing changed.`,
     {
       jobId: record.id,
-      queue: home.name,
+      queue: context.name,
     },
   );
 }
 
-function locked({ record: { id: jobId }, home: { name: queue } }: JobSnapshot, action: string): HoldfastError {
+function locked({ record: { id: jobId }, context: { name: queue } }: JobSnapshot, action: string): HoldfastError {
   const hint = 'Wait for its run to end, or take its lock away first.';
   const message = `${action}: job ${jobId} of queue "${queue}" is being worked on, so it stays as it is. ${hint}`;
   return new HoldfastError('JOB_LOCKED', message, { jobId, queue });

@@ -37,7 +37,7 @@ export async function waitUntilFinished(snapshot: JobSnapshot, source: FinishSou
   if (ttl !== undefined) checkInteger('ttl', ttl, { max: MAX_TIMER_MS });
   const started = performance.now();
   await source.waitUntilReady();
-  const store = await snapshot.home.ready();
+  const store = await snapshot.context.ready();
   return new Promise((resolve, reject) => {
     const timers: NodeJS.Timeout[] = [];
     let finished = false;
@@ -73,7 +73,7 @@ export async function waitUntilFinished(snapshot: JobSnapshot, source: FinishSou
 
 async function endOf(snapshot: JobSnapshot, store: Store, source: FinishSource): Promise<JobEnd | undefined> {
   const { id } = snapshot.record;
-  const [record] = await store.jobs(snapshot.home.stored, [id]);
+  const [record] = await store.jobs(snapshot.context.stored, [id]);
   if (record === undefined) return (await source.endInLog(id)) ?? { kind: 'removed' };
   if (record.state === 'completed') return { kind: 'completed', value: decode(record.returnvalue ?? 'null') };
   if (record.state === 'failed') return { kind: 'failed', reason: record.failedReason ?? '' };
@@ -81,7 +81,7 @@ async function endOf(snapshot: JobSnapshot, store: Store, source: FinishSource):
 }
 
 function errorOf(snapshot: JobSnapshot, end: Exclude<JobEnd, { kind: 'completed' }>): HoldfastError {
-  const facts = { jobId: snapshot.record.id, queue: snapshot.home.name };
+  const facts = { jobId: snapshot.record.id, queue: snapshot.context.name };
   if (end.kind === 'failed') return new HoldfastError('JOB_FINISHED', end.reason, facts);
   if (end.kind === 'removed') return snapshot.missing('waitUntilFinished');
   if (end.kind === 'result gone' || end.kind === 'end gone')
@@ -109,7 +109,7 @@ function timedOut(snapshot: JobSnapshot, ttl: number): HoldfastError {
     `Job ${id} ("${name}") did not finish within ${ttl} ms. It goes on; wait again or look at its state.`,
     {
       jobId: id,
-      queue: snapshot.home.name,
+      queue: snapshot.context.name,
     },
   );
 }
@@ -117,7 +117,7 @@ function timedOut(snapshot: JobSnapshot, ttl: number): HoldfastError {
 function checkSource(snapshot: JobSnapshot, source: unknown): void {
   const given = source as Partial<FinishSource> | null | undefined;
   if (typeof given?.watchJob !== 'function') throw invalidOption('queueEvents', source, 'a QueueEvents');
-  if (given.stored !== snapshot.home.stored) {
-    throw invalidOption('queueEvents', given.stored, `a QueueEvents of the same queue ("${snapshot.home.stored}")`);
+  if (given.stored !== snapshot.context.stored) {
+    throw invalidOption('queueEvents', given.stored, `a QueueEvents of the same queue ("${snapshot.context.stored}")`);
   }
 }

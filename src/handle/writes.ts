@@ -52,8 +52,8 @@ export function encodeRow(row: unknown): string {
 }
 
 async function write(snapshot: JobSnapshot, action: string, content: Content, token: string | undefined): Promise<WriteReply> {
-  const store = await snapshot.home.ready();
-  const [reply] = await store.write(snapshot.home.stored, [
+  const store = await snapshot.context.ready();
+  const [reply] = await store.write(snapshot.context.stored, [
     { jobId: snapshot.record.id, ...(token === undefined ? {} : { token }), ...content },
   ]);
   snapshot.accept(reply?.status ?? 'missing', action);

@@ -1,5 +1,5 @@
 // The read methods of a Queue: jobs and counts by state. Nothing here changes anything.
-import { homeOf, type JobContext } from '../handle/job-context.js';
+import { JOB_CONTEXT, type JobContext } from '../handle/job-context.js';
 import { Job } from '../handle/job.js';
 import type { JobOf } from '../handle/typed-job.js';
 import type { JobState, JobType } from '../job/state.js';
@@ -29,14 +29,14 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
 > {
   abstract readonly name: string;
   /** Through this context the jobs of the queue reach the store. */
-  abstract readonly home: JobContext;
+  abstract readonly [JOB_CONTEXT]: JobContext;
 
   protected get store(): Promise<Store> {
-    return this.home.ready();
+    return this[JOB_CONTEXT].ready();
   }
 
   async getJob(jobId: string): Promise<JobOf<T, R, N> | undefined> {
-    return (await Job.fromId(homeOf(this), jobId)) as JobOf<T, R, N> | undefined;
+    return (await Job.fromId(this, jobId)) as JobOf<T, R, N> | undefined;
   }
 
   /** Returns the jobs from `start` to `end`, inclusive, of each type. -1 is the last. */
@@ -45,8 +45,8 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
     checkPosition('start', start);
     checkPosition('end', end);
     const store = await this.store;
-    const records = await readList(store, this.home.stored, { lists: listsOf(checked), start, end, asc });
-    return records.map((record) => new Job(this.home, record) as JobOf<T, R, N>);
+    const records = await readList(store, this[JOB_CONTEXT].stored, { lists: listsOf(checked), start, end, asc });
+    return records.map((record) => new Job(this[JOB_CONTEXT], record) as JobOf<T, R, N>);
   }
 
   getWaiting(start = 0, end = -1): Promise<JobOf<T, R, N>[]> {
@@ -71,7 +71,7 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
 
   async getJobCounts(...types: JobType[]): Promise<Record<string, number>> {
     const checked = checkTypes(types);
-    const status = await (await this.store).status(this.home.stored);
+    const status = await (await this.store).status(this[JOB_CONTEXT].stored);
     return Object.fromEntries(checked.map((type) => [type, countOf(type, status)]));
   }
 
@@ -111,7 +111,7 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
     if (!Array.isArray(priorities)) throw invalidOption('priorities', priorities, 'a list of priorities');
     for (const priority of priorities) checkInteger('priorities', priority);
     const store = await this.store;
-    const { counts } = await store.status(this.home.stored);
+    const { counts } = await store.status(this[JOB_CONTEXT].stored);
     const result: Record<string, number> = {};
     for (const priority of priorities) {
       result[priority] =
@@ -123,21 +123,21 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
   }
 
   async getJobState(jobId: string): Promise<JobState> {
-    return Job.fromJSON(this.home, {}, jobId).getState();
+    return Job.fromJSON(this[JOB_CONTEXT], {}, jobId).getState();
   }
 
   async getJobLogs(jobId: string, start = 0, end = -1, asc = true): Promise<{ logs: string[]; count: number }> {
     checkPosition('start', start);
     checkPosition('end', end);
-    return readLogs(await this.store, this.home.stored, jobId, { start, end, asc });
+    return readLogs(await this.store, this[JOB_CONTEXT].stored, jobId, { start, end, asc });
   }
 
   async isPaused(): Promise<boolean> {
-    return (await (await this.store).status(this.home.stored)).paused;
+    return (await (await this.store).status(this[JOB_CONTEXT].stored)).paused;
   }
 
   async getMeta(): Promise<QueueMeta> {
-    const { paused, cap } = await (await this.store).status(this.home.stored);
+    const { paused, cap } = await (await this.store).status(this[JOB_CONTEXT].stored);
     return {
       paused,
       maxLenEvents: EVENTS_KEPT,
@@ -148,7 +148,7 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
 
   /** Returns the milliseconds for which the queue is rate limited; -2 if it is not, as in BullMQ. */
   async getRateLimitTtl(): Promise<number> {
-    return (await (await this.store).status(this.home.stored)).limitedMs ?? NO_LIMIT;
+    return (await (await this.store).status(this[JOB_CONTEXT].stored)).limitedMs ?? NO_LIMIT;
   }
 
   /** Returns the position of the first job with at least this priority. The list is ordered, so a binary search needs few reads. */
@@ -158,7 +158,9 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
     let high = size;
     while (low < high) {
       const middle = (low + high) >> 1;
-      const [job] = (await store.list(this.home.stored, { lists: ['prioritized'], start: middle, end: middle, asc: true })).jobs;
+      const [job] = (
+        await store.list(this[JOB_CONTEXT].stored, { lists: ['prioritized'], start: middle, end: middle, asc: true })
+      ).jobs;
       if (job !== undefined && job.priority < priority) low = middle + 1;
       else high = middle;
     }

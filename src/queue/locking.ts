@@ -1,5 +1,5 @@
 // The lock methods of a Queue: named locks, locks of jobs, and the other running instances. The locks themselves live in lock/.
-import type { JobContext } from '../handle/job-context.js';
+import { JOB_CONTEXT } from '../handle/job-context.js';
 import type { LockClient } from '../lock/lock-client.js';
 import { type Instance, instancesOf } from '../lock/instances.js';
 import { checkLockDuration, type CheckedSessionOptions } from '../session/session-options.js';
@@ -39,8 +39,7 @@ const MAX_LOCK_NAME = 500;
 const RESERVED = 'holdfast:';
 
 export abstract class QueueLocks<T, R, N extends string> extends QueueGetters<T, R, N> {
-  abstract override readonly home: JobContext;
-  protected abstract readonly holder: LockClient;
+  protected abstract readonly lockClient: LockClient;
   protected abstract readonly sessionOptions: CheckedSessionOptions;
 
   /**
@@ -55,23 +54,23 @@ export abstract class QueueLocks<T, R, N extends string> extends QueueGetters<T,
   ): Promise<V> {
     const [options, work] = args.length === 1 ? [{}, args[0]] : args;
     if (typeof work !== 'function') throw invalidOption('work', work, 'a function that works under the lock');
-    return this.holder.locks.hold(checkLockName(name), this.#terms(options, Number.POSITIVE_INFINITY), work);
+    return this.lockClient.locks.hold(checkLockName(name), this.#terms(options, Number.POSITIVE_INFINITY), work);
   }
 
   /** Returns the lock, to be released with `release()`; undefined if another session has it for all of `waitMs` (default 0). */
   async takeLock(name: string, options: LockOptions = {}): Promise<NamedLock | undefined> {
-    return this.holder.locks.take(checkLockName(name), this.#terms(options, 0));
+    return this.lockClient.locks.take(checkLockName(name), this.#terms(options, 0));
   }
 
   /** Returns the holder of the job's lock; undefined if the lock is free. */
   async getLock(jobId: string): Promise<(LockHolding & { jobId: string }) | undefined> {
-    const info = await (await this.store).lockOf(this.home.stored, jobId);
+    const info = await (await this.store).lockOf(this[JOB_CONTEXT].stored, jobId);
     return info === undefined ? undefined : { jobId, ...holdingOf(info) };
   }
 
   /** Returns the holder of the named lock and the number of waiters; undefined if the lock is free. */
   async getNamedLock(name: string): Promise<(LockHolding & { name: string; waiting: number }) | undefined> {
-    const [info] = await (await this.store).namedLocks(this.home.stored, [name]);
+    const [info] = await (await this.store).namedLocks(this[JOB_CONTEXT].stored, [name]);
     return info === undefined ? undefined : { name, waiting: info.waiting, ...holdingOf(info) };
   }
 
@@ -79,8 +78,8 @@ export abstract class QueueLocks<T, R, N extends string> extends QueueGetters<T,
   async getInstances(): Promise<Instance[]> {
     const store = await this.store;
     const [sessions, [leadership]] = await Promise.all([
-      store.sessions(this.home.stored),
-      store.namedLocks(this.home.stored, [LEADER_LOCK]),
+      store.sessions(this[JOB_CONTEXT].stored),
+      store.namedLocks(this[JOB_CONTEXT].stored, [LEADER_LOCK]),
     ]);
     return instancesOf(sessions, leadership, Date.now());
   }
@@ -88,15 +87,15 @@ export abstract class QueueLocks<T, R, N extends string> extends QueueGetters<T,
   /** Limits how many jobs of this queue run at once, on all workers of all machines together. */
   async setGlobalConcurrency(concurrency: number): Promise<void> {
     checkInteger('concurrency', concurrency, { min: 1 });
-    await (await this.store).cap(this.home.stored, { maxActive: concurrency });
+    await (await this.store).cap(this[JOB_CONTEXT].stored, { maxActive: concurrency });
   }
 
   async getGlobalConcurrency(): Promise<number | null> {
-    return (await (await this.store).status(this.home.stored)).cap?.maxActive ?? null;
+    return (await (await this.store).status(this[JOB_CONTEXT].stored)).cap?.maxActive ?? null;
   }
 
   async removeGlobalConcurrency(): Promise<void> {
-    await (await this.store).cap(this.home.stored, undefined);
+    await (await this.store).cap(this[JOB_CONTEXT].stored, undefined);
   }
 
   #terms(options: LockOptions, waitMs: number): LockTerms {

@@ -2,7 +2,7 @@
 // cleaning to one store, which workers share. It must never run a job: queue and worker meet in the store.
 import { HoldfastError } from '../errors.js';
 import { StoreAccess } from '../handle/access.js';
-import type { JobContext, JobProgress } from '../handle/job-context.js';
+import { JOB_CONTEXT, type JobContext, type JobProgress } from '../handle/job-context.js';
 import { Job } from '../handle/job.js';
 import { checkRemoveOptions, removeJob, type RemoveOptions } from '../handle/removal.js';
 import type { JobOf, NamedJob } from '../handle/typed-job.js';
@@ -47,12 +47,12 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   /** `prefix:name`. */
   readonly qualifiedName: string;
   readonly opts: Readonly<CheckedQueueOptions>;
-  readonly home: JobContext;
   /** Set with the option `leaderElection`. */
   readonly leader: Leader | undefined;
+  readonly #context: JobContext;
   readonly #lease: StoreLease;
   readonly #access: StoreAccess;
-  readonly #intake: AddBatcher;
+  readonly #addBatcher: AddBatcher;
   readonly #drafts: Drafts;
   #lockClient: LockClient | undefined;
 
@@ -70,8 +70,13 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     this.#access = new StoreAccess(`Queue "${name}"`, this.#lease, onError);
     const { addTimeoutMs: timeoutMs } = this.opts;
     const onRecovered = (outageMs: number): void => void this.emit('recovered', outageMs);
-    this.#intake = new AddBatcher({ queue: names.stored, open: () => this.#access.open(), timeoutMs, onError, onRecovered });
-    this.home = this.#makeHome(names);
+    this.#addBatcher = new AddBatcher({ queue: names.stored, open: () => this.#access.open(), timeoutMs, onError, onRecovered });
+    this.#context = this.#makeContext(names);
+  }
+
+  /** The part of this queue that its jobs use. */
+  get [JOB_CONTEXT](): JobContext {
+    return this.#context;
   }
 
   get defaultJobOptions(): DefaultJobOptions {
@@ -119,52 +124,52 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   }
 
   async pause(): Promise<void> {
-    await (await this.store).pause(this.home.stored, true);
+    await (await this.store).pause(this.#context.stored, true);
     this.emit('paused');
   }
 
   async resume(): Promise<void> {
-    await (await this.store).pause(this.home.stored, false);
+    await (await this.store).pause(this.#context.stored, false);
     this.emit('resumed');
   }
 
   /** No job of this queue starts for this many ms from now. */
   async rateLimit(expireTimeMs: number): Promise<void> {
     checkInteger('expireTimeMs', expireTimeMs, { max: MAX_DELAY_MS });
-    await (await this.store).limit(this.home.stored, expireTimeMs);
+    await (await this.store).limit(this.#context.stored, expireTimeMs);
   }
 
   /** Returns 1 if this call removed the job; 0 if there is no such job, or its lock is held. */
   async remove(jobId: string, opts: RemoveOptions = {}): Promise<number> {
     checkRemoveOptions(opts);
-    if ((await removeJob(await this.store, this.home.stored, jobId)) !== 'done') return 0;
+    if ((await removeJob(await this.store, this.#context.stored, jobId)) !== 'done') return 0;
     this.emit('removed', jobId);
     return 1;
   }
 
   /** Removes the waiting jobs, and with `delayed` the delayed ones too. */
   async drain(delayed = false): Promise<void> {
-    await cleaning.drain(await this.store, this.home.stored, checkBoolean('delayed', delayed));
+    await cleaning.drain(await this.store, this.#context.stored, checkBoolean('delayed', delayed));
   }
 
   /** Removes jobs of one type that are at least `grace` ms old, at most `limit` (0: all). Returns their ids. */
   async clean(grace: number, limit: number, type: cleaning.CleanType = 'completed'): Promise<string[]> {
-    const jobIds = await cleaning.clean(await this.store, this.home.stored, grace, limit, type);
+    const jobIds = await cleaning.clean(await this.store, this.#context.stored, grace, limit, type);
     this.emit('cleaned', jobIds, type === 'waiting' ? 'wait' : type);
     return jobIds;
   }
 
   async retryJobs(opts: cleaning.RequeueOptions = {}): Promise<void> {
-    await cleaning.retryJobs(await this.store, this.home.stored, opts);
+    await cleaning.retryJobs(await this.store, this.#context.stored, opts);
   }
 
   async promoteJobs(opts: { count?: number } = {}): Promise<void> {
-    await cleaning.promoteJobs(await this.store, this.home.stored, opts);
+    await cleaning.promoteJobs(await this.store, this.#context.stored, opts);
   }
 
   /** Removes the queue with everything that belongs to it. */
   async obliterate(opts: cleaning.ObliterateOptions = {}): Promise<void> {
-    await cleaning.obliterate(await this.store, this.home.stored, opts);
+    await cleaning.obliterate(await this.store, this.#context.stored, opts);
   }
 
   async updateJobProgress(jobId: string, progress: JobProgress): Promise<void> {
@@ -180,7 +185,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
 
   /** Returns how many events were removed. */
   async trimEvents(maxLength: number): Promise<number> {
-    return (await this.store).trimEvents(this.home.stored, checkInteger('maxLength', maxLength));
+    return (await this.store).trimEvents(this.#context.stored, checkInteger('maxLength', maxLength));
   }
 
   async waitUntilReady(): Promise<void> {
@@ -200,15 +205,15 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     return this.#access.close(async () => {
       await this.leader?.close();
       await this.#lockClient?.close();
-      await this.#intake.close();
+      await this.#addBatcher.close();
     });
   }
 
   /** Created when the first lock is taken: most queues never take one. */
-  protected get holder(): LockClient {
+  protected get lockClient(): LockClient {
     if (this.closing !== undefined) throw this.#access.closed();
     this.#lockClient ??= new LockClient({
-      queue: this.home.stored,
+      queue: this.#context.stored,
       name: 'queue',
       lease: this.#lease,
       sessionOptions: this.opts,
@@ -231,17 +236,19 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
 
   /** `given`: the data of each job as the caller passed it. */
   async #add(jobs: NewJob[], given: readonly unknown[], transaction: object | undefined): Promise<Job[]> {
-    const replies = await (transaction === undefined ? this.#intake.add(jobs) : this.#intake.addWithin(transaction, jobs));
+    const replies = await (transaction === undefined
+      ? this.#addBatcher.add(jobs)
+      : this.#addBatcher.addWithin(transaction, jobs));
     const existing = replies.some(({ duplicate }) => duplicate) ? await this.#existing(replies) : undefined;
     const handles = jobs.map((job, index) => {
       const { id, duplicate } = replies[index] as AddReply;
       const found = existing?.get(id);
       return found === undefined
-        ? new Job(this.home, recordOf(job, id), { duplicate, data: given[index] })
-        : new Job(this.home, found, { duplicate });
+        ? new Job(this.#context, recordOf(job, id), { duplicate, data: given[index] })
+        : new Job(this.#context, found, { duplicate });
     });
     // A queue cannot know whether the user's transaction is committed, so it emits nothing for it.
-    if (transaction === undefined && this.listenerCount('waiting') > 0) this.#tellWaiting(handles);
+    if (transaction === undefined && this.listenerCount('waiting') > 0) this.#emitWaiting(handles);
     return handles;
   }
 
@@ -250,17 +257,17 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     const ids = replies.filter(({ duplicate }) => duplicate).map(({ id }) => id);
     const records = await this.#access
       .open()
-      .then((store) => readJobs(store, this.home.stored, ids))
+      .then((store) => readJobs(store, this.#context.stored, ids))
       .catch(() => []);
     return new Map(records.flatMap((record) => (record === undefined ? [] : [[record.id, record]])));
   }
 
-  #tellWaiting(jobs: Job[]): void {
+  #emitWaiting(jobs: Job[]): void {
     for (const job of jobs) if (!job.duplicate && job.delay === 0) this.emit('waiting', job as JobOf<T, R, N>);
   }
 
   async #write(action: string, write: Write): Promise<number> {
-    const [reply] = await (await this.store).write(this.home.stored, [write]);
+    const [reply] = await (await this.store).write(this.#context.stored, [write]);
     if (reply?.status === 'done') return reply.count ?? 0;
     const { jobId } = write;
     throw new HoldfastError('JOB_MISSING', `${action}: job ${jobId} of queue "${this.name}" does not exist (any more).`, {
@@ -272,7 +279,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   async #extend(extension: Extension): Promise<boolean> {
     if (this.#lockClient?.holdsJob(extension.token) === true)
       return (await this.#lockClient.jobs.extend([extension]))[0] === 'done';
-    return (await (await this.#access.ready()).extend(this.home.stored, [extension]))[0] === 'done';
+    return (await (await this.#access.ready()).extend(this.#context.stored, [extension]))[0] === 'done';
   }
 
   #standForElection(): Leader | undefined {
@@ -291,16 +298,16 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     return leader;
   }
 
-  #makeHome({ name, prefix, stored }: QueueNames): JobContext {
+  #makeContext({ name, prefix, stored }: QueueNames): JobContext {
     return {
       name,
       prefix,
       stored,
       ready: () => this.#access.ready(),
-      take: (jobId) => this.holder.jobs.takeById(jobId),
+      take: (jobId) => this.lockClient.jobs.takeById(jobId),
       settle: async (outcome) => {
         if (this.#lockClient?.holdsJob(outcome.token) === true) return this.#lockClient.jobs.settle(outcome, false);
-        const { results } = await (await this.#access.ready()).settle(this.home.stored, [outcome]);
+        const { results } = await (await this.#access.ready()).settle(this.#context.stored, [outcome]);
         return { status: results[0] ?? 'missing' };
       },
       extend: (jobId, token, durationMs) => this.#extend({ jobId, token, durationMs }),

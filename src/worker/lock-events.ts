@@ -13,7 +13,7 @@ import { readJobs } from '../store/client/read-on.js';
 import type { AnyWorkerEmitter } from './events.js';
 
 export interface LockEventsOptions {
-  home: JobContext;
+  context: JobContext;
   table: LockTable;
   monitor: LockMonitor | undefined;
   emitter: AnyWorkerEmitter;
@@ -39,7 +39,7 @@ export class LockEvents {
   }
 
   listenerFor(session: Session): RenewerListener {
-    const { home, table, monitor, emitter, sessionLost, wake, threaded, inOutage } = this.#options;
+    const { context, table, monitor, emitter, sessionLost, wake, threaded, inOutage } = this.#options;
     return {
       renewed: () => {
         const jobIds = table.renewedJobIds(session);
@@ -56,7 +56,7 @@ export class LockEvents {
       },
       swept: (reply) => {
         const lost = lostJobs(reply);
-        warnOfLosses(home.name, lost);
+        warnOfLosses(context.name, lost);
         monitor?.emit(
           'stalledJobs',
           lost.map(({ jobId }) => jobId),
@@ -84,13 +84,13 @@ export class LockEvents {
   }
 
   lost(locks: HeldLock[], reason: string): void {
-    const { monitor, emitter, home } = this.#options;
+    const { monitor, emitter, context } = this.#options;
     const jobIds = locks.map(({ jobId }) => jobId);
     monitor?.emit('lockRenewalFailed', jobIds);
     emitter.emit('lockRenewalFailed', jobIds);
     for (const jobId of jobIds) {
       const message = `could not renew lock for job ${jobId}: ${reason}`;
-      emitter.emit('error', new HoldfastError('LOCK_UNTRUSTED', message, { jobId, queue: home.name }));
+      emitter.emit('error', new HoldfastError('LOCK_UNTRUSTED', message, { jobId, queue: context.name }));
     }
   }
 
@@ -100,35 +100,35 @@ export class LockEvents {
   }
 
   #blocked(blockedMs: number, meanwhile: string): void {
-    const { emitter, home } = this.#options;
+    const { emitter, context } = this.#options;
     emitter.emit('loopBlocked', blockedMs);
     if (warned) return;
     warned = true;
-    const message = `The event loop was blocked for ${blockedMs} ms while a worker of queue "${home.name}" ran. ${meanwhile}. Move long computations to a thread, or divide them. This is told once; the worker emits loopBlocked each time.`;
+    const message = `The event loop was blocked for ${blockedMs} ms while a worker of queue "${context.name}" ran. ${meanwhile}. Move long computations to a thread, or divide them. This is told once; the worker emits loopBlocked each time.`;
     process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_LOOP_BLOCKED' });
   }
 
   #overCeiling(blockedMs: number): void {
-    const { emitter, home, maxBlockedMs } = this.#options;
+    const { emitter, context, maxBlockedMs } = this.#options;
     const message = `The event loop was blocked for ${blockedMs} ms, longer than maxBlockedMs (${maxBlockedMs}): its locks were given up.`;
-    emitter.emit('error', new HoldfastError('LOOP_BLOCKED', message, { queue: home.name }));
+    emitter.emit('error', new HoldfastError('LOOP_BLOCKED', message, { queue: context.name }));
   }
 
   async #stalledForGood(lost: LostJob[]): Promise<void> {
-    const { emitter, home } = this.#options;
+    const { emitter, context } = this.#options;
     try {
       const records = await readJobs(
-        await home.ready(),
-        home.stored,
+        await context.ready(),
+        context.stored,
         lost.map(({ jobId }) => jobId),
       );
       lost.forEach(({ jobId, lostBy }, index) => {
         const record = records[index];
-        const job = record === undefined ? undefined : new Job(home, record);
+        const job = record === undefined ? undefined : new Job(context, record);
         emitter.emit(
           'failed',
           job,
-          new HoldfastError('JOB_STALLED', STALLED_REASON, { queue: home.name, jobId, lostBy }),
+          new HoldfastError('JOB_STALLED', STALLED_REASON, { queue: context.name, jobId, lostBy }),
           'active',
         );
       });

@@ -4,7 +4,7 @@
 // than there are slots.
 import { HoldfastError } from '../errors.js';
 import type { JobContext } from '../handle/job-context.js';
-import { Job } from '../handle/job.js';
+import { Job, showSettled } from '../handle/job.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
 import { HeldLock } from '../session/held-lock.js';
@@ -20,7 +20,7 @@ import type { SessionOwner } from '../session/session-owner.js';
 import { performance, setImmediate } from '../runtime/timers.js';
 
 export interface RunsOptions {
-  home: JobContext;
+  context: JobContext;
   runner: Runner;
   slots: Slots;
   table: LockTable;
@@ -148,9 +148,9 @@ export class Runs {
       this.#letGo(lock);
       return false;
     }
-    const { home, runner, emitter, slots } = this.#options;
+    const { context, runner, emitter, slots } = this.#options;
     slots.running += 1;
-    const job = new Job(home, claimed, { lock });
+    const job = new Job(context, claimed, { lock });
     emitter.emit('active', job, 'waiting');
     runner.run(job, lock, new Run(this, job, lock));
     return true;
@@ -160,12 +160,12 @@ export class Runs {
    * Emits an error. Otherwise a worker whose locks are too short for its store would claim jobs and hand them back for ever, silently.
    */
   #tellTooLate({ id: jobId }: ClaimedJob): void {
-    const { emitter, home } = this.#options;
+    const { emitter, context } = this.#options;
     const why =
       'its lock was lost before its run could begin. It goes back. Was the process frozen, or is lockDuration too short?';
     emitter.emit(
       'error',
-      new HoldfastError('LOCK_UNTRUSTED', `Job ${jobId} was not started: ${why}`, { jobId, queue: home.name }),
+      new HoldfastError('LOCK_UNTRUSTED', `Job ${jobId} was not started: ${why}`, { jobId, queue: context.name }),
     );
   }
 
@@ -209,7 +209,7 @@ export class Runs {
       emitter.emit('error', this.#refused(end, job, status));
       return;
     }
-    if (end.outcome !== undefined) job.settled(end.outcome);
+    if (end.outcome !== undefined) showSettled(job, end.outcome);
     if (end.told === 'completed') emitter.emit('completed', job, end.value, 'active');
     if (end.told === 'failed') emitter.emit('failed', job, end.error, 'active');
   }
@@ -217,7 +217,10 @@ export class Runs {
   #refused(end: RunEnd, { id: jobId }: Job, status: 'lost' | 'missing'): HoldfastError {
     const what = status === 'lost' ? 'its lock was lost, and another worker may be running it' : 'it does not exist any more';
     const message = `Could not settle job ${jobId} as ${end.outcome?.kind ?? 'moved'}: ${what}. Nothing was changed.`;
-    return new HoldfastError(status === 'lost' ? 'LOCK_LOST' : 'JOB_MISSING', message, { jobId, queue: this.#options.home.name });
+    return new HoldfastError(status === 'lost' ? 'LOCK_LOST' : 'JOB_MISSING', message, {
+      jobId,
+      queue: this.#options.context.name,
+    });
   }
 }
 

@@ -6,7 +6,7 @@
 import { HoldfastError, toError } from '../errors.js';
 import { renewers } from '../background/renewers.js';
 import { Job } from '../handle/job.js';
-import type { JobContext } from '../handle/job-context.js';
+import { JOB_CONTEXT, type JobContext } from '../handle/job-context.js';
 import { queueNames } from '../job/names.js';
 import { NO_LOCK } from '../job/lock.js';
 import type { IfMapped } from '../job/typing.js';
@@ -72,9 +72,8 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   /** Monitors the lock thread; undefined if locks are renewed on the event loop. */
   readonly lockManagerThread: LockMonitor | undefined;
   closing: Promise<void> | undefined;
-  /** The part of this worker that its jobs use. */
-  readonly home: JobContext;
 
+  readonly #context: JobContext;
   readonly #lease: StoreLease;
   readonly #slots: Slots;
   readonly #table: LockTable;
@@ -192,7 +191,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     });
     const { settings, removeOnComplete, removeOnFail, maxStartedAttempts } = this.opts;
     const rules = { backoffStrategy: settings?.backoffStrategy, removeOnComplete, removeOnFail };
-    this.home = {
+    this.#context = {
       name: this.name,
       prefix: names.prefix,
       stored: names.stored,
@@ -207,7 +206,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     this.lockManagerThread = this.opts.useDedicatedLockThread ? new LockMonitor(() => this.#table.jobIds()) : undefined;
     const emitter = this as unknown as AnyWorkerEmitter;
     this.#lockEvents = new LockEvents({
-      home: this.home,
+      context: this.#context,
       table: this.#table,
       monitor: this.lockManagerThread,
       emitter,
@@ -222,7 +221,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     });
     if (processor !== undefined) {
       this.#runs = new Runs({
-        home: this.home,
+        context: this.#context,
         runner: new Runner({ processor, rules, maxStartedAttempts }),
         slots: this.#slots,
         table: this.#table,
@@ -237,6 +236,11 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
 
   static RateLimitError(): RateLimitError {
     return new RateLimitError();
+  }
+
+  /** The part of this worker that its jobs use. */
+  get [JOB_CONTEXT](): JobContext {
+    return this.#context;
   }
 
   get concurrency(): number {
@@ -350,7 +354,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
       this.#health.woken();
       this.#storeLoop.wake();
     };
-    this.#unwatch = store.watch(this.home.stored, woken, 'jobs');
+    this.#unwatch = store.watch(this.#context.stored, woken, 'jobs');
     this.#tellReady();
     const { skipLockRenewal, lockDuration } = this.opts;
     if (!skipLockRenewal && lockDuration < 2 * RENEWER_PATIENCE_MS) await within(RENEWER_PATIENCE_MS, this.#renewer);
@@ -470,7 +474,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     const taken = await this.#manual.take(block ? this.opts.drainDelay * 1000 : 0);
     if (taken === undefined) return undefined;
     this.#manual.alias(taken.lock, token);
-    return new Job(this.home, taken.job, { lock: taken.lock, alias: token }) as JobOf<Data, Result, Name>;
+    return new Job(this.#context, taken.job, { lock: taken.lock, alias: token }) as JobOf<Data, Result, Name>;
   }
 
   /** For processing by hand: sweeps for dead sessions and expired locks every `stalledInterval`, as a running worker does by itself. */
@@ -482,7 +486,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   /** No job of the queue starts, on any worker, for this many ms. Then throw `Worker.RateLimitError()` from the processor. */
   async rateLimit(ms: number): Promise<void> {
     const store = await this.#lease.ready();
-    await store.limit(this.home.stored, checkInteger('rateLimit', ms, { max: MAX_TIMER_MS }));
+    await store.limit(this.#context.stored, checkInteger('rateLimit', ms, { max: MAX_TIMER_MS }));
     if (ms > 0) this.#runs?.handBackAhead();
   }
 
@@ -533,7 +537,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   async #strays({ session, seq }: AnsweredCall): Promise<ClaimRef[]> {
     const store = await this.#lease.ready();
     const unanswered = this.#calls.unanswered(session);
-    const owned = await store.owned(this.home.stored, session.id);
+    const owned = await store.owned(this.#context.stored, session.id);
     const strays = owned.filter(
       (lock) => lock.seq <= seq && !unanswered.has(lock.seq) && this.#table.get(lock.token) === undefined,
     );

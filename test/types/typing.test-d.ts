@@ -24,6 +24,16 @@ await plain.add(5, {});
 // @ts-expect-error no such option
 await plain.add('x', {}, { dely: 5 });
 
+// ── The inside is not shown ─────────────────────────────────────────────────────────────────────────────────────────────────
+// @ts-expect-error the context of a queue's jobs is not on the queue
+void plain.home;
+// @ts-expect-error the context of a worker's jobs is not on the worker
+void new Worker('q').home;
+// @ts-expect-error only a worker says that a run was settled
+void job.settled;
+holds<Equal<Extract<keyof Queue | keyof Worker, 'home' | 'context' | 'lockClient'>, never>>();
+holds<Equal<Extract<keyof Job, 'settled' | 'showSettled'>, never>>();
+
 interface Mail {
   to: string;
 }

@@ -1,4 +1,4 @@
-// A job that is really claimed, and the home that a worker would be to it, without a worker: for tests of the handle alone.
+// A job that is really claimed, and the context that a worker would give it, without a worker: for tests of the handle alone.
 import { randomUUID } from 'node:crypto';
 import type { JobContext, JobProgress } from '../../src/handle/job-context.js';
 import { Job } from '../../src/handle/job.js';
@@ -6,7 +6,7 @@ import type { ClaimedJob } from '../../src/job/record.js';
 import type { Store } from '../../src/store/contract/index.js';
 
 export interface LockClient {
-  home: JobContext;
+  context: JobContext;
   session: string;
   progress: [string, JobProgress][];
   /** Claims the next job. */
@@ -27,7 +27,7 @@ export async function holder(store: Store, queue: string): Promise<LockClient> {
   let seq = 0;
   const { signal } = new AbortController();
   const lockFor = ({ token, fence }: ClaimedJob) => ({ held: true, token, fence, expiresAt: Date.now() + 60_000, signal });
-  const home: JobContext = {
+  const context: JobContext = {
     name: queue,
     prefix: 'bull',
     stored: queue,
@@ -44,7 +44,7 @@ export async function holder(store: Store, queue: string): Promise<LockClient> {
     const { jobs } = await store.claim(queue, { session, seq: ++seq, count: 1, by: 'tester' });
     const claimed = jobs[0];
     if (claimed === undefined) throw new Error('there is nothing to claim');
-    return new Job(home, claimed, { lock: lockFor(claimed), alias });
+    return new Job(context, claimed, { lock: lockFor(claimed), alias });
   };
-  return { home, session, progress, take };
+  return { context, session, progress, take };
 }

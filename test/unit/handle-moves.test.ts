@@ -141,14 +141,14 @@ describe('fetching the next job', () => {
     await queue.addBulk([{ name: 'one' }, { name: 'two', data: { n: 2 } }]);
     const first = await worker.take('my-token');
     const [json, id] = await first.moveToCompleted('x', 'my-token');
-    const second = Job.fromJSON(worker.home, json as NonNullable<typeof json>, id);
+    const second = Job.fromJSON(worker.context, json as NonNullable<typeof json>, id);
     expect(second).toMatchObject({ id: '2', name: 'two', data: { n: 2 }, token: 'my-token', attemptsStarted: 1 });
     expect(second.lock).toMatchObject({ held: true, token: expect.any(String) });
     expect(await second.moveToCompleted('y', 'my-token')).toEqual([]);
     expect(await queue.getJobCounts('completed')).toEqual({ completed: 2 });
   });
 
-  test('a home that does not keep the lock (any more) still sends its token', async () => {
+  test('a handle sends its token although its job context no longer holds the lock', async () => {
     await queue.add('welcome', {});
     const job = await worker.take();
     const json = { ...job.asJSON(), token: job.lock.token, fence: job.lock.fence };

@@ -27,14 +27,14 @@ async function claimed(opts: object = {}, extra: Partial<ClaimedJob> = {}): Prom
     ...extra,
   };
   const store = new MemoryStore();
-  const home: JobContext = {
+  const context: JobContext = {
     name: 'q',
     prefix: 'bull',
     stored: 'q',
     ready: async () => store,
     settle: async () => ({ status: 'done' }),
   };
-  return { job: new Job(home, record, { lock }), lock };
+  return { job: new Job(context, record, { lock }), lock };
 }
 
 const endOf = (runner: Runner, job: Job, lock: HeldLock): Promise<RunEnd> =>

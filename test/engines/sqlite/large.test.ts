@@ -36,7 +36,7 @@ describe('large jobs on SQLite', () => {
     const store = await openStore({ path: newFile() });
     const queue = new Queue('q', { connection: store });
     afterwards(() => queue.close());
-    const { stored } = queue.home;
+    const stored = queue.name;
     for (let n = 1; n <= 8; n += 1) await store.add(stored, [newJob({ data: text(8 * MB) })], { caller: 'p', seq: n });
     const ids = ['1', '2', '3', '4', '5', '6', '7', '8'];
     const read: string[] = [];
