@@ -1,4 +1,4 @@
-// `npm run chaos`: real processes on a real store, and a nemesis that does to them what production does. docs/chaos.md says what it does and
+// `npm run chaos`: real processes on a real store, and a nemesis that does to them what production does. docs/contributing/chaos.md says what it does and
 // what is checked.
 //   --store redis       sqlite (unless said otherwise), postgres or redis
 //   --minutes 5         how long faults are injected, also parts of a minute

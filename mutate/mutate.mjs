@@ -1,4 +1,4 @@
-// `npm run mutate`: breaks the product in one place at a time and looks whether the tests notice. docs/mutants.md has more.
+// `npm run mutate`: breaks the product in one place at a time and looks whether the tests notice. docs/contributing/mutants.md has more.
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

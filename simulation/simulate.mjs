@@ -1,5 +1,5 @@
 // `npm run simulate`: many runs of the real product on a simulated clock, network and scheduler, one for each seed. It says what was violated
-// and how to see it again, and ends with 1 when anything was. docs/simulation.md tells what is simulated and what is looked at.
+// and how to see it again, and ends with 1 when anything was. docs/contributing/simulation.md tells what is simulated and what is looked at.
 import { explain } from './failure.mjs';
 import { History, NO_HISTORY, tell } from './history.mjs';
 import { planOf } from './plan.mjs';

@@ -1,5 +1,5 @@
 // `npm run soak`: mixed load with a fault about once a minute, for long, and what two processes and the store hold all the while.
-// docs/soak.md says what is done and when a curve is flat.
+// docs/contributing/soak.md says what is done and when a curve is flat.
 //   --store redis       sqlite (unless said otherwise), postgres or redis
 //   --minutes 60        how long
 //   --seed 7            the same choices as that run

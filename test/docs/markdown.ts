@@ -1,4 +1,4 @@
-// Reads the documents of the repository: README.md, CONTRIBUTING.md, CHANGELOG.md and everything in docs/.
+// Reads the documents of the repository: README.md, CONTRIBUTING.md, CHANGELOG.md, SECURITY.md and everything in docs/.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,7 +19,8 @@ export interface Block {
 export function documents(): string[] {
   const docs = existsSync(join(root, 'docs')) ? readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }) : [];
   const pages = docs.filter((path) => path.endsWith('.md')).map((path) => join('docs', path));
-  return [...['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md'].filter((path) => existsSync(join(root, path))), ...pages.sort()];
+  const top = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md'];
+  return [...top.filter((path) => existsSync(join(root, path))), ...pages.sort()];
 }
 
 export function read(document: string): string {

@@ -25,7 +25,7 @@ function wrong(words: string[], { scripts, exists }: Known): string | undefined 
   if (missing !== undefined) return `${missing} does not exist`;
   if (program === 'git' && verb === 'clone') return undefined;
   if (program === 'cd' || program === '.ci/run') return undefined;
-  if (program === 'npm' && verb !== undefined && ['install', 'ci', 'test', 'rebuild'].includes(verb)) return undefined;
+  if (program === 'npm' && verb !== undefined && ['install', 'ci', 'test', 'rebuild', 'pack'].includes(verb)) return undefined;
   if (program === 'npx' && verb === 'vitest') return undefined;
   if (program === 'node' && verb !== undefined) return exists(verb) ? undefined : `${verb} does not exist`;
   if (program === 'npm' && verb === 'run') {

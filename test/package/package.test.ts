@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { tsc } from '../../scripts/build.mjs';
+import { brokenLinks } from '../docs/links.js';
 import { type ExportTarget, manifestOf, packAndInstall, root } from './install.js';
 import { BOTH_BUILDS, EXPORTS_ESM, EXPORTS_CJS, JOB_CJS, JOB_ESM, TYPES } from './programs.js';
 
@@ -67,10 +68,19 @@ describe('the tarball', () => {
     expect(targets.filter((target) => !files.includes(target.replace('./', '')))).toEqual([]);
   });
 
-  test('holds nothing but the build, the SQLite of Node 20 and the documents', () => {
-    const expected = /^(dist\/[^.].*|prebuilt\/.*|docs\/.*\.(md|svg)|README\.md|CHANGELOG\.md|LICENSE|package\.json)$/;
+  test('holds nothing but the build, the SQLite of Node 20, the documents for users and the examples', () => {
+    const expected =
+      /^(dist\/[^.].*|prebuilt\/.*|docs\/[^/]*\.(md|svg)|examples\/[^/]*\.(ts|cjs)|(README|CHANGELOG|SECURITY)\.md|LICENSE|package\.json)$/;
     expect(files.filter((file) => !expected.test(file))).toEqual([]);
     expect(files).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'package.json']));
+  });
+
+  test('has documents whose links and anchors all lead to something that it holds too', () => {
+    const documents = files.filter((file) => file.endsWith('.md') && !file.startsWith('dist/'));
+    expect(documents).toEqual(expect.arrayContaining(['README.md', 'CHANGELOG.md', 'SECURITY.md', 'docs/guide.md']));
+    const installed = join(app, 'node_modules', manifest.name);
+    const broken = documents.flatMap((document) => brokenLinks(installed, document).map((link) => `${document}: ${link}`));
+    expect(broken).toEqual([]);
   });
 
   test('brings the SQLite of Node 20 for each platform, with its licence, and nothing to compile or to fetch', () => {
