@@ -10,6 +10,8 @@ const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const CHART = 'docs/benchmarks.svg';
 const BEGIN = '<!-- bench: this part is written by the benchmark -->';
 const END = '<!-- /bench -->';
+const DIRECTIONS =
+  '↑ higher is better, ↓ lower is better. In brackets: how many times as good as the best other queue on that store; above 1, Holdfast is ahead.';
 const STORE_NAMES = { redis: 'Redis', postgres: 'PostgreSQL', sqlite: 'SQLite', memory: 'memory' };
 const MAIN_LINES = [
   ...['add, one by one', 'add, 1,000 in flight', 'add, bulks of 1,000'],
@@ -32,10 +34,13 @@ function summary(report) {
   const rows = MAIN_LINES.flatMap((what) => {
     const cells = stores.map((store) => report.rows.find((row) => row.store === store && row.what === what));
     const known = cells.find((row) => row !== undefined);
-    return known === undefined ? [] : [[`${what}, ${known.unit}`, ...cells.map((row) => summaryCell(row))]];
+    const arrow = known?.better === 'more' ? '↑' : '↓';
+    return known === undefined ? [] : [[`${arrow} ${what}, ${known.unit}`, ...cells.map((row) => summaryCell(row))]];
   });
   return [
-    `${machine}. \`${command}\``,
+    `${machine.replace(' (lowest … highest)', '')}. \`${command}\``,
+    '',
+    DIRECTIONS,
     '',
     ...table(['', ...stores.map((store) => STORE_NAMES[store])], rows),
     '',
