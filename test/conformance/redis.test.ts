@@ -1,28 +1,32 @@
 import { afterAll, describe, it } from 'vitest';
 import { RedisStore } from '../../src/store/redis/index.js';
 import { conformance } from '../../src/testing/index.js';
-import { paced } from '../support/pace.js';
 import { startRedis } from '../support/servers/redis.js';
-import { redisUnderTest, removeKeys } from './redis-under-test.js';
+import { RedisUnderTest, UNIT } from './redis-under-test.js';
 
 const given = process.env['REDIS_URL'];
-let started: ReturnType<typeof startRedis> | undefined;
-afterAll(async () => {
-  if (given !== undefined) await removeKeys(given);
-  await (await started)?.close();
-});
+let started: ReturnType<typeof start> | undefined;
 
-async function url(): Promise<string> {
-  if (given !== undefined) return given;
-  started ??= startRedis();
-  return (await started).url;
+async function start() {
+  // Not the shared one: some of these tests keep a server busy.
+  const server = given === undefined || given === '' ? await startRedis() : undefined;
+  return { server, redis: new RedisUnderTest(server?.url ?? given ?? '', 'single') };
 }
+
+afterAll(async () => {
+  const running = await started;
+  await running?.redis.close();
+  await running?.server?.close();
+});
 
 conformance({
   describe,
   it,
   name: 'redis',
   capabilities: new RedisStore().capabilities,
-  unit: paced(40),
-  open: async () => redisUnderTest(await url()),
+  unit: UNIT,
+  async open() {
+    started ??= start();
+    return (await started).redis.open();
+  },
 });

@@ -1,14 +1,12 @@
 // Redis stores whose scripts read the time from a key beside those of the queue, in the same slot, instead of asking Redis for it.
-import { createHash, randomUUID } from 'node:crypto';
-import { readdirSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
 import { Cluster, Redis } from 'ioredis';
 import { RedisStore } from '../../src/store/redis/index.js';
 import { tagOf } from '../../src/store/redis/runner.js';
-import { type ScriptName, script } from '../../src/store/redis/scripts.js';
 import { ManualClock } from '../../src/testing/index.js';
+import { readClockWith } from '../support/servers/redis-clock.js';
 import type { Contender } from './check.js';
 
-const ASKED = "call('TIME')";
 const READ = "call('HMGET', base .. ':model-clock', 's', 'us')";
 
 export interface OpenContender extends Contender {
@@ -16,7 +14,7 @@ export interface OpenContender extends Contender {
 }
 
 export async function redisContender(url: string, kind: 'single' | 'cluster'): Promise<OpenContender> {
-  readClockFromKey();
+  readClockWith(READ);
   const prefix = `model-${randomUUID()}`;
   const connections = [new RedisStore({ url, prefix }), new RedisStore({ url, prefix })];
   for (const store of connections) await store.open();
@@ -34,18 +32,6 @@ export async function redisContender(url: string, kind: 'single' | 'cluster'): P
       client.disconnect();
     },
   };
-}
-
-/** The text of a script is shared by all stores of this process. */
-function readClockFromKey(): void {
-  const files = readdirSync(new URL('../../src/store/redis/lua/', import.meta.url));
-  for (const file of files.filter((name) => name.endsWith('.lua'))) {
-    const known = script(file.replace('.lua', '') as ScriptName);
-    if (known.text.includes(READ)) continue;
-    const text = known.text.replace(ASKED, READ);
-    if (text.includes("'TIME'")) throw new Error(`${file} asks for the time in another way than by ${ASKED}.`);
-    Object.assign(known, { text, sha: createHash('sha1').update(text).digest('hex') });
-  }
 }
 
 /** A server that was given lives on. */
