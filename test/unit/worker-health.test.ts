@@ -1,18 +1,14 @@
-import { randomUUID } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { HoldfastError } from '../../src/errors.js';
 import { Session } from '../../src/session/session.js';
 import { trustUntil } from '../../src/session/trust.js';
-import { Queue } from '../../src/queue/queue.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { Health, type WorkerState } from '../../src/worker/health.js';
 import { Slots } from '../../src/worker/slots.js';
-import { Worker } from '../../src/worker/worker.js';
+import type { Worker } from '../../src/worker/worker.js';
 import { scene } from '../support/faults-scene.js';
 import { takeTime, type Time } from '../support/faults-time.js';
 import { gate, until } from '../support/faults-wait.js';
-import { FaultProxy } from '../support/servers/proxy.js';
-import { freshDatabase, shared } from '../support/servers/shared.js';
 
 vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
 
@@ -269,38 +265,4 @@ describe('a worker', () => {
     rule.remove();
     await until('healthy again', () => worker.isHealthy());
   });
-
-  test.each(['redis', 'postgres'] as const)(
-    'on %s through a half-open connection says so, and takes jobs again when it is healthy',
-    async (server) => {
-      const url = await urlOn(server);
-      const proxy = await FaultProxy.start({ port: Number(new URL(url).port) });
-      onTestFinished(() => proxy.close());
-      const name = `health-${randomUUID()}`;
-      const queue = new Queue(name, { connection: url });
-      onTestFinished(() => queue.close());
-      const done: string[] = [];
-      const processor = async ({ id }: { id: string }): Promise<void> => void done.push(id);
-      const worker = new Worker(name, processor, { connection: proxy.url(url), useDedicatedLockThread: false, drainDelay: 1 });
-      worker.on('error', () => undefined);
-      onTestFinished(() => worker.close());
-      await until('healthy', () => worker.isHealthy());
-      const cutAt = performance.now();
-      proxy.swallow('both');
-      await until('not healthy', () => !worker.isHealthy());
-      // The next look at the queue, and three seconds without an answer.
-      expect(performance.now() - cutAt).toBeLessThan(1000 + 3000 + 1500);
-      const { id } = await queue.add('job', {});
-      proxy.heal();
-      await until('healthy again', () => worker.isHealthy());
-      await until('its job', () => done.includes(id));
-    },
-  );
-
-  async function urlOn(server: 'redis' | 'postgres'): Promise<string> {
-    if (server === 'redis') return shared(server);
-    const { url, drop } = await freshDatabase();
-    onTestFinished(drop);
-    return url;
-  }
 });
