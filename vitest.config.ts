@@ -35,7 +35,12 @@ export default defineConfig({
   },
   test: {
     pool: 'forks',
-    globalSetup: ['test/support/build.ts', 'test/support/pace-of-run.ts', 'test/support/servers/global.ts'],
+    globalSetup: [
+      'test/support/build.ts',
+      'test/support/pace-of-run.ts',
+      'test/support/run-folder.ts',
+      'test/support/servers/global.ts',
+    ],
     setupFiles: ['test/support/patience.ts', 'test/support/leaks.ts'],
     // A test that passes at the second try has told something: look at it.
     retry: 0,

@@ -1,9 +1,10 @@
-// Packs the package and installs the tarball with npm into an empty application. It needs no other package, so neither the network nor a
-// compiler is needed.
+// Packs the package and installs the tarball with npm into an empty application, once in a run of the tests. The package needs no other one, so
+// neither the network nor a compiler is needed.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { madeOnce } from '../support/run-folder.js';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -26,14 +27,22 @@ export function manifestOf(folder: string): Manifest {
 
 /** Makes `folder`/app, an application that has the package installed; answers the files in the tarball. */
 export function packAndInstall(folder: string): string[] {
-  const { file, files } = pack(folder);
-  npm(newApp(join(folder, 'app')), ['install', '--offline', '--ignore-scripts', '--no-audit', '--no-fund', file]);
+  const { file, files } = pack();
+  // npm takes seconds to install it, and does it the same way each time.
+  const installed = madeOnce('installed', (fresh) => {
+    npm(newApp(fresh), ['install', '--offline', '--ignore-scripts', '--no-audit', '--no-fund', file]);
+  });
+  cpSync(installed, join(folder, 'app'), { recursive: true });
   return files;
 }
 
-/** Makes the tarball in `folder`. */
-export function pack(folder: string): { file: string; files: string[] } {
-  const packed = npm(root, ['pack', '--json', '--ignore-scripts', '--pack-destination', folder]);
+/** The tarball, and the files in it. */
+export function pack(): { file: string; files: string[] } {
+  const folder = madeOnce('packed', (fresh) => {
+    const packed = npm(root, ['pack', '--json', '--ignore-scripts', '--pack-destination', fresh]);
+    writeFileSync(join(fresh, 'report.json'), packed);
+  });
+  const packed = readFileSync(join(folder, 'report.json'), 'utf8');
   const [tarball] = JSON.parse(packed) as { filename: string; files: { path: string }[] }[];
   if (tarball === undefined) throw new Error(`npm pack made no tarball: ${packed}`);
   return { file: join(folder, tarball.filename), files: tarball.files.map(({ path }) => path) };

@@ -20,7 +20,7 @@ let tarball: string;
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'holdfast-installers-'));
-  tarball = pack(folder).file;
+  tarball = pack().file;
 }, LIMIT_MS);
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

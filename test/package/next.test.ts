@@ -8,7 +8,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { paced } from '../support/pace.js';
 import { freePort } from '../support/servers/free-port.js';
 import { shared } from '../support/servers/shared.js';
-import { npm, packAndInstall } from './install.js';
+import { newApp, npm, pack } from './install.js';
 import { JOB_OF_A_BUNDLE, JOB_OF_A_BUNDLE_RAN } from './programs.js';
 
 const CONFIG = `export default {
@@ -30,14 +30,14 @@ test.runIf(process.env['HOLDFAST_TEST_NEXT'] === '1')(
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'holdfast-next-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-    packAndInstall(folder);
-    const app = join(folder, 'app');
+    const app = newApp(join(folder, 'app'));
     npm(app, [
       'install',
       '--prefer-offline',
       '--ignore-scripts',
       '--no-audit',
       '--no-fund',
+      pack().file,
       'next@16',
       'react@19',
       'react-dom@19',

@@ -19,8 +19,18 @@ export function inThisRun<E extends string>(engines: readonly E[], name = expect
 /** All that need no server, and one of the others. */
 export function inTurn<E extends string>(engines: readonly E[], number: number, name: string): E[] {
   const servers = engines.filter((engine) => !WITHOUT_SERVER.includes(engine));
-  const chosen = servers[(number + numberOf(name)) % servers.length];
+  const [chosen] = oneInTurn(servers, number, name);
   return engines.filter((engine) => engine === chosen || !servers.includes(engine));
+}
+
+/** One of the engines, or of other things, that the gate tests in turn; all of them in a run of everything. For tests of tools, not of promises. */
+export function oneInThisRun<E>(things: readonly E[], name = expect.getState().testPath ?? ''): E[] {
+  return FULL ? [...things] : oneInTurn(things, Number(turn), name);
+}
+
+export function oneInTurn<E>(things: readonly E[], number: number, name: string): E[] {
+  const at = (number + numberOf(name)) % things.length;
+  return things.slice(at, at + 1);
 }
 
 /** A number that the path of a test file has on every machine. */

@@ -1,8 +1,10 @@
 // Runs a program of the docs or of examples/ in a process and an empty folder of its own.
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
+import { compilePrograms } from '../../scripts/compile-programs.mjs';
+import { madeOnce } from './run-folder.js';
 
 const LIMIT_MS = 20_000;
 
@@ -11,6 +13,23 @@ export interface ProgramRun {
   end: string;
   stdout: string;
   stderr: string;
+}
+
+export interface Compiled {
+  /** What the compiler had to say. */
+  messages: string[];
+  /** The file to run for a program. */
+  fileOf(program: string): string;
+}
+
+/** The programs of a folder, compiled once in a run of the tests. */
+export function compiledOnce(folder: string): Compiled {
+  const made = madeOnce(`compiled-${basename(folder)}`, (fresh) => {
+    cpSync(folder, join(fresh, 'src'), { recursive: true, filter: (path) => basename(path) !== 'tsconfig.json' });
+    writeFileSync(join(fresh, 'messages.json'), JSON.stringify(compilePrograms(fresh)));
+  });
+  const messages = JSON.parse(readFileSync(join(made, 'messages.json'), 'utf8')) as string[];
+  return { messages, fileOf: (program) => join(made, 'out', program.replace(/\.ts$/, '.js')) };
 }
 
 /** `runtime`: the command that runs a file; this Node unless told otherwise. */
