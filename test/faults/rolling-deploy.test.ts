@@ -9,7 +9,7 @@ import { openStore, type Store } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { until } from '../support/faults-wait.js';
 import { previousBuild } from '../support/previous-build.js';
-import { freshDatabase, shared } from '../support/servers/shared.js';
+import { emptyDatabase, shared } from '../support/servers/shared.js';
 
 const CURRENT = pathToFileURL(fileURLToPath(new URL('../../dist/index.js', import.meta.url))).href;
 const PROGRAM = fileURLToPath(new URL('fixtures/rolling.mjs', import.meta.url));
@@ -25,7 +25,7 @@ const CONNECTIONS = {
     return `sqlite:${join(folder, 'jobs.db')}`;
   },
   postgres: async () => {
-    const { url, drop } = await freshDatabase();
+    const { url, drop } = await emptyDatabase();
     onTestFinished(drop);
     return url;
   },

@@ -4,7 +4,7 @@ import { CRASH_GRACE_MS } from '../../../src/store/contract/index.js';
 import { migratePostgres } from '../../../src/store/open.js';
 import { SCHEMA_VERSION } from '../../../src/store/postgres/schema.js';
 import { MIGRATIONS } from '../../../src/store/postgres/tables.js';
-import { newClient, newDatabase, newJob, newStore, openStore } from './support.js';
+import { newClient, newEmptyDatabase, newJob, newStore, openStore } from './support.js';
 import { newPool } from './transaction-ways.js';
 
 const ALL = Array.from({ length: SCHEMA_VERSION }, (_, index) => index + 1);
@@ -27,7 +27,7 @@ async function laterVersion(readable = false): Promise<typeof import('../../../s
 
 describe('migratePostgres', () => {
   test('makes the schema and answers what it ran; again it runs nothing', async () => {
-    const url = await newDatabase();
+    const url = await newEmptyDatabase();
     expect(await migratePostgres(url)).toEqual({ schema: 'holdfast', version: SCHEMA_VERSION, ran: ALL });
     expect(await migratePostgres(url)).toEqual({ schema: 'holdfast', version: SCHEMA_VERSION, ran: [] });
     const store = await openStore({ url, migrate: false });
@@ -40,7 +40,7 @@ describe('migratePostgres', () => {
     ['a URL and options', (url) => url, { schema: 'jobs' }],
     ['a pool', (url) => newPool(url), { schema: 'jobs' }],
   ])('takes %s', async (_name, connection, options) => {
-    const url = await newDatabase();
+    const url = await newEmptyDatabase();
     expect(await migratePostgres(connection(url) as string, options)).toMatchObject({ schema: 'jobs', ran: ALL });
     await openStore({ url, schema: 'jobs', migrate: false });
   });
@@ -50,13 +50,13 @@ describe('migratePostgres', () => {
   });
 
   test('runs once, however many processes call it at once', async () => {
-    const url = await newDatabase();
+    const url = await newEmptyDatabase();
     const results = await Promise.all(Array.from({ length: 10 }, () => migratePostgres(url)));
     expect(results.filter(({ ran }) => ran.length > 0)).toHaveLength(1);
   });
 
   test('leaves nothing half made when it fails', async () => {
-    const url = await newDatabase();
+    const url = await newEmptyDatabase();
     const admin = await newClient(url);
     await admin.query(`CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION $$not now$$; END';
       CREATE EVENT TRIGGER refuse ON ddl_command_end WHEN TAG IN ('CREATE FUNCTION') EXECUTE FUNCTION refuse()`);
@@ -69,7 +69,7 @@ describe('migratePostgres', () => {
 
 describe('the first version', () => {
   test('is brought up with what lies in it: jobs, sessions and their locks go on', async () => {
-    const url = await newDatabase();
+    const url = await newEmptyDatabase();
     const admin = await newClient(url);
     await admin.query(`CREATE SCHEMA holdfast; SET search_path TO holdfast; ${MIGRATIONS[0]};
       INSERT INTO holdfast_schema (version) VALUES (1); INSERT INTO queues (name, waiting, active) VALUES ('q', 1, 1); CREATE SEQUENCE ids_1;
@@ -89,7 +89,7 @@ describe('the first version', () => {
 
 describe('a later version', () => {
   test('migrates what an earlier one made and keeps what lies in it; the earlier one then refuses it', async () => {
-    const url = await newDatabase();
+    const url = await newEmptyDatabase();
     const earlier = await openStore({ url });
     await earlier.add('q', [newJob({ id: 'kept' })], { caller: 'p', seq: 1 });
     await earlier.close();
@@ -115,7 +115,7 @@ describe('a later version', () => {
   });
 
   test('that only adds to the schema leaves it to the earlier one too, which changes nothing of it', async () => {
-    const url = await newDatabase();
+    const url = await newEmptyDatabase();
     const earlier = await openStore({ url });
     await earlier.add('q', [newJob({ id: 'kept' })], { caller: 'p', seq: 1 });
     const { migratePostgres: migrate } = await laterVersion(true);
@@ -130,7 +130,7 @@ describe('a later version', () => {
   });
 
   test('names the owner of the schema when somebody else has to migrate it', async () => {
-    const url = await newDatabase();
+    const url = await newEmptyDatabase();
     await migratePostgres(url);
     const admin = await newClient(url);
     await admin.query(`CREATE ROLE migrate_guest LOGIN PASSWORD 'secret'; GRANT ALL ON SCHEMA holdfast TO migrate_guest;

@@ -4,7 +4,17 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { HoldfastError } from '../../../src/errors.js';
 import { migratePostgres, PostgresStore } from '../../../src/store/postgres/index.js';
 import { freePort } from '../../support/servers/free-port.js';
-import { completed, newClient, newDatabase, newJob, newProxy, newServer, newSession, newStore, openStore } from './support.js';
+import {
+  completed,
+  newClient,
+  newEmptyDatabase,
+  newJob,
+  newProxy,
+  newServer,
+  newSession,
+  newStore,
+  openStore,
+} from './support.js';
 
 async function failure(opening: Promise<unknown>): Promise<HoldfastError> {
   return opening.then(
@@ -35,7 +45,7 @@ async function asUser(url: string, name: string, ...statements: string[]): Promi
 
 describe('refuses to open', () => {
   test('with a wrong password, without showing it', async () => {
-    const url = new URL(await newDatabase());
+    const url = new URL(await newEmptyDatabase());
     url.password = 'not-the-one';
     const error = await failure(newStore({ url: url.href }).open());
     expect(error).toMatchObject({ code: 'STORE_DENIED', retryable: false, store: 'postgres' });
@@ -57,7 +67,7 @@ describe('refuses to open', () => {
   });
 
   test('a database that there is not', async () => {
-    const url = new URL(await newDatabase());
+    const url = new URL(await newEmptyDatabase());
     url.pathname = '/nowhere';
     const error = await failure(newStore({ url: url.href }).open());
     expect(error).toMatchObject({ code: 'STORE_DENIED', retryable: false });
@@ -72,7 +82,7 @@ describe('refuses to open', () => {
   });
 
   test('without the right to create the schema, and says what to run', async () => {
-    const url = await newDatabase();
+    const url = await newEmptyDatabase();
     const restricted = await asUser(url, 'opening_no_rights');
     const error = await failure(newStore({ url: restricted }).open());
     expect(error).toMatchObject({ code: 'STORE_DENIED', retryable: false });
@@ -91,7 +101,7 @@ describe('refuses to open', () => {
   });
 
   test('without rights on a schema that others made, and works with them', async () => {
-    const url = await newDatabase();
+    const url = await newEmptyDatabase();
     await migratePostgres({ url });
     const restricted = await asUser(url, 'opening_guest', 'GRANT USAGE ON SCHEMA holdfast TO opening_guest');
     const error = await failure(newStore({ url: restricted }).open());
@@ -123,7 +133,7 @@ describe('refuses to open', () => {
   });
 
   test('a database that cannot keep every text', async () => {
-    const url = await newDatabase();
+    const url = await newEmptyDatabase();
     await (await newClient(url)).query(`CREATE DATABASE opening_latin ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'`);
     const admin = await newClient(url);
     onTestFinished(async () => void (await admin.query('DROP DATABASE opening_latin WITH (FORCE)')));
@@ -133,7 +143,7 @@ describe('refuses to open', () => {
   });
 
   test('under an isolation level that would hide what others do', async () => {
-    const url = await newDatabase();
+    const url = await newEmptyDatabase();
     const strict = await asUser(
       url,
       'opening_strict',
@@ -146,7 +156,7 @@ describe('refuses to open', () => {
   });
 
   test('a schema that belongs to somebody else, and does not touch it', async () => {
-    const url = await newDatabase();
+    const url = await newEmptyDatabase();
     const admin = await newClient(url);
     await admin.query('CREATE SCHEMA holdfast; CREATE TABLE holdfast.jobs (mine text)');
     const error = await failure(newStore({ url }).open());
@@ -158,7 +168,7 @@ describe('refuses to open', () => {
   });
 
   test('a schema that is newer than this version', async () => {
-    const url = await newDatabase();
+    const url = await newEmptyDatabase();
     await migratePostgres({ url });
     await (await newClient(url)).query('UPDATE holdfast.holdfast_schema SET version = 99');
     for (const migrate of [true, false]) {
@@ -205,14 +215,14 @@ describe('refuses to open', () => {
 
 describe('the schema', () => {
   test('is made once, however many processes start at once', async () => {
-    const url = await newDatabase();
+    const url = await newEmptyDatabase();
     const stores = await Promise.all(Array.from({ length: 8 }, () => openStore({ url, max: 2 })));
     await Promise.all(stores.map((store, n) => store.add('q', [newJob()], { caller: `p${n}`, seq: 1 })));
     expect((await stores[0]?.status('q'))?.counts.waiting).toBe(8);
   });
 
   test('is only looked at with migrate: false, and made by hand', async () => {
-    const url = await newDatabase();
+    const url = await newEmptyDatabase();
     const store = newStore({ url, migrate: false });
     const error = await failure(store.open());
     expect(error).toMatchObject({ code: 'STORE_UNSUPPORTED', retryable: false });
@@ -223,14 +233,14 @@ describe('the schema', () => {
   });
 
   test('that has lost a part is said to be gone', async () => {
-    const url = await newDatabase();
+    const url = await newEmptyDatabase();
     const store = await openStore({ url });
     await (await newClient(url)).query('DROP FUNCTION holdfast.status(text)');
     expect(await failure(store.status('q'))).toMatchObject({ code: 'STORE_GONE', retryable: false });
   });
 
   test('can have any name, also one that needs quotes, and two live side by side', async () => {
-    const url = await newDatabase();
+    const url = await newEmptyDatabase();
     const [one, two] = [
       await openStore({ url, schema: 'Jobs-1' }),
       await openStore({ url: `${url}?schema=jobs_2&notify=false` }),
@@ -265,7 +275,7 @@ describe('options', () => {
   });
 
   test('host, port, user, password and database instead of a url', async () => {
-    const { hostname, port, username, password, pathname } = new URL(await newDatabase());
+    const { hostname, port, username, password, pathname } = new URL(await newEmptyDatabase());
     const store = await openStore({ host: hostname, port: Number(port), user: username, password, database: pathname.slice(1) });
     expect(await store.status('q')).toMatchObject({ paused: false });
   });
@@ -291,7 +301,7 @@ describe('a pool of the user', () => {
   });
 
   test('is used, lends its options to a thread, and stays open', async () => {
-    const connectionString = await newDatabase();
+    const connectionString = await newEmptyDatabase();
     const pool = new Pool({ connectionString, max: 3 });
     onTestFinished(() => pool.end());
     const store = await openStore({ pool });
@@ -305,7 +315,7 @@ describe('a pool of the user', () => {
   });
 
   test('that has no connection left makes calls reject, and they go through when one is free', async () => {
-    const pool = new Pool({ connectionString: await newDatabase(), max: 1 });
+    const pool = new Pool({ connectionString: await newEmptyDatabase(), max: 1 });
     onTestFinished(() => pool.end());
     const store = await openStore({ pool, connectTimeoutMs: 200, notify: false });
     const taken = await pool.connect();
@@ -347,7 +357,7 @@ describe('closing', () => {
   });
 
   test('leaves no connection behind', async () => {
-    const url = await newDatabase();
+    const url = await newEmptyDatabase();
     const store = await openStore({ url });
     store.watch('q', () => undefined);
     await store.openSession(newSession());
@@ -372,7 +382,7 @@ describe('settings that endanger what was acknowledged', () => {
       expect.stringMatching(/fsync = off.*ALTER SYSTEM SET fsync = on/),
       expect.stringMatching(/synchronous_commit = off.*ALTER SYSTEM SET synchronous_commit = on/),
     ]);
-    const sound = await openStore({ url: await newDatabase() });
+    const sound = await openStore({ url: await newEmptyDatabase() });
     sound.onWarning(() => expect.fail('there is nothing to warn of'));
   });
 });

@@ -8,7 +8,7 @@ import { PostgresStore, type PostgresStoreOptions } from '../../../src/store/pos
 import { type PostgresOptions, startPostgres } from '../../support/servers/postgres.js';
 import { FaultProxy } from '../../support/servers/proxy.js';
 import type { TestServer } from '../../support/servers/server.js';
-import { freshDatabase } from '../../support/servers/shared.js';
+import { emptyDatabase, type FreshDatabase, freshDatabase } from '../../support/servers/shared.js';
 import { newJob } from '../../unit/store-samples.js';
 
 export { newJob, newSession } from '../../unit/store-samples.js';
@@ -20,11 +20,19 @@ export async function newServer(options?: PostgresOptions): Promise<TestServer> 
   return server;
 }
 
-/** The URL of an empty database on the shared server. */
+/** The URL of a database on the shared server that has the schema of the store. */
 export async function newDatabase(): Promise<string> {
-  const database = await freshDatabase();
-  onTestFinished(() => database.drop());
-  return database.url;
+  return dropped(await freshDatabase());
+}
+
+/** The URL of a database on the shared server with nothing in it: the first store that opens it makes the schema. */
+export async function newEmptyDatabase(): Promise<string> {
+  return dropped(await emptyDatabase());
+}
+
+function dropped({ url, drop }: FreshDatabase): string {
+  onTestFinished(drop);
+  return url;
 }
 
 export async function newProxy(target: { port: number }): Promise<FaultProxy> {

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import setup from '../../support/servers/global.js';
 import { hasEnded } from '../../support/servers/processes.js';
 import { askRedis } from '../../support/servers/redis.js';
-import { freshDatabase, OFFICE, shared } from '../../support/servers/shared.js';
+import { emptyDatabase, freshDatabase, OFFICE, shared } from '../../support/servers/shared.js';
 
 let teardown: (() => Promise<void>) | undefined;
 
@@ -44,13 +44,18 @@ test('a server that the environment names is used and left alone', async () => {
   expect(await shared('postgres')).toBe('postgres://postgres.test:1/jobs');
 });
 
-test('databases are empty, one for each who asks, and can be dropped under open connections', async () => {
+test.each([
+  ['empty', emptyDatabase],
+  ['migrated', freshDatabase],
+])('databases that are %s: one for each who asks, and they can be dropped under open connections', async (kind, make) => {
   teardown = await setup();
-  const [mine, yours] = await Promise.all([freshDatabase(), freshDatabase()]);
+  const [mine, yours] = await Promise.all([make(), make()]);
   const client = new Client({ connectionString: mine.url });
   const lost = new Promise((resolve) => client.on('error', () => undefined).once('end', resolve));
   await client.connect();
   await client.query('CREATE TABLE mine ()');
+  const { rows } = await client.query(`SELECT FROM pg_namespace WHERE nspname = 'holdfast'`);
+  expect(rows).toHaveLength(kind === 'empty' ? 0 : 1);
   await mine.drop();
   await lost;
   const other = new Client({ connectionString: yours.url });

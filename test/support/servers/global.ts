@@ -5,17 +5,19 @@ import { startPostgres } from './postgres.js';
 import { folderOf } from './programs.js';
 import { startRedis } from './redis.js';
 import { startRedisCluster } from './redis-cluster.js';
-import { OFFICE, type Reply, type SharedServer } from './shared.js';
+import { newDatabase, OFFICE, type Reply, type SharedServer } from './shared.js';
 
 interface Open {
   url: string;
   close(): Promise<void>;
 }
 
-const START: Record<SharedServer, () => Promise<Open>> = {
+/** `urlOf` another one that it needs. */
+const START: Record<SharedServer, (urlOf: (name: SharedServer) => Promise<string>) => Promise<Open>> = {
   redis: () => given('REDIS_URL') ?? startRedis(),
   'redis-cluster': () => startRedisCluster(3),
   postgres: () => given('DATABASE_URL') ?? startPostgres(),
+  'postgres-template': async (urlOf) => makeTemplate(await urlOf('postgres')),
 };
 
 export default async function setup(): Promise<(() => Promise<void>) | undefined> {
@@ -23,14 +25,16 @@ export default async function setup(): Promise<(() => Promise<void>) | undefined
   if (process.env[OFFICE] !== undefined) return undefined;
   await installMissing();
   const started = new Map<SharedServer, Promise<Open>>();
-  const serve = async (name: SharedServer): Promise<Reply> => {
-    const start = started.get(name) ?? START[name]();
-    started.set(name, start);
-    return start.then(
+  const start = (name: SharedServer): Promise<Open> => {
+    const starting = started.get(name) ?? START[name](async (needed) => (await start(needed)).url);
+    started.set(name, starting);
+    return starting;
+  };
+  const serve = (name: SharedServer): Promise<Reply> =>
+    start(name).then(
       ({ url }) => ({ url }),
       (error: Error) => ({ error: error.message }),
     );
-  };
   const office = createServer((socket: Socket) => {
     socket.on('error', () => undefined);
     socket.once('data', (name) => void serve(name.toString() as SharedServer).then((reply) => socket.end(JSON.stringify(reply))));
@@ -40,9 +44,17 @@ export default async function setup(): Promise<(() => Promise<void>) | undefined
   return async () => {
     delete process.env[OFFICE];
     office.close();
-    const ends = [...started.values()].map(async (start) => (await start).close());
-    await Promise.allSettled(ends);
+    // The last that was started first: it may need one that was started before.
+    for (const starting of [...started.values()].reverse()) await starting.then((open) => open.close()).catch(() => undefined);
   };
+}
+
+/** A database with the schema of the store, from which others are copied. */
+async function makeTemplate(server: string): Promise<Open> {
+  const { url, drop } = await newDatabase(server);
+  const { migratePostgres } = await import('../../../src/store/open.js');
+  await migratePostgres(url);
+  return { url, close: drop };
 }
 
 function given(variable: string): Promise<Open> | undefined {

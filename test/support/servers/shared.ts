@@ -6,7 +6,8 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { Client } from 'pg';
 
-export type SharedServer = 'redis' | 'redis-cluster' | 'postgres';
+/** 'postgres-template' is a database on the server 'postgres'. */
+export type SharedServer = 'redis' | 'redis-cluster' | 'postgres' | 'postgres-template';
 export type Reply = { url: string } | { error: string };
 
 /** The environment variable with the port where global.ts answers. */
@@ -29,14 +30,23 @@ export interface FreshDatabase {
   drop(): Promise<void>;
 }
 
-/** An empty database on the shared PostgreSQL. */
+/** A database on the shared PostgreSQL with the schema of the store in it, but no queue. */
 export async function freshDatabase(): Promise<FreshDatabase> {
-  const url = await shared('postgres');
+  const template = new URL(await shared('postgres-template')).pathname.slice(1);
+  return newDatabase(await shared('postgres'), template);
+}
+
+/** A database on the shared PostgreSQL with nothing in it. */
+export async function emptyDatabase(): Promise<FreshDatabase> {
+  return newDatabase(await shared('postgres'));
+}
+
+export async function newDatabase(server: string, template?: string): Promise<FreshDatabase> {
   const name = `holdfast_${randomUUID().replaceAll('-', '')}`;
-  await run(url, `CREATE DATABASE ${name}`);
-  const fresh = new URL(url);
+  await run(server, `CREATE DATABASE ${name}${template === undefined ? '' : ` TEMPLATE ${template}`}`);
+  const fresh = new URL(server);
   fresh.pathname = `/${name}`;
-  return { url: fresh.href, drop: () => run(url, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) };
+  return { url: fresh.href, drop: () => run(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) };
 }
 
 async function run(url: string, statement: string): Promise<void> {
