@@ -12,8 +12,8 @@ function kept<T extends { close(): Promise<void> }>(made: T): T {
   return made;
 }
 
-describe.each(ENGINES)('on %s', (engine: Engine) => {
-  test('jobs of a paused queue are waiting, in counts and lists; repeated types give each job once', async () => {
+describe.each(ENGINES)('BullMQ behaviour on %s', (engine: Engine) => {
+  test('lists and counts jobs of a paused queue as waiting, each once when a type is repeated', async () => {
     const { inner: connection, queue: name } = await scene(engine);
     const queue = kept(new Queue(name, { connection }));
     await queue.pause();
@@ -34,7 +34,7 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
     expect(await namesOf(['prioritized', 'waiting'], 0, -1, true)).toEqual(['b', 'a']);
   });
 
-  test('ranges are clamped, and empty beyond the end', async () => {
+  test('clamps ranges, and returns nothing beyond the end', async () => {
     const { inner: connection, queue: name } = await scene(engine);
     const queue = kept(new Queue(name, { connection }));
     await queue.addBulk(['a', 'b', 'c'].map((job) => ({ name: job })));
@@ -48,7 +48,7 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
     expect(await range(2, 1)).toEqual([]);
   });
 
-  test('an active job whose lock has ended can be removed, and frees its place under the global concurrency', async () => {
+  test('removes an active job whose lock has ended, and frees its place under the global concurrency', async () => {
     const { inner: connection, queue: name } = await scene(engine);
     const queue = kept(new Queue(name, { connection }));
     await queue.setGlobalConcurrency(1);
@@ -62,7 +62,7 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
     expect((await worker.getNextJob('mine', { block: false }))?.name).toBe('next');
   });
 
-  test('each event of a job is also emitted under its id; `cleaned` has its count as a string', async () => {
+  test('emits each event of a job under its id too, and `cleaned` with its count as a string', async () => {
     const { inner: connection, queue: name } = await scene(engine);
     const queue = kept(new Queue(name, { connection }));
     const events = kept(new QueueEvents(name, { connection }));
@@ -82,7 +82,7 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
     ]);
   });
 
-  test('attempts and cleans are told as in BullMQ: due times, waiting{prev: active}, retries-exhausted only at the end', async () => {
+  test('emits attempts and cleans as BullMQ does: due times, waiting{prev: active}, retries-exhausted only at the end', async () => {
     const { inner: connection, queue: name } = await scene(engine);
     const queue = kept(new Queue(name, { connection }));
     const events = kept(new QueueEvents(name, { connection }));
@@ -121,7 +121,7 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
     expect(due).toBeGreaterThan(before + 30_000);
   });
 
-  test('in a paused queue with a worker, a delayed job becomes waiting on time', async () => {
+  test('moves a delayed job to waiting on time in a paused queue with a worker', async () => {
     const { inner: connection, queue: name } = await scene(engine);
     const queue = kept(new Queue(name, { connection }));
     const events = kept(new QueueEvents(name, { connection }));

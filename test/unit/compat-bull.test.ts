@@ -21,7 +21,7 @@ async function ended(queue: Queue, job: Job): Promise<unknown> {
   return job.finished();
 }
 
-describe('making a queue', () => {
+describe('making a Bull queue', () => {
   test('the default export, the named one and a call without new are one class', () => {
     expect(Bull).toBe(Queue);
     const queue = Queue('work', { connection: 'memory:' });
@@ -71,8 +71,8 @@ describe('making a queue', () => {
   });
 });
 
-describe('process', () => {
-  test('promises and done callbacks, results and errors', async () => {
+describe('process of a Bull queue', () => {
+  test('accepts promises and done callbacks, with results and errors', async () => {
     const queue = newQueue();
     void queue.process('promise', async (job) => job.data.n * 2);
     void queue.process('callback', (job, done) => void setImmediate(() => done(null, job.data.n * 3)));
@@ -95,7 +95,7 @@ describe('process', () => {
     ]);
   });
 
-  test('done that is called twice is told, and only the first call counts', async () => {
+  test('reports a done that is called twice, and counts the first call', async () => {
     const queue = newQueue();
     const told = next(queue, 'error');
     void queue.process((_job, done) => {
@@ -107,7 +107,7 @@ describe('process', () => {
     expect((await told)[0]).toMatchObject({ code: 'JOB_STATE', jobId: job.id });
   });
 
-  test('a name without a handler fails its job; * takes all names', async () => {
+  test('fails a job whose name has no handler, unless * has one', async () => {
     const queue = newQueue();
     void queue.process('known', async () => 'known');
     const lost = await queue.add('unknown', {});
@@ -117,7 +117,7 @@ describe('process', () => {
     expect(await ended(queue, await queue.add('known', {}))).toBe('known');
   });
 
-  test('concurrency adds up over the names', async () => {
+  test('adds up the concurrency of all names', async () => {
     const queue = newQueue();
     let running = 0;
     let most = 0;
@@ -154,7 +154,7 @@ describe('process', () => {
     expect(() => queue.process(async () => undefined)).toThrow('Cannot define the same handler twice');
   });
 
-  test('a run over its timeout fails', async () => {
+  test('fails a run that exceeds its timeout', async () => {
     const queue = newQueue();
     let open = (): void => undefined;
     void queue.process(() => new Promise<void>((resolve) => (open = resolve)));
@@ -163,7 +163,7 @@ describe('process', () => {
     open();
   });
 
-  test('attempts with a backoff strategy of the user', async () => {
+  test('waits between attempts as the backoff strategy of the user says', async () => {
     const asked: unknown[] = [];
     const queue = newQueue({
       settings: {
@@ -188,8 +188,8 @@ describe('process', () => {
   });
 });
 
-describe('events', () => {
-  test('those of this instance, with the arguments of Bull', async () => {
+describe('events of a Bull queue', () => {
+  test('emits local events with the arguments of Bull', async () => {
     const queue = newQueue();
     const told: unknown[][] = [];
     const events = [
@@ -239,7 +239,7 @@ describe('events', () => {
     ]);
   });
 
-  test('those of all instances, with the arguments of Bull', async () => {
+  test('emits global events of all instances with the arguments of Bull', async () => {
     const connection = `memory:${randomUUID()}`;
     const queue = newQueue({}, connection);
     const watcher = newQueue({}, connection);
@@ -300,8 +300,8 @@ describe('events', () => {
   });
 });
 
-describe('jobs', () => {
-  test('show what Bull shows', async () => {
+describe('jobs of a Bull queue', () => {
+  test('show the fields that Bull shows', async () => {
     const queue = newQueue({ defaultJobOptions: { attempts: 2 } });
     const job = await queue.add('named', { a: 1 }, { jobId: 'mine', delay: 60_000 });
     expect(job.toJSON()).toEqual({
@@ -336,14 +336,14 @@ describe('jobs', () => {
     expect(await queue.getJob('mine')).toBeNull();
   });
 
-  test('are found by the numbers that the store counts with', async () => {
+  test('are found by their number', async () => {
     const queue = newQueue();
     const job = await queue.add({});
     expect(job.id).toBe('1');
     expect((await queue.getJob(1))?.id).toBe('1');
   });
 
-  test('an id that exists changes nothing, and says so', async () => {
+  test('are not added again under an id that exists, and say so', async () => {
     const queue = newQueue();
     await queue.add({ n: 1 }, { jobId: 'once' });
     const duplicated = next(queue, 'duplicated');
@@ -353,14 +353,14 @@ describe('jobs', () => {
     expect(await duplicated).toEqual(['once']);
   });
 
-  test('repeat is refused by name', async () => {
+  test('are refused with the option repeat', async () => {
     await expect(newQueue().add({}, { repeat: { every: 1000 } })).rejects.toMatchObject({
       code: 'OPTION_UNSUPPORTED',
       option: 'repeat',
     });
   });
 
-  test('a failed one is retried, alone or with all others', async () => {
+  test('are retried after they failed, alone or all together', async () => {
     const queue = newQueue();
     let fail = true;
     void queue.process(async () => {
@@ -378,7 +378,7 @@ describe('jobs', () => {
     expect(await ended(queue, two as Job)).toBe('yes');
   });
 
-  test('discarded, it is not tried again', async () => {
+  test('are not retried after discard', async () => {
     const queue = newQueue();
     void queue.process(async (job) => {
       await job.discard();
@@ -390,8 +390,8 @@ describe('jobs', () => {
   });
 });
 
-describe('locks by hand', () => {
-  test('are numbers that grow, keep workers and others out, and are given back', async () => {
+describe('locks of Bull jobs that are taken by hand', () => {
+  test('have growing numbers, keep workers and other takers out, and can be released', async () => {
     const queue = newQueue();
     const job = await queue.add({});
     expect(job.lockKey()).toBe('bull:work:1:lock');
@@ -407,7 +407,7 @@ describe('locks by hand', () => {
     await other.releaseLock();
   });
 
-  test('finish the job without the next one, and a release afterwards is nothing', async () => {
+  test('finish their job without fetching the next one, and a later release does nothing', async () => {
     const queue = newQueue();
     const [job, next] = (await queue.addBulk([{ data: 1 }, { data: 2 }])) as [Job, Job];
     await job.takeLock();
@@ -421,7 +421,7 @@ describe('locks by hand', () => {
     expect(await queue.getJob(next.id)).toMatchObject({ failedReason: 'by hand' });
   });
 
-  test('without one nothing is finished, and ignoring the lock breaks nobody else’s', async () => {
+  test('are needed to finish a job, and ignoreLock does not break the lock of another owner', async () => {
     const queue = newQueue();
     const [free, taken] = (await queue.addBulk([{ data: 1 }, { data: 2 }])) as [Job, Job];
     await expect(free.moveToCompleted('no lock')).rejects.toMatchObject({ code: 'NO_TOKEN' });
@@ -445,7 +445,7 @@ describe('locks by hand', () => {
   });
 });
 
-describe('the queue', () => {
+describe('a Bull queue', () => {
   test('lists and counts by Bull’s names, jobs with a priority among the waiting ones', async () => {
     const queue = newQueue();
     await queue.addBulk([
@@ -462,7 +462,7 @@ describe('the queue', () => {
     expect(await queue.count()).toBe(0);
   });
 
-  test('paused here, it waits for its running jobs; others go on elsewhere', async () => {
+  test('waits for its running jobs when it is paused locally, while other instances go on', async () => {
     const connection = `memory:${randomUUID()}`;
     const here = newQueue({}, connection);
     let open = (): void => undefined;
@@ -491,7 +491,7 @@ describe('the queue', () => {
     expect(await ended(here, await here.add({}))).toBe('here');
   });
 
-  test('whenCurrentJobsFinished waits until the store has heard of their end, and for nothing else', async () => {
+  test('resolves whenCurrentJobsFinished as soon as the store has the outcomes', async () => {
     const queue = newQueue();
     let open = (): void => undefined;
     const opened = new Promise<void>((resolve) => {
@@ -513,7 +513,7 @@ describe('the queue', () => {
     await queue.whenCurrentJobsFinished();
   });
 
-  test('closed, it resolves what process() answered and refuses more', async () => {
+  test('resolves the promise of process() and refuses calls after close', async () => {
     const queue = newQueue();
     const processing = queue.process(async () => undefined);
     const job = await queue.add({});
@@ -526,7 +526,7 @@ describe('the queue', () => {
     expect(() => queue.process('more', async () => undefined)).toThrow(expect.objectContaining({ code: 'CLOSED' }));
   });
 
-  test('closed while a job runs, it waits for it until it is told not to', async () => {
+  test('waits for a running job on close, unless closed by force', async () => {
     const queue = newQueue();
     const active = next(queue, 'active');
     let open = (): void => undefined;
@@ -549,7 +549,7 @@ describe('the queue', () => {
     open();
   });
 
-  test('jobs taken with getNextJob bring the next one when they are finished', async () => {
+  test('returns the next job when a job of getNextJob is finished', async () => {
     const queue = newQueue();
     await queue.addBulk([{ data: 1 }, { data: 2 }]);
     const first = await queue.getNextJob();
@@ -560,7 +560,7 @@ describe('the queue', () => {
     expect((await queue.getCompleted()).map(({ returnvalue }) => returnvalue as unknown)).toEqual(['two', 'one']);
   });
 
-  test('obliterate takes everything', async () => {
+  test('removes everything with obliterate', async () => {
     const queue = newQueue();
     await queue.addBulk([{ data: 1 }, { data: 2, opts: { delay: 1000 } }]);
     await queue.obliterate();

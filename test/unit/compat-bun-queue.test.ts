@@ -15,7 +15,7 @@ function newQueue(options: QueueOptions = {}, connection = `memory:${randomUUID(
 const next = (queue: EventEmitter, event: string): Promise<unknown[]> =>
   new Promise((resolve) => queue.once(event, (...args: unknown[]) => resolve(args)));
 
-describe('options', () => {
+describe('options of a bun-queue', () => {
   test.each<[QueueOptions, object]>([
     [{ distributedLock: false }, { code: 'OPTION_UNSUPPORTED' }],
     [{ maxStalledJobRetries: -1 }, { code: 'INVALID_OPTION', option: 'maxStalledJobRetries' }],
@@ -38,7 +38,7 @@ describe('options', () => {
     expect(() => new Queue('work', { connection: 'memory:', ...options })).toThrow(expect.objectContaining(error));
   });
 
-  test('0 retries of a stalled job means 0, and nothing said means 3', () => {
+  test('allow 0 retries of a stalled job when maxStalledJobRetries is 0, and 3 by default', () => {
     expect(newQueue({ maxStalledJobRetries: 0 }).core.opts.maxStalledCount).toBe(0);
     expect(newQueue().core.opts.maxStalledCount).toBe(3);
   });
@@ -48,8 +48,8 @@ describe('options', () => {
   });
 });
 
-describe('process', () => {
-  test('runs jobs and tells of them by their ids', async () => {
+describe('process of a bun-queue', () => {
+  test('runs jobs and emits events with their ids', async () => {
     const queue = newQueue({ distributedLock: true });
     const told: unknown[][] = [];
     const events = ['jobAdded', 'jobActive', 'jobProgress', 'jobCompleted', 'jobFailed', 'jobRemoved'] as const;
@@ -87,7 +87,7 @@ describe('process', () => {
     ['one without it', undefined, undefined, 1],
     ['what its workers have room for, if that is less', 5, { enabled: true, maxWorkersPerInstance: 2, jobsPerWorker: 1 }, 2],
     [
-      'all that its workers have room for, unless told',
+      'all that its workers have room for, by default',
       undefined,
       { enabled: true, maxWorkersPerInstance: 2, jobsPerWorker: 2 },
       4,
@@ -112,7 +112,7 @@ describe('process', () => {
     expect(most).toBe(expected);
   });
 
-  test('takes one handler, and that a function', () => {
+  test('accepts one handler, which must be a function', () => {
     const queue = newQueue();
     expect(() => queue.process('no' as never)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', option: 'handler' }));
     queue.process(async () => undefined);
@@ -120,8 +120,8 @@ describe('process', () => {
   });
 });
 
-describe('add', () => {
-  test('an id that exists changes nothing, and says so', async () => {
+describe('add of a bun-queue', () => {
+  test('adds nothing under an id that exists, and says so', async () => {
     const queue = newQueue();
     const added: unknown[] = [];
     queue.on('jobAdded', (jobId) => added.push(jobId));
@@ -134,10 +134,10 @@ describe('add', () => {
   });
 });
 
-describe('horizontal scaling', () => {
+describe('horizontal scaling of a bun-queue', () => {
   const election = { heartbeatInterval: 50, leaderTimeout: 1000 };
 
-  test('one instance leads, the other follows until the first is closed; both are on the list', async () => {
+  test('has one leader until it is closed, and lists both instances', async () => {
     const connection = `memory:${randomUUID()}`;
     const make = (instanceId: string): Queue =>
       newQueue({ horizontalScaling: { enabled: true, instanceId, leaderElection: election } }, connection);
@@ -152,7 +152,7 @@ describe('horizontal scaling', () => {
     expect(await second.getInstances()).toMatchObject([{ id: 'a:2', leader: true }]);
   });
 
-  test('closing hands over at once, also while a job still runs', async () => {
+  test('hands leadership over at once on close, even while a job runs', async () => {
     const connection = `memory:${randomUUID()}`;
     const scaling = { horizontalScaling: { enabled: true, leaderElection: election } };
     const first = newQueue(scaling, connection);
@@ -172,7 +172,7 @@ describe('horizontal scaling', () => {
     await closing;
   });
 
-  test('nothing runs before the limit of all instances is in the store', async () => {
+  test('runs nothing before the global limit is in the store', async () => {
     const inner = await openStore(`memory:${randomUUID()}`);
     onTestFinished(() => inner.close());
     const store = new FaultyStore(inner);
@@ -197,7 +197,7 @@ describe('horizontal scaling', () => {
     expect(most).toBe(1);
   });
 
-  test('a stalled job over the limit that only a leader finds is told as failed', async () => {
+  test('emits failed for a job over the stall limit that only a leader finds', async () => {
     const store = await openStore(`memory:${randomUUID()}`);
     onTestFinished(() => store.close());
     const queue = new Queue('work', {
@@ -216,7 +216,7 @@ describe('horizontal scaling', () => {
   });
 });
 
-test('closed, it refuses more', async () => {
+test('refuses calls after close', async () => {
   const queue = newQueue();
   expect(await queue.ping()).toBe(true);
   await queue.close();

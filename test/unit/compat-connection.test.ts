@@ -21,7 +21,7 @@ describe('connectionFrom', () => {
     expect(connectionFrom(reached)).toEqual(connection);
   });
 
-  test('a client is passed on as it is, not as a copy', () => {
+  test('passes a client on as it is, not as a copy', () => {
     expect(connectionFrom({ redis: client })).toBe(client);
     expect(connectionFrom({ redis: { client } })).toBe(client);
   });

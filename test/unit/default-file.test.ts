@@ -33,7 +33,7 @@ function emptyFolder(): string {
   return folder;
 }
 
-test('names the file when it was made because no store was named, once per process, in each folder', async () => {
+test('warns with the path of the default file when it makes one, once per process and folder', async () => {
   const folder = emptyFolder();
   const other = join(folder, 'worker');
   mkdirSync(other);
@@ -45,7 +45,7 @@ test('names the file when it was made because no store was named, once per proce
   }
 });
 
-test('says nothing when the file was there, or when the user named it', async () => {
+test('does not warn when the default file exists, or when the user named it', async () => {
   const folder = emptyFolder();
   expect(await stderrOf(folder, { HOLDFAST_URL: 'sqlite:holdfast.db' })).toBe('');
   expect(await stderrOf(folder)).toBe('');

@@ -69,8 +69,8 @@ function listen(opts: ConstructorParameters<typeof QueueEvents>[1] = {}): Listen
   return { events, told, ids, count };
 }
 
-describe('what is told', () => {
-  test('the life of jobs, with arguments as users know them', async () => {
+describe('events that QueueEvents emits', () => {
+  test('cover the life of jobs, with the arguments of BullMQ', async () => {
     const { events, told, ids, count } = listen();
     await events.waitUntilReady();
     await queue.add('a', {}, { jobId: 'a' });
@@ -114,7 +114,7 @@ describe('what is told', () => {
     expect(ids.map(Number)).toEqual(ids.map((_, index) => index + 1));
   });
 
-  test('an event that cannot be read is reported, and does not keep the others back', async () => {
+  test('skip one that cannot be read, and report it', async () => {
     const { events, told, count } = listen();
     const errors: Error[] = [];
     events.on('error', (error) => errors.push(error));
@@ -128,7 +128,7 @@ describe('what is told', () => {
     expect(errors).toMatchObject([{ code: 'INVALID_PAYLOAD' }]);
   });
 
-  test('a listener that throws is reported, and the others are told', async () => {
+  test('reach other listeners when one throws, and report the error', async () => {
     const { events, count } = listen();
     const errors: Error[] = [];
     events.on('error', (error) => errors.push(error));
@@ -142,8 +142,8 @@ describe('what is told', () => {
   });
 });
 
-describe('where it starts', () => {
-  test('from now on, once it is ready', async () => {
+describe('where a QueueEvents starts', () => {
+  test('reads events from now on by default, once it is ready', async () => {
     await queue.add('before', {});
     const { events, told, count } = listen();
     await events.waitUntilReady();
@@ -152,7 +152,7 @@ describe('where it starts', () => {
     expect(told.map(([name]) => name)).toEqual(['added', 'delayed']);
   });
 
-  test('from the beginning, or after an id: a listener that was away reads on', async () => {
+  test('reads from the beginning, or after a given id', async () => {
     await queue.addBulk(Array.from({ length: 700 }, () => ({ name: 'x' })));
     const all = listen({ lastEventId: '0' });
     await all.count(1400);
@@ -165,7 +165,7 @@ describe('where it starts', () => {
     await listen({ lastEventId: '0-0' }).count(1);
   });
 
-  test('after an id that the log has not reached (a restored backup): from where the log ends', async () => {
+  test('reads from the end of the log when lastEventId is beyond it (a restored backup)', async () => {
     const { events, told, count } = listen({ lastEventId: '500' });
     const read = store.answered('events', 1);
     await events.waitUntilReady();
@@ -175,7 +175,7 @@ describe('where it starts', () => {
     expect(told.map(([name]) => name)).toEqual(['added', 'waiting']);
   });
 
-  test('with autorun false: from when it is ready, told once it runs', async () => {
+  test('emits events since it was ready once it runs, with autorun false', async () => {
     const { events, told, count } = listen({ autorun: false });
     await events.waitUntilReady();
     await queue.add('x', {});
@@ -189,8 +189,8 @@ describe('where it starts', () => {
   });
 });
 
-describe('trouble', () => {
-  test('an outage is told once, and nothing of it is missed', async () => {
+describe('a QueueEvents whose store fails', () => {
+  test('reports an outage once, and misses no event of it', async () => {
     const { events, told, count } = listen();
     const errors: Error[] = [];
     events.on('error', (error) => errors.push(error));
@@ -205,7 +205,7 @@ describe('trouble', () => {
     expect(errors).toMatchObject([{ code: 'STORE_UNAVAILABLE' }]);
   });
 
-  test('a wake-up that is lost delays events, no more', async () => {
+  test('emits events late, but all of them, when a wake-up is lost', async () => {
     const { events, count } = listen({ blockingTimeout: 20 });
     await events.waitUntilReady();
     store.losesWakeUps = true;
@@ -213,7 +213,7 @@ describe('trouble', () => {
     await count(2);
   });
 
-  test('a store that cannot be opened is told once, and tried again', async () => {
+  test('reports a store that cannot be opened once, and retries', async () => {
     const rule = store.on('open', { fault: 'fail' });
     const { events, count } = listen({ lastEventId: '0' });
     const errors: Error[] = [];
@@ -226,7 +226,7 @@ describe('trouble', () => {
     expect(errors).toMatchObject([{ code: 'STORE_UNAVAILABLE' }]);
   });
 
-  test('nothing is told after close, even when a read was under way', async () => {
+  test('emits nothing after close, even when a read was in flight', async () => {
     const { events, told } = listen();
     await events.waitUntilReady();
     const rule = store.on('events', { fault: 'hold-reply' });
@@ -241,7 +241,7 @@ describe('trouble', () => {
     expect(events.close()).toBe(events.closing);
   });
 
-  test('many events between two looks are read in pages, each once', async () => {
+  test('reads many events in pages, each once', async () => {
     const { events, ids, count } = listen();
     await events.waitUntilReady();
     await Promise.all(Array.from({ length: 3000 }, () => queue.add('x', {})));
@@ -250,7 +250,7 @@ describe('trouble', () => {
   });
 });
 
-describe('making one', () => {
+describe('the constructor of QueueEvents', () => {
   test.each<[string, string, unknown]>([
     ['INVALID_QUEUE_NAME', '', {}],
     ['INVALID_OPTION', 'x', null],
@@ -269,7 +269,7 @@ describe('making one', () => {
   });
 });
 
-test('a listener that is so far behind that events were cut is told how many, one that begins with the oldest is not', async () => {
+test('reports how many events were dropped to a listener that is behind, but not to one that starts with the oldest', async () => {
   const errors: unknown[] = [];
   const late = listen({ autorun: false });
   late.events.on('error', (error) => errors.push(error));

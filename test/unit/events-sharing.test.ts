@@ -62,7 +62,7 @@ async function reads(work: () => Promise<unknown>): Promise<number> {
   return store.calls('events') - before;
 }
 
-test('a thousand that read from now on are fixed, and told, by a handful of reads', async () => {
+test('serves a thousand QueueEvents that start now with a handful of reads', async () => {
   const { events, told } = listen(MANY);
   const fixing = await reads(() => Promise.all(events.map((one) => one.waitUntilReady())));
   expect(fixing).toBeLessThan(10);
@@ -77,7 +77,7 @@ test('a thousand that read from now on are fixed, and told, by a handful of read
   expect(told).toEqual(Array.from({ length: MANY }, () => ['a', 'b', 'c']));
 });
 
-test('those that look without a wake-up look together', async () => {
+test('lets QueueEvents that poll without a wake-up share one read', async () => {
   const { events, told } = listen(MANY, { blockingTimeout: 100 });
   await Promise.all(events.map((one) => one.waitUntilReady()));
   store.losesWakeUps = true;
@@ -91,7 +91,7 @@ test('those that look without a wake-up look together', async () => {
   expect(looking).toBeLessThan(30);
 });
 
-test('one that was away reads what it missed by itself, and goes on with the others', async () => {
+test('lets a QueueEvents that was away read what it missed alone, then share reads again', async () => {
   const { events } = listen(20);
   await Promise.all(events.map((one) => one.waitUntilReady()));
   await queue.add('job', {}, { jobId: 'missed' });
@@ -105,7 +105,7 @@ test('one that was away reads what it missed by itself, and goes on with the oth
   expect(store.watched).toBe(1);
 });
 
-test('each hears of an outage once and misses nothing, with few reads', async () => {
+test('reports an outage once to each QueueEvents, and misses nothing, with few reads', async () => {
   const { events, told, errors } = listen(100);
   await Promise.all(events.map((one) => one.waitUntilReady()));
   const failure = new HoldfastError('STORE_UNAVAILABLE', 'gone', { retryable: true });
@@ -120,7 +120,7 @@ test('each hears of an outage once and misses nothing, with few reads', async ()
   expect(reading).toBeLessThan(20);
 });
 
-test('one that is closed hears nothing more, the others go on, and the last takes the watch with it', async () => {
+test('stops events for a closed QueueEvents only, and ends the watch with the last one', async () => {
   const { events, told } = listen(3);
   await Promise.all(events.map((one) => one.waitUntilReady()));
   await events[0]?.close();
@@ -135,7 +135,7 @@ test('one that is closed hears nothing more, the others go on, and the last take
   await until('the new ones to be told', () => again.told.every((ids) => ids.join() === 'b'));
 });
 
-test('a large result is fetched once for all of them', async () => {
+test('fetches a large result once for all QueueEvents', async () => {
   const { events } = listen(50);
   const results: unknown[] = [];
   for (const one of events) one.on('completed', ({ returnvalue }) => results.push(returnvalue));
@@ -150,7 +150,7 @@ test('a large result is fetched once for all of them', async () => {
   expect(store.calls('jobs') - before).toBeLessThan(5);
 });
 
-test('large results of many jobs are fetched together', async () => {
+test('fetches the large results of many jobs in one call', async () => {
   const { events } = listen(1);
   const [listener] = events as [QueueEvents];
   const results: unknown[] = [];
@@ -169,7 +169,7 @@ test('large results of many jobs are fetched together', async () => {
   expect(store.calls('jobs') - before).toBeLessThan(10);
 });
 
-test('many that wait for jobs that are gone share one pass over the log, and the next pass reads only what is new', async () => {
+test('reads the log once for many waitUntilFinished of missing jobs, and then only what is new', async () => {
   const { events } = listen(1);
   const [listener] = events as [QueueEvents];
   await listener.waitUntilReady();

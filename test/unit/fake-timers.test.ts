@@ -48,9 +48,9 @@ function completed(worker: Worker, name: string): Promise<void> {
   });
 }
 
-describe.each(['memory', 'sync'])('on %s:', (scheme) => {
+describe.each(['memory', 'sync'])('fake timers on %s:', (scheme) => {
   describe.each(SETS)('with %s faked', (_, toFake) => {
-    test('jobs are added, run, waited for and closed while time stands still', async () => {
+    test('lets jobs be added, run, awaited and closed while time stands still', async () => {
       fake(toFake);
       const { queue, connection } = newQueue(scheme);
       const worker = newWorker(connection, ({ name }) => name);
@@ -63,7 +63,7 @@ describe.each(['memory', 'sync'])('on %s:', (scheme) => {
       await queue.close();
     });
 
-    test('a queue that was made before them goes on', async () => {
+    test('lets a queue go on that was made before the timers were faked', async () => {
       const { queue, connection } = newQueue(scheme);
       const worker = newWorker(connection, ({ name }) => name);
       await worker.waitUntilReady();
@@ -74,7 +74,7 @@ describe.each(['memory', 'sync'])('on %s:', (scheme) => {
     });
   });
 
-  test('a job that was delayed by an hour runs when the clock is moved by an hour, and not before', async () => {
+  test('runs a job that was delayed by an hour when the clock moves by an hour, and not before', async () => {
     vi.useFakeTimers();
     const { queue, connection } = newQueue(scheme);
     const ran: string[] = [];
@@ -96,7 +96,7 @@ describe.each(['memory', 'sync'])('on %s:', (scheme) => {
     expect(job).toMatchObject({ name: 'late', finishedOn: Date.now() });
   });
 
-  test('retries wait for their backoff, and a handler that runs for an hour of the fake clock keeps its lock', async () => {
+  test('delays retries by their backoff, and keeps the lock of a handler that runs for a fake hour', async () => {
     vi.useFakeTimers();
     const { queue, connection } = newQueue(scheme);
     let tries = 0;
@@ -125,7 +125,7 @@ describe.each(['memory', 'sync'])('on %s:', (scheme) => {
     expect(await queue.getJob(id)).toMatchObject({ attemptsMade: 2, attemptsStarted: 2, stalledCounter: 0, returnvalue: 'long' });
   });
 
-  test('finished jobs are kept for as long as the fake clock says', async () => {
+  test('keeps finished jobs for their age on the fake clock', async () => {
     vi.useFakeTimers();
     const { queue, connection } = newQueue(scheme);
     const worker = newWorker(connection, ({ name }) => name, { removeOnComplete: { age: 3600 } });
@@ -143,7 +143,7 @@ describe.each(['memory', 'sync'])('on %s:', (scheme) => {
   });
 });
 
-test('a package that is loaded after them does not hang either', async () => {
+test('does not hang when Holdfast is loaded after the timers were faked', async () => {
   vi.useFakeTimers({ toFake: EVERYTHING });
   vi.resetModules();
   const fresh = await import('../../src/index.js');

@@ -139,7 +139,7 @@ describe('a copy of a job shows its fields', () => {
     await job.releaseLock();
   });
 
-  test('after its delay or its priority was changed', async () => {
+  test('after changeDelay and changePriority', async () => {
     const job = await queue.add('welcome', {}, { delay: 60_000 });
     await job.changeDelay(70_000);
     await job.changePriority({ priority: 4 });
@@ -148,7 +148,7 @@ describe('a copy of a job shows its fields', () => {
     expect(copyOf(job)).toMatchObject({ delay: 0 });
   });
 
-  test.each(['b', LONG])('what is set on the handle stays, and does not reach the job', async (to) => {
+  test.each(['b', LONG])('with values that were set on the handle, which do not reach the job', async (to) => {
     const { id } = await queue.add('welcome', { to });
     const job = await holding.take();
     job.data = { to: 'mine' };

@@ -19,7 +19,7 @@ afterEach(() => queue.close());
 
 const refused = (code: string) => expect.objectContaining({ code, jobId: expect.any(String), queue: 'mail' });
 
-describe('a job as it shows itself', () => {
+describe('a job handle shows its job', () => {
   test('after add', async () => {
     const before = Date.now();
     const job = await queue.add('welcome', { to: 'a' }, { delay: 50, priority: 3, attempts: 2 });
@@ -53,7 +53,7 @@ describe('a job as it shows itself', () => {
     expect(job.lock).toMatchObject({ held: true, token: job.token, fence: expect.any(Number) });
   });
 
-  test('data is decoded once, so what a handler puts into it stays there', async () => {
+  test('with data that is decoded once, so that changes of a handler stay', async () => {
     const job = await queue.add('welcome', { list: [1] });
     (job.data as { list: number[] }).list.push(2);
     expect(job.data).toEqual({ list: [1, 2] });
@@ -62,7 +62,7 @@ describe('a job as it shows itself', () => {
     expect((await queue.getJob(job.id))?.data).toEqual({ list: [1] });
   });
 
-  test('as JSON and in a log it is plain, and never shows its token', async () => {
+  test('as plain data in JSON and in a log, without its token', async () => {
     await queue.add('welcome', { to: 'a' });
     const job = await worker.take();
     const token = job.token as string;
@@ -77,7 +77,7 @@ describe('a job as it shows itself', () => {
     expect(inspect(job)).toContain('welcome');
   });
 
-  test('a returnvalue can be set on the handle, and the job stays as it is', async () => {
+  test('with a returnvalue that can be set on the handle alone', async () => {
     const job = await queue.add('welcome', { to: 'a' });
     job.returnvalue = 5;
     expect(job.returnvalue).toBe(5);
@@ -85,7 +85,7 @@ describe('a job as it shows itself', () => {
     expect((await queue.getJob(job.id))?.returnvalue).toBeNull();
   });
 
-  test('asJSON and fromJSON are each other’s inverse', async () => {
+  test('the same after asJSON and fromJSON', async () => {
     const job = await queue.add('welcome', { to: 'a' }, { attempts: 3 });
     await job.updateProgress({ step: 1 });
     const again = Job.fromJSON(queue, job.asJSON());
@@ -98,7 +98,7 @@ describe('a job as it shows itself', () => {
     });
   });
 
-  test('create, createBulk and fromId make handles of the same job', async () => {
+  test('also when made by create, createBulk and fromId', async () => {
     const one = await Job.create(queue, 'welcome', { to: 'a' }, { jobId: 'one' });
     const [two] = await Job.createBulk(queue, [{ name: 'welcome', data: { to: 'b' } }]);
     expect((await Job.fromId(queue, one.id))?.data).toEqual({ to: 'a' });
@@ -107,7 +107,7 @@ describe('a job as it shows itself', () => {
   });
 });
 
-describe('states', () => {
+describe('the states of a job handle', () => {
   test('follow the job', async () => {
     const job = await queue.add('welcome', {});
     expect([await job.getState(), await job.isWaiting(), await job.isActive()]).toEqual(['waiting', true, false]);
@@ -124,7 +124,7 @@ describe('states', () => {
 });
 
 describe('writes of the owner', () => {
-  test('data, progress and logs reach the store', async () => {
+  test('change data, progress and logs in the store', async () => {
     await queue.add('welcome', { step: 0 }, { keepLogs: 2 });
     const job = await worker.take();
     await job.updateData({ step: 1 });
@@ -140,14 +140,14 @@ describe('writes of the owner', () => {
     expect(worker.progress).toEqual([[job.id, { done: 1 }]]);
   });
 
-  test.each([0, 50, 'half', false, true, { a: 1 }, [1]])('progress may be %j', async (progress) => {
+  test.each([0, 50, 'half', false, true, { a: 1 }, [1]])('accept %j as progress', async (progress) => {
     await queue.add('welcome', {});
     const job = await worker.take();
     await job.updateProgress(progress);
     expect([job.progress, (await queue.getJob(job.id))?.progress]).toEqual([progress, progress]);
   });
 
-  test('with a lock that was lost they are refused and change nothing, here and in the store', async () => {
+  test('are refused after the lock was lost, and change nothing in the handle or the store', async () => {
     await queue.add('welcome', { step: 0 });
     const job = await worker.take();
     await store.revoke('mail', [job.id], 'operator');
@@ -175,7 +175,7 @@ describe('writes of the owner', () => {
     await again.moveToCompleted('the second run');
   });
 
-  test('after its run has ended a handle may log, and nothing more', async () => {
+  test('are refused after the run has ended, except for logs', async () => {
     await queue.add('welcome', {});
     const job = await worker.take();
     await job.moveToCompleted('done', undefined, false);
@@ -184,7 +184,7 @@ describe('writes of the owner', () => {
     await expect(job.updateData({})).rejects.toThrow(refused('LOCK_LOST'));
   });
 
-  test('to a job that is gone say so', async () => {
+  test('reject with JOB_MISSING when the job is gone', async () => {
     const job = await queue.add('welcome', {});
     await job.remove();
     await expect(job.updateProgress(1)).rejects.toThrow(refused('JOB_MISSING'));
@@ -194,7 +194,7 @@ describe('writes of the owner', () => {
     await expect(job.remove()).resolves.toBeUndefined();
   });
 
-  test('from outside need no token', async () => {
+  test('are accepted without a token from outside', async () => {
     const job = await queue.add('welcome', {});
     await worker.take();
     await job.updateProgress(5);
@@ -202,7 +202,7 @@ describe('writes of the owner', () => {
     expect(await queue.getJob(job.id)).toMatchObject({ progress: 5 });
   });
 
-  test('that cannot be kept are refused before they reach the store', async () => {
+  test('are refused before they reach the store when they cannot be kept as JSON', async () => {
     const job = await queue.add('welcome', {}, { sizeLimit: 20 });
     const invalid = expect.objectContaining({ code: 'INVALID_PAYLOAD' });
     for (const progress of [undefined, null, Number.NaN, () => 1, 1n])

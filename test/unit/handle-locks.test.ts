@@ -42,7 +42,7 @@ async function waiting(opts = {}): Promise<Job> {
 }
 
 describe('takeLock', () => {
-  test('answers the token, once; the handle then has the lock and shows the job as it was taken', async () => {
+  test('returns the token once; the handle then has the lock and shows the job as it was taken', async () => {
     const job = await waiting();
     const other = (await newQueue().getJob(job.id)) as Job;
     expect(job.lock).toMatchObject({ held: false, token: '' });
@@ -58,7 +58,7 @@ describe('takeLock', () => {
     expect(job.lock).toMatchObject({ held: true, token });
   });
 
-  test('of a job that is delayed, finished or gone says so', async () => {
+  test('rejects when the job is delayed, finished or gone', async () => {
     await expect((await waiting({ delay: 60_000 })).takeLock()).rejects.toThrow(refused('JOB_STATE'));
     for (const end of ['completed', 'failed'] as const) {
       const job = await waiting();
@@ -71,7 +71,7 @@ describe('takeLock', () => {
     await expect(gone.takeLock()).rejects.toThrow(refused('JOB_MISSING'));
   });
 
-  test('of a job whose key is in use: false', async () => {
+  test('returns false when the key of the job is in use', async () => {
     const [first, second] = [await waiting({ lockKey: 'ada' }), await waiting({ lockKey: 'ada' })];
     expect(await first.takeLock()).toBeTruthy();
     expect(await second.takeLock()).toBe(false);
@@ -90,7 +90,7 @@ describe('takeLock', () => {
     expect(mine.lock.expiresAt - Date.now()).toBeGreaterThan(50_000);
   });
 
-  test('by getJob of a worker too, and on the handle that add gave', async () => {
+  test('works on a handle from add, and from getJob of a worker', async () => {
     const added = await queue.add('welcome', {});
     expect(await added.takeLock()).toBeTruthy();
     const { id } = await queue.add('welcome', {});
@@ -100,7 +100,7 @@ describe('takeLock', () => {
     expect(await queue.getJobState(id)).toBe('completed');
   });
 
-  test('the reply is lost: the same lock', async () => {
+  test('returns the same lock when its reply was lost', async () => {
     const job = await waiting();
     queue.on('error', () => undefined);
     store.on('claim', { fault: 'drop-reply', times: 2 });
@@ -110,7 +110,7 @@ describe('takeLock', () => {
   });
 });
 
-describe('a job that was taken', () => {
+describe('a job that was taken by hand', () => {
   test('is run by no worker, and cannot be removed, retried, promoted or cleaned', async () => {
     const job = await waiting();
     await job.takeLock();
@@ -132,7 +132,7 @@ describe('a job that was taken', () => {
     expect(job.lock.held).toBe(false);
   });
 
-  test('comes back when its lock ends, found by the queue that took it; its taker is told and can no longer move it', async () => {
+  test('goes back to waiting when its lock ends, and its taker learns of it and can no longer move it', async () => {
     const hasty = newQueue({ lockDuration: 200, stalledInterval: 50 });
     const stalled: string[] = [];
     hasty.on('stalled', (jobId) => stalled.push(jobId));
@@ -151,7 +151,7 @@ describe('a job that was taken', () => {
     expect(job.stalledCounter).toBe(1);
   });
 
-  test('that an operator takes away: its taker is told at the next renewal', async () => {
+  test('aborts the signal of its taker at the next renewal when its lock was taken away', async () => {
     const mine = newQueue({ lockDuration: 10_000, lockRenewTime: 50 });
     const { id } = await mine.add('taken away', {});
     const job = (await mine.getJob(id)) as Job;
@@ -169,7 +169,7 @@ describe('a job that was taken', () => {
     await until('it to fail', async () => (await queue.getJobState(id)) === 'failed');
   });
 
-  test('goes back to waiting when the queue is closed, uncharged, and is no longer held before that', async () => {
+  test('goes back to waiting without a stall when the queue is closed, and is not held before that', async () => {
     const closing = newQueue({ lockDuration: 60_000 });
     const { id } = await closing.add('held', {});
     const job = (await closing.getJob(id)) as Job;
@@ -185,7 +185,7 @@ describe('a job that was taken', () => {
 });
 
 describe('releaseLock', () => {
-  test('to the front of waiting, uncharged; it can be taken again', async () => {
+  test('moves the job to the front of waiting without a stall, where it can be taken again', async () => {
     const job = await waiting();
     await queue.add('behind', {});
     await job.takeLock();
@@ -200,13 +200,13 @@ describe('releaseLock', () => {
     expect(await queue.getJobState(job.id)).toBe('waiting');
   });
 
-  test('without a lock', async () => {
+  test('rejects without a lock', async () => {
     const job = await waiting();
     await expect(job.releaseLock()).rejects.toThrow(refused('NO_TOKEN'));
     await expect(job.releaseLock()).rejects.toThrow(`Could not release lock for job ${job.id}`);
   });
 
-  test('in a handler gives the job up: whatever the handler does then changes nothing', async () => {
+  test('gives the job up in a handler, whose later writes change nothing', async () => {
     const refusals: unknown[] = [];
     const { id } = await queue.add('given up', {});
     let runs = 0;
@@ -231,7 +231,7 @@ describe('releaseLock', () => {
 });
 
 describe('getLock', () => {
-  test('while a worker runs the job, and not after', async () => {
+  test('returns the lock while a worker runs the job, and nothing afterwards', async () => {
     let end: () => void = () => undefined;
     newWorker(() => new Promise<void>((resolve) => (end = resolve)), { name: 'ada', instanceId: 'i:1', lockDuration: 5000 });
     const { id } = await queue.add('looked at', {});

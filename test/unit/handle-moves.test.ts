@@ -17,8 +17,8 @@ afterEach(() => queue.close());
 
 const refused = (code: string) => expect.objectContaining({ code });
 
-describe('the end of a run', () => {
-  test('completed: the handle and the store say the same', async () => {
+describe('moves that end a run', () => {
+  test('show completed in the handle and in the store', async () => {
     await queue.add('welcome', {});
     const job = await worker.take();
     expect(await job.moveToCompleted({ sent: 1 }, job.token, false)).toEqual([]);
@@ -31,7 +31,7 @@ describe('the end of a run', () => {
     expect(await job.isCompleted()).toBe(true);
   });
 
-  test('failed: another attempt while there is one, then failed', async () => {
+  test('retry a failed job while attempts are left, then fail it', async () => {
     await queue.add('welcome', {}, { attempts: 2, backoff: 5000 });
     const first = await worker.take();
     await first.moveToFailed(new Error('no luck'));
@@ -46,7 +46,7 @@ describe('the end of a run', () => {
     expect((await queue.getJob(second.id))?.stacktrace).toHaveLength(2);
   });
 
-  test('discarded: no further attempt', async () => {
+  test('fail a discarded job at once', async () => {
     await queue.add('welcome', {}, { attempts: 5 });
     const job = await worker.take();
     job.discard();
@@ -54,14 +54,14 @@ describe('the end of a run', () => {
     expect(await job.isFailed()).toBe(true);
   });
 
-  test('something that is no error fails it all the same', async () => {
+  test('fail a job with something that is no Error', async () => {
     await queue.add('welcome', {});
     const job = await worker.take();
     await job.moveToFailed('just text' as never);
     expect(job.failedReason).toBe('just text');
   });
 
-  test('delayed and handed back: neither attempt nor stall counts', async () => {
+  test('count neither attempt nor stall when a job is delayed or handed back', async () => {
     await queue.add('welcome', {});
     const job = await worker.take();
     await job.moveToDelayed(Date.now() + 60_000);
@@ -82,8 +82,8 @@ describe('the end of a run', () => {
   });
 });
 
-describe('tokens', () => {
-  test('the token that getNextJob was given stands for the real one', async () => {
+describe('tokens of moves', () => {
+  test('may be the name that was passed to getNextJob', async () => {
     await queue.add('welcome', {});
     const job = await worker.take('my-token');
     expect(job.token).toBe('my-token');
@@ -96,7 +96,7 @@ describe('tokens', () => {
     expect(await job.isCompleted()).toBe(true);
   });
 
-  test('any other token goes to the store and is refused there', async () => {
+  test('are refused by the store when they are wrong', async () => {
     await queue.add('welcome', {});
     const job = await worker.take('my-token');
     await expect(job.moveToCompleted('x', 'other')).rejects.toThrow(refused('LOCK_LOST'));
@@ -104,7 +104,7 @@ describe('tokens', () => {
     expect(await job.isActive()).toBe(true);
   });
 
-  test('without any, a handle that holds nothing cannot move the job', async () => {
+  test('are required on a handle without a lock', async () => {
     const job = await queue.add('welcome', {});
     await worker.take();
     for (const move of [
@@ -120,7 +120,7 @@ describe('tokens', () => {
     expect(await job.isActive()).toBe(true);
   });
 
-  test('a handle from elsewhere may finish with the real token', async () => {
+  test('allow another handle to finish when it has the real one', async () => {
     await queue.add('welcome', {});
     const { id, lock } = await worker.take();
     const other = (await queue.getJob(id)) as Job;
@@ -136,8 +136,8 @@ describe('tokens', () => {
   });
 });
 
-describe('fetching the next job', () => {
-  test('answers [json, id], from which a handle with its lock is made', async () => {
+describe('moveToCompleted that fetches the next job', () => {
+  test('returns [json, id], which make a handle with its lock', async () => {
     await queue.addBulk([{ name: 'one' }, { name: 'two', data: { n: 2 } }]);
     const first = await worker.take('my-token');
     const [json, id] = await first.moveToCompleted('x', 'my-token');
@@ -160,7 +160,7 @@ describe('fetching the next job', () => {
   });
 });
 
-describe('moves from outside', () => {
+describe('moves of a job from outside', () => {
   async function finished(kind: 'completed' | 'failed'): Promise<Job> {
     const { id } = await queue.add('welcome', {});
     const job = await worker.take();
@@ -168,7 +168,7 @@ describe('moves from outside', () => {
     return (await queue.getJob(id)) as Job;
   }
 
-  test('retry sends a finished job back, as it is or as if new', async () => {
+  test('retry a finished job, with or without a reset of its attempts', async () => {
     const failed = await finished('failed');
     await failed.retry();
     expect(failed).toMatchObject({ failedReason: undefined, finishedOn: undefined, attemptsMade: 1 });
@@ -180,7 +180,7 @@ describe('moves from outside', () => {
     expect(await queue.getJob(failed.id)).toMatchObject({ returnvalue: null, attemptsMade: 0, attemptsStarted: 0 });
   });
 
-  test('retry of a job that is somewhere else changes nothing', async () => {
+  test('change nothing on retry of a job in another state', async () => {
     const completed = await finished('completed');
     await expect(completed.retry()).rejects.toThrow(refused('JOB_STATE'));
     expect(completed.returnvalue).toBe('x');
@@ -193,7 +193,7 @@ describe('moves from outside', () => {
     await expect(completed.retry('completed', { resetAttemptsMade: 1 as never })).rejects.toThrow(refused('INVALID_OPTION'));
   });
 
-  test('a delayed job can be promoted and its delay changed', async () => {
+  test('promote a delayed job, and change its delay', async () => {
     const job = await queue.add('welcome', {}, { delay: 60_000 });
     await job.changeDelay(90_000);
     expect([job.delay, (await queue.getJob(job.id))?.delay]).toEqual([90_000, 90_000]);
@@ -205,7 +205,7 @@ describe('moves from outside', () => {
       await expect(job.changeDelay(bad as never)).rejects.toThrow(refused('INVALID_OPTION'));
   });
 
-  test('a new priority moves a waiting job', async () => {
+  test('reorder a waiting job on a new priority', async () => {
     const job = await queue.add('welcome', {});
     await queue.add('next', {}, { priority: 1 });
     await job.changePriority({ priority: 5 });

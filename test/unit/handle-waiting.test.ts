@@ -42,7 +42,7 @@ describe('waitUntilFinished', () => {
     await expect(finished).rejects.toThrow(failedWith('second'));
   });
 
-  test('knows what happened before', async () => {
+  test('resolves when the job had finished before', async () => {
     const done = await queue.add('x', {});
     await (await worker.take()).moveToCompleted('early', undefined, false);
     expect(await done.waitUntilFinished(events)).toBe('early');
@@ -51,7 +51,7 @@ describe('waitUntilFinished', () => {
     await expect(failed.waitUntilFinished(events)).rejects.toThrow(failedWith('early'));
   });
 
-  test.each([true, false])('works with jobs that are removed on finishing, waiting before it: %s', async (before) => {
+  test.each([true, false])('works with jobs that are removed when they finish (called before that: %s)', async (before) => {
     const opts = { removeOnComplete: true, removeOnFail: true };
     const done = await queue.add('x', {}, opts);
     const early = before ? done.waitUntilFinished(events) : undefined;
@@ -65,7 +65,7 @@ describe('waitUntilFinished', () => {
     await expect(late ?? failed.waitUntilFinished(events)).rejects.toThrow(failedWith('gone too'));
   });
 
-  test('an id that was used before does not lend its end to the next job', async () => {
+  test('does not take the end of an earlier job with the same id', async () => {
     await queue.add('x', {}, { jobId: 'one', removeOnComplete: true });
     await (await worker.take()).moveToCompleted('the first', undefined, false);
     const second = await queue.add('x', {}, { jobId: 'one' });
@@ -83,7 +83,7 @@ describe('waitUntilFinished', () => {
     await expect(removed.waitUntilFinished(events)).rejects.toThrow(refused('JOB_MISSING'));
   });
 
-  test('ends when the job is removed meanwhile, or was never there', async () => {
+  test('rejects when the job is removed meanwhile, or never existed', async () => {
     const job = await queue.add('x', {});
     const looked = store.answered('jobs');
     const finished = job.waitUntilFinished(events);
@@ -93,7 +93,7 @@ describe('waitUntilFinished', () => {
     await expect(finished).rejects.toThrow(refused('JOB_MISSING'));
   });
 
-  test('gives up after ttl, and the job goes on', async () => {
+  test('rejects after ttl while the job goes on', async () => {
     const job = await queue.add('x', {});
     await expect(job.waitUntilFinished(events, 20)).rejects.toThrow(refused('TIMEOUT'));
     await expect(job.waitUntilFinished(events, 0)).rejects.toThrow(refused('TIMEOUT'));
@@ -111,7 +111,7 @@ describe('waitUntilFinished', () => {
     expect(timers() - before).toBeLessThan(5);
   });
 
-  test('ends when the listener is closed', async () => {
+  test('rejects when the QueueEvents is closed', async () => {
     const job = await queue.add('x', {});
     const looked = store.answered('jobs');
     const finished = job.waitUntilFinished(events);
@@ -122,7 +122,7 @@ describe('waitUntilFinished', () => {
     await expect(job.waitUntilFinished(events)).rejects.toThrow(refused('CLOSED'));
   });
 
-  test('finds the end by itself when the log does not tell it', async () => {
+  test('finds the end of the job when the event log lacks it', async () => {
     const silent = new QueueEvents('mail', { connection: store, autorun: false });
     const job = await queue.add('x', {});
     const looked = store.answered('jobs');
@@ -133,7 +133,7 @@ describe('waitUntilFinished', () => {
     await silent.close();
   });
 
-  test('nonsense is refused', async () => {
+  test('refuses invalid arguments', async () => {
     const job = await queue.add('x', {});
     for (const bad of [undefined, null, {}, 5, queue])
       await expect(job.waitUntilFinished(bad as never)).rejects.toThrow(refused('INVALID_OPTION'));

@@ -13,7 +13,7 @@ function fill(maxActive: number, claimants: Claimant[], index: number): void {
   claimant.active += Math.min(room, Math.max(0, claimant.slots - claimant.active));
 }
 
-describe('sharing a cap', () => {
+describe('sharing a cap among sessions', () => {
   it.each([
     { what: 'all for one that is alone', maxActive: 4, active: 0, claimant: idle(10), others: [], room: 4 },
     { what: 'half for each of two', maxActive: 4, active: 0, claimant: idle(10), others: [idle(10)], room: 2 },
@@ -51,7 +51,7 @@ describe('sharing a cap', () => {
     order: fc.infiniteStream(fc.nat()),
   });
 
-  it('never goes over the cap, and leaves no place unused when everybody has asked', () => {
+  it('never exceeds the cap, and uses every place when all sessions have asked', () => {
     fc.assert(
       fc.property(fleet, ({ maxActive, slots, order }) => {
         const claimants = slots.map(idle);
@@ -71,7 +71,7 @@ describe('sharing a cap', () => {
     );
   });
 
-  it('starves nobody where there are places enough: who asks after each finish of the others gets a job', () => {
+  it('gives a job to every session that asks after each finish of the others, if there are enough places', () => {
     fc.assert(
       fc.property(fleet, fc.nat(), ({ maxActive, slots, order }, who) => {
         fc.pre(maxActive >= slots.length);

@@ -19,7 +19,7 @@ const NOBODYS_NAME = [
   Number.NaN,
 ];
 
-describe('names that nobody may have', () => {
+describe('invalid names', () => {
   test.each(NOBODYS_NAME)('queue %s', (name) => {
     expect(() => checkQueueName(name)).toThrow(expect.objectContaining({ code: 'INVALID_QUEUE_NAME' }));
   });

@@ -52,7 +52,7 @@ describe('what JSON would lose is refused, with the path to it', () => {
     expect(() => encode('x', value)).toThrow(message);
   });
 
-  test('a path ends at the first fault of several', () => {
+  test('and the path ends at the first of several faults', () => {
     expect(() => encode('x', { fine: [{ ok: 1 }], bad: { worse: [0, () => 1] }, also: 1n })).toThrow(
       'it.bad.worse[1] is a function',
     );
@@ -132,12 +132,12 @@ describe('sizeLimit', () => {
     expect(() => encodeData('x', 'abc', 4)).toThrow('5 bytes');
   });
 
-  test('0 is a limit', () => {
+  test('accepts 0 as a limit', () => {
     expect(() => encodeData('x', 1, 0)).toThrow(expect.objectContaining({ code: 'PAYLOAD_TOO_LARGE' }));
   });
 });
 
-describe('decoding', () => {
+describe('decoding a payload', () => {
   test.each([
     '{"__proto__":{"polluted":1},"a":1}',
     '{"\\u005f_proto__":{"polluted":1},"a":1}',
@@ -148,13 +148,13 @@ describe('decoding', () => {
     expect(Object.assign({}, value)).not.toHaveProperty('polluted');
   });
 
-  test('drops it at any depth, and leaves values that only mention it', () => {
+  test('drops __proto__ at any depth, and keeps values that only mention it', () => {
     const value = decode('{"list":[{"__proto__":{"polluted":1},"text":"__proto__"}]}');
     expect(JSON.stringify(value)).toBe('{"list":[{"text":"__proto__"}]}');
     expect(Object.getPrototypeOf((value as { list: object[] }).list[0])).toBe(Object.prototype);
   });
 
-  test('text that is no JSON is told apart from everything else', () => {
+  test('rejects text that is not JSON with a code of its own', () => {
     expect(() => decode('{')).toThrow(expect.objectContaining({ code: 'INVALID_PAYLOAD' }));
   });
 });

@@ -12,7 +12,7 @@ function tried(opts: JobsOptions, more: Partial<TriedJob> = {}): TriedJob {
 const boom = new Error('boom');
 
 describe('a run that returned', () => {
-  test('is completed with its value, keeping what job or worker say', () => {
+  test('completes with its value and the retention of job or worker', () => {
     expect(completedOutcome(tried({}), 't', { a: 1 }, {})).toEqual({
       kind: 'completed',
       jobId: '7',
@@ -29,7 +29,7 @@ describe('a run that returned', () => {
     });
   });
 
-  test('with a value that cannot be kept has failed for good: another run would repeat its effects', () => {
+  test('fails for good with a value that cannot be kept, because another run would repeat its effects', () => {
     const outcome = completedOutcome(tried({ attempts: 5, removeOnFail: 3 }), 't', { total: 1n }, {});
     expect(outcome).toMatchObject({
       kind: 'failed',
@@ -55,7 +55,7 @@ describe('a run that threw', () => {
     });
   });
 
-  test('is not tried again when that is unrecoverable, by class or by name, or was discarded', async () => {
+  test('is not retried after an UnrecoverableError, by class or by name, or after discard', async () => {
     const named = Object.assign(new Error('gone'), { name: 'UnrecoverableError' });
     class Mine extends UnrecoverableError {
       override name = 'Mine';
@@ -66,13 +66,13 @@ describe('a run that threw', () => {
     expect(await failedOutcome(tried({ attempts: 5 }, { discarded: true }), 't', boom, {})).toMatchObject({ kind: 'failed' });
   });
 
-  test('waits as long as its backoff says, and comes back in front if it is lifo', async () => {
+  test('waits for its backoff, and comes back to the front if it is lifo', async () => {
     const job = tried({ attempts: 9, backoff: { type: 'exponential', delay: 100 }, lifo: true }, { attemptsMade: 3 });
     expect(await failedOutcome(job, 't', boom, {})).toMatchObject({ kind: 'retry', delayMs: 800, lifo: true });
     expect(await failedOutcome(tried({ attempts: 2 }), 't', boom, {})).toMatchObject({ kind: 'retry', delayMs: 0, lifo: false });
   });
 
-  test('keeps the newest stack traces, ten unless said otherwise', async () => {
+  test('keeps the newest stack traces, ten by default', async () => {
     const stacktrace = Array.from({ length: 12 }, (_, index) => `old ${index}`);
     const kept = async (opts: JobsOptions) =>
       JSON.parse(((await failedOutcome(tried(opts, { stacktrace }), 't', boom, {})) as { stacktrace: string }).stacktrace);
@@ -93,7 +93,7 @@ describe('a run that threw', () => {
 
   const custom = tried({ attempts: 5, backoff: { type: 'mine', delay: 3 } }, { attemptsMade: 1 });
 
-  test('asks the strategy of the worker', async () => {
+  test('waits as the backoff strategy of the worker says', async () => {
     const asked: unknown[] = [];
     const backoffStrategy = (...args: unknown[]) => {
       asked.push(...args);
@@ -153,7 +153,7 @@ describe('backoff', () => {
     expect(await backoffDelay(backoff, after(attemptsMade), undefined)).toBe(delay);
   });
 
-  test('jitter takes away at most its share', async () => {
+  test('shortens by jitter at most by its share', async () => {
     const backoff = { type: 'fixed', delay: 1000, jitter: 0.3 };
     expect(await backoffDelay(backoff, after(1), undefined, () => 0)).toBe(700);
     expect(await backoffDelay(backoff, after(1), undefined, () => 0.9999)).toBe(999);
@@ -161,8 +161,8 @@ describe('backoff', () => {
   });
 });
 
-describe('long texts', () => {
-  test('a reason and a stack trace are cut, with a note of how much is missing', async () => {
+describe('long reasons and stack traces', () => {
+  test('are cut, with a note of how much is missing', async () => {
     const long = Object.assign(new Error('m'.repeat(1_000_000)), { stack: 's'.repeat(1_000_000) });
     const outcome = await failedOutcome(tried({}), 't', long, {});
     const { reason, stacktrace } = outcome as { reason: string; stacktrace: string };
@@ -170,7 +170,7 @@ describe('long texts', () => {
     expect((JSON.parse(stacktrace) as string[])[0]).toMatch(/^s{16384}… \(983616 more characters\)$/);
   });
 
-  test('a reason of usual length stays as it is', async () => {
+  test('of usual length stay as they are', async () => {
     expect(await failedOutcome(tried({}), 't', new Error('x'.repeat(16_384)), {})).toMatchObject({ reason: 'x'.repeat(16_384) });
   });
 });

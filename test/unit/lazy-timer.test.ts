@@ -19,7 +19,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('it is over in time, once', () => {
+test('fires in time, once', () => {
   timer.start(1000);
   vi.advanceTimersByTime(999);
   expect(over).toEqual([]);
@@ -28,7 +28,7 @@ test('it is over in time, once', () => {
   expect(timer.isRunning).toBe(false);
 });
 
-test('stopped, it is never over', () => {
+test('never fires after it was stopped', () => {
   timer.start(1000);
   vi.advanceTimersByTime(500);
   timer.stop();
@@ -36,7 +36,7 @@ test('stopped, it is never over', () => {
   expect(over).toEqual([]);
 });
 
-test('started anew, it counts from then on, whatever it was started for before', () => {
+test('counts from the last start when it is restarted', () => {
   timer.start(1000);
   vi.advanceTimersByTime(900);
   timer.stop();
@@ -48,14 +48,14 @@ test('started anew, it counts from then on, whatever it was started for before',
   expect(over[0]).toBeGreaterThanOrEqual(1900);
 });
 
-test('a shorter time is kept although a longer one was set before', () => {
+test('fires after the shorter time when a longer one was set before', () => {
   timer.start(60_000);
   timer.start(10);
   vi.advanceTimersByTime(11);
   expect(over).toHaveLength(1);
 });
 
-test('however often it is started and stopped, one timer of the loop is behind it, and none when it has ended', () => {
+test('uses one timer of the loop for any number of starts, and none when it has ended', () => {
   for (let n = 0; n < 100; n += 1) {
     timer.start(1000);
     timer.stop();
@@ -65,7 +65,7 @@ test('however often it is started and stopped, one timer of the loop is behind i
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('it keeps the process alive while it runs, and not after it was stopped', () => {
+test('keeps the process alive while it runs, and not after it was stopped', () => {
   vi.useRealTimers();
   const alive = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
   const real = new LazyTimer(() => undefined);

@@ -44,10 +44,10 @@ beforeAll(async () => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test.each(Object.keys(LEFT))('a file that leaves a %s behind fails, and is told', (name) => {
+test.each(Object.keys(LEFT))('fails a test file that leaves a %s behind, and names it', (name) => {
   expect(messages.get(name)).toMatch(new RegExp(`left something running.*${name}`, 's'));
 });
 
-test('a file whose thread and timer end by themselves a moment later passes', () => {
+test('passes a test file whose thread and timer end a moment later', () => {
   expect(messages.get('in time')).toBe('');
 });

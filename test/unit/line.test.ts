@@ -14,7 +14,7 @@ function lineTo(letGo: (refs: NamedLockRef[]) => boolean[]): LockWaiters {
   return new LockWaiters({ queue: 'q', ready: async () => store, isHeld: () => false, sessionGone: nothing, onError: nothing });
 }
 
-it('gives everything back once more later, for a store that went back in time may have lost the return', async () => {
+it('releases named locks a second time later, because a failover may have lost the first release', async () => {
   const calls: NamedLockRef[][] = [];
   const line = lineTo((refs) => {
     calls.push(refs);
@@ -33,7 +33,7 @@ it('gives everything back once more later, for a store that went back in time ma
   line.end();
 });
 
-it('does not wait for the second return when it comes to its end', async () => {
+it('does not wait for the second release of named locks on close', async () => {
   let calls = 0;
   const line = lineTo((refs) => {
     calls += 1;

@@ -109,14 +109,14 @@ async function waiting(queue: Queue): Promise<Job> {
 describe('a new session', () => {
   const settings = { queue: 'mail', name: 'n', durationMs: 10_000, maxStalls: 1, graceMs: GRACE_MS };
 
-  test('is trusted from before it was asked for', async () => {
+  test('is trusted from before its request was sent', async () => {
     slow('openSession');
     const sentAt = systemClock.monotonic();
     const session = await time.until(Session.open(store, settings, systemClock));
     await endsAt(sentAt, 9500, () => session.trustedForMs() > 0);
   });
 
-  test('is heard from before it was asked for', async () => {
+  test('counts as confirmed from before its request was sent', async () => {
     slow('openSession');
     const sentAt = systemClock.monotonic();
     const session = await time.until(Session.open(store, settings, systemClock));
@@ -125,7 +125,7 @@ describe('a new session', () => {
 });
 
 describe('a timed claim that is repeated', () => {
-  test('is trusted from before its first try, in the hand of its taker', async () => {
+  test('is trusted from before its first try when taken by hand', async () => {
     const job = await waiting(newQueue({ lockDuration: 1000 }));
     await time.until(Promise.resolve(job.takeLock()).then(() => job.releaseLock()));
     repeat('claim');
@@ -146,14 +146,14 @@ describe('a timed claim that is repeated', () => {
   });
 });
 
-describe('an extension', () => {
+describe('an extension of a lock', () => {
   async function taken(lockDuration: number): Promise<Job> {
     const job = await waiting(newQueue({ lockDuration }));
     await time.until(job.takeLock());
     return job;
   }
 
-  test('counts from before it was asked for', async () => {
+  test('counts from before its request was sent', async () => {
     const job = await taken(10_000);
     slow('extend');
     const sentAt = systemClock.monotonic();
@@ -161,7 +161,7 @@ describe('an extension', () => {
     await endsAt(sentAt, 19_000, () => job.lock.held);
   });
 
-  test('that has not been answered prolongs nothing', async () => {
+  test('prolongs nothing before its reply', async () => {
     const asked = sent('claim');
     const job = await taken(1000);
     store.on('extend', { fault: 'hold-reply' });
@@ -169,7 +169,7 @@ describe('an extension', () => {
     await endsAt(await asked, 950, () => job.lock.held);
   });
 
-  test('that leaves less than there was counts before it is answered, and its holder is told in time', async () => {
+  test('that shortens the lock counts before its reply, and its owner learns of the end in time', async () => {
     const job = await taken(60_000);
     const { signal } = job.lock;
     store.on('extend', { fault: 'hold-reply' });
@@ -180,8 +180,8 @@ describe('an extension', () => {
   });
 });
 
-describe('a grant is heard', () => {
-  test('from before its first try, by a worker', async () => {
+describe('a session counts as confirmed', () => {
+  test('from before the first try of a claim', async () => {
     const queue = newQueue();
     const ran = running({ lockDuration: 60_000, crashGraceMs: GRACE_MS, drainDelay: 60 });
     // Its session was heard of long ago.
@@ -194,7 +194,7 @@ describe('a grant is heard', () => {
     await endsAt(await asked, HEARD_MS, () => lock.held);
   });
 
-  test('not by a claim that brings nothing', async () => {
+  test('not after a claim that returns nothing', async () => {
     const queue = newQueue();
     const ran = running({ lockDuration: 60_000, crashGraceMs: GRACE_MS, drainDelay: 1, concurrency: 2 });
     await time.pass(100);
@@ -207,7 +207,7 @@ describe('a grant is heard', () => {
     expect(store.calls('claim')).toBeGreaterThan(claims);
   });
 
-  test('from before it was asked for, with a named lock', async () => {
+  test('from before the request for a named lock', async () => {
     const queue = newQueue({ lockDuration: 60_000, crashGraceMs: GRACE_MS });
     const take = async (name: string): Promise<NamedLock> => (await queue.takeLock(name)) as NamedLock;
     const first = await time.until(take('first'));
@@ -221,7 +221,7 @@ describe('a grant is heard', () => {
     await endsAt(await asked, HEARD_MS, () => second.held);
   });
 
-  test('not by a place in line', async () => {
+  test('not after a place in line', async () => {
     const [queue, other] = [newQueue({ lockDuration: 60_000, crashGraceMs: GRACE_MS }), newQueue()];
     await time.until(other.takeLock('taken'));
     store.on('unsuspected', { fault: 'fail' });
@@ -236,7 +236,7 @@ describe('a grant is heard', () => {
     await time.until(lined);
   });
 
-  test('from before it was asked for, with a renewal', async () => {
+  test('from before the request of a renewal', async () => {
     const ran = running({ lockDuration: 10_000, lockRenewTime: 5000, crashGraceMs: GRACE_MS, drainDelay: 60 });
     const queue = newQueue();
     await time.until(queue.add('welcome', {}));
@@ -252,7 +252,7 @@ describe('a grant is heard', () => {
 });
 
 describe('a leader that is unsure', () => {
-  test('does not lead from before its first send plus the grace on, and leads again when the store answers in time', async () => {
+  test('stops leading a grace after its last request was sent, and leads again when the store replies in time', async () => {
     const leader = new Leader('mail', { connection: store, leaderTimeout: 60_000, crashGraceMs: GRACE_MS });
     opened.push(leader);
     leader.on('error', () => undefined);
@@ -270,7 +270,7 @@ describe('a leader that is unsure', () => {
   });
 });
 
-test('a named lock that comes too late to be trusted is given back and asked for again: nobody is kept out by it', async () => {
+test('releases a named lock that arrives too late to be trusted, and requests it again', async () => {
   const queue = newQueue({ lockDuration: 1000 });
   // Nothing renews the session until its lock is here, and that takes longer than the session is trusted.
   const outage = store.on('renew', { fault: 'fail' });
@@ -284,7 +284,7 @@ test('a named lock that comes too late to be trusted is given back and asked for
   expect((await queue.getNamedLock('late'))?.fence).toBe(lock.fence);
 });
 
-test('a named lock that is on its way back is not believed in, although the store has not answered yet', async () => {
+test('does not trust a named lock whose release is in flight', async () => {
   const lock = (await time.until(newQueue().takeLock('given back'))) as NamedLock;
   expect(lock.held).toBe(true);
   store.on('letGo', { fault: 'hold-reply' });

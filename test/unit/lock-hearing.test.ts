@@ -76,7 +76,7 @@ function watched(session: Session): HeldLock {
   return lock;
 }
 
-test('asks four times in a grace while a lock is held, and nothing while none is', async () => {
+test('checks for suspicion four times in a grace while a lock is held, and not otherwise', async () => {
   const session = await keep();
   await time.pass(10_000);
   expect(store.calls('unsuspected')).toBe(0);
@@ -90,7 +90,7 @@ test('asks four times in a grace while a lock is held, and nothing while none is
   expect(store.calls('unsuspected')).toBe(20);
 });
 
-test('without an answer held is false a margin before the grace is over, and neither aborted nor lost', async () => {
+test('turns held false a margin before the grace is over without a reply, and aborts nothing', async () => {
   const session = await keep();
   const lock = watched(session);
   // The last answer is to the question at 2000.
@@ -107,7 +107,7 @@ test('without an answer held is false a margin before the grace is over, and nei
   expect(lost).toEqual([]);
 });
 
-test('an answer counts from the moment before its question was sent, however late it comes', async () => {
+test('counts a reply from before its request was sent, however late the reply comes', async () => {
   const session = await keep();
   const lock = watched(session);
   await time.pass(400);
@@ -121,7 +121,7 @@ test('an answer counts from the moment before its question was sent, however lat
   expect(lock.held).toBe(false);
 });
 
-test('once read as false it stays so for the handler; for this moment alone it may be true again', async () => {
+test('keeps held false for a handler that read it as false, while isSure may turn true again', async () => {
   const lock = watched(await keep());
   const silence = store.on('unsuspected', { fault: 'fail' });
   await time.pass(5000);
@@ -132,7 +132,7 @@ test('once read as false it stays so for the handler; for this moment alone it m
   expect(lock.signal.aborted).toBe(false);
 });
 
-test('a silence that nobody looked into changes nothing', async () => {
+test('changes nothing by a silence during which held was not read', async () => {
   const lock = watched(await keep());
   const silence = store.on('unsuspected', { fault: 'fail' });
   await time.pass(5000);
@@ -141,7 +141,7 @@ test('a silence that nobody looked into changes nothing', async () => {
   expect(lock.held).toBe(true);
 });
 
-test('a suspicion is answered by a renewal at once, which counts as an answer', async () => {
+test('renews at once under suspicion, and counts the renewal as a reply', async () => {
   const lock = watched(await keep());
   server.suspects = true;
   await time.pass(3100);
@@ -153,7 +153,7 @@ test('a suspicion is answered by a renewal at once, which counts as an answer', 
   expect(lost).toEqual([]);
 });
 
-test('a grant is an answer too: the first lock after an idle time is held at once', async () => {
+test('counts a grant as a reply, so the first lock after an idle time is held at once', async () => {
   const session = await keep();
   // Its last renewal was ten seconds ago.
   await time.pass(55_000);
@@ -169,7 +169,7 @@ test('a grant is an answer too: the first lock after an idle time is held at onc
   expect(lock.held).toBe(false);
 });
 
-test('locks with an end of their own do not hang on it', async () => {
+test('keeps locks with their own expiry held without replies', async () => {
   const session = await keep();
   const timed = lockOn(session, { durationMs: LOCK_MS, sentAt: now(time.clock) });
   const pinned = lockOn(session);
@@ -190,7 +190,7 @@ test.each([
   expect(lock.held).toBe(true);
 });
 
-test('a store whose hints cannot be wrong is asked nothing', async () => {
+test('asks nothing of a store whose crash hints cannot be wrong', async () => {
   server.capabilities.fallibleHints = false;
   const lock = watched(await keep());
   await time.pass(14_000);
@@ -198,7 +198,7 @@ test('a store whose hints cannot be wrong is asked nothing', async () => {
   expect(lock.held).toBe(true);
 });
 
-test('a question that hangs is the only one under way, and none is asked after the end', async () => {
+test('has one suspicion check in flight at most, and none after stop', async () => {
   const session = await keep();
   watched(session);
   const hung = store.on('unsuspected', { fault: 'hang', times: 1 });

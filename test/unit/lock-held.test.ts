@@ -3,7 +3,7 @@ import { now, trustUntil } from '../../src/session/trust.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { lockOn, openSession } from '../support/faults-locks.js';
 
-test('held ends with the trust in the session, and a step of the wall clock does not move it', async () => {
+test('ends held with the trust in the session, whatever the wall clock does', async () => {
   const clock = new ManualClock();
   const lock = lockOn(await openSession(1000, clock));
   clock.stepWall(-3_600_000);
@@ -16,7 +16,7 @@ test('held ends with the trust in the session, and a step of the wall clock does
   expect(lock.held).toBe(false);
 });
 
-test('once held was seen false it stays false, and trust stays over, even if a renewal comes late', async () => {
+test('keeps held false once it was read as false, even if a renewal comes late', async () => {
   const clock = new ManualClock();
   const session = await openSession(1000, clock);
   const lock = lockOn(session);
@@ -27,7 +27,7 @@ test('once held was seen false it stays false, and trust stays over, even if a r
   expect(lock.trustedForMs()).toBeLessThanOrEqual(0);
 });
 
-test('a lapse that nobody saw, healed by a renewal that the store accepted, is no loss', async () => {
+test('does not lose a lock by a lapse that was not read before the store accepted a renewal', async () => {
   const clock = new ManualClock();
   const session = await openSession(1000, clock);
   const lock = lockOn(session);
@@ -36,7 +36,7 @@ test('a lapse that nobody saw, healed by a renewal that the store accepted, is n
   expect(lock.held).toBe(true);
 });
 
-test('a timed lock does not live on its session', async () => {
+test('ends a timed lock at its own expiry, not with its session', async () => {
   const clock = new ManualClock();
   const session = await openSession(10_000, clock);
   const lock = lockOn(session, { durationMs: 1000, sentAt: now(clock) });
@@ -45,7 +45,7 @@ test('a timed lock does not live on its session', async () => {
   expect(lock.held).toBe(false);
 });
 
-test('the newest extension counts, also a shorter one: the store may have let the longer one go', async () => {
+test('trusts the newest extension, also a shorter one', async () => {
   const clock = new ManualClock();
   const lock = lockOn(await openSession(1000, clock));
   lock.extend(now(clock), 60_000);
@@ -54,7 +54,7 @@ test('the newest extension counts, also a shorter one: the store may have let th
   expect(lock.held).toBe(false);
 });
 
-test('an extension outlives the session, until its own end', async () => {
+test('keeps an extended lock beyond its session, until its own expiry', async () => {
   const clock = new ManualClock();
   const session = await openSession(1000, clock);
   const lock = lockOn(session);
@@ -66,7 +66,7 @@ test('an extension outlives the session, until its own end', async () => {
   expect(lock.held).toBe(false);
 });
 
-test('an extension by a month does not end trust at once', async () => {
+test('keeps trust after an extension by a month', async () => {
   const clock = new ManualClock();
   const lock = lockOn(await openSession(1000, clock), { durationMs: 1000, sentAt: now(clock) });
   lock.extend(now(clock), 30 * 24 * 3600 * 1000);
@@ -74,7 +74,7 @@ test('an extension by a month does not end trust at once', async () => {
   expect(lock.held).toBe(true);
 });
 
-test('losing tens of thousands of locks at once takes no longer than each for itself', async () => {
+test('loses tens of thousands of locks at once in linear time', async () => {
   const session = await openSession(60_000);
   const locks = Array.from({ length: 20_000 }, () => lockOn(session));
   const before = process.cpuUsage();

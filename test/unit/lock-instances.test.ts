@@ -92,7 +92,7 @@ describe('the list of instances', () => {
     await until('the end of the pause to be told', async () => (await queue.getInstances())[0]?.slots === 9);
   });
 
-  test('all parts of a process belong to one instance, unless they are named', async () => {
+  test('counts all parts of a process as one instance, unless they are named', async () => {
     const queue = newQueue();
     await queue.takeLock('x');
     await newWorker().worker.waitUntilReady();
@@ -109,7 +109,7 @@ describe('two living processes with the same instanceId', () => {
     await store.openSession({ queue: 'mail', id: 'twin', owner: elsewhere, durationMs: 60_000, maxStalls: 1, slots: 1 });
   }
 
-  test('are told, each once', async () => {
+  test('each emit one error', async () => {
     await twin();
     const { errors, worker } = newWorker({ instanceId: 'twin', lockDuration: 200 });
     await worker.waitUntilReady();
@@ -121,7 +121,7 @@ describe('two living processes with the same instanceId', () => {
     expect(errors).toHaveLength(1);
   });
 
-  test('a program that was killed and started again is not its own twin', async () => {
+  test('are not reported for a program that was killed and restarted', async () => {
     await twin();
     const { errors, worker } = newWorker({ instanceId: 'twin', lockDuration: 200 });
     await worker.waitUntilReady();
@@ -130,7 +130,7 @@ describe('two living processes with the same instanceId', () => {
     expect(errors).toEqual([]);
   });
 
-  test('two parts of one process may share it', async () => {
+  test('are not reported for two parts of one process', async () => {
     const { errors, worker } = newWorker({ instanceId: 'twin', lockDuration: 200 });
     const other = newWorker({ instanceId: 'twin', lockDuration: 200 });
     await worker.waitUntilReady();
@@ -139,7 +139,7 @@ describe('two living processes with the same instanceId', () => {
   });
 });
 
-test('setGlobalConcurrency holds for all workers together', async () => {
+test('limits all workers together with setGlobalConcurrency', async () => {
   const queue = newQueue();
   expect(await queue.getGlobalConcurrency()).toBeNull();
   await queue.setGlobalConcurrency(2);
@@ -157,7 +157,7 @@ test('setGlobalConcurrency holds for all workers together', async () => {
   for (const bad of [0, -1, 1.5]) await expect(queue.setGlobalConcurrency(bad)).rejects.toMatchObject({ code: 'INVALID_OPTION' });
 });
 
-test('jobs with the same lockKey never run at once, and hold up nobody', async () => {
+test('never runs jobs with the same lockKey at once, and delays no other job', async () => {
   const queue = newQueue();
   let inside = 0;
   const seen: string[] = [];

@@ -39,7 +39,7 @@ async function passingTime<T>(answer: Promise<T>): Promise<T> {
   return there;
 }
 
-test('an ask for a named lock that is answered after its repetition does not give back what is held', async () => {
+test('keeps a named lock when the reply to an earlier request arrives after that to the retry', async () => {
   const late = store.on('acquire', { fault: 'hold-reply', times: 1 });
   const lock = await passingTime(queue.takeLock('x', { waitMs: 60_000 }));
   expect(late.holding).toBe(1);
@@ -52,7 +52,7 @@ test('an ask for a named lock that is answered after its repetition does not giv
   expect(await queue.getNamedLock('x')).toMatchObject({ fence: lock?.fence });
 });
 
-test('an ask whose lock was given back meanwhile, and that is carried out after that, leaves nothing locked', async () => {
+test('leaves nothing locked when a request for a named lock is applied after its release', async () => {
   const late = store.on('acquire', { fault: 'hang', times: 1 });
   const lock = await passingTime(queue.takeLock('x', { waitMs: 60_000 }));
   expect(await passingTime(lock?.release() ?? Promise.resolve(false))).toBe(true);
@@ -63,14 +63,14 @@ test('an ask whose lock was given back meanwhile, and that is carried out after 
   expect(await queue.getNamedLock('x')).toBeUndefined();
 });
 
-test('a session whose opening is never answered is replaced by another', async () => {
+test('opens another session when the store never replies to the first opening', async () => {
   store.on('openSession', { fault: 'hang', times: 1 });
   const lock = await passingTime(queue.takeLock('x', { durationMs: 2000, waitMs: 60_000 }));
   expect(lock?.held).toBe(true);
   expect(store.calls('openSession')).toBe(2);
 });
 
-test('an extension that leaves less than there was is believed before it is answered', async () => {
+test('trusts a shortening extension before its reply', async () => {
   const added = await queue.add('work', {});
   await passingTime(added.takeLock());
   expect(added.lock.held).toBe(true);

@@ -39,7 +39,7 @@ function stand(options = {}): Watched {
   return watched;
 }
 
-test('one leads, the other follows; a clean close hands over at once, with a greater term', async () => {
+test('has one leader, which hands over at once on close, with a greater term', async () => {
   const first = stand({ leaderTimeout: 60_000 });
   await first.leader.waitUntilReady();
   const second = stand({ leaderTimeout: 60_000 });
@@ -61,7 +61,7 @@ test('one leads, the other follows; a clean close hands over at once, with a gre
   expect(first.leader.isLeader).toBe(false);
 });
 
-test('steps down before its lease ends when it cannot renew; nobody leads twice in one term', async () => {
+test('steps down before its lease ends when it cannot renew, and no term has two leaders', async () => {
   const cut = stand({ leaderTimeout: 2000, heartbeatInterval: 200 });
   await cut.leader.waitUntilReady();
   const [first] = await store.sessions('mail');
@@ -75,7 +75,7 @@ test('steps down before its lease ends when it cannot renew; nobody leads twice 
   expect(cut.terms[1]).toBeGreaterThan(cut.terms[0] ?? Number.NaN);
 });
 
-test('the first look after a block finds it out, and tells it before the reader goes on', async () => {
+test('reads isLeader as false after a block, and emits follower before the read returns', async () => {
   const blocked = stand({ leaderTimeout: 300 });
   await blocked.leader.waitUntilReady();
   const { signal } = blocked.leader;
@@ -86,7 +86,7 @@ test('the first look after a block finds it out, and tells it before the reader 
   expect(signal.aborted).toBe(true);
 });
 
-test('a dead leader is followed when its lease ends', async () => {
+test('elects another leader when the lease of a dead one ends', async () => {
   await store.openSession(newSession({ queue: 'mail', id: 'dead', durationMs: 1000, slots: 0 }));
   await store.acquire('mail', [{ name: 'holdfast:leader', token: 't', session: 'dead', keepPlaceMs: 0 }]);
   const start = performance.now();
@@ -96,7 +96,7 @@ test('a dead leader is followed when its lease ends', async () => {
   expect(next.told).toEqual(['follower: another instance leads', 'leader']);
 });
 
-test('candidates ask once a beat', async () => {
+test('lets candidates ask once per heartbeat', async () => {
   const all = Array.from({ length: 5 }, () => stand({ leaderTimeout: 3000, heartbeatInterval: 500 }));
   await Promise.all(all.map(({ leader }) => leader.waitUntilReady()));
   await sleep(100);
@@ -105,7 +105,7 @@ test('candidates ask once a beat', async () => {
   expect(store.calls('acquire') - before).toBeLessThanOrEqual(4 * 4);
 });
 
-test('a store that fails is told and tried again', async () => {
+test('reports a store that fails, and retries', async () => {
   store.on('acquire', { fault: 'fail', times: 3 });
   const { leader, errors } = stand();
   await leader.waitUntilReady();
@@ -113,7 +113,7 @@ test('a store that fails is told and tried again', async () => {
   expect(errors.length).toBeGreaterThan(0);
 });
 
-test('options are checked', () => {
+test('checks the options of a leader', () => {
   for (const options of [
     { leaderTimeout: 0 },
     { heartbeatInterval: 15_000 },
@@ -127,7 +127,7 @@ test('options are checked', () => {
 });
 
 describe('run', () => {
-  test('runs the work in each term, with its signal and number, and close waits for it', async () => {
+  test('runs the work in each term, with its signal and term, and close waits for it', async () => {
     const { leader, terms } = stand();
     const runs: number[] = [];
     const [started, end] = [gate(), gate()];
@@ -151,7 +151,7 @@ describe('run', () => {
     await until('the other to lead', () => next.leader.isLeader);
   });
 
-  test('work does not begin in a term that a listener has ended', async () => {
+  test('does not start work in a term that a listener has ended', async () => {
     const { leader, told } = stand();
     leader.on('leader', () => void leader.close());
     let runs = 0;
@@ -161,7 +161,7 @@ describe('run', () => {
     expect([runs, told]).toEqual([0, ['leader', 'follower: it was closed']]);
   });
 
-  test('work that throws gives up the term, is told, and is tried again later', async () => {
+  test('gives up the term when the work throws, reports it, and tries again later', async () => {
     const { leader, told, errors } = stand();
     let runs = 0;
     void leader.run(() => {
@@ -175,7 +175,7 @@ describe('run', () => {
   });
 });
 
-test('a queue stands for election, and tells it on itself', async () => {
+test('lets a queue stand for election, and emits leader events on it', async () => {
   const told: unknown[][] = [];
   const queue = new Queue('mail', { connection: store, leaderElection: { leaderTimeout: 1000 }, instanceId: 'a:b' });
   opened.push(queue);

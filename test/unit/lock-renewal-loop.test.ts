@@ -50,7 +50,7 @@ async function keep(renewMs = 1000, firstInMs = renewMs, extra: Partial<Renewed>
   return { session, told };
 }
 
-test('all sessions go in one call, also those that came at different moments, and trust is renewed for each', async () => {
+test('renews all sessions in one call, also those that started at different moments', async () => {
   const kept = [await keep()];
   await time.pass(150);
   kept.push(await keep());
@@ -64,7 +64,7 @@ test('all sessions go in one call, also those that came at different moments, an
   }
 });
 
-test('a session with a short beat does not wait for one with a long beat', async () => {
+test('renews a session with a short interval before one with a long interval', async () => {
   const slow = await keep(10_000);
   const fast = await keep(100);
   await time.pass(1000);
@@ -74,7 +74,7 @@ test('a session with a short beat does not wait for one with a long beat', async
   expect(slow.told.renewed).toBe(1);
 });
 
-test('trust runs from before the call left, not from when its answer came', async () => {
+test('trusts from before the call was sent, not from its reply', async () => {
   const { session } = await keep(1000);
   const held = store.on('renew', { fault: 'hold-reply', times: 1 });
   await time.pass(1010);
@@ -86,7 +86,7 @@ test('trust runs from before the call left, not from when its answer came', asyn
   expect(session.trustedForMs()).toBeGreaterThan(2000 - 100 - 800);
 });
 
-test('a failed call is told and tried again soon, each time', async () => {
+test('reports each failed renewal, and retries soon', async () => {
   const { told } = await keep(1000, 0);
   const outage = store.on('renew', { fault: 'fail' });
   await time.pass(1200);
@@ -98,7 +98,7 @@ test('a failed call is told and tried again soon, each time', async () => {
   expect(told.renewed).toBe(1);
 });
 
-test('a call that hangs is told, others go on, and its late answer does no harm', async () => {
+test('reports a renewal that hangs, goes on with others, and ignores its late reply', async () => {
   const { session, told } = await keep(1000, 0);
   const hung = store.on('renew', { fault: 'hang', times: 1 });
   await time.pass(3000);
@@ -111,7 +111,7 @@ test('a call that hangs is told, others go on, and its late answer does no harm'
   expect(told.lost).toBe(0);
 });
 
-test('a call that hangs and then fails is one failed attempt: told once', async () => {
+test('reports a renewal that hangs and then fails once', async () => {
   const failing = () =>
     new Promise<never>((_, reject) => void setTimeout(() => reject(new Error('the connection was lost')), 2500));
   vi.spyOn(inner, 'renew').mockImplementationOnce(failing);
@@ -121,7 +121,7 @@ test('a call that hangs and then fails is one failed attempt: told once', async 
   expect(told.renewed).toBeGreaterThanOrEqual(2);
 });
 
-test('a session that the store has ended is told once and never asked for again', async () => {
+test('reports a session that the store has ended once, and never renews it again', async () => {
   const { session, told } = await keep(1000, 0);
   const other = await keep(1000, 0);
   await inner.closeSessions([{ queue: 'q', id: session.id }], false);
@@ -134,7 +134,7 @@ test('a session that the store has ended is told once and never asked for again'
   expect(loop.size).toBe(1);
 });
 
-test('a revocation is told once, even if the answer that brought it is lost or repeated', async () => {
+test('reports a revocation once, even if its reply is lost or repeated', async () => {
   const { session, told } = await keep(1000, 0);
   const job = { name: 'j', data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 0 };
   await inner.add('q', [job, job], { caller: 'p', seq: 1 });
@@ -148,7 +148,7 @@ test('a revocation is told once, even if the answer that brought it is lost or r
   expect(session.memory.holds(1)).toBe(true);
 });
 
-test('what was released while a call was under way hears nothing of its answer', async () => {
+test('ignores the reply for a session that was released while the call was in flight', async () => {
   const { session, told } = await keep(1000, 0);
   const held = store.on('renew', { fault: 'hold-reply', times: 1 });
   await time.pass(10);
@@ -161,7 +161,7 @@ test('what was released while a call was under way hears nothing of its answer',
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('who may not be renewed is left out, and taken in again later', async () => {
+test('skips a session that may not be renewed, and renews it again later', async () => {
   let allowed = false;
   const blocked = await keep(1000, 0, { mayRenew: () => allowed });
   const free = await keep(1000, 0);
@@ -173,7 +173,7 @@ test('who may not be renewed is left out, and taken in again later', async () =>
   expect(blocked.told.renewed).toBe(1);
 });
 
-test('catching up: frozen while a renewal was under way, it renews again before it says that it has', async () => {
+test('renews again before catchUp resolves when the process was frozen during a renewal', async () => {
   const { session } = await keep();
   const held = store.on('renew', { fault: 'hold-reply', times: 1 });
   await time.pass(1000);

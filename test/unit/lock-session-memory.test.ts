@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { SessionMemory, SLOTS_PER_BLOCK } from '../../src/session/session-memory.js';
 import { moment } from '../../src/session/trust.js';
 
-test('trust only ever grows: replies may overtake each other', () => {
+test('only ever extends trust when replies overtake each other', () => {
   const memory = new SessionMemory();
   memory.startTrust(moment(1000));
   memory.extendTrust(moment(3000));
@@ -10,14 +10,14 @@ test('trust only ever grows: replies may overtake each other', () => {
   expect(memory.trustedUntil).toBe(3000);
 });
 
-test('trust grows across the wrap-around', () => {
+test('extends trust across the wrap-around of 32 bits', () => {
   const memory = new SessionMemory();
   memory.startTrust(moment(2 ** 31 - 10));
   memory.extendTrust(moment(2 ** 31 + 10));
   expect(memory.trustedUntil).toBe(moment(2 ** 31 + 10));
 });
 
-test('the other side of the memory sees a lock taken and loses it by its fence, in any block', () => {
+test('shows a taken lock to the other thread, which can lose it by its fence, in any block', () => {
   const memory = new SessionMemory();
   const renewer = new SessionMemory({ words: memory.buffers.words, slots: [...memory.buffers.slots] });
   renewer.addBlock(memory.addBlock());
@@ -26,7 +26,7 @@ test('the other side of the memory sees a lock taken and loses it by its fence, 
   expect([0, 7, SLOTS_PER_BLOCK, 2 * SLOTS_PER_BLOCK - 1].map((slot) => memory.holds(slot))).toEqual([true, true, false, true]);
 });
 
-test('a fence that comes late does not touch the next lock in the slot', () => {
+test('ignores a late fence for the next lock in the slot', () => {
   const memory = new SessionMemory();
   memory.occupy(3, 41);
   memory.vacate(3);

@@ -26,7 +26,7 @@ function newTable(): { table: LockTable; told: string[] } {
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());
 
-test('each lock is told once, on time, and its signal carries the reason', async () => {
+test('reports each lost lock once, on time, and aborts its signal with the reason', async () => {
   const { table, told } = newTable();
   const lock = lockOn(await openSession(1000, clock));
   table.track(lock);
@@ -41,7 +41,7 @@ test('each lock is told once, on time, and its signal carries the reason', async
   table.stop();
 });
 
-test('a lock that ends sooner than all before it is not overlooked', async () => {
+test('reports a lock on time that ends sooner than all before it', async () => {
   const { table, told } = newTable();
   const long = lockOn(await openSession(1000, clock));
   long.extend(now(clock), 3_600_000);
@@ -54,7 +54,7 @@ test('a lock that ends sooner than all before it is not overlooked', async () =>
   table.stop();
 });
 
-test('a lock that was made shorter is told at its new end', async () => {
+test('reports a shortened lock at its new end', async () => {
   const { table, told } = newTable();
   const session = await openSession(600_000, clock);
   const lock = lockOn(session, { durationMs: 600_000, sentAt: now(clock) });
@@ -65,7 +65,7 @@ test('a lock that was made shorter is told at its new end', async () => {
   table.stop();
 });
 
-test('a renewal in shared memory moves the end without a message', async () => {
+test('moves the end of a lock by a renewal in shared memory, without a message', async () => {
   const { table, told } = newTable();
   const session = await openSession(1000, clock);
   table.track(lockOn(session));
@@ -79,7 +79,7 @@ test('a renewal in shared memory moves the end without a message', async () => {
   table.stop();
 });
 
-test('locks under one deadline are told together, and one that ends sooner, or is alone on another session, at its own end', async () => {
+test('reports locks with one deadline together, and others at their own end', async () => {
   const { table, told } = newTable();
   const session = await openSession(10_000, clock);
   const first = lockOn(session);
@@ -98,7 +98,7 @@ test('locks under one deadline are told together, and one that ends sooner, or i
   table.stop();
 });
 
-test('a lock that comes after the table was stopped is looked after again', async () => {
+test('watches a lock that is added after the table was stopped', async () => {
   const { table, told } = newTable();
   const session = await openSession(1000, clock);
   table.track(lockOn(session));
@@ -110,7 +110,7 @@ test('a lock that comes after the table was stopped is looked after again', asyn
   table.stop();
 });
 
-test('a run that has ended is not told: only the store knows whether its result counts', async () => {
+test('does not report the lock of a run that has ended, because the store decides about its result', async () => {
   const { table, told } = newTable();
   const session = await openSession(1000, clock);
   const lock = lockOn(session);
@@ -124,7 +124,7 @@ test('a run that has ended is not told: only the store knows whether its result 
   table.stop();
 });
 
-test('when a session ends, its locks are told at once; those with an end of their own live on', async () => {
+test('reports the locks of an ended session at once, except those with their own expiry', async () => {
   const { table, told } = newTable();
   const session = await openSession(10_000, clock);
   const bound = lockOn(session);
@@ -142,7 +142,7 @@ test('when a session ends, its locks are told at once; those with an end of thei
   table.stop();
 });
 
-test('a lock that was taken away before its claim was answered is not taken up, and no other is mistaken for it', async () => {
+test('does not add a lock that was revoked before the reply of its claim', async () => {
   const { table, told } = newTable();
   const session = await openSession(1000, clock);
   const taken = lockOn(session);
@@ -155,7 +155,7 @@ test('a lock that was taken away before its claim was answered is not taken up, 
   table.stop();
 });
 
-test('a lock whose trust ended on its way here is not taken up', async () => {
+test('does not add a lock whose trust ended before it arrived', async () => {
   const { table } = newTable();
   const lock = lockOn(await openSession(1000, clock));
   pass(2000);
@@ -163,7 +163,7 @@ test('a lock whose trust ended on its way here is not taken up', async () => {
   expect(table.size).toBe(0);
 });
 
-test('a renewal of a session counts for the locks that hang on it and are ours: not for a lost one, a timed one or those of others', async () => {
+test('counts a renewal for the held locks of its session, not for lost, timed or other locks', async () => {
   const { table } = newTable();
   const session = await openSession(1000, clock);
   const [kept, lost] = [lockOn(session), lockOn(session)];

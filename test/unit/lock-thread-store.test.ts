@@ -11,7 +11,7 @@ const FACTORY = `let tries = 0; export default () => { throw new Error(++tries <
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());
 
-test('a store that cannot be opened is tried every second, and told once for each reason', async () => {
+test('retries a store that cannot be opened every second, and reports each reason once', async () => {
   const module = `data:text/javascript,${encodeURIComponent(FACTORY)}`;
   const store = new ThreadStore({ engine: 'module', module, export: 'default' });
   const told: string[] = [];

@@ -49,7 +49,7 @@ test('wakes at a change, or when the time is up', async () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('a change while nobody waits is kept for the next wait, and only for that one', async () => {
+test('keeps a change for the next wait, and only for that one', async () => {
   await change();
   await change();
   await time.pass(10);
@@ -61,7 +61,7 @@ test('a change while nobody waits is kept for the next wait, and only for that o
   expect(second.woken).toBe(false);
 });
 
-test('after its end it no longer hears of changes', async () => {
+test('ignores changes after its end', async () => {
   wakeUps.end();
   const noted = wait(1000);
   await change();

@@ -32,13 +32,13 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('a loop that beats is not blocked', () => {
+test('reports no block while the loop beats', () => {
   run(10_000, true);
   expect(watchdog.blockedMs()).toBe(0);
   expect(reports).toEqual([]);
 });
 
-test('a block is reported once, when it is over, with its whole length', () => {
+test('reports a block once, when it is over, with its whole length', () => {
   run(1000, true);
   run(6000, false);
   expect(watchdog.blockedMs()).toBeGreaterThanOrEqual(6000 - BEAT_MS);
@@ -51,7 +51,7 @@ test('a block is reported once, when it is over, with its whole length', () => {
   expect(reports).toHaveLength(2);
 });
 
-test('a block between two looks of the thread is reported', () => {
+test('reports a block between two checks of the thread', () => {
   run(1000, true);
   run(3 * BEAT_MS, false);
   // Free again just before the next look of the thread.
@@ -64,7 +64,7 @@ test('a block between two looks of the thread is reported', () => {
   expect(reports).toHaveLength(1);
 });
 
-test('the main loop that beats first after a freeze of the whole process was not blocked', () => {
+test('reports no block when the main loop beats first after a freeze of the process', () => {
   run(1000, true);
   clock.advance(60_000);
   main.beat();
@@ -73,7 +73,7 @@ test('the main loop that beats first after a freeze of the whole process was not
   expect(reports).toEqual([]);
 });
 
-test('a process that was frozen as a whole was not blocked', () => {
+test('reports no block when the whole process was frozen', () => {
   run(1000, true);
   // SIGSTOP: neither beats nor looks.
   clock.advance(60_000);
@@ -82,7 +82,7 @@ test('a process that was frozen as a whole was not blocked', () => {
   expect(reports).toEqual([]);
 });
 
-test('a loop that stays blocked after the freeze is blamed only for the time after it', () => {
+test('reports only the time after a freeze when the loop stays blocked', () => {
   run(1000, true);
   clock.advance(60_000);
   run(3000, false);

@@ -27,7 +27,7 @@ describe.each(areas)('the mutants of %s', (_, mutants) => {
   });
 });
 
-it('there are at least 40', () => {
+it('are at least 40', () => {
   expect(areas.flatMap(([, mutants]) => mutants).length).toBeGreaterThanOrEqual(40);
 });
 
@@ -49,7 +49,7 @@ describe('a mutant does not fit', () => {
     expect(misfit(given, present, read)).toContain(why);
   });
 
-  it('(N) when all is well, it does', () => {
+  it('(N) and does fit when nothing is wrong', () => {
     expect(misfit(mutant, here('a', 'b'), read)).toBeUndefined();
   });
 });

@@ -11,7 +11,7 @@ const STORES: Record<string, () => Promise<Store>> = {
 };
 
 describe.each(Object.entries(STORES))('named locks on %s', (_, open) => {
-  it('a grant and a new place in line wake nobody; letting go wakes', async () => {
+  it('wake waiters on release, not on a grant or a new place in line', async () => {
     const store = await open();
     await store.openSession(newSession());
     let woken = 0;

@@ -67,7 +67,7 @@ describe('an option of BullMQ that is not carried out is refused with what to do
     expect(() => make(what, opts)).toThrow(expect.objectContaining(refusal));
   });
 
-  test('job options that are given with a job', async () => {
+  test('in the options of a job', async () => {
     const queue = make('Queue', {}) as Queue;
     for (const option of ['timeout', 'group', 'deduplication', 'parent', 'repeat']) {
       const refusal = { code: 'OPTION_UNSUPPORTED', option };
@@ -77,12 +77,12 @@ describe('an option of BullMQ that is not carried out is refused with what to do
     expect(await queue.count()).toBe(0);
   });
 
-  test('false and undefined ask for nothing', () => {
+  test('unless its value is false or undefined', () => {
     make('Worker', { useWorkerThreads: false, metrics: undefined });
     make('defaultJobOptions', { failParentOnFailure: false, timeout: undefined });
   });
 
-  test('the documents that messages name exist, with that heading', () => {
+  test('and the message names a document and heading that exist', () => {
     const heading = /^## What is not there$/m;
     expect(readFileSync('docs/migrating-from-bullmq.md', 'utf8')).toMatch(heading);
     readFileSync('docs/migrating-from-bull.md');
@@ -161,7 +161,7 @@ describe('the options of one call', () => {
     expect(await queue.remove((await added(queue)).id, { removeChildren: false })).toBe(1);
   });
 
-  test('a name that is like no other passes with one warning', async () => {
+  test('accept an unknown name with one warning', async () => {
     const queue = make('Queue', { connection: 'memory:option-names-of-calls' }) as Queue;
     for (let time = 0; time < 2; time++) await queue.promoteJobs({ ofMyOwnMaking: 5 } as object);
     await emitted();
@@ -169,7 +169,7 @@ describe('the options of one call', () => {
   });
 });
 
-test('options of BullMQ without meaning here are accepted in silence', async () => {
+test('accepts BullMQ options without meaning here, without a warning', async () => {
   const common = { skipVersionCheck: true, skipWaitingForReady: true, blockingConnection: false };
   make('Queue', { ...common, skipMetasUpdate: true, name: 'q', settings: {} });
   make('Worker', { ...common, maximumRateLimitDelay: 5, drainDelay: 5 });
@@ -178,7 +178,7 @@ test('options of BullMQ without meaning here are accepted in silence', async () 
   expect(warnings).toEqual([]);
 });
 
-test('any other name is accepted, and shown in one warning for the process', async () => {
+test('accepts any other option name with one warning per process', async () => {
   for (let time = 0; time < 2; time++) {
     make('Queue', { configKey: 'nest', forceDisconnectOnShutdown: true });
     make('Worker', { configKey: 'nest' });
@@ -195,7 +195,7 @@ test('any other name is accepted, and shown in one warning for the process', asy
   for (const warning of warnings) expect(warning).toMatchObject({ name: 'HoldfastWarning', code: 'HOLDFAST_UNKNOWN_OPTION' });
 });
 
-test('the timeout of Bull and bun-queue is still carried out by their entries', async () => {
+test('still supports the timeout option of Bull and bun-queue in their entries', async () => {
   for (const what of ['Bull', 'bun-queue']) {
     const queue = make(what, { defaultJobOptions: { timeout: 50 } }) as BullQueue;
     const job = await queue.add({}, { timeout: 60 });

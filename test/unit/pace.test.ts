@@ -5,7 +5,7 @@ import { cpus } from 'node:os';
 import { expect, onTestFinished, test } from 'vitest';
 import { measurePace, PACE, paced } from '../support/pace.js';
 
-test('a duration is never shorter than it was written, and a whole number', () => {
+test('never shortens a duration, and returns a whole number', () => {
   expect(PACE).toBeGreaterThanOrEqual(1);
   for (const ms of [1, 150, 1000]) {
     expect(paced(ms)).toBeGreaterThanOrEqual(ms);
@@ -13,7 +13,7 @@ test('a duration is never shorter than it was written, and a whole number', () =
   }
 });
 
-test('beside busy neighbours the pace grows, within bounds', async () => {
+test('grows the pace beside busy processes, within bounds', async () => {
   const neighbours = Array.from({ length: 4 * cpus().length }, () =>
     spawn(process.execPath, ['-e', 'console.log("busy"); for (;;);'], { stdio: ['ignore', 'pipe', 'ignore'] }),
   );

@@ -4,14 +4,14 @@ import { gate } from '../support/faults-wait.js';
 
 const late = (): Error => new Error('late');
 
-test('the answer is passed on, and so is its failure', async () => {
+test('returns the reply in time, or its failure', async () => {
   const patience = new ReplyTimeout();
   expect(await patience.wait(60_000, Promise.resolve(1), late)).toBe(1);
   await expect(patience.wait(60_000, Promise.reject(new Error('refused')), late)).rejects.toThrow('refused');
   patience.end();
 });
 
-test('what is not answered in time is given up, and its late answer does not count for the next', async () => {
+test('gives up without a reply in time, and ignores the late reply', async () => {
   const patience = new ReplyTimeout();
   const first = gate();
   await expect(
@@ -34,7 +34,7 @@ test('what is not answered in time is given up, and its late answer does not cou
   patience.end();
 });
 
-test('an answer that came while the event loop was blocked is in time', async () => {
+test('accepts a reply that came while the event loop was blocked', async () => {
   const patience = new ReplyTimeout();
   const answer = new Promise((resolve) => setTimeout(() => setImmediate(resolve, 'in time'), 1));
   const waiting = patience.wait(50, answer, late);
@@ -43,7 +43,7 @@ test('an answer that came while the event loop was blocked is in time', async ()
   patience.end();
 });
 
-test('it can be shortened while it lasts, and nobody is given up who does not wait', async () => {
+test('shortens a timeout while it runs, and affects only calls that wait', async () => {
   const patience = new ReplyTimeout();
   patience.shorten(1);
   const waiting = patience.wait(60_000, new Promise(() => undefined), late);

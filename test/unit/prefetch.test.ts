@@ -47,7 +47,7 @@ async function stuck(part: Scene, options: WorkerOptions, then: (worker: Worker)
   return ids.slice(ids.indexOf(longs.at(-1) ?? '') + 1);
 }
 
-describe('the option', () => {
+describe('the option prefetch', () => {
   test.each([-1, 1.5, '10', Number.NaN, 100_001])('%s is refused', async (prefetch) => {
     const part = await scene('memory');
     const make = (): unknown => part.worker(() => undefined, { autorun: false, prefetch: prefetch as number });
@@ -61,7 +61,7 @@ describe('the option', () => {
 });
 
 describe('how much is claimed ahead', () => {
-  test('what the slots work off in a quarter of a second, doubling from a standing start', () => {
+  test('is what the slots finish in a quarter of a second, doubling from the start', () => {
     const clock = new ManualClock();
     const pace = new Pace(clock);
     expect(pace.expected()).toBe(0);
@@ -74,7 +74,7 @@ describe('how much is claimed ahead', () => {
     expect(pace.expected()).toBe(0);
   });
 
-  test('nothing behind handlers that take longer than that', () => {
+  test('is nothing behind handlers that take longer than that', () => {
     const clock = new ManualClock();
     const slots = new Slots(1, 100, clock);
     for (let run = 0; run < 5; run += 1) {
@@ -85,7 +85,7 @@ describe('how much is claimed ahead', () => {
     }
   });
 
-  test('never more in hand than slots and prefetch together, and nothing while more run than there are slots', () => {
+  test('is never more than slots and prefetch together, and nothing while more jobs run than there are slots', () => {
     const slots = new Slots(2, 10, new ManualClock());
     for (let ended = 0; ended < 50; ended += 1) slots.pace.ended();
     expect(slots.roomAfter(0)).toBe(12);
@@ -97,8 +97,8 @@ describe('how much is claimed ahead', () => {
   });
 });
 
-describe('with prefetch', () => {
-  test('one slot needs a fraction of the calls', async () => {
+describe('a worker with prefetch', () => {
+  test('needs a fraction of the calls for one slot', async () => {
     const calls = async (prefetch: number): Promise<number> => {
       const part = await scene('memory');
       const ids = await addAll(part, JOBS);
@@ -111,7 +111,7 @@ describe('with prefetch', () => {
   });
 
   test.each([0, 5])(
-    'of %i, handlers go on while an outcome is in flight, by no more than that, and never two at once',
+    'of %i runs on while an outcome is in flight, by no more than that, and one handler at a time',
     async (prefetch) => {
       const part = await scene('memory');
       await addAll(part, JOBS);
@@ -165,7 +165,7 @@ describe('with prefetch', () => {
     for (const job of waiting) expect(job).toMatchObject({ attemptsMade: 0, attemptsStarted: 0, stalledCounter: 0 });
   });
 
-  test('what was claimed ahead of a handler that lasts goes back, and nothing more is claimed ahead of it', async () => {
+  test('hands prefetched jobs back behind a long handler, and prefetches no more', async () => {
     const part = await scene('memory');
     const rest = await stuck(part, { prefetch: 20 }, (worker) => expect(worker.prefetched).toBeGreaterThan(0));
     const waitsAgain = async (): Promise<boolean> => (await part.inner.status(part.queue)).counts.waiting === rest.length;
@@ -180,7 +180,7 @@ describe('with prefetch', () => {
     expect(part.store.calls('claim') + part.store.calls('settle')).toBe(calls);
   });
 
-  test('behind a handler that blocks the loop for longer than locks last, they are not begun under them, and nobody is told', async () => {
+  test('does not start prefetched jobs whose locks ended behind a blocking handler, and emits nothing', async () => {
     const part = await scene('memory');
     const starts: boolean[] = [];
     let blocked = false;
@@ -202,7 +202,7 @@ describe('with prefetch', () => {
     expect(errors).toEqual([]);
   });
 
-  test('a queue that is paused gets back what was claimed ahead', async () => {
+  test('hands prefetched jobs back when the queue is paused', async () => {
     const part = await scene('memory');
     await addAll(part, JOBS);
     let begun = 0;
@@ -222,7 +222,7 @@ describe('with prefetch', () => {
     expect(begun - pausedAt).toBeLessThan(ENOUGH);
   });
 
-  test('a job that waits for its slot does not run here yet: it cannot be cancelled', async () => {
+  test('cannot cancel a prefetched job that has not started', async () => {
     const part = await scene('memory');
     await stuck(part, { prefetch: 20 }, async (worker) => {
       const { jobs: active } = await part.inner.list(part.queue, { lists: ['active'], start: 0, end: -1, asc: true });
@@ -232,7 +232,7 @@ describe('with prefetch', () => {
     });
   });
 
-  test('handlers that never wait leave turns of the loop to others', async () => {
+  test('lets the event loop turn when handlers never wait', async () => {
     const part = await scene('memory');
     const ids = await addAll(part, 400);
     let begun = 0;

@@ -14,8 +14,8 @@ function kept<T extends { close(): Promise<void> }>(made: T): T {
   return made;
 }
 
-describe.each(ENGINES)('on %s', (engine: Engine) => {
-  test('queues of one name and different prefixes have nothing in common', async () => {
+describe.each(ENGINES)('prefix on %s', (engine: Engine) => {
+  test('separates queues of one name and different prefixes', async () => {
     const { inner: connection, queue: name } = await scene(engine);
     const staging = kept(new Queue(name, { connection, prefix: 'staging:{eu}' }));
     const live = kept(new Queue(name, { connection, prefix: 'live' }));
@@ -36,7 +36,7 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
     expect((await plain.getJob('1'))?.data).toEqual({ of: 'bull' });
   });
 
-  test('a worker, a listener and a leader of the prefix see its jobs, and only those', async () => {
+  test('shows a worker, listener and leader the jobs of their prefix only', async () => {
     const { inner: connection, queue: name } = await scene(engine);
     const prefix = '{app}';
     const [queue, other] = [kept(new Queue(name, { connection, prefix })), kept(new Queue(name, { connection }))];
@@ -55,7 +55,7 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
   });
 });
 
-test('names and keys are shown as BullMQ shows them, and the default prefix is the absence of one', async () => {
+test('shows names and keys as BullMQ does, with no prefix as the default one', async () => {
   const connection = 'memory:prefix';
   const queue = kept(new Queue('mail', { connection }));
   expect([queue.qualifiedName, queue.toKey('wait'), queue.opts.prefix]).toEqual(['bull:mail', 'bull:mail:wait', 'bull']);
@@ -65,7 +65,7 @@ test('names and keys are shown as BullMQ shows them, and the default prefix is t
   expect((await named.getJob(job.id))?.name).toBe('x');
 });
 
-test('the entry for Bull and the core see one queue under one prefix', async () => {
+test('shows the Bull entry and the core one queue under one prefix', async () => {
   const connection = 'memory:prefix';
   const bull = kept(new BullQueue('orders', { connection, prefix: 'live:1' }));
   const core = kept(new Queue('orders', { connection, prefix: 'live:1' }));
@@ -73,7 +73,7 @@ test('the entry for Bull and the core see one queue under one prefix', async () 
   expect((await core.getJob(id))?.data).toEqual({ n: 1 });
 });
 
-test('waitUntilFinished refuses a listener of another prefix', async () => {
+test('makes waitUntilFinished refuse a listener of another prefix', async () => {
   const connection = 'memory:prefix';
   const job = await kept(new Queue('bills', { connection, prefix: 'a' })).add('x', {});
   const events = kept(new QueueEvents('bills', { connection, prefix: 'b' }));

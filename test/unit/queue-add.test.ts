@@ -18,15 +18,15 @@ afterEach(() => queue.close());
 
 const refused = (code: string) => expect.objectContaining({ code });
 
-describe('adding', () => {
-  test('what is added during one turn of the loop goes in one call, in order', async () => {
+describe('add of a queue', () => {
+  test('sends the jobs of one turn of the event loop in one call, in order', async () => {
     const jobs = await Promise.all(Array.from({ length: 100 }, (_, n) => queue.add('job', { n })));
     expect(store.calls('add')).toBe(1);
     expect(jobs.map(({ id }) => id)).toEqual(Array.from({ length: 100 }, (_, n) => String(n + 1)));
     expect(jobs.map(({ data }) => (data as { n: number }).n)).toEqual(Array.from({ length: 100 }, (_, n) => n));
   });
 
-  test('while a call is under way, the next one collects', async () => {
+  test('collects jobs for the next call while one is in flight', async () => {
     const held = store.on('add', { fault: 'hang', times: 1 });
     const first = queue.add('first', {});
     await store.called('add', 1);
@@ -37,7 +37,7 @@ describe('adding', () => {
     expect(store.calls('add')).toBe(2);
   });
 
-  test('a call carries 1,000 jobs or about 8 MB at most', async () => {
+  test('sends at most 1,000 jobs or about 8 MB in a call', async () => {
     await Promise.all(Array.from({ length: 2500 }, () => queue.add('small', {})));
     expect(store.calls('add')).toBe(3);
     const large = 'x'.repeat(3 * 1024 * 1024);
@@ -45,7 +45,7 @@ describe('adding', () => {
     expect(store.calls('add')).toBe(5);
   });
 
-  test('one job that is not valid is refused alone', async () => {
+  test('refuses an invalid job alone', async () => {
     const results = await Promise.allSettled([
       queue.add('a', {}),
       queue.add('', {}),
@@ -56,7 +56,7 @@ describe('adding', () => {
     expect(await queue.count()).toBe(2);
   });
 
-  test('a job that the store refuses is refused alone, and the others of its call keep their order', async () => {
+  test('rejects only the job that the store refuses, and keeps the order of the others', async () => {
     const error = new HoldfastError('PAYLOAD_TOO_LARGE', 'too large');
     store.on('add', { fault: 'fail', error, when: (_, jobs) => jobs.some(({ name }) => name === 'large') });
     const names = Array.from({ length: 20 }, (_, n) => (n === 7 ? 'large' : `job-${n}`));
@@ -83,12 +83,12 @@ describe('adding', () => {
     expect(store.calls('add')).toBe(0);
   });
 
-  test('without data it is {}', async () => {
+  test('stores {} without data', async () => {
     expect((await queue.add('x')).data).toEqual({});
     expect((await queue.getJob('1'))?.data).toEqual({});
   });
 
-  test('default options hold where a job says nothing', async () => {
+  test('applies default options that the job does not set', async () => {
     const connection = new MemoryStore();
     const defaults = { attempts: 3, removeOnComplete: true, priority: 2 };
     const own = new Queue('own', { connection, defaultJobOptions: defaults });
@@ -103,11 +103,11 @@ describe('adding', () => {
     await own.close();
   });
 
-  test('the timestamp is ours to give', async () => {
+  test('accepts a timestamp', async () => {
     expect((await queue.add('x', {}, { timestamp: 5 })).timestamp).toBe(5);
   });
 
-  test('waiting is told with the job, and not for what is delayed or a duplicate', async () => {
+  test('emits waiting with the job, but not for a delayed job or a duplicate', async () => {
     const told: string[] = [];
     queue.on('waiting', (job) => told.push(job.id));
     await queue.add('x', {}, { jobId: 'a' });
@@ -121,7 +121,7 @@ describe('adding', () => {
 });
 
 describe('a jobId that exists', () => {
-  test('changes nothing, and the answer is the job that is there', async () => {
+  test('changes nothing, and add returns the existing job', async () => {
     const first = await queue.add('one', { n: 1 }, { jobId: 'only' });
     const second = await queue.add('two', { n: 2 }, { jobId: 'only' });
     expect([first.duplicate, second.duplicate]).toEqual([false, true]);
@@ -137,7 +137,7 @@ describe('a jobId that exists', () => {
     expect(await queue.getJobCounts('waiting', 'completed')).toMatchObject({ waiting: 0, completed: 1 });
   });
 
-  test('is told even when the job cannot be read just now', async () => {
+  test('is reported as a duplicate even when the job cannot be read', async () => {
     await queue.add('one', { n: 1 }, { jobId: 'only' });
     store.on('jobs', { fault: 'fail', times: 1 });
     expect(await queue.add('two', { n: 2 }, { jobId: 'only' })).toMatchObject({ duplicate: true, id: 'only' });
@@ -145,7 +145,7 @@ describe('a jobId that exists', () => {
 });
 
 describe('addBulk', () => {
-  test('goes in one call, and answers in order', async () => {
+  test('sends one call, and returns jobs in order', async () => {
     const jobs = await queue.addBulk([
       { name: 'a', data: { n: 1 } },
       { name: 'b', data: { n: 2 }, opts: { jobId: 'mine' } },
@@ -157,19 +157,19 @@ describe('addBulk', () => {
     expect(store.calls('add')).toBe(1);
   });
 
-  test('adds nothing when one is not valid', async () => {
+  test('adds nothing when one job is invalid', async () => {
     await expect(queue.addBulk([{ name: 'a' }, { name: 'b', data: 1n }])).rejects.toThrow(refused('INVALID_PAYLOAD'));
     for (const bad of [null, 'x', [null], [5]])
       await expect(queue.addBulk(bad as never)).rejects.toThrow(refused('INVALID_OPTION'));
     expect(store.calls('add')).toBe(0);
   });
 
-  test('of nothing does nothing', async () => {
+  test('does nothing for an empty list', async () => {
     expect(await queue.addBulk([])).toEqual([]);
     expect(store.calls('add')).toBe(0);
   });
 
-  test('over 1,000 goes in several calls, and says how far it came', async () => {
+  test('sends more than 1,000 jobs in several calls, and says how far it came', async () => {
     const bulk = Array.from({ length: 2100 }, () => ({ name: 'x' }));
     expect(await queue.addBulk(bulk)).toHaveLength(2100);
     expect(store.calls('add')).toBe(3);
@@ -181,8 +181,8 @@ describe('addBulk', () => {
   });
 });
 
-describe('a store that does not answer', () => {
-  test('after the work was done: the same call again, and no job twice', async () => {
+describe('add with a store that fails', () => {
+  test('repeats the call after a lost reply, and adds no job twice', async () => {
     const errors: Error[] = [];
     queue.on('error', (error) => errors.push(error));
     store.on('add', { fault: 'drop-reply', times: 2 });
@@ -196,7 +196,7 @@ describe('a store that does not answer', () => {
     expect(errors).toHaveLength(2);
   });
 
-  test('in time: the outcome is unknown, and the next add is not taken for its repetition', async () => {
+  test('rejects with OUTCOME_UNKNOWN without a reply in time, and the next add is not taken for a repetition', async () => {
     const impatient = new Queue('mail', { connection: store, addTimeoutMs: 120 });
     const errors: Error[] = [];
     impatient.on('error', (error) => errors.push(error));
@@ -212,7 +212,7 @@ describe('a store that does not answer', () => {
     await impatient.close();
   });
 
-  test.each(['STORE_FULL', 'STORE_BUSY', 'STORE_READONLY'] as const)('but refuses with %s: nothing was added', async (code) => {
+  test.each(['STORE_FULL', 'STORE_BUSY', 'STORE_READONLY'] as const)('passes on %s, and nothing was added', async (code) => {
     const impatient = new Queue('mail', { connection: store, addTimeoutMs: 1000 });
     impatient.on('error', () => undefined);
     const error = new HoldfastError(code, 'nothing of the call was written', { retryable: true });
@@ -227,7 +227,7 @@ describe('a store that does not answer', () => {
     await impatient.close();
   });
 
-  test('refuses until the time is up: no try begins that has no time for its reply', async () => {
+  test('starts no try that leaves no time for its reply', async () => {
     const impatient = new Queue('mail', { connection: store, addTimeoutMs: 300 });
     impatient.on('error', () => undefined);
     store.on('add', { fault: 'fail', error: new HoldfastError('STORE_FULL', 'full', { retryable: true }), times: 3 });
@@ -236,7 +236,7 @@ describe('a store that does not answer', () => {
     await impatient.close();
   });
 
-  test('and then refuses: an earlier try may have been carried out, so the outcome is unknown', async () => {
+  test('rejects with OUTCOME_UNKNOWN when the store refuses after an earlier try had no reply', async () => {
     const impatient = new Queue('mail', { connection: store, addTimeoutMs: 120 });
     impatient.on('error', () => undefined);
     store.on('add', { fault: 'fail', error: new HoldfastError('STORE_FULL', 'full', { retryable: true }) });
@@ -246,7 +246,7 @@ describe('a store that does not answer', () => {
     await impatient.close();
   });
 
-  test('at all: the caller is not kept for ever, and what waited behind it surely did not happen', async () => {
+  test('rejects when the store never replies, and queued adds were not applied', async () => {
     const impatient = new Queue('mail', { connection: store, addTimeoutMs: 100 });
     const rule = store.on('add', { fault: 'hang' });
     const first = impatient.add('a', {});
@@ -260,7 +260,7 @@ describe('a store that does not answer', () => {
     await impatient.close();
   });
 
-  test('jobs whose time ran out before they were sent are sent back as not added', async () => {
+  test('rejects jobs as not added whose time ran out before they were sent', async () => {
     const onError = (): void => {};
     const intake = new AddBatcher({ queue: 'mail', open: () => Promise.resolve(store), timeoutMs: 50, onError });
     const job = { name: 'x', data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 0 };
@@ -273,14 +273,14 @@ describe('a store that does not answer', () => {
     await intake.close();
   });
 
-  test('with a refusal: it is passed on at once, and later adds go on', async () => {
+  test('rejects at once when the store refuses for good, and later adds go on', async () => {
     store.on('add', { fault: 'fail', times: 1, error: new HoldfastError('STORE_READONLY', 'read-only') });
     await expect(queue.add('a', {})).rejects.toThrow(refused('STORE_READONLY'));
     expect((await queue.add('b', {})).id).toBe('1');
     expect(store.calls('add')).toBe(2);
   });
 
-  test('when it is opened: add tries until its time is up, other calls reject, the error is told once, and the next call tries again', async () => {
+  test('retries a store that cannot be opened until the time is up, while other calls reject and one error is emitted', async () => {
     const impatient = new Queue('mail', { connection: store, addTimeoutMs: 120 });
     const errors: Error[] = [];
     impatient.on('error', (error) => errors.push(error));
@@ -295,7 +295,7 @@ describe('a store that does not answer', () => {
     await impatient.close();
   });
 
-  test('to being opened: add gives up in time, and the job was surely not added', async () => {
+  test('rejects in time when the store never opens, and the job was not added', async () => {
     const impatient = new Queue('mail', { connection: store, addTimeoutMs: 100 });
     const rule = store.on('open', { fault: 'hang' });
     await expect(impatient.add('a', {})).rejects.toThrow(refused('TIMEOUT'));
@@ -304,11 +304,11 @@ describe('a store that does not answer', () => {
   });
 });
 
-describe('a jobId that somebody holds in an open transaction', () => {
+describe('a jobId that an open transaction holds', () => {
   const busy = new HoldfastError('STORE_BUSY', 'somebody holds it', { retryable: true });
   const holds = (id: string) => (_queue: string, jobs: { id?: string }[]) => jobs.some((job) => job.id === id);
 
-  test('holds up its own job alone', async () => {
+  test('delays only the job with that id', async () => {
     queue.on('error', () => undefined);
     const held = store.on('add', { fault: 'fail', error: busy, when: holds('held') });
     const waiting = queue.add('job', {}, { jobId: 'held' });
@@ -320,7 +320,7 @@ describe('a jobId that somebody holds in an open transaction', () => {
     expect((await waiting).id).toBe('held');
   });
 
-  test('after a call of unknown fate: the same call again, and no job twice', async () => {
+  test('repeats the same call after a lost reply, and adds no job twice', async () => {
     queue.on('error', () => undefined);
     store.on('add', { fault: 'fail', error: busy, times: 1 });
     store.on('add', { fault: 'drop-reply', times: 1 });
@@ -332,7 +332,7 @@ describe('a jobId that somebody holds in an open transaction', () => {
     expect(await queue.count()).toBe(2);
   });
 
-  test('is waited for when the queue is closed', async () => {
+  test('is awaited when the queue is closed', async () => {
     queue.on('error', () => undefined);
     const held = store.on('add', { fault: 'fail', error: busy, when: holds('held') });
     const waiting = queue.add('job', {}, { jobId: 'held' });
@@ -344,7 +344,7 @@ describe('a jobId that somebody holds in an open transaction', () => {
   });
 });
 
-describe('closing', () => {
+describe('close of a queue', () => {
   test('waits for the adds that are under way, and loses none', async () => {
     const rule = store.on('add', { fault: 'hang', times: 1 });
     const first = queue.add('a', {});
@@ -363,7 +363,7 @@ describe('closing', () => {
     await other.close();
   });
 
-  test('a queue that was never used opens nothing', async () => {
+  test('opens no store for a queue that was never used', async () => {
     await queue.close();
     expect(store.calls('open')).toBe(0);
   });
@@ -390,7 +390,7 @@ describe('a store that runs handlers inside add', () => {
   });
 });
 
-describe('making a queue', () => {
+describe('the constructor of a queue', () => {
   test.each<[string, unknown[]]>([
     ['INVALID_QUEUE_NAME', ['']],
     ['INVALID_QUEUE_NAME', ['a:b']],

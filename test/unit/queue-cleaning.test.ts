@@ -33,7 +33,7 @@ async function finished(count: number, kind: 'completed' | 'failed'): Promise<vo
 }
 
 describe('drain', () => {
-  test('takes what waits, in chunks, and what is delayed only if asked for', async () => {
+  test('removes waiting jobs in chunks, and delayed jobs only on request', async () => {
     await bulk(1200);
     await bulk(5, { priority: 1 });
     await bulk(3, { delay: 60_000 });
@@ -48,7 +48,7 @@ describe('drain', () => {
     expect(await queue.count()).toBe(0);
   });
 
-  test('leaves running and finished jobs, and is not held by a queue that keeps filling', async () => {
+  test('leaves running and finished jobs, and ends although the queue keeps filling', async () => {
     await finished(1, 'completed');
     await bulk(501);
     await worker.take();
@@ -63,7 +63,7 @@ describe('drain', () => {
 });
 
 describe('clean', () => {
-  test('takes finished jobs of one kind, by age and number, and tells', async () => {
+  test('removes finished jobs of one state by age and number, and emits cleaned', async () => {
     const told: unknown[] = [];
     queue.on('cleaned', (ids, type) => told.push([ids, type]));
     await finished(3, 'completed');
@@ -83,7 +83,7 @@ describe('clean', () => {
     ]);
   });
 
-  test('takes waiting jobs without a priority, or those with one, never both', async () => {
+  test('removes waiting jobs either without or with a priority, never both', async () => {
     await bulk(700);
     await bulk(2, { priority: 1 });
     await bulk(1, { delay: 1000 });
@@ -98,20 +98,20 @@ describe('clean', () => {
     expect(await queue.getJobCounts('waiting', 'prioritized')).toMatchObject({ waiting: 50, prioritized: 0 });
   });
 
-  test('of waiting jobs goes by their age too, past the young ones', async () => {
+  test('removes old waiting jobs behind young ones', async () => {
     await bulk(600, { timestamp: Date.now() });
     await bulk(3, { timestamp: Date.now() - 60_000 });
     expect(await queue.clean(30_000, 0, 'wait')).toEqual(['601', '602', '603']);
   });
 
-  test('never takes what somebody works on', async () => {
+  test('never removes a locked job', async () => {
     await bulk(1);
     await worker.take();
     expect(await queue.clean(0, 0, 'active')).toEqual([]);
     expect(await queue.getActiveCount()).toBe(1);
   });
 
-  test('nonsense is refused', async () => {
+  test('refuses invalid arguments', async () => {
     for (const bad of [Number.NaN, -1, 1.5, 1e300, '5', null, {}]) {
       await expect(queue.clean(bad as never, 0)).rejects.toThrow(refused('INVALID_OPTION'));
       await expect(queue.clean(0, bad as never)).rejects.toThrow(refused('INVALID_OPTION'));
@@ -121,8 +121,8 @@ describe('clean', () => {
   });
 });
 
-describe('many jobs back to waiting', () => {
-  test('retryJobs: failed ones unless told otherwise, in steps', async () => {
+describe('moving many jobs back to waiting', () => {
+  test('retries failed jobs by default, in steps, with retryJobs', async () => {
     await finished(5, 'failed');
     await finished(2, 'completed');
     await queue.retryJobs({ count: 2 });
@@ -132,7 +132,7 @@ describe('many jobs back to waiting', () => {
     expect(await queue.getJobCounts('completed', 'waiting')).toMatchObject({ completed: 0, waiting: 7 });
   });
 
-  test('retryJobs with a timestamp takes what finished before it', async () => {
+  test('retries jobs that finished before a timestamp, with retryJobs', async () => {
     await finished(2, 'failed');
     clock.advance(60_000);
     await finished(1, 'failed');
@@ -140,13 +140,13 @@ describe('many jobs back to waiting', () => {
     expect(await queue.getFailedCount()).toBe(1);
   });
 
-  test('promoteJobs takes the delayed ones', async () => {
+  test('promotes delayed jobs, with promoteJobs', async () => {
     await bulk(3, { delay: 60_000 });
     await queue.promoteJobs({ count: 2 });
     expect(await queue.getJobCounts('delayed', 'waiting')).toMatchObject({ delayed: 0, waiting: 3 });
   });
 
-  test('nonsense is refused', async () => {
+  test('refuses invalid arguments', async () => {
     for (const bad of [Number.NaN, 0, -1, 1.5, 1e300, '5', null, {}]) {
       await expect(queue.retryJobs({ count: bad as never })).rejects.toThrow(refused('INVALID_OPTION'));
       await expect(queue.promoteJobs({ count: bad as never })).rejects.toThrow(refused('INVALID_OPTION'));
@@ -159,7 +159,7 @@ describe('many jobs back to waiting', () => {
 });
 
 describe('remove', () => {
-  test('1 when it went, 0 when it was not there or somebody works on it', async () => {
+  test('returns 1 when the job was removed, 0 when it is missing or locked', async () => {
     const told: string[] = [];
     queue.on('removed', (jobId) => told.push(jobId));
     await bulk(2);
@@ -172,7 +172,7 @@ describe('remove', () => {
 });
 
 describe('obliterate', () => {
-  test('leaves nothing, and the queue can be used again', async () => {
+  test('removes everything, and the queue can be used again', async () => {
     await finished(2, 'failed');
     await bulk(600);
     await bulk(2, { delay: 1000 });
@@ -190,7 +190,7 @@ describe('obliterate', () => {
     expect([await queue.isPaused(), await queue.getActiveCount(), await queue.count()]).toEqual([false, 1, 1]);
   });
 
-  test('by force takes the locks away: whoever runs them is refused', async () => {
+  test('revokes locks by force, and the owners of running jobs are refused', async () => {
     await bulk(2);
     const running = await worker.take();
     await queue.obliterate({ force: true });

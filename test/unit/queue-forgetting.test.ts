@@ -13,7 +13,7 @@ function place(): { store: FaultyStore; queue: Queue } {
   return { store, queue };
 }
 
-test('closing a queue forgets its caller once, when every add was answered at its first try', async () => {
+test('forgets the caller of a closed queue once when every add had a reply at its first try', async () => {
   const { store, queue } = place();
   const call = store.called('add', 1);
   await queue.add('first', {});
@@ -26,14 +26,14 @@ test('closing a queue forgets its caller once, when every add was answered at it
   expect(store.calls('forgetCaller')).toBe(1);
 });
 
-test('a queue that added nothing has nothing to be forgotten', async () => {
+test('forgets nothing for a queue that added nothing', async () => {
   const { store, queue } = place();
   await queue.count();
   await queue.close();
   expect(store.calls('forgetCaller')).toBe(0);
 });
 
-test('after a lost reply the caller stays known, so that the first try adds nothing when it arrives after the close', async () => {
+test('keeps the caller after a lost reply, so that a late first try adds nothing after close', async () => {
   const { store, queue } = place();
   store.on('add', { fault: 'drop-reply', times: 1 });
   const call = store.called('add', 1);
@@ -46,7 +46,7 @@ test('after a lost reply the caller stays known, so that the first try adds noth
   expect((await store.list('mail', { lists: ['waiting'], start: 0, end: -1, asc: true })).jobs).toHaveLength(2);
 });
 
-test('a call that was never answered is given up, and its caller stays known', async () => {
+test('keeps the caller of a call that never had a reply', async () => {
   const { store, queue } = place();
   const held = store.on('add', { fault: 'hold-reply', times: 1 });
   const call = store.called('add', 1);
@@ -59,7 +59,7 @@ test('a call that was never answered is given up, and its caller stays known', a
   expect((await store.list('mail', { lists: ['waiting'], start: 0, end: -1, asc: true })).jobs).toHaveLength(1);
 });
 
-test('a store that does not answer does not keep the close waiting for long', async () => {
+test('closes soon although the store does not reply', async () => {
   const { store, queue } = place();
   await queue.add('first', {});
   const held = store.on('forgetCaller', { fault: 'hang' });

@@ -32,8 +32,8 @@ async function oneOfEach(): Promise<void> {
   await queue.add('prioritized', {}, { priority: 4 });
 }
 
-describe('jobs by state', () => {
-  test('each getter has its own', async () => {
+describe('getters of jobs by state', () => {
+  test('return the jobs of their own state', async () => {
     await oneOfEach();
     expect(names(await queue.getWaiting())).toEqual(['waiting', 'waiting 2']);
     expect(names(await queue.getActive())).toEqual(['active']);
@@ -47,14 +47,14 @@ describe('jobs by state', () => {
     expect(await queue.getJobs(['waiting-children', 'repeat', 'paused'])).toEqual([]);
   });
 
-  test('positions and order', async () => {
+  test('return the asked range and order', async () => {
     await queue.addBulk(['a', 'b', 'c', 'd'].map((name) => ({ name })));
     expect(names(await queue.getWaiting(1, 2))).toEqual(['b', 'c']);
     expect(names(await queue.getJobs(['waiting'], 0, 1, false))).toEqual(['d', 'c']);
     expect(names(await queue.getJobs(['waiting'], -2, -1, true))).toEqual(['c', 'd']);
   });
 
-  test('counts', async () => {
+  test('count the jobs of each state', async () => {
     await oneOfEach();
     expect(await queue.getJobCounts()).toEqual({
       active: 1,
@@ -80,7 +80,7 @@ describe('jobs by state', () => {
     ).toEqual([2, 1, 1, 1, 1, 1]);
   });
 
-  test('of a paused queue are waiting, as in BullMQ 6', async () => {
+  test('show jobs of a paused queue as waiting, as in BullMQ 6', async () => {
     await oneOfEach();
     const told: string[] = [];
     queue.on('paused', () => told.push('paused')).on('resumed', () => told.push('resumed'));
@@ -102,14 +102,14 @@ describe('jobs by state', () => {
     expect(told).toEqual(['paused', 'resumed']);
   });
 
-  test('per priority', async () => {
+  test('count jobs per priority', async () => {
     await queue.addBulk([0, 0, 1, 5, 5, 5, 9].map((priority) => ({ name: 'x', opts: { priority } })));
     expect(await queue.getCountsPerPriority([0, 1, 2, 5, 9, 10])).toEqual({ 0: 2, 1: 1, 2: 0, 5: 3, 9: 1, 10: 0 });
     for (const bad of [5, null, [Number.NaN], [-1], ['5']])
       await expect(queue.getCountsPerPriority(bad as never)).rejects.toThrow(refused('INVALID_OPTION'));
   });
 
-  test('nonsense is refused', async () => {
+  test('refuse invalid arguments', async () => {
     for (const types of ['nonsense', ['waiting', 5], 7, {}, [null]])
       await expect(queue.getJobs(types as never)).rejects.toThrow(refused('INVALID_OPTION'));
     await expect(queue.getJobCounts('nonsense' as never)).rejects.toThrow(refused('INVALID_OPTION'));
@@ -121,8 +121,8 @@ describe('jobs by state', () => {
   });
 });
 
-describe('one job', () => {
-  test('getJob, getJobState, logs and progress', async () => {
+describe('getters of one job', () => {
+  test('return the job, its state, logs and progress', async () => {
     const progress: unknown[] = [];
     queue.on('progress', (jobId, value) => progress.push([jobId, value]));
     const { id } = await queue.add('x', {});
@@ -139,7 +139,7 @@ describe('one job', () => {
     await expect(queue.addJobLog(id, 'x', -1)).rejects.toThrow(refused('INVALID_OPTION'));
   });
 
-  test('a rate limit is shown, and ends', async () => {
+  test('show a rate limit until it ends', async () => {
     expect(await queue.getRateLimitTtl()).toBe(-2);
     await queue.rateLimit(60_000);
     expect(await queue.getRateLimitTtl()).toBeGreaterThan(59_000);

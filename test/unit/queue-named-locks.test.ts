@@ -30,8 +30,8 @@ afterEach(async () => {
 
 const refused = (code: string) => expect.objectContaining({ code });
 
-describe('taking and giving back', () => {
-  test('one at a time; each with a token of its own and a greater fence', async () => {
+describe('a named lock', () => {
+  test('has one owner at a time, each with its own token and a greater fence', async () => {
     const [a, b] = [newQueue(), newQueue()];
     const first = await a.takeLock('invoice:42');
     expect(first).toMatchObject({ name: 'invoice:42', held: true });
@@ -47,7 +47,7 @@ describe('taking and giving back', () => {
     expect(second?.token).not.toBe(first?.token);
   });
 
-  test('can be looked up from outside while it is held, with those who wait', async () => {
+  test('can be looked up from outside while it is held, with the number of waiters', async () => {
     const queue = newQueue({ instanceId: 'blue:1' });
     expect(await queue.getNamedLock('x')).toBeUndefined();
     const lock = await queue.takeLock('x', { durationMs: 5000 });
@@ -66,7 +66,7 @@ describe('taking and giving back', () => {
     expect(await queue.getNamedLock('x')).toBeUndefined();
   });
 
-  test('names and options are checked', async () => {
+  test('refuses invalid names and options', async () => {
     const queue = newQueue();
     for (const name of ['', 'x'.repeat(501), 'holdfast:leader', 7, 'a\0b', '\ud800']) {
       await expect(queue.takeLock(name as string)).rejects.toThrow(refused('INVALID_OPTION'));
@@ -97,7 +97,7 @@ describe('taking and giving back', () => {
     expect(await queue.takeLock('x', { durationMs: 200 })).toMatchObject({ held: true });
   });
 
-  test('trust ends before the lock does when it cannot be renewed', async () => {
+  test('is no longer trusted before it expires when it cannot be renewed', async () => {
     const queue = newQueue();
     store.on('renew', { fault: 'fail' });
     const lock = await queue.takeLock('x', { durationMs: 400 });
@@ -109,7 +109,7 @@ describe('taking and giving back', () => {
     expect(performance.now()).toBeGreaterThan(trustEnds - 10);
   });
 
-  test('one session for each duration, and none when all has been quiet for so long', async () => {
+  test('uses one session for each duration, and none after it was idle for that long', async () => {
     const queue = newQueue();
     const locks = await Promise.all(
       ['a', 'b', 'c'].map((name) => queue.takeLock(name, { durationMs: name === 'c' ? 400 : 300 })),
@@ -122,8 +122,8 @@ describe('taking and giving back', () => {
   });
 });
 
-describe('waiting', () => {
-  test('in the order in which they came, across queues', async () => {
+describe('waiting for a named lock', () => {
+  test('serves waiters in the order of their requests, across queues', async () => {
     const [a, b] = [newQueue(), newQueue()];
     const first = await a.takeLock('x');
     const order: string[] = [];
@@ -141,7 +141,7 @@ describe('waiting', () => {
     expect(order).toEqual(['b1', 'a1', 'b2']);
   });
 
-  test('whoever is next is woken and has it at once', async () => {
+  test('wakes the next waiter at once', async () => {
     const [a, b] = [newQueue(), newQueue()];
     for (let round = 0; round < 3; round += 1) {
       const first = await a.takeLock('x');
@@ -154,7 +154,7 @@ describe('waiting', () => {
     }
   });
 
-  test('a release between the answer and the beginning of the watch is not missed', async () => {
+  test('does not miss a release between the reply and the start of the watch', async () => {
     const [a, b] = [newQueue(), newQueue()];
     const first = await a.takeLock('x');
     const held = store.on('acquire', { fault: 'hold-reply', times: 1 });
@@ -167,7 +167,7 @@ describe('waiting', () => {
     expect(performance.now() - start).toBeLessThan(500);
   });
 
-  test('a wake-up that overtakes the answer of an ask is not missed', async () => {
+  test('does not miss a wake-up that overtakes the reply of a request', async () => {
     const [a, b] = [newQueue(), newQueue()];
     const first = await a.takeLock('x');
     const waiting = b.takeLock('x', { waitMs: 10_000 });
@@ -183,7 +183,7 @@ describe('waiting', () => {
     expect(performance.now() - start).toBeLessThan(500);
   });
 
-  test('a lost wake-up delays by about a second, no more', async () => {
+  test('takes about a second longer after a lost wake-up', async () => {
     const [a, b] = [newQueue(), newQueue()];
     const first = await a.takeLock('x');
     store.losesWakeUps = true;
@@ -195,7 +195,7 @@ describe('waiting', () => {
     expect(performance.now() - start).toBeLessThan(1300);
   });
 
-  test('a dead holder is followed the moment that its time is over, though nobody is woken', async () => {
+  test('gets the lock of a dead owner as soon as it expires, without a wake-up', async () => {
     const queue = newQueue();
     await store.openSession(newSession({ queue: 'mail', id: 'dead', durationMs: 300, slots: 0 }));
     await store.acquire('mail', [{ name: 'x', token: 't', session: 'dead', keepPlaceMs: 0 }]);
@@ -223,7 +223,7 @@ describe('waiting', () => {
     expect(store.calls('letGo')).toBeLessThanOrEqual(3);
   });
 
-  test('a busy queue does not make the waiters busy', async () => {
+  test('polls no more on a busy queue', async () => {
     const [a, b] = [newQueue(), newQueue()];
     const lock = await a.takeLock('x');
     const waiting = b.takeLock('x', { waitMs: 60_000 });
@@ -235,7 +235,7 @@ describe('waiting', () => {
     expect(await waiting).toMatchObject({ held: true });
   });
 
-  test('waitMs over: takeLock answers undefined, lock rejects with TIMEOUT; the place is given up', async () => {
+  test('returns undefined from takeLock and rejects lock with TIMEOUT after waitMs, and gives the place up', async () => {
     const [a, b] = [newQueue(), newQueue()];
     const lock = await a.takeLock('x');
     expect(await b.takeLock('x', { waitMs: 50 })).toBeUndefined();
@@ -246,7 +246,7 @@ describe('waiting', () => {
     expect(await a.takeLock('x')).toMatchObject({ held: true });
   });
 
-  test('an abort ends it with its reason; the place is given up', async () => {
+  test('rejects with the reason of an aborted signal, and gives the place up', async () => {
     const [a, b] = [newQueue(), newQueue()];
     await a.takeLock('x');
     const over = new AbortController();
@@ -259,7 +259,7 @@ describe('waiting', () => {
     expect(await a.getNamedLock('y')).toBeUndefined();
   });
 
-  test('closing the queue ends it with CLOSED', async () => {
+  test('rejects with CLOSED when the queue is closed', async () => {
     const [a, b] = [newQueue(), newQueue()];
     await a.takeLock('x');
     const waiting = b.takeLock('x', { waitMs: 60_000 });
@@ -272,15 +272,15 @@ describe('waiting', () => {
   });
 });
 
-describe('working under a lock', () => {
-  test('answers what the work answers, and gives the lock back, also when it throws', async () => {
+describe('work under queue.lock', () => {
+  test('returns its result, and releases the lock, also when it throws', async () => {
     const queue = newQueue();
     expect(await queue.lock('x', async (lock) => [lock.held, lock.name])).toEqual([true, 'x']);
     await expect(queue.lock('x', { durationMs: 1000 }, () => Promise.reject(new Error('broken')))).rejects.toThrow('broken');
     expect(await queue.getNamedLock('x')).toBeUndefined();
   });
 
-  test('a lock that is lost meanwhile: the signal tells it, and the result does not count', async () => {
+  test('has its signal aborted and its result refused when the lock is lost', async () => {
     const queue = newQueue();
     const started = gate();
     const working = queue.lock('x', { durationMs: 200 }, async (lock) => {
@@ -294,7 +294,7 @@ describe('working under a lock', () => {
     await expect(working).rejects.toThrow(refused('LOCK_LOST'));
   });
 
-  test('a lock that could not be renewed in time, and that nobody else got: the result counts', async () => {
+  test('keeps its result when the lock lapsed but no other owner got it', async () => {
     const queue = newQueue();
     const rule = store.on('renew', { fault: 'fail' });
     const value = await queue.lock('x', { durationMs: 200 }, async (lock) => {
@@ -305,7 +305,7 @@ describe('working under a lock', () => {
     rule.remove();
   });
 
-  test('closing waits for the work', async () => {
+  test('is awaited when the queue is closed', async () => {
     const queue = newQueue();
     const [started, end] = [gate(), gate()];
     const working = queue.lock('x', async (lock) => {
@@ -322,7 +322,7 @@ describe('working under a lock', () => {
     expect(await store.sessions('mail')).toEqual([]);
   });
 
-  test('closing gives back what was taken and not released, and tells its holder', async () => {
+  test('loses a lock of takeLock when the queue is closed, and its signal is aborted', async () => {
     const queue = newQueue();
     const lock = await queue.takeLock('x');
     await queue.close();
@@ -332,8 +332,8 @@ describe('working under a lock', () => {
   });
 });
 
-describe('a store that fails', () => {
-  test('the reply of a grant is lost: it is asked again under the same token', async () => {
+describe('a named lock with a store that fails', () => {
+  test('is requested again under the same token after a lost reply', async () => {
     const queue = newQueue();
     store.on('acquire', { fault: 'drop-reply', times: 2 });
     const lock = await queue.takeLock('x', { waitMs: 5000 });
@@ -342,7 +342,7 @@ describe('a store that fails', () => {
     expect(errors).toHaveLength(1);
   });
 
-  test('the reply to the only ask is lost: the call rejects, and what it got goes back', async () => {
+  test('rejects and releases the lock when the reply to the only request is lost', async () => {
     const [a, b] = [newQueue(), newQueue()];
     await a.takeLock('warm');
     store.on('acquire', { fault: 'drop-reply', times: 1 });
@@ -350,7 +350,7 @@ describe('a store that fails', () => {
     expect(await b.takeLock('x', { waitMs: 2000 })).toMatchObject({ held: true });
   });
 
-  test('the waiting ends while the last ask is under way and brings the lock: it goes back', async () => {
+  test('releases a lock that arrives after waiting has ended', async () => {
     const [a, b] = [newQueue(), newQueue()];
     const over = new AbortController();
     const held = store.on('acquire', { fault: 'hold-reply', times: 1 });
@@ -362,7 +362,7 @@ describe('a store that fails', () => {
     expect(await b.takeLock('x', { waitMs: 2000 })).toMatchObject({ held: true });
   });
 
-  test('giving back is repeated until the store has heard of it', async () => {
+  test('repeats the release until the store has replied', async () => {
     const [a, b] = [newQueue(), newQueue()];
     const lock = await a.takeLock('x');
     store.on('letGo', { fault: 'fail', times: 3 });
@@ -370,7 +370,7 @@ describe('a store that fails', () => {
     expect(await b.takeLock('x')).toMatchObject({ held: true });
   });
 
-  test('an outage is told once, and waited out', async () => {
+  test('reports an outage once, and waits until it is over', async () => {
     const queue = newQueue();
     const rule = store.on('acquire', { fault: 'fail' });
     const waiting = queue.takeLock('x', { waitMs: 10_000 });
@@ -380,21 +380,21 @@ describe('a store that fails', () => {
     expect(errors).toEqual([refused('STORE_UNAVAILABLE')]);
   });
 
-  test('waitMs over while the store could not be asked: TIMEOUT with the cause, not "taken"', async () => {
+  test('rejects with TIMEOUT and the cause when the store was away for all of waitMs', async () => {
     const queue = newQueue();
     store.on('acquire', { fault: 'fail' });
     const failure = (await queue.takeLock('x', { waitMs: 200 }).catch((error: unknown) => error)) as HoldfastError;
     expect(failure).toMatchObject({ code: 'TIMEOUT', cause: { code: 'STORE_UNAVAILABLE' } });
   });
 
-  test('a failure that time does not heal rejects at once', async () => {
+  test('rejects at once on a failure that is not retryable', async () => {
     const queue = newQueue();
     store.on('acquire', { fault: 'fail', error: new HoldfastError('STORE_READONLY', 'read only') });
     await expect(queue.takeLock('x', { waitMs: 60_000 })).rejects.toThrow(refused('STORE_READONLY'));
     expect(errors).toEqual([]);
   });
 
-  test('a session that died while its wish waited: it lines up again under a new one', async () => {
+  test('waits again under a new session when its session died', async () => {
     const [a, b] = [newQueue(), newQueue()];
     const lock = await a.takeLock('x');
     const waiting = b.takeLock('x', { waitMs: 10_000, durationMs: 5000 });
@@ -406,7 +406,7 @@ describe('a store that fails', () => {
   });
 });
 
-test('closing comes to an end when the store does not answer', async () => {
+test('closes although the store does not reply', async () => {
   const queue = newQueue({ lockDuration: 300 });
   const lock = await queue.takeLock('x');
   store.on('letGo', { fault: 'hang' });

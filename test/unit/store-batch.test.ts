@@ -64,7 +64,7 @@ async function opened(): Promise<{ store: SmallStore; queue: Queue }> {
   return { store, queue };
 }
 
-test('a worker with many slots settles and claims in calls of that size, and runs all jobs', async () => {
+test('lets a worker with many slots settle and claim in calls of at most the batch size', async () => {
   const { store, queue } = await opened();
   await queue.addBulk(Array.from({ length: 60 }, (_, n) => ({ name: 'job', data: n })));
   const ran: number[] = [];
@@ -83,7 +83,7 @@ test('a worker with many slots settles and claims in calls of that size, and run
   expect(Math.max(...store.sizes.settle)).toBeLessThanOrEqual(BATCH);
 });
 
-test('jobs that are added one by one are put together up to that size, and a bulk is added as a whole', async () => {
+test('groups single adds up to the batch size, and adds a bulk as a whole', async () => {
   const { store, queue } = await opened();
   await queue.add('first', {});
   store.sizes.add.length = 0;
@@ -93,7 +93,7 @@ test('jobs that are added one by one are put together up to that size, and a bul
   expect(store.sizes.add).toEqual([7, 7, 6, 30]);
 });
 
-test('locks are extended, revoked and jobs removed in calls of that size', async () => {
+test('extends locks, revokes locks and removes jobs in calls of at most the batch size', async () => {
   const { store, queue } = await opened();
   await queue.addBulk(Array.from({ length: 20 }, () => ({ name: 'job', data: {} })));
   const worker = new Worker('q', null, { connection: store });

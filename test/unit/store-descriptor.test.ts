@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { plainCopy, withBuffers } from '../../src/store/descriptor.js';
 
-test('bytes, URLs and plain values arrive as they were', () => {
+test('hands bytes, URLs and plain values to the thread unchanged', () => {
   const given = {
     ca: [Buffer.from('one'), 'two'],
     deep: { url: new URL('redis://h/1'), none: undefined, no: null, n: 1.5, yes: true },
@@ -12,7 +12,7 @@ test('bytes, URLs and plain values arrive as they were', () => {
   expect((arrived as { ca: Buffer[] }).ca[0]).toBeInstanceOf(Buffer);
 });
 
-test('of a small Buffer, nothing else is sent along', () => {
+test('hands over only the bytes of a small Buffer, not its whole pool', () => {
   const { ca } = plainCopy({ ca: Buffer.from('one') }, 'connection');
   expect(ca.buffer.byteLength).toBe(3);
 });

@@ -48,7 +48,7 @@ describe('FaultyStore', () => {
     await expect(add()).rejects.toMatchObject({ code: 'STORE_FULL', retryable: false });
   });
 
-  it('holds the reply: the work is done, the caller hears of it on release', async () => {
+  it('holds the reply: the work is done, and the caller gets the reply on release', async () => {
     const rule = faulty.on('add', { fault: 'hold-reply' });
     const done = faulty.answered('add');
     const adding = add();
@@ -84,7 +84,7 @@ describe('FaultyStore', () => {
     expect(await waiting()).toBe(1);
   });
 
-  it('strikes as often as it was told, after as many as it was told', async () => {
+  it('applies a rule as often as `times` says, after as many calls as `after` says', async () => {
     const rule = faulty.on('add', { fault: 'fail', after: 1, times: 2 });
     const outcomes = [];
     for (let n = 0; n < 5; n += 1) {
@@ -99,21 +99,21 @@ describe('FaultyStore', () => {
     expect(rule.struck).toBe(2);
   });
 
-  it('strikes only the calls and the verbs that were meant', async () => {
+  it('applies a rule only to the calls and verbs that it names', async () => {
     faulty.on('add', { fault: 'fail', when: (queue) => queue === 'unlucky' });
     await add('lucky');
     await expect(add('unlucky')).rejects.toThrow('add()');
     expect((await faulty.status('unlucky')).counts.waiting).toBe(0);
   });
 
-  it('the rule that was given last comes first', async () => {
+  it('applies the newest rule first', async () => {
     faulty.on('add', { fault: 'fail' });
     faulty.on('add', { fault: 'drop-reply', times: 1 });
     await expect(add()).rejects.toThrow('dropped');
     await expect(add()).rejects.toThrow('nothing was done');
   });
 
-  it('counts calls and knows the moments, past and to come', async () => {
+  it('counts calls, and resolves past and future moments', async () => {
     expect(faulty.calls('add')).toBe(0);
     const next = faulty.called('add');
     const third = faulty.answered('add', 3);
@@ -128,7 +128,7 @@ describe('FaultyStore', () => {
     expect(await isSettled(faulty.called('add'))).toBe(false);
   });
 
-  it('a call that fails before the work was called and not answered', async () => {
+  it('counts a call that failed before the work as called, but not answered', async () => {
     faulty.on('add', { fault: 'fail' });
     const answered = faulty.answered('add');
     await expect(add()).rejects.toThrow('add()');
@@ -136,14 +136,14 @@ describe('FaultyStore', () => {
     expect(await isSettled(answered)).toBe(false);
   });
 
-  it('an error of the store itself is an answer', async () => {
+  it('counts an error of the store itself as answered', async () => {
     await inner.close();
     const answered = faulty.answered('add');
     await expect(add()).rejects.toMatchObject({ code: 'STORE_CLOSED' });
     expect((await answered).error).toMatchObject({ code: 'STORE_CLOSED' });
   });
 
-  it('clear() removes all rules, lets go of what is held, and leaves the verb of that name alone', async () => {
+  it('removes all rules and releases held calls with clear(), but keeps the verb of that name', async () => {
     faulty.on('add', { fault: 'hang' });
     faulty.on('claim', { fault: 'fail' });
     const adding = add();
@@ -155,14 +155,14 @@ describe('FaultyStore', () => {
     expect(faulty.calls('clear')).toBe(1);
   });
 
-  it('a rule can be taken back alone', async () => {
+  it('removes a single rule', async () => {
     faulty.on('claim', { fault: 'fail' });
     faulty.on('add', { fault: 'fail' }).remove();
     await add();
     await expect(faulty.claim('q', { session: 's', seq: 1, count: 1 })).rejects.toThrow('claim()');
   });
 
-  it('loses wake-ups when told to', async () => {
+  it('loses wake-ups on command', async () => {
     let woken = 0;
     const stop = faulty.watch('q', () => void (woken += 1));
     faulty.losesWakeUps = true;
@@ -175,7 +175,7 @@ describe('FaultyStore', () => {
     stop();
   });
 
-  it('is hidden from threads, which would go around it, unless told otherwise', () => {
+  it('is hidden from threads by default, because they would bypass it', () => {
     const descriptor = { engine: 'module', module: 'm', export: 'e' } as const;
     const reachable = Object.assign(Object.create(inner) as MemoryStore, { describe: () => descriptor });
     expect(new FaultyStore(reachable).describe()).toBeUndefined();

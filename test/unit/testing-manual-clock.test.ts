@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ManualClock } from '../../src/testing/index.js';
 
 describe('ManualClock', () => {
-  it('stands still until time is let pass', () => {
+  it('stands still until it is advanced', () => {
     const clock = new ManualClock({ monotonicMs: 5, wallMs: 1_000 });
     expect([clock.monotonic(), clock.wall()]).toEqual([5, 1_000]);
     clock.advance(250);
@@ -10,7 +10,7 @@ describe('ManualClock', () => {
     expect([clock.monotonic(), clock.wall()]).toEqual([255, 1_250]);
   });
 
-  it('steps the wall alone, forth and back', () => {
+  it('steps the wall clock alone, forward and back', () => {
     const clock = new ManualClock({ monotonicMs: 5, wallMs: 1_000 });
     clock.stepWall(60_000);
     clock.stepWall(-120_000);

@@ -75,7 +75,7 @@ async function deadJobs(count: number, durationMs: number): Promise<void> {
   await inner.claim('q', { session: `gone-${count}`, seq: 1, count });
 }
 
-test('what died before it came is found at once, later deaths on its schedule', async () => {
+test('finds earlier deaths at its start, and later ones on its schedule', async () => {
   await deadJobs(1, 10);
   await time.pass(100);
   begin();
@@ -88,7 +88,7 @@ test('what died before it came is found at once, later deaths on its schedule', 
   expect(stalled).toHaveLength(3);
 });
 
-test('works in chunks until nothing dead is left, in one pass', async () => {
+test('sweeps in chunks until nothing dead is left, in one pass', async () => {
   await deadJobs(250, 10);
   await time.pass(100);
   begin();
@@ -97,7 +97,7 @@ test('works in chunks until nothing dead is left, in one pass', async () => {
   expect(store.calls('sweep')).toBe(250 / SWEPT_AT_ONCE);
 });
 
-test('an error is told, and the next pass is made on time', async () => {
+test('reports an error, and makes the next pass on time', async () => {
   store.on('sweep', { fault: 'fail', times: 1 });
   await deadJobs(1, 10);
   await time.pass(100);
@@ -108,7 +108,7 @@ test('an error is told, and the next pass is made on time', async () => {
   expect(stalled).toHaveLength(1);
 });
 
-test('passes do not overlap, and one that hangs is told and does not end the sweeping', async () => {
+test('does not overlap passes, and reports one that hangs and goes on', async () => {
   const hung = store.on('sweep', { fault: 'hang', times: 1 });
   await deadJobs(1, 10);
   begin();
@@ -124,7 +124,7 @@ test('passes do not overlap, and one that hangs is told and does not end the swe
   expect(stalled).toHaveLength(1);
 });
 
-test('after a hint it sweeps when the suspected session ends, not a whole interval later', async () => {
+test('sweeps when a suspected session ends, not a whole interval later', async () => {
   const hinting = new Hinting({ clock: time.clock });
   store = new FaultyStore(hinting);
   begin({ intervalMs: 60_000 });
@@ -138,7 +138,7 @@ test('after a hint it sweeps when the suspected session ends, not a whole interv
   expect(store.calls('sweep')).toBe(before + 1);
 });
 
-test('a session that ends later than a timer can wait for is no reason to sweep at once', async () => {
+test('does not sweep at once for a session that ends beyond the longest timer', async () => {
   const hinting = new Hinting({ clock: time.clock });
   store = new FaultyStore(hinting);
   hinting.found = { sessions: 1, dueInMs: 2 ** 31 - 1 };
@@ -147,7 +147,7 @@ test('a session that ends later than a timer can wait for is no reason to sweep 
   expect(store.calls('sweep')).toBe(1);
 });
 
-test('alone it looks every second; among many it looks as rarely as they are many', async () => {
+test('probes every second alone, and less often among many sessions', async () => {
   const hinting = new Hinting({ clock: time.clock });
   store = new FaultyStore(hinting);
   begin({ intervalMs: 60_000 });
@@ -161,7 +161,7 @@ test('alone it looks every second; among many it looks as rarely as they are man
   expect(store.calls('probe')).toBeLessThanOrEqual(14);
 });
 
-test('a death that was found by its end makes it look again: its fleet may be gone', async () => {
+test('probes again after it found an expired session, because others may be dead too', async () => {
   const hinting = new Hinting({ clock: time.clock });
   inner = hinting;
   store = new FaultyStore(hinting);
@@ -178,7 +178,7 @@ test('a death that was found by its end makes it look again: its fleet may be go
   expect(store.calls('probe')).toBe(5);
 });
 
-test('however many sessions there are, they look about four times a second together', () => {
+test('probes about four times a second in all, for any number of sessions', () => {
   for (const sessions of [0, 1, 4]) expect(nextLookMs(sessions, 0.3)).toBe(1000);
   for (const sessions of [5, 40, 10_000]) {
     expect(sessions / lookEveryMs(sessions)).toBeCloseTo(4 / 1000);
@@ -187,7 +187,7 @@ test('however many sessions there are, they look about four times a second toget
   }
 });
 
-test('a probe that fails is told and asked again', async () => {
+test('reports a probe that fails, and retries', async () => {
   store = new FaultyStore(new Hinting({ clock: time.clock }));
   store.on('probe', { fault: 'fail', times: 2 });
   begin();
@@ -196,7 +196,7 @@ test('a probe that fails is told and asked again', async () => {
   expect(store.calls('probe')).toBe(4);
 });
 
-test('an outage is told once, however often it looks, and the next one again', async () => {
+test('reports each outage once, however often it probes', async () => {
   store = new FaultyStore(new Hinting({ clock: time.clock }));
   begin({ intervalMs: 60_000 });
   await time.pass(500);
@@ -209,7 +209,7 @@ test('an outage is told once, however often it looks, and the next one again', a
   expect(errors).toHaveLength(2);
 });
 
-test('silent after stop, also about what was under way', async () => {
+test('emits nothing after stop, also about calls in flight', async () => {
   await deadJobs(1, 10);
   await time.pass(100);
   const held = store.on('sweep', { fault: 'hold-reply', times: 1 });
@@ -224,7 +224,7 @@ test('silent after stop, also about what was under way', async () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('retired for another sweeper, it makes no more calls and still tells what the last one found', async () => {
+test('makes no more calls after retiring, but reports what the last one found', async () => {
   await deadJobs(1, 10);
   await time.pass(100);
   const held = store.on('sweep', { fault: 'hold-reply', times: 1 });
@@ -238,7 +238,7 @@ test('retired for another sweeper, it makes no more calls and still tells what t
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('renewals that are overdue in this process go first: no sweep leaves before they are answered', async () => {
+test('sends no sweep before overdue renewals of this process have a reply', async () => {
   let answer = (): void => undefined;
   const renewed = new Promise<void>((resolve) => {
     answer = resolve;

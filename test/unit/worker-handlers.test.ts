@@ -20,7 +20,7 @@ function scene(name: string): { queue: Queue<Mails>; events: QueueEvents; connec
   return { queue: kept(new Queue<Mails>(name, { connection })), events: kept(new QueueEvents(name, { connection })), connection };
 }
 
-test('each job goes to the handler of its name, with token and signal', async () => {
+test('passes each job to the handler of its name, with token and signal', async () => {
   const { queue, events, connection } = scene('by-name');
   const seen: unknown[] = [];
   kept(
@@ -42,7 +42,7 @@ test('each job goes to the handler of its name, with token and signal', async ()
   expect(seen).toEqual([true, false]);
 });
 
-test('a job of another name fails with what is missing, and may succeed at another worker', async () => {
+test('fails a job of another name with NO_HANDLER, and another worker may complete it', async () => {
   const { queue, connection } = scene('missing');
   const handlers = { digest: () => 1, toString: undefined as never };
   expect(() => new Worker('missing', handlers, { connection })).toThrow(
@@ -58,7 +58,7 @@ test('a job of another name fails with what is missing, and may succeed at anoth
   expect((await queue.getJob(job.id))?.attemptsMade).toBe(2);
 });
 
-test('a job called like a method of objects is no known name', async () => {
+test('fails a job named like a method of Object.prototype', async () => {
   const { queue, connection } = scene('proto');
   const worker = kept(new Worker('proto', { digest: () => 1 }, { connection }));
   const failed = once(worker, 'failed');
@@ -66,7 +66,7 @@ test('a job called like a method of objects is no known name', async () => {
   expect((await failed)[1]).toMatchObject({ code: 'NO_HANDLER' });
 });
 
-describe('is refused when it is', () => {
+describe('a map of handlers is refused when it is', () => {
   test.each<[string, unknown, object]>([
     ['empty', {}, { option: 'processor' }],
     ['a list', [() => 1], { option: 'processor' }],

@@ -12,7 +12,7 @@ import { gate, until } from '../support/faults-wait.js';
 
 vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
 
-describe('what counts as progress', () => {
+describe('worker health', () => {
   const IDLE_MS = 5000;
   const RENEW_MS = 15_000;
   let time: Time;
@@ -70,7 +70,7 @@ describe('what counts as progress', () => {
     }
   }
 
-  test('a worker that has not been answered yet is starting, one that is answered is healthy', async () => {
+  test('is STARTING before the first reply of the store, and healthy after it', async () => {
     expect(codes()).toEqual(['STARTING']);
     health.asked();
     expect(codes()).toEqual(['STARTING']);
@@ -89,7 +89,7 @@ describe('what counts as progress', () => {
     expect(health.report().lastClaimMs).toBe(1000);
   });
 
-  test('a call that is not answered for three seconds is an outage, until it is', async () => {
+  test('is STORE_SILENT when a call has had no reply for three seconds, until it has', async () => {
     await claimsFor(1000);
     health.asked();
     await time.pass(2900);
@@ -101,7 +101,7 @@ describe('what counts as progress', () => {
     expect(codes()).toEqual([]);
   });
 
-  test('a call that fails and is repeated is a blink at first, then an outage that names its error', async () => {
+  test('names the error of calls that fail for three seconds, not before', async () => {
     await claimsFor(1000);
     health.asked();
     health.failed(new HoldfastError('STORE_UNAVAILABLE', 'Nobody is there.', { retryable: true }));
@@ -111,14 +111,14 @@ describe('what counts as progress', () => {
     expect(health.report().reasons[0]).toContain('Nobody is there.');
   });
 
-  test('an error that time alone does not heal is no blink', async () => {
+  test('names an error at once that is not retryable', async () => {
     await claimsFor(1000);
     health.asked();
     health.failed(new HoldfastError('STORE_DENIED', 'Wrong password.'));
     expect(codes()).toEqual(['STORE_DENIED']);
   });
 
-  test('all slots busy: no claim is due, for as long as it takes', async () => {
+  test('expects no claim while all slots are busy', async () => {
     await claimsFor(1000);
     slots.inHand = 2;
     for (let minutes = 0; minutes < 5; minutes += 1) {
@@ -137,7 +137,7 @@ describe('what counts as progress', () => {
     expect(codes()).toEqual(['CLAIM_OVERDUE']);
   });
 
-  test('paused and by hand, no claim is due either', async () => {
+  test('expects no claim of a paused worker, or of one without a processor', async () => {
     await claimsFor(1000);
     for (const phase of ['paused', 'by hand'] as const) {
       state = phase;
@@ -148,7 +148,7 @@ describe('what counts as progress', () => {
     }
   });
 
-  test('a session that the store has ended and that no call replaces', async () => {
+  test('is SESSION_GONE when the store has ended the session and no call replaces it', async () => {
     await claimsFor(1000);
     slots.inHand = 2;
     session = undefined;
@@ -158,7 +158,7 @@ describe('what counts as progress', () => {
     expect(codes()).toEqual(['SESSION_GONE']);
   });
 
-  test('renewals that do not come, before and after trust is lost', async () => {
+  test('is RENEWAL_OVERDUE without renewals, before and after trust is lost', async () => {
     await claimsFor(1000);
     slots.inHand = 2;
     renew();
@@ -173,7 +173,7 @@ describe('what counts as progress', () => {
     expect(codes()).toEqual(['RENEWAL_OVERDUE']);
   });
 
-  test('where nothing is renewed, nothing is overdue', async () => {
+  test('is never RENEWAL_OVERDUE where nothing is renewed', async () => {
     health = healthWith(0);
     await claimsFor(1000);
     slots.inHand = 2;
@@ -182,7 +182,7 @@ describe('what counts as progress', () => {
     expect(health.report()).not.toHaveProperty('lastRenewalMs');
   });
 
-  test('time for which the loop was blocked is told, and not held against the store', async () => {
+  test('reports the time of a blocked loop, and does not count it as an outage', async () => {
     await claimsFor(1000);
     health.asked();
     renew();
@@ -197,7 +197,7 @@ describe('what counts as progress', () => {
     expect(health.report().blockedMs).toBe(0);
   });
 
-  test('one that does not run, or was closed, is not healthy', () => {
+  test('is not healthy before run and after close', () => {
     state = 'not started';
     expect(codes()).toEqual(['NOT_STARTED']);
     state = 'closing';
@@ -205,7 +205,7 @@ describe('what counts as progress', () => {
     expect(health.report().closing).toBe(true);
   });
 
-  test('tells who renews and when the last wake-up came', async () => {
+  test('shows what renews the locks, and when the last wake-up came', async () => {
     expect(health.report().lockThread).toBe('starting');
     health.threaded(true);
     expect(health.report().lockThread).toBe('thread');
@@ -243,7 +243,7 @@ describe('a worker', () => {
   });
 
   test.each(['hang', 'fail'] as const)(
-    'whose claims %s says so within seconds, and is healthy when they are answered',
+    'is unhealthy within seconds when its claims %s, and healthy after a reply',
     async (fault) => {
       const { worker: make, store } = await scene('memory');
       const { worker } = make(() => undefined, options);
@@ -256,7 +256,7 @@ describe('a worker', () => {
     },
   );
 
-  test('whose renewals fail says so when its locks are no longer trusted', async () => {
+  test('is unhealthy when its renewals fail and its locks are no longer trusted', async () => {
     const { worker: make, store } = await scene('memory');
     const { worker } = make(() => undefined, { ...options, skipStalledCheck: true });
     await until('healthy', () => worker.isHealthy());

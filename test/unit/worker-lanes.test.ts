@@ -73,7 +73,7 @@ function newWorker(connection: Store, handler: (job: { id: string }) => Promise<
   return worker;
 }
 
-test('a backlog is worked off by two calls at a time, each job once, never more in hand than slots', async () => {
+test('processes a backlog with two calls in flight, each job once, never more jobs than slots', async () => {
   const watched = slow(memory, 3);
   const queue = newQueue(memory);
   await queue.addBulk(Array.from({ length: 200 }, (_, index) => ({ name: 'a', data: { index } })));
@@ -101,7 +101,7 @@ test('a backlog is worked off by two calls at a time, each job once, never more 
   await worker.close();
 });
 
-test('a worker that is not busy makes one call at a time', async () => {
+test('makes one call at a time when the worker is not busy', async () => {
   const watched = slow(memory, 5);
   const queue = newQueue(memory);
   const worker = newWorker(watched.store, async () => undefined, { concurrency: 10 });
@@ -113,7 +113,7 @@ test('a worker that is not busy makes one call at a time', async () => {
   await worker.close();
 });
 
-test('a lost reply of one call costs nothing of what the other was granted meanwhile', async () => {
+test('keeps the jobs of one call when the reply of the other is lost', async () => {
   const faulty = new FaultyStore(memory);
   const watched = slow(faulty, 2);
   const queue = newQueue(memory);
@@ -137,7 +137,7 @@ test('a lost reply of one call costs nothing of what the other was granted meanw
   await worker.close();
 });
 
-test('what an unanswered call was granted is not taken for a stray when the other call asks what the store holds', async () => {
+test('does not hand back jobs of a call without a reply when the other call reconciles', async () => {
   const faulty = new FaultyStore(memory);
   const held = faulty.on('settle', { when: (_, __, call) => call?.lane === 0, times: 1, fault: 'hold-reply' });
   const lost = faulty.on('settle', { when: (_, __, call) => call?.lane === 1, times: 1, fault: 'drop-reply' });
@@ -171,7 +171,7 @@ test('what an unanswered call was granted is not taken for a stray when the othe
   await worker.close();
 });
 
-test('closing waits for both', async () => {
+test('waits for both calls on close', async () => {
   const watched = slow(memory, 20);
   const queue = newQueue(memory);
   await queue.addBulk(Array.from({ length: 20 }, (_, index) => ({ name: 'a', data: { index } })));

@@ -30,7 +30,7 @@ function watchSettles(memory: MemoryStore): { store: Store; sent: number[] } {
   return { store, sent };
 }
 
-test('results that end together leave in calls of at most the byte budget', async () => {
+test('sends large results that end together in calls within the byte budget', async () => {
   const memory = new MemoryStore();
   const { store, sent } = watchSettles(memory);
   const queue = new Queue('work', { connection: store });

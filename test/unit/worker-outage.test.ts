@@ -27,7 +27,7 @@ afterEach(() => {
 
 const unavailable = (): HoldfastError => new HoldfastError('STORE_UNAVAILABLE', 'gone', { retryable: true });
 
-test('however often a call fails, each reason is told once, and again in the next outage', () => {
+test('reports each reason once per outage, however often a call fails', () => {
   outage.asked();
   for (const error of [unavailable(), unavailable(), new HoldfastError('STORE_READONLY', 'a replica'), unavailable()])
     outage.failed(error);
@@ -40,7 +40,7 @@ test('however often a call fails, each reason is told once, and again in the nex
   expect(told).toHaveLength(3);
 });
 
-test('a call that is not answered for 5 s is told once, and is an outage until it is answered', () => {
+test('reports a call without a reply for 5 s once, as an outage until its reply', () => {
   outage.asked();
   vi.advanceTimersByTime(4_990);
   expect(told).toEqual([]);
@@ -51,7 +51,7 @@ test('a call that is not answered for 5 s is told once, and is an outage until i
   expect(report.inOutage).toBe(false);
 });
 
-test('an answer that was there when a blocked loop went on is not late', () => {
+test('does not count a reply as late that arrived while the loop was blocked', () => {
   outage.asked();
   // The timer that is due fires first; the answer is read in the same turn.
   vi.advanceTimersByTime(4_750);
@@ -60,7 +60,7 @@ test('an answer that was there when a blocked loop went on is not late', () => {
   expect(told).toEqual([]);
 });
 
-test('nothing is told after a call was answered or given up, and no timer is left in the end', () => {
+test('reports nothing after a call has ended, and leaves no timer', () => {
   outage.asked();
   outage.answered();
   outage.asked();
@@ -73,7 +73,7 @@ test('nothing is told after a call was answered or given up, and no timer is lef
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('of those who share what was told, one tells it', () => {
+test('reports an outage once for all parts that share it', () => {
   const other = new Outage(report);
   for (const each of [outage, other]) {
     each.asked();
@@ -82,7 +82,7 @@ test('of those who share what was told, one tells it', () => {
   expect(told).toEqual(['STORE_UNAVAILABLE']);
 });
 
-test('the end of an outage is told once, with its length, and not without one', () => {
+test('reports the end of an outage once, with its length', () => {
   outage.answered();
   expect(over).toEqual([]);
   outage.asked();

@@ -33,7 +33,7 @@ function forgetful(store: MemoryStore): { connection: Store; forgotten(): string
   return { connection, forgotten: () => forgotten };
 }
 
-test('what the store still holds for a worker that has finished it is handed back, although every reply came', async () => {
+test('hands back a finished job that the store still lists as active for the worker', async () => {
   const { connection, forgotten } = forgetful(new MemoryStore());
   const queue = new Queue('work', { connection });
   const runs: string[] = [];
@@ -52,7 +52,7 @@ test('what the store still holds for a worker that has finished it is handed bac
   expect(await queue.getJob(id)).toMatchObject({ attemptsMade: 1, stalledCounter: 0 });
 });
 
-test('a worker does so at once after a call that was not answered at its first try: that is when a replica takes over', async () => {
+test('reconciles at once after a call that had no reply at its first try, because a replica may have taken over', async () => {
   const { connection, forgotten } = forgetful(new MemoryStore());
   const store = new FaultyStore(connection);
   const queue = new Queue('work', { connection: store });
@@ -78,7 +78,7 @@ test('a worker does so at once after a call that was not answered at its first t
   expect(await queue.getJob(lost.id)).toMatchObject({ stalledCounter: 0 });
 });
 
-test('a worker does so while all its slots are taken by a job that runs on', async () => {
+test('reconciles while all slots are busy', async () => {
   const { connection, forgotten } = forgetful(new MemoryStore());
   const queue = new Queue('work', { connection });
   const end = gate();

@@ -46,12 +46,12 @@ const run = async (processor: () => unknown, opts: object = {}, extra: Partial<C
   return { end, token: lock.token, id: job.id };
 };
 
-test('what a run came to is told with the token of its lock', async () => {
+test('settles a run with the token of its lock', async () => {
   const { end, token, id } = await run(() => ({ a: 1 }));
   expect(end).toMatchObject({ told: 'completed', outcome: { kind: 'completed', jobId: id, token, value: '{"a":1}' } });
 });
 
-test('a processor may throw at once or reject later; another attempt is a retry, the last one a failure', async () => {
+test('retries after a processor throws or rejects, and fails at the last attempt', async () => {
   const thrower = () => {
     throw new Error('no');
   };
@@ -64,12 +64,12 @@ test('a processor may throw at once or reject later; another attempt is a retry,
   expect((await run(unrecoverable, { attempts: 9 })).end).toMatchObject({ outcome: { kind: 'failed', reason: 'never' } });
 });
 
-test('a rate limit hands the job back and tells nobody', async () => {
+test('hands a rate-limited job back without an event', async () => {
   const { end } = await run(() => Promise.reject(new RateLimitError()));
   expect(end).toMatchObject({ told: 'nothing', outcome: { kind: 'release' } });
 });
 
-test('a job that the processor has moved itself has no other outcome, whether it returns or throws', async () => {
+test('has no other outcome after the processor moved the job itself', async () => {
   const { job, lock } = await claimed();
   lock.settled = true;
   for (const processor of [() => 'x', () => Promise.reject(new Error('x'))]) {
@@ -80,14 +80,14 @@ test('a job that the processor has moved itself has no other outcome, whether it
   }
 });
 
-test('a job that was started too often is failed without running', async () => {
+test('fails a job that was started too often without running it', async () => {
   let ran = false;
   const { end } = await run(() => (ran = true), { attempts: 50 }, { attemptsStarted: 6 });
   expect(ran).toBe(false);
   expect(end).toMatchObject({ outcome: { kind: 'failed', reason: 'job started more than allowable limit' } });
 });
 
-test('a job whose options cannot be read, and an error that cannot, still come to an end', async () => {
+test('ends the run of a job whose options or error cannot be read', async () => {
   expect((await run(() => 'x', {}, { opts: 'not json' })).end).toMatchObject({
     told: 'failed',
     outcome: { kind: 'failed', keep: {} },
@@ -100,7 +100,7 @@ test('a job whose options cannot be read, and an error that cannot, still come t
   expect((await run(() => Promise.reject(hostile))).end).toMatchObject({ outcome: { kind: 'failed' } });
 });
 
-test('a signal is made for every processor that could look at it', () => {
+test('makes a signal for every processor that could read it', () => {
   const withSignal: ((...args: never[]) => unknown)[] = [
     (_job, _token, _signal) => undefined,
     (...args) => args,

@@ -27,7 +27,7 @@ async function waited({ log }: Working): Promise<number> {
   return at - (await log.moment('ready')).at;
 }
 
-test('a handler that blocks the loop at once keeps its short lock, however long the thread takes to start', async () => {
+test('keeps the short lock of a handler that blocks the loop at once, however slowly the thread starts', async () => {
   const scene = await newScene('sqlite');
   const { id } = await scene.queue.add('spin', { ms: 2000 });
   const child = new WorkerProcess({
@@ -43,7 +43,7 @@ test('a handler that blocks the loop at once keeps its short lock, however long 
   expect(rival.log.all('stalled')).toEqual([]);
 });
 
-test('a thread that never renews is not waited for longer than three seconds', async () => {
+test('waits at most three seconds for a thread that never renews', async () => {
   const scene = await newScene('sqlite');
   await scene.queue.add('job', {});
   const working = work(scene, async () => undefined, { lockDuration: 2000, lockThreadEntry: entry(scene, IDLE_THREAD) });
@@ -51,7 +51,7 @@ test('a thread that never renews is not waited for longer than three seconds', a
   await working.log.moment('completed');
 });
 
-test('pause and resume meanwhile do not let it claim sooner, and closing does not wait', async () => {
+test('claims no sooner after pause and resume while the thread starts, and closes at once', async () => {
   const scene = await newScene('sqlite');
   await scene.queue.add('job', {});
   const options = { lockDuration: 2000, lockRenewTime: 100, lockThreadEntry: entry(scene, IDLE_THREAD) };
@@ -67,7 +67,7 @@ test('pause and resume meanwhile do not let it claim sooner, and closing does no
   expect(log.all('active')).toEqual([]);
 });
 
-test('nor at all by locks that outlast any start', async () => {
+test('does not wait for the thread with locks that outlast its start', async () => {
   const scene = await newScene('sqlite');
   await scene.queue.add('job', {});
   const working = work(scene, async () => undefined, { lockDuration: 6000, lockThreadEntry: entry(scene, IDLE_THREAD) });
