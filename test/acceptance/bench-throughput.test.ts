@@ -9,7 +9,7 @@ import { inThisRun } from '../support/matrix.js';
 const STORES = inThisRun(['memory', 'sqlite', 'redis', 'postgres']);
 
 test.each(STORES)(
-  'bench %s: throughput of Holdfast, of the raw limit and of the peers that are installed',
+  'bench %s measures the throughput of Holdfast, the raw limit and the installed peers',
   async (store) => {
     const figures = await bench(['--tiny', '--only', 'adding,backlog', '--store', store], await servers());
     const throughput = figures.rows.filter(({ what }) => /^(add|backlog),/.test(what));
@@ -32,7 +32,7 @@ test.each(STORES)(
   PATIENCE_MS,
 );
 
-test('bench --from: ratios are taken within a round, and their median is held against the target', async () => {
+test('bench --from takes ratios within a round, and compares their median with the target', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-report-'));
   try {
     const line = (id: string, kind: string, values: number[]): object => ({ id, kind, label: id, values });

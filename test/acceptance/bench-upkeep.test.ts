@@ -7,7 +7,7 @@ const STORES = inThisRun(['sqlite', 'redis', 'postgres']);
 const SELECTED = STORES.flatMap((store) => ['--store', store]);
 
 test.each(STORES)(
-  'bench %s: latency, the cost of renewal, sweeps and a fleet, and a blocked loop',
+  'bench %s measures latency, renewal, sweeps, a fleet, and a blocked loop',
   async (store) => {
     const only = 'latency,renewal,fleet,blocked';
     const figures = await bench(['--tiny', '--peers', 'none', '--only', only, '--store', store], await servers());
@@ -27,7 +27,7 @@ test.each(STORES)(
 );
 
 test(
-  'bench --only recovery: after a SIGKILL with default options the job starts elsewhere within 5 s',
+  'bench --only recovery measures that a job starts elsewhere within 5 s of a SIGKILL with default options',
   async () => {
     // On servers of its own, which it starts and ends.
     const args = ['--tiny', '--peers', 'none', '--only', 'recovery', ...SELECTED];
@@ -42,7 +42,7 @@ test(
 );
 
 test(
-  'bench --only claims: a claim does not cost more because more jobs wait',
+  'bench --only claims measures that a claim does not cost more when more jobs wait',
   async () => {
     const figures = await bench(['--quick', '--peers', 'none', '--only', 'claims', ...SELECTED], await servers());
     for (const store of STORES) {

@@ -60,7 +60,7 @@ async function allWait({ store }: Scene, rest: string[]): Promise<void> {
 }
 
 describe.each(STORES)('prefetch on %s', (engine) => {
-  test('jobs are claimed ahead and shown as such, and are not active for this worker until they begin', async () => {
+  test('claims jobs ahead, counts them, and emits active only when they start', async () => {
     const scene = await newScene(engine);
     let ahead = { prefetched: 0, health: 0, running: 0 };
     const { worker, log, gate, begun } = await stuck(scene, { prefetch: 20 }, (seen) => {
@@ -78,7 +78,7 @@ describe.each(STORES)('prefetch on %s', (engine) => {
     expect(log.all('error')).toEqual([]);
   });
 
-  test('without it nothing is claimed ahead', async () => {
+  test('claims nothing ahead when it is 0', async () => {
     const scene = await newScene(engine);
     let ahead: number | undefined;
     const { rest } = await stuck(scene, {}, ({ prefetched }) => {
@@ -110,7 +110,7 @@ describe.each(STORES)('prefetch on %s', (engine) => {
     await eventually('nothing runs', async () => (await scene.store.status('work')).counts.active === 0);
   });
 
-  test('behind a long handler they go back by themselves, and an idle worker gets them within a second', async () => {
+  test('hands jobs back behind a long handler, and an idle worker gets them within a second', async () => {
     const scene = await newScene(engine);
     let since = 0;
     let ahead = 0;
@@ -128,7 +128,7 @@ describe.each(STORES)('prefetch on %s', (engine) => {
     for (const id of rest) expect(await scene.queue.getJob(id)).toMatchObject({ attemptsMade: 1, stalledCounter: 0 });
   });
 
-  test('one whose lock is lost while it waits is never begun under it, and nobody is told', async () => {
+  test('never starts a job whose lock was lost while it waited, and emits nothing', async () => {
     const scene = await newScene(engine);
     const ids = await addAll(scene);
     const begun: string[] = [];

@@ -45,7 +45,7 @@ describe('S0-2 options', () => {
     return worker.opts;
   }
 
-  test('S0-2 the defaults are readable', async () => {
+  test('S0-2 the defaults of a worker can be read', async () => {
     expect(await optionsOf({})).toMatchObject({
       lockDuration: 30_000,
       lockRenewTime: 15_000,
@@ -62,7 +62,7 @@ describe('S0-2 options', () => {
     expect(await optionsOf({ lockDuration: 8000, lockRenewTime: 1000 })).toMatchObject({ lockRenewTime: 1000 });
   });
 
-  test('S0-2 zero is a value', async () => {
+  test('S0-2 an option of zero is a value, not unset', async () => {
     expect(await optionsOf({ maxStalledCount: 0 })).toMatchObject({ maxStalledCount: 0 });
   });
 
@@ -93,7 +93,7 @@ describe('S0-2 options', () => {
     expect(make).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', option, message: expect.stringContaining(option) }));
   });
 
-  describe.each(ENGINES)('%s', (engine) => {
+  describe.each(ENGINES)('lock options on %s', (engine) => {
     const options = { lockDuration: paced(600), lockRenewTime: paced(150), stalledInterval: 100 };
 
     test('S0-2 skipLockRenewal: nothing is renewed, so a job that outlasts its lock is recovered', async () => {
@@ -150,7 +150,7 @@ describe('S0-2 options', () => {
 });
 
 describe.each(ENGINES)('S0-11 status on %s', (engine) => {
-  test('S0-11 isRunning() while open, getMonitoredJobs() are the ids that run now', async () => {
+  test('S0-11 isRunning() is true while the worker is open, and getMonitoredJobs() returns the ids that run now', async () => {
     const scene = await newScene(engine);
     const gates = new Map([
       ['one', new Gate()],
@@ -180,7 +180,7 @@ describe.each(ENGINES)('S0-11 status on %s', (engine) => {
     expect(worker.lockManagerThread?.getMonitoredJobs()).toEqual([]);
   });
 
-  test('S0-11 a worker that is closed right after it was made lets go at once and tells no error', async () => {
+  test('S0-11 a worker that is closed right after it was made closes at once without an error', async () => {
     const scene = await newScene(engine);
     // So long is the store, and the thread that has to start first, waited for.
     const { worker, log } = work(scene, async () => undefined, { lockDuration: paced(2000) });
@@ -190,7 +190,7 @@ describe.each(ENGINES)('S0-11 status on %s', (engine) => {
     expect(log.all('error')).toEqual([]);
   });
 
-  test('S0-11 without the flag there is no lock thread to look at', async () => {
+  test('S0-11 lockManagerThread is undefined without the flag', async () => {
     const scene = await newScene(engine);
     const { worker } = work(scene, async () => undefined, { useDedicatedLockThread: false });
     expect(worker.lockManagerThread).toBeUndefined();

@@ -15,8 +15,8 @@ const options = { lockDuration: paced(1000), lockRenewTime: paced(150), stalledI
 const idsOf = (moment: Moment): unknown => (moment['args'] as unknown[])[0];
 const isLoss = (moment: Moment): boolean => messageOf(moment).includes('could not renew lock');
 
-describe.each(withAndWithout(ENGINES))('on %s with useDedicatedLockThread %s', (engine, useDedicatedLockThread) => {
-  test('S0-3 a stolen lock: one error that names the job, the signal fires, the finish is refused', async () => {
+describe.each(withAndWithout(ENGINES))('lock events on %s with useDedicatedLockThread %s', (engine, useDedicatedLockThread) => {
+  test('S0-3 a stolen lock emits one error with the job id, aborts the signal, and refuses the finish', async () => {
     const scene = await newScene(engine);
     const gate = new Gate();
     const signals: AbortSignal[] = [];
@@ -50,7 +50,7 @@ describe.each(withAndWithout(ENGINES))('on %s with useDedicatedLockThread %s', (
     expect(log.all('completed')).toHaveLength(1);
   });
 
-  test('S0-3 a session that the store has ended: one error for each of its locks', async () => {
+  test('S0-3 a session that the store has ended emits one error for each of its locks', async () => {
     const scene = await newScene(engine);
     const gate = new Gate();
     const { log } = work(scene, () => gate.opened, { ...options, useDedicatedLockThread, concurrency: 3 });
@@ -72,7 +72,7 @@ describe.each(withAndWithout(ENGINES))('on %s with useDedicatedLockThread %s', (
     for (const id of ids) expect(losses.filter((text) => text.includes(`job ${id}:`))).toHaveLength(1);
   });
 
-  test('S0-10 the worker tells what was renewed, what was lost and what stalled; its lock thread does so too', async () => {
+  test('S0-10 the worker and its lock thread emit what was renewed, lost and stalled', async () => {
     const scene = await newScene(engine);
     const gate = new Gate();
     const { worker, log } = work(scene, (job) => (job.name === 'orphan' ? undefined : gate.opened), {
@@ -116,7 +116,7 @@ describe.each(withAndWithout(ENGINES))('on %s with useDedicatedLockThread %s', (
 });
 
 test.each(withAndWithout(SHARED_ENGINES))(
-  'S0-3 %s with useDedicatedLockThread %s: a worker is killed, another tells stalled(jobId, active)',
+  'S0-3 %s with useDedicatedLockThread %s: another worker emits stalled(jobId, active) after a worker was killed',
   async (engine, thread) => {
     const scene = await newScene(engine);
     const shared = { ...options, useDedicatedLockThread: thread };

@@ -36,7 +36,7 @@ async function holdsThrough(scene: Scene, { log }: Working, gate: Gate): Promise
 }
 
 describe.each(SHARED_ENGINES)('S0-8 the thread cannot start, on %s', (engine) => {
-  test('S0-8 missing entry file: it says so, and renewal goes on on the loop', async () => {
+  test('S0-8 a missing entry file is reported, and the loop renews', async () => {
     const scene = await newScene(engine);
     const gate = new Gate();
     const working = work(scene, () => gate.opened.then(() => 'done'), {
@@ -50,7 +50,7 @@ describe.each(SHARED_ENGINES)('S0-8 the thread cannot start, on %s', (engine) =>
     await holdsThrough(scene, working, gate);
   });
 
-  test('S0-8 an entry file that throws: the same', async () => {
+  test('S0-8 an entry file that throws is reported, and the loop renews', async () => {
     const scene = await newScene(engine);
     const entry = join(scene.folder, 'broken.mjs');
     writeFileSync(entry, 'throw new Error("broken on purpose");');
@@ -60,7 +60,7 @@ describe.each(SHARED_ENGINES)('S0-8 the thread cannot start, on %s', (engine) =>
     await holdsThrough(scene, working, gate);
   });
 
-  test('S0-8 dead address: it says so, renewal is on the loop, and the thread takes over once the address lives', async () => {
+  test('S0-8 a dead address is reported, the loop renews, and the thread takes over once the address replies', async () => {
     const scene = await newScene(engine);
     const closed = join(scene.folder, 'closed');
     writeFileSync(closed, '');
@@ -83,7 +83,7 @@ describe.each(SHARED_ENGINES)('S0-8 the thread cannot start, on %s', (engine) =>
     expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'done', attemptsStarted: 1, stalledCounter: 0 });
   });
 
-  test('S0-8 (N) the thread does start: no error, and the thread alone renews', async () => {
+  test('S0-8 (N) a thread that starts renews alone, without an error', async () => {
     const scene = await newScene(engine);
     const { connection, renewals } = watched(scene, {});
     const gate = new Gate();
@@ -100,7 +100,7 @@ describe.each(SHARED_ENGINES)('S0-8 the thread cannot start, on %s', (engine) =>
 });
 
 describe.each(SHARED_ENGINES)('S0-9 only the connection of the thread is cut, on %s', (engine) => {
-  test('S0-9 an error per failed attempt, renewals resume after the reconnect, the job finishes', async () => {
+  test('S0-9 each failed attempt emits an error, renewals resume after the reconnect, and the job finishes', async () => {
     const scene = await newScene(engine);
     const cut = join(scene.folder, 'cut');
     const { connection, renewals, threadRenews } = watched(scene, { cut });
@@ -122,7 +122,7 @@ describe.each(SHARED_ENGINES)('S0-9 only the connection of the thread is cut, on
     expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'done', attemptsStarted: 1, stalledCounter: 0 });
   });
 
-  test('S0-9 (N) cut for longer than the lock, the lock is lost and its handler is told', async () => {
+  test('S0-9 (N) a cut longer than the lock loses it, and aborts the signal of its handler', async () => {
     const scene = await newScene(engine);
     const cut = join(scene.folder, 'cut');
     const { connection, threadRenews } = watched(scene, { cut });
@@ -158,7 +158,7 @@ describe.each(SERVER_ENGINES)('S0-9 the connection of the thread, and no other, 
     return { proxy, ...watched(scene, { threadConnection }) };
   }
 
-  test('S0-9 it is cut three times: an error for each failed attempt, the thread connects anew, the job finishes', async () => {
+  test('S0-9 three cuts emit an error for each failed attempt, the thread reconnects, and the job finishes', async () => {
     const scene = await newScene(engine);
     const { proxy, connection, renewals, threadRenews } = await throughProxy(scene);
     const failures = (): number => renewals().filter(({ failed }) => failed).length;
@@ -190,7 +190,7 @@ describe.each(SERVER_ENGINES)('S0-9 the connection of the thread, and no other, 
     expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'done', attemptsStarted: 1, stalledCounter: 0 });
   });
 
-  test('S0-9 (N) it is half-open for longer than the lock: the lock is lost, its handler is told, and the thread comes back', async () => {
+  test('S0-9 (N) a half-open connection longer than the lock loses it, aborts the signal, and the thread comes back', async () => {
     const scene = await newScene(engine);
     const { proxy, connection, renewals, threadRenews } = await throughProxy(scene);
     const signals: AbortSignal[] = [];

@@ -137,7 +137,7 @@ describe.each(SHARED_ENGINES)('S0-20 frozen process on %s', (engine) => {
       options: { name: 'frozen', lockDuration: paced(800), lockRenewTime: paced(200) },
     });
 
-  test('S0-20 a synchronous loop: it sees job.lock.held turn false, and its finish is refused', async () => {
+  test('S0-20 a synchronous loop sees job.lock.held turn false, and its finish is refused', async () => {
     const scene = await newScene(engine);
     const frozen = freezing(scene);
     await frozen.moment('threaded');
@@ -157,7 +157,7 @@ describe.each(SHARED_ENGINES)('S0-20 frozen process on %s', (engine) => {
     expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'rival' }, attemptsStarted: 2 });
   });
 
-  test('S0-20 nobody took the job meanwhile: a lock that was seen as lost does not come back', async () => {
+  test('S0-20 a lock that was seen as lost does not come back, although no other worker took the job', async () => {
     const scene = await newScene(engine);
     // The handler sees that the lock is gone before it hears of the renewal, however the two threads are scheduled.
     const options = { url: scene.url, log: join(scene.folder, 'renewals'), slowMs: 150 };
@@ -181,7 +181,7 @@ describe.each(SHARED_ENGINES)('S0-20 frozen process on %s', (engine) => {
     expect((await scene.queue.getJob(id))?.attemptsStarted, 'its token was still the current one').toBe(1);
   });
 
-  test('S0-20 an asynchronous handler: its signal fires with the reason', async () => {
+  test('S0-20 the signal of an asynchronous handler is aborted with the reason', async () => {
     const scene = await newScene(engine);
     const { id } = await scene.queue.add('holdUntilAborted', {});
     const frozen = freezing(scene);
@@ -226,7 +226,7 @@ describe.each(SHARED_ENGINES)('S0-20 frozen process on %s', (engine) => {
     return lastWriter();
   }
 
-  test('S0-20 a handler that asks for its lock, and shows its fence, harms nothing that the other run wrote', async () => {
+  test('S0-20 a handler that checks its lock and passes its fence does not overwrite the other run', async () => {
     expect(await frozenWriter(await newScene(engine), false)).toBe('rival');
   });
 
@@ -234,7 +234,7 @@ describe.each(SHARED_ENGINES)('S0-20 frozen process on %s', (engine) => {
     expect(await frozenWriter(await newScene(engine), true)).toBe('frozen');
   });
 
-  test('S0-20 frozen for less than the lock, nothing is lost', async () => {
+  test('S0-20 a process that is frozen for less than the lock loses nothing', async () => {
     const scene = await newScene(engine);
     const lockDuration = paced(6000);
     const { id } = await scene.queue.add('hold', {});

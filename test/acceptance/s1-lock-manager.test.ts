@@ -27,7 +27,7 @@ function manage(context: LockManagerContext, options: LockManagerOptions = {}): 
   return { manager, told };
 }
 
-describe('without a store', () => {
+describe('LockManager without a store', () => {
   /** What the context answers; and how often it was asked. */
   let calls: string[][];
   let answer: (jobIds: string[]) => string[] | Promise<string[]>;
@@ -46,13 +46,13 @@ describe('without a store', () => {
   });
   afterEach(() => void vi.useRealTimers());
 
-  test('S1-1 lasts 30 s and renews at half of it, unless told otherwise', () => {
+  test('S1-1 locks last 30 s and are renewed at half of it by default', () => {
     expect(manage(context).manager).toMatchObject({ lockDuration: 30_000, lockRenewTime: 15_000 });
     expect(manage(context, { lockDuration: 5000 }).manager).toMatchObject({ lockDuration: 5000, lockRenewTime: 2500 });
     expect(manage(context, { lockDuration: 5000, lockRenewTime: 1000 }).manager).toMatchObject({ lockRenewTime: 1000 });
   });
 
-  test('S1-1 a missing required option and values that cannot be meant throw, naming the option', () => {
+  test('S1-1 a missing required option and invalid values throw with the name of the option', () => {
     const construct = (given: unknown, options?: LockManagerOptions) => () =>
       new LockManager(given as LockManagerContext, options);
     for (const missing of [undefined, null, {}, { extendJobLocks: 'soon' }]) expect(construct(missing)).toThrow(/extendJobLocks/);
@@ -61,7 +61,7 @@ describe('without a store', () => {
       expect(construct(context, { lockRenewTime })).toThrow(/lockRenewTime/);
   });
 
-  test('S1-2 counts what is tracked and nothing else', () => {
+  test('S1-2 it counts the tracked jobs and no others', () => {
     const { manager } = manage(context);
     manager.trackJob('a', 'token-a');
     manager.trackJob('b', 'token-b');
@@ -134,7 +134,7 @@ describe('without a store', () => {
     expect(told.errors.map(({ message }) => message)).toEqual(['callback broke', 'callback broke', 'callback broke']);
   });
 
-  test('S1-5 a listener of errors that breaks too has only the console left, and renewal goes on', async () => {
+  test('S1-5 an onError that throws is printed, and renewal goes on', async () => {
     const console = vi.spyOn(globalThis.console, 'error').mockImplementation(() => undefined);
     onTestFinished(() => console.mockRestore());
     const { manager } = manage(context, {
@@ -164,7 +164,7 @@ describe('without a store', () => {
     expect(told).toEqual({ renewed: [], failed: [], errors: [] });
   });
 
-  test('S1-7 a call that fails is told and made again; nothing is reported lost', async () => {
+  test('S1-7 a call that fails is reported and retried, and no lock is reported as lost', async () => {
     const { manager, told } = manage(context);
     manager.start();
     manager.trackJob('a', 'token');
@@ -177,7 +177,7 @@ describe('without a store', () => {
     expect(told.renewed).toEqual([['a']]);
   });
 
-  test('S1-7 a call that hangs is told, and does not keep the next from being made nor close() from ending', async () => {
+  test('S1-7 a call that hangs is reported, and delays neither the next call nor close()', async () => {
     const { manager, told } = manage(context);
     manager.start();
     manager.trackJob('a', 'token');
@@ -192,7 +192,7 @@ describe('without a store', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('a lock that was tracked anew while a call was under way is not judged by its answer', async () => {
+  test('does not apply the reply of an earlier call to a lock that was tracked again', async () => {
     const { manager, told } = manage(context);
     let reply: (failed: string[]) => void = () => undefined;
     answer = () => new Promise((resolve) => (reply = resolve));
@@ -206,7 +206,7 @@ describe('without a store', () => {
   });
 });
 
-describe.each(ENGINES)('on %s', (engine) => {
+describe.each(ENGINES)('LockManager on %s', (engine) => {
   function takeByHand(connection: Connection, lockDuration: number): Worker {
     const worker = new Worker('work', null, { connection, lockDuration });
     onTestFinished(() => worker.close());
@@ -240,7 +240,7 @@ describe.each(ENGINES)('on %s', (engine) => {
     expect(told.failed).toEqual([]);
   });
 
-  test('S1-5 a lock that was taken away is told once, and its owner can no longer finish', async () => {
+  test('S1-5 a lock that was taken away is reported once, and its owner can no longer finish', async () => {
     const scene = await newScene(engine);
     await scene.queue.add('stolen');
     const hand = takeByHand(scene.connection, paced(400));

@@ -80,7 +80,7 @@ describe.each(LOCK_ENGINES)('S1-8 with the thread on %s', (engine) => {
     });
   });
 
-  test('S1-8 (N) who takes every refused extension for a loss reports finished jobs as lost', async () => {
+  test('S1-8 (N) a manager that takes every refused extension for a loss reports finished jobs as lost', async () => {
     const scene = await newScene(engine);
     const lost = new Set<string>();
     await race(scene, async (running) => {

@@ -40,7 +40,7 @@ const runsOf = (workers: WorkerProcess[], jobId: string): number =>
   workers.reduce((sum, worker) => sum + worker.all('started', (moment) => moment['jobId'] === jobId).length, 0);
 
 describe.each(COMPAT_ENGINES)('S2 in Bull’s shape on %s', (engine) => {
-  test('S2-4 a waiting job that is processed by hand is run by no worker, and the next one is theirs', async () => {
+  test('S2-4 no worker runs a waiting job that is processed by hand, but workers run the next one', async () => {
     const scene = await newScene(engine);
     const queue = bullQueue(scene);
     const workers = await busyWorkers(scene, queue);
@@ -76,7 +76,7 @@ describe.each(COMPAT_ENGINES)('S2 in Bull’s shape on %s', (engine) => {
     expect(await queue.getJobCounts()).toMatchObject({ completed: 1, waiting: 1, active: 0 });
   });
 
-  test('S2-4 an error in the work fails the job, and is the one that is thrown; others were told that it is taken', async () => {
+  test('S2-4 an error in the work fails the job and is rethrown, and other takers were refused', async () => {
     const scene = await newScene(engine);
     const queue = bullQueue(scene);
     const other = bullQueue(scene);

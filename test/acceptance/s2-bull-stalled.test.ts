@@ -13,7 +13,7 @@ import { paced } from '../support/pace.js';
 const QUICK = { lockDuration: paced(1000), stalledInterval: 100, maxStalledCount: 1 };
 
 describe.each(COMPAT_ENGINES)('S2-11 in Bull’s shape on %s', (engine) => {
-  test('S2-11 a killed worker: stalled once and run again; killed again: failed for good', async () => {
+  test('S2-11 a job whose worker is killed stalls once and runs again, and fails after a second kill', async () => {
     const scene = await newScene(engine);
     const queue = bullQueue(scene);
     const first = bullProcess(scene, { settings: QUICK });

@@ -76,7 +76,7 @@ describe.each(ENGINES)('S2 manual locks on %s', (engine) => {
   });
 
   test.skipIf(engine === 'memory')(
-    'S2-2 the lock of another process names that process, and is gone when it lets go',
+    'S2-2 the lock of another process names that process, and is gone after its release',
     async () => {
       const scene = await newScene(engine);
       const { id: jobId } = await jobOf(scene);
@@ -88,7 +88,7 @@ describe.each(ENGINES)('S2 manual locks on %s', (engine) => {
     },
   );
 
-  test('S2-4 manual processing beside running workers: none of them ever runs the job', async () => {
+  test('S2-4 no running worker runs a job that is processed by hand', async () => {
     const scene = await newScene(engine);
     const ran: string[] = [];
     await scene.queue.pause();
@@ -115,7 +115,7 @@ describe.each(ENGINES)('S2 manual locks on %s', (engine) => {
     expect(ran).toContain(free.id);
   });
 
-  test('S2-4, S2-5 an error in the work: failed, the original error rethrown, the lock gone', async () => {
+  test('S2-4, S2-5 an error in the work fails the job, is rethrown, and the lock is gone', async () => {
     const scene = await newScene(engine);
     const job = await jobOf(scene);
     const broken = new Error('the printer is on fire');
@@ -126,7 +126,7 @@ describe.each(ENGINES)('S2 manual locks on %s', (engine) => {
     expect(job.lock.held).toBe(false);
   });
 
-  test('S2-6, S2-8 after theft: releasing rejects, extending answers 0, and the lock of the thief stays', async () => {
+  test('S2-6, S2-8 after a theft releaseLock rejects, extendLock returns 0, and the lock of the thief stays', async () => {
     const scene = await newScene(engine);
     const job = await jobOf(scene);
     await job.takeLock();
@@ -146,7 +146,7 @@ describe.each(ENGINES)('S2 manual locks on %s', (engine) => {
     await thief.releaseLock();
   });
 
-  test('S2-7 extendLock(ms) answers 1, and the lock ends so many ms from now', async () => {
+  test('S2-7 extendLock(ms) returns 1, and the lock ends that many ms from now', async () => {
     const scene = await newScene(engine);
     const job = await jobOf(scene);
     await job.takeLock();
@@ -236,7 +236,7 @@ describe.each(ENGINES)('S2 manual locks on %s', (engine) => {
 });
 
 describe.each(LOCK_ENGINES)('S2 manual locks between processes on %s', (engine) => {
-  test('S2-3 one takes it; a second take by anyone answers false; after the release it can be taken again', async () => {
+  test('S2-3 a second takeLock by any process returns false until the first one is released', async () => {
     const scene = await newScene(engine);
     const [first, second] = [await HolderProcess.start(scene), await HolderProcess.start(scene)];
     const { id: jobId } = await jobOf(scene);
@@ -299,14 +299,14 @@ describe.each(LOCK_ENGINES)('S2 manual locks between processes on %s', (engine) 
       });
     });
 
-    test('S2-9 (N) with a maxStalledCount of 1 the same job waits again', async () => {
+    test('S2-9 (N) with a maxStalledCount of 1 a job whose lock was not renewed waits again', async () => {
       const scene = await newScene(engine);
       const { jobId } = await forgotten(scene, { maxStalledCount: 1, stalledInterval: 100 });
       await eventually('the job to wait', async () => (await stateOf(scene, jobId)) === 'waiting');
       expect(await scene.queue.getJob(jobId)).toMatchObject({ stalledCounter: 1 });
     });
 
-    test('S2-9 (N) with a long stalledInterval the same job is not looked for', async () => {
+    test('S2-9 (N) with a long stalledInterval a job whose lock was not renewed is not found soon', async () => {
       const scene = await newScene(engine);
       // Its taker lives: that of a dead one would be looked for, because its death is noticed.
       const { jobId } = await forgotten(scene, { maxStalledCount: 0, stalledInterval: 60_000 });
@@ -315,7 +315,7 @@ describe.each(LOCK_ENGINES)('S2 manual locks between processes on %s', (engine) 
     });
   });
 
-  test('S2-11 a worker that is killed: stalled once, run again; the second kill fails it', async () => {
+  test('S2-11 a job whose worker is killed stalls once and runs again, and the second kill fails it', async () => {
     const scene = await newScene(engine);
     const options = { lockDuration: paced(1000), stalledInterval: 100, crashGraceMs: 100 };
     const { id } = await scene.queue.add('hold', {});

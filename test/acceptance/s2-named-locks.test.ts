@@ -7,7 +7,7 @@ import { LOCK_ENGINES, newScene, type Scene } from '../support/acceptance-scene.
 import { paced } from '../support/pace.js';
 
 describe.each(LOCK_ENGINES)('S2 named locks between processes on %s', (engine) => {
-  test('S2-12 one process has it; the other gets it when it is released, with a greater fence', async () => {
+  test('S2-12 a second process gets a named lock when the first releases it, with a greater fence', async () => {
     const scene = await newScene(engine);
     const [first, second] = [await HolderProcess.start(scene), await HolderProcess.start(scene)];
     const { result: fence } = await first.ask('takeNamed', { lock: 'invoice:42' });
@@ -21,7 +21,7 @@ describe.each(LOCK_ENGINES)('S2 named locks between processes on %s', (engine) =
     expect(later).toBeGreaterThan(fence as number);
   });
 
-  test('S2-12 it is kept while its holder blocks the event loop for several durations; (N) not without the lock thread', async () => {
+  test('S2-12 a named lock is kept while its owner blocks the event loop; (N) not without the lock thread', async () => {
     const scene = await newScene(engine);
     for (const useDedicatedLockThread of [true, false]) {
       const holder = await HolderProcess.start(scene, { useDedicatedLockThread });
@@ -43,7 +43,7 @@ describe.each(LOCK_ENGINES)('S2 named locks between processes on %s', (engine) =
     }
   });
 
-  test('S2-12 a holder that is killed: free within the duration; one that exits or closes: at once', async () => {
+  test('S2-12 a named lock is free within its duration when its owner is killed, and at once when it exits or closes', async () => {
     const scene = await newScene(engine);
     const waiter = await HolderProcess.start(scene);
     for (const [end, withinMs] of [
@@ -64,7 +64,7 @@ describe.each(LOCK_ENGINES)('S2 named locks between processes on %s', (engine) =
     }
   });
 
-  test('S2-12 a holder that was frozen for longer than the lock lasts finds it lost at its first look', async () => {
+  test('S2-12 an owner that was frozen for longer than its named lock finds it lost at its first look', async () => {
     const scene = await newScene(engine);
     const [frozen, other] = [await HolderProcess.start(scene), await HolderProcess.start(scene)];
     const { result: fence } = await frozen.ask('takeNamed', { lock: 'x', durationMs: 500 });

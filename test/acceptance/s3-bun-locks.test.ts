@@ -35,7 +35,7 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
     expect(of(processes, 'jobStalled')).toEqual([]);
   });
 
-  test('S3-2 whoever meets the lock of another passes by: the job is not failed, and no attempt is counted', async () => {
+  test('S3-2 an instance skips a job that another one has locked: it is not failed, and no attempt is counted', async () => {
     const scene = await newScene(engine);
     const queue = bunQueue(scene, LOCKED);
     const [owner, idle] = [bunProcess(scene, { ...LOCKED, concurrency: 1 }), bunProcess(scene, { ...LOCKED, concurrency: 1 })];
@@ -58,7 +58,7 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
     expect(await queue.getJob(id)).toMatchObject({ attemptsMade: 1 });
   });
 
-  test('S3-3 the holder is killed: the job runs again within lock duration and check interval', async () => {
+  test('S3-3 a job whose owner is killed runs again within lock duration and check interval', async () => {
     const scene = await newScene(engine);
     const queue = bunQueue(scene, QUICK);
     const holder = bunProcess(scene, { ...QUICK, concurrency: 1 });
@@ -78,7 +78,7 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
     await other.moment('jobCompleted');
   });
 
-  test('S3-6 jobStalled fires on the queue, once for each stall', async () => {
+  test('S3-6 the queue emits jobStalled once for each stall', async () => {
     const scene = await newScene(engine);
     const queue = bunQueue(scene, QUICK);
     const stalled: string[] = [];
@@ -98,7 +98,7 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
     expect(other.all('jobStalled')).toHaveLength(1);
   });
 
-  test('S3-6 (N) a healthy job that lasts for several locks never fires it', async () => {
+  test('S3-6 (N) a healthy job that lasts for several locks never emits jobStalled', async () => {
     const scene = await newScene(engine);
     const short = { ...QUICK, lockDuration: paced(600), stalledJobCheckInterval: 100 };
     const queue = bunQueue(scene, short);

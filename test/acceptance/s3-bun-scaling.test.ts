@@ -71,7 +71,7 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
     expect(jobs).toHaveLength(6);
   });
 
-  test('S3-4 (N) without a limit the two run eight at once', async () => {
+  test('S3-4 (N) without a limit two instances of four workers run eight jobs at once', async () => {
     const scene = await newScene(engine);
     const processes = ['one', 'two'].map((instanceId) =>
       bunProcess(scene, { ...scaled({ instanceId, maxWorkersPerInstance: 4, jobsPerWorker: 1 }), concurrency: 100 }),
@@ -84,7 +84,7 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
     await eventually('all are completed', async () => (await queue.getJobCounts())['completed'] === 10);
   });
 
-  test('S3-5 one leads and the other follows; the leader is killed, and the other leads in time, under a higher term', async () => {
+  test('S3-5 when the leader is killed, the other instance leads in time, under a higher term', async () => {
     const scene = await newScene(engine);
     const first = bunProcess(scene, scaled({ instanceId: 'a:1' }));
     const { term } = await first.moment('leader');
@@ -103,7 +103,7 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
     expect(succeeded['term']).toBeGreaterThan(term as number);
   });
 
-  test('S3-5 a leader that was frozen past its timeout says follower before it does anything, and never leads under its old term', async () => {
+  test('S3-5 a leader that was frozen past its timeout emits follower first, and never leads under its old term', async () => {
     const scene = await newScene(engine);
     const first = bunProcess(scene, scaled({ instanceId: 'first' }));
     const { term } = await first.moment('leader');
@@ -137,7 +137,7 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
     expect(succeeded.at - closed.at).toBeLessThan(paced(1000));
   });
 
-  test('S3-5 two instances with the same id are told so, and still only one of them leads', async () => {
+  test('S3-5 two instances with the same id both emit an error, and only one of them leads', async () => {
     const scene = await newScene(engine);
     const twins = [1, 2].map(() => bunProcess(scene, { ...scaled({ instanceId: 'twin' }), concurrency: 1 }));
     for (const twin of twins) await twin.moment('error', ({ code }) => code === 'INSTANCE_TAKEN');

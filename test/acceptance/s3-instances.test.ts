@@ -44,7 +44,7 @@ function mostAtOnce(processes: WorkerProcess[]): number {
 }
 
 describe.each(LOCK_ENGINES)('S3 instances on %s', (engine) => {
-  test('S3-4 two instances share a global limit; one is killed: the other takes over; the living can be listed', async () => {
+  test('S3-4 two instances share a global limit, and one takes over when the other is killed; live ones are listed', async () => {
     const scene = await newScene(engine);
     const { queue } = scene;
     await queue.setGlobalConcurrency(6);
@@ -85,7 +85,7 @@ describe.each(LOCK_ENGINES)('S3 instances on %s', (engine) => {
     expect((await queue.getInstances()).map(({ id }) => id)).toEqual(['eu:2']);
   });
 
-  test('S3-4 (N) without the limit, the two run as many as each is willing to', async () => {
+  test('S3-4 (N) without the limit, two instances run as many jobs as they have slots', async () => {
     const scene = await newScene(engine);
     for (const instanceId of ['eu:1', 'eu:2']) instance(scene, { instanceId, concurrency: 4 });
     await scene.queue.addBulk(Array.from({ length: 10 }, () => ({ name: 'hold', data: {} })));
@@ -102,7 +102,7 @@ describe.each(LOCK_ENGINES)('S3 instances on %s', (engine) => {
     await listed(scene, ([only]) => only?.slots === 4);
   });
 
-  test('S3-4 two living processes with the same instanceId are told so, both', async () => {
+  test('S3-4 two living processes with the same instanceId both emit an error', async () => {
     const scene = await newScene(engine);
     const twins = [1, 2].map(() => instance(scene, { instanceId: 'twin' }));
     for (const twin of twins) {
@@ -128,7 +128,7 @@ describe.each(LOCK_ENGINES)('S3 instances on %s', (engine) => {
     expect(stock['free']).toBeLessThan(50);
   });
 
-  test('S3-8 with several processes: two runs with one key never overlap', async () => {
+  test('S3-8 two runs with one key never overlap in several processes', async () => {
     const scene = await newScene(engine);
     const processes = [1, 2, 3].map(() => instance(scene, { concurrency: 4 }));
     await scene.queue.addBulk(

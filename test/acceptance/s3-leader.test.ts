@@ -28,7 +28,7 @@ async function twoInstances(scene: Scene, options: object = {}): Promise<[leader
 const termOf = (each: WorkerProcess): number => (each.all('leader').at(-1) as unknown as { args: [number] }).args[0];
 
 describe.each(LOCK_ENGINES)('S3 leader on %s', (engine) => {
-  test('S3-5 one leads, the other follows; the leader is killed: the other leads within leaderTimeout + one beat', async () => {
+  test('S3-5 when the leader is killed, the other instance leads within leaderTimeout plus one beat', async () => {
     const scene = await newScene(engine);
     const [first, second] = await twoInstances(scene);
     expect(await scene.queue.getInstances()).toEqual(
@@ -45,7 +45,7 @@ describe.each(LOCK_ENGINES)('S3 leader on %s', (engine) => {
     expect(termOf(second)).toBeGreaterThan(termOf(first));
   });
 
-  test('S3-5 frozen for longer than the timeout: it says `follower` before it does any work of a leader', async () => {
+  test('S3-5 a leader that was frozen past the timeout emits follower before it does any work', async () => {
     const scene = await newScene(engine);
     const [first, second] = await twoInstances(scene);
     await first.moment('work');
@@ -65,7 +65,7 @@ describe.each(LOCK_ENGINES)('S3 leader on %s', (engine) => {
     expect(termOf(first)).toBeGreaterThan(termOf(second));
   });
 
-  test('S3-5 a clean close hands over at once', async () => {
+  test('S3-5 a leader that is closed hands over at once', async () => {
     const scene = await newScene(engine);
     const [first, second] = await twoInstances(scene, { leaderTimeout: 60_000, heartbeatInterval: 10_000 });
     const closedAt = monotonicNow();
@@ -79,7 +79,7 @@ describe.each(LOCK_ENGINES)('S3 leader on %s', (engine) => {
     ]);
   });
 
-  test('S3-5 ids with ":" are ids like any other; equal ids are told, and still only one leads', async () => {
+  test('S3-5 ids may hold ":", equal ids are reported, and still only one leads', async () => {
     const scene = await newScene(engine);
     const [first, second] = await twoInstances(scene, { instanceId: 'eu:west:1' });
     for (const each of [first, second]) {

@@ -106,7 +106,7 @@ describe.each(LOCK_ENGINES)('S4-4 on %s', (engine) => {
       expect([verb, await seenDuring(all, () => call(all.store))]).toEqual([verb, 0]);
   });
 
-  test('S4-4 (N) a list of one does', async () => {
+  test('S4-4 (N) a list of one does I/O', async () => {
     const all = await watched(engine);
     expect(await seenDuring(all, () => all.store.jobs('work', ['nobody']))).toBeGreaterThan(0);
     expect(await seenDuring(all, () => all.store.renew([{ queue: 'work', id: 'nobody', acked: 0 }]))).toBeGreaterThan(0);

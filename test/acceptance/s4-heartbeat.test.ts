@@ -42,7 +42,7 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
     expect(silent.log.all('completed')).toEqual([]);
   });
 
-  test('S4-6 all slots busy with jobs longer than the lock: each runs once', async () => {
+  test('S4-6 each job runs once while all slots are busy with jobs longer than the lock', async () => {
     const scene = await newScene(engine);
     const gate = new Gate();
     const runs = new Map<string, number>();
@@ -66,7 +66,7 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
     expect([...busy.log.all('stalled'), ...rival.log.all('stalled')]).toEqual([]);
   });
 
-  test('S4-7 silent after close: no call of the store and no event follows', async () => {
+  test('S4-7 no call of the store and no event follows after close', async () => {
     const scene = await newScene(engine);
     const connection = faulty(scene);
     const { worker, log } = work({ connection }, () => 'done', { ...SHORT, stalledInterval: 20 });
@@ -83,7 +83,7 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
     expect(worker.isRunning()).toBe(false);
   });
 
-  test('S4-8 close() during a job longer than the lock: beats go on until it ends', async () => {
+  test('S4-8 heartbeats go on during close() until a job longer than the lock ends', async () => {
     const scene = await newScene(engine);
     const gate = new Gate();
     const { worker, log } = work(scene, () => gate.opened.then(() => 'finished'), SHORT);
@@ -99,7 +99,7 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
     expect(log.all('error')).toEqual([]);
   });
 
-  test('S4-9 started twice: refused, and still one session with one beat per tick', async () => {
+  test('S4-9 a second run() is refused, and there is still one session with one beat per tick', async () => {
     const scene = await newScene(engine);
     const connection = faulty(scene);
     const gate = new Gate();
@@ -114,7 +114,7 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
     gate.open();
   });
 
-  test('S4-14 the stall check runs while all slots are busy, and a delayed job is due for whoever is free', async () => {
+  test('S4-14 the stall check runs while all slots are busy, and a free worker takes a delayed job when it is due', async () => {
     const scene = await newScene(engine);
     const gate = new Gate();
     const { log } = work(scene, () => gate.opened, { stalledInterval: 50 });
@@ -130,7 +130,7 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
     gate.open();
   });
 
-  test('S4-15 the reply of an add is lost: one job, and the producer hears of it once', async () => {
+  test('S4-15 an add whose reply is lost makes one job, and resolves once', async () => {
     const scene = await newScene(engine);
     const connection = faulty(scene);
     const queue = new Queue('work', { connection });
@@ -170,7 +170,7 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
     expect(await scene.queue.getWaitingCount()).toBe(2);
   });
 
-  test('S4-15 replies of claims and finishes are lost at random: every job runs once and none is reported lost', async () => {
+  test('S4-15 every job runs once, and none is reported lost, when replies of claims and finishes are lost at random', async () => {
     const scene = await newScene(engine);
     const connection = faulty(scene);
     let calls = 0;
@@ -207,7 +207,7 @@ describe.each(SHARED_ENGINES)('S4-14 clocks on %s', (engine) => {
     return skewedOne;
   }
 
-  test('S4-14 five minutes of skew between two workers change nothing: neither takes from the other, each recovers the other', async () => {
+  test('S4-14 with five minutes of clock skew two workers take nothing from each other, and each recovers the other', async () => {
     const scene = await newScene(engine);
     const early = await skewed(scene, 'early', -MINUTES);
     const { id } = await scene.queue.add('hold', { only: 'early' });
@@ -229,7 +229,7 @@ describe.each(SHARED_ENGINES)('S4-14 clocks on %s', (engine) => {
   });
 });
 
-test('S4-9 two workers of one process share one beat: closing one leaves the other its own', async () => {
+test('S4-9 two workers of one process share one beat, which goes on when one of them is closed', async () => {
   const scene = await newScene('memory');
   const gates = { first: new Gate(), second: new Gate() };
   const first = work(scene, () => gates.first.opened, SHORT);

@@ -74,7 +74,7 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     });
   });
 
-  test('S4-10 a handler that lost its job cannot touch it any more, however its run ends', async () => {
+  test('S4-10 a handler that lost its job can no longer change it, however its run ends', async () => {
     const scene = await newScene(engine);
     const gates = [new Gate(), new Gate()];
     const refusals: unknown[] = [];
@@ -113,7 +113,7 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     await worker.close();
   });
 
-  test('S4-12 over the stall limit: failed with the reason, told on the worker and in the events', async () => {
+  test('S4-12 a job over the stall limit fails with the reason, on the worker and in the events', async () => {
     const scene = await newScene(engine);
     const events = new QueueEvents('work', { connection: scene.connection });
     onTestFinished(() => events.close());
@@ -137,7 +137,7 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     expect(log.all('active')).toEqual([]);
   });
 
-  test('S4-12 (N) within the limit the same job is run again', async () => {
+  test('S4-12 (N) a job within the stall limit runs again', async () => {
     const scene = await newScene(engine);
     const id = await orphan(scene, 50, 1);
     const { log } = work(scene, () => 'run again', { stalledInterval: 50 });
@@ -161,7 +161,7 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     for (const id of kept) expect(await stateOf(scene, id)).toBeUndefined();
   });
 
-  test('S4-12 the worker that fails the job dies before it hears the answer: nothing is lost, another tells nothing twice', async () => {
+  test('S4-12 nothing is lost or reported twice when the worker that fails the job dies before the reply', async () => {
     const scene = await newScene(engine);
     const connection = new FaultyStore(scene.store);
     const id = await orphan(scene, 50, 0);
@@ -184,7 +184,7 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
   });
 
   test.skipIf(engine === 'memory')(
-    'S4-12 the process that fails jobs is killed while it does: none is lost, none is told twice, none is run',
+    'S4-12 no job is lost, reported twice or run when the process that fails jobs is killed',
     async () => {
       const scene = await newScene(engine);
       const ids: string[] = [];
@@ -212,7 +212,7 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     },
   );
 
-  test('S4-12 shutting down is no stall: a job handed back may be handed back for ever', async () => {
+  test('S4-12 a job that is handed back on shutdown never counts as stalled', async () => {
     const scene = await newScene(engine);
     const { id } = await scene.queue.add('long');
     for (let round = 0; round < 3; round += 1) {
@@ -257,7 +257,7 @@ describe('S4-11 a handler that blocks its loop for longer than the lock', () => 
     return { scene, id, spinning, other };
   }
 
-  test.each(SHARED_ENGINES)('S4-11 %s with the thread: no duplicate', async (engine) => {
+  test.each(SHARED_ENGINES)('S4-11 %s with the thread: the job runs once', async (engine) => {
     const { scene, id, spinning, other } = await spin(engine, true);
     await spinning.moment('completed');
     expect(other.all('started')).toEqual([]);
@@ -279,7 +279,7 @@ describe('S4-11 a handler that blocks its loop for longer than the lock', () => 
     },
   );
 
-  test('S4-11 memory: nobody else can run while the loop is blocked, so the late finish is the only one and counts', async () => {
+  test('S4-11 memory: the late finish counts, because no other worker can run while the loop is blocked', async () => {
     const scene = await newScene('memory');
     const spinning = work(
       scene,

@@ -128,7 +128,7 @@ describe.each(BEATS)('S4 beats on %s by the %s', (engine, _, beatsOf) => {
 });
 
 describe.each(LOCK_ENGINES)('S4 with the thread on %s', (engine) => {
-  test('S4-12 the reply to the sweep of the thread is lost: the job is failed once, and nobody tells it twice', async () => {
+  test('S4-12 a job fails once, and is reported once, when the reply to a sweep of the thread is lost', async () => {
     const scene = await newScene(engine);
     const sides = new FaultySides(scene);
     // One for both workers, so that a fault of the loop strikes the one that comes later too.
@@ -154,7 +154,7 @@ describe.each(LOCK_ENGINES)('S4 with the thread on %s', (engine) => {
     expect(await scene.queue.getJob(id)).toMatchObject({ stalledCounter: 1 });
   });
 
-  test('S4-15 the connection of the loop is dead while that of the thread lives: the finish is delivered late, and nobody else ran the job', async () => {
+  test('S4-15 a finish is delivered late, and no other worker runs the job, while only the connection of the loop is dead', async () => {
     const scene = await newScene(engine);
     const sides = new FaultySides(scene);
     const gate = new Gate();

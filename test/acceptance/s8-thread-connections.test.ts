@@ -158,7 +158,7 @@ describe.each(['redis', 'postgres'] as const)('S8-10 on %s', (engine) => {
     expect(all.flatMap(({ errors }) => errors)).toEqual([]);
   }, 60_000);
 
-  test('S8-10 what the thread needs and cannot get is named once, and the loop renews', async () => {
+  test('S8-10 an option that the thread needs and cannot get is named once, and the loop renews', async () => {
     for (const [path, connect] of Object.entries(place.bad)) {
       const { queue, worker, errors } = start(path, connect(), async (held) => held());
       await worker.waitUntilReady();

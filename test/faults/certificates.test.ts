@@ -64,7 +64,7 @@ describe.each(['redis', 'postgres'] as const)('the certificate of a %s server', 
 
   const option = engine === 'redis' ? 'tls' : 'ssl';
 
-  test('that nobody known has signed is refused, with the option for its authority', async () => {
+  test('is refused when an unknown authority signed it, with the option that helps', async () => {
     const error = await refusal();
     expect(error).toMatchObject({ code: 'STORE_UNTRUSTED', retryable: false, store: engine });
     expect(error.message).toContain(`${option}: { ca: readFileSync('ca.pem') }`);
@@ -72,7 +72,7 @@ describe.each(['redis', 'postgres'] as const)('the certificate of a %s server', 
     expect(error.message).toContain(`${option}: { rejectUnauthorized: false }`);
   });
 
-  test('that was made for another name is refused, with the option for that name', async () => {
+  test('is refused when it was made for another name, with the option that helps', async () => {
     const ca = readFileSync(at('ca.pem'), 'utf8');
     const error = await refusal({ ca, servername: 'elsewhere.internal' });
     expect(error).toMatchObject({ code: 'STORE_UNTRUSTED', retryable: false, store: engine });

@@ -14,7 +14,7 @@ const obeying: Handler = (_job, _token, signal) =>
   });
 
 describe.each(ENGINES)('closing on %s', (engine) => {
-  test('S4-8 close() during a job longer than the lock: renewed until it ends, completed, session gone', async () => {
+  test('S4-8 close() renews a job longer than the lock until it completes, then ends the session', async () => {
     const { add, worker, record, inner, queue } = await scene(engine);
     const id = await add();
     let renewals = 0;
@@ -31,7 +31,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(await inner.sessions(queue)).toEqual([]);
   });
 
-  test('the store fails for a moment at the end of a job that outlived the closing: its result is still delivered', async () => {
+  test('close() delivers the result of a job although the store fails for a moment at its end', async () => {
     const { store, add, worker, record } = await scene(engine);
     const id = await add();
     const { worker: watched, errors } = worker(() => sleep(paced(1600), 'kept'), { lockDuration: paced(800) });
@@ -44,7 +44,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
   });
 
   test.each(['fail', 'hang'] as const)(
-    'a store that no longer takes results (%s): close() returns, the result is reported as unknown',
+    'close() returns and reports the result as unknown when the store takes no results (%s)',
     async (fault) => {
       const { store, add, worker, reaches } = await scene(engine);
       const id = await add();
@@ -61,7 +61,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     },
   );
 
-  test('claims that fail do not hold close() up: nothing would be lost', async () => {
+  test('close() does not wait for claims that fail', async () => {
     const { store, worker } = await scene(engine);
     store.on('claim', { fault: 'fail' });
     const { worker: watched, errors } = worker(() => undefined);
@@ -69,7 +69,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(await outcomeOf(watched.close(), paced(1000))).toBe('resolved');
   });
 
-  test('a claim that hangs does not hold close() up for long', async () => {
+  test('close() does not wait long for a claim that hangs', async () => {
     const { store, worker } = await scene(engine);
     const hung = store.on('claim', { fault: 'hang' });
     const { worker: watched } = worker(() => undefined);
@@ -77,7 +77,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(await outcomeOf(watched.close(), 3000)).toBe('resolved');
   });
 
-  test.each(['fail', 'hang'] as const)('a store that does not let the session go (%s): close() returns', async (fault) => {
+  test.each(['fail', 'hang'] as const)('close() returns when the session cannot be closed (%s)', async (fault) => {
     const { store, worker } = await scene(engine);
     const { worker: watched, errors } = worker(() => undefined, { lockDuration: paced(300) });
     await next(watched, 'ready');
@@ -86,7 +86,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(errors.length).toBeGreaterThan(0);
   });
 
-  test('a store that cannot be opened: close() returns, and nothing is told after closed', async () => {
+  test('close() returns when the store cannot be opened, and nothing is emitted after closed', async () => {
     const { store, worker } = await scene(engine);
     store.on('openSession', { fault: 'fail' });
     const { worker: watched, errors } = worker(() => undefined);
@@ -99,7 +99,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(store.calls('openSession')).toBe(calls);
   });
 
-  test('close() from a listener of ready: no job is taken after it', async () => {
+  test('close() from a ready listener lets no job be claimed', async () => {
     const { add, worker, record, store } = await scene(engine);
     const id = await add();
     const { worker: watched, errors } = worker(() => 'too late');
@@ -111,7 +111,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(await record(id)).toMatchObject({ state: 'waiting', attemptsStarted: 0 });
   });
 
-  test('close() is one closing, also from a listener of closing', async () => {
+  test('close() closes once, also when a closing listener calls it again', async () => {
     const { worker } = await scene(engine);
     const { worker: watched, errors } = worker(() => undefined);
     await next(watched, 'ready');
@@ -126,7 +126,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(watched.isRunning()).toBe(false);
   });
 
-  test('a claim in flight when close() comes: its job goes back uncharged', async () => {
+  test('close() hands back the job of a claim in flight without a stall', async () => {
     const { store, add, worker, reaches } = await scene(engine);
     const held = store.on('claim', { fault: 'hold-reply', times: 1, when: (_, { count }) => count > 0 });
     const id = await add();
@@ -141,7 +141,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(runs).toBe(0);
   });
 
-  test('close(true) does not wait: the handler is told, and its late result is still delivered', async () => {
+  test('close(true) does not wait: it aborts the signal, and a late result is still delivered', async () => {
     const { add, worker, reaches } = await scene(engine);
     const id = await add();
     const finish = gate();
@@ -173,7 +173,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     await reaches(id, 'completed');
   });
 
-  test('a handler that obeys its signal after close(true) uses up no attempt, and a second worker runs its only one', async () => {
+  test('close(true) costs a handler that obeys its signal no attempt, and a second worker runs the job', async () => {
     const { add, worker, reaches } = await scene(engine);
     const id = await add({ attempts: 1 });
     const { worker: first, errors } = worker(obeying);
@@ -186,7 +186,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(errors).toEqual([]);
   });
 
-  test('a handler that throws something else after close(true) hands its job back too, in the middle of a second worker', async () => {
+  test('close(true) hands back the job of a handler that throws something else, beside a second worker', async () => {
     const { add, worker, reaches } = await scene(engine);
     const finish = gate();
     const { worker: first } = worker(() => finish.opened);
@@ -200,7 +200,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(await reaches(id, 'completed')).toMatchObject({ returnvalue: '"by another"', attemptsMade: 1, stalledCounter: 0 });
   });
 
-  test('a failure before close(true) is a failure like any other', async () => {
+  test('close(true) leaves an earlier failure a failure', async () => {
     const { add, store, worker, reaches } = await scene(engine);
     const id = await add({ attempts: 1 });
     const finish = gate();
@@ -215,7 +215,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(await reaches(id, 'failed')).toMatchObject({ failedReason: 'broken', attemptsMade: 1 });
   });
 
-  test('a job that was cancelled before close(true) stays cancelled', async () => {
+  test('close(true) leaves a cancelled job cancelled', async () => {
     const { add, worker, reaches } = await scene(engine);
     const id = await add({ attempts: 1 });
     const finish = gate();
@@ -230,7 +230,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(await reaches(id, 'failed')).toMatchObject({ failedReason: 'not wanted any more' });
   });
 
-  test('a handler that never settles: close() waits, close(true) does not, and the job moves on when its lock lapses', async () => {
+  test('close() waits for a handler that never settles, close(true) does not, and the job moves on when its lock ends', async () => {
     const { add, worker, reaches, inner, queue } = await scene(engine);
     const id = await add();
     const { worker: stuck } = worker(() => new Promise(() => undefined), { lockDuration: paced(300), skipStalledCheck: true });
@@ -242,7 +242,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
   });
 
   test.each([false, true])(
-    'close(%s) hands back a job that was taken by hand, uncharged, and its taker is told first',
+    'close(%s) hands back a job that was taken by hand without a stall, after it aborted its signal',
     async (force) => {
       const { store, add, worker, record, inner, queue } = await scene(engine);
       const id = await add({ attempts: 1 });
@@ -269,7 +269,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     },
   );
 
-  test('a store that refuses the hand-back of a job that was taken by hand: it goes back with the session', async () => {
+  test('close() lets a job taken by hand go back with the session when the store refuses the hand-back', async () => {
     const { store, add, worker, reaches } = await scene(engine);
     const id = await add();
     const { worker: hand } = worker(null, { lockDuration: paced(600) });
@@ -279,7 +279,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(await reaches(id, 'waiting')).toMatchObject({ attemptsMade: 0, stalledCounter: 0 });
   });
 
-  test('a queue that is closed hands back a job whose lock it took, uncharged', async () => {
+  test('close() of a queue hands back a job whose lock it took, without a stall', async () => {
     const { store, queue, add, record, inner } = await scene(engine);
     const id = await add();
     const holder = new Queue(queue, { connection: store });
@@ -292,7 +292,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(await inner.sessions(queue)).toEqual([]);
   });
 
-  test('a move that is under way when close() comes is seen to its end, also if it has to be repeated', async () => {
+  test('close() waits for a move in flight, also if it has to be repeated', async () => {
     const { store, add, worker, record } = await scene(engine);
     const id = await add();
     const { worker: watched } = worker(null);
@@ -304,7 +304,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(await record(id)).toMatchObject({ state: 'completed', returnvalue: '"in time"' });
   });
 
-  test('getNextJob that waits is ended by close(), however many wait', async () => {
+  test('close() ends all waiting getNextJob calls', async () => {
     const { worker } = await scene(engine);
     const { worker: watched, errors } = worker(null);
     const waiting = [watched.getNextJob('a'), watched.getNextJob('b'), watched.getNextJob('c')];
@@ -315,7 +315,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(errors).toEqual([]);
   });
 
-  test('getNextJob whose claim is in flight when close() comes: the job goes back, and nobody believes to hold it', async () => {
+  test('close() hands back the job of a getNextJob in flight, and no handle holds it', async () => {
     const { store, add, worker, reaches } = await scene(engine);
     const id = await add();
     const held = store.on('claim', { fault: 'hold-reply', times: 1 });
@@ -330,7 +330,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     expect(await reaches(id, 'waiting')).toMatchObject({ stalledCounter: 0 });
   });
 
-  test('a worker that was never run is closed without touching the store', async () => {
+  test('close() of a worker that never ran does not touch the store', async () => {
     const { store, queue } = await scene(engine);
     const idle = new Worker(queue, () => undefined, { connection: store, autorun: false });
     await idle.close();

@@ -10,7 +10,7 @@ import { until } from '../support/faults-wait.js';
 const JOBS = 80;
 const BYTES = 300 * 1024;
 
-describe.each(ENGINES)('%s', (engine) => {
+describe.each(ENGINES)('events behind on %s', (engine) => {
   test('a listener sees every job complete, and a late caller gets the result or learns that it is gone', {
     timeout: 60_000,
   }, async () => {

@@ -47,7 +47,7 @@ const UNKEEPABLE: [what: string, result: unknown][] = [
 ];
 
 describe.each(ENGINES)('odd handlers on %s', (engine) => {
-  test('a handler that completes its job itself gets no other job along with it', async () => {
+  test('get no other job when they complete their job themselves', async () => {
     const { add, reaches, worker } = await scene(engine);
     const [first, second] = [await add(), await add()];
     const runs: string[] = [];
@@ -61,7 +61,7 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
     expect(runs).toEqual([first, second]);
   });
 
-  test('whatever a handler throws, its job fails with a reason and the next one runs', async () => {
+  test('fail their job with a reason, whatever they throw, and the next job runs', async () => {
     const { add, reaches, worker } = await scene(engine);
     const ids: string[] = [];
     for (const _ of THROWN) ids.push(await add());
@@ -80,7 +80,7 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
     expect(errors).toEqual([]);
   });
 
-  test('a result that cannot be kept fails the job for good: the work is done, so it is not done again', async () => {
+  test('fail their job for good with a result that cannot be kept, so the work is not repeated', async () => {
     const { add, reaches, worker } = await scene(engine);
     const ids: string[] = [];
     for (const _ of UNKEEPABLE) ids.push(await add({ attempts: 3 }));
@@ -93,7 +93,7 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
     expect(runs).toBe(UNKEEPABLE.length);
   });
 
-  test('a job whose stored options are broken fails with a reason, and does not take the process with it', async () => {
+  test('do not run for a job whose stored options are broken, which fails with a reason', async () => {
     const { add, reaches, worker, inner, queue } = await scene(engine);
     const broken = { name: 'job', data: '{}', opts: '{not json', priority: 0, delayMs: 0, lifo: false, timestamp: 0 };
     const [reply] = await inner.add(queue, [broken], { caller: 'a foreign writer', seq: 1 });
@@ -103,7 +103,7 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
     await reaches(sound, 'completed');
   });
 
-  test('listeners that throw stop nothing, and are told as errors', async () => {
+  test('go on when listeners throw, which emits error', async () => {
     const { add, reaches, worker } = await scene(engine);
     const ids = [await add(), await add()];
     const { worker: watched, errors } = worker(() => 'done');
@@ -118,7 +118,7 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
     expect(messagesOf(errors, 'a listener of completed broke')).toHaveLength(2);
   });
 
-  test('UnrecoverableError fails at once, whatever attempts are left', async () => {
+  test('fail at once with UnrecoverableError, whatever attempts are left', async () => {
     const { add, reaches, worker } = await scene(engine);
     const id = await add({ attempts: 5 });
     worker(() => {
@@ -127,7 +127,7 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
     expect(await reaches(id, 'failed')).toMatchObject({ attemptsMade: 1, failedReason: 'no use' });
   });
 
-  test('moveToDelayed and DelayedError: comes back when due, the attempt does not count, nothing is told as failed', async () => {
+  test('run again when due after moveToDelayed and DelayedError, without an attempt or a failed event', async () => {
     const { add, reaches, worker, record } = await scene(engine);
     const id = await add({ attempts: 1 });
     let heldAfterMove: boolean | undefined;
@@ -147,7 +147,7 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
     expect(errors).toEqual([]);
   });
 
-  test('moveToWait and WaitingError: runs again, the attempt does not count', async () => {
+  test('run again after moveToWait and WaitingError, without an attempt', async () => {
     const { add, reaches, worker } = await scene(engine);
     const id = await add({ attempts: 1 });
     const { errors } = worker(async (job, token) => {
@@ -159,7 +159,7 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
     expect(errors).toEqual([]);
   });
 
-  test('rateLimit and RateLimitError: nothing runs for that long, the job goes first afterwards, uncharged', async () => {
+  test('run first after rateLimit and RateLimitError have blocked the queue, without an attempt', async () => {
     const { add, reaches, worker } = await scene(engine);
     const id = await add({ attempts: 1 });
     const other = await add();
@@ -177,7 +177,7 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
     expect(errors).toEqual([]);
   });
 
-  test('signals thrown without the move that they speak of are failures, except for the rate limit', async () => {
+  test('fail when they throw DelayedError or WaitingError without the move, but not RateLimitError', async () => {
     const { add, reaches, worker } = await scene(engine);
     const delayed = await add();
     const waiting = await add();
@@ -195,7 +195,7 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
     expect(await reaches(limited, 'completed')).toMatchObject({ attemptsMade: 1, attemptsStarted: 3 });
   });
 
-  test('a handler that finishes its job itself: its result stands, and what it returns or throws afterwards changes nothing', async () => {
+  test('change nothing by what they return or throw after they finished their job themselves', async () => {
     const { add, reaches, worker } = await scene(engine);
     const returns = await add();
     const throws = await add();
@@ -210,7 +210,7 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
     expect(errors).toEqual([]);
   });
 
-  test('a move whose reply is lost is made once, and the handler hears of its success', async () => {
+  test('make a move once whose reply is lost, and it resolves', async () => {
     const { store, add, reaches, worker } = await scene(engine);
     const id = await add({ attempts: 1 });
     store.on('settle', { fault: 'drop-reply', times: 1 });
@@ -222,7 +222,7 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
     expect(await reaches(id, 'completed')).toMatchObject({ attemptsStarted: 2, attemptsMade: 1 });
   });
 
-  test('a handler that never settles keeps its job and its slot, and no other', async () => {
+  test('keep only their own job and slot when they never settle', async () => {
     const { add, reaches, worker, record, store } = await scene(engine);
     const stuck = await add();
     const others = [await add(), await add(), await add()];
@@ -237,7 +237,7 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
     expect(await record(stuck)).toMatchObject({ state: 'active', stalledCounter: 0 });
   });
 
-  test('cancelJob aborts one signal and leaves the lock; what the handler makes of it counts', async () => {
+  test('keep their lock when cancelJob aborts their signal, and their outcome counts', async () => {
     const { add, reaches, worker } = await scene(engine);
     const ids = [await add(), await add()];
     const started = gate();
@@ -259,7 +259,7 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
     expect(await reaches(ids[1] ?? '', 'failed')).toMatchObject({ failedReason: 'told: all of you' });
   });
 
-  test('maxStartedAttempts: a job that was started too often fails without running', async () => {
+  test('do not run for a job that was started more often than maxStartedAttempts', async () => {
     const { add, reaches, worker } = await scene(engine);
     const id = await add({ attempts: 10 });
     let runs = 0;
@@ -275,7 +275,7 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
     expect(runs).toBe(3);
   });
 
-  test('the worker tells drained once when the last waiting job has gone, and again after the next', async () => {
+  test('see drained once when the last waiting job is gone, and again after the next', async () => {
     const { add, reaches, worker } = await scene(engine);
     const ids = [await add(), await add()];
     const { worker: watched } = worker(() => 'done');

@@ -27,7 +27,7 @@ function watchLoop(): () => number {
   return () => longest;
 }
 
-describe.each(ENGINES)('%s', (engine) => {
+describe.each(ENGINES)('large jobs on %s', (engine) => {
   test(`completes ${JOBS} jobs of ten megabytes without blocking the loop`, { timeout: 120_000 }, async () => {
     const { queue: name, store, worker } = await scene(engine);
     const queue = new Queue<{ text: string }>(name, { connection: store });
@@ -51,7 +51,7 @@ describe.each(ENGINES)('%s', (engine) => {
     expect(longest()).toBeLessThan(paced(BLOCKED_MS));
   });
 
-  test('brings a large result to listeners and to a caller that waits for it', { timeout: 60_000 }, async () => {
+  test('delivers a large result to listeners and to waitUntilFinished', { timeout: 60_000 }, async () => {
     const { queue: name, store, worker } = await scene(engine);
     const queue = new Queue(name, { connection: store });
     const events = new QueueEvents(name, { connection: store });
@@ -69,7 +69,7 @@ describe.each(ENGINES)('%s', (engine) => {
     }
   });
 
-  test('reads large jobs, with their logs, in as many parts as it takes', { timeout: 60_000 }, async () => {
+  test('reads large jobs, with their logs, in parts', { timeout: 60_000 }, async () => {
     const { queue: name, store } = await scene(engine);
     const queue = new Queue(name, { connection: store });
     onTestFinished(() => queue.close());

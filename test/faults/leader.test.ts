@@ -119,7 +119,7 @@ describe.each(LOCK_ENGINES)('a leader that is killed, frozen or cut off, on %s',
     60_000 + ROUNDS * 6000,
   );
 
-  test('(N) a former leader that writes without looking is refused by the term alone', async () => {
+  test('(N) a former leader that writes without reading isLeader is refused by the term alone', async () => {
     const scene = await newScene(engine);
     const resource = newResource(scene);
     const first = await stand(scene, resource.file);

@@ -43,7 +43,7 @@ async function complaintsAbout(lines: Line[], completions = COMPLETED, store?: S
   return (await audit([diary], [], tail, place)).complaints;
 }
 
-test('an honest story has no complaints', async () => {
+test('the ledger has no complaints about a correct history', async () => {
   expect(await complaintsAbout(HONEST)).toEqual([]);
 });
 
@@ -67,7 +67,7 @@ test.each<[complaint: string, lines: Line[], completions?: typeof COMPLETED]>([
   expect(await complaintsAbout(lines, completions)).toContain(complaint);
 });
 
-test('it complains about what is left in the store', async () => {
+test('the ledger complains about jobs and locks that are left in the store', async () => {
   const store = await memory();
   const job = { name: 'j', data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 0 };
   await store.add('work', [job, job, { ...job, delayMs: 1000 }], { caller: 'p', seq: 1 });

@@ -69,9 +69,9 @@ function renewed(worker: Worker): Promise<unknown> {
   return new Promise((resolve) => worker.once('locksRenewed', resolve));
 }
 
-describe.each(LOCK_ENGINES)('%s', (engine) => {
+describe.each(LOCK_ENGINES)('the lock thread on %s', (engine) => {
   test.each(['exit', 'throw'] as const)(
-    'the thread dies (%s) in the middle of a job: told, renewed on the loop, restarted, the job runs once',
+    'dies (%s) during a job: it is reported and restarted, the loop renews, and the job runs once',
     async (death) => {
       const { queue, store, worker: make, kill } = await place(engine);
       const finish = gate();
@@ -98,7 +98,7 @@ describe.each(LOCK_ENGINES)('%s', (engine) => {
     },
   );
 
-  test('a thread that dies again and again: told each time, locks are kept all the while', async () => {
+  test('dies again and again: each death is reported, and locks are kept', async () => {
     const { queue, worker: make, kill } = await place(engine);
     const finish = gate();
     const job = await queue.add('long', {});
@@ -115,7 +115,7 @@ describe.each(LOCK_ENGINES)('%s', (engine) => {
     expect(stalled).toEqual([]);
   });
 
-  test('one thread serves two workers: its death is told to both, and both go on', async () => {
+  test('dies while it serves two workers: both report it, and both go on', async () => {
     const { queue, worker: make, kill } = await place(engine);
     const finish = gate();
     const jobs = await queue.addBulk([
@@ -133,7 +133,7 @@ describe.each(LOCK_ENGINES)('%s', (engine) => {
     for (const { id } of jobs) expect(await queue.getJob(id)).toMatchObject({ attemptsStarted: 1, stalledCounter: 0 });
   });
 
-  test('closing while the thread is dead, or dies meanwhile, comes to an end', async () => {
+  test('does not keep close() waiting when it is dead or dies meanwhile', async () => {
     const { worker: make, condemn, kill } = await place(engine);
     const first = make(() => undefined);
     await threaded(first.worker, true);
@@ -146,7 +146,7 @@ describe.each(LOCK_ENGINES)('%s', (engine) => {
     expect(await outcomeOf(second.worker.close(), paced(3000))).toBe('resolved');
   });
 
-  test('two faults at once, the thread dies while the loop is blocked: the job is recovered elsewhere, the late finish refused, both told', async () => {
+  test('dies while the loop is blocked: the job is recovered elsewhere, the late finish is refused, and both are reported', async () => {
     const { queue, url: connection, kill } = await place(engine);
     const options = { lockThreadEntry: ENTRY, lockDuration: paced(800), lockRenewTime: paced(200), stalledInterval: 100 };
     const blocked = new WorkerProcess({ queue: 'work', connection, options: { ...options, name: 'blocked' } });
@@ -166,7 +166,7 @@ describe.each(LOCK_ENGINES)('%s', (engine) => {
   });
 });
 
-test('the watchdog tells how long the loop was blocked, once it is free', async () => {
+test('reports how long the loop was blocked, once it is free', async () => {
   const { queue, worker: make } = await place();
   const { worker, errors } = make(() => {
     const end = performance.now() + 3000;

@@ -39,8 +39,8 @@ function warnings(): string[] {
   return seen;
 }
 
-describe.each(SHARED_ENGINES)('%s', (engine) => {
-  test('a killed process is named where its jobs are told of, and how it was found', { timeout: 60_000 }, async () => {
+describe.each(SHARED_ENGINES)('lostBy on %s', (engine) => {
+  test('names a killed process in job, events and errors, and how it was found', { timeout: 60_000 }, async () => {
     const scene = await newScene(engine);
     const warned = warnings();
     await scene.queue.addBulk(Array.from({ length: 3 }, () => ({ name: 'hold', data: {} })));

@@ -67,7 +67,7 @@ describe.each(ENGINES)('lost replies on %s', (engine) => {
     expect(ran).toEqual([first, second]);
   });
 
-  test('a failure whose reply is lost is charged once', async () => {
+  test('a failure whose reply is lost counts one attempt', async () => {
     const { store, add, reaches, worker } = await scene(engine);
     store.on('settle', { fault: 'drop-reply', times: 1 });
     const id = await add({ attempts: 2 });
@@ -89,7 +89,7 @@ describe.each(ENGINES)('lost replies on %s', (engine) => {
     await until('the unknown session to lapse', async () => (await inner.sessions(queue)).length === 1);
   });
 
-  test('the reply of a renewal is lost: an error is told, the next renewal keeps the job', async () => {
+  test('the reply of a renewal is lost: an error is emitted, and the next renewal keeps the job', async () => {
     const { store, add, reaches, worker } = await scene(engine);
     store.on('renew', { fault: 'drop-reply', times: 2 });
     const id = await add();
@@ -105,7 +105,7 @@ describe.each(ENGINES)('lost replies on %s', (engine) => {
     expect(messagesOf(errors, 'could not renew lock')).toHaveLength(0);
   });
 
-  test('two at once, the reply of a finish is lost and the session reaped before the next try: still done, not run again', async () => {
+  test('the reply of a finish is lost and the session swept before the next try: the job stays done and is not run again', async () => {
     const { store, add, worker, inner, queue, record } = await scene(engine);
     // Where two calls may be in flight, each finish has its own, and the other one is answered.
     const when = (_: string, __: unknown, call?: { lane?: number }): boolean => (call?.lane ?? 0) === 0;
@@ -134,7 +134,7 @@ describe.each(ENGINES)('lost replies on %s', (engine) => {
     expect(await record(ids[1] ?? '')).toMatchObject({ state: 'completed', stalledCounter: 0, attemptsStarted: 1 });
   });
 
-  test('two at once, the reply of a claim is lost and the session reaped before the next try: the job is recovered and run once', async () => {
+  test('the reply of a claim is lost and the session swept before the next try: the job is recovered and run once', async () => {
     const { store, add, worker, inner, queue, reaches } = await scene(engine);
     const claiming = (_: string, { count }: { count: number }): boolean => count > 0;
     store.on('claim', { fault: 'drop-reply', times: 1, when: claiming });
@@ -150,7 +150,7 @@ describe.each(ENGINES)('lost replies on %s', (engine) => {
     expect(runs).toBe(1);
   });
 
-  test('two at once, an operator takes a lock away while the claim that granted it is under way: nothing is run under it', async () => {
+  test('an operator takes a lock away while its claim is in flight: nothing runs under it', async () => {
     const { store, add, worker, inner, queue, reaches } = await scene(engine);
     const held = store.on('claim', { fault: 'hold-reply', times: 1, when: (_, { count }) => count > 0 });
     const id = await add();

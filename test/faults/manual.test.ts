@@ -12,8 +12,8 @@ async function take(worker: Worker, token?: string): Promise<Job> {
   return job;
 }
 
-describe.each(ENGINES)('by hand on %s', (engine) => {
-  test("take, write, finish with a token of the taker's own", async () => {
+describe.each(ENGINES)('jobs taken by hand on %s', (engine) => {
+  test('are taken, changed and finished with a token of the taker', async () => {
     const { add, record, worker, inner, queue } = await scene(engine);
     const id = await add();
     const { worker: hand } = worker(null);
@@ -28,7 +28,7 @@ describe.each(ENGINES)('by hand on %s', (engine) => {
     expect(job.lock.held).toBe(false);
   });
 
-  test('without a token of its own the real one is used; a wrong one is refused and changes nothing', async () => {
+  test('use the real token by default, and a wrong one is refused and changes nothing', async () => {
     const { add, record, worker } = await scene(engine);
     const id = await add();
     const { worker: hand } = worker(null);
@@ -40,7 +40,7 @@ describe.each(ENGINES)('by hand on %s', (engine) => {
     expect(await record(id)).toMatchObject({ state: 'failed', failedReason: 'given up' });
   });
 
-  test('moveToCompleted brings the next job, under the same token, in the same call', async () => {
+  test('bring the next job under the same token with moveToCompleted, in one call', async () => {
     const { add, record, worker, store } = await scene(engine);
     const ids = [await add(), await add(), await add()];
     const { worker: hand } = worker(null);
@@ -60,7 +60,7 @@ describe.each(ENGINES)('by hand on %s', (engine) => {
     for (const id of ids) expect(await record(id)).toMatchObject({ state: 'completed', attemptsStarted: 1 });
   });
 
-  test('extendLock makes the lock last exactly that long from now, and trust ends before it', async () => {
+  test('last exactly as long as extendLock says, and trust ends before that', async () => {
     const { add, worker, inner, queue } = await scene(engine);
     const id = await add();
     const { worker: hand } = worker(null, { lockDuration: 10_000 });
@@ -77,7 +77,7 @@ describe.each(ENGINES)('by hand on %s', (engine) => {
     expect((await inner.lockOf(queue, id))?.endsInMs).toBeGreaterThan(0);
   });
 
-  test('a job that is forgotten comes back, and its taker can no longer finish, extend or write it', async () => {
+  test('go back when forgotten, and their taker can no longer finish, extend or write them', async () => {
     const { add, worker, reaches, inner, queue } = await scene(engine);
     const id = await add();
     const { worker: hand } = worker(null, { lockDuration: paced(200) });
@@ -108,7 +108,7 @@ describe.each(ENGINES)('by hand on %s', (engine) => {
     expect(await inner.jobs(queue, [id])).toEqual([record]);
   });
 
-  test('a late finish is accepted as long as nobody has taken the job up', async () => {
+  test('accept a late finish as long as no other worker has the job', async () => {
     const { add, worker, record } = await scene(engine);
     const id = await add();
     const { worker: hand } = worker(null, { lockDuration: paced(100), skipStalledCheck: true });
@@ -119,7 +119,7 @@ describe.each(ENGINES)('by hand on %s', (engine) => {
     expect(await record(id)).toMatchObject({ state: 'completed', returnvalue: '"late"', stalledCounter: 0 });
   });
 
-  test('getNextJob waits for a job to come, and for one to fall due', async () => {
+  test('are awaited by getNextJob, also until they are due', async () => {
     const { add, worker } = await scene(engine);
     const { worker: hand } = worker(null);
     const coming = hand.getNextJob('a');
@@ -132,7 +132,7 @@ describe.each(ENGINES)('by hand on %s', (engine) => {
     expect(performance.now() - start).toBeLessThan(paced(1500));
   });
 
-  test('getNextJob without blocking answers nothing at once; with it, after drainDelay', async () => {
+  test('are not awaited by getNextJob without blocking, and for drainDelay with it', async () => {
     const { worker } = await scene(engine);
     const { worker: hand } = worker(null, { drainDelay: 1 });
     expect(await hand.getNextJob('a', { block: false })).toBeUndefined();
@@ -141,7 +141,7 @@ describe.each(ENGINES)('by hand on %s', (engine) => {
     expect(performance.now() - start).toBeGreaterThan(900);
   });
 
-  test('a wake-up that comes while nobody waits is not lost', async () => {
+  test('are found after a wake-up that came while no call waited', async () => {
     const { add, worker, store } = await scene(engine);
     const { worker: hand } = worker(null);
     await hand.getNextJob('a', { block: false });
@@ -156,7 +156,7 @@ describe.each(ENGINES)('by hand on %s', (engine) => {
     expect(performance.now() - start).toBeLessThan(paced(1000));
   });
 
-  test('the reply of a claim by hand is lost: the same job is answered, and trust runs from the first try', async () => {
+  test('are returned again when the reply of the claim is lost, and trusted from the first try', async () => {
     const { add, worker, store, inner, queue } = await scene(engine);
     const id = await add();
     store.on('claim', { fault: 'drop-reply', times: 3 });
@@ -167,7 +167,7 @@ describe.each(ENGINES)('by hand on %s', (engine) => {
     expect(left).toBeLessThan((await inner.lockOf(queue, id))?.endsInMs ?? 0);
   });
 
-  test('the limiter holds for jobs taken by hand too', async () => {
+  test('count under the limiter', async () => {
     const { add, worker } = await scene(engine);
     for (let count = 0; count < 3; count += 1) await add();
     const { worker: hand } = worker(null, { limiter: { max: 2, duration: 60_000 } });
@@ -176,7 +176,7 @@ describe.each(ENGINES)('by hand on %s', (engine) => {
     expect(await hand.getNextJob('late', { block: false })).toBeUndefined();
   });
 
-  test('jobs taken by hand beside a running processor are not taken for strays after a lost reply', async () => {
+  test('are not handed back as strays after a lost reply beside a running processor', async () => {
     const { add, worker, store, record } = await scene(engine);
     const { worker: both } = worker(() => 'run', { autorun: false });
     const byHand = await add();
@@ -192,7 +192,7 @@ describe.each(ENGINES)('by hand on %s', (engine) => {
     expect(await record(byHand)).toMatchObject({ state: 'completed', attemptsStarted: 1 });
   });
 
-  test('startStalledCheckTimer lets a worker without a processor find what is dead', async () => {
+  test('are found after the death of their taker by a worker with startStalledCheckTimer', async () => {
     const { add, worker, reaches } = await scene(engine);
     const id = await add();
     const { worker: forgetful } = worker(null, { lockDuration: paced(100), skipStalledCheck: true });

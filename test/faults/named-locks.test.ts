@@ -75,7 +75,7 @@ async function lifetime(one: ReturnType<typeof start>, counter: Counter, increme
 
 describe.each(LOCK_ENGINES)('named locks under kills on %s', (engine) => {
   test(
-    'a counter that is guarded by the fence is exact',
+    'keep a counter exact that is guarded by the fence',
     async () => {
       const scene = await newScene(engine);
       const counter = newCounter(scene);
@@ -112,7 +112,7 @@ describe.each(LOCK_ENGINES)('named locks under kills on %s', (engine) => {
     LIMIT_MS,
   );
 
-  test('without faults the lock alone keeps it exact, and everyone gets a fair share', async () => {
+  test('keep a counter exact without the fence when there are no faults, and give each process a fair share', async () => {
     const scene = await newScene(engine);
     const counter = newCounter(scene);
     const all = Array.from({ length: PROCESSES }, () => start(scene, counter, 400, false));
@@ -129,7 +129,7 @@ describe.each(LOCK_ENGINES)('named locks under kills on %s', (engine) => {
     }
   });
 
-  test('(N) a holder that was frozen writes without the fence, and an increment is lost', async () => {
+  test('(N) lose an increment when an owner that was frozen writes without the fence', async () => {
     const scene = await newScene(engine);
     const counter = newCounter(scene);
     const queue = new Queue('work', { connection: scene.connection, lockDuration: paced(500) });
@@ -151,8 +151,8 @@ describe.each(LOCK_ENGINES)('named locks under kills on %s', (engine) => {
   });
 });
 
-describe.each(LOCK_ENGINES)('keys on %s', (engine) => {
-  test('50 jobs on one key in front of 1,000 free ones at concurrency 10: the free ones are not held up', async () => {
+describe.each(LOCK_ENGINES)('lock keys on %s', (engine) => {
+  test('do not delay 1,000 free jobs behind 50 jobs of one key at concurrency 10', async () => {
     const scene = await newScene(engine);
     const ended = { keyed: 0, free: 0 };
     const worker = new Worker(

@@ -4,8 +4,8 @@ import { ENGINES, messagesOf, next, scene } from '../support/faults-scene.js';
 import { gate, outcomeOf, sleep, until } from '../support/faults-wait.js';
 import { paced } from '../support/pace.js';
 
-describe.each(ENGINES)('in the middle of things on %s', (engine) => {
-  test('pause() while a claim is in flight: its job goes back uncharged, and runs after resume()', async () => {
+describe.each(ENGINES)('a worker that is paused, slowed or stuck on %s', (engine) => {
+  test('hands back the job of a claim in flight on pause(), without a stall, and runs it after resume()', async () => {
     const { add, worker, store, reaches } = await scene(engine);
     const { worker: watched } = worker(() => 'done');
     await next(watched, 'ready');
@@ -21,7 +21,7 @@ describe.each(ENGINES)('in the middle of things on %s', (engine) => {
     expect(await reaches(id, 'completed')).toMatchObject({ stalledCounter: 0, attemptsMade: 1 });
   });
 
-  test('pause() waits for running jobs, pause(true) does not; both take no more', async () => {
+  test('waits for running jobs on pause(), not on pause(true), and claims no more after both', async () => {
     const { add, worker, record } = await scene(engine);
     const finish = gate();
     const first = await add();
@@ -38,7 +38,7 @@ describe.each(ENGINES)('in the middle of things on %s', (engine) => {
     expect(await record(second)).toMatchObject({ state: 'waiting', attemptsStarted: 0 });
   });
 
-  test('pause() and resume() in one breath while a claim is in flight: the job runs, once', async () => {
+  test('runs a job once when pause() and resume() are called while its claim is in flight', async () => {
     const { add, worker, store, reaches } = await scene(engine);
     const { worker: watched } = worker(() => 'done');
     await next(watched, 'ready');
@@ -51,7 +51,7 @@ describe.each(ENGINES)('in the middle of things on %s', (engine) => {
     expect(await reaches(id, 'completed')).toMatchObject({ attemptsStarted: 1 });
   });
 
-  test('concurrency raised while running takes more at once; lowered, it takes none until enough have ended', async () => {
+  test('claims more at once when concurrency is raised, and none until enough have ended when it is lowered', async () => {
     const { add, worker } = await scene(engine);
     for (let count = 0; count < 8; count += 1) await add();
     const finishes: (() => void)[] = [];
@@ -82,7 +82,7 @@ describe.each(ENGINES)('in the middle of things on %s', (engine) => {
     for (const wrong of [0, -1, 1.5, Number.NaN]) expect(() => (watched.concurrency = wrong)).toThrow(/concurrency/);
   });
 
-  test('a claim that hangs is told and made again: a worker does not stop consuming in silence', async () => {
+  test('reports a claim that hangs, and repeats it', async () => {
     const { add, worker, store, reaches } = await scene(engine);
     store.on('claim', { fault: 'hang', times: 1, when: (_, { count }) => count > 0 });
     const id = await add();
@@ -91,7 +91,7 @@ describe.each(ENGINES)('in the middle of things on %s', (engine) => {
     expect(messagesOf(errors, 'does not answer')).toHaveLength(1);
   });
 
-  test('a finish that hangs is told and made again, and counts once when both arrive', async () => {
+  test('reports a finish that hangs, repeats it, and counts it once when both arrive', async () => {
     const { add, worker, store, record, reaches } = await scene(engine);
     const hung = store.on('settle', { fault: 'hang', times: 1 });
     const id = await add();
@@ -106,7 +106,7 @@ describe.each(ENGINES)('in the middle of things on %s', (engine) => {
     expect(before).toMatchObject({ attemptsMade: 1 });
   });
 
-  test('jobs that were claimed together and wait behind a handler that blocks the loop are not begun under locks that ended meanwhile', async () => {
+  test('does not start jobs behind a blocking handler whose locks ended meanwhile', async () => {
     const { add, worker, reaches } = await scene(engine);
     const ids = [await add(), await add(), await add()];
     const starts: { id: string; held: boolean }[] = [];
@@ -123,7 +123,7 @@ describe.each(ENGINES)('in the middle of things on %s', (engine) => {
     expect(starts.every(({ held }) => held)).toBe(true);
   });
 
-  test("a claim whose answer comes after the session has lapsed starts nothing: the job may be another's", async () => {
+  test('starts nothing when the reply of a claim comes after the session has lapsed', async () => {
     const { add, worker, store, reaches, inner, queue } = await scene(engine);
     const held = store.on('claim', { fault: 'hold-reply', times: 1, when: (_, { count }) => count > 0 });
     const id = await add();

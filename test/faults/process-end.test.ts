@@ -26,7 +26,7 @@ async function threadRenews(store: Store): Promise<void> {
 // Long enough that neither expiry nor the crash hint can be what brings the job back.
 const PATIENT = { lockDuration: 60_000, crashGraceMs: 60_000 };
 
-describe.each(LOCK_ENGINES)('%s', (engine) => {
+describe.each(LOCK_ENGINES)('the end of a process on %s', (engine) => {
   test.each([
     ['exit', 3, 0],
     ['exitLater', 0, 0],
@@ -47,7 +47,7 @@ describe.each(LOCK_ENGINES)('%s', (engine) => {
     expect(await store.sessions('work')).toEqual([]);
   });
 
-  test('over the limit of stalls, a job that kills its process by an exception fails for good', async () => {
+  test('fails a job for good that kills its process by an exception more often than the stall limit', async () => {
     const { queue, store, start } = await place(engine);
     const program = start({ ...PATIENT, maxStalledCount: 0 });
     await threadRenews(store);
@@ -59,7 +59,7 @@ describe.each(LOCK_ENGINES)('%s', (engine) => {
     });
   });
 
-  test('(N) without the thread nobody is left to hand the job back', async () => {
+  test('(N) leaves the job to a sweep without the lock thread', async () => {
     const { queue, store, start } = await place(engine);
     const program = start({ ...PATIENT, useDedicatedLockThread: false });
     const job = await queue.add('exit', {});
@@ -68,7 +68,7 @@ describe.each(LOCK_ENGINES)('%s', (engine) => {
   });
 });
 
-test.each(SHARED_ENGINES)('%s, closed by force: the process ends by itself, and its job is handed back then', async (engine) => {
+test.each(SHARED_ENGINES)('%s: a process ends by itself after close(true), and hands its job back then', async (engine) => {
   const { queue, store, start } = await place(engine);
   const program = start(PATIENT);
   await threadRenews(store);
@@ -98,7 +98,7 @@ test.each([
 });
 
 test.each(['SIGINT', 'SIGUSR2'] as const)(
-  'a worker that has nothing to do and is closed by force (%s): its process ends by itself at once, in silence',
+  'the process of an idle worker ends at once and silently after close(true) (%s)',
   async (signal) => {
     const { store, start } = await place();
     const program = start({ lockDuration: 30_000 });
@@ -111,7 +111,7 @@ test.each(['SIGINT', 'SIGUSR2'] as const)(
 );
 
 test.each(['nobodyListens', 'throwingListener'])(
-  'an error that nobody listens to (%s) is printed and does not end the process',
+  'an error event without a working listener (%s) is printed and does not end the process',
   async (ending) => {
     const { queue, start } = await place();
     const program = start();

@@ -159,7 +159,7 @@ async function closesSoon(closing: { close(): Promise<void> }): Promise<void> {
 }
 
 describe.each(TROUBLES)('$what', ({ code, message, make }) => {
-  test('add rejects, a worker tells, both can be closed', async () => {
+  test('makes add reject and a worker emit error, and both can be closed', async () => {
     const connection = await make();
     const queue = new Queue('q', { connection, addTimeoutMs: 1_000 });
     queue.on('error', () => undefined);
@@ -197,7 +197,7 @@ const TURNS: Turn[] = [
 ];
 
 describe.each(TURNS)('a server that served and $what', ({ code, turn }) => {
-  test('is told of by a worker that was waiting, add rejects, both can be closed', async () => {
+  test('makes a waiting worker emit error and add reject, and both can be closed', async () => {
     const server = await newServer({ settings: { 'lua-time-limit': '10' } });
     const connection = at(server.port, { commandTimeout: 1_000, connectTimeout: 1_000 });
     const queue = new Queue('q', { connection, addTimeoutMs: 2_000 });
@@ -214,7 +214,7 @@ describe.each(TURNS)('a server that served and $what', ({ code, turn }) => {
   });
 });
 
-test('a waiting worker whose connections are all half-open says so within seconds, and works again when they are not', async () => {
+test('a waiting worker reports half-open connections within seconds, and works again when they recover', async () => {
   const server = await newServer();
   const proxy = await newProxy(server);
   const errors: HoldfastError[] = [];
@@ -236,7 +236,7 @@ test('a waiting worker whose connections are all half-open says so within second
   await vi.waitFor(() => expect(done).toEqual(['before', 'after']), 10_000);
 });
 
-test('the package is missing: the line to type is in the error, for add and for a worker, and both can be closed', async () => {
+test('the error for a missing ioredis says what to type, for add and for a worker, and both can be closed', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-missing-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const root = fileURLToPath(new URL('../../', import.meta.url));

@@ -117,7 +117,7 @@ test('Redis refuses the data of a job at once, with size and limit, and takes it
   expect((await queue.getJob(job.id))?.data).toBe(text);
 });
 
-test('Redis names the limit that it may be when its user may not ask for it', async () => {
+test('Redis names the probable limit when its user may not read it', async () => {
   const server = await newServer({ settings: { 'proto-max-bulk-len': '1mb' } });
   await askRedis(server.port, 'ACL SETUSER plain on >secret ~* &* +@all -config');
   const store = new RedisStore({ url: `redis://plain:secret@127.0.0.1:${server.port}` });
@@ -198,7 +198,7 @@ test('each outcome of a refused call is settled once, and a lost reply of such a
   expect(alone(settles).slice(0, 6)).toEqual(expected);
 });
 
-test('a store that refuses everything for a while loses no result: what was refused is tried again as it is', async () => {
+test('no result is lost when the store refuses everything for a while, because outcomes are retried', async () => {
   const { it, ids, errors, finish } = await batchOfThree();
   const broken = it.store.on('settle', { fault: 'fail', error: refusal });
   finish();
@@ -208,7 +208,7 @@ test('a store that refuses everything for a while loses no result: what was refu
   expect(errors).toEqual([refusal]);
 });
 
-test('a worker whose store refuses everything says so, and can be closed', async () => {
+test('a worker whose store refuses everything emits error, and can be closed', async () => {
   const { it, ids, worker, errors, finish } = await batchOfThree();
   const broken = it.store.on('settle', { fault: 'fail', error: refusal });
   finish();

@@ -7,7 +7,7 @@ import { paced } from '../support/pace.js';
 const SHORT = { lockDuration: paced(400), lockRenewTime: paced(100) };
 
 describe.each(ENGINES)('failing renewal on %s', (engine) => {
-  test('an error per failed attempt; when trust ends the handler is told, each lock once; its late finish is accepted', async () => {
+  test('emits an error per attempt, aborts each signal once when trust ends, and a late finish is accepted', async () => {
     const { store, add, reaches, worker } = await scene(engine);
     const outage = store.on('renew', { fault: 'fail' });
     const ids = [await add(), await add()];
@@ -45,7 +45,7 @@ describe.each(ENGINES)('failing renewal on %s', (engine) => {
     expect(messagesOf(errors, 'Could not settle')).toHaveLength(0);
   });
 
-  test('a handler that obeys its signal when trust ends uses up no attempt: its only one is made again', async () => {
+  test('uses up no attempt of a handler that obeys its signal when trust ends', async () => {
     const { store, add, reaches, worker } = await scene(engine);
     store.on('renew', { fault: 'fail' });
     const id = await add({ attempts: 1 });
@@ -64,7 +64,7 @@ describe.each(ENGINES)('failing renewal on %s', (engine) => {
     expect(reasons).toMatchObject([{ code: 'LOCK_LOST' }]);
   });
 
-  test('the outage ends in time: nothing is lost, the job runs once', async () => {
+  test('loses nothing and runs the job once when the outage ends in time', async () => {
     const { store, add, reaches, worker } = await scene(engine);
     store.on('renew', { fault: 'fail', times: 2 });
     const id = await add();
@@ -79,7 +79,7 @@ describe.each(ENGINES)('failing renewal on %s', (engine) => {
     expect(errors).toHaveLength(2);
   });
 
-  test('the whole store is away: what the calls of the worker have told is not told again by its renewals', async () => {
+  test('does not report an outage again that other calls of the worker have reported', async () => {
     const { store, add, reaches, worker } = await scene(engine);
     store.on('claim', { fault: 'fail' });
     const outage = store.on('renew', { fault: 'fail' });
@@ -91,7 +91,7 @@ describe.each(ENGINES)('failing renewal on %s', (engine) => {
     expect(await reaches(await add(), 'completed')).toMatchObject({ attemptsStarted: 1 });
   });
 
-  test('a renewal that hangs is told and does not keep the next from being made', async () => {
+  test('reports a renewal that hangs, and sends the next one', async () => {
     const { store, add, reaches, worker } = await scene(engine);
     const hung = store.on('renew', { fault: 'hang', times: 1 });
     const id = await add();
@@ -110,7 +110,7 @@ describe.each(ENGINES)('failing renewal on %s', (engine) => {
     expect(messagesOf(errors, 'could not renew lock')).toHaveLength(0);
   });
 
-  test('a reply that comes after the session was reaped revives nothing, and the finish is refused', async () => {
+  test('revives nothing by a reply after the session was swept, and the finish is refused', async () => {
     const { store, add, reaches, worker, inner, queue } = await scene(engine);
     const id = await add();
     const finish = gate();
@@ -129,7 +129,7 @@ describe.each(ENGINES)('failing renewal on %s', (engine) => {
     expect(await reaches(id, 'waiting')).toMatchObject({ stalledCounter: 1, attemptsMade: 0 });
   });
 
-  test('after its session was ended, the worker opens another and goes on', async () => {
+  test('opens another session after the store ended the first', async () => {
     const { add, reaches, worker, inner, queue } = await scene(engine);
     const { worker: watched } = worker(() => 'done', SHORT);
     await watched.waitUntilReady();

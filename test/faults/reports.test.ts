@@ -22,8 +22,8 @@ function warnings(code: string): Warned[] {
   return seen;
 }
 
-describe.each(ENGINES)('on %s', (engine) => {
-  test('processedBy says host and process of a worker without a name, and the name of one that has it', async () => {
+describe.each(ENGINES)('reports on %s', (engine) => {
+  test('show host and process in processedBy, or the name of the worker', async () => {
     const { add, worker, record, inner, queue } = await scene(engine);
     const first = await add();
     const { worker: unnamed } = worker(() => 'done');
@@ -38,7 +38,7 @@ describe.each(ENGINES)('on %s', (engine) => {
     expect(await record(second)).toMatchObject({ processedBy: 'mailer' });
   });
 
-  test('an outage is told once, and so is its end', async () => {
+  test('emit an outage once, and its end once', async () => {
     const { store, worker } = await scene(engine);
     const { worker: watched, errors } = worker(() => 'done', { drainDelay: 1, lockDuration: 60_000 });
     const recovered: number[] = [];
@@ -55,7 +55,7 @@ describe.each(ENGINES)('on %s', (engine) => {
     expect(Math.min(...recovered)).toBeGreaterThanOrEqual(100);
   });
 
-  test('a queue and a listener to its events tell the end of an outage once, too', async () => {
+  test('emit the end of an outage once on a queue and on QueueEvents too', async () => {
     const { store, queue } = await scene(engine);
     const adding = new Queue(queue, { connection: store });
     const events = new QueueEvents(queue, { connection: store, blockingTimeout: 20 });
@@ -84,7 +84,7 @@ describe.each(ENGINES)('on %s', (engine) => {
     }
   });
 
-  test('the reason of a cancelled job is kept, whatever the handler throws then', async () => {
+  test('keep the reason of a cancelled job, whatever the handler throws', async () => {
     const { add, worker, record } = await scene(engine);
     const id = await add({ attempts: 1 });
     const { worker: watched } = worker((_job, _token, signal) => wait(60_000, undefined, { signal }));
@@ -118,7 +118,7 @@ describe('a cancelled job', () => {
   });
 });
 
-test('a close() that waits says for which jobs, once', async () => {
+test('a close() that waits warns for which jobs, once', async () => {
   const { add, worker } = await scene('memory');
   const told = warnings('HOLDFAST_CLOSE_WAITS');
   const ids = [await add(), await add()];
@@ -135,7 +135,7 @@ test('a close() that waits says for which jobs, once', async () => {
   expect(told).toHaveLength(1);
 });
 
-test('a close() that does not wait long says nothing, and neither does one by force', async () => {
+test('neither a short close() nor close(true) warns', async () => {
   const { add, worker } = await scene('memory');
   const told = warnings('HOLDFAST_CLOSE_WAITS');
   await add();
@@ -149,7 +149,7 @@ test('a close() that does not wait long says nothing, and neither does one by fo
   expect(told).toEqual([]);
 });
 
-test('a blocked loop is told by the worker each time, and by a warning once', async () => {
+test('a blocked loop is emitted by the worker each time, and warned of once', async () => {
   const { add, worker } = await scene('memory');
   const warned = warnings('HOLDFAST_LOOP_BLOCKED');
   const { worker: watched } = worker(() => {

@@ -153,7 +153,7 @@ function overlaps(members: Member[]): string[] {
   return found;
 }
 
-describe.each(Object.keys(CONNECTIONS) as (keyof typeof CONNECTIONS)[])('%s', (engine) => {
+describe.each(Object.keys(CONNECTIONS) as (keyof typeof CONNECTIONS)[])('a rolling deploy on %s', (engine) => {
   test('processes of two versions share a queue through kills and hand-overs', { timeout: 180_000 }, async () => {
     const connection = await CONNECTIONS[engine]();
     const members: Member[] = [];

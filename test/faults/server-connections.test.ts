@@ -14,8 +14,8 @@ import { freshDatabase } from '../support/servers/shared.js';
 const ROUNDS = 3;
 const BETWEEN_MS = 30;
 
-describe.each(SERVER_ENGINES)('%s', (engine) => {
-  test('every connection is ended, one after the other, again and again: nothing is lost, doubled or stalled, and new jobs are heard of', {
+describe.each(SERVER_ENGINES)('connections of %s', (engine) => {
+  test('can be ended one after the other: nothing is lost, doubled or stalled, and new jobs are noticed', {
     timeout: 60_000,
   }, async () => {
     const server = await serverOf(engine);
@@ -59,7 +59,7 @@ describe.each(SERVER_ENGINES)('%s', (engine) => {
   });
 });
 
-test('redis: the script cache is emptied under load: nobody notices', { timeout: 30_000 }, async () => {
+test('Redis jobs go on when the script cache is emptied under load', { timeout: 30_000 }, async () => {
   const server = await serverOf('redis');
   const crew = await Crew.on(server.url);
   const { url: connection } = server;
@@ -79,7 +79,7 @@ test('redis: the script cache is emptied under load: nobody notices', { timeout:
 });
 
 describe.each([1, 2])("postgres: a pool of the user's with %i connections", (max) => {
-  test('all of them are taken for a while: the worker says so once, keeps its job and goes on when one is free', async () => {
+  test('has none left for a while: the worker reports it once, keeps its job and goes on', async () => {
     const { url, drop } = await freshDatabase();
     onTestFinished(drop);
     const pool = new Pool({ connectionString: url, max });

@@ -21,7 +21,7 @@ async function newProxy(server: TestServer): Promise<FaultProxy> {
   return proxy;
 }
 
-describe.each(SERVER_ENGINES)('on %s', (engine) => {
+describe.each(SERVER_ENGINES)('cut connections on %s', (engine) => {
   test(`S4-15 ${CUTS} cuts: nothing acknowledged is lost, nothing is added, run or finished twice, nothing is orphaned`, {
     timeout: 60_000 + CUTS * 200,
   }, async () => {

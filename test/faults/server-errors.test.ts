@@ -222,7 +222,7 @@ function newWorker(connection: Connection, options: object = {}): { worker: Work
 }
 
 describe.each(TROUBLES)('$what', ({ code, message, retryable = false, addTimeoutMs = 1_000, make }) => {
-  test('add rejects, a worker tells it once, both can be closed', async () => {
+  test('makes add reject and a worker emit error once, and both can be closed', async () => {
     const connection = await make();
     const { queue, told } = newQueue(connection, { addTimeoutMs });
     const refusal = (await queue.add('job', {}).catch((error: unknown) => error)) as HoldfastError;
@@ -242,7 +242,7 @@ describe.each(TROUBLES)('$what', ({ code, message, retryable = false, addTimeout
     await Promise.all([closesSoon(worker), closesSoon(queue)]);
   });
 
-  test('both can be closed at once, before anything is known', async () => {
+  test('lets queue and worker be closed before the first reply', async () => {
     const connection = await make();
     const { queue } = newQueue(connection);
     const adding = queue.add('job', {}).catch((error: unknown) => error);
@@ -252,7 +252,7 @@ describe.each(TROUBLES)('$what', ({ code, message, retryable = false, addTimeout
   });
 });
 
-test('a pooler in transaction mode is no trouble', async () => {
+test('a pooler in transaction mode is accepted', async () => {
   const pooler = await startPgbouncer(await newDatabase());
   onTestFinished(() => pooler.close());
   const connection = pooler.url;
@@ -297,7 +297,7 @@ const TURNS: Turn[] = [
 ];
 
 describe.each(TURNS)('a server that served and $what', ({ code, turn }) => {
-  test('is told of by a worker that was waiting, add rejects, both can be closed', async () => {
+  test('makes a waiting worker emit error and add reject, and both can be closed', async () => {
     const server = await newServer();
     const { guest, url } = await asGuest(server.url);
     await run(server.url, `GRANT CREATE ON DATABASE postgres TO ${guest}`);
@@ -313,7 +313,7 @@ describe.each(TURNS)('a server that served and $what', ({ code, turn }) => {
   });
 });
 
-test('a server that comes late is found by a worker that waits for it', async () => {
+test('a worker finds a PostgreSQL server that starts late', async () => {
   const server = await newServer();
   await server.kill();
   const connection = server.url;
@@ -330,7 +330,7 @@ test('a server that comes late is found by a worker that waits for it', async ()
   expect(errors).toHaveLength(1);
 });
 
-test('the package is missing: the line to type is in the error, for add and for a worker, and both can be closed', async () => {
+test('the error for a missing pg says what to type, for add and for a worker, and both can be closed', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-missing-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const root = fileURLToPath(new URL('../../', import.meta.url));

@@ -139,10 +139,10 @@ async function renewedOnDeadConnection(engine: ServerEngine): Promise<void> {
 }
 
 // All at once: most of it is waiting.
-test('a worker on half-open connections notices, says so, and consumes again', { timeout: 90_000 }, async () => {
+test('a worker reports half-open connections, and consumes again when they recover', { timeout: 90_000 }, async () => {
   await Promise.all(SERVER_ENGINES.map(disturbed));
 });
 
-test('the connection that locks are renewed on dies in silence: the locks hold', { timeout: 60_000 }, async () => {
+test('locks hold when the connection that renews them dies silently', { timeout: 60_000 }, async () => {
   await Promise.all(SERVER_ENGINES.map(renewedOnDeadConnection));
 });

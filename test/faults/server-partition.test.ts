@@ -85,7 +85,7 @@ async function partition(engine: ServerEngine, crashGraceMs: number, mute = fals
   return { id, seen, ends, secondRuns, errors, heal };
 }
 
-test('with a crashGraceMs as long as the locks, one that is cut off keeps its job', { timeout: 60_000 }, async () => {
+test('a worker that is cut off keeps its job with a crashGraceMs as long as the locks', { timeout: 60_000 }, async () => {
   const all = await Promise.all(SERVER_ENGINES.map((engine) => partition(engine, LOCK_MS)));
   await sleep(PARTITION_MS);
   for (const { heal, ends, secondRuns } of all) {
@@ -95,7 +95,7 @@ test('with a crashGraceMs as long as the locks, one that is cut off keeps its jo
   }
 });
 
-test('(N) with a short one it is taken for dead: its job runs elsewhere, and what it brings late is refused', {
+test('(N) a worker that is cut off with a short crashGraceMs loses its job, and its late result is refused', {
   timeout: 60_000,
 }, async () => {
   const all = await Promise.all(SERVER_ENGINES.map((engine) => partition(engine, GRACE_MS)));
@@ -128,7 +128,7 @@ test.each([
   },
 );
 
-test('(N) with a grace too short to be heard within it, the lock is called held when the job runs elsewhere', {
+test('(N) held is still true when the job runs elsewhere, with a crashGraceMs too short for a suspicion check', {
   timeout: 60_000,
 }, async () => {
   const all = await Promise.all(SERVER_ENGINES.map((engine) => partition(engine, UNHEARD_MS, true)));

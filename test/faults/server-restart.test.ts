@@ -56,8 +56,8 @@ const CARELESS: Record<ServerEngine, (server: TestServer) => Promise<void>> = {
   },
 };
 
-describe.each(SERVER_ENGINES)('%s', (engine) => {
-  test('killed, away, restarted: all recover by themselves, each outage is told once, nothing acknowledged is lost or done twice', {
+describe.each(SERVER_ENGINES)('a server restart of %s', (engine) => {
+  test('is survived by all: each outage is reported once, and nothing acknowledged is lost or done twice', {
     timeout: 90_000,
   }, async () => {
     const server = await serverOf(engine);

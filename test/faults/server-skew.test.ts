@@ -17,8 +17,8 @@ const OPTIONS = { concurrency: 8, lockDuration: 3_000, stalledInterval: 250, cra
 
 const monotonic = (): number => Number(process.hrtime.bigint()) / 1e6;
 
-describe.each(SERVER_ENGINES)('%s', (engine) => {
-  test('S4-14 clocks that are five minutes wrong: no stall, no double, delayed jobs on time, the dead recovered neither early nor late', {
+describe.each(SERVER_ENGINES)('clock skew with %s', (engine) => {
+  test('S4-14 clocks that are five minutes wrong cause no stall or double run; delayed jobs and recovery are on time', {
     timeout: 60_000,
   }, async () => {
     const server = await serverOf(engine);

@@ -96,7 +96,7 @@ async function stopFor20s(engine: ServerEngine): Promise<void> {
 }
 
 // All engines at once: it is the same 20 s for all of them.
-test('stopped for 20 s: long locks go through it, short ones are lost and their handlers told, jobs are recovered, stale results refused', {
+test('a server that stops for 20 s: long locks last, short ones are lost, jobs are recovered, stale results refused', {
   timeout: 90_000,
 }, async () => {
   await Promise.all(SERVER_ENGINES.map(stopFor20s));

@@ -20,7 +20,7 @@ async function startThread(connection: unknown): Promise<Thread> {
 }
 
 test.each(LOCK_ENGINES)(
-  'another worker of the process runs its job soon, on %s',
+  'another worker of the process soon runs the job of a terminated worker_thread, on %s',
   async (engine) => {
     const scene = await newScene(engine);
     const { id } = await scene.queue.add('job', {});
@@ -36,7 +36,7 @@ test.each(LOCK_ENGINES)(
   60_000,
 );
 
-test('as long as the thread lives, its job stays its own while that of a terminated one is found, on sqlite', async () => {
+test('a living worker_thread keeps its job while that of a terminated one is found, on sqlite', async () => {
   const scene = await newScene('sqlite');
   const [kept, lost] = [await scene.queue.add('kept', {}), await scene.queue.add('lost', {})];
   await startThread(scene.url);
@@ -51,7 +51,7 @@ test('as long as the thread lives, its job stays its own while that of a termina
   expect(await kept.getState()).toBe('active');
 }, 60_000);
 
-test('a worker of another process runs its job soon, on sqlite', async () => {
+test('a worker of another process soon runs the job of a terminated worker_thread, on sqlite', async () => {
   const scene = await newScene('sqlite');
   await scene.queue.add('job', {});
   const thread = await startThread(scene.url);
