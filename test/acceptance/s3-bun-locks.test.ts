@@ -19,7 +19,7 @@ const of = (processes: MomentLog[], event: string, jobId?: string): unknown[] =>
   processes.flatMap((log) => log.all(event, (moment) => jobId === undefined || moment['jobId'] === jobId));
 
 describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
-  test('S3-1 three processes and 1000 jobs: every job runs exactly once', { timeout: 60_000 }, async () => {
+  test('S3-1 three processes and 1000 jobs: every job runs exactly once', { timeout: paced(60_000) }, async () => {
     const scene = await newScene(engine);
     const queue = bunQueue(scene, LOCKED);
     const processes = [1, 2, 3].map(() => bunProcess(scene, { ...LOCKED, concurrency: 5 }));

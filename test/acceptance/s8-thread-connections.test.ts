@@ -13,6 +13,7 @@ import { freePort } from '../support/servers/free-port.js';
 import { startPostgres, userOf } from '../support/servers/postgres.js';
 import { startRedis } from '../support/servers/redis.js';
 import { freshDatabase, shared } from '../support/servers/shared.js';
+import { paced } from '../support/pace.js';
 
 type Engine = 'redis' | 'postgres';
 interface Place {
@@ -130,7 +131,7 @@ describe.each(['redis', 'postgres'] as const)('S8-10 on %s', (engine) => {
     await place.close();
   });
 
-  test('S8-10 the thread renews with each kind of connection while the loop is blocked', async () => {
+  test('S8-10 the thread renews with each kind of connection while the loop is blocked', { timeout: paced(60_000) }, async () => {
     const names = Object.keys(place.good);
     let waiting = 0;
     let open: () => void = () => undefined;
@@ -156,9 +157,11 @@ describe.each(['redis', 'postgres'] as const)('S8-10 on %s', (engine) => {
     open();
     expect(await Promise.all(done)).toEqual(names.map(() => true));
     expect(all.flatMap(({ errors }) => errors)).toEqual([]);
-  }, 60_000);
+  });
 
-  test('S8-10 an option that the thread needs and cannot get is named once, and the loop renews', async () => {
+  test('S8-10 an option that the thread needs and cannot get is named once, and the loop renews', {
+    timeout: paced(30_000),
+  }, async () => {
     for (const [path, connect] of Object.entries(place.bad)) {
       const { queue, worker, errors } = start(path, connect(), async (held) => held());
       await worker.waitUntilReady();
@@ -171,5 +174,5 @@ describe.each(['redis', 'postgres'] as const)('S8-10 on %s', (engine) => {
       expect(errors[0]?.message).toContain('{ module, export }');
       expect(worker.health().lockThread).toBe('loop');
     }
-  }, 30_000);
+  });
 });

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import { paced } from '../support/pace.js';
 
 const CHAOS = fileURLToPath(new URL('../../chaos/chaos.mjs', import.meta.url));
 const SOAK = fileURLToPath(new URL('../../soak/soak.mjs', import.meta.url));
@@ -27,4 +28,4 @@ async function run(program: string, flags: string[]): Promise<ChaosRun> {
 /** About a dozen faults within 12 s. */
 export const SHORT = ['--minutes', '0.2', '--pace-ms', '700'];
 /** Mostly for starting and ending 12 processes on a busy machine. */
-export const LIMIT = { timeout: 120_000 };
+export const LIMIT = { timeout: paced(120_000) };

@@ -9,6 +9,9 @@ import { makeCertificates } from '../support/servers/certificates.js';
 import { freePort } from '../support/servers/free-port.js';
 import { startPostgres, userOf } from '../support/servers/postgres.js';
 import { startRedis } from '../support/servers/redis.js';
+import { paced } from '../support/pace.js';
+
+const LIMIT_MS = paced(30_000);
 
 interface Place {
   /** Without settings of TLS, and with these. */
@@ -52,7 +55,7 @@ describe.each(['redis', 'postgres'] as const)('the certificate of a %s server', 
   let place: Place;
   beforeAll(async () => {
     place = await SERVERS[engine]();
-  }, 30_000);
+  }, LIMIT_MS);
   afterAll(() => place.close());
 
   async function refusal(tls?: object): Promise<HoldfastError> {

@@ -28,7 +28,7 @@ function watchLoop(): () => number {
 }
 
 describe.each(ENGINES)('large jobs on %s', (engine) => {
-  test(`completes ${JOBS} jobs of ten megabytes without blocking the loop`, { timeout: 120_000 }, async () => {
+  test(`completes ${JOBS} jobs of ten megabytes without blocking the loop`, { timeout: paced(120_000) }, async () => {
     const { queue: name, store, worker } = await scene(engine);
     const queue = new Queue<{ text: string }>(name, { connection: store });
     onTestFinished(() => queue.close());
@@ -51,7 +51,7 @@ describe.each(ENGINES)('large jobs on %s', (engine) => {
     expect(longest()).toBeLessThan(paced(BLOCKED_MS));
   });
 
-  test('delivers a large result to listeners and to waitUntilFinished', { timeout: 60_000 }, async () => {
+  test('delivers a large result to listeners and to waitUntilFinished', { timeout: paced(60_000) }, async () => {
     const { queue: name, store, worker } = await scene(engine);
     const queue = new Queue(name, { connection: store });
     const events = new QueueEvents(name, { connection: store });
@@ -69,7 +69,7 @@ describe.each(ENGINES)('large jobs on %s', (engine) => {
     }
   });
 
-  test('reads large jobs, with their logs, in parts', { timeout: 60_000 }, async () => {
+  test('reads large jobs, with their logs, in parts', { timeout: paced(60_000) }, async () => {
     const { queue: name, store } = await scene(engine);
     const queue = new Queue(name, { connection: store });
     onTestFinished(() => queue.close());

@@ -40,7 +40,7 @@ function warnings(): string[] {
 }
 
 describe.each(SHARED_ENGINES)('lostBy on %s', (engine) => {
-  test('names a killed process in job, events and errors, and how it was found', { timeout: 60_000 }, async () => {
+  test('names a killed process in job, events and errors, and how it was found', { timeout: paced(60_000) }, async () => {
     const scene = await newScene(engine);
     const warned = warnings();
     await scene.queue.addBulk(Array.from({ length: 3 }, () => ({ name: 'hold', data: {} })));

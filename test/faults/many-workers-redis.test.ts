@@ -4,11 +4,14 @@ import { Queue } from '../../src/queue/queue.js';
 import { Worker } from '../../src/worker/worker.js';
 import { until } from '../support/faults-wait.js';
 import { newServer } from '../engines/redis/support.js';
+import { paced } from '../support/pace.js';
 
 const WORKERS = 500;
 const JOBS = 2000;
 
-test(`${WORKERS} workers of ten queues start, run ${JOBS} jobs and close without an error`, { timeout: 60_000 }, async () => {
+test(`${WORKERS} workers of ten queues start, run ${JOBS} jobs and close without an error`, {
+  timeout: paced(60_000),
+}, async () => {
   const { url: connection } = await newServer();
   const names = Array.from({ length: 10 }, (_, n) => `q${n}`);
   const queues = names.map((name) => new Queue(name, { connection }));

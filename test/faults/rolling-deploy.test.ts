@@ -10,6 +10,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { until } from '../support/faults-wait.js';
 import { previousBuild } from '../support/previous-build.js';
 import { emptyDatabase, shared } from '../support/servers/shared.js';
+import { paced } from '../support/pace.js';
 
 const CURRENT = pathToFileURL(fileURLToPath(new URL('../../dist/index.js', import.meta.url))).href;
 const PROGRAM = fileURLToPath(new URL('fixtures/rolling.mjs', import.meta.url));
@@ -154,7 +155,7 @@ function overlaps(members: Member[]): string[] {
 }
 
 describe.each(Object.keys(CONNECTIONS) as (keyof typeof CONNECTIONS)[])('a rolling deploy on %s', (engine) => {
-  test('processes of two versions share a queue through kills and hand-overs', { timeout: 180_000 }, async () => {
+  test('processes of two versions share a queue through kills and hand-overs', { timeout: paced(180_000) }, async () => {
     const connection = await CONNECTIONS[engine]();
     const members: Member[] = [];
     const start = async (entry: string): Promise<Member> => {

@@ -10,6 +10,7 @@ import { messagesOf } from '../support/faults-scene.js';
 import { gate, sleep, until } from '../support/faults-wait.js';
 import { askRedis } from '../support/servers/redis.js';
 import { freshDatabase } from '../support/servers/shared.js';
+import { paced } from '../support/pace.js';
 
 const ROUNDS = 3;
 const BETWEEN_MS = 30;
@@ -59,7 +60,7 @@ describe.each(SERVER_ENGINES)('connections of %s', (engine) => {
   });
 });
 
-test('Redis jobs go on when the script cache is emptied under load', { timeout: 30_000 }, async () => {
+test('Redis jobs go on when the script cache is emptied under load', { timeout: paced(30_000) }, async () => {
   const server = await serverOf('redis');
   const crew = await Crew.on(server.url);
   const { url: connection } = server;

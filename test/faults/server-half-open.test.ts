@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { SERVER_ENGINES, type ServerEngine, serverOf, twoWays } from '../support/faults-crew.js';
 import { gate, sleep, until } from '../support/faults-wait.js';
 import { FaultProxy } from '../support/servers/proxy.js';
+import { paced } from '../support/pace.js';
 
 interface Role {
   /** Whose way is disturbed. */
@@ -139,10 +140,10 @@ async function renewedOnDeadConnection(engine: ServerEngine): Promise<void> {
 }
 
 // All at once: most of it is waiting.
-test('a worker reports half-open connections, and consumes again when they recover', { timeout: 90_000 }, async () => {
+test('a worker reports half-open connections, and consumes again when they recover', { timeout: paced(90_000) }, async () => {
   await Promise.all(SERVER_ENGINES.map(disturbed));
 });
 
-test('locks hold when the connection that renews them dies silently', { timeout: 60_000 }, async () => {
+test('locks hold when the connection that renews them dies silently', { timeout: paced(60_000) }, async () => {
   await Promise.all(SERVER_ENGINES.map(renewedOnDeadConnection));
 });

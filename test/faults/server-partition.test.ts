@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { SERVER_ENGINES, type ServerEngine, serverOf, twoWays } from '../support/faults-crew.js';
 import { gate, sleep, until } from '../support/faults-wait.js';
 import { FaultProxy } from '../support/servers/proxy.js';
+import { paced } from '../support/pace.js';
 
 const LOCK_MS = 30_000;
 /** How often a handler looks at its lock. */
@@ -85,7 +86,7 @@ async function partition(engine: ServerEngine, crashGraceMs: number, mute = fals
   return { id, seen, ends, secondRuns, errors, heal };
 }
 
-test('a worker that is cut off keeps its job with a crashGraceMs as long as the locks', { timeout: 60_000 }, async () => {
+test('a worker that is cut off keeps its job with a crashGraceMs as long as the locks', { timeout: paced(60_000) }, async () => {
   const all = await Promise.all(SERVER_ENGINES.map((engine) => partition(engine, LOCK_MS)));
   await sleep(PARTITION_MS);
   for (const { heal, ends, secondRuns } of all) {

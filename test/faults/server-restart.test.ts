@@ -6,6 +6,7 @@ import { Crew, SERVER_ENGINES, type ServerEngine, serverOf } from '../support/fa
 import { sleep, until } from '../support/faults-wait.js';
 import { askRedis } from '../support/servers/redis.js';
 import type { TestServer } from '../support/servers/server.js';
+import { paced } from '../support/pace.js';
 
 const LOAD = 50;
 
@@ -88,7 +89,7 @@ describe.each(SERVER_ENGINES)('a server restart of %s', (engine) => {
     expect(acknowledged).toBeGreaterThan(LOAD);
   });
 
-  test('(N) a server that acknowledges what is not safe is caught losing it', { timeout: 60_000 }, async () => {
+  test('(N) a server that acknowledges what is not safe is caught losing it', { timeout: paced(60_000) }, async () => {
     const server = await serverOf(engine);
     const crew = await Crew.on(server.url);
     await CARELESS[engine](server);

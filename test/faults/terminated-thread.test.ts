@@ -5,6 +5,7 @@ import { Worker as Thread } from 'node:worker_threads';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { LOCK_ENGINES, newScene, work } from '../support/acceptance-scene.js';
+import { paced } from '../support/pace.js';
 
 const LOCK_MS = 60_000;
 /** The grace of a crash is 2 s. */
@@ -33,10 +34,12 @@ test.each(LOCK_ENGINES)(
     expect(performance.now() - start).toBeLessThan(SOON_MS);
     expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'done', attemptsStarted: 2, stalledCounter: 1 });
   },
-  60_000,
+  paced(60_000),
 );
 
-test('a living worker_thread keeps its job while that of a terminated one is found, on sqlite', async () => {
+test('a living worker_thread keeps its job while that of a terminated one is found, on sqlite', {
+  timeout: paced(60_000),
+}, async () => {
   const scene = await newScene('sqlite');
   const [kept, lost] = [await scene.queue.add('kept', {}), await scene.queue.add('lost', {})];
   await startThread(scene.url);
@@ -49,9 +52,11 @@ test('a living worker_thread keeps its job while that of a terminated one is fou
   expect((await scene.store.sessions('work')).filter(({ suspected }) => suspected)).toEqual([]);
   expect(await scene.queue.getJob(kept.id)).toMatchObject({ attemptsStarted: 1, stalledCounter: 0 });
   expect(await kept.getState()).toBe('active');
-}, 60_000);
+});
 
-test('a worker of another process soon runs the job of a terminated worker_thread, on sqlite', async () => {
+test('a worker of another process soon runs the job of a terminated worker_thread, on sqlite', {
+  timeout: paced(60_000),
+}, async () => {
   const scene = await newScene('sqlite');
   await scene.queue.add('job', {});
   const thread = await startThread(scene.url);
@@ -71,4 +76,4 @@ worker.once('completed', () => worker.close());`;
   await thread.terminate();
   expect(await ended).toBe(0);
   expect(performance.now() - start).toBeLessThan(SOON_MS);
-}, 60_000);
+});

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, test } from 'vitest';
 import { type FreshDatabase, freshDatabase } from '../support/servers/shared.js';
 import { type Damage, survive } from './survival.js';
 import { watchForDamage } from './verdict.js';
+import { paced } from '../support/pace.js';
 
 watchForDamage();
 
@@ -64,5 +65,5 @@ function queueDamage(title: string, statement: string): Damage {
 }
 
 describe.concurrent('postgres: others go on when somebody has set', () => {
-  for (const damage of DAMAGES) test(`${damage.title}`, { timeout: 60_000 }, () => survive(database.url, damage));
+  for (const damage of DAMAGES) test(`${damage.title}`, { timeout: paced(60_000) }, () => survive(database.url, damage));
 });

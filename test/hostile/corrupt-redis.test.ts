@@ -6,6 +6,7 @@ import { tagOf } from '../../src/store/redis/runner.js';
 import { shared } from '../support/servers/shared.js';
 import { type Damage, survive } from './survival.js';
 import { watchForDamage } from './verdict.js';
+import { paced } from '../support/pace.js';
 
 watchForDamage();
 
@@ -79,5 +80,5 @@ const DAMAGES: Damage[] = [
 ];
 
 describe.concurrent('redis: others go on with', () => {
-  for (const one of DAMAGES) test(`${one.title}`, { timeout: 60_000 }, () => survive(`${url}?prefix=${prefix}`, one));
+  for (const one of DAMAGES) test(`${one.title}`, { timeout: paced(60_000) }, () => survive(`${url}?prefix=${prefix}`, one));
 });

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Queue } from '../../src/index.js';
 import { type Damage, survive } from './survival.js';
 import { watchForDamage } from './verdict.js';
+import { paced } from '../support/pace.js';
 
 watchForDamage();
 
@@ -65,7 +66,7 @@ function queueDamage(change: string): Damage {
 
 describe.concurrent('sqlite: others go on when somebody has set', () => {
   for (const damage of DAMAGES) {
-    test(`${damage.title}`, { timeout: 60_000 }, () => survive(`sqlite:${join(folder, 'jobs.db')}`, damage));
+    test(`${damage.title}`, { timeout: paced(60_000) }, () => survive(`sqlite:${join(folder, 'jobs.db')}`, damage));
   }
 });
 

@@ -10,6 +10,9 @@ import { shared } from '../support/servers/shared.js';
 import { packAndInstall, root } from './install.js';
 import { JOB_OF_A_BUNDLE, JOB_OF_A_BUNDLE_RAN } from './programs.js';
 import { tool } from './tools.js';
+import { paced } from '../support/pace.js';
+
+const LIMIT_MS = paced(240_000);
 
 /** Bundling takes some seconds, and ten times as long on a busy machine. */
 vi.setConfig({ testTimeout: 120_000 });
@@ -40,7 +43,7 @@ beforeAll(async () => {
     writeFileSync(join(app, name), name.endsWith('.mjs') ? PROGRAM : required);
   }
   for (const name of ['esbuild', 'webpack'] as const) tool(name);
-}, 240_000);
+}, LIMIT_MS);
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

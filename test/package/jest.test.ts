@@ -9,6 +9,7 @@ import { shared } from '../support/servers/shared.js';
 import { packAndInstall, root } from './install.js';
 import { JEST_TEST, OWN_STORE } from './jest-program.js';
 import { nodeOf, tool } from './tools.js';
+import { paced } from '../support/pace.js';
 
 const JESTS = ['jest29', 'jest30'] as const;
 const NODES = [20, 22, 24];
@@ -63,5 +64,5 @@ test.each(PAIRS)(
     // It ended by itself.
     expect(stderr).not.toMatch(/did not exit|open handle/i);
   },
-  150_000,
+  paced(150_000),
 );

@@ -8,6 +8,9 @@ import { tsc } from '../../scripts/build.mjs';
 import { brokenLinks } from '../docs/links.js';
 import { type ExportTarget, manifestOf, packAndInstall, root } from './install.js';
 import { BOTH_BUILDS, EXPORTS_ESM, EXPORTS_CJS, JOB_CJS, JOB_ESM, TYPES } from './programs.js';
+import { paced } from '../support/pace.js';
+
+const LIMIT_MS = paced(120_000);
 
 const CORE = [
   'Queue',
@@ -35,7 +38,7 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'holdfast-package-'));
   files = packAndInstall(folder);
   app = join(folder, 'app');
-}, 120_000);
+}, LIMIT_MS);
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -7,6 +7,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { packAndInstall } from './install.js';
 import { TYPES } from './programs.js';
 import { tool } from './tools.js';
+import { paced } from '../support/pace.js';
+
+const LIMIT_MS = paced(240_000);
 
 const ENTRIES = `${TYPES}
 import Bull, { Job as BullJob, type JobStatus } from 'holdfast/bull';
@@ -31,7 +34,7 @@ beforeAll(() => {
   packAndInstall(folder);
   app = join(folder, 'app');
   for (const name of ['typescript54', 'typescript59'] as const) tool(name);
-}, 240_000);
+}, LIMIT_MS);
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -68,5 +71,5 @@ test.each([
     expect(stdout).toBe('');
     expect(status).toBe(0);
   },
-  150_000,
+  paced(150_000),
 );

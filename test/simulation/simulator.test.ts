@@ -4,6 +4,7 @@ import { History, tell } from '../../simulation/history.mjs';
 import { planOf } from '../../simulation/plan.mjs';
 import { run } from '../../simulation/run.mjs';
 import { simulate } from './seeds.js';
+import { paced } from '../support/pace.js';
 
 async function historyOf(seed: number): Promise<string> {
   const history = new History();
@@ -12,7 +13,7 @@ async function historyOf(seed: number): Promise<string> {
 }
 
 // They calculate all the time, and the machine may have other things to do.
-const patience = { timeout: 120_000 };
+const patience = { timeout: paced(120_000) };
 
 describe('a run', patience, () => {
   it('is the same each time, to the last step', async () => {

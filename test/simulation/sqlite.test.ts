@@ -5,6 +5,7 @@ import { run } from '../../simulation/run.mjs';
 import { FULL } from '../support/matrix.js';
 import { defectsOf, find } from './finding.js';
 import { simulate } from './seeds.js';
+import { paced } from '../support/pace.js';
 
 const store = 'sqlite';
 const RUNS = FULL ? 150 : 40;
@@ -32,7 +33,7 @@ it(`no invariant is violated on SQLite by the seeds from 1 to ${RUNS}`, { timeou
   expect(code).toBe(0);
 });
 
-it('a run on SQLite is the same each time', { timeout: 120_000 }, async () => {
+it('a run on SQLite is the same each time', { timeout: paced(120_000) }, async () => {
   const plan = planOf(5);
   expect(await run(plan, { store })).toEqual(await run(plan, { store }));
 });

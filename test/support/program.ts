@@ -5,8 +5,9 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { compilePrograms } from '../../scripts/compile-programs.mjs';
 import { madeOnce } from './run-folder.js';
+import { paced } from './pace.js';
 
-const LIMIT_MS = 20_000;
+const LIMIT_MS = paced(20_000);
 
 export interface ProgramRun {
   /** How it ended, for people: 'exit 0', 'exit 1', 'killed after 20 s' … */

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpus } from 'node:os';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { measurePace, PACE, paced } from '../support/pace.js';
 
 test('never shortens a duration, and returns a whole number', () => {
@@ -29,4 +29,10 @@ test('grows the pace beside busy processes, within bounds', async () => {
   const pace = measurePace();
   expect(pace).toBeGreaterThan(1);
   expect(pace).toBeLessThanOrEqual(8);
+});
+
+test('waiting for a moment goes on after the second that vitest gives it', async () => {
+  const begun = performance.now();
+  await vi.waitFor(() => expect(performance.now() - begun).toBeGreaterThan(1100));
+  await expect.poll(() => performance.now() - begun).toBeGreaterThan(2300);
 });

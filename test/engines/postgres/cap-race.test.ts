@@ -1,12 +1,13 @@
 // Claims of two sessions that overlap under a cap. Both have finished counting what is active, or are about to count, before either commits.
 import { expect, test } from 'vitest';
 import { completed, newClient, newDatabase, newJobs, newSession, openStore } from './support.js';
+import { paced } from '../../support/pace.js';
 
 const CAP = 20;
 /** Sessions with one slot: what they leave of their shares of two is there for each of the two large sessions. */
 const SMALL = 8;
 
-test('two claims at once do not both take what small sessions leave of the cap', { timeout: 30_000 }, async () => {
+test('two claims at once do not both take what small sessions leave of the cap', { timeout: paced(30_000) }, async () => {
   const url = await newDatabase();
   const store = await openStore({ url });
   await store.add('q', newJobs(3 * CAP), { caller: 'p', seq: 1 });

@@ -4,6 +4,7 @@ import { Queue } from '../../../src/queue/queue.js';
 import { Worker } from '../../../src/worker/worker.js';
 import { until } from '../../support/faults-wait.js';
 import { newDatabase } from './support.js';
+import { paced } from '../../support/pace.js';
 
 const MB = 1_000_000;
 /** Of one turn of the loop, in processor time: on a busy machine other processes take wall time from it. */
@@ -33,7 +34,7 @@ function watchLoop(): () => number {
 test.each([
   [60, 10, 10],
   [30, 5, 30],
-])('%i jobs of %i MB complete at concurrency %i', { timeout: 120_000 }, async (count, megabytes, concurrency) => {
+])('%i jobs of %i MB complete at concurrency %i', { timeout: paced(120_000) }, async (count, megabytes, concurrency) => {
   const connection = await newDatabase();
   const queue = new Queue('large', { connection });
   closing.push(() => queue.close());

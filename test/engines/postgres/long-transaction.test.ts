@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import type { NewJob } from '../../../src/job/record.js';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
 import { completed, newClient, newDatabase, newJob, newJobs, newSession, openStore } from './support.js';
+import { paced } from '../../support/pace.js';
 
 const JOBS = 6000;
 const BATCH = 1000;
@@ -45,7 +46,7 @@ async function entriesRead(admin: Client): Promise<number> {
   return counts[0].read as number;
 }
 
-test.each(KINDS)('a claim of %s does not walk through what was claimed before', { timeout: 90_000 }, async (_, make) => {
+test.each(KINDS)('a claim of %s does not walk through what was claimed before', { timeout: paced(90_000) }, async (_, make) => {
   const url = await newDatabase();
   const store = await openStore({ url });
   await store.openSession(newSession());
@@ -80,7 +81,7 @@ test.each(KINDS)('a claim of %s does not walk through what was claimed before', 
   await reader.query('COMMIT');
 });
 
-test('a job of the first priority that is added behind what is dead is claimed first', { timeout: 90_000 }, async () => {
+test('a job of the first priority that is added behind what is dead is claimed first', { timeout: paced(90_000) }, async () => {
   const url = await newDatabase();
   const store = await openStore({ url });
   await store.openSession(newSession());
@@ -111,7 +112,7 @@ test('a job of the first priority that is added behind what is dead is claimed f
   await reader.query('COMMIT');
 });
 
-test('dead rows of the journal are skipped, and none that is committed late', { timeout: 90_000 }, async () => {
+test('dead rows of the journal are skipped, and none that is committed late', { timeout: paced(90_000) }, async () => {
   const ROWS = 5000;
   const url = await newDatabase();
   const store = await openStore({ url });

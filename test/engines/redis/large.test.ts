@@ -32,7 +32,7 @@ test('the budgets of the scripts are those of the contract', async () => {
   expect(lua).toContain(`= ${REPLY_BYTES}, ${EVENT_VALUE_BYTES}, ${EVENTS_BYTES_KEPT / 2}\n`);
 });
 
-test('Redis serves others while jobs of ten megabytes are claimed and finished', { timeout: 60_000 }, async () => {
+test('Redis serves others while jobs of ten megabytes are claimed and finished', { timeout: paced(60_000) }, async () => {
   const { url } = await newServer();
   const client = new Redis(url);
   onTestFinished(() => client.disconnect());

@@ -6,6 +6,9 @@ import type { Outcome } from '../../../src/job/outcome.js';
 import type { ClaimedJob } from '../../../src/job/record.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { newJob, newProxy, newServer, newSession, openStore } from './support.js';
+import { paced } from '../../support/pace.js';
+
+const LIMIT_MS = paced(60_000);
 
 const JOBS = 1_500;
 const BATCH = 5;
@@ -50,7 +53,7 @@ function completed({ id, token }: ClaimedJob): Outcome {
   return { kind: 'completed', jobId: id, token, value: '1', keep: Number(id) % 2 === 0 ? { count: 0 } : {} };
 }
 
-test('hundreds of cuts: every job is added once, run once and finished once', async () => {
+test('hundreds of cuts: every job is added once, run once and finished once', { timeout: LIMIT_MS }, async () => {
   const server = await newServer();
   const proxy = await newProxy(server);
   const direct = await openStore({ url: server.url });
@@ -79,4 +82,4 @@ test('hundreds of cuts: every job is added once, run once and finished once', as
   });
   expect((await direct.status('q')).counts).toMatchObject({ waiting: 0, active: 0, completed: JOBS / 2 });
   for (const id of ['a', 'b']) expect(await direct.owned('q', id)).toEqual([]);
-}, 60_000);
+});

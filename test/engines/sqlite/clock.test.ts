@@ -5,6 +5,7 @@ import { startClock } from '../../../src/store/sqlite/clock.js';
 import { loadDriver } from '../../../src/store/sqlite/driver.js';
 import { ManualClock } from '../../../src/testing/manual-clock.js';
 import { afterwards, newFile, newJob, newSession, openStore, StoreProcess } from './support.js';
+import { paced } from '../../support/pace.js';
 
 /** The host is started again: another boot id. */
 function reboot(file: string): void {
@@ -88,7 +89,7 @@ describe("the SQLite store's clock", () => {
 
     it.skipIf(!canUnshare)(
       `is the host's, so that no process sees the sessions of others expire early${canUnshare ? '' : ' (unshare --time is not allowed here)'}`,
-      { timeout: 30_000 },
+      { timeout: paced(30_000) },
       async () => {
         for (const outsideFirst of [true, false]) {
           const file = newFile();

@@ -9,6 +9,7 @@ import { type Database as Seam, loadDriver } from '../../../src/store/sqlite/dri
 import { blameOf } from '../../../src/store/sqlite/errors.js';
 import { migrate, SCHEMA_VERSION } from '../../../src/store/sqlite/schema.js';
 import { afterwards, newFile, newFolder } from './support.js';
+import { paced } from '../../support/pace.js';
 
 const PROCESSES = 8;
 const ROUNDS = 25;
@@ -26,7 +27,7 @@ async function startOpener(): Promise<(file: string, at: number) => Promise<stri
 }
 
 describe('a new SQLite file', () => {
-  it(`works for ${PROCESSES} processes that create it at once`, { timeout: 120_000 }, async () => {
+  it(`works for ${PROCESSES} processes that create it at once`, { timeout: paced(120_000) }, async () => {
     const openers = await Promise.all(Array.from({ length: PROCESSES }, startOpener));
     const folder = newFolder();
     for (let round = 0; round < ROUNDS; round += 1) {
