@@ -18,6 +18,7 @@ const RECIPE = [
   'tsconfig.build.json',
   'package.json',
   'package-lock.json',
+  'scripts/bundle.mjs',
   'scripts/finish-build.mjs',
   'scripts/start-thread.mjs',
 ].map((file) => join(root, file));
@@ -26,9 +27,9 @@ export const tsc = join(dirname(createRequire(import.meta.url).resolve('typescri
 
 /**
  * Brings dist/ up to date. Throws with the compiler's output when the sources do not compile; dist/ then stays as it was.
- * @returns {boolean} whether anything was built
+ * @returns {Promise<boolean>} whether anything was built
  */
-export function build() {
+export async function build() {
   bringPrebuilt();
   const stamp = stampOf(sources());
   if (readStamp() === stamp) return false;
@@ -41,7 +42,7 @@ export function build() {
       encoding: 'utf8',
     });
     if (compiled.status !== 0) throw new Error(`src/ does not compile.\n${compiled.stdout}${compiled.stderr}`);
-    finishBuild(fresh);
+    await finishBuild(fresh);
     writeFileSync(join(fresh, '.stamp'), stamp);
     putInPlace(fresh);
   } finally {
@@ -96,7 +97,7 @@ function readStamp() {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   try {
-    console.log(build() ? 'dist/ is built' : 'dist/ is up to date');
+    console.log((await build()) ? 'dist/ is built' : 'dist/ is up to date');
   } catch (error) {
     console.error(error.message);
     process.exitCode = 1;

@@ -14,16 +14,16 @@ const nameOf = (file) => file.replace(PROGRAM, '').replaceAll(sep, '/');
 const names = programsIn(examples).map(nameOf);
 const name = nameOf(process.argv[2] ?? '').replace(/^examples\//, '');
 
-if (names.includes(name)) run();
+if (names.includes(name)) await run();
 else {
   console.error(`npm run example -- <name>, where <name> is one of: ${names.join(', ')}`);
   process.exitCode = 1;
 }
 
-function run() {
+async function run() {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-example-'));
   try {
-    build();
+    await build();
     cpSync(examples, join(folder, 'src'), { recursive: true, filter: (path) => basename(path) !== 'tsconfig.json' });
     const messages = compilePrograms(folder);
     if (messages.length > 0) throw new Error(messages.join('\n'));

@@ -1,50 +1,66 @@
-// What the compiler cannot do for dist/: dist/ is CommonJS, because Jest loads nothing else on most versions of Node. The ESM entries
+// What the compiler cannot do for dist/. dist/ is CommonJS, because Jest loads nothing else on most versions of Node. The ESM entries
 // re-export it, so a process has one copy of each class and of all state, however the package was loaded.
-import { appendFileSync, copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative, sep } from 'node:path';
+import { bundle } from './bundle.mjs';
 
 /** The entries that ESM programs import, as paths below dist/ without their ending. */
 const ENTRIES = ['index', 'compat/bull/index', 'compat/bun-queue/index', 'testing/index'];
 
-/** @param {string} out a folder with the compiler's output, which becomes dist/ */
-export function finishBuild(out) {
-  writeFileSync(join(out, 'package.json'), '{ "type": "commonjs" }\n');
-  keepNativeImport(join(out, 'runtime', 'import-module.js'));
-  for (const file of compiledFiles(out)) {
-    requireAtOnce(file);
-    loadNodesModules(file);
-  }
-  copyFileSync(join(import.meta.dirname, 'start-thread.mjs'), join(out, 'background', 'start-thread.mjs'));
+/** @param {string} out a folder with the compiler's output, in ESM; it becomes dist/ */
+export async function finishBuild(out) {
   embedLua(join(out, 'store', 'redis', 'lua-texts.js'));
   embedVersion(join(out, 'runtime', 'version.js'));
+  // Both modules go into chunks of dist/ itself.
+  replaceIn(
+    join(out, 'background', 'thread-file.js'),
+    "join(__dirname, 'thread-entry.js')",
+    "join(__dirname, 'background', 'thread-entry.js')",
+  );
+  replaceIn(join(out, 'store', 'sqlite', 'driver', 'prebuilt.js'), "join(__dirname, '../../../..')", "join(__dirname, '..')");
+  const chunks = await bundle(out, ENTRIES);
+  for (const file of modulesOf(out)) rmSync(file);
+  for (const { file, code } of chunks) {
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, loadNodesModules(requireAtOnce(keepNativeImport(code), runtimeFrom(out, file))));
+  }
+  writeFileSync(join(out, 'package.json'), '{ "type": "commonjs" }\n');
+  copyFileSync(join(import.meta.dirname, 'start-thread.mjs'), join(out, 'background', 'start-thread.mjs'));
   requireTheClass(join(out, 'compat', 'bull'));
   for (const entry of ENTRIES) writeEsmEntry(out, entry);
 }
 
-/** The compiler turns `import()` into `require()`, which cannot load every module that a user may name. */
-function keepNativeImport(file) {
+function replaceIn(file, text, by) {
   const compiled = readFileSync(file, 'utf8');
-  const [call] = /Promise\.resolve\(`\$\{specifier\}`\)\.then\(.*?require\(s\)\)\)/.exec(compiled) ?? [];
-  if (call === undefined) throw new Error(`${file} holds no import() that the build knows.`);
-  writeFileSync(file, compiled.replace(call, 'import(/* webpackIgnore: true */ /* @vite-ignore */ specifier)'));
+  if (!compiled.includes(text)) throw new Error(`${file} does not hold ${text}, which the build replaces.`);
+  writeFileSync(file, compiled.replace(text, by));
 }
 
-/** A bundler forgives a package that is not there only if its `require` stands in the `try` itself, not in a function inside of it. */
-function requireAtOnce(file) {
-  const compiled = readFileSync(file, 'utf8');
-  const direct = compiled.replace(/Promise\.resolve\(\)\.then\(\(\) => (__importStar\(require\('.*?'\)\))\)/g, '$1');
-  if (direct !== compiled) writeFileSync(file, direct);
+/** Bundlers leave the import of a module that the user names as it is. */
+function keepNativeImport(code) {
+  return code.replace(/\bimport\(specifier\)/, 'import(/* webpackIgnore: true */ /* @vite-ignore */ specifier)');
+}
+
+/**
+ * Jest has no `import()` in CommonJS. A bundler forgives a package that is not there only if its `require` stands in the `try` itself,
+ * not in a function inside of it.
+ */
+function requireAtOnce(code, runtime) {
+  return code.replace(/\bimport\("([\w-]+)"\)/g, `require("${runtime}").__toESM(require("$1"))`);
+}
+
+function runtimeFrom(out, file) {
+  const path = relative(dirname(file), join(out, 'rolldown-runtime.js')).split(sep).join('/');
+  return path.startsWith('.') ? path : `./${path}`;
 }
 
 /** An ESM bundle has no `require`: esbuild puts a function there that throws. What Node itself brings can be had without it. */
-function loadNodesModules(file) {
-  const compiled = readFileSync(file, 'utf8');
-  const direct = compiled.replace(/\brequire\((["']node:[\w/]+["'])\)/g, 'process.getBuiltinModule($1)');
-  if (direct !== compiled) writeFileSync(file, direct);
+function loadNodesModules(code) {
+  return code.replace(/\brequire\((["']node:[\w/]+["'])\)/g, 'process.getBuiltinModule($1)');
 }
 
-function compiledFiles(out) {
+function modulesOf(out) {
   return readdirSync(out, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith('.js'))
     .map((entry) => join(entry.parentPath, entry.name));
@@ -59,10 +75,7 @@ function embedLua(file) {
     const path = join(entry.parentPath, entry.name);
     texts[relative(lua, path).split(sep).join('/')] = withoutComments(readFileSync(path, 'utf8'));
   }
-  writeFileSync(
-    file,
-    `'use strict';\nconst texts = ${JSON.stringify(texts, null, 2)};\nexports.luaText = (file) => texts[file];\n`,
-  );
+  writeFileSync(file, `const texts = ${JSON.stringify(texts, null, 2)};\nexport const luaText = (file) => texts[file];\n`);
 }
 
 /** Drops comment lines, because Redis gets the text as it is. The line `-- use:` stays: it names the shared parts of a script. */
@@ -73,7 +86,7 @@ function withoutComments(lua) {
 /** A bundle has no package.json beside its code, or that of another package. */
 function embedVersion(file) {
   const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '..', 'package.json'), 'utf8'));
-  writeFileSync(file, `'use strict';\nexports.VERSION = ${JSON.stringify(version)};\n`);
+  writeFileSync(file, `export const VERSION = ${JSON.stringify(version)};\n`);
 }
 
 /** Bull's users write `const Queue = require('bull')`. */

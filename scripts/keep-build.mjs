@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from './build.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-build();
+await build();
 const { status } = spawnSync(
   'tar',
   [

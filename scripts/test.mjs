@@ -16,13 +16,13 @@ const DAY_MS = 86_400_000;
 const failedChecks = [];
 
 ensureSqliteDriver();
-check('build', build);
+await check('build', build);
 if (failedChecks.length > 0) finish({ passed: 0, failed: 0, skipped: 0 });
 
 if (selection.length === 0) {
   if (!all) takeTurn();
-  check('types', () => npmRun('typecheck'));
-  check('lint and formatting', () => npmRun('lint'));
+  await check('types', () => npmRun('typecheck'));
+  await check('lint and formatting', () => npmRun('lint'));
 }
 finish(await runTests());
 
@@ -34,10 +34,10 @@ function takeTurn() {
   );
 }
 
-function check(name, run) {
+async function check(name, run) {
   const start = performance.now();
   try {
-    run();
+    await run();
     console.log(`✓ ${name} (${Math.round(performance.now() - start)} ms)`);
   } catch (error) {
     failedChecks.push(name);

@@ -2,9 +2,9 @@
 // to date before any test. In the middle of a change that does not compile yet, the tests of the inside can still run.
 import { build } from '../../scripts/build.mjs';
 
-export default function setup(): void {
+export default async function setup(): Promise<void> {
   try {
-    build();
+    await build();
   } catch (error) {
     console.error(`dist/ is older than src/, and tests that use it may mislead.\n${String(error)}`);
   }
