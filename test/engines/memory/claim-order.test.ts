@@ -40,7 +40,7 @@ function inOrder(waiting: Item[], taken: Set<string>): { claimable: Item[]; behi
   return { claimable, behind };
 }
 
-test('of each key the first alone is claimed, while the key is free; lists and counts see all', () => {
+test('only the first job of a free key is claimed, while lists and counts show all jobs', () => {
   fc.assert(
     fc.property(moves, (steps) => {
       const order = new ClaimOrder<Item>();

@@ -36,8 +36,8 @@ async function ids(store: MemoryStore, list: ListName): Promise<string[]> {
   return (await store.list(QUEUE, { lists: [list], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id);
 }
 
-describe('nothing inside is shared with the outside', () => {
-  test('what went in may be changed afterwards', async () => {
+describe('the memory store shares no object with its caller', () => {
+  test('so arguments may be changed after the call', async () => {
     const { store } = open();
     const job = plain({ id: 'a' });
     const jobs = [job];
@@ -52,7 +52,7 @@ describe('nothing inside is shared with the outside', () => {
     expect(await store.sessions(QUEUE)).toMatchObject([{ owner: { host: 'h' } }]);
   });
 
-  test('what came out may be changed', async () => {
+  test('so replies may be changed', async () => {
     const { store } = open();
     await store.openSession(session('s'));
     const call = { caller: 'p', seq: 1 };
@@ -91,8 +91,8 @@ describe('nothing inside is shared with the outside', () => {
   }
 });
 
-describe('calls that nobody should make', () => {
-  test('a straggler neither adds nor claims', async () => {
+describe('the memory store and wrong calls', () => {
+  test('neither adds nor claims for a call with an old number', async () => {
     const { store } = open();
     await store.openSession(session('s'));
     await store.add(QUEUE, [plain()], { caller: 'p', seq: 2 });
@@ -102,14 +102,14 @@ describe('calls that nobody should make', () => {
     expect((await store.claim(QUEUE, { session: 's', seq: 5, count: 1 })).jobs).toHaveLength(1);
   });
 
-  test('an id that is counted is stepped over where somebody has taken it', async () => {
+  test('skips a counted id that a user has taken', async () => {
     const { store } = open();
     const replies = await store.add(QUEUE, [plain({ id: '2' }), plain(), plain(), plain()], { caller: 'p', seq: 1 });
     expect(replies.map(({ id }) => id)).toEqual(['2', '1', '3', '4']);
     expect(replies.some(({ duplicate }) => duplicate)).toBe(false);
   });
 
-  test('a session that is open, or that still holds something, cannot be opened again', async () => {
+  test('refuses to open a session that is open or still holds locks', async () => {
     const { store, hand } = open();
     await store.openSession(session('s'));
     await expect(store.openSession(session('s'))).rejects.toMatchObject({ code: 'STORE_FAILED' });
@@ -121,7 +121,7 @@ describe('calls that nobody should make', () => {
     await expect(store.openSession(session('s'))).rejects.toMatchObject({ code: 'STORE_FAILED' });
   });
 
-  test('once closed, every verb rejects, and watchers are left alone', async () => {
+  test('rejects every verb after close, and wakes no watcher', async () => {
     const { store } = open();
     let woken = 0;
     store.watch(QUEUE, () => woken++);
@@ -167,8 +167,8 @@ describe('calls that nobody should make', () => {
   });
 });
 
-describe('time', () => {
-  test('steps of the wall clock after construction do not matter', async () => {
+describe('the clock of the memory store', () => {
+  test('ignores steps of the wall clock', async () => {
     const hand = new Hand();
     let step = 0;
     const store = new MemoryStore({ clock: { monotonic: () => hand.at, wall: () => hand.clock.wall() + step } });
@@ -180,7 +180,7 @@ describe('time', () => {
     expect(await store.sweep(QUEUE, 10)).toEqual({ stalled: [], failed: [], more: false });
   });
 
-  test('with fractions of a millisecond, a session is not dead too early, and nobody is told to come too early', async () => {
+  test('never ends a session early, nor reports it due early, by fractions of a millisecond', async () => {
     const { store, hand } = open();
     hand.at = 1_000.75;
     await store.openSession(session('s', { durationMs: 10 }));
@@ -197,7 +197,7 @@ describe('time', () => {
   });
 });
 
-describe('what a session held', () => {
+describe('jobs of a session in the memory store', () => {
   async function holding(): Promise<{ store: MemoryStore; hand: Hand }> {
     const { store, hand } = open();
     await store.openSession(session('s'));
@@ -208,19 +208,19 @@ describe('what a session held', () => {
     return { store, hand };
   }
 
-  test('is listed in the order in which it was claimed', async () => {
+  test('are listed in the order of their claims', async () => {
     const { store } = await holding();
     expect((await store.owned(QUEUE, 's')).map(({ jobId }) => jobId)).toEqual(['a', 'b', 'c']);
     expect((await store.claim(QUEUE, { session: 's', seq: 1, count: 2 })).jobs.map(({ id }) => id)).toEqual(['a', 'b']);
   });
 
-  test('waits again in that order when it was closed', async () => {
+  test('wait again in that order when the session is closed', async () => {
     const { store } = await holding();
     await store.closeSessions([{ queue: QUEUE, id: 's' }], false);
     expect(await ids(store, 'waiting')).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  test('waits again in that order when it was swept, in one go or in bites', async () => {
+  test('wait again in that order when the session is swept, at once or in chunks', async () => {
     const { store, hand } = await holding();
     hand.at += 1_000;
     await store.sweep(QUEUE, 2);
@@ -229,7 +229,7 @@ describe('what a session held', () => {
   });
 });
 
-test('an extension that a living session outlived leaves a lock that dies with the session', async () => {
+test('a lock whose extension ended before its session ends with the session', async () => {
   const { store, hand } = open();
   await store.openSession(session('s'));
   await store.add(QUEUE, [plain()], { caller: 'p', seq: 1 });
@@ -243,7 +243,7 @@ test('an extension that a living session outlived leaves a lock that dies with t
   expect(await store.sweep(QUEUE, 10)).toMatchObject({ stalled: [job.id], failed: [], more: false });
 });
 
-test('the oldest are cleared first, wherever they wait', async () => {
+test('the memory store clears the oldest jobs first, whatever list they are in', async () => {
   const { store } = open();
   const jobs = ['1st', '2nd', '3rd', '4th', '5th'].map((id, n) => plain({ id, lifo: n % 2 === 0, priority: n % 3 }));
   await store.add(QUEUE, jobs, { caller: 'p', seq: 1 });
@@ -251,7 +251,7 @@ test('the oldest are cleared first, wherever they wait', async () => {
   expect(await store.clear(QUEUE, { states: ['waiting'], limit: 2 })).toEqual(['3rd', '4th']);
 });
 
-describe('whatever happens', () => {
+describe('the memory store after random calls', () => {
   const kinds = ['completed', 'failed', 'retry', 'delay', 'release'] as const;
   const step = fc.record({
     act: fc.constantFrom(
@@ -274,7 +274,7 @@ describe('whatever happens', () => {
     flag: fc.boolean(),
   });
 
-  test('every job is in exactly one place, is locked exactly while active, and locks are counted right', async () => {
+  test('has every job in one place, locked exactly while active, and counts locks correctly', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (moves) => {
         const { store, hand } = open();

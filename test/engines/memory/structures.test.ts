@@ -28,8 +28,8 @@ const steps = fc.array(
   { maxLength: 80, size: 'max' },
 );
 
-describe('the heap', () => {
-  test('hands out by time, then first in first out, whatever leaves from its middle', () => {
+describe('the heap of the memory store', () => {
+  test('returns items by time, then first in first out, whatever is removed from its middle', () => {
     fc.assert(
       fc.property(steps, (moves) => {
         const heap = new Heap<Item>();
@@ -61,8 +61,8 @@ describe('the heap', () => {
   });
 });
 
-describe('the waiting jobs', () => {
-  test('are claimed by priority, front to back, whatever is put to the front or leaves from the middle', () => {
+describe('the waiting jobs of the memory store', () => {
+  test('are claimed by priority, front to back, whatever is put to the front or removed from the middle', () => {
     fc.assert(
       fc.property(steps, fc.integer({ min: 1, max: 6 }), (moves, limit) => {
         const waiting = new Waiting<Item>();
@@ -90,7 +90,7 @@ describe('the waiting jobs', () => {
     );
   });
 
-  test('the oldest of many are found without sorting all', () => {
+  test('find their oldest without sorting all', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(), { maxLength: 400 }), fc.integer({ min: 0, max: 10 }), (orders, limit) => {
         const picked = oldestOf(
@@ -103,14 +103,14 @@ describe('the waiting jobs', () => {
   });
 });
 
-describe('the event log', () => {
+describe('the event log of the memory store', () => {
   function filled(count: number): EventLog {
     const log = new EventLog();
     for (let n = 1; n <= count; n++) log.tell('added', `job-${n}`, { jobName: `n${n}` });
     return log;
   }
 
-  test('keeps the newest when its ring has come round, under the ids that they had', () => {
+  test('keeps the newest events with their ids when its ring wraps around', () => {
     const log = filled(2 * EVENTS_KEPT + 7);
     const { events, last } = log.read(0, Number.POSITIVE_INFINITY);
     expect(events).toHaveLength(EVENTS_KEPT);
@@ -124,7 +124,7 @@ describe('the event log', () => {
     expect(last).toBe(2 * EVENTS_KEPT + 7);
   });
 
-  test('is read on in bites', () => {
+  test('is read in pages', () => {
     const log = filled(10);
     const first = log.read(0, 4);
     expect([first.events.map(({ id }) => id), first.last]).toEqual([[1, 2, 3, 4], 4]);
@@ -134,11 +134,11 @@ describe('the event log', () => {
     expect(log.read(undefined, 100)).toEqual({ events: [], last: 10 });
   });
 
-  test('brings a reader who is ahead of it back to its end', () => {
+  test('moves a reader that is ahead of it back to its end', () => {
     expect(filled(3).read(99, 10)).toEqual({ events: [], last: 3 });
   });
 
-  test('trims, says how many went, and goes on counting', () => {
+  test('trims, returns how many it removed, and goes on counting', () => {
     const log = filled(10);
     expect([log.trim(4), log.trim(4), log.trim(100)]).toEqual([6, 0, 0]);
     log.tell('drained');
@@ -148,7 +148,7 @@ describe('the event log', () => {
     expect(log.read(0, 100)).toEqual({ events: [], last: 11, missed: 11 });
   });
 
-  test('hands out copies', () => {
+  test('returns copies', () => {
     const log = filled(1);
     const [event] = log.read(0, 1).events;
     Object.assign(event as object, { jobName: 'changed' });
@@ -156,11 +156,11 @@ describe('the event log', () => {
   });
 });
 
-describe('the memory of calls', () => {
+describe('the remembered calls of the memory store', () => {
   const MINUTE = 60_000;
   const nobody = (): boolean => false;
 
-  test('forgets who has been silent for more than ten minutes, and nobody sooner', () => {
+  test('forget a caller after ten minutes of silence, not sooner', () => {
     const memory = new CallMemory<string>();
     memory.remember({ caller: 'a', seq: 1 }, 'first', 0, nobody);
     memory.remember({ caller: 'b', seq: 1 }, 'other', 10 * MINUTE, nobody);
@@ -169,7 +169,7 @@ describe('the memory of calls', () => {
     expect(memory.recall({ caller: 'a', seq: 1 })).toBeUndefined();
   });
 
-  test('a caller that goes on calling is not forgotten for having started early', () => {
+  test('keep a caller that goes on calling', () => {
     const memory = new CallMemory<string>();
     memory.remember({ caller: 'a', seq: 1 }, 'first', 0, nobody);
     memory.remember({ caller: 'a', seq: 2 }, 'second', 9 * MINUTE, nobody);
@@ -177,7 +177,7 @@ describe('the memory of calls', () => {
     expect(memory.recall({ caller: 'a', seq: 2 })).toBe('second');
   });
 
-  test('nor does it keep others from being forgotten', () => {
+  test('forget other callers beside one that goes on calling', () => {
     const memory = new CallMemory<string>();
     memory.remember({ caller: 'a', seq: 1 }, 'first', 0, nobody);
     memory.remember({ caller: 'silent', seq: 1 }, 'old', 0, nobody);
@@ -186,7 +186,7 @@ describe('the memory of calls', () => {
     expect(memory.recall({ caller: 'silent', seq: 1 })).toBeUndefined();
   });
 
-  test('keeps the call of a lasting caller', () => {
+  test('keep the call of a lasting caller', () => {
     const memory = new CallMemory<string>();
     memory.remember({ caller: 'worker', seq: 7 }, 'kept', 0, nobody);
     for (let minute = 8; minute < 60; minute += 8) {
@@ -195,7 +195,7 @@ describe('the memory of calls', () => {
     expect(memory.recall({ caller: 'worker', seq: 7 })).toBe('kept');
   });
 
-  test('refuses a straggler', () => {
+  test('refuse a call with an old number', () => {
     const memory = new CallMemory<string>();
     memory.remember({ caller: 'a', seq: 5 }, 'fifth', 0, nobody);
     expect(() => memory.recall({ caller: 'a', seq: 4 })).toThrow(expect.objectContaining({ code: 'STORE_FAILED' }));
@@ -203,10 +203,10 @@ describe('the memory of calls', () => {
   });
 });
 
-describe('the rate limit', () => {
+describe('the rate limit of the memory store', () => {
   const limit = { max: 3, durationMs: 100 };
 
-  test('the window opens with the first claim, not with the first look', () => {
+  test('opens its window with the first claim, not with the first check', () => {
     const rate = new RateLimit();
     expect(rate.room(limit, 0)).toBe(3);
     rate.use(0, limit, 0);
@@ -215,14 +215,14 @@ describe('the rate limit', () => {
     expect([rate.room(limit, 160), rate.remainingMs(limit, 160), rate.visibleMs(160)]).toEqual([3, 0, 0]);
   });
 
-  test('claims without a limit are counted in an open window and not held back by it', () => {
+  test('counts claims without a limit in an open window, and does not block them', () => {
     const rate = new RateLimit();
     rate.use(1, limit, 0);
     rate.use(2, undefined, 10);
     expect([rate.room(limit, 20), rate.room(undefined, 20)]).toEqual([0, Number.POSITIVE_INFINITY]);
   });
 
-  test('a block holds back everyone; lifting it lifts the window too', () => {
+  test('blocks all claims while it is set by hand, and ends the window when it is lifted', () => {
     const rate = new RateLimit();
     rate.use(3, limit, 0);
     rate.block(50, 0);
@@ -236,8 +236,8 @@ describe('the rate limit', () => {
   });
 });
 
-describe('waking', () => {
-  test('comes after the signal, once for many, and not to those who stopped watching', async () => {
+describe('a wake-up of the memory store', () => {
+  test('comes after the change, once for many changes, and not after unwatch', async () => {
     const wake = new Wake();
     const calls: string[] = [];
     const stopped = wake.watch(() => calls.push('stopped'));
@@ -254,7 +254,7 @@ describe('waking', () => {
     expect(calls).toEqual(['first', 'second']);
   });
 
-  test('a listener that watches anew is called the next time, not without end', async () => {
+  test('calls a listener that watches again at the next change, not in a loop', async () => {
     const wake = new Wake();
     let calls = 0;
     const again = (): void => {

@@ -73,7 +73,7 @@ async function states(): Promise<string[]> {
   return jobs.map(({ state }) => state);
 }
 
-describe('add waits', () => {
+describe('add on sync: waits', () => {
   test('until every one of its jobs was run', async () => {
     await work(async (claimed) => {
       await new Promise((resolve) => setTimeout(resolve, 5));
@@ -117,7 +117,7 @@ describe('add waits', () => {
     });
   }
 
-  test('for one run alone, also when the retry starts at once', async () => {
+  test('for one run only, even when the retry starts at once', async () => {
     const session = await openSession();
     stops.push(store.watch(QUEUE, () => {}));
     const adding = add({});
@@ -137,7 +137,7 @@ describe('add waits', () => {
     expect(await states()).toEqual(['active']);
   });
 
-  test('longer than its patience for a job that runs', async () => {
+  test('beyond its timeout for a job that runs', async () => {
     await work(async (claimed) => {
       await new Promise((resolve) => setTimeout(resolve, 400));
       return completed(claimed);
@@ -158,7 +158,7 @@ describe('add waits', () => {
     expect(await states()).toEqual(['completed']);
   });
 
-  test('a handler may add to its own queue and wait for that', async () => {
+  test('for a handler that adds to its own queue and waits for that', async () => {
     await work(async (claimed) => {
       if (claimed.name === 'parent') await add({ name: 'child' }, { name: 'child' });
       return completed(claimed);
@@ -169,10 +169,10 @@ describe('add waits', () => {
   });
 });
 
-describe('add answers at once', () => {
+describe('add on sync: resolves at once', () => {
   beforeEach(endlessPatience);
 
-  test('without a session, or without anybody who watches', async () => {
+  test('without a session, or without a watcher', async () => {
     stops.push(store.watch(QUEUE, () => {}));
     await add({});
     stops.pop()?.();
@@ -215,7 +215,7 @@ describe('add answers at once', () => {
   });
 });
 
-describe('add stops waiting', () => {
+describe('add on sync: stops waiting', () => {
   /** An `add` that waits for somebody who holds a session and never claims. */
   async function waiting(): Promise<Promise<unknown>[]> {
     await openSession();
@@ -258,13 +258,13 @@ describe('add stops waiting', () => {
     await Promise.all(adding);
   });
 
-  test('when nobody claims, after a while', async () => {
+  test('when no worker claims for a while', async () => {
     await Promise.all(await waiting());
     expect(await states()).toEqual(['waiting']);
   });
 });
 
-test('it says what it is', () => {
+test('sync: describes its capabilities', () => {
   expect(store.capabilities).toEqual({
     engine: 'sync',
     shared: false,

@@ -4,8 +4,8 @@ import { insist, newClient, newDatabase, newJob, newJobs, newSession, openStore 
 
 const LONG_S = 60;
 
-describe('a statement that was given up', () => {
-  test('ends on the server, and no other statement does', async () => {
+describe('a PostgreSQL statement that timed out', () => {
+  test('is cancelled on the server, and no other statement is', async () => {
     const url = await newDatabase();
     const store = await openStore({ url, queryTimeoutMs: 500 });
     const other = await openStore({ url });
@@ -35,7 +35,7 @@ describe('a statement that was given up', () => {
     expect((await store.jobs('q', ['x']))[0]?.priority).toBe(0);
   });
 
-  test.each(['claim', 'claim by settling'])('does not keep its own repetition waiting: %s', async (kind) => {
+  test.each(['claim', 'claim by settling'])('does not block its own retry: %s', async (kind) => {
     const url = await newDatabase();
     const store = await openStore({ url, queryTimeoutMs: 1_000 });
     await store.openSession(newSession());

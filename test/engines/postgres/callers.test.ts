@@ -8,7 +8,7 @@ async function callers(admin: Client): Promise<string[]> {
   return (await admin.query<{ id: string }>('SELECT id FROM holdfast.callers ORDER BY id')).rows.map(({ id }) => id);
 }
 
-test('a queue that is closed leaves nothing behind', async () => {
+test('PostgreSQL keeps no caller of a queue that is closed', async () => {
   const url = await newDatabase();
   const admin = await newClient(url);
   for (let n = 0; n < 3; n += 1) {
@@ -21,7 +21,7 @@ test('a queue that is closed leaves nothing behind', async () => {
   }
 });
 
-test('a session that is closed leaves nothing behind', async () => {
+test('PostgreSQL keeps no caller of a session that is closed', async () => {
   const url = await newDatabase();
   const store = await openStore({ url });
   const admin = await newClient(url);
@@ -34,7 +34,7 @@ test('a session that is closed leaves nothing behind', async () => {
   expect(await callers(admin)).toEqual(['p']);
 });
 
-test('a caller with a call that was not answered is remembered: the call may still arrive', async () => {
+test('PostgreSQL keeps the caller of a call without a reply, because the call may still arrive', async () => {
   const server = await newServer();
   const proxy = await newProxy(server);
   const admin = await newClient(server.url);
@@ -48,7 +48,7 @@ test('a caller with a call that was not answered is remembered: the call may sti
   expect(await callers(admin)).toHaveLength(1);
 });
 
-test('any number of old callers is forgotten within a few sweeps, and the others stay', async () => {
+test('PostgreSQL forgets any number of old callers within a few sweeps, and keeps the others', async () => {
   const url = await newDatabase();
   const store = await openStore({ url });
   const admin = await newClient(url);
@@ -63,7 +63,7 @@ test('any number of old callers is forgotten within a few sweeps, and the others
   expect(rows).toEqual([]);
 });
 
-test('a call changes no index of the callers', async () => {
+test('a call to PostgreSQL changes no index of the callers', async () => {
   const url = await newDatabase();
   const store = await openStore({ url, max: 1 });
   for (let seq = 1; seq <= 200; seq += 1) await store.add('q', newJobs(1), { caller: 'p', seq });

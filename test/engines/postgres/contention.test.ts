@@ -11,8 +11,8 @@ async function claimAll(store: PostgresStore, count: number): Promise<ClaimedJob
   return (await store.claim('q', { session: 's', seq: 1, count })).jobs;
 }
 
-describe('overlapping batches', () => {
-  test('of finishes, in any order and with any rest, never deadlock', async () => {
+describe('overlapping batches on PostgreSQL', () => {
+  test('of outcomes, in any order, never deadlock', async () => {
     const url = await newDatabase();
     const store = await openStore({ url });
     await store.add('q', newJobs(300), { caller: 'p', seq: 1 });
@@ -44,8 +44,8 @@ describe('overlapping batches', () => {
   });
 });
 
-describe('a write of the owner that meets its finish', () => {
-  test('does not make the finish miss the job', async () => {
+describe('a write of the owner at the same time as its settle, on PostgreSQL,', () => {
+  test('does not make the settle miss the job', async () => {
     const url = await newDatabase();
     const store = await openStore({ url });
     await store.add('q', newJobs(60), { caller: 'p', seq: 1 });
@@ -63,7 +63,7 @@ describe('a write of the owner that meets its finish', () => {
     expect((await store.status('q')).counts).toMatchObject({ active: 0, completed: 60 });
   });
 
-  test('nor an extension miss the lock', async () => {
+  test('does not make an extension miss the lock', async () => {
     const store = await openStore({ url: await newDatabase() });
     await store.add('q', newJobs(40), { caller: 'p', seq: 1 });
     const jobs = await claimAll(store, 40);
@@ -78,8 +78,8 @@ describe('a write of the owner that meets its finish', () => {
   });
 });
 
-describe('a row that somebody is at', () => {
-  test('is seen as such before it is locked, and no longer when that has ended, whichever way', async () => {
+describe('a PostgreSQL row that another transaction changes', () => {
+  test('is recognised before it is locked, and free again after commit or rollback', async () => {
     const url = await newDatabase();
     const store = await openStore({ url });
     await store.openSession(newSession());

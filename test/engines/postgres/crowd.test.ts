@@ -8,7 +8,7 @@ const CALL_MS = 50;
 /** A fraction of what all calls together take. */
 const PATIENCE_MS = 300;
 
-test.each(['its own pool', 'a pool of the user'])('many calls on one connection of %s are all answered', async (kind) => {
+test.each(['its own pool', 'a pool of the user'])('PostgreSQL serves many calls on one connection of %s', async (kind) => {
   const url = await newDatabase();
   const pool = kind === 'its own pool' ? undefined : new Pool({ connectionString: url, max: 1 });
   onTestFinished(() => pool?.end());

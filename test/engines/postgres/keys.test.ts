@@ -19,8 +19,8 @@ async function scene(): Promise<{ url: string; store: PostgresStore; claim: (cou
 
 const keyed = (...ids: string[]) => ids.map((id) => newJob({ id, lockKey: id.charAt(0) }));
 
-describe('many workers and few keys', () => {
-  test('each key has one job at a time, in its order, and all have their turn', async () => {
+describe('lock keys on PostgreSQL, with many workers and few keys', () => {
+  test('run one job of a key at a time, in order, and all keys get their turn', async () => {
     const url = await newDatabase();
     const stores = [await openStore({ url, max: 4 }), await openStore({ url, max: 4 })];
     const [store] = stores as [PostgresStore];
@@ -51,8 +51,8 @@ describe('many workers and few keys', () => {
   });
 });
 
-describe('a transaction that stays open', () => {
-  test('with a job of the key in it holds up neither the key nor its finish', async () => {
+describe('lock keys on PostgreSQL, beside a transaction that stays open', () => {
+  test('are not blocked when it holds a job of the key', async () => {
     const { url, store, claim } = await scene();
     await store.add('q', keyed('k1', 'k2'), { caller: 'p', seq: 1 });
     const client = await newClient(url);
@@ -67,7 +67,7 @@ describe('a transaction that stays open', () => {
     expect(await claim()).toEqual(['k3']);
   });
 
-  test('with the row of the next job of the key costs it no turn', async () => {
+  test('keep their order when it holds the row of the next job', async () => {
     const { url, store, claim } = await scene();
     await store.add('q', keyed('k1', 'k2'), { caller: 'p', seq: 1 });
     expect(await claim()).toEqual(['k1']);
@@ -82,7 +82,7 @@ describe('a transaction that stays open', () => {
     expect((await store.claim('q', { session: 's', seq: 101, count: 5 })).jobs).toMatchObject([{ id: 'k2' }]);
   });
 
-  test('with the key itself lets others pass, and claims and finishes do not wait for it', async () => {
+  test('do not block other keys, claims or settles when it holds the key itself', async () => {
     const { url, store, claim } = await scene();
     await store.add('q', [...keyed('k1', 'k2'), newJob({ id: 'free1' })], { caller: 'p', seq: 1 });
     expect(await claim(1)).toEqual(['k1']);
@@ -95,7 +95,7 @@ describe('a transaction that stays open', () => {
     expect(await claim()).toEqual(['k2']);
   });
 
-  test('with the key is waited for by whoever names a job of it', async () => {
+  test('make a call wait that names a job of the key it holds', async () => {
     const { url, store } = await scene();
     await store.add('q', keyed('k1'), { caller: 'p', seq: 1 });
     const client = await newClient(url);
@@ -108,8 +108,8 @@ describe('a transaction that stays open', () => {
   });
 });
 
-describe('the first of a key', () => {
-  test('that was a duplicate leaves its turn to the next one of the same call', async () => {
+describe('the first job of a lock key on PostgreSQL', () => {
+  test('gives its turn to the next job of the call when it was a duplicate', async () => {
     const { store, claim } = await scene();
     await store.add('q', [newJob({ id: 'known' })], { caller: 'p', seq: 1 });
     expect(await claim()).toEqual(['known']);
@@ -117,7 +117,7 @@ describe('the first of a key', () => {
     expect(await claim()).toEqual(['k2']);
   });
 
-  test('stands where it always stood among those without a key, also after a change of priority', async () => {
+  test('keeps its place among jobs without a key, also after a change of priority', async () => {
     const { store, claim } = await scene();
     const jobs = [...keyed('k1', 'k2'), newJob({ id: 'free' })].map((job) => ({ ...job, priority: job.id === 'free' ? 7 : 5 }));
     await store.add('q', jobs, { caller: 'p', seq: 1 });
@@ -126,7 +126,7 @@ describe('the first of a key', () => {
   });
 });
 
-test('the database itself refuses a second active job of a key', async () => {
+test('a unique index of PostgreSQL refuses a second active job of a key', async () => {
   const { url, store, claim } = await scene();
   await store.add('q', keyed('k1', 'k2'), { caller: 'p', seq: 1 });
   expect(await claim()).toEqual(['k1']);
@@ -134,7 +134,7 @@ test('the database itself refuses a second active job of a key', async () => {
   await expect(client.query(`UPDATE holdfast.jobs SET state = 3 WHERE id = 'k2'`)).rejects.toMatchObject({ code: '23505' });
 });
 
-test('a queue in which all wait for their keys is looked at without writing', async () => {
+test('PostgreSQL claims write nothing while all jobs wait for their keys', async () => {
   const { url, store, claim } = await scene();
   await store.add('q', keyed('k1', 'k2', 'k3'), { caller: 'p', seq: 1 });
   expect(await claim()).toEqual(['k1']);

@@ -10,7 +10,7 @@ async function fences(store: PostgresStore, seq: number, count: number): Promise
   return (await store.claim('q', { session: 's', seq, count })).jobs.map(({ fence }) => fence);
 }
 
-describe('fences', () => {
+describe('fences on PostgreSQL', () => {
   test('follow the clock of the server in µs, one after the other', async () => {
     const url = await newDatabase();
     const store = await openStore({ url });
@@ -25,7 +25,7 @@ describe('fences', () => {
     expect(Math.abs(Number(rows[0]?.us) - a)).toBeLessThan(10_000_000);
   });
 
-  test('grow also when another server took over that had lost the last ones', async () => {
+  test('grow after a failover that lost the last ones', async () => {
     const url = await newDatabase();
     const store = await openStore({ url });
     await store.openSession(newSession());
@@ -52,8 +52,8 @@ describe('fences', () => {
   });
 });
 
-describe('the head of the waiting list', () => {
-  test('is passed by nothing: a job whose transaction commits late is claimed', async () => {
+describe('the head of the waiting list on PostgreSQL', () => {
+  test('does not skip a job whose transaction commits late', async () => {
     const url = await newDatabase();
     const store = await openStore({ url });
     const client = await newClient(url);
@@ -72,7 +72,7 @@ describe('the head of the waiting list', () => {
     expect(jobs).toHaveLength(11);
   });
 
-  test('is found again while the queue is busy', async () => {
+  test('moves back to an earlier job while the queue is busy', async () => {
     const url = await newDatabase();
     const store = await openStore({ url });
     const client = await newClient(url);
@@ -96,7 +96,7 @@ describe('the head of the waiting list', () => {
   });
 });
 
-describe('a claim', () => {
+describe('a claim on PostgreSQL', () => {
   /** Pages that the server looks at for a claim of ten jobs, of which the second time is not disturbed by what is found out once. */
   async function pages(admin: Client, seq: number): Promise<number> {
     const sql = `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT holdfast.claim('q', 's', $1, 10, NULL, NULL, NULL, NULL, NULL, false)`;
@@ -147,8 +147,8 @@ describe('a claim', () => {
   );
 });
 
-describe('a call that names one job', () => {
-  test('looks at that job alone, however many are active, and whatever the server believes of its tables', async () => {
+describe('a call on PostgreSQL that names one job', () => {
+  test('reads only that job, however many are active, and whatever the statistics say', async () => {
     const url = await newDatabase();
     const store = await openStore({ url, max: 1 });
     const admin = await newClient(url);
@@ -191,8 +191,8 @@ describe('a call that names one job', () => {
   });
 });
 
-describe('counts and events', () => {
-  test('are exact, whoever folds the journal, and whether anybody does', async () => {
+describe('counts and events on PostgreSQL', () => {
+  test('are exact, whether and by whichever process the journal is applied', async () => {
     const url = await newDatabase();
     const store = await openStore({ url });
     const admin = await newClient(url);
@@ -211,7 +211,7 @@ describe('counts and events', () => {
     expect((await store.status('q')).counts).toMatchObject({ delayed: 60, active: 60, completed: 60 });
   });
 
-  test('nobody reads them, and they are folded and trimmed nevertheless', async () => {
+  test('are applied and trimmed although nothing reads them', async () => {
     const url = await newDatabase();
     const store = await openStore({ url });
     const admin = await newClient(url);
@@ -225,7 +225,7 @@ describe('counts and events', () => {
   });
 });
 
-describe('old callers', () => {
+describe('old callers on PostgreSQL', () => {
   test('are forgotten after ten minutes, but not while their session is open', async () => {
     const url = await newDatabase();
     const store = await openStore({ url });

@@ -49,8 +49,8 @@ async function scene() {
   return { here, there, woken, admin, url };
 }
 
-describe('a lone add', () => {
-  test('tells other processes with its commit, without a call of its own', async () => {
+describe('a single add on PostgreSQL', () => {
+  test('notifies other processes with its commit, without another call', async () => {
     const { here, woken } = await scene();
     const names = statements();
     await add(here);
@@ -58,7 +58,7 @@ describe('a lone add', () => {
     expect(names).toEqual(['add_plain']);
   });
 
-  test('does not wait for another one that tells something: it is told in a call of its own', async () => {
+  test('does not wait for another notification, and is notified in a separate call', async () => {
     const { here, woken, admin } = await scene();
     const names = statements();
     await admin.query('BEGIN');
@@ -69,7 +69,7 @@ describe('a lone add', () => {
     await admin.query('ROLLBACK');
   });
 
-  test('tells nothing where NOTIFY is not wanted', async () => {
+  test('notifies nothing with notify: false', async () => {
     const url = await newDatabase();
     const store = await openStore({ url, notify: false });
     await add(store);
@@ -86,7 +86,7 @@ describe('a lone add', () => {
     expect(heard).toHaveLength(1);
   });
 
-  test('is made all the same when the server takes no more notifications', async () => {
+  test('succeeds when the notification queue of the server is full', async () => {
     const { here, admin } = await scene();
     // As a queue of notifications that is full fails it: at its commit, when the statement is no longer known.
     await admin.query(`CREATE FUNCTION holdfast.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -102,7 +102,7 @@ describe('a lone add', () => {
     expect((await here.status('q')).counts).toMatchObject({ waiting: 2 });
   });
 
-  test('after another is folded into the counts by and by', async () => {
+  test('is applied to the counts later, after another add', async () => {
     const url = await newDatabase();
     const store = await openStore({ url });
     for (let n = 0; n < 500; n += 1) await add(store);
@@ -115,7 +115,7 @@ describe('a lone add', () => {
   });
 });
 
-describe('a job that a worker of its own process waits for', () => {
+describe('a PostgreSQL job that a worker of the same process takes', () => {
   /** Somebody who waits for jobs where they are added, and has just found none. */
   async function waiting({ here }: { here: PostgresStore }): Promise<(count: number) => Promise<string[]>> {
     onTestFinished(here.watch('q', () => undefined, 'jobs'));
@@ -131,7 +131,7 @@ describe('a job that a worker of its own process waits for', () => {
     return claim;
   }
 
-  test('is only news to others once that has taken it', async () => {
+  test('is not announced as claimable to other processes', async () => {
     const stage = await scene();
     const claim = await waiting(stage);
     const names = statements();
@@ -148,7 +148,7 @@ describe('a job that a worker of its own process waits for', () => {
     expect(names).toEqual(['add_plain', 'claim_plain', 'notify ;q']);
   });
 
-  test('is told to others when that does not come', async () => {
+  test('is announced to other processes when that worker does not claim', async () => {
     const stage = await scene();
     await waiting(stage);
     const names = statements();

@@ -46,7 +46,7 @@ async function entriesRead(admin: Client): Promise<number> {
   return counts[0].read as number;
 }
 
-test.each(KINDS)('a claim of %s does not walk through what was claimed before', { timeout: paced(90_000) }, async (_, make) => {
+test.each(KINDS)('a claim of %s beside a long transaction skips earlier claims', { timeout: paced(90_000) }, async (_, make) => {
   const url = await newDatabase();
   const store = await openStore({ url });
   await store.openSession(newSession());
@@ -81,7 +81,7 @@ test.each(KINDS)('a claim of %s does not walk through what was claimed before', 
   await reader.query('COMMIT');
 });
 
-test('a job of the first priority that is added behind what is dead is claimed first', { timeout: paced(90_000) }, async () => {
+test('a job of the first priority is claimed first although it is behind dead rows', { timeout: paced(90_000) }, async () => {
   const url = await newDatabase();
   const store = await openStore({ url });
   await store.openSession(newSession());
@@ -112,7 +112,7 @@ test('a job of the first priority that is added behind what is dead is claimed f
   await reader.query('COMMIT');
 });
 
-test('dead rows of the journal are skipped, and none that is committed late', { timeout: paced(90_000) }, async () => {
+test('dead journal rows are skipped, but none that commits late', { timeout: paced(90_000) }, async () => {
   const ROWS = 5000;
   const url = await newDatabase();
   const store = await openStore({ url });

@@ -26,7 +26,7 @@ async function laterVersion(readable = false): Promise<typeof import('../../../s
 }
 
 describe('migratePostgres', () => {
-  test('makes the schema and answers what it ran; again it runs nothing', async () => {
+  test('makes the schema and returns what it ran, and runs nothing the second time', async () => {
     const url = await newEmptyDatabase();
     expect(await migratePostgres(url)).toEqual({ schema: 'holdfast', version: SCHEMA_VERSION, ran: ALL });
     expect(await migratePostgres(url)).toEqual({ schema: 'holdfast', version: SCHEMA_VERSION, ran: [] });
@@ -55,7 +55,7 @@ describe('migratePostgres', () => {
     expect(results.filter(({ ran }) => ran.length > 0)).toHaveLength(1);
   });
 
-  test('leaves nothing half made when it fails', async () => {
+  test('leaves nothing behind when it fails', async () => {
     const url = await newEmptyDatabase();
     const admin = await newClient(url);
     await admin.query(`CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION $$not now$$; END';
@@ -67,8 +67,8 @@ describe('migratePostgres', () => {
   });
 });
 
-describe('the first version', () => {
-  test('is brought up with what lies in it: jobs, sessions and their locks go on', async () => {
+describe('the first version of the PostgreSQL schema', () => {
+  test('is migrated with its jobs, sessions and locks', async () => {
     const url = await newEmptyDatabase();
     const admin = await newClient(url);
     await admin.query(`CREATE SCHEMA holdfast; SET search_path TO holdfast; ${MIGRATIONS[0]};
@@ -87,8 +87,8 @@ describe('the first version', () => {
   });
 });
 
-describe('a later version', () => {
-  test('migrates what an earlier one made and keeps what lies in it; the earlier one then refuses it', async () => {
+describe('a later version of the PostgreSQL schema', () => {
+  test('migrates the data of an earlier version, which then refuses the schema', async () => {
     const url = await newEmptyDatabase();
     const earlier = await openStore({ url });
     await earlier.add('q', [newJob({ id: 'kept' })], { caller: 'p', seq: 1 });
@@ -114,7 +114,7 @@ describe('a later version', () => {
     expect((await strict.jobs('q', ['kept']))[0]?.id).toBe('kept');
   });
 
-  test('that only adds to the schema leaves it to the earlier one too, which changes nothing of it', async () => {
+  test('that only adds can still be used by the earlier version, which does not change it', async () => {
     const url = await newEmptyDatabase();
     const earlier = await openStore({ url });
     await earlier.add('q', [newJob({ id: 'kept' })], { caller: 'p', seq: 1 });
@@ -129,7 +129,7 @@ describe('a later version', () => {
     expect(await migrate({ url })).toMatchObject({ ran: [] });
   });
 
-  test('names the owner of the schema when somebody else has to migrate it', async () => {
+  test('names the owner of the schema when another role must migrate it', async () => {
     const url = await newEmptyDatabase();
     await migratePostgres(url);
     const admin = await newClient(url);

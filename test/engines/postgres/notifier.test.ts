@@ -5,7 +5,7 @@ import { type Change, Notifier } from '../../../src/store/postgres/notify.js';
 
 const timers = (): number => process.getActiveResourcesInfo().filter((type) => type === 'Timeout').length;
 
-test('while it waits for its last notification, closing keeps the process alive, and not for longer', async () => {
+test('the notifier keeps the process alive on close until its last notification, and not longer', async () => {
   let sent = 0;
   const notifier = new Notifier(async () => (sent += 1));
   notifier.changed('work', 'jobs');
@@ -20,7 +20,7 @@ test('while it waits for its last notification, closing keeps the process alive,
   expect(sent).toBe(2);
 });
 
-test('changes that come one upon the other are told together, the more so the longer they come', async () => {
+test('the notifier groups changes in quick succession, and more of them the longer they last', async () => {
   let sent = 0;
   const notifier = new Notifier(async () => (sent += 1));
   const until = performance.now() + 100;
@@ -34,8 +34,8 @@ test('changes that come one upon the other are told together, the more so the lo
   await notifier.close();
 });
 
-describe('an add that tells of itself', () => {
-  test('does so when nothing was told a moment ago, and what follows at once is gathered', async () => {
+describe('an add that sends its own notification', () => {
+  test('is used when none was sent a moment ago, and the next ones are grouped', async () => {
     const sent: Change[][] = [];
     const notifier = new Notifier(async (changes) => sent.push(changes));
     const clock = vi.spyOn(performance, 'now').mockReturnValue(1_000);
@@ -54,7 +54,7 @@ describe('an add that tells of itself', () => {
     expect(notifier.isQuiet).toBe(false);
   });
 
-  test('is news enough for those who want no more: the next go out together, later', async () => {
+  test('delays the next notifications, which go out together', async () => {
     const sent: Change[][] = [];
     const notifier = new Notifier(async (changes) => sent.push(changes));
     const begun = performance.now();
@@ -70,8 +70,8 @@ describe('an add that tells of itself', () => {
   });
 });
 
-describe('a job that somebody in this process waits for', () => {
-  test('is no more than news to others when it was taken at once', async () => {
+describe('the notification of a job that this process waits for', () => {
+  test('says only that something changed when the job was taken at once', async () => {
     const sent: Change[][] = [];
     const notifier = new Notifier(async (changes) => sent.push(changes));
     notifier.changed('work', 'jobs', true);
@@ -80,7 +80,7 @@ describe('a job that somebody in this process waits for', () => {
     await notifier.close();
   });
 
-  test('is told of when nobody took it', async () => {
+  test('is sent when no worker took the job', async () => {
     const sent: Change[][] = [];
     const notifier = new Notifier(async (changes) => sent.push(changes));
     const begun = performance.now();
@@ -90,7 +90,7 @@ describe('a job that somebody in this process waits for', () => {
     await notifier.close();
   });
 
-  test('is told of when another came after the claim was sent, or something else is pending', async () => {
+  test('is sent when another job came after the claim, or another change is pending', async () => {
     const sent: Change[][] = [];
     const notifier = new Notifier(async (changes) => sent.push(changes));
     notifier.changed('work', 'jobs', true);

@@ -43,7 +43,7 @@ async function asUser(url: string, name: string, ...statements: string[]): Promi
   return changed.href;
 }
 
-describe('refuses to open', () => {
+describe('a PostgreSQL store refuses to open', () => {
   test('with a wrong password, without showing it', async () => {
     const url = new URL(await newEmptyDatabase());
     url.password = 'not-the-one';
@@ -53,20 +53,20 @@ describe('refuses to open', () => {
     expect(error.message).not.toContain('not-the-one');
   });
 
-  test('a host that nobody knows', async () => {
+  test('with an unknown host', async () => {
     const error = await failure(newStore({ url: 'postgres://u:p@no-such-host.invalid/db' }).open());
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false });
     expect(error.message).toMatch(/no host of the name.*no-such-host/);
     expect(error.message).not.toContain('u:p');
   });
 
-  test('a port where nobody listens: that may change', async () => {
+  test('on a port where no server listens, as retryable', async () => {
     const error = await failure(newStore({ host: '127.0.0.1', port: await freePort() }).open());
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
     expect(error.message).toContain('ECONNREFUSED');
   });
 
-  test('a database that there is not', async () => {
+  test('with a database that does not exist', async () => {
     const url = new URL(await newEmptyDatabase());
     url.pathname = '/nowhere';
     const error = await failure(newStore({ url: url.href }).open());
@@ -74,7 +74,7 @@ describe('refuses to open', () => {
     expect(error.message).toMatch(/no such database.*3D000.*"nowhere"/);
   });
 
-  test('a replica', async () => {
+  test('on a replica', async () => {
     const server = await newServer({ standby: true });
     const error = await failure(newStore({ url: server.url }).open());
     expect(error).toMatchObject({ code: 'STORE_READONLY', retryable: false });
@@ -100,7 +100,7 @@ describe('refuses to open', () => {
     expect(await store.add('q', [newJob()], { caller: 'p', seq: 1 })).toEqual([{ id: '1', duplicate: false }]);
   });
 
-  test('without rights on a schema that others made, and works with them', async () => {
+  test('without rights on a schema of another role, and opens with them', async () => {
     const url = await newEmptyDatabase();
     await migratePostgres({ url });
     const restricted = await asUser(url, 'opening_guest', 'GRANT USAGE ON SCHEMA holdfast TO opening_guest');
@@ -126,13 +126,13 @@ describe('refuses to open', () => {
     await guest.closeSessions([{ queue: 'q', id: 's' }], false);
   });
 
-  test('a server that is too old', async () => {
+  test('on a server that is too old', async () => {
     const error = await failure(newStore({ pool: fakePool([120_009, false, 'UTF8', 'read committed', 1, 'app', 'me']) }).open());
     expect(error).toMatchObject({ code: 'STORE_UNSUPPORTED', retryable: false });
     expect(error.message).toMatch(/is version 12: Holdfast needs 13 or newer/);
   });
 
-  test('a database that cannot keep every text', async () => {
+  test('on a database that is not UTF8', async () => {
     const url = await newEmptyDatabase();
     await (await newClient(url)).query(`CREATE DATABASE opening_latin ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'`);
     const admin = await newClient(url);
@@ -142,7 +142,7 @@ describe('refuses to open', () => {
     expect((await failure(newStore({ url: latin.href }).open())).message).toMatch(/encoded in LATIN1.*needs UTF8/);
   });
 
-  test('under an isolation level that would hide what others do', async () => {
+  test('under an isolation level other than read committed', async () => {
     const url = await newEmptyDatabase();
     const strict = await asUser(
       url,
@@ -155,7 +155,7 @@ describe('refuses to open', () => {
     expect(error.message).toContain(`SET default_transaction_isolation = 'read committed'`);
   });
 
-  test('a schema that belongs to somebody else, and does not touch it', async () => {
+  test('on a schema of another program, and does not touch it', async () => {
     const url = await newEmptyDatabase();
     const admin = await newClient(url);
     await admin.query('CREATE SCHEMA holdfast; CREATE TABLE holdfast.jobs (mine text)');
@@ -167,7 +167,7 @@ describe('refuses to open', () => {
     await openStore({ url, schema: 'another' });
   });
 
-  test('a schema that is newer than this version', async () => {
+  test('on a schema that is newer than this version', async () => {
     const url = await newEmptyDatabase();
     await migratePostgres({ url });
     await (await newClient(url)).query('UPDATE holdfast.holdfast_schema SET version = 99');
@@ -178,7 +178,7 @@ describe('refuses to open', () => {
     }
   });
 
-  test('somebody who accepts and never answers, within connectTimeoutMs', async () => {
+  test('within connectTimeoutMs when the server accepts and never replies', async () => {
     const server = await newServer();
     await server.stop();
     const begun = performance.now();
@@ -187,7 +187,7 @@ describe('refuses to open', () => {
     expect(performance.now() - begun).toBeLessThan(2_000);
   });
 
-  test('and opens at the next try when the trouble is over', async () => {
+  test('at first, and opens at the next try when the cause is gone', async () => {
     const server = await newServer();
     await server.kill();
     const store = newStore({ url: server.url });
@@ -197,7 +197,7 @@ describe('refuses to open', () => {
     expect(await store.status('q')).toMatchObject({ paused: false });
   });
 
-  test('without the package, and names it', async () => {
+  test('without the package pg, and names it', async () => {
     vi.doMock('pg', () => {
       throw new Error("Cannot find package 'pg'");
     });
@@ -213,7 +213,7 @@ describe('refuses to open', () => {
   });
 });
 
-describe('the schema', () => {
+describe('the schema of a PostgreSQL store', () => {
   test('is made once, however many processes start at once', async () => {
     const url = await newEmptyDatabase();
     const stores = await Promise.all(Array.from({ length: 8 }, () => openStore({ url, max: 2 })));
@@ -221,7 +221,7 @@ describe('the schema', () => {
     expect((await stores[0]?.status('q'))?.counts.waiting).toBe(8);
   });
 
-  test('is only looked at with migrate: false, and made by hand', async () => {
+  test('is only checked with migrate: false, and made by migratePostgres', async () => {
     const url = await newEmptyDatabase();
     const store = newStore({ url, migrate: false });
     const error = await failure(store.open());
@@ -232,14 +232,14 @@ describe('the schema', () => {
     await store.open();
   });
 
-  test('that has lost a part is said to be gone', async () => {
+  test('is reported as STORE_GONE when a part of it is missing', async () => {
     const url = await newEmptyDatabase();
     const store = await openStore({ url });
     await (await newClient(url)).query('DROP FUNCTION holdfast.status(text)');
     expect(await failure(store.status('q'))).toMatchObject({ code: 'STORE_GONE', retryable: false });
   });
 
-  test('can have any name, also one that needs quotes, and two live side by side', async () => {
+  test('can have any name, also one that needs quotes, beside another one', async () => {
     const url = await newEmptyDatabase();
     const [one, two] = [
       await openStore({ url, schema: 'Jobs-1' }),
@@ -258,7 +258,7 @@ describe('the schema', () => {
   });
 });
 
-describe('options', () => {
+describe('options of a PostgreSQL store', () => {
   test.each([
     { max: 0 },
     { connectTimeoutMs: -1 },
@@ -270,17 +270,17 @@ describe('options', () => {
     expect(() => new PostgresStore(options as object)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }));
   });
 
-  test('a url that is none is refused', () => {
+  test('refuse an invalid url', () => {
     expect(() => new PostgresStore({ url: 'nonsense' })).toThrow(expect.objectContaining({ code: 'INVALID_CONNECTION' }));
   });
 
-  test('host, port, user, password and database instead of a url', async () => {
+  test('accept host, port, user, password and database instead of a url', async () => {
     const { hostname, port, username, password, pathname } = new URL(await newEmptyDatabase());
     const store = await openStore({ host: hostname, port: Number(port), user: username, password, database: pathname.slice(1) });
     expect(await store.status('q')).toMatchObject({ paused: false });
   });
 
-  test('it describes itself as a smaller copy that only looks at the schema', async () => {
+  test('describe a smaller store for the thread that does not migrate', async () => {
     const options = { url: 'postgres://u:p@h/d', schema: 'jobs', notify: false };
     expect(new PostgresStore(options).describe()).toEqual({
       engine: 'postgres',
@@ -289,8 +289,8 @@ describe('options', () => {
   });
 });
 
-describe('a pool of the user', () => {
-  test('lends what pg hides: the password and the private key', () => {
+describe('a PostgreSQL pool of the user', () => {
+  test('provides the password and the private key that pg hides', () => {
     const ssl = { ca: Buffer.from('authority'), key: Buffer.from('secret') };
     const pool = new Pool({ host: 'h', password: 'p', ssl });
     expect(Object.keys(ssl)).toEqual(['ca']);
@@ -300,7 +300,7 @@ describe('a pool of the user', () => {
     });
   });
 
-  test('is used, lends its options to a thread, and stays open', async () => {
+  test('is used, provides its options to a thread, and stays open', async () => {
     const connectionString = await newEmptyDatabase();
     const pool = new Pool({ connectionString, max: 3 });
     onTestFinished(() => pool.end());
@@ -314,7 +314,7 @@ describe('a pool of the user', () => {
     ]);
   });
 
-  test('that has no connection left makes calls reject, and they go through when one is free', async () => {
+  test('makes calls reject when it has no connection left, and succeed when one is free', async () => {
     const pool = new Pool({ connectionString: await newEmptyDatabase(), max: 1 });
     onTestFinished(() => pool.end());
     const store = await openStore({ pool, connectTimeoutMs: 200, notify: false });
@@ -325,8 +325,8 @@ describe('a pool of the user', () => {
   });
 });
 
-describe('closing', () => {
-  test('comes to an end while the server does not answer, and calls under way reject', async () => {
+describe('close of a PostgreSQL store', () => {
+  test('resolves while the server does not reply, and calls in flight reject', async () => {
     const server = await newServer();
     const store = await openStore({ url: server.url });
     const unwatch = store.watch('q', () => undefined);
@@ -338,7 +338,7 @@ describe('closing', () => {
     unwatch();
   });
 
-  test('comes to an end while the server is gone', async () => {
+  test('resolves while the server is gone', async () => {
     const server = await newServer();
     const store = await openStore({ url: server.url });
     store.watch('q', () => undefined);
@@ -346,7 +346,7 @@ describe('closing', () => {
     await within(2_000, store.close());
   });
 
-  test('comes to an end while it is being opened', async () => {
+  test('resolves while the store is being opened', async () => {
     const server = await newServer();
     const proxy = await newProxy(server);
     proxy.swallow('both');
@@ -373,8 +373,8 @@ describe('closing', () => {
   });
 });
 
-describe('settings that endanger what was acknowledged', () => {
-  test('are told, with the remedy; a sound server is not complained about', async () => {
+describe('PostgreSQL settings that can lose acknowledged jobs', () => {
+  test('are reported with the remedy, and a safe server is not reported', async () => {
     const careless = await newServer({ settings: { synchronous_commit: 'off', fsync: 'off' } });
     const warnings: string[] = [];
     (await openStore({ url: careless.url })).onWarning(({ message }) => warnings.push(message));

@@ -26,8 +26,8 @@ async function claimOne(store: PostgresStore, seq: number): Promise<ClaimedJob> 
   return jobs[0] ?? expect.fail('nothing was claimed');
 }
 
-describe('a lost connection', () => {
-  test('ended by the server in the breath in which it was accepted: the call rejects, and the process goes on', async () => {
+describe('a lost connection to PostgreSQL', () => {
+  test('makes the call reject, and the process goes on, when the server ends it right after accepting it', async () => {
     const message = (type: string, body: Buffer): Buffer => {
       const length = Buffer.alloc(4);
       length.writeInt32BE(4 + body.length);
@@ -47,7 +47,7 @@ describe('a lost connection', () => {
     await expect(openStore({ url: `postgres://a:b@127.0.0.1:${port}/x` })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
   });
 
-  test('killed by the server: the next call finds a new one', async () => {
+  test('is replaced at the next call after the server killed it', async () => {
     const url = await newDatabase();
     const store = await openStore({ url });
     const admin = await newClient(url);
@@ -58,7 +58,7 @@ describe('a lost connection', () => {
     }
   });
 
-  test('killed while a call is under way: it rejects as retryable, and nothing of it happened', async () => {
+  test('makes a call in flight reject as retryable, and the call changed nothing', async () => {
     const url = await newDatabase();
     const store = await openStore({ url });
     await store.add('q', [newJob({ id: 'x' })], { caller: 'p', seq: 1 });
@@ -76,7 +76,7 @@ describe('a lost connection', () => {
     expect((await insist(() => store.jobs('q', ['x'])))[0]?.priority).toBe(0);
   });
 
-  test('cut while the reply is under way: the repeated call is the same call', async () => {
+  test('lets a call be repeated as the same call when it was cut during the reply', async () => {
     const server = await newServer();
     const proxy = await newProxy(server);
     const store = await openStore({ url: proxy.url(server.url), notify: false });
@@ -96,7 +96,7 @@ describe('a lost connection', () => {
     expect((await store.events('q', 0, 100)).events.filter(({ name }) => name === 'completed')).toHaveLength(2);
   });
 
-  test('a server that goes away and comes back: calls reject with the reason until then, nothing acknowledged is lost', async () => {
+  test('makes calls reject with the reason until the server is back, and nothing acknowledged is lost', async () => {
     const server = await newServer();
     const store = await openStore({ url: server.url });
     await store.openSession(newSession());
@@ -111,8 +111,8 @@ describe('a lost connection', () => {
   });
 });
 
-describe('a server that does not answer', () => {
-  test('a call rejects within queryTimeoutMs, and the next one goes on when it answers again', async () => {
+describe('a PostgreSQL server that does not reply', () => {
+  test('makes a call reject within queryTimeoutMs, and the next one succeed when it replies again', async () => {
     const server = await newServer();
     const store = await openStore({ url: server.url, queryTimeoutMs: 400, connectTimeoutMs: 400 });
     await store.add('q', [newJob()], { caller: 'p', seq: 1 });
@@ -127,7 +127,7 @@ describe('a server that does not answer', () => {
     expect((await store.status('q')).counts.waiting).toBe(2);
   });
 
-  test('a half-open connection does not hold a call for ever', async () => {
+  test('does not block a call for ever on a half-open connection', async () => {
     const server = await newServer();
     const proxy = await newProxy(server);
     const store = await openStore({ url: proxy.url(server.url), queryTimeoutMs: 400, connectTimeoutMs: 400 });
@@ -138,7 +138,7 @@ describe('a server that does not answer', () => {
     expect(await insist(() => store.status('q'))).toMatchObject({ paused: false });
   });
 
-  test('an answer that came while the event loop was blocked is an answer', async () => {
+  test('is not assumed when the reply came while the event loop was blocked', async () => {
     const store = await openStore({ url: await newDatabase(), queryTimeoutMs: 500, notify: false });
     await store.status('q');
     for (let round = 0; round < 3; round += 1) {
@@ -150,7 +150,7 @@ describe('a server that does not answer', () => {
     }
   });
 
-  test('a server that has forgotten prepared statements, as one behind a pooler has, is asked without them', async () => {
+  test('is called without prepared statements when it has forgotten them', async () => {
     const pool = new Pool({ connectionString: await newDatabase(), max: 1 });
     onTestFinished(() => pool.end());
     const store = await openStore({ pool, prepare: true, notify: false });
@@ -162,7 +162,7 @@ describe('a server that does not answer', () => {
     await store.close();
   });
 
-  test('connections that a firewall has forgotten cost one call its time, not one call each', async () => {
+  test('costs one call its timeout, not one call per connection that a firewall has dropped', async () => {
     const server = await newServer();
     const proxy = await newProxy(server);
     const store = await openStore({ url: proxy.url(server.url), queryTimeoutMs: 500, notify: false });
@@ -173,7 +173,7 @@ describe('a server that does not answer', () => {
     expect(await store.status('q')).toMatchObject({ paused: false });
   });
 
-  test('a lock that somebody else holds for long is reported as what it is', async () => {
+  test('is distinguished from a lock that another program holds for long', async () => {
     const url = await newDatabase();
     const store = await openStore({ url });
     await store.add('q', [newJob({ id: 'x' })], { caller: 'p', seq: 1 });
@@ -187,7 +187,7 @@ describe('a server that does not answer', () => {
     expect((await store.claim('q', { session: 's', seq: 2, count: 1 })).jobs).toHaveLength(1);
   });
 
-  test('a claim that was given up and arrives late claims nothing for nobody', async () => {
+  test('claims nothing when a claim arrives after it timed out', async () => {
     const server = await newServer();
     const store = await openStore({ url: server.url, queryTimeoutMs: 300, notify: false });
     await store.openSession(newSession());
@@ -206,7 +206,7 @@ describe('a server that does not answer', () => {
   });
 });
 
-describe('random cuts', () => {
+describe('random cuts of PostgreSQL connections', () => {
   test('lose nothing, double nothing and leave nothing behind', async () => {
     const server = await newServer();
     const proxy = await newProxy(server);

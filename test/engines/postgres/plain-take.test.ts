@@ -31,7 +31,7 @@ test('a plain claim and a plain settle read the tables of their work and no othe
   expect(await tablesRead(admin, `${seldom}; ${settle}`)).toEqual(tables);
 });
 
-test('jobs that do not fit into the reply of a claim are as if it had never seen them', async () => {
+test('jobs that do not fit into the reply of a claim stay unchanged', async () => {
   const url = await newDatabase();
   const store = await openStore({ url });
   await store.openSession(newSession());

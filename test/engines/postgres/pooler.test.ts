@@ -44,15 +44,15 @@ async function work(url: string): Promise<void> {
   await store.close();
 }
 
-describe('behind a pooler', () => {
-  test('nothing is left on a connection: no LISTEN, no lock, no setting, no prepared statement', async () => {
+describe('a PostgreSQL store behind a pooler', () => {
+  test('leaves no LISTEN, lock, setting or prepared statement on a connection', async () => {
     const server = await newServer({ settings: { log_statement: 'all' } });
     await work((await newPooler(server.url)).url);
     expect(server.log).toContain('holdfast".settle(');
     expect(leftBehind(server.log)).toEqual([]);
   });
 
-  test('control: with a direct connection, and with named statements, there would be', async () => {
+  test('(N) would leave some with a direct connection, and with named statements', async () => {
     const server = await newServer({ settings: { log_statement: 'all' } });
     const direct = await openStore({ url: server.url, prepare: true });
     await direct.openSession(newSession());
@@ -63,7 +63,7 @@ describe('behind a pooler', () => {
     expect(left).toContain('execute holdfast_status:');
   });
 
-  test('watchers are woken by asking, and those who can listen hear of us', async () => {
+  test('wakes its watchers by polling, and notifies processes that can listen', async () => {
     const url = await newDatabase();
     const [here, there] = [await openStore({ url: (await newPooler(url)).url }), await openStore({ url })];
     const heard = new Promise<void>((resolve) => there.watch('q', resolve));
@@ -78,7 +78,7 @@ describe('behind a pooler', () => {
     await vi.waitFor(() => expect(woken).toBeGreaterThan(before), 2_500);
   });
 
-  test('a queue and a worker work as ever, also within a transaction that goes through it', async () => {
+  test('serves a queue and a worker, also within a transaction through the pooler', async () => {
     const connection = (await newPooler(await newDatabase())).url;
     const queue = new Queue('q', { connection });
     onTestFinished(() => queue.close());
@@ -98,7 +98,7 @@ describe('behind a pooler', () => {
     expect(errors).toEqual([]);
   });
 
-  test('that is restarted is found again', async () => {
+  test('reconnects when the pooler is restarted', async () => {
     const pooler = await newPooler(await newDatabase());
     const store = await openStore({ url: pooler.url });
     await store.add('q', newJobs(1), { caller: 'p', seq: 1 });

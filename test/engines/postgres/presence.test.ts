@@ -19,8 +19,8 @@ async function holder(url: string): Promise<{ kill(): void }> {
   return { kill: () => void child.kill('SIGKILL') };
 }
 
-describe('a process that was killed', () => {
-  test('is suspected within milliseconds; before that it is not', async () => {
+describe('a killed process on PostgreSQL', () => {
+  test('is suspected within milliseconds of its death, not before', async () => {
     const url = await newDatabase();
     const store = await openStore({ url });
     const process = await holder(url);
@@ -34,7 +34,7 @@ describe('a process that was killed', () => {
     expect(session?.expiresInMs).toBeLessThanOrEqual(GRACE_MS + 2);
   });
 
-  test('is not suspected in the first seconds after the server came back: the living have to come back first', async () => {
+  test('is not suspected in the first seconds after a server restart, so that live processes can reconnect', async () => {
     const server = await newServer();
     const store = await openStore({ url: server.url });
     const process = await holder(server.url);
@@ -46,7 +46,7 @@ describe('a process that was killed', () => {
   });
 });
 
-test('who was told that nobody suspects it has its grace from then on, however long a probe takes to be committed', async () => {
+test('a session on PostgreSQL has its whole grace after an unsuspicious check, however late a probe commits', async () => {
   const url = await newDatabase();
   const store = await openStore({ url });
   const process = await holder(url);
@@ -72,8 +72,8 @@ test('who was told that nobody suspects it has its grace from then on, however l
   expect(performance.now() + (session?.expiresInMs ?? 0)).toBeGreaterThanOrEqual(askedAt + GRACE_MS - 1);
 });
 
-describe('a process that lives', () => {
-  test('is not suspected for longer than a moment when its connections are killed, and gets its time back', async () => {
+describe('a live process on PostgreSQL', () => {
+  test('is suspected only briefly when its connections are killed, and gets its time back', async () => {
     const url = await newDatabase();
     const [here, there] = [await openStore({ url }), await openStore({ url })];
     const admin = await newClient(url);
@@ -92,7 +92,7 @@ describe('a process that lives', () => {
     }
   });
 
-  test('whose connection broke in silence is vouched for by the next one, and when that ends nobody waits for the first', async () => {
+  test('holds its presence lock on a new connection when the first broke silently', async () => {
     const server = await newServer();
     const proxy = await newProxy(server);
     const here = await openStore({ url: proxy.url(server.url) });
@@ -125,7 +125,7 @@ describe('a process that lives', () => {
     await vi.waitFor(async () => expect(await there.probe('q')).toHaveProperty('dueInMs'), { interval: 5 });
   });
 
-  test('that cannot get a direct connection any more takes itself off the list, and is not suspected', async () => {
+  test('is not suspected when it can no longer get a direct connection', async () => {
     const server = await newServer();
     const proxy = await newProxy(server);
     const here = await openStore({ url: server.url, max: 1 });
@@ -142,7 +142,7 @@ describe('a process that lives', () => {
     expect((await there.sessions('q'))[0]?.expiresInMs).toBeGreaterThan(GRACE_MS * 2);
   });
 
-  test('opens sessions without a hint when there is no NOTIFY', async () => {
+  test('opens sessions without a crash hint with notify: false', async () => {
     const url = await newDatabase();
     const store = await openStore({ url, notify: false });
     expect(store.capabilities.crashHints).toBe(false);

@@ -17,7 +17,7 @@ async function told(store: PostgresStore, name: string): Promise<(string | undef
   return events.filter((event) => event.name === name).map(({ jobId }) => jobId);
 }
 
-test('of a batch that completed, each job is done once, and those that are not owned change nothing', async () => {
+test('a completed batch settles each owned job once, and changes nothing for others', async () => {
   const store = await openStore({ url: await newDatabase() });
   const jobs = await claimed(store, 5);
   const [a, b, c, d, e] = jobs as [ClaimedJob, ClaimedJob, ClaimedJob, ClaimedJob, ClaimedJob];
@@ -37,7 +37,7 @@ test('of a batch that completed, each job is done once, and those that are not o
   expect(await told(store, 'completed')).toHaveLength(3);
 });
 
-test('a batch that completed waits for somebody who writes to one of its jobs, and is done as a whole', async () => {
+test('a completed batch waits for a concurrent write to one of its jobs, and settles as a whole', async () => {
   const url = await newDatabase();
   const store = await openStore({ url });
   const jobs = await claimed(store, 4);
@@ -53,7 +53,7 @@ test('a batch that completed waits for somebody who writes to one of its jobs, a
   expect(new Set(await told(store, 'completed'))).toEqual(new Set(jobs.map(({ id }) => id)));
 });
 
-test('overlapping batches that completed never deadlock, and each job is told once', async () => {
+test('overlapping completed batches never deadlock, and each job has one event', async () => {
   const url = await newDatabase();
   const store = await openStore({ url });
   const jobs = await claimed(store, 300);
@@ -73,7 +73,7 @@ test('overlapping batches that completed never deadlock, and each job is told on
   expect(await deadlocks(url)).toBe(0);
 });
 
-test('the smallest of what a batch wants kept holds', async () => {
+test('the smallest retention of a completed batch applies', async () => {
   const store = await openStore({ url: await newDatabase() });
   const jobs = await claimed(store, 6);
   const keeping = (job: ClaimedJob | undefined, count?: number): Outcome =>

@@ -88,7 +88,7 @@ async function live(store: PostgresStore, seed: number, plainness: number): Prom
   return said;
 }
 
-describe('the short ways', () => {
+describe('the short ways of PostgreSQL', () => {
   test.each([
     [1, 2],
     [2, 10],
@@ -130,7 +130,7 @@ describe('the short ways', () => {
     expect(await told(await openStore({ url: await newDatabase() }))).toEqual(await told(await longWays(await newDatabase())));
   });
 
-  test('give way to a key that comes free, and to an id that a user took', async () => {
+  test('are not used when a key comes free, or a user took the next id', async () => {
     const store = await openStore({ url: await newDatabase() });
     await store.openSession(newSession());
     const keyed = ['a', 'b'].map((id) => newJob({ id, lockKey: 'k' }));
@@ -149,7 +149,7 @@ describe('the short ways', () => {
     expect((await store.status('q')).counts).toMatchObject({ waiting: 2, active: 1, completed: 2 });
   });
 
-  test('are taken, in whole, by jobs that ask for nothing, one or many', async () => {
+  test('are used as a whole for plain jobs, one or many', async () => {
     const url = await newDatabase();
     const store = await openStore({ url });
     await store.openSession(newSession());
@@ -184,7 +184,7 @@ describe('the short ways', () => {
     expect((await store.status('q')).counts).toMatchObject({ waiting: 12, active: 1, completed: 7 });
   });
 
-  test('a session that is renewed while it settles is not lost sight of', async () => {
+  test('keep a session visible that is renewed while it settles', async () => {
     const store = await openStore({ url: await newDatabase() });
     await store.openSession(newSession());
     await store.add('q', newJobs(400), { caller: 'p', seq: 1 });
@@ -209,7 +209,7 @@ describe('the short ways', () => {
   });
 });
 
-describe('a renewal', () => {
+describe('a renewal on PostgreSQL', () => {
   test('changes the row of its session and no index', async () => {
     const url = await newDatabase();
     const store = await openStore({ url, max: 1 });
@@ -231,7 +231,7 @@ describe('a renewal', () => {
     expect(hot).toBeGreaterThan(0.9 * all);
   });
 
-  test('after the clock of the server was set back leaves its session where sweeps find it in time', async () => {
+  test('keeps its session visible to sweeps in time after the server clock was set back', async () => {
     const url = await newDatabase();
     const admin = await newClient(url);
     for (const store of [await openStore({ url }), await longWays(url)]) {
@@ -247,8 +247,8 @@ describe('a renewal', () => {
   });
 });
 
-describe('a sweep', () => {
-  test('that is under way when the store is closed comes to its end', async () => {
+describe('a sweep on PostgreSQL', () => {
+  test('completes when the store is closed while it is in flight', async () => {
     const url = await newDatabase();
     const other = await openStore({ url });
     for (let round = 0; round < 5; round += 1) {
@@ -260,7 +260,7 @@ describe('a sweep', () => {
     }
   });
 
-  test('passes by any number of sessions that were renewed, and finds the dead behind them', async () => {
+  test('finds dead sessions behind any number of renewed ones', async () => {
     const url = await newDatabase();
     const admin = await newClient(url);
     for (const store of [await openStore({ url }), await longWays(url)]) {
@@ -280,7 +280,7 @@ describe('a sweep', () => {
     }
   });
 
-  test('finds a session that was renewed, once nobody renews it any more', async () => {
+  test('finds a session that is no longer renewed', async () => {
     const url = await newDatabase();
     const store = await openStore({ url });
     await store.openSession(newSession({ durationMs: 300 }));
@@ -295,7 +295,7 @@ describe('a sweep', () => {
     await expect.poll(async () => (await store.sweep('q', 100)).stalled, { timeout: 5_000 }).toEqual(['1']);
   });
 
-  test('that finds the dead was planned by one that found none', async () => {
+  test('is planned by an earlier sweep that found nothing', async () => {
     const server = await newServer({
       settings: {
         shared_preload_libraries: 'pg_stat_statements',

@@ -31,8 +31,8 @@ async function scene(way: (url: string) => Way): Promise<{ url: string; queue: Q
   return { url, queue: newQueue(url), way: way(url) };
 }
 
-describe.each(WAYS)('with %s', (_name, make) => {
-  test('what is committed is added, with what else was written', async () => {
+describe.each(WAYS)('adding in a transaction with %s', (_name, make) => {
+  test('adds the job with the commit of other writes', async () => {
     const { queue, way } = await scene(make);
     const data = { text: 'ä \u2028 \u0000 ? $1 :name', list: [1, null], deep: { a: "it's" } };
     let id = '';
@@ -48,7 +48,7 @@ describe.each(WAYS)('with %s', (_name, make) => {
     expect(job?.opts).toEqual({ priority: 3, attempts: 2 });
   });
 
-  test('what is rolled back never was', async () => {
+  test('adds nothing after a rollback', async () => {
     const { url, queue, way } = await scene(make);
     const failure = way.transact(async (transaction) => {
       await queue.add('mail', {}, { transaction });
@@ -65,7 +65,7 @@ describe.each(WAYS)('with %s', (_name, make) => {
     ]);
   });
 
-  test('a savepoint that is rolled back takes its jobs with it, and no others', async () => {
+  test('adds no job of a savepoint that was rolled back, but all others', async () => {
     const { queue, way } = await scene(make);
     await way.transact(async (outer) => {
       await queue.add('before', {}, { transaction: outer });
@@ -79,7 +79,7 @@ describe.each(WAYS)('with %s', (_name, make) => {
     expect((await queue.getWaiting()).map((job) => job.name)).toEqual(['before', 'after']);
   });
 
-  test('a bulk is added as a whole, also one that goes in several statements', async () => {
+  test('adds a bulk as a whole, also in several statements', async () => {
     const { queue, way } = await scene(make);
     const jobs = Array.from({ length: 1_200 }, (_, n) => ({
       name: 'mail',
@@ -98,7 +98,7 @@ describe.each(WAYS)('with %s', (_name, make) => {
     expect((await queue.getWaiting(0, 9)).map(({ data }) => data as number)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
   });
 
-  test('a job that is not valid is refused before anything is sent, and the transaction goes on', async () => {
+  test('refuses an invalid job before anything is sent, and the transaction goes on', async () => {
     const { queue, way } = await scene(make);
     await way.transact(async (transaction) => {
       await expect(queue.add('', {}, { transaction })).rejects.toMatchObject({ code: 'INVALID_JOB_NAME' });
@@ -108,7 +108,7 @@ describe.each(WAYS)('with %s', (_name, make) => {
     expect(await queue.count()).toBe(1);
   });
 
-  test('a transaction of another database is refused, and says so', async () => {
+  test('refuses a transaction of another database', async () => {
     const { url, queue } = await scene(make);
     const elsewhere = make(await newDatabase());
     const failure = elsewhere.transact((transaction) => queue.add('mail', { secret: 'do-not-show' }, { transaction }));
@@ -124,9 +124,9 @@ describe.each(WAYS)('with %s', (_name, make) => {
   });
 });
 
-describe('a transaction', () => {
+describe('the option transaction', () => {
   // Of an object with nothing but query(text, values) nobody can tell.
-  test.each(WAYS.filter(([, make]) => make !== queryWay))('is not what runs SQL outside of one: %s', async (_name, make) => {
+  test.each(WAYS.filter(([, make]) => make !== queryWay))('refuses a handle outside of one: %s', async (_name, make) => {
     const { queue, way } = await scene(make);
     await expect(queue.add('mail', {}, { transaction: way.outside })).rejects.toMatchObject({
       code: 'INVALID_OPTION',
@@ -144,13 +144,13 @@ describe('a transaction', () => {
     },
   );
 
-  test.each([null, 7, 'BEGIN', true])('is not %o', async (transaction) => {
+  test.each([null, 7, 'BEGIN', true])('refuses %o', async (transaction) => {
     const queue = newQueue('memory:');
     const adding = queue.add('mail', {}, { transaction: transaction as unknown as object });
     await expect(adding).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'transaction' });
   });
 
-  test('is not a client on which none was begun', async () => {
+  test('refuses a client without an open transaction', async () => {
     const url = await newDatabase();
     const queue = newQueue(url);
     const client = await newClient(url);
@@ -160,7 +160,7 @@ describe('a transaction', () => {
     expect((error as Error).message).toContain("client.query('BEGIN')");
   });
 
-  test('belongs to an add, not to a queue nor to a job of a bulk', async () => {
+  test('is an option of add, not of a queue or of a job in a bulk', async () => {
     const transaction = { query: () => undefined };
     expect(() => new Queue('q', { connection: 'memory:', defaultJobOptions: { transaction } as object })).toThrow(
       expect.objectContaining({ code: 'INVALID_OPTION', option: 'defaultJobOptions.transaction' }),
@@ -170,7 +170,7 @@ describe('a transaction', () => {
     await expect(adding).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'transaction' });
   });
 
-  test.each(['memory:', 'sync:'])('cannot be joined by %s, which says what to do and adds nothing', async (connection) => {
+  test.each(['memory:', 'sync:'])('is refused on %s, with what to do, and adds nothing', async (connection) => {
     const queue = newQueue(connection);
     for (const adding of [
       queue.add('mail', {}, { transaction: {} }),
@@ -181,7 +181,7 @@ describe('a transaction', () => {
     expect(await queue.count()).toBe(0);
   });
 
-  test('that was aborted before, or is read only, is told as that', async () => {
+  test('reports a transaction that was aborted before or is read only', async () => {
     const url = await newDatabase();
     const queue = newQueue(url);
     const client = await newClient(url);
@@ -194,7 +194,7 @@ describe('a transaction', () => {
     await client.query('ROLLBACK');
   });
 
-  test('whose connection was lost rejects, and nothing was added', async () => {
+  test('rejects when its connection was lost, and nothing was added', async () => {
     const url = await newDatabase();
     const queue = newQueue(url);
     const client = await newPool(url).connect();
@@ -208,7 +208,7 @@ describe('a transaction', () => {
     expect(await queue.count()).toBe(0);
   });
 
-  test('that does not answer is given up after addTimeoutMs, and the queue can be closed', async () => {
+  test('rejects after addTimeoutMs without a reply, and the queue can be closed', async () => {
     const url = await newDatabase();
     const queue = new Queue('q', { connection: url, addTimeoutMs: 200 });
     // Opening the store counts too, and may take longer.
@@ -231,7 +231,7 @@ describe('a transaction', () => {
     expect((await queue.getWaiting()).map(({ name }) => name)).toEqual(['first', 'second', 'third']);
   });
 
-  test('that began before its queue was ever used, and looks at that moment, is told to begin again', async () => {
+  test('asks to repeat a transaction whose snapshot is older than its queue', async () => {
     const url = await newDatabase();
     const queue = newQueue(url);
     const client = await newClient(url);
@@ -248,7 +248,7 @@ describe('a transaction', () => {
     expect(await queue.count()).toBe(1);
   });
 
-  test('tells no `waiting` of the queue, because it may be rolled back', async () => {
+  test('emits no `waiting` on the queue, because it may be rolled back', async () => {
     const url = await newDatabase();
     const queue = newQueue(url);
     const told: string[] = [];
@@ -272,8 +272,8 @@ describe('a transaction', () => {
   });
 });
 
-describe('the same jobId', () => {
-  test('in two open transactions: the second waits for the first, and is a duplicate if that commits', async () => {
+describe('the same jobId in PostgreSQL transactions', () => {
+  test('waits for the first open transaction, and is a duplicate if that commits', async () => {
     const url = await newDatabase();
     const queue = newQueue(url);
     const [one, two] = [await newClient(url), await newClient(url)];
@@ -294,7 +294,7 @@ describe('the same jobId', () => {
     }
   });
 
-  test('twice in one transaction: the second is a duplicate', async () => {
+  test('is a duplicate the second time in one transaction', async () => {
     const url = await newDatabase();
     const queue = newQueue(url);
     const client = await newClient(url);
@@ -305,7 +305,7 @@ describe('the same jobId', () => {
     expect((await queue.getJob('x'))?.data).toBe(1);
   });
 
-  test('in an open transaction and outside: others that are added meanwhile do not wait', async () => {
+  test('does not delay other jobs that are added meanwhile outside', async () => {
     const url = await newDatabase();
     const queue = newQueue(url);
     const client = await newClient(url);
@@ -321,7 +321,7 @@ describe('the same jobId', () => {
     expect(await queue.count()).toBe(22);
   });
 
-  test('in the opposite order: one of the two is told to repeat its transaction, the other goes through', async () => {
+  test('makes one of two transactions repeat when they add two ids in opposite order', async () => {
     const url = await newDatabase();
     const queue = newQueue(url);
     const clients = [await newClient(url), await newClient(url)] as const;
@@ -347,8 +347,8 @@ describe('the same jobId', () => {
   });
 });
 
-describe('a transaction that stays open', () => {
-  test('holds up nobody: adding, claiming, finishing, pausing, events, and the first use of its queue', async () => {
+describe('an open transaction with an added job', () => {
+  test('does not delay adding, claiming, settling, pausing, events, or the first use of its queue', async () => {
     const url = await newDatabase();
     const store = await openStore({ url, queryTimeoutMs: 3_000 });
     const client = await newClient(url);
@@ -376,7 +376,7 @@ describe('a transaction that stays open', () => {
     expect((await store.claim('q', { session: 's', seq: 3, count: 10 })).jobs).toHaveLength(2);
   });
 
-  test('is seen by a listener that has read on past it', async () => {
+  test('is seen by a listener that has read later events', async () => {
     const url = await newDatabase();
     const queue = newQueue(url);
     const events = new QueueEvents('q', { connection: url });
@@ -394,8 +394,8 @@ describe('a transaction that stays open', () => {
   });
 });
 
-describe('the commit', () => {
-  test('wakes a worker that waits, of this process and of others', async () => {
+describe('the commit of a transaction with an added job', () => {
+  test('wakes waiting workers of this and other processes', async () => {
     const url = await newDatabase();
     const queue = newQueue(url);
     const worker = new Worker('q', () => Promise.resolve(1), { connection: url, useDedicatedLockThread: false, drainDelay: 60 });
@@ -415,7 +415,7 @@ describe('the commit', () => {
     await heard;
   });
 
-  test('needs no notification: with notify: false it is found by asking', async () => {
+  test('is found by polling with notify: false', async () => {
     const url = await newDatabase();
     const store = newStore({ url, notify: false });
     await store.open();

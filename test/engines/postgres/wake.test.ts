@@ -37,7 +37,7 @@ async function listening(url: string): Promise<void> {
   });
 }
 
-describe('a watcher', () => {
+describe('a watcher on PostgreSQL', () => {
   test('is woken by another store within milliseconds', async () => {
     const url = await newDatabase();
     const [here, there] = [await openStore({ url }), await openStore({ url })];
@@ -66,7 +66,7 @@ describe('a watcher', () => {
     expect(calls).toBe(before + 1);
   });
 
-  test('hears of odd queue names', async () => {
+  test('is woken for odd queue names', async () => {
     const url = await newDatabase();
     const [here, there] = [await openStore({ url }), await openStore({ url })];
     for (const queue of ["o'brien", 'a b, c', 'ü 漢 🧵', '"q"']) {
@@ -103,7 +103,7 @@ describe('a watcher', () => {
     stop();
   });
 
-  test('of jobs is not woken by what others only tell, one of events is', async () => {
+  test('of jobs is not woken by changes that make no job claimable, but one of events is', async () => {
     const url = await newDatabase();
     const [here, there] = [await openStore({ url }), await openStore({ url })];
     await add(there);
@@ -133,7 +133,7 @@ describe('a watcher', () => {
     stop();
   });
 
-  test('goes on when the connections of its store go nowhere, in silence', async () => {
+  test('is still woken when the connections of its store break silently', async () => {
     const server = await newServer();
     const proxy = await newProxy(server);
     const here = await openStore({ url: proxy.url(server.url) });
@@ -155,7 +155,7 @@ describe('a watcher', () => {
     stop();
   });
 
-  test('learns of an outage that no call tells, once, and is woken after it', async () => {
+  test('is told once of an outage that no call met, and is woken after it', async () => {
     const server = await newServer();
     const proxy = await newProxy(server);
     const here = await openStore({ url: proxy.url(server.url), connectTimeoutMs: 300 });

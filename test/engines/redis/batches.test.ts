@@ -41,7 +41,7 @@ const done = ({ id, token }: ClaimedJob, value = '1'): Outcome => ({
 });
 const lockedBy = (session: string): Promise<string[]> => client.zrange(`${TAG}:bound:${session}`, 0, '-1');
 
-describe('added jobs', () => {
+describe('added jobs on Redis', () => {
   const ids = async (jobs: Partial<NewJob>[]): Promise<string[]> => {
     const call = { caller: 'p', seq: ++seq };
     const replies = await store.add(
@@ -53,7 +53,7 @@ describe('added jobs', () => {
     return replies.map(({ id, duplicate }) => (duplicate ? `${id} again` : id));
   };
 
-  test('are counted, alone and among named ones, and step over names that look like a count', async () => {
+  test('get counted ids, alone and among named ones, and skip names that look like a count', async () => {
     expect(await ids(plain(2))).toEqual(['1', '2']);
     expect(await ids([{ id: '4' }, {}, { id: '1' }, { priority: 2 }])).toEqual(['4', '3', '1 again', '5']);
     await ids([{ id: '7' }]);
@@ -63,7 +63,7 @@ describe('added jobs', () => {
   });
 });
 
-describe('claimed jobs', () => {
+describe('claimed jobs on Redis', () => {
   test.each([
     ['short', 10],
     ['long', 20_000],
@@ -80,7 +80,7 @@ describe('claimed jobs', () => {
     );
   });
 
-  test('that have run before stand beside new ones, each with its own numbers, also when the claim is repeated', async () => {
+  test('have their own counters when they ran before, also when the claim is repeated', async () => {
     await add(plain(2));
     const [first, second] = await claim(2);
     if (!first || !second) return expect.fail('two were to be claimed');
@@ -100,8 +100,8 @@ describe('claimed jobs', () => {
   });
 });
 
-describe('locks', () => {
-  test('that end together, in their order, leave those around them', async () => {
+describe('locks on Redis', () => {
+  test('that end together, in order, leave the locks around them in place', async () => {
     await add(plain(9));
     const jobs = await claim(9);
     expect(
@@ -137,7 +137,7 @@ describe('locks', () => {
     expect(await lockedBy('s')).toEqual(left);
   });
 
-  test('of two sessions that end in one call are told apart', async () => {
+  test('of two sessions that end in one call are kept apart', async () => {
     await store.openSession(newSession({ id: 't' }));
     await add(plain(8));
     const [mine, theirs] = [await claim(4), await claim(4, 't')];
@@ -174,8 +174,8 @@ describe('locks', () => {
   });
 });
 
-describe('outcomes', () => {
-  test('without a token do not pass for a repetition, also of a job that nobody finished', async () => {
+describe('outcomes on Redis', () => {
+  test('without a token are not taken for a repeated call, even of an unfinished job', async () => {
     await store.openSession(newSession({ id: 'gone', maxStalls: 0 }));
     await add(plain(1));
     const [job] = await claim(1, 'gone');
@@ -185,7 +185,7 @@ describe('outcomes', () => {
     expect((await store.settle('q', [nobody])).results).toEqual(['lost']);
   });
 
-  test('of all kinds, in any order, are carried out each in its own way', async () => {
+  test('of all kinds, in any order, are each applied', async () => {
     await add(plain(8));
     const jobs = await claim(8);
     const at = (n: number): { jobId: string; token: string } => ({ jobId: String(n), token: jobs[n - 1]?.token ?? '' });
@@ -213,7 +213,7 @@ describe('outcomes', () => {
     ]);
   });
 
-  test('that lost their lock do not trim what others have kept', async () => {
+  test('that lost their lock do not trim finished jobs of others', async () => {
     await add(plain(4));
     const jobs = await claim(4);
     await store.settle(
@@ -225,7 +225,7 @@ describe('outcomes', () => {
     expect((await store.status('q')).counts.completed).toBe(4);
   });
 
-  test('with null leave nothing behind, and the job says null; run again, it says nothing', async () => {
+  test('of null store no value, and the job shows null until it runs again', async () => {
     await add(plain(2));
     const jobs = await claim(2);
     await store.settle(

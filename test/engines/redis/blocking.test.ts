@@ -96,7 +96,7 @@ async function turnOver(session: string, rounds: number): Promise<void> {
 }
 
 describe(`${JOBS} jobs`, () => {
-  test('are added, claimed and finished by calls that are short', async () => {
+  test('are added, claimed and finished by short calls', async () => {
     await store.openSession(newSession());
     await goesInStepsOfWork(
       async () => {

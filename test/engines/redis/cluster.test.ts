@@ -63,8 +63,8 @@ async function works(store: RedisStore, queue: string, caller: string): Promise<
   expect(await insist(() => store.settle(queue, [outcome], { caller: id, seq: 2 }))).toEqual({ results: ['done'] });
 }
 
-describe('a cluster', () => {
-  test('is found by the address of one node, by a list of nodes, or lent by an instance', async () => {
+describe('a Redis Cluster', () => {
+  test('is found by the address of one node, by a list of nodes, or by an instance', async () => {
     const [first, second] = cluster.nodes as [TestServer, TestServer];
     const client = new Cluster([{ host: '127.0.0.1', port: first.port }], { lazyConnect: true });
     onTestFinished(() => client.disconnect());
@@ -107,7 +107,7 @@ describe('a cluster', () => {
     }
   });
 
-  test('whose connections are killed and whose scripts are flushed goes on', async () => {
+  test('goes on after its connections are killed and its scripts are flushed', async () => {
     const store = await openStore({ url: cluster.url, prefix });
     for (const [round, node] of cluster.nodes.entries()) {
       await killClients(node);
@@ -116,7 +116,7 @@ describe('a cluster', () => {
     }
   });
 
-  test('that hands a slot to another node takes the queue along', async () => {
+  test('keeps a queue when its slot moves to another node', async () => {
     const store = await openStore({ url: cluster.url, prefix });
     await works(store, 'moving', 'before');
     await store.add('moving', [newJob({ id: 'kept' })], { caller: 'p', seq: 1 });
@@ -130,7 +130,7 @@ describe('a cluster', () => {
     await works(store, 'moving', 'after');
   });
 
-  test('of which one node does not answer: its calls reject, those of the others are answered', async () => {
+  test('rejects calls of a node that does not reply, and serves those of other nodes', async () => {
     const store = await openStore({ url: cluster.url, prefix, commandTimeout: 800 });
     const queues = await queuePerNode();
     const [node, stuck] = [...queues][1] as [TestServer, string];
@@ -149,7 +149,7 @@ describe('a cluster', () => {
     await works(store, stuck, 'after');
   });
 
-  test('goes on vouching for its sessions when the connection that did is gone', async () => {
+  test('keeps its sessions unsuspected when their connection is replaced', async () => {
     const [store, owner] = [await openStore({ url: cluster.url, prefix }), await openStore({ url: cluster.url, prefix })];
     await owner.openSession(newSession());
     for (const node of cluster.nodes) {

@@ -61,7 +61,7 @@ describe.each(Object.entries(DAMAGES))('a record %s', (_, records) => {
   });
 });
 
-test('the state of a job that cannot be read leaves the other jobs of its claim alone', async () => {
+test('a job on Redis whose state cannot be read leaves the other jobs of its claim alone', async () => {
   await addJobs();
   await damage('run', { '3': 'nonsense' });
   const claimed = await claimAll();
@@ -75,7 +75,7 @@ test('the state of a job that cannot be read leaves the other jobs of its claim 
   ]);
 });
 
-test('a damaged job fails with a reason that says so, and the others complete with their own data', async () => {
+test('a damaged job on Redis fails with a reason that says so, and others complete with their own data', async () => {
   const { host = '', port = 0 } = client.options;
   const connection = { host, port };
   const queue = new Queue('q', { connection });

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { newJob, newSession, openWithClient } from './support.js';
 
-test('a page brings the entries that it needs, and not all that follow', async () => {
+test('a page of events on Redis reads the entries that it needs, and not all that follow', async () => {
   const { store, client } = await openWithClient();
   for (let seq = 1; seq <= 5; seq += 1) {
     const jobs = Array.from({ length: 400 }, () => newJob());
@@ -28,7 +28,7 @@ test('a page brings the entries that it needs, and not all that follow', async (
   expect(inPages).toBeLessThan(whole * 3);
 });
 
-test('a reader gets past a number that no event has', async () => {
+test('a reader of events on Redis gets past a number that no event has', async () => {
   const { store } = await openWithClient();
   await store.openSession(newSession());
   await store.add('q', [newJob(), newJob()], { caller: 'p', seq: 1 });

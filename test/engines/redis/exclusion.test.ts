@@ -49,7 +49,7 @@ async function version(what: 'jobs' | 'locks'): Promise<unknown> {
   return client.eval(script('watch').text, 1, TAG, what);
 }
 
-describe('lock keys', () => {
+describe('lock keys on Redis', () => {
   test('leave nothing behind when their jobs are gone', async () => {
     await store.openSession(newSession());
     await add(5, { lockKey: 'k' });
@@ -62,7 +62,7 @@ describe('lock keys', () => {
     expect(keys).toEqual(['added:p', 'call:s', 'events', 'meta']);
   });
 
-  test('a claim looks at none of those that wait for a key', async () => {
+  test('are not scanned by a claim while their jobs wait', async () => {
     await store.openSession(newSession());
     for (let n = 0; n < 20; n += 1) await add(1_000, { lockKey: 'k' });
     const [job] = await claim(10);
@@ -76,7 +76,7 @@ describe('lock keys', () => {
     expect(await turnOver([job as ClaimedJob], 10)).toHaveLength(1);
   });
 
-  test('whoever goes on with the next job of the key in the same call wakes nobody; whoever does not, does', async () => {
+  test('wake watchers when they come free, unless the same call claims the next job', async () => {
     await store.openSession(newSession());
     await add(3, { lockKey: 'k' });
     const jobs = await claim(1);
@@ -88,7 +88,7 @@ describe('lock keys', () => {
     expect(await version('jobs')).not.toBe(before);
   });
 
-  test('clearing by age finds an old job whose turn comes while young ones before it are passed over', async () => {
+  test('do not hide an old job from clearing by age, behind young ones', async () => {
     await add(2, { lockKey: 'k' });
     await sleep(100);
     const between = performance.now();
@@ -99,7 +99,7 @@ describe('lock keys', () => {
     expect((await store.status('q')).counts.waiting).toBe(600);
   });
 
-  test('a job taken by its id from behind sends back the one whose turn it was', async () => {
+  test('send the first job back when a later one is taken by its id', async () => {
     await store.openSession(newSession());
     await add(1, { id: 'first', lockKey: 'k' });
     await add(1, { id: 'second', lockKey: 'k', priority: 2 });
@@ -113,8 +113,8 @@ describe('lock keys', () => {
   });
 });
 
-describe('a cap', () => {
-  test('wakes watchers of jobs for a place that came free, not for one that was taken again in the same call', async () => {
+describe('a cap on Redis', () => {
+  test('wakes watchers of jobs for a free place, not for one that the same call takes again', async () => {
     await store.openSession(newSession({ slots: 2 }));
     await store.cap('q', { maxActive: 2 });
     await add(9);
@@ -128,8 +128,8 @@ describe('a cap', () => {
   });
 });
 
-describe('named locks', () => {
-  test('leave nothing behind when they are let go, lapse or die with their session', async () => {
+describe('named locks on Redis', () => {
+  test('leave nothing behind when they are released, expire or end with their session', async () => {
     await store.openSession(newSession());
     await wish('a');
     await wish('b');
@@ -142,7 +142,7 @@ describe('named locks', () => {
     expect(keys).toEqual(['meta']);
   });
 
-  test('a long line is looked into no further than its front, and those behind lapsed places come up', async () => {
+  test('read only the front of a long line, and let waiters behind expired places move up', async () => {
     await store.openSession(newSession());
     await wish('holder');
     const line = (prefix: string, keepPlaceMs: number) =>
@@ -160,7 +160,7 @@ describe('named locks', () => {
     expect((await wish('stays0')).status).toBe('held');
   });
 
-  test('watchers of locks hear of locks alone', async () => {
+  test('watchers of locks on Redis are woken by locks only', async () => {
     await store.openSession(newSession());
     await wish('a');
     let calls = 0;
@@ -176,7 +176,7 @@ describe('named locks', () => {
     await vi.waitFor(() => expect(calls).toBe(2));
   });
 
-  test('a session closes in bites, whatever it holds', async () => {
+  test('a session on Redis closes in steps, whatever it holds', async () => {
     await store.openSession(newSession());
     const wishes = Array.from({ length: 250 }, (_, n) => ({ name: `n${n}`, token: 't', session: 's', keepPlaceMs: 0 }));
     await store.acquire('q', wishes);
@@ -191,7 +191,7 @@ describe('named locks', () => {
   });
 });
 
-test('data that was written before there were keys, caps and names is worked on', async () => {
+test('Redis data of before lock keys, caps and named locks can be used', async () => {
   await store.openSession(newSession());
   await add(3);
   const [job] = await claim(1);

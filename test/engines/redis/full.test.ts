@@ -24,7 +24,7 @@ async function fullServer(): Promise<{ url: string; client: Redis; added: number
   return { url, client, added: added - 1 };
 }
 
-test('a worker that starts then runs the jobs, and adds go on when they have made room', async () => {
+test('on a full Redis a new worker runs the jobs, and adds go on when there is room', async () => {
   const { url, added } = await fullServer();
   const queue = new Queue('q', { connection: url });
   const errors: unknown[] = [];
@@ -44,7 +44,7 @@ test('a worker that starts then runs the jobs, and adds go on when they have mad
   expect(errors).toEqual([]);
 });
 
-test('an add that finds no room until its time is up says that the job was not added', async () => {
+test('on a full Redis an add rejects after its time, and says that the job was not added', async () => {
   const { url, added } = await fullServer();
   const queue = new Queue('q', { connection: url, addTimeoutMs: 3000 });
   queue.on('error', () => undefined);
@@ -54,7 +54,7 @@ test('an add that finds no room until its time is up says that the job was not a
   expect(await queue.count()).toBe(added);
 });
 
-test('sessions open, renew, claim, settle, sweep, lock and close there, and nothing is carried out twice', async () => {
+test('on a full Redis sessions open, renew, claim, settle, sweep, lock and close, and nothing is done twice', async () => {
   const { url, client } = await fullServer();
   const store = await openStore({ url });
   // No script of this store is known to the server.

@@ -27,7 +27,7 @@ function completed({ id, token }: ClaimedJob, value = 'null', count?: number): P
   return { kind: 'completed', jobId: id, token, value, keep: count === undefined ? {} : { count } };
 }
 
-test('the budgets of the scripts are those of the contract', async () => {
+test('the byte budgets of the Redis scripts are those of the contract', async () => {
   const lua = await readFile(new URL('../../../src/store/redis/lua/shared/clock.lua', import.meta.url), 'utf8');
   expect(lua).toContain(`= ${REPLY_BYTES}, ${EVENT_VALUE_BYTES}, ${EVENTS_BYTES_KEPT / 2}\n`);
 });
@@ -75,7 +75,7 @@ async function cpuMs(client: Redis): Promise<number> {
   return seconds.reduce((sum, some) => sum + some, 0) * 1000;
 }
 
-test('jobs are measured where an older version added them, until all are finished', async () => {
+test('Redis measures jobs that an older version added, until all are finished', async () => {
   const { store, client } = await openWithClient();
   await store.openSession(newSession());
   const counters = async (): Promise<Buffer> => (await client.getBuffer(`${TAG}:meta`)) ?? Buffer.alloc(0);
@@ -97,7 +97,7 @@ test('jobs are measured where an older version added them, until all are finishe
   expect((await store.claim('q', { session: 's', seq: 4, count: 3 })).jobs).toHaveLength(2);
 });
 
-test.each(['data', 'progress'] as const)('a %s that grew while the job waited counts', async (kind) => {
+test.each(['data', 'progress'] as const)('Redis counts the bytes of a %s that grew while the job waited', async (kind) => {
   const { store } = await openWithClient();
   await store.openSession(newSession());
   await add(store, ['a', 'b', 'c'], 1);
@@ -109,7 +109,7 @@ test.each(['data', 'progress'] as const)('a %s that grew while the job waited co
   expect([jobs.length, more]).toEqual([2, true]);
 });
 
-test('jobs named by their ids are no endless claim when the first of them cannot be had', async () => {
+test('a claim of named jobs on Redis ends when the first of them cannot be claimed', async () => {
   const { store } = await openWithClient();
   await store.openSession(newSession());
   const data = JSON.stringify('x'.repeat(REPLY_BYTES * 0.7));
@@ -126,7 +126,7 @@ test('jobs named by their ids are no endless claim when the first of them cannot
   expect([jobs.map(({ id }) => id), more]).toEqual([['4'], undefined]);
 });
 
-test('400 jobs that are removed leave all their events and a few megabytes of their results', async () => {
+test('400 removed jobs leave all their events and a few megabytes of results on Redis', async () => {
   const { store, client } = await openWithClient();
   await store.openSession(newSession());
   const result = JSON.stringify('x'.repeat(300 * 1024));
@@ -156,7 +156,7 @@ test('400 jobs that are removed leave all their events and a few megabytes of th
   expect(await client.exists(`${TAG}:event-values`, `${TAG}:event-value-marks`)).toBe(0);
 });
 
-test('a queue of a newer layout is refused, and nothing of it is touched', async () => {
+test('a Redis queue of a newer layout is refused, and not touched', async () => {
   const { store, client } = await openWithClient();
   await add(store, ['a'], 1);
   const meta = (await client.getBuffer(`${TAG}:meta`)) ?? Buffer.alloc(0);

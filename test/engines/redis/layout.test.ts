@@ -40,8 +40,8 @@ async function keys(): Promise<string[]> {
   return (await client.keys('*')).map((key) => key.replace(`${TAG}:`, '')).sort();
 }
 
-describe('keys', () => {
-  test('of a queue are all in its slot, whatever is done with it', async () => {
+describe('keys of a queue in Redis', () => {
+  test('are all in its slot, whatever is done with it', async () => {
     await store.openSession(newSession());
     await store.openSession(newSession({ id: '{other}' }));
     await add(5);
@@ -87,7 +87,7 @@ describe('keys', () => {
     expect(await keys()).toEqual(['added:p', 'call:s', 'events', 'meta']);
   });
 
-  test('that remember calls expire: of a producer after ten minutes, of a session only when it is closed', async () => {
+  test('that remember calls of a producer expire after ten minutes, those of a session when it is closed', async () => {
     await store.openSession(newSession());
     await add(1);
     const [job] = await claim(1);
@@ -118,7 +118,7 @@ describe('keys', () => {
     for (const key of ['call:s', 'call1:s']) expect(await client.pttl(`${TAG}:${key}`)).toBeGreaterThan(10 * 60_000);
   });
 
-  test('of a dead session go when its last lock does, also one that outlived it', async () => {
+  test('of a dead session are removed with its last lock', async () => {
     await store.openSession(newSession({ durationMs: 1 }));
     await store.openSession(newSession({ id: 'empty', durationMs: 1 }));
     await add(1);
@@ -142,8 +142,8 @@ describe('keys', () => {
   });
 });
 
-describe('long work is done in bites', () => {
-  test('a sweep takes 100 locks at most, and all of them in the end', async () => {
+describe('long work on Redis is done in steps', () => {
+  test('a sweep ends 100 locks at most, and all of them in the end', async () => {
     await store.openSession(newSession({ durationMs: 500 }));
     await add(300);
     await claim(300);
@@ -159,7 +159,7 @@ describe('long work is done in bites', () => {
     expect(order).toEqual(Array.from({ length: 300 }, (_, n) => n + 1));
   });
 
-  test('a close that is interrupted half-way stays uncharged, whoever ends it', async () => {
+  test('an interrupted close counts no stall, whichever process completes it', async () => {
     await store.openSession(newSession({ maxStalls: 0 }));
     await add(200);
     await claim(200);
@@ -183,7 +183,7 @@ describe('long work is done in bites', () => {
     expect(jobs).toHaveLength(250);
   });
 
-  test('a pile that falls due at once is moved in bites, and claims get what they ask for', async () => {
+  test('many jobs that are due at once are moved in steps, and claims get what they ask for', async () => {
     await store.openSession(newSession());
     await add(500, { delayMs: 1 });
     await new Promise((resolve) => setTimeout(resolve, 20));
@@ -193,7 +193,7 @@ describe('long work is done in bites', () => {
     expect(await claim(450)).toHaveLength(450);
   });
 
-  test('running jobs of many sessions are listed page by page, in one order, from wherever', async () => {
+  test('running jobs of many sessions are listed page by page, in one order, from any position', async () => {
     const sessions = Array.from({ length: 30 }, (_, n) => `s${n}`);
     await Promise.all(sessions.map((id) => store.openSession(newSession({ id }))));
     await add(3_000);
@@ -235,7 +235,7 @@ describe('long work is done in bites', () => {
     expect(left).toEqual([400, 300, 200, 100, 10]);
   });
 
-  test('clearing and requeueing more than a bite finds all, also the old ones behind young ones', async () => {
+  test('clearing and requeueing in several steps finds all jobs, also old ones behind young ones', async () => {
     await add(700);
     await new Promise((resolve) => setTimeout(resolve, 100));
     const between = performance.now();
@@ -255,7 +255,7 @@ describe('long work is done in bites', () => {
   });
 });
 
-test('scripts use no command that Redis 6.2 does not have', async () => {
+test('Redis scripts use no command that Redis 6.2 lacks', async () => {
   const KNOWN = new Set(
     (
       'TIME GET SET PUBLISH EXISTS UNLINK HGET HSET HSETNX HMGET HDEL HEXISTS HGETALL HSTRLEN HVALS HINCRBY SADD SREM SCARD SMEMBERS ZADD ZREM ZCARD ZCOUNT ' +
@@ -272,7 +272,7 @@ test('scripts use no command that Redis 6.2 does not have', async () => {
   expect(new Set(used.filter((word) => !KNOWN.has(word) && !options.has(word)))).toEqual(new Set());
 });
 
-test('keys that somebody deleted do not make a sweep go on for ever, nor a claim fail', async () => {
+test('keys that another program deleted neither make a sweep endless nor a claim fail', async () => {
   await store.openSession(newSession({ durationMs: 200 }));
   await add(6);
   await claim(2);

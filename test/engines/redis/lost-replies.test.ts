@@ -53,7 +53,7 @@ function completed({ id, token }: ClaimedJob): Outcome {
   return { kind: 'completed', jobId: id, token, value: '1', keep: Number(id) % 2 === 0 ? { count: 0 } : {} };
 }
 
-test('hundreds of cuts: every job is added once, run once and finished once', { timeout: LIMIT_MS }, async () => {
+test('every job on Redis is added, run and finished once through hundreds of cuts', { timeout: LIMIT_MS }, async () => {
   const server = await newServer();
   const proxy = await newProxy(server);
   const direct = await openStore({ url: server.url });

@@ -17,7 +17,7 @@ async function failure(opening: Promise<void>): Promise<HoldfastError> {
   );
 }
 
-describe('refuses to open', () => {
+describe('a Redis store refuses to open', () => {
   test('with a wrong password', async () => {
     const server = await newServer({ settings: { requirepass: 'right' } });
     const error = await failure(newStore({ port: server.port, password: 'wrong' }).open());
@@ -26,7 +26,7 @@ describe('refuses to open', () => {
     expect(error.message).not.toContain('wrong"');
   });
 
-  test('without the password that is asked for, and opens with it', async () => {
+  test('without a required password, and opens with it', async () => {
     const server = await newServer({ settings: { requirepass: 'right' } });
     const error = await failure(newStore({ url: server.url }).open());
     expect(error).toMatchObject({ code: 'STORE_DENIED', retryable: false });
@@ -35,19 +35,19 @@ describe('refuses to open', () => {
     expect(await store.add('q', [newJob()], { caller: 'p', seq: 1 })).toEqual([{ id: '1', duplicate: false }]);
   });
 
-  test('a host that nobody knows', async () => {
+  test('with an unknown host', async () => {
     const error = await failure(newStore({ host: 'no-such-host.invalid' }).open());
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false });
     expect(error.message).toMatch(/host of Redis is not known.*no-such-host/);
   });
 
-  test('a port where nobody listens: that may change', async () => {
+  test('on a port where no server listens, as retryable', async () => {
     const error = await failure(newStore({ port: await freePort() }).open());
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
     expect(error.message).toContain('ECONNREFUSED');
   });
 
-  test('a database that there is not, instead of going on with another', async () => {
+  test('with a database that does not exist, instead of using another', async () => {
     const server = await newServer({ settings: { databases: '2' } });
     const error = await failure(newStore({ url: `${server.url}/7` }).open());
     expect(error).toMatchObject({ code: 'STORE_DENIED', retryable: false });
@@ -58,7 +58,7 @@ describe('refuses to open', () => {
     expect(await askRedis(server.port, 'DBSIZE', 'SELECT 1', 'DBSIZE')).toMatch(/^:0\r\n\+OK\r\n:[1-9]/);
   });
 
-  test('a replica', async () => {
+  test('on a replica', async () => {
     const primary = await newServer({ settings: { 'repl-diskless-sync-delay': '0' } });
     const replica = await newServer({ settings: { replicaof: `127.0.0.1 ${primary.port}` } });
     await vi.waitFor(
@@ -70,21 +70,21 @@ describe('refuses to open', () => {
     expect(error.message).toContain('is a replica');
   });
 
-  test('a version that is too old', async () => {
+  test('on a version that is too old', async () => {
     const { port } = await fakeRedis('redis_version:5.0.14\r\nrole:master\r\n');
     const error = await failure(newStore({ port, protocol: 2 }).open());
     expect(error).toMatchObject({ code: 'STORE_UNSUPPORTED', retryable: false });
     expect(error.message).toMatch(/5\.0\.14.*6\.2 or newer/);
   });
 
-  test('a server that is still loading: that will change', async () => {
+  test('on a server that is still loading, as retryable', async () => {
     const { port } = await fakeRedis('redis_version:7.0.0\r\nloading:1\r\n');
     const error = await failure(newStore({ port, protocol: 2 }).open());
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
     expect(error.message).toContain('loading');
   });
 
-  test('somebody who accepts and never answers, within connectTimeout', async () => {
+  test('within connectTimeout when the server accepts and never replies', async () => {
     const server = await newServer();
     await server.stop();
     const begun = performance.now();
@@ -93,7 +93,7 @@ describe('refuses to open', () => {
     expect(performance.now() - begun).toBeLessThan(2_000);
   });
 
-  test('a server that takes no more clients: that may change', async () => {
+  test('on a server that takes no more clients, as retryable', async () => {
     const server = await newServer({ settings: { maxclients: '1' } });
     const first = newStore({ url: server.url });
     await vi.waitFor(() => first.open(), { timeout: 5_000, interval: 50 });
@@ -102,7 +102,7 @@ describe('refuses to open', () => {
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
   });
 
-  test('somebody who is no Redis', async () => {
+  test('on a server that is not Redis', async () => {
     const server = createHttpServer((_request, response) => response.end('hello'));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void server.close());
@@ -112,7 +112,7 @@ describe('refuses to open', () => {
     expect(error.store).toBe('redis');
   });
 
-  test('and opens at the next try when the trouble is over', async () => {
+  test('at first, and opens at the next try when the cause is gone', async () => {
     const server = await newServer();
     await server.kill();
     const store = newStore({ url: server.url });
@@ -122,7 +122,7 @@ describe('refuses to open', () => {
     expect(await store.status('q')).toMatchObject({ paused: false });
   });
 
-  test('without the package, and names it', async () => {
+  test('without the package ioredis, and names it', async () => {
     vi.doMock('ioredis', () => {
       throw new Error("Cannot find package 'ioredis'");
     });
@@ -138,21 +138,21 @@ describe('refuses to open', () => {
   });
 });
 
-describe('options', () => {
-  test('a keyPrefix is refused: it would move keys out of their slot', () => {
+describe('options of a Redis store', () => {
+  test('refuse a keyPrefix, which would move keys out of their slot', () => {
     const client = new Redis({ keyPrefix: 'x:', lazyConnect: true });
     expect(() => new RedisStore({ keyPrefix: 'x:' })).toThrow(/keyPrefix.*Use prefix.*"x:"/);
     expect(() => new RedisStore({ client })).toThrow(/keyPrefix.*Use prefix.*"x:"/);
   });
 
-  test('values that cannot be meant are refused by name', () => {
+  test('refuse invalid values by name', () => {
     expect(() => new RedisStore({ prefix: '{x}' })).toThrow('prefix');
     expect(() => new RedisStore({ commandTimeout: 0 })).toThrow('commandTimeout');
     expect(() => new RedisStore({ cluster: [] })).toThrow('cluster');
     expect(() => new RedisStore({ client: {} })).toThrow('client');
   });
 
-  test('a URL names the prefix of the keys, and valkey means the same', async () => {
+  test('accept a prefix in a URL, and valkey: as a scheme', async () => {
     const server = await newServer();
     const store = await openStore({ url: `${server.url.replace('redis:', 'valkey:')}/0?prefix=mine` });
     await store.pause('q', true);
@@ -160,14 +160,14 @@ describe('options', () => {
     expect(store.describe()).toMatchObject({ engine: 'redis', options: { url: `${server.url}/0`, prefix: 'mine' } });
   });
 
-  test('two prefixes are two worlds', async () => {
+  test('separate queues by prefix', async () => {
     const server = await newServer();
     const [one, two] = [await openStore({ url: server.url, prefix: 'one' }), await openStore({ url: server.url, prefix: 'two' })];
     await one.pause('q', true);
     expect([(await one.status('q')).paused, (await two.status('q')).paused]).toEqual([true, false]);
   });
 
-  test('an instance lends its options, also to a thread: it is neither used nor closed', async () => {
+  test('use the options of an ioredis instance, also in a thread, and neither use nor close it', async () => {
     const server = await newServer();
     const client = new Redis(server.url, { db: 3, lazyConnect: true, maxRetriesPerRequest: null });
     onTestFinished(() => client.disconnect());
@@ -181,8 +181,8 @@ describe('options', () => {
   });
 });
 
-describe('settings of the server', () => {
-  test('an eviction policy is warned of, with the remedy, to those who listen before and after', async () => {
+describe('settings of a Redis server', () => {
+  test('that evict keys are reported with the remedy, to earlier and later listeners', async () => {
     const server = await newServer({ settings: { 'maxmemory-policy': 'allkeys-lru' } });
     const store = newStore({ url: server.url });
     const early: HoldfastError[] = [];
@@ -197,7 +197,7 @@ describe('settings of the server', () => {
     stop();
   });
 
-  test('a Redis that keeps nothing at all is warned of, again after each new connection, beside what else is wrong', async () => {
+  test('that keep nothing on disk are reported after each connection, beside other problems', async () => {
     const server = await newServer({ settings: { save: '', 'maxmemory-policy': 'volatile-ttl' } });
     const store = await openStore({ url: server.url });
     const warnings: HoldfastError[] = [];
@@ -210,7 +210,7 @@ describe('settings of the server', () => {
     expect(warnings).toHaveLength(4);
   });
 
-  test('snapshots alone, as Redis comes, are no reason to warn', async () => {
+  test('with snapshots alone, as by default, are not reported', async () => {
     const server = await newServer({ settings: { save: '3600 1' } });
     const store = await openStore({ url: server.url });
     store.onWarning((warning) => expect.fail(warning.message));
@@ -219,14 +219,14 @@ describe('settings of the server', () => {
     expect((await openStore({ url: server.url, prefix: 'other' })).server).toMatchObject({ persistence: 'unsynced' });
   });
 
-  test('nothing is warned of with noeviction; how much is kept can be seen', async () => {
+  test('with noeviction are not reported, and the persistence can be read', async () => {
     const server = await newServer({ settings: { appendonly: 'yes', appendfsync: 'always' } });
     const store = await openStore({ url: server.url });
     store.onWarning((warning) => expect.fail(warning.message));
     expect(store.server).toMatchObject({ evictionPolicy: 'noeviction', persistence: 'always', cluster: false });
   });
 
-  test('the rights that the manual names are enough for everything', async () => {
+  test('may be limited to the rights that docs/stores.md names', async () => {
     const server = await newServer({ settings: { save: '' } });
     const manual = await readFile(new URL('../../../docs/stores.md', import.meta.url), 'utf8');
     const line = /^ACL SETUSER holdfast .*$/m.exec(manual)?.[0] ?? expect.fail('the line is gone');
@@ -248,7 +248,7 @@ describe('settings of the server', () => {
     await store.forget('q');
   });
 
-  test('a user who may not look at the server still works', async () => {
+  test('may be hidden from the user', async () => {
     const server = await newServer();
     await askRedis(server.port, 'ACL SETUSER plain on >secret ~{holdfast:* &* +@all -info -client -config');
     const store = await openStore({ url: server.url.replace('://', '://plain:secret@') });
@@ -257,7 +257,7 @@ describe('settings of the server', () => {
     expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, revoked: [] }]);
   });
 
-  test('a user who may not publish still works, and watchers look for themselves', async () => {
+  test('may forbid the user to publish, and watchers poll', async () => {
     const server = await newServer();
     await askRedis(server.port, 'ACL SETUSER plain on >secret ~{holdfast:* resetchannels +@all');
     const store = await openStore({ url: server.url.replace('://', '://plain:secret@') });
@@ -269,8 +269,8 @@ describe('settings of the server', () => {
   });
 });
 
-describe('closing', () => {
-  test('returns when the server does not answer, and its calls reject', async () => {
+describe('close of a Redis store', () => {
+  test('resolves when the server does not reply, and its calls reject', async () => {
     const server = await newServer();
     const store = await openStore({ url: server.url, commandTimeout: 500 });
     await server.stop();
@@ -282,7 +282,7 @@ describe('closing', () => {
     await expect(call).rejects.toThrow();
   });
 
-  test('returns while the store is being opened', async () => {
+  test('resolves while the store is being opened', async () => {
     const server = await newServer();
     await server.stop();
     const store = newStore({ url: server.url });
@@ -293,7 +293,7 @@ describe('closing', () => {
     expect((await opening).code).toMatch(/^STORE_/);
   });
 
-  test('returns while there is no connection', async () => {
+  test('resolves while there is no connection', async () => {
     const server = await newServer();
     const proxy = await newProxy(server);
     const store = await openStore({ url: proxy.url(server.url) });

@@ -36,8 +36,8 @@ async function claimOne(store: RedisStore, seq: number): Promise<ClaimedJob> {
   return jobs[0] ?? expect.fail('nothing was claimed');
 }
 
-describe('a lost connection', () => {
-  test('killed by the server: calls in flight reject as retryable, the next one finds a new connection', async () => {
+describe('a lost connection to Redis', () => {
+  test('makes calls in flight reject as retryable, and the next call opens a new one', async () => {
     const server = await newServer();
     const store = await openStore({ url: server.url });
     await store.add('q', [newJob()], { caller: 'p', seq: 1 });
@@ -47,7 +47,7 @@ describe('a lost connection', () => {
     }
   });
 
-  test('cut while the reply is under way: the repeated call is the same call', async () => {
+  test('lets a call be repeated as the same call when it was cut during the reply', async () => {
     const server = await newServer();
     const proxy = await newProxy(server);
     const store = await openStore({ url: proxy.url(server.url) });
@@ -73,7 +73,7 @@ describe('a lost connection', () => {
     expect((await store.events('q', 0, 100)).events.filter(({ name }) => name === 'completed')).toHaveLength(2);
   });
 
-  test('a blink is waited out by calls that come while there is no connection', async () => {
+  test('delays calls during a short outage, without an error', async () => {
     const server = await newServer({ settings: { appendonly: 'yes' } });
     const store = await openStore({ url: server.url });
     await store.add('q', [newJob()], { caller: 'p', seq: 1 });
@@ -84,7 +84,7 @@ describe('a lost connection', () => {
     expect((await call).counts.waiting).toBe(1);
   });
 
-  test('an outage that lasts: calls reject with the reason, within seconds', async () => {
+  test('makes calls reject with the reason within seconds in a long outage', async () => {
     const server = await newServer();
     const store = await openStore({ url: server.url });
     await server.kill();
@@ -96,7 +96,7 @@ describe('a lost connection', () => {
     expect(performance.now() - begun).toBeLessThan(4_000);
   });
 
-  test('a name that is not known for a while: it was before, so it may be again', async () => {
+  test('is retried when a host name that was known is unknown for a while', async () => {
     const server = await newServer();
     const dialer = new Dialer(checkOptions({ url: server.url }));
     const silence = (): void => undefined;
@@ -113,7 +113,7 @@ describe('a lost connection', () => {
     await vi.waitFor(() => link.run('status', '{holdfast:q}', []), 5_000);
   });
 
-  test('an error holds nothing of the payload', async () => {
+  test('makes no error that contains the payload', async () => {
     const server = await newServer();
     const store = await openStore({ url: server.url });
     await askRedis(server.port, 'CONFIG SET maxmemory 1');
@@ -127,8 +127,8 @@ describe('a lost connection', () => {
   });
 });
 
-describe('a connection that does not answer', () => {
-  test('a stopped server: the call rejects within commandTimeout, and the store goes on when it is resumed', async () => {
+describe('a Redis connection without replies', () => {
+  test('makes the call reject within commandTimeout, and the store goes on when the server is resumed', async () => {
     const server = await newServer();
     const store = await openStore({ url: server.url, commandTimeout: 600, connectTimeout: 600 });
     await store.openSession(newSession());
@@ -144,7 +144,7 @@ describe('a connection that does not answer', () => {
     expect((await store.status('q')).counts.waiting).toBe(1);
   });
 
-  test('half-open: what is sent goes nowhere, and an idle connection is found out by asking', async () => {
+  test('is found by pings when it is idle and half-open', async () => {
     const server = await newServer();
     const proxy = await newProxy(server);
     const store = await openStore({ url: proxy.url(server.url), commandTimeout: 1_000, connectTimeout: 500 });
@@ -155,7 +155,7 @@ describe('a connection that does not answer', () => {
     expect((await insist(() => store.status('q'))).paused).toBe(false);
   });
 
-  test('half-open while nobody calls: those who listen are told, once, within seconds', async () => {
+  test('is reported to listeners once, within seconds, when it is half-open and idle', async () => {
     const server = await newServer();
     const proxy = await newProxy(server);
     const store = await openStore({ url: proxy.url(server.url), connectTimeout: 500 });
@@ -176,7 +176,7 @@ describe('a connection that does not answer', () => {
     expect((await insist(() => store.status('q'))).paused).toBe(false);
   });
 
-  test('half-open with a call under way: it rejects, and the next one is answered', async () => {
+  test('makes a call in flight reject when it is half-open, and the next call succeed', async () => {
     const server = await newServer();
     const proxy = await newProxy(server);
     const store = await openStore({ url: proxy.url(server.url), commandTimeout: 600, connectTimeout: 500 });
@@ -186,7 +186,7 @@ describe('a connection that does not answer', () => {
     expect((await insist(() => store.status('q'))).paused).toBe(false);
   });
 
-  test('a blocked event loop is not taken for it', async () => {
+  test('is not assumed after a blocked event loop', async () => {
     const server = await newServer();
     const store = await openStore({ url: server.url, commandTimeout: 700 });
     const call = store.status('q');
@@ -196,8 +196,8 @@ describe('a connection that does not answer', () => {
   });
 });
 
-describe('the server changes', () => {
-  test('its script cache is flushed: nobody notices, also not many calls at once', async () => {
+describe('a Redis server that changes', () => {
+  test('serves calls after its script cache is flushed, also many at once', async () => {
     const server = await newServer();
     const store = await openStore({ url: server.url });
     await store.openSession(newSession());
@@ -210,7 +210,7 @@ describe('the server changes', () => {
     expect((await store.status('q')).counts.waiting).toBe(60);
   });
 
-  test('restarted with what it had kept: jobs, locks and numbers go on', async () => {
+  test('keeps jobs, locks and numbers when it is restarted with its data', async () => {
     const server = await newServer({ settings: { appendonly: 'yes', appendfsync: 'always' } });
     const store = await openStore({ url: server.url });
     await store.openSession(newSession());
@@ -224,7 +224,7 @@ describe('the server changes', () => {
     expect((await store.settle('q', [done])).results).toEqual(['done']);
   });
 
-  test('fences grow although a failover lost the last writes', async () => {
+  test('gives growing fences although a failover lost the last writes', async () => {
     const server = await newServer();
     const store = await openStore({ url: server.url });
     await store.openSession(newSession());
@@ -238,7 +238,7 @@ describe('the server changes', () => {
     expect(after.token).not.toBe(before.token);
   });
 
-  test('it becomes a replica: calls say so as long as it is one, and go on when it is not', async () => {
+  test('rejects calls while it is a replica, and serves them when it is not', async () => {
     const other = await newServer({ settings: { 'repl-diskless-sync-delay': '0' } });
     const server = await newServer();
     const store = await openStore({ url: server.url });
@@ -253,7 +253,7 @@ describe('the server changes', () => {
   });
 });
 
-describe('large answers on a slow line', () => {
+describe('large replies of Redis on a slow line', () => {
   const MB = 1024 * 1024;
   const COMMAND_TIMEOUT = 1000;
   const JOBS = 6;
@@ -272,21 +272,21 @@ describe('large answers on a slow line', () => {
     return { store, proxy, reads };
   }
 
-  test('are all waited for while bytes arrive', async () => {
+  test('are awaited while bytes arrive', async () => {
     const { reads } = await slowReads();
     const began = performance.now();
     for (const read of reads) expect((await read)[0]?.data).toHaveLength(MB + 2);
     expect(performance.now() - began).toBeGreaterThan(2 * COMMAND_TIMEOUT);
   });
 
-  test('are given up when nothing arrives any more', async () => {
+  test('time out when nothing arrives any more', async () => {
     const { reads, proxy } = await slowReads();
     await reads[0];
     proxy.strand();
     await expect(reads[JOBS - 1]).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
   });
 
-  test('do not hold up a renewal for longer than a command may take', async () => {
+  test('do not delay a renewal beyond commandTimeout', async () => {
     const { store, reads } = await slowReads();
     await expect(store.renew([{ queue: 'q', id: 's', acked: 0 }])).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
     await expect(reads[JOBS - 1]).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });

@@ -34,7 +34,7 @@ async function takes(
 
 const many = (count: number): Partial<NewJob>[] => Array.from({ length: count }, (_, n) => ({ name: `job ${n}`, data: `${n}` }));
 
-describe('the short way does what the long way does', () => {
+describe('the short way to add on Redis does what the long way does', () => {
   test('for one job, the first and the next, and for many', async () => {
     await takes('short', many(1));
     await takes('short', many(1));
@@ -42,12 +42,12 @@ describe('the short way does what the long way does', () => {
     await takes('short', many(1000));
   });
 
-  test('for each who adds', async () => {
+  test('for each producer', async () => {
     await takes('short', many(1), { caller: 'one', seq: 5 });
     await takes('short', many(1), { caller: 'other', seq: 1 });
   });
 
-  test('where somebody watches, and in a queue that is paused', async () => {
+  test('with a watcher, and in a paused queue', async () => {
     await client.eval(script('watch').text, 1, TAG, 'events');
     await takes('short', many(1));
     await client.eval(script('watch').text, 1, TAG, 'jobs');
@@ -57,7 +57,7 @@ describe('the short way does what the long way does', () => {
   });
 });
 
-describe('it leaves everything alone', () => {
+describe('the short way to add on Redis is not used', () => {
   test.each<[string, Partial<NewJob>]>([
     ['an id', { id: 'mine' }],
     ['a priority', { priority: 1 }],
@@ -69,7 +69,7 @@ describe('it leaves everything alone', () => {
     await takes('long', [{}, job, {}]);
   });
 
-  test('where a job of the user has the next id', async () => {
+  test('when a job of the user has the next id', async () => {
     await store.add('q', [newJob({ id: '1' })], { caller: 'u', seq: 1 });
     await takes('long', many(1));
     await takes('long', many(2));
@@ -77,7 +77,7 @@ describe('it leaves everything alone', () => {
     await takes('long', many(2));
   });
 
-  test('for a call that came before, a straggler, and more jobs than fit', async () => {
+  test('for a repeated call, a call with an old number, and more jobs than fit', async () => {
     await store.add('q', [newJob()], { caller: 'p', seq: 8 });
     await takes('long', many(1), { seq: 8 });
     await takes('long', many(1), { seq: 7 });

@@ -68,12 +68,12 @@ async function takes(
   expect(await goBothWays(client, 'settle', 'plain-settle', args)).toBe(way);
 }
 
-describe('the short way does what the long way does', () => {
-  test('for a lone job, time after time', async () => {
+describe('the short way to settle on Redis does what the long way does', () => {
+  test('for a single job, again and again', async () => {
     for (let round = 0; round < 3; round += 1) await takes('short', [done(round)]);
   });
 
-  test('for many, in order, out of order, and with gaps between them', async () => {
+  test('for many jobs, in order, out of order, and with gaps', async () => {
     await takes('short', [done(0), done(1), done(2)], { count: 2 });
     await takes('short', [done(5), done(3)], { count: 3 });
   });
@@ -112,7 +112,7 @@ describe('the short way does what the long way does', () => {
     await takes('short', [done(1), done(2), done(3)], { count: 2 });
   });
 
-  test('for a claim alone: of one, of all, of more than wait, of none, and in another lane', async () => {
+  test('for a claim alone of one, all, too many or no jobs, and in another lane', async () => {
     await takes('short', []);
     await takes('short', [], { count: 3, lane: 1 });
     await takes('short', [], { count: 50 });
@@ -123,7 +123,7 @@ describe('the short way does what the long way does', () => {
     await takes('short', [], { session: 't' });
   });
 
-  test('in each lane, also under a number below that of the other', async () => {
+  test('in each lane, also with a lower number than the other lane', async () => {
     await takes('short', [done(0)], { seq: 50, lane: 1 });
     await takes('short', [done(1)], { seq: 40 });
     await takes('short', [done(2)], { seq: 51, lane: 1 });
@@ -152,7 +152,7 @@ describe('the short way does what the long way does', () => {
     expect(claimed.toSorted((a, b) => a - b)).toEqual([last + 1, last + 2, last + 4, last + 5]);
   });
 
-  test('where somebody watches', async () => {
+  test('with a watcher', async () => {
     await client.eval(script('watch').text, 1, TAG, 'events');
     await takes('short', [done(0)]);
     await client.eval(script('watch').text, 1, TAG, 'jobs');
@@ -160,7 +160,7 @@ describe('the short way does what the long way does', () => {
   });
 });
 
-describe('it leaves everything alone', () => {
+describe('the short way to settle on Redis is not used', () => {
   test.each<[string, () => Promise<unknown>]>([
     ['of a queue that is paused', () => store.pause('q', true)],
     ['of a queue with a job that is due', () => add(1, { delayMs: 1 }).then(() => sleep(10))],
@@ -209,7 +209,7 @@ describe('it leaves everything alone', () => {
     await takes('long', [done(1)], { count: 5 });
   });
 
-  test('for outcomes of other kinds, kept otherwise, of others, twice the same, or lost', async () => {
+  test('for outcomes of other kinds, other retention, other owners, repeated or lost ones', async () => {
     await takes('long', [{ ...done(0), kind: 'release' }]);
     await takes('long', [done(0), { ...done(1), kind: 'release' }]);
     await takes('long', [done(0, { keep: { count: 0 } })]);

@@ -19,7 +19,7 @@ async function suspect(store: RedisStore): Promise<void> {
   await vi.waitFor(async () => expect(await store.probe('q')).toHaveProperty('dueInMs'), { timeout: 4_000, interval: 50 });
 }
 
-describe('a session', () => {
+describe('a session on Redis', () => {
   test('is suspected when the store that opened it is gone, and keeps its grace', async () => {
     const server = await newServer();
     const [store, owner] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
@@ -33,7 +33,7 @@ describe('a session', () => {
     expect(expiresInMs).toBeGreaterThan(GRACE_MS - 4_500);
   });
 
-  test('that was opened before there were graces has the usual one', async () => {
+  test('has the default grace when an older version opened it', async () => {
     const server = await newServer();
     const [store, owner] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
     await owner.openSession(newSession({ graceMs: 50_000 }));
@@ -43,7 +43,7 @@ describe('a session', () => {
     expect((await session(store)).expiresInMs).toBeLessThanOrEqual(CRASH_GRACE_MS);
   });
 
-  test('belongs to whoever renewed it last: the end of the one who opened it says nothing', async () => {
+  test('is not suspected when the store that opened it ends, but another one renewed it last', async () => {
     const server = await newServer();
     const [store, owner, renewer] = [
       await openStore({ url: server.url }),
@@ -59,7 +59,7 @@ describe('a session', () => {
     await suspect(store);
   });
 
-  test('of a living owner that lost its connection gets back the time that it had', async () => {
+  test('gets back its time when its live owner reconnects', async () => {
     const server = await newServer();
     const [store, owner] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
     await owner.openSession(newSession({ graceMs: GRACE_MS }));
@@ -74,7 +74,7 @@ describe('a session', () => {
     }
   });
 
-  test('that was suspected gets its time back with the new connection, and never more', async () => {
+  test('gets back no more than its time after a suspicion', async () => {
     const server = await newServer();
     const [store, owner] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
     await owner.openSession(newSession({ durationMs: 8_000, graceMs: 3_000 }));
@@ -93,7 +93,7 @@ describe('a session', () => {
     expect(left).toBeGreaterThan(before - (performance.now() - begun) - 50);
   });
 
-  test('is not suspected after a restart of the server: its connections were of another run', async () => {
+  test('is not suspected after a restart of the server', async () => {
     const server = await newServer({ settings: { appendonly: 'yes', appendfsync: 'always' } });
     const owner = await openStore({ url: server.url });
     await owner.openSession(newSession({ graceMs: GRACE_MS }));
@@ -105,7 +105,7 @@ describe('a session', () => {
     expect((await session(store)).suspected).toBe(false);
   });
 
-  test('however many ask, connections are looked for twice a second at most', async () => {
+  test('is probed twice a second at most, however many callers probe', async () => {
     const server = await newServer();
     const store = await openStore({ url: server.url });
     await store.openSession(newSession({ graceMs: GRACE_MS }));

@@ -39,7 +39,7 @@ async function startSentinel(primary: number): Promise<{ port: number; client: R
   return { port, client };
 }
 
-test('calls go on at the new primary, and fences grow', { timeout: LIMIT_MS }, async () => {
+test('calls go on at the new primary after a Sentinel failover, and fences grow', { timeout: LIMIT_MS }, async () => {
   const settings = { 'repl-diskless-sync-delay': '0' };
   const primary = await newServer({ settings });
   const replica = await newServer({ settings: { ...settings, replicaof: `127.0.0.1 ${primary.port}` } });

@@ -37,8 +37,8 @@ async function subscribed({ port }: TestServer, queue = 'q'): Promise<boolean> {
   return (await askRedis(port, `PUBSUB NUMSUB {holdfast:${queue}}:events-wake`)).includes(':1');
 }
 
-describe('watchers', () => {
-  test('of an idle queue are woken at once, time after time', async () => {
+describe('watchers on Redis', () => {
+  test('of an idle queue are woken at once, again and again', async () => {
     const server = await newServer();
     const [store, peer] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
     const watcher = await watch(store);
@@ -49,7 +49,7 @@ describe('watchers', () => {
     }
   });
 
-  test('for jobs are told when a store of their own process sends some, before they are acknowledged, and what they claim then is there', async () => {
+  test('of jobs are woken as soon as their own process sends jobs, which they can then claim', async () => {
     const { store } = await openWithClient();
     await store.openSession(newSession());
     let calls = 0;
@@ -72,7 +72,7 @@ describe('watchers', () => {
     stop();
   });
 
-  test('for events, or of another queue, are not told by that', async () => {
+  test('of events or of another queue are not woken by that', async () => {
     const { store } = await openWithClient();
     const events = await watch(store);
     let others = 0;
@@ -86,7 +86,7 @@ describe('watchers', () => {
     events.stop();
   });
 
-  test('of a busy queue are told in bulk', async () => {
+  test('of a busy queue are woken in bulk', async () => {
     const server = await newServer();
     const [store, peer] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
     const watcher = await watch(store);
@@ -102,7 +102,7 @@ describe('watchers', () => {
     expect(watcher.calls).toBe(seen);
   });
 
-  test('of jobs are not woken by what becomes of jobs, and are by what can be claimed', async () => {
+  test('of jobs are woken by claimable jobs, not by finished ones', async () => {
     const server = await newServer();
     const [store, peer] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
     await peer.openSession(newSession());
@@ -172,7 +172,7 @@ describe('watchers', () => {
     await vi.waitFor(async () => expect(await askRedis(server.port, 'CLIENT LIST TYPE pubsub')).toMatch(/^\$0/));
   });
 
-  test('of a queue that came later are served by the same subscription', async () => {
+  test('of a later queue share the subscription', async () => {
     const server = await newServer();
     const store = await openStore({ url: server.url });
     await watch(store, 'first');
@@ -184,7 +184,7 @@ describe('watchers', () => {
   });
 });
 
-test('a subscription that is half-open is found out by asking, and made anew', async () => {
+test('find a half-open subscription by pings, and subscribe again', async () => {
   const server = await newServer();
   const proxy = await newProxy(server);
   const url = proxy.url(server.url);
@@ -208,7 +208,7 @@ test('a subscription that is half-open is found out by asking, and made anew', a
   await vi.waitFor(() => expect(messages).toEqual(['news']));
 });
 
-test('a claim that finds less than it wants arms the queue: the next job is told at once, and no other until somebody looks', async () => {
+test('are woken at once by the next job after a claim found too few, and not again before another claim', async () => {
   const { store, client } = await openWithClient();
   const messages: string[] = [];
   client.on('message', (_channel, version) => messages.push(version));

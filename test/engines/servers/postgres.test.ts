@@ -28,17 +28,17 @@ async function setting(name: string): Promise<string> {
   return rows[0]?.[name] ?? '';
 }
 
-test('it is as durable as in production, and takes settings', async () => {
+test('a test PostgreSQL is as durable as in production, and takes settings', async () => {
   expect(await setting('fsync')).toBe('on');
   expect(await setting('synchronous_commit')).toBe('on');
   expect(await setting('max_connections')).toBe('20');
 });
 
-test('it asks for the password', async () => {
+test('a test PostgreSQL asks for the password', async () => {
   await expect(connected(server.url.replace(/:\w+@/, ':wrong@'))).rejects.toThrow('password authentication failed');
 });
 
-test('killed with all its backends, it keeps what was committed', async () => {
+test('a test PostgreSQL keeps what was committed when it is killed with its backends', async () => {
   const client = await connected();
   await client.query('CREATE TABLE kept AS SELECT 1 AS one');
   const { pid } = server;
@@ -51,7 +51,7 @@ test('killed with all its backends, it keeps what was committed', async () => {
   expect((await (await connected()).query('SELECT * FROM kept')).rows).toEqual([{ one: 1 }]);
 });
 
-test('restarted, it ends the connections and is back on its port', async () => {
+test('a test PostgreSQL ends connections on restart, and is back on its port', async () => {
   const { pid, url } = server;
   const client = await connected();
   const lost = new Promise((resolve) => client.once('end', resolve));
@@ -62,7 +62,7 @@ test('restarted, it ends the connections and is back on its port', async () => {
   await connected();
 });
 
-test('stopped, connections that are open get no answer until it is resumed', async () => {
+test('a stopped test PostgreSQL does not reply on open connections until it is resumed', async () => {
   const client = await connected();
   const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
   const backend = rows[0]?.pid ?? 0;
@@ -122,7 +122,7 @@ function sharedMemory(): (string | undefined)[] {
   return lines.map((line) => line.trim().split(/\s+/)[1]);
 }
 
-test('one that cannot start says why', async () => {
+test('a test PostgreSQL that cannot start says why', async () => {
   await expect(startPostgres({ settings: { max_connections: 'many' } })).rejects.toThrow(
     /ended while it started:[^]*max_connections/,
   );

@@ -47,14 +47,14 @@ test('what is missing is installed by root, without its service being started', 
   expect(existsSync(here('policy-rc.d'))).toBe(false);
 });
 
-test('a policy that is there stays as it is', async () => {
+test('an existing policy-rc.d stays as it is', async () => {
   writeFileSync(here('policy-rc.d'), 'mine');
   aptGet(`: >${here('bin/redis-server')}`);
   await folderOf('redis', around());
   expect(readFileSync(here('policy-rc.d'), 'utf8')).toBe('mine');
 });
 
-test('when it cannot be installed, the error has the line to type and the reason, and it is not tried again', async () => {
+test('the error has the line to type and the reason when a program cannot be installed, which is not retried', async () => {
   aptGet('echo "no network" >&2; exit 100');
   const line = 'apt-get install -y --no-install-recommends redis-server';
   await expect(folderOf('redis', around())).rejects.toThrow(new RegExp(`\\n  ${line}\\n[^]*no network`));
@@ -71,6 +71,6 @@ test('another user than root gets the line to type, and nothing is tried', async
   expect(existsSync(here('told'))).toBe(false);
 });
 
-test('without apt-get the error says so', async () => {
+test('the error says that apt-get is missing', async () => {
   await expect(folderOf('redis', around())).rejects.toThrow('There is no apt-get');
 });

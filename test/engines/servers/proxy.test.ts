@@ -78,15 +78,15 @@ async function talking(): Promise<Client> {
   return client;
 }
 
-describe('without a fault', () => {
-  test('bytes pass in both directions, and are counted', async () => {
+describe('the fault proxy without a fault', () => {
+  test('passes bytes in both directions, and counts them', async () => {
     const client = await talking();
     expect(served[0]?.heard).toBe('hello ');
     expect(proxy.counts).toEqual({ opened: 1, cut: 0, dropped: 0, requests: 6, replies: 6, swallowed: 0 });
     expect(client.end).toBeUndefined();
   });
 
-  test('an end passes, and the moments tell the life of the connection in order', async () => {
+  test('passes an end, and records the moments of the connection in order', async () => {
     const client = await talking();
     client.socket.end();
     expect(await client.ends()).toBe('fin');
@@ -96,31 +96,31 @@ describe('without a fault', () => {
     expect(proxy.open).toBe(0);
   });
 
-  test.each(['client', 'server'] as const)('a reset by the %s reaches the other side', async (side) => {
+  test.each(['client', 'server'] as const)('passes a reset by the %s to the other side', async (side) => {
     const client = await talking();
     (side === 'client' ? client.socket : (served[0] as { socket: Socket }).socket).resetAndDestroy();
     if (side === 'server') expect(await client.ends()).toBe('reset');
     else expect(await until('the server loses it', () => served[0]?.end)).toBe('reset');
   });
 
-  test('megabytes pass whole', async () => {
+  test('passes megabytes', async () => {
     const client = await talking();
     const much = 'x'.repeat(3_000_000);
     client.say(much);
     await until('all is back', () => client.heard.length === much.length + 6);
   });
 
-  test('a server that is not there resets the client', async () => {
+  test('resets the client when there is no server', async () => {
     await new Promise((resolve) => echo.close(resolve));
     expect(await new Client().ends()).toBe('reset');
   });
 
-  test('it gives the URL through itself', () => {
+  test('returns the URL through itself', () => {
     expect(proxy.url('postgres://me:secret@example.test:1/db')).toBe(`postgres://me:secret@127.0.0.1:${proxy.port}/db`);
   });
 });
 
-describe('cut', () => {
+describe('a cut of the fault proxy', () => {
   test.each([
     ['reset', 'reset'],
     ['end', 'fin'],
@@ -135,8 +135,8 @@ describe('cut', () => {
   });
 });
 
-describe('half-open', () => {
-  test('requests go nowhere, and nobody is told; healing cuts what lost bytes', async () => {
+describe('a half-open connection of the fault proxy', () => {
+  test('drops requests silently, and is cut by healing if it lost bytes', async () => {
     const client = await talking();
     proxy.swallow('requests');
     client.say('lost');
@@ -151,7 +151,7 @@ describe('half-open', () => {
     await talking();
   });
 
-  test('replies go nowhere: the server does the work, the client waits', async () => {
+  test('drops replies: the server does the work, and the client waits', async () => {
     const client = await talking();
     proxy.swallow('replies');
     client.say('done');
@@ -160,7 +160,7 @@ describe('half-open', () => {
     expect(client).toMatchObject({ heard: 'hello ', end: undefined });
   });
 
-  test('stranded: what is open goes nowhere, in silence, and new connections are fine', async () => {
+  test('that is stranded drops bytes silently, while new connections work', async () => {
     const client = await talking();
     proxy.strand();
     client.say('lost');
@@ -172,7 +172,7 @@ describe('half-open', () => {
     await talking();
   });
 
-  test('abandoned: the server sees the end of what is open, the client hears nothing, and new connections are fine', async () => {
+  test('that is abandoned ends for the server, not for the client, while new connections work', async () => {
     const client = await talking();
     proxy.abandon();
     await until('the server to see the end', () => served[0]?.end);
@@ -184,7 +184,7 @@ describe('half-open', () => {
     expect(await client.ends()).toBe('reset');
   });
 
-  test('aimed at another server: new connections go there, open ones stay', async () => {
+  test('stays at its server when new ones are aimed at another', async () => {
     const client = await talking();
     const other = createServer((socket) => socket.end('another'));
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
@@ -195,7 +195,7 @@ describe('half-open', () => {
     await new Promise((resolve) => other.close(resolve));
   });
 
-  test('a new connection is accepted and gets no answer', async () => {
+  test('is accepted and gets no reply when it is new', async () => {
     proxy.swallow('both');
     const client = new Client();
     client.say('anybody?');
@@ -205,7 +205,7 @@ describe('half-open', () => {
     expect(served[0]?.heard ?? '').toBe('');
   });
 
-  test.each(['resetAndDestroy', 'end'] as const)('the server does not learn that the client has left (%s)', async (leave) => {
+  test.each(['resetAndDestroy', 'end'] as const)('hides from the server that the client has left (%s)', async (leave) => {
     const client = await talking();
     proxy.swallow('both');
     client.socket[leave]();
@@ -218,7 +218,7 @@ describe('half-open', () => {
     expect(await until('the server is told', () => served[0]?.end)).toBe('reset');
   });
 
-  test('a connection that was silent meanwhile goes on after healing', async () => {
+  test('goes on after healing if it was silent meanwhile', async () => {
     const client = await talking();
     proxy.swallow('both');
     proxy.heal();
@@ -227,8 +227,8 @@ describe('half-open', () => {
   });
 });
 
-describe('delay and throttle', () => {
-  test('each direction is late by the delay, and chunks are late side by side, not one after the other', async () => {
+describe('delay and throttle of the fault proxy', () => {
+  test('delay each direction, and chunks side by side, not one after the other', async () => {
     const client = await talking();
     proxy.delay(100);
     const start = performance.now();
@@ -242,7 +242,7 @@ describe('delay and throttle', () => {
     expect(took).toBeLessThan(20 * 100);
   });
 
-  test('one direction alone', async () => {
+  test('delay one direction alone', async () => {
     const client = await talking();
     proxy.delay(60_000, 'replies');
     client.say('now');
@@ -250,7 +250,7 @@ describe('delay and throttle', () => {
     expect(client.heard).toBe('hello ');
   });
 
-  test('an end does not overtake bytes that are late', async () => {
+  test('do not let an end overtake late bytes', async () => {
     proxy.delay(50);
     const client = new Client();
     client.socket.end('last words');
@@ -258,7 +258,7 @@ describe('delay and throttle', () => {
     expect(client.heard).toBe('last words');
   });
 
-  test('so many bytes each second, and all of them', async () => {
+  test('pass as many bytes a second as set, and all of them', async () => {
     const client = await talking();
     proxy.throttle(10_000);
     const start = performance.now();
@@ -268,8 +268,8 @@ describe('delay and throttle', () => {
   });
 });
 
-describe('dropped replies', () => {
-  test('the server has done the work, the client lost the connection before the reply, once', async () => {
+describe('dropped replies of the fault proxy', () => {
+  test('end the connection before the reply, once, after the server did the work', async () => {
     const client = await talking();
     proxy.dropReplies();
     client.say('work');
@@ -281,7 +281,7 @@ describe('dropped replies', () => {
     await talking();
   });
 
-  test('only for the requests that are meant', async () => {
+  test('concern only the requests that match', async () => {
     const client = await talking();
     proxy.dropReplies({ when: (request) => request.includes('claim') });
     client.say('renew ');
@@ -291,7 +291,7 @@ describe('dropped replies', () => {
     expect(client.heard).toBe('hello renew ');
   });
 
-  test('a server that answers before it has finished can finish', async () => {
+  test('let a server finish that replies before it has finished', async () => {
     let finished = false;
     echo.removeAllListeners('connection');
     echo.on('connection', (socket) => {
@@ -314,8 +314,8 @@ describe('dropped replies', () => {
   });
 });
 
-describe('cut after so many bytes', () => {
-  test('in the middle of a request', async () => {
+describe('a cut of the fault proxy after a number of bytes', () => {
+  test('falls in the middle of a request', async () => {
     proxy.cutAfter({ bytes: 4, direction: 'requests', times: 1 });
     const client = new Client();
     client.say('half of it');
@@ -326,7 +326,7 @@ describe('cut after so many bytes', () => {
     expect(proxy.counts.cut).toBe(1);
   });
 
-  test('in the middle of a reply, on a connection that is open already: counted from the call on', async () => {
+  test('falls in the middle of a reply, counted from the call on an open connection', async () => {
     const client = await talking();
     proxy.cutAfter({ bytes: 4, direction: 'replies', way: 'end' });
     client.say('half of it');
@@ -335,7 +335,7 @@ describe('cut after so many bytes', () => {
     expect(served[0]?.heard).toBe('hello half of it');
   });
 
-  test('at random: the same seed cuts at the same bytes', async () => {
+  test('falls at the same bytes for the same seed', async () => {
     const cuts = async (seed: number): Promise<number[]> => {
       served = [];
       proxy.cutAfter({ bytes: { from: 1, to: 200, seed }, direction: 'requests' });
@@ -355,7 +355,7 @@ describe('cut after so many bytes', () => {
     expect(Math.max(...first)).toBeLessThanOrEqual(200);
   });
 
-  test('healing ends it', async () => {
+  test('is ended by healing', async () => {
     proxy.cutAfter({ bytes: 1 });
     proxy.heal();
     await talking();
@@ -363,7 +363,7 @@ describe('cut after so many bytes', () => {
   });
 });
 
-test('the random numbers are spread over 0 to 1', () => {
+test('uses random numbers that are spread over 0 to 1', () => {
   const random = seeded(1);
   const drawn = Array.from({ length: 1_000 }, random);
   expect(Math.min(...drawn)).toBeGreaterThanOrEqual(0);

@@ -22,7 +22,7 @@ function client(url: string): Redis {
   return made;
 }
 
-test('answers as soon as it is started, and leaves nothing when it is closed', async () => {
+test('a test Redis replies as soon as it is started, and leaves nothing when it is closed', async () => {
   const server = await redis();
   expect(await client(server.url).ping()).toBe('PONG');
   const { pid, folder } = server;
@@ -33,7 +33,7 @@ test('answers as soon as it is started, and leaves nothing when it is closed', a
   expect(() => server.pid).toThrow('restart() it first');
 });
 
-test('killed, it is gone at once; restarted, it is back on its port without what it had not kept', async () => {
+test('a test Redis is gone at once when killed, and back on its port after a restart, without unsaved data', async () => {
   const server = await redis();
   await client(server.url).set('key', 'value');
   const { pid, url } = server;
@@ -46,7 +46,7 @@ test('killed, it is gone at once; restarted, it is back on its port without what
   expect(await client(url).get('key')).toBe(null);
 });
 
-test('what its settings keep is there after a kill, and after a restart', async () => {
+test('a test Redis keeps what its settings save, after a kill and after a restart', async () => {
   const server = await redis({ settings: { appendonly: 'yes', appendfsync: 'always' } });
   await client(server.url).set('key', 'value');
   await server.kill();
@@ -56,7 +56,7 @@ test('what its settings keep is there after a kill, and after a restart', async 
   expect(await client(server.url).get('key')).toBe('value');
 });
 
-test('stopped, it does not answer until it is resumed', async () => {
+test('a stopped test Redis does not reply until it is resumed', async () => {
   const server = await redis();
   await server.stop();
   expect(isStopped(server.pid)).toBe(true);
@@ -72,7 +72,7 @@ test('stopped, it does not answer until it is resumed', async () => {
   await pong;
 });
 
-test('a stopped server can be restarted, killed and closed', async () => {
+test('a stopped test Redis can be restarted, killed and closed', async () => {
   const server = await redis();
   await server.stop();
   await server.restart();
@@ -84,23 +84,23 @@ test('a stopped server can be restarted, killed and closed', async () => {
   await server.close();
 });
 
-test('with a password it is ready too', async () => {
+test('a test Redis with a password becomes ready', async () => {
   const server = await redis({ settings: { requirepass: 'secret' } });
   await expect(client(server.url).get('key')).rejects.toThrow('NOAUTH');
   expect(await client(server.url.replace('//', '//:secret@')).get('key')).toBe(null);
 });
 
-test('a replica follows another server', async () => {
+test('a test Redis can be a replica of another one', async () => {
   const primary = await redis();
   const replica = await redis({ settings: { replicaof: `127.0.0.1 ${primary.port}` } });
   await expect(client(replica.url).set('key', 'value')).rejects.toThrow('READONLY');
 });
 
-test('one that cannot start says why, and leaves nothing', async () => {
+test('a test Redis that cannot start says why, and leaves nothing', async () => {
   await expect(startRedis({ settings: { maxmemory: 'nonsense' } })).rejects.toThrow(/ended while it started:[^]*nonsense/);
 });
 
-test('a port that somebody else takes in between is not mistaken for ours', async () => {
+test('a port that another program takes in between is not mistaken for a test Redis', async () => {
   const foreign = await redis();
   const plan = await redisPlan({});
   const ports: number[] = [];
@@ -118,7 +118,7 @@ test('a port that somebody else takes in between is not mistaken for ours', asyn
   expect(server.port).toBe(ports[1]);
 });
 
-test('free ports are not taken, and none is one that the kernel gives to clients', async () => {
+test('free ports are unused, and outside the range that the kernel gives to clients', async () => {
   const port = await freePort();
   expect(port).toBeLessThan(32_768 - 10_000);
   const probe: Server = createServer();
@@ -126,7 +126,7 @@ test('free ports are not taken, and none is one that the kernel gives to clients
   await new Promise<void>((resolve, reject) => probe.once('error', reject).listen(port, '127.0.0.1', resolve));
 });
 
-test('a cluster of three serves keys of all slots; a node that was killed comes back', async () => {
+test('a test cluster of three serves keys of all slots, and a killed node comes back', async () => {
   const cluster = await startRedisCluster(3, { settings: { appendonly: 'yes', appendfsync: 'always' } });
   onTestFinished(() => cluster.close());
   const clustered = new Cluster([cluster.url]);

@@ -20,7 +20,7 @@ afterEach(async () => {
 
 const portOf = (url: string): number => Number(new URL(url).port);
 
-test('two who ask get the same server, which ends with the run', async () => {
+test('two callers get the same shared server, which ends with the run', async () => {
   teardown = await setup();
   const [first, second] = await Promise.all([shared('redis'), shared('redis')]);
   expect(first).toBe(second);
@@ -31,7 +31,7 @@ test('two who ask get the same server, which ends with the run', async () => {
   expect(hasEnded(pid)).toBe(true);
 });
 
-test('the set-up of a second project finds the office open, and does not close it', async () => {
+test('the set-up of a second project uses the shared servers of the first, and does not close them', async () => {
   teardown = await setup();
   expect(await setup()).toBeUndefined();
 });
@@ -66,13 +66,13 @@ test.each([
   await expect(new Client({ connectionString: mine.url }).connect()).rejects.toThrow('does not exist');
 });
 
-test('without a program the one who asks is told what to type', async () => {
+test('the error for a missing server program says what to type', async () => {
   vi.stubEnv('PATH', '/nowhere');
   vi.stubEnv('HOLDFAST_TEST_INSTALLED_IN_VAIN', 'redis-server');
   teardown = await setup();
   await expect(shared('redis')).rejects.toThrow('apt-get install -y --no-install-recommends redis-server');
 });
 
-test('without the set-up it says what is missing', async () => {
+test('the error without the global set-up says what is missing', async () => {
   await expect(shared('redis')).rejects.toThrow('globalSetup');
 });

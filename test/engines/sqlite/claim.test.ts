@@ -3,7 +3,7 @@ import { newFile, newJob, newSession, openStore } from './support.js';
 
 describe('a claim on SQLite', () => {
   // Of jobs that never ran, only a part of the row is read; few are locked one by one, many together.
-  it.each([1, 20])('hands a job out as it is stored, whatever has become of it before (%i of each kind)', async (count) => {
+  it.each([1, 20])('returns a job as it is stored, whatever happened to it before (%i of each kind)', async (count) => {
     const store = await openStore({ path: newFile() });
     await store.openSession(newSession({ id: 's' }));
     const ids = (kind: string): string[] => Array.from({ length: count }, (_, n) => `${kind}-${n}`);

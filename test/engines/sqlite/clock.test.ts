@@ -15,7 +15,7 @@ function reboot(file: string): void {
 }
 
 describe("the SQLite store's clock", () => {
-  it('is the same for all who open the file, whatever their wall clocks say', async () => {
+  it('is the same for all processes that open the file, whatever their wall clocks say', async () => {
     const file = newFile();
     const wallMs = Date.UTC(2030, 0, 1);
     const early = await openStore({ path: file, clock: new ManualClock({ monotonicMs: 5_000, wallMs }) });
@@ -26,7 +26,7 @@ describe("the SQLite store's clock", () => {
     expect(session?.since).toBe(wallMs);
   });
 
-  it('another boot: owners of before are dead at once, and time does not go back', async () => {
+  it('ends earlier owners at once after another boot, and does not go back', async () => {
     const file = newFile();
     const before = new ManualClock({ monotonicMs: 9_000_000 });
     const store = await openStore({ path: file, clock: before });
@@ -47,7 +47,7 @@ describe("the SQLite store's clock", () => {
     expect((await after.sessions('q'))[0]?.since).toBeGreaterThan(Date.UTC(2030, 0, 1) + 500);
   });
 
-  it('the same boot: owners live on when the file is opened again', async () => {
+  it('keeps owners alive when the file is opened again in the same boot', async () => {
     const file = newFile();
     const clock = new ManualClock();
     const store = await openStore({ path: file, clock });
@@ -57,7 +57,7 @@ describe("the SQLite store's clock", () => {
     expect(await again.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, revoked: [] }]);
   });
 
-  it('where boots cannot be told apart, a monotonic clock that went back is another boot', async () => {
+  it('takes a monotonic clock that went back for another boot where boots have no id', async () => {
     const file = newFile();
     await (await openStore({ path: file, clock: new ManualClock() })).close();
     const db = (await loadDriver()).open(file);
@@ -82,7 +82,7 @@ describe("the SQLite store's clock", () => {
     expect((await store.sessions('q'))[0]?.expiresInMs).toBeGreaterThan(0);
   });
 
-  describe('in a time namespace', () => {
+  describe('the SQLite store clock in a time namespace', () => {
     const AHEAD = 100_000;
     const namespaced = ['unshare', '--time', '--monotonic', String(AHEAD / 1000), '--fork', '--kill-child'];
     const canUnshare = spawnSync(namespaced[0] as string, [...namespaced.slice(1), 'true']).status === 0;
@@ -110,7 +110,7 @@ describe("the SQLite store's clock", () => {
       },
     );
 
-    it('takes off what the namespace adds, and refuses a file that was counted with it', async () => {
+    it('subtracts the offset of the namespace, and refuses a file that was written with it', async () => {
       const file = newFile();
       await (await openStore({ path: file, clock: new ManualClock() })).close();
       const db = (await loadDriver()).open(file);

@@ -51,7 +51,7 @@ describe('jobs that are completed in a run on SQLite', () => {
     expect(told).toEqual([...jobs.map(({ id }) => ['completed', id, '"sent"']), ['drained', undefined, undefined]]);
   });
 
-  it('leave alone those of them whose lock is lost', async () => {
+  it('stay unchanged if their lock is lost', async () => {
     const { store, jobs } = await withClaimed();
     await store.revoke('q', ['7', '12'], 'cancelled');
     const { results } = await store.settle(
@@ -66,7 +66,7 @@ describe('jobs that are completed in a run on SQLite', () => {
     expect((await store.status('q')).counts.completed).toBe(COUNT - 2);
   });
 
-  it('leave alone those that somebody else holds by now, and those that are gone', async () => {
+  it('stay unchanged if another owner holds them, or if they are gone', async () => {
     const { store, jobs } = await withClaimed();
     await store.closeSessions([{ queue: 'q', id: 's' }], false);
     const theirs = await claimAll(store, 'q', 'next');
@@ -84,14 +84,14 @@ describe('jobs that are completed in a run on SQLite', () => {
     expect(results).toEqual(jobs.map(({ id }) => (id === '3' || id === '40' ? 'missing' : 'lost')));
   });
 
-  it('take no job for another whose token comes with its name', async () => {
+  it('are not mixed up when a token comes with the id of another job', async () => {
     const { store, jobs } = await withClaimed();
     const shifted = jobs.slice(1).map(({ id }, index) => completed({ id, token: (jobs[index] as ClaimedJob).token }));
     expect(await store.settle('q', shifted)).toEqual({ results: shifted.map(() => 'lost') });
     expect(await idsOf(store, 'active')).toHaveLength(COUNT);
   });
 
-  it('take no job for one whose id lies in another place', async () => {
+  it('are not mixed up when an id is stored out of order', async () => {
     const store = await openStore({ path: newFile() });
     const ids = ['3', undefined, undefined, 'x', ...Array.from({ length: COUNT - 4 }, () => undefined)];
     const added = ids.map((id) => newJob(id === undefined ? {} : { id }));

@@ -98,7 +98,7 @@ describe.each(HERE)('the driver %s', (name) => {
     again.close();
   });
 
-  it.runIf(process.platform === 'linux')('lets go of the file when it is closed, with statements still about', async () => {
+  it.runIf(process.platform === 'linux')('closes the file when it is closed, although statements still exist', async () => {
     const db = (await load(name)).open(join(folder, 'a.db'));
     db.exec('PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2)');
     const select = db.prepare('SELECT a FROM t');
@@ -111,7 +111,7 @@ describe.each(HERE)('the driver %s', (name) => {
   });
 });
 
-describe('the choice of a driver', () => {
+describe('the choice of a SQLite driver', () => {
   it('falls on the one of the runtime, else on better-sqlite3', async () => {
     expect((await load('')).name).toBe(HERE[0]);
   });
@@ -182,7 +182,7 @@ describe('the choice of a driver', () => {
   });
 });
 
-describe('the code of an error', () => {
+describe('the code of a SQLite error', () => {
   it.each([
     [{ code: 'SQLITE_BUSY_SNAPSHOT' }, 'SQLITE_BUSY_SNAPSHOT'],
     [{ code: 'ERR_SQLITE_ERROR', errcode: 5 }, 'SQLITE_BUSY'],

@@ -46,7 +46,7 @@ describe('fileMode', () => {
     });
   });
 
-  test('is given to files that were there before, while another store has them open', async () => {
+  test('is applied to existing files, while another store has them open', async () => {
     withUmask(0o022);
     const file = newFile();
     const first = await openStore(`sqlite:${file}?synchronous=normal`);
@@ -57,7 +57,7 @@ describe('fileMode', () => {
     expect((await first.status('q')).counts.completed).toBe(1);
   });
 
-  test('of a folder that does not exist: the folder is named, and nothing is made', async () => {
+  test('names a folder that does not exist, and makes nothing', async () => {
     const folder = path.join(newFolder(), 'missing');
     const opening = openStore({ path: path.join(folder, 'jobs.db'), fileMode: 0o600 });
     await expect(opening).rejects.toMatchObject({

@@ -62,7 +62,7 @@ describe('a SQLite store whose files others touch', () => {
     await expect(living.add('q', [newJob()], { caller: 'p', seq: 1 })).rejects.toMatchObject({ code: 'STORE_CLOSED' });
   });
 
-  it('does not take the log of others along when it closes last', async () => {
+  it('does not delete the log of others when it closes last', async () => {
     const file = newFile();
     const living = await openStore({ path: file });
     const acknowledged = await addOneByOne(living, 'living', 5);
@@ -75,7 +75,7 @@ describe('a SQLite store whose files others touch', () => {
     expect(fs.readdirSync(path.dirname(file)).filter((name) => name.includes('kept'))).toEqual([]);
   });
 
-  it('is gone for a store that the same process opens later, too', async () => {
+  it('is gone for a later store of the same process, too', async () => {
     const file = newFile();
     const living = await openStore({ path: file });
     await addOneByOne(living, 'living', 1);
@@ -111,7 +111,7 @@ describe('a SQLite store whose files others touch', () => {
     if (typeof late !== 'string') expect(await addOneByOne(late, 'late', 2)).toEqual([]);
   });
 
-  it('reads report a cut log as gone', async () => {
+  it('reports a cut log as gone on reads', async () => {
     const file = newFile();
     const [store, other] = [await openStore({ path: file }), await otherProcess(file)];
     await addOneByOne(store, 'p', 1);
@@ -121,7 +121,7 @@ describe('a SQLite store whose files others touch', () => {
     await expect(store.add('q', [newJob()], { caller: 'p', seq: ++seq })).rejects.toMatchObject(GONE);
   });
 
-  it('a database that was cut to nothing counts as gone', async () => {
+  it('reports a database that was cut to nothing as gone', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     await addOneByOne(store, 'p', 1);

@@ -11,7 +11,7 @@ function commitCounter(file: string): () => number {
   return () => rows() - before;
 }
 
-describe('group commit', () => {
+describe('group commit on SQLite', () => {
   it('puts all writes of one turn of the loop into one transaction, in the order of the calls', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
@@ -25,7 +25,7 @@ describe('group commit', () => {
     expect(commits()).toBe(1);
   });
 
-  it('makes a transaction of its own for what comes in a later turn', async () => {
+  it('makes another transaction for writes of a later turn', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     const commits = commitCounter(file);
@@ -53,7 +53,7 @@ describe('group commit', () => {
     expect(reply.jobs.map(({ id }) => id)).toEqual(['1']);
   });
 
-  it('an operation that fails takes none of its neighbours with it, and none is carried out twice', async () => {
+  it('lets an operation fail alone, and applies none twice', async () => {
     const store = await openStore({ path: newFile() });
     await store.openSession(newSession({ id: 'taken' }));
     const [before, refused, after] = await Promise.allSettled([
@@ -86,7 +86,7 @@ describe('group commit', () => {
     expect(commits()).toBeGreaterThan(1);
   });
 
-  it('finishes what was under way when it is closed', async () => {
+  it('finishes calls in flight when it is closed', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     const adding = store.add('q', [newJob()], { caller: 'p', seq: 1 });

@@ -65,7 +65,7 @@ describe('the housekeeping of the SQLite store', () => {
     expect(count(file, 'callers')).toBe(1);
   });
 
-  it('forgets all old producers in one go of sweeps, each of which is short, and looks on past the young ones', async () => {
+  it('forgets all old producers in a series of short sweeps, also behind young ones', async () => {
     const file = newFile();
     const clock = new ManualClock();
     const store = await openStore({ path: file, clock });
@@ -148,7 +148,7 @@ describe('the housekeeping of the SQLite store', () => {
     expect((await store.status('q')).counts.completed).toBe(5);
   });
 
-  it('takes the logs of a job with it', async () => {
+  it('removes the logs of a job with it', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     await store.add('q', [newJob({ id: 'a' })], { caller: 'p', seq: 1 });
@@ -183,7 +183,7 @@ describe('the housekeeping of the SQLite store', () => {
     expect(events.length).toBeLessThan(EVENTS_KEPT + 3_000);
   });
 
-  it('leaves nothing of a session that was reaped: neither its revocations nor its row', async () => {
+  it('leaves neither revocations nor a row of a session that was swept', async () => {
     const file = newFile();
     const clock = new ManualClock();
     const store = await openStore({ path: file, clock });
@@ -203,7 +203,7 @@ describe('the housekeeping of the SQLite store', () => {
     expect([count(file, 'sessions'), count(file, 'revocations')]).toEqual([0, 0]);
   });
 
-  it('nor of one whose last lock was settled after it was reaped', async () => {
+  it('leaves nothing of a session whose last lock was settled after it was swept', async () => {
     const file = newFile();
     const clock = new ManualClock();
     const store = await openStore({ path: file, clock });
@@ -219,7 +219,7 @@ describe('the housekeeping of the SQLite store', () => {
     expect(count(file, 'sessions')).toBe(0);
   });
 
-  it('copies its log into the database when nobody calls, so that the next call does not have to', async () => {
+  it('checkpoints its log while it is idle, so that the next call does not have to', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     const other = new Database(file);

@@ -50,7 +50,7 @@ describe('large jobs on SQLite', () => {
     expect(await turnsDuring(() => queue.getJobs(['waiting', 'completed']))).toBeGreaterThan(1);
   });
 
-  it('that are still to be read when the store is closed are read', async () => {
+  it('are still read when the store is closed meanwhile', async () => {
     const store = await openStore({ path: newFile() });
     await store.add('q', [newJob({ data: text(16 * MB) })], { caller: 'p', seq: 1 });
     const reads = Array.from({ length: 8 }, () => store.jobs('q', ['1']));
@@ -87,7 +87,7 @@ describe('large jobs on SQLite', () => {
     expect(eventRows(file).rows).toBe(6);
   });
 
-  it('are not claimed in the commit that settles another one, but come with its reply', async () => {
+  it('are not claimed in the commit that settles another one, but are in its reply', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     await store.openSession(newSession());
@@ -144,7 +144,7 @@ describe('large jobs on SQLite', () => {
     expect(events.map(({ id }) => id)).toEqual(events.map((_, index) => index + 1));
   });
 
-  it('a log of events that an older version left too long is cut, in steps', async () => {
+  it('of an older version with too long an event log have it trimmed, in steps', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     await store.add('q', [newJob()], { caller: 'p', seq: 1 });

@@ -26,7 +26,7 @@ function schemaOf(file: string): unknown[] {
   return [tables.map((table) => [table, db.pragma(`table_xinfo(${table})`)]), indexes];
 }
 
-describe('a file of an older version', () => {
+describe('a SQLite file of an older version', () => {
   it('has the schema of a new one after it was opened', async () => {
     const [old, fresh] = [fileOfVersion1(), newFile()];
     await (await openStore({ path: old })).close();
@@ -45,7 +45,7 @@ describe('a file of an older version', () => {
     expect(schemaOf(old)).toEqual(schemaOf(fresh));
   });
 
-  it('keeps its jobs, their order, and what was running comes back', async () => {
+  it('keeps its jobs and their order, and its running jobs are recovered', async () => {
     const store = await openStore({ path: fileOfVersion1() });
     expect((await store.status('q')).counts).toEqual({
       waiting: 2,
@@ -65,7 +65,7 @@ describe('a file of an older version', () => {
     expect(jobs.map(({ id }) => id)).toEqual(['running', 'urgent', 'plain', 'ranked']);
   });
 
-  it('leaves sessions of before the usual grace', async () => {
+  it('gives earlier sessions the default grace', async () => {
     const file = fileOfVersion1();
     await (await openStore({ path: file })).close();
     const db = new Database(file, { readonly: true });
@@ -73,7 +73,7 @@ describe('a file of an older version', () => {
     expect(db.prepare('SELECT graceMs FROM sessions').pluck().all()).toEqual([CRASH_GRACE_MS]);
   });
 
-  it('takes keys, caps and named locks from then on', async () => {
+  it('supports keys, caps and named locks after it was opened', async () => {
     const store = await openStore({ path: fileOfVersion1() });
     await store.sweep('q', 10);
     await store.openSession(newSession({ id: 'new', slots: 5 }));
@@ -87,7 +87,7 @@ describe('a file of an older version', () => {
     expect(await store.acquire('q', [wish])).toMatchObject([{ status: 'held' }]);
   });
 
-  it('is brought up once when several processes open it at the same moment', async () => {
+  it('is migrated once when several processes open it at the same moment', async () => {
     const file = fileOfVersion1();
     const processes = await Promise.all(Array.from({ length: 4 }, () => StoreProcess.start(file)));
     await Promise.all(processes.map((one) => one.call('open')));

@@ -21,7 +21,7 @@ async function expectRefused(file: string, code: string, message: RegExp): Promi
 }
 
 describe('opening a SQLite store', () => {
-  it('creates the file, and finds everything again', async () => {
+  it('creates the file, and finds its data again', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     await store.open();
@@ -31,7 +31,7 @@ describe('opening a SQLite store', () => {
     expect((await again.jobs('q', ['kept']))[0]?.id).toBe('kept');
   });
 
-  it('takes an empty file that is there already', async () => {
+  it('accepts an empty file', async () => {
     const file = newFile();
     fs.writeFileSync(file, '');
     const store = await openStore({ path: file });
@@ -47,7 +47,7 @@ describe('opening a SQLite store', () => {
     expect(structuredClone(store.describe())).toEqual(store.describe());
   });
 
-  it('a folder that does not exist is named, not made', async () => {
+  it('names a folder that does not exist, and does not make it', async () => {
     const folder = path.join(newFolder(), 'missing');
     await expectRefused(path.join(folder, 'jobs.db'), 'STORE_UNAVAILABLE', /folder .*missing/);
     expect(fs.existsSync(folder)).toBe(false);
@@ -62,11 +62,11 @@ describe('opening a SQLite store', () => {
     await store.close();
   });
 
-  it('a folder in the place of the file is refused', async () => {
+  it('refuses a folder in the place of the file', async () => {
     await expectRefused(newFolder(), 'STORE_UNAVAILABLE', /cannot be read/);
   });
 
-  it('a file that is not a database is refused and not touched', async () => {
+  it('refuses a file that is not a database, and does not touch it', async () => {
     for (const content of ['short', 'no database at all, but long enough for a header\n'.repeat(10)]) {
       const folder = newFolder();
       fs.writeFileSync(path.join(folder, 'jobs.db'), content);
@@ -76,7 +76,7 @@ describe('opening a SQLite store', () => {
     }
   });
 
-  it("somebody else's database is refused and not touched, not even its unfinished WAL", async () => {
+  it('refuses the database of another program, and does not touch it or its WAL', async () => {
     const folder = newFolder();
     const file = path.join(folder, 'jobs.db');
     const theirs = new Database(file);
@@ -91,7 +91,7 @@ describe('opening a SQLite store', () => {
     expect(snapshot(copy)).toEqual(before);
   });
 
-  it('a newer schema is refused and not touched', async () => {
+  it('refuses a newer schema, and does not touch it', async () => {
     const file = newFile();
     await (await openStore({ path: file })).close();
     const db = new Database(file);
@@ -103,7 +103,7 @@ describe('opening a SQLite store', () => {
     expect(fs.readFileSync(file).equals(before)).toBe(true);
   });
 
-  it('a file that may only be read is refused', async () => {
+  it('refuses a file that may only be read', async () => {
     const folder = newFolder();
     const file = path.join(folder, 'jobs.db');
     await (await openStore({ path: file })).close();
@@ -120,7 +120,7 @@ describe('opening a SQLite store', () => {
     }
   });
 
-  it('refuses options that cannot be meant, naming them', () => {
+  it('refuses invalid options by name', () => {
     const make = (options: object) => () => new SqliteStore({ path: 'jobs.db', ...options } as { path: string });
     expect(make({ path: '' })).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', option: 'path' }));
     expect(make({ synchronous: 'off' })).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', option: 'synchronous' }));
@@ -130,7 +130,7 @@ describe('opening a SQLite store', () => {
     expect(make({ busyTimeoutMs: 0 })).not.toThrow();
   });
 
-  it('syncs every commit to the disk, unless told otherwise', async () => {
+  it('syncs every commit to the disk by default', async () => {
     vi.resetModules();
     const opened: Connection[] = [];
     vi.doMock('../../../src/store/sqlite/driver.js', async (importOriginal) => {

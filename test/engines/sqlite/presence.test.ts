@@ -43,7 +43,7 @@ async function working(file: string, session: string, graceMs = GRACE_MS): Promi
 }
 
 describe('the crash hint of the SQLite store', () => {
-  it('a process killed with SIGKILL is suspected at the next probe: its sessions get the grace and no more', async () => {
+  it('suspects a process killed with SIGKILL at the next probe, and leaves its sessions their grace', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     const worker = await working(file, 'theirs');
@@ -58,7 +58,7 @@ describe('the crash hint of the SQLite store', () => {
     expect((await store.probe('q')).dueInMs).toBeLessThanOrEqual(GRACE_MS);
   });
 
-  it('its jobs are taken up after the grace', async () => {
+  it('lets the jobs of a killed process be claimed after the grace', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     await store.add('q', [newJob()], { caller: 'p', seq: 1 });
@@ -69,7 +69,7 @@ describe('the crash hint of the SQLite store', () => {
     await expect.poll(async () => (await store.sweep('q', 10)).stalled, { timeout: 2_000 }).toEqual(['1']);
   });
 
-  it('a process that is frozen, or lives on, is not suspected', async () => {
+  it('does not suspect a frozen or a live process', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     const worker = await working(file, 'theirs');
@@ -80,7 +80,7 @@ describe('the crash hint of the SQLite store', () => {
     await worker.end();
   });
 
-  it('a store that was closed properly leaves no suspicion: its sessions simply expire', async () => {
+  it('does not suspect a store that was closed, whose sessions simply expire', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     const worker = await working(file, 'theirs');
@@ -90,7 +90,7 @@ describe('the crash hint of the SQLite store', () => {
     expect((await store.sessions('q'))[0]?.expiresInMs).toBeGreaterThan(GRACE_MS);
   });
 
-  it('the own process is never suspected, through whichever of its stores', async () => {
+  it('never suspects its own process, through any of its stores', async () => {
     const file = newFile();
     const [one, two] = [await openStore({ path: file }), await openStore({ path: file })];
     await one.openSession(newSession({ id: 'a' }));
@@ -103,7 +103,7 @@ describe('the crash hint of the SQLite store', () => {
     expect(await other.call('probe', 'q')).toEqual({ sessions: 2 });
   });
 
-  it('no file of the own process is ever touched, for closing it would drop the lock of another copy of SQLite', async () => {
+  it('never opens a presence file of its own process, because closing it would drop a lock', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     await store.openSession(newSession());
@@ -115,7 +115,7 @@ describe('the crash hint of the SQLite store', () => {
     expect(await store.probe('q')).toEqual({ sessions: 1 });
   });
 
-  it('a renewal clears the suspicion', async () => {
+  it('is cleared by a renewal', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     const worker = await working(file, 'theirs');
@@ -126,7 +126,7 @@ describe('the crash hint of the SQLite store', () => {
     expect((await store.sessions('q'))[0]?.expiresInMs).toBeGreaterThan(GRACE_MS + 1_000);
   });
 
-  it('speaks of its own queue alone, and never lengthens a session', async () => {
+  it('concerns its own queue alone, and never lengthens a session', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     const worker = await working(file, 'long');
@@ -151,7 +151,7 @@ describe('the crash hint of the SQLite store', () => {
       .toEqual([]);
   });
 
-  it('removes what the dead left when nobody was there to see them die', async () => {
+  it('removes files of processes whose death no process saw', async () => {
     const file = newFile();
     const worker = await working(file, 'theirs');
     await worker.call('closeSessions', [{ queue: 'q', id: 'theirs' }], false);
@@ -165,7 +165,7 @@ describe('the crash hint of the SQLite store', () => {
 });
 
 describe('the presence folder', () => {
-  it('a link in its place: nothing behind it is deleted, and a warning says that there are no crash hints', async () => {
+  it('is not used when it is a link: nothing behind it is deleted, and a warning is emitted', async () => {
     const [file, elsewhere] = [newFile(), newFolder()];
     const theirs = [foreignDatabase(path.join(elsewhere, 'precious.db')), foreignDatabase(path.join(elsewhere, ourName()))];
     const empty = path.join(elsewhere, ourName());
@@ -176,7 +176,7 @@ describe('the presence folder', () => {
     expect(fs.readdirSync(elsewhere)).toHaveLength(3);
   });
 
-  it('a link that is put there later is not followed either', async () => {
+  it('is not followed when a link replaces it later', async () => {
     const [file, elsewhere] = [newFile(), newFolder()];
     const store = await openStore({ path: file });
     const worker = await working(file, 'theirs', 0);
@@ -191,7 +191,7 @@ describe('the presence folder', () => {
     expect(fs.readdirSync(elsewhere)).toEqual([name]);
   });
 
-  it('files that are not ours are neither deleted nor opened: other names, links, hard links, content', async () => {
+  it('may hold other files, links, hard links and content, which are neither deleted nor opened', async () => {
     const file = newFile();
     const folder = `${file}-presence`;
     fs.mkdirSync(folder, { mode: 0o700 });
@@ -209,7 +209,7 @@ describe('the presence folder', () => {
     expect(fs.existsSync(outside)).toBe(true);
   });
 
-  it('a name in the database that leads out of the folder is not followed', async () => {
+  it('is not left through a name in the database that leads out of it', async () => {
     const file = newFile();
     const outside = [`${path.dirname(file)}/4-4-x.db`, `${path.dirname(file)}/${ourName()}`];
     for (const one of outside) fs.writeFileSync(one, '');
@@ -228,7 +228,7 @@ describe('the presence folder', () => {
   });
 
   const isRoot = process.geteuid?.() === 0;
-  it.runIf(isRoot)('of another user: nothing in it is deleted, and a warning says so', async () => {
+  it.runIf(isRoot)('is not used when it belongs to another user: nothing is deleted, and a warning is emitted', async () => {
     const file = newFile();
     const folder = `${file}-presence`;
     fs.mkdirSync(folder);
@@ -238,7 +238,7 @@ describe('the presence folder', () => {
     expect(fs.readdirSync(folder)).toHaveLength(1);
   });
 
-  it.runIf(isRoot)('a file of another user in it stays', async () => {
+  it.runIf(isRoot)('keeps a file of another user', async () => {
     const file = newFile();
     const folder = `${file}-presence`;
     fs.mkdirSync(folder, { mode: 0o700 });
@@ -248,7 +248,7 @@ describe('the presence folder', () => {
     expect(fs.readdirSync(folder)).toHaveLength(1);
   });
 
-  it('is made for this user alone; one that others may write to is made so if it holds only our files', async () => {
+  it('is made for this user alone, also an existing one that holds only its own files', async () => {
     const modeOf = (folder: string): number => fs.statSync(folder).mode & 0o777;
     const [made, tightened, foreign] = [newFile(), newFile(), newFile()];
     for (const file of [tightened, foreign]) {

@@ -3,7 +3,7 @@ import { newFile, newJob, newSession, openStore } from './support.js';
 
 /** The row of a queue is kept in memory from one transaction to the next. */
 describe('the row of a queue in SQLite', () => {
-  it('is read again when somebody else has written, be it another queue', async () => {
+  it('is read again when another process has written, even to another queue', async () => {
     const path = newFile();
     const [one, other] = [await openStore({ path }), await openStore({ path })];
     const ids: string[] = [];
@@ -35,7 +35,7 @@ describe('the row of a queue in SQLite', () => {
     expect((await store.status('q')).counts.waiting).toBe(3);
   });
 
-  it('says so when a job returned nothing, which its event leaves out', async () => {
+  it('shows that a job returned nothing, which its event leaves out', async () => {
     const store = await openStore({ path: newFile() });
     await store.openSession(newSession({ id: 's' }));
     await store.add('q', [newJob(), newJob()], { caller: 'p', seq: 1 });

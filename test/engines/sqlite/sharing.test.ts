@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { newFile, newJob, newSession, openStore, StoreProcess } from './support.js';
 
 describe('a SQLite file that several processes share', () => {
-  it('two hot processes each get at least a third, and renewals get through meanwhile', async () => {
+  it('gives each of two busy processes at least a third, and lets renewals through', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     for (let seq = 1; seq <= 60; seq += 1) {
@@ -74,7 +74,7 @@ describe('a SQLite file that several processes share', () => {
     unwatch();
   });
 
-  it('does not wake anybody for renewals', async () => {
+  it('wakes no watcher for renewals', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     await store.openSession(newSession());
@@ -88,7 +88,7 @@ describe('a SQLite file that several processes share', () => {
     unwatch();
   });
 
-  it('what a killed process had been acknowledged is there', async () => {
+  it('keeps what was acknowledged to a killed process', async () => {
     const file = newFile();
     const producer = await StoreProcess.start(file);
     await producer.call('open');

@@ -45,8 +45,8 @@ async function failingCommitter(): Promise<{ committer: Committer; failNext(code
   return { committer, failNext: (code) => (failure = code) };
 }
 
-describe('a SQLite store in trouble', () => {
-  it('a commit that fails rejects all that was in it, leaves nothing behind, and the next one succeeds', async () => {
+describe('a SQLite store with a failing file', () => {
+  it('rejects all calls of a commit that fails, writes nothing, and the next commit succeeds', async () => {
     const { committer, failNext } = await failingCommitter();
     failNext('SQLITE_FULL');
     const refused = await Promise.allSettled(['a', 'b'].map((name) => committer.submit({ run: (tx) => tx.queue(name).queue })));
@@ -57,13 +57,13 @@ describe('a SQLite store in trouble', () => {
     expect(await committer.submit({ run: (tx) => tx.queue('a').name })).toBe('a');
   });
 
-  it('a commit that finds the file busy is made again, and nobody notices', async () => {
+  it('retries a commit that finds the file busy, without an error', async () => {
     const { committer, failNext } = await failingCommitter();
     failNext('SQLITE_BUSY');
     expect(await committer.submit({ run: (tx) => tx.queue('a').name })).toBe('a');
   });
 
-  it('tells the errors of SQLite apart', () => {
+  it('maps the errors of SQLite to codes', () => {
     const codeOf = (code: string): [string, boolean] => {
       const { code: ours, retryable } = toStoreError(Object.assign(new Error('x'), { code }), 'jobs.db');
       return [ours, retryable];
@@ -103,7 +103,7 @@ describe('a SQLite store in trouble', () => {
     },
   );
 
-  it('a file that was deleted: writes are refused instead of vanishing', async () => {
+  it('refuses writes to a deleted file', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     await store.add('q', [newJob()], { caller: 'p', seq: 1 });
@@ -116,7 +116,7 @@ describe('a SQLite store in trouble', () => {
     await expect(store.add('q', [newJob()], { caller: 'p', seq: 3 })).rejects.toMatchObject({ code: 'STORE_GONE' });
   });
 
-  it('a file that was replaced by another one counts as gone', async () => {
+  it('reports a replaced file as gone', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     const other = path.join(newFolder(), 'other.db');
@@ -126,7 +126,7 @@ describe('a SQLite store in trouble', () => {
   });
 
   it.each(['by its name', 'by a link'])(
-    'a log that was deleted takes what is in it along: nothing more is acknowledged, opened %s',
+    'acknowledges nothing more after its log was deleted while the store had it open, opened %s',
     async (how) => {
       const file = newFile();
       const link = path.join(newFolder(), 'link.db');
@@ -142,7 +142,7 @@ describe('a SQLite store in trouble', () => {
     },
   );
 
-  it('somebody who only watches notices too that the file is gone', async () => {
+  it('reports to a watcher that the file is gone', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     const unwatch = store.watch('q', () => {});
@@ -153,7 +153,7 @@ describe('a SQLite store in trouble', () => {
     unwatch();
   });
 
-  it('a foreign program that holds the write lock: calls wait, the event loop does not, and then they succeed', async () => {
+  it('lets calls wait, but not the event loop, while another program holds the write lock', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     const foreign = new Database(file);
@@ -168,7 +168,7 @@ describe('a SQLite store in trouble', () => {
     expect(utilization).toBeLessThan(0.25);
   });
 
-  it('after busyTimeoutMs they reject with STORE_BUSY, nothing was done, and a later call succeeds', async () => {
+  it('rejects with STORE_BUSY after busyTimeoutMs, without any change, and a later call succeeds', async () => {
     const file = newFile();
     const store = await openStore({ path: file, busyTimeoutMs: 100 });
     const foreign = new Database(file);
@@ -197,7 +197,7 @@ describe('a SQLite store in trouble', () => {
     others.exec('COMMIT');
   }
 
-  it('calls go on waiting for longer than busyTimeoutMs while others write in turn', async () => {
+  it('lets calls wait longer than busyTimeoutMs while others write in turn', async () => {
     const file = newFile();
     const store = await openStore({ path: file, busyTimeoutMs: 400 });
     const writing = writeInTurn(file, 1_200);
@@ -206,7 +206,7 @@ describe('a SQLite store in trouble', () => {
     expect(added).toEqual([{ id: '1', duplicate: false }]);
   });
 
-  it('opening goes on for longer than busyTimeoutMs while others write in turn', async () => {
+  it('opens after longer than busyTimeoutMs while others write in turn', async () => {
     const file = newFile();
     await (await openStore({ path: file })).close();
     const db = new Database(file);

@@ -51,7 +51,7 @@ async function untilResting({ polls }: Scene): Promise<void> {
 }
 
 describe('the wake-up of a SQLite store', () => {
-  it('rests while nothing happens, wakes for a commit of others, and rests again', async () => {
+  it('rests while nothing happens, wakes for a commit of another process, and rests again', async () => {
     const one = await scene();
     await untilResting(one);
     for (let n = 1; n <= 2; n += 1) {
@@ -97,7 +97,7 @@ describe('the wake-up of a SQLite store', () => {
     await expect.poll(() => one.polls(), { interval: 500 }).toBeGreaterThan(10);
   });
 
-  it('rests no more once the file system has not told of a write', async () => {
+  it('stops resting once the file system has missed a write', async () => {
     const deaf = { on: () => deaf, close: () => {} };
     const watch = vi.spyOn(fs, 'watch').mockImplementation(() => deaf as unknown as fs.FSWatcher);
     afterwards(() => watch.mockRestore());
