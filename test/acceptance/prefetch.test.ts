@@ -92,7 +92,7 @@ describe.each(STORES)('prefetch on %s', (engine) => {
     ['pause()', (worker) => worker.pause(true)],
     ['close()', (worker) => worker.close()],
     ['close(true)', (worker) => worker.close(true)],
-  ])('%s hands them back uncharged, in their old order', async (_, stop) => {
+  ])('%s hands prefetched jobs back without a stall, in their old order', async (_, stop) => {
     const scene = await newScene(engine);
     const ahead = { before: 0, after: -1 };
     const { rest, gate } = await stuck(scene, { prefetch: 20 }, (worker) => {

@@ -61,7 +61,7 @@ describe('LockManager without a store', () => {
       expect(construct(context, { lockRenewTime })).toThrow(/lockRenewTime/);
   });
 
-  test('S1-2 it counts the tracked jobs and no others', () => {
+  test('S1-2 the count is that of the tracked jobs and no others', () => {
     const { manager } = manage(context);
     manager.trackJob('a', 'token-a');
     manager.trackJob('b', 'token-b');
@@ -123,7 +123,7 @@ describe('LockManager without a store', () => {
       },
     ],
     ['rejects', () => Promise.reject(new Error('callback broke'))],
-  ])('S1-5 a callback that %s does not stop renewal, and is told', async (_, broken) => {
+  ])('S1-5 a callback that %s does not stop renewal, and is reported', async (_, broken) => {
     const { manager, told } = manage(context, { onLocksRenewed: broken, onLockRenewalFailed: broken });
     answer = (jobIds) => jobIds.filter((id) => id === 'lost');
     manager.start();

@@ -63,7 +63,7 @@ test.each<[complaint: string, lines: Line[], completions?: typeof COMPLETED]>([
     'job 1: finish 7 was acknowledged and another stands',
     [...HONEST, { event: 'finished', pid: 11, id: '1', key: 'k', fence: 7 }],
   ],
-])('it complains: %s', async (complaint, lines, completions) => {
+])('the ledger complains: %s', async (complaint, lines, completions) => {
   expect(await complaintsAbout(lines, completions)).toContain(complaint);
 });
 

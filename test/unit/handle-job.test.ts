@@ -98,7 +98,7 @@ describe('a job handle shows its job', () => {
     });
   });
 
-  test('also when made by create, createBulk and fromId', async () => {
+  test('the same when made by create, createBulk and fromId', async () => {
     const one = await Job.create(queue, 'welcome', { to: 'a' }, { jobId: 'one' });
     const [two] = await Job.createBulk(queue, [{ name: 'welcome', data: { to: 'b' } }]);
     expect((await Job.fromId(queue, one.id))?.data).toEqual({ to: 'a' });

@@ -15,7 +15,7 @@ function returnThis(this: unknown): unknown {
 }
 const ownProto: unknown = JSON.parse('{"a":{"__proto__":{"admin":true}}}');
 
-describe('what JSON would lose is refused, with the path to it', () => {
+describe('a payload is refused when JSON would lose a part of it', () => {
   test.each([
     ['a cycle', cycle, 'it.list[1].back points back'],
     ['a BigInt', { amounts: [1n] }, 'it.amounts[0] is a BigInt'],
@@ -52,7 +52,7 @@ describe('what JSON would lose is refused, with the path to it', () => {
     expect(() => encode('x', value)).toThrow(message);
   });
 
-  test('and the path ends at the first of several faults', () => {
+  test('with the path to the first of several faults', () => {
     expect(() => encode('x', { fine: [{ ok: 1 }], bad: { worse: [0, () => 1] }, also: 1n })).toThrow(
       'it.bad.worse[1] is a function',
     );
@@ -114,7 +114,7 @@ describe('a result is kept as JSON keeps it, because its work has been done', ()
     ['a Map', { index: new Map() }, 'it.index is a Map'],
     ['a function', { send: () => 1 }, 'it.send is a function'],
     ['a BigInt', { amount: 1n }, 'it.amount is a BigInt'],
-  ])('but not %s', (_name, value, message) => {
+  ])('unless it holds %s', (_name, value, message) => {
     expect(() => encodeResult('x', value)).toThrow(message);
   });
 });

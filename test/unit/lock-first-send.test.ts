@@ -194,7 +194,7 @@ describe('a session counts as confirmed', () => {
     await endsAt(await asked, HEARD_MS, () => lock.held);
   });
 
-  test('not after a claim that returns nothing', async () => {
+  test('only if the claim returns a job', async () => {
     const queue = newQueue();
     const ran = running({ lockDuration: 60_000, crashGraceMs: GRACE_MS, drainDelay: 1, concurrency: 2 });
     await time.pass(100);
@@ -221,7 +221,7 @@ describe('a session counts as confirmed', () => {
     await endsAt(await asked, HEARD_MS, () => second.held);
   });
 
-  test('not after a place in line', async () => {
+  test('only if the lock is granted, after a place in line', async () => {
     const [queue, other] = [newQueue({ lockDuration: 60_000, crashGraceMs: GRACE_MS }), newQueue()];
     await time.until(other.takeLock('taken'));
     store.on('unsuspected', { fault: 'fail' });

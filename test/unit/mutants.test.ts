@@ -31,7 +31,7 @@ it('are at least 40', () => {
   expect(areas.flatMap(([, mutants]) => mutants).length).toBeGreaterThanOrEqual(40);
 });
 
-describe('a mutant does not fit', () => {
+describe('whether a mutant fits', () => {
   const read = (): string => 'one two two';
   const mutant = { file: 'a', find: 'one', replace: 'three', tests: ['b'] };
   const here =
@@ -45,11 +45,11 @@ describe('a mutant does not fit', () => {
     ['its text is there twice', { ...mutant, find: 'two' }, here('a', 'b'), '2 times'],
     ['it changes nothing', { ...mutant, replace: 'one' }, here('a', 'b'), 'changes nothing'],
     ['its tests are gone', { ...mutant }, here('a'), 'b does not exist'],
-  ])('when %s', (_, given, present, why) => {
+  ])('is denied when %s', (_, given, present, why) => {
     expect(misfit(given, present, read)).toContain(why);
   });
 
-  it('(N) and does fit when nothing is wrong', () => {
+  it('(N) is granted when nothing is wrong', () => {
     expect(misfit(mutant, here('a', 'b'), read)).toBeUndefined();
   });
 });

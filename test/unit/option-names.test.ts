@@ -82,7 +82,7 @@ describe('an option of BullMQ that is not carried out is refused with what to do
     make('defaultJobOptions', { failParentOnFailure: false, timeout: undefined });
   });
 
-  test('and the message names a document and heading that exist', () => {
+  test('with a document and heading that exist', () => {
     const heading = /^## What is not there$/m;
     expect(readFileSync('docs/migrating-from-bullmq.md', 'utf8')).toMatch(heading);
     readFileSync('docs/migrating-from-bull.md');

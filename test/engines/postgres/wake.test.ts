@@ -155,7 +155,7 @@ describe('a watcher on PostgreSQL', () => {
     stop();
   });
 
-  test('is told once of an outage that no call met, and is woken after it', async () => {
+  test('learns once of an outage that no call met, and is woken after it', async () => {
     const server = await newServer();
     const proxy = await newProxy(server);
     const here = await openStore({ url: proxy.url(server.url), connectTimeoutMs: 300 });

@@ -36,7 +36,7 @@ test('a program on the PATH is found, and nothing is installed', async () => {
   expect(existsSync(here('told'))).toBe(false);
 });
 
-test('what is missing is installed by root, without its service being started', async () => {
+test('a missing program is installed by root, without its service being started', async () => {
   aptGet(`/bin/cp ${here('policy-rc.d')} ${here('policy-then')}; : >${here('bin/redis-server')}`);
   expect(await folderOf('redis', around())).toBe(here('bin'));
   expect(told()).toEqual([

@@ -172,7 +172,7 @@ describe('the choice of a SQLite driver', () => {
   it.each([
     ['SQLite', (): string => `sqlite:${join(folder, 'jobs.db')}`, { engine: 'sqlite', driver: HERE[0] }],
     ['memory', (): string => 'memory:', { engine: 'memory' }],
-  ])('is told by health() on %s', async (_store, connection, expected) => {
+  ])('is shown by health() on %s', async (_store, connection, expected) => {
     const queue = new Queue('mail', { connection: connection() });
     const worker = new Worker('mail', async () => undefined, { connection: connection() });
     await worker.waitUntilReady();

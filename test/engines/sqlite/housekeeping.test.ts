@@ -96,7 +96,7 @@ describe('the housekeeping of the SQLite store', () => {
     { charged: false, stalls: 0 },
     { charged: true, stalls: 1 },
   ])(
-    'hands back what a large session holds in several transactions, in order (charged: $charged)',
+    'hands back the jobs of a large session in several transactions, in order (stall: $charged)',
     async ({ charged, stalls }) => {
       const file = newFile();
       const store = await openStore({ path: file });
