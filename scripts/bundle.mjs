@@ -9,6 +9,7 @@ const INNER_ENTRIES = [
   'store/sqlite/index',
   'store/sqlite/driver',
   'store/postgres/index',
+  'store/postgres/sql-texts',
   'store/redis/index',
   'store/redis/lua-texts',
   'store/contract/index',

@@ -11,6 +11,7 @@ const ENTRIES = ['index', 'compat/bull/index', 'compat/bun-queue/index', 'testin
 /** @param {string} out a folder with the compiler's output, in ESM; it becomes dist/ */
 export async function finishBuild(out) {
   embedLua(join(out, 'store', 'redis', 'lua-texts.js'));
+  embedSql(join(out, 'store', 'postgres', 'sql-texts.js'));
   embedVersion(join(out, 'runtime', 'version.js'));
   // Both modules go into chunks of dist/ itself.
   replaceIn(
@@ -68,19 +69,35 @@ function modulesOf(out) {
 
 /** Puts the Lua files into one module, because a bundle has no files beside its code. */
 function embedLua(file) {
-  const lua = join(import.meta.dirname, '..', 'src', 'store', 'redis', 'lua');
-  const texts = {};
-  for (const entry of readdirSync(lua, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile()) continue;
-    const path = join(entry.parentPath, entry.name);
-    texts[relative(lua, path).split(sep).join('/')] = withoutComments(readFileSync(path, 'utf8'));
-  }
-  writeFileSync(file, `const texts = ${JSON.stringify(texts, null, 2)};\nexport const luaText = (file) => texts[file];\n`);
+  const texts = textsOf(join('redis', 'lua'));
+  writeFileSync(file, `const texts = ${texts};\nexport const luaText = (file) => texts[file];\n`);
 }
 
-/** Drops comment lines, because Redis gets the text as it is. The line `-- use:` stays: it names the shared parts of a script. */
-function withoutComments(lua) {
-  return lua.replace(/^[ \t]*--(?! use: ).*\n/gm, '');
+/** Does the same with the SQL files. */
+function embedSql(file) {
+  const texts = textsOf(join('postgres', 'sql'));
+  const files = "export const sqlFiles = () => Object.keys(texts).filter((file) => !file.includes('/'));";
+  writeFileSync(file, `const texts = ${texts};\nexport const sqlText = (file) => texts[file];\n${files}\n`);
+}
+
+/** Returns the texts of all files in a folder of src/store/ by their paths, as an object in JavaScript. */
+function textsOf(folder) {
+  const top = join(import.meta.dirname, '..', 'src', 'store', folder);
+  const texts = {};
+  for (const entry of readdirSync(top, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const path = join(entry.parentPath, entry.name);
+    texts[relative(top, path).split(sep).join('/')] = withoutComments(readFileSync(path, 'utf8'));
+  }
+  return JSON.stringify(texts, null, 2);
+}
+
+/**
+ * Drops comment lines, because the server gets the text as it is. The lines `-- use:` (Lua) and `-- include:` (SQL) stay: they name the
+ * shared parts of a text.
+ */
+function withoutComments(text) {
+  return text.replace(/^[ \t]*--(?! use: | include: ).*\n/gm, '');
 }
 
 /** A bundle has no package.json beside its code, or that of another package. */

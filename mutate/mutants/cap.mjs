@@ -63,7 +63,7 @@ export const CAP = [
   },
   {
     name: 'postgres: one job more than the cap',
-    file: 'src/store/postgres/cap.ts',
+    file: 'src/store/postgres/sql/room-under-cap.sql',
     find: 'greatest(0, _most - _active);',
     replace: 'greatest(0, _most + 1 - _active);',
     tests: conformance('postgres'),
@@ -71,7 +71,7 @@ export const CAP = [
   },
   {
     name: 'postgres: nothing is left for the others',
-    file: 'src/store/postgres/cap.ts',
+    file: 'src/store/postgres/sql/room-under-cap.sql',
     find: '_free - coalesce(sum(jobs) FILTER (WHERE NOT own), 0)',
     replace: '_free - 0 * coalesce(sum(jobs) FILTER (WHERE NOT own), 0)',
     tests: conformance('postgres'),
@@ -79,7 +79,7 @@ export const CAP = [
   },
   {
     name: 'postgres: claims under a cap do not wait for one another',
-    file: 'src/store/postgres/claim.ts',
+    file: 'src/store/postgres/sql/take.sql',
     find: 'SELECT * INTO _row FROM queues WHERE queue = _queue FOR NO KEY UPDATE;',
     replace: 'SELECT * INTO _row FROM queues WHERE queue = _queue;',
     tests: engines('postgres/cap-race'),

@@ -61,7 +61,7 @@ export const EVENTS = [
   },
   {
     name: 'postgres: a stall is not told',
-    file: 'src/store/postgres/hand-back.ts',
+    file: 'src/store/postgres/sql/hand-back.sql',
     find: "_change.body := event('stalled', _sum.ids,",
     replace: "_change.body := event('waiting', _sum.ids,",
     tests: conformance('postgres'),

@@ -20,7 +20,7 @@ export const FENCES = [
   },
   {
     name: 'postgres: another server goes on with the sequence as it finds it',
-    file: 'src/store/postgres/claim.ts',
+    file: 'src/store/postgres/sql/lift-fences.sql',
     find: "IF nextval('fences') < _clock THEN",
     replace: "IF nextval('fences') < 0 THEN",
     tests: engines('postgres/layout', 'postgres/short-ways', 'postgres/outage', 'postgres/migrate'),

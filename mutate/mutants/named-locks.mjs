@@ -29,9 +29,9 @@ export const NAMED_LOCKS = [
   },
   {
     name: 'postgres: a late renewal brings back the holder before',
-    file: 'src/store/postgres/named-lock.ts',
-    find: 'UPDATE sessions SET reaped = 1 WHERE queue = _queue AND id = _hold.session AND ${IS_OPEN};',
-    replace: 'PERFORM FROM sessions WHERE queue = _queue AND id = _hold.session AND ${IS_OPEN};',
+    file: 'src/store/postgres/sql/acquire.sql',
+    find: 'UPDATE sessions SET reaped = 1 WHERE queue = _queue AND id = _hold.session AND reaped + 0 = 0;',
+    replace: 'PERFORM FROM sessions WHERE queue = _queue AND id = _hold.session AND reaped + 0 = 0;',
     tests: conformance('postgres'),
     only,
   },
@@ -61,7 +61,7 @@ export const NAMED_LOCKS = [
   },
   {
     name: 'postgres: the same token is granted anew',
-    file: 'src/store/postgres/named-lock.ts',
+    file: 'src/store/postgres/sql/glance.sql',
     find: "IF _one.lives AND _one.token = _token THEN RETURN json_build_array('held', _one.fence); END IF;",
     replace: "IF _one.lives AND _one.token = _token THEN RETURN json_build_array('held', _one.fence + 1); END IF;",
     tests: conformance('postgres'),

@@ -38,7 +38,7 @@ export const REPLAYS = [
   },
   {
     name: 'postgres: the fast settle carries out a call that it knows',
-    file: 'src/store/postgres/plain-settle.ts',
+    file: 'src/store/postgres/sql/settle-plain.sql',
     find: 'AND c.seq < _seq RETURNING',
     replace: 'AND c.seq <= _seq RETURNING',
     tests: [...conformance('postgres'), ...engines('postgres/short-ways')],
@@ -46,7 +46,7 @@ export const REPLAYS = [
   },
   {
     name: 'postgres: a repeated claim claims anew',
-    file: 'src/store/postgres/claim.ts',
+    file: 'src/store/postgres/sql/take.sql',
     find: 'IF _alive AND _seq <= _last THEN',
     replace: 'IF _alive AND _seq < _last THEN',
     tests: conformance('postgres'),

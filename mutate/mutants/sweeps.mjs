@@ -29,9 +29,9 @@ export const SWEEPS = [
   },
   {
     name: 'postgres: a reaped session is renewed',
-    file: 'src/store/postgres/session.ts',
-    find: 'WHERE ${session} AND s.${IS_OPEN}',
-    replace: 'WHERE ${session} AND (true OR s.${IS_OPEN})',
+    file: 'src/store/postgres/sql/renew-alone.sql',
+    find: 'AND s.id = :id AND s.reaped + 0 = 0',
+    replace: 'AND s.id = :id',
     tests: conformance('postgres'),
     only,
   },
@@ -69,7 +69,7 @@ export const SWEEPS = [
   },
   {
     name: 'postgres: a stall is not counted',
-    file: 'src/store/postgres/hand-back.ts',
+    file: 'src/store/postgres/sql/hand-back.sql',
     find: 'CASE WHEN h.most IS NULL THEN 0 ELSE 1 END',
     replace: 'CASE WHEN h.most IS NULL THEN 0 ELSE 0 END',
     tests: conformance('postgres'),

@@ -1,5 +1,5 @@
 // Nothing that comes from outside gets into the text of a statement or a script: SQL is put together when a module is loaded or a store
-// is made, of constants alone; what runs later only passes values. Lua is read from files as it is.
+// is made, of constants alone; what runs later only passes values. Lua, and most of the SQL of PostgreSQL, is read from files as it is.
 import { readdirSync, readFileSync } from 'node:fs';
 import { parseAst } from 'vitest/node';
 import { describe, expect, test } from 'vitest';
@@ -15,15 +15,15 @@ const KNOWN: Record<string, string> = {
   'postgres/schema.ts quoteName(schema)': 'an option of the store, quoted as an identifier',
   'postgres/schema.ts ADVISORY.migration': 'a constant',
   'postgres/schema.ts name': 'the schema, quoted as an identifier',
-  'postgres/server.ts quoteName(this.#options.schema), name, list': 'the name of a verb, which is a text of ours, and $1, $2 …',
   'postgres/schema.ts place, encoding': 'a message',
   'postgres/schema.ts place, isolation': 'a message',
   'postgres/schema.ts database, user': 'a message',
   'postgres/schema.ts quoteName(schema), quoteName(schema), user': 'a message',
   'postgres/warnings.ts this.#place, name, RISKS[name], name': 'a message',
 };
-/** They are called when a store is opened, with numbers of versions. */
-const OPENING = ['sqlite/engine.ts migrate', 'postgres/connection.ts migrate'];
+/** The first two are called when a store is opened, with numbers of versions; the third with the names of a function and its parameters. */
+const OPENING = ['sqlite/engine.ts migrate', 'postgres/connection.ts migrate', 'postgres/server.ts callOf'];
+const RUNNERS = ['call', 'short', 'ask', 'askShort', 'rows'];
 const COMMANDS = ['command', 'cjson.decode', "ascending and 'ZRANGE' or 'ZREVRANGE'"];
 
 interface Node {
@@ -124,7 +124,7 @@ describe('SQL', () => {
       walk(body, false, (node) => {
         if (node.type !== 'CallExpression') return;
         const { object, property } = node['callee'] as { object?: { name?: string }; property?: { name?: string } };
-        if (object?.name !== 'server' || property?.name !== 'call') return;
+        if (object?.name !== 'server' || !RUNNERS.includes(property?.name ?? '')) return;
         const [first] = node['arguments'] as Node[];
         if (first?.type !== 'Literal') called.push(`${file} ${text.slice(node.start, node.end)}`);
         else called.push('literal');
@@ -145,13 +145,18 @@ describe('SQL', () => {
   });
 
   test('of functions in PostgreSQL runs no text but with numbers of its own in it', () => {
-    const dynamic = sources.flatMap(({ file, text }) =>
+    const folder = new URL('postgres/sql/', STORES);
+    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.sql'))
+      .map((name) => ({ file: `postgres/sql/${name}`, text: readFileSync(new URL(name, folder), 'utf8') }));
+    expect(files.length).toBeGreaterThan(60);
+    const dynamic = [...sources, ...files].flatMap(({ file, text }) =>
       [...text.matchAll(/EXECUTE (?!FUNCTION)(.*)/g)].map(([, what]) => `${file} ${what}`),
     );
     expect(dynamic).toEqual([
-      "postgres/queue-row.ts format('CREATE SEQUENCE ids_%s', _queue);",
-      "postgres/queue-row.ts format('GRANT ALL ON SEQUENCE ids_%s TO PUBLIC', _queue);",
       "postgres/schema.ts 'DROP FUNCTION ' || _function || ' CASCADE';",
+      "postgres/sql/make-counter.sql format('CREATE SEQUENCE ids_%s', _queue);",
+      "postgres/sql/make-counter.sql format('GRANT ALL ON SEQUENCE ids_%s TO PUBLIC', _queue);",
     ]);
   });
 });

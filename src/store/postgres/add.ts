@@ -1,138 +1,20 @@
 // Adds jobs. The store calls it for each batch of an add batcher, and inside transactions of the user. One job without id, lock key,
-// priority, delay or lifo takes the fast path (plain-add.ts). A repeated call (same caller and number) must return the first reply and
-// add nothing.
+// priority, delay or lifo takes the fast path (sql/add-plain.sql). If the job or the queue needs more, the call falls back to `add`, which
+// must then find everything as if this attempt had never happened. A repeated call (same caller and number) must return the first reply
+// and add nothing.
 import type { NewJob } from '../../job/record.js';
 import type { AddReply, Call } from '../contract/index.js';
-import { recall, remember } from './callers.js';
-import { FOLD_SOMETIMES, NOTE } from './fold.js';
-import { freeKeys } from './key.js';
-import { addPlain, type Telling } from './plain-add.js';
+import { codeOf } from './errors.js';
+import { foldAside } from './fold.js';
 import type { Server } from './server.js';
-import { verb } from './sql-function.js';
-import { STATE } from './tables.js';
 
-/** Inserts the jobs `o`. */
-const PUT = `INSERT INTO jobs (queue, state, priority, ord, added, added_at, delay, due_at, timestamp, id, name, opts, data, lock_key)
-      SELECT _queue, CASE WHEN delay > 0 THEN ${STATE.delayed} ELSE coalesce(lane, ${STATE.waiting}) END, coalesce(priority, 0),
-        CASE WHEN lifo AND coalesce(delay, 0) <= 0 THEN -(_base + n) ELSE _base + n END, _base + n, floor(_clock), coalesce(delay, 0),
-        CASE WHEN delay > 0 THEN ceil(_clock + delay) END, timestamp, id, name, opts, data, key`;
+/**
+ * 23505: a user took this id before. 54000: the notification queue of the server is full, because a listener has not read for very long.
+ */
+const LONG_WAY = new Set(['23505', '54000']);
 
-// Inserts rows in the order of their ids, so that two calls that add the same ids never deadlock. If a user took a counted id before, the
-// counter steps over that id: the new job must not vanish as its duplicate.
-export const ADD_FUNCTIONS = verb(
-  `add(_name text, _caller text, _seq bigint, _ids text[], _names text[], _data text[], _opts text[], _priorities int[],
-     _delays float8[], _lifos boolean[], _timestamps float8[], _keys text[])`,
-  'text',
-  `
-DECLARE
-  _queue int := queue_of(_name);
-  _counter regclass := 'ids_' || _queue;
-  _clock float8 := clock_ms();
-  _base bigint;
-  _last bigint;
-  _reply text;
-  _chosen text[];
-  _put bigint[];
-  _made bigint[] := '{}';
-  _todo bigint[];
-  _lanes smallint[];
-  _change journal;
-  _group record;
-BEGIN
-  IF _caller IS NOT NULL THEN
-    ${recall('_reply')}
-    IF _reply IS NOT NULL THEN RETURN _reply; END IF;
-    -- A transaction that a user leaves open may hold an id. The call fails soon, because other calls may wait behind it.
-    IF _ids IS NOT NULL THEN PERFORM set_config('lock_timeout', '2s', true); END IF;
-  END IF;
-  _base := nextval('places');
-  IF cardinality(_names) = 1 THEN
-    _chosen := ARRAY[coalesce(_ids[1], nextval(_counter)::text)];
-  ELSE
-    SELECT array_agg(coalesce(_ids[o.n], nextval(_counter)::text)) INTO _chosen FROM unnest(_names) WITH ORDINALITY o(name, n);
-  END IF;
-  IF _keys IS NOT NULL THEN
-    -- Of each key, claims need to look at one.
-    SELECT array_agg(CASE WHEN key IS NULL THEN ${STATE.waiting} WHEN nth = 1 THEN ${STATE.keyed} ELSE ${STATE.behind} END ORDER BY n) INTO _lanes FROM (
-      SELECT key, n, row_number() OVER (PARTITION BY key, delay > 0 ORDER BY priority, CASE WHEN lifo THEN -n ELSE n END) AS nth
-      FROM unnest(_keys, _priorities, _delays, _lifos) WITH ORDINALITY k(key, priority, delay, lifo, n)
-    ) lanes;
-  END IF;
-  IF cardinality(_names) = 1 THEN
-    -- Most calls of a producer that waits for each job bring one: the statement for many takes longer to set up.
-    ${PUT}
-    FROM (SELECT _chosen[1] AS id, _names[1] AS name, _data[1] AS data, _opts[1] AS opts, _priorities[1] AS priority, _delays[1] AS delay,
-      _lifos[1] AS lifo, _timestamps[1] AS timestamp, _keys[1] AS key, _lanes[1] AS lane, 1 AS n) o
-    ON CONFLICT (queue, id) DO NOTHING;
-    IF FOUND THEN _made := ARRAY[1]; END IF;
-  END IF;
-  WHILE cardinality(_made) < cardinality(_names) LOOP
-    WITH put AS (
-      ${PUT}
-      FROM unnest(_chosen, _names, _data, _opts, _priorities, _delays, _lifos, _timestamps, _keys, _lanes)
-        WITH ORDINALITY o(id, name, data, opts, priority, delay, lifo, timestamp, key, lane, n)
-      WHERE _todo IS NULL OR n = ANY (_todo)
-      ORDER BY id, n
-      ON CONFLICT (queue, id) DO NOTHING
-      RETURNING added - _base AS n
-    )
-    SELECT array_agg(n) INTO _put FROM put;
-    _made := _made || _put;
-    EXIT WHEN cardinality(_made) = cardinality(_names);
-    SELECT array_agg(n) INTO _todo FROM generate_subscripts(_names, 1) n WHERE _ids[n] IS NULL AND n <> ALL (_made);
-    EXIT WHEN _todo IS NULL;
-    SELECT array_agg(CASE WHEN n = ANY (_todo) THEN nextval(_counter)::text ELSE _chosen[n] END ORDER BY n) INTO _chosen
-    FROM generate_subscripts(_names, 1) n;
-  END LOOP;
-  _change := no_change(_queue);
-  IF cardinality(_made) = cardinality(_names) THEN
-    _made := NULL;
-    _change.events := cardinality(_names);
-    _change.body := event('added', _chosen, json_build_object('jobName', _names));
-  ELSE
-    -- One that claims were to look at may be a duplicate.
-    ${freeKeys('_keys')}
-    SELECT count(*), event('added', array_agg(_chosen[n] ORDER BY n), json_build_object('jobName', array_agg(_names[n] ORDER BY n)))
-    INTO _change.events, _change.body FROM unnest(_made) n HAVING count(*) > 0;
-  END IF;
-  IF _made IS NULL AND _priorities IS NULL AND _delays IS NULL THEN
-    -- As most calls are.
-    _change.events := 2 * _change.events;
-    _change.body := _change.body || ',' || event('waiting', _chosen);
-    _change.waiting := cardinality(_chosen);
-  ELSE
-    FOR _group IN
-      SELECT name, count(*) AS jobs, count(*) FILTER (WHERE coalesce(priority, 0) = 0) AS plain, array_agg(id) AS ids, array_agg(ceil(_clock + delay)::bigint) AS dues
-      FROM (
-        SELECT *, CASE WHEN n <> ALL (_made) THEN 'duplicated' WHEN delay > 0 THEN 'delayed' ELSE 'waiting' END AS name
-        FROM unnest(_chosen, _priorities, _delays) WITH ORDINALITY u(id, priority, delay, n)
-      ) o GROUP BY name ORDER BY name = 'duplicated', name DESC
-    LOOP
-      _change.events := coalesce(_change.events, 0) + _group.jobs;
-      _change.body := concat_ws(',', _change.body, event(_group.name, _group.ids,
-        CASE _group.name WHEN 'delayed' THEN json_build_object('delay', _group.dues) END));
-      IF _group.name = 'delayed' THEN
-        _change.delayed := _group.jobs;
-      ELSIF _group.name = 'waiting' THEN
-        _change.waiting := _group.plain;
-        _change.prioritized := _group.jobs - _group.plain;
-      END IF;
-    END LOOP;
-  END IF;
-  ${NOTE}
-  -- A run of counted ids, which is what most calls get, is told by its two ends.
-  IF _ids IS NULL AND _made IS NULL AND _chosen[cardinality(_chosen)]::bigint - _chosen[1]::bigint = cardinality(_chosen) - 1 THEN
-    _reply := json_build_object('first', _chosen[1]::bigint, 'count', cardinality(_chosen));
-  ELSE
-    _reply := json_build_object('ids', _chosen, 'made', _made);
-  END IF;
-  IF _caller IS NOT NULL THEN
-    ${remember('_caller', '_seq', '_reply')};
-    ${FOLD_SOMETIMES}
-  END IF;
-  RETURN _reply;
-END`,
-);
+/** The notification for processes that wait for jobs. */
+export type Telling = [channel: string, payload: string];
 
 type Reply = { first: number; count: number } | { ids: string[]; made: number[] | null };
 
@@ -143,9 +25,32 @@ interface Added {
 }
 
 export async function add(server: Server, queue: string, jobs: NewJob[], call: Call, telling?: Telling): Promise<Added> {
-  const plain = await addPlain<Reply>(server, queue, jobs, call, telling);
-  if (plain !== undefined) return { replies: toReplies(plain.reply), told: plain.told };
-  return { replies: toReplies(await addAny(server, queue, jobs, call)), told: false };
+  const row = isPlain(jobs) ? await addPlain(server, queue, jobs[0], call, telling) : undefined;
+  if (row === undefined) return { replies: toReplies(await addAny(server, queue, jobs, call)), told: false };
+  foldAside(server, queue);
+  return { replies: toReplies(JSON.parse(row[0] as string) as Reply), told: row[1] === true };
+}
+
+function isPlain(jobs: NewJob[]): jobs is [NewJob] {
+  const [job] = jobs;
+  if (job === undefined || jobs.length > 1 || job.id !== undefined || job.lockKey !== undefined) return false;
+  return job.priority === 0 && job.delayMs === 0 && !job.lifo;
+}
+
+/** Returns undefined if the queue needs more than the fast path, or if connections are not set up for it. */
+async function addPlain(
+  server: Server,
+  queue: string,
+  { name, data, opts, timestamp }: NewJob,
+  { caller, seq }: Call,
+  [channel, payload]: Telling | [] = [],
+): Promise<unknown[] | undefined> {
+  try {
+    return (await server.short('add_plain', { queue, caller, seq, name, data, opts, timestamp, channel, payload }))?.[0];
+  } catch (error) {
+    if (!LONG_WAY.has(codeOf((error as Error).cause) ?? '')) throw error;
+    return undefined;
+  }
 }
 
 /**
@@ -157,20 +62,20 @@ export async function addWithin(joined: Pick<Server, 'call'>, queue: string, job
 }
 
 function addAny(server: Pick<Server, 'call'>, queue: string, jobs: NewJob[], call?: Call): Promise<Reply> {
-  return server.call<Reply>('add', [
-    queue,
-    call?.caller ?? null,
-    call?.seq ?? null,
-    jobs.every(({ id }) => id === undefined) ? null : jobs.map(({ id }) => id ?? null),
-    jobs.map(({ name }) => name),
-    jobs.map(({ data }) => data),
-    jobs.map(({ opts }) => opts),
-    unlessAll(jobs, 0, ({ priority }) => priority),
-    unlessAll(jobs, 0, ({ delayMs }) => delayMs),
-    unlessAll(jobs, false, ({ lifo }) => lifo),
-    jobs.map(({ timestamp }) => timestamp),
-    jobs.every(({ lockKey }) => lockKey === undefined) ? null : jobs.map(({ lockKey }) => lockKey ?? null),
-  ]);
+  return server.call<Reply>('add', {
+    name: queue,
+    caller: call?.caller,
+    seq: call?.seq,
+    ids: jobs.every(({ id }) => id === undefined) ? null : jobs.map(({ id }) => id ?? null),
+    names: jobs.map(({ name }) => name),
+    data: jobs.map(({ data }) => data),
+    opts: jobs.map(({ opts }) => opts),
+    priorities: unlessAll(jobs, 0, ({ priority }) => priority),
+    delays: unlessAll(jobs, 0, ({ delayMs }) => delayMs),
+    lifos: unlessAll(jobs, false, ({ lifo }) => lifo),
+    timestamps: jobs.map(({ timestamp }) => timestamp),
+    keys: jobs.every(({ lockKey }) => lockKey === undefined) ? null : jobs.map(({ lockKey }) => lockKey ?? null),
+  });
 }
 
 function toReplies(reply: Reply): AddReply[] {

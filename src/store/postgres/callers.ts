@@ -17,9 +17,6 @@ const FORGET_MS = 1000;
  */
 const unheld = (rows: string) =>
   `DELETE FROM callers WHERE ctid = ANY (ARRAY(SELECT c.ctid FROM ${rows} FOR UPDATE OF c SKIP LOCKED))`;
-/** Deletes the callers of these sessions. Their late calls find no session any more, and find the jobs under other tokens. */
-export const forgetSessions = (queue: string, ids: string) =>
-  unheld(`callers c WHERE c.queue = ${queue} AND c.id = ANY (${ids})`);
 
 export const CALLER_FUNCTIONS =
   // Locks the caller, so that a call and its repetition run one after the other. Returns the number of its last call. This is the first
@@ -76,20 +73,3 @@ END`,
 export async function forgetCaller(server: Server, queue: string, caller: string): Promise<void> {
   await server.ask('forget_caller', [queue, caller], FORGET_MS);
 }
-
-/**
- * Enters the call _seq of _caller. Sets `reply` to the recorded reply if the same call was carried out already. It is inlined into verbs
- * and not a function, because calling a function costs as much as a statement.
- */
-export const recall = (reply: string) => `
-    SELECT seq, callers.reply INTO _last, ${reply} FROM callers WHERE queue = _queue AND id = _caller FOR UPDATE;
-    IF NOT FOUND THEN _last := enter_call(_queue, _caller); END IF;
-    IF _seq > _last THEN
-      ${reply} := NULL;
-    ELSIF _seq < _last THEN
-      -- Its caller gave up on it and went on, so the call must not be applied now.
-      PERFORM refuse_straggler(_caller, _seq, _last);
-    END IF;`;
-
-export const remember = (caller: string, seq: string, reply: string) =>
-  `UPDATE callers SET seq = ${seq}, used_at = clock_ms(), reply = ${reply} WHERE queue = _queue AND id = ${caller}`;

@@ -1,5 +1,5 @@
 // The PostgreSQL store: one schema that any number of machines share. It wires the parts of this folder to the store contract, the only
-// way in which the rest of Holdfast calls it. Every verb is one function of the schema (sql-function.ts), called in one round trip, so
+// way in which the rest of Holdfast calls it. Every verb is one function of the schema (sql.ts), called in one round trip, so
 // that it is one transaction whatever lies between. Nothing here may keep state on a connection, except the listener.
 import { HoldfastError } from '../../errors.js';
 import type { Outcome } from '../../job/outcome.js';
@@ -18,12 +18,11 @@ import { Fitting } from './fitting.js';
 import * as inspect from './inspect.js';
 import { extend, revoke } from './lock.js';
 import { acquire, letGo, namedLocks } from './named-lock.js';
-import { Detours } from './plain-settle.js';
 import { threadOptions, planPostgres, type PostgresPlan, type PostgresStoreOptions } from './options.js';
 import { probe, unsuspected } from './probe.js';
 import { SCHEMA_VERSION } from './schema.js';
 import { closeSessions, openSession, renew } from './session.js';
-import { settle } from './settle.js';
+import { Detours, settle } from './settle.js';
 import { sweep } from './sweep.js';
 import { joinTransaction } from './transaction.js';
 import { Turns } from './turns.js';
@@ -123,7 +122,7 @@ export class PostgresStore implements contract.Store {
     if (jobs.length === 0) return [];
     // Create the queue outside of the transaction, where it is committed at once. Otherwise other processes that use the name for the
     // first time would wait for the commit.
-    if (!this.#known.has(queue)) await server.call('ensure_queue', [queue]);
+    if (!this.#known.has(queue)) await server.call('ensure_queue', { name: queue });
     this.#known.add(queue);
     return addWithin(joined, queue, jobs);
   }

@@ -1,4 +1,4 @@
-// Reads and trims the log of a queue. Reading folds the journal first (fold.ts), so that event ids follow the order of commits.
+// Reads and trims the log of a queue. Reading folds the journal first (sql/fold.sql), so that event ids follow the order of commits.
 import { journalOf } from './journal-rows.js';
 import { REPLY_BYTES } from '../budget.js';
 import type { EventName, EventsReply, StoredEvent } from '../contract/index.js';

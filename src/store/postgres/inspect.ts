@@ -60,7 +60,7 @@ const cutLogs = (rows: string, direction: string) => `ARRAY(SELECT row FROM (
       ) l WHERE upto <= _budget OR upto = size)`;
 
 /** The owner of a row of sessions, as JSON. */
-export const ownerOf = (row = '') =>
+const ownerOf = (row = '') =>
   `json_build_object('host', ${row}host, 'pid', ${row}pid, 'name', ${row}name, 'instance', ${row}instance)`;
 
 export const INSPECT_FUNCTIONS =

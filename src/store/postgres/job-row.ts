@@ -1,6 +1,6 @@
 // The format of jobs in replies: one JSON array per column. One array per job took the server 5 µs a job; this format takes 1 µs. A large
 // job would take 15 ms per megabyte, mostly for quoting and copies. So the texts of a job above `_inline` bytes are left out, and sent as
-// rows afterwards (large-values.ts): 5 ms per megabyte, in a statement that locks nothing.
+// rows afterwards (sql/large-values.sql): 5 ms per megabyte, in a statement that locks nothing.
 import { tokenOf } from '../../job/lock.js';
 import type { ClaimedJob, JobRecord } from '../../job/record.js';
 import type { StoredState } from '../../job/state.js';
@@ -11,16 +11,13 @@ const COLUMNS = [
   'processed_on', 'finished_on', 'processed_by', 'returnvalue', 'failed_reason', 'stacktrace', 'progress', 'fence',
 ]; // biome-ignore format: the order of JobArrays
 
-/** Columns that are the same in all jobs of a claim, or never set. */
-const IMPLIED = ['state', 'delay', 'finished_on', 'processed_by', 'returnvalue'];
-
-/** Columns with texts that can be long, in the order in which large-values.ts sends them. */
-export const LONG = ['data', 'progress', 'returnvalue'];
+/** Columns with texts that can be long, in the order in which sql/large-values.sql sends them. */
+const LONG = ['data', 'progress', 'returnvalue'];
 /** The bytes of the long texts: of a waiting job, and of any job. The server knows the size of a text without reading it. */
-export const WAITING_SIZE = 'octet_length(data) + coalesce(octet_length(progress), 0)';
+const WAITING_SIZE = 'octet_length(data) + coalesce(octet_length(progress), 0)';
 export const SIZE = `${WAITING_SIZE} + coalesce(octet_length(returnvalue), 0)`;
 /** The default of the parameter `_inline`: callers of older versions, which do not know large values, get all texts inline. */
-export const ALL_INLINE = 2_147_483_647;
+const ALL_INLINE = 2_147_483_647;
 
 /** The most jobs of one reply. */
 const MOST_ROWS = 10_000;
@@ -28,7 +25,6 @@ const MOST_ROWS = 10_000;
 const arrays = (columns: string[]) => `json_build_array(${columns.join(', ')})::text`;
 const short = (column: string, size: string) =>
   LONG.includes(column) ? `CASE WHEN ${size} <= _inline THEN ${column} END` : column;
-const claimed = (of: (column: string) => string) => COLUMNS.map((column) => (IMPLIED.includes(column) ? 'NULL' : of(column)));
 
 /** Aggregates the rows of `cutRows`, in their order, and whether the list was cut. Without rows, everything is null. */
 export const JOB_ARRAYS = arrays([
@@ -43,15 +39,6 @@ export const cutRows = (rows: string) => `(
 export const CUT_PARAMETERS = `_budget bigint DEFAULT ${Number.MAX_SAFE_INTEGER}, _used bigint DEFAULT 0, _inline int DEFAULT ${ALL_INLINE}`;
 /** A variable of functions that use `cutRows`: rows above this number are not even read. */
 export const MOST = `_most bigint := CASE WHEN _budget < ${Number.MAX_SAFE_INTEGER} THEN ${MOST_ROWS} ELSE _budget END;`;
-export const CLAIMED_ARRAYS = arrays(claimed((column) => `array_agg(${short(column, 'size')})`));
-/** The same for one row, measured by its data alone: adding up sizes takes 1 % of a call, and a large progress is rare. */
-export const CLAIMED_ONE = arrays(
-  claimed((column) => (column === 'data' ? `ARRAY[${short(column, 'octet_length(data)')}]` : `ARRAY[${column}]`)),
-);
-export const CLAIMED_COLUMNS = COLUMNS.filter((column) => !IMPLIED.includes(column))
-  .map((column) => `jobs.${column}`)
-  .join(', ');
-
 type Column<T> = T[] | null;
 
 export type JobArrays = [

@@ -4,11 +4,8 @@
 import { type ClaimedJob, hasStalled, type JobRecord } from '../../job/record.js';
 import { REPLY_BYTES } from '../budget.js';
 import type { ClaimReply } from '../contract/index.js';
-import { LONG } from './job-row.js';
 import { fillLosses } from './lost-by.js';
-import { jobOf } from './lookup.js';
 import type { Server } from './server.js';
-import { verb } from './sql-function.js';
 
 /** Bytes: jobs up to this size travel in the reply itself. Packing this much takes about as long as a round trip. */
 export const INLINE_BYTES = 16 * 1024;
@@ -17,24 +14,11 @@ export const INLINE_BYTES = 16 * 1024;
 const LEAST_BYTES = 1024;
 
 /**
- * Returns INLINE_BYTES for a claim of `count` jobs, which packs jobs before it knows whether they fit into one reply (plain-claim.ts).
+ * Returns INLINE_BYTES for a claim of `count` jobs, which packs jobs before it knows whether they fit into one reply (sql/shared/take.sql).
  */
 export function inlineBytes(count: number): number {
   return Math.max(LEAST_BYTES, Math.min(INLINE_BYTES, Math.floor(REPLY_BYTES / count)));
 }
-
-export const LARGE_VALUE_FUNCTIONS = verb(
-  'large_values(_name text, _ids text[], _fences bigint[])',
-  `TABLE (wanted text, ${LONG.map((column) => `_${column} text`).join(', ')})`,
-  `
-DECLARE
-  _queue int := (SELECT queue FROM queues WHERE name = _name);
-BEGIN
-  -- A null fence is that of a reader who is not the owner.
-  RETURN QUERY SELECT o.id, ${LONG.map((column) => `j.${column}`).join(', ')}
-  FROM unnest(_ids, _fences) o(id, fence), ${jobOf('o.id', `fence, ${LONG.join(', ')}`)} j WHERE o.fence IS NULL OR j.fence = o.fence;
-END`,
-);
 
 type LargeRow = [id: string, data: string, progress: string | null, returnvalue: string | null];
 
@@ -43,7 +27,7 @@ export async function fillRecords<T extends JobRecord>(server: Server, queue: st
   const missing = records.filter(isCut);
   if (missing.length === 0) return records;
   const fences = missing.map((record) => ('fence' in record ? (record as unknown as ClaimedJob).fence : null));
-  const values = [queue, missing.map(({ id }) => id), fences];
+  const values = { name: queue, ids: missing.map(({ id }) => id), fences };
   const rows = (await server.rows('large_values', values)) as LargeRow[];
   const found = new Map(rows.map((row) => [row[0], row]));
   for (const record of missing) {

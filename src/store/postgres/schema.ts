@@ -1,47 +1,28 @@
 // Checks whether the server and the schema fit, and creates or migrates the schema. Every migration recreates all functions: a release
 // that changes a function appends a migration, even an empty one.
 import { type ErrorCode, HoldfastError } from '../../errors.js';
-import { ADD_FUNCTIONS } from './add.js';
 import { ADVISORY } from './advisory.js';
 import { CALLER_FUNCTIONS } from './callers.js';
-import { CAP_FUNCTIONS } from './cap.js';
 import { CHANGE_FUNCTIONS } from './change.js';
-import { CLAIM_FUNCTIONS } from './claim.js';
 import { CONTROL_FUNCTIONS } from './control.js';
-import { DEAD_RANGE_FUNCTIONS } from './dead-ranges.js';
 import { codeOf, isCollision } from './errors.js';
 import { EVENT_FUNCTIONS } from './events.js';
-import { FOLD_FUNCTIONS } from './fold.js';
-import { GRANT_FUNCTIONS } from './grant.js';
-import { HAND_BACK_FUNCTIONS } from './hand-back.js';
 import { INSPECT_FUNCTIONS } from './inspect.js';
-import { KEY_FUNCTIONS } from './key.js';
-import { LARGE_VALUE_FUNCTIONS } from './large-values.js';
 import { LOCK_FUNCTIONS } from './lock.js';
-import { LOST_BY_FUNCTIONS } from './lost-by.js';
-import { NAMED_LOCK_FUNCTIONS } from './named-lock.js';
 import { quoteName } from './options.js';
-import { PLAIN_CLAIM_FUNCTIONS } from './plain-claim.js';
-import { PLAIN_SETTLE_FUNCTIONS } from './plain-settle.js';
-import { PROBE_FUNCTIONS } from './probe.js';
-import { QUEUE_FUNCTIONS } from './queue-row.js';
-import { RETENTION_FUNCTIONS } from './retention.js';
 import type { Server } from './server.js';
-import { SESSION_FUNCTIONS } from './session.js';
-import { SETTLE_FUNCTIONS } from './settle.js';
-import { SWEEP_FUNCTIONS } from './sweep.js';
+import { functionTexts } from './sql.js';
 import { MIGRATIONS, READABLE_SINCE } from './tables.js';
-import { UNTOUCHED_FUNCTIONS } from './untouched.js';
-import { WAKE_FUNCTIONS } from './wake.js';
 import { DURABILITY } from './warnings.js';
-import { WRITE_FUNCTIONS } from './write.js';
 
-// A function that inlines another one must come after it.
 const FUNCTIONS = [
-  QUEUE_FUNCTIONS, UNTOUCHED_FUNCTIONS, KEY_FUNCTIONS, CALLER_FUNCTIONS, DEAD_RANGE_FUNCTIONS, FOLD_FUNCTIONS, RETENTION_FUNCTIONS, HAND_BACK_FUNCTIONS, ADD_FUNCTIONS, CAP_FUNCTIONS, GRANT_FUNCTIONS, CLAIM_FUNCTIONS, PLAIN_CLAIM_FUNCTIONS, SETTLE_FUNCTIONS, PLAIN_SETTLE_FUNCTIONS,
-  SESSION_FUNCTIONS, SWEEP_FUNCTIONS, PROBE_FUNCTIONS, LOCK_FUNCTIONS, NAMED_LOCK_FUNCTIONS, CONTROL_FUNCTIONS, WRITE_FUNCTIONS, CHANGE_FUNCTIONS, INSPECT_FUNCTIONS, LARGE_VALUE_FUNCTIONS, LOST_BY_FUNCTIONS,
-  EVENT_FUNCTIONS, WAKE_FUNCTIONS,
-].join('\n'); // biome-ignore format: a list of names
+  CALLER_FUNCTIONS,
+  LOCK_FUNCTIONS,
+  CONTROL_FUNCTIONS,
+  CHANGE_FUNCTIONS,
+  INSPECT_FUNCTIONS,
+  EVENT_FUNCTIONS,
+].join('\n');
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
@@ -153,7 +134,9 @@ async function writeSchema(run: Run, schema: string, version: number, place: str
     await run(`SET LOCAL search_path TO ${quoteName(schema)}, pg_temp`);
     for (const migration of MIGRATIONS.slice(version)) await run(migration);
     await run(DROP_FUNCTIONS);
-    await run(FUNCTIONS);
+    // The functions come in any order, and may call one another.
+    await run('SET LOCAL check_function_bodies TO off');
+    await run(functionTexts() + FUNCTIONS);
     if (version === 0) await run('INSERT INTO holdfast_schema (version) VALUES (0)');
     await run('UPDATE holdfast_schema SET version = $1, revision = $2', [READABLE_SINCE, SCHEMA_VERSION]);
   } catch (error) {

@@ -10,7 +10,7 @@ import type { PgPool, PgPoolClient, PgQuery } from './driver.js';
 import { type Circumstance, codeOf, isCollision, isReplaced, spoilsConnection, toStoreError } from './errors.js';
 import { quoteName } from './options.js';
 import { PoolLine } from './pool-line.js';
-import { TUNING } from './sql-function.js';
+import { callOf, type Statement, statementOf, tuning } from './sql.js';
 
 export interface ServerOptions {
   pool: PgPool;
@@ -22,6 +22,14 @@ export interface ServerOptions {
   queryTimeoutMs: number;
   /** How many connections the pool has. */
   max: number;
+}
+
+/** The arguments of an operation, by their names. */
+export type Values = Record<string, unknown> | unknown[];
+
+interface Query {
+  text: string;
+  values: unknown[];
 }
 
 /** How long closing waits for connections to end, in ms. */
@@ -54,7 +62,7 @@ export class Server {
   /** Connections in use, and since when (ms of performance.now). */
   readonly #busy = new Map<PgPoolClient, number>();
   readonly #guarded = new WeakSet<PgPoolClient>();
-  readonly #statements = new Map<string, string>();
+  readonly #statements = new Map<string, Statement>();
   readonly #line: PoolLine;
   #reached = false;
   #told = false;
@@ -85,43 +93,46 @@ export class Server {
   }
 
   /** Calls a function of the schema, and returns the JSON that it replies. */
-  async call<T>(name: string, values: unknown[], patienceMs?: number): Promise<T> {
+  async call<T>(name: string, values: Values, patienceMs?: number): Promise<T> {
     return this.#tell(this.#call<T>(name, values, patienceMs));
   }
 
   /**
-   * Runs a statement that takes its settings and its search path from the connection. Returns the rows, or undefined if connections are
+   * Runs an operation that takes its settings and its search path from the connection. Returns the rows, or undefined if connections are
    * not set up for that; then nothing was done.
    */
-  async short(name: string, text: string, values: unknown[], patienceMs?: number): Promise<unknown[][] | undefined> {
-    return this.tune ? this.#tell(this.#run(name, text, values, patienceMs, true)) : undefined;
+  async short(name: string, values: Values, patienceMs?: number): Promise<unknown[][] | undefined> {
+    return this.tune ? this.#tell(this.#run(name, this.statement(name, values), patienceMs, true)) : undefined;
   }
 
   /** A call of the store itself, with a short timeout. Its failure is reported to no user. */
-  async ask<T>(name: string, values: unknown[], patienceMs: number): Promise<T> {
+  async ask<T>(name: string, values: Values, patienceMs: number): Promise<T> {
     return this.#listen(this.#call<T>(name, values, patienceMs));
   }
 
   /** Is to `ask` what `short` is to `call`. */
-  async askShort(name: string, text: string, values: unknown[], patienceMs: number): Promise<unknown[][] | undefined> {
-    return this.tune ? this.#listen(this.#run(name, text, values, patienceMs, true)) : undefined;
+  async askShort(name: string, values: Values, patienceMs: number): Promise<unknown[][] | undefined> {
+    return this.tune ? this.#listen(this.#run(name, this.statement(name, values), patienceMs, true)) : undefined;
   }
 
   /** Calls a function of the schema that returns rows. */
-  async rows(name: string, values: unknown[]): Promise<unknown[][]> {
-    const text = this.statement(name, values.length).replace('SELECT', 'SELECT * FROM');
-    return (await this.#tell(this.#run(name, text, values))) ?? [];
+  async rows(name: string, values: Values): Promise<unknown[][]> {
+    const query = this.statement(name, values);
+    return (await this.#tell(this.#run(name, { ...query, text: query.text.replace('SELECT', 'SELECT * FROM') }))) ?? [];
   }
 
-  /** Returns the text of the call. Its reply is the column `reply`. */
-  statement(name: string, parameters: number): string {
-    let text = this.#statements.get(name);
-    if (text === undefined) {
-      const list = Array.from({ length: parameters }, (_, index) => `$${index + 1}`).join(', ');
-      text = `SELECT ${quoteName(this.#options.schema)}.${name}(${list}) AS reply`;
-      this.#statements.set(name, text);
+  /**
+   * Returns the text that runs an operation, and its values. The reply of a function is the column `reply`. All calls of a function must
+   * name the same parameters.
+   */
+  statement(name: string, values: Values): Query {
+    let known = this.#statements.get(name);
+    if (known === undefined) {
+      known = statementOf(name) ?? callOf(`${quoteName(this.#options.schema)}.${name}`, Object.keys(values));
+      this.#statements.set(name, known);
     }
-    return text;
+    if (Array.isArray(values)) return { text: known.text, values };
+    return { text: known.text, values: known.parameters.map((parameter) => values[parameter] ?? null) };
   }
 
   /** Runs several statements on one connection, which is dropped if the work fails. */
@@ -196,8 +207,8 @@ export class Server {
     }
   }
 
-  async #call<T>(name: string, values: unknown[], patienceMs?: number): Promise<T> {
-    const rows = await this.#run(name, this.statement(name, values.length), values, patienceMs, false);
+  async #call<T>(name: string, values: Values, patienceMs?: number): Promise<T> {
+    const rows = await this.#run(name, this.statement(name, values), patienceMs, false);
     const reply = rows?.[0]?.[0];
     return (typeof reply === 'string' ? JSON.parse(reply) : null) as T;
   }
@@ -205,8 +216,7 @@ export class Server {
   /** `short`: run only on a connection that is set up for it. */
   async #run(
     name: string,
-    text: string,
-    values: unknown[],
+    { text, values }: Query,
     patienceMs = Number.POSITIVE_INFINITY,
     short = false,
   ): Promise<unknown[][] | undefined> {
@@ -233,7 +243,7 @@ export class Server {
 
   /** Returns whether it set the connection up. It does not if a connection that was opened later leads to a pooler. */
   async #setUp(client: PgPoolClient, timeoutMs: number): Promise<boolean> {
-    const query = { text: TUNING, values: [client.processID, `${quoteName(this.#options.schema)}, pg_temp`] };
+    const query = { text: tuning(), values: [client.processID, `${quoteName(this.#options.schema)}, pg_temp`] };
     this.tune = (await this.#query(client, query, timeoutMs))[0]?.[0] === true;
     if (this.tune) this.#tuned.add(client);
     return this.tune;

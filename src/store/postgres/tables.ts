@@ -3,7 +3,7 @@
 
 /**
  * The numbers of `jobs.state`. Partial indexes name these numbers. `keyed` and `behind` also mean waiting, for jobs with a lock key: see
- * key.ts.
+ * sql/first-of-keys.sql.
  */
 export const STATE = { behind: -1, keyed: 0, waiting: 1, delayed: 2, active: 3, completed: 4, failed: 5 } as const;
 
@@ -26,7 +26,7 @@ export const IS_OPEN = 'reaped + 0 = 0';
 //   choose the primary key, which finds the same rows among all jobs of the queue, if its statistics are from a time when the queue was
 //   small.
 // journal: one pending change per call that changed a queue: its changes to the counts, and its events. Writing one needs no lock on the
-//   queue's row; `fold` applies them to queues and events (fold.ts).
+//   queue's row; `fold` applies them to queues and events (sql/fold.sql).
 // sessions: `presence` is the process, `vouched` the advisory lock that proves that the process lives; null while it has none. `attested`
 //   numbers the statements of the process about `vouched`, so that a delayed statement does not undo a later one.
 // revocations: numbered when they are reported to their session, because only then no smaller number can still come.
@@ -183,7 +183,7 @@ ALTER TABLE events ALTER COLUMN body SET STORAGE MAIN;
 `;
 
 // jobs_taken enforces that at most one job of a key is active, even if other code is wrong.
-// freed_keys: keys that may have come free since the last claim checked them (key.ts).
+// freed_keys: keys that may have come free since the last claim checked them (sql/first-of-keys.sql).
 // named: the owner of each named lock; the row of a free name is never committed. lock_places: the lock waiters.
 const KEYS_AND_NAMES = `
 ALTER TABLE jobs ADD COLUMN lock_key text COLLATE "C";
@@ -236,7 +236,7 @@ CREATE INDEX sessions_suspected ON sessions (queue) WHERE reaped = 0 AND suspect
 const NEW_FUNCTIONS = '';
 
 // sessions.look_at: never after expires_at. A renewal does not change it, so a renewal changes no index: 25 to 30 µs less of the server's
-//   170. Sweeps move it on (sweep.ts). Without any index, a sweep would take 4.5 ms to read 10,000 sessions.
+//   170. Sweeps move it on (sql/reap.sql). Without any index, a sweep would take 4.5 ms to read 10,000 sessions.
 // jobs: one index instead of three for waiting jobs. Every write opens each index and evaluates its condition: about 10 µs per index.
 // The migration changes sessions before jobs, in the lock order of the verbs.
 const FEWER_INDEXES = `
@@ -253,7 +253,7 @@ const REVISIONS = `
 ALTER TABLE holdfast_schema ADD COLUMN revision int NOT NULL DEFAULT 0;
 `;
 
-// dead_ranges: where lists of a queue have no living row (dead-ranges.ts). A queue has a row only while skipping helps. `place`, `freed`
+// dead_ranges: where lists of a queue have no living row (sql/find-dead-ranges.sql). A queue has a row only while skipping helps. `place`, `freed`
 // and `journal_number` are the last numbers drawn, at the time of writing, for places, freed keys and the journal. `journal_writers` are
 // the transactions that had written to the journal then, and had not ended.
 const DEAD_RANGES = `

@@ -4,7 +4,7 @@
 import { HoldfastError } from '../../errors.js';
 import { toTransactionError } from './errors.js';
 import { quoteName } from './options.js';
-import type { Server } from './server.js';
+import type { Server, Values } from './server.js';
 
 /** Runs SQL with parameters $1, $2 …, and returns the rows. */
 type RunSql = (text: string, values: unknown[]) => Promise<unknown[]>;
@@ -16,13 +16,12 @@ type Notification = [channel: string, payloads: string[]] | undefined;
 export function joinTransaction(server: Server, transaction: unknown, notification: Notification): Pick<Server, 'call'> {
   const run = runnerOf(transaction);
   return {
-    call: async <T>(name: string, values: unknown[]): Promise<T> => {
-      const all = notification === undefined ? values : [...values, ...notification];
+    call: async <T>(name: string, given: Values): Promise<T> => {
+      const { text, values } = server.statement(name, given);
       const tell = `, ${quoteName(server.circumstance.schema)}.notify_changes($${values.length + 1}, $${values.length + 2})`;
-      const text = server.statement(name, values.length) + (notification === undefined ? '' : tell);
       let row: unknown;
       try {
-        [row] = await run(text, all);
+        [row] = await (notification === undefined ? run(text, values) : run(text + tell, [...values, ...notification]));
       } catch (error) {
         throw toTransactionError(error, server.circumstance);
       }

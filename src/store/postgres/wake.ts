@@ -2,44 +2,15 @@
 // polling. The poll compares the versions of the watched queues every second: behind a pooler it is the only way, elsewhere it is the
 // fallback. A watcher of jobs is woken only by changes that bring jobs, a watcher of named locks only by released locks. The poll cannot
 // tell the kinds apart, and wakes all watchers.
-import { journalOf } from './journal-rows.js';
 import { HoldfastError } from '../../errors.js';
 import type { ClaimReply, WatchedChange } from '../contract/index.js';
 import { DueCalls } from '../due-calls.js';
 import { type Brings, type Change, Notifier } from './notify.js';
 import type { Server } from './server.js';
-import { verb } from './sql-function.js';
 
 const POLL_MS = 1000;
 /** Timeout of one poll. A worker with nothing to do learns through it that the server is gone. */
 const ANSWER_MS = 3000;
-
-const NOTIFY = 'SELECT pg_notify($1, payload) FROM unnest($2::text[]) payload';
-
-export const WAKE_FUNCTIONS =
-  // The versions are exact at the moment of the commit, however long a transaction was open. A number that a transaction draws before its
-  // commit could be passed by a later one that commits first.
-  verb(
-    'versions_of(_names text[])',
-    'text',
-    `
-BEGIN
-  RETURN (SELECT json_agg((
-    SELECT q.last_event + coalesce((SELECT sum(events) FROM ${journalOf('q')}), 0) || ' ' || q.paused || ' ' || q.limited_until
-      || ' ' || coalesce(q.max_active, -1)
-    FROM queues q WHERE q.name = r.name
-  ) ORDER BY n) FROM unnest(_names) WITH ORDINALITY r(name, n));
-END`,
-  ) +
-  verb(
-    'notify_changes(_channel text, _payloads text[])',
-    'text',
-    `
-BEGIN
-  PERFORM pg_notify(_channel, payload) FROM unnest(_payloads) payload;
-  RETURN 'null';
-END`,
-  );
 
 export interface WakeOptions {
   server: Server;
@@ -74,8 +45,8 @@ export class Wake {
     this.#options = options;
     const { server, id, channel, notify } = options;
     const send = async (changes: Change[]): Promise<void> => {
-      const values = [channel, changes.map((change) => payloadOf(id, change))];
-      if ((await server.short('notify', NOTIFY, values)) === undefined) await server.call('notify_changes', values);
+      const values = { channel, payloads: changes.map((change) => payloadOf(id, change)) };
+      if ((await server.short('notify', values)) === undefined) await server.call('notify_changes', values);
     };
     this.#notifier = notify ? new Notifier(send) : undefined;
   }
@@ -169,7 +140,7 @@ export class Wake {
   async #compare(queues: string[]): Promise<void> {
     const { server, onTrouble } = this.#options;
     try {
-      const versions = (await server.ask<(string | null)[] | null>('versions_of', [queues], ANSWER_MS)) ?? [];
+      const versions = (await server.ask<(string | null)[] | null>('versions_of', { names: queues }, ANSWER_MS)) ?? [];
       this.#outage = false;
       for (const [index, queue] of queues.entries()) {
         const watched = this.#watched.get(queue);

@@ -19,9 +19,10 @@ async function add(store: PostgresStore, count = 1): Promise<string[]> {
 function statements(): string[] {
   const names: string[] = [];
   const short = Server.prototype.short;
-  const spy = vi.spyOn(Server.prototype, 'short').mockImplementation(function (this: Server, name, text, values, ...rest) {
-    names.push(name === 'notify' ? `notify ${(values[1] as string[])[0]?.replace(/^\w+/, '')}` : name);
-    return short.call(this, name, text, values, ...rest);
+  const spy = vi.spyOn(Server.prototype, 'short').mockImplementation(function (this: Server, name, values, ...rest) {
+    const [payload] = (values as { payloads?: string[] }).payloads ?? [];
+    names.push(name === 'notify' ? `notify ${payload?.replace(/^\w+/, '')}` : name);
+    return short.call(this, name, values, ...rest);
   });
   onTestFinished(() => spy.mockRestore());
   return names;

@@ -1,0 +1,89 @@
+-- Settles jobs, and claims the next ones in the same call.
+-- Called by: settle.ts, settle-plain.sql.
+-- _inline: the long texts of a larger job (bytes) are left out (large-values.sql). The default is for older versions: it leaves out none.
+-- WEIGH_EVERY = 524288: the bytes of the log are summed once in about this many bytes of new events: the sum takes 3 ms over 10,000 rows.
+CREATE FUNCTION settle(
+  _name text, _caller text, _seq bigint, _kinds text[], _ids text[], _owners text[], _fences bigint[],
+  _texts text[], _stacks text[], _delays float8[], _lifos boolean[], _keep_counts float8[],
+  _keep_ages float8[], _session text, _claim_seq bigint, _count int, _job_ids text[], _by text, _timed float8,
+  _max float8, _window float8, _inline int DEFAULT 2147483647
+) RETURNS text LANGUAGE plpgsql
+-- include: settings
+AS $body$
+DECLARE
+  _clock float8 := clock_ms();
+  _now bigint := floor(_clock);
+  _queue int;
+  _capped boolean;
+  _results text;
+  _remembered boolean := false;
+  _same_call boolean := coalesce(_caller = _session AND _seq = _claim_seq, false);
+  _alive boolean;
+  _last bigint;
+  _change journal;
+  _got record;
+  _claimed text;
+  _freed text[];
+BEGIN
+  SELECT queue, max_active IS NOT NULL INTO _queue, _capped FROM queues WHERE name = _name;
+  IF _queue IS NULL THEN
+    _results := repeat('m', cardinality(_ids));
+    IF _session IS NOT NULL THEN _claimed := claim_reply(NULL, false, false, 0, NULL, 0, true); END IF;
+  ELSE
+    IF _caller IS NOT NULL THEN
+      SELECT seq, callers.reply INTO _last, _results FROM callers WHERE queue = _queue AND id = _caller FOR UPDATE;
+      IF NOT FOUND THEN _last := enter_call(_queue, _caller); END IF;
+      IF _seq > _last THEN
+        _results := NULL;
+      ELSIF _seq < _last THEN
+        -- Its caller gave up on it and went on, so the call must not be applied now.
+        PERFORM refuse_straggler(_caller, _seq, _last);
+      END IF;
+      _remembered := _results IS NOT NULL;
+    END IF;
+    -- Before any job is locked, as everywhere.
+    IF _session IS NOT NULL THEN
+      -- include: lock-session
+      IF _alive AND _session IS DISTINCT FROM _caller THEN _last := enter_call(_queue, _session); END IF;
+    END IF;
+    _change := no_change(_queue);
+    -- All of them at once, in one order.
+    IF _job_ids IS NOT NULL THEN
+      PERFORM FROM (SELECT DISTINCT id FROM unnest(_ids || _job_ids) id ORDER BY id) o,
+        LATERAL (SELECT FROM jobs WHERE queue = _queue AND id = o.id FOR UPDATE) j;
+    END IF;
+    IF NOT _remembered THEN
+      _got := carry_out(
+        _queue, _clock, _kinds, _ids, _owners, _fences, _texts, _stacks, _delays, _lifos, _keep_counts, _keep_ages, _change
+      );
+      _change := _got._change;
+      _results := _got._results;
+      _freed := _got._freed;
+      IF _freed IS NOT NULL THEN
+        INSERT INTO freed_keys (queue, lock_key)
+        SELECT _queue, key FROM (SELECT DISTINCT key FROM unnest(_freed) key WHERE key IS NOT NULL) freed;
+      END IF;
+    END IF;
+    IF _session IS NOT NULL THEN
+      _got := take(
+        _queue, _session, _claim_seq, _count, _job_ids, _by, _timed, _max, _window, _clock, _alive, _last, _change, _inline
+      );
+      _change := _got._change;
+      _claimed := _got._reply;
+      IF _got._taken > 0 AND NOT _same_call THEN
+        UPDATE callers SET seq = _claim_seq, used_at = clock_ms(), reply = NULL WHERE queue = _queue AND id = _session;
+      END IF;
+    END IF;
+    -- After the claim, which would take its own number for that of a call that was carried out before.
+    IF _caller IS NOT NULL AND NOT _remembered THEN
+      UPDATE callers SET seq = _seq, used_at = clock_ms(), reply = _results WHERE queue = _queue AND id = _caller;
+    END IF;
+    -- include: note
+    IF random() < 0.03125 + coalesce(octet_length(_change.body), 0) / 524288.0 THEN
+      PERFORM try_fold(_queue);
+    END IF;
+  END IF;
+  RETURN '{"results":"' || _results || '","room":' || (_freed IS NOT NULL OR coalesce(_capped, false)) || ',"claimed":'
+    || coalesce(_claimed, 'null') || '}';
+END
+$body$;

@@ -1,0 +1,15 @@
+-- The new values of the job of the outcome `o`, if the job stays.
+-- States: 0 keyed, 1 waiting, 2 delayed, 4 completed, 5 failed.
+state = CASE o.kind WHEN 'completed' THEN 4 WHEN 'failed' THEN 5 WHEN 'retry' THEN CASE WHEN j.lock_key IS NULL THEN 1 ELSE 0 END
+  WHEN 'release' THEN CASE WHEN j.lock_key IS NULL THEN 1 ELSE 0 END
+  WHEN 'return' THEN CASE WHEN j.lock_key IS NULL THEN 1 ELSE 0 END ELSE 2 END,
+ord = CASE WHEN o.lifo THEN -(_base + o.n) ELSE _base + o.n END, delay = coalesce(o.delay, 0), due_at = ceil(_clock + o.delay),
+attempts_made = attempts_made + CASE WHEN o.kind IN ('delay', 'release', 'return') THEN 0 ELSE 1 END,
+attempts_started = attempts_started - CASE WHEN o.kind = 'return' THEN 1 ELSE 0 END,
+finished_on = CASE WHEN o.kind IN ('completed', 'failed') THEN floor(_clock) END,
+returnvalue = CASE WHEN o.kind = 'completed' THEN o.said ELSE returnvalue END,
+failed_reason = CASE WHEN o.kind IN ('failed', 'retry', 'retry later') THEN o.said ELSE failed_reason END,
+stacktrace = coalesce(o.stack, stacktrace),
+-- Who finished it stays in the row, so that a repeated finish is recognised.
+session = CASE WHEN o.kind IN ('completed', 'failed') THEN session END,
+fence = CASE WHEN o.kind IN ('completed', 'failed') THEN j.fence END, claim_seq = NULL, ends_at = NULL, timed = false
