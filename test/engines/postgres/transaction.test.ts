@@ -5,7 +5,17 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { QueueEvents } from '../../../src/events/queue-events.js';
 import { Queue } from '../../../src/queue/queue.js';
 import { Worker } from '../../../src/worker/worker.js';
-import { completed, newClient, newDatabase, newJob, newJobs, newSession, newStore, openStore } from './support.js';
+import {
+  completed,
+  newClient,
+  newDatabase,
+  newEmptyDatabase,
+  newJob,
+  newJobs,
+  newSession,
+  newStore,
+  openStore,
+} from './support.js';
 import { drizzleWay, knexWay, kyselyWay, newPool, pgWay, queryWay, type Way } from './transaction-ways.js';
 
 const WAYS: [name: string, way: (url: string) => Way][] = [
@@ -110,7 +120,7 @@ describe.each(WAYS)('adding in a transaction with %s', (_name, make) => {
 
   test('refuses a transaction of another database', async () => {
     const { url, queue } = await scene(make);
-    const elsewhere = make(await newDatabase());
+    const elsewhere = make(await newEmptyDatabase());
     const failure = elsewhere.transact((transaction) => queue.add('mail', { secret: 'do-not-show' }, { transaction }));
     const error = await failure.then(
       () => expect.fail('it was added'),
