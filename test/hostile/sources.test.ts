@@ -154,9 +154,9 @@ describe('SQL', () => {
       [...text.matchAll(/EXECUTE (?!FUNCTION)(.*)/g)].map(([, what]) => `${file} ${what}`),
     );
     expect(dynamic).toEqual([
-      "postgres/schema.ts 'DROP FUNCTION ' || _function || ' CASCADE';",
       "postgres/sql/make-counter.sql format('CREATE SEQUENCE ids_%s', _queue);",
       "postgres/sql/make-counter.sql format('GRANT ALL ON SEQUENCE ids_%s TO PUBLIC', _queue);",
+      "postgres/sql/schema/drop-functions.sql 'DROP FUNCTION ' || _function || ' CASCADE';",
     ]);
   });
 });

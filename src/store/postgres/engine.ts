@@ -11,8 +11,9 @@ import { Presence } from './presence.js';
 import type { Vouching } from './probe.js';
 import { prepareSchema } from './schema.js';
 import { Server } from './server.js';
+import { sqlOf } from './sql.js';
 import { Wake } from './wake.js';
-import { DURABILITY, Warnings } from './warnings.js';
+import { Warnings } from './warnings.js';
 
 /**
  * How long, in ms, the first session waits for the connection that vouches for it. It works without one, but a crash is noticed later.
@@ -98,7 +99,7 @@ export class Engine {
       onMessage: (payload) => this.wake.hear(payload),
       onConnecting: async (run) => {
         await this.#presence.hold(run);
-        this.warnings.look(await run(DURABILITY));
+        this.warnings.look(await run(sqlOf('schema/durability.sql')));
       },
       onConnected: () => this.wake.wakeAll(),
       onLost: () => this.#presence.lost(),

@@ -11,9 +11,8 @@ import { INSPECT_FUNCTIONS } from './inspect.js';
 import { LOCK_FUNCTIONS } from './lock.js';
 import { quoteName } from './options.js';
 import type { Server } from './server.js';
-import { functionTexts } from './sql.js';
+import { functionTexts, sqlOf } from './sql.js';
 import { MIGRATIONS, READABLE_SINCE } from './tables.js';
-import { DURABILITY } from './warnings.js';
 
 const FUNCTIONS = [
   CALLER_FUNCTIONS,
@@ -42,17 +41,14 @@ interface Found {
   ran: number[];
   /** True if no pooler lies between this process and the server. */
   direct: boolean;
-  /** The rows that DURABILITY returns. */
+  /** The rows that sql/schema/durability.sql returns. */
   settings: unknown[][];
 }
 
 /** Checks the server and the schema. Creates or migrates the schema if `migrate` is true. */
 export async function prepareSchema(server: Server, schema: string, migrate: boolean): Promise<Found> {
   return server.use(async (run, client) => {
-    const [row] = await run(
-      `SELECT current_setting('server_version_num')::int, pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on',
-         current_setting('server_encoding'), current_setting('transaction_isolation'), pg_backend_pid(), current_database(), current_user`,
-    );
+    const [row] = await run(sqlOf('schema/facts.sql'));
     const [version, readOnly, encoding, isolation, pid, ...who] = row as [
       number,
       boolean,
@@ -89,7 +85,7 @@ export async function prepareSchema(server: Server, schema: string, migrate: boo
     }
     const ran = migrate ? await bringUp(run, schema, place, who) : await check(run, schema, place);
     // Behind a pooler, the process number of the connection differs from that of the process that serves it.
-    return { ran, direct: client.processID === pid, settings: await run(DURABILITY) };
+    return { ran, direct: client.processID === pid, settings: await run(sqlOf('schema/durability.sql')) };
   }, MIGRATION_MS);
 }
 
@@ -133,7 +129,7 @@ async function writeSchema(run: Run, schema: string, version: number, place: str
     // The functions keep this search path, so that they find the tables wherever they are called from.
     await run(`SET LOCAL search_path TO ${quoteName(schema)}, pg_temp`);
     for (const migration of MIGRATIONS.slice(version)) await run(migration);
-    await run(DROP_FUNCTIONS);
+    await run(sqlOf('schema/drop-functions.sql'));
     // The functions come in any order, and may call one another.
     await run('SET LOCAL check_function_bodies TO off');
     await run(functionTexts() + FUNCTIONS);
@@ -155,26 +151,13 @@ async function writeSchema(run: Run, schema: string, version: number, place: str
   }
 }
 
-/** Drops all functions in the schema: the schema belongs to Holdfast alone. */
-const DROP_FUNCTIONS = `DO $do$
-DECLARE
-  _function regprocedure;
-BEGIN
-  FOR _function IN SELECT oid FROM pg_proc WHERE pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()) LOOP
-    EXECUTE 'DROP FUNCTION ' || _function || ' CASCADE';
-  END LOOP;
-END $do$`;
-
 /**
  * Returns how many migrations the schema has. 0: it does not exist. It may be newer than this Holdfast, if this Holdfast can work with
  * it.
  */
 async function versionOf(run: Run, schema: string, place: string): Promise<number> {
   const name = quoteName(schema);
-  const [row] = await run(
-    `SELECT to_regclass($1) IS NOT NULL, (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $2)::int`,
-    [`${name}.holdfast_schema`, schema],
-  );
+  const [row] = await run(sqlOf('schema/contents.sql'), [`${name}.holdfast_schema`, schema]);
   const [ours, relations] = row as [boolean, number];
   if (!ours && relations > 0) {
     throw refused(

@@ -2,13 +2,12 @@
 // reconnect.
 import { HoldfastError } from '../../errors.js';
 
+/** The settings that sql/schema/durability.sql reads, and what they risk. */
 const RISKS: Record<string, string> = {
   fsync: 'a crash of its machine may lose acknowledged jobs or damage the whole database',
   full_page_writes: 'a crash of its machine may damage the database',
   synchronous_commit: 'a crash may lose the jobs and outcomes of the last moments although they were acknowledged',
 };
-
-export const DURABILITY = `SELECT name, setting FROM pg_settings WHERE name IN ('${Object.keys(RISKS).join("', '")}')`;
 
 type Listener = (warning: HoldfastError) => void;
 
@@ -22,7 +21,7 @@ export class Warnings {
     this.#place = place;
   }
 
-  /** `settings`: the rows that DURABILITY returns. */
+  /** `settings`: the rows that sql/schema/durability.sql returns. */
   look(settings: unknown[][]): void {
     this.#current = settings.filter(([, value]) => value === 'off').map(([name]) => this.#warning(String(name)));
     for (const warning of this.#current) this.tell(warning);
