@@ -68,8 +68,8 @@ export class Crew {
     const operator = { name: 'operator', isDead: false };
     const answer = () => undefined;
     this.server.receive(world.now, {
-      verb: 'revoke',
-      args: [QUEUE, [id], 'an operator said so'],
+      verb: 'change',
+      args: [QUEUE, [id], { kind: 'revoke', reason: 'an operator said so' }],
       process: operator,
       times: 1,
       answer,

@@ -33,11 +33,10 @@ const VERBS = [
     'probe',
     'unsuspected',
     'extend',
-    'revoke',
     'acquire',
     'letGo',
   ],
-  ['pause', 'limit', 'cap', 'write', 'change', 'remove', 'clear', 'requeue', 'forget', 'trimEvents'],
+  ['pause', 'limit', 'cap', 'write', 'change', 'forget', 'trimEvents'],
   ['jobs', 'list', 'status', 'logs', 'events', 'lockOf', 'namedLocks', 'sessions', 'owned'],
 ].flat();
 

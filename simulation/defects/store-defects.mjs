@@ -70,7 +70,7 @@ export const STORE_DEFECTS = {
         if (reply.jobs.length > 0 || !reply.sessionAlive) return reply;
         const [active] = (await right.list(queue, { lists: ['active'], start: 0, end: 0, asc: true })).jobs;
         if (active === undefined) return reply;
-        await right.revoke(queue, [active.id], 'granted again');
+        await right.change(queue, [active.id], { kind: 'revoke', reason: 'granted again' });
         return right.claim(queue, { ...request, seq: request.seq + 0.5, jobIds: [active.id] });
       },
     }),
@@ -123,7 +123,7 @@ export const STORE_DEFECTS = {
     store: (right) => ({
       sweep: async (queue, limit) => {
         const reply = await right.sweep(queue, limit);
-        await right.remove(queue, reply.failed);
+        await right.change(queue, reply.failed, { kind: 'remove' });
         return reply;
       },
     }),

@@ -6,7 +6,7 @@ import { Ledger } from './ledger.mjs';
 import { NameBook } from './name-book.mjs';
 import { SessionBook } from './session-book.mjs';
 
-const CHANGES_JOBS = new Set(['add', 'claim', 'settle', 'closeSessions', 'sweep', 'extend', 'revoke', 'write']);
+const CHANGES_JOBS = new Set(['add', 'claim', 'settle', 'closeSessions', 'sweep', 'extend', 'change', 'write']);
 /** A look that found nothing has changed nothing, and most look in vain. */
 const hasChangedJobs = (verb, reply) =>
   CHANGES_JOBS.has(verb) &&
@@ -126,8 +126,8 @@ export class Books {
         return args[1].flatMap((write, index) => (jobs.written(write, reply[index]) ? [] : [write.jobId]));
       case 'extend':
         return args[1].flatMap((extension, index) => (jobs.extended(extension, reply[index]) ? [] : [extension.jobId]));
-      case 'revoke':
-        jobs.revoked(args[1], reply);
+      case 'change':
+        if (args[2].kind === 'revoke') jobs.revoked(args[1], reply.changed);
         break;
       case 'acquire':
         args[1].forEach((wish, index) => names.asked(wish, reply[index]));

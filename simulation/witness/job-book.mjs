@@ -169,11 +169,11 @@ export class JobBook {
     if (over) this.finished.set(id, { kind: 'failed', token: undefined });
   }
 
-  revoked(ids, answers) {
-    ids.forEach((id, index) => {
+  revoked(ids, changed) {
+    ids.forEach((id) => {
       const owner = this.owners.get(id);
-      if (answers[index] !== (owner !== undefined))
-        this.#violate('one lock per job', id, `revoking ${id} answered ${answers[index]}`);
+      if (changed.includes(id) !== (owner !== undefined))
+        this.#violate('one lock per job', id, `revoking ${id} answered ${changed.includes(id)}`);
       if (owner === undefined) return;
       this.#history.note('store', `${id} is taken away from ${owner.session}`, { jobs: [id] });
       this.#revoked.add(owner.token);

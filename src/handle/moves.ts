@@ -129,19 +129,19 @@ export async function retry(snapshot: JobSnapshot, from: 'completed' | 'failed',
     resetAttemptsMade: checkBoolean('resetAttemptsMade', resetAttemptsMade),
     resetAttemptsStarted: checkBoolean('resetAttemptsStarted', resetAttemptsStarted),
   };
-  await change(snapshot, 'retry', { kind: 'retry', jobId: snapshot.record.id, from, ...reset }, from);
+  await change(snapshot, 'retry', { kind: 'retry', from, ...reset }, from);
   snapshot.retried(reset);
 }
 
 export async function promote(snapshot: JobSnapshot): Promise<void> {
-  await change(snapshot, 'promote', { kind: 'promote', jobId: snapshot.record.id }, 'delayed');
+  await change(snapshot, 'promote', { kind: 'promote' }, 'delayed');
   snapshot.record.delay = 0;
   snapshot.refresh();
 }
 
 export async function changeDelay(snapshot: JobSnapshot, delayMs: number): Promise<void> {
   checkInteger('delay', delayMs, { max: MAX_DELAY_MS });
-  await change(snapshot, 'changeDelay', { kind: 'delay', jobId: snapshot.record.id, delayMs }, 'delayed');
+  await change(snapshot, 'changeDelay', { kind: 'delay', delayMs }, 'delayed');
   snapshot.record.delay = delayMs;
   snapshot.refresh();
 }
@@ -159,7 +159,7 @@ export async function changePriority(snapshot: JobSnapshot, options: PriorityOpt
   const { priority = 0, lifo = false } = PRIORITY_NAMES.checked(options);
   checkInteger('priority', priority, { max: MAX_PRIORITY });
   checkBoolean('lifo', lifo);
-  await change(snapshot, 'changePriority', { kind: 'priority', jobId: snapshot.record.id, priority, lifo }, 'waiting or delayed');
+  await change(snapshot, 'changePriority', { kind: 'priority', priority, lifo }, 'waiting or delayed');
   snapshot.record.priority = priority;
   snapshot.refresh();
 }
@@ -183,9 +183,9 @@ async function settle(snapshot: JobSnapshot, outcome: Outcome, action: string, f
 async function change(snapshot: JobSnapshot, action: string, change: Change, wanted: string): Promise<void> {
   const { context, record } = snapshot;
   const store = await context.ready();
-  const [status] = await store.change(context.stored, [change]);
-  if (status === 'done') return;
-  if (status === 'missing') throw snapshot.missing(action);
+  const { changed, others } = await store.change(context.stored, [record.id], change);
+  if (changed.length > 0) return;
+  if (others[0]?.status === 'missing') throw snapshot.missing(action);
   const [found] = await store.jobs(context.stored, [record.id]);
   if (found?.state === 'active') throw locked(snapshot, action);
   throw new HoldfastError(

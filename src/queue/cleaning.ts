@@ -4,7 +4,7 @@ import { HoldfastError } from '../errors.js';
 import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { batchOf } from '../store/capabilities.js';
-import type { ListName, Store } from '../store/contract/index.js';
+import type { BulkChange, ListName, Selection, Store } from '../store/contract/index.js';
 import { readList } from '../store/client/read-on.js';
 
 export const CHUNK = 500;
@@ -13,45 +13,40 @@ export type CleanType = 'completed' | 'failed' | 'delayed' | 'active' | 'wait' |
 
 export async function drain(store: Store, queue: string, delayed: boolean): Promise<void> {
   const { counts } = await store.status(queue);
-  await clearAll(store, queue, ['waiting'], counts.waiting + counts.prioritized);
-  if (delayed) await clearAll(store, queue, ['delayed'], counts.delayed);
+  const waiting = counts.waiting + counts.prioritized;
+  if (waiting > 0) await removeAll(store, queue, { lists: ['waiting', 'prioritized'], max: waiting });
+  if (delayed && counts.delayed > 0) await removeAll(store, queue, { lists: ['delayed'], max: counts.delayed });
 }
 
-/** Returns the ids of the removed jobs: those that finished, ran or were made (the first that is known) at least `grace` ms ago. */
+/** Returns the ids of the removed jobs: those that finished, last started or were added (the first that is known) at least `grace` ms ago. */
 export async function clean(store: Store, queue: string, grace: number, limit: number, type: CleanType): Promise<string[]> {
   checkInteger('grace', grace, { max: MAX_DELAY_MS });
   checkInteger('limit', limit);
-  const max = limit === 0 ? Number.POSITIVE_INFINITY : limit;
-  const { gone, told } = await cleanType(store, queue, grace, max, type);
-  if (!told) await store.clear(queue, { states: [], limit: 0, removed: gone.length });
-  return gone;
+  const { counts, paused } = await store.status(queue);
+  const list = listOf(type, paused);
+  const size = list === undefined ? 0 : counts[list];
+  return removeAll(store, queue, {
+    lists: list === undefined ? [] : [list],
+    max: limit === 0 ? size : Math.min(limit, size),
+    // Every job is at least 0 ms old.
+    ...(grace > 0 && { olderThanMs: grace }),
+  });
 }
 
-/** `told`: the store has already recorded the event. */
-async function cleanType(
-  store: Store,
-  queue: string,
-  grace: number,
-  max: number,
-  type: CleanType,
-): Promise<{ gone: string[]; told: boolean }> {
-  const listed = async (list: ListName) => ({ gone: await removeListed(store, queue, list, grace, max), told: false });
+/** Returns undefined for jobs of a paused queue if the queue is not paused: there are none. */
+function listOf(type: CleanType, paused: boolean): ListName | undefined {
   switch (type) {
     case 'completed':
     case 'failed':
     case 'delayed':
-    case 'active': {
-      const { counts } = await store.status(queue);
-      const gone = await clearAll(store, queue, [type], Math.min(max, counts[type]), grace);
-      return { gone, told: gone.length > 0 };
-    }
+    case 'active':
+    case 'prioritized':
+      return type;
     case 'wait':
     case 'waiting':
-      return listed('waiting');
+      return 'waiting';
     case 'paused':
-      return (await store.status(queue)).paused ? listed('waiting') : { gone: [], told: false };
-    case 'prioritized':
-      return listed('prioritized');
+      return paused ? 'waiting' : undefined;
     default:
       throw invalidOption('type', type, 'completed, failed, delayed, active, wait, paused or prioritized');
   }
@@ -72,14 +67,19 @@ export async function retryJobs(store: Store, queue: string, options: RequeueOpt
   if (state !== 'failed' && state !== 'completed') throw invalidOption('state', state, "'failed' or 'completed'");
   if (timestamp !== undefined) checkInteger('timestamp', timestamp);
   const age = timestamp === undefined ? {} : { olderThanMs: Math.max(0, Date.now() - timestamp) };
-  await requeueAll(store, queue, state, count, age);
+  await moveAll(store, queue, { lists: [state], ...age }, count, {
+    kind: 'retry',
+    from: state,
+    resetAttemptsMade: false,
+    resetAttemptsStarted: false,
+  });
 }
 
 const PROMOTE_NAMES = new OptionNames<{ count?: number }>({ of: 'promoteJobs', known: { count: true } });
 
 export async function promoteJobs(store: Store, queue: string, options: { count?: number }): Promise<void> {
   const { count = CHUNK } = PROMOTE_NAMES.checked(options);
-  await requeueAll(store, queue, 'delayed', count, {});
+  await moveAll(store, queue, { lists: ['delayed'] }, count, { kind: 'promote' });
 }
 
 /** Removes everything, running jobs too with `force`. The workers that run them learn that their locks are lost. */
@@ -99,14 +99,11 @@ export async function obliterate(store: Store, queue: string, options: Obliterat
   const revoked = Math.min(limit, batchOf(store.capabilities));
   for (let left = counts.active; left > 0; left -= revoked) {
     const running = await readList(store, queue, { lists: ['active'], start: 0, end: revoked - 1, asc: true });
-    await store.revoke(
-      queue,
-      running.map(({ id }) => id),
-      'the queue was obliterated',
-    );
+    const ids = running.map(({ id }) => id);
+    await store.change(queue, ids, { kind: 'revoke', reason: 'the queue was obliterated' });
   }
   const all = Object.values((await store.status(queue)).counts).reduce((sum, each) => sum + each, 0);
-  await clearAll(store, queue, ['waiting', 'delayed', 'completed', 'failed'], all, undefined, limit);
+  await removeAll(store, queue, { lists: ['waiting', 'prioritized', 'delayed', 'completed', 'failed'], max: all }, limit);
   await store.forget(queue);
 }
 
@@ -118,63 +115,35 @@ export interface ObliterateOptions {
 
 const OBLITERATE_NAMES = new OptionNames<ObliterateOptions>({ of: 'obliterate', known: { force: true, count: true } });
 
-type Cleared = 'waiting' | 'delayed' | 'active' | 'completed' | 'failed';
-
-async function clearAll(
+/** Makes at least one call, so that the store records the end of a clean that finds nothing. Returns the ids of the removed jobs. */
+async function removeAll(
   store: Store,
   queue: string,
-  states: Cleared[],
-  max: number,
-  olderThanMs?: number,
+  { max, ...selection }: Omit<Selection, 'limit'> & { max: number },
   chunk = CHUNK,
 ): Promise<string[]> {
   const gone: string[] = [];
-  while (gone.length < max) {
+  for (;;) {
     const limit = Math.min(chunk, max - gone.length);
-    const ids = await store.clear(queue, { states, limit, ...(olderThanMs === undefined ? {} : { olderThanMs }) });
-    gone.push(...ids);
-    if (ids.length < limit) break;
+    const { changed, more } = await store.change(queue, { ...selection, limit }, { kind: 'remove' });
+    gone.push(...changed);
+    if (!more || gone.length >= max) return gone;
   }
-  return gone;
 }
 
-async function requeueAll(
+async function moveAll(
   store: Store,
   queue: string,
-  state: Cleared,
+  selection: Omit<Selection, 'limit'>,
   chunk: number,
-  age: { olderThanMs?: number },
+  change: BulkChange,
 ): Promise<void> {
   const step = Math.min(checkInteger('count', chunk, { min: 1 }), CHUNK);
   const { counts } = await store.status(queue);
-  for (let left = counts[state]; left > 0; ) {
-    const limit = Math.min(step, left);
-    const moved = await store.requeue(queue, { states: [state], limit, ...age });
-    left -= moved;
-    if (moved < limit) return;
+  let left = selection.lists.reduce((sum, list) => sum + counts[list], 0);
+  while (left > 0) {
+    const { changed, more } = await store.change(queue, { ...selection, limit: Math.min(step, left) }, change);
+    left -= changed.length;
+    if (!more) return;
   }
-}
-
-/**
- * Removes the jobs of one list. A store selects waiting jobs whatever their priority, so jobs with and without one are distinguished by
- * their lists. The age counts since the job finished, ran or was made, the first that is known. If a worker takes a job between the read
- * and the removal, the job is locked, and stays.
- */
-async function removeListed(store: Store, queue: string, list: ListName, grace: number, max: number): Promise<string[]> {
-  const gone: string[] = [];
-  const latest = Date.now() - grace;
-  const step = Math.min(CHUNK, batchOf(store.capabilities));
-  let kept = 0;
-  for (let left = (await store.status(queue)).counts[list]; left > 0 && gone.length < max; left -= step) {
-    const page = await readList(store, queue, { lists: [list], start: kept, end: kept + step - 1, asc: true });
-    const old = page.filter((job) => (job.finishedOn ?? job.processedOn ?? job.timestamp) <= latest).slice(0, max - gone.length);
-    const statuses = await store.remove(
-      queue,
-      old.map(({ id }) => id),
-    );
-    const removed = old.filter((_, index) => statuses[index] === 'done').map(({ id }) => id);
-    gone.push(...removed);
-    kept += page.length - removed.length;
-  }
-  return gone;
 }

@@ -63,11 +63,8 @@ export class FaultyStore implements Store {
     for (const [ruled, rules] of this.#rules) if (verb === undefined || verb === ruled) for (const rule of rules) rule.release();
   }
 
-  /** Without arguments, removes all rules and lets every held call continue. With arguments, it is the store's verb `clear`. */
-  clear(): void;
-  clear(...args: Args<'clear'>): Promise<string[]>;
-  clear(...args: Args<'clear'> | []): Promise<string[]> | void {
-    if (args.length > 0) return this.#through('clear', args as Args<'clear'>);
+  /** Removes all rules and lets every held call continue. */
+  clear(): void {
     for (const rules of [...this.#rules.values()]) for (const rule of rules) rule.remove();
     this.losesWakeUps = false;
   }
@@ -126,7 +123,6 @@ export class FaultyStore implements Store {
   readonly probe = this.#verb('probe');
   readonly unsuspected = this.#verb('unsuspected');
   readonly extend = this.#verb('extend');
-  readonly revoke = this.#verb('revoke');
   readonly acquire = this.#verb('acquire');
   readonly letGo = this.#verb('letGo');
   readonly pause = this.#verb('pause');
@@ -134,8 +130,6 @@ export class FaultyStore implements Store {
   readonly cap = this.#verb('cap');
   readonly write = this.#verb('write');
   readonly change = this.#verb('change');
-  readonly remove = this.#verb('remove');
-  readonly requeue = this.#verb('requeue');
   readonly forget = this.#verb('forget');
   readonly trimEvents = this.#verb('trimEvents');
   readonly jobs = this.#verb('jobs');

@@ -141,7 +141,7 @@ describe.each(STORES)('prefetch on %s', (engine) => {
         if (victim !== undefined || prefetched < ENOUGH) return;
         const next = ids[ids.indexOf(id) + 1] ?? '';
         // On a slow machine it may have gone back by now; then another one is taken.
-        if (!(await scene.store.revoke('work', [next], 'taken away'))[0]) return;
+        if (!(await scene.store.change('work', [next], { kind: 'revoke', reason: 'taken away' })).changed[0]) return;
         victim = next;
         await eventually('the worker has dropped it', async () => worker.prefetched < prefetched);
       },

@@ -29,7 +29,9 @@ describe.each(withAndWithout(ENGINES))('lock events on %s with useDedicatedLockT
     const { id } = await scene.queue.add('victim', {});
     await log.moment('active');
     const session = (await scene.store.lockOf('work', id))?.session;
-    expect(await scene.store.revoke('work', [id], 'stolen by the test')).toEqual([true]);
+    expect(await scene.store.change('work', [id], { kind: 'revoke', reason: 'stolen by the test' })).toMatchObject({
+      changed: [id],
+    });
 
     const error = await log.moment('error', isLoss);
     expect(messageOf(error)).toContain(id);
@@ -93,7 +95,7 @@ describe.each(withAndWithout(ENGINES))('lock events on %s with useDedicatedLockT
       await watched.moment('lockExtended', (moment) => String(idsOf(moment)) === `${kept.id},${stolen.id}`);
 
     await scene.queue.pause();
-    await scene.store.revoke('work', [stolen.id], 'stolen by the test');
+    await scene.store.change('work', [stolen.id], { kind: 'revoke', reason: 'stolen by the test' });
     await log.moment('lockRenewalFailed');
     const told = log.all('locksRenewed').length;
     await renewed(scene.store, kept.id, 3);

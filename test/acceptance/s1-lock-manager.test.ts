@@ -248,7 +248,7 @@ describe.each(ENGINES)('LockManager on %s', (engine) => {
     const { manager, told } = manage(hand, { lockDuration: paced(400) });
     manager.start();
     manager.trackJob(job.id, 's');
-    await scene.store.revoke('work', [job.id], 'an operator took it');
+    await scene.store.change('work', [job.id], { kind: 'revoke', reason: 'an operator took it' });
     await eventually('the loss to be told', async () => told.failed.length > 0);
     expect(told.failed).toEqual([[job.id]]);
     expect(manager.getActiveJobCount()).toBe(0);

@@ -101,7 +101,7 @@ describe.each(COMPAT_ENGINES)('S2 in Bull’s shape on %s', (engine) => {
     await thief.moment('started');
     const job = await queue.add({});
     const lock = await job.takeLock();
-    await scene.store.revoke('work', [job.id], 'an operator');
+    await scene.store.change('work', [job.id], { kind: 'revoke', reason: 'an operator' });
     thief.send(`take ${job.id}`);
     const { lock: stolen } = await thief.moment('taken');
     expect(stolen).toBeGreaterThan(lock as number);

@@ -99,7 +99,7 @@ describe.each(COMPAT_ENGINES)('S2-11 in Bull’s shape on %s', (engine) => {
       await runs;
       const failure = nextEvent(queue, 'lock-extension-failed');
       await queue.pause();
-      await scene.store.revoke('work', [lost.id], 'an operator');
+      await scene.store.change('work', [lost.id], { kind: 'revoke', reason: 'an operator' });
       expect(await failure).toMatchObject([
         { id: lost.id },
         { message: expect.stringContaining('could not renew lock for job') },

@@ -130,7 +130,7 @@ describe.each(ENGINES)('S2 manual locks on %s', (engine) => {
     const scene = await newScene(engine);
     const job = await jobOf(scene);
     await job.takeLock();
-    await scene.store.revoke('work', [job.id], 'an operator');
+    await scene.store.change('work', [job.id], { kind: 'revoke', reason: 'an operator' });
     const thief = (await scene.queue.getJob(job.id)) as Job;
     await thief.takeLock();
     await thief.extendLock(60_000);

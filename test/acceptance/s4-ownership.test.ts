@@ -93,7 +93,7 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     const { id } = await scene.queue.add('stolen', { fresh: true });
     await log.moment('active');
     // Taken away from this worker, and claimed again by it.
-    await scene.store.revoke('work', [id], 'an operator');
+    await scene.store.change('work', [id], { kind: 'revoke', reason: 'an operator' });
     await eventually('the second run', async () => log.all('active').length === 2);
     gates[0]?.open();
     await eventually('the refusal', async () =>

@@ -1,6 +1,6 @@
 // Stores with one defect each, made by bending a few verbs of a right one. Most are defects that queues in the field have or had.
 import type { SettleStatus } from '../../src/job/outcome.js';
-import type { NewSession, Store } from '../../src/store/contract/index.js';
+import type { BulkChange, Change, NewSession, Selection, Store } from '../../src/store/contract/index.js';
 
 export interface Defect {
   /** Titles of the tests that must notice it. */
@@ -307,7 +307,7 @@ export const DEFECTS: Record<string, Defect> = {
     bend: (right) => ({
       sweep: async (queue, limit) => {
         const reply = await right.sweep(queue, limit);
-        await right.remove(queue, reply.failed);
+        await right.change(queue, reply.failed, { kind: 'remove' });
         return reply;
       },
     }),
@@ -376,9 +376,10 @@ export const DEFECTS: Record<string, Defect> = {
     noticedBy: /changes nothing when the id exists/,
     bend: (right) => ({
       add: async (queue, jobs, call) => {
-        await right.remove(
+        await right.change(
           queue,
           jobs.flatMap(({ id }) => (id === undefined ? [] : [id])),
+          { kind: 'remove' },
         );
         return right.add(queue, jobs, call);
       },
@@ -434,9 +435,10 @@ export const DEFECTS: Record<string, Defect> = {
   'a locked job can be removed': {
     noticedBy: /leaves a locked job/,
     bend: (right) => ({
-      remove: async (queue, jobIds) => {
-        await right.revoke(queue, jobIds, 'removed');
-        return right.remove(queue, jobIds);
+      change: async (queue: string, target: string[] | Selection, change: Change) => {
+        if (!Array.isArray(target)) return right.change(queue, target, change as BulkChange);
+        if (change.kind === 'remove') await right.change(queue, target, { kind: 'revoke', reason: 'removed' });
+        return right.change(queue, target, change);
       },
     }),
   },

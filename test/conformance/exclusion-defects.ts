@@ -66,10 +66,10 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     bend: (right) => ({
       settle: async (queue, outcomes, call, claim) => {
         const reply = await right.settle(queue, outcomes, call, claim);
-        await right.revoke(
+        await right.change(
           queue,
           outcomes.filter((_, n) => reply.results[n] === 'lost').map(({ jobId }) => jobId),
-          'r',
+          { kind: 'revoke', reason: 'r' },
         );
         return reply;
       },
@@ -85,7 +85,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
           const reply = await right.settle(queue, outcomes, call, claim);
           const { jobs: waiting } = await right.list(queue, { lists: ['waiting'], start: 0, end: -1, asc: true });
           for (const { id, priority } of waiting) {
-            if (keys.of(id) !== undefined) await right.change(queue, [{ jobId: id, kind: 'priority', priority, lifo: false }]);
+            if (keys.of(id) !== undefined) await right.change(queue, [id], { kind: 'priority', priority, lifo: false });
           }
           return reply;
         },
@@ -170,10 +170,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     noticedBy: /takes only waiting jobs/,
     bend: (right) => ({
       claim: async (queue, request) => {
-        await right.change(
-          queue,
-          (request.jobIds ?? []).map((jobId) => ({ jobId, kind: 'promote' as const })),
-        );
+        await right.change(queue, request.jobIds ?? [], { kind: 'promote' });
         return right.claim(queue, request);
       },
     }),

@@ -158,7 +158,7 @@ describe.each(ENGINES)('lost replies on %s', (engine) => {
     const { errors } = worker((job) => fences.push(job.lock.fence), { lockDuration: paced(2000), lockRenewTime: paced(30) });
     await until('the claim to be held', () => held.holding > 0);
     const first = (await inner.lockOf(queue, id))?.fence;
-    await inner.revoke(queue, [id], 'an operator');
+    await inner.change(queue, [id], { kind: 'revoke', reason: 'an operator' });
     await store.answered('renew');
     await store.answered('renew');
     held.release();

@@ -3,16 +3,7 @@
 import { inspect } from 'node:util';
 import type { Keep, Outcome } from '../../src/job/outcome.js';
 import type { JobRecord, NewJob } from '../../src/job/record.js';
-import type {
-  Call,
-  Change,
-  ClaimRequest,
-  ListName,
-  ListQuery,
-  SettleReply,
-  Store,
-  Write,
-} from '../../src/store/contract/index.js';
+import type { Call, ClaimRequest, ListQuery, SettleReply, Store, Write } from '../../src/store/contract/index.js';
 import type { Act, Side } from './side.js';
 import { type Claiming, LOCKS, type Look, type OutcomePart, type Step } from './steps.js';
 
@@ -80,8 +71,6 @@ export class Cast {
             queue,
             step.extensions.map(({ job, token, durationMs }) => ({ jobId: job, token: side.token(job, token), durationMs })),
           );
-      case 'revoke':
-        return (store) => store.revoke(queue, step.jobs, 'operator');
       case 'write':
         return (store, side) =>
           store.write(
@@ -92,18 +81,16 @@ export class Cast {
             }),
           );
       case 'change':
-        return (store) => store.change(queue, step.changes.map(changeOf));
-      case 'remove':
-        return (store) => store.remove(queue, step.jobs);
-      case 'clear':
-      case 'requeue': {
-        const { verb, states, olderThanMs } = step;
+        return (store) => store.change(queue, step.jobs, step.change);
+      case 'select': {
+        const { change } = step;
+        const { list, olderThanMs } = step.selection;
         return async (store) => {
           const free = await isFree(store, queue, step);
-          if (free && verb === 'requeue') return undefined;
-          const limit = free ? 1_000 : step.limit;
-          const reply = await store[verb](queue, { states, limit, ...given({ olderThanMs }) });
-          return free && Array.isArray(reply) ? reply.sort() : reply;
+          if (free && change.kind !== 'remove') return undefined;
+          const limit = free ? 1_000 : step.selection.limit;
+          const reply = await store.change(queue, { lists: [list], limit, ...given({ olderThanMs }) }, change);
+          return free ? { ...reply, changed: reply.changed.sort() } : reply;
         };
       }
       case 'pause':
@@ -274,12 +261,6 @@ function pickKeep(outcome: Outcome | undefined): { keep?: Keep } {
   return outcome !== undefined && 'keep' in outcome ? { keep: outcome.keep } : {};
 }
 
-function changeOf(change: Extract<Step, { verb: 'change' }>['changes'][number]): Change {
-  const { job: jobId, ...rest } = change;
-  if (rest.kind !== 'retry') return { jobId, ...rest };
-  return { jobId, kind: 'retry', from: rest.from, resetAttemptsMade: rest.reset, resetAttemptsStarted: rest.reset };
-}
-
 /**
  * "at most `limit` locks per call … call again": how many calls it takes, which of the dead go first and in which order they stand at
  * "the front of waiting" is the store's affair. So those that were swept together are put in one order here, and those that failed
@@ -298,31 +279,24 @@ async function sweepAll(store: Store, queue: string, limit: number): Promise<{ s
   const [stalled, failed] = [swept.stalled.sort(), swept.failed.sort()];
   if (stalled.length > 1) {
     const records = (await store.jobs(queue, stalled)).filter((job) => job !== undefined);
-    await store.change(
-      queue,
-      records.map(({ id: jobId, priority }) => ({ jobId, kind: 'priority', priority, lifo: true })),
-    );
+    for (const { id, priority } of records) await store.change(queue, [id], { kind: 'priority', priority, lifo: true });
   }
-  if (failed.length > 1) await store.remove(queue, failed);
+  if (failed.length > 1) await store.change(queue, failed, { kind: 'remove' });
   return { stalled, failed };
 }
 
 /**
- * Of those that are of one age, "oldest first" leaves the choice to the store, and of many that are requeued, which come first. What
- * they choose would be the end of all comparing: then all are cleared, and none is requeued.
+ * Of those that are of one age, "oldest first" leaves the choice to the store, and of many that are moved, which come first. What
+ * they choose would be the end of all comparing: then all are removed, and none is moved.
  */
 async function isFree(
   store: Store,
   queue: string,
-  { verb, states, limit }: Extract<Step, { verb: 'clear' | 'requeue' }>,
+  { change, selection: { list, limit } }: Extract<Step, { verb: 'select' }>,
 ): Promise<boolean> {
-  const ages: number[] = [];
-  for (const state of states) {
-    const lists: ListName[] = state === 'waiting' ? ['waiting', 'prioritized'] : [state];
-    const { jobs: records } = await store.list(queue, { lists, start: 0, end: -1, asc: true });
-    ages.push(...records.map(({ finishedOn, timestamp }) => finishedOn ?? timestamp).sort((a, b) => a - b));
-  }
-  return new Set(ages).size < ages.length || (verb === 'requeue' && ages.length > limit);
+  const { jobs: records } = await store.list(queue, { lists: [list], start: 0, end: -1, asc: true });
+  const ages = records.map(({ finishedOn, timestamp }) => finishedOn ?? timestamp);
+  return new Set(ages).size < ages.length || (change.kind !== 'remove' && ages.length > limit);
 }
 
 /** In no order that the contract speaks of. */

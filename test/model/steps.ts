@@ -1,7 +1,6 @@
 // What may happen to a queue, as plain data, so that a failing sequence can be shrunk, printed and replayed. A step names jobs, sessions and
 // tokens by the part that they play; cast.ts turns it into a call of the contract.
 import fc from 'fast-check';
-import type { StoredState } from '../../src/job/state.js';
 import type { ListName } from '../../src/store/contract/index.js';
 
 export const JOBS = ['a', 'b', 'c', 'd', '1', '2', '3'] as const;
@@ -78,26 +77,28 @@ const write = fc.record({
   keep: maybe(fc.constantFrom(0, 1, 2)),
 });
 
+const retry = fc.record({
+  kind: fc.constant('retry' as const),
+  from: fc.constantFrom('completed' as const, 'failed' as const),
+  resetAttemptsMade: fc.boolean(),
+  resetAttemptsStarted: fc.boolean(),
+});
+const promote = fc.constant({ kind: 'promote' as const });
 const change = fc.oneof(
-  fc.record({
-    kind: fc.constant('retry' as const),
-    job,
-    from: fc.constantFrom('completed' as const, 'failed' as const),
-    reset: fc.boolean(),
-  }),
-  fc.record({ kind: fc.constant('promote' as const), job }),
-  fc.record({ kind: fc.constant('delay' as const), job, delayMs }),
-  fc.record({ kind: fc.constant('priority' as const), job, priority, lifo }),
+  { weight: 3, arbitrary: retry },
+  { weight: 3, arbitrary: promote },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('delay' as const), delayMs }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('priority' as const), priority, lifo }) },
+  { weight: 2, arbitrary: fc.constant({ kind: 'remove' as const }) },
+  { weight: 3, arbitrary: fc.constant({ kind: 'revoke' as const, reason: 'operator' }) },
 );
 
-const selection = {
+const selection = fc.record({
+  // Of one list: several "may go in steps", each of which tells how many it has cleaned.
+  list: fc.constantFrom(...LISTS),
   olderThanMs: maybe(fc.constantFrom(0, SHORT_MS)),
   limit: fc.constantFrom(1, 2, 100),
-};
-
-function statesOf(...states: [StoredState, ...StoredState[]]): fc.Arbitrary<StoredState[]> {
-  return fc.uniqueArray(fc.constantFrom(...states), { minLength: 1 });
-}
+});
 
 const lock = fc.constantFrom(...LOCKS);
 /** Less than a step: a store may keep a place for somewhat longer, so that those who ask again have nothing to write. */
@@ -157,16 +158,9 @@ const step = fc.oneof(
   weighted(1, 'close', { sessions: several(session, 2), charged: fc.boolean() }),
   weighted(4, 'sweep', { limit: fc.constantFrom(1, 2, 100, 100) }),
   weighted(3, 'extend', { extensions: several(fc.record({ ...owned, durationMs })) }),
-  weighted(3, 'revoke', { jobs }),
   weighted(3, 'write', { writes: several(write) }),
-  weighted(4, 'change', { changes: several(change) }),
-  weighted(2, 'remove', { jobs }),
-  // Of one state: several "may go in steps", each of which tells how many it has cleaned.
-  weighted(1, 'clear', {
-    states: statesOf('waiting', 'delayed', 'active', 'completed', 'failed').map((all) => all.slice(0, 1)),
-    ...selection,
-  }),
-  weighted(2, 'requeue', { states: statesOf('delayed', 'completed', 'failed'), ...selection }),
+  weighted(9, 'change', { jobs, change }),
+  weighted(3, 'select', { selection, change: fc.oneof(retry, promote, fc.constant({ kind: 'remove' as const })) }),
   weighted(1, 'pause', { paused: fc.boolean() }),
   weighted(1, 'limit', { durationMs: fc.constantFrom(0, SHORT_MS) }),
   weighted(2, 'cap', { maxActive: maybe(fc.constantFrom(0, 1, 2, 3)) }),

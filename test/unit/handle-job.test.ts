@@ -150,7 +150,7 @@ describe('writes of the owner', () => {
   test('are refused after the lock was lost, and change nothing in the handle or the store', async () => {
     await queue.add('welcome', { step: 0 });
     const job = await worker.take();
-    await store.revoke('mail', [job.id], 'operator');
+    await store.change('mail', [job.id], { kind: 'revoke', reason: 'operator' });
     const again = await worker.take();
     expect(again.id).toBe(job.id);
     const writes: [string, () => Promise<unknown>][] = [

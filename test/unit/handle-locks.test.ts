@@ -156,7 +156,7 @@ describe('a job that was taken by hand', () => {
     const { id } = await mine.add('taken away', {});
     const job = (await mine.getJob(id)) as Job;
     await job.takeLock();
-    await store.revoke('mail', [id], 'an operator');
+    await store.change('mail', [id], { kind: 'revoke', reason: 'an operator' });
     await until('the loss to be told', () => job.lock.signal.aborted);
     expect(job.lock.held).toBe(false);
     expect(String(job.lock.signal.reason)).toContain('an operator');

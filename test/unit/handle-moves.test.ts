@@ -155,7 +155,7 @@ describe('moveToCompleted that fetches the next job', () => {
     const copy = Job.fromJSON(queue, json);
     expect(copy.lock).toMatchObject({ held: false, token: job.lock.token, fence: job.lock.fence, expiresAt: 0 });
     expect(copy.lock.signal.aborted).toBe(true);
-    await store.revoke('mail', [job.id], 'operator');
+    await store.change('mail', [job.id], { kind: 'revoke', reason: 'operator' });
     await expect(copy.updateProgress(1)).rejects.toThrow(refused('LOCK_LOST'));
   });
 });

@@ -140,7 +140,7 @@ test('reports a revocation once, even if its reply is lost or repeated', async (
   await inner.add('q', [job, job], { caller: 'p', seq: 1 });
   const { jobs } = await inner.claim('q', { session: session.id, seq: 1, count: 2 });
   for (const [slot, { fence }] of jobs.entries()) session.memory.occupy(slot, fence);
-  await inner.revoke('q', [jobs[0]?.id ?? ''], 'an operator');
+  await inner.change('q', [jobs[0]?.id ?? ''], { kind: 'revoke', reason: 'an operator' });
   store.on('renew', { fault: 'drop-reply', times: 1 });
   await time.pass(3500);
   expect(told.revoked).toMatchObject([{ jobId: jobs[0]?.id, reason: 'an operator' }]);

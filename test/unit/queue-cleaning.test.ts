@@ -43,7 +43,7 @@ describe('drain', () => {
       prioritized: 0,
       delayed: 3,
     });
-    expect(store.calls('clear')).toBe(3);
+    expect(store.calls('change')).toBe(3);
     await queue.drain(true);
     expect(await queue.count()).toBe(0);
   });
@@ -52,7 +52,7 @@ describe('drain', () => {
     await finished(1, 'completed');
     await bulk(501);
     await worker.take();
-    store.on('clear', {
+    store.on('change', {
       fault: 'delay',
       delayMs: 0,
       when: () => (void queue.addBulk([{ name: 'more' }, { name: 'more' }]), true),
@@ -98,10 +98,20 @@ describe('clean', () => {
     expect(await queue.getJobCounts('waiting', 'prioritized')).toMatchObject({ waiting: 50, prioritized: 0 });
   });
 
-  test('removes old waiting jobs behind young ones', async () => {
-    await bulk(600, { timestamp: Date.now() });
-    await bulk(3, { timestamp: Date.now() - 60_000 });
-    expect(await queue.clean(30_000, 0, 'wait')).toEqual(['601', '602', '603']);
+  test('removes old waiting jobs behind young ones, by the clock of the store', async () => {
+    await bulk(3, { timestamp: Date.now() + 60_000 });
+    clock.advance(60_000);
+    await bulk(600, { timestamp: Date.now() - 60_000, lifo: true });
+    expect(await queue.clean(30_000, 0, 'wait')).toEqual(['1', '2', '3']);
+    expect(await queue.clean(30_000, 0, 'wait')).toEqual([]);
+  });
+
+  test('makes one call per 500 jobs, and one if there is no job', async () => {
+    expect(await queue.clean(0, 0, 'wait')).toEqual([]);
+    expect(store.calls('change')).toBe(1);
+    await bulk(600);
+    expect(await queue.clean(0, 0, 'wait')).toHaveLength(600);
+    expect(store.calls('change')).toBe(3);
   });
 
   test('never removes a locked job', async () => {
@@ -127,7 +137,7 @@ describe('moving many jobs back to waiting', () => {
     await finished(2, 'completed');
     await queue.retryJobs({ count: 2 });
     expect(await queue.getJobCounts('failed', 'completed', 'waiting')).toMatchObject({ failed: 0, completed: 2, waiting: 5 });
-    expect(store.calls('requeue')).toBe(3);
+    expect(store.calls('change')).toBe(3);
     await queue.retryJobs({ state: 'completed' });
     expect(await queue.getJobCounts('completed', 'waiting')).toMatchObject({ completed: 0, waiting: 7 });
   });

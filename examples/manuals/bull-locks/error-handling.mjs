@@ -7,7 +7,7 @@ async function processJob(job) {
   if (job.data.what === 'fail') throw new Error('it failed');
   if (job.data.what === 'lose') {
     const store = await openStore();
-    await store.revoke('myqueue', [job.id], 'an operator took it away');
+    await store.change('myqueue', [job.id], { kind: 'revoke', reason: 'an operator took it away' });
     await store.close();
   }
 }

@@ -51,7 +51,7 @@ if (process.argv[2] === 'victim') {
   other.process(async ({ id }) => {
     await other.pause();
     const store = await openStore();
-    await store.revoke('other', [id], 'an operator took it away');
+    await store.change('other', [id], { kind: 'revoke', reason: 'an operator took it away' });
     await store.close();
     await lost;
   });

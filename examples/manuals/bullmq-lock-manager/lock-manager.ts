@@ -45,7 +45,7 @@ assert.ok(
 console.log('renewed together');
 
 const store = await openStore();
-await store.revoke('tracked', ['a'], 'taken away');
+await store.change('tracked', ['a'], { kind: 'revoke', reason: 'taken away' });
 console.log('lost:', (await lost).join(), '- still tracked:', locks.getTrackedJobIds().join());
 await b?.moveToCompleted('done', undefined, false);
 locks.untrackJob('b');

@@ -17,7 +17,7 @@ const worker = new Worker(
   async (job) => {
     if (job.name !== 'stolen' || job.attemptsStarted > 1) return;
     const store = await openStore(connection);
-    await store.revoke('myqueue', [job.id], 'an operator took it away');
+    await store.change('myqueue', [job.id], { kind: 'revoke', reason: 'an operator took it away' });
     await store.close();
     await heldUp;
   },

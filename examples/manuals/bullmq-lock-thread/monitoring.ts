@@ -50,7 +50,7 @@ const failed = once(lockManager, 'lockRenewalFailed');
 const store = await openStore();
 // Nobody may take it again before this program ends.
 await queue.pause();
-await store.revoke('queue', ['2'], 'taken away');
+await store.change('queue', ['2'], { kind: 'revoke', reason: 'taken away' });
 await failed;
 letGo();
 await worker.close();

@@ -1,6 +1,5 @@
-// Changes from outside a run: pause, limits, writes, moves and removals.
+// Control from outside a run: pause, limits, and writes to jobs.
 import type { SettleStatus } from '../../job/outcome.js';
-import type { StoredState } from '../../job/state.js';
 
 export interface Control {
   pause(queue: string, paused: boolean): Promise<void>;
@@ -10,17 +9,6 @@ export interface Control {
   cap(queue: string, cap: Cap | undefined): Promise<void>;
   /** Writes to a job, by its owner (with token) or from outside (without). */
   write(queue: string, writes: Write[]): Promise<WriteReply[]>;
-  /** Moves jobs from outside, without a token. */
-  change(queue: string, changes: Change[]): Promise<ChangeStatus[]>;
-  /** Removes jobs with all that belongs to them. A locked job stays. */
-  remove(queue: string, jobIds: string[]): Promise<RemoveStatus[]>;
-  /**
-   * Removes up to `limit` unlocked jobs in one of `states`, oldest first; returns their ids. Call until it returns fewer. A `limit` of 0 only
-   * records that a clean is over: one that found nothing, or one whose jobs were removed by their ids.
-   */
-  clear(queue: string, selection: Selection): Promise<string[]>;
-  /** Moves up to `limit` jobs from one of failed, completed, delayed to waiting; returns how many. Call until it returns fewer. */
-  requeue(queue: string, selection: Selection): Promise<number>;
   /**
    * Forgets an emptied queue: events, pause, limits, cap, the counter of job ids. Fences and the ids of events go on growing. Sessions
    * and named locks stay.
@@ -39,15 +27,6 @@ export interface Cap {
   maxActive: number;
 }
 
-/** Selects by state and, for finished jobs, by age since they finished (for others since they were added). */
-export interface Selection {
-  states: StoredState[];
-  olderThanMs?: number;
-  limit: number;
-  /** For a clear with the limit 0: how many jobs the caller has removed by their ids. */
-  removed?: number;
-}
-
 export type Write = { jobId: string; token?: string } & (
   | { kind: 'data'; data: string }
   | { kind: 'progress'; progress: string }
@@ -61,15 +40,3 @@ export interface WriteReply {
   /** For logs: the number of rows that the job has now. */
   count?: number;
 }
-
-export type Change = { jobId: string } & (
-  | { kind: 'retry'; from: 'completed' | 'failed'; resetAttemptsMade: boolean; resetAttemptsStarted: boolean }
-  | { kind: 'promote' }
-  | { kind: 'delay'; delayMs: number }
-  | { kind: 'priority'; priority: number; lifo: boolean }
-);
-
-/** state: the job is not in a state that the change starts from; nothing changed. */
-export type ChangeStatus = 'done' | 'missing' | 'state';
-
-export type RemoveStatus = 'done' | 'missing' | 'locked';

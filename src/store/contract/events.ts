@@ -8,9 +8,11 @@
  *   settle      completed{returnvalue, prev} · failed{failedReason, prev} then, unless `early`, retries-exhausted{attemptsMade} ·
  *               retry: waiting{prev: active, failedReason} or delayed{delay, failedReason} · delay: delayed{delay} · release: waiting{prev: active};
  *               then the claim's, then drained if jobs finished and none is waiting or active
- *   sweep       stalled{lostBy}, then waiting{prev: active} or failed{failedReason, prev: active, lostBy}; closeSessions, revoke: waiting{prev: active}
+ *   sweep       stalled{lostBy}, then waiting{prev: active} or failed{failedReason, prev: active, lostBy}; closeSessions: waiting{prev: active}
  *               (a charged close records what a sweep records)
- *   control     progress{data} · retry, promote: waiting{prev} · delay: delayed{delay} · removed{prev} · cleaned{count} if any went or `limit` is 0 · paused · resumed
+ *   change      retry, promote, revoke: waiting{prev} · delay: delayed{delay} · remove: removed{prev} by id; by selection cleaned{count}, once per
+ *               step that removed jobs, and once with 0 if no job matched
+ *   control     progress{data} · paused · resumed
  */
 /** An event of a queue. Ids grow per queue, so that a listener which comes back reads on where it stopped. */
 export interface StoredEvent {

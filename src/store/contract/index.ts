@@ -3,8 +3,8 @@
 //
 // Rules for every verb:
 // - A write verb takes a list (or names a bounded chunk), is atomic as a whole, and is durable when its promise resolves. Callers
-//   cut lists to `capabilities.batch` where they can. Verbs whose work may exceed one call (`clear`, `requeue`, `closeSessions`,
-//   many renewals) may work in steps. Each step is atomic, and each item is done in one step.
+//   cut lists to `capabilities.batch` where they can. Verbs whose work may exceed one call (`change` by selection,
+//   `closeSessions`, many renewals) may work in steps. Each step is atomic, and each item is done in one step.
 // - Only the store's clock decides. Times that go in are durations; times that come out are durations or the store's epoch ms.
 // - A lost lock is a result per item, never an exception. Exceptions are HoldfastErrors of the store itself (STORE_…). A call that
 //   failed with a `retryable` one may or may not have been applied, so every write can be repeated: see `Call`.
@@ -15,6 +15,7 @@
 import type { Capabilities } from '../capabilities.js';
 import type { StoreDescriptor } from '../descriptor.js';
 import type { Adding } from './adding.js';
+import type { Changing } from './changing.js';
 import type { Claiming } from './claiming.js';
 import type { Settling } from './settling.js';
 import type { Sessions } from './sessions.js';
@@ -26,6 +27,7 @@ import type { Waking } from './waking.js';
 
 export * from './adding.js';
 export * from './call.js';
+export * from './changing.js';
 export * from './claiming.js';
 export * from './control.js';
 export * from './events.js';
@@ -36,7 +38,7 @@ export * from './sessions.js';
 export * from './settling.js';
 export * from './waking.js';
 
-export interface Store extends Adding, Claiming, Settling, Sessions, Recovery, Locks, Control, Inspecting, Waking {
+export interface Store extends Adding, Claiming, Settling, Sessions, Recovery, Locks, Control, Changing, Inspecting, Waking {
   readonly capabilities: Capabilities;
   /** The library that talks to the engine, for `health()`: undefined where there is none, or before `open` has chosen it. */
   readonly driver?: string | undefined;

@@ -9,11 +9,6 @@ export interface Locks {
    */
   extend(queue: string, extensions: Extension[]): Promise<ExtendStatus[]>;
   /**
-   * Takes locks away. The jobs move to the front of waiting in the given order, which does not count as a stall. The sessions learn
-   * of it with their next renewal. Returns false for a job that is not active.
-   */
-  revoke(queue: string, jobIds: string[], reason: string): Promise<boolean[]>;
-  /**
    * Takes named locks, which last as long as their session, or puts the requests in line. A lock that is free, or whose session has
    * expired (swept or not), goes to the request that has waited longest and still has its place. A request behind others waits, even
    * when the lock is free. A grant that takes the lock from an expired session ends that session, because a late renewal must not

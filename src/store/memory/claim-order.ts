@@ -98,13 +98,14 @@ export class ClaimOrder<T extends Linked<T> & Keyed> {
     return jobs.sort(inClaimOrder);
   }
 
-  oldest(limit: number): T[] {
-    return oldestOf(this.#candidates(limit), limit);
+  /** Returns the `limit` oldest jobs that match, with or without a priority. */
+  oldest(prioritized: boolean, limit: number, matches: (job: T) => boolean): T[] {
+    return oldestOf(this.#candidates(prioritized, limit, matches), limit);
   }
 
-  *#candidates(limit: number): Generator<T> {
-    yield* this.#free.candidates(limit);
-    for (const { jobs } of this.#lanes.values()) yield* jobs.candidates(limit);
+  *#candidates(prioritized: boolean, limit: number, matches: (job: T) => boolean): Generator<T> {
+    yield* this.#free.candidates(prioritized, limit, matches);
+    for (const { jobs } of this.#lanes.values()) yield* jobs.candidates(prioritized, limit, matches);
   }
 
   /**

@@ -12,6 +12,7 @@ import { type Capabilities, refuseTransaction } from '../capabilities.js';
 import type * as contract from '../contract/index.js';
 import type { StoreDescriptor } from '../descriptor.js';
 import { add } from './add.js';
+import { change } from './change.js';
 import { claim } from './claim.js';
 import * as control from './control.js';
 import * as inspect from './inspect.js';
@@ -130,10 +131,6 @@ export class MemoryStore implements contract.Store {
     return this.#write(queue, (state, now) => extensions.map((extension) => lock.extend(state, extension, now)));
   }
 
-  async revoke(queue: string, jobIds: string[], reason: string): Promise<boolean[]> {
-    return this.#write(queue, (state) => lock.revoke(state, jobIds, reason));
-  }
-
   async acquire(queue: string, wishes: contract.LockRequest[]): Promise<contract.LockGrant[]> {
     return this.#write(queue, (state, now) => wishes.map((wish) => named.acquire(state, wish, now)));
   }
@@ -161,20 +158,8 @@ export class MemoryStore implements contract.Store {
     return this.#write(queue, (state) => writes.map((write) => control.write(state, write)));
   }
 
-  async change(queue: string, changes: contract.Change[]): Promise<contract.ChangeStatus[]> {
-    return this.#write(queue, (state, now) => changes.map((change) => control.change(state, change, now)));
-  }
-
-  async remove(queue: string, jobIds: string[]): Promise<contract.RemoveStatus[]> {
-    return this.#write(queue, (state) => jobIds.map((id) => control.remove(state, id)));
-  }
-
-  async clear(queue: string, selection: contract.Selection): Promise<string[]> {
-    return this.#write(queue, (state, now) => control.clear(state, selection, now));
-  }
-
-  async requeue(queue: string, selection: contract.Selection): Promise<number> {
-    return this.#write(queue, (state, now) => control.requeue(state, selection, now));
+  async change(queue: string, target: string[] | contract.Selection, what: contract.Change): Promise<contract.ChangeReply> {
+    return this.#write(queue, (state, now) => change(state, target, what, now));
   }
 
   async forget(queue: string): Promise<void> {

@@ -1,26 +1,41 @@
-// Selects the jobs that `clear` and `requeue` work on.
-import { isFinished, type StoredState } from '../../job/state.js';
-import type { Selection } from '../contract/index.js';
+// Selects the jobs that `change` by selection works on.
+import type { ListName, Selection } from '../contract/index.js';
 import { oldestOf } from './linked-list.js';
 import type { QueueState, StoredJob } from './state.js';
 
-/** Returns unlocked jobs, state by state, the oldest of each state first. */
-export function select(queue: QueueState, { states, olderThanMs, limit }: Selection, now: number): StoredJob[] {
+type Condition = (job: StoredJob) => boolean;
+
+/** Returns unlocked jobs, list by list, the oldest of each list first. */
+export function select(queue: QueueState, { lists, olderThanMs, limit }: Selection, now: number): StoredJob[] {
   const latest = olderThanMs === undefined ? Number.POSITIVE_INFINITY : now - olderThanMs;
+  const isOld: Condition = ({ finishedOn, processedOn, addedOn }) => (finishedOn ?? processedOn ?? addedOn) <= latest;
   const picked: StoredJob[] = [];
-  for (const state of new Set(states)) {
-    for (const job of oldestIn(queue, state, limit - picked.length)) {
-      if (picked.length >= limit || (job.finishedOn ?? job.addedOn) > latest) break;
-      picked.push(job);
-    }
-  }
+  for (const list of new Set(lists)) picked.push(...oldestIn(queue, list, limit - picked.length, isOld));
   return picked;
 }
 
-function oldestIn(queue: QueueState, state: StoredState, limit: number): Iterable<StoredJob> {
-  if (isFinished(state)) return queue.finished[state].forward();
-  if (state === 'waiting') return queue.waiting.oldest(limit);
-  if (state === 'delayed') return oldestOf(queue.delayed.items(), limit);
-  // All active jobs are locked.
-  return [];
+function oldestIn(queue: QueueState, list: ListName, limit: number, isOld: Condition): StoredJob[] {
+  switch (list) {
+    case 'waiting':
+    case 'prioritized':
+      return queue.waiting.oldest(list === 'prioritized', limit, isOld);
+    case 'delayed':
+      return oldestOf(Array.from(queue.delayed.items()).filter(isOld), limit);
+    case 'active':
+      // All active jobs are locked.
+      return [];
+    case 'completed':
+    case 'failed':
+      return firstOf(queue.finished[list].forward(), limit, isOld);
+  }
+}
+
+/** Stops at the first job that is too young: all later ones finished after it. */
+function firstOf(jobs: Iterable<StoredJob>, limit: number, isOld: Condition): StoredJob[] {
+  const picked: StoredJob[] = [];
+  for (const job of jobs) {
+    if (picked.length >= limit || !isOld(job)) break;
+    picked.push(job);
+  }
+  return picked;
 }

@@ -1,6 +1,6 @@
 // Waiting jobs in claim order: one list per priority, and an ordered list of the priorities in use. A claim reads only the front,
 // so it costs the same whether ten or ten million jobs wait.
-import { type Linked, LinkedList, oldestOf } from './linked-list.js';
+import { type Linked, LinkedList } from './linked-list.js';
 
 interface Prioritized {
   /** Priority 0 is claimed first. Must not change while the job waits. */
@@ -49,15 +49,15 @@ export class Waiting<T extends Linked<T> & Prioritized> {
     }
   }
 
-  oldest(limit: number): T[] {
-    return oldestOf(this.candidates(limit), limit);
-  }
-
-  /** Yields jobs among which are the `limit` oldest ones. */
-  *candidates(limit: number): Generator<T> {
-    for (const list of [this.plain, ...this.#lists.values()]) {
+  /** Yields jobs that match, among which are the `limit` oldest ones that match. */
+  *candidates(prioritized: boolean, limit: number, matches: (job: T) => boolean): Generator<T> {
+    for (const list of prioritized ? this.#lists.values() : [this.plain]) {
       let left = list.ascending ? limit : list.size;
-      for (let job = list.first; job !== undefined && left > 0; job = job.after, left--) yield job;
+      for (let job = list.first; job !== undefined && left > 0; job = job.after) {
+        if (!matches(job)) continue;
+        yield job;
+        left--;
+      }
     }
   }
 

@@ -1,5 +1,6 @@
-// Moves and removes jobs for users: retry, promote, change delay or priority, remove. It must never remove an active job, or move one.
-import type { Change, ChangeStatus, RemoveStatus } from '../contract/index.js';
+// Changes jobs by their ids: retry, promote, change delay or priority, remove, revoke. Only a revoke moves an active job.
+import { type ChangeStatus, replyById } from '../change-reply.js';
+import type { Change, ChangeReply } from '../contract/index.js';
 import { FOLD_SOMETIMES, NOTE } from './fold.js';
 import { freeKeys, TO_WAITING, WAITS } from './key.js';
 import { jobOf, lockJobs } from './lookup.js';
@@ -11,11 +12,11 @@ const stateName = (state: string) =>
   `(ARRAY['waiting', 'delayed', 'active', 'completed', 'failed'])[greatest(${state}, ${STATE.waiting})]`;
 
 export const CHANGE_FUNCTIONS =
-  // Moves locked rows of one state to waiting, in their order. A finished job becomes a job that has not run: its attempts, stack trace
+  // Moves locked rows of one state to waiting, in their order. Returns their ids, null if there are none. A finished job becomes a job that has not run: its attempts, stack trace
   // and logs stay. A delayed job keeps the reason of its last failure.
   step(
-    'send_to_waiting(_queue int, _state smallint, _rows tid[])',
-    'int',
+    'send_to_waiting(_queue int, _state smallint, _rows tid[], _reset_made boolean, _reset_started boolean)',
+    'text[]',
     `
 DECLARE
   _base bigint := nextval('places');
@@ -25,7 +26,9 @@ BEGIN
   WITH moved AS (
     UPDATE jobs j SET ${TO_WAITING}, ord = _base + r.n, delay = 0, due_at = NULL, session = NULL, fence = NULL, finished_on = NULL,
       returnvalue = NULL, processed_on = CASE WHEN _state >= 4 THEN NULL ELSE processed_on END,
-      failed_reason = CASE WHEN _state >= 4 THEN NULL ELSE failed_reason END
+      failed_reason = CASE WHEN _state >= 4 THEN NULL ELSE failed_reason END,
+      attempts_made = CASE WHEN _reset_made THEN 0 ELSE attempts_made END,
+      attempts_started = CASE WHEN _reset_started THEN 0 ELSE attempts_started END
     FROM unnest(_rows) WITH ORDINALITY r(at, n) WHERE j.ctid = r.at RETURNING r.n, j.id, j.priority
   )
   SELECT count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain, array_agg(id) AS ids INTO _sum FROM (SELECT * FROM moved ORDER BY n) m;
@@ -41,7 +44,7 @@ BEGIN
     _change.body := event('waiting', _sum.ids, json_build_object('prev', ${stateName('_state')}));
     ${NOTE}
   END IF;
-  RETURN _sum.jobs;
+  RETURN _sum.ids;
 END`,
   ) +
   verb(
@@ -69,11 +72,8 @@ BEGIN
     CONTINUE WHEN _status <> 'done';
     CASE _one.kind
       WHEN 'retry' THEN
-        PERFORM send_to_waiting(_queue, _job.state, ARRAY[_job.at]);
-        UPDATE jobs SET attempts_made = CASE WHEN _one.flag THEN 0 ELSE attempts_made END,
-          attempts_started = CASE WHEN _one.other THEN 0 ELSE attempts_started END
-        WHERE queue = _queue AND id = _one.id;
-      WHEN 'promote' THEN PERFORM send_to_waiting(_queue, _job.state, ARRAY[_job.at]);
+        PERFORM send_to_waiting(_queue, _job.state, ARRAY[_job.at], _one.flag, _one.other);
+      WHEN 'promote' THEN PERFORM send_to_waiting(_queue, _job.state, ARRAY[_job.at], false, false);
       WHEN 'delay' THEN
         UPDATE jobs SET delay = _one.number, due_at = ceil(_clock + _one.number), ord = _base + _one.n WHERE queue = _queue AND id = _one.id;
         _change := no_change(_queue);
@@ -138,29 +138,32 @@ BEGIN
 END`,
   );
 
-export function change(server: Server, queue: string, changes: Change[]): Promise<ChangeStatus[]> {
-  return server.call<ChangeStatus[]>('change_jobs', [
+export async function changeById(server: Server, queue: string, jobIds: string[], change: Change): Promise<ChangeReply> {
+  return replyById(jobIds, await statusesOf(server, queue, jobIds, change));
+}
+
+function statusesOf(server: Server, queue: string, jobIds: string[], change: Change): Promise<ChangeStatus[]> {
+  if (change.kind === 'remove') return server.call('remove_jobs', [queue, jobIds]);
+  if (change.kind === 'revoke') return server.call('revoke_jobs', [queue, jobIds, change.reason]);
+  const each = <T>(value: T): T[] => jobIds.map(() => value);
+  return server.call('change_jobs', [
     queue,
-    changes.map(({ kind }) => kind),
-    changes.map(({ jobId }) => jobId),
-    changes.map(stateBefore),
-    changes.map(numberOf),
-    changes.map((item) => (item.kind === 'retry' ? item.resetAttemptsMade : item.kind === 'priority' && item.lifo)),
-    changes.map((item) => item.kind === 'retry' && item.resetAttemptsStarted),
+    each(change.kind),
+    jobIds,
+    each(stateBefore(change)),
+    each(numberOf(change)),
+    each(change.kind === 'retry' ? change.resetAttemptsMade : change.kind === 'priority' && change.lifo),
+    each(change.kind === 'retry' && change.resetAttemptsStarted),
   ]);
 }
 
 /** Returns the state that the job must be in. Null: any. */
-function stateBefore(item: Change): number | null {
-  if (item.kind === 'retry') return STATE[item.from];
-  return item.kind === 'priority' ? null : STATE.delayed;
+function stateBefore(change: Change): number | null {
+  if (change.kind === 'retry') return STATE[change.from];
+  return change.kind === 'priority' ? null : STATE.delayed;
 }
 
-function numberOf(item: Change): number | null {
-  if (item.kind === 'delay') return item.delayMs;
-  return item.kind === 'priority' ? item.priority : null;
-}
-
-export function remove(server: Server, queue: string, jobIds: string[]): Promise<RemoveStatus[]> {
-  return server.call<RemoveStatus[]>('remove_jobs', [queue, jobIds]);
+function numberOf(change: Change): number | null {
+  if (change.kind === 'delay') return change.delayMs;
+  return change.kind === 'priority' ? change.priority : null;
 }

@@ -5,22 +5,24 @@ import { HoldfastError } from '../../errors.js';
 import type { Outcome } from '../../job/outcome.js';
 import type { JobRecord, NewJob } from '../../job/record.js';
 import type { Capabilities } from '../capabilities.js';
+import { replyById } from '../change-reply.js';
 import type * as contract from '../contract/index.js';
 import type { StoreDescriptor } from '../descriptor.js';
 import { add, addWithin } from './add.js';
 import { forgetCaller } from './callers.js';
-import { change, remove } from './change.js';
+import { changeById } from './change.js';
 import { claim } from './claim.js';
 import * as control from './control.js';
 import { type Engine, migrate, startEngine } from './engine.js';
 import { events, trimEvents } from './events.js';
 import { Fitting } from './fitting.js';
 import * as inspect from './inspect.js';
-import { extend, revoke } from './lock.js';
+import { extend } from './lock.js';
 import { acquire, letGo, namedLocks } from './named-lock.js';
 import { threadOptions, planPostgres, type PostgresPlan, type PostgresStoreOptions } from './options.js';
 import { probe, unsuspected } from './probe.js';
 import { SCHEMA_VERSION } from './schema.js';
+import { changeSelected } from './select.js';
 import { closeSessions, openSession, renew } from './session.js';
 import { Detours, settle } from './settle.js';
 import { sweep } from './sweep.js';
@@ -213,14 +215,6 @@ export class PostgresStore implements contract.Store {
     return extensions.length === 0 ? [] : extend(server, queue, extensions);
   }
 
-  async revoke(queue: string, jobIds: string[], reason: string): Promise<boolean[]> {
-    const { server, wake } = this.#use();
-    if (jobIds.length === 0) return [];
-    const replies = await revoke(server, queue, jobIds, reason);
-    if (replies.some(Boolean)) wake.signal(queue, 'jobs');
-    return replies;
-  }
-
   async acquire(queue: string, wishes: contract.LockRequest[]): Promise<contract.LockGrant[]> {
     const { server } = this.#use();
     return wishes.length === 0 ? [] : acquire(server, queue, wishes);
@@ -265,35 +259,15 @@ export class PostgresStore implements contract.Store {
     return replies;
   }
 
-  async change(queue: string, changes: contract.Change[]): Promise<contract.ChangeStatus[]> {
+  async change(queue: string, target: string[] | contract.Selection, change: contract.Change): Promise<contract.ChangeReply> {
     const { server, wake } = this.#use();
-    if (changes.length === 0) return [];
-    const replies = await change(server, queue, changes);
-    if (replies.includes('done')) wake.signal(queue, 'jobs');
-    return replies;
-  }
-
-  async remove(queue: string, jobIds: string[]): Promise<contract.RemoveStatus[]> {
-    const { server, wake } = this.#use();
-    if (jobIds.length === 0) return [];
-    const replies = await remove(server, queue, jobIds);
-    // Another job of the key may come first now.
-    if (replies.includes('done')) wake.signal(queue, 'jobs');
-    return replies;
-  }
-
-  async clear(queue: string, selection: contract.Selection): Promise<string[]> {
-    const { server, wake } = this.#use();
-    const ids = await control.clear(server, queue, selection);
-    if (ids.length > 0) wake.signal(queue, 'jobs');
-    return ids;
-  }
-
-  async requeue(queue: string, selection: contract.Selection): Promise<number> {
-    const { server, wake } = this.#use();
-    const moved = await control.requeue(server, queue, selection);
-    if (moved > 0) wake.signal(queue, 'jobs');
-    return moved;
+    if (Array.isArray(target) && target.length === 0) return replyById([], []);
+    const reply = Array.isArray(target)
+      ? await changeById(server, queue, target, change)
+      : await changeSelected(server, queue, target, change);
+    // After a removal too: another job of the key may come first now.
+    if (reply.changed.length > 0) wake.signal(queue, 'jobs');
+    return reply;
   }
 
   async forget(queue: string): Promise<void> {

@@ -32,7 +32,7 @@ BEGIN
 END`,
   ) +
   verb(
-    'revoke(_name text, _ids text[], _reason text)',
+    'revoke_jobs(_name text, _ids text[], _reason text)',
     'text',
     `
 DECLARE
@@ -46,15 +46,25 @@ BEGIN
       ${jobOf('o.id', 'session, fence', IS_ACTIVE)} j
     ORDER BY n
   ) held;
-  -- False for what is not active, and for the second mention of what was.
-  SELECT json_agg(first AND EXISTS (SELECT FROM jobs WHERE queue = _queue AND jobs.id = o.id AND ${IS_ACTIVE}) ORDER BY n) INTO _reply
-  FROM (SELECT id, n, row_number() OVER (PARTITION BY id ORDER BY n) = 1 AS first FROM unnest(_ids) WITH ORDINALITY o(id, n)) o;
+  -- The second mention of an active job finds it waiting.
+  SELECT json_agg(CASE WHEN j.id IS NULL THEN 'missing' WHEN o.nth = 1 AND j.state = ${STATE.active} THEN 'done' ELSE 'state' END ORDER BY o.n)
+  INTO _reply FROM (SELECT id, n, row_number() OVER (PARTITION BY id ORDER BY n) AS nth FROM unnest(_ids) WITH ORDINALITY u(id, n)) o
+  LEFT JOIN ${jobOf('o.id', 'id, state')} j ON true;
   IF _held.ids IS NOT NULL THEN
     INSERT INTO revocations (queue, session, job, fence, reason)
     SELECT _queue, session, id, fence, _reason FROM unnest(_held.sessions, _held.ids, _held.fences) h(session, id, fence);
     PERFORM hand_back(_queue, clock_ms(), _held.ids, NULL);
   END IF;
   RETURN _reply;
+END`,
+  ) +
+  // Processes of earlier versions call it.
+  verb(
+    'revoke(_name text, _ids text[], _reason text)',
+    'text',
+    `
+BEGIN
+  RETURN (SELECT json_agg(status = 'done' ORDER BY n) FROM json_array_elements_text(revoke_jobs(_name, _ids, _reason)::json) WITH ORDINALITY o(status, n));
 END`,
   );
 
@@ -67,8 +77,4 @@ export function extend(server: Server, queue: string, extensions: Extension[]): 
     tokens.map(({ fence }) => fence),
     extensions.map(({ durationMs }) => durationMs),
   ]);
-}
-
-export function revoke(server: Server, queue: string, jobIds: string[], reason: string): Promise<boolean[]> {
-  return server.call<boolean[]>('revoke', [queue, jobIds, reason]);
 }

@@ -10,6 +10,7 @@ import { EVENT_FUNCTIONS } from './events.js';
 import { INSPECT_FUNCTIONS } from './inspect.js';
 import { LOCK_FUNCTIONS } from './lock.js';
 import { quoteName } from './options.js';
+import { SELECT_FUNCTIONS } from './select.js';
 import type { Server } from './server.js';
 import { functionTexts, sqlOf } from './sql.js';
 import { MIGRATIONS, READABLE_SINCE } from './tables.js';
@@ -19,6 +20,7 @@ const FUNCTIONS = [
   LOCK_FUNCTIONS,
   CONTROL_FUNCTIONS,
   CHANGE_FUNCTIONS,
+  SELECT_FUNCTIONS,
   INSPECT_FUNCTIONS,
   EVENT_FUNCTIONS,
 ].join('\n');

@@ -300,6 +300,7 @@ export const MIGRATIONS: readonly string[] = [
   CALLERS_BY_AGE,
   LOSSES,
   JOURNAL_FROM,
+  NEW_FUNCTIONS,
 ];
 
 /**

@@ -6,9 +6,11 @@ import type { Outcome } from '../../job/outcome.js';
 import type { JobRecord, NewJob } from '../../job/record.js';
 import { within } from '../../runtime/within.js';
 import { type Capabilities, refuseTransaction } from '../capabilities.js';
+import { replyById } from '../change-reply.js';
 import type * as contract from '../contract/index.js';
 import type { StoreDescriptor } from '../descriptor.js';
 import { add } from './add.js';
+import { changeById, changeSelected } from './change.js';
 import { claim } from './claim.js';
 import * as control from './control.js';
 import { readEvents } from './events.js';
@@ -173,10 +175,6 @@ export class RedisStore implements contract.Store {
     return this.#each(extensions, ({ run }) => lock.extend(run, queue, extensions));
   }
 
-  async revoke(queue: string, jobIds: string[], reason: string): Promise<boolean[]> {
-    return this.#each(jobIds, ({ run }) => lock.revoke(run, queue, jobIds, reason));
-  }
-
   async acquire(queue: string, wishes: contract.LockRequest[]): Promise<contract.LockGrant[]> {
     return this.#each(wishes, ({ run }) => named.acquire(run, queue, wishes));
   }
@@ -205,20 +203,10 @@ export class RedisStore implements contract.Store {
     return this.#each(writes, ({ run }) => write(run, queue, writes));
   }
 
-  async change(queue: string, changes: contract.Change[]): Promise<contract.ChangeStatus[]> {
-    return this.#each(changes, ({ run }) => control.change(run, queue, changes));
-  }
-
-  async remove(queue: string, jobIds: string[]): Promise<contract.RemoveStatus[]> {
-    return this.#each(jobIds, ({ run }) => control.remove(run, queue, jobIds));
-  }
-
-  async clear(queue: string, selection: contract.Selection): Promise<string[]> {
-    return this.#call(({ run }) => control.clear(run, queue, selection));
-  }
-
-  async requeue(queue: string, selection: contract.Selection): Promise<number> {
-    return this.#call(({ run }) => control.requeue(run, queue, selection));
+  async change(queue: string, target: string[] | contract.Selection, change: contract.Change): Promise<contract.ChangeReply> {
+    const { run } = this.#use();
+    if (!Array.isArray(target)) return this.#call(() => changeSelected(run, queue, target, change));
+    return target.length === 0 ? replyById([], []) : this.#call(() => changeById(run, queue, target, change));
   }
 
   async forget(queue: string): Promise<void> {

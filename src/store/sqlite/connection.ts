@@ -9,6 +9,7 @@ import type { JobRecord, NewJob } from '../../job/record.js';
 import { checkInteger, invalidOption, MAX_TIMER_MS } from '../../runtime/check.js';
 import { type Clock, systemClock } from '../../runtime/clock.js';
 import { type Capabilities, refuseTransaction } from '../capabilities.js';
+import { replyById, replyToSelection } from '../change-reply.js';
 import type * as contract from '../contract/index.js';
 import type { StoreDescriptor } from '../descriptor.js';
 import { type Engine, startEngine } from './engine.js';
@@ -182,11 +183,6 @@ export class SqliteStore implements contract.Store {
     return this.#writeEach(extensions, (transaction, extension) => locks.extend(transaction, queue, extension));
   }
 
-  async revoke(queue: string, jobIds: string[], reason: string): Promise<boolean[]> {
-    const { locks } = this.#use();
-    return jobIds.length === 0 ? [] : this.#write((transaction) => locks.revoke(transaction, queue, jobIds, reason));
-  }
-
   async acquire(queue: string, wishes: contract.LockRequest[]): Promise<contract.LockGrant[]> {
     const { namedLocks } = this.#use();
     return this.#writeEach(wishes, (transaction, wish) => namedLocks.acquire(transaction, queue, wish));
@@ -218,30 +214,30 @@ export class SqliteStore implements contract.Store {
     return this.#writeEach(writes, (transaction, write) => writing.write(transaction, queue, write), bytes);
   }
 
-  async change(queue: string, changes: contract.Change[]): Promise<contract.ChangeStatus[]> {
+  async change(queue: string, target: string[] | contract.Selection, change: contract.Change): Promise<contract.ChangeReply> {
     const { changing } = this.#use();
-    return this.#writeEach(changes, (transaction, change) => changing.change(transaction, queue, change));
+    if (!Array.isArray(target)) {
+      const changed =
+        change.kind === 'remove'
+          ? await this.#removeSelected(queue, target)
+          : await this.#write((transaction) => changing.bySelection(transaction, queue, target, change));
+      return replyToSelection(changed, target);
+    }
+    if (target.length === 0) return replyById([], []);
+    return replyById(target, await this.#write((transaction) => changing.byId(transaction, queue, target, change)));
   }
 
-  async remove(queue: string, jobIds: string[]): Promise<contract.RemoveStatus[]> {
-    const { removing } = this.#use();
-    return this.#writeEach(jobIds, (transaction, id) => removing.remove(transaction, queue, id));
-  }
-
-  async clear(queue: string, selection: contract.Selection): Promise<string[]> {
+  async #removeSelected(queue: string, selection: contract.Selection): Promise<string[]> {
     const { removing } = this.#use();
     const gone: string[] = [];
     for (;;) {
       const rest = { ...selection, limit: selection.limit - gone.length };
-      const { ids, cut } = await this.#write((transaction) => removing.clear(transaction, queue, rest));
+      const { ids, cut } = await this.#write((transaction) =>
+        removing.removeSelected(transaction, queue, rest, gone.length === 0),
+      );
       gone.push(...ids);
       if (!cut) return gone;
     }
-  }
-
-  async requeue(queue: string, selection: contract.Selection): Promise<number> {
-    const { controlling } = this.#use();
-    return this.#write((transaction) => controlling.requeue(transaction, queue, selection));
   }
 
   async forget(queue: string): Promise<void> {

@@ -1,18 +1,12 @@
-// The verbs of the SQLite store that control a whole queue: pause, limit, cap, requeue, forget and trimEvents.
-import type { Cap, Selection } from '../contract/index.js';
-import type { Changing } from './change.js';
+// The verbs of the SQLite store that control a whole queue: pause, limit, cap, forget and trimEvents.
+import type { Cap } from '../contract/index.js';
 import type { EventLog } from './events.js';
-import type { Selecting } from './select.js';
 import type { Transaction } from './transaction.js';
 
 export class Controlling {
-  readonly #selecting: Selecting;
-  readonly #changing: Changing;
   readonly #events: EventLog;
 
-  constructor(selecting: Selecting, changing: Changing, events: EventLog) {
-    this.#selecting = selecting;
-    this.#changing = changing;
+  constructor(events: EventLog) {
     this.#events = events;
   }
 
@@ -34,19 +28,6 @@ export class Controlling {
     const queue = transaction.queue(name);
     queue.changed = true;
     queue.maxActive = given?.maxActive ?? -1;
-  }
-
-  requeue(transaction: Transaction, name: string, selection: Selection): number {
-    const queue = transaction.find(name);
-    if (queue === undefined) return 0;
-    let moved = 0;
-    const states = selection.states.filter((state) => state !== 'waiting');
-    for (const [state, jobs] of this.#selecting.select(queue, { ...selection, states }, transaction.now)) {
-      if (state === 'waiting') continue;
-      for (const job of jobs) this.#changing.toWaiting(queue, state, job);
-      moved += jobs.length;
-    }
-    return moved;
   }
 
   /** The counters of events and places continue, because listeners read on and jobs that are still there keep their order. */

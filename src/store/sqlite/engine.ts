@@ -135,11 +135,11 @@ export class Engine {
     this.probing = new Probing(db, this.#peers);
     this.locks = new Locks(db, handBack);
     this.writing = new Writing(db);
-    this.changing = new Changing(db);
     this.removing = new Removing(db, selecting, retention);
+    this.changing = new Changing(db, { selecting, removing: this.removing, locks: this.locks });
     this.inspecting = new Inspecting(db);
     this.events = new EventLog(db);
-    this.controlling = new Controlling(selecting, this.changing, this.events);
+    this.controlling = new Controlling(this.events);
   }
 
   /**

@@ -1,4 +1,5 @@
-// The verbs `extend` and `revoke` of the SQLite store: they move the end of a job's lock, or take the lock away.
+// The verb `extend` and the change `revoke` of the SQLite store: they move the end of a job's lock, or take the lock away.
+import type { ChangeStatus } from '../change-reply.js';
 import type { Extension, ExtendStatus } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 import { type HandBack, HELD_COLUMNS, type HeldRow } from './hand-back.js';
@@ -38,19 +39,20 @@ export class Locks {
   }
 
   /** Hands back all jobs together, so they wait in the order in which the caller named them. */
-  revoke(transaction: Transaction, name: string, jobIds: string[], reason: string): boolean[] {
+  revoke(transaction: Transaction, name: string, jobIds: string[], reason: string): ChangeStatus[] {
     const queue = transaction.find(name);
+    if (queue === undefined) return [];
     const held = new Map<string, HeldRow>();
-    const replies = jobIds.map((id) => {
-      const row = queue === undefined || held.has(id) ? undefined : this.#active.get(queue.queue, id);
-      if (queue === undefined || row === undefined) return false;
+    const statuses = jobIds.map((id): ChangeStatus => {
+      const row = held.has(id) ? undefined : this.#active.get(queue.queue, id);
+      if (row === undefined) return this.#owner.get(queue.queue, id) === undefined ? 'missing' : 'state';
       const [, , , , , session, fence] = row;
       held.set(id, row as unknown as HeldRow);
       const number = this.#number.get(queue.queue, session)?.[0];
       if (number !== undefined) this.#revoke.run(queue.queue, session, number, id, fence, reason);
-      return true;
+      return 'done';
     });
-    if (queue !== undefined) this.#handBack.giveBack(queue, [...held.values()]);
-    return replies;
+    this.#handBack.giveBack(queue, [...held.values()]);
+    return statuses;
   }
 }

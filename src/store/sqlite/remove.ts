@@ -1,6 +1,7 @@
-// The verbs `remove` and `clear` of the SQLite store: they delete unlocked jobs with their logs.
+// The change `remove` of the SQLite store: it deletes unlocked jobs with their logs, by their ids or by a selection.
 import { REPLY_BYTES } from '../budget.js';
-import type { RemoveStatus, Selection } from '../contract/index.js';
+import type { ChangeStatus } from '../change-reply.js';
+import type { ListName, Selection } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 import { JOB_BYTES, stateOf } from './job-row.js';
 import type { QueueState } from './queue-state.js';
@@ -28,46 +29,45 @@ export class Removing {
     this.#delete = db.prepare('DELETE FROM jobs WHERE job = ?');
   }
 
-  remove(transaction: Transaction, name: string, id: string): RemoveStatus {
+  remove(transaction: Transaction, name: string, id: string): ChangeStatus {
     const queue = transaction.find(name);
     if (queue === undefined) return 'missing';
     const row = this.#remove.get(queue.queue, id);
     if (row === undefined) return this.#exists.get(queue.queue, id) === undefined ? 'missing' : 'locked';
-    const [job, state, priority, logNext, lockKey] = row;
-    this.#gone(queue, stateOf(state), { job, priority, logNext, lockKey });
-    queue.tell('removed', id, { prev: stateOf(state) });
+    const [job, code, priority, logNext, lockKey] = row;
+    const state = stateOf(code);
+    this.#gone(queue, state === 'waiting' && priority > 0 ? 'prioritized' : state, { job, logNext, lockKey });
+    queue.tell('removed', id, { prev: state });
     return 'done';
   }
 
   /**
    * Deletes the selected jobs. `cut` is true if jobs are left because their payloads are too many bytes for one transaction: SQLite
-   * reads what it deletes.
+   * reads what it deletes. `first`: the first step of the call, which records its event even if no job matches.
    */
-  clear(transaction: Transaction, name: string, selection: Selection): { ids: string[]; cut: boolean } {
+  removeSelected(transaction: Transaction, name: string, selection: Selection, first: boolean): { ids: string[]; cut: boolean } {
     const queue = transaction.find(name);
     if (queue === undefined) return { ids: [], cut: false };
     const ids: string[] = [];
     let left = REPLY_BYTES;
     let cut = false;
-    for (const [state, jobs] of this.#selecting.select(queue, selection, transaction.now)) {
+    for (const [list, jobs] of this.#selecting.select(queue, selection, transaction.now)) {
       for (const selected of jobs) {
         left -= this.#bytes.get(selected.job)?.[0] ?? 0;
         cut = left < 0 && ids.length > 0;
         if (cut) break;
         this.#delete.run(selected.job);
-        this.#gone(queue, state, selected);
+        this.#gone(queue, list, selected);
         ids.push(selected.id);
       }
     }
-    const count = ids.length + (selection.removed ?? 0);
-    if (ids.length > 0 || selection.limit === 0) queue.tell('cleaned', undefined, { count });
+    if (ids.length > 0 || first) queue.tell('cleaned', undefined, { count: ids.length });
     return { ids, cut };
   }
 
-  #gone(queue: QueueState, state: ReturnType<typeof stateOf>, { job, priority, logNext, lockKey }: Omit<Selected, 'id'>): void {
+  #gone(queue: QueueState, list: ListName, { job, logNext, lockKey }: Pick<Selected, 'job' | 'logNext' | 'lockKey'>): void {
     queue.touch(lockKey);
-    if (state === 'waiting') queue.countWaiting(priority, -1);
-    else queue[state] -= 1;
+    queue[list] -= 1;
     if (logNext > 0) this.#retention.deleteLogs(job);
   }
 }

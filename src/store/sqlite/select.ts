@@ -1,6 +1,5 @@
-// Selects the jobs that `clear` and `requeue` work on.
-import type { StoredState } from '../../job/state.js';
-import type { Selection } from '../contract/index.js';
+// Selects the jobs that `change` by selection works on.
+import type { ListName, Selection } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 import type { QueueState } from './queue-state.js';
 import { STATE } from './schema.js';
@@ -14,7 +13,8 @@ export interface Selected {
 }
 
 type Row = [job: number, id: string, priority: number, logNext: number, lockKey: string | null];
-type Unlocked = Exclude<StoredState, 'active'>;
+export type UnlockedList = Exclude<ListName, 'active'>;
+type OpenList = Exclude<UnlockedList, 'completed' | 'failed'>;
 
 /**
  * Up to this many, waiting and delayed jobs are sorted by age. More jobs are taken in the order of the index. Otherwise emptying a
@@ -22,54 +22,65 @@ type Unlocked = Exclude<StoredState, 'active'>;
  */
 const SORTED_UP_TO = 10_000;
 
-/** Finds unlocked jobs, state by state, the oldest of each state first. */
+/** The rows of each list, in one part per stretch of the index. */
+const LISTS: Record<OpenList, { parts: string[]; order: string }> = {
+  waiting: { parts: [`state = ${STATE.waiting} AND priority = 0`, `state = ${STATE.behind} AND priority = 0`], order: 'ord' },
+  prioritized: {
+    parts: [`state = ${STATE.waiting} AND priority > 0`, `state = ${STATE.behind} AND priority > 0`],
+    order: 'priority, ord',
+  },
+  delayed: { parts: [`state = ${STATE.delayed}`], order: 'dueAt, ord' },
+};
+
+interface Statements {
+  byAge: Statement<Row>;
+  byIndex: Statement<Row>[];
+}
+
+/** Finds unlocked jobs, list by list, the oldest of each list first. */
 export class Selecting {
   readonly #finished: Statement<[...Row, finishedOn: number]>;
-  readonly #waitingByAge: Statement<Row>;
-  readonly #waiting: Statement<Row>;
-  readonly #behind: Statement<Row>;
-  readonly #delayedByAge: Statement<Row>;
-  readonly #delayed: Statement<Row>;
+  readonly #open: Record<OpenList, Statements>;
 
   constructor(db: Database) {
-    const select = 'SELECT job, id, priority, logNext, lockKey FROM jobs WHERE queue = ? AND';
     this.#finished = db.prepare(
       'SELECT job, id, priority, logNext, lockKey, finishedOn FROM jobs WHERE queue = ? AND state >= 4 AND state = ? ORDER BY ord LIMIT ? + 0',
     );
-    this.#waitingByAge = db.prepare(
-      `${select} state = ${STATE.waiting} AND addedAt <= ? UNION ALL ${select} state = ${STATE.behind} AND addedAt <= ? ORDER BY job LIMIT ? + 0`,
-    );
-    this.#waiting = db.prepare(`${select} state = ${STATE.waiting} AND addedAt <= ? ORDER BY priority, ord LIMIT ? + 0`);
-    this.#behind = db.prepare(`${select} state = ${STATE.behind} AND addedAt <= ? ORDER BY priority, ord LIMIT ? + 0`);
-    this.#delayedByAge = db.prepare(`${select} state = ${STATE.delayed} AND addedAt <= ? ORDER BY job LIMIT ? + 0`);
-    this.#delayed = db.prepare(`${select} state = ${STATE.delayed} AND addedAt <= ? ORDER BY dueAt, ord LIMIT ? + 0`);
+    const select = (rows: string) =>
+      `SELECT job, id, priority, logNext, lockKey FROM jobs WHERE queue = ? AND ${rows} AND coalesce(processedOn, addedAt) <= ?`;
+    const prepare = (list: OpenList): Statements => {
+      const { parts, order } = LISTS[list];
+      return {
+        byAge: db.prepare(`${parts.map(select).join(' UNION ALL ')} ORDER BY job LIMIT ? + 0`),
+        byIndex: parts.map((rows) => db.prepare(`${select(rows)} ORDER BY ${order} LIMIT ? + 0`)),
+      };
+    };
+    this.#open = { waiting: prepare('waiting'), prioritized: prepare('prioritized'), delayed: prepare('delayed') };
   }
 
-  select(queue: QueueState, { states, olderThanMs, limit }: Selection, now: number): [Unlocked, Selected[]][] {
+  select(queue: QueueState, { lists, olderThanMs, limit }: Selection, now: number): [UnlockedList, Selected[]][] {
     const latest = olderThanMs === undefined ? Number.MAX_SAFE_INTEGER : now - olderThanMs;
     let left = limit;
-    return [...new Set(states)].flatMap((state): [Unlocked, Selected[]][] => {
+    return [...new Set(lists)].flatMap((list): [UnlockedList, Selected[]][] => {
       // All active jobs are locked.
-      if (state === 'active' || left <= 0) return [];
-      const rows = this.#oldest(queue, state, latest, left);
+      if (list === 'active' || left <= 0) return [];
+      const rows = this.#oldest(queue, list, latest, left);
       left -= rows.length;
-      return [[state, rows.map(([job, id, priority, logNext, lockKey]) => ({ job, id, priority, logNext, lockKey }))]];
+      return [[list, rows.map(([job, id, priority, logNext, lockKey]) => ({ job, id, priority, logNext, lockKey }))]];
     });
   }
 
-  #oldest(queue: QueueState, state: Unlocked, latest: number, limit: number): Row[] {
-    if (state === 'completed' || state === 'failed') {
+  #oldest(queue: QueueState, list: UnlockedList, latest: number, limit: number): Row[] {
+    const { queue: number } = queue;
+    if (list === 'completed' || list === 'failed') {
       // Filter here and not in the query, which would read on through all younger jobs.
-      const rows = this.#finished.all(queue.queue, STATE[state], limit).filter((row) => row[5] <= latest);
+      const rows = this.#finished.all(number, STATE[list], limit).filter((row) => row[5] <= latest);
       return rows as unknown as Row[];
     }
-    if (state === 'waiting') {
-      const { queue: number } = queue;
-      if (queue.allWaiting <= SORTED_UP_TO) return this.#waitingByAge.all(number, latest, number, latest, limit);
-      const first = this.#waiting.all(number, latest, limit);
-      return first.length === limit ? first : [...first, ...this.#behind.all(number, latest, limit - first.length)];
-    }
-    const statement = queue.delayed <= SORTED_UP_TO ? this.#delayedByAge : this.#delayed;
-    return statement.all(queue.queue, latest, limit);
+    const { byAge, byIndex } = this.#open[list];
+    if (queue[list] <= SORTED_UP_TO) return byAge.all(...byIndex.flatMap(() => [number, latest]), limit);
+    const rows: Row[] = [];
+    for (const statement of byIndex) if (rows.length < limit) rows.push(...statement.all(number, latest, limit - rows.length));
+    return rows;
   }
 }

@@ -1,6 +1,6 @@
 // Facet: adding jobs.
 import assert from 'node:assert/strict';
-import { ids, nth, only } from './expect.js';
+import { changedAll, ids, nth, only } from './expect.js';
 import { completed, newJob } from './samples.js';
 import type { Test } from './suite.js';
 
@@ -76,7 +76,7 @@ export function adding(test: Test): void {
       only(await scene.store.add(scene.queue, [newJob({ id: 'again' })], scene.call('p'))).duplicate;
     assert.equal(await add(), true);
     assert.equal(await scene.stateOf('again'), 'completed');
-    assert.deepEqual(await scene.store.remove(scene.queue, ['again']), ['done']);
+    assert.deepEqual(await scene.store.change(scene.queue, ['again'], { kind: 'remove' }), changedAll('again'));
     assert.equal(await add(), false);
     assert.equal(await scene.stateOf('again'), 'waiting');
   });

@@ -66,7 +66,7 @@ export function caps(test: Test): void {
     await cap(scene, 1);
     const session = await scene.session();
     await scene.finish(completed(nth(await scene.claim(session, 5), 0)));
-    await scene.store.revoke(scene.queue, ids(await scene.claim(session, 5)), 'r');
+    await scene.store.change(scene.queue, ids(await scene.claim(session, 5)), { kind: 'revoke', reason: 'r' });
     const brief = await scene.briefSession();
     assert.equal((await scene.claim(brief, 5)).length, 1);
     await scene.perish();

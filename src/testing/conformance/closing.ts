@@ -82,7 +82,7 @@ export function closing(test: Test): void {
 
 function everyVerb({ queue }: Scene, id: string): Record<string, (store: Store) => Promise<unknown>> {
   const call = { caller: 'late', seq: 1 };
-  const selection = { states: ['completed' as const], limit: 1 };
+  const selection = { lists: ['completed' as const], limit: 1 };
   return {
     add: (store) => store.add(queue, [newJob()], call),
     claim: (store) => store.claim(queue, { session: 's', seq: 1, count: 1 }),
@@ -94,14 +94,11 @@ function everyVerb({ queue }: Scene, id: string): Record<string, (store: Store) 
     probe: (store) => store.probe(queue),
     unsuspected: (store) => store.unsuspected([]),
     extend: (store) => store.extend(queue, [{ jobId: id, token: 't', durationMs: 1 }]),
-    revoke: (store) => store.revoke(queue, [id], 'r'),
     pause: (store) => store.pause(queue, true),
     limit: (store) => store.limit(queue, 1),
     write: (store) => store.write(queue, [{ jobId: id, kind: 'data', data: '1' }]),
-    change: (store) => store.change(queue, [{ jobId: id, kind: 'promote' }]),
-    remove: (store) => store.remove(queue, [id]),
-    clear: (store) => store.clear(queue, selection),
-    requeue: (store) => store.requeue(queue, selection),
+    change: (store) => store.change(queue, [id], { kind: 'promote' }),
+    'change by selection': (store) => store.change(queue, selection, { kind: 'remove' }),
     forget: (store) => store.forget(queue),
     trimEvents: (store) => store.trimEvents(queue, 1),
     jobs: (store) => store.jobs(queue, [id]),

@@ -83,7 +83,7 @@ export function control(test: Test): void {
       const { counts } = await scene.store.status(scene.queue);
       assert.deepEqual([counts.waiting, counts.delayed], [1, 1], what);
       await free();
-      await scene.store.clear(scene.queue, { states: ['waiting', 'delayed'], limit: 10 });
+      await scene.store.change(scene.queue, { lists: ['waiting', 'delayed'], limit: 10 }, { kind: 'remove' });
     }
   });
 

@@ -1,8 +1,8 @@
 // Facet: long lists, and many jobs that must not slow other calls. Engines have limits (parameters of a statement, arguments of a
 // call) that no caller should meet.
 import assert from 'node:assert/strict';
-import { ids, median, only } from './expect.js';
-import { completed, newJob, newSession } from './samples.js';
+import { changedAll, ids, median, only } from './expect.js';
+import { completed, newJob, newSession, retryFrom } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
@@ -25,11 +25,11 @@ export function crowds(test: Test): void {
     await scene.finish(...jobs.map((job) => completed(job)));
     assert.equal((await store.jobs(queue, added)).filter((record) => record?.progress === '1').length, MANY);
     assert.equal((await scene.list('completed')).length, MANY);
-    assert.equal(await store.requeue(queue, { states: ['completed'], limit: MANY }), MANY);
+    assert.equal((await store.change(queue, { lists: ['completed'], limit: MANY }, retryFrom('completed'))).changed.length, MANY);
     assert.equal((await scene.claim(session, MANY)).length, MANY);
-    assert((await store.revoke(queue, added, 'r')).every(Boolean));
+    assert.deepEqual(await store.change(queue, added, { kind: 'revoke', reason: 'r' }), changedAll(...added));
     assert.equal(only(await store.renew([{ queue, id: session, acked: 0 }])).revoked.length, MANY);
-    assert((await store.remove(queue, added)).every((status) => status === 'done'));
+    assert.deepEqual(await store.change(queue, added, { kind: 'remove' }), changedAll(...added));
     assert.equal((await store.status(queue)).counts.waiting, 0);
   });
 
@@ -39,7 +39,10 @@ export function crowds(test: Test): void {
     await scene.claim(session, MANY);
     await scene.pass(41);
     assert.equal((await scene.sweep(1_000)).stalled.length, MANY);
-    assert.equal((await scene.store.clear(scene.queue, { states: ['waiting'], limit: MANY })).length, MANY);
+    assert.equal(
+      (await scene.store.change(scene.queue, { lists: ['waiting'], limit: MANY }, { kind: 'remove' })).changed.length,
+      MANY,
+    );
   });
 
   test(`${ONE_KEY} jobs that wait for one key do not slow other claims`, async (scene) => {

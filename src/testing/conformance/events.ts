@@ -4,7 +4,7 @@ import type { Outcome } from '../../job/outcome.js';
 import type { ClaimedJob } from '../../job/record.js';
 import { EVENTS_KEPT, STALLED_REASON, type StoredEvent } from '../../store/contract/index.js';
 import { nth, only } from './expect.js';
-import { completed, delayed, failed, newJob, released, retried } from './samples.js';
+import { completed, delayed, failed, newJob, released, retried, retryFrom } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
@@ -135,7 +135,9 @@ export function events(test: Test): void {
       told.push(about(await tellingOf(scene, close), id, 'prev'));
     }
     await scene.claimOne(await scene.session());
-    told.push(about(await tellingOf(scene, () => scene.store.revoke(scene.queue, [id], 'r')), id, 'prev'));
+    told.push(
+      about(await tellingOf(scene, () => scene.store.change(scene.queue, [id], { kind: 'revoke', reason: 'r' })), id, 'prev'),
+    );
     assert.deepEqual(told, [['waiting active'], ['stalled', 'waiting active'], ['waiting active']]);
   });
 
@@ -147,38 +149,40 @@ export function events(test: Test): void {
     );
     assert.deepEqual([progress.name, progress.jobId, progress['data']], ['progress', job.id, '{"at":5}']);
     await scene.finish(failed(job));
-    const retry = {
-      jobId: job.id,
-      kind: 'retry',
-      from: 'failed',
-      resetAttemptsMade: false,
-      resetAttemptsStarted: false,
-    } as const;
-    assert.deepEqual(about(await tellingOf(scene, () => store.change(queue, [retry])), job.id, 'prev'), ['waiting failed']);
+    const retry = await tellingOf(scene, () => store.change(queue, [job.id], retryFrom('failed')));
+    assert.deepEqual(about(retry, job.id, 'prev'), ['waiting failed']);
     await scene.add({ id: 'late', delayMs: scene.ms(500_000) });
     const delayMs = scene.ms(900_000);
-    const putOff = await fallsDue(scene, delayMs, () => store.change(queue, [{ jobId: 'late', kind: 'delay', delayMs }]));
+    const putOff = await fallsDue(scene, delayMs, () => store.change(queue, ['late'], { kind: 'delay', delayMs }));
     assert.equal(putOff.jobId, 'late');
-    const promoted = await tellingOf(scene, () => store.change(queue, [{ jobId: 'late', kind: 'promote' }]));
+    const promoted = await tellingOf(scene, () => store.change(queue, ['late'], { kind: 'promote' }));
     assert.deepEqual(about(promoted, 'late', 'prev'), ['waiting delayed']);
-    assert.deepEqual(about(await tellingOf(scene, () => store.remove(queue, ['late'])), 'late', 'prev'), ['removed waiting']);
-    const cleaned = await tellingOf(scene, () => store.clear(queue, { states: ['waiting'], limit: 10 }));
+    assert.deepEqual(about(await tellingOf(scene, () => store.change(queue, ['late'], { kind: 'remove' })), 'late', 'prev'), [
+      'removed waiting',
+    ]);
+    const cleaned = await tellingOf(scene, () => store.change(queue, { lists: ['waiting'], limit: 10 }, { kind: 'remove' }));
     assert.equal(Number(only(cleaned.filter(({ name }) => name === 'cleaned'))['count']), 1);
-    const found = await tellingOf(scene, () => store.clear(queue, { states: ['waiting'], limit: 10 }));
-    assert.deepEqual(names(found), [], 'nothing went');
-    const over = await tellingOf(scene, () => store.clear(queue, { states: [], limit: 0 }));
-    assert.deepEqual([names(over), Number(over[0]?.['count'])], [['cleaned'], 0]);
-    const byId = await tellingOf(scene, () => store.clear(queue, { states: [], limit: 0, removed: 3 }));
-    assert.deepEqual([names(byId), Number(byId[0]?.['count'])], [['cleaned'], 3]);
+    for (const nothing of [
+      { lists: ['waiting' as const, 'failed' as const], limit: 10 },
+      { lists: ['active' as const], limit: 10 },
+      { lists: [], limit: 0 },
+    ]) {
+      const told = await tellingOf(scene, () => store.change(queue, nothing, { kind: 'remove' }));
+      assert.deepEqual([names(told), Number(told[0]?.['count'])], [['cleaned'], 0]);
+    }
     assert.deepEqual(names(await tellingOf(scene, () => store.pause(queue, true))), ['paused']);
     assert.deepEqual(names(await tellingOf(scene, () => store.pause(queue, false))), ['resumed']);
   });
 
-  test('requeue records waiting{prev} for each job', async (scene) => {
+  test('retry and promote by selection record waiting{prev} for each job', async (scene) => {
     const { job } = await scene.running();
     await scene.finish(completed(job));
     await scene.add({ id: 'late', delayMs: scene.ms(500) });
-    const told = await tellingOf(scene, () => scene.store.requeue(scene.queue, { states: ['completed', 'delayed'], limit: 5 }));
+    const { store, queue } = scene;
+    const told = await tellingOf(scene, async () => {
+      await store.change(queue, { lists: ['completed'], limit: 5 }, retryFrom('completed'));
+      await store.change(queue, { lists: ['delayed'], limit: 5 }, { kind: 'promote' });
+    });
     assert.deepEqual([about(told, job.id, 'prev'), about(told, 'late', 'prev')], [['waiting completed'], ['waiting delayed']]);
   });
 
@@ -189,10 +193,10 @@ export function events(test: Test): void {
     const told = await tellingOf(scene, async () => {
       await scene.settle(completed(stale), failed(stale), completed({ ...job, id: 'ghost' }));
       await store.write(queue, [{ jobId: job.id, token: 'stale', kind: 'progress', progress: '1' }]);
-      await store.change(queue, [{ jobId: job.id, kind: 'promote' }]);
-      await store.remove(queue, [job.id, 'ghost']);
-      await store.revoke(queue, ['ghost'], 'r');
-      await store.requeue(queue, { states: ['failed'], limit: 5 });
+      await store.change(queue, [job.id], { kind: 'promote' });
+      await store.change(queue, [job.id, 'ghost'], { kind: 'remove' });
+      await store.change(queue, ['ghost'], { kind: 'revoke', reason: 'r' });
+      await store.change(queue, { lists: ['failed'], limit: 5 }, retryFrom('failed'));
       await scene.sweep();
     });
     assert.deepEqual(told, []);
@@ -286,7 +290,7 @@ export function events(test: Test): void {
   test('a reader gets new events after the queue was forgotten', async (scene) => {
     await scene.addMany(3);
     const end = await scene.lastEvent();
-    await scene.store.clear(scene.queue, { states: ['waiting'], limit: 10 });
+    await scene.store.change(scene.queue, { lists: ['waiting'], limit: 10 }, { kind: 'remove' });
     await scene.store.forget(scene.queue);
     await scene.add({ id: 'new' });
     assert(about(await scene.events(end), 'new').includes('added'), 'ids go on counting, or the listener would wait for ever');

@@ -52,7 +52,7 @@ const RACES: Record<string, Race> = {
     for (let n = 0; n < 12; n += 1) {
       await Promise.all([
         scene.add({ id: `stays-${n}`, lockKey: 'k' }, { id: `goes-${n}`, lockKey: 'k', lifo: true }),
-        other.store.remove(scene.queue, [`goes-${n}`]),
+        other.store.change(scene.queue, [`goes-${n}`], { kind: 'remove' }),
         runOne(other),
       ]);
     }

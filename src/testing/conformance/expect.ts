@@ -1,6 +1,7 @@
 // Assertions of the suite, in addition to node:assert.
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ChangeReply } from '../../store/contract/index.js';
 
 /** Engines that store whole milliseconds round the current time down and ends up, so that nothing ends early. */
 const ROUNDING_MS = 2;
@@ -9,6 +10,11 @@ const PATIENCE_MS = 15_000;
 
 export function ids(records: { id: string }[]): string[] {
   return records.map(({ id }) => id);
+}
+
+/** Returns the reply to a change that changed all these ids. */
+export function changedAll(...changed: string[]): ChangeReply {
+  return { changed, others: [], more: false };
 }
 
 export function only<T>(list: T[]): T {

@@ -72,7 +72,7 @@ async function lockAndRecord(scene: Scene, id: string): Promise<unknown> {
 const WITH_LIVING_SESSION: Record<string, (scene: Scene) => Promise<Stale>> = {
   'revoked and run again by the same worker': async (scene) => {
     const { session, job } = await scene.running();
-    await scene.store.revoke(scene.queue, [job.id], 'test');
+    await scene.store.change(scene.queue, [job.id], { kind: 'revoke', reason: 'test' });
     await scene.claimOne(session);
     return { job, session };
   },
@@ -90,7 +90,7 @@ const WITH_LIVING_SESSION: Record<string, (scene: Scene) => Promise<Stale>> = {
   },
   'revoked and run by another worker': async (scene) => {
     const { session, job } = await scene.running();
-    await scene.store.revoke(scene.queue, [job.id], 'test');
+    await scene.store.change(scene.queue, [job.id], { kind: 'revoke', reason: 'test' });
     await scene.claimOne(await scene.session());
     return { job, session };
   },
@@ -184,7 +184,7 @@ export function fencing(test: Test): void {
     await scene.addMany(2);
     const [mine, lost] = await scene.claim(await scene.session(), 2);
     assert(mine && lost);
-    await scene.store.revoke(scene.queue, [lost.id], 'test');
+    await scene.store.change(scene.queue, [lost.id], { kind: 'revoke', reason: 'test' });
     const replies = await scene.store.write(scene.queue, [
       { jobId: lost.id, token: lost.token, kind: 'data', data: '1' },
       { jobId: mine.id, token: mine.token, kind: 'data', data: '2' },

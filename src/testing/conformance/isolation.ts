@@ -1,7 +1,7 @@
 // Facet: queues do not disturb each other.
 import assert from 'node:assert/strict';
 import { only } from './expect.js';
-import { completed } from './samples.js';
+import { completed, retryFrom } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
@@ -11,7 +11,7 @@ export function isolation(test: Test): void {
     await scene.add({ id: 'x', data: '1' });
     await other.add({ id: 'x', data: '2' });
     assert.deepEqual([(await scene.job('x')).data, (await other.job('x')).data], ['1', '2']);
-    await scene.store.remove(scene.queue, ['x']);
+    await scene.store.change(scene.queue, ['x'], { kind: 'remove' });
     assert.equal(await other.stateOf('x'), 'waiting');
   });
 
@@ -25,7 +25,7 @@ export function isolation(test: Test): void {
     assert.deepEqual(await other.snapshot('x'), before);
   });
 
-  test('claim, pause, limit, clear, requeue and forget leave another queue unchanged', async (scene) => {
+  test('claim, pause, limit, change and forget leave another queue unchanged', async (scene) => {
     const other = neighbour(scene);
     const { job } = await other.running();
     await other.add({ id: 'waits' }, { id: 'late', delayMs: scene.ms(5_000) });
@@ -39,9 +39,15 @@ export function isolation(test: Test): void {
     );
     await store.pause(queue, true);
     await store.limit(queue, scene.ms(5_000));
-    await store.revoke(queue, [job.id], 'r');
-    await store.requeue(queue, { states: ['delayed', 'completed', 'failed'], limit: 100 });
-    await store.clear(queue, { states: ['waiting', 'delayed', 'completed', 'failed'], limit: 100 });
+    await store.change(queue, [job.id], { kind: 'revoke', reason: 'r' });
+    await store.change(queue, { lists: ['delayed'], limit: 100 }, { kind: 'promote' });
+    await store.change(queue, { lists: ['completed'], limit: 100 }, retryFrom('completed'));
+    await store.change(queue, { lists: ['failed'], limit: 100 }, retryFrom('failed'));
+    await store.change(
+      queue,
+      { lists: ['waiting', 'prioritized', 'delayed', 'completed', 'failed'], limit: 100 },
+      { kind: 'remove' },
+    );
     await store.trimEvents(queue, 0);
     await store.forget(queue);
     assert.deepEqual(await other.snapshot(job.id), before);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import type { ClaimedJob } from '../../job/record.js';
 import { ids, nth, only } from './expect.js';
-import { completed, delayed, failed, released, retried } from './samples.js';
+import { completed, delayed, failed, released, retried, retryFrom } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 import { ODD_TEXTS } from './values.js';
@@ -19,7 +19,7 @@ interface Leaving {
   maxStalls?: number;
 }
 
-const revoke = (scene: Scene, { id }: ClaimedJob) => scene.store.revoke(scene.queue, [id], 'r');
+const revoke = (scene: Scene, { id }: ClaimedJob) => scene.store.change(scene.queue, [id], { kind: 'revoke', reason: 'r' });
 const closeSession = (charged: boolean) => (scene: Scene, _job: ClaimedJob, id: string) =>
   scene.store.closeSessions([{ queue: scene.queue, id }], charged);
 const dieAndSweep = async (scene: Scene) => {
@@ -142,7 +142,7 @@ export function keys(test: Test): void {
   test('a changed priority changes the first job of a key', async (scene) => {
     await scene.add(...['a', 'b', 'c'].map((id) => ({ id, lockKey: 'k', priority: 5 })));
     const change = (jobId: string, priority: number) =>
-      scene.store.change(scene.queue, [{ jobId, kind: 'priority', priority, lifo: false }]);
+      scene.store.change(scene.queue, [jobId], { kind: 'priority', priority, lifo: false });
     await change('c', 1);
     await change('a', 9);
     assert.deepEqual(await orderOfKey(scene), ['c', 'b', 'a']);
@@ -152,7 +152,7 @@ export function keys(test: Test): void {
     await scene.add(...['a', 'b', 'c'].map((id) => ({ id, lockKey: 'k' })));
     const session = await scene.session();
     const job = await scene.claimOne(session);
-    await scene.store.change(scene.queue, [{ jobId: 'b', kind: 'priority', priority: 3, lifo: false }]);
+    await scene.store.change(scene.queue, ['b'], { kind: 'priority', priority: 3, lifo: false });
     assert.deepEqual(await scene.claim(session, 5), []);
     await scene.finish(completed(job));
     assert.deepEqual(await orderOfKey(scene), ['c', 'b']);
@@ -160,8 +160,10 @@ export function keys(test: Test): void {
 
   test('the next job of a key is claimable after the first was removed or cleared', async (scene) => {
     await scene.add(...['a', 'b', 'c'].map((id) => ({ id, lockKey: 'k' })));
-    await scene.store.remove(scene.queue, ['a']);
-    assert.deepEqual(await scene.store.clear(scene.queue, { states: ['waiting'], limit: 1 }), ['b']);
+    await scene.store.change(scene.queue, ['a'], { kind: 'remove' });
+    assert.deepEqual((await scene.store.change(scene.queue, { lists: ['waiting'], limit: 1 }, { kind: 'remove' })).changed, [
+      'b',
+    ]);
     assert.deepEqual(await orderOfKey(scene), ['c']);
   });
 
@@ -169,7 +171,11 @@ export function keys(test: Test): void {
     await scene.add(...['a', 'b', 'c'].map((id) => ({ id, lockKey: 'k' })));
     const session = await scene.session();
     const job = await scene.claimOne(session);
-    assert.deepEqual(await scene.store.remove(scene.queue, ['a', 'b']), ['locked', 'done']);
+    assert.deepEqual(await scene.store.change(scene.queue, ['a', 'b'], { kind: 'remove' }), {
+      changed: ['b'],
+      others: [{ jobId: 'a', status: 'locked' }],
+      more: false,
+    });
     assert.equal((await scene.store.status(scene.queue)).counts.waiting, 1);
     await scene.finish(completed(job));
     assert.deepEqual(await orderOfKey(scene), ['c']);
@@ -189,8 +195,8 @@ export function keys(test: Test): void {
     await scene.add({ id: 'requeued', lockKey: 'k', delayMs: scene.ms(901) });
     await scene.perish();
     assert.deepEqual(await scene.claim(session, 5), []);
-    await scene.store.change(scene.queue, [{ jobId: 'promoted', kind: 'promote' }]);
-    await scene.store.requeue(scene.queue, { states: ['delayed'], limit: 10 });
+    await scene.store.change(scene.queue, ['promoted'], { kind: 'promote' });
+    await scene.store.change(scene.queue, { lists: ['delayed'], limit: 10 }, { kind: 'promote' });
     assert.deepEqual(await scene.claim(session, 5), []);
     await scene.finish(completed(job));
     assert.deepEqual(await orderOfKey(scene), ['due', 'promoted', 'requeued']);
@@ -201,9 +207,8 @@ export function keys(test: Test): void {
     const session = await scene.session();
     await scene.finish(failed(await scene.claimOne(session)));
     await scene.finish(completed(await scene.claimOne(session)));
-    const retry = { jobId: 'a', kind: 'retry', from: 'failed', resetAttemptsMade: true, resetAttemptsStarted: true } as const;
-    await scene.store.change(scene.queue, [retry]);
-    await scene.store.requeue(scene.queue, { states: ['completed'], limit: 5 });
+    await scene.store.change(scene.queue, ['a'], retryFrom('failed'));
+    await scene.store.change(scene.queue, { lists: ['completed'], limit: 5 }, retryFrom('completed'));
     assert.deepEqual(await orderOfKey(scene), ['a', 'b']);
   });
 
@@ -235,10 +240,11 @@ export function keys(test: Test): void {
     for (const id of ['b', 'p', 'free']) assert.equal(await scene.stateOf(id), 'waiting');
   });
 
-  test('clear removes jobs that wait for their key too, oldest first', async (scene) => {
+  test('remove by selection removes jobs that wait for their key too, oldest first', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' }, { id: 'free' }, { id: 'c', lockKey: 'k' });
     await scene.claimOne(await scene.session());
-    const clear = (limit: number) => scene.store.clear(scene.queue, { states: ['waiting'], limit });
+    const clear = async (limit: number) =>
+      (await scene.store.change(scene.queue, { lists: ['waiting'], limit }, { kind: 'remove' })).changed;
     assert.deepEqual([await clear(2), await clear(2)], [['b', 'free'], ['c']]);
     assert.equal((await scene.store.status(scene.queue)).counts.waiting, 0);
   });
@@ -246,8 +252,8 @@ export function keys(test: Test): void {
   test('a key is free when all its jobs are gone', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' });
     await scene.claimOne(await scene.session());
-    await scene.store.revoke(scene.queue, ['a'], 'r');
-    await scene.store.clear(scene.queue, { states: ['waiting'], limit: 10 });
+    await scene.store.change(scene.queue, ['a'], { kind: 'revoke', reason: 'r' });
+    await scene.store.change(scene.queue, { lists: ['waiting'], limit: 10 }, { kind: 'remove' });
     await scene.store.forget(scene.queue);
     await scene.add({ id: 'c', lockKey: 'k' });
     assert.deepEqual(await scene.order(), ['c']);

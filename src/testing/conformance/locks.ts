@@ -121,7 +121,7 @@ export function locks(test: Test): void {
 
   test('S2-8 extend returns lost for a lost lock, missing for a removed job, and leaves the new lock untouched', async (scene) => {
     const { session, job } = await scene.running();
-    await scene.store.revoke(scene.queue, [job.id], 'stolen');
+    await scene.store.change(scene.queue, [job.id], { kind: 'revoke', reason: 'stolen' });
     assert.equal(await extend(scene, job, 100), 'lost');
     const thief = await scene.claimOne(session, { timedMs: scene.ms(50) });
     assert.equal(await extend(scene, job, 100_000), 'lost');

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { LossFound, LostBy } from '../../job/lost-by.js';
 import type { JobRecord } from '../../job/record.js';
 import type { NewSession } from '../../store/contract/index.js';
-import { ids, only } from './expect.js';
+import { changedAll, ids, only } from './expect.js';
 import { completed, newSession } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
@@ -92,7 +92,7 @@ export function losses(test: Test): void {
     await scene.finish(completed(job));
     assert.deepEqual(lossOf(await scene.job(job.id)), lost(41, 'session-expired'));
     const change = { kind: 'retry', from: 'completed', resetAttemptsMade: true, resetAttemptsStarted: true } as const;
-    assert.deepEqual(await scene.store.change(scene.queue, [{ jobId: job.id, ...change }]), ['done']);
+    assert.deepEqual(await scene.store.change(scene.queue, [job.id], change), changedAll(job.id));
     assert.deepEqual(lossOf(await scene.job(job.id)), lost(41, 'session-expired'));
   });
 
@@ -150,7 +150,7 @@ export function losses(test: Test): void {
     await scene.store.closeSessions([{ queue: scene.queue, id: session }], false);
     assert.equal(lossOf(await scene.job(job.id)), undefined);
     await scene.claimOne(await scene.session({ owner: owner(42) }));
-    await scene.store.revoke(scene.queue, [job.id], 'operator');
+    await scene.store.change(scene.queue, [job.id], { kind: 'revoke', reason: 'operator' });
     assert.equal(lossOf(await scene.job(job.id)), undefined);
     assert.deepEqual(await told(scene, job.id), {});
   });
@@ -160,7 +160,7 @@ export function losses(test: Test): void {
     await scene.claimOne(await scene.briefSession({ owner: owner(41) }));
     await scene.perish();
     await scene.sweep();
-    assert.deepEqual(await scene.store.remove(scene.queue, [id]), ['done']);
+    assert.deepEqual(await scene.store.change(scene.queue, [id], { kind: 'remove' }), changedAll(id));
     await scene.addOne({ id });
     assert.equal(lossOf(await scene.job(id)), undefined);
     const job = await scene.claimOne(await scene.session());

@@ -6,12 +6,13 @@ import { type LossFound, readLostBy } from '../../job/lost-by.js';
 import type { Outcome } from '../../job/outcome.js';
 import type { ClaimedJob } from '../../job/record.js';
 import type { ListName } from '../../store/contract/index.js';
-import { ids, only, sorted } from './expect.js';
+import { changedAll, ids, only, sorted } from './expect.js';
 import { type ModelJob, ModelJobs } from './model-jobs.js';
 import { ModelNames, type ModelSessions } from './model-names.js';
 import type { Random } from './random.js';
-import { completed, delayed, failed, newJob, released, retried, returned } from './samples.js';
+import { completed, delayed, failed, newJob, released, retried, retryFrom, returned } from './samples.js';
 import type { Scene } from './scene.js';
+import { type ChangeStatus, replyById } from '../../store/change-reply.js';
 
 const MAX_STALLS = 2;
 const FAR_MS = 3_600_000;
@@ -59,8 +60,8 @@ export class ModelQueue implements ModelSessions {
       [2, 'promote', (scene) => this.#promote(scene)],
       [1, 'retry', (scene) => this.#retry(scene)],
       [1, 'remove', (scene) => this.#remove(scene)],
-      [1, 'clear', (scene) => this.#clear(scene)],
-      [1, 'requeue', (scene) => this.#requeue(scene)],
+      [1, 'remove by selection', (scene) => this.#clear(scene)],
+      [1, 'move by selection', (scene) => this.#requeue(scene)],
     ];
     return steps.flatMap(([weight, name, act]) => Array.from({ length: weight }, (): Step => [name, act]));
   }
@@ -200,8 +201,8 @@ export class ModelQueue implements ModelSessions {
   async #changePriority(scene: Scene): Promise<void> {
     const jobId = this.#random.pick(this.#jobs.ids());
     if (jobId === undefined) return;
-    const change = { jobId, kind: 'priority', priority: this.#random.int(4), lifo: this.#random.chance(2) } as const;
-    assert.deepEqual(await scene.store.change(scene.queue, [change]), ['done']);
+    const change = { kind: 'priority', priority: this.#random.int(4), lifo: this.#random.chance(2) } as const;
+    assert.deepEqual(await scene.store.change(scene.queue, [jobId], change), changedAll(jobId));
     this.#jobs.get(jobId).priority = change.priority;
   }
 
@@ -294,9 +295,9 @@ export class ModelQueue implements ModelSessions {
 
   async #revoke(scene: Scene): Promise<void> {
     const chosen = this.#random.some(this.#jobs.ids(), 2);
-    const active = chosen.map((id) => this.#jobs.get(id).state === 'active');
-    assert.deepEqual(await scene.store.revoke(scene.queue, chosen, 'model'), active);
-    for (const id of chosen.filter((_, index) => active[index])) this.#handBack(id);
+    const expected = replyById(chosen, this.#statuses(chosen, 'active'));
+    assert.deepEqual(await scene.store.change(scene.queue, chosen, { kind: 'revoke', reason: 'model' }), expected);
+    for (const id of expected.changed) this.#handBack(id);
   }
 
   async #renew(scene: Scene): Promise<void> {
@@ -364,38 +365,40 @@ export class ModelQueue implements ModelSessions {
 
   async #promote(scene: Scene): Promise<void> {
     const chosen = this.#random.some(this.#jobs.ids(), 2);
-    const expected = chosen.map((id) => (this.#jobs.get(id).state === 'delayed' ? 'done' : 'state'));
-    assert.deepEqual(
-      await scene.store.change(
-        scene.queue,
-        chosen.map((jobId) => ({ jobId, kind: 'promote' }) as const),
-      ),
-      expected,
-    );
-    for (const id of chosen) if (this.#jobs.get(id).state === 'delayed') this.#jobs.get(id).state = 'waiting';
+    const expected = replyById(chosen, this.#statuses(chosen, 'delayed'));
+    assert.deepEqual(await scene.store.change(scene.queue, chosen, { kind: 'promote' }), expected);
+    for (const id of expected.changed) this.#jobs.get(id).state = 'waiting';
+  }
+
+  #statuses(jobIds: string[], from: ModelJob['state']): ChangeStatus[] {
+    return jobIds.map((id) => (this.#jobs.get(id).state === from ? 'done' : 'state'));
   }
 
   async #retry(scene: Scene): Promise<void> {
     const jobId = this.#random.pick(this.#jobs.in('failed'));
     if (jobId === undefined) return;
-    const change = { jobId, kind: 'retry', from: 'failed', resetAttemptsMade: true, resetAttemptsStarted: true } as const;
-    assert.deepEqual(await scene.store.change(scene.queue, [change]), ['done']);
+    const change = { kind: 'retry', from: 'failed', resetAttemptsMade: true, resetAttemptsStarted: true } as const;
+    assert.deepEqual(await scene.store.change(scene.queue, [jobId], change), changedAll(jobId));
     Object.assign(this.#jobs.get(jobId), { state: 'waiting', attempts: 0 });
   }
 
   async #remove(scene: Scene): Promise<void> {
     const chosen = [...this.#random.some(this.#jobs.ids(), 2), 'ghost'];
-    const expected = chosen.map((id) => (this.#jobs.has(id) ? (this.#jobs.get(id).held ? 'locked' : 'done') : 'missing'));
-    assert.deepEqual(await scene.store.remove(scene.queue, chosen), expected);
-    chosen.forEach((id, index) => expected[index] === 'done' && this.#jobs.delete(id));
+    const expected = replyById(
+      chosen,
+      chosen.map((id) => (this.#jobs.has(id) ? (this.#jobs.get(id).held ? 'locked' : 'done') : 'missing')),
+    );
+    assert.deepEqual(await scene.store.change(scene.queue, chosen, { kind: 'remove' }), expected);
+    for (const id of expected.changed) this.#jobs.delete(id);
   }
 
   async #clear(scene: Scene): Promise<void> {
-    const state = this.#random.pick(['completed', 'failed', 'delayed'] as const) ?? 'completed';
-    const cleared = await scene.store.clear(scene.queue, { states: [state], limit: 2 });
-    assert.equal(cleared.length, Math.min(2, this.#jobs.in(state).length));
+    const list = this.#random.pick(['completed', 'failed', 'delayed', 'prioritized'] as const) ?? 'completed';
+    const there = this.#jobs.inList(list);
+    const cleared = (await scene.store.change(scene.queue, { lists: [list], limit: 2 }, { kind: 'remove' })).changed;
+    assert.equal(cleared.length, Math.min(2, there.length));
     for (const id of cleared) {
-      assert.equal(this.#jobs.get(id).state, state);
+      assert(there.includes(id), `${id} is ${list}`);
       this.#jobs.delete(id);
     }
   }
@@ -403,7 +406,9 @@ export class ModelQueue implements ModelSessions {
   async #requeue(scene: Scene): Promise<void> {
     const state = this.#random.pick(['completed', 'failed', 'delayed'] as const) ?? 'completed';
     const chosen = this.#jobs.in(state);
-    assert.equal(await scene.store.requeue(scene.queue, { states: [state], limit: 1_000 }), chosen.length);
+    const change = state === 'delayed' ? ({ kind: 'promote' } as const) : retryFrom(state);
+    const { changed } = await scene.store.change(scene.queue, { lists: [state], limit: 1_000 }, change);
+    assert.deepEqual(sorted(changed), sorted(chosen));
     for (const id of chosen) this.#jobs.get(id).state = 'waiting';
   }
 }

@@ -57,9 +57,9 @@ const RACES: Record<string, Race> = {
     const session = await scene.session();
     const [jobs, removed] = await Promise.all([
       scene.claim(session, 10),
-      Promise.all(added.map((id) => other.store.remove(scene.queue, [id]))),
+      Promise.all(added.map((id) => other.store.change(scene.queue, [id], { kind: 'remove' }))),
     ]);
-    const gone = added.filter((_, n) => only(nth(removed, n)) === 'done');
+    const gone = added.filter((_, n) => nth(removed, n).changed.length === 1);
     assert(
       jobs.every(({ id }) => !gone.includes(id)),
       'no job was claimed and removed',
@@ -76,13 +76,13 @@ const RACES: Record<string, Race> = {
     const jobs = await scene.claim(await scene.session(), 10);
     const [results, revoked] = await Promise.all([
       Promise.all(jobs.map((job) => scene.settle(completed(job)))),
-      Promise.all(jobs.map(({ id }) => other.store.revoke(scene.queue, [id], 'race'))),
+      Promise.all(jobs.map(({ id }) => other.store.change(scene.queue, [id], { kind: 'revoke', reason: 'race' }))),
     ]);
     for (const [n, { id }] of jobs.entries()) {
       const state = await scene.stateOf(id);
       assert.deepEqual(
-        [only(nth(results, n)), only(nth(revoked, n))],
-        state === 'completed' ? ['done', false] : ['lost', true],
+        [only(nth(results, n)), nth(revoked, n).changed],
+        state === 'completed' ? ['done', []] : ['lost', [id]],
         id,
       );
     }

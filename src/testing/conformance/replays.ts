@@ -109,7 +109,7 @@ export function replays(test: Test): void {
     const session = await scene.session();
     const request = scene.request(session, 3);
     const { jobs } = await scene.store.claim(scene.queue, request);
-    await scene.store.revoke(scene.queue, [nth(jobs, 0).id], 'test');
+    await scene.store.change(scene.queue, [nth(jobs, 0).id], { kind: 'revoke', reason: 'test' });
     await scene.finish(completed(nth(jobs, 1)));
     const again = await scene.store.claim(scene.queue, request);
     assert.deepEqual(
@@ -124,7 +124,7 @@ export function replays(test: Test): void {
     const session = await scene.session();
     const first = scene.request(session, 1);
     const old = only((await scene.store.claim(scene.queue, first)).jobs);
-    await scene.store.revoke(scene.queue, [old.id], 'test');
+    await scene.store.change(scene.queue, [old.id], { kind: 'revoke', reason: 'test' });
     const current = await scene.claimOne(session);
     const again = await late(scene.store.claim(scene.queue, first));
     assert(!again?.jobs.some(({ token }) => token === current.token), 'the later run is not handed out a second time');

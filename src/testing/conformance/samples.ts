@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Keep, Outcome } from '../../job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../job/record.js';
-import type { NewSession } from '../../store/contract/index.js';
+import type { FinishedState } from '../../job/state.js';
+import type { BulkChange, NewSession } from '../../store/contract/index.js';
 
 export function newJob(difference: Partial<NewJob> = {}): NewJob {
   return {
@@ -21,6 +22,11 @@ export function newJob(difference: Partial<NewJob> = {}): NewJob {
 export function newSession(queue: string, durationMs: number, difference: Partial<NewSession>): NewSession {
   const owner = { host: hostname(), pid: process.pid, name: 'worker', instance: 'program-1' };
   return { queue, id: randomUUID(), owner, durationMs, maxStalls: 1, slots: 100, ...difference };
+}
+
+/** A retry that lets the attempts count on. */
+export function retryFrom(from: FinishedState): BulkChange {
+  return { kind: 'retry', from, resetAttemptsMade: false, resetAttemptsStarted: false };
 }
 
 export function completed({ id, token }: ClaimedJob, keep: Keep = {}, value = '"done"'): Outcome {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import type { RenewReply } from '../../store/contract/index.js';
 import { STALLED_REASON } from '../../store/contract/index.js';
-import { between, ids, only } from './expect.js';
+import { between, changedAll, ids, only } from './expect.js';
 import { completed } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
@@ -164,10 +164,9 @@ export function sessions(test: Test): void {
     assert.deepEqual(await store.add(queue, [], scene.call('p')), []);
     assert.deepEqual(await store.settle(queue, []), { results: [] });
     assert.deepEqual(await store.extend(queue, []), []);
-    assert.deepEqual(await store.revoke(queue, [], 'none'), []);
     assert.deepEqual(await store.write(queue, []), []);
-    assert.deepEqual(await store.change(queue, []), []);
-    assert.deepEqual(await store.remove(queue, []), []);
+    for (const change of [{ kind: 'promote' }, { kind: 'remove' }, { kind: 'revoke', reason: 'none' }] as const)
+      assert.deepEqual(await store.change(queue, [], change), changedAll());
     assert.deepEqual(await store.jobs(queue, []), []);
     assert.deepEqual(await scene.events(), before);
     assert.equal(only(await store.sessions(queue)).id, session);

@@ -128,7 +128,7 @@ export function values(test: Test): void {
     for (const text of [...ODD_TEXTS, '', 'line\nbreak\ttab\r\n']) {
       await scene.add({});
       const job = await scene.claimOne(session);
-      await scene.store.revoke(scene.queue, [job.id], text);
+      await scene.store.change(scene.queue, [job.id], { kind: 'revoke', reason: text });
       const { jobId, token } = { jobId: job.id, token: (await scene.claimOne(session)).token };
       await scene.finish({ kind: 'failed', jobId, token, reason: text, stacktrace: JSON.stringify([text]), keep: {} });
       const record = await scene.job(jobId);

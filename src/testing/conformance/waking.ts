@@ -30,7 +30,7 @@ export function waking(test: Test): void {
 
     test(`${watcher} when a lock is revoked`, async (scene) => {
       const { job } = await scene.running();
-      await wakes(scene, () => scene.store.revoke(scene.queue, [job.id], 'r'), what);
+      await wakes(scene, () => scene.store.change(scene.queue, [job.id], { kind: 'revoke', reason: 'r' }), what);
     });
 
     test(`${watcher} when a session with jobs is closed`, async (scene) => {
@@ -42,8 +42,8 @@ export function waking(test: Test): void {
       const { store, queue } = scene;
       await scene.add({ id: 'x', delayMs: scene.ms(5_000) });
       await scene.add({ id: 'y', delayMs: scene.ms(5_000) });
-      await wakes(scene, () => store.change(queue, [{ kind: 'promote', jobId: 'x' }]), what);
-      await wakes(scene, () => store.requeue(queue, { states: ['delayed'], limit: 1 }), what);
+      await wakes(scene, () => store.change(queue, ['x'], { kind: 'promote' }), what);
+      await wakes(scene, () => store.change(queue, { lists: ['delayed'], limit: 1 }, { kind: 'promote' }), what);
     });
 
     test(`${watcher} when the queue is resumed`, async (scene) => {

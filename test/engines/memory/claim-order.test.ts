@@ -71,7 +71,11 @@ test('only the first job of a free key is claimed, while lists and counts show a
           expect([...order.inOrder(prioritized, true)]).toEqual(listed);
           expect([...order.inOrder(prioritized, false)]).toEqual(listed.reverse());
         }
-        expect(order.oldest(3)).toEqual(waiting.toSorted((a, b) => a.order - b.order).slice(0, 3));
+        const byAge = waiting.toSorted((a, b) => a.order - b.order);
+        for (const prioritized of [false, true]) {
+          const old = byAge.filter(({ priority, order: age }) => priority > 0 === prioritized && age % 3 > 0);
+          expect(order.oldest(prioritized, 3, ({ order: age }) => age % 3 > 0)).toEqual(old.slice(0, 3));
+        }
         for (const one of ['k', 'l', 'm']) expect(order.isFree(one)).toBe(!taken.has(one));
       }
     }),

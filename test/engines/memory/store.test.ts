@@ -7,6 +7,7 @@ import type { Outcome } from '../../../src/job/outcome.js';
 import type { ListName, NewSession } from '../../../src/store/contract/index.js';
 import { MemoryStore } from '../../../src/store/memory/index.js';
 import { newJob as plain } from '../../unit/store-samples.js';
+import { retryFrom } from '../../../src/testing/conformance/samples.js';
 
 const QUEUE = 'q';
 const LISTS: ListName[] = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'];
@@ -59,7 +60,7 @@ describe('the memory store shares no object with its caller', () => {
     const added = await store.add(QUEUE, [plain({ id: 'a' }), plain({ id: 'b' })], call);
     const { jobs } = await store.claim(QUEUE, { session: 's', seq: 1, count: 2 });
     await store.write(QUEUE, [{ jobId: 'a', kind: 'log', row: 'row' }]);
-    await store.revoke(QUEUE, ['b'], 'reason');
+    await store.change(QUEUE, ['b'], { kind: 'revoke', reason: 'reason' });
     const gone: Outcome = { kind: 'release', jobId: 'gone', token: 't' };
     const seen = async (): Promise<unknown[]> => [
       await store.jobs(QUEUE, ['a', 'b']),
@@ -142,14 +143,11 @@ describe('the memory store and wrong calls', () => {
       () => store.sweep(QUEUE, 1),
       () => store.probe(QUEUE),
       () => store.extend(QUEUE, []),
-      () => store.revoke(QUEUE, [], ''),
       () => store.pause(QUEUE, true),
       () => store.limit(QUEUE, 1),
       () => store.write(QUEUE, []),
-      () => store.change(QUEUE, []),
-      () => store.remove(QUEUE, []),
-      () => store.clear(QUEUE, { states: [], limit: 1 }),
-      () => store.requeue(QUEUE, { states: [], limit: 1 }),
+      () => store.change(QUEUE, [], { kind: 'remove' }),
+      () => store.change(QUEUE, { lists: [], limit: 1 }, { kind: 'remove' }),
       () => store.forget(QUEUE),
       () => store.trimEvents(QUEUE, 1),
       () => store.jobs(QUEUE, []),
@@ -243,12 +241,15 @@ test('a lock whose extension ended before its session ends with the session', as
   expect(await store.sweep(QUEUE, 10)).toMatchObject({ stalled: [job.id], failed: [], more: false });
 });
 
-test('the memory store clears the oldest jobs first, whatever list they are in', async () => {
+test('the memory store removes the oldest jobs of a list first, wherever they wait', async () => {
   const { store } = open();
-  const jobs = ['1st', '2nd', '3rd', '4th', '5th'].map((id, n) => plain({ id, lifo: n % 2 === 0, priority: n % 3 }));
+  const jobs = ['1st', '2nd', '3rd', '4th', '5th'].map((id, n) => plain({ id, lifo: n % 2 === 0, priority: 1 + (n % 3) }));
   await store.add(QUEUE, jobs, { caller: 'p', seq: 1 });
-  expect(await store.clear(QUEUE, { states: ['waiting'], limit: 2 })).toEqual(['1st', '2nd']);
-  expect(await store.clear(QUEUE, { states: ['waiting'], limit: 2 })).toEqual(['3rd', '4th']);
+  expect((await store.change(QUEUE, { lists: ['prioritized'], limit: 2 }, { kind: 'remove' })).changed).toEqual(['1st', '2nd']);
+  expect((await store.change(QUEUE, { lists: ['waiting', 'prioritized'], limit: 2 }, { kind: 'remove' })).changed).toEqual([
+    '3rd',
+    '4th',
+  ]);
 });
 
 describe('the memory store after random calls', () => {
@@ -316,21 +317,26 @@ describe('the memory store after random calls', () => {
           } else if (act === 'extend' && job !== undefined) {
             await store.extend(QUEUE, [{ jobId: job.id, token: job.token, durationMs: n }]);
           } else if (act === 'change') {
-            await store.change(QUEUE, [
-              { jobId: id, kind: 'priority', priority: n % 4, lifo: flag },
-              { jobId: id, kind: 'delay', delayMs: n },
-              flag
-                ? { jobId: id, kind: 'promote' }
-                : { jobId: id, kind: 'retry', from: 'failed', resetAttemptsMade: true, resetAttemptsStarted: true },
-            ]);
+            await store.change(QUEUE, [id], { kind: 'priority', priority: n % 4, lifo: flag });
+            await store.change(QUEUE, [id], { kind: 'delay', delayMs: n });
+            await store.change(QUEUE, [id], flag ? { kind: 'promote' } : retryFrom('failed'));
           } else if (act === 'pass') hand.at += n;
           else if (act === 'sweep') await store.sweep(QUEUE, n % 4);
           else if (act === 'renew') await store.renew([{ queue: QUEUE, id: `s${sessions}`, acked: n }]);
-          else if (act === 'revoke') await store.revoke(QUEUE, [id], 'r');
-          else if (act === 'remove') await store.remove(QUEUE, [id]);
+          else if (act === 'revoke') await store.change(QUEUE, [id], { kind: 'revoke', reason: 'r' });
+          else if (act === 'remove') await store.change(QUEUE, [id], { kind: 'remove' });
           else if (act === 'clear')
-            await store.clear(QUEUE, { states: [flag ? 'waiting' : 'completed', 'delayed'], limit: n % 3 });
-          else if (act === 'requeue') await store.requeue(QUEUE, { states: ['failed', 'delayed'], limit: n % 3 });
+            await store.change(
+              QUEUE,
+              { lists: flag ? ['waiting', 'prioritized', 'delayed'] : ['completed', 'delayed'], limit: n % 3 },
+              { kind: 'remove' },
+            );
+          else if (act === 'requeue')
+            await store.change(
+              QUEUE,
+              { lists: ['failed', 'delayed'], limit: n % 3 },
+              flag ? { kind: 'promote' } : retryFrom('failed'),
+            );
           else if (act === 'close' && n < 10) {
             await store.closeSessions([{ queue: QUEUE, id: `s${sessions}` }], flag);
             await next();

@@ -82,7 +82,12 @@ describe('the waiting jobs of the memory store', () => {
           const now = model.flat();
           expect(waiting.size).toBe(now.length);
           expect(waiting.first).toBe(now[0]);
-          expect(waiting.oldest(limit)).toEqual(now.sort((a, b) => a.order - b.order).slice(0, limit));
+          const isOdd = (item: Item) => item.order % 2 === 1;
+          for (const prioritized of [false, true]) {
+            const old = now.filter((item) => item.priority > 0 === prioritized && isOdd(item));
+            const found = oldestOf(waiting.candidates(prioritized, limit, isOdd), limit);
+            expect(found).toEqual(old.sort((a, b) => a.order - b.order).slice(0, limit));
+          }
         }
         expect([...waiting.plain.forward(), ...waiting.prioritized(true)]).toEqual(model.flat());
         expect([...waiting.prioritized(false), ...waiting.plain.backward()]).toEqual(model.flat().reverse());

@@ -239,7 +239,7 @@ describe('add on sync: stops waiting', () => {
   test('when its job is removed', async () => {
     endlessPatience();
     const adding = await waiting();
-    await store.remove(QUEUE, ['1']);
+    await store.change(QUEUE, ['1'], { kind: 'remove' });
     await Promise.all(adding);
   });
 

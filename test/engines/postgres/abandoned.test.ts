@@ -18,9 +18,7 @@ describe('a PostgreSQL statement that timed out', () => {
         )
       ).rowCount;
     await admin.query('BEGIN; SELECT FROM holdfast.jobs FOR UPDATE');
-    const changing = store
-      .change('q', [{ jobId: 'x', kind: 'priority', priority: 5, lifo: false }])
-      .catch((error: unknown) => error);
+    const changing = store.change('q', ['x'], { kind: 'priority', priority: 5, lifo: false }).catch((error: unknown) => error);
     await expect.poll(waiting).toBe(1);
     let over = false;
     const others = Array.from({ length: 5 }, async () => {

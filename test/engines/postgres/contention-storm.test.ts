@@ -6,6 +6,7 @@ import type { ClaimedJob } from '../../../src/job/record.js';
 import type { StoredEvent } from '../../../src/store/contract/index.js';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
 import { deadlocks, newClient, newDatabase, newJobs, newSession, openStore, shuffled } from './support.js';
+import { retryFrom } from '../../../src/testing/conformance/samples.js';
 
 const JOBS = 300;
 
@@ -67,24 +68,19 @@ async function disturb(store: PostgresStore, pick: Pick): Promise<void> {
   };
   for (let round = 0; round < 25; round += 1) {
     const ids = some(60);
-    await store.revoke('q', some(20), 'test');
-    await store.change(
-      'q',
-      ids.map((jobId) => ({ jobId, kind: 'priority', priority: pick(3), lifo: true })),
-    );
-    await store.change('q', [
-      ...ids.slice(0, 20).map((jobId) => ({ jobId, kind: 'promote' }) as const),
-      ...ids.slice(20).map((jobId) => {
-        return { jobId, kind: 'retry', from: 'failed', resetAttemptsMade: true, resetAttemptsStarted: true } as const;
-      }),
-    ]);
+    await store.change('q', some(20), { kind: 'revoke', reason: 'test' });
+    await store.change('q', ids, { kind: 'priority', priority: pick(3), lifo: true });
+    await store.change('q', ids.slice(0, 20), { kind: 'promote' });
+    await store.change('q', ids.slice(20), retryFrom('failed'));
     await store.write(
       'q',
       ids.flatMap((jobId) => [{ jobId, kind: 'progress', progress: '1' } as const, { jobId, kind: 'log', row: 'l' } as const]),
     );
-    if (round % 10 === 0) await store.remove('q', some(2));
-    if (round % 10 === 5) await store.clear('q', { states: ['completed', 'delayed'], limit: 1 });
-    await store.requeue('q', { states: ['completed', 'failed', 'delayed'], limit: 30 });
+    if (round % 10 === 0) await store.change('q', some(2), { kind: 'remove' });
+    if (round % 10 === 5) await store.change('q', { lists: ['completed', 'delayed'], limit: 1 }, { kind: 'remove' });
+    await store.change('q', { lists: ['completed'], limit: 30 }, retryFrom('completed'));
+    await store.change('q', { lists: ['failed'], limit: 30 }, retryFrom('failed'));
+    await store.change('q', { lists: ['delayed'], limit: 30 }, { kind: 'promote' });
     await store.sweep('q', 50);
     const sessions = (await store.sessions('q')).map(({ id }) => ({ queue: 'q', id, acked: 0 }));
     await store.renew(shuffled(sessions, 1 + pick(100)));
@@ -197,7 +193,7 @@ async function expectAllClaimable(store: PostgresStore): Promise<void> {
   await store.limit('q', 0);
   for (const { id } of await store.sessions('q')) await store.closeSessions([{ queue: 'q', id }], false);
   await store.openSession(newSession({ id: 'last' }));
-  await store.requeue('q', { states: ['delayed'], limit: JOBS });
+  await store.change('q', { lists: ['delayed'], limit: JOBS }, { kind: 'promote' });
   const jobs: ClaimedJob[] = [];
   const ids = new Set<string>();
   const { waiting, prioritized } = (await store.status('q')).counts;

@@ -121,7 +121,7 @@ describe('the first job of a lock key on PostgreSQL', () => {
     const { store, claim } = await scene();
     const jobs = [...keyed('k1', 'k2'), newJob({ id: 'free' })].map((job) => ({ ...job, priority: job.id === 'free' ? 7 : 5 }));
     await store.add('q', jobs, { caller: 'p', seq: 1 });
-    await store.change('q', [{ jobId: 'k1', kind: 'priority', priority: 9, lifo: false }]);
+    await store.change('q', ['k1'], { kind: 'priority', priority: 9, lifo: false });
     expect([await claim(1), await claim(1), await claim(1)]).toEqual([['k2'], ['free'], []]);
   });
 });

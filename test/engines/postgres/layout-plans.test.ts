@@ -4,6 +4,7 @@ import { Pool, type PoolClient } from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
 import { completed, newClient, newJob, newServer, newSession, openStore } from './support.js';
+import { retryFrom } from '../../../src/testing/conformance/samples.js';
 
 interface Node {
   'Node Type': string;
@@ -67,14 +68,12 @@ async function useAll(store: PostgresStore): Promise<void> {
   await store.settle('q', [completed(d)], { caller: 's', seq: 4 });
   await store.settle('q', [completed(e)], { caller: 's', seq: 5 });
   await store.claim('q', { session: 'short', seq: 1, count: 2, timedMs: 1 });
-  await store.revoke('q', [f.id], 'test');
+  await store.change('q', [f.id], { kind: 'revoke', reason: 'test' });
   await store.renew([{ queue: 'q', id: 's', acked: 0 }]);
-  await store.change('q', [
-    { jobId: f.id, kind: 'priority', priority: 2, lifo: true },
-    { jobId: d.id, kind: 'retry', from: 'completed', resetAttemptsMade: true, resetAttemptsStarted: true },
-    { jobId: '4', kind: 'delay', delayMs: 5 },
-    { jobId: '4', kind: 'promote' },
-  ]);
+  await store.change('q', [f.id], { kind: 'priority', priority: 2, lifo: true });
+  await store.change('q', [d.id], retryFrom('completed'));
+  await store.change('q', ['4'], { kind: 'delay', delayMs: 5 });
+  await store.change('q', ['4'], { kind: 'promote' });
   await store.sweep('q', 10);
   await store.probe('q');
   await useLocks(store);
@@ -89,9 +88,12 @@ async function useAll(store: PostgresStore): Promise<void> {
   }
   await store.events('q', 0, 10);
   await store.trimEvents('q', 5);
-  await store.requeue('q', { states: ['completed', 'failed', 'delayed'], limit: 1 });
-  await store.clear('q', { states: ['completed', 'failed', 'delayed', 'waiting'], olderThanMs: 0, limit: 2 });
-  await store.remove('q', ['mine']);
+  await store.change('q', { lists: ['completed'], limit: 1 }, retryFrom('completed'));
+  await store.change('q', { lists: ['failed'], limit: 1 }, retryFrom('failed'));
+  await store.change('q', { lists: ['delayed'], limit: 1 }, { kind: 'promote' });
+  const lists = ['completed', 'failed', 'delayed', 'waiting', 'prioritized'] as const;
+  await store.change('q', { lists: [...lists], olderThanMs: 0, limit: 2 }, { kind: 'remove' });
+  await store.change('q', ['mine'], { kind: 'remove' });
   await store.closeSessions([{ queue: 'q', id: 's' }], true);
   await store.pause('q', true);
   await store.limit('q', 1);

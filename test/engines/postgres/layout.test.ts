@@ -178,9 +178,9 @@ describe('a call on PostgreSQL that names one job', () => {
     await store.settle('q', [completed(one)], { caller: 's', seq: 3 });
     await store.settle('q', [{ ...completed(two), keep: { count: 0 } } as ReturnType<typeof completed>], { caller: 's', seq: 4 });
     await store.write('q', [{ jobId: three.id, token: three.token, kind: 'progress', progress: '1' }]);
-    await store.revoke('q', [three.id], 'test');
-    await store.change('q', [{ jobId: three.id, kind: 'priority', priority: 1, lifo: false }]);
-    await store.remove('q', [three.id]);
+    await store.change('q', [three.id], { kind: 'revoke', reason: 'test' });
+    await store.change('q', [three.id], { kind: 'priority', priority: 1, lifo: false });
+    await store.change('q', [three.id], { kind: 'remove' });
     await store.claim('q', { session: 's', seq: 5, count: 1 });
     await store.renew([{ queue: 'q', id: 's', acked: 0 }]);
     await store.sweep('q', 100);

@@ -33,7 +33,7 @@ async function scene() {
   const url = await newDatabase();
   const [here, there] = [await openStore({ url }), await openStore({ url })];
   await add(here);
-  await here.clear('q', { states: ['waiting'], limit: 10 });
+  await here.change('q', { lists: ['waiting'], limit: 10 }, { kind: 'remove' });
   const woken = { jobs: 0, events: 0 };
   const what = ['jobs', 'events'] as const;
   const stops = what.map((change) => there.watch('q', () => void (woken[change] += 1), change));

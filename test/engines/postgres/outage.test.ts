@@ -64,9 +64,7 @@ describe('a lost connection to PostgreSQL', () => {
     await store.add('q', [newJob({ id: 'x' })], { caller: 'p', seq: 1 });
     const admin = await newClient(url);
     await admin.query('BEGIN; SELECT FROM holdfast.jobs FOR UPDATE');
-    const change = store
-      .change('q', [{ jobId: 'x', kind: 'priority', priority: 5, lifo: false }])
-      .catch((error: unknown) => error);
+    const change = store.change('q', ['x'], { kind: 'priority', priority: 5, lifo: false }).catch((error: unknown) => error);
     await expect
       .poll(async () => (await admin.query(`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'`)).rowCount)
       .toBeGreaterThan(0);
@@ -179,7 +177,7 @@ describe('a PostgreSQL server that does not reply', () => {
     await store.add('q', [newJob({ id: 'x' })], { caller: 'p', seq: 1 });
     const admin = await newClient(url);
     await admin.query('BEGIN; SELECT FROM holdfast.jobs FOR UPDATE');
-    await expect(store.remove('q', ['x'])).rejects.toMatchObject({ code: 'STORE_BUSY', retryable: true });
+    await expect(store.change('q', ['x'], { kind: 'remove' })).rejects.toMatchObject({ code: 'STORE_BUSY', retryable: true });
     // A claim waits for nobody.
     await store.openSession(newSession());
     expect((await store.claim('q', { session: 's', seq: 1, count: 1 })).jobs).toEqual([]);

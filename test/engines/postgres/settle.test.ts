@@ -21,7 +21,7 @@ test('a completed batch settles each owned job once, and changes nothing for oth
   const store = await openStore({ url: await newDatabase() });
   const jobs = await claimed(store, 5);
   const [a, b, c, d, e] = jobs as [ClaimedJob, ClaimedJob, ClaimedJob, ClaimedJob, ClaimedJob];
-  await store.revoke('q', [b.id], 'test');
+  await store.change('q', [b.id], { kind: 'revoke', reason: 'test' });
   const batch: Outcome[] = [e, b, a, { ...c, id: 'none' }, c, a].map(completed);
   const { results } = await store.settle('q', batch, { caller: 's', seq: 2 });
   expect(results).toEqual(['done', 'lost', 'done', 'missing', 'done', 'done']);

@@ -64,7 +64,7 @@ async function live(store: PostgresStore, seed: number, plainness: number): Prom
       if (odd()) outcomes.push(completed({ ...(some[0] as ClaimedJob), id: 'none' }));
       if (odd()) outcomes.push({ ...completed(some[0] as ClaimedJob), token: 's:1' });
       if (odd()) outcomes.push(outcomes[0] as Outcome);
-      if (odd()) await store.revoke('q', [(some[0] as ClaimedJob).id], 'test');
+      if (odd()) await store.change('q', [(some[0] as ClaimedJob).id], { kind: 'revoke', reason: 'test' });
       seq += 1;
       for (let times = 0; times <= roll(2); times += 1) {
         const reply = await store.settle('q', outcomes, { caller: 's', seq }, { session: 's', seq, count: roll(4), by: 'me' });

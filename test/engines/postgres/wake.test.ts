@@ -115,7 +115,7 @@ describe('a watcher on PostgreSQL', () => {
     heard.length = 0;
     await there.write('q', [{ jobId: '1', kind: 'progress', progress: '1' }]);
     await vi.waitFor(() => expect(heard).toEqual(['events']), { interval: 1, timeout: 500 });
-    await there.change('q', [{ jobId: '1', kind: 'priority', priority: 1, lifo: false }]);
+    await there.change('q', ['1'], { kind: 'priority', priority: 1, lifo: false });
     await vi.waitFor(() => expect(heard).toContain('jobs'), { interval: 1 });
     for (const stop of stops) stop();
   });

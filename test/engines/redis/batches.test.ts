@@ -6,6 +6,7 @@ import type { Outcome } from '../../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { newJob, newSession, openWithClient } from './support.js';
+import { retryFrom } from '../../../src/testing/conformance/samples.js';
 
 const TAG = '{holdfast:q}';
 let client: Redis;
@@ -234,7 +235,7 @@ describe('outcomes on Redis', () => {
     );
     expect(await client.hkeys(`${TAG}:value`)).toEqual(['2']);
     expect(await store.jobs('q', ['1', '2'])).toMatchObject([{ returnvalue: 'null' }, { returnvalue: '2' }]);
-    await store.requeue('q', { states: ['completed'], limit: 2 });
+    await store.change('q', { lists: ['completed'], limit: 2 }, retryFrom('completed'));
     for (const job of await store.jobs('q', ['1', '2'])) expect(job).not.toHaveProperty('returnvalue');
     await store.settle(
       'q',

@@ -112,7 +112,7 @@ describe(`${JOBS} jobs`, () => {
       STEP_MS,
     );
     await goesInStepsOfWork(() => turnOver('s', Number.POSITIVE_INFINITY), 40, STEP_MS);
-    await store.clear('q', { states: ['completed'], limit: JOBS });
+    await store.change('q', { lists: ['completed'], limit: JOBS }, { kind: 'remove' });
   });
 
   test('are promoted, swept, handed back and obliterated in steps', { timeout: LIMIT_MS }, async () => {

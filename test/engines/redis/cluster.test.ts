@@ -126,7 +126,7 @@ describe('a Redis Cluster', () => {
     await moveSlot(slot, from, to);
     onTestFinished(() => moveSlot(slot, to, from));
     expect((await store.jobs('moving', ['kept']))[0]?.state).toBe('waiting');
-    await store.remove('moving', ['kept']);
+    await store.change('moving', ['kept'], { kind: 'remove' });
     await works(store, 'moving', 'after');
   });
 

@@ -54,7 +54,7 @@ describe('lock keys on Redis', () => {
     await store.openSession(newSession());
     await add(5, { lockKey: 'k' });
     await add(2, { lockKey: 'l', priority: 3 });
-    await store.remove('q', ['5']);
+    await store.change('q', ['5'], { kind: 'remove' });
     let jobs = await claim(10);
     while (jobs.length > 0) jobs = await turnOver(jobs, 10);
     await store.closeSessions([{ queue: 'q', id: 's' }], false);
@@ -95,7 +95,10 @@ describe('lock keys on Redis', () => {
     await sleep(400);
     await add(600);
     const olderThanMs = Math.ceil(performance.now() - between);
-    expect(await store.clear('q', { states: ['waiting'], olderThanMs, limit: 10_000 })).toEqual(['1', '2']);
+    expect((await store.change('q', { lists: ['waiting'], olderThanMs, limit: 10_000 }, { kind: 'remove' })).changed).toEqual([
+      '1',
+      '2',
+    ]);
     expect((await store.status('q')).counts.waiting).toBe(600);
   });
 

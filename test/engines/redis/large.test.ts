@@ -8,6 +8,7 @@ import { EVENT_VALUE_BYTES, EVENTS_BYTES_KEPT, REPLY_BYTES } from '../../../src/
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { paced } from '../../support/pace.js';
 import { newJob, newServer, newSession, openStore, openWithClient } from './support.js';
+import { retryFrom } from '../../../src/testing/conformance/samples.js';
 
 const TAG = '{holdfast:q}';
 /** How many numbers the counters of the version before sizes were known have. */
@@ -92,7 +93,7 @@ test('Redis measures jobs that an older version added, until all are finished', 
   await store.settle('q', outcomes, { caller: 's', seq: 3 }, { session: 's', seq: 3, count: 1 });
   expect(await largest()).toBe(0);
   // A second try is measured again.
-  await store.requeue('q', { states: ['completed'], limit: 3 });
+  await store.change('q', { lists: ['completed'], limit: 3 }, retryFrom('completed'));
   expect(await largest()).toBeGreaterThan(REPLY_BYTES * 0.4);
   expect((await store.claim('q', { session: 's', seq: 4, count: 3 })).jobs).toHaveLength(2);
 });

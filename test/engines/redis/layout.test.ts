@@ -8,6 +8,7 @@ import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { script } from '../../../src/store/redis/scripts.js';
 import { newJob, newSession, openWithClient } from './support.js';
+import { retryFrom } from '../../../src/testing/conformance/samples.js';
 
 const TAG = '{holdfast:q}';
 let client: Redis;
@@ -56,7 +57,7 @@ describe('keys of a queue in Redis', () => {
     ]);
     await store.settle('q', [completed(one)], { caller: '{caller}', seq: 1 });
     await store.settle('q', [{ kind: 'failed', jobId: two.id, token: two.token, reason: 'r', stacktrace: '[]', keep: {} }]);
-    await store.revoke('q', [three.id], 'r');
+    await store.change('q', [three.id], { kind: 'revoke', reason: 'r' });
     await store.probe('q');
     const all = await client.keys('*');
     expect(all.length).toBeGreaterThan(20);
@@ -76,13 +77,13 @@ describe('keys of a queue in Redis', () => {
       'q',
       jobs.map(({ id }) => ({ jobId: id, kind: 'progress', progress: '1' }) as const),
     );
-    await store.revoke('q', [jobs[0]?.id ?? ''], 'r');
+    await store.change('q', [jobs[0]?.id ?? ''], { kind: 'revoke', reason: 'r' });
     await store.settle(
       'q',
       jobs.slice(1).map((job) => completed(job, { count: 0 })),
       { caller: 's', seq: 9 },
     );
-    await store.remove('q', [jobs[0]?.id ?? '']);
+    await store.change('q', [jobs[0]?.id ?? ''], { kind: 'remove' });
     await store.closeSessions([{ queue: 'q', id: 's' }], false);
     expect(await keys()).toEqual(['added:p', 'call:s', 'events', 'meta']);
   });
@@ -242,7 +243,7 @@ describe('long work on Redis is done in steps', () => {
     await new Promise((resolve) => setTimeout(resolve, 500));
     await add(600, { lifo: true });
     const olderThanMs = Math.ceil(performance.now() - between);
-    const old = await store.clear('q', { states: ['waiting'], olderThanMs, limit: 10_000 });
+    const old = (await store.change('q', { lists: ['waiting'], olderThanMs, limit: 10_000 }, { kind: 'remove' })).changed;
     expect(old).toHaveLength(700);
     expect((await store.status('q')).counts.waiting).toBe(600);
     await store.openSession(newSession());
@@ -250,8 +251,8 @@ describe('long work on Redis is done in steps', () => {
       'q',
       (await claim(600)).map((job) => completed(job)),
     );
-    expect(await store.requeue('q', { states: ['completed'], limit: 601 })).toBe(600);
-    expect(await store.clear('q', { states: ['waiting'], limit: 550 })).toHaveLength(550);
+    expect((await store.change('q', { lists: ['completed'], limit: 601 }, retryFrom('completed'))).changed.length).toBe(600);
+    expect((await store.change('q', { lists: ['waiting'], limit: 550 }, { kind: 'remove' })).changed).toHaveLength(550);
   });
 });
 

@@ -244,7 +244,7 @@ describe('settings of a Redis server', () => {
     await owner.close();
     await vi.waitFor(async () => expect(await store.probe('q')).toHaveProperty('dueInMs'), 3_000);
     await vi.waitFor(async () => expect((await store.sweep('q', 10)).stalled).toEqual([jobs[0]?.id]));
-    expect((await store.clear('q', { states: ['waiting'], limit: 10 })).length).toBe(1);
+    expect((await store.change('q', { lists: ['waiting'], limit: 10 }, { kind: 'remove' })).changed.length).toBe(1);
     await store.forget('q');
   });
 

@@ -134,7 +134,7 @@ describe('the short way to settle on Redis does what the long way does', () => {
   test('beside jobs that are not due yet, and after the last of them', async () => {
     await add(1, { delayMs: 60_000 });
     await takes('short', [done(0)]);
-    await store.change('q', [{ jobId: '13', kind: 'promote' }]);
+    await store.change('q', ['13'], { kind: 'promote' });
     await takes('short', [done(1)]);
   });
 
@@ -172,7 +172,7 @@ describe('the short way to settle on Redis is not used', () => {
     ['of a session that was ended and still holds something', () => client.hset(`${TAG}:s:s`, 'ended', 1)],
     ['of a session that has expired', () => client.hset(`${TAG}:s:s`, 'expires', 1)],
     ['of a session under suspicion', () => client.hset(`${TAG}:s:s`, 'suspected', 1)],
-    ['of a job whose lock was taken away', () => store.revoke('q', ['1'], 'r')],
+    ['of a job whose lock was taken away', () => store.change('q', ['1'], { kind: 'revoke', reason: 'r' })],
     ['of a job whose lock has an end of its own', () => store.extend('q', [{ ...done(0), durationMs: 60_000 }])],
     ['of a job that is gone', () => client.hdel(`${TAG}:run`, '1')],
     ['of a place without a job', () => client.hdel(`${TAG}:run`, '7')],

@@ -22,16 +22,12 @@ describe('a claim on SQLite', () => {
         return { kind: 'retry', jobId, token, delayMs: 0, lifo: false, reason: 'broken', stacktrace: '["at"]' };
       }),
     );
-    await store.change(
-      'q',
-      ids('done').map((jobId) => ({
-        jobId,
-        kind: 'retry',
-        from: 'completed',
-        resetAttemptsMade: true,
-        resetAttemptsStarted: true,
-      })),
-    );
+    await store.change('q', ids('done'), {
+      kind: 'retry',
+      from: 'completed',
+      resetAttemptsMade: true,
+      resetAttemptsStarted: true,
+    });
     await store.write(
       'q',
       ids('progress').map((jobId) => ({ jobId, kind: 'progress', progress: '50' })),

@@ -53,7 +53,7 @@ describe('jobs that are completed in a run on SQLite', () => {
 
   it('stay unchanged if their lock is lost', async () => {
     const { store, jobs } = await withClaimed();
-    await store.revoke('q', ['7', '12'], 'cancelled');
+    await store.change('q', ['7', '12'], { kind: 'revoke', reason: 'cancelled' });
     const { results } = await store.settle(
       'q',
       jobs.map((job) => completed(job)),
@@ -79,7 +79,7 @@ describe('jobs that are completed in a run on SQLite', () => {
     expect(await store.settle('q', done)).toEqual({ results: jobs.map(() => 'done') });
     expect(await store.settle('q', stale)).toEqual({ results: jobs.map(() => 'lost') });
     expect((await store.status('q')).counts).toMatchObject({ active: 0, completed: COUNT });
-    await store.remove('q', ['3', '40']);
+    await store.change('q', ['3', '40'], { kind: 'remove' });
     const { results } = await store.settle('q', stale);
     expect(results).toEqual(jobs.map(({ id }) => (id === '3' || id === '40' ? 'missing' : 'lost')));
   });
@@ -172,7 +172,7 @@ async function play(store: Store, random: () => number): Promise<unknown> {
   );
   const jobs = await claimAll(store);
   const lost = jobs.filter(() => pick(30) === 0).map(({ id }) => id);
-  if (lost.length > 0) await store.revoke('q', lost, 'cancelled');
+  if (lost.length > 0) await store.change('q', lost, { kind: 'revoke', reason: 'cancelled' });
   const outcomes = jobs.map((job): Outcome => completed(job, pick(40) === 0 ? '1' : 'null'));
   for (let swaps = pick(3); swaps > 0; swaps -= 1) {
     const [a, b] = [pick(COUNT), pick(COUNT)];

@@ -150,7 +150,7 @@ describe('a SQLite store whose files others touch', () => {
     foreign.pragma('wal_checkpoint');
     await addOneByOne(store, 'p', 1);
     const before = fs.statSync(file).size;
-    await store.remove('q', ids.slice(0, 90));
+    await store.change('q', ids.slice(0, 90), { kind: 'remove' });
     foreign.exec('VACUUM');
     foreign.pragma('wal_checkpoint');
     foreign.close();

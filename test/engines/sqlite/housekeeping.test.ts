@@ -157,7 +157,7 @@ describe('the housekeeping of the SQLite store', () => {
       { jobId: 'a', kind: 'log', row: 'two' },
     ]);
     expect(count(file, 'logs')).toBe(2);
-    await store.remove('q', ['a']);
+    await store.change('q', ['a'], { kind: 'remove' });
     expect(count(file, 'logs')).toBe(0);
   });
 
@@ -191,7 +191,7 @@ describe('the housekeeping of the SQLite store', () => {
     await store.openSession(newSession({ durationMs: 1_000 }));
     const { jobs } = await store.claim('q', { session: 's', seq: 1, count: 1 });
     await store.claim('q', { session: 's', seq: 2, count: 1, timedMs: 30_000 });
-    await store.revoke('q', [jobs[0]?.id ?? ''], 'test');
+    await store.change('q', [jobs[0]?.id ?? ''], { kind: 'revoke', reason: 'test' });
     clock.advance(2_000);
     await store.sweep('q', 10);
     // Still there for the lock that has an end of its own.

@@ -64,10 +64,20 @@ describe('large jobs on SQLite', () => {
     const store = await openStore({ path: file });
     for (let n = 1; n <= 9; n += 1) await store.add('q', [newJob({ data: text(1.5 * MB) })], { caller: 'p', seq: n });
     const before = eventRows(file).rows;
-    expect(await store.clear('q', { states: ['waiting'], limit: 5 })).toEqual(['1', '2', '3', '4', '5']);
+    expect((await store.change('q', { lists: ['waiting'], limit: 5 }, { kind: 'remove' })).changed).toEqual([
+      '1',
+      '2',
+      '3',
+      '4',
+      '5',
+    ]);
     expect(eventRows(file).rows).toBe(before + 3);
-    expect(await store.clear('q', { states: ['waiting'], limit: 1 })).toEqual(['6']);
-    expect(await store.clear('q', { states: ['completed', 'waiting'], limit: 500 })).toEqual(['7', '8', '9']);
+    expect((await store.change('q', { lists: ['waiting'], limit: 1 }, { kind: 'remove' })).changed).toEqual(['6']);
+    expect((await store.change('q', { lists: ['completed', 'waiting'], limit: 500 }, { kind: 'remove' })).changed).toEqual([
+      '7',
+      '8',
+      '9',
+    ]);
     expect((await store.status('q')).counts.waiting).toBe(0);
     const { events } = await store.events('q', 0, 1000);
     expect(events.flatMap(({ name, count }) => (name === 'cleaned' ? [count] : []))).toEqual([2, 2, 1, 1, 2, 1]);

@@ -45,12 +45,13 @@ async function plans(): Promise<{ sql: string; plan: string }[]> {
   const handBack = new HandBack(recorder, retention);
   const selecting = new Selecting(recorder);
   const claiming = new Claiming(recorder, callers, lanes);
-  for (const Part of [Adding, Changing, EventLog, Inspecting, Writing]) new Part(recorder, callers);
+  for (const Part of [Adding, EventLog, Inspecting, Writing]) new Part(recorder, callers);
   new QueueTable(recorder, lanes);
   new Settling(recorder, callers, claiming, retention);
   new Sessions(recorder, callers, handBack, namedLocks);
-  new Locks(recorder, handBack);
-  new Removing(recorder, selecting, retention);
+  const locks = new Locks(recorder, handBack);
+  const removing = new Removing(recorder, selecting, retention);
+  new Changing(recorder, { selecting, removing, locks });
   new Probing(recorder, new Peers(driver, file));
   return statements.map((sql) => {
     const values = Array.from(sql.matchAll(/\?/g), () => 0);

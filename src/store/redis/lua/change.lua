@@ -1,23 +1,21 @@
 -- use: clock counters queue jobs lanes places reopen
 -- Retries, promotes, delays or re-prioritises jobs.
 -- KEYS: tag, the hash tag of the queue.
--- ARGV: for each change: job id, kind, a, b.
+-- ARGV: kind, a, b, then job ids.
 --   rc, rf   retry a completed (rc) or failed (rf) job; a: 1 resets attempts made, b: 1 resets attempts started
 --   p        promote a delayed job; a and b are empty
 --   d        change the delay of a delayed job; a: ms
 --   n        change the priority; a: priority, b: 1 for lifo
--- Returns a letter for each change: d done, m missing, s the job is not in a state that the change applies to.
+-- Returns a letter for each job: d done, m missing, s the job is not in a state that the change applies to.
+local kind, a, b = ARGV[1], ARGV[2], ARGV[3]
 local results = {}
-for at = 1, #ARGV, 4 do
-  local kind, a, b = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-  local job, result = find(ARGV[at]), 's'
+for i = 4, #ARGV do
+  local job, result = find(ARGV[i]), 's'
   if not job then
     result = 'm'
   elseif kind == 'r' .. job.state then
     take(job)
-    reopen({ job })
-    if a == '1' then job.made = '0' end
-    if b == '1' then job.started = '0' end
+    reopen({ job }, a, b)
     result = 'd'
   elseif kind == 'p' and job.state == 'd' then
     take(job)

@@ -1,8 +1,8 @@
 -- use: clock counters queue jobs lanes places choose
--- Removes the unlocked jobs of one state, one batch per call, and reports them in one `cleaned` event.
+-- Removes the unlocked jobs of one list, one batch per call, and records them in one `cleaned` event. With the limit 0 it only records
+-- the event, for a removal that found no job.
 -- KEYS: tag, the hash tag of the queue.
--- ARGV: state (w d c f), olderThanMs or '', limit, position to start from, removed.
---   removed   only with limit 0: the script removes nothing and reports this number of jobs, which other calls removed
+-- ARGV: list (w p d c f), olderThanMs or '', limit, position to start from.
 -- Returns the removed ids and the position to continue from (-1: the list has ended).
 local latest = ARGV[2] == '' and math.huge or now - ARGV[2]
 local from = tonumber(ARGV[4])
@@ -14,7 +14,7 @@ for i = #jobs, 1, -1 do
   ids[i] = jobs[i].id
 end
 erase(ids)
-if #ids > 0 then tell(1, 'K', #ids) elseif ARGV[3] == '0' then tell(1, 'K', ARGV[5]) end
+if #ids > 0 or ARGV[3] == '0' then tell(1, 'K', #ids) end
 flushPlaces()
 -- If a removed job had the turn of its key, the next job of that key has moved into the positions already passed: start again there.
 if turned and nextPosition > from then nextPosition = from end

@@ -1,15 +1,15 @@
 -- use: clock counters queue jobs lanes places reopen choose
 -- Makes delayed or finished jobs wait again, one batch per call.
 -- KEYS: tag, the hash tag of the queue.
--- ARGV: state (d c f), olderThanMs or '', limit, position to start from.
--- Returns how many jobs wait again, and the position to continue from (-1: the list has ended).
+-- ARGV: list (d c f), olderThanMs or '', limit, position to start from, 1 to reset attempts made, 1 to reset attempts started.
+-- Returns the ids of the jobs that wait again, and the position to continue from (-1: the list has ended).
 local latest = ARGV[2] == '' and math.huge or now - ARGV[2]
 local jobs, nextPosition = choose(ARGV[1], latest, tonumber(ARGV[3]), tonumber(ARGV[4]))
 local ids = {}
 for i = 1, #jobs do ids[i] = jobs[i].id end
 many('ZREM', key(STATES[ARGV[1]]), ids)
-reopen(jobs)
+reopen(jobs, ARGV[5], ARGV[6])
 store(jobs)
 flushPlaces()
 save()
-return { #jobs, nextPosition }
+return { ids, nextPosition }

@@ -2,7 +2,7 @@
 -- Revokes the locks of active jobs. The jobs wait again, and the next renewal reports the revocation to the session.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: reason, then job ids.
--- Returns for each job 1 if it was active, else 0.
+-- Returns a letter for each job: d done, m missing, s the job is not active.
 local ids = {}
 for i = 2, #ARGV do ids[i - 1] = ARGV[i] end
 local texts, replies, taken, seen, notes = fetch(key('run'), ids), {}, {}, {}, {}
@@ -22,12 +22,12 @@ end
 
 for i = 1, #ids do
   local job = texts[i] and not seen[ids[i]] and decode(ids[i], texts[i])
-  replies[i] = 0
+  replies[i] = texts[i] and 's' or 'm'
   if job and job.state == 'a' then
     note(job)
     taken[#taken + 1] = job
     seen[job.id] = true
-    replies[i] = 1
+    replies[i] = 'd'
   end
 end
 for session, list in pairs(notes) do
@@ -37,4 +37,4 @@ end
 giveBack(taken)
 flushPlaces()
 save()
-return replies
+return concat(replies)

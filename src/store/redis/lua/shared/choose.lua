@@ -1,18 +1,20 @@
--- Finds unlocked jobs of one state, the oldest first, for clear.lua and requeue.lua. One call reads at most AT_MOST jobs; a caller
+-- Finds unlocked jobs of one list, the oldest first, for clear.lua and requeue.lua. One call reads at most AT_MOST jobs; a caller
 -- that wants more calls again with the position that this call returned.
+-- Lists: w waiting without a priority, p waiting with one, d delayed, c completed, f failed.
 -- Waiting and delayed jobs are stored in the order in which they will run. Fewer than AT_MOST of them are sorted by age. More are
 -- taken in stored order: otherwise, emptying a queue of a million jobs in batches would sort a million jobs for each batch.
 local AT_MOST = 400
 
-local function places(state)
-  if state == 'w' then return { 'wait', 'prio', 'behind:wait', 'behind:prio' } end
-  return { STATES[state] }
+local function places(list)
+  if list == 'w' then return { 'wait', 'behind:wait' } end
+  if list == 'p' then return { 'prio', 'behind:prio' } end
+  return { STATES[list] }
 end
 
--- Returns up to `count` ids of a state, from position `from` on.
-local function slice(state, from, count)
+-- Returns up to `count` ids of a list, from position `from` on.
+local function slice(list, from, count)
   local ids, skip = {}, from
-  for _, place in ipairs(places(state)) do
+  for _, place in ipairs(places(list)) do
     local size = call('ZCARD', key(place))
     if skip < size and #ids < count then
       local part = call('ZRANGE', key(place), skip, skip + count - #ids - 1)
@@ -32,29 +34,32 @@ local function setPlaces(jobs, ids)
   for i = 1, #jobs do jobs[i].position = places[jobs[i].id] or tonumber(jobs[i].ord) - ORD_BIAS end
 end
 
--- Returns up to `limit` jobs that were added (finished jobs: finished) at or before `latest`, and the position to continue from
--- (-1: the list has ended).
-local function choose(state, latest, limit, from)
-  local ids = slice(state, from, AT_MOST)
+-- Returns up to `limit` jobs that finished, last started or were added (the first that is known) at or before `latest`, and the position
+-- to continue from (-1: the list has ended).
+local function choose(list, latest, limit, from)
+  local ids = slice(list, from, AT_MOST)
   local looked = #ids
-  local byAge = from == 0 and looked < AT_MOST and (state == 'w' or state == 'd')
+  local byAge = from == 0 and looked < AT_MOST and (list == 'w' or list == 'p' or list == 'd')
   -- If age neither sorts nor selects the jobs, the first `limit` jobs are enough.
   if not byAge and latest == math.huge then
     for i = looked, limit + 1, -1 do ids[i] = nil end
   end
   local jobs = jobsOf(ids)
   for i = 1, #jobs do
-    local job = jobs[i]
-    job.since, job.position = tonumber(job.finished) or tonumber(job.added), i
+    jobs[i].position, jobs[i].addedOn = i, tonumber(jobs[i].added)
   end
   if byAge then
-    if state == 'w' then setPlaces(jobs, ids) end
-    table.sort(jobs, function(a, b) return a.since < b.since or (a.since == b.since and a.position < b.position) end)
+    if list ~= 'd' then setPlaces(jobs, ids) end
+    table.sort(jobs, function(a, b) return a.addedOn < b.addedOn or (a.addedOn == b.addedOn and a.position < b.position) end)
   end
   local picked, passed = {}, 0
   for i = 1, #jobs do
     if #picked == limit then break end
-    if jobs[i].since <= latest then picked[#picked + 1] = jobs[i] else passed = passed + 1 end
+    local job = jobs[i]
+    local since = tonumber(job.finished) or tonumber(job.processed) or job.addedOn
+    if since <= latest then picked[#picked + 1] = job else passed = passed + 1 end
   end
-  return picked, looked < AT_MOST and #picked < limit and -1 or from + passed
+  if looked < AT_MOST and #picked < limit then return picked, -1 end
+  -- Jobs that were sorted are all read again: their positions say nothing about their age.
+  return picked, byAge and from or from + passed
 end

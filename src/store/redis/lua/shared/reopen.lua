@@ -1,10 +1,13 @@
 -- Makes finished or delayed jobs wait again. The caller has removed them from their places before, and stores them afterwards. A finished
--- job becomes one that has not run, but keeps its attempts, stack trace and logs.
-local function reopen(jobs)
+-- job becomes one that has not run, but keeps its stack trace and logs, and its attempts unless they are reset: `resetMade` and
+-- `resetStarted` are '1' for that.
+local function reopen(jobs, resetMade, resetStarted)
   local finished = {}
   for i = 1, #jobs do
     local job = jobs[i]
     local from = STATES[job.state]
+    if resetMade == '1' then job.made = '0' end
+    if resetStarted == '1' then job.started = '0' end
     if job.finished ~= '' then
       job.finished, job.processed, job.token = '', '', ''
       finished[#finished + 1] = job.id

@@ -1,0 +1,58 @@
+// Moving and removing jobs from outside a run.
+import type { FinishedState } from '../../job/state.js';
+import type { ListName } from './inspecting.js';
+
+export interface Changing {
+  /**
+   * Makes one change to many jobs from outside, without a token: jobs by their ids, or unlocked jobs that match a selection.
+   * A list of ids is one atomic step. A selection may take several steps; each job is changed in one of them.
+   * A repetition finds the jobs that are not changed yet. By id, it returns `missing` or `state` for the others.
+   * A selection removes jobs of any list; `retry` and `promote` pass over lists that they do not start from.
+   * Records the events of each job; `remove` by selection records `cleaned` instead (events.ts).
+   */
+  change(queue: string, target: Selection, change: BulkChange): Promise<ChangeReply>;
+  change(queue: string, target: string[], change: Change): Promise<ChangeReply>;
+}
+
+/** Selects unlocked jobs, one list after the other, the oldest of each list first. */
+export interface Selection {
+  lists: ListName[];
+  /** Only jobs that finished, last started or were added (the first that is known) at least this long ago. */
+  olderThanMs?: number;
+  limit: number;
+}
+
+export type Change =
+  /** Moves a finished job to waiting. Its attempts count on unless they are reset. */
+  | { kind: 'retry'; from: FinishedState; resetAttemptsMade: boolean; resetAttemptsStarted: boolean }
+  /** Moves a delayed job to waiting. */
+  | { kind: 'promote' }
+  /** Lets a delayed job fall due this long from now. */
+  | { kind: 'delay'; delayMs: number }
+  /** Moves a waiting job to the back (with `lifo`: the front) of its new priority. Any other job stores the priority until it waits. */
+  | { kind: 'priority'; priority: number; lifo: boolean }
+  /** Removes a job that is not locked, with all that belongs to it. */
+  | { kind: 'remove' }
+  /**
+   * Takes the lock of an active job away. The jobs move to the front of waiting in the given order, which does not count as a stall. The
+   * sessions learn of it with their next renewal.
+   */
+  | { kind: 'revoke'; reason: string };
+
+/** The changes that a selection accepts. */
+export type BulkChange = Extract<Change, { kind: 'retry' | 'promote' | 'remove' }>;
+
+export interface ChangeReply {
+  /** The ids of the changed jobs, in order. */
+  changed: string[];
+  /** The ids that the call left unchanged, in order. Empty for a selection. */
+  others: Unchanged[];
+  /** For a selection: the call stopped at its limit, so more jobs may match. */
+  more: boolean;
+}
+
+export interface Unchanged {
+  jobId: string;
+  /** state: the job is in no state that the change starts from. locked: `remove` leaves active jobs. */
+  status: 'missing' | 'state' | 'locked';
+}

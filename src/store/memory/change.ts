@@ -1,0 +1,91 @@
+// The verb `change` of the memory store: it moves or removes jobs from outside a run, by their ids or by a selection.
+import { type ChangeStatus, movedList, replyById, replyToSelection } from '../change-reply.js';
+import type { Change, ChangeReply, Selection } from '../contract/index.js';
+import { drop, FROM, putDelayed, putWaiting, reopen, take } from './moves.js';
+import { select } from './select.js';
+import { giveBack } from './stall.js';
+import type { QueueState, StoredJob } from './state.js';
+
+export function change(queue: QueueState, target: string[] | Selection, what: Change, now: number): ChangeReply {
+  if (!Array.isArray(target)) return replyToSelection(changeSelected(queue, target, what, now), target);
+  if (what.kind === 'revoke') return replyById(target, revoke(queue, target, what.reason));
+  return replyById(
+    target,
+    target.map((id) => changeOne(queue, id, what, now)),
+  );
+}
+
+function changeSelected(queue: QueueState, selection: Selection, what: Change, now: number): string[] {
+  const list = movedList(what, selection);
+  const lists = what.kind === 'remove' ? selection.lists : list === undefined ? [] : [list];
+  const jobs = select(queue, { ...selection, lists }, now);
+  for (const job of jobs) {
+    if (what.kind === 'remove') drop(queue, job);
+    else sendToWaiting(queue, job, what);
+  }
+  if (what.kind === 'remove') queue.log.tell('cleaned', undefined, { count: jobs.length });
+  return jobs.map(({ id }) => id);
+}
+
+function changeOne(queue: QueueState, jobId: string, what: Exclude<Change, { kind: 'revoke' }>, now: number): ChangeStatus {
+  const job = queue.jobs.get(jobId);
+  if (job === undefined) return 'missing';
+  switch (what.kind) {
+    case 'retry':
+      if (job.state !== what.from) return 'state';
+      sendToWaiting(queue, job, what);
+      return 'done';
+    case 'promote':
+      if (job.state !== 'delayed') return 'state';
+      sendToWaiting(queue, job, what);
+      return 'done';
+    case 'delay':
+      if (job.state !== 'delayed') return 'state';
+      take(queue, job);
+      putDelayed(queue, job, what.delayMs, now);
+      queue.log.tell('delayed', job.id, { delay: Math.ceil(job.at) });
+      return 'done';
+    case 'priority':
+      changePriority(queue, job, what.priority, what.lifo);
+      return 'done';
+    case 'remove':
+      if (job.lock !== undefined) return 'locked';
+      queue.log.tell('removed', jobId, FROM[job.state]);
+      drop(queue, job);
+      return 'done';
+  }
+}
+
+/** A job that is not waiting stores the priority until it waits. */
+function changePriority(queue: QueueState, job: StoredJob, priority: number, lifo: boolean): void {
+  const waiting = job.state === 'waiting';
+  if (waiting) take(queue, job);
+  job.priority = priority;
+  if (waiting) putWaiting(queue, job, lifo);
+}
+
+function sendToWaiting(queue: QueueState, job: StoredJob, what: Change): void {
+  const from = FROM[job.state];
+  take(queue, job);
+  if (job.finishedOn !== undefined) reopen(job);
+  putWaiting(queue, job, false);
+  if (what.kind === 'retry' && what.resetAttemptsMade) job.attemptsMade = 0;
+  if (what.kind === 'retry' && what.resetAttemptsStarted) job.attemptsStarted = 0;
+  queue.log.tell('waiting', job.id, from);
+}
+
+/** Hands back all jobs together, so they wait in the order in which the caller named them. */
+function revoke(queue: QueueState, jobIds: string[], reason: string): ChangeStatus[] {
+  const taken = new Set<StoredJob>();
+  const statuses = jobIds.map((jobId): ChangeStatus => {
+    const job = queue.jobs.get(jobId);
+    if (job === undefined) return 'missing';
+    if (job.lock === undefined || taken.has(job)) return 'state';
+    const { session, token, order: fence } = job.lock;
+    session.revocations.push({ number: ++session.revoked, jobId, token, fence, reason });
+    taken.add(job);
+    return 'done';
+  });
+  giveBack(queue, [...taken]);
+  return statuses;
+}

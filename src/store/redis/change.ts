@@ -1,0 +1,86 @@
+// Moves and removes jobs from outside a run. A list of ids is one script. A selection works in batches, so no script blocks Redis.
+import { type ChangeStatus, movedList, replyById, replyToSelection } from '../change-reply.js';
+import type { Change, ChangeReply, ListName, Selection } from '../contract/index.js';
+import type { Argument } from './driver.js';
+import { freeText, LETTER } from './job-text.js';
+import type { Runner } from './runner.js';
+
+const STATUSES: Record<string, ChangeStatus> = { d: 'done', m: 'missing', s: 'state', l: 'locked' };
+/** Jobs that one script of a selection changes at most. */
+const AT_ONCE = 150;
+
+export async function changeById(run: Runner, queue: string, jobIds: string[], change: Change): Promise<ChangeReply> {
+  const letters = await runById(run, queue, jobIds, change);
+  return replyById(
+    jobIds,
+    Array.from(String(letters), (letter) => STATUSES[letter] as ChangeStatus),
+  );
+}
+
+function runById(run: Runner, queue: string, jobIds: string[], change: Change): Promise<unknown> {
+  switch (change.kind) {
+    case 'retry':
+      return run('change', queue, [`r${LETTER[change.from]}`, ...resetsOf(change), ...jobIds]);
+    case 'promote':
+      return run('change', queue, ['p', '', '', ...jobIds]);
+    case 'delay':
+      return run('change', queue, ['d', change.delayMs, '', ...jobIds]);
+    case 'priority':
+      return run('change', queue, ['n', change.priority, change.lifo ? 1 : 0, ...jobIds]);
+    case 'remove':
+      return run('remove', queue, jobIds);
+    case 'revoke':
+      return run('revoke', queue, [freeText(change.reason), ...jobIds]);
+  }
+}
+
+/** Returns 1 for each counter of attempts that the change resets, else 0. */
+function resetsOf(change: Change): [made: number, started: number] {
+  if (change.kind !== 'retry') return [0, 0];
+  return [change.resetAttemptsMade ? 1 : 0, change.resetAttemptsStarted ? 1 : 0];
+}
+
+export async function changeSelected(run: Runner, queue: string, selection: Selection, change: Change): Promise<ChangeReply> {
+  if (change.kind === 'remove') return removeSelected(run, queue, selection);
+  const list = movedList(change, selection);
+  const resets = resetsOf(change);
+  const moved = await eachBatch({ ...selection, lists: list === undefined ? [] : [list] }, (batch) =>
+    run('requeue', queue, [...batch, ...resets]),
+  );
+  return replyToSelection(moved, selection);
+}
+
+async function removeSelected(run: Runner, queue: string, selection: Selection): Promise<ChangeReply> {
+  const gone = await eachBatch(selection, (batch) => run('clear', queue, batch));
+  // Only records that no job matched.
+  if (gone.length === 0) await run('clear', queue, [LETTER.completed, '', 0, 0]);
+  return replyToSelection(gone, selection);
+}
+
+type Batch = [list: string, age: Argument, limit: number, position: number];
+
+/**
+ * Calls `work` for one batch after the other and one list after the other, until the limit is reached. It skips active jobs, because they
+ * are locked. Returns the ids that `work` returned.
+ */
+async function eachBatch({ lists, olderThanMs, limit }: Selection, work: (batch: Batch) => Promise<unknown>): Promise<string[]> {
+  const begun = performance.now();
+  const all: string[] = [];
+  for (const list of new Set(lists)) {
+    if (list === 'active') continue;
+    for (let position = 0; position >= 0 && all.length < limit; ) {
+      // The age counts from the first batch on: otherwise newer jobs would become old enough while the batches run.
+      const age = olderThanMs === undefined ? '' : Math.ceil(olderThanMs + performance.now() - begun);
+      const batch: Batch = [letterOf(list), age, Math.min(limit - all.length, AT_ONCE), position];
+      const [ids, next] = (await work(batch)) as [string[], number];
+      for (const id of ids) all.push(id);
+      position = next;
+    }
+  }
+  return all;
+}
+
+/** The letter that choose.lua knows a list by. */
+function letterOf(list: Exclude<ListName, 'active'>): string {
+  return list === 'prioritized' ? 'p' : LETTER[list];
+}
