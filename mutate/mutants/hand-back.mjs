@@ -61,7 +61,7 @@ export const HAND_BACK = [
   },
   {
     name: 'a job that was never begun is handed back as one that was',
-    file: 'src/worker/store-loop.ts',
+    file: 'src/worker/outbox.ts',
     find: "this.#giveBack('return', jobs);",
     replace: "this.#giveBack('release', jobs);",
     tests: [...unit('prefetch'), 'test/acceptance/prefetch.test.ts'],

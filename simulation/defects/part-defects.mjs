@@ -181,8 +181,8 @@ export const PART_DEFECTS = {
   'a finish is told before it is acknowledged': {
     violates: 'told only what is true',
     modules: {
-      'worker/store-loop.js': ({ StoreLoop }) => ({
-        StoreLoop: class extends StoreLoop {
+      'worker/outbox.js': ({ Outbox }) => ({
+        Outbox: class extends Outbox {
           deliver(delivery) {
             delivery.settled('done');
             super.deliver({ outcome: delivery.outcome, settled: () => undefined });
@@ -239,9 +239,9 @@ export const PART_DEFECTS = {
         Runs: class extends Runs {
           #table;
 
-          constructor(options) {
-            super(options);
-            this.#table = options.table;
+          constructor(context, ...rest) {
+            super(context, ...rest);
+            this.#table = context.table;
           }
 
           ended(run, delivers) {

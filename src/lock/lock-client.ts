@@ -8,9 +8,9 @@ import type { StoreLease } from '../store/open.js';
 import { SessionCalls } from '../store/client/session-calls.js';
 import type { RenewerListener } from '../session/renewer.js';
 import type { CheckedSessionOptions } from '../session/session-options.js';
+import { JobLocks } from './job-locks.js';
 import { type LostJob, lostJobs, warnOfLosses } from './lost-jobs.js';
 import { LockTable } from '../session/lock-table.js';
-import { ManualJobs } from './manual-jobs.js';
 import { NamedLocks } from './named-locks.js';
 import type { Session } from '../session/session.js';
 import { SessionOwner } from '../session/session-owner.js';
@@ -36,7 +36,7 @@ export class LockClient {
   readonly #options: LockClientOptions;
   readonly #owners: SessionOwners;
   readonly #table: LockTable;
-  #jobs: { manual: ManualJobs; calls: SessionCalls } | undefined;
+  #jobs: { locks: JobLocks; calls: SessionCalls } | undefined;
 
   constructor(options: LockClientOptions) {
     this.#options = options;
@@ -48,7 +48,7 @@ export class LockClient {
     this.#table = new LockTable({
       // Only the caller that took the job has to know that its lock expired: its signal is aborted, and no event is emitted.
       onLost: (locks) => {
-        for (const lock of locks) this.#jobs?.manual.forget(lock);
+        for (const lock of locks) this.#jobs?.locks.forget(lock);
       },
     });
     const sessionGone = (session: Session): void => this.#sessionGone(session);
@@ -56,9 +56,9 @@ export class LockClient {
   }
 
   /** Jobs that user code takes one by one. Created on first use. */
-  get jobs(): ManualJobs {
+  get jobs(): JobLocks {
     this.#jobs ??= this.#makeJobs();
-    return this.#jobs.manual;
+    return this.#jobs.locks;
   }
 
   /** True if the token's lock is ours, or was until a moment ago. */
@@ -67,20 +67,20 @@ export class LockClient {
   }
 
   async close(): Promise<void> {
-    const patienceMs = this.#options.sessionOptions.lockDuration;
-    await this.locks.close(patienceMs);
+    const timeoutMs = this.#options.sessionOptions.lockDuration;
+    await this.locks.close(timeoutMs);
     if (this.#jobs !== undefined) {
-      const { manual, calls } = this.#jobs;
-      manual.stop();
-      calls.close(patienceMs);
+      const { locks, calls } = this.#jobs;
+      locks.stop();
+      calls.close(timeoutMs);
       await calls.idle();
-      await manual.handBack();
+      await locks.handBack();
       calls.end();
     }
     this.#table.stop();
     try {
       // If the store does not reply, the sessions expire by themselves.
-      await within(patienceMs, this.#owners.close());
+      await within(timeoutMs, this.#owners.close());
     } catch (error) {
       this.#options.onError(toError(error));
     }
@@ -91,7 +91,7 @@ export class LockClient {
     return new SessionOwner({ ...this.#options, renewers, durationMs, renewMs, slots: 0, listenerFor });
   }
 
-  #makeJobs(): { manual: ManualJobs; calls: SessionCalls } {
+  #makeJobs(): { locks: JobLocks; calls: SessionCalls } {
     const { queue, name: by, lease, sessionOptions, onError } = this.#options;
     const { lockDuration, lockRenewTime } = sessionOptions;
     // Never marked as done: a job that was taken by hand may be settled at any time.
@@ -99,7 +99,7 @@ export class LockClient {
     const ready = () => lease.ready();
     const hangMs = Math.max(MIN_HANG_MS, lockDuration);
     const calls = new SessionCalls({ queue, who: by, owner, ready, hangMs, retryDelayMs: RETRY_DELAY_MS, onError });
-    return { calls, manual: new ManualJobs({ queue, calls, owner, table: this.#table, ready, lockDuration, by }) };
+    return { calls, locks: new JobLocks({ queue, calls, owner, table: this.#table, ready, lockDuration, by }) };
   }
 
   #listenerFor(session: Session): RenewerListener {

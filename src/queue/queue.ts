@@ -306,7 +306,8 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
       ready: () => this.#access.ready(),
       take: (jobId) => this.lockClient.jobs.takeById(jobId),
       settle: async (outcome) => {
-        if (this.#lockClient?.holdsJob(outcome.token) === true) return this.#lockClient.jobs.settle(outcome, false);
+        if (this.#lockClient?.holdsJob(outcome.token) === true)
+          return { status: (await this.#lockClient.jobs.settle(outcome)).status };
         const { results } = await (await this.#access.ready()).settle(this.#context.stored, [outcome]);
         return { status: results[0] ?? 'missing' };
       },

@@ -6,6 +6,7 @@ import type { Session } from '../session/session.js';
 import { between, now, trustUntil } from '../session/trust.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Store } from '../store/contract/index.js';
+import type { WorkerState } from './lifecycle.js';
 import { LoopTime } from './loop-time.js';
 import type { Slots } from './slots.js';
 
@@ -53,11 +54,8 @@ export interface HealthOptions {
   onBlocked?(blockedMs: number): void;
 }
 
-/** by hand: the worker has no processor; getNextJob takes its jobs. */
-export type WorkerState = 'by hand' | 'not started' | 'running' | 'paused' | 'closing';
-
 /** A store that takes longer to reply, in ms, is in trouble. Workers recover from shorter outages by themselves. */
-const PATIENCE_MS = 3000;
+const TROUBLE_MS = 3000;
 
 interface OpenCall {
   since: number;
@@ -147,7 +145,7 @@ export class Health {
       slots: slots.concurrency,
       prefetched: prefetched(),
       paused: state() === 'paused',
-      closing: state() === 'closing',
+      closing: isClosing(state()),
       lockThread: this.#byThread === undefined ? 'starting' : this.#byThread ? 'thread' : 'loop',
       ...(this.#store !== undefined && { store: this.#store }),
       storeOutageMs: Math.round(this.#outage(time)),
@@ -164,29 +162,31 @@ export class Health {
   #look(): number {
     const { session, slots, state } = this.#options;
     const time = this.#time.now();
-    if (state() !== 'running' || slots.freeAfter(0) === 0) this.#claimDueFrom = time;
-    if (state() !== 'running' || session() !== undefined) this.#sessionSeenAt = time;
+    const phase = state();
+    const claims = phase === 'running' || phase === 'starting';
+    if (!claims || slots.freeAfter(0) === 0) this.#claimDueFrom = time;
+    if (!claims || session() !== undefined) this.#sessionSeenAt = time;
     return time;
   }
 
   #reasons(time: number): string[] {
     const { queue, state, idleMs, renewMs, session } = this.#options;
     const phase = state();
-    if (phase === 'closing') return [`CLOSED: the worker of ${queue} was closed and takes no more jobs; make a new one.`];
-    if (phase === 'not started') return [`NOT_STARTED: the worker of ${queue} does not run; call run().`];
+    if (isClosing(phase)) return [`CLOSED: the worker of ${queue} was closed and takes no more jobs; make a new one.`];
+    if (phase === 'idle') return [`NOT_STARTED: the worker of ${queue} does not run; call run().`];
     const reasons: string[] = [];
     const outage = this.#outage(time);
     if (outage > 0) reasons.push(this.#trouble(outage));
     else if (this.#answeredAt === undefined && phase !== 'by hand') {
       reasons.push(`STARTING: the store has not answered the worker of ${queue} yet; ask again in a moment.`);
-    } else if (time - this.#claimDueFrom > idleMs + PATIENCE_MS) {
+    } else if (time - this.#claimDueFrom > idleMs + TROUBLE_MS) {
       const ms = Math.round(time - this.#claimDueFrom);
       reasons.push(`CLAIM_OVERDUE: no claim for ${ms} ms although slots are free; restart the process and report a bug.`);
-    } else if (time - this.#sessionSeenAt > PATIENCE_MS) {
+    } else if (time - this.#sessionSeenAt > TROUBLE_MS) {
       reasons.push('SESSION_GONE: the store has ended the session, and handlers that lost their locks hold all slots; end them.');
     }
     const renewal = renewMs === 0 ? undefined : this.#sinceRenewal();
-    if (renewal !== undefined && ((session()?.trustedForMs() ?? 1) <= 0 || renewal > renewMs + PATIENCE_MS)) {
+    if (renewal !== undefined && ((session()?.trustedForMs() ?? 1) <= 0 || renewal > renewMs + TROUBLE_MS)) {
       reasons.push(`RENEWAL_OVERDUE: locks were last renewed ${renewal} ms ago; the error events of the worker say why.`);
     }
     return reasons;
@@ -198,7 +198,7 @@ export class Health {
     const { since, error } = this.#call;
     const refused = error instanceof HoldfastError && !error.retryable;
     const lasted = time - since;
-    return refused || lasted > PATIENCE_MS ? Math.max(1, lasted) : 0;
+    return refused || lasted > TROUBLE_MS ? Math.max(1, lasted) : 0;
   }
 
   #trouble(outage: number): string {
@@ -216,4 +216,8 @@ export class Health {
     if (current === undefined || renewMs === 0) return undefined;
     return between(current.trustedUntil, trustUntil(now(clock), current.durationMs));
   }
+}
+
+function isClosing(state: WorkerState): boolean {
+  return state === 'closing' || state === 'closed';
 }

@@ -4,42 +4,35 @@ import type { JobContext } from '../handle/job-context.js';
 import { Job } from '../handle/job.js';
 import type { HeldLock } from '../session/held-lock.js';
 import type { RenewerListener } from '../session/renewer.js';
-import type { LockMonitor } from './lock-monitor.js';
 import { type LostJob, lostJobs, warnOfLosses } from '../lock/lost-jobs.js';
-import type { LockTable } from '../session/lock-table.js';
 import type { Session } from '../session/session.js';
 import { STALLED_REASON } from '../store/contract/index.js';
 import { readJobs } from '../store/client/read-on.js';
-import type { AnyWorkerEmitter } from './events.js';
+import type { WorkerContext } from './context.js';
+import { loseSession } from './session-loss.js';
 
-export interface LockEventsOptions {
-  context: JobContext;
-  table: LockTable;
-  monitor: LockMonitor | undefined;
-  emitter: AnyWorkerEmitter;
-  maxBlockedMs: number;
-  /** The store no longer knows the session. */
-  sessionLost(session: Session): void;
-  /** Called when jobs may have become claimable. */
+/** Gets a wake-up when jobs may have become claimable. */
+interface Wakeable {
   wake(): void;
-  /** Says where locks are renewed: in the lock thread (true) or on the event loop (false). */
-  threaded(byThread: boolean): void;
-  /** True if the worker has reported that the store does not reply. */
-  inOutage(): boolean;
 }
 
 /** Warned once per process: all its workers see the same block. */
 let warned = false;
 
 export class LockEvents {
-  readonly #options: LockEventsOptions;
+  readonly #context: WorkerContext;
+  /** The part of the worker that its jobs use. */
+  readonly #jobContext: JobContext;
+  readonly #storeLoop: Wakeable;
 
-  constructor(options: LockEventsOptions) {
-    this.#options = options;
+  constructor(context: WorkerContext, jobContext: JobContext, storeLoop: Wakeable) {
+    this.#context = context;
+    this.#jobContext = jobContext;
+    this.#storeLoop = storeLoop;
   }
 
   listenerFor(session: Session): RenewerListener {
-    const { context, table, monitor, emitter, sessionLost, wake, threaded, inOutage } = this.#options;
+    const { name, table, monitor, emitter, calls, health, lifecycle } = this.#context;
     return {
       renewed: () => {
         const jobIds = table.renewedJobIds(session);
@@ -51,12 +44,12 @@ export class LockEvents {
         for (const { token, reason } of revocations) table.loseTokens([token], reason);
       },
       lost: () => {
-        sessionLost(session);
-        wake();
+        loseSession(this.#context, session);
+        this.#storeLoop.wake();
       },
       swept: (reply) => {
         const lost = lostJobs(reply);
-        warnOfLosses(context.name, lost);
+        warnOfLosses(name, lost);
         monitor?.emit(
           'stalledJobs',
           lost.map(({ jobId }) => jobId),
@@ -64,16 +57,17 @@ export class LockEvents {
         for (const { jobId } of lost) emitter.emit('stalled', jobId, 'active');
         const failed = lost.filter((job) => job.failed);
         if (failed.length > 0) void this.#stalledForGood(failed);
-        wake();
+        this.#storeLoop.wake();
       },
       failed: (error, renewing) => {
         if (renewing) emitter.emit('lockRenewalError', error);
         // An outage is reported once, although renewals and sweeps meet it on their own connection.
-        if (!inOutage() || !isRetryable(error)) emitter.emit('error', error);
+        if (!calls.inOutage || !isRetryable(error)) emitter.emit('error', error);
       },
       threaded: (byThread) => {
         monitor?.setRunning(byThread);
-        threaded(byThread);
+        health.threaded(byThread);
+        lifecycle.foundRenewer();
       },
       blocked: (blockedMs, ceiling) => {
         monitor?.emit('loopBlocked', blockedMs);
@@ -84,13 +78,13 @@ export class LockEvents {
   }
 
   lost(locks: HeldLock[], reason: string): void {
-    const { monitor, emitter, context } = this.#options;
+    const { monitor, emitter, name: queue } = this.#context;
     const jobIds = locks.map(({ jobId }) => jobId);
     monitor?.emit('lockRenewalFailed', jobIds);
     emitter.emit('lockRenewalFailed', jobIds);
     for (const jobId of jobIds) {
       const message = `could not renew lock for job ${jobId}: ${reason}`;
-      emitter.emit('error', new HoldfastError('LOCK_UNTRUSTED', message, { jobId, queue: context.name }));
+      emitter.emit('error', new HoldfastError('LOCK_UNTRUSTED', message, { jobId, queue }));
     }
   }
 
@@ -100,37 +94,32 @@ export class LockEvents {
   }
 
   #blocked(blockedMs: number, meanwhile: string): void {
-    const { emitter, context } = this.#options;
+    const { emitter, name } = this.#context;
     emitter.emit('loopBlocked', blockedMs);
     if (warned) return;
     warned = true;
-    const message = `The event loop was blocked for ${blockedMs} ms while a worker of queue "${context.name}" ran. ${meanwhile}. Move long computations to a thread, or divide them. This is told once; the worker emits loopBlocked each time.`;
+    const message = `The event loop was blocked for ${blockedMs} ms while a worker of queue "${name}" ran. ${meanwhile}. Move long computations to a thread, or divide them. This is told once; the worker emits loopBlocked each time.`;
     process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_LOOP_BLOCKED' });
   }
 
   #overCeiling(blockedMs: number): void {
-    const { emitter, context, maxBlockedMs } = this.#options;
-    const message = `The event loop was blocked for ${blockedMs} ms, longer than maxBlockedMs (${maxBlockedMs}): its locks were given up.`;
-    emitter.emit('error', new HoldfastError('LOOP_BLOCKED', message, { queue: context.name }));
+    const { emitter, name: queue, opts } = this.#context;
+    const message = `The event loop was blocked for ${blockedMs} ms, longer than maxBlockedMs (${opts.maxBlockedMs}): its locks were given up.`;
+    emitter.emit('error', new HoldfastError('LOOP_BLOCKED', message, { queue }));
   }
 
   async #stalledForGood(lost: LostJob[]): Promise<void> {
-    const { emitter, context } = this.#options;
+    const { emitter, name, queue } = this.#context;
     try {
       const records = await readJobs(
-        await context.ready(),
-        context.stored,
+        await this.#context.ready(),
+        queue,
         lost.map(({ jobId }) => jobId),
       );
       lost.forEach(({ jobId, lostBy }, index) => {
         const record = records[index];
-        const job = record === undefined ? undefined : new Job(context, record);
-        emitter.emit(
-          'failed',
-          job,
-          new HoldfastError('JOB_STALLED', STALLED_REASON, { queue: context.name, jobId, lostBy }),
-          'active',
-        );
+        const job = record === undefined ? undefined : new Job(this.#jobContext, record);
+        emitter.emit('failed', job, new HoldfastError('JOB_STALLED', STALLED_REASON, { queue: name, jobId, lostBy }), 'active');
       });
     } catch (error) {
       emitter.emit('error', toError(error));

@@ -4,7 +4,7 @@ import type { Job } from '../handle/job.js';
 import { invalidOption, show } from '../runtime/check.js';
 import { canReachThirdArgument } from './runner.js';
 
-type Handler = (job: Job, token: string, signal?: AbortSignal) => unknown;
+export type Handler = (job: Job, token: string, signal?: AbortSignal) => unknown;
 
 const WANTED = 'a function (job, token, signal) => result, a map of them by job name, or null to take jobs by hand';
 

@@ -12,11 +12,11 @@ type AnyProcessor = (job: Job, token: string, signal?: AbortSignal) => unknown;
 
 /** How a run ended, and which event the worker emits after the store has accepted the outcome. */
 export type RunEnd =
-  | { told: 'completed'; outcome: Outcome; value: unknown }
-  | { told: 'failed'; outcome: Outcome; error: Error }
-  | { told: 'nothing'; outcome: Outcome }
+  | { event: 'completed'; outcome: Outcome; value: unknown }
+  | { event: 'failed'; outcome: Outcome; error: Error }
+  | { event: 'none'; outcome: Outcome }
   /** The processor has moved the job itself. */
-  | { told: 'nothing'; outcome: undefined };
+  | { event: 'none'; outcome: undefined };
 
 export interface RunListener {
   ended(end: RunEnd): void;
@@ -42,21 +42,21 @@ export class Runner {
   }
 
   /**
-   * Runs the processor. Never calls `told` before this method has returned. Written without `async`, which costs a frame and two more
+   * Runs the processor. Never calls the listener before this method has returned. Written without `async`, which costs a frame and two more
    * promises per job: with one object per run (see Runs), a worker in memory allocates 2,700 bytes a job, store included, instead of 3,300.
    */
-  run(job: Job, lock: HeldLock, told: RunListener): void {
+  run(job: Job, lock: HeldLock, listener: RunListener): void {
     let returned: unknown;
     try {
       if (job.attemptsStarted > this.#maxStartedAttempts) throw new UnrecoverableError('job started more than allowable limit');
       returned = this.#takesSignal ? this.#processor(job, lock.token, lock.signal) : this.#processor(job, lock.token);
     } catch (thrown) {
-      this.#tellThrown(job, lock, thrown, told);
+      this.#endThrown(job, lock, thrown, listener);
       return;
     }
     void Promise.resolve(returned).then(
-      (value) => this.#tellReturned(job, lock, value, told),
-      (thrown: unknown) => this.#tellThrown(job, lock, thrown, told),
+      (value) => this.#endReturned(job, lock, value, listener),
+      (thrown: unknown) => this.#endThrown(job, lock, thrown, listener),
     );
   }
 
@@ -65,40 +65,40 @@ export class Runner {
     return substituteOutcome(job, outcome, refusal, this.#rules);
   }
 
-  #tellReturned(job: Job, lock: HeldLock, value: unknown, told: RunListener): void {
+  #endReturned(job: Job, lock: HeldLock, value: unknown, listener: RunListener): void {
     let end: RunEnd;
     try {
       end = this.#returned(job, lock, value);
     } catch (thrown) {
-      this.#tellThrown(job, lock, thrown, told);
+      this.#endThrown(job, lock, thrown, listener);
       return;
     }
-    told.ended(end);
+    listener.ended(end);
   }
 
-  #tellThrown(job: Job, lock: HeldLock, thrown: unknown, told: RunListener): void {
+  #endThrown(job: Job, lock: HeldLock, thrown: unknown, listener: RunListener): void {
     void this.#thrown(job, lock, thrown)
       .catch((broken: unknown) => unreadable(job, lock, broken))
-      .then((end) => told.ended(end));
+      .then((end) => listener.ended(end));
   }
 
   #returned(job: Job, lock: HeldLock, value: unknown): RunEnd {
-    if (lock.settled) return { told: 'nothing', outcome: undefined };
+    if (lock.settled) return { event: 'none', outcome: undefined };
     const outcome = completedOutcome(job, lock.token, value, this.#rules);
     return outcome.kind === 'failed'
-      ? { told: 'failed', outcome, error: new Error(outcome.reason) }
-      : { told: 'completed', outcome, value };
+      ? { event: 'failed', outcome, error: new Error(outcome.reason) }
+      : { event: 'completed', outcome, value };
   }
 
   async #thrown(job: Job, lock: HeldLock, thrown: unknown): Promise<RunEnd> {
     const error = withReason(toError(thrown), lock.cancelReason);
-    if (lock.settled) return { told: 'nothing', outcome: undefined };
+    if (lock.settled) return { event: 'none', outcome: undefined };
     // After a shutdown or a lost lock, the error does not use up an attempt: the job goes back and runs again.
     if (lock.withdrawn || isSignal(error, 'RateLimitError')) {
-      return { told: 'nothing', outcome: { kind: 'release', jobId: job.id, token: lock.token } };
+      return { event: 'none', outcome: { kind: 'release', jobId: job.id, token: lock.token } };
     }
     // DelayedError and WaitingError say that the processor has moved the job. If it has not, they are failures like any other.
-    return { told: 'failed', outcome: await failedOutcome(job, lock.token, error, this.#rules), error };
+    return { event: 'failed', outcome: await failedOutcome(job, lock.token, error, this.#rules), error };
   }
 }
 
@@ -107,8 +107,8 @@ function withReason(error: Error, reason: unknown): Error {
   if (reason === undefined || reason === error) return error;
   const why = reason instanceof Error ? reason.message : typeof reason === 'string' ? reason : show(reason);
   if (why === '' || String(error.message).includes(why)) return error;
-  const told = new Error(`${error.message} (${why === 'cancelled' ? why : `cancelled: ${why}`})`, { cause: error });
-  return Object.assign(told, { name: error.name, ...(error.stack === undefined ? {} : { stack: error.stack }) });
+  const named = new Error(`${error.message} (${why === 'cancelled' ? why : `cancelled: ${why}`})`, { cause: error });
+  return Object.assign(named, { name: error.name, ...(error.stack === undefined ? {} : { stack: error.stack }) });
 }
 
 /** The end of a run whose error, or whose job options, cannot be read. The run needs an end, or it would keep its slot for ever. */
@@ -116,7 +116,7 @@ function unreadable({ id }: Job, { token }: HeldLock, broken: unknown): RunEnd {
   const why = broken instanceof HoldfastError ? broken.message : 'what it threw cannot be read';
   const error = new Error(`The run of job ${id} failed: ${why}`, { cause: broken });
   return {
-    told: 'failed',
+    event: 'failed',
     outcome: { kind: 'failed', jobId: id, token, reason: error.message, stacktrace: '[]', keep: {} },
     error,
   };

@@ -8,28 +8,13 @@ import { Job, showSettled } from '../handle/job.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
 import { HeldLock } from '../session/held-lock.js';
-import type { LockTable } from '../session/lock-table.js';
 import type { CallReply } from '../store/client/session-calls.js';
 import { PrefetchBuffer, type WaitingJob } from './prefetch-buffer.js';
-import type { AnyWorkerEmitter } from './events.js';
-import type { Delivery, StoreLoop } from './store-loop.js';
-import type { RunEnd, RunListener, Runner } from './runner.js';
-import type { Slots } from './slots.js';
-import type { Substituted } from '../store/client/refusal.js';
-import type { SessionOwner } from '../session/session-owner.js';
+import type { WorkerContext } from './context.js';
+import type { Outbox } from './outbox.js';
+import { Run, type RunOwner } from './run.js';
+import type { RunEnd, Runner } from './runner.js';
 import { performance, setImmediate } from '../runtime/timers.js';
-
-export interface RunsOptions {
-  context: JobContext;
-  runner: Runner;
-  slots: Slots;
-  table: LockTable;
-  owner: SessionOwner;
-  emitter: AnyWorkerEmitter;
-  storeLoop(): StoreLoop;
-  /** The duration of the locks in ms, if they are not renewed; else undefined. */
-  timedMs: number | undefined;
-}
 
 /**
  * How many ms prefetched jobs may begin in one turn of the loop. Handlers that never await would work off the whole prefetch buffer in
@@ -39,14 +24,25 @@ const SHARE_OF_TURN_MS = 2;
 /** The same for jobs that begin right after their claim. It is longer, so that short handlers never wait. */
 const SHARE_OF_CLAIM_MS = 10;
 
-export class Runs {
-  readonly #options: RunsOptions;
+/** Receives the jobs that the store loop claims. */
+export class Runs implements RunOwner {
+  readonly #context: WorkerContext;
+  /** The part of the worker that its jobs use. */
+  readonly #jobContext: JobContext;
+  readonly #runner: Runner;
+  readonly #outbox: Outbox;
+  /** The duration of the locks in ms, if they are not renewed; else undefined. */
+  readonly #timedMs: number | undefined;
   readonly #ahead = new PrefetchBuffer(() => this.handBackAhead());
   #turnBegan = 0;
   #goesOn: NodeJS.Immediate | undefined;
 
-  constructor(options: RunsOptions) {
-    this.#options = options;
+  constructor(context: WorkerContext, jobContext: JobContext, runner: Runner, outbox: Outbox) {
+    this.#context = context;
+    this.#jobContext = jobContext;
+    this.#runner = runner;
+    this.#outbox = outbox;
+    this.#timedMs = context.opts.skipLockRenewal ? context.opts.lockDuration : undefined;
   }
 
   /** How many jobs are claimed and not begun. */
@@ -63,8 +59,8 @@ export class Runs {
    * whose lock can no longer be trusted.
    */
   accept(jobs: ClaimedJob[], { session, sentAt }: CallReply): void {
-    const { slots, table, owner, timedMs } = this.#options;
-    const timed = timedMs === undefined ? undefined : { timed: { durationMs: timedMs, sentAt } };
+    const { slots, table, owner } = this.#context;
+    const timed = this.#timedMs === undefined ? undefined : { timed: { durationMs: this.#timedMs, sentAt } };
     const onGrown = (block: SharedArrayBuffer): void => owner.grow(session, block);
     this.#turnBegan = performance.now();
     // Track all locks before the first job begins: its handler may block the loop, and the renewer must see the other locks meanwhile.
@@ -79,7 +75,7 @@ export class Runs {
         taken.push({ claimed, lock });
       } else {
         lock.release();
-        this.#tellTooLate(claimed);
+        this.#emitTooLate(claimed);
         refused.push(claimed);
       }
     }
@@ -89,7 +85,7 @@ export class Runs {
       // With `prefetch`, all jobs go through the buffer, so that handlers that begin now see what else was claimed.
       if (slots.prefetch > 0 || this.#ahead.size > 0 || slots.running >= slots.concurrency || turnIsOver) this.#ahead.add(job);
       else if (!this.#begin(job)) {
-        this.#tellTooLate(job.claimed);
+        this.#emitTooLate(job.claimed);
         refused.push(job.claimed);
       } else {
         begun += 1;
@@ -98,13 +94,13 @@ export class Runs {
         }
       }
     }
-    if (refused.length > 0) this.#options.storeLoop().handBack(refused);
+    if (refused.length > 0) this.#outbox.handBack(refused);
     this.beginNext();
   }
 
   /** Begins waiting jobs, as far as slots are free. */
   beginNext(): void {
-    const { slots } = this.#options;
+    const { slots } = this.#context;
     if (this.#goesOn !== undefined) return;
     while (this.#ahead.size > 0 && slots.running < slots.concurrency) {
       if (performance.now() - this.#turnBegan > SHARE_OF_TURN_MS) {
@@ -117,7 +113,7 @@ export class Runs {
       }
       const next = this.#ahead.next() as WaitingJob;
       // The job never started, so emit nothing. Hand it back: the store may still list this worker as its owner.
-      if (!this.#begin(next)) this.#options.storeLoop().handBack([next.claimed]);
+      if (!this.#begin(next)) this.#outbox.handBack([next.claimed]);
     }
   }
 
@@ -125,16 +121,16 @@ export class Runs {
   handBackAhead(keep = 0): void {
     const back = this.#ahead.takeBeyond(keep);
     if (back.length === 0) return;
-    this.#options.slots.pace.broken();
+    this.#context.slots.pace.broken();
     for (const { lock } of back) this.#letGo(lock);
-    this.#options.storeLoop().handBack(back.map(({ claimed }) => claimed));
+    this.#outbox.handBack(back.map(({ claimed }) => claimed));
   }
 
   /** Called when the lock of a job was lost. Returns true if the job has not begun: then it is handed back and never begins. */
   dropAhead(lock: HeldLock): boolean {
     if (!this.#ahead.delete(lock)) return false;
     this.#letGo(lock);
-    this.#options.storeLoop().handBack([{ id: lock.jobId, token: lock.token }]);
+    this.#outbox.handBack([{ id: lock.jobId, token: lock.token }]);
     return true;
   }
 
@@ -148,59 +144,54 @@ export class Runs {
       this.#letGo(lock);
       return false;
     }
-    const { context, runner, emitter, slots } = this.#options;
+    const { emitter, slots } = this.#context;
     slots.running += 1;
-    const job = new Job(context, claimed, { lock });
+    const job = new Job(this.#jobContext, claimed, { lock });
     emitter.emit('active', job, 'waiting');
-    runner.run(job, lock, new Run(this, job, lock));
+    this.#runner.run(job, lock, new Run(this, job, lock));
     return true;
   }
 
   /**
    * Emits an error. Otherwise a worker whose locks are too short for its store would claim jobs and hand them back for ever, silently.
    */
-  #tellTooLate({ id: jobId }: ClaimedJob): void {
-    const { emitter, context } = this.#options;
+  #emitTooLate({ id: jobId }: ClaimedJob): void {
+    const { emitter, name: queue } = this.#context;
     const why =
       'its lock was lost before its run could begin. It goes back. Was the process frozen, or is lockDuration too short?';
-    emitter.emit(
-      'error',
-      new HoldfastError('LOCK_UNTRUSTED', `Job ${jobId} was not started: ${why}`, { jobId, queue: context.name }),
-    );
+    emitter.emit('error', new HoldfastError('LOCK_UNTRUSTED', `Job ${jobId} was not started: ${why}`, { jobId, queue }));
   }
 
   ended(run: Run, delivers: boolean): void {
     run.lock.finishing = true;
-    const { slots } = this.#options;
+    const { slots } = this.#context;
     slots.running -= 1;
     slots.pace.ended();
-    const storeLoop = this.#options.storeLoop();
     if (delivers) {
-      storeLoop.deliver(run);
+      this.#outbox.deliver(run);
     } else {
       this.#letGo(run.lock);
-      storeLoop.slotFreed();
+      this.#outbox.slotFreed();
     }
     if (this.#ahead.size > 0) this.beginNext();
   }
 
-  /** Returns the outcome to settle instead of one that the store refused. */
   substitute({ job, outcome }: Run, refusal: HoldfastError): Outcome | undefined {
-    return this.#options.runner.substitute(job, outcome, refusal);
+    return this.#runner.substitute(job, outcome, refusal);
   }
 
   settled({ job, lock, end }: Run, status: SettleStatus | 'unknown', error: Error | undefined): void {
     this.#letGo(lock);
-    if (end !== undefined) this.#tell(end, job, status, error);
+    if (end !== undefined) this.#emitEnd(end, job, status, error);
   }
 
   #letGo(lock: HeldLock): void {
-    this.#options.table.untrack(lock);
-    this.#options.slots.inHand -= 1;
+    this.#context.table.untrack(lock);
+    this.#context.slots.inHand -= 1;
   }
 
-  #tell(end: RunEnd, job: Job, status: SettleStatus | 'unknown', error: Error | undefined): void {
-    const { emitter } = this.#options;
+  #emitEnd(end: RunEnd, job: Job, status: SettleStatus | 'unknown', error: Error | undefined): void {
+    const { emitter } = this.#context;
     if (status === 'unknown') {
       emitter.emit('error', error ?? new Error('the store did not answer'));
       return;
@@ -210,17 +201,14 @@ export class Runs {
       return;
     }
     if (end.outcome !== undefined) showSettled(job, end.outcome);
-    if (end.told === 'completed') emitter.emit('completed', job, end.value, 'active');
-    if (end.told === 'failed') emitter.emit('failed', job, end.error, 'active');
+    if (end.event === 'completed') emitter.emit('completed', job, end.value, 'active');
+    if (end.event === 'failed') emitter.emit('failed', job, end.error, 'active');
   }
 
   #refused(end: RunEnd, { id: jobId }: Job, status: 'lost' | 'missing'): HoldfastError {
     const what = status === 'lost' ? 'its lock was lost, and another worker may be running it' : 'it does not exist any more';
     const message = `Could not settle job ${jobId} as ${end.outcome?.kind ?? 'moved'}: ${what}. Nothing was changed.`;
-    return new HoldfastError(status === 'lost' ? 'LOCK_LOST' : 'JOB_MISSING', message, {
-      jobId,
-      queue: this.#options.context.name,
-    });
+    return new HoldfastError(status === 'lost' ? 'LOCK_LOST' : 'JOB_MISSING', message, { jobId, queue: this.#context.name });
   }
 }
 
@@ -230,48 +218,4 @@ export class Runs {
  */
 function isLookedAt(begun: number): boolean {
   return (begun & 7) === 0 || (begun & (begun - 1)) === 0;
-}
-
-/** One run and its delivery: one object instead of four closures for each job. */
-class Run implements RunListener, Delivery {
-  readonly job: Job;
-  readonly lock: HeldLock;
-  readonly #runs: Runs;
-  end: RunEnd | undefined;
-  /** Set before the run is delivered. */
-  outcome!: Outcome;
-
-  constructor(runs: Runs, job: Job, lock: HeldLock) {
-    this.#runs = runs;
-    this.job = job;
-    this.lock = lock;
-  }
-
-  ended(end: RunEnd): void {
-    this.end = end;
-    if (end.outcome !== undefined) this.outcome = end.outcome;
-    this.#runs.ended(this, end.outcome !== undefined);
-  }
-
-  substitute(refusal: HoldfastError): Outcome | undefined {
-    return this.#runs.substitute(this, refusal);
-  }
-
-  settled(status: SettleStatus | 'unknown', error?: Error, substituted?: Substituted): void {
-    if (substituted !== undefined) this.end = endedInstead(this.end, substituted);
-    this.#runs.settled(this, status, error);
-  }
-}
-
-/**
- * Returns the end of a run whose outcome was substituted. A run that failed keeps its own error; a run that completed fails with the
- * store's reason.
- */
-function endedInstead(end: RunEnd | undefined, { outcome, refusal }: Substituted): RunEnd {
-  if (end?.told === 'failed') return { ...end, outcome };
-  return {
-    told: 'failed',
-    outcome,
-    error: new Error('reason' in outcome ? outcome.reason : refusal.message, { cause: refusal }),
-  };
 }

@@ -3,7 +3,8 @@ import { HoldfastError } from '../../src/errors.js';
 import { Session } from '../../src/session/session.js';
 import { trustUntil } from '../../src/session/trust.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
-import { Health, type WorkerState } from '../../src/worker/health.js';
+import { Health } from '../../src/worker/health.js';
+import type { WorkerState } from '../../src/worker/lifecycle.js';
 import { Slots } from '../../src/worker/slots.js';
 import type { Worker } from '../../src/worker/worker.js';
 import { scene } from '../support/faults-scene.js';
@@ -198,7 +199,7 @@ describe('worker health', () => {
   });
 
   test('is not healthy before run and after close', () => {
-    state = 'not started';
+    state = 'idle';
     expect(codes()).toEqual(['NOT_STARTED']);
     state = 'closing';
     expect(codes()).toEqual(['CLOSED']);

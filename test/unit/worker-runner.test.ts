@@ -48,16 +48,16 @@ const run = async (processor: () => unknown, opts: object = {}, extra: Partial<C
 
 test('settles a run with the token of its lock', async () => {
   const { end, token, id } = await run(() => ({ a: 1 }));
-  expect(end).toMatchObject({ told: 'completed', outcome: { kind: 'completed', jobId: id, token, value: '{"a":1}' } });
+  expect(end).toMatchObject({ event: 'completed', outcome: { kind: 'completed', jobId: id, token, value: '{"a":1}' } });
 });
 
 test('retries after a processor throws or rejects, and fails at the last attempt', async () => {
   const thrower = () => {
     throw new Error('no');
   };
-  expect((await run(thrower, { attempts: 2 })).end).toMatchObject({ told: 'failed', outcome: { kind: 'retry', reason: 'no' } });
+  expect((await run(thrower, { attempts: 2 })).end).toMatchObject({ event: 'failed', outcome: { kind: 'retry', reason: 'no' } });
   expect((await run(() => Promise.reject(new Error('no')), { attempts: 1 })).end).toMatchObject({
-    told: 'failed',
+    event: 'failed',
     outcome: { kind: 'failed' },
   });
   const unrecoverable = () => Promise.reject(new UnrecoverableError('never'));
@@ -66,7 +66,7 @@ test('retries after a processor throws or rejects, and fails at the last attempt
 
 test('hands a rate-limited job back without an event', async () => {
   const { end } = await run(() => Promise.reject(new RateLimitError()));
-  expect(end).toMatchObject({ told: 'nothing', outcome: { kind: 'release' } });
+  expect(end).toMatchObject({ event: 'none', outcome: { kind: 'release' } });
 });
 
 test('has no other outcome after the processor moved the job itself', async () => {
@@ -74,7 +74,7 @@ test('has no other outcome after the processor moved the job itself', async () =
   lock.settled = true;
   for (const processor of [() => 'x', () => Promise.reject(new Error('x'))]) {
     expect(await endOf(new Runner({ processor, rules: {}, maxStartedAttempts: undefined }), job, lock)).toEqual({
-      told: 'nothing',
+      event: 'none',
       outcome: undefined,
     });
   }
@@ -89,7 +89,7 @@ test('fails a job that was started too often without running it', async () => {
 
 test('ends the run of a job whose options or error cannot be read', async () => {
   expect((await run(() => 'x', {}, { opts: 'not json' })).end).toMatchObject({
-    told: 'failed',
+    event: 'failed',
     outcome: { kind: 'failed', keep: {} },
   });
   const hostile = Object.defineProperty(new Error('x'), 'message', {

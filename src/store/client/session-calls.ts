@@ -173,7 +173,7 @@ export class SessionCalls {
     let failingSince: number | undefined;
     for (let failures = 0; ; ) {
       try {
-        const { store, session } = this.#reached() ?? (await this.patiently(this.#reach(), delivers));
+        const { store, session } = this.#reached() ?? (await this.withTimeout(this.#reach(), delivers));
         if (numbered === undefined) {
           numbered = { session, seq: session.nextSeq(), sentAt: now(systemClock) };
           this.#unanswered.add(numbered);
@@ -280,7 +280,7 @@ export class SessionCalls {
   }
 
   /** Rejects with a timeout if no reply comes, so that a hung call is reported. A numbered call can be repeated safely. */
-  async patiently<T>(answer: Promise<T>, delivers: boolean): Promise<T> {
+  async withTimeout<T>(answer: Promise<T>, delivers: boolean): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     let giveUp: (error: Error) => void;
     const impatience = new Promise<never>((_, reject) => {

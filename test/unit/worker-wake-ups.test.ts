@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { MemoryStore } from '../../src/store/memory/index.js';
-import { WakeUps } from '../../src/lock/wake-ups.js';
+import { WakeUps } from '../../src/worker/wake-ups.js';
 import { takeTime, type Time } from '../support/faults-time.js';
 
 vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));

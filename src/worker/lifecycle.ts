@@ -1,0 +1,133 @@
+// The state machine of a worker: idle → starting → running → closing → closed, with `paused` beside starting and running. It checks each
+// step and remembers it; startup.ts and shutdown.ts carry the steps out. A worker without a processor is `by hand` until it closes. The
+// lifecycle never calls the store, so `health()` can ask it for the state at any time.
+import { HoldfastError } from '../errors.js';
+import { MAX_TIMER_MS } from '../runtime/check.js';
+import { clearInterval, setInterval } from '../runtime/timers.js';
+
+/** by hand: the worker has no processor; getNextJob takes its jobs. starting: run() was called, and jobs are not claimed yet. */
+type Phase = 'by hand' | 'idle' | 'starting' | 'running' | 'closing' | 'closed';
+
+/** paused: run() was called, and pause() after or before it. */
+export type WorkerState = Phase | 'paused';
+
+export class Lifecycle {
+  readonly #name: string;
+  readonly #byHand: boolean;
+  #phase: Phase;
+  /** Stays set in every phase: a worker that is paused before run() starts paused. */
+  #paused = false;
+  #closing: Promise<void> | undefined;
+  #ended: (() => void) | undefined;
+  /** Keeps the process alive while the worker is open, also while it is paused or only waits for a handler. */
+  #keepAlive: NodeJS.Timeout | undefined;
+  readonly #force = latch();
+  readonly #renewer = latch();
+
+  constructor(name: string, byHand: boolean) {
+    this.#name = name;
+    this.#byHand = byHand;
+    this.#phase = byHand ? 'by hand' : 'idle';
+  }
+
+  get state(): WorkerState {
+    return this.#paused && this.isRunning ? 'paused' : this.#phase;
+  }
+
+  /** True from run() to close(), also while the worker is paused. */
+  get isRunning(): boolean {
+    return this.#phase === 'starting' || this.#phase === 'running';
+  }
+
+  get isPaused(): boolean {
+    return this.#paused;
+  }
+
+  get isClosing(): boolean {
+    return this.#closing !== undefined;
+  }
+
+  /** Resolves when the worker is forced to close. */
+  get forced(): Promise<void> {
+    return this.#force.passed;
+  }
+
+  /** Resolves when it is known where locks are renewed: the thread has renewed once, or the event loop will. */
+  get renewerKnown(): Promise<void> {
+    return this.#renewer.passed;
+  }
+
+  foundRenewer(): void {
+    this.#renewer.open();
+  }
+
+  /** Throws CLOSED after close(). */
+  checkOpen(): void {
+    if (this.isClosing) throw new HoldfastError('CLOSED', `The worker of ${this.#name} is closed; make a new one.`);
+  }
+
+  /** idle → starting. The promise resolves when the worker is closed. */
+  run(): Promise<void> {
+    if (this.#byHand) {
+      const message = `The worker of ${this.#name} has no processor to run; pass one, or use getNextJob().`;
+      throw new HoldfastError('NO_PROCESSOR', message);
+    }
+    this.checkOpen();
+    if (this.isRunning) throw new HoldfastError('ALREADY_RUNNING', `The worker of ${this.#name} is running already.`);
+    this.#phase = 'starting';
+    this.#keepAlive = setInterval(() => undefined, MAX_TIMER_MS);
+    return new Promise((resolve) => {
+      this.#ended = resolve;
+    });
+  }
+
+  /** starting → running. A worker that was closed meanwhile stays closed. */
+  started(): void {
+    if (this.#phase === 'starting') this.#phase = 'running';
+  }
+
+  /** Returns false if the worker is paused already. */
+  pause(): boolean {
+    if (this.#paused) return false;
+    this.#paused = true;
+    return true;
+  }
+
+  /** Returns false if the worker is not paused. */
+  resume(): boolean {
+    if (!this.#paused) return false;
+    this.#paused = false;
+    return true;
+  }
+
+  /** Any → closing. Calls `shutDown` once, however often the worker is closed; a later call may still force it. */
+  close(force: boolean, shutDown: () => Promise<void>): Promise<void> {
+    if (this.#closing === undefined) {
+      this.#phase = 'closing';
+      // The close starts in a later microtask: listeners of `closing` must find it set, or one that closes again would never end.
+      this.#closing = Promise.resolve().then(shutDown);
+    }
+    if (force) this.#force.open();
+    return this.#closing;
+  }
+
+  /** closing → closed. */
+  closed(): void {
+    this.#phase = 'closed';
+    clearInterval(this.#keepAlive);
+    this.#ended?.();
+  }
+}
+
+interface Latch {
+  readonly passed: Promise<void>;
+  open(): void;
+}
+
+function latch(): Latch {
+  let open = (): void => undefined;
+  const passed = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { passed, open };
+}
