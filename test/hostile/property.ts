@@ -1,7 +1,8 @@
 // Properties with the same cases in every run, unless others are asked for:
-//   HOLDFAST_HOSTILE_RUNS=100 npx vitest run --project hostile     a hundred times as many
+//   HOLDFAST_HOSTILE_RUNS=100 npx vitest run test/hostile           a hundred times as many
 //   HOLDFAST_HOSTILE_SEED=7 …                                      others
 import fc from 'fast-check';
+import { sayOnFailure } from '../support/seed.js';
 import { revive } from './odd-values.js';
 
 const SEED = 20_301;
@@ -11,6 +12,7 @@ export const PATIENCE = { timeout: 60_000 * TIMES };
 
 export async function holds<T>(cases: fc.Arbitrary<T>, numRuns: number, body: (value: T) => Promise<void>): Promise<void> {
   const seed = Number(process.env['HOLDFAST_HOSTILE_SEED'] ?? SEED);
+  sayOnFailure(`HOLDFAST_HOSTILE_SEED=${seed}`);
   await fc.assert(
     fc.asyncProperty(cases, (value) => body(revive(value) as T)),
     { seed, numRuns: numRuns * TIMES },

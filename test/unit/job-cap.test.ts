@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Claimant, roomUnderCap } from '../../src/job/cap.js';
+import { seedOfTest } from '../support/seed.js';
 
 const idle = (slots: number): Claimant => ({ slots, active: 0 });
 const sum = (claimants: Claimant[]): number => claimants.reduce((total, { active }) => total + active, 0);
@@ -68,6 +69,7 @@ describe('sharing a cap among sessions', () => {
           ),
         );
       }),
+      { seed: seedOfTest() },
     );
   });
 
@@ -92,6 +94,7 @@ describe('sharing a cap among sessions', () => {
         fill(maxActive, claimants, late);
         expect((claimants[late] as Claimant).active).toBeGreaterThan(0);
       }),
+      { seed: seedOfTest() },
     );
   });
 });

@@ -8,6 +8,7 @@ import type { ListName, NewSession } from '../../../src/store/contract/index.js'
 import { MemoryStore } from '../../../src/store/memory/index.js';
 import { newJob as plain } from '../../unit/store-samples.js';
 import { retryFrom } from '../../../src/testing/conformance/samples.js';
+import { seedOfTest } from '../../support/seed.js';
 
 const QUEUE = 'q';
 const LISTS: ListName[] = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'];
@@ -344,7 +345,7 @@ describe('the memory store after random calls', () => {
           await check(store, sessions);
         }
       }),
-      { numRuns: 150 },
+      { numRuns: 150, seed: seedOfTest() },
     );
   });
 

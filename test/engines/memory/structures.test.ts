@@ -9,6 +9,7 @@ import { oldestOf } from '../../../src/store/memory/linked-list.js';
 import { RateLimit } from '../../../src/store/memory/rate-limit.js';
 import { Waiting } from '../../../src/store/memory/waiting.js';
 import { Wake } from '../../../src/store/memory/wake.js';
+import { seedOfTest } from '../../support/seed.js';
 
 class Item {
   before: Item | undefined;
@@ -57,6 +58,7 @@ describe('the heap of the memory store', () => {
         }
         expect(model).toEqual([]);
       }),
+      { seed: seedOfTest() },
     );
   });
 });
@@ -92,6 +94,7 @@ describe('the waiting jobs of the memory store', () => {
         expect([...waiting.plain.forward(), ...waiting.prioritized(true)]).toEqual(model.flat());
         expect([...waiting.prioritized(false), ...waiting.plain.backward()]).toEqual(model.flat().reverse());
       }),
+      { seed: seedOfTest() },
     );
   });
 
@@ -104,6 +107,7 @@ describe('the waiting jobs of the memory store', () => {
         );
         expect(picked.map(({ order }) => order)).toEqual(orders.sort((a, b) => a - b).slice(0, limit));
       }),
+      { seed: seedOfTest() },
     );
   });
 });

@@ -3,7 +3,8 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { FaultProxy, seeded } from '../../support/servers/proxy.js';
+import { seeded } from '../../support/faults-random.js';
+import { FaultProxy } from '../../support/servers/proxy.js';
 import { until } from '../../support/faults-wait.js';
 
 let echo: Server;

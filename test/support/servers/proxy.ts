@@ -4,6 +4,7 @@
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { MomentLog } from '../acceptance-moments.js';
 import { type Direction, type DropRule, type Faults, Link, type Way } from './proxy-link.js';
+import { seeded } from '../faults-random.js';
 
 export type { Direction, Way } from './proxy-link.js';
 
@@ -121,15 +122,4 @@ export class FaultProxy extends MomentLog {
     for (const link of this.#links) link.destroy();
     await closed;
   }
-}
-
-/** Numbers from 0 to below 1, the same ones for the same seed (mulberry32). */
-export function seeded(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
