@@ -1,7 +1,7 @@
 // Model conformance: the same random sequence of verbs on a store and on the memory store, whose every line is plain enough to be read
 // against the contract. Each reply and, in the end, everything that can be seen must be the same on both. Both tell the time by one clock
 // under the test's hand, so that times are compared to the millisecond.
-//   HOLDFAST_MODEL_RUNS=10000 npx vitest run --project model -t sqlite        more sequences
+//   HOLDFAST_MODEL_RUNS=10000 npx vitest run test/model -t sqlite              more sequences
 //   HOLDFAST_MODEL_SEED=7 …                                                    other sequences
 //   HOLDFAST_MODEL_SEED=… HOLDFAST_MODEL_PATH=…                                the one that failed
 import { inspect, isDeepStrictEqual } from 'node:util';

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { inTurn } from '../support/matrix.js';
+import { inTurn, oneInTurn } from '../support/matrix.js';
+import { merged } from '../support/mixed-order.js';
 
 const ENGINES = ['memory', 'sqlite', 'redis', 'redis-cluster', 'postgres'] as const;
 const FILES = ['/a/s0-basics.test.ts', '/a/s0-events.test.ts', '/a/s1-lock-manager.test.ts', '/a/closing.test.ts'];
@@ -21,4 +22,14 @@ test('as many turns as there are such stores test a file on all of them', () => 
 
 test('a file gets the same store wherever the repository lies', () => {
   expect(inTurn(ENGINES, 5, '/somewhere/test/faults/closing.test.ts')).toEqual(inTurn(ENGINES, 5, '/closing.test.ts'));
+});
+
+test('as many turns as there are things test each of them once', () => {
+  const tested = [0, 1, 2, 3].flatMap((turn) => oneInTurn(['a', 'b', 'c', 'd'], 20_000 + turn, 'any'));
+  expect(tested.toSorted()).toEqual(['a', 'b', 'c', 'd']);
+});
+
+test('two lists are merged in their order, each spread over the whole', () => {
+  expect(merged([1, 2, 3, 4], [10, 20])).toEqual([1, 10, 2, 3, 20, 4]);
+  expect(merged([], [1])).toEqual([1]);
 });
