@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { bench, PATIENCE_MS, servers } from '../support/acceptance-bench.js';
-import { inThisRun } from '../support/matrix.js';
+import { oneInThisRun } from '../support/matrix.js';
 
-const STORES = inThisRun(['memory', 'sqlite', 'redis', 'postgres']);
+const STORES = oneInThisRun(['memory', 'sqlite', 'redis', 'postgres']);
 
 test.each(STORES)(
   'bench %s measures the throughput of Holdfast, the raw limit and the installed peers',

@@ -1,12 +1,12 @@
 // One tiny iteration of the rest: what the benchmark measures of latency, of the upkeep of locks and of crashes.
 import { expect, test } from 'vitest';
 import { bench, PATIENCE_MS, servers } from '../support/acceptance-bench.js';
-import { inThisRun } from '../support/matrix.js';
+import { inThisRun, oneInThisRun } from '../support/matrix.js';
 
 const STORES = inThisRun(['sqlite', 'redis', 'postgres']);
 const SELECTED = STORES.flatMap((store) => ['--store', store]);
 
-test.each(STORES)(
+test.each(oneInThisRun(STORES))(
   'bench %s measures latency, renewal, sweeps, a fleet, and a blocked loop',
   async (store) => {
     const only = 'latency,renewal,fleet,blocked';

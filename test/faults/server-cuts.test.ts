@@ -1,15 +1,16 @@
 // S4-15 with real processes: producers, workers and lock threads, each behind a proxy of its own that cuts their connections at random
-// places, a thousand times. HOLDFAST_CUTS says how many, HOLDFAST_SEED repeats the choice of places (the moments are the machine's).
+// places, a thousand times (300 in the gate). HOLDFAST_CUTS says how many, HOLDFAST_SEED repeats the choice of places (the moments are the machine's).
 import { openStore, type Store } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Crew, SERVER_ENGINES, serverOf, twoWays } from '../support/faults-crew.js';
 import { type Cuts, cutAtRandom } from '../support/faults-cuts.js';
 import { seeded } from '../support/faults-random.js';
+import { FULL } from '../support/matrix.js';
+import { seedOfTest } from '../support/seed.js';
 import { FaultProxy } from '../support/servers/proxy.js';
 import type { TestServer } from '../support/servers/server.js';
 
-const CUTS = Number(process.env['HOLDFAST_CUTS'] ?? 1000);
-const SEED = Number(process.env['HOLDFAST_SEED'] ?? Date.now() % 1_000_000);
+const CUTS = Number(process.env['HOLDFAST_CUTS'] ?? (FULL ? 1000 : 300));
 type Claimed = Awaited<ReturnType<Store['claim']>>['jobs'];
 // Locks that outlast the test: what is orphaned is not hidden by their end. Renewed all the time, so that the thread has something to lose.
 // Nobody is taken for dead because his connection is cut so often that for seconds no renewal gets through.
@@ -25,6 +26,7 @@ describe.each(SERVER_ENGINES)('cut connections on %s', (engine) => {
   test(`S4-15 ${CUTS} cuts: nothing acknowledged is lost, nothing is added, run or finished twice, nothing is orphaned`, {
     timeout: 60_000 + CUTS * 200,
   }, async () => {
+    const seed = seedOfTest();
     const server = await serverOf(engine);
     const crew = await Crew.on(server.url);
     const proxies: Record<string, FaultProxy> = {};
@@ -42,14 +44,14 @@ describe.each(SERVER_ENGINES)('cut connections on %s', (engine) => {
     const start = performance.now();
     const all = Object.values(proxies);
     const total = (): number => all.reduce((sum, { counts }) => sum + counts.cut + counts.dropped, 0);
-    const random = seeded(SEED);
+    const random = seeded(seed);
     const cuts = await Promise.all(all.map((proxy) => cutAtRandom(proxy, seeded(random() * 2 ** 31), () => total() >= CUTS)));
     const tookMs = performance.now() - start;
     const ledger = await crew.finish();
     const sum = (kind: keyof Cuts): number => cuts.reduce((count, each) => count + each[kind], 0);
     const share = Object.entries(proxies).map(([name, { counts }]) => `${name}: ${counts.cut + counts.dropped}`);
     console.log(
-      `cuts on ${engine}: ${total()} in ${Math.round(tookMs / 1000)} s, seed ${SEED} (${sum('request')} in a request, ${sum('lost reply')} before a reply, ` +
+      `cuts on ${engine}: ${total()} in ${Math.round(tookMs / 1000)} s, seed ${seed} (${sum('request')} in a request, ${sum('lost reply')} before a reply, ` +
         `${sum('reply')} in a reply, ${sum('now')} at any moment; ${share.join(', ')}); ${ledger.acknowledged} jobs acknowledged, ${ledger.starts} runs`,
     );
     expect(ledger.complaints).toEqual([]);

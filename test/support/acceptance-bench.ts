@@ -5,10 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { paced } from './pace.js';
 import { shared } from './servers/shared.js';
 
 /** Of a test that runs it. */
-export const PATIENCE_MS = 120_000;
+export const PATIENCE_MS = paced(120_000);
 
 const BENCH = fileURLToPath(new URL('../../bench/bench.mjs', import.meta.url));
 

@@ -4,9 +4,10 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { compilePrograms } from '../../scripts/compile-programs.mjs';
-import { madeOnce } from './run-folder.js';
 import { paced } from './pace.js';
+import { madeOnce } from './run-folder.js';
 
+/** 20 s on a machine that has nothing else to do. */
 const LIMIT_MS = paced(20_000);
 
 export interface ProgramRun {

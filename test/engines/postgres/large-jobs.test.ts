@@ -3,6 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { Queue } from '../../../src/queue/queue.js';
 import { Worker } from '../../../src/worker/worker.js';
 import { until } from '../../support/faults-wait.js';
+import { FULL } from '../../support/matrix.js';
 import { newDatabase } from './support.js';
 import { paced } from '../../support/pace.js';
 
@@ -31,30 +32,34 @@ function watchLoop(): () => number {
   return () => longest;
 }
 
-test.each([
-  [60, 10, 10],
-  [30, 5, 30],
-])('%i jobs of %i MB complete at concurrency %i', { timeout: paced(120_000) }, async (count, megabytes, concurrency) => {
-  const connection = await newDatabase();
-  const queue = new Queue('large', { connection });
-  closing.push(() => queue.close());
-  const text = 'lorem ipsum "dolor" '.repeat((megabytes * MB) / 20);
-  for (let n = 0; n < count; n += 1) await queue.add('job', { n, text });
-  const done = new Set<number>();
-  const errors: Error[] = [];
-  const longest = watchLoop();
-  const worker = new Worker(
-    'large',
-    async ({ data }: { data: { n: number; text: string } }) => {
-      expect(data.text.length).toBe(text.length);
-      done.add(data.n);
-    },
-    { connection, concurrency },
-  );
-  worker.on('error', (error) => errors.push(error));
-  closing.push(() => worker.close());
-  await until('all jobs to complete', async () => (await queue.getCompletedCount()) === count, 90_000);
-  expect(done.size).toBe(count);
-  expect(errors).toEqual([]);
-  expect(longest()).toBeLessThan(BLOCKED_MS);
-});
+/** In the gate, faults/large-jobs.test.ts has jobs of ten megabytes on this store when it is its turn. */
+const LARGEST = FULL ? [[60, 10, 10] as const] : [];
+
+test.each([...LARGEST, [30, 5, 30] as const])(
+  '%i jobs of %i MB complete at concurrency %i',
+  { timeout: paced(120_000) },
+  async (count, megabytes, concurrency) => {
+    const connection = await newDatabase();
+    const queue = new Queue('large', { connection });
+    closing.push(() => queue.close());
+    const text = 'lorem ipsum "dolor" '.repeat((megabytes * MB) / 20);
+    for (let n = 0; n < count; n += 1) await queue.add('job', { n, text });
+    const done = new Set<number>();
+    const errors: Error[] = [];
+    const longest = watchLoop();
+    const worker = new Worker(
+      'large',
+      async ({ data }: { data: { n: number; text: string } }) => {
+        expect(data.text.length).toBe(text.length);
+        done.add(data.n);
+      },
+      { connection, concurrency },
+    );
+    worker.on('error', (error) => errors.push(error));
+    closing.push(() => worker.close());
+    await until('all jobs to complete', async () => (await queue.getCompletedCount()) === count, 90_000);
+    expect(done.size).toBe(count);
+    expect(errors).toEqual([]);
+    expect(longest()).toBeLessThan(BLOCKED_MS);
+  },
+);
