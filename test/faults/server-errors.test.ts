@@ -14,7 +14,8 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { freePort } from '../support/servers/free-port.js';
 import { startPgbouncer } from '../support/servers/pgbouncer.js';
 import type { TestServer } from '../support/servers/server.js';
-import { newDatabase, newServer } from '../engines/postgres/support.js';
+import { newDatabase, newEmptyDatabase, newServer } from '../engines/postgres/support.js';
+import { paced } from '../support/pace.js';
 
 type Connection = string | Record<string, unknown>;
 
@@ -132,7 +133,7 @@ const TROUBLES: Trouble[] = [
     what: 'a user who may not create the schema',
     code: 'STORE_DENIED',
     message: /may not create the schema "holdfast".*GRANT CREATE ON DATABASE "holdfast_\w+" TO "guest_\w+";/,
-    make: async () => (await guestOfShared(await newDatabase())).url,
+    make: async () => (await guestOfShared(await newEmptyDatabase())).url,
   },
   {
     what: 'a user who may not use the schema',
@@ -148,7 +149,7 @@ const TROUBLES: Trouble[] = [
     what: 'a schema that was not made, with migrate: false',
     code: 'STORE_UNSUPPORTED',
     message: /schema "holdfast" at .* is not there\. Call migratePostgres\(/,
-    make: async () => ({ url: await newDatabase(), migrate: false }),
+    make: async () => ({ url: await newEmptyDatabase(), migrate: false }),
   },
   {
     what: 'a schema that is newer than this version',
@@ -166,7 +167,7 @@ const TROUBLES: Trouble[] = [
     code: 'STORE_FOREIGN',
     message: /tables that are not Holdfast's\. Name another schema/,
     make: async () => {
-      const url = await newDatabase();
+      const url = await newEmptyDatabase();
       await run(url, 'CREATE SCHEMA holdfast; CREATE TABLE holdfast.mine (n int)');
       return url;
     },
@@ -202,7 +203,7 @@ const TROUBLES: Trouble[] = [
 async function closesSoon(closing: { close(): Promise<void> }): Promise<void> {
   const begun = performance.now();
   await closing.close();
-  expect(performance.now() - begun).toBeLessThan(5_000);
+  expect(performance.now() - begun).toBeLessThan(paced(5_000));
 }
 
 function newQueue(connection: Connection, options: object = {}): { queue: Queue; told: Error[] } {
@@ -224,7 +225,7 @@ function newWorker(connection: Connection, options: object = {}): { worker: Work
 describe.each(TROUBLES)('$what', ({ code, message, retryable = false, addTimeoutMs = 1_000, make }) => {
   test('makes add reject and a worker emit error once, and both can be closed', async () => {
     const connection = await make();
-    const { queue, told } = newQueue(connection, { addTimeoutMs });
+    const { queue, told } = newQueue(connection, { addTimeoutMs: paced(addTimeoutMs) });
     const refusal = (await queue.add('job', {}).catch((error: unknown) => error)) as HoldfastError;
     expect(refusal).toMatchObject({ code, retryable, store: 'postgres' });
     expect(refusal.message).toMatch(message);
@@ -301,9 +302,9 @@ describe.each(TURNS)('a server that served and $what', ({ code, turn }) => {
     const server = await newServer();
     const { guest, url } = await asGuest(server.url);
     await run(server.url, `GRANT CREATE ON DATABASE postgres TO ${guest}`);
-    const connection = { url, connectTimeoutMs: 1_000, queryTimeoutMs: 1_000 };
-    const { queue } = newQueue(connection, { addTimeoutMs: 2_000 });
-    const { worker, errors } = newWorker(connection, { drainDelay: 1, lockDuration: 2_000 });
+    const connection = { url, connectTimeoutMs: paced(1_000), queryTimeoutMs: paced(1_000) };
+    const { queue } = newQueue(connection, { addTimeoutMs: paced(2_000) });
+    const { worker, errors } = newWorker(connection, { drainDelay: 1, lockDuration: paced(2_000) });
     await queue.add('job', {});
     await new Promise<void>((resolve) => worker.once('drained', () => resolve()));
     await turn({ server, admin: server.url, guest });
@@ -350,7 +351,7 @@ await queue.close();
 console.log(JSON.stringify([told, heard, migrated].map(({ code, message }) => ({ code, message }))));
 `,
   );
-  const { stdout } = await promisify(execFile)(process.execPath, ['program.mjs'], { cwd: folder, timeout: 15_000 });
+  const { stdout } = await promisify(execFile)(process.execPath, ['program.mjs'], { cwd: folder, timeout: paced(15_000) });
   const errors = JSON.parse(stdout) as { code: string; message: string }[];
   expect(errors.map(({ code }) => code)).toEqual(['DRIVER_MISSING', 'DRIVER_MISSING', 'DRIVER_MISSING']);
   // On one line: the advice must not stand below Node's require stack.
