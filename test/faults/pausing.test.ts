@@ -128,7 +128,7 @@ describe.each(ENGINES)('a worker that is paused, slowed or stuck on %s', (engine
     const held = store.on('claim', { fault: 'hold-reply', times: 1, when: (_, { count }) => count > 0 });
     const id = await add();
     const starts: string[] = [];
-    const { worker: frozen, errors } = worker(() => starts.push('frozen'), { lockDuration: 300, skipStalledCheck: true });
+    const { worker: frozen, errors } = worker(() => starts.push('frozen'), { lockDuration: paced(300), skipStalledCheck: true });
     await until('the claim to be held', () => held.holding > 0);
     // As if the whole process had been stopped: nothing renews, and the answer lies unread.
     const outage = store.on('renew', { fault: 'hang' });

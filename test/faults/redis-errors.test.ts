@@ -13,6 +13,7 @@ import { freePort } from '../support/servers/free-port.js';
 import { askRedis } from '../support/servers/redis.js';
 import type { TestServer } from '../support/servers/server.js';
 import { fakeRedis, newProxy, newServer } from '../engines/redis/support.js';
+import { paced } from '../support/pace.js';
 
 type Address = { host: string; port: number } & Record<string, unknown>;
 
@@ -155,13 +156,13 @@ const TROUBLES: Trouble[] = [
 async function closesSoon(closing: { close(): Promise<void> }): Promise<void> {
   const begun = performance.now();
   await closing.close();
-  expect(performance.now() - begun).toBeLessThan(5_000);
+  expect(performance.now() - begun).toBeLessThan(paced(5_000));
 }
 
 describe.each(TROUBLES)('$what', ({ code, message, make }) => {
   test('makes add reject and a worker emit error, and both can be closed', async () => {
     const connection = await make();
-    const queue = new Queue('q', { connection, addTimeoutMs: 1_000 });
+    const queue = new Queue('q', { connection, addTimeoutMs: paced(1_000) });
     queue.on('error', () => undefined);
     const refusal = (await queue.add('job', {}).catch((error: unknown) => error)) as HoldfastError;
     expect(refusal).toMatchObject({ code, store: 'redis' });
@@ -199,8 +200,8 @@ const TURNS: Turn[] = [
 describe.each(TURNS)('a server that served and $what', ({ code, turn }) => {
   test('makes a waiting worker emit error and add reject, and both can be closed', async () => {
     const server = await newServer({ settings: { 'lua-time-limit': '10' } });
-    const connection = at(server.port, { commandTimeout: 1_000, connectTimeout: 1_000 });
-    const queue = new Queue('q', { connection, addTimeoutMs: 2_000 });
+    const connection = at(server.port, { commandTimeout: paced(1_000), connectTimeout: paced(1_000) });
+    const queue = new Queue('q', { connection, addTimeoutMs: paced(2_000) });
     queue.on('error', () => undefined);
     const errors: HoldfastError[] = [];
     const worker = new Worker('q', () => Promise.resolve(), { connection, drainDelay: 1 });
@@ -255,7 +256,7 @@ await queue.close();
 console.log(JSON.stringify([told, heard].map(({ code, message }) => ({ code, message }))));
 `,
   );
-  const { stdout } = await promisify(execFile)(process.execPath, ['program.mjs'], { cwd: folder, timeout: 15_000 });
+  const { stdout } = await promisify(execFile)(process.execPath, ['program.mjs'], { cwd: folder, timeout: paced(15_000) });
   const errors = JSON.parse(stdout) as { code: string; message: string }[];
   expect(errors.map(({ code }) => code)).toEqual(['DRIVER_MISSING', 'DRIVER_MISSING']);
   expect(errors[0]?.message).toContain('npm install ioredis');
