@@ -37,7 +37,7 @@ const VERBS = [
     'letGo',
   ],
   ['pause', 'limit', 'cap', 'write', 'change', 'forget', 'trimEvents'],
-  ['jobs', 'list', 'status', 'logs', 'events', 'lockOf', 'namedLocks', 'sessions', 'owned'],
+  ['queues', 'jobs', 'list', 'status', 'logs', 'events', 'lockOf', 'namedLocks', 'sessions', 'owned'],
 ].flat();
 
 const CAPABILITIES = { engine: 'simulated', shared: true, durable: true, inline: false, transactions: false };

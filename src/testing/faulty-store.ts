@@ -132,6 +132,7 @@ export class FaultyStore implements Store {
   readonly change = this.#verb('change');
   readonly forget = this.#verb('forget');
   readonly trimEvents = this.#verb('trimEvents');
+  readonly queues = this.#verb('queues');
   readonly jobs = this.#verb('jobs');
   readonly list = this.#verb('list');
   readonly status = this.#verb('status');

@@ -7,6 +7,11 @@ import type { LockInfo, NamedLockInfo, OwnedLock } from './locks.js';
 import type { SessionInfo } from './sessions.js';
 
 export interface Inspecting {
+  /**
+   * Returns up to `limit` names of queues, in the order of their UTF-8 bytes, from the first name after `after` on. Lists at least the
+   * queues to which jobs were added, or in which sessions were opened. A queue may stay listed when it is empty or forgotten.
+   */
+  queues(limit: number, after?: string): Promise<string[]>;
   /** One entry per id, in order. Large jobs may cut the reply to the first ids (at least one): ask for the others again. */
   jobs(queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]>;
   /** Positions `start` to `end` (inclusive, -1 = last) of the named lists, one list after the other. */

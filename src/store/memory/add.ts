@@ -20,6 +20,7 @@ function addOne(queue: QueueState, job: NewJob, now: number): AddReply {
   }
   const stored = new StoredJob(id, job, ++queue.added, Math.floor(now));
   queue.jobs.set(id, stored);
+  queue.isUsed = true;
   queue.log.tell('added', id, { jobName: job.name });
   if (job.delayMs > 0) {
     putDelayed(queue, stored, job.delayMs, now);

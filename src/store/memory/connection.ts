@@ -173,6 +173,11 @@ export class MemoryStore implements contract.Store {
     return this.#write(queue, (state) => state.log.trim(keep));
   }
 
+  async queues(limit: number, after?: string): Promise<string[]> {
+    this.#checkOpen();
+    return inspect.queues(this.#queues, limit, after);
+  }
+
   async jobs(queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
     return inspect.jobs(this.state(queue), jobIds);
   }

@@ -15,6 +15,14 @@ import { kept } from './named-lock.js';
 import { recordOf } from './record.js';
 import type { QueueState, StoredJob, StoredLock } from './state.js';
 
+/** Returns the names of the queues in use, in the order of their bytes. */
+export function queues(all: Map<string, QueueState>, limit: number, after = ''): string[] {
+  const used = [...all].filter(([, queue]) => queue.isUsed).map(([name]) => Buffer.from(name));
+  const start = Buffer.from(after);
+  const later = used.filter((name) => Buffer.compare(name, start) > 0).sort(Buffer.compare);
+  return later.slice(0, limit).map(String);
+}
+
 export function jobs(queue: QueueState, jobIds: string[]): (JobRecord | undefined)[] {
   const found = jobIds.map((id) => queue.jobs.get(id));
   return withinReply(found, (job) => (job === undefined ? 0 : sizeOf(job))).map((job) =>

@@ -16,6 +16,7 @@ export function openSession(queue: QueueState, session: NewSession, now: number)
   const opened = new StoredSession(session, Math.floor(now), now + session.durationMs);
   queue.sessions.set(session.id, opened);
   queue.expiries.push(opened);
+  queue.isUsed = true;
 }
 
 export function renew(queue: QueueState, renewal: Renewal, now: number): RenewReply {

@@ -48,6 +48,8 @@ export class QueueState {
   added = 0;
   /** Jobs ever finished. */
   finishes = 0;
+  /** A job was added, or a session was opened. False for a queue that was only read. */
+  isUsed = false;
 
   /** Moves the ends of sessions, locks and places in line by the same `ms`, so their order stays. */
   moveEnds(ms: number): void {

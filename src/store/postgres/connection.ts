@@ -280,6 +280,10 @@ export class PostgresStore implements contract.Store {
     return trimEvents(this.#use().server, queue, keep);
   }
 
+  async queues(limit: number, after?: string): Promise<string[]> {
+    return inspect.queues(this.#use().server, limit, after);
+  }
+
   async jobs(queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
     const { server } = this.#use();
     return jobIds.length === 0 ? [] : inspect.jobs(server, queue, jobIds);

@@ -189,6 +189,10 @@ BEGIN
 END`,
   );
 
+export function queues(server: Server, limit: number, after = ''): Promise<string[]> {
+  return server.call<string[]>('queue_names', { after, limit });
+}
+
 export async function jobs(server: Server, queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
   const arrays = await server.call<JobArrays>('jobs_by_id', [queue, jobIds, REPLY_BYTES, 0, INLINE_BYTES]);
   const records = toRecords(arrays);

@@ -301,6 +301,7 @@ export const MIGRATIONS: readonly string[] = [
   LOSSES,
   JOURNAL_FROM,
   NEW_FUNCTIONS,
+  NEW_FUNCTIONS,
 ];
 
 /**

@@ -103,7 +103,8 @@ export class RedisStore implements contract.Store {
 
   async add(queue: string, jobs: NewJob[], call: contract.Call, transaction?: unknown): Promise<contract.AddReply[]> {
     refuseTransaction(this.capabilities.engine, transaction);
-    return this.#each(jobs, ({ run, wake }) => {
+    return this.#each(jobs, ({ run, wake, registry }) => {
+      if (!registry.isKnown(queue)) this.#register(queue);
       const added = add(run, queue, jobs, call);
       wake.sent(queue);
       return added;
@@ -134,6 +135,8 @@ export class RedisStore implements contract.Store {
   }
 
   async openSession(opened: contract.NewSession): Promise<void> {
+    this.#use();
+    this.#register(opened.queue);
     return this.#call(async ({ run, presence }) => {
       await session.openSession(run, opened, presence.current);
       presence.vouchFor(opened.queue, opened.id);
@@ -217,6 +220,10 @@ export class RedisStore implements contract.Store {
     return (await this.#call(({ run }) => run('trim-events', queue, [keep, 0]))) as number;
   }
 
+  async queues(limit: number, after?: string): Promise<string[]> {
+    return this.#call(({ registry }) => registry.list(limit, after));
+  }
+
   async jobs(queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
     return this.#each(jobIds, ({ run }) => inspect.jobs(run, queue, jobIds));
   }
@@ -261,6 +268,11 @@ export class RedisStore implements contract.Store {
     if (this.#open && this.#closing === undefined) return this.#parts;
     if (this.#closing !== undefined) throw closed();
     throw new HoldfastError('STORE_CLOSED', 'The store is not open yet: call open() and wait for it first.', { store: 'redis' });
+  }
+
+  /** Writes the name of the queue beside the call that needs it. Nothing waits for it but `close`. */
+  #register(queue: string): void {
+    void this.#call(({ registry }) => registry.write(queue));
   }
 
   /** Makes a call that `close` waits for. Rejects if the store is not open. */

@@ -141,6 +141,11 @@ export class Link {
     return { patience: isCluster ? commandTimeout : Math.min(PONG_WITHIN_MS, commandTimeout), silent: true };
   }
 
+  /** Sends a command whose first argument is a key. */
+  async command(command: string, args: Argument[]): Promise<unknown> {
+    return this.ask(this.#client ?? (await this.#reached()), command, args);
+  }
+
   /** Sends a command that does not concern a queue to one server. */
   async ask(client: Client, command: string, args: Argument[]): Promise<unknown> {
     return this.#track(client.call(command, args), this.#plainCall);

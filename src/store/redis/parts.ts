@@ -3,6 +3,7 @@ import { Dialer } from './dial.js';
 import { Link } from './link.js';
 import type { CheckedOptions } from './options.js';
 import { Presence } from './presence.js';
+import { Registry } from './registry.js';
 import { type Runner, runnerOn } from './runner.js';
 import { type Server, warningsOf } from './server.js';
 import { Wake } from './wake.js';
@@ -13,6 +14,7 @@ export interface Parts {
   run: Runner;
   wake: Wake;
   presence: Presence;
+  registry: Registry;
   warnings: Warnings;
   server: Server | undefined;
 }
@@ -30,12 +32,21 @@ export function makeParts(options: CheckedOptions): Parts {
   });
   const run = runnerOn(link, prefix);
   const wake = new Wake({ run, link, dialer, prefix, connectTimeout });
-  const parts: Parts = { link, run, wake, presence: new Presence(run), warnings: new Warnings(), server: undefined };
+  const parts: Parts = {
+    link,
+    run,
+    wake,
+    presence: new Presence(run),
+    registry: new Registry(link, prefix),
+    warnings: new Warnings(),
+    server: undefined,
+  };
   return parts;
 }
 
 function up(parts: Parts, server: Server, address: string): void {
   parts.server = server;
+  parts.registry.reset();
   parts.warnings.set(warningsOf(server, address));
   void parts.presence.moveTo(server.presence);
 }

@@ -250,6 +250,10 @@ export class SqliteStore implements contract.Store {
     return this.#write((transaction) => controlling.trimEvents(transaction, queue, keep));
   }
 
+  async queues(limit: number, after?: string): Promise<string[]> {
+    return this.#read('', ({ inspecting }) => inspecting.queues(limit, after));
+  }
+
   async jobs(queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
     if (jobIds.length === 0) return [];
     return this.#readInTurn(queue, ({ inspecting }, state) => inspecting.jobs(state, jobIds));

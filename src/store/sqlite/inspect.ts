@@ -57,6 +57,7 @@ type SessionRow = [
 ];
 
 export class Inspecting {
+  readonly #queues: Statement<[name: string]>;
   readonly #job: Statement<JobRow>;
   readonly #bytes: Statement<[number]>;
   readonly #lists = new Map<string, Statement<JobRow>>();
@@ -70,6 +71,7 @@ export class Inspecting {
   readonly #owned: Statement<[jobId: string, fence: number, seq: number]>;
 
   constructor(db: Database) {
+    this.#queues = db.prepare('SELECT name FROM queues WHERE name > ? ORDER BY name LIMIT ?');
     this.#job = db.prepare(`SELECT ${JOB_COLUMNS} FROM jobs WHERE queue = ? AND id = ?`);
     this.#bytes = db.prepare(`SELECT ${JOB_BYTES} FROM jobs WHERE queue = ? AND id = ?`);
     for (const [name, { rows, order }] of Object.entries(LISTS) as [Part, (typeof LISTS)[Part]][]) {
@@ -97,6 +99,10 @@ export class Inspecting {
     this.#owned = db.prepare(
       `SELECT id, fence, claimSeq FROM jobs WHERE queue = ? AND state = ${STATE.active} AND session = ? ORDER BY fence`,
     );
+  }
+
+  queues(limit: number, after = ''): string[] {
+    return this.#queues.all(after, limit).map(([name]) => name);
   }
 
   jobs(queue: QueueState, ids: string[]): (JobRecord | undefined)[] {

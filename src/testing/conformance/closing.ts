@@ -101,6 +101,7 @@ function everyVerb({ queue }: Scene, id: string): Record<string, (store: Store) 
     'change by selection': (store) => store.change(queue, selection, { kind: 'remove' }),
     forget: (store) => store.forget(queue),
     trimEvents: (store) => store.trimEvents(queue, 1),
+    queues: (store) => store.queues(1),
     jobs: (store) => store.jobs(queue, [id]),
     list: (store) => store.list(queue, { lists: ['waiting'], start: 0, end: -1, asc: true }),
     status: (store) => store.status(queue),

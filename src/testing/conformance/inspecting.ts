@@ -121,6 +121,30 @@ export function inspecting(test: Test): void {
     assert.equal(await scene.store.lockOf(scene.queue, 'ghost'), undefined);
   });
 
+  test('queues lists queues with jobs or sessions in the order of their bytes, page by page', async (scene) => {
+    const { store, queue } = scene;
+    // UTF-16, the order of JavaScript, would put the last name before the fifth.
+    const names = ['a', 'a-b', 'b', 'é', '\uff5e', '\u{1d52e}'].map((end) => `${queue}-${end}`);
+    const [first, second, third, ...others] = names as [string, string, string, ...string[]];
+    const session = await scene.at(first).session();
+    for (const name of [...others, third, second].reverse()) await scene.at(name).add({});
+    await store.closeSessions([{ queue: first, id: session }], false);
+    assert.deepEqual(await store.queues(3, `${queue}-`), [first, second, third]);
+    assert.deepEqual(await store.queues(3, third), others);
+    assert.deepEqual(await store.queues(0, `${queue}-`), []);
+    const all: string[] = [];
+    for (let page = await store.queues(500); page.length > 0; page = await store.queues(500, all.at(-1))) all.push(...page);
+    assert.deepEqual(
+      all.filter((name) => name.startsWith(`${queue}-`)),
+      names,
+    );
+  });
+
+  test('queues lists a queue whose first job has an id of its own', async (scene) => {
+    await scene.add({ id: 'own' });
+    assert.deepEqual(await scene.store.queues(1, scene.queue.slice(0, -1)), [scene.queue]);
+  });
+
   test('read verbs change nothing', async (scene) => {
     const { session, job } = await scene.running();
     await scene.add({}, { delayMs: scene.ms(500) });
@@ -140,6 +164,7 @@ export function inspecting(test: Test): void {
 
 async function lookAtEverything({ store, queue }: Scene, session: string, jobId: string): Promise<void> {
   const lists: ListName[] = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'];
+  await store.queues(10);
   await store.jobs(queue, [jobId]);
   await store.list(queue, { lists, start: 0, end: -1, asc: false });
   await store.status(queue);

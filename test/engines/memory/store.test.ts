@@ -151,6 +151,7 @@ describe('the memory store and wrong calls', () => {
       () => store.change(QUEUE, { lists: [], limit: 1 }, { kind: 'remove' }),
       () => store.forget(QUEUE),
       () => store.trimEvents(QUEUE, 1),
+      () => store.queues(1),
       () => store.jobs(QUEUE, []),
       () => store.list(QUEUE, { lists: [], start: 0, end: -1, asc: true }),
       () => store.status(QUEUE),

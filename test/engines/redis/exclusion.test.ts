@@ -58,7 +58,7 @@ describe('lock keys on Redis', () => {
     let jobs = await claim(10);
     while (jobs.length > 0) jobs = await turnOver(jobs, 10);
     await store.closeSessions([{ queue: 'q', id: 's' }], false);
-    const keys = (await client.keys('*')).map((key) => key.replace(`${TAG}:`, '')).sort();
+    const keys = (await client.keys(`${TAG}:*`)).map((key) => key.replace(`${TAG}:`, '')).sort();
     expect(keys).toEqual(['added:p', 'call:s', 'events', 'meta']);
   });
 
@@ -141,7 +141,7 @@ describe('named locks on Redis', () => {
     await store.letGo('q', [{ name: 'x', token: 'a' }]);
     expect((await wish('b')).status).toBe('held');
     await store.closeSessions([{ queue: 'q', id: 's' }], false);
-    const keys = (await client.keys('*')).map((key) => key.replace(`${TAG}:`, '')).sort();
+    const keys = (await client.keys(`${TAG}:*`)).map((key) => key.replace(`${TAG}:`, '')).sort();
     expect(keys).toEqual(['meta']);
   });
 
