@@ -58,7 +58,7 @@ describe.each(SERVER_ENGINES)('cut connections on %s', (engine) => {
     // Every job ran once: no lock was lost, and no job had to be recovered.
     expect(crew.count('stalled')).toBe(0);
     expect(crew.count('aborted')).toBe(0);
-    expect(crew.count('refused')).toBe(0);
+    expect(crew.members.flatMap((member) => member.notes('refused'))).toEqual([]);
     // The test must have had something to lose, everywhere.
     for (const each of all) expect(each.counts.cut + each.counts.dropped).toBeGreaterThan(CUTS / 50);
     expect(ledger.acknowledged).toBeGreaterThan(CUTS / 20);

@@ -11,11 +11,12 @@ import { seeded } from '../support/faults-random.js';
 import { type Death, Lane } from '../support/faults-victims.js';
 import { sleep, until } from '../support/faults-wait.js';
 import { FULL } from '../support/matrix.js';
+import { paced } from '../support/pace.js';
 import { seedOfTest } from '../support/seed.js';
 
 const KILLS = Number(process.env['HOLDFAST_KILLS'] ?? (FULL ? 300 : 100));
 const LANES = 2;
-const OPTIONS = { concurrency: 8, lockDuration: 15_000, stalledInterval: 500, crashGraceMs: 200, maxStalledCount: 1000 };
+const OPTIONS = { concurrency: 8, lockDuration: paced(15_000), stalledInterval: 500, crashGraceMs: 200, maxStalledCount: 1000 };
 
 async function runLane(
   number: number,
@@ -61,7 +62,7 @@ function integrityOf(path: string): string[] {
 }
 
 test(`${KILLS} kills: nothing acknowledged is lost, doubled, in two states or stuck, and nothing is finished twice`, {
-  timeout: 300_000,
+  timeout: paced(300_000),
 }, async () => {
   const seed = seedOfTest();
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-sigkill-'));
@@ -91,5 +92,5 @@ test(`${KILLS} kills: nothing acknowledged is lost, doubled, in two states or st
   expect(sum(({ acknowledged }) => acknowledged)).toBeGreaterThan(KILLS);
   expect(recoveries.length).toBeGreaterThan(KILLS / 10);
   // By the crash hint, not by the end of the lock.
-  expect(at(0.9)).toBeLessThan(10_000);
+  expect(at(0.9)).toBeLessThan(paced(10_000));
 });

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { endOf } from './faults-complaints.js';
 import { sleep, until } from './faults-wait.js';
+import { paced } from './pace.js';
 
 export interface Death {
   role: 'producer' | 'worker';
@@ -26,7 +27,10 @@ export interface LaneOptions {
   lies?: boolean;
 }
 
-const LIFE_MS = { least: 50, most: 900 };
+/** How long a victim lives once it has begun: on a busy machine, starting alone takes seconds. */
+const LIFE_MS = { least: 20, most: paced(700) };
+/** These are killed within that time from their very start. */
+const EARLY_SHARE = 0.2;
 const INSIDE_SHARE = 0.4;
 /** Steps inside transactions until a victim dies of itself: about what it does in a second. */
 const MOST_STEPS = 400;
@@ -75,8 +79,11 @@ export class Lane {
     const { random } = this.#options;
     const inside = random() < INSIDE_SHARE;
     const killAtStep = inside ? 1 + Math.floor(random() * MOST_STEPS) : undefined;
-    const { child, end } = this.#bear(role, killAtStep);
+    const early = random() < EARLY_SHARE;
+    const { child, diary, end } = this.#bear(role, killAtStep);
     const lifeMs = LIFE_MS.least + random() * (LIFE_MS.most - LIFE_MS.least);
+    const isOver = (): boolean => child.exitCode !== null || child.signalCode !== null;
+    if (!early) await until('a victim to begin', () => existsSync(diary) || isOver());
     // Those that die of themselves get more time; some of them never do enough for it.
     const patience = new AbortController();
     const first = await Promise.race([
