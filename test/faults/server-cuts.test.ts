@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { Crew, SERVER_ENGINES, serverOf, twoWays } from '../support/faults-crew.js';
 import { type Cuts, cutAtRandom } from '../support/faults-cuts.js';
 import { seeded } from '../support/faults-random.js';
+import { paced } from '../support/pace.js';
 import { FULL } from '../support/matrix.js';
 import { seedOfTest } from '../support/seed.js';
 import { FaultProxy } from '../support/servers/proxy.js';
@@ -24,7 +25,7 @@ async function newProxy(server: TestServer): Promise<FaultProxy> {
 
 describe.each(SERVER_ENGINES)('cut connections on %s', (engine) => {
   test(`S4-15 ${CUTS} cuts: nothing acknowledged is lost, nothing is added, run or finished twice, nothing is orphaned`, {
-    timeout: 60_000 + CUTS * 200,
+    timeout: paced(60_000 + CUTS * 200),
   }, async () => {
     const seed = seedOfTest();
     const server = await serverOf(engine);

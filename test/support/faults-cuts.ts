@@ -1,6 +1,7 @@
 // Cuts connections through a proxy, one after the other, at random places: in the middle of a request, so that it never arrives, after
 // the server did the work and before its reply, in the middle of a reply, or at any moment.
 import { sleep } from './faults-wait.js';
+import { paced } from './pace.js';
 import type { FaultProxy } from './servers/proxy.js';
 
 const KINDS = ['request', 'lost reply', 'reply', 'now'] as const;
@@ -8,7 +9,7 @@ const KINDS = ['request', 'lost reply', 'reply', 'now'] as const;
 const MOST_BYTES = 600;
 /** How long a fault waits for somebody to strike, and how long it is quiet after it: a call that is repeated must get through at times. */
 const PATIENCE_MS = 150;
-const QUIET_MS = 150;
+const QUIET_MS = paced(150);
 
 export type Cuts = Record<(typeof KINDS)[number], number>;
 
