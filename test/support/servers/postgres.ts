@@ -1,6 +1,6 @@
 // PostgreSQL servers for tests. They are as durable as in production: only making the empty database skips fsync.
 import { execFile, execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
@@ -13,7 +13,12 @@ export interface PostgresOptions {
   settings?: Record<string, string>;
   /** A replica that is cut off from its primary: it can be read and refuses to write. */
   standby?: boolean;
+  /** Keeps its files in memory where the system has room for them. For a server that is not killed: files cost it more than queries do. */
+  inMemory?: boolean;
 }
+
+const MEMORY = '/dev/shm';
+const ROOM_BYTES = 4 * 1024 ** 3;
 
 const PASSWORD = 'holdfast';
 const TOO_MANY_CONNECTIONS = '53300';
@@ -49,7 +54,17 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Test
       if (options.standby === true) writeFileSync(join(folder, 'data', 'standby.signal'), '');
     },
     user,
+    parent: options.inMemory === true && hasRoom() ? MEMORY : undefined,
   });
+}
+
+function hasRoom(): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(MEMORY);
+    return bavail * bsize > ROOM_BYTES;
+  } catch {
+    return false;
+  }
 }
 
 /** Makes `folder`/data. */

@@ -31,6 +31,8 @@ export interface ServerPlan {
   isReady(running: Running): Promise<boolean>;
   /** Ends it in good order, and at once without leaving anything behind. */
   signals: { restart: NodeJS.Signals; close: NodeJS.Signals };
+  /** Where its folder is made, when not among temporary files. */
+  parent?: string | undefined;
   /** Fills the folder before the first start. */
   prepare?(folder: string): Promise<void>;
   /** Whom it runs as, when not as we do. */
@@ -48,7 +50,7 @@ export class TestServer {
 
   private constructor(plan: ServerPlan) {
     this.#plan = plan;
-    this.folder = mkdtempSync(join(tmpdir(), `holdfast-${plan.name}-`));
+    this.folder = mkdtempSync(join(plan.parent ?? tmpdir(), `holdfast-${plan.name}-`));
     if (plan.user !== undefined) chownSync(this.folder, plan.user.uid, plan.user.gid);
     // Detached, as the server: Ctrl-C in a terminal is for the tests, which then close in their own order.
     const args = [GUARD, this.folder, plan.signals.close.replace('SIG', '')];
