@@ -19,7 +19,7 @@ const GOAL = Number(process.env['HOLDFAST_INCREMENTS'] ?? (FULL ? 300 : 200));
 /** Of processes that nothing happens to. */
 const FAIR_GOAL = FULL ? 400 : 200;
 const PROCESSES = 8;
-const LIMIT_MS = 120_000 + GOAL * 100;
+const LIMIT_MS = paced(120_000 + GOAL * 100);
 
 interface Increment {
   pid: number;
@@ -51,7 +51,7 @@ function newCounter({ folder }: Scene): Counter {
 function start({ url: connection }: Scene, { file: counter }: Counter, goal: number, guarded: boolean): WorkerProcess {
   // With a grace below 500 ms nobody asks whether it is under suspicion, and whoever is not scheduled for a moment loses its lock unseen: that
   // is for the fence to catch. Without the fence the locks outlast what a busy machine may do to a process.
-  const options = guarded ? { lockDuration: paced(700), crashGraceMs: 200 } : { lockDuration: 5000 };
+  const options = guarded ? { lockDuration: paced(700), crashGraceMs: 200 } : { lockDuration: paced(5000) };
   const plan = { queue: 'work', connection, options, counter, goal, guarded };
   return new WorkerProcess(plan as ProcessPlan, '../../faults/fixtures/counter.mjs');
 }
