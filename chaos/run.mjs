@@ -146,7 +146,7 @@ async function leftIn(store, queue) {
 /** Where every job is that the store still has. */
 async function noteJobs(store, queue, note) {
   for (const list of [...UNFINISHED, 'completed', 'failed']) {
-    const { jobs } = await store.list(queue, { lists: [list], start: 0, end: -1, asc: true });
+    const { jobs } = await store.jobs(queue, { lists: [list], start: 0, end: -1, asc: true });
     note('kept', { list, jobs: jobs.map(({ id, data }) => ({ id: jobName(queue, id), key: JSON.parse(data).key })) });
   }
 }

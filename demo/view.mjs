@@ -33,7 +33,7 @@ export class View {
     const sessions = await this.#store.sessions(this.#queue);
     const rows = [];
     for (const session of sessions.sort((a, b) => a.owner.name.localeCompare(b.owner.name))) {
-      const held = await this.#store.owned(this.#queue, session.id);
+      const held = await this.#store.locks(this.#queue, { session: session.id });
       const left = Math.max(0, session.expiresInMs);
       const filled = Math.min(BAR, Math.round((left / this.#lockDuration) * BAR));
       const bar = `${'█'.repeat(filled)}${'░'.repeat(BAR - filled)}`;

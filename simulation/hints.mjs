@@ -38,8 +38,8 @@ export function withHints(right, { witness, isFallible }) {
       }
       return { sessions: sessions.size, ...(first < Number.POSITIVE_INFINITY && { dueInMs: Math.max(0, Math.ceil(first)) }) };
     },
-    unsuspected: async (refs) =>
-      refs.map(({ queue, id }) => sessionOf(queue, id)?.isAlive(right.now()) === true && !suspected.has(id)),
+    checkSessions: async (refs) =>
+      refs.map(({ queue, id }) => ({ unsuspected: sessionOf(queue, id)?.isAlive(right.now()) === true && !suspected.has(id) })),
     renew: async (renewals) => {
       const replies = await right.renew(renewals);
       renewals.forEach(({ id }, index) => replies[index].alive && suspected.delete(id));

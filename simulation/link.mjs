@@ -23,7 +23,6 @@ export const CUTS = ['refused', 'silent', 'held up'];
 const VERBS = [
   [
     'add',
-    'forgetCaller',
     'claim',
     'settle',
     'openSession',
@@ -31,13 +30,13 @@ const VERBS = [
     'closeSessions',
     'sweep',
     'probe',
-    'unsuspected',
+    'checkSessions',
     'extend',
     'acquire',
     'letGo',
   ],
-  ['pause', 'limit', 'cap', 'write', 'change', 'forget', 'trimEvents'],
-  ['queues', 'jobs', 'list', 'status', 'logs', 'events', 'lockOf', 'namedLocks', 'sessions', 'owned'],
+  ['configure', 'write', 'change', 'forget'],
+  ['queues', 'jobs', 'status', 'logs', 'events', 'locks', 'sessions'],
 ].flat();
 
 const CAPABILITIES = { engine: 'simulated', shared: true, durable: true, inline: false, transactions: false };

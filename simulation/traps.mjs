@@ -37,7 +37,7 @@ const TRAPS = {
     return {
       hints: 'fallible',
       victim: { hasThread: random.chance(0.5) },
-      faults: [late('unsuspected', askedAt, random.between(1, 2) * graceMs), cut(random, askedAt + graceMs / 4 + 10)],
+      faults: [late('checkSessions', askedAt, random.between(1, 2) * graceMs), cut(random, askedAt + graceMs / 4 + 10)],
     };
   },
   /** A leader. */

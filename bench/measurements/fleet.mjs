@@ -40,7 +40,7 @@ function upkeep(engine, count, calls) {
       probes: store.capabilities.crashHints ? await cpuOfOne(engine, calls, () => store.probe(queue)) : 0,
     };
     const asks = store.capabilities.fallibleHints === true;
-    const question = asks ? await cpuOfOne(engine, calls, (n) => store.unsuspected([sessions[n % count]])) : 0;
+    const question = asks ? await cpuOfOne(engine, calls, (n) => store.checkSessions([sessions[n % count]])) : 0;
     const kinds = Object.keys(EVERY_MS);
     const shares = kinds.map((kind) => shareOf(kind, cost[kind], count));
     return [

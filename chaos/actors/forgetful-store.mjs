@@ -10,11 +10,11 @@ export default async ({ main, thread }) => {
   const store = await openStore(isMainThread ? main : thread);
   let adds = 0;
   const broken = {
-    renew: async (renewals) => renewals.map(() => ({ alive: true, revoked: [] })),
+    renew: async (renewals) => renewals.map(() => ({ alive: true, notices: [] })),
     add: async (queue, jobs, call) => {
       adds += 1;
       if (adds % FORGOTTEN !== 3) return store.add(queue, jobs, call);
-      return jobs.map((_, index) => ({ id: `forgotten-${call.caller}-${call.seq}-${index}`, duplicate: false }));
+      return jobs.map((_, index) => ({ id: `forgotten-${call.caller}-${call.seq}-${index}`, status: 'added' }));
     },
   };
   return new Proxy(store, {

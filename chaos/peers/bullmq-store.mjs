@@ -23,14 +23,14 @@ export function openBullmqStore(url) {
       const { wait, paused, ...counts } = await queueOf(queue).getJobCounts('wait', 'paused', 'prioritized', 'delayed', 'active');
       return { counts: { ...counts, waiting: wait + paused } };
     },
-    list: async (queue, { lists }) => {
+    jobs: async (queue, { lists }) => {
       const jobs = await queueOf(queue).getJobs(
         lists.map((list) => (list === 'waiting' ? 'wait' : list)),
         0,
         -1,
         true,
       );
-      return jobs.filter(Boolean).map(({ id, data }) => ({ id, data: JSON.stringify(data) }));
+      return { jobs: jobs.filter(Boolean).map(({ id, data }) => ({ id, data: JSON.stringify(data) })), more: false };
     },
     close: async () => {
       await Promise.all([...queues.values()].map((queue) => queue.close()));

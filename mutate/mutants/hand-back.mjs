@@ -1,26 +1,26 @@
-// What ends in order hands back at once, and is not charged.
+// What ends in order hands back at once, and counts no stall.
 import { conformance, faults, unit } from './tests.mjs';
 
 export const HAND_BACK = [
   {
-    name: 'a close is charged as a stall',
+    name: 'a close counts as a stall',
     file: 'src/session/session-owner.ts',
-    find: '[{ queue: session.queue, id: session.id }], false);',
-    replace: '[{ queue: session.queue, id: session.id }], true);',
+    find: "[{ queue: session.queue, id: session.id }], 'closed');",
+    replace: "[{ queue: session.queue, id: session.id }], 'crashed');",
     tests: faults('closing', 'manual'),
   },
   {
-    name: 'an exit is charged as a crash',
+    name: 'an exit counts as a crash',
     file: 'src/background/lock-thread.ts',
-    find: 'charged: crashed && code !== 0 }',
-    replace: 'charged: crashed || code === 0 }',
+    find: 'how = crashed && code !== 0 ?',
+    replace: 'how = crashed || code === 0 ?',
     tests: faults('process-end'),
   },
   {
-    name: 'a crash is not charged',
+    name: 'a crash counts no stall',
     file: 'src/background/lock-thread.ts',
-    find: 'charged: crashed && code !== 0 }',
-    replace: 'charged: crashed && code === 0 }',
+    find: 'how = crashed && code !== 0 ?',
+    replace: 'how = crashed && code === 0 ?',
     tests: faults('process-end'),
   },
   {
@@ -52,10 +52,10 @@ export const HAND_BACK = [
     tests: faults('lock-thread'),
   },
   {
-    name: 'memory: a close is charged',
+    name: 'memory: a close counts as a stall',
     file: 'src/store/memory/session.ts',
-    find: 'if (charged) stall(queue, lost, now);',
-    replace: 'if (!charged) stall(queue, lost, now);',
+    find: "if (how === 'crashed') stall(queue, lost, now);",
+    replace: "if (how !== 'crashed') stall(queue, lost, now);",
     tests: conformance('memory'),
     only: 'closing|sessions',
   },

@@ -70,7 +70,7 @@ export const PRESENCE = [
   },
   {
     name: 'redis: nobody is told of a suspicion',
-    file: 'src/store/redis/lua/unsuspected.lua',
+    file: 'src/store/redis/lua/check-sessions.lua',
     find: 'not ended and not suspected and',
     replace: 'not ended and',
     tests: conformance('redis'),

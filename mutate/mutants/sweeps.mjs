@@ -6,8 +6,8 @@ export const SWEEPS = [
   {
     name: 'memory: a reaped session is renewed',
     file: 'src/store/memory/session.ts',
-    find: 'if (session?.open !== true) return { alive: false, revoked: [] };',
-    replace: 'if (session === undefined) return { alive: false, revoked: [] };',
+    find: 'if (session?.open !== true) return { alive: false, notices: [] };',
+    replace: 'if (session === undefined) return { alive: false, notices: [] };',
     tests: conformance('memory'),
     only,
   },

@@ -93,7 +93,7 @@ export const TRUST = [
   {
     name: 'every answer to the question of suspicion is a good one',
     file: 'src/renewal/suspicion-check.ts',
-    find: 'if (replies[index] === true) memory',
+    find: 'if (replies[index]?.unsuspected === true) memory',
     replace: 'if (replies[index] !== undefined) memory',
     tests: HEARING,
   },

@@ -6,6 +6,11 @@ function bound(target, key) {
   return typeof value === 'function' ? value.bind(target) : value;
 }
 
+/** The verb `locks`, which finds no lock for any session. */
+function ownsNothing(right) {
+  return async (queue, query) => ('session' in query ? [] : right.locks(queue, query));
+}
+
 export const PART_DEFECTS = {
   'a late reply makes trust last from its arrival': {
     violates: 'trust ends first',
@@ -212,13 +217,13 @@ export const PART_DEFECTS = {
         ...right,
         claim: (queue, request) => right.claim(queue, anew(request)),
         settle: (queue, outcomes, call, request) => right.settle(queue, outcomes, call, request && anew(request)),
-        owned: async () => [],
+        locks: ownsNothing(right),
       };
     },
   },
   'nobody asks what the store holds for him': {
     violates: 'every job ends',
-    client: (right) => ({ ...right, owned: async () => [] }),
+    client: (right) => ({ ...right, locks: ownsNothing(right) }),
   },
   'what the other lane was just granted is handed back as a stray': {
     violates: ['trust ends first', 'an end is not given up'],
@@ -264,7 +269,7 @@ export const PART_DEFECTS = {
         const adding = right.add(queue, jobs, call);
         if (jobs.some(({ id }) => id === undefined)) return adding;
         adding.catch(() => undefined);
-        return Promise.resolve(jobs.map(({ id }) => ({ id, duplicate: false })));
+        return Promise.resolve(jobs.map(({ id }) => ({ id, status: 'added' })));
       },
     }),
   },

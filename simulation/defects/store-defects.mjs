@@ -2,7 +2,7 @@
 
 /** The token that owns each job now, for stores that do not ask for it. */
 async function withoutTokens(right, queue, items) {
-  const locks = await Promise.all(items.map(({ jobId }) => right.lockOf(queue, jobId)));
+  const locks = await right.locks(queue, { jobIds: items.map(({ jobId }) => jobId) });
   return items.map((item, index) => ({ ...item, token: locks[index]?.token ?? item.token }));
 }
 
@@ -40,7 +40,7 @@ export const STORE_DEFECTS = {
             // Where jobs still hang on it, it cannot be opened again.
             if (alive || session === undefined) continue;
             await right.openSession(session).then(
-              () => (replies[index] = { alive: true, revoked: [] }),
+              () => (replies[index] = { alive: true, notices: [] }),
               () => undefined,
             );
           }
@@ -68,7 +68,7 @@ export const STORE_DEFECTS = {
       claim: async (queue, request) => {
         const reply = await right.claim(queue, request);
         if (reply.jobs.length > 0 || !reply.sessionAlive) return reply;
-        const [active] = (await right.list(queue, { lists: ['active'], start: 0, end: 0, asc: true })).jobs;
+        const [active] = (await right.jobs(queue, { lists: ['active'], start: 0, end: 0, asc: true })).jobs;
         if (active === undefined) return reply;
         await right.change(queue, [active.id], { kind: 'revoke', reason: 'granted again' });
         return right.claim(queue, { ...request, seq: request.seq + 0.5, jobIds: [active.id] });
@@ -86,8 +86,8 @@ export const STORE_DEFECTS = {
     store: (right) => ({
       sweep: async (queue, limit) => {
         const dead = (await right.sessions(queue)).filter(({ expiresInMs }) => expiresInMs <= 0);
-        const owned = await Promise.all(dead.map(({ id }) => right.owned(queue, id)));
-        await right.closeSessions(dead, false);
+        const owned = await Promise.all(dead.map(({ id }) => right.locks(queue, { session: id })));
+        await right.closeSessions(dead, 'closed');
         const reply = await right.sweep(queue, limit);
         return { ...reply, stalled: [...reply.stalled, ...owned.flat().map(({ jobId }) => jobId)] };
       },
@@ -97,10 +97,7 @@ export const STORE_DEFECTS = {
     violates: 'one holder per name',
     store: (right) => ({
       acquire: async (queue, wishes) => {
-        const holders = await right.namedLocks(
-          queue,
-          wishes.map(({ name }) => name),
-        );
+        const holders = await right.locks(queue, { names: wishes.map(({ name }) => name) });
         const taken = holders.filter((holder) => holder !== undefined);
         await right.letGo(queue, taken);
         return right.acquire(queue, wishes);

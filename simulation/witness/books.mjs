@@ -76,12 +76,12 @@ export class Books {
   /** Called with each request before the store sees it; answers what to call with its answer. */
   before(verb, args, process) {
     const guarded = this.#isInUse ? this.#guarded(verb, args) : [];
-    const records = guarded.length > 0 ? this.#store.jobs(this.#queue, guarded) : [];
+    const read = guarded.length > 0 ? this.#store.jobs(this.#queue, guarded) : { jobs: [] };
     return async ({ error, reply }) => {
       if (error !== undefined) this.#history.note('store', `${verb} of ${process.name} is refused: ${error.message}`);
       const untouched = error === undefined ? this.#after(verb, args, reply, process) : guarded;
       if (!this.#isInUse) return;
-      if (untouched.length > 0) await this.#compare(untouched, guarded, await records);
+      if (untouched.length > 0) await this.#compare(untouched, guarded, (await read).jobs);
       if (hasChangedJobs(verb, reply)) await this.ledger.check();
     };
   }
@@ -133,7 +133,7 @@ export class Books {
         args[1].forEach((wish, index) => names.asked(wish, reply[index]));
         break;
       case 'letGo':
-        args[1].forEach((ref, index) => names.letGo(ref, reply[index]));
+        args[1].forEach((ref, index) => names.letGo(ref, reply[index] === 'done'));
         break;
     }
     return [];
@@ -145,10 +145,10 @@ export class Books {
     this.#history.note('store', `${renewal.id} is renewed: ${reply.alive ? 'alive' : 'dead'}`, about);
   }
 
-  #closed(id, charged) {
-    this.#history.note('store', `${id} is closed${charged ? ', charged' : ''}`, { sessions: [id] });
+  #closed(id, how) {
+    this.#history.note('store', `${id} is ${how}`, { sessions: [id] });
     this.#sessions.end(id);
-    this.jobs.closed(id, charged);
+    this.jobs.closed(id, how);
     this.names.sessionEnded(id);
   }
 
@@ -164,7 +164,7 @@ export class Books {
   }
 
   async #compare(ids, guarded, before) {
-    const after = await this.#store.jobs(this.#queue, guarded);
+    const { jobs: after } = await this.#store.jobs(this.#queue, guarded);
     for (const id of ids) {
       const index = guarded.indexOf(id);
       if (index === -1 || isSame(before[index], after[index])) continue;

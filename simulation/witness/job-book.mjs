@@ -148,10 +148,10 @@ export class JobBook {
   }
 
   /** Everything that the session holds goes back at once. */
-  closed(session, charged) {
+  closed(session, how) {
     for (const [id, owner] of [...this.owners]) {
       if (owner.session !== session) continue;
-      if (charged) this.#charge(id, owner, undefined);
+      if (how === 'crashed') this.#charge(id, owner, undefined);
       else this.owners.delete(id);
     }
   }

@@ -20,7 +20,7 @@ export class Ledger {
   }
 
   async check() {
-    const { jobs: records } = await this.#store.list(this.#queue, EVERYTHING);
+    const { jobs: records } = await this.#store.jobs(this.#queue, EVERYTHING);
     const { counts } = await this.#store.status(this.#queue);
     const seen = new Map();
     const states = Object.fromEntries(LISTS.map((name) => [name, 0]));
@@ -40,7 +40,7 @@ export class Ledger {
       if (!seen.has(id)) this.#violate('nothing acknowledged is lost', id, `${id} was acknowledged, and is gone`);
     }
     for (const [id, { token, fence, session }] of this.#jobs.owners) {
-      const lock = await this.#store.lockOf(this.#queue, id);
+      const lock = (await this.#store.locks(this.#queue, { jobIds: [id] }))[0];
       if (lock?.token === token && lock.fence === fence && lock.session === session) continue;
       this.#violate(
         'one lock per job',

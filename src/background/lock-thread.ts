@@ -116,7 +116,8 @@ export class LockThread {
    */
   #handBack(code: number): void {
     if (this.#ended || this.#worker === undefined) return;
-    this.#worker.postMessage({ type: 'handBack', charged: crashed && code !== 0 } satisfies ToThread);
+    const how = crashed && code !== 0 ? 'crashed' : 'closed';
+    this.#worker.postMessage({ type: 'handBack', how } satisfies ToThread);
     Atomics.wait(new Int32Array(this.#handedBack), 0, 0, HAND_BACK_MS);
   }
 }

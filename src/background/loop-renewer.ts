@@ -42,7 +42,7 @@ export class LoopRenewer implements Renewer {
         plan,
         memory,
         onRenewed: () => listener.renewed(),
-        onRevoked: (revocations) => listener.revoked(revocations),
+        onRevoked: (notices) => listener.revoked(notices),
         onLost: () => {
           void this.release(plan.id);
           listener.lost();

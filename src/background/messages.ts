@@ -1,6 +1,6 @@
 // The messages between a process and its lock thread, in both directions. They are cloned, so they are plain data.
 import type { ErrorCode } from '../errors.js';
-import type { Revocation, SweepReply } from '../store/contract/index.js';
+import type { Notice, SessionEnd, SweepReply } from '../store/contract/index.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
 import type { SessionPlan } from '../session/renewer.js';
 import type { SessionBuffers } from '../session/session-memory.js';
@@ -18,11 +18,11 @@ export type ToThread =
   /** The thread replies with 'released'. */
   | { type: 'release'; sessionId: string; handBackAtExit: boolean }
   /** The process exits: hand everything back, then set `handedBack`. */
-  | { type: 'handBack'; charged: boolean };
+  | { type: 'handBack'; how: SessionEnd };
 
 export type FromThread =
   | { type: 'renewed'; sessionId: string }
-  | { type: 'revoked'; sessionId: string; revocations: Revocation[] }
+  | { type: 'revoked'; sessionId: string; notices: Notice[] }
   | { type: 'lost'; sessionId: string }
   | { type: 'swept'; sessionId: string; reply: Omit<SweepReply, 'more'> }
   | { type: 'failed'; sessionId: string; what: Attempt; error: PlainError }

@@ -158,7 +158,7 @@ export class ThreadRenewer implements Renewer {
         if (plan.renewMs > 0) listener.renewed();
         break;
       case 'revoked':
-        listener.revoked(message.revocations);
+        listener.revoked(message.notices);
         break;
       case 'lost':
         this.#entries.delete(message.sessionId);

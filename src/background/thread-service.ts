@@ -3,7 +3,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import { HoldfastError, toError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
-import type { SessionRef } from '../store/contract/index.js';
+import type { SessionEnd, SessionRef } from '../store/contract/index.js';
 import type { FromThread, PlainError, ThreadData, ToThread } from './messages.js';
 import { SessionMemory } from '../session/session-memory.js';
 import { ThreadStore } from './thread-store.js';
@@ -39,7 +39,7 @@ export class ThreadService {
         void this.#release(message);
         break;
       case 'handBack':
-        void this.#handBack(message.charged);
+        void this.#handBack(message.how);
         break;
     }
   }
@@ -68,7 +68,7 @@ export class ThreadService {
         return !over;
       },
       renewed: () => this.#send({ type: 'renewed', sessionId }),
-      revoked: (revocations) => this.#send({ type: 'revoked', sessionId, revocations }),
+      revoked: (notices) => this.#send({ type: 'revoked', sessionId, notices }),
       // The session stays listed until the worker releases it: only then is the connection known to be unused.
       lost: () => this.#send({ type: 'lost', sessionId }),
       swept: (reply) => this.#send({ type: 'swept', sessionId, reply }),
@@ -94,8 +94,8 @@ export class ThreadService {
     await store.close().catch(() => undefined);
   }
 
-  async #handBack(charged: boolean): Promise<void> {
-    await Promise.allSettled([...this.#stores.values()].map((store) => store.handBack(this.#retiredOf(store), charged)));
+  async #handBack(how: SessionEnd): Promise<void> {
+    await Promise.allSettled([...this.#stores.values()].map((store) => store.handBack(this.#retiredOf(store), how)));
     Atomics.store(this.#handedBack, 0, 1);
     Atomics.notify(this.#handedBack, 0);
   }

@@ -2,7 +2,7 @@
 // If the store cannot be opened, the thread retries every second; until then the worker renews on its own event loop.
 import { toError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
-import type { Revocation, SessionRef, Store, SweepReply } from '../store/contract/index.js';
+import type { Notice, SessionEnd, SessionRef, Store, SweepReply } from '../store/contract/index.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
 import { openDescribed } from '../store/open.js';
 import { Sweeper } from '../maintenance/sweeper.js';
@@ -15,7 +15,7 @@ import { clearTimeout, setImmediate, setTimeout } from '../runtime/timers.js';
 export interface ThreadSessionReports {
   mayRenew(): boolean;
   renewed(): void;
-  revoked(revocations: Revocation[]): void;
+  revoked(notices: Notice[]): void;
   lost(): void;
   swept(reply: Omit<SweepReply, 'more'>): void;
   failed(error: unknown, what: Attempt): void;
@@ -72,9 +72,9 @@ export class ThreadStore {
     return held === undefined ? undefined : { queue: held.plan.queue, id: sessionId };
   }
 
-  async handBack(retired: SessionRef[], charged: boolean): Promise<void> {
+  async handBack(retired: SessionRef[], how: SessionEnd): Promise<void> {
     const refs = [...retired, ...[...this.#held.values()].map(({ plan: { queue, id } }) => ({ queue, id }))];
-    if (refs.length > 0) await this.#store?.closeSessions(refs, charged);
+    if (refs.length > 0) await this.#store?.closeSessions(refs, how);
   }
 
   async close(): Promise<void> {
@@ -141,7 +141,7 @@ export class ThreadStore {
         memory,
         mayRenew: () => reports.mayRenew(),
         onRenewed: () => reports.renewed(),
-        onRevoked: (revocations) => reports.revoked(revocations),
+        onRevoked: (notices) => reports.revoked(notices),
         onLost: () => {
           this.release(plan.id);
           reports.lost();

@@ -120,7 +120,7 @@ export class LogTail {
 
   async #fill(events: StoredEvent[]): Promise<void> {
     const ids = [...new Set(events.map(({ jobId = '' }) => jobId))];
-    const jobs = await this.#store.jobs(this.#queue, ids);
+    const { jobs } = await this.#store.jobs(this.#queue, ids);
     // The reply may end before the last of them.
     const found = new Map(jobs.map((job, index) => [ids[index], job]));
     for (const event of events) {

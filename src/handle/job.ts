@@ -125,7 +125,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     id: string,
   ): Promise<Job<D, R, N> | undefined> {
     const context = contextOf(queue);
-    const [record] = await (await context.ready()).jobs(context.stored, [id]);
+    const [record] = (await (await context.ready()).jobs(context.stored, [id])).jobs;
     return record === undefined ? undefined : new Job<D, R, N>(context, record);
   }
 
@@ -170,7 +170,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
 
   async getState(): Promise<JobState> {
     const { context, record } = this.#snapshot;
-    const [now] = await (await context.ready()).jobs(context.stored, [record.id]);
+    const [now] = (await (await context.ready()).jobs(context.stored, [record.id])).jobs;
     return now === undefined ? 'unknown' : visibleState(now);
   }
   async isCompleted(): Promise<boolean> {

@@ -70,7 +70,7 @@ export async function takeLock(snapshot: JobSnapshot): Promise<string | false> {
     snapshot.taken(taken.job, taken.lock);
     return taken.lock.token;
   }
-  const [found] = await (await context.ready()).jobs(context.stored, [record.id]);
+  const [found] = (await (await context.ready()).jobs(context.stored, [record.id])).jobs;
   if (found === undefined) throw snapshot.missing('takeLock');
   const hint = WHY_NOT_TAKEN[found.state];
   if (hint === undefined) return false;
@@ -186,7 +186,7 @@ async function change(snapshot: JobSnapshot, action: string, change: Change, wan
   const { changed, others } = await store.change(context.stored, [record.id], change);
   if (changed.length > 0) return;
   if (others[0]?.status === 'missing') throw snapshot.missing(action);
-  const [found] = await store.jobs(context.stored, [record.id]);
+  const [found] = (await store.jobs(context.stored, [record.id])).jobs;
   if (found?.state === 'active') throw locked(snapshot, action);
   throw new HoldfastError(
     'JOB_STATE',

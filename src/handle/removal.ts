@@ -24,7 +24,7 @@ export async function removeJob(store: Store, queue: string, jobId: string): Pro
   const status = await remove(store, queue, jobId);
   if (status !== 'locked') return status;
   // Negative: stores round down, so a lock with 0 ms left may still be alive.
-  while (((await store.lockOf(queue, jobId))?.endsInMs ?? 0) < 0) {
+  while (((await store.locks(queue, { jobIds: [jobId] }))[0]?.endsInMs ?? 0) < 0) {
     const { more } = await store.sweep(queue, SWEPT_AT_ONCE);
     const again = await remove(store, queue, jobId);
     if (again !== 'locked' || !more) return again;

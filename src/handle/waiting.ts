@@ -73,7 +73,7 @@ export async function waitUntilFinished(snapshot: JobSnapshot, source: FinishSou
 
 async function endOf(snapshot: JobSnapshot, store: Store, source: FinishSource): Promise<JobEnd | undefined> {
   const { id } = snapshot.record;
-  const [record] = await store.jobs(snapshot.context.stored, [id]);
+  const [record] = (await store.jobs(snapshot.context.stored, [id])).jobs;
   if (record === undefined) return (await source.endInLog(id)) ?? { kind: 'removed' };
   if (record.state === 'completed') return { kind: 'completed', value: decode(record.returnvalue ?? 'null') };
   if (record.state === 'failed') return { kind: 'failed', reason: record.failedReason ?? '' };

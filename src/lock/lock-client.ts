@@ -106,8 +106,8 @@ export class LockClient {
     const { queue, onStalled, onError } = this.#options;
     return {
       renewed: () => undefined,
-      revoked: (revocations) => {
-        for (const { token, reason } of revocations) this.#table.loseTokens([token], reason);
+      revoked: (notices) => {
+        for (const { token, reason } of notices) this.#table.loseTokens([token], reason);
       },
       lost: () => this.#sessionGone(session),
       swept: (reply) => {

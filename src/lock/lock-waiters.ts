@@ -142,7 +142,7 @@ export class LockWaiters {
     const answers = await patiently(store.letGo(this.#options.queue, refs));
     returns.forEach((each, index) => {
       this.#returns.delete(each);
-      each.resolve(answers[index] ?? false);
+      each.resolve(answers[index] === 'done');
       if (each.isAgain !== true) this.#returned.push(each.ref);
     });
     if (this.#returned.length > 0 && !this.#ended) this.#again ??= setTimeout(() => this.#giveAgain(), AGAIN_MS).unref();

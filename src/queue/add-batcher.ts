@@ -119,7 +119,7 @@ export class AddBatcher {
     const { caller, seq, isDoubtful } = this.#line;
     if (seq === 0 || isDoubtful || this.#outage.inOutage) return;
     const { queue, open } = this.#options;
-    const forgetting = open().then((store) => store.forgetCaller(queue, caller));
+    const forgetting = open().then((store) => store.forget(queue, { caller }));
     await within(
       FORGET_MS,
       forgetting.catch(() => undefined),

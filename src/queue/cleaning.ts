@@ -89,10 +89,10 @@ export async function obliterate(store: Store, queue: string, options: Obliterat
   const limit = Math.min(checkInteger('count', count, { min: 1 }), CHUNK);
   const { paused } = await store.status(queue);
   // In a paused queue no job moves from waiting to active while we count.
-  await store.pause(queue, true);
+  await store.configure(queue, { paused: true });
   const { counts } = await store.status(queue);
   if (counts.active > 0 && !force) {
-    await store.pause(queue, paused);
+    await store.configure(queue, { paused });
     // Programs written for BullMQ match this text.
     throw new HoldfastError('QUEUE_ACTIVE', 'Cannot obliterate queue with active jobs', { queue });
   }
@@ -104,7 +104,7 @@ export async function obliterate(store: Store, queue: string, options: Obliterat
   }
   const all = Object.values((await store.status(queue)).counts).reduce((sum, each) => sum + each, 0);
   await removeAll(store, queue, { lists: ['waiting', 'prioritized', 'delayed', 'completed', 'failed'], max: all }, limit);
-  await store.forget(queue);
+  await store.forget(queue, { all: true });
 }
 
 export interface ObliterateOptions {

@@ -159,7 +159,7 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
     while (low < high) {
       const middle = (low + high) >> 1;
       const [job] = (
-        await store.list(this[JOB_CONTEXT].stored, { lists: ['prioritized'], start: middle, end: middle, asc: true })
+        await store.jobs(this[JOB_CONTEXT].stored, { lists: ['prioritized'], start: middle, end: middle, asc: true })
       ).jobs;
       if (job !== undefined && job.priority < priority) low = middle + 1;
       else high = middle;

@@ -64,13 +64,13 @@ export abstract class QueueLocks<T, R, N extends string> extends QueueGetters<T,
 
   /** Returns the holder of the job's lock; undefined if the lock is free. */
   async getLock(jobId: string): Promise<(LockHolding & { jobId: string }) | undefined> {
-    const info = await (await this.store).lockOf(this[JOB_CONTEXT].stored, jobId);
+    const [info] = await (await this.store).locks(this[JOB_CONTEXT].stored, { jobIds: [jobId] });
     return info === undefined ? undefined : { jobId, ...holdingOf(info) };
   }
 
   /** Returns the holder of the named lock and the number of waiters; undefined if the lock is free. */
   async getNamedLock(name: string): Promise<(LockHolding & { name: string; waiting: number }) | undefined> {
-    const [info] = await (await this.store).namedLocks(this[JOB_CONTEXT].stored, [name]);
+    const [info] = await (await this.store).locks(this[JOB_CONTEXT].stored, { names: [name] });
     return info === undefined ? undefined : { name, waiting: info.waiting, ...holdingOf(info) };
   }
 
@@ -79,7 +79,7 @@ export abstract class QueueLocks<T, R, N extends string> extends QueueGetters<T,
     const store = await this.store;
     const [sessions, [leadership]] = await Promise.all([
       store.sessions(this[JOB_CONTEXT].stored),
-      store.namedLocks(this[JOB_CONTEXT].stored, [LEADER_LOCK]),
+      store.locks(this[JOB_CONTEXT].stored, { names: [LEADER_LOCK] }),
     ]);
     return instancesOf(sessions, leadership, Date.now());
   }
@@ -87,7 +87,7 @@ export abstract class QueueLocks<T, R, N extends string> extends QueueGetters<T,
   /** Limits how many jobs of this queue run at once, on all workers of all machines together. */
   async setGlobalConcurrency(concurrency: number): Promise<void> {
     checkInteger('concurrency', concurrency, { min: 1 });
-    await (await this.store).cap(this[JOB_CONTEXT].stored, { maxActive: concurrency });
+    await (await this.store).configure(this[JOB_CONTEXT].stored, { cap: { maxActive: concurrency } });
   }
 
   async getGlobalConcurrency(): Promise<number | null> {
@@ -95,7 +95,7 @@ export abstract class QueueLocks<T, R, N extends string> extends QueueGetters<T,
   }
 
   async removeGlobalConcurrency(): Promise<void> {
-    await (await this.store).cap(this[JOB_CONTEXT].stored, undefined);
+    await (await this.store).configure(this[JOB_CONTEXT].stored, { cap: null });
   }
 
   #terms(options: LockOptions, waitMs: number): LockTerms {

@@ -124,19 +124,19 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   }
 
   async pause(): Promise<void> {
-    await (await this.store).pause(this.#context.stored, true);
+    await (await this.store).configure(this.#context.stored, { paused: true });
     this.emit('paused');
   }
 
   async resume(): Promise<void> {
-    await (await this.store).pause(this.#context.stored, false);
+    await (await this.store).configure(this.#context.stored, { paused: false });
     this.emit('resumed');
   }
 
   /** No job of this queue starts for this many ms from now. */
   async rateLimit(expireTimeMs: number): Promise<void> {
     checkInteger('expireTimeMs', expireTimeMs, { max: MAX_DELAY_MS });
-    await (await this.store).limit(this.#context.stored, expireTimeMs);
+    await (await this.store).configure(this.#context.stored, { blockedMs: expireTimeMs });
   }
 
   /** Returns 1 if this call removed the job; 0 if there is no such job, or its lock is held. */
@@ -185,7 +185,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
 
   /** Returns how many events were removed. */
   async trimEvents(maxLength: number): Promise<number> {
-    return (await this.store).trimEvents(this.#context.stored, checkInteger('maxLength', maxLength));
+    return (await this.store).forget(this.#context.stored, { events: checkInteger('maxLength', maxLength) });
   }
 
   async waitUntilReady(): Promise<void> {
@@ -239,9 +239,10 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     const replies = await (transaction === undefined
       ? this.#addBatcher.add(jobs)
       : this.#addBatcher.addWithin(transaction, jobs));
-    const existing = replies.some(({ duplicate }) => duplicate) ? await this.#existing(replies) : undefined;
+    const existing = replies.some(({ status }) => status === 'duplicate') ? await this.#existing(replies) : undefined;
     const handles = jobs.map((job, index) => {
-      const { id, duplicate } = replies[index] as AddReply;
+      const { id, status } = replies[index] as AddReply;
+      const duplicate = status === 'duplicate';
       const found = existing?.get(id);
       return found === undefined
         ? new Job(this.#context, recordOf(job, id), { duplicate, data: given[index] })
@@ -254,7 +255,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
 
   /** Reads the existing jobs of duplicates. The add itself is done: if they cannot be read, the handle shows the given values instead. */
   async #existing(replies: AddReply[]): Promise<Map<string, NonNullable<ConstructorParameters<typeof Job>[1]>>> {
-    const ids = replies.filter(({ duplicate }) => duplicate).map(({ id }) => id);
+    const ids = replies.filter(({ status }) => status === 'duplicate').map(({ id }) => id);
     const records = await this.#access
       .open()
       .then((store) => readJobs(store, this.#context.stored, ids))

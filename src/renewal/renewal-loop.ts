@@ -2,7 +2,7 @@
 // into one call. A failed call is reported and retried soon. A call that hangs is reported, and the next call is still made on time.
 import { HoldfastError, toError } from '../errors.js';
 import type { Clock } from '../runtime/clock.js';
-import type { Renewal, RenewReply, Revocation, Store } from '../store/contract/index.js';
+import type { Notice, Renewal, RenewReply, Store } from '../store/contract/index.js';
 import { SuspicionCheck } from './suspicion-check.js';
 import type { SessionPlan } from '../session/renewer.js';
 import type { SessionMemory } from '../session/session-memory.js';
@@ -15,14 +15,14 @@ export interface Renewed {
   /** Called before each renewal; false skips it (the watchdog's ceiling). */
   mayRenew?(): boolean;
   onRenewed(): void;
-  onRevoked(revocations: Revocation[]): void;
+  onRevoked(notices: Notice[]): void;
   onLost(): void;
   onError(error: Error): void;
 }
 
 interface Entry {
   renewed: Renewed;
-  /** Number of the latest revocation that was received. Sent with the next renewal. */
+  /** Number of the latest notice that was received. Sent with the next renewal. */
   acked: number;
   /** The number of slots that this loop sent to the store last. */
   slots?: number;
@@ -165,8 +165,8 @@ export class RenewalLoop {
     memory.extendTrust(trustUntil(sentAt, plan.durationMs));
     // A renewal ends a suspicion, so its reply also counts as a passed suspicion check.
     memory.extendHearing(trustUntil(sentAt, plan.graceMs));
-    // A repeated reply may carry revocations that were reported before.
-    const fresh = reply.revoked.filter(({ number }) => number > entry.acked);
+    // A repeated reply may carry notices that were reported before.
+    const fresh = reply.notices.filter(({ number }) => number > entry.acked);
     for (const { fence, number } of fresh) {
       memory.lose(fence);
       entry.acked = Math.max(entry.acked, number);

@@ -68,9 +68,9 @@ export class SuspicionCheck {
     this.#asking = true;
     const sentAt = now(this.#clock);
     try {
-      const replies = await this.#store.unsuspected(holding.map(({ plan: { queue, id } }) => ({ queue, id })));
+      const replies = await this.#store.checkSessions(holding.map(({ plan: { queue, id } }) => ({ queue, id })));
       holding.forEach(({ plan, memory }, index) => {
-        if (replies[index] === true) memory.extendHearing(trustUntil(sentAt, plan.graceMs));
+        if (replies[index]?.unsuspected === true) memory.extendHearing(trustUntil(sentAt, plan.graceMs));
         else if (this.#listening.has(plan.id)) this.#onSuspected(plan.id);
       });
     } catch {

@@ -1,7 +1,7 @@
 // The interface of a renewer. A renewer renews sessions, so that their owners keep their jobs and locks, and sweeps for their queues.
 // LoopRenewer runs on the owner's event loop, ThreadRenewer in a thread that user code cannot block. SessionOwners call them.
 // A renewer never runs user code and never decides that a lock is good: it reports what the store replied, and when the call was sent.
-import type { Revocation, SessionRef, Store, SweepReply } from '../store/contract/index.js';
+import type { Notice, SessionRef, Store, SweepReply } from '../store/contract/index.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
 import type { SessionMemory } from './session-memory.js';
 
@@ -48,7 +48,7 @@ export interface RenewedSession {
 export interface RenewerListener {
   renewed(): void;
   /** Single locks were taken away. */
-  revoked(revocations: Revocation[]): void;
+  revoked(notices: Notice[]): void;
   /** The store has ended the session, and with it all its locks. */
   lost(): void;
   swept(reply: Omit<SweepReply, 'more'>): void;

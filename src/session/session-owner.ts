@@ -92,7 +92,7 @@ export class SessionOwner {
     this.#instances?.stop();
     await this.#renewer?.release(session.id, false);
     const store = await this.#options.lease.ready();
-    await store.closeSessions([{ queue: session.queue, id: session.id }], false);
+    await store.closeSessions([{ queue: session.queue, id: session.id }], 'closed');
   }
 
   async #open(): Promise<Session> {

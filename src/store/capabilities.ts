@@ -12,7 +12,7 @@ export interface Capabilities {
   crashHints: boolean;
   /**
    * The hints watch a connection, so an owner that is alive but lost its connection may be taken for dead. If the store grants something
-   * to a session, that session is not under suspicion: see `unsuspected`.
+   * to a session, that session is not under suspicion: see `checkSessions`.
    */
   fallibleHints?: boolean;
   /** `add` runs the handler before it returns (for tests), so workers do not limit their concurrency. */

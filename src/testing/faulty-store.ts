@@ -113,7 +113,6 @@ export class FaultyStore implements Store {
   readonly open = this.#verb('open');
   readonly close = this.#verb('close');
   readonly add = this.#verb('add');
-  readonly forgetCaller = this.#verb('forgetCaller');
   readonly claim = this.#verb('claim');
   readonly settle = this.#verb('settle');
   readonly openSession = this.#verb('openSession');
@@ -121,27 +120,21 @@ export class FaultyStore implements Store {
   readonly closeSessions = this.#verb('closeSessions');
   readonly sweep = this.#verb('sweep');
   readonly probe = this.#verb('probe');
-  readonly unsuspected = this.#verb('unsuspected');
+  readonly checkSessions = this.#verb('checkSessions');
   readonly extend = this.#verb('extend');
   readonly acquire = this.#verb('acquire');
   readonly letGo = this.#verb('letGo');
-  readonly pause = this.#verb('pause');
-  readonly limit = this.#verb('limit');
-  readonly cap = this.#verb('cap');
+  readonly configure = this.#verb('configure');
   readonly write = this.#verb('write');
   readonly change = this.#verb('change');
   readonly forget = this.#verb('forget');
-  readonly trimEvents = this.#verb('trimEvents');
   readonly queues = this.#verb('queues');
   readonly jobs = this.#verb('jobs');
-  readonly list = this.#verb('list');
   readonly status = this.#verb('status');
   readonly logs = this.#verb('logs');
   readonly events = this.#verb('events');
-  readonly lockOf = this.#verb('lockOf');
-  readonly namedLocks = this.#verb('namedLocks');
+  readonly locks = this.#verb('locks');
   readonly sessions = this.#verb('sessions');
-  readonly owned = this.#verb('owned');
 
   #verb<V extends StoreVerb>(verb: V): Store[V] {
     return ((...args: Args<V>) => this.#through(verb, args)) as unknown as Store[V];

@@ -40,8 +40,8 @@ export class LockEvents {
         monitor?.emit('lockExtended', jobIds);
         emitter.emit('locksRenewed', { count: jobIds.length, jobIds });
       },
-      revoked: (revocations) => {
-        for (const { token, reason } of revocations) table.loseTokens([token], reason);
+      revoked: (notices) => {
+        for (const { token, reason } of notices) table.loseTokens([token], reason);
       },
       lost: () => {
         loseSession(this.#context, session);

@@ -45,7 +45,7 @@ export class Reconciler {
     const { calls, queue, table } = this.#context;
     const store = await this.#context.ready();
     const unanswered = calls.unanswered(session);
-    const owned = await store.owned(queue, session.id);
+    const owned = await store.locks(queue, { session: session.id });
     const strays = owned.filter((lock) => lock.seq <= seq && !unanswered.has(lock.seq) && table.get(lock.token) === undefined);
     return strays.map(({ jobId, token }) => ({ id: jobId, token }));
   }

@@ -201,7 +201,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   async rateLimit(ms: number): Promise<void> {
     const { context, runs } = this.#stations;
     const store = await context.ready();
-    await store.limit(context.queue, checkInteger('rateLimit', ms, { max: MAX_TIMER_MS }));
+    await store.configure(context.queue, { blockedMs: checkInteger('rateLimit', ms, { max: MAX_TIMER_MS }) });
     if (ms > 0) runs?.handBackAhead();
   }
 

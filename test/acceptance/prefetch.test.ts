@@ -54,7 +54,7 @@ async function allWait({ store }: Scene, rest: string[]): Promise<void> {
     const { counts } = await store.status('work');
     return counts.waiting === rest.length;
   });
-  const { jobs: waiting } = await store.list('work', { lists: ['waiting'], start: 0, end: -1, asc: true });
+  const { jobs: waiting } = await store.jobs('work', { lists: ['waiting'], start: 0, end: -1, asc: true });
   expect(waiting.map(({ id }) => id)).toEqual(rest);
   for (const job of waiting) expect(job).toMatchObject(uncharged);
 }

@@ -139,7 +139,7 @@ describe('S0-2 options', () => {
       const { id } = await scene.queue.add('long', {});
       await log.moment('active');
       await renewed(scene.store, id, 4);
-      expect((await scene.store.lockOf('work', dead))?.endsInMs).toBeLessThan(0);
+      expect((await scene.store.locks('work', { jobIds: [dead] }))[0]?.endsInMs).toBeLessThan(0);
       expect(log.all('stalled')).toEqual([]);
       const other = work(scene, async () => undefined, options);
       await other.log.moment('stalled', ({ args }) => (args as string[])[0] === dead);

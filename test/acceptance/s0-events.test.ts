@@ -28,7 +28,7 @@ describe.each(withAndWithout(ENGINES))('lock events on %s with useDedicatedLockT
     const { log } = work(scene, processor, { ...options, useDedicatedLockThread });
     const { id } = await scene.queue.add('victim', {});
     await log.moment('active');
-    const session = (await scene.store.lockOf('work', id))?.session;
+    const session = (await scene.store.locks('work', { jobIds: [id] }))[0]?.session;
     expect(await scene.store.change('work', [id], { kind: 'revoke', reason: 'stolen by the test' })).toMatchObject({
       changed: [id],
     });
@@ -59,9 +59,9 @@ describe.each(withAndWithout(ENGINES))('lock events on %s with useDedicatedLockT
     const jobs = await scene.queue.addBulk(['a', 'b', 'c'].map((name) => ({ name, data: {} })));
     await eventually('all three run', async () => log.all('active').length === 3);
     const ids = jobs.map(({ id }) => id);
-    const session = (await scene.store.lockOf('work', ids[0] as string))?.session as string;
+    const session = (await scene.store.locks('work', { jobIds: [ids[0] as string] }))[0]?.session as string;
     await scene.queue.pause();
-    await scene.store.closeSessions([{ queue: 'work', id: session }], false);
+    await scene.store.closeSessions([{ queue: 'work', id: session }], 'closed');
     await log.moment('lockRenewalFailed');
     expect(
       log

@@ -170,11 +170,14 @@ describe.each(SHARED_ENGINES)('S0-20 frozen process on %s', (engine) => {
     const { id } = await scene.queue.add('spinWhileHeld', {});
     await frozen.moment('started');
     await freeze(frozen, scene);
-    await eventually('the lock has run out', async () => ((await scene.store.lockOf('work', id))?.endsInMs ?? 1) < 0);
+    await eventually(
+      'the lock has run out',
+      async () => ((await scene.store.locks('work', { jobIds: [id] }))[0]?.endsInMs ?? 1) < 0,
+    );
     frozen.thaw();
     await frozen.moment('lockGone');
     // It was not reaped, so the thread renews it: before it sweeps, or it would take its own job away.
-    await eventually('it is renewed', async () => ((await scene.store.lockOf('work', id))?.endsInMs ?? -1) > 0);
+    await eventually('it is renewed', async () => ((await scene.store.locks('work', { jobIds: [id] }))[0]?.endsInMs ?? -1) > 0);
     expect((await frozen.moment('lockStillGone'))['held']).toBe(false);
     await frozen.moment('completed');
     expect(frozen.all('stalled')).toEqual([]);
@@ -251,7 +254,7 @@ describe.each(SHARED_ENGINES)('S0-20 frozen process on %s', (engine) => {
     const renewals = await renewalsOf(scene.store, id);
     // For so long that renewals were missed.
     await eventually('half of the lock to pass', async () => {
-      const endsInMs = (await scene.store.lockOf('work', id))?.endsInMs ?? 0;
+      const endsInMs = (await scene.store.locks('work', { jobIds: [id] }))[0]?.endsInMs ?? 0;
       return endsInMs < 0.45 * lockDuration;
     });
     expect(await renewalsOf(scene.store, id)).toBe(renewals);

@@ -134,13 +134,13 @@ describe.each(ENGINES)('S2 manual locks on %s', (engine) => {
     const thief = (await scene.queue.getJob(job.id)) as Job;
     await thief.takeLock();
     await thief.extendLock(60_000);
-    const before = await scene.store.lockOf('work', job.id);
+    const before = (await scene.store.locks('work', { jobIds: [job.id] }))[0];
     await expect(job.releaseLock()).rejects.toMatchObject({
       message: expect.stringContaining(`Could not release lock for job ${job.id}`),
       code: 'LOCK_LOST',
     });
     expect(await job.extendLock(90_000)).toBe(0);
-    const after = await scene.store.lockOf('work', job.id);
+    const after = (await scene.store.locks('work', { jobIds: [job.id] }))[0];
     expect(after).toMatchObject({ token: thief.lock.token, fence: thief.lock.fence });
     expect(after?.endsInMs).toBeLessThanOrEqual(before?.endsInMs ?? 0);
     await thief.releaseLock();
@@ -310,7 +310,10 @@ describe.each(LOCK_ENGINES)('S2 manual locks between processes on %s', (engine) 
       const scene = await newScene(engine);
       // Its taker lives: that of a dead one would be looked for, because its death is noticed.
       const { jobId } = await forgotten(scene, { maxStalledCount: 0, stalledInterval: 60_000 });
-      await eventually('the lock to end', async () => ((await scene.store.lockOf('work', jobId))?.endsInMs ?? 1) < -500);
+      await eventually(
+        'the lock to end',
+        async () => ((await scene.store.locks('work', { jobIds: [jobId] }))[0]?.endsInMs ?? 1) < -500,
+      );
       expect(await stateOf(scene, jobId)).toBe('active');
     });
   });

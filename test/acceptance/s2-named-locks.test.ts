@@ -87,7 +87,7 @@ async function inTheThread({ store }: Scene, { pid }: HolderProcess): Promise<vo
 
 /** Four renewals are two durations. */
 async function renewedInTheSpin({ store }: Scene, lock: string): Promise<void> {
-  const [held] = await store.namedLocks('work', [lock]);
+  const [held] = await store.locks('work', { names: [lock] });
   await eventually('the lock to be renewed', async () =>
     (await store.sessions('work')).some(({ id, renewals }) => id === held?.session && renewals >= 4),
   );
@@ -95,7 +95,7 @@ async function renewedInTheSpin({ store }: Scene, lock: string): Promise<void> {
 
 async function lapsed({ store }: Scene, lock: string): Promise<void> {
   await eventually('the lock to lapse', async () => {
-    const [held] = await store.namedLocks('work', [lock]);
+    const [held] = await store.locks('work', { names: [lock] });
     return held === undefined || held.endsInMs <= 0;
   });
 }

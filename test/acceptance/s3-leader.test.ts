@@ -11,7 +11,7 @@ import { paced } from '../support/pace.js';
 const ELECTION = { leaderTimeout: paced(1500), heartbeatInterval: paced(300) };
 
 const CALM = { leaderTimeout: paced(3000), heartbeatInterval: paced(1000), stalledInterval: 30_000 };
-const TRAFFIC = ['acquire', 'renew', 'letGo', 'probe', 'sweep', 'sessions', 'unsuspected'] as const;
+const TRAFFIC = ['acquire', 'renew', 'letGo', 'probe', 'sweep', 'sessions', 'checkSessions'] as const;
 
 function stand({ url: connection }: Scene, options: object = {}): WorkerProcess {
   return new WorkerProcess({ queue: 'work', connection, options: { ...ELECTION, ...options } } as ProcessPlan, 'leader.mjs');

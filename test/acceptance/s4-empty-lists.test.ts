@@ -13,8 +13,8 @@ const EMPTY: Record<string, (store: Store) => Promise<unknown>> = {
   settle: (store) => store.settle('work', []),
   'settle with a call': (store) => store.settle('work', [], CALL),
   renew: (store) => store.renew([]),
-  closeSessions: (store) => store.closeSessions([], true),
-  unsuspected: (store) => store.unsuspected([]),
+  closeSessions: (store) => store.closeSessions([], 'crashed'),
+  checkSessions: (store) => store.checkSessions([]),
   extend: (store) => store.extend('work', []),
   acquire: (store) => store.acquire('work', []),
   letGo: (store) => store.letGo('work', []),
@@ -23,7 +23,8 @@ const EMPTY: Record<string, (store: Store) => Promise<unknown>> = {
   'change: remove': (store) => store.change('work', [], { kind: 'remove' }),
   'change: revoke': (store) => store.change('work', [], { kind: 'revoke', reason: 'none' }),
   jobs: (store) => store.jobs('work', []),
-  namedLocks: (store) => store.namedLocks('work', []),
+  'locks of jobs': (store) => store.locks('work', { jobIds: [] }),
+  'locks with names': (store) => store.locks('work', { names: [] }),
 };
 
 interface Watched {

@@ -43,23 +43,23 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     expect(current.id).toBe(stale.id);
     expect(current.lock.fence).toBeGreaterThan(stale.lock.fence);
     const look = async (): Promise<unknown> => [
-      await scene.store.jobs('work', [current.id]),
+      (await scene.store.jobs('work', [current.id])).jobs,
       await scene.store.logs('work', current.id, { start: 0, end: -1, asc: true }),
-      (await scene.store.lockOf('work', current.id))?.token,
+      (await scene.store.locks('work', { jobIds: [current.id] }))[0]?.token,
       (await scene.store.status('work')).counts,
       (await scene.store.events('work', 0, 1000)).events,
     ];
     await current.extendLock('mine', 60_000);
     await current.log('stays');
     const before = await look();
-    const ends = (await scene.store.lockOf('work', current.id))?.endsInMs ?? 0;
+    const ends = (await scene.store.locks('work', { jobIds: [current.id] }))[0]?.endsInMs ?? 0;
     for (const [what, write] of WRITES) {
       await expect(write(stale), what).rejects.toMatchObject({ code: 'LOCK_LOST', jobId: stale.id });
       expect(await look(), what).toEqual(before);
     }
     expect(await stale.extendLock(stale.token ?? '', 600_000)).toBe(0);
     expect(await look()).toEqual(before);
-    expect((await scene.store.lockOf('work', current.id))?.endsInMs).toBeLessThanOrEqual(ends);
+    expect((await scene.store.locks('work', { jobIds: [current.id] }))[0]?.endsInMs).toBeLessThanOrEqual(ends);
     expect(stale.lock.held).toBe(false);
     expect(current.lock.held).toBe(true);
     // (N) The same writes by the owner are accepted.
@@ -225,7 +225,7 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
         slots: 1,
       });
       await scene.store.claim('work', { session: `deploy-${round}`, seq: 1, count: 1 });
-      await scene.store.closeSessions([{ queue: 'work', id: `deploy-${round}` }], false);
+      await scene.store.closeSessions([{ queue: 'work', id: `deploy-${round}` }], 'closed');
     }
     expect(await scene.queue.getJob(id)).toMatchObject({ stalledCounter: 0, attemptsStarted: 3 });
     expect(await stateOf(scene, id)).toBe('waiting');

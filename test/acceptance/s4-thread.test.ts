@@ -82,7 +82,7 @@ describe.each(BEATS)('S4 beats on %s by the %s', (engine, _, beatsOf) => {
     await beats.ready();
     const job = await scene.queue.add('slow');
     await slow.log.moment('active');
-    const before = await scene.store.lockOf('work', job.id);
+    const before = (await scene.store.locks('work', { jobIds: [job.id] }))[0];
     await beats.strike({ fault: 'hang' });
     await slow.worker.pause(true);
     const otherGate = new Gate();
@@ -90,14 +90,14 @@ describe.each(BEATS)('S4 beats on %s by the %s', (engine, _, beatsOf) => {
     await other.log.moment('active');
     // All the beats that were held up arrive now.
     expect((await beats.heal()).every(({ alive }) => !alive)).toBe(true);
-    const after = await scene.store.lockOf('work', job.id);
+    const after = (await scene.store.locks('work', { jobIds: [job.id] }))[0];
     expect(after?.session).not.toBe(before?.session);
     expect(after?.fence).toBeGreaterThan(before?.fence ?? Number.POSITIVE_INFINITY);
     gate.open();
     await eventually('the refusal to be told', async () => errorsWith(slow.log, `Could not settle job ${job.id}`).length > 0);
     expect(held).toBe(false);
     expect(errorsWith(slow.log, `could not renew lock for job ${job.id}`)).toHaveLength(1);
-    expect(await scene.store.lockOf('work', job.id)).toMatchObject({ token: after?.token });
+    expect((await scene.store.locks('work', { jobIds: [job.id] }))[0]).toMatchObject({ token: after?.token });
     otherGate.open();
     await other.log.moment('completed');
     expect(await scene.queue.getJob(job.id)).toMatchObject({ returnvalue: 'in time', stalledCounter: 1 });

@@ -1,6 +1,6 @@
 // Stores with one defect each, made by bending a few verbs of a right one. Most are defects that queues in the field have or had.
 import type { SettleStatus } from '../../src/job/outcome.js';
-import type { BulkChange, Change, NewSession, Selection, Store } from '../../src/store/contract/index.js';
+import type { BulkChange, Change, ListQuery, NewSession, Selection, Store } from '../../src/store/contract/index.js';
 
 export interface Defect {
   /** Titles of the tests that must notice it. */
@@ -53,7 +53,7 @@ export const DEFECTS: Record<string, Defect> = {
     noticedBy: /S4-10 a stale token/,
     bend: (right) => ({
       settle: async (queue, outcomes, call, claim) => {
-        const current = await Promise.all(outcomes.map(({ jobId }) => right.lockOf(queue, jobId)));
+        const current = await right.locks(queue, { jobIds: outcomes.map(({ jobId }) => jobId) });
         const forged = outcomes.map((outcome, index) => ({ ...outcome, token: current[index]?.token ?? outcome.token }));
         return right.settle(queue, forged, call, claim);
       },
@@ -73,7 +73,7 @@ export const DEFECTS: Record<string, Defect> = {
     noticedBy: /S4-10 a stale token|S2-8/,
     bend: (right) => ({
       extend: async (queue, extensions) => {
-        const current = await Promise.all(extensions.map(({ jobId }) => right.lockOf(queue, jobId)));
+        const current = await right.locks(queue, { jobIds: extensions.map(({ jobId }) => jobId) });
         return right.extend(
           queue,
           extensions.map((extension, index) => ({ ...extension, token: current[index]?.token ?? extension.token })),
@@ -89,7 +89,7 @@ export const DEFECTS: Record<string, Defect> = {
         return { ...reply, jobs: reply.jobs.map((job) => ({ ...job, token: request.session })) };
       },
       settle: async (queue, outcomes, call, claim) => {
-        const locks = await Promise.all(outcomes.map(({ jobId }) => right.lockOf(queue, jobId)));
+        const locks = await right.locks(queue, { jobIds: outcomes.map(({ jobId }) => jobId) });
         const forged = outcomes.map((outcome, index) => {
           const lock = locks[index];
           return lock !== undefined && lock.session === outcome.token ? { ...outcome, token: lock.token } : outcome;
@@ -121,7 +121,7 @@ export const DEFECTS: Record<string, Defect> = {
     noticedBy: /late finish with the current token/,
     bend: (right) => ({
       settle: async (queue, outcomes, call, claim) => {
-        const locks = await Promise.all(outcomes.map(({ jobId }) => right.lockOf(queue, jobId)));
+        const locks = await right.locks(queue, { jobIds: outcomes.map(({ jobId }) => jobId) });
         const judged = outcomes.map((outcome, index) =>
           (locks[index]?.endsInMs ?? 0) < 0 ? { ...outcome, token: 'refused' } : outcome,
         );
@@ -133,7 +133,7 @@ export const DEFECTS: Record<string, Defect> = {
     noticedBy: /^finish and sweep/,
     bend: (right) => ({
       settle: async (queue, outcomes, call, claim) => {
-        const locks = await Promise.all(outcomes.map(({ jobId }) => right.lockOf(queue, jobId)));
+        const locks = await right.locks(queue, { jobIds: outcomes.map(({ jobId }) => jobId) });
         await new Promise(setImmediate);
         const reply = await right.settle(queue, outcomes, call, claim);
         const checked = outcomes.map(({ token }, index): SettleStatus => (locks[index]?.token === token ? 'done' : 'lost'));
@@ -172,7 +172,7 @@ export const DEFECTS: Record<string, Defect> = {
         const open = await Promise.all(
           renewals.map(async ({ queue, id }) => (await right.sessions(queue)).some((known) => known.id === id)),
         );
-        return open.map((alive) => ({ alive, revoked: [] }));
+        return open.map((alive) => ({ alive, notices: [] }));
       },
     }),
   },
@@ -295,8 +295,8 @@ export const DEFECTS: Record<string, Defect> = {
         const stalled: string[] = [];
         for (const { id, expiresInMs } of await right.sessions(queue)) {
           if (expiresInMs > 0) continue;
-          stalled.push(...(await right.owned(queue, id)).map(({ jobId }) => jobId));
-          await right.closeSessions([{ queue, id }], false);
+          stalled.push(...(await right.locks(queue, { session: id })).map(({ jobId }) => jobId));
+          await right.closeSessions([{ queue, id }], 'closed');
         }
         return { stalled, failed: [], more: false };
       },
@@ -316,13 +316,13 @@ export const DEFECTS: Record<string, Defect> = {
     noticedBy: /at most `limit` locks/,
     bend: (right) => ({ sweep: (queue) => right.sweep(queue, FAR_MS) }),
   },
-  'a shutdown is charged as a crash': {
+  'a shutdown counts as a crash': {
     noticedBy: /hands back its jobs at once without a stall/,
-    bend: (right) => ({ closeSessions: (sessions) => right.closeSessions(sessions, true) }),
+    bend: (right) => ({ closeSessions: (sessions) => right.closeSessions(sessions, 'crashed') }),
   },
   'revocations are lost': {
     noticedBy: /renew returns the revoked job/,
-    bend: (right) => ({ renew: async (renewals) => (await right.renew(renewals)).map((reply) => ({ ...reply, revoked: [] })) }),
+    bend: (right) => ({ renew: async (renewals) => (await right.renew(renewals)).map((reply) => ({ ...reply, notices: [] })) }),
   },
   'a revocation is told once': {
     noticedBy: /S4-15 a renewal with a lost reply|until they are acknowledged/,
@@ -333,8 +333,8 @@ export const DEFECTS: Record<string, Defect> = {
           const replies = await right.renew(
             renewals.map((renewal) => ({ ...renewal, acked: told.get(renewal.id) ?? renewal.acked })),
           );
-          replies.forEach(({ revoked }, index) => {
-            const last = revoked.at(-1);
+          replies.forEach(({ notices }, index) => {
+            const last = notices.at(-1);
             if (last !== undefined) told.set(renewals[index]?.id ?? '', last.number);
           });
           return replies;
@@ -361,9 +361,9 @@ export const DEFECTS: Record<string, Defect> = {
     bend: (right) => ({
       settle: async (queue, outcomes, call, claim) => {
         const { paused } = await right.status(queue);
-        if (paused) await right.pause(queue, false);
+        if (paused) await right.configure(queue, { paused: false });
         const reply = await right.settle(queue, outcomes, call, claim);
-        if (paused) await right.pause(queue, true);
+        if (paused) await right.configure(queue, { paused: true });
         return reply;
       },
     }),
@@ -444,7 +444,10 @@ export const DEFECTS: Record<string, Defect> = {
   },
   'lists know one direction': {
     noticedBy: /claim order or in reverse/,
-    bend: (right) => ({ list: (queue, query) => right.list(queue, { ...query, asc: true }) }),
+    bend: (right) => ({
+      jobs: ((queue: string, query: ListQuery) =>
+        right.jobs(queue, Array.isArray(query) ? query : { ...query, asc: true })) as Store['jobs'],
+    }),
   },
   'prioritized jobs are counted twice': {
     noticedBy: /counts equal the lengths of the lists|random verbs/,

@@ -83,7 +83,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
         add: keys.add(right),
         settle: async (queue, outcomes, call, claim) => {
           const reply = await right.settle(queue, outcomes, call, claim);
-          const { jobs: waiting } = await right.list(queue, { lists: ['waiting'], start: 0, end: -1, asc: true });
+          const { jobs: waiting } = await right.jobs(queue, { lists: ['waiting'], start: 0, end: -1, asc: true });
           for (const { id, priority } of waiting) {
             if (keys.of(id) !== undefined) await right.change(queue, [id], { kind: 'priority', priority, lifo: false });
           }
@@ -110,11 +110,14 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
   'a cap is kept and not held': {
     noticedBy: /a cap limits the active jobs|^claims at once under a cap/,
     bend: (right) => {
-      const caps = new Map<string, { maxActive: number } | undefined>();
+      const caps = new Map<string, { maxActive: number } | null>();
       return {
-        cap: async (queue, cap) => void caps.set(queue, cap),
+        configure: async (queue, { cap, ...settings }) => {
+          if (cap !== undefined) caps.set(queue, cap);
+          await right.configure(queue, settings);
+        },
         status: async (queue) => {
-          const cap = caps.get(queue);
+          const cap = caps.get(queue) ?? undefined;
           return { ...(await right.status(queue)), ...(cap !== undefined && { cap }) };
         },
       };
@@ -126,10 +129,10 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
       claim: async (queue, request) => {
         const { cap } = await right.status(queue);
         if (cap === undefined) return right.claim(queue, request);
-        const own = (await right.owned(queue, request.session)).length;
-        await right.cap(queue, undefined);
+        const own = (await right.locks(queue, { session: request.session })).length;
+        await right.configure(queue, { cap: null });
         const reply = await right.claim(queue, { ...request, count: Math.min(request.count, Math.max(0, cap.maxActive - own)) });
-        await right.cap(queue, cap);
+        await right.configure(queue, { cap });
         return reply;
       },
     }),
@@ -141,10 +144,11 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
   'a cap outlives the queue': {
     noticedBy: /forget removes the cap/,
     bend: (right) => ({
-      forget: async (queue) => {
+      forget: async (queue, what) => {
         const { cap } = await right.status(queue);
-        await right.forget(queue);
-        await right.cap(queue, cap);
+        const removed = await right.forget(queue, what);
+        await right.configure(queue, { cap: cap ?? null });
+        return removed;
       },
     }),
   },
@@ -222,7 +226,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     bend: (right) => ({
       acquire: async (queue, wishes) => {
         for (const wish of wishes) {
-          const [info] = await right.namedLocks(queue, [wish.name]);
+          const [info] = await right.locks(queue, { names: [wish.name] });
           if (info?.token !== wish.token) await right.letGo(queue, [wish]);
         }
         return right.acquire(queue, wishes);
@@ -254,7 +258,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     bend: (right) => ({
       acquire: async (queue, wishes) => {
         for (const wish of wishes) {
-          const [info] = await right.namedLocks(queue, [wish.name]);
+          const [info] = await right.locks(queue, { names: [wish.name] });
           if (info?.token === wish.token) await right.letGo(queue, [wish]);
         }
         return right.acquire(queue, wishes);
@@ -277,10 +281,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     noticedBy: /only with the token of its holder/,
     bend: (right) => ({
       letGo: async (queue, locks) => {
-        const current = await right.namedLocks(
-          queue,
-          locks.map(({ name }) => name),
-        );
+        const current = await right.locks(queue, { names: locks.map(({ name }) => name) });
         return right.letGo(
           queue,
           locks.map(({ name, token }, n) => ({ name, token: current[n]?.token ?? token })),
@@ -292,10 +293,7 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
     noticedBy: /is free before a sweep/,
     bend: (right) => ({
       acquire: async (queue, wishes) => {
-        const current = await right.namedLocks(
-          queue,
-          wishes.map(({ name }) => name),
-        );
+        const current = await right.locks(queue, { names: wishes.map(({ name }) => name) });
         if (current.some((info) => info !== undefined && info.endsInMs < 0))
           return wishes.map(() => ({ status: 'taken', ahead: 0 }));
         return right.acquire(queue, wishes);
@@ -336,8 +334,8 @@ export const EXCLUSION_DEFECTS: Record<string, Defect> = {
       const names = namesOf();
       return {
         acquire: names.acquire(right),
-        closeSessions: (sessions, charged) =>
-          names.keeping(right, sessions[0]?.queue ?? '', () => right.closeSessions(sessions, charged)),
+        closeSessions: (sessions, how) =>
+          names.keeping(right, sessions[0]?.queue ?? '', () => right.closeSessions(sessions, how)),
       };
     },
   },
@@ -396,7 +394,7 @@ function keysOf() {
   return {
     of: (id: string) => known.get(id),
     in: async (right: Store, queue: string, list: 'waiting' | 'active') => {
-      const { jobs: records } = await right.list(queue, { lists: [list], start: 0, end: -1, asc: true });
+      const { jobs: records } = await right.jobs(queue, { lists: [list], start: 0, end: -1, asc: true });
       return records.sort((a, b) => (a.id < b.id ? -1 : 1)).map(({ id }) => known.get(id));
     },
     add:
@@ -419,10 +417,7 @@ function namesOf() {
         return right.acquire(queue, wishes);
       },
     keeping: async <T>(right: Store, queue: string, act: () => Promise<T>): Promise<T> => {
-      const holders = await right.namedLocks(
-        queue,
-        [...known.values()].map(({ name }) => name),
-      );
+      const holders = await right.locks(queue, { names: [...known.values()].map(({ name }) => name) });
       const reply = await act();
       const session = await ghost(right, queue);
       for (const holder of holders) {

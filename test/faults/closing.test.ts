@@ -259,7 +259,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
       await closing;
       await until('the job to be back', async () => (await record(id))?.state === 'waiting');
       expect(await record(id)).toMatchObject({ attemptsMade: 0, stalledCounter: 0 });
-      expect(await inner.lockOf(queue, id)).toBeUndefined();
+      expect((await inner.locks(queue, { jobIds: [id] }))[0]).toBeUndefined();
       await until('the worker to have let go', async () => (await inner.sessions(queue)).length === 0);
       await expect(job.moveToCompleted('late', 'mine', false)).rejects.toMatchObject({ code: 'CLOSED' });
       expect(errors).toEqual([]);

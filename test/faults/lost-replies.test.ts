@@ -157,7 +157,7 @@ describe.each(ENGINES)('lost replies on %s', (engine) => {
     const fences: number[] = [];
     const { errors } = worker((job) => fences.push(job.lock.fence), { lockDuration: paced(2000), lockRenewTime: paced(30) });
     await until('the claim to be held', () => held.holding > 0);
-    const first = (await inner.lockOf(queue, id))?.fence;
+    const first = (await inner.locks(queue, { jobIds: [id] }))[0]?.fence;
     await inner.change(queue, [id], { kind: 'revoke', reason: 'an operator' });
     await store.answered('renew');
     await store.answered('renew');
@@ -188,6 +188,6 @@ describe.each(ENGINES)('lost replies on %s', (engine) => {
     const again = await store.claim(queue, { session: 'careless', seq: 2, count: 1 });
     expect(again.jobs).toEqual([]);
     expect(await inner.sweep(queue, 10)).toMatchObject({ stalled: [], failed: [] });
-    expect((await inner.owned(queue, 'careless')).map(({ jobId }) => jobId)).toEqual([id]);
+    expect((await inner.locks(queue, { session: 'careless' })).map(({ jobId }) => jobId)).toEqual([id]);
   });
 });

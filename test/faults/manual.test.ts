@@ -20,7 +20,7 @@ describe.each(ENGINES)('jobs taken by hand on %s', (engine) => {
     const job = await take(hand, 'my-token');
     expect(job).toMatchObject({ id, token: 'my-token' });
     expect(job.lock.held).toBe(true);
-    expect((await inner.lockOf(queue, id))?.token).toBe(job.lock.token);
+    expect((await inner.locks(queue, { jobIds: [id] }))[0]?.token).toBe(job.lock.token);
     await job.updateProgress(50);
     await job.log('half way');
     expect(await job.moveToCompleted('done', 'my-token', false)).toEqual([]);
@@ -67,14 +67,14 @@ describe.each(ENGINES)('jobs taken by hand on %s', (engine) => {
     const job = await take(hand, 'mine');
     for (const duration of [60_000, 500]) {
       expect(await job.extendLock('mine', duration)).toBe(1);
-      const { endsInMs = 0 } = (await inner.lockOf(queue, id)) ?? {};
+      const { endsInMs = 0 } = (await inner.locks(queue, { jobIds: [id] }))[0] ?? {};
       expect(endsInMs).toBeGreaterThan(duration - 200);
       // Stores may round up.
       expect(endsInMs).toBeLessThanOrEqual(duration + 1);
       expect(job.lock.expiresAt - Date.now()).toBeLessThan(endsInMs);
     }
     await until('trust to end', () => !job.lock.held);
-    expect((await inner.lockOf(queue, id))?.endsInMs).toBeGreaterThan(0);
+    expect((await inner.locks(queue, { jobIds: [id] }))[0]?.endsInMs).toBeGreaterThan(0);
   });
 
   test('go back when forgotten, and their taker can no longer finish, extend or write them', async () => {
@@ -105,7 +105,7 @@ describe.each(ENGINES)('jobs taken by hand on %s', (engine) => {
     ]) {
       await expect(late()).rejects.toMatchObject({ code: 'LOCK_LOST' });
     }
-    expect(await inner.jobs(queue, [id])).toEqual([record]);
+    expect((await inner.jobs(queue, [id])).jobs).toEqual([record]);
   });
 
   test('accept a late finish as long as no other worker has the job', async () => {
@@ -164,7 +164,7 @@ describe.each(ENGINES)('jobs taken by hand on %s', (engine) => {
     const job = await take(hand, 'mine');
     expect(job).toMatchObject({ id, attemptsStarted: 1 });
     const left = job.lock.expiresAt - Date.now();
-    expect(left).toBeLessThan((await inner.lockOf(queue, id))?.endsInMs ?? 0);
+    expect(left).toBeLessThan((await inner.locks(queue, { jobIds: [id] }))[0]?.endsInMs ?? 0);
   });
 
   test('count under the limiter', async () => {
@@ -183,7 +183,7 @@ describe.each(ENGINES)('jobs taken by hand on %s', (engine) => {
     const job = await take(both, 'mine');
     const ran = await add();
     store.on('claim', { fault: 'drop-reply', times: 1 });
-    const owned = store.called('owned');
+    const owned = store.called('locks');
     both.run().catch(() => undefined);
     await owned;
     await until('the other job to be run', async () => (await record(ran))?.state === 'completed');

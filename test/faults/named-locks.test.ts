@@ -140,7 +140,7 @@ describe.each(LOCK_ENGINES)('named locks under kills on %s', (engine) => {
     const lock = await queue.takeLock('counter');
     const seen = counter.value();
     const [session] = await scene.store.sessions('work');
-    await scene.store.closeSessions([{ queue: 'work', id: session?.id ?? '' }], false);
+    await scene.store.closeSessions([{ queue: 'work', id: session?.id ?? '' }], 'closed');
     await start(scene, counter, 5, true).exited;
     expect(counter.value()).toBe(5);
     // What a process would do that was stopped between its look and its write.

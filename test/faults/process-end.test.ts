@@ -1,4 +1,4 @@
-// A process that ends with jobs in its hands: whoever can still speak hands them back at once, charged or not.
+// A process that ends with jobs in its hands: if its lock thread can still call the store, it hands them back at once, as stalls or not.
 // Runs the built package, for the lock thread is part of it.
 import { hostname } from 'node:os';
 import { type Store, Worker } from 'holdfast';
@@ -40,7 +40,11 @@ describe.each(LOCK_ENGINES)('the end of a process on %s', (engine) => {
     const job = await queue.add(ending, {});
     const end = await program.ended;
     expect(end, end.stderr).toMatchObject({ code });
-    expect((await store.jobs('work', [job.id]))[0]).toMatchObject({ state: 'waiting', stalledCounter: stalls, attemptsMade: 0 });
+    expect((await store.jobs('work', [job.id])).jobs[0]).toMatchObject({
+      state: 'waiting',
+      stalledCounter: stalls,
+      attemptsMade: 0,
+    });
     const lostBy = (await queue.getJob(job.id))?.lostBy;
     if (stalls === 0) expect(lostBy).toBeUndefined();
     else expect(lostBy).toMatchObject({ host: hostname(), pid: program.child.pid, found: 'exit' });
@@ -53,7 +57,7 @@ describe.each(LOCK_ENGINES)('the end of a process on %s', (engine) => {
     await threadRenews(store);
     const job = await queue.add('uncaught', {});
     await program.ended;
-    expect((await store.jobs('work', [job.id]))[0]).toMatchObject({
+    expect((await store.jobs('work', [job.id])).jobs[0]).toMatchObject({
       state: 'failed',
       failedReason: 'job stalled more than allowable limit',
     });
@@ -64,7 +68,7 @@ describe.each(LOCK_ENGINES)('the end of a process on %s', (engine) => {
     const program = start({ ...PATIENT, useDedicatedLockThread: false });
     const job = await queue.add('exit', {});
     await program.ended;
-    expect((await store.jobs('work', [job.id]))[0]).toMatchObject({ state: 'active' });
+    expect((await store.jobs('work', [job.id])).jobs[0]).toMatchObject({ state: 'active' });
   });
 });
 
@@ -74,7 +78,7 @@ test.each(SHARED_ENGINES)('%s: a process ends by itself after close(true), and h
   await threadRenews(store);
   const job = await queue.add('forced', {});
   expect(await program.ended).toMatchObject({ code: 0, signal: null });
-  expect((await store.jobs('work', [job.id]))[0]).toMatchObject({ state: 'waiting', stalledCounter: 0 });
+  expect((await store.jobs('work', [job.id])).jobs[0]).toMatchObject({ state: 'waiting', stalledCounter: 0 });
 });
 
 test.each(SHARED_ENGINES)('%s: a process whose queue is idle and was never closed ends by itself', async (engine) => {

@@ -137,7 +137,7 @@ describe.each(ENGINES)('failing renewal on %s', (engine) => {
       const sessions = await inner.sessions(queue);
       return sessions.length > 0 ? sessions : undefined;
     });
-    await inner.closeSessions([{ queue, id: session?.id ?? '' }], false);
+    await inner.closeSessions([{ queue, id: session?.id ?? '' }], 'closed');
     const id = await add();
     await reaches(id, 'completed');
     await until('the new session', async () => (await inner.sessions(queue)).some((other) => other.id !== session?.id));

@@ -114,7 +114,7 @@ const LOST = ids('lost', 2);
 
 /** Jobs of a session of this process that ends as if by a crash. */
 async function loseSome(store: Store): Promise<void> {
-  await store.pause(QUEUE, true);
+  await store.configure(QUEUE, { paused: true });
   const job = { name: 'work', data: '{"bytes":10}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 0 };
   await store.add(
     QUEUE,
@@ -124,8 +124,8 @@ async function loseSome(store: Store): Promise<void> {
   const owner = { host: 'here', pid: process.pid, name: 'loser', instance: 'i' };
   await store.openSession({ queue: QUEUE, id: 'loser', owner, durationMs: PATIENCE_MS, maxStalls: 100, slots: 2 });
   expect((await store.claim(QUEUE, { session: 'loser', seq: 1, count: 2, jobIds: LOST })).jobs).toHaveLength(2);
-  await store.closeSessions([{ queue: QUEUE, id: 'loser' }], true);
-  await store.pause(QUEUE, false);
+  await store.closeSessions([{ queue: QUEUE, id: 'loser' }], 'crashed');
+  await store.configure(QUEUE, { paused: false });
 }
 
 /** As a listener in a member hears them. */

@@ -114,7 +114,7 @@ describe.each([1, 2])("postgres: a pool of the user's with %i connections", (max
     for (const client of taken) client.release();
     await until('both to be done', async () => (await store.status('work')).counts.completed === 2);
     expect(fences).toHaveLength(2);
-    const records = await store.jobs('work', ['1', '2']);
+    const records = (await store.jobs('work', ['1', '2'])).jobs;
     for (const record of records) expect(record).toMatchObject({ attemptsStarted: 1, stalledCounter: 0, returnvalue: 'true' });
     expect(told).toBeLessThanOrEqual(4);
     for (const error of errors) expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });

@@ -71,7 +71,7 @@ test('job options', PATIENCE, async () => {
       return;
     }
     accepted += 1;
-    const [record] = await store.jobs('work', [job?.id ?? '']);
+    const [record] = (await store.jobs('work', [job?.id ?? ''])).jobs;
     const { priority, delay, timestamp, opts } = record ?? expect.fail('it was acknowledged and is not there');
     for (const number of [priority, delay, timestamp]) expect(isPlainWhole(number)).toBe(true);
     expect(typeof JSON.parse(opts)).toBe('object');

@@ -61,7 +61,7 @@ export class Cast {
       }
       case 'close': {
         const sessions = step.sessions.map((session) => ({ queue, id: this.#id(session) }));
-        return (store) => store.closeSessions(sessions, step.charged);
+        return (store) => store.closeSessions(sessions, step.how);
       }
       case 'sweep':
         return async (store) => sweepAll(store, queue, step.limit);
@@ -93,14 +93,8 @@ export class Cast {
           return free ? { ...reply, changed: reply.changed.sort() } : reply;
         };
       }
-      case 'pause':
-        return (store) => store.pause(queue, step.paused);
-      case 'limit':
-        return (store) => store.limit(queue, step.durationMs);
-      case 'cap': {
-        const { maxActive } = step;
-        return (store) => store.cap(queue, maxActive === undefined ? undefined : { maxActive });
-      }
+      case 'configure':
+        return (store) => store.configure(queue, given(step.settings));
       case 'acquire': {
         const wishes = step.wishes.map(({ name, session, fresh, keepPlaceMs }) => {
           return { name, session: this.#id(session), token: this.#wish(name, session, fresh), keepPlaceMs };
@@ -111,14 +105,14 @@ export class Cast {
         const locks = step.locks.map(({ name, session }) => ({ name, token: this.#wish(name, session, false) }));
         return (store) => store.letGo(queue, locks);
       }
-      case 'trimEvents':
-        return (store, side) => side.trimmed(store.trimEvents(queue, step.keep), store, queue);
       case 'forget':
         return async (store, side) => {
+          const { events } = step;
+          if (events !== undefined) return side.trimmed(store.forget(queue, { events }), store, queue);
           // "Forgets an emptied queue".
           const { counts } = await store.status(queue);
           if (Object.values(counts).some((count) => count > 0)) return;
-          await side.trimmed(store.forget(queue), store, queue);
+          await side.trimmed(store.forget(queue, { all: true }), store, queue);
         };
       case 'pass':
         return async () => undefined;
@@ -158,21 +152,21 @@ export class Cast {
       case 'logs':
         return (store) => store.logs(queue, look.job, { start: look.start, end: -1, asc: look.asc });
       case 'lockOf':
-        return (store) => store.lockOf(queue, look.job);
+        return (store) => store.locks(queue, { jobIds: [look.job] });
       case 'owned': {
         const id = this.#id(look.session);
-        return (store) => store.owned(queue, id);
+        return (store) => store.locks(queue, { session: id });
       }
       case 'sessions':
         return (store) => sessionsOf(store, queue);
       case 'namedLocks':
-        return (store) => store.namedLocks(queue, [...LOCKS]);
+        return (store) => store.locks(queue, { names: [...LOCKS] });
     }
   }
 
   async list(store: Store, query: ListQuery): Promise<JobRecord[]> {
-    if (!this.#lazyKeys) return (await store.list(this.queue, query)).jobs;
-    const { jobs: records } = await store.list(this.queue, { ...query, start: 0, end: -1 });
+    if (!this.#lazyKeys) return (await store.jobs(this.queue, query)).jobs;
+    const { jobs: records } = await store.jobs(this.queue, { ...query, start: 0, end: -1 });
     return records.some(({ opts }) => opts.includes('lockKey')) ? records.sort((a, b) => (a.id < b.id ? -1 : 1)) : records;
   }
 
@@ -278,7 +272,7 @@ async function sweepAll(store: Store, queue: string, limit: number): Promise<{ s
   }
   const [stalled, failed] = [swept.stalled.sort(), swept.failed.sort()];
   if (stalled.length > 1) {
-    const records = (await store.jobs(queue, stalled)).filter((job) => job !== undefined);
+    const records = (await store.jobs(queue, stalled)).jobs.filter((job) => job !== undefined);
     for (const { id, priority } of records) await store.change(queue, [id], { kind: 'priority', priority, lifo: true });
   }
   if (failed.length > 1) await store.change(queue, failed, { kind: 'remove' });
@@ -294,7 +288,7 @@ async function isFree(
   queue: string,
   { change, selection: { list, limit } }: Extract<Step, { verb: 'select' }>,
 ): Promise<boolean> {
-  const { jobs: records } = await store.list(queue, { lists: [list], start: 0, end: -1, asc: true });
+  const { jobs: records } = await store.jobs(queue, { lists: [list], start: 0, end: -1, asc: true });
   const ages = records.map(({ finishedOn, timestamp }) => finishedOn ?? timestamp);
   return new Set(ages).size < ages.length || (change.kind !== 'remove' && ages.length > limit);
 }

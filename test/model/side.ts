@@ -66,8 +66,8 @@ export class Side {
 
   async told(sessions: string[], replies: Promise<RenewReply[]>): Promise<RenewReply[]> {
     const answer = await replies;
-    answer.forEach(({ revoked }, index) => {
-      const last = revoked.at(-1)?.number;
+    answer.forEach(({ notices }, index) => {
+      const last = notices.at(-1)?.number;
       if (last !== undefined) this.#seen.set(sessions[index] as string, last);
     });
     return answer;

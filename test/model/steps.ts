@@ -100,6 +100,12 @@ const selection = fc.record({
   limit: fc.constantFrom(1, 2, 100),
 });
 
+const settings = fc.record({
+  paused: maybe(fc.boolean()),
+  blockedMs: maybe(fc.constantFrom(0, SHORT_MS)),
+  cap: maybe(fc.option(fc.record({ maxActive: fc.constantFrom(0, 1, 2, 3) }))),
+});
+
 const lock = fc.constantFrom(...LOCKS);
 /** Less than a step: a store may keep a place for somewhat longer, so that those who ask again have nothing to write. */
 const BRIEF_MS = 8;
@@ -155,19 +161,16 @@ const step = fc.oneof(
     again,
   }),
   weighted(4, 'renew', { sessions: several(session), slots: maybe(fc.nat(3)), acked: fc.boolean() }),
-  weighted(1, 'close', { sessions: several(session, 2), charged: fc.boolean() }),
+  weighted(1, 'close', { sessions: several(session, 2), how: fc.constantFrom('closed' as const, 'crashed' as const) }),
   weighted(4, 'sweep', { limit: fc.constantFrom(1, 2, 100, 100) }),
   weighted(3, 'extend', { extensions: several(fc.record({ ...owned, durationMs })) }),
   weighted(3, 'write', { writes: several(write) }),
   weighted(9, 'change', { jobs, change }),
   weighted(3, 'select', { selection, change: fc.oneof(retry, promote, fc.constant({ kind: 'remove' as const })) }),
-  weighted(1, 'pause', { paused: fc.boolean() }),
-  weighted(1, 'limit', { durationMs: fc.constantFrom(0, SHORT_MS) }),
-  weighted(2, 'cap', { maxActive: maybe(fc.constantFrom(0, 1, 2, 3)) }),
+  weighted(4, 'configure', { settings }),
   weighted(5, 'acquire', { wishes: several(wish) }),
   weighted(2, 'letGo', { locks: several(fc.record({ name: lock, session })) }),
-  weighted(1, 'trimEvents', { keep: fc.nat(5) }),
-  weighted(1, 'forget', {}),
+  weighted(2, 'forget', { events: maybe(fc.nat(5)) }),
   weighted(5, 'pass', { ms: fc.constantFrom(500, 1_000, 2_000, 5_000) }),
   weighted(6, 'look', { look }),
 );

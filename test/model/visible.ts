@@ -17,17 +17,17 @@ export async function visible(store: Store, side: Side, cast: Cast): Promise<unk
   }
   const ids = all.map(({ id }) => id);
   const logs = await Promise.all(ids.map((id) => store.logs(queue, id, { start: 0, end: -1, asc: true })));
-  const locks = await Promise.all(ids.map((id) => store.lockOf(queue, id)));
-  const owned = await Promise.all(sessions.map((id) => store.owned(queue, id)));
+  const locks = await store.locks(queue, { jobIds: ids });
+  const owned = await Promise.all(sessions.map((id) => store.locks(queue, { session: id })));
   return {
     status: await store.status(queue),
     lists,
-    again: await store.jobs(queue, ids),
+    again: (await store.jobs(queue, ids)).jobs,
     logs,
     locks,
     owned,
     sessions: await sessionsOf(store, queue),
-    named: await store.namedLocks(queue, [...LOCKS]),
+    named: await store.locks(queue, { names: [...LOCKS] }),
     events: await side.events(store, queue, { after: 0, page: 100_000, marks }),
   };
 }

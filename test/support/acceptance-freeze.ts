@@ -10,7 +10,7 @@ export async function freeze(process: WorkerProcess, { store }: Pick<Scene, 'sto
   for (;;) {
     await process.freeze();
     // Any write will do, on a queue that nobody looks at.
-    const written = store.pause('freezing', false).then(() => true);
+    const written = store.configure('freezing', { paused: false }).then(() => true);
     if (await Promise.race([written, sleep(PATIENCE_MS, false)])) return;
     process.thaw();
     await written;

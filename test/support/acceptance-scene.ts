@@ -109,7 +109,7 @@ export class Gate {
 
 /** How often the session that holds a job was renewed so far. */
 export async function renewalsOf(store: Store, jobId: string): Promise<number> {
-  const lock = await store.lockOf('work', jobId);
+  const lock = (await store.locks('work', { jobIds: [jobId] }))[0];
   const session = (await store.sessions('work')).find(({ id }) => id === lock?.session);
   if (session === undefined) throw new Error(`Nobody holds job ${jobId}.`);
   return session.renewals;

@@ -126,7 +126,7 @@ async function judgeStore(store: Store): Promise<string[]> {
   const lists = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'] as const;
   const seen = new Map<string, string>();
   for (const list of lists) {
-    const { jobs } = await store.list('work', { lists: [list], start: 0, end: -1, asc: true });
+    const { jobs } = await store.jobs('work', { lists: [list], start: 0, end: -1, asc: true });
     if (jobs.length !== counts[list]) complaints.push(`${list} has ${jobs.length} jobs and is counted as ${counts[list]}`);
     if (list !== 'completed' && jobs.length > 0) complaints.push(`${jobs.length} jobs are left ${list}`);
     for (const { id } of jobs) {

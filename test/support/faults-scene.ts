@@ -72,7 +72,7 @@ export async function scene(engine: Engine): Promise<Scene> {
     await Promise.all(workers.map((worker) => worker.close(true)));
     await inner.close();
   });
-  const record = async (id: string): Promise<JobRecord | undefined> => (await inner.jobs(queue, [id]))[0];
+  const record = async (id: string): Promise<JobRecord | undefined> => (await inner.jobs(queue, [id])).jobs[0];
   return {
     queue,
     store,

@@ -105,7 +105,7 @@ describe('takeLock', () => {
     queue.on('error', () => undefined);
     store.on('claim', { fault: 'drop-reply', times: 2 });
     const token = await job.takeLock();
-    expect((await store.lockOf('mail', job.id))?.token).toBe(token);
+    expect((await store.locks('mail', { jobIds: [job.id] }))[0]?.token).toBe(token);
     expect(job.attemptsStarted).toBe(1);
   });
 });

@@ -76,7 +76,7 @@ describe('waitUntilFinished', () => {
   test('says that the end is gone, not that the job is missing, when the log was cut', async () => {
     const job = await queue.add('x', {}, { removeOnComplete: true });
     await (await worker.take()).moveToCompleted('gone', undefined, false);
-    await store.trimEvents('mail', 0);
+    await store.forget('mail', { events: 0 });
     await expect(job.waitUntilFinished(events)).rejects.toThrow(refused('RESULT_GONE'));
     const removed = await queue.add('x', {});
     await removed.remove();

@@ -1,14 +1,14 @@
 // The line in which wishes for named locks wait, by itself.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { LockWaiters } from '../../src/lock/lock-waiters.js';
-import type { NamedLockRef, Store } from '../../src/store/contract/index.js';
+import type { LetGoStatus, NamedLockRef, Store } from '../../src/store/contract/index.js';
 
 vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-function lineTo(letGo: (refs: NamedLockRef[]) => boolean[]): LockWaiters {
+function lineTo(letGo: (refs: NamedLockRef[]) => LetGoStatus[]): LockWaiters {
   const store = { letGo: async (_: string, refs: NamedLockRef[]) => letGo(refs) } as unknown as Store;
   const nothing = (): void => undefined;
   return new LockWaiters({ queue: 'q', ready: async () => store, isHeld: () => false, sessionGone: nothing, onError: nothing });
@@ -18,7 +18,7 @@ it('releases named locks a second time later, because a failover may have lost t
   const calls: NamedLockRef[][] = [];
   const line = lineTo((refs) => {
     calls.push(refs);
-    return refs.map(() => true);
+    return refs.map(() => 'done');
   });
   const answers = [line.giveBack('x', 'a'), line.giveBack('y', 'b')];
   await vi.advanceTimersByTimeAsync(10);
@@ -37,7 +37,7 @@ it('does not wait for the second release of named locks on close', async () => {
   let calls = 0;
   const line = lineTo((refs) => {
     calls += 1;
-    return refs.map(() => true);
+    return refs.map(() => 'done');
   });
   void line.giveBack('x', 'a');
   await vi.advanceTimersByTimeAsync(10);

@@ -8,7 +8,7 @@ import type { NamedLock } from '../../src/lock/named-lock.js';
 import { Session } from '../../src/session/session.js';
 import { Queue } from '../../src/queue/queue.js';
 import { systemClock } from '../../src/runtime/clock.js';
-import type { SessionRef } from '../../src/store/contract/index.js';
+import type { SessionCheck, SessionRef } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore, type StoreVerb } from '../../src/testing/faulty-store.js';
 import { Worker } from '../../src/worker/worker.js';
@@ -26,8 +26,8 @@ const HEARD_MS = GRACE_MS - 100;
 /** Its hints look at connections, as those of a server. */
 class Server extends MemoryStore {
   override readonly capabilities = { ...new MemoryStore().capabilities, crashHints: true, fallibleHints: true };
-  override async unsuspected(sessions: SessionRef[]): Promise<boolean[]> {
-    return sessions.map(() => true);
+  override async checkSessions(sessions: SessionRef[]): Promise<SessionCheck[]> {
+    return sessions.map(() => ({ unsuspected: true }));
   }
 }
 
@@ -186,7 +186,7 @@ describe('a session counts as confirmed', () => {
     const ran = running({ lockDuration: 60_000, crashGraceMs: GRACE_MS, drainDelay: 60 });
     // Its session was heard of long ago.
     await time.pass(5000);
-    store.on('unsuspected', { fault: 'fail' });
+    store.on('checkSessions', { fault: 'fail' });
     repeat('claim');
     const asked = sent('claim');
     await time.until(queue.add('welcome', {}));
@@ -198,7 +198,7 @@ describe('a session counts as confirmed', () => {
     const queue = newQueue();
     const ran = running({ lockDuration: 60_000, crashGraceMs: GRACE_MS, drainDelay: 1, concurrency: 2 });
     await time.pass(100);
-    store.on('unsuspected', { fault: 'fail' });
+    store.on('checkSessions', { fault: 'fail' });
     const asked = sent('claim');
     await time.until(queue.add('welcome', {}));
     const { lock } = await time.until(ran);
@@ -212,7 +212,7 @@ describe('a session counts as confirmed', () => {
     const take = async (name: string): Promise<NamedLock> => (await queue.takeLock(name)) as NamedLock;
     const first = await time.until(take('first'));
     await time.pass(5000);
-    store.on('unsuspected', { fault: 'fail' });
+    store.on('checkSessions', { fault: 'fail' });
     await time.pass(5000);
     expect(first.isSure).toBe(false);
     slow('acquire');
@@ -224,7 +224,7 @@ describe('a session counts as confirmed', () => {
   test('only if the lock is granted, after a place in line', async () => {
     const [queue, other] = [newQueue({ lockDuration: 60_000, crashGraceMs: GRACE_MS }), newQueue()];
     await time.until(other.takeLock('taken'));
-    store.on('unsuspected', { fault: 'fail' });
+    store.on('checkSessions', { fault: 'fail' });
     const asked = sent('acquire');
     const lock = (await time.until(queue.takeLock('own'))) as NamedLock;
     const asks = store.calls('acquire');
@@ -241,7 +241,7 @@ describe('a session counts as confirmed', () => {
     const queue = newQueue();
     await time.until(queue.add('welcome', {}));
     const { lock } = await time.until(ran);
-    store.on('unsuspected', { fault: 'fail' });
+    store.on('checkSessions', { fault: 'fail' });
     slow('renew', 10_000);
     const sentAt = await time.until(sent('renew'));
     store.on('renew', { fault: 'fail' });
@@ -256,7 +256,7 @@ describe('a leader that is unsure', () => {
     const leader = new Leader('mail', { connection: store, leaderTimeout: 60_000, crashGraceMs: GRACE_MS });
     opened.push(leader);
     leader.on('error', () => undefined);
-    store.on('unsuspected', { fault: 'fail' });
+    store.on('checkSessions', { fault: 'fail' });
     slow('acquire');
     const asked = sent('acquire');
     await time.until(leader.waitUntilReady());

@@ -6,7 +6,7 @@ import { LockTable } from '../../src/session/lock-table.js';
 import { RenewalLoop } from '../../src/renewal/renewal-loop.js';
 import { Session } from '../../src/session/session.js';
 import { now } from '../../src/session/trust.js';
-import type { SessionRef } from '../../src/store/contract/index.js';
+import type { SessionCheck, SessionRef } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { lockOn } from '../support/faults-locks.js';
@@ -33,8 +33,8 @@ class Server extends MemoryStore {
     transactions: false,
   };
   suspects = false;
-  override async unsuspected(sessions: SessionRef[]): Promise<boolean[]> {
-    return sessions.map(() => !this.suspects);
+  override async checkSessions(sessions: SessionRef[]): Promise<SessionCheck[]> {
+    return sessions.map(() => ({ unsuspected: !this.suspects }));
   }
 }
 
@@ -79,15 +79,15 @@ function watched(session: Session): HeldLock {
 test('checks for suspicion four times in a grace while a lock is held, and not otherwise', async () => {
   const session = await keep();
   await time.pass(10_000);
-  expect(store.calls('unsuspected')).toBe(0);
+  expect(store.calls('checkSessions')).toBe(0);
   session.granted(now(time.clock));
   const lock = watched(session);
   await time.pass(10_000);
-  expect(store.calls('unsuspected')).toBe(20);
+  expect(store.calls('checkSessions')).toBe(20);
   expect(lock.held).toBe(true);
   lock.release();
   await time.pass(10_000);
-  expect(store.calls('unsuspected')).toBe(20);
+  expect(store.calls('checkSessions')).toBe(20);
 });
 
 test('turns held false a margin before the grace is over without a reply, and aborts nothing', async () => {
@@ -95,7 +95,7 @@ test('turns held false a margin before the grace is over without a reply, and ab
   const lock = watched(session);
   // The last answer is to the question at 2000.
   await time.pass(2000);
-  store.on('unsuspected', { fault: 'fail' });
+  store.on('checkSessions', { fault: 'fail' });
   await time.pass(TRUST_MS - STEP_MS);
   expect(lock.held).toBe(true);
   await time.pass(STEP_MS);
@@ -111,19 +111,19 @@ test('counts a reply from before its request was sent, however late the reply co
   const session = await keep();
   const lock = watched(session);
   await time.pass(400);
-  const slow = store.on('unsuspected', { fault: 'hold-reply', times: 1 });
+  const slow = store.on('checkSessions', { fault: 'hold-reply', times: 1 });
   await time.pass(100 + TRUST_MS - 2 * STEP_MS);
   slow.release();
   await time.pass(STEP_MS);
   expect(lock.held).toBe(true);
-  store.on('unsuspected', { fault: 'fail' });
+  store.on('checkSessions', { fault: 'fail' });
   await time.pass(STEP_MS);
   expect(lock.held).toBe(false);
 });
 
 test('keeps held false for a handler that read it as false, while isSure may turn true again', async () => {
   const lock = watched(await keep());
-  const silence = store.on('unsuspected', { fault: 'fail' });
+  const silence = store.on('checkSessions', { fault: 'fail' });
   await time.pass(5000);
   expect([lock.isSure, lock.held]).toEqual([false, false]);
   silence.remove();
@@ -134,7 +134,7 @@ test('keeps held false for a handler that read it as false, while isSure may tur
 
 test('changes nothing by a silence during which held was not read', async () => {
   const lock = watched(await keep());
-  const silence = store.on('unsuspected', { fault: 'fail' });
+  const silence = store.on('checkSessions', { fault: 'fail' });
   await time.pass(5000);
   silence.remove();
   await time.pass(1000);
@@ -161,7 +161,7 @@ test('counts a grant as a reply, so the first lock after an idle time is held at
   const sentAt = now(time.clock);
   await time.pass(STEP_MS);
   session.granted(sentAt);
-  store.on('unsuspected', { fault: 'fail' });
+  store.on('checkSessions', { fault: 'fail' });
   const lock = watched(session);
   await time.pass(TRUST_MS - 2 * STEP_MS);
   expect(lock.held).toBe(true);
@@ -175,7 +175,7 @@ test('keeps locks with their own expiry held without replies', async () => {
   const pinned = lockOn(session);
   pinned.extend(now(time.clock), LOCK_MS);
   const plain = lockOn(session);
-  store.on('unsuspected', { fault: 'fail' });
+  store.on('checkSessions', { fault: 'fail' });
   await time.pass(5000);
   expect([timed.held, pinned.held, plain.held]).toEqual([true, true, false]);
 });
@@ -186,7 +186,7 @@ test.each([
 ])('%s asks nothing, and held ends with the trust in the session', async (_name, { graceMs }) => {
   const lock = watched(await keep(graceMs));
   await time.pass(14_000);
-  expect(store.calls('unsuspected')).toBe(0);
+  expect(store.calls('checkSessions')).toBe(0);
   expect(lock.held).toBe(true);
 });
 
@@ -194,20 +194,20 @@ test('asks nothing of a store whose crash hints cannot be wrong', async () => {
   server.capabilities.fallibleHints = false;
   const lock = watched(await keep());
   await time.pass(14_000);
-  expect(store.calls('unsuspected')).toBe(0);
+  expect(store.calls('checkSessions')).toBe(0);
   expect(lock.held).toBe(true);
 });
 
 test('has one suspicion check in flight at most, and none after stop', async () => {
   const session = await keep();
   watched(session);
-  const hung = store.on('unsuspected', { fault: 'hang', times: 1 });
+  const hung = store.on('checkSessions', { fault: 'hang', times: 1 });
   await time.pass(10_000);
-  expect(store.calls('unsuspected')).toBe(1);
+  expect(store.calls('checkSessions')).toBe(1);
   hung.release();
   await time.pass(600);
-  expect(store.calls('unsuspected')).toBe(2);
+  expect(store.calls('checkSessions')).toBe(2);
   loop.delete(session.id);
   await time.pass(5000);
-  expect(store.calls('unsuspected')).toBe(2);
+  expect(store.calls('checkSessions')).toBe(2);
 });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { SessionPlan } from '../../src/session/renewer.js';
 import { RenewalLoop, type Renewed } from '../../src/renewal/renewal-loop.js';
 import { Session } from '../../src/session/session.js';
-import type { Revocation } from '../../src/store/contract/index.js';
+import type { Notice } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { takeTime, type Time } from '../support/faults-time.js';
@@ -11,7 +11,7 @@ vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.j
 
 interface Kept {
   session: Session;
-  told: { renewed: number; lost: number; revoked: Revocation[]; errors: string[] };
+  told: { renewed: number; lost: number; revoked: Notice[]; errors: string[] };
 }
 
 let time: Time;
@@ -41,7 +41,7 @@ async function keep(renewMs = 1000, firstInMs = renewMs, extra: Partial<Renewed>
     plan,
     memory: session.memory,
     onRenewed: () => (told.renewed += 1),
-    onRevoked: (revocations) => told.revoked.push(...revocations),
+    onRevoked: (notices) => told.revoked.push(...notices),
     onLost: () => (told.lost += 1),
     onError: ({ message }) => told.errors.push(message),
     ...extra,
@@ -124,7 +124,7 @@ test('reports a renewal that hangs and then fails once', async () => {
 test('reports a session that the store has ended once, and never renews it again', async () => {
   const { session, told } = await keep(1000, 0);
   const other = await keep(1000, 0);
-  await inner.closeSessions([{ queue: 'q', id: session.id }], false);
+  await inner.closeSessions([{ queue: 'q', id: session.id }], 'closed');
   await time.pass(3000);
   expect(told.lost).toBe(1);
   expect(session.memory.alive).toBe(false);
@@ -153,7 +153,7 @@ test('ignores the reply for a session that was released while the call was in fl
   const held = store.on('renew', { fault: 'hold-reply', times: 1 });
   await time.pass(10);
   loop.delete(session.id);
-  await inner.closeSessions([{ queue: 'q', id: session.id }], false);
+  await inner.closeSessions([{ queue: 'q', id: session.id }], 'closed');
   held.release();
   await time.pass(3000);
   expect(told).toEqual({ renewed: 0, lost: 0, revoked: [], errors: [] });

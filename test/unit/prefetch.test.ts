@@ -158,7 +158,7 @@ describe('a worker with prefetch', () => {
     expect(ahead.before).toBeGreaterThan(left);
     expect(ahead.after).toBe(left);
     const waiting = await until('they wait again', async () => {
-      const { jobs: found } = await part.inner.list(part.queue, { lists: ['waiting'], start: 0, end: -1, asc: true });
+      const { jobs: found } = await part.inner.jobs(part.queue, { lists: ['waiting'], start: 0, end: -1, asc: true });
       return found.length >= rest.length - left ? found : undefined;
     });
     expect(waiting.map(({ id }) => id)).toEqual(rest.slice(-waiting.length));
@@ -212,7 +212,7 @@ describe('a worker with prefetch', () => {
         begun += 1;
         if (pausedAt === 0 && worker.prefetched >= 2 * ENOUGH) {
           pausedAt = begun;
-          await part.inner.pause(part.queue, true);
+          await part.inner.configure(part.queue, { paused: true });
         }
         await sleep(5);
       },
@@ -225,7 +225,7 @@ describe('a worker with prefetch', () => {
   test('cannot cancel a prefetched job that has not started', async () => {
     const part = await scene('memory');
     await stuck(part, { prefetch: 20 }, async (worker) => {
-      const { jobs: active } = await part.inner.list(part.queue, { lists: ['active'], start: 0, end: -1, asc: true });
+      const { jobs: active } = await part.inner.jobs(part.queue, { lists: ['active'], start: 0, end: -1, asc: true });
       const [runs, waits] = active.slice(-worker.prefetched - 1).map(({ id }) => id);
       expect(worker.cancelJob(waits ?? '')).toBe(false);
       expect(worker.cancelJob(runs ?? '')).toBe(true);

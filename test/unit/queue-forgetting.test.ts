@@ -18,19 +18,19 @@ test('forgets the caller of a closed queue once when every add had a reply at it
   const call = store.called('add', 1);
   await queue.add('first', {});
   await queue.add('second', {});
-  const forgotten = store.called('forgetCaller', 1);
+  const forgotten = store.called('forget', 1);
   await queue.close();
   await queue.close();
   const { caller } = (await call).args[2];
-  expect((await forgotten).args).toEqual(['mail', caller]);
-  expect(store.calls('forgetCaller')).toBe(1);
+  expect((await forgotten).args).toEqual(['mail', { caller }]);
+  expect(store.calls('forget')).toBe(1);
 });
 
 test('forgets nothing for a queue that added nothing', async () => {
   const { store, queue } = place();
   await queue.count();
   await queue.close();
-  expect(store.calls('forgetCaller')).toBe(0);
+  expect(store.calls('forget')).toBe(0);
 });
 
 test('keeps the caller after a lost reply, so that a late first try adds nothing after close', async () => {
@@ -40,10 +40,10 @@ test('keeps the caller after a lost reply, so that a late first try adds nothing
   await queue.add('first', {});
   await queue.add('second', {});
   await queue.close();
-  expect(store.calls('forgetCaller')).toBe(0);
+  expect(store.calls('forget')).toBe(0);
   const { args } = await call;
   await expect(store.add(...args)).rejects.toMatchObject({ code: 'STORE_FAILED' });
-  expect((await store.list('mail', { lists: ['waiting'], start: 0, end: -1, asc: true })).jobs).toHaveLength(2);
+  expect((await store.jobs('mail', { lists: ['waiting'], start: 0, end: -1, asc: true })).jobs).toHaveLength(2);
 });
 
 test('keeps the caller of a call that never had a reply', async () => {
@@ -53,16 +53,16 @@ test('keeps the caller of a call that never had a reply', async () => {
   await expect(queue.add('first', {})).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
   await queue.close();
   held.release();
-  expect(store.calls('forgetCaller')).toBe(0);
+  expect(store.calls('forget')).toBe(0);
   const { args } = await call;
   await store.add(...args);
-  expect((await store.list('mail', { lists: ['waiting'], start: 0, end: -1, asc: true })).jobs).toHaveLength(1);
+  expect((await store.jobs('mail', { lists: ['waiting'], start: 0, end: -1, asc: true })).jobs).toHaveLength(1);
 });
 
 test('closes soon although the store does not reply', async () => {
   const { store, queue } = place();
   await queue.add('first', {});
-  const held = store.on('forgetCaller', { fault: 'hang' });
+  const held = store.on('forget', { fault: 'hang' });
   await queue.close();
   held.release();
 });

@@ -89,7 +89,7 @@ describe('a named lock', () => {
     await store.answered('renew', 3);
     expect(lock?.held).toBe(true);
     const [session] = await store.sessions('mail');
-    await store.closeSessions([{ queue: 'mail', id: session?.id ?? '' }], false);
+    await store.closeSessions([{ queue: 'mail', id: session?.id ?? '' }], 'closed');
     await until('the loss to be told', () => lock?.signal.aborted);
     expect(lock?.held).toBe(false);
     expect(String(lock?.signal.reason)).toContain('lock lost: "x"');
@@ -290,7 +290,7 @@ describe('work under queue.lock', () => {
     });
     await started.opened;
     const [session] = await store.sessions('mail');
-    await store.closeSessions([{ queue: 'mail', id: session?.id ?? '' }], false);
+    await store.closeSessions([{ queue: 'mail', id: session?.id ?? '' }], 'closed');
     await expect(working).rejects.toThrow(refused('LOCK_LOST'));
   });
 
@@ -338,7 +338,7 @@ describe('a named lock with a store that fails', () => {
     store.on('acquire', { fault: 'drop-reply', times: 2 });
     const lock = await queue.takeLock('x', { waitMs: 5000 });
     expect(lock).toMatchObject({ held: true });
-    expect((await store.namedLocks('mail', ['x']))[0]).toMatchObject({ token: lock?.token, waiting: 0 });
+    expect((await store.locks('mail', { names: ['x'] }))[0]).toMatchObject({ token: lock?.token, waiting: 0 });
     expect(errors).toHaveLength(1);
   });
 
@@ -400,7 +400,7 @@ describe('a named lock with a store that fails', () => {
     const waiting = b.takeLock('x', { waitMs: 10_000, durationMs: 5000 });
     await until('it to stand in line', async () => (await a.getNamedLock('x'))?.waiting === 1);
     const session = (await store.sessions('mail')).find(({ durationMs }) => durationMs === 5000);
-    await store.closeSessions([{ queue: 'mail', id: session?.id ?? '' }], false);
+    await store.closeSessions([{ queue: 'mail', id: session?.id ?? '' }], 'closed');
     await lock?.release();
     expect(await waiting).toMatchObject({ held: true });
   });

@@ -26,7 +26,7 @@ describe('FaultyStore', () => {
   });
 
   it('passes everything on as long as it has no rule', async () => {
-    expect(await add()).toEqual([{ id: '1', duplicate: false }]);
+    expect(await add()).toEqual([{ id: '1', status: 'added' }]);
     expect(await waiting()).toBe(1);
     expect(faulty.capabilities).toEqual(inner.capabilities);
   });
@@ -57,7 +57,7 @@ describe('FaultyStore', () => {
     expect(await isSettled(adding)).toBe(false);
     expect(rule.holding).toBe(1);
     rule.release();
-    expect(await adding).toEqual([{ id: '1', duplicate: false }]);
+    expect(await adding).toEqual([{ id: '1', status: 'added' }]);
   });
 
   it('hangs: nothing is done until the release', async () => {
@@ -123,7 +123,7 @@ describe('FaultyStore', () => {
     expect((await faulty.called('add', 2)).args[0]).toBe('b');
     expect(await isSettled(third)).toBe(false);
     await add('c');
-    expect((await third).reply).toEqual([{ id: '1', duplicate: false }]);
+    expect((await third).reply).toEqual([{ id: '1', status: 'added' }]);
     expect(faulty.calls('add')).toBe(3);
     expect(await isSettled(faulty.called('add'))).toBe(false);
   });

@@ -158,7 +158,7 @@ test('does not hand back jobs of a call without a reply when the other call reco
   await until('four run', () => runs.length === 4);
   for (const job of [a, b]) gates.get(job?.id)?.open();
   await until('the first reply is held back', () => held.holding === 1);
-  const asked = faulty.answered('owned');
+  const asked = faulty.answered('locks');
   for (const job of [c, d]) gates.get(job?.id)?.open();
   await asked;
   expect(lost.struck).toBe(1);

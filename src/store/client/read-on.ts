@@ -1,6 +1,6 @@
 // Reads that continue where a reply was cut at REPLY_BYTES, until the caller has everything that it requested.
 import type { JobRecord } from '../../job/record.js';
-import type { ListName, ListQuery, Store } from '../contract/index.js';
+import type { JobsReply, ListQuery, Store } from '../contract/index.js';
 
 interface Range {
   start: number;
@@ -8,21 +8,33 @@ interface Range {
   asc: boolean;
 }
 
-export async function readJobs(store: Store, queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
-  const found = await store.jobs(queue, jobIds);
-  while (found.length < jobIds.length) found.push(...(await store.jobs(queue, jobIds.slice(found.length))));
-  return found;
+export function readJobs(store: Store, queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
+  return readOn([], (after) => store.jobs(queue, jobIds.slice(after)));
 }
 
 export async function readList(store: Store, queue: string, query: ListQuery): Promise<JobRecord[]> {
-  const { jobs, more } = await store.list(queue, query);
+  const { jobs, more } = await store.jobs(queue, query);
   if (!more) return jobs;
-  // A cut reply does not say in which list it ended, so several lists are read again, one at a time.
-  const [first] = query.lists;
-  if (query.lists.length === 1 && first !== undefined) return readOn(store, queue, first, query, jobs);
   const whole: JobRecord[] = [];
-  for (const list of query.lists) whole.push(...(await readOn(store, queue, list, query, [])));
+  for (const list of query.lists) {
+    const { counts } = await store.status(queue);
+    const [from, to] = positions(counts[list], query.start, query.end);
+    if (from > to) continue;
+    // A cut reply does not say in which list it ended, so several lists are read again, one at a time.
+    const read = query.lists.length === 1 ? jobs : [];
+    const range = { lists: [list], end: to, asc: query.asc };
+    whole.push(...(await readOn(read, (after) => store.jobs(queue, { ...range, start: from + after }))));
+  }
   return whole;
+}
+
+/** Calls `next` with the number of jobs that were read so far, until a reply is not cut. */
+async function readOn<J extends JobRecord | undefined>(read: J[], next: (after: number) => Promise<JobsReply<J>>): Promise<J[]> {
+  for (;;) {
+    const { jobs, more } = await next(read.length);
+    read.push(...jobs);
+    if (!more) return read;
+  }
 }
 
 export async function readLogs(
@@ -39,18 +51,6 @@ export async function readLogs(
     logs.push(...next.logs);
   }
   return { logs, count };
-}
-
-async function readOn(store: Store, queue: string, list: ListName, query: Range, read: JobRecord[]): Promise<JobRecord[]> {
-  const { counts } = await store.status(queue);
-  const [from, to] = positions(counts[list], query.start, query.end);
-  for (;;) {
-    const start = from + read.length;
-    if (start > to) return read;
-    const { jobs, more } = await store.list(queue, { lists: [list], start, end: to, asc: query.asc });
-    read.push(...jobs);
-    if (!more) return read;
-  }
 }
 
 /** Returns the first and last position of a range. Negative positions count from the end. */

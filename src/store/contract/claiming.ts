@@ -8,7 +8,7 @@ export interface Claiming {
    * Order: priority (0 first), then front to back.
    * Of the jobs with one `lockKey`, at most one is active, across all sessions. The others stay waiting, keep their places, and do not
    * delay the jobs behind them. A key is free again when its job leaves active, for any reason.
-   * With a cap (`cap`), at most that many jobs of the queue are active; `Cap` says how sessions share them.
+   * With a cap (`configure`), at most that many jobs of the queue are active; `Cap` says how sessions share them.
    * A repetition with the same session and seq returns the same jobs with the same tokens, if they are still owned under that seq.
    * The claim stops at REPLY_BYTES of job data, and sets `more` if a further job was left out for that reason.
    */

@@ -2,20 +2,24 @@
 import type { SettleStatus } from '../../job/outcome.js';
 
 export interface Control {
-  pause(queue: string, paused: boolean): Promise<void>;
-  /** Stops claims of this queue for `durationMs` from now; 0 ends the limit. */
-  limit(queue: string, durationMs: number): Promise<void>;
-  /** Bounds the active jobs of the queue, from the next claim on; undefined removes the cap. */
-  cap(queue: string, cap: Cap | undefined): Promise<void>;
+  /**
+   * Changes settings of the queue, from the next claim on. All given fields change in one step; an absent field leaves its setting as it is.
+   * A repetition sets the same values again, and counts `blockedMs` from then.
+   * Events: `paused` or `resumed`, if that has changed.
+   */
+  configure(queue: string, settings: QueueSettings): Promise<void>;
   /** Writes to a job, by its owner (with token) or from outside (without). */
   write(queue: string, writes: Write[]): Promise<WriteReply[]>;
-  /**
-   * Forgets an emptied queue: events, pause, limits, cap, the counter of job ids. Fences and the ids of events go on growing. Sessions
-   * and named locks stay.
-   */
-  forget(queue: string): Promise<void>;
-  /** Keeps about the newest `keep` events; returns how many were removed. */
-  trimEvents(queue: string, keep: number): Promise<number>;
+  /** Forgets what `ForgetTarget` names. A repetition changes nothing. Returns the number of removed events for `events`, else 0. */
+  forget(queue: string, what: ForgetTarget): Promise<number>;
+}
+
+export interface QueueSettings {
+  paused?: boolean;
+  /** Blocks all claims for this duration from now; 0 ends the block, and the current window of a rate limit. */
+  blockedMs?: number;
+  /** Bounds the active jobs of the queue; null removes the bound. */
+  cap?: Cap | null;
 }
 
 /**
@@ -26,6 +30,20 @@ export interface Control {
 export interface Cap {
   maxActive: number;
 }
+
+export type ForgetTarget =
+  /**
+   * An emptied queue: events, pause, limits, cap, the counter of job ids. Fences and the ids of events go on growing. Sessions and named
+   * locks stay.
+   */
+  | { all: true }
+  /** All events except about this many of the newest. */
+  | { events: number }
+  /**
+   * The last calls of a producer that makes no more calls. The producer may ask for this only if each call got its reply at the first try,
+   * so that no repetition can still arrive. The store forgets all other producers by their age.
+   */
+  | { caller: string };
 
 export type Write = { jobId: string; token?: string } & (
   | { kind: 'data'; data: string }

@@ -9,7 +9,7 @@
  *               retry: waiting{prev: active, failedReason} or delayed{delay, failedReason} · delay: delayed{delay} · release: waiting{prev: active};
  *               then the claim's, then drained if jobs finished and none is waiting or active
  *   sweep       stalled{lostBy}, then waiting{prev: active} or failed{failedReason, prev: active, lostBy}; closeSessions: waiting{prev: active}
- *               (a charged close records what a sweep records)
+ *               (closeSessions of a crashed owner records what a sweep records)
  *   change      retry, promote, revoke: waiting{prev} · delay: delayed{delay} · remove: removed{prev} by id; by selection cleaned{count}, once per
  *               step that removed jobs, and once with 0 if no job matched
  *   control     progress{data} · paused · resumed

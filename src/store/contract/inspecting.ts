@@ -12,10 +12,10 @@ export interface Inspecting {
    * queues to which jobs were added, or in which sessions were opened. A queue may stay listed when it is empty or forgotten.
    */
   queues(limit: number, after?: string): Promise<string[]>;
-  /** One entry per id, in order. Large jobs may cut the reply to the first ids (at least one): ask for the others again. */
-  jobs(queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]>;
-  /** Positions `start` to `end` (inclusive, -1 = last) of the named lists, one list after the other. */
-  list(queue: string, query: ListQuery): Promise<ListReply>;
+  /** Returns jobs by their ids, one entry per id, in order; undefined for an id that no job has. */
+  jobs(queue: string, jobIds: string[]): Promise<JobsReply>;
+  /** Returns the jobs at positions `start` to `end` (inclusive, -1 = last) of the named lists, one list after the other. */
+  jobs(queue: string, query: ListQuery): Promise<JobsReply<JobRecord>>;
   status(queue: string): Promise<QueueStatus>;
   /** `count` is the number of all rows. Large rows may cut the reply to the first of the range (at least one). */
   logs(
@@ -25,12 +25,13 @@ export interface Inspecting {
   ): Promise<{ logs: string[]; count: number }>;
   /** Returns the events after `after`, in order. Without `after` it returns none, and `last` is the end of the log. */
   events(queue: string, after: number | undefined, limit: number): Promise<EventsReply>;
-  /** Returns the lock of an active job. */
-  lockOf(queue: string, jobId: string): Promise<LockInfo | undefined>;
-  namedLocks(queue: string, names: string[]): Promise<(NamedLockInfo | undefined)[]>;
+  /** Returns the locks of jobs, one entry per id, in order; undefined for a job that is not active. */
+  locks(queue: string, query: { jobIds: string[] }): Promise<(LockInfo | undefined)[]>;
+  /** Returns named locks, one entry per name, in order; undefined for a lock without a holder. */
+  locks(queue: string, query: { names: string[] }): Promise<(NamedLockInfo | undefined)[]>;
+  /** Returns the locks of jobs that a session owns, in the order of their claims, so that a worker can reconcile after lost replies. */
+  locks(queue: string, query: { session: string }): Promise<OwnedLock[]>;
   sessions(queue: string): Promise<SessionInfo[]>;
-  /** Returns the jobs that a session owns in the store, so that a worker can reconcile after lost replies. */
-  owned(queue: string, session: string): Promise<OwnedLock[]>;
 }
 
 /** 'prioritized' lists waiting jobs with a priority, 'waiting' those without. */
@@ -48,9 +49,9 @@ export interface ListQuery {
   asc: boolean;
 }
 
-export interface ListReply {
-  jobs: JobRecord[];
-  /** True when the reply was cut at REPLY_BYTES, so that jobs of the range are missing at its end. */
+export interface JobsReply<J extends JobRecord | undefined = JobRecord | undefined> {
+  jobs: J[];
+  /** True when the reply was cut at REPLY_BYTES, so that the last of the requested jobs are missing: ask for them again. */
   more: boolean;
 }
 

@@ -17,8 +17,8 @@ export interface Locks {
    * that was not asked for within `keepPlaceMs` is lost. The place of an expired session does not count until the session is renewed.
    */
   acquire(queue: string, wishes: LockRequest[]): Promise<LockGrant[]>;
-  /** Releases named locks, or gives up places in line. Returns false if the token neither held the lock nor waited. */
-  letGo(queue: string, locks: NamedLockRef[]): Promise<boolean[]>;
+  /** Releases named locks, or gives up places in line. Returns `missing` if the token neither held the lock nor waited. */
+  letGo(queue: string, locks: NamedLockRef[]): Promise<LetGoStatus[]>;
 }
 
 export interface NamedLockRef {
@@ -26,6 +26,8 @@ export interface NamedLockRef {
   /** The caller chooses a new one for every acquisition, so that it can repeat a request after a lost reply. */
   token: string;
 }
+
+export type LetGoStatus = 'done' | 'missing';
 
 export interface LockRequest extends NamedLockRef {
   session: string;
@@ -52,6 +54,10 @@ export interface Extension {
 
 /** finished: the same token has finished the job meanwhile, so nothing was lost. lost, missing: nothing was changed. */
 export type ExtendStatus = SettleStatus | 'finished';
+
+/** The queries of `locks`, and the replies to them. */
+export type LockQuery = { jobIds: string[] } | { names: string[] } | { session: string };
+export type LockReply = (LockInfo | undefined)[] | (NamedLockInfo | undefined)[] | OwnedLock[];
 
 export interface LockInfo extends Holding {
   jobId: string;

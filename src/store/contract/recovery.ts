@@ -17,11 +17,16 @@ export interface Recovery {
    * ends or lengthens a session, and shortens a suspected one no further. A store without crash hints suspects no session.
    */
   probe(queue: string): Promise<ProbeReply>;
+  /** Returns one check per session, in order. Changes nothing. */
+  checkSessions(sessions: SessionRef[]): Promise<SessionCheck[]>;
+}
+
+export interface SessionCheck {
   /**
-   * Returns true for each session that is open, has not expired and is not suspected. If so, its locks stay its own at least for its grace,
-   * counted from before this call was sent (or until its expiry, if that comes first), even if it is suspected later. Changes nothing.
+   * True if the session is open, has not expired and is not suspected. Its locks then stay its own at least for its grace, counted from
+   * before the call was sent (or until its expiry, if that comes first), even if it is suspected later.
    */
-  unsuspected(sessions: SessionRef[]): Promise<boolean[]>;
+  unsuspected: boolean;
 }
 
 export interface ProbeReply {

@@ -12,11 +12,16 @@ export interface Sessions {
    */
   renew(renewals: Renewal[]): Promise<RenewReply[]>;
   /**
-   * Ends sessions and hands back all their locks at once, named locks too. With `charged` this counts as a stall (a process that crashes
-   * but can still make this call; `lostBy` is `exit`), without it not (a shutdown). Sessions that are gone already are ignored.
+   * Ends sessions and hands back all their locks at once, named locks too. Sessions that are gone already are ignored.
    */
-  closeSessions(sessions: SessionRef[], charged: boolean): Promise<void>;
+  closeSessions(sessions: SessionRef[], how: SessionEnd): Promise<void>;
 }
+
+/**
+ * closed: the owner shut down; its jobs wait again, and no stall is counted. crashed: the owner's process dies, but could still make the
+ * call; each job counts a stall, and its `lostBy` says `exit`.
+ */
+export type SessionEnd = 'closed' | 'crashed';
 
 export const STALLED_REASON = 'job stalled more than allowable limit';
 
@@ -50,19 +55,21 @@ export const CRASH_GRACE_MS = 2000;
 export interface Renewal extends SessionRef {
   /** The new number of slots, if it has changed. */
   slots?: number;
-  /** The highest revocation number that this session has seen; the store may forget those up to it. */
+  /** The highest number of a notice that this session has seen; the store may forget notices up to it. */
   acked: number;
 }
 
 export interface RenewReply {
   /** False: the session was swept or closed, which is final. */
   alive: boolean;
-  /** Locks of this session that were taken away, above `acked`, ascending. */
-  revoked: Revocation[];
+  /** What happened to locks of this session from outside, with numbers above `acked`, ascending. */
+  notices: Notice[];
 }
 
-export interface Revocation {
+export interface Notice {
   number: number;
+  /** revoked: the lock was taken away. */
+  kind: 'revoked';
   jobId: string;
   token: string;
   fence: number;

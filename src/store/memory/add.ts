@@ -16,7 +16,7 @@ function addOne(queue: QueueState, job: NewJob, now: number): AddReply {
   const id = job.id ?? nextId(queue);
   if (queue.jobs.has(id)) {
     queue.log.tell('duplicated', id);
-    return { id, duplicate: true };
+    return { id, status: 'duplicate' };
   }
   const stored = new StoredJob(id, job, ++queue.added, Math.floor(now));
   queue.jobs.set(id, stored);
@@ -29,7 +29,7 @@ function addOne(queue: QueueState, job: NewJob, now: number): AddReply {
     putWaiting(queue, stored, job.lifo);
     queue.log.tell('waiting', id);
   }
-  return { id, duplicate: false };
+  return { id, status: 'added' };
 }
 
 /**
@@ -44,5 +44,5 @@ function nextId(queue: QueueState): string {
 }
 
 function copy(replies: AddReply[]): AddReply[] {
-  return replies.map(({ id, duplicate }) => ({ id, duplicate }));
+  return replies.map(({ id, status }) => ({ id, status }));
 }

@@ -82,7 +82,7 @@ function revoke(queue: QueueState, jobIds: string[], reason: string): ChangeStat
     if (job === undefined) return 'missing';
     if (job.lock === undefined || taken.has(job)) return 'state';
     const { session, token, order: fence } = job.lock;
-    session.revocations.push({ number: ++session.revoked, jobId, token, fence, reason });
+    session.notices.push({ number: ++session.lastNotice, kind: 'revoked', jobId, token, fence, reason });
     taken.add(job);
     return 'done';
   });

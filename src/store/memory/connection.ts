@@ -79,10 +79,6 @@ export class MemoryStore implements contract.Store {
     return this.#write(queue, (state, now) => add(state, jobs, call, now));
   }
 
-  async forgetCaller(queue: string, caller: string): Promise<void> {
-    this.#write(queue, (state) => state.adds.forget(caller));
-  }
-
   async claim(queue: string, request: contract.ClaimRequest): Promise<contract.ClaimReply> {
     const reply = this.#write(queue, (state, now) => claim(state, request, now));
     this.#wakeWhenDue(this.state(queue), reply);
@@ -109,9 +105,9 @@ export class MemoryStore implements contract.Store {
     return renewals.map((renewal) => this.#write(renewal.queue, (state, now) => session.renew(state, renewal, now)));
   }
 
-  async closeSessions(sessions: contract.SessionRef[], charged: boolean): Promise<void> {
+  async closeSessions(sessions: contract.SessionRef[], how: contract.SessionEnd): Promise<void> {
     this.#checkOpen();
-    for (const { queue, id } of sessions) this.#write(queue, (state, now) => session.closeSession(state, id, charged, now));
+    for (const { queue, id } of sessions) this.#write(queue, (state, now) => session.closeSession(state, id, how, now));
   }
 
   async sweep(queue: string, limit: number): Promise<contract.SweepReply> {
@@ -122,9 +118,9 @@ export class MemoryStore implements contract.Store {
     return this.#write(queue, (state) => session.probe(state));
   }
 
-  async unsuspected(sessions: contract.SessionRef[]): Promise<boolean[]> {
+  async checkSessions(sessions: contract.SessionRef[]): Promise<contract.SessionCheck[]> {
     this.#checkOpen();
-    return sessions.map(({ queue, id }) => this.#write(queue, (state, now) => session.isLiving(state, id, now)));
+    return sessions.map(({ queue, id }) => ({ unsuspected: session.isLiving(this.state(queue), id, this.now()) }));
   }
 
   async extend(queue: string, extensions: contract.Extension[]): Promise<contract.ExtendStatus[]> {
@@ -135,23 +131,12 @@ export class MemoryStore implements contract.Store {
     return this.#write(queue, (state, now) => wishes.map((wish) => named.acquire(state, wish, now)));
   }
 
-  async letGo(queue: string, locks: contract.NamedLockRef[]): Promise<boolean[]> {
+  async letGo(queue: string, locks: contract.NamedLockRef[]): Promise<contract.LetGoStatus[]> {
     return this.#write(queue, (state, now) => locks.map((ref) => named.letGo(state, ref, now)));
   }
 
-  async pause(queue: string, paused: boolean): Promise<void> {
-    this.#write(queue, (state) => control.pause(state, paused));
-  }
-
-  async limit(queue: string, durationMs: number): Promise<void> {
-    this.#write(queue, (state, now) => {
-      state.rate.block(durationMs, now);
-      state.wake.signal();
-    });
-  }
-
-  async cap(queue: string, cap: contract.Cap | undefined): Promise<void> {
-    this.#write(queue, (state) => control.cap(state, cap));
+  async configure(queue: string, settings: contract.QueueSettings): Promise<void> {
+    this.#write(queue, (state, now) => control.configure(state, settings, now));
   }
 
   async write(queue: string, writes: contract.Write[]): Promise<contract.WriteReply[]> {
@@ -162,15 +147,8 @@ export class MemoryStore implements contract.Store {
     return this.#write(queue, (state, now) => change(state, target, what, now));
   }
 
-  async forget(queue: string): Promise<void> {
-    this.#write(queue, (state) => {
-      control.forget(state);
-      state.wake.signal();
-    });
-  }
-
-  async trimEvents(queue: string, keep: number): Promise<number> {
-    return this.#write(queue, (state) => state.log.trim(keep));
+  async forget(queue: string, what: contract.ForgetTarget): Promise<number> {
+    return this.#write(queue, (state) => control.forget(state, what));
   }
 
   async queues(limit: number, after?: string): Promise<string[]> {
@@ -178,12 +156,10 @@ export class MemoryStore implements contract.Store {
     return inspect.queues(this.#queues, limit, after);
   }
 
-  async jobs(queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
-    return inspect.jobs(this.state(queue), jobIds);
-  }
-
-  async list(queue: string, query: contract.ListQuery): Promise<contract.ListReply> {
-    return inspect.list(this.state(queue), query);
+  jobs(queue: string, jobIds: string[]): Promise<contract.JobsReply>;
+  jobs(queue: string, query: contract.ListQuery): Promise<contract.JobsReply<JobRecord>>;
+  async jobs(queue: string, query: string[] | contract.ListQuery): Promise<contract.JobsReply> {
+    return inspect.jobs(this.state(queue), query);
   }
 
   async status(queue: string): Promise<contract.QueueStatus> {
@@ -202,21 +178,15 @@ export class MemoryStore implements contract.Store {
     return this.state(queue).log.read(after, limit);
   }
 
-  async lockOf(queue: string, jobId: string): Promise<contract.LockInfo | undefined> {
-    return inspect.lockOf(this.state(queue), jobId, this.now());
-  }
-
-  async namedLocks(queue: string, names: string[]): Promise<(contract.NamedLockInfo | undefined)[]> {
-    const state = this.state(queue);
-    return names.map((name) => inspect.namedLock(state, name, this.now()));
+  locks(queue: string, query: { jobIds: string[] }): Promise<(contract.LockInfo | undefined)[]>;
+  locks(queue: string, query: { names: string[] }): Promise<(contract.NamedLockInfo | undefined)[]>;
+  locks(queue: string, query: { session: string }): Promise<contract.OwnedLock[]>;
+  async locks(queue: string, query: contract.LockQuery): Promise<contract.LockReply> {
+    return inspect.locks(this.state(queue), query, this.now());
   }
 
   async sessions(queue: string): Promise<contract.SessionInfo[]> {
     return inspect.sessions(this.state(queue), queue, this.now());
-  }
-
-  async owned(queue: string, id: string): Promise<contract.OwnedLock[]> {
-    return inspect.owned(this.state(queue), id);
   }
 
   /** Never calls a listener: this store has no server whose settings could be wrong. */

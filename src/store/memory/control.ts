@@ -1,18 +1,17 @@
-// The verbs of the memory store that control a queue, or write to its jobs: pause, cap, write, forget.
+// The verbs of the memory store that control a queue, or write to its jobs: configure, write, forget.
 import type { SettleStatus } from '../../job/outcome.js';
 import { isLargeValue } from '../budget.js';
-import type { Cap, Write, WriteReply } from '../contract/index.js';
+import type { ForgetTarget, QueueSettings, Write, WriteReply } from '../contract/index.js';
 import { RateLimit } from './rate-limit.js';
 import type { QueueState, StoredJob } from './state.js';
 
-export function pause(queue: QueueState, paused: boolean): void {
-  if (queue.paused === paused) return;
-  queue.paused = paused;
-  queue.log.tell(paused ? 'paused' : 'resumed');
-}
-
-export function cap(queue: QueueState, given: Cap | undefined): void {
-  queue.cap = given === undefined ? undefined : { ...given };
+export function configure(queue: QueueState, { paused, blockedMs, cap }: QueueSettings, now: number): void {
+  if (paused !== undefined && paused !== queue.paused) {
+    queue.paused = paused;
+    queue.log.tell(paused ? 'paused' : 'resumed');
+  }
+  if (blockedMs !== undefined) queue.rate.block(blockedMs, now);
+  if (cap !== undefined) queue.cap = cap === null ? undefined : { ...cap };
   queue.wake.signal();
 }
 
@@ -48,10 +47,18 @@ function keepNewest(rows: string[], keep: number): number {
   return rows.length;
 }
 
-export function forget(queue: QueueState): void {
+export function forget(queue: QueueState, what: ForgetTarget): number {
+  if ('events' in what) return queue.log.trim(what.events);
+  if ('caller' in what) queue.adds.forget(what.caller);
+  else forgetAll(queue);
+  return 0;
+}
+
+function forgetAll(queue: QueueState): void {
   queue.log.trim(0);
   queue.rate = new RateLimit();
   queue.paused = false;
   queue.cap = undefined;
   queue.lastId = 0;
+  queue.wake.signal();
 }

@@ -1,11 +1,12 @@
 // The read verbs of the memory store: jobs, lists, counts, logs, locks and sessions. They return copies and change nothing.
-import type { JobRecord } from '../../job/record.js';
 import { withinReply } from '../budget.js';
 import type {
+  JobsReply,
   ListName,
   ListQuery,
-  ListReply,
   LockInfo,
+  LockQuery,
+  LockReply,
   NamedLockInfo,
   OwnedLock,
   QueueStatus,
@@ -23,24 +24,21 @@ export function queues(all: Map<string, QueueState>, limit: number, after = ''):
   return later.slice(0, limit).map(String);
 }
 
-export function jobs(queue: QueueState, jobIds: string[]): (JobRecord | undefined)[] {
-  const found = jobIds.map((id) => queue.jobs.get(id));
-  return withinReply(found, (job) => (job === undefined ? 0 : sizeOf(job))).map((job) =>
-    job === undefined ? job : recordOf(job),
-  );
+export function jobs(queue: QueueState, query: string[] | ListQuery): JobsReply {
+  const found = Array.isArray(query) ? query.map((id) => queue.jobs.get(id)) : list(queue, query);
+  const sent = withinReply(found, sizeOf);
+  return { jobs: sent.map((job) => job && recordOf(job)), more: sent.length < found.length };
 }
 
-export function list(queue: QueueState, { lists, start, end, asc }: ListQuery): ListReply {
-  const found = lists.flatMap((name) => {
+function list(queue: QueueState, { lists, start, end, asc }: ListQuery): StoredJob[] {
+  return lists.flatMap((name) => {
     const range = positions(countOf(queue, name), start, end);
     return slice(inOrder(queue, name, asc), range);
   });
-  const sent = withinReply(found, sizeOf);
-  return { jobs: sent.map(recordOf), more: sent.length < found.length };
 }
 
-function sizeOf({ data, returnvalue }: StoredJob): number {
-  return data.length + (returnvalue?.length ?? 0);
+function sizeOf(job: StoredJob | undefined): number {
+  return job === undefined ? 0 : job.data.length + (job.returnvalue?.length ?? 0);
 }
 
 function countOf(queue: QueueState, name: ListName): number {
@@ -107,7 +105,13 @@ export function logs(
   return { logs: withinReply(range, (row) => row.length), count: rows.length };
 }
 
-export function lockOf(queue: QueueState, jobId: string, now: number): LockInfo | undefined {
+export function locks(queue: QueueState, query: LockQuery, now: number): LockReply {
+  if ('names' in query) return query.names.map((name) => namedLock(queue, name, now));
+  if ('session' in query) return owned(queue, query.session);
+  return query.jobIds.map((id) => lockOf(queue, id, now));
+}
+
+function lockOf(queue: QueueState, jobId: string, now: number): LockInfo | undefined {
   const lock = queue.jobs.get(jobId)?.lock;
   if (lock === undefined) return undefined;
   const { session, token, order: fence, since } = lock;
@@ -124,7 +128,7 @@ function endOf({ at, timed, session }: StoredLock): number {
  * Returns the current hold of a named lock. If its session has ended, the lock is dead, whatever time was left: `endsInMs` is 0 or
  * less.
  */
-export function namedLock(queue: QueueState, name: string, now: number): NamedLockInfo | undefined {
+function namedLock(queue: QueueState, name: string, now: number): NamedLockInfo | undefined {
   const known = queue.names.get(name);
   if (known?.hold === undefined) return undefined;
   const { session, token, fence, since } = known.hold;
@@ -149,7 +153,7 @@ export function sessions(queue: QueueState, name: string, now: number): SessionI
   }));
 }
 
-export function owned(queue: QueueState, session: string): OwnedLock[] {
+function owned(queue: QueueState, session: string): OwnedLock[] {
   const held = queue.sessions.get(session)?.held() ?? [];
   return held.map(({ job, token, order: fence, seq }) => ({ jobId: job.id, token, fence, seq }));
 }

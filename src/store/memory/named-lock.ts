@@ -1,6 +1,6 @@
 // The verbs `acquire` and `letGo` of the memory store: named locks and the lines of lock waiters. The sweep calls `freeNames`.
 import { nextFence } from '../../job/lock.js';
-import type { LockGrant, LockRequest, NamedLockRef } from '../contract/index.js';
+import type { LetGoStatus, LockGrant, LockRequest, NamedLockRef } from '../contract/index.js';
 import { end, forgetEnded } from './moves.js';
 import { type Hold, type Place, type QueueState, StoredName, type StoredSession } from './state.js';
 
@@ -21,17 +21,17 @@ export function acquire(queue: QueueState, wish: LockRequest, now: number): Lock
   return { status: 'taken', ahead, ...(endsInMs !== undefined && { endsInMs }) };
 }
 
-export function letGo(queue: QueueState, { name, token }: NamedLockRef, now: number): boolean {
+export function letGo(queue: QueueState, { name, token }: NamedLockRef, now: number): LetGoStatus {
   const known = queue.names.get(name);
-  if (known === undefined) return false;
+  if (known === undefined) return 'missing';
   forgetLapsed(queue, known, now);
   const place = known.line.get(token);
   const holds = known.hold?.token === token;
   if (holds) drop(queue, known);
   leaveLine(queue, place);
-  const freed = holds || place !== undefined;
-  if (freed) queue.wake.signal();
-  return freed;
+  if (!holds && place === undefined) return 'missing';
+  queue.wake.signal();
+  return 'done';
 }
 
 /** Returns the places in line that count. The place of an expired session does not count until the session is renewed. */

@@ -1,6 +1,6 @@
 // The session verbs of the memory store: open, renew, close, sweep and probe.
 import { HoldfastError } from '../../errors.js';
-import type { NewSession, ProbeReply, Renewal, RenewReply, SweepReply } from '../contract/index.js';
+import type { NewSession, ProbeReply, Renewal, RenewReply, SweepReply, SessionEnd } from '../contract/index.js';
 import { sweepReply } from '../swept.js';
 import { end, setEnd } from './moves.js';
 import { freeNames } from './named-lock.js';
@@ -21,26 +21,26 @@ export function openSession(queue: QueueState, session: NewSession, now: number)
 
 export function renew(queue: QueueState, renewal: Renewal, now: number): RenewReply {
   const session = queue.sessions.get(renewal.id);
-  if (session?.open !== true) return { alive: false, revoked: [] };
+  if (session?.open !== true) return { alive: false, notices: [] };
   session.expiresAt = now + session.durationMs;
   session.renewals++;
   if (renewal.slots !== undefined && renewal.slots !== session.slots) {
     session.slots = renewal.slots;
     queue.wake.signal();
   }
-  const unseen = session.revocations.findIndex(({ number }) => number > renewal.acked);
-  session.revocations.splice(0, unseen === -1 ? session.revocations.length : unseen);
-  return { alive: true, revoked: session.revocations.map((revocation) => ({ ...revocation })) };
+  const unseen = session.notices.findIndex(({ number }) => number > renewal.acked);
+  session.notices.splice(0, unseen === -1 ? session.notices.length : unseen);
+  return { alive: true, notices: session.notices.map((notice) => ({ ...notice })) };
 }
 
-export function closeSession(queue: QueueState, id: string, charged: boolean, now: number): void {
+export function closeSession(queue: QueueState, id: string, how: SessionEnd, now: number): void {
   const session = queue.sessions.get(id);
   if (session === undefined) return;
   endAndShare(queue, session);
   const held = session.held();
   const jobs = held.map(({ job }) => job);
   const lost = held.map((lock): Lost => ({ lock, found: 'exit' }));
-  if (charged) stall(queue, lost, now);
+  if (how === 'crashed') stall(queue, lost, now);
   else giveBack(queue, jobs);
   freeNames(queue, session, Number.POSITIVE_INFINITY);
 }

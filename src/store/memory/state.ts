@@ -4,7 +4,7 @@ import { tokenOf } from '../../job/lock.js';
 import type { NewJob } from '../../job/record.js';
 import type { SettleStatus } from '../../job/outcome.js';
 import type { FinishedState, StoredState } from '../../job/state.js';
-import type { AddReply, Cap, NewSession, Owner, Revocation } from '../contract/index.js';
+import type { AddReply, Cap, NewSession, Notice, Owner } from '../contract/index.js';
 import { CallMemory } from './call-memory.js';
 import { ClaimOrder } from './claim-order.js';
 import { EventLog } from './event-log.js';
@@ -173,8 +173,8 @@ export class StoredSession implements Timed {
   /** Named locks that this session holds. Its places in line for other names are in `places`. */
   readonly holds = new Set<Hold>();
   readonly places = new Set<Place>();
-  readonly revocations: Revocation[] = [];
-  revoked = 0;
+  readonly notices: Notice[] = [];
+  lastNotice = 0;
 
   constructor(
     session: NewSession,

@@ -38,7 +38,7 @@ export class SyncStore extends MemoryStore {
   override async add(queue: string, jobs: NewJob[], call: Call, transaction?: unknown): Promise<AddReply[]> {
     const state = this.state(queue);
     const replies = await super.add(queue, jobs, call, transaction);
-    const ids = replies.filter(({ duplicate }) => !duplicate).map(({ id }) => id);
+    const ids = replies.filter(({ status }) => status === 'added').map(({ id }) => id);
     if (!this.#answerable(state, ids)) await new Promise<void>((answer) => this.#wait(state, ids, answer));
     return replies;
   }

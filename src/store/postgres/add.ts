@@ -80,10 +80,10 @@ function addAny(server: Pick<Server, 'call'>, queue: string, jobs: NewJob[], cal
 
 function toReplies(reply: Reply): AddReply[] {
   if ('first' in reply) {
-    return Array.from({ length: reply.count }, (_, index) => ({ id: String(reply.first + index), duplicate: false }));
+    return Array.from({ length: reply.count }, (_, index) => ({ id: String(reply.first + index), status: 'added' }));
   }
   const made = reply.made === null ? undefined : new Set(reply.made);
-  return reply.ids.map((id, index) => ({ id, duplicate: made !== undefined && !made.has(index + 1) }));
+  return reply.ids.map((id, index) => ({ id, status: made === undefined || made.has(index + 1) ? 'added' : 'duplicate' }));
 }
 
 /** Returns null for a list that has only the usual value, so that the list is not sent. */

@@ -1,15 +1,12 @@
 // Remembers the last call of every caller. A call whose reply was lost can be repeated: it gets the recorded reply and is not carried out
 // again.
 import { RAISED } from './errors.js';
-import type { Server } from './server.js';
 import { step, verb } from './sql-function.js';
 
 /** A producer may repeat a call for ten minutes. */
 const REMEMBERED_MS = 10 * 60_000;
 /** How many callers one call checks for their age. */
 const PRUNED_AT_ONCE = 500;
-/** Timeout for forgetting a caller: pruning removes it later anyway. */
-const FORGET_MS = 1000;
 
 /**
  * Deletes the rows that no other transaction holds. It must not wait: closing a session holds that session already, and callers come
@@ -69,7 +66,3 @@ BEGIN
   RAISE EXCEPTION 'Call % of % came after its call %: number calls upwards.', _seq, _caller, _last USING ERRCODE = '${RAISED.straggler}';
 END`,
   );
-
-export async function forgetCaller(server: Server, queue: string, caller: string): Promise<void> {
-  await server.ask('forget_caller', [queue, caller], FORGET_MS);
-}

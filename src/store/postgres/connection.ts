@@ -9,18 +9,17 @@ import { replyById } from '../change-reply.js';
 import type * as contract from '../contract/index.js';
 import type { StoreDescriptor } from '../descriptor.js';
 import { add, addWithin } from './add.js';
-import { forgetCaller } from './callers.js';
 import { changeById } from './change.js';
 import { claim } from './claim.js';
 import * as control from './control.js';
 import { type Engine, migrate, startEngine } from './engine.js';
-import { events, trimEvents } from './events.js';
+import { events } from './events.js';
 import { Fitting } from './fitting.js';
 import * as inspect from './inspect.js';
 import { extend } from './lock.js';
-import { acquire, letGo, namedLocks } from './named-lock.js';
+import { acquire, letGo } from './named-lock.js';
 import { threadOptions, planPostgres, type PostgresPlan, type PostgresStoreOptions } from './options.js';
-import { probe, unsuspected } from './probe.js';
+import { checkSessions, probe } from './probe.js';
 import { SCHEMA_VERSION } from './schema.js';
 import { changeSelected } from './select.js';
 import { closeSessions, openSession, renew } from './session.js';
@@ -114,10 +113,6 @@ export class PostgresStore implements contract.Store {
     return replies;
   }
 
-  async forgetCaller(queue: string, caller: string): Promise<void> {
-    await forgetCaller(this.#use().server, queue, caller);
-  }
-
   async #addWithin(transaction: unknown, queue: string, jobs: NewJob[]): Promise<contract.AddReply[]> {
     const { server, wake } = this.#use();
     const joined = joinTransaction(server, transaction, wake.notification(queue));
@@ -184,10 +179,10 @@ export class PostgresStore implements contract.Store {
     return replies;
   }
 
-  async closeSessions(sessions: contract.SessionRef[], charged: boolean): Promise<void> {
+  async closeSessions(sessions: contract.SessionRef[], how: contract.SessionEnd): Promise<void> {
     const { server, wake } = this.#use();
     if (sessions.length === 0) return;
-    await closeSessions(server, sessions, charged);
+    await closeSessions(server, sessions, how);
     for (const queue of new Set(sessions.map((session) => session.queue))) wake.signal(queue, 'both');
     for (const { id } of sessions) this.#unanswered.delete(id);
   }
@@ -205,9 +200,9 @@ export class PostgresStore implements contract.Store {
     return probe(server, queue, hinted);
   }
 
-  async unsuspected(sessions: contract.SessionRef[]): Promise<boolean[]> {
+  async checkSessions(sessions: contract.SessionRef[]): Promise<contract.SessionCheck[]> {
     const { server } = this.#use();
-    return sessions.length === 0 ? [] : unsuspected(server, sessions);
+    return sessions.length === 0 ? [] : checkSessions(server, sessions);
   }
 
   async extend(queue: string, extensions: contract.Extension[]): Promise<contract.ExtendStatus[]> {
@@ -220,34 +215,17 @@ export class PostgresStore implements contract.Store {
     return wishes.length === 0 ? [] : acquire(server, queue, wishes);
   }
 
-  async letGo(queue: string, locks: contract.NamedLockRef[]): Promise<boolean[]> {
+  async letGo(queue: string, locks: contract.NamedLockRef[]): Promise<contract.LetGoStatus[]> {
     const { server, wake } = this.#use();
     if (locks.length === 0) return [];
     const replies = await letGo(server, queue, locks);
-    if (replies.includes(true)) wake.signal(queue, 'locks');
+    if (replies.includes('done')) wake.signal(queue, 'locks');
     return replies;
   }
 
-  async cap(queue: string, cap: contract.Cap | undefined): Promise<void> {
+  async configure(queue: string, settings: contract.QueueSettings): Promise<void> {
     const { server, wake } = this.#use();
-    await control.cap(server, queue, cap);
-    wake.signal(queue, 'jobs');
-  }
-
-  async namedLocks(queue: string, names: string[]): Promise<(contract.NamedLockInfo | undefined)[]> {
-    const { server } = this.#use();
-    return names.length === 0 ? [] : namedLocks(server, queue, names);
-  }
-
-  async pause(queue: string, paused: boolean): Promise<void> {
-    const { server, wake } = this.#use();
-    await control.pause(server, queue, paused);
-    wake.signal(queue, 'jobs');
-  }
-
-  async limit(queue: string, durationMs: number): Promise<void> {
-    const { server, wake } = this.#use();
-    await control.limit(server, queue, durationMs);
+    await control.configure(server, queue, settings);
     wake.signal(queue, 'jobs');
   }
 
@@ -270,27 +248,21 @@ export class PostgresStore implements contract.Store {
     return reply;
   }
 
-  async forget(queue: string): Promise<void> {
+  async forget(queue: string, what: contract.ForgetTarget): Promise<number> {
     const { server, wake } = this.#use();
-    await control.forget(server, queue);
-    wake.signal(queue, 'jobs');
-  }
-
-  async trimEvents(queue: string, keep: number): Promise<number> {
-    return trimEvents(this.#use().server, queue, keep);
+    const removed = await control.forget(server, queue, what);
+    if ('all' in what) wake.signal(queue, 'jobs');
+    return removed;
   }
 
   async queues(limit: number, after?: string): Promise<string[]> {
     return inspect.queues(this.#use().server, limit, after);
   }
 
-  async jobs(queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
-    const { server } = this.#use();
-    return jobIds.length === 0 ? [] : inspect.jobs(server, queue, jobIds);
-  }
-
-  async list(queue: string, query: contract.ListQuery): Promise<contract.ListReply> {
-    return inspect.list(this.#use().server, queue, query);
+  jobs(queue: string, jobIds: string[]): Promise<contract.JobsReply>;
+  jobs(queue: string, query: contract.ListQuery): Promise<contract.JobsReply<JobRecord>>;
+  async jobs(queue: string, query: string[] | contract.ListQuery): Promise<contract.JobsReply> {
+    return inspect.jobs(this.#use().server, queue, query);
   }
 
   async status(queue: string): Promise<contract.QueueStatus> {
@@ -309,16 +281,15 @@ export class PostgresStore implements contract.Store {
     return events(this.#use().server, queue, after, limit);
   }
 
-  async lockOf(queue: string, jobId: string): Promise<contract.LockInfo | undefined> {
-    return inspect.lockOf(this.#use().server, queue, jobId);
+  locks(queue: string, query: { jobIds: string[] }): Promise<(contract.LockInfo | undefined)[]>;
+  locks(queue: string, query: { names: string[] }): Promise<(contract.NamedLockInfo | undefined)[]>;
+  locks(queue: string, query: { session: string }): Promise<contract.OwnedLock[]>;
+  async locks(queue: string, query: contract.LockQuery): Promise<contract.LockReply> {
+    return inspect.locks(this.#use().server, queue, query);
   }
 
   async sessions(queue: string): Promise<contract.SessionInfo[]> {
     return inspect.sessions(this.#use().server, queue);
-  }
-
-  async owned(queue: string, session: string): Promise<contract.OwnedLock[]> {
-    return inspect.owned(this.#use().server, queue, session);
   }
 
   watch(queue: string, listener: () => void, what: contract.WatchedChange = 'events'): () => void {

@@ -1,8 +1,11 @@
-// Operator verbs of a queue: pause, rate limit, cap, forget.
-import type { Cap } from '../contract/index.js';
+// Operator verbs of a queue: configure and forget.
+import type { ForgetTarget, QueueSettings } from '../contract/index.js';
 import { NOTE } from './fold.js';
 import type { Server } from './server.js';
 import { verb } from './sql-function.js';
+
+/** Timeout for forgetting a caller: pruning removes it later anyway. */
+const FORGET_CALLER_MS = 1000;
 
 export const CONTROL_FUNCTIONS =
   verb(
@@ -66,18 +69,17 @@ BEGIN
 END`,
   );
 
-export async function pause(server: Server, queue: string, paused: boolean): Promise<void> {
-  await server.call('pause', [queue, paused]);
+export function configure(server: Server, queue: string, { paused, blockedMs, cap }: QueueSettings): Promise<void> {
+  return server.callAll({
+    ...(paused !== undefined && { pause: [queue, paused] }),
+    ...(blockedMs !== undefined && { limit_queue: [queue, blockedMs] }),
+    ...(cap !== undefined && { cap_queue: [queue, cap?.maxActive ?? null] }),
+  });
 }
 
-export async function limit(server: Server, queue: string, durationMs: number): Promise<void> {
-  await server.call('limit_queue', [queue, durationMs]);
-}
-
-export async function cap(server: Server, queue: string, limits: Cap | undefined): Promise<void> {
-  await server.call('cap_queue', [queue, limits?.maxActive ?? null]);
-}
-
-export async function forget(server: Server, queue: string): Promise<void> {
-  await server.call('forget', [queue]);
+export async function forget(server: Server, queue: string, what: ForgetTarget): Promise<number> {
+  if ('events' in what) return server.call<number>('trim_events', [queue, what.events]);
+  if ('caller' in what) await server.ask('forget_caller', [queue, what.caller], FORGET_CALLER_MS);
+  else await server.call('forget', [queue]);
+  return 0;
 }

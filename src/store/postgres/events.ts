@@ -90,7 +90,3 @@ function eventOf(id: number, name: EventName, jobId: string | undefined, fields:
   }
   return event;
 }
-
-export function trimEvents(server: Server, queue: string, keep: number): Promise<number> {
-  return server.call<number>('trim_events', [queue, keep]);
-}

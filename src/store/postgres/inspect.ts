@@ -2,7 +2,18 @@
 import { tokenOf } from '../../job/lock.js';
 import type { JobRecord } from '../../job/record.js';
 import { REPLY_BYTES } from '../budget.js';
-import type { ListName, ListQuery, ListReply, LockInfo, OwnedLock, Owner, QueueStatus, SessionInfo } from '../contract/index.js';
+import type {
+  JobsReply,
+  ListName,
+  ListQuery,
+  LockInfo,
+  LockQuery,
+  LockReply,
+  NamedLockInfo,
+  OwnedLock,
+  QueueStatus,
+  SessionInfo,
+} from '../contract/index.js';
 import { CUT_PARAMETERS, cutRows, JOB_ARRAYS, type JobArrays, MOST, SIZE, toRecords } from './job-row.js';
 import { ANY_BEHIND, ANY_KEYED } from './key.js';
 import { fillRecords, INLINE_BYTES } from './large-values.js';
@@ -193,15 +204,20 @@ export function queues(server: Server, limit: number, after = ''): Promise<strin
   return server.call<string[]>('queue_names', { after, limit });
 }
 
-export async function jobs(server: Server, queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
+export function jobs(server: Server, queue: string, query: string[] | ListQuery): Promise<JobsReply> {
+  return Array.isArray(query) ? byId(server, queue, query) : list(server, queue, query);
+}
+
+async function byId(server: Server, queue: string, jobIds: string[]): Promise<JobsReply> {
+  if (jobIds.length === 0) return { jobs: [], more: false };
   const arrays = await server.call<JobArrays>('jobs_by_id', [queue, jobIds, REPLY_BYTES, 0, INLINE_BYTES]);
   const records = toRecords(arrays);
   const found = records.filter(({ id }) => (id as string | null) !== null);
   const filled = new Set(await fillRecords(server, queue, found));
-  return records.map((record) => (filled.has(record) ? record : undefined));
+  return { jobs: records.map((record) => (filled.has(record) ? record : undefined)), more: records.length < jobIds.length };
 }
 
-export async function list(server: Server, queue: string, { lists, start, end, asc }: ListQuery): Promise<ListReply> {
+async function list(server: Server, queue: string, { lists, start, end, asc }: ListQuery): Promise<JobsReply> {
   const found: JobRecord[] = [];
   let used = 0;
   for (const name of lists) {
@@ -232,21 +248,32 @@ export function logs(
   return server.call('logs_of', [queue, jobId, start, end, asc, REPLY_BYTES]);
 }
 
-export async function lockOf(server: Server, queue: string, jobId: string): Promise<LockInfo | undefined> {
-  const row = await server.call<{ session: string; fence: number; owner: Owner; since: number; endsInMs: number } | null>(
-    'lock_of',
-    [queue, jobId],
-  );
-  if (row === null) return undefined;
-  const { session, fence, owner, since, endsInMs } = row;
-  return { jobId, token: tokenOf(session, fence), fence, session, owner, since, endsInMs };
+export async function locks(server: Server, queue: string, query: LockQuery): Promise<LockReply> {
+  if ('session' in query) return owned(server, queue, query.session);
+  if ('names' in query) return namedLocks(server, queue, query.names);
+  return jobLocks(server, queue, query.jobIds);
+}
+
+async function jobLocks(server: Server, queue: string, jobIds: string[]): Promise<(LockInfo | undefined)[]> {
+  if (jobIds.length === 0) return [];
+  const found = await server.callEach<Omit<LockInfo, 'jobId' | 'token'> | null>('lock_of', queue, jobIds);
+  return jobIds.map((jobId, index) => {
+    const lock = found[index] ?? undefined;
+    return lock && { jobId, token: tokenOf(lock.session, lock.fence), ...lock };
+  });
+}
+
+async function namedLocks(server: Server, queue: string, names: string[]): Promise<(NamedLockInfo | undefined)[]> {
+  if (names.length === 0) return [];
+  const found = await server.call<(NamedLockInfo | null)[]>('named_locks', { name: queue, names });
+  return found.map((lock) => lock ?? undefined);
 }
 
 export async function sessions(server: Server, queue: string): Promise<SessionInfo[]> {
   return (await server.call<SessionInfo[] | null>('sessions_of', [queue])) ?? [];
 }
 
-export async function owned(server: Server, queue: string, session: string): Promise<OwnedLock[]> {
+async function owned(server: Server, queue: string, session: string): Promise<OwnedLock[]> {
   const rows = (await server.call<[jobId: string, fence: number, seq: number][] | null>('owned', [queue, session])) ?? [];
   return rows.map(([jobId, fence, seq]) => ({ jobId, token: tokenOf(session, fence), fence, seq }));
 }

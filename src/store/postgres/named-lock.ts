@@ -1,6 +1,6 @@
 // Named locks: acquire, release, and the queue of lock waiters. Lock clients call it through the store. A name must never have two living
 // owners.
-import type { LockGrant, LockRequest, NamedLockInfo, NamedLockRef } from '../contract/index.js';
+import type { LetGoStatus, LockGrant, LockRequest, NamedLockRef } from '../contract/index.js';
 import type { Server } from './server.js';
 
 type GrantRow = [status: LockGrant['status'], fence?: number | null, ahead?: number | null, endsInMs?: number | null];
@@ -22,12 +22,7 @@ export async function acquire(server: Server, queue: string, wishes: LockRequest
   });
 }
 
-export function letGo(server: Server, queue: string, locks: NamedLockRef[]): Promise<boolean[]> {
+export async function letGo(server: Server, queue: string, locks: NamedLockRef[]): Promise<LetGoStatus[]> {
   const values = { name: queue, names: locks.map(({ name }) => name), tokens: locks.map(({ token }) => token) };
-  return server.call<boolean[]>('let_go', values);
-}
-
-export async function namedLocks(server: Server, queue: string, names: string[]): Promise<(NamedLockInfo | undefined)[]> {
-  const rows = await server.call<(NamedLockInfo | null)[]>('named_locks', { name: queue, names });
-  return rows.map((row) => row ?? undefined);
+  return (await server.call<boolean[]>('let_go', values)).map((freed) => (freed ? 'done' : 'missing'));
 }

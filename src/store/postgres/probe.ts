@@ -1,7 +1,7 @@
 // The crash hint. A process that opens sessions holds an advisory lock on a direct connection for as long as it lives. The server drops
 // the lock when the connection ends, within milliseconds of a kill. If a probe can take the lock, its owner is gone. A hint may only
 // shorten a session to its grace, never end it.
-import type { ProbeReply, SessionRef } from '../contract/index.js';
+import type { ProbeReply, SessionCheck, SessionRef } from '../contract/index.js';
 import { KEEPING_MS, type Server } from './server.js';
 
 /** Timeout of an attest. It is sent after a connection was lost, and may get another dead connection: it must not wait long for that. */
@@ -27,14 +27,14 @@ export async function probe(server: Server, queue: string, hinted: boolean): Pro
   return dueInMs === null ? { sessions } : { sessions, dueInMs: Math.max(0, dueInMs) };
 }
 
-export async function unsuspected(server: Server, sessions: SessionRef[]): Promise<boolean[]> {
+export async function checkSessions(server: Server, sessions: SessionRef[]): Promise<SessionCheck[]> {
   const [one] = sessions;
   if (one !== undefined && sessions.length === 1) {
     const rows = await server.askShort('unsuspected_alone', { queue: one.queue, id: one.id }, ASK_MS);
-    if (rows !== undefined) return [rows[0]?.[0] === true];
+    if (rows !== undefined) return [{ unsuspected: rows[0]?.[0] === true }];
   }
   const values = { names: sessions.map(({ queue }) => queue), ids: sessions.map(({ id }) => id) };
-  return server.ask<boolean[]>('unsuspected', values, ASK_MS);
+  return (await server.ask<boolean[]>('unsuspected', values, ASK_MS)).map((unsuspected) => ({ unsuspected }));
 }
 
 /** `turn`: counts up with each attest of this process. */

@@ -121,6 +121,24 @@ export class Server {
     return (await this.#tell(this.#run(name, { ...query, text: query.text.replace('SELECT', 'SELECT * FROM') }))) ?? [];
   }
 
+  /** Calls several functions of the schema in one statement, and so in one transaction. Ignores their replies. */
+  async callAll(calls: Record<string, unknown[]>): Promise<void> {
+    const values: unknown[] = [];
+    const called = Object.entries(calls).map(([name, own]) => {
+      const list = own.map((value) => `$${values.push(value)}`);
+      return `${quoteName(this.#options.schema)}.${name}(${list.join(', ')})`;
+    });
+    await this.#tell(this.#run(Object.keys(calls).join('_'), { text: `SELECT ${called.join(', ')}`, values }));
+  }
+
+  /** Calls a function of the schema, with the queue and one of `items`, for each item, in one statement. Returns the replies in order. */
+  async callEach<T>(name: string, queue: string, items: string[]): Promise<T[]> {
+    const called = `${quoteName(this.#options.schema)}.${name}($1, item)`;
+    const text = `SELECT ${called} FROM unnest($2::text[]) WITH ORDINALITY given(item, n) ORDER BY n`;
+    const rows = await this.#tell(this.#run(`each_${name}`, { text, values: [queue, items] }));
+    return (rows ?? []).map(([reply]) => (typeof reply === 'string' ? JSON.parse(reply) : null) as T);
+  }
+
   /**
    * Returns the text that runs an operation, and its values. The reply of a function is the column `reply`. All calls of a function must
    * name the same parameters.

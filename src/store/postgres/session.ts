@@ -1,7 +1,15 @@
 // Opens, renews and closes sessions. Session owners and the renewer call it through the store. A renewal must never revive a session that
 // was reaped.
 import { tokenOf } from '../../job/lock.js';
-import { CRASH_GRACE_MS, type NewSession, type Renewal, type RenewReply, type SessionRef } from '../contract/index.js';
+import {
+  CRASH_GRACE_MS,
+  type NewSession,
+  type Notice,
+  type Renewal,
+  type RenewReply,
+  type SessionEnd,
+  type SessionRef,
+} from '../contract/index.js';
 import type { Vouching } from './probe.js';
 import { KEEPING_MS, type Server } from './server.js';
 
@@ -32,11 +40,11 @@ export async function renew(server: Server, renewals: Renewal[]): Promise<RenewR
   const rows = await (renewals.length === 1 ? renewOne(server, renewals[0] as Renewal) : renewMany(server, renewals));
   return renewals.map(({ id }, index) => {
     const row = rows[index] ?? null;
-    if (row === null) return { alive: false, revoked: [] };
-    return {
-      alive: true,
-      revoked: row.map(([number, jobId, fence, reason]) => ({ number, jobId, token: tokenOf(id, fence), fence, reason })),
-    };
+    if (row === null) return { alive: false, notices: [] };
+    const notices = row.map(([number, jobId, fence, reason]): Notice => {
+      return { number, kind: 'revoked', jobId, token: tokenOf(id, fence), fence, reason };
+    });
+    return { alive: true, notices };
   });
 }
 
@@ -57,7 +65,7 @@ function renewMany(server: Server, renewals: Renewal[]): Promise<Told[]> {
   return server.call<Told[]>('renew', values, KEEPING_MS);
 }
 
-export async function closeSessions(server: Server, sessions: SessionRef[], charged: boolean): Promise<void> {
-  const values = { names: sessions.map(({ queue }) => queue), ids: sessions.map(({ id }) => id), charged };
+export async function closeSessions(server: Server, sessions: SessionRef[], how: SessionEnd): Promise<void> {
+  const values = { names: sessions.map(({ queue }) => queue), ids: sessions.map(({ id }) => id), charged: how === 'crashed' };
   await server.call('close_sessions', values);
 }

@@ -27,10 +27,10 @@ function decode(reply: string): AddReply[] {
     const first = Number(reply.slice(0, comma));
     const count = Number(reply.slice(comma + 1));
     const replies: AddReply[] = [];
-    for (let n = 0; n < count; n += 1) replies.push({ id: String(first + n), duplicate: false });
+    for (let n = 0; n < count; n += 1) replies.push({ id: String(first + n), status: 'added' });
     return replies;
   }
-  return reply.split('\0').map((item) => ({ id: item.slice(1), duplicate: item.startsWith('d') }));
+  return reply.split('\0').map((item) => ({ id: item.slice(1), status: item.startsWith('d') ? 'duplicate' : 'added' }));
 }
 
 function isDigit(text: string): boolean {

@@ -111,10 +111,6 @@ export class RedisStore implements contract.Store {
     });
   }
 
-  async forgetCaller(queue: string, caller: string): Promise<void> {
-    await this.#call(({ run }) => run('forget-caller', queue, [caller]));
-  }
-
   claim(queue: string, request: contract.ClaimRequest): Promise<contract.ClaimReply> {
     return this.#call(({ run }) => claim(run, queue, request));
   }
@@ -154,10 +150,10 @@ export class RedisStore implements contract.Store {
     });
   }
 
-  async closeSessions(sessions: contract.SessionRef[], charged: boolean): Promise<void> {
+  async closeSessions(sessions: contract.SessionRef[], how: contract.SessionEnd): Promise<void> {
     if (sessions.length === 0) return void this.#use();
     return this.#call(async ({ run, presence }) => {
-      await session.closeSessions(run, sessions, charged);
+      await session.closeSessions(run, sessions, how);
       for (const { queue, id } of sessions) presence.forget(queue, id);
     });
   }
@@ -170,8 +166,8 @@ export class RedisStore implements contract.Store {
     return this.#call(({ run, link }) => probe(run, link, queue));
   }
 
-  async unsuspected(sessions: contract.SessionRef[]): Promise<boolean[]> {
-    return this.#each(sessions, ({ run }) => session.unsuspected(run, sessions));
+  async checkSessions(sessions: contract.SessionRef[]): Promise<contract.SessionCheck[]> {
+    return this.#each(sessions, ({ run }) => session.checkSessions(run, sessions));
   }
 
   async extend(queue: string, extensions: contract.Extension[]): Promise<contract.ExtendStatus[]> {
@@ -182,24 +178,12 @@ export class RedisStore implements contract.Store {
     return this.#each(wishes, ({ run }) => named.acquire(run, queue, wishes));
   }
 
-  async letGo(queue: string, locks: contract.NamedLockRef[]): Promise<boolean[]> {
+  async letGo(queue: string, locks: contract.NamedLockRef[]): Promise<contract.LetGoStatus[]> {
     return this.#each(locks, ({ run }) => named.letGo(run, queue, locks));
   }
 
-  async cap(queue: string, cap: contract.Cap | undefined): Promise<void> {
-    return this.#call(({ run }) => control.cap(run, queue, cap));
-  }
-
-  async namedLocks(queue: string, names: string[]): Promise<(contract.NamedLockInfo | undefined)[]> {
-    return this.#each(names, ({ run }) => named.look(run, queue, names));
-  }
-
-  async pause(queue: string, paused: boolean): Promise<void> {
-    await this.#call(({ run }) => run('pause', queue, [paused ? 1 : 0]));
-  }
-
-  async limit(queue: string, durationMs: number): Promise<void> {
-    await this.#call(({ run }) => run('limit', queue, [durationMs]));
+  async configure(queue: string, settings: contract.QueueSettings): Promise<void> {
+    return this.#call(({ run }) => control.configure(run, queue, settings));
   }
 
   async write(queue: string, writes: contract.Write[]): Promise<contract.WriteReply[]> {
@@ -212,24 +196,18 @@ export class RedisStore implements contract.Store {
     return target.length === 0 ? replyById([], []) : this.#call(() => changeById(run, queue, target, change));
   }
 
-  async forget(queue: string): Promise<void> {
-    await this.#call(({ run }) => run('trim-events', queue, [0, 1]));
-  }
-
-  async trimEvents(queue: string, keep: number): Promise<number> {
-    return (await this.#call(({ run }) => run('trim-events', queue, [keep, 0]))) as number;
+  async forget(queue: string, what: contract.ForgetTarget): Promise<number> {
+    return this.#call(({ run }) => control.forget(run, queue, what));
   }
 
   async queues(limit: number, after?: string): Promise<string[]> {
     return this.#call(({ registry }) => registry.list(limit, after));
   }
 
-  async jobs(queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
-    return this.#each(jobIds, ({ run }) => inspect.jobs(run, queue, jobIds));
-  }
-
-  async list(queue: string, query: contract.ListQuery): Promise<contract.ListReply> {
-    return this.#call(({ run }) => inspect.list(run, queue, query));
+  jobs(queue: string, jobIds: string[]): Promise<contract.JobsReply>;
+  jobs(queue: string, query: contract.ListQuery): Promise<contract.JobsReply<JobRecord>>;
+  async jobs(queue: string, query: string[] | contract.ListQuery): Promise<contract.JobsReply> {
+    return this.#call(({ run }) => inspect.jobs(run, queue, query));
   }
 
   async status(queue: string): Promise<contract.QueueStatus> {
@@ -248,16 +226,15 @@ export class RedisStore implements contract.Store {
     return this.#call(({ run }) => readEvents(run, queue, after, limit));
   }
 
-  async lockOf(queue: string, jobId: string): Promise<contract.LockInfo | undefined> {
-    return this.#call(({ run }) => inspect.lockOf(run, queue, jobId));
+  locks(queue: string, query: { jobIds: string[] }): Promise<(contract.LockInfo | undefined)[]>;
+  locks(queue: string, query: { names: string[] }): Promise<(contract.NamedLockInfo | undefined)[]>;
+  locks(queue: string, query: { session: string }): Promise<contract.OwnedLock[]>;
+  async locks(queue: string, query: contract.LockQuery): Promise<contract.LockReply> {
+    return this.#call(({ run }) => inspect.locks(run, queue, query));
   }
 
   async sessions(queue: string): Promise<contract.SessionInfo[]> {
     return this.#call(({ run }) => inspect.sessions(run, queue));
-  }
-
-  async owned(queue: string, id: string): Promise<contract.OwnedLock[]> {
-    return this.#call(({ run }) => inspect.owned(run, queue, id));
   }
 
   watch(queue: string, listener: () => void, what: contract.WatchedChange = 'events'): () => void {

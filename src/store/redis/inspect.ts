@@ -2,7 +2,19 @@
 import { tokenOf } from '../../job/lock.js';
 import type { JobRecord } from '../../job/record.js';
 import { REPLY_BYTES } from '../budget.js';
-import type { ListName, ListQuery, ListReply, LockInfo, OwnedLock, Owner, QueueStatus, SessionInfo } from '../contract/index.js';
+import type {
+  JobsReply,
+  ListName,
+  ListQuery,
+  LockInfo,
+  LockQuery,
+  LockReply,
+  NamedLockInfo,
+  OwnedLock,
+  Owner,
+  QueueStatus,
+  SessionInfo,
+} from '../contract/index.js';
 import { type Columns, toRecords } from './job-text.js';
 import type { Runner } from './runner.js';
 
@@ -16,7 +28,11 @@ const PLACES: Record<Exclude<ListName, 'active'>, string> = {
 };
 const LISTED_AT_ONCE = 250;
 
-export async function jobs(run: Runner, queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
+export function jobs(run: Runner, queue: string, query: string[] | ListQuery): Promise<JobsReply> {
+  return Array.isArray(query) ? byId(run, queue, query) : list(run, queue, query);
+}
+
+async function byId(run: Runner, queue: string, jobIds: string[]): Promise<JobsReply> {
   const records: (JobRecord | undefined)[] = [];
   for (let first = 0, left = REPLY_BYTES; first < jobIds.length; first += LISTED_AT_ONCE) {
     const part = jobIds.slice(first, first + LISTED_AT_ONCE);
@@ -25,7 +41,7 @@ export async function jobs(run: Runner, queue: string, jobIds: string[]): Promis
     if (columns[0].length < part.length) break;
     left -= bytes;
   }
-  return records;
+  return { jobs: records, more: records.length < jobIds.length };
 }
 
 /** The jobs that were read so far, and the byte budget that is left. */
@@ -40,7 +56,7 @@ function note(reading: Reading, columns: Columns, bytes: number): void {
   reading.left -= bytes;
 }
 
-export async function list(run: Runner, queue: string, query: ListQuery): Promise<ListReply> {
+async function list(run: Runner, queue: string, query: ListQuery): Promise<JobsReply> {
   const reading: Reading = { jobs: [], left: REPLY_BYTES };
   for (const name of query.lists) {
     const whole =
@@ -105,19 +121,46 @@ export async function logs(
   return { logs: rows, count };
 }
 
-export async function lockOf(run: Runner, queue: string, jobId: string): Promise<LockInfo | undefined> {
-  const reply = (await run('lock-of', queue, [jobId])) as [string, string, string, number, ...RawOwner] | null;
-  if (reply === null) return undefined;
-  const [session, fenceText, since, endsInMs, ...raw] = reply;
-  const fence = Number(fenceText);
-  const owner = readOwner(raw);
-  return { jobId, token: tokenOf(session, fence), fence, session, owner, since: Number(since), endsInMs };
+export async function locks(run: Runner, queue: string, query: LockQuery): Promise<LockReply> {
+  if ('session' in query) return owned(run, queue, query.session);
+  if ('names' in query) return inParts(query.names, (names) => namedLocks(run, queue, names));
+  return inParts(query.jobIds, (ids) => jobLocks(run, queue, ids));
+}
+
+async function inParts<I, O>(items: I[], read: (part: I[]) => Promise<O[]>): Promise<O[]> {
+  const found: O[] = [];
+  for (let first = 0; first < items.length; first += LISTED_AT_ONCE)
+    found.push(...(await read(items.slice(first, first + LISTED_AT_ONCE))));
+  return found;
+}
+
+async function jobLocks(run: Runner, queue: string, jobIds: string[]): Promise<(LockInfo | undefined)[]> {
+  type Raw = [session: string, fence: string, since: string, endsInMs: number, ...RawOwner];
+  const replies = (await run('job-locks', queue, jobIds)) as (Raw | 0)[];
+  return jobIds.map((jobId, index) => {
+    const reply = replies[index];
+    if (!Array.isArray(reply)) return undefined;
+    const [session, text, since, endsInMs, ...owner] = reply;
+    const fence = Number(text);
+    return { jobId, token: tokenOf(session, fence), fence, session, owner: readOwner(owner), since: Number(since), endsInMs };
+  });
+}
+
+async function namedLocks(run: Runner, queue: string, names: string[]): Promise<(NamedLockInfo | undefined)[]> {
+  type Raw = [token: string, fence: string, session: string, since: string, endsInMs: number, waiting: number, ...RawOwner];
+  const replies = (await run('named-locks', queue, names)) as (Raw | 0)[];
+  return names.map((name, index) => {
+    const reply = replies[index];
+    if (!Array.isArray(reply)) return undefined;
+    const [token, fence, session, since, endsInMs, waiting, ...owner] = reply;
+    return { name, token, fence: Number(fence), session, owner: readOwner(owner), since: Number(since), endsInMs, waiting };
+  });
 }
 
 /** The owner of a session. A field is null if an older version, which did not write that field, opened the session. */
-export type RawOwner = [host: string | null, pid: string | null, name: string | null, instance: string | null];
+type RawOwner = [host: string | null, pid: string | null, name: string | null, instance: string | null];
 
-export function readOwner([host, pid, name, instance]: RawOwner): Owner {
+function readOwner([host, pid, name, instance]: RawOwner): Owner {
   return { host: host ?? '', pid: Number(pid), name: name ?? '', instance: instance ?? '' };
 }
 
@@ -162,7 +205,7 @@ export async function sessions(run: Runner, queue: string): Promise<SessionInfo[
   return found.sort((a, b) => a.since - b.since);
 }
 
-export async function owned(run: Runner, queue: string, session: string): Promise<OwnedLock[]> {
+async function owned(run: Runner, queue: string, session: string): Promise<OwnedLock[]> {
   const locks: OwnedLock[] = [];
   for (const kind of ['bound', 'ending']) {
     for (let after = ''; ; ) {

@@ -132,7 +132,7 @@ export class Link {
   /** Returns the timeout rules of a script. Locks expire: if a renewal waits behind large replies, a new connection is better. */
   #kindOf(name: ScriptName, client: Client): FlightKind {
     if (name === 'renew') return this.#strictCall;
-    if (name === 'unsuspected') return { ...this.#question(client), strict: true };
+    if (name === 'check-sessions') return { ...this.#question(client), strict: true };
     return name === 'watch' ? this.#question(client) : this.#plainCall;
   }
 

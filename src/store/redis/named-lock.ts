@@ -1,6 +1,5 @@
-// Named locks: acquire, let go, look. Each function writes the arguments of a Lua script and reads its reply; Redis decides on ownership.
-import type { LockGrant, LockRequest, NamedLockInfo, NamedLockRef } from '../contract/index.js';
-import { type RawOwner, readOwner } from './inspect.js';
+// Named locks: acquire and let go. Each function writes the arguments of a Lua script and reads its reply; Redis decides on ownership.
+import type { LetGoStatus, LockGrant, LockRequest, NamedLockRef } from '../contract/index.js';
 import type { Runner } from './runner.js';
 
 /** A reply of lua/acquire.lua. */
@@ -18,19 +17,7 @@ function readGrant(grant: RawGrant): LockGrant {
   return { status: 'taken', ahead, ...(endsInMs !== '' && { endsInMs }) };
 }
 
-export async function letGo(run: Runner, queue: string, locks: NamedLockRef[]): Promise<boolean[]> {
+export async function letGo(run: Runner, queue: string, locks: NamedLockRef[]): Promise<LetGoStatus[]> {
   const args = locks.flatMap(({ name, token }) => [name, token]);
-  return ((await run('let-go', queue, args)) as number[]).map((reply) => reply === 1);
-}
-
-type RawLock = [token: string, fence: string, session: string, since: string, endsInMs: number, waiting: number, ...RawOwner];
-
-export async function look(run: Runner, queue: string, names: string[]): Promise<(NamedLockInfo | undefined)[]> {
-  const replies = (await run('named-locks', queue, names)) as (RawLock | 0)[];
-  return names.map((name, index) => {
-    const reply = replies[index];
-    if (!Array.isArray(reply)) return undefined;
-    const [token, fence, session, since, endsInMs, waiting, ...raw] = reply;
-    return { name, token, fence: Number(fence), session, owner: readOwner(raw), since: Number(since), endsInMs, waiting };
-  });
+  return ((await run('let-go', queue, args)) as number[]).map((reply) => (reply === 1 ? 'done' : 'missing'));
 }

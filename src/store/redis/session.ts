@@ -2,9 +2,11 @@
 import {
   CRASH_GRACE_MS,
   type NewSession,
+  type Notice,
   type Renewal,
   type RenewReply,
-  type Revocation,
+  type SessionCheck,
+  type SessionEnd,
   type SessionRef,
   type SweepReply,
 } from '../contract/index.js';
@@ -34,7 +36,7 @@ export async function openSession(run: Runner, session: NewSession, presence: st
 
 /** Renews sessions in one round trip: the scripts of all queues are sent together. */
 export async function renew(run: Runner, renewals: Renewal[], presence: string | undefined): Promise<RenewReply[]> {
-  const replies = renewals.map((): RenewReply => ({ alive: false, revoked: [] }));
+  const replies = renewals.map((): RenewReply => ({ alive: false, notices: [] }));
   const work: Promise<void>[] = [];
   for (const [queue, indexes] of byQueue(renewals)) {
     for (let first = 0; first < indexes.length; first += RENEWED_AT_ONCE) {
@@ -58,21 +60,21 @@ async function renewPart(
   const args = sessions.flatMap(({ id, acked, slots }) => [id, acked, slots ?? '']);
   const raw = (await run('renew', queue, [presence ?? '', ...args])) as (0 | string[])[];
   indexes.forEach((index, at) => {
-    const revoked = raw[at];
+    const notices = raw[at];
     const { id } = renewals[index] as Renewal;
-    if (Array.isArray(revoked)) replies[index] = { alive: true, revoked: revoked.map((text) => readRevocation(id, text)) };
+    if (Array.isArray(notices)) replies[index] = { alive: true, notices: notices.map((text) => readNotice(id, text)) };
   });
 }
 
-function readRevocation(session: string, text: string): Revocation {
+function readNotice(session: string, text: string): Notice {
   const [number, jobId = '', fence, reason = ''] = text.split('\0');
-  return { number: Number(number), jobId, token: tokenOf(session, Number(fence)), fence: Number(fence), reason };
+  return { number: Number(number), kind: 'revoked', jobId, token: tokenOf(session, Number(fence)), fence: Number(fence), reason };
 }
 
-export async function closeSessions(run: Runner, sessions: SessionRef[], charged: boolean): Promise<void> {
+export async function closeSessions(run: Runner, sessions: SessionRef[], how: SessionEnd): Promise<void> {
   await Promise.all(
     sessions.map(async ({ queue, id }) => {
-      while ((await run('close-session', queue, [id, charged ? 1 : 0])) === 1);
+      while ((await run('close-session', queue, [id, how === 'crashed' ? 1 : 0])) === 1);
     }),
   );
 }
@@ -85,13 +87,13 @@ export async function sweep(run: Runner, queue: string, limit: number): Promise<
   return reply;
 }
 
-export async function unsuspected(run: Runner, sessions: SessionRef[]): Promise<boolean[]> {
-  const replies = sessions.map(() => false);
+export async function checkSessions(run: Runner, sessions: SessionRef[]): Promise<SessionCheck[]> {
+  const replies = sessions.map((): SessionCheck => ({ unsuspected: false }));
   const work = Array.from(byQueue(sessions), async ([queue, indexes]) => {
     const ids = indexes.map((index) => (sessions[index] as SessionRef).id);
-    const raw = (await run('unsuspected', queue, ids)) as number[];
+    const raw = (await run('check-sessions', queue, ids)) as number[];
     indexes.forEach((index, at) => {
-      replies[index] = raw[at] === 1;
+      replies[index] = { unsuspected: raw[at] === 1 };
     });
   });
   await Promise.all(work);

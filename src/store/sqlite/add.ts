@@ -1,5 +1,4 @@
-// The verbs `add` and `forgetCaller` of the SQLite store: they insert new jobs, and return the first reply when a caller repeats a
-// call.
+// The verb `add` of the SQLite store: it inserts new jobs, and returns the first reply when a caller repeats a call.
 import type { NewJob } from '../../job/record.js';
 import type { AddReply, Call } from '../contract/index.js';
 import type { Callers } from './callers.js';
@@ -29,18 +28,13 @@ export class Adding {
     return replies;
   }
 
-  forgetCaller(transaction: Transaction, name: string, caller: string): void {
-    const queue = transaction.find(name);
-    if (queue !== undefined) this.#callers.forget(queue.queue, caller);
-  }
-
   #addOne(transaction: Transaction, queue: QueueState, job: NewJob): AddReply {
     const dueAt = job.delayMs > 0 ? transaction.after(job.delayMs) : null;
     let id = job.id ?? String(++queue.lastId);
     while (!this.#insertOne(transaction, queue, id, job, dueAt)) {
       if (job.id !== undefined) {
         queue.tell('duplicated', id);
-        return { id, duplicate: true };
+        return { id, status: 'duplicate' };
       }
       // Skip an id that a user has already chosen, because the new job would be dropped as its duplicate.
       id = String(++queue.lastId);
@@ -57,7 +51,7 @@ export class Adding {
       queue.countWaiting(job.priority, 1);
       queue.tell('waiting', id);
     }
-    return { id, duplicate: false };
+    return { id, status: 'added' };
   }
 
   #insertOne(transaction: Transaction, queue: QueueState, id: string, job: NewJob, dueAt: number | null): boolean {
@@ -70,16 +64,24 @@ export class Adding {
   }
 }
 
+/** A reply as the callers table stores it, also for older versions. */
+interface StoredReply {
+  id: string;
+  duplicate: boolean;
+}
+
 /** Encodes the replies for the callers table. Most calls get consecutive generated ids, which are stored as first id and count. */
 function encode(replies: AddReply[]): string {
   const first = Number(replies[0]?.id);
-  const run = Number.isInteger(first) && replies.every(({ id, duplicate }, index) => !duplicate && id === String(first + index));
-  return JSON.stringify(run ? [first, replies.length] : replies);
+  const isRun = ({ id, status }: AddReply, index: number) => status === 'added' && id === String(first + index);
+  if (Number.isInteger(first) && replies.every(isRun)) return JSON.stringify([first, replies.length]);
+  return JSON.stringify(replies.map(({ id, status }): StoredReply => ({ id, duplicate: status === 'duplicate' })));
 }
 
 function decode(text: string): AddReply[] {
-  const reply = JSON.parse(text) as [number, number] | AddReply[];
+  const reply = JSON.parse(text) as [number, number] | StoredReply[];
   const [first, count] = reply;
-  if (typeof first !== 'number' || typeof count !== 'number') return reply as AddReply[];
-  return Array.from({ length: count }, (_, index) => ({ id: String(first + index), duplicate: false }));
+  if (typeof first !== 'number' || typeof count !== 'number')
+    return (reply as StoredReply[]).map(({ id, duplicate }) => ({ id, status: duplicate ? 'duplicate' : 'added' }));
+  return Array.from({ length: count }, (_, index) => ({ id: String(first + index), status: 'added' }));
 }

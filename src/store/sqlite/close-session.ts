@@ -1,7 +1,7 @@
 // Hands back the jobs of a session that is about to be closed, in steps. One transaction with 100,000 jobs kept all other writers
 // out for 0.6 s. The session itself ends with the last step. If the process crashes in between, the remaining locks end when the
 // session expires.
-import type { SessionRef } from '../contract/index.js';
+import type { SessionEnd, SessionRef } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 import { type HandBack, HELD_COLUMNS, type HeldRow, lossOf, OWNER_COLUMNS, type OwnerRow } from './hand-back.js';
 import { STATE } from './schema.js';
@@ -34,12 +34,12 @@ export class Closing {
    * Hands back the newest jobs first. Each step goes to the front of waiting, so in the end all jobs wait in the order of their
    * claims.
    */
-  handBackSome(transaction: Transaction, { queue: name, id }: SessionRef, charged: boolean): void {
+  handBackSome(transaction: Transaction, { queue: name, id }: SessionRef, how: SessionEnd): void {
     const queue = transaction.find(name);
     const owner = queue === undefined ? undefined : this.#owner.get(queue.queue, id);
     if (queue === undefined || owner === undefined) return;
     const held = this.#last.all(queue.queue, id).reverse();
-    if (charged) this.#handBack.stall(queue, held, lossOf(owner, 'exit'), transaction.now);
+    if (how === 'crashed') this.#handBack.stall(queue, held, lossOf(owner, 'exit'), transaction.now);
     else this.#handBack.giveBack(queue, held);
   }
 }

@@ -96,11 +96,6 @@ export class SqliteStore implements contract.Store {
     return this.#write((transaction) => adding.add(transaction, queue, jobs, call), { bytes });
   }
 
-  async forgetCaller(queue: string, caller: string): Promise<void> {
-    const { adding } = this.#use();
-    return this.#write((transaction) => adding.forgetCaller(transaction, queue, caller));
-  }
-
   async claim(queue: string, request: contract.ClaimRequest): Promise<contract.ClaimReply> {
     const { claiming } = this.#use();
     return this.#write((transaction) => claiming.claim(transaction, transaction.queue(queue), request), {
@@ -141,16 +136,16 @@ export class SqliteStore implements contract.Store {
       : this.#write((transaction) => renewals.map((renewal) => sessions.renew(transaction, renewal)));
   }
 
-  async closeSessions(refs: contract.SessionRef[], charged: boolean): Promise<void> {
+  async closeSessions(refs: contract.SessionRef[], how: contract.SessionEnd): Promise<void> {
     const { sessions, closing } = this.#use();
     if (refs.length === 0) return;
     // Submit all steps at once, so that closing the store waits for them. The committer cuts them into transactions.
     const steps = refs.flatMap((ref) => {
       const count = this.#read(ref.queue, (_, state) => closing.stepsOf(state, ref.id));
-      return Array.from({ length: count }, () => this.#write((transaction) => closing.handBackSome(transaction, ref, charged)));
+      return Array.from({ length: count }, () => this.#write((transaction) => closing.handBackSome(transaction, ref, how)));
     });
     const end = this.#write((transaction) => {
-      for (const ref of refs) sessions.close(transaction, ref, charged);
+      for (const ref of refs) sessions.close(transaction, ref, how);
     });
     await Promise.all([...steps, end]);
   }
@@ -172,10 +167,10 @@ export class SqliteStore implements contract.Store {
     });
   }
 
-  async unsuspected(refs: contract.SessionRef[]): Promise<boolean[]> {
+  async checkSessions(refs: contract.SessionRef[]): Promise<contract.SessionCheck[]> {
     const { probing, queues, clock } = this.#use();
     const now = clock.now();
-    return refs.map(({ queue, id }) => probing.isUnsuspected(queues.peek(queue), id, now));
+    return refs.map(({ queue, id }) => ({ unsuspected: probing.isUnsuspected(queues.peek(queue), id, now) }));
   }
 
   async extend(queue: string, extensions: contract.Extension[]): Promise<contract.ExtendStatus[]> {
@@ -188,24 +183,14 @@ export class SqliteStore implements contract.Store {
     return this.#writeEach(wishes, (transaction, wish) => namedLocks.acquire(transaction, queue, wish));
   }
 
-  async letGo(queue: string, locks: contract.NamedLockRef[]): Promise<boolean[]> {
+  async letGo(queue: string, locks: contract.NamedLockRef[]): Promise<contract.LetGoStatus[]> {
     const { namedLocks } = this.#use();
     return this.#writeEach(locks, (transaction, lock) => namedLocks.letGo(transaction, queue, lock));
   }
 
-  async pause(queue: string, paused: boolean): Promise<void> {
+  async configure(queue: string, settings: contract.QueueSettings): Promise<void> {
     const { controlling } = this.#use();
-    return this.#write((transaction) => controlling.pause(transaction, queue, paused));
-  }
-
-  async limit(queue: string, durationMs: number): Promise<void> {
-    const { controlling } = this.#use();
-    return this.#write((transaction) => controlling.limit(transaction, queue, durationMs));
-  }
-
-  async cap(queue: string, cap: contract.Cap | undefined): Promise<void> {
-    const { controlling } = this.#use();
-    return this.#write((transaction) => controlling.cap(transaction, queue, cap));
+    return this.#write((transaction) => controlling.configure(transaction, queue, settings));
   }
 
   async write(queue: string, writes: contract.Write[]): Promise<contract.WriteReply[]> {
@@ -240,27 +225,21 @@ export class SqliteStore implements contract.Store {
     }
   }
 
-  async forget(queue: string): Promise<void> {
+  async forget(queue: string, what: contract.ForgetTarget): Promise<number> {
     const { controlling } = this.#use();
-    return this.#write((transaction) => controlling.forget(transaction, queue));
-  }
-
-  async trimEvents(queue: string, keep: number): Promise<number> {
-    const { controlling } = this.#use();
-    return this.#write((transaction) => controlling.trimEvents(transaction, queue, keep));
+    return this.#write((transaction) => controlling.forget(transaction, queue, what));
   }
 
   async queues(limit: number, after?: string): Promise<string[]> {
     return this.#read('', ({ inspecting }) => inspecting.queues(limit, after));
   }
 
-  async jobs(queue: string, jobIds: string[]): Promise<(JobRecord | undefined)[]> {
-    if (jobIds.length === 0) return [];
-    return this.#readInTurn(queue, ({ inspecting }, state) => inspecting.jobs(state, jobIds));
-  }
-
-  async list(queue: string, query: contract.ListQuery): Promise<contract.ListReply> {
-    return this.#readInTurn(queue, ({ inspecting }, state) => inspecting.list(state, query));
+  jobs(queue: string, jobIds: string[]): Promise<contract.JobsReply>;
+  jobs(queue: string, query: contract.ListQuery): Promise<contract.JobsReply<JobRecord>>;
+  async jobs(queue: string, query: string[] | contract.ListQuery): Promise<contract.JobsReply> {
+    if (!Array.isArray(query)) return this.#readInTurn(queue, ({ inspecting }, state) => inspecting.list(state, query));
+    if (query.length === 0) return { jobs: [], more: false };
+    return this.#readInTurn(queue, ({ inspecting }, state) => inspecting.jobs(state, query));
   }
 
   async status(queue: string): Promise<contract.QueueStatus> {
@@ -279,21 +258,18 @@ export class SqliteStore implements contract.Store {
     return this.#readInTurn(queue, ({ events }, state) => events.read(state, after, limit));
   }
 
-  async lockOf(queue: string, jobId: string): Promise<contract.LockInfo | undefined> {
-    return this.#read(queue, ({ inspecting, clock }, state) => inspecting.lockOf(state, jobId, clock.now()));
-  }
-
-  async namedLocks(queue: string, names: string[]): Promise<(contract.NamedLockInfo | undefined)[]> {
-    if (names.length === 0) return [];
-    return this.#read(queue, ({ namedLocks, clock }, state) => names.map((name) => namedLocks.look(state, name, clock.now())));
+  locks(queue: string, query: { jobIds: string[] }): Promise<(contract.LockInfo | undefined)[]>;
+  locks(queue: string, query: { names: string[] }): Promise<(contract.NamedLockInfo | undefined)[]>;
+  locks(queue: string, query: { session: string }): Promise<contract.OwnedLock[]>;
+  async locks(queue: string, query: contract.LockQuery): Promise<contract.LockReply> {
+    const { inspecting, namedLocks } = this.#use();
+    if ('session' in query) return this.#read(queue, (_, state) => inspecting.owned(state, query.session));
+    if ('names' in query) return this.#readEach(queue, query.names, (state, name, now) => namedLocks.look(state, name, now));
+    return this.#readEach(queue, query.jobIds, (state, id, now) => inspecting.lockOf(state, id, now));
   }
 
   async sessions(queue: string): Promise<contract.SessionInfo[]> {
     return this.#read(queue, ({ inspecting, clock }, state) => inspecting.sessions(state, clock.now()));
-  }
-
-  async owned(queue: string, session: string): Promise<contract.OwnedLock[]> {
-    return this.#read(queue, ({ inspecting }, state) => inspecting.owned(state, session));
   }
 
   onWarning(listener: (warning: HoldfastError) => void): () => void {
@@ -327,6 +303,11 @@ export class SqliteStore implements contract.Store {
   #readInTurn<T>(queue: string, look: (engine: Engine, state: QueueState) => T): T | Promise<T> {
     const engine = this.#use();
     return this.#turns.run(() => this.#read(queue, look, engine));
+  }
+
+  #readEach<I, O>(queue: string, items: I[], look: (state: QueueState, item: I, now: number) => O): O[] {
+    if (items.length === 0) return [];
+    return this.#read(queue, ({ clock }, state) => items.map((item) => look(state, item, clock.now())));
   }
 
   #read<T>(queue: string, look: (engine: Engine, state: QueueState) => T, engine = this.#use()): T {

@@ -139,7 +139,7 @@ export class Engine {
     this.changing = new Changing(db, { selecting, removing: this.removing, locks: this.locks });
     this.inspecting = new Inspecting(db);
     this.events = new EventLog(db);
-    this.controlling = new Controlling(this.events);
+    this.controlling = new Controlling(this.events, callers);
   }
 
   /**

@@ -3,7 +3,7 @@
 import { tokenOf } from '../../job/lock.js';
 import type { JobRecord } from '../../job/record.js';
 import { REPLY_BYTES, withinReply } from '../budget.js';
-import type { ListName, ListQuery, ListReply, LockInfo, OwnedLock, QueueStatus, SessionInfo } from '../contract/index.js';
+import type { JobsReply, ListName, ListQuery, LockInfo, OwnedLock, QueueStatus, SessionInfo } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 import { JOB_BYTES, JOB_COLUMNS, type JobRow, toRecord } from './job-row.js';
 import type { QueueState } from './queue-state.js';
@@ -105,15 +105,16 @@ export class Inspecting {
     return this.#queues.all(after, limit).map(([name]) => name);
   }
 
-  jobs(queue: QueueState, ids: string[]): (JobRecord | undefined)[] {
+  jobs(queue: QueueState, ids: string[]): JobsReply {
     const fitting = ids.length === 1 ? ids : withinReply(ids, (id) => this.#bytes.get(queue.queue, id)?.[0] ?? 0);
-    return fitting.map((id) => {
+    const jobs = fitting.map((id) => {
       const row = this.#job.get(queue.queue, id);
       return row === undefined ? undefined : toRecord(row);
     });
+    return { jobs, more: fitting.length < ids.length };
   }
 
-  list(queue: QueueState, { lists, start, end, asc }: ListQuery): ListReply {
+  list(queue: QueueState, { lists, start, end, asc }: ListQuery): JobsReply {
     const spans = lists.flatMap((name) => {
       const range = positions(queue[name], start, end);
       if (name !== 'waiting' && name !== 'prioritized') return [{ part: name, ...range }];

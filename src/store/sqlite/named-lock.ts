@@ -1,6 +1,6 @@
 // The verbs `acquire` and `letGo` of the SQLite store: named locks (table `named`) and the lines of lock waiters (table `places`).
 import { nextFence } from '../../job/lock.js';
-import type { LockGrant, LockRequest, NamedLockInfo, NamedLockRef } from '../contract/index.js';
+import type { LetGoStatus, LockGrant, LockRequest, NamedLockInfo, NamedLockRef } from '../contract/index.js';
 import type { Database, Statement } from './driver.js';
 import type { QueueState } from './queue-state.js';
 import type { Transaction } from './transaction.js';
@@ -90,14 +90,15 @@ export class NamedLocks {
     return { status: 'taken', ahead, ...(holder !== undefined && { endsInMs: holder[8] - now }) };
   }
 
-  letGo(transaction: Transaction, queueName: string, { name, token }: NamedLockRef): boolean {
+  letGo(transaction: Transaction, queueName: string, { name, token }: NamedLockRef): LetGoStatus {
     const queue = transaction.find(queueName);
-    if (queue === undefined) return false;
+    if (queue === undefined) return 'missing';
     this.#lapse.run(queue.queue, name, transaction.now);
-    const freed = this.#drop.run(queue.queue, name, token) + this.#leave.run(queue.queue, name, token) > 0;
+    const freed = this.#drop.run(queue.queue, name, token) + this.#leave.run(queue.queue, name, token);
+    if (freed === 0) return 'missing';
     // Wake the watchers: the first lock waiter may take the lock now.
-    if (freed) queue.changed = true;
-    return freed;
+    queue.changed = true;
+    return 'done';
   }
 
   /** Releases up to `limit` named locks and places in line of a session. Returns how many it released. */

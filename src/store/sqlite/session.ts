@@ -5,8 +5,10 @@ import { tokenOf } from '../../job/lock.js';
 import {
   CRASH_GRACE_MS,
   type NewSession,
+  type Notice,
   type Renewal,
   type RenewReply,
+  type SessionEnd,
   type SessionRef,
   type SweepReply,
 } from '../contract/index.js';
@@ -105,24 +107,24 @@ export class Sessions {
   renew(transaction: Transaction, { queue, id, acked, slots }: Renewal): RenewReply {
     const state = transaction.find(queue);
     const row = state === undefined ? undefined : this.#renew.get(transaction.after(0), state.queue, id);
-    if (state === undefined || row === undefined) return { alive: false, revoked: [] };
+    if (state === undefined || row === undefined) return { alive: false, notices: [] };
     const [revoked] = row;
     // The sessions' shares of the cap have changed, so wake the watchers.
     if (slots !== undefined && this.#setSlots.run(slots, state.queue, id, slots) === 1) state.changed = true;
     if (revoked > 0 && acked > 0) this.#acknowledge.run(state.queue, id, acked);
     const rows = revoked > acked ? this.#revocations.all(state.queue, id, acked) : [];
-    return {
-      alive: true,
-      revoked: rows.map(([number, jobId, fence, reason]) => ({ number, jobId, token: tokenOf(id, fence), fence, reason })),
-    };
+    const notices = rows.map(([number, jobId, fence, reason]): Notice => {
+      return { number, kind: 'revoked', jobId, token: tokenOf(id, fence), fence, reason };
+    });
+    return { alive: true, notices };
   }
 
-  close(transaction: Transaction, { queue: name, id }: SessionRef, charged: boolean): void {
+  close(transaction: Transaction, { queue: name, id }: SessionRef, how: SessionEnd): void {
     const queue = transaction.find(name);
     const session = queue === undefined ? undefined : this.#find.get(queue.queue, id);
     if (queue === undefined || session === undefined) return;
     const held = this.#held.all(queue.queue, id);
-    if (charged) this.#handBack.stall(queue, held, lossOf(session, 'exit'), transaction.now);
+    if (how === 'crashed') this.#handBack.stall(queue, held, lossOf(session, 'exit'), transaction.now);
     else this.#handBack.giveBack(queue, held);
     this.#namedLocks.free(queue, id, Number.MAX_SAFE_INTEGER);
     this.#shareAnew(queue);

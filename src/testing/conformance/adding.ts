@@ -42,7 +42,7 @@ export function adding(test: Test): void {
     const before = await scene.job('one');
     const call = scene.call('another-producer');
     const replies = await scene.store.add(scene.queue, [newJob({ id: 'one', data: '"second"', delayMs: scene.ms(500) })], call);
-    assert.deepEqual(replies, [{ id: 'one', duplicate: true }]);
+    assert.deepEqual(replies, [{ id: 'one', status: 'duplicate' }]);
     assert.deepEqual(await scene.job('one'), before);
     assert.deepEqual(await scene.list('waiting'), ['one']);
   });
@@ -51,9 +51,9 @@ export function adding(test: Test): void {
     const jobs = [newJob({ id: 'x', data: '1' }), newJob({ id: 'y' }), newJob({ id: 'x', data: '2' })];
     const replies = await scene.store.add(scene.queue, jobs, scene.call('p'));
     assert.deepEqual(replies, [
-      { id: 'x', duplicate: false },
-      { id: 'y', duplicate: false },
-      { id: 'x', duplicate: true },
+      { id: 'x', status: 'added' },
+      { id: 'y', status: 'added' },
+      { id: 'x', status: 'duplicate' },
     ]);
     assert.equal((await scene.job('x')).data, '1');
     assert.deepEqual(await scene.list('waiting'), ['x', 'y']);
@@ -63,7 +63,7 @@ export function adding(test: Test): void {
     const { job } = await scene.running({ id: 'single' });
     const before = await scene.job('single');
     const [reply] = await scene.store.add(scene.queue, [newJob({ id: 'single' })], scene.call('p'));
-    assert.equal(reply?.duplicate, true);
+    assert.equal(reply?.status, 'duplicate');
     assert.deepEqual(await scene.job('single'), before);
     await scene.finish(completed(job));
     assert.deepEqual(await scene.list('waiting'), []);
@@ -72,12 +72,11 @@ export function adding(test: Test): void {
   test('add reports a duplicate while the finished job is kept, and not after its removal', async (scene) => {
     const { job } = await scene.running({ id: 'again' });
     await scene.finish(completed(job));
-    const add = async (): Promise<boolean> =>
-      only(await scene.store.add(scene.queue, [newJob({ id: 'again' })], scene.call('p'))).duplicate;
-    assert.equal(await add(), true);
+    const add = async () => only(await scene.store.add(scene.queue, [newJob({ id: 'again' })], scene.call('p'))).status;
+    assert.equal(await add(), 'duplicate');
     assert.equal(await scene.stateOf('again'), 'completed');
     assert.deepEqual(await scene.store.change(scene.queue, ['again'], { kind: 'remove' }), changedAll('again'));
-    assert.equal(await add(), false);
+    assert.equal(await add(), 'added');
     assert.equal(await scene.stateOf('again'), 'waiting');
   });
 

@@ -123,7 +123,7 @@ export function caps(test: Test): void {
     assert.equal((await scene.claim(holder, 10)).length, 0);
     assert.equal((await scene.claim(worker, 3)).length, 3);
     assert.equal((await scene.claim(holder, 10)).length, 0);
-    await scene.store.closeSessions([{ queue: scene.queue, id: worker }], false);
+    await scene.store.closeSessions([{ queue: scene.queue, id: worker }], 'closed');
     assert.equal((await scene.claim(holder, 10)).length, 4);
   });
 
@@ -133,7 +133,7 @@ export function caps(test: Test): void {
     const closed = await scene.session();
     await scene.briefSession();
     const session = await scene.session();
-    await scene.store.closeSessions([{ queue: scene.queue, id: closed }], false);
+    await scene.store.closeSessions([{ queue: scene.queue, id: closed }], 'closed');
     assert.equal((await scene.claim(session, 10)).length, 2);
     await scene.perish();
     assert.equal((await scene.claim(session, 10)).length, 2);
@@ -205,7 +205,7 @@ export function caps(test: Test): void {
     await cap(scene, 1);
     assert.equal((await other.store.status(other.queue)).cap, undefined);
     await cap(other, 2);
-    await scene.store.forget(scene.queue);
+    await scene.store.forget(scene.queue, { all: true });
     assert.equal((await scene.store.status(scene.queue)).cap, undefined);
     assert.deepEqual((await other.store.status(other.queue)).cap, { maxActive: 2 });
   });
@@ -218,7 +218,7 @@ export function caps(test: Test): void {
 }
 
 async function cap({ store, queue }: Scene, maxActive: number | undefined): Promise<void> {
-  await store.cap(queue, maxActive === undefined ? undefined : { maxActive });
+  await store.configure(queue, { cap: maxActive === undefined ? null : { maxActive } });
 }
 
 /** Completes jobs and claims others in one call. */

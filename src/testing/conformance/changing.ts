@@ -123,7 +123,7 @@ export function changing(test: Test): void {
       ],
       more: false,
     });
-    assert.deepEqual(await scene.store.jobs(scene.queue, ['a', 'b']), [undefined, undefined]);
+    assert.deepEqual((await scene.store.jobs(scene.queue, ['a', 'b'])).jobs, [undefined, undefined]);
     await scene.add({ id: 'a' });
     assert.equal((await scene.store.logs(scene.queue, 'a', { start: 0, end: -1, asc: true })).count, 0);
     await scene.finish(completed(job));
@@ -257,9 +257,9 @@ export function changing(test: Test): void {
   test('forget resets ids, pause, limits and events of an emptied queue', async (scene) => {
     assert.deepEqual(await scene.add({}, {}), ['1', '2']);
     await scene.store.change(scene.queue, { lists: ['waiting'], limit: 10 }, { kind: 'remove' });
-    await scene.store.pause(scene.queue, true);
-    await scene.store.limit(scene.queue, scene.ms(5_000));
-    await scene.store.forget(scene.queue);
+    await scene.store.configure(scene.queue, { paused: true });
+    await scene.store.configure(scene.queue, { blockedMs: scene.ms(5_000) });
+    await scene.store.forget(scene.queue, { all: true });
     const { paused, limitedMs } = await scene.store.status(scene.queue);
     assert.deepEqual([paused, limitedMs], [false, undefined]);
     assert.deepEqual(await scene.events(), []);

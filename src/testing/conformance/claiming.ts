@@ -27,7 +27,7 @@ export function claiming(test: Test): void {
     const jobs = await scene.claim(session, 20);
     assert.deepEqual(ids(jobs), added);
     for (const { id, token, fence } of jobs) {
-      const lock = await scene.store.lockOf(scene.queue, id);
+      const lock = await scene.lockOf(id);
       assert.deepEqual([lock?.jobId, lock?.token, lock?.fence, lock?.session], [id, token, fence, session]);
       assert.deepEqual(lock?.owner, { host: 'h', pid: 7, name: 'n', instance: 'i' });
     }
@@ -73,7 +73,7 @@ export function claiming(test: Test): void {
     const [swept, closed] = [await scene.briefSession(), await scene.session()];
     await scene.perish();
     await scene.sweep();
-    await scene.store.closeSessions([{ queue: scene.queue, id: closed }], false);
+    await scene.store.closeSessions([{ queue: scene.queue, id: closed }], 'closed');
     for (const session of [swept, closed]) {
       const reply = await scene.tryClaim(session);
       assert.deepEqual([reply.jobs, reply.sessionAlive], [[], false]);
@@ -117,7 +117,7 @@ export function claiming(test: Test): void {
       await scene.addMany(2);
       const session = await scene.briefSession({ maxStalls: 100 });
       seen.push(...(await scene.claim(session, 3)));
-      if (round % 2 === 0) await scene.store.closeSessions([{ queue: scene.queue, id: session }], false);
+      if (round % 2 === 0) await scene.store.closeSessions([{ queue: scene.queue, id: session }], 'closed');
       else await scene.perish();
       await scene.sweep();
     }
@@ -131,7 +131,7 @@ export function claiming(test: Test): void {
       const jobs = await scene.claim(await scene.session(), 2);
       seen.push(...jobs);
       await scene.finish(...jobs.map((job) => completed(job, { count: 0 })));
-      await scene.store.forget(scene.queue);
+      await scene.store.forget(scene.queue, { all: true });
     }
     assertFresh(seen);
   });
@@ -172,7 +172,7 @@ async function contend(scene: Scene, sides: [Scene, Scene]): Promise<void> {
   assert.deepEqual(sorted(ids(claimed)), sorted(added), 'each job exactly once');
   assert.equal(new Set(claimed.map(({ token }) => token)).size, 120);
   assert.equal(new Set(claimed.map(({ fence }) => fence)).size, 120);
-  for (const job of claimed) assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, job.token);
+  for (const job of claimed) assert.equal((await scene.lockOf(job.id))?.token, job.token);
 }
 
 /** Asserts growing fences and unique tokens. Pass the jobs in the order of their claims. */

@@ -47,13 +47,13 @@ export function closing(test: Test): void {
     assert(done && broken && runs);
     await scene.store.write(scene.queue, [{ jobId: 'runs', kind: 'log', row: 'kept' }]);
     await scene.finish(completed(done), failed(broken));
-    await scene.store.pause(scene.queue, true);
+    await scene.store.configure(scene.queue, { paused: true });
     const seen = ['done', 'broken', 'runs', 'waits', 'first', 'late'];
     const before = await Promise.all(seen.map((id) => scene.snapshot(id)));
     const later = await scene.reopen();
     assert.deepEqual(await Promise.all(seen.map((id) => later.snapshot(id))), before);
     assert.deepEqual(ids(await later.store.sessions(scene.queue)), [session]);
-    assert.equal(only(await later.store.owned(scene.queue, session)).token, runs.token);
+    assert.equal(only(await later.store.locks(scene.queue, { session })).token, runs.token);
     assert.deepEqual(await later.settle(completed(runs)), ['done']);
   });
 
@@ -61,11 +61,11 @@ export function closing(test: Test): void {
     await scene.add({}, {});
     const job = await scene.claimOne(await scene.session());
     await scene.finish(released(job));
-    await scene.store.limit(scene.queue, scene.ms(5_000));
+    await scene.store.configure(scene.queue, { blockedMs: scene.ms(5_000) });
     const end = await scene.lastEvent();
     const later = await scene.reopen();
     assert((await later.store.status(scene.queue)).limitedMs !== undefined);
-    await later.store.limit(scene.queue, 0);
+    await later.store.configure(scene.queue, { blockedMs: 0 });
     assert.deepEqual(await later.add({}), ['3']);
     assert.equal((await later.events(end))[0]?.id, end + 1);
     assert.deepEqual(await later.order(), ['1', '2', '3']);
@@ -89,26 +89,25 @@ function everyVerb({ queue }: Scene, id: string): Record<string, (store: Store) 
     settle: (store) => store.settle(queue, [{ kind: 'release', jobId: id, token: 't' }]),
     openSession: (store) => store.openSession(newSession(queue, 1_000, {})),
     renew: (store) => store.renew([{ queue, id: 's', acked: 0 }]),
-    closeSessions: (store) => store.closeSessions([{ queue, id: 's' }], false),
+    closeSessions: (store) => store.closeSessions([{ queue, id: 's' }], 'closed'),
     sweep: (store) => store.sweep(queue, 1),
     probe: (store) => store.probe(queue),
-    unsuspected: (store) => store.unsuspected([]),
+    checkSessions: (store) => store.checkSessions([]),
     extend: (store) => store.extend(queue, [{ jobId: id, token: 't', durationMs: 1 }]),
-    pause: (store) => store.pause(queue, true),
-    limit: (store) => store.limit(queue, 1),
+    configure: (store) => store.configure(queue, { paused: true, blockedMs: 1, cap: null }),
     write: (store) => store.write(queue, [{ jobId: id, kind: 'data', data: '1' }]),
     change: (store) => store.change(queue, [id], { kind: 'promote' }),
     'change by selection': (store) => store.change(queue, selection, { kind: 'remove' }),
-    forget: (store) => store.forget(queue),
-    trimEvents: (store) => store.trimEvents(queue, 1),
+    forget: (store) => store.forget(queue, { all: true }),
     queues: (store) => store.queues(1),
-    jobs: (store) => store.jobs(queue, [id]),
-    list: (store) => store.list(queue, { lists: ['waiting'], start: 0, end: -1, asc: true }),
+    'jobs by id': (store) => store.jobs(queue, [id]),
+    'jobs of a list': (store) => store.jobs(queue, { lists: ['waiting'], start: 0, end: -1, asc: true }),
     status: (store) => store.status(queue),
     logs: (store) => store.logs(queue, id, { start: 0, end: -1, asc: true }),
     events: (store) => store.events(queue, 0, 1),
-    lockOf: (store) => store.lockOf(queue, id),
+    'locks of jobs': (store) => store.locks(queue, { jobIds: [id] }),
+    'locks with names': (store) => store.locks(queue, { names: ['x'] }),
+    'locks of a session': (store) => store.locks(queue, { session: 's' }),
     sessions: (store) => store.sessions(queue),
-    owned: (store) => store.owned(queue, 's'),
   };
 }

@@ -8,11 +8,11 @@ export function control(test: Test): void {
   test('claim returns no job and paused while the queue is paused, and jobs after resume', async (scene) => {
     const id = await scene.addOne();
     const session = await scene.session();
-    await scene.store.pause(scene.queue, true);
+    await scene.store.configure(scene.queue, { paused: true });
     const reply = await scene.tryClaim(session);
     assert.deepEqual([reply.jobs, reply.paused, reply.sessionAlive], [[], true, true]);
     assert.equal((await scene.store.status(scene.queue)).paused, true);
-    await scene.store.pause(scene.queue, false);
+    await scene.store.configure(scene.queue, { paused: false });
     const resumed = await scene.tryClaim(session);
     assert.deepEqual([ids(resumed.jobs), resumed.paused], [[id], false]);
     assert.equal((await scene.store.status(scene.queue)).paused, false);
@@ -21,7 +21,7 @@ export function control(test: Test): void {
   test('running jobs can finish in a paused queue, and a settle claims no new job', async (scene) => {
     const { session, job } = await scene.running();
     await scene.add({});
-    await scene.store.pause(scene.queue, true);
+    await scene.store.configure(scene.queue, { paused: true });
     const call = scene.call(session);
     const { results, claimed } = await scene.store.settle(
       scene.queue,
@@ -33,16 +33,60 @@ export function control(test: Test): void {
   });
 
   test('pause is idempotent', async (scene) => {
-    await scene.store.pause(scene.queue, true);
-    await scene.store.pause(scene.queue, true);
-    await scene.store.pause(scene.queue, false);
+    await scene.store.configure(scene.queue, { paused: true });
+    await scene.store.configure(scene.queue, { paused: true });
+    await scene.store.configure(scene.queue, { paused: false });
     assert.equal((await scene.store.status(scene.queue)).paused, false);
   });
 
-  test('limit blocks all claims of the queue for its duration', async (scene) => {
+  test('configure changes all given settings at once, and leaves the others as they are', async (scene) => {
+    const { store, queue } = scene;
+    const settings = async () => {
+      const { paused, limitedMs, cap } = await store.status(queue);
+      return [paused, limitedMs !== undefined, cap];
+    };
+    const last = await scene.lastEvent();
+    await store.configure(queue, { paused: true, blockedMs: scene.ms(60_000), cap: { maxActive: 2 } });
+    assert.deepEqual(await settings(), [true, true, { maxActive: 2 }]);
+    await store.configure(queue, {});
+    assert.deepEqual(await settings(), [true, true, { maxActive: 2 }]);
+    await store.configure(queue, { cap: null });
+    assert.deepEqual(await settings(), [true, true, undefined]);
+    await store.configure(queue, { paused: false, cap: { maxActive: 0 } });
+    assert.deepEqual(await settings(), [false, true, { maxActive: 0 }]);
+    await store.configure(queue, { blockedMs: 0, cap: null });
+    assert.deepEqual(await settings(), [false, false, undefined]);
+    assert.deepEqual(
+      (await scene.events(last)).map(({ name }) => name),
+      ['paused', 'resumed'],
+    );
+  });
+
+  test.shared('no reader sees a part of the settings that one call gave', async (scene) => {
+    const { store, queue } = scene;
+    const peer = await scene.peer();
+    let isChanging = true;
+    const change = async () => {
+      for (let round = 0; round < 30; round += 1) {
+        await store.configure(queue, { paused: true, blockedMs: scene.ms(60_000), cap: { maxActive: 2 } });
+        await store.configure(queue, { paused: false, blockedMs: 0, cap: null });
+      }
+      isChanging = false;
+    };
+    const changed = change();
+    while (isChanging) {
+      const { paused, limitedMs, cap } = await peer.store.status(queue);
+      assert.deepEqual([limitedMs !== undefined, cap !== undefined], [paused, paused]);
+      // A read may resolve within this turn of the event loop, in which the store would never write.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await changed;
+  });
+
+  test('a block stops all claims of the queue for its duration', async (scene) => {
     await scene.add({});
     const session = await scene.session();
-    await scene.store.limit(scene.queue, scene.ms(10));
+    await scene.store.configure(scene.queue, { blockedMs: scene.ms(10) });
     const reply = await scene.tryClaim(session);
     assert.deepEqual(reply.jobs, []);
     between(reply.limitedMs, 1, scene.ms(10), 'limitedMs');
@@ -62,10 +106,25 @@ export function control(test: Test): void {
       assert.equal((await scene.claim(session, 1, { limit })).length, 1);
     };
     const holds: [string, () => Promise<void>, () => Promise<void>, object][] = [
-      ['paused', () => scene.store.pause(scene.queue, true), () => scene.store.pause(scene.queue, false), {}],
-      ['limited', () => scene.store.limit(scene.queue, scene.ms(60_000)), () => scene.store.limit(scene.queue, 0), {}],
+      [
+        'paused',
+        () => scene.store.configure(scene.queue, { paused: true }),
+        () => scene.store.configure(scene.queue, { paused: false }),
+        {},
+      ],
+      [
+        'limited',
+        () => scene.store.configure(scene.queue, { blockedMs: scene.ms(60_000) }),
+        () => scene.store.configure(scene.queue, { blockedMs: 0 }),
+        {},
+      ],
       ['over its window', useWindow, async () => undefined, { limit }],
-      ['full', () => scene.store.cap(scene.queue, { maxActive: 1 }), () => scene.store.cap(scene.queue, undefined), {}],
+      [
+        'full',
+        () => scene.store.configure(scene.queue, { cap: { maxActive: 1 } }),
+        () => scene.store.configure(scene.queue, { cap: null }),
+        {},
+      ],
     ];
     for (const [what, hold, free, terms] of holds) {
       await hold();
@@ -87,10 +146,10 @@ export function control(test: Test): void {
     }
   });
 
-  test('limit 0 ends the current limit', async (scene) => {
+  test('a block of 0 ends the current block', async (scene) => {
     await scene.add({});
-    await scene.store.limit(scene.queue, scene.ms(5_000));
-    await scene.store.limit(scene.queue, 0);
+    await scene.store.configure(scene.queue, { blockedMs: scene.ms(5_000) });
+    await scene.store.configure(scene.queue, { blockedMs: 0 });
     assert.equal((await scene.claim(await scene.session())).length, 1);
   });
 

@@ -17,18 +17,18 @@ export function crowds(test: Test): void {
     const session = await scene.session();
     const jobs = await scene.claim(session, MANY);
     assert.deepEqual(ids(jobs), added);
-    assert.equal((await store.owned(queue, session)).length, MANY);
+    assert.equal((await store.locks(queue, { session })).length, MANY);
     const extensions = jobs.map(({ id, token }) => ({ jobId: id, token, durationMs: scene.ms(500) }));
     assert((await store.extend(queue, extensions)).every((status) => status === 'done'));
     const writes = jobs.map(({ id, token }) => ({ jobId: id, token, kind: 'progress' as const, progress: '1' }));
     assert((await store.write(queue, writes)).every(({ status }) => status === 'done'));
     await scene.finish(...jobs.map((job) => completed(job)));
-    assert.equal((await store.jobs(queue, added)).filter((record) => record?.progress === '1').length, MANY);
+    assert.equal((await store.jobs(queue, added)).jobs.filter((record) => record?.progress === '1').length, MANY);
     assert.equal((await scene.list('completed')).length, MANY);
     assert.equal((await store.change(queue, { lists: ['completed'], limit: MANY }, retryFrom('completed'))).changed.length, MANY);
     assert.equal((await scene.claim(session, MANY)).length, MANY);
     assert.deepEqual(await store.change(queue, added, { kind: 'revoke', reason: 'r' }), changedAll(...added));
-    assert.equal(only(await store.renew([{ queue, id: session, acked: 0 }])).revoked.length, MANY);
+    assert.equal(only(await store.renew([{ queue, id: session, acked: 0 }])).notices.length, MANY);
     assert.deepEqual(await store.change(queue, added, { kind: 'remove' }), changedAll(...added));
     assert.equal((await store.status(queue)).counts.waiting, 0);
   });
@@ -72,7 +72,7 @@ export function crowds(test: Test): void {
     const refs = sessions.map(({ id }) => ({ queue: scene.queue, id }));
     const replies = await scene.store.renew(refs.map((ref) => ({ ...ref, acked: 0 })));
     assert(replies.every(({ alive }) => alive));
-    await scene.store.closeSessions(refs, false);
+    await scene.store.closeSessions(refs, 'closed');
     assert.deepEqual(await scene.store.sessions(scene.queue), []);
   });
 }

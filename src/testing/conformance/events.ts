@@ -128,10 +128,10 @@ export function events(test: Test): void {
   test('closing a session and revoking record waiting{prev: active}, and a close as a crash records what a sweep records', async (scene) => {
     const id = await scene.addOne();
     const told: string[][] = [];
-    for (const charged of [false, true]) {
+    for (const how of ['closed', 'crashed'] as const) {
       const session = await scene.session();
       await scene.claimOne(session);
-      const close = () => scene.store.closeSessions([{ queue: scene.queue, id: session }], charged);
+      const close = () => scene.store.closeSessions([{ queue: scene.queue, id: session }], how);
       told.push(about(await tellingOf(scene, close), id, 'prev'));
     }
     await scene.claimOne(await scene.session());
@@ -170,8 +170,8 @@ export function events(test: Test): void {
       const told = await tellingOf(scene, () => store.change(queue, nothing, { kind: 'remove' }));
       assert.deepEqual([names(told), Number(told[0]?.['count'])], [['cleaned'], 0]);
     }
-    assert.deepEqual(names(await tellingOf(scene, () => store.pause(queue, true))), ['paused']);
-    assert.deepEqual(names(await tellingOf(scene, () => store.pause(queue, false))), ['resumed']);
+    assert.deepEqual(names(await tellingOf(scene, () => store.configure(queue, { paused: true }))), ['paused']);
+    assert.deepEqual(names(await tellingOf(scene, () => store.configure(queue, { paused: false }))), ['resumed']);
   });
 
   test('retry and promote by selection record waiting{prev} for each job', async (scene) => {
@@ -238,10 +238,10 @@ export function events(test: Test): void {
     assert.deepEqual(await scene.store.events(scene.queue, end, 10), { events: [], last: end });
   });
 
-  test('trimEvents keeps the newest events and does not disturb readers', async (scene) => {
+  test('forget keeps the newest events and does not disturb readers', async (scene) => {
     await scene.addMany(20);
     const before = await scene.events();
-    const went = await scene.store.trimEvents(scene.queue, 6);
+    const went = await scene.store.forget(scene.queue, { events: 6 });
     const kept = await scene.events();
     assert.equal(went + kept.length, before.length);
     assert(kept.length >= 6 && kept.length < before.length, `${kept.length} are left`);
@@ -256,11 +256,11 @@ export function events(test: Test): void {
     const before = await scene.events();
     const [second, newest] = [nth(before, 1).id, nth(before, before.length - 1).id];
     assert.equal((await scene.store.events(scene.queue, second, 5)).missed, undefined);
-    await scene.store.trimEvents(scene.queue, 6);
+    await scene.store.forget(scene.queue, { events: 6 });
     const cut = await scene.store.events(scene.queue, second, 5);
     assert.equal(cut.missed, nth(cut.events, 0).id - second - 1);
     assert.equal((await scene.store.events(scene.queue, cut.last, 5)).missed, undefined);
-    await scene.store.trimEvents(scene.queue, 0);
+    await scene.store.forget(scene.queue, { events: 0 });
     const none = await scene.store.events(scene.queue, second, 5);
     assert.deepEqual([none.events, none.last, none.missed], [[], newest, newest - second]);
     assert.equal((await scene.store.events(scene.queue, newest, 5)).missed, undefined);
@@ -269,7 +269,7 @@ export function events(test: Test): void {
   test('event ids continue after all events were trimmed', async (scene) => {
     await scene.addMany(3);
     const end = await scene.lastEvent();
-    await scene.store.trimEvents(scene.queue, 0);
+    await scene.store.forget(scene.queue, { events: 0 });
     assert.equal(await scene.lastEvent(), end);
     await scene.add({});
     assert.deepEqual(
@@ -291,7 +291,7 @@ export function events(test: Test): void {
     await scene.addMany(3);
     const end = await scene.lastEvent();
     await scene.store.change(scene.queue, { lists: ['waiting'], limit: 10 }, { kind: 'remove' });
-    await scene.store.forget(scene.queue);
+    await scene.store.forget(scene.queue, { all: true });
     await scene.add({ id: 'new' });
     assert(about(await scene.events(end), 'new').includes('added'), 'ids go on counting, or the listener would wait for ever');
   });

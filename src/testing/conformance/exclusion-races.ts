@@ -66,7 +66,7 @@ const RACES: Record<string, Race> = {
 
   'claims at once under a cap: exactly as many jobs as the cap allows': async (scene, other) => {
     await scene.addMany(40);
-    await scene.store.cap(scene.queue, { maxActive: 5 });
+    await scene.store.configure(scene.queue, { cap: { maxActive: 5 } });
     const sessions = await Promise.all(Array.from({ length: 5 }, () => scene.session()));
     for (let round = 0; round < 4; round += 1) {
       const claims = await Promise.all(sessions.map((session, n) => (n % 2 === 0 ? scene : other).claim(session, 4)));
@@ -81,7 +81,7 @@ const RACES: Record<string, Race> = {
   // Shares add up to the cap, so they would hide a race. Sessions without a share all compete for the same room.
   'claims at once by sessions without a share: exactly as many jobs as the cap allows': async (scene, other) => {
     await scene.addMany(60);
-    await scene.store.cap(scene.queue, { maxActive: 5 });
+    await scene.store.configure(scene.queue, { cap: { maxActive: 5 } });
     const sessions = await Promise.all(Array.from({ length: 8 }, () => scene.session({ slots: 0 })));
     for (let round = 0; round < 8; round += 1) {
       const claims = await Promise.all(sessions.map((session, n) => (n % 2 === 0 ? scene : other).claim(session, 4)));
@@ -193,7 +193,7 @@ const RACES: Record<string, Race> = {
     const refs = sessions.map((id) => ({ queue: scene.queue, id }));
     await Promise.all([
       ...sessions.map((session, n) => wish(scene, session, `a${n}`, LONG)),
-      other.store.closeSessions(refs, false),
+      other.store.closeSessions(refs, 'closed'),
       ...sessions.map((session, n) => wish(other, session, `b${n}`, LONG)),
     ]);
     assert.equal(await lookAt(scene), undefined);

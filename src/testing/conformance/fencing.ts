@@ -64,7 +64,7 @@ async function settleAlone(scene: Scene, session: string, jobs: ClaimedJob[]): P
 }
 
 async function lockAndRecord(scene: Scene, id: string): Promise<unknown> {
-  const lock = await scene.store.lockOf(scene.queue, id);
+  const lock = await scene.lockOf(id);
   return { record: await scene.find(id), lock: lock && { token: lock.token, session: lock.session } };
 }
 
@@ -131,16 +131,13 @@ export function fencing(test: Test): void {
       const { job: stale, session } = await makeStale(scene);
       await scene.store.write(scene.queue, [{ jobId: stale.id, kind: 'log', row: 'stays' }]);
       const before = await scene.snapshot(stale.id);
-      const ends = (await scene.store.lockOf(scene.queue, stale.id))?.endsInMs ?? 0;
+      const ends = (await scene.lockOf(stale.id))?.endsInMs ?? 0;
       for (const [what, attempt] of Object.entries(OWNERS_WRITES)) {
         const answer = await attempt(scene, stale, session);
         assert.equal(answer, 'lost', what);
         assert.deepEqual(await scene.snapshot(stale.id), before, `${what} changed something`);
       }
-      assert(
-        ((await scene.store.lockOf(scene.queue, stale.id))?.endsInMs ?? 0) <= ends,
-        'the lock of the owner was not prolonged',
-      );
+      assert(((await scene.lockOf(stale.id))?.endsInMs ?? 0) <= ends, 'the lock of the owner was not prolonged');
     });
   }
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClaimedJob } from '../../job/record.js';
-import type { NewSession, ProbeReply } from '../../store/contract/index.js';
+import type { NewSession, ProbeReply, SessionRef } from '../../store/contract/index.js';
 import { between, only } from './expect.js';
 import { completed, newSession } from './samples.js';
 import type { Scene } from './scene.js';
@@ -27,7 +27,7 @@ export function hints(test: Test): void {
     await scene.session({ durationMs: scene.ms(50_000) });
     assert.equal((await scene.store.probe(scene.queue)).sessions, 2);
     assert.equal((await scene.store.probe(`${scene.queue}-other`)).sessions, 0);
-    await scene.store.closeSessions([{ queue: scene.queue, id: first }], false);
+    await scene.store.closeSessions([{ queue: scene.queue, id: first }], 'closed');
     assert.equal((await scene.store.probe(scene.queue)).sessions, 1);
   });
 
@@ -76,27 +76,27 @@ export function hints(test: Test): void {
     between(info.expiresInMs, scene.ms(400), scene.ms(500), 'expiresInMs');
   });
 
-  test('unsuspected returns true while a session is open and alive, and changes nothing', async (scene) => {
+  test('checkSessions returns unsuspected while a session is open and alive, and changes nothing', async (scene) => {
     const [good, brief, closed] = [await scene.session(), await scene.briefSession(), await scene.session()];
-    await scene.store.closeSessions([{ queue: scene.queue, id: closed }], false);
+    await scene.store.closeSessions([{ queue: scene.queue, id: closed }], 'closed');
     await scene.perish();
     const elsewhere = { queue: `${scene.queue}-other`, id: good };
     const refs = [brief, good, closed, 'never'].map((id) => ({ queue: scene.queue, id }));
-    assert.deepEqual(await scene.store.unsuspected([...refs, elsewhere]), [false, true, false, false, false]);
-    assert.deepEqual(await scene.store.unsuspected([]), []);
+    assert.deepEqual(await unsuspected(scene, [...refs, elsewhere]), [false, true, false, false, false]);
+    assert.deepEqual(await scene.store.checkSessions([]), []);
     // The session is not reaped yet, so it can still be renewed.
     assert.equal(only(await scene.store.renew([{ queue: scene.queue, id: brief, acked: 0 }])).alive, true);
-    assert.deepEqual(await scene.store.unsuspected(refs.slice(0, 1)), [true]);
+    assert.deepEqual(await unsuspected(scene, refs.slice(0, 1)), [true]);
   });
 
-  test.hinted('unsuspected returns false for a suspected session until it is renewed', async (scene) => {
+  test.hinted('checkSessions returns unsuspected: false for a suspected session until it is renewed', async (scene) => {
     const session = await orphan(scene, 500, { graceMs: scene.ms(100) });
     const refs = [{ queue: scene.queue, id: session }];
-    assert.deepEqual(await scene.store.unsuspected(refs), [true]);
+    assert.deepEqual(await unsuspected(scene, refs), [true]);
     await suspect(scene);
-    assert.deepEqual(await scene.store.unsuspected(refs), [false]);
+    assert.deepEqual(await unsuspected(scene, refs), [false]);
     await scene.store.renew([{ queue: scene.queue, id: session, acked: 0 }]);
-    assert.deepEqual(await scene.store.unsuspected(refs), [true]);
+    assert.deepEqual(await unsuspected(scene, refs), [true]);
   });
 
   test.fallible('a claim or a granted lock clears the suspicion of its session', async (scene) => {
@@ -127,7 +127,7 @@ export function hints(test: Test): void {
     for (const grant of grants) {
       await suspect(scene);
       await grant();
-      assert.deepEqual(await store.unsuspected([{ queue, id: session }]), [true]);
+      assert.deepEqual(await unsuspected(scene, [{ queue, id: session }]), [true]);
       between(await expiresIn(scene), scene.ms(2_500), scene.ms(5_000), 'expiresInMs: it has the time back that it had');
     }
     await suspect(scene);
@@ -159,4 +159,8 @@ async function suspect(scene: Scene, count = 1): Promise<Required<ProbeReply>> {
     await sleep(20);
   }
   assert.fail('the dead owner was not suspected within two seconds');
+}
+
+async function unsuspected({ store }: Scene, sessions: SessionRef[]): Promise<boolean[]> {
+  return (await store.checkSessions(sessions)).map((check) => check.unsuspected);
 }

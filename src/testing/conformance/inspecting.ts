@@ -9,7 +9,7 @@ import type { Test } from './suite.js';
 export function inspecting(test: Test): void {
   test('jobs returns records in the order of the ids, and undefined for unknown ids', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b' });
-    const records = await scene.store.jobs(scene.queue, ['b', 'ghost', 'a', 'b']);
+    const records = (await scene.store.jobs(scene.queue, ['b', 'ghost', 'a', 'b'])).jobs;
     assert.deepEqual(
       records.map((record) => record?.id),
       ['b', undefined, 'a', 'b'],
@@ -50,7 +50,7 @@ export function inspecting(test: Test): void {
     assert.equal(paused, false);
     assert.deepEqual(await scene.list('waiting'), []);
     assert.deepEqual(await scene.store.sessions(scene.queue), []);
-    assert.equal(await scene.store.lockOf(scene.queue, 'x'), undefined);
+    assert.equal(await scene.lockOf('x'), undefined);
     assert.deepEqual(await scene.store.sweep(scene.queue, 5), { stalled: [], failed: [], more: false });
   });
 
@@ -88,7 +88,7 @@ export function inspecting(test: Test): void {
   test('list ranges are inclusive, -1 is the last job, and positions outside are ignored', async (scene) => {
     const all = await scene.addMany(6);
     const read = async (start: number, end: number, asc = true) =>
-      ids((await scene.store.list(scene.queue, { lists: ['waiting'], start, end, asc })).jobs);
+      ids((await scene.store.jobs(scene.queue, { lists: ['waiting'], start, end, asc })).jobs);
     assert.deepEqual(await read(0, -1), all);
     assert.deepEqual(await read(0, 0), all.slice(0, 1));
     assert.deepEqual(await read(1, 3), all.slice(1, 4));
@@ -103,22 +103,37 @@ export function inspecting(test: Test): void {
     await scene.add({ id: 'runs' }, { id: 'waits' }, { id: 'later', delayMs: scene.ms(500) });
     await scene.claim(await scene.session(), 1);
     const lists: ListName[] = ['delayed', 'active', 'waiting'];
-    assert.deepEqual(ids((await scene.store.list(scene.queue, { lists, start: 0, end: -1, asc: true })).jobs), [
+    assert.deepEqual(ids((await scene.store.jobs(scene.queue, { lists, start: 0, end: -1, asc: true })).jobs), [
       'later',
       'runs',
       'waits',
     ]);
   });
 
-  test('lockOf returns a lock while it is held, and undefined before and after', async (scene) => {
+  test('locks returns the lock of a job while it is held, and undefined before and after', async (scene) => {
     const id = await scene.addOne();
-    assert.equal(await scene.store.lockOf(scene.queue, id), undefined);
+    assert.equal(await scene.lockOf(id), undefined);
     const job = await scene.claimOne(await scene.session());
-    const lock = await scene.store.lockOf(scene.queue, id);
+    const lock = await scene.lockOf(id);
     assert(lock && lock.since > 0 && lock.endsInMs > 0);
     await scene.finish(completed(job));
-    assert.equal(await scene.store.lockOf(scene.queue, id), undefined);
-    assert.equal(await scene.store.lockOf(scene.queue, 'ghost'), undefined);
+    assert.equal(await scene.lockOf(id), undefined);
+    assert.equal(await scene.lockOf('ghost'), undefined);
+  });
+
+  test('locks returns one entry for each of many jobs, in order', async (scene) => {
+    await scene.addMany(5);
+    const [first, second] = await scene.claim(await scene.session(), 2);
+    assert(first !== undefined && second !== undefined);
+    const ghosts = Array.from({ length: 600 }, (_, n) => `ghost-${n}`);
+    const asked = [second.id, ...ghosts, first.id, ...(await scene.list('waiting')), second.id];
+    const locks = await scene.store.locks(scene.queue, { jobIds: asked });
+    const held = new Map([first, second].map(({ id, token, fence }) => [id, [id, token, fence]]));
+    assert.deepEqual(
+      locks.map((lock) => lock && [lock.jobId, lock.token, lock.fence]),
+      asked.map((id) => held.get(id)),
+    );
+    assert.deepEqual(await scene.store.locks(scene.queue, { jobIds: [] }), []);
   });
 
   test('queues lists queues with jobs or sessions in the order of their bytes, page by page', async (scene) => {
@@ -128,7 +143,7 @@ export function inspecting(test: Test): void {
     const [first, second, third, ...others] = names as [string, string, string, ...string[]];
     const session = await scene.at(first).session();
     for (const name of [...others, third, second].reverse()) await scene.at(name).add({});
-    await store.closeSessions([{ queue: first, id: session }], false);
+    await store.closeSessions([{ queue: first, id: session }], 'closed');
     assert.deepEqual(await store.queues(3, `${queue}-`), [first, second, third]);
     assert.deepEqual(await store.queues(3, third), others);
     assert.deepEqual(await store.queues(0, `${queue}-`), []);
@@ -156,7 +171,7 @@ export function inspecting(test: Test): void {
   test.shared('two connections read the same state', async (scene) => {
     const { job } = await scene.running();
     await scene.add({}, { priority: 4 }, { delayMs: scene.ms(500) });
-    await scene.store.pause(scene.queue, true);
+    await scene.store.configure(scene.queue, { paused: true });
     const peer = await scene.peer();
     assert.deepEqual(await peer.snapshot(job.id), await scene.snapshot(job.id));
   });
@@ -166,11 +181,11 @@ async function lookAtEverything({ store, queue }: Scene, session: string, jobId:
   const lists: ListName[] = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'];
   await store.queues(10);
   await store.jobs(queue, [jobId]);
-  await store.list(queue, { lists, start: 0, end: -1, asc: false });
+  await store.jobs(queue, { lists, start: 0, end: -1, asc: false });
   await store.status(queue);
   await store.logs(queue, jobId, { start: 0, end: -1, asc: true });
   await store.events(queue, 0, 10);
-  await store.lockOf(queue, jobId);
+  await store.locks(queue, { jobIds: [jobId] });
   await store.sessions(queue);
-  await store.owned(queue, session);
+  await store.locks(queue, { session });
 }

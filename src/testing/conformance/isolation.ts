@@ -25,7 +25,7 @@ export function isolation(test: Test): void {
     assert.deepEqual(await other.snapshot('x'), before);
   });
 
-  test('claim, pause, limit, change and forget leave another queue unchanged', async (scene) => {
+  test('claim, configure, change and forget leave another queue unchanged', async (scene) => {
     const other = neighbour(scene);
     const { job } = await other.running();
     await other.add({ id: 'waits' }, { id: 'late', delayMs: scene.ms(5_000) });
@@ -35,10 +35,9 @@ export function isolation(test: Test): void {
     await scene.claim(await scene.session(), 10);
     await store.closeSessions(
       (await store.sessions(queue)).map(({ id }) => ({ queue, id })),
-      true,
+      'crashed',
     );
-    await store.pause(queue, true);
-    await store.limit(queue, scene.ms(5_000));
+    await store.configure(queue, { paused: true, blockedMs: scene.ms(5_000), cap: { maxActive: 1 } });
     await store.change(queue, [job.id], { kind: 'revoke', reason: 'r' });
     await store.change(queue, { lists: ['delayed'], limit: 100 }, { kind: 'promote' });
     await store.change(queue, { lists: ['completed'], limit: 100 }, retryFrom('completed'));
@@ -48,8 +47,8 @@ export function isolation(test: Test): void {
       { lists: ['waiting', 'prioritized', 'delayed', 'completed', 'failed'], limit: 100 },
       { kind: 'remove' },
     );
-    await store.trimEvents(queue, 0);
-    await store.forget(queue);
+    await store.forget(queue, { events: 0 });
+    await store.forget(queue, { all: true });
     assert.deepEqual(await other.snapshot(job.id), before);
     assert.equal((await other.tryClaim(await other.session())).limitedMs, undefined);
   });

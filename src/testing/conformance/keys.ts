@@ -1,6 +1,7 @@
 // Facet: jobs with a lock key. One job of each key at a time is active. The others wait and do not block other jobs.
 import assert from 'node:assert/strict';
 import type { ClaimedJob } from '../../job/record.js';
+import type { SessionEnd } from '../../store/contract/index.js';
 import { ids, nth, only } from './expect.js';
 import { completed, delayed, failed, released, retried, retryFrom } from './samples.js';
 import type { Scene } from './scene.js';
@@ -20,8 +21,8 @@ interface Leaving {
 }
 
 const revoke = (scene: Scene, { id }: ClaimedJob) => scene.store.change(scene.queue, [id], { kind: 'revoke', reason: 'r' });
-const closeSession = (charged: boolean) => (scene: Scene, _job: ClaimedJob, id: string) =>
-  scene.store.closeSessions([{ queue: scene.queue, id }], charged);
+const closeSession = (how: SessionEnd) => (scene: Scene, _job: ClaimedJob, id: string) =>
+  scene.store.closeSessions([{ queue: scene.queue, id }], how);
 const dieAndSweep = async (scene: Scene) => {
   await scene.perish();
   await scene.sweep();
@@ -39,9 +40,14 @@ const LEAVINGS: Leaving[] = [
   { how: 'its job is delayed', next: 'b', leave: (scene, job) => scene.finish(delayed(job, scene.ms(900))) },
   { how: 'its job is released', next: 'a', leave: (scene, job) => scene.finish(released(job)) },
   { how: 'the lock of its job is revoked', next: 'a', leave: revoke },
-  { how: 'the session of its job is closed', next: 'a', leave: closeSession(false) },
-  { how: 'the session of its job is closed as a crash', next: 'a', leave: closeSession(true) },
-  { how: 'the session of its job is closed as a crash over the stall limit', next: 'b', leave: closeSession(true), maxStalls: 0 },
+  { how: 'the session of its job is closed', next: 'a', leave: closeSession('closed') },
+  { how: 'the session of its job is closed as a crash', next: 'a', leave: closeSession('crashed') },
+  {
+    how: 'the session of its job is closed as a crash over the stall limit',
+    next: 'b',
+    leave: closeSession('crashed'),
+    maxStalls: 0,
+  },
   { how: 'its job has stalled', next: 'a', leave: dieAndSweep, brief: true },
   { how: 'its job has stalled over the stall limit', next: 'b', leave: dieAndSweep, brief: true, maxStalls: 0 },
   { how: 'the timed lock of its job has ended', next: 'a', leave: dieAndSweep, timedUnits: 3 },
@@ -228,14 +234,14 @@ export function keys(test: Test): void {
     assert.deepEqual(await scene.list('prioritized'), ['q', 'p']);
     await scene.claimOne(await scene.session());
     assert.deepEqual(await scene.list('waiting'), ['free', 'c', 'b']);
-    const { jobs: middle } = await scene.store.list(scene.queue, {
+    const { jobs: middle } = await scene.store.jobs(scene.queue, {
       lists: ['waiting', 'prioritized'],
       start: 1,
       end: 2,
       asc: true,
     });
     assert.deepEqual(ids(middle), ['c', 'b', 'p']);
-    const { jobs: last } = await scene.store.list(scene.queue, { lists: ['waiting'], start: -1, end: -1, asc: false });
+    const { jobs: last } = await scene.store.jobs(scene.queue, { lists: ['waiting'], start: -1, end: -1, asc: false });
     assert.deepEqual(ids(last), ['free']);
     for (const id of ['b', 'p', 'free']) assert.equal(await scene.stateOf(id), 'waiting');
   });
@@ -254,7 +260,7 @@ export function keys(test: Test): void {
     await scene.claimOne(await scene.session());
     await scene.store.change(scene.queue, ['a'], { kind: 'revoke', reason: 'r' });
     await scene.store.change(scene.queue, { lists: ['waiting'], limit: 10 }, { kind: 'remove' });
-    await scene.store.forget(scene.queue);
+    await scene.store.forget(scene.queue, { all: true });
     await scene.add({ id: 'c', lockKey: 'k' });
     assert.deepEqual(await scene.order(), ['c']);
   });

@@ -49,7 +49,7 @@ export function lanes(test: Test): void {
     const other = await scene.claim(await scene.session(), 1);
     assert.deepEqual(ids(other), [job.id]);
     assert.deepEqual((await scene.store.settle(scene.queue, [released(job)], call)).results, ['done']);
-    assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, only(other).token);
+    assert.equal((await scene.lockOf(job.id))?.token, only(other).token);
   });
 
   test.lanes('an old call of a lane changes nothing although the other lane is behind it', async (scene) => {
@@ -59,7 +59,7 @@ export function lanes(test: Test): void {
     const waiting = await scene.list('waiting');
     await exchange({ caller: session, seq: 5, lane: 1 }, nth(jobs, 2), 1).catch(() => undefined);
     assert.deepEqual(await scene.list('waiting'), waiting);
-    assert.equal((await scene.store.lockOf(scene.queue, nth(jobs, 2).id))?.token, nth(jobs, 2).token);
+    assert.equal((await scene.lockOf(nth(jobs, 2).id))?.token, nth(jobs, 2).token);
   });
 
   test.lanes('two lanes that claim at once get each job once', async (scene) => {

@@ -115,7 +115,7 @@ export function lockLines(test: Test): void {
 
   test('a dead session gets neither a lock nor a place', async (scene) => {
     const [closed, expired] = [await scene.session(), await scene.briefSession()];
-    await scene.store.closeSessions([{ queue: scene.queue, id: closed }], false);
+    await scene.store.closeSessions([{ queue: scene.queue, id: closed }], 'closed');
     await scene.perish();
     for (const session of ['no-session', closed, expired]) {
       assert.deepEqual(await wish(scene, session, 't', LONG), { status: 'gone' });
@@ -187,14 +187,14 @@ export function lockLines(test: Test): void {
     assert.equal((await wish(scene, session, 'lives', LONG)).status, 'held');
   });
 
-  for (const charged of [false, true]) {
-    test(`closing a session ${charged ? 'as a crash' : 'in peace'} releases its named locks and places at once`, async (scene) => {
+  for (const how of ['closed', 'crashed'] as const) {
+    test(`closing a session as ${how} releases its named locks and places at once`, async (scene) => {
       const leaving = await hold(scene, 'mine');
       await wish(scene, leaving, 'y', 0, 'y');
       const other = await scene.session();
       await wish(scene, other, 'z', 0, 'z');
       await wish(scene, leaving, 'waits', LONG, 'z');
-      await scene.store.closeSessions([{ queue: scene.queue, id: leaving }], charged);
+      await scene.store.closeSessions([{ queue: scene.queue, id: leaving }], how);
       assert.deepEqual([await lookAt(scene), await lookAt(scene, 'y')], [undefined, undefined]);
       assert.equal((await lookAt(scene, 'z'))?.waiting, 0);
       assert.deepEqual([await letGo(scene, 'mine'), await letGo(scene, 'waits', 'z')], [false, false]);
@@ -227,7 +227,7 @@ export function lockLines(test: Test): void {
     for (const token of ['p', 'q']) await wish(scene, dead, token, LONG, 'z');
     await scene.perish();
     const left = async (): Promise<number> => {
-      const held = await scene.store.namedLocks(scene.queue, ['a', 'b', 'c']);
+      const held = await scene.store.locks(scene.queue, { names: ['a', 'b', 'c'] });
       return (await scene.store.status(scene.queue)).counts.active + held.filter((info) => info !== undefined).length;
     };
     const seen: number[] = [];

@@ -41,7 +41,7 @@ export function locks(test: Test): void {
     const job = await scene.claimOne(session, { timedMs: scene.ms(15) });
     await scene.perish();
     assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
-    const lock = await scene.store.lockOf(scene.queue, job.id);
+    const lock = await scene.lockOf(job.id);
     assert.deepEqual([lock?.token, lock?.session, lock?.owner.name], [job.token, session, 'worker'], 'and is seen from outside');
     await scene.pass(15);
     assert.deepEqual((await scene.sweep()).stalled, [job.id]);
@@ -60,7 +60,7 @@ export function locks(test: Test): void {
     await scene.add({});
     const session = await scene.session();
     const job = await scene.claimOne(session, { timedMs: scene.ms(400) });
-    await scene.store.closeSessions([{ queue: scene.queue, id: session }], false);
+    await scene.store.closeSessions([{ queue: scene.queue, id: session }], 'closed');
     assert.equal(await scene.stateOf(job.id), 'waiting');
   });
 
@@ -88,7 +88,7 @@ export function locks(test: Test): void {
     between(await endsIn(scene, job.id), scene.ms(10), scene.ms(15), 'endsInMs');
     await scene.perish();
     assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
-    assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, job.token);
+    assert.equal((await scene.lockOf(job.id))?.token, job.token);
     await scene.pass(15);
     assert.deepEqual((await scene.sweep()).stalled, [job.id]);
   });
@@ -107,7 +107,7 @@ export function locks(test: Test): void {
   test("closing a session hands back extended locks as well: 'everything that they hold'", async (scene) => {
     const { session, job } = await scene.running();
     await extend(scene, job, 400);
-    await scene.store.closeSessions([{ queue: scene.queue, id: session }], false);
+    await scene.store.closeSessions([{ queue: scene.queue, id: session }], 'closed');
     assert.equal(await scene.stateOf(job.id), 'waiting');
   });
 
@@ -126,7 +126,7 @@ export function locks(test: Test): void {
     const thief = await scene.claimOne(session, { timedMs: scene.ms(50) });
     assert.equal(await extend(scene, job, 100_000), 'lost');
     between(await endsIn(scene, job.id), scene.ms(30), scene.ms(50), "the thief's endsInMs");
-    assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, thief.token);
+    assert.equal((await scene.lockOf(job.id))?.token, thief.token);
     assert.equal(await extend(scene, { id: 'ghost', token: job.token }, 1), 'missing');
   });
 
@@ -157,7 +157,7 @@ export function locks(test: Test): void {
     const [second, third] = await scene.claim(session, 2, { seq: 9, timedMs: scene.ms(500) });
     assert(first && second && third);
     await scene.finish(completed(second));
-    const owned = await scene.store.owned(scene.queue, session);
+    const owned = await scene.store.locks(scene.queue, { session });
     assert.deepEqual(
       owned.sort((a, b) => a.seq - b.seq),
       [
@@ -165,12 +165,12 @@ export function locks(test: Test): void {
         { jobId: third.id, token: third.token, fence: third.fence, seq: 9 },
       ],
     );
-    assert.deepEqual(await scene.store.owned(scene.queue, 'no-session'), []);
+    assert.deepEqual(await scene.store.locks(scene.queue, { session: 'no-session' }), []);
   });
 }
 
 async function endsIn(scene: Scene, jobId: string): Promise<number> {
-  const lock = await scene.store.lockOf(scene.queue, jobId);
+  const lock = await scene.lockOf(jobId);
   assert(lock, 'there is a lock');
   return lock.endsInMs;
 }

@@ -33,7 +33,7 @@ export function losses(test: Test): void {
       assert.deepEqual(lossOf(await scene.job(id)), lost(41, 'session-expired'));
       assert.deepEqual(await told(scene, id), { stalled: lost(41, 'session-expired') });
     }
-    const { jobs } = await scene.store.list(scene.queue, { lists: ['waiting'], start: 0, end: -1, asc: true });
+    const { jobs } = await scene.store.jobs(scene.queue, { lists: ['waiting'], start: 0, end: -1, asc: true });
     assert.deepEqual(
       jobs.map(lossOf),
       added.map(() => lost(41, 'session-expired')),
@@ -140,14 +140,14 @@ export function losses(test: Test): void {
 
   test('lostBy says exit when a session is closed as a crash', async (scene) => {
     const { job, session } = await scene.running({}, { owner: owner(41) });
-    await scene.store.closeSessions([{ queue: scene.queue, id: session }], true);
+    await scene.store.closeSessions([{ queue: scene.queue, id: session }], 'crashed');
     assert.deepEqual(lossOf(await scene.job(job.id)), lost(41, 'exit'));
     assert.deepEqual(await told(scene, job.id), { stalled: lost(41, 'exit') });
   });
 
   test('a shutdown and a revocation set no lostBy', async (scene) => {
     const { job, session } = await scene.running({}, { owner: owner(41) });
-    await scene.store.closeSessions([{ queue: scene.queue, id: session }], false);
+    await scene.store.closeSessions([{ queue: scene.queue, id: session }], 'closed');
     assert.equal(lossOf(await scene.job(job.id)), undefined);
     await scene.claimOne(await scene.session({ owner: owner(42) }));
     await scene.store.change(scene.queue, [job.id], { kind: 'revoke', reason: 'operator' });

@@ -51,7 +51,7 @@ export class ModelNames {
     const known = this.#name(name);
     const token = this.#random.pick([known.holder, ...known.line])?.token ?? 'unknown';
     const expected = this.#drop(known, (wisher) => wisher.token === token);
-    assert.deepEqual(await scene.store.letGo(scene.queue, [{ name, token }]), [expected > 0]);
+    assert.deepEqual(await scene.store.letGo(scene.queue, [{ name, token }]), [expected > 0 ? 'done' : 'missing']);
   }
 
   /** Call it when a session has expired, was closed or swept: its locks are free and its places are lost. */
@@ -60,7 +60,7 @@ export class ModelNames {
   }
 
   async compare({ store, queue }: Scene): Promise<void> {
-    const seen = (await store.namedLocks(queue, NAMES)).map((info) => info && [info.token, info.session, info.waiting]);
+    const seen = (await store.locks(queue, { names: NAMES })).map((info) => info && [info.token, info.session, info.waiting]);
     const known = [...this.#names.values()].map(({ holder, line }) => holder && [holder.token, holder.session, line.length]);
     assert.deepEqual(seen, known, 'who holds each name, and how many wait for it');
   }
@@ -71,7 +71,7 @@ export class ModelNames {
       for (let next = known.holder ?? known.line[0]; next !== undefined; next = known.line[0]) {
         await this.#ask(scene, name, next, FAR_MS);
         assert.equal(known.holder, next, `${next.token} has its turn`);
-        assert.deepEqual(await scene.store.letGo(scene.queue, [{ name, token: next.token }]), [true]);
+        assert.deepEqual(await scene.store.letGo(scene.queue, [{ name, token: next.token }]), ['done']);
         delete known.holder;
       }
     }

@@ -73,7 +73,7 @@ export class ModelQueue implements ModelSessions {
     assert.deepEqual([paused, cap?.maxActive], [this.#paused, this.#cap]);
     const seen: string[] = [];
     for (const name of ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'] as ListName[]) {
-      const { jobs: records } = await store.list(queue, { lists: [name], start: 0, end: -1, asc: true });
+      const { jobs: records } = await store.jobs(queue, { lists: [name], start: 0, end: -1, asc: true });
       assert.equal(records.length, counts[name], `the count of ${name} is the length of its list`);
       assert.deepEqual(sorted(ids(records)), sorted(this.#jobs.inList(name)), `who is ${name}`);
       for (const { id, state, stalledCounter, attemptsMade, priority, lostBy } of records) {
@@ -95,14 +95,14 @@ export class ModelQueue implements ModelSessions {
     assert.deepEqual(sorted((await store.sessions(queue)).map(({ id }) => id)), sorted([...this.living.keys()]));
     const owned: string[] = [];
     for (const session of this.living.keys()) {
-      for (const { jobId, token } of await store.owned(queue, session)) {
+      for (const { jobId, token } of await store.locks(queue, { session })) {
         assert.deepEqual(this.#jobs.get(jobId).held, { by: session, token });
         owned.push(jobId);
       }
     }
     assert.deepEqual(sorted(owned), sorted(this.#jobs.in('active')), 'each active job has one lock, no other has any');
     for (const [id, job] of this.#jobs)
-      assert.equal((await store.lockOf(queue, id))?.token, job.held?.token, `the lock of ${id}`);
+      assert.equal((await store.locks(queue, { jobIds: [id] }))[0]?.token, job.held?.token, `the lock of ${id}`);
   }
 
   async #add(scene: Scene): Promise<void> {
@@ -116,7 +116,10 @@ export class ModelQueue implements ModelSessions {
     const known = this.#random.some(this.#jobs.ids(), this.#random.int(2)).map((id) => ({ id }));
     const call = scene.call('model');
     const jobs = [...fresh, ...known].map(newJob);
-    const expected = [...fresh.map(({ id }) => ({ id, duplicate: false })), ...known.map(({ id }) => ({ id, duplicate: true }))];
+    const expected = [
+      ...fresh.map(({ id }) => ({ id, status: 'added' })),
+      ...known.map(({ id }) => ({ id, status: 'duplicate' })),
+    ];
     assert.deepEqual(await scene.store.add(scene.queue, jobs, call), expected);
     if (this.#random.chance(3)) assert.deepEqual(await scene.store.add(scene.queue, jobs, call), expected, 'repeated');
     for (const { id, priority, delayMs, lockKey: key } of fresh) {
@@ -195,7 +198,7 @@ export class ModelQueue implements ModelSessions {
 
   async #setCap(scene: Scene): Promise<void> {
     this.#cap = this.#random.chance(2) ? undefined : 1 + this.#random.int(6);
-    await scene.store.cap(scene.queue, this.#cap === undefined ? undefined : { maxActive: this.#cap });
+    await scene.store.configure(scene.queue, { cap: this.#cap === undefined ? null : { maxActive: this.#cap } });
   }
 
   async #changePriority(scene: Scene): Promise<void> {
@@ -212,7 +215,7 @@ export class ModelQueue implements ModelSessions {
    */
   async drain(scene: Scene): Promise<void> {
     const { store, queue } = scene;
-    await store.pause(queue, (this.#paused = false));
+    await store.configure(queue, { paused: (this.#paused = false) });
     await this.#openSession(scene);
     const worker = await scene.session({ durationMs: FAR_MS, slots: 2 });
     this.living.set(worker, { slots: 2 });
@@ -314,9 +317,9 @@ export class ModelQueue implements ModelSessions {
   async #close(scene: Scene): Promise<void> {
     const session = this.#random.pick([...this.living.keys()]);
     if (session === undefined) return;
-    const charged = this.#random.chance(2);
-    await scene.store.closeSessions([{ queue: scene.queue, id: session }], charged);
-    this.#died(session, charged ? 'exit' : undefined);
+    const how = this.#random.chance(2) ? 'crashed' : 'closed';
+    await scene.store.closeSessions([{ queue: scene.queue, id: session }], how);
+    this.#died(session, how === 'crashed' ? 'exit' : undefined);
   }
 
   async #perish(scene: Scene): Promise<void> {
@@ -360,7 +363,7 @@ export class ModelQueue implements ModelSessions {
 
   async #pause(scene: Scene): Promise<void> {
     this.#paused = !this.#paused && this.#random.chance(2);
-    await scene.store.pause(scene.queue, this.#paused);
+    await scene.store.configure(scene.queue, { paused: this.#paused });
   }
 
   async #promote(scene: Scene): Promise<void> {

@@ -103,17 +103,17 @@ export function namedLocks(test: Test): void {
       grants.map(({ status }) => status),
       ['held', 'held', 'taken'],
     );
-    const known = await scene.store.namedLocks(scene.queue, ['y', 'no-lock', 'x']);
+    const known = await scene.store.locks(scene.queue, { names: ['y', 'no-lock', 'x'] });
     assert.deepEqual(
       known.map((info) => info?.token),
       ['t1', undefined, 't0'],
     );
-    assert.deepEqual(await scene.store.letGo(scene.queue, asked), [true, true, false]);
+    assert.deepEqual(await scene.store.letGo(scene.queue, asked), ['done', 'done', 'missing']);
   });
 
   test('named-lock verbs return empty lists for empty lists', async ({ store, queue }) => {
     assert.deepEqual(
-      [await store.acquire(queue, []), await store.letGo(queue, []), await store.namedLocks(queue, [])],
+      [await store.acquire(queue, []), await store.letGo(queue, []), await store.locks(queue, { names: [] })],
       [[], [], []],
     );
   });
@@ -122,12 +122,12 @@ export function namedLocks(test: Test): void {
     const { session, job } = await scene.running();
     await wish(scene, session, 'named', 0, job.id);
     assert.deepEqual(
-      (await scene.store.owned(scene.queue, session)).map(({ token }) => token),
+      (await scene.store.locks(scene.queue, { session })).map(({ token }) => token),
       [job.token],
     );
     assert.equal(only(await scene.store.sessions(scene.queue)).locks, 1);
     assert.equal(await letGo(scene, job.token, job.id), false);
-    assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, job.token);
+    assert.equal((await scene.lockOf(job.id))?.token, job.token);
   });
 
   test('one name in two queues is two locks', async (scene) => {
@@ -144,27 +144,27 @@ export function namedLocks(test: Test): void {
     const names = [...ODD_TEXTS, 'a', 'A', 'a ', ' a', 'x'.repeat(500)];
     const asked = names.map((name) => ({ name, token: `${name}!`, session, keepPlaceMs: 0 }));
     assert((await scene.store.acquire(scene.queue, asked)).every(({ status }) => status === 'held'));
-    const known = await scene.store.namedLocks(scene.queue, names);
+    const known = await scene.store.locks(scene.queue, { names });
     assert.deepEqual(
       known.map((info) => [info?.name, info?.token]),
       names.map((name) => [name, `${name}!`]),
     );
-    assert((await scene.store.letGo(scene.queue, asked)).every(Boolean));
+    assert((await scene.store.letGo(scene.queue, asked)).every((status) => status === 'done'));
   });
 
   test('acquire handles thousands of names in one call', async (scene) => {
     const session = await scene.session();
     const asked = Array.from({ length: 2_000 }, (_, n) => ({ name: `n${n}`, token: `t${n}`, session, keepPlaceMs: 0 }));
     assert((await scene.store.acquire(scene.queue, asked)).every(({ status }) => status === 'held'));
-    const fences = (await scene.store.namedLocks(scene.queue, names(asked))).map((info) => info?.fence);
+    const fences = (await scene.store.locks(scene.queue, { names: names(asked) })).map((info) => info?.fence);
     assert.equal(new Set(fences).size, asked.length);
-    await scene.store.closeSessions([{ queue: scene.queue, id: session }], false);
-    assert((await scene.store.namedLocks(scene.queue, names(asked))).every((info) => info === undefined));
+    await scene.store.closeSessions([{ queue: scene.queue, id: session }], 'closed');
+    assert((await scene.store.locks(scene.queue, { names: names(asked) })).every((info) => info === undefined));
   });
 
   test('forget keeps the named locks of the queue', async (scene) => {
     await hold(scene, 'mine');
-    await scene.store.forget(scene.queue);
+    await scene.store.forget(scene.queue, { all: true });
     assert.equal((await lookAt(scene))?.token, 'mine');
   });
 
@@ -185,11 +185,13 @@ export function wish(scene: Scene, session: string, token: string, keepUnits = 0
 }
 
 export async function letGo(scene: Scene, token: string, name = 'x'): Promise<boolean> {
-  return only(await scene.store.letGo(scene.queue, [{ name, token }]));
+  const status = only(await scene.store.letGo(scene.queue, [{ name, token }]));
+  assert(status === 'done' || status === 'missing', `letGo returned ${status}`);
+  return status === 'done';
 }
 
 export async function lookAt(scene: Scene, name = 'x'): Promise<NamedLockInfo | undefined> {
-  return only(await scene.store.namedLocks(scene.queue, [name]));
+  return only(await scene.store.locks(scene.queue, { names: [name] }));
 }
 
 /** Opens a session that holds the lock `x`. Returns the session. */

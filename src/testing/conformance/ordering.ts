@@ -79,7 +79,7 @@ export function ordering(test: Test): void {
     await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c' });
     const session = await scene.session();
     await scene.claim(session, 2);
-    await scene.store.closeSessions([{ queue: scene.queue, id: session }], false);
+    await scene.store.closeSessions([{ queue: scene.queue, id: session }], 'closed');
     assert.deepEqual(await scene.order(), ['a', 'b', 'c']);
   });
 

@@ -35,7 +35,7 @@ const RACES: Record<string, Race> = {
       other.sweep(1),
     ]);
     for (const [n, id] of sessions.entries()) {
-      assert.equal((await scene.store.owned(scene.queue, id)).length, alive[n] ? 1 : 0);
+      assert.equal((await scene.store.locks(scene.queue, { session: id })).length, alive[n] ? 1 : 0);
     }
   },
 
@@ -45,7 +45,7 @@ const RACES: Record<string, Race> = {
     const refs = sessions.map((id) => ({ queue: scene.queue, id }));
     await Promise.all([
       ...sessions.map((session) => scene.tryClaim(session, 2)),
-      other.store.closeSessions(refs, false),
+      other.store.closeSessions(refs, 'closed'),
       ...sessions.map((session) => other.tryClaim(session, 2)),
     ]);
     assert.deepEqual(sorted(await scene.list('waiting')), sorted(added));
@@ -64,7 +64,7 @@ const RACES: Record<string, Race> = {
       jobs.every(({ id }) => !gone.includes(id)),
       'no job was claimed and removed',
     );
-    const records = await scene.store.jobs(scene.queue, added);
+    const records = (await scene.store.jobs(scene.queue, added)).jobs;
     assert.deepEqual(
       records.filter((record) => record !== undefined).map(({ id }) => id),
       added.filter((id) => !gone.includes(id)),

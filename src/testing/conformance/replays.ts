@@ -16,8 +16,8 @@ export function replays(test: Test): void {
     const told = await scene.events();
     assert.deepEqual(await scene.store.add(scene.queue, jobs, call), first);
     assert.deepEqual(
-      first.map(({ duplicate }) => duplicate),
-      [false, false, true],
+      first.map(({ status }) => status),
+      ['added', 'added', 'duplicate'],
     );
     assert.deepEqual(await scene.events(), told);
     assert.equal((await scene.list('waiting')).length, 3);
@@ -47,11 +47,11 @@ export function replays(test: Test): void {
     assert.deepEqual(await scene.store.add(scene.queue, [newJob()], call), first);
   });
 
-  test('forgetCaller resets the numbers of that caller only', async (scene) => {
+  test('forget of a caller resets the numbers of that caller only', async (scene) => {
     const add = (caller: string, seq: number) => scene.store.add(scene.queue, [newJob()], { caller, seq });
     const [, second] = [await add('p', 1), await add('p', 2)];
     const other = await add('q', 1);
-    await scene.store.forgetCaller(scene.queue, 'p');
+    assert.equal(await scene.store.forget(scene.queue, { caller: 'p' }), 0);
     const anew = await add('p', 1);
     assert(!ids([...second, ...other]).includes(only(anew).id), 'a call of an unknown caller adds');
     assert.deepEqual(await add('p', 1), anew);
@@ -59,9 +59,9 @@ export function replays(test: Test): void {
     assert.equal((await scene.list('waiting')).length, 4);
   });
 
-  test('forgetCaller changes nothing for an unknown caller in an unused queue', async (scene) => {
+  test('forget of a caller changes nothing for an unknown caller in an unused queue', async (scene) => {
     const before = await scene.events();
-    await scene.store.forgetCaller(scene.queue, 'p');
+    await scene.store.forget(scene.queue, { caller: 'p' });
     assert.deepEqual(await scene.events(), before);
     const status = await scene.store.status(scene.queue);
     assert(Object.values(status.counts).every((count) => count === 0));
@@ -73,7 +73,7 @@ export function replays(test: Test): void {
     const call = scene.call('p');
     await assert.rejects(lossy.add(scene.queue, [newJob()], call), { code: 'STORE_UNAVAILABLE', retryable: true });
     const [reply] = await lossy.add(scene.queue, [newJob()], call);
-    assert.deepEqual(reply, { id: only(await scene.list('waiting')), duplicate: false });
+    assert.deepEqual(reply, { id: only(await scene.list('waiting')), status: 'added' });
   });
 
   test('claim, same seq again: returns the same jobs with the same tokens and no more', async (scene) => {
@@ -128,7 +128,7 @@ export function replays(test: Test): void {
     const current = await scene.claimOne(session);
     const again = await late(scene.store.claim(scene.queue, first));
     assert(!again?.jobs.some(({ token }) => token === current.token), 'the later run is not handed out a second time');
-    assert.equal((await scene.store.lockOf(scene.queue, old.id))?.token, current.token);
+    assert.equal((await scene.lockOf(old.id))?.token, current.token);
   });
 
   test('S4-15 an old call that arrives after a newer one changes nothing', async (scene) => {
@@ -147,7 +147,7 @@ export function replays(test: Test): void {
     await scene.store.settle(scene.queue, [released(job)], settling);
     const { token } = await scene.claimOne(session);
     await late(scene.store.settle(scene.queue, [released(job)], settling));
-    assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, token, 'nothing was released');
+    assert.equal((await scene.lockOf(job.id))?.token, token, 'nothing was released');
   });
 
   test('S4-15 a claim repeated after a lost reply returns the same jobs', async (scene) => {
@@ -186,7 +186,7 @@ export function replays(test: Test): void {
     await scene.store.settle(scene.queue, [released(job)], call);
     const other = await scene.claimOne(await scene.session());
     assert.deepEqual((await scene.store.settle(scene.queue, [released(job)], call)).results, ['done']);
-    assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, other.token);
+    assert.equal((await scene.lockOf(job.id))?.token, other.token);
   });
 
   test('settle, next seq: judges the outcome again', async (scene) => {

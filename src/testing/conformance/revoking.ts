@@ -1,6 +1,6 @@
 // Facet: revoking locks of living owners. Renewals return a revocation until the owner acknowledges it.
 import assert from 'node:assert/strict';
-import type { Revocation } from '../../store/contract/index.js';
+import type { Notice } from '../../store/contract/index.js';
 import { FaultyStore } from '../faulty-store.js';
 import { changedAll, nth, only } from './expect.js';
 import { completed } from './samples.js';
@@ -16,7 +16,7 @@ export function revoking(test: Test): void {
     );
     const record = await scene.job(job.id);
     assert.deepEqual([record.state, record.stalledCounter, record.attemptsMade], ['waiting', 0, 0]);
-    assert.equal(await scene.store.lockOf(scene.queue, job.id), undefined);
+    assert.equal(await scene.lockOf(job.id), undefined);
     assert.deepEqual(await scene.settle(completed(job)), ['lost']);
   });
 
@@ -38,7 +38,8 @@ export function revoking(test: Test): void {
     const { session, job } = await scene.running();
     await scene.store.change(scene.queue, [job.id], { kind: 'revoke', reason: 'cancelled by an operator' });
     const { number, ...rest } = only(await revoked(scene, session));
-    assert.deepEqual(rest, { jobId: job.id, token: job.token, fence: job.fence, reason: 'cancelled by an operator' });
+    const reason = 'cancelled by an operator';
+    assert.deepEqual(rest, { kind: 'revoked', jobId: job.id, token: job.token, fence: job.fence, reason });
     assert(number > 0);
   });
 
@@ -74,7 +75,7 @@ export function revoking(test: Test): void {
     lossy.on('renew', { times: 1, fault: 'drop-reply' });
     const renewal = { queue: scene.queue, id: session, acked: 0 };
     await assert.rejects(lossy.renew([renewal]), { retryable: true });
-    assert.equal(only(only(await lossy.renew([renewal])).revoked).token, job.token);
+    assert.equal(only(only(await lossy.renew([renewal])).notices).token, job.token);
   });
 
   test('renew returns each token when a session loses the same job twice', async (scene) => {
@@ -97,7 +98,7 @@ export function revoking(test: Test): void {
     const [lost, kept] = await scene.claim(session, 2);
     assert(lost && kept);
     await scene.store.change(scene.queue, [lost.id], { kind: 'revoke', reason: 'r' });
-    assert.equal(only(await scene.store.owned(scene.queue, session)).token, kept.token);
+    assert.equal(only(await scene.store.locks(scene.queue, { session })).token, kept.token);
     await scene.finish(completed(kept));
   });
 
@@ -115,8 +116,8 @@ export function revoking(test: Test): void {
   });
 }
 
-async function revoked(scene: Scene, id: string, acked = 0): Promise<Revocation[]> {
-  const { alive, revoked: list } = only(await scene.store.renew([{ queue: scene.queue, id, acked }]));
+async function revoked(scene: Scene, id: string, acked = 0): Promise<Notice[]> {
+  const { alive, notices } = only(await scene.store.renew([{ queue: scene.queue, id, acked }]));
   assert.equal(alive, true);
-  return list;
+  return notices;
 }

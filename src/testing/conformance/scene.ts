@@ -4,7 +4,16 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Outcome, SettleStatus } from '../../job/outcome.js';
 import type { ClaimedJob, JobRecord, NewJob } from '../../job/record.js';
-import type { Call, ClaimReply, ClaimRequest, ListName, NewSession, Store, StoredEvent } from '../../store/contract/index.js';
+import type {
+  Call,
+  ClaimReply,
+  ClaimRequest,
+  ListName,
+  LockInfo,
+  NewSession,
+  Store,
+  StoredEvent,
+} from '../../store/contract/index.js';
 import { ids, only } from './expect.js';
 import type { StoreUnderTest } from './runner.js';
 import { newJob, newSession } from './samples.js';
@@ -182,7 +191,7 @@ export class Scene {
   // ── look ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   async find(id: string): Promise<JobRecord | undefined> {
-    return only(await this.store.jobs(this.queue, [id]));
+    return only((await this.store.jobs(this.queue, [id])).jobs);
   }
 
   async job(id: string): Promise<JobRecord> {
@@ -196,7 +205,7 @@ export class Scene {
   }
 
   async list(name: ListName, asc = true): Promise<string[]> {
-    return ids((await this.store.list(this.queue, { lists: [name], start: 0, end: -1, asc })).jobs);
+    return ids((await this.store.jobs(this.queue, { lists: [name], start: 0, end: -1, asc })).jobs);
   }
 
   /** Returns all events, or the events after an id. */
@@ -208,10 +217,14 @@ export class Scene {
     return (await this.store.events(this.queue, undefined, 1)).last;
   }
 
+  async lockOf(id: string): Promise<LockInfo | undefined> {
+    return only(await this.store.locks(this.queue, { jobIds: [id] }));
+  }
+
   /** Returns everything visible of a job and its queue, except what time alone changes. */
   async snapshot(id: string): Promise<unknown> {
     const { counts, paused } = await this.store.status(this.queue);
-    const lock = await this.store.lockOf(this.queue, id);
+    const lock = await this.lockOf(id);
     return {
       record: await this.find(id),
       logs: await this.store.logs(this.queue, id, { start: 0, end: -1, asc: true }),

@@ -50,7 +50,7 @@ export function sessions(test: Test): void {
     const session = await scene.session({ durationMs: scene.ms(40) });
     await scene.pass(10);
     between(only(await scene.store.sessions(scene.queue)).expiresInMs, 1, scene.ms(30), 'expiresInMs before');
-    assert.deepEqual(await renew(scene, session), { alive: true, revoked: [] });
+    assert.deepEqual(await renew(scene, session), { alive: true, notices: [] });
     const { expiresInMs, renewals } = only(await scene.store.sessions(scene.queue));
     between(expiresInMs, scene.ms(33), scene.ms(40), 'expiresInMs after');
     assert.equal(renewals, 1);
@@ -80,7 +80,7 @@ export function sessions(test: Test): void {
     await scene.perish();
     assert.equal((await renew(scene, session)).alive, true);
     assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
-    assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, job.token);
+    assert.equal((await scene.lockOf(job.id))?.token, job.token);
   });
 
   test('S4-2 a late renewal never revives a swept session', async (scene) => {
@@ -90,7 +90,7 @@ export function sessions(test: Test): void {
     const before = await scene.snapshot(job.id);
     for (let beat = 0; beat < 3; beat += 1) assert.equal((await renew(scene, session)).alive, false);
     assert.deepEqual(await scene.store.sessions(scene.queue), []);
-    assert.deepEqual(await scene.store.owned(scene.queue, session), []);
+    assert.deepEqual(await scene.store.locks(scene.queue, { session }), []);
     assert.deepEqual(await scene.snapshot(job.id), before);
   });
 
@@ -135,7 +135,7 @@ export function sessions(test: Test): void {
     await scene.claimOne(theirs);
     for (let round = 0; round < 4; round += 1) {
       await scene.pass(4);
-      assert.deepEqual(await renew(scene, 'a-stranger'), { alive: false, revoked: [] });
+      assert.deepEqual(await renew(scene, 'a-stranger'), { alive: false, notices: [] });
       await renew(scene, mine);
     }
     assert.deepEqual((await scene.sweep()).stalled, ['theirs']);
@@ -160,14 +160,14 @@ export function sessions(test: Test): void {
     const before = await scene.events();
     const { store, queue } = scene;
     assert.deepEqual(await store.renew([]), []);
-    await store.closeSessions([], true);
+    await store.closeSessions([], 'crashed');
     assert.deepEqual(await store.add(queue, [], scene.call('p')), []);
     assert.deepEqual(await store.settle(queue, []), { results: [] });
     assert.deepEqual(await store.extend(queue, []), []);
     assert.deepEqual(await store.write(queue, []), []);
     for (const change of [{ kind: 'promote' }, { kind: 'remove' }, { kind: 'revoke', reason: 'none' }] as const)
       assert.deepEqual(await store.change(queue, [], change), changedAll());
-    assert.deepEqual(await store.jobs(queue, []), []);
+    assert.deepEqual((await store.jobs(queue, [])).jobs, []);
     assert.deepEqual(await scene.events(), before);
     assert.equal(only(await store.sessions(queue)).id, session);
   });
@@ -177,7 +177,7 @@ export function sessions(test: Test): void {
     const session = await scene.session({ maxStalls: 0 });
     const [job] = await scene.claim(session, 2);
     assert(job);
-    await scene.store.closeSessions([{ queue: scene.queue, id: session }], false);
+    await scene.store.closeSessions([{ queue: scene.queue, id: session }], 'closed');
     for (const id of added) {
       const { state, stalledCounter, attemptsMade } = await scene.job(id);
       assert.deepEqual([state, stalledCounter, attemptsMade], ['waiting', 0, 0]);
@@ -197,7 +197,7 @@ export function sessions(test: Test): void {
     ] as const) {
       const session = await scene.session({ maxStalls: 2 });
       await scene.claimOne(session);
-      await scene.store.closeSessions([{ queue: scene.queue, id: session }], true);
+      await scene.store.closeSessions([{ queue: scene.queue, id: session }], 'crashed');
       const record = await scene.job(id);
       assert.equal(record.state, state);
       if (stalls !== undefined) assert.equal(record.stalledCounter, stalls);
@@ -209,8 +209,8 @@ export function sessions(test: Test): void {
     const { session, job } = await scene.running();
     const gone = await scene.session();
     const refs = [gone, gone, 'no-session'].map((id) => ({ queue: scene.queue, id }));
-    await scene.store.closeSessions(refs, true);
-    await scene.store.closeSessions(refs, false);
+    await scene.store.closeSessions(refs, 'crashed');
+    await scene.store.closeSessions(refs, 'closed');
     assert.equal((await renew(scene, session)).alive, true);
     assert.equal(await scene.stateOf(job.id), 'active');
   });
@@ -220,7 +220,7 @@ export function sessions(test: Test): void {
     for (const step of [5 * 60_000, -10 * 60_000]) {
       scene.stepWall(step);
       assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
-      assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, job.token);
+      assert.equal((await scene.lockOf(job.id))?.token, job.token);
       await scene.pass(2);
       assert.equal((await renew(scene, session)).alive, true);
     }
@@ -233,7 +233,7 @@ export function sessions(test: Test): void {
     const peer = await scene.peer();
     assert.deepEqual(ids(await peer.store.sessions(scene.queue)), [session]);
     assert.equal((await renew(peer, session)).alive, true);
-    await peer.store.closeSessions([{ queue: scene.queue, id: session }], false);
+    await peer.store.closeSessions([{ queue: scene.queue, id: session }], 'closed');
     assert.equal((await renew(scene, session)).alive, false);
     assert.equal(await scene.stateOf(job.id), 'waiting');
   });

@@ -170,7 +170,7 @@ export function settling(test: Test): void {
     const again = only(claimed?.jobs ?? []);
     assert.equal(again.id, job.id);
     assert(again.token !== job.token && again.fence > job.fence);
-    assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, again.token);
+    assert.equal((await scene.lockOf(job.id))?.token, again.token);
   });
 
   test('settle with a claim finishes a job, returns the next and reports drained', async (scene) => {
@@ -229,6 +229,6 @@ export function settling(test: Test): void {
 }
 
 async function assertUnlocked(scene: Scene, session: string, jobId: string): Promise<void> {
-  assert.equal(await scene.store.lockOf(scene.queue, jobId), undefined);
-  assert.deepEqual(await scene.store.owned(scene.queue, session), []);
+  assert.equal(await scene.lockOf(jobId), undefined);
+  assert.deepEqual(await scene.store.locks(scene.queue, { session }), []);
 }

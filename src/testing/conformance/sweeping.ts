@@ -20,7 +20,7 @@ export function sweeping(test: Test): void {
     for (const id of added) {
       const { state, stalledCounter, attemptsMade } = await scene.job(id);
       assert.deepEqual([state, stalledCounter, attemptsMade], ['waiting', 1, 0]);
-      assert.equal(await scene.store.lockOf(scene.queue, id), undefined);
+      assert.equal(await scene.lockOf(id), undefined);
     }
     assert.deepEqual(await scene.store.sessions(scene.queue), []);
   });

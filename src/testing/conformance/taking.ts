@@ -14,7 +14,7 @@ export function taking(test: Test): void {
     assert.deepEqual(await scene.list('waiting'), ['b']);
     for (const job of jobs) {
       assert.deepEqual([job.state, job.attemptsStarted, job.processedBy], ['active', 1, 'hand']);
-      const lock = await scene.store.lockOf(scene.queue, job.id);
+      const lock = await scene.lockOf(job.id);
       assert.deepEqual([lock?.token, lock?.fence, lock?.session], [job.token, job.fence, session]);
     }
     await scene.finish(...jobs.map((job) => completed(job)));
@@ -51,12 +51,12 @@ export function taking(test: Test): void {
   test('a claim by id ignores pause, limits and a full cap', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c' }, { id: 'd' });
     const session = await scene.session();
-    await scene.store.cap(scene.queue, { maxActive: 1 });
+    await scene.store.configure(scene.queue, { cap: { maxActive: 1 } });
     assert.deepEqual(ids(await scene.claim(session, 5)), ['a']);
     assert.deepEqual(ids(await scene.claim(session, 5, { jobIds: ['b'] })), ['b']);
-    await scene.store.pause(scene.queue, true);
+    await scene.store.configure(scene.queue, { paused: true });
     assert.deepEqual(ids(await scene.claim(session, 5, { jobIds: ['c'] })), ['c']);
-    await scene.store.limit(scene.queue, scene.ms(900));
+    await scene.store.configure(scene.queue, { blockedMs: scene.ms(900) });
     const limit = { max: 1, durationMs: scene.ms(900) };
     assert.deepEqual(ids(await scene.claim(session, 5, { jobIds: ['d'], limit })), ['d']);
   });
@@ -65,10 +65,10 @@ export function taking(test: Test): void {
     await scene.addMany(9);
     await scene.add({ id: 'x' }, { id: 'y' });
     const session = await scene.session();
-    await scene.store.cap(scene.queue, { maxActive: 2 });
+    await scene.store.configure(scene.queue, { cap: { maxActive: 2 } });
     await scene.claim(session, 5, { jobIds: ['x'] });
     const job = only(await scene.claim(session, 5));
-    await scene.store.cap(scene.queue, undefined);
+    await scene.store.configure(scene.queue, { cap: null });
     const limit = { max: 2, durationMs: scene.ms(900) };
     assert.equal((await scene.claim(session, 1, { limit })).length, 1);
     assert.equal((await scene.claim(session, 1, { jobIds: ['y'], limit })).length, 1);

@@ -56,7 +56,7 @@ export function values(test: Test): void {
   test('similar ids stay different jobs: case, spaces, composed letters, numbers', async (scene) => {
     const alike = ['a', 'A', 'a ', ' a', '\u00e9', 'e\u0301', 'x1', 'x01', '1.0', '1.00', '__proto__', 'constructor', 'null'];
     assert.deepEqual(await scene.add(...alike.map((id) => ({ id, data: JSON.stringify(id) }))), alike);
-    const records = await scene.store.jobs(scene.queue, alike);
+    const records = (await scene.store.jobs(scene.queue, alike)).jobs;
     assert.deepEqual(
       records.map((record) => record?.data),
       alike.map((id) => JSON.stringify(id)),
@@ -67,17 +67,17 @@ export function values(test: Test): void {
   test('__proto__ and constructor are ordinary names and exist only when used', async (scene) => {
     const inherited = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf'];
     assert.deepEqual(
-      await scene.store.jobs(scene.queue, inherited),
+      (await scene.store.jobs(scene.queue, inherited)).jobs,
       inherited.map(() => undefined),
     );
     for (const name of inherited) {
       assert.deepEqual((await scene.store.logs(scene.queue, name, { start: 0, end: -1, asc: true })).logs, []);
-      assert.equal(await scene.store.lockOf(scene.queue, name), undefined);
-      assert.deepEqual(await scene.store.owned(scene.queue, name), []);
+      assert.equal(await scene.lockOf(name), undefined);
+      assert.deepEqual(await scene.store.locks(scene.queue, { session: name }), []);
       assert.equal((await scene.tryClaim(name)).sessionAlive, false);
       assert.equal(only(await scene.store.renew([{ queue: scene.queue, id: name, acked: 0 }])).alive, false);
       const first = await scene.store.add(scene.queue, [newJob()], { caller: name, seq: 1 });
-      assert.equal(only(first).duplicate, false);
+      assert.equal(only(first).status, 'added');
       assert.deepEqual(await scene.store.add(scene.queue, [newJob()], { caller: name, seq: 1 }), first);
     }
   });
@@ -117,7 +117,7 @@ export function values(test: Test): void {
     for (const [index, text] of ODD_TEXTS.entries()) {
       const owner = { host: text, pid: index, name: text, instance: text };
       const { session, job } = await scene.running({}, { id: `${text} ${scene.queue}`, owner });
-      const lock = await scene.store.lockOf(scene.queue, job.id);
+      const lock = await scene.lockOf(job.id);
       assert.deepEqual([lock?.session, lock?.owner, lock?.token], [session, owner, job.token]);
       await scene.finish(completed(job));
     }
@@ -134,9 +134,9 @@ export function values(test: Test): void {
       const record = await scene.job(jobId);
       assert.deepEqual([record.failedReason, record.stacktrace], [text, JSON.stringify([text])]);
     }
-    const { revoked } = only(await scene.store.renew([{ queue: scene.queue, id: session, acked: 0 }]));
+    const { notices } = only(await scene.store.renew([{ queue: scene.queue, id: session, acked: 0 }]));
     assert.deepEqual(
-      revoked.map(({ reason }) => reason),
+      notices.map(({ reason }) => reason),
       [...ODD_TEXTS, '', 'line\nbreak\ttab\r\n'],
     );
   });
@@ -181,7 +181,7 @@ export function values(test: Test): void {
     const record = await scene.job(job.id);
     Object.assign(record, { data: '"changed"' });
     assert.equal((await scene.job(job.id)).data, '{}');
-    assert.equal((await scene.store.lockOf(scene.queue, job.id))?.token, token);
+    assert.equal((await scene.lockOf(job.id))?.token, token);
     const told = await scene.events();
     Object.assign(nth(told, 0), { name: 'changed' });
     assert.notEqual(nth(await scene.events(), 0).name, 'changed');

@@ -35,7 +35,7 @@ export function waking(test: Test): void {
 
     test(`${watcher} when a session with jobs is closed`, async (scene) => {
       const { session } = await scene.running();
-      await wakes(scene, () => scene.store.closeSessions([{ queue: scene.queue, id: session }], false), what);
+      await wakes(scene, () => scene.store.closeSessions([{ queue: scene.queue, id: session }], 'closed'), what);
     });
 
     test(`${watcher} when a delayed job is promoted or requeued`, async (scene) => {
@@ -47,13 +47,13 @@ export function waking(test: Test): void {
     });
 
     test(`${watcher} when the queue is resumed`, async (scene) => {
-      await scene.store.pause(scene.queue, true);
-      await wakes(scene, () => scene.store.pause(scene.queue, false), what);
+      await scene.store.configure(scene.queue, { paused: true });
+      await wakes(scene, () => scene.store.configure(scene.queue, { paused: false }), what);
     });
 
     test(`${watcher} when a caller ends a limit`, async (scene) => {
-      await scene.store.limit(scene.queue, scene.ms(5_000));
-      await wakes(scene, () => scene.store.limit(scene.queue, 0), what);
+      await scene.store.configure(scene.queue, { blockedMs: scene.ms(5_000) });
+      await wakes(scene, () => scene.store.configure(scene.queue, { blockedMs: 0 }), what);
     });
 
     test(`${watcher} when a sweep recovers jobs`, async (scene) => {
@@ -72,16 +72,16 @@ export function waking(test: Test): void {
   });
 
   test('a watcher is called when a cap is set, raised or removed', async (scene) => {
-    for (const cap of [{ maxActive: 1 }, { maxActive: 2 }, undefined])
-      await wakes(scene, () => scene.store.cap(scene.queue, cap));
+    for (const cap of [{ maxActive: 1 }, { maxActive: 2 }, null])
+      await wakes(scene, () => scene.store.configure(scene.queue, { cap }));
   });
 
   test('a watcher is called when a share of the cap comes free', async (scene) => {
-    await scene.store.cap(scene.queue, { maxActive: 4 });
+    await scene.store.configure(scene.queue, { cap: { maxActive: 4 } });
     const [one, two] = [await scene.session(), await scene.session()];
     await scene.briefSession();
     await wakes(scene, () => scene.store.renew([{ queue: scene.queue, id: one, acked: 0, slots: 1 }]));
-    await wakes(scene, () => scene.store.closeSessions([{ queue: scene.queue, id: two }], false));
+    await wakes(scene, () => scene.store.closeSessions([{ queue: scene.queue, id: two }], 'closed'));
     await scene.perish();
     await wakes(scene, () => scene.sweep());
   });
@@ -97,7 +97,7 @@ export function waking(test: Test): void {
 
   test('a watcher is called when a session that holds a named lock is closed', async (scene) => {
     const id = await hold(scene, 'mine');
-    await wakes(scene, () => scene.store.closeSessions([{ queue: scene.queue, id }], false));
+    await wakes(scene, () => scene.store.closeSessions([{ queue: scene.queue, id }], 'closed'));
   });
 
   test('a watcher is called when a sweep releases a named lock', async (scene) => {
@@ -139,7 +139,7 @@ export function waking(test: Test): void {
 
   test.shared('a watcher is called when a cap is raised through another connection', async (scene) => {
     const peer = await scene.peer();
-    await wakes(scene, () => peer.store.cap(scene.queue, { maxActive: 2 }));
+    await wakes(scene, () => peer.store.configure(scene.queue, { cap: { maxActive: 2 } }));
   });
 
   test.shared('a watcher is called after an event through another connection', async (scene) => {

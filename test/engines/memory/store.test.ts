@@ -35,7 +35,7 @@ const session = (id: string, difference: Partial<NewSession> = {}): NewSession =
 });
 
 async function ids(store: MemoryStore, list: ListName): Promise<string[]> {
-  return (await store.list(QUEUE, { lists: [list], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id);
+  return (await store.jobs(QUEUE, { lists: [list], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id);
 }
 
 describe('the memory store shares no object with its caller', () => {
@@ -49,7 +49,7 @@ describe('the memory store shares no object with its caller', () => {
     Object.assign(job, { data: '"changed"', priority: 9 });
     jobs.push(plain());
     Object.assign(opened.owner, { host: 'changed' });
-    expect(await store.jobs(QUEUE, ['a'])).toMatchObject([{ data: '{}', priority: 0 }]);
+    expect((await store.jobs(QUEUE, ['a'])).jobs).toMatchObject([{ data: '{}', priority: 0 }]);
     expect((await store.status(QUEUE)).counts).toMatchObject({ waiting: 1, prioritized: 0 });
     expect(await store.sessions(QUEUE)).toMatchObject([{ owner: { host: 'h' } }]);
   });
@@ -64,16 +64,16 @@ describe('the memory store shares no object with its caller', () => {
     await store.change(QUEUE, ['b'], { kind: 'revoke', reason: 'reason' });
     const gone: Outcome = { kind: 'release', jobId: 'gone', token: 't' };
     const seen = async (): Promise<unknown[]> => [
-      await store.jobs(QUEUE, ['a', 'b']),
+      (await store.jobs(QUEUE, ['a', 'b'])).jobs,
       await store.claim(QUEUE, { session: 's', seq: 1, count: 2 }),
       await store.add(QUEUE, [plain({ id: 'a' }), plain({ id: 'b' })], call),
       await store.settle(QUEUE, [gone], { caller: 's', seq: 2 }),
       await store.renew([{ queue: QUEUE, id: 's', acked: 0 }]),
       await store.logs(QUEUE, 'a', { start: 0, end: -1, asc: true }),
       await store.logs(QUEUE, 'a', { start: 0, end: -1, asc: false }),
-      await store.lockOf(QUEUE, 'a'),
-      await store.owned(QUEUE, 's'),
-      (await store.list(QUEUE, { lists: LISTS, start: 0, end: -1, asc: true })).jobs,
+      (await store.locks(QUEUE, { jobIds: ['a'] }))[0],
+      await store.locks(QUEUE, { session: 's' }),
+      (await store.jobs(QUEUE, { lists: LISTS, start: 0, end: -1, asc: true })).jobs,
       await store.status(QUEUE),
       await store.events(QUEUE, 0, 100),
     ];
@@ -108,7 +108,7 @@ describe('the memory store and wrong calls', () => {
     const { store } = open();
     const replies = await store.add(QUEUE, [plain({ id: '2' }), plain(), plain(), plain()], { caller: 'p', seq: 1 });
     expect(replies.map(({ id }) => id)).toEqual(['2', '1', '3', '4']);
-    expect(replies.some(({ duplicate }) => duplicate)).toBe(false);
+    expect(replies.every(({ status }) => status === 'added')).toBe(true);
   });
 
   test('refuses to open a session that is open or still holds locks', async () => {
@@ -140,26 +140,26 @@ describe('the memory store and wrong calls', () => {
       () => store.settle(QUEUE, []),
       () => store.openSession(session('s')),
       () => store.renew([]),
-      () => store.closeSessions([], false),
+      () => store.closeSessions([], 'closed'),
       () => store.sweep(QUEUE, 1),
       () => store.probe(QUEUE),
       () => store.extend(QUEUE, []),
-      () => store.pause(QUEUE, true),
-      () => store.limit(QUEUE, 1),
+      () => store.configure(QUEUE, { paused: true }),
+      () => store.configure(QUEUE, { blockedMs: 1 }),
       () => store.write(QUEUE, []),
       () => store.change(QUEUE, [], { kind: 'remove' }),
       () => store.change(QUEUE, { lists: [], limit: 1 }, { kind: 'remove' }),
-      () => store.forget(QUEUE),
-      () => store.trimEvents(QUEUE, 1),
+      () => store.forget(QUEUE, { all: true }),
+      () => store.forget(QUEUE, { events: 1 }),
       () => store.queues(1),
       () => store.jobs(QUEUE, []),
-      () => store.list(QUEUE, { lists: [], start: 0, end: -1, asc: true }),
+      () => store.jobs(QUEUE, { lists: [], start: 0, end: -1, asc: true }),
       () => store.status(QUEUE),
       () => store.logs(QUEUE, 'a', { start: 0, end: -1, asc: true }),
       () => store.events(QUEUE, 0, 1),
-      () => store.lockOf(QUEUE, 'a'),
+      () => store.locks(QUEUE, { jobIds: ['a'] }),
       () => store.sessions(QUEUE),
-      () => store.owned(QUEUE, 's'),
+      () => store.locks(QUEUE, { session: 's' }),
       async () => store.watch(QUEUE, () => {}),
     ];
     for (const call of calls) await expect(call(), String(call)).rejects.toMatchObject({ code: 'STORE_CLOSED' });
@@ -210,13 +210,13 @@ describe('jobs of a session in the memory store', () => {
 
   test('are listed in the order of their claims', async () => {
     const { store } = await holding();
-    expect((await store.owned(QUEUE, 's')).map(({ jobId }) => jobId)).toEqual(['a', 'b', 'c']);
+    expect((await store.locks(QUEUE, { session: 's' })).map(({ jobId }) => jobId)).toEqual(['a', 'b', 'c']);
     expect((await store.claim(QUEUE, { session: 's', seq: 1, count: 2 })).jobs.map(({ id }) => id)).toEqual(['a', 'b']);
   });
 
   test('wait again in that order when the session is closed', async () => {
     const { store } = await holding();
-    await store.closeSessions([{ queue: QUEUE, id: 's' }], false);
+    await store.closeSessions([{ queue: QUEUE, id: 's' }], 'closed');
     expect(await ids(store, 'waiting')).toEqual(['a', 'b', 'c', 'd']);
   });
 
@@ -340,7 +340,7 @@ describe('the memory store after random calls', () => {
               flag ? { kind: 'promote' } : retryFrom('failed'),
             );
           else if (act === 'close' && n < 10) {
-            await store.closeSessions([{ queue: QUEUE, id: `s${sessions}` }], flag);
+            await store.closeSessions([{ queue: QUEUE, id: `s${sessions}` }], flag ? 'crashed' : 'closed');
             await next();
           }
           await check(store, sessions);
@@ -352,19 +352,22 @@ describe('the memory store after random calls', () => {
 
   async function check(store: MemoryStore, sessions: number): Promise<void> {
     const { counts } = await store.status(QUEUE);
-    const { jobs: listed } = await store.list(QUEUE, { lists: LISTS, start: 0, end: -1, asc: true });
-    const { jobs: backwards } = await store.list(QUEUE, { lists: [...LISTS].reverse(), start: 0, end: -1, asc: false });
+    const { jobs: listed } = await store.jobs(QUEUE, { lists: LISTS, start: 0, end: -1, asc: true });
+    const { jobs: backwards } = await store.jobs(QUEUE, { lists: [...LISTS].reverse(), start: 0, end: -1, asc: false });
     expect(backwards.reverse()).toEqual(listed);
     expect(new Set(listed.map(({ id }) => id)).size).toBe(listed.length);
     expect(Object.values(counts).reduce((sum, count) => sum + count, 0)).toBe(listed.length);
     expect(
-      await store.jobs(
-        QUEUE,
-        listed.map(({ id }) => id),
-      ),
+      (
+        await store.jobs(
+          QUEUE,
+          listed.map(({ id }) => id),
+        )
+      ).jobs,
     ).toEqual(listed);
-    for (const { id, state } of listed) expect((await store.lockOf(QUEUE, id)) !== undefined, id).toBe(state === 'active');
-    const owned = await Promise.all(Array.from({ length: sessions }, (_, n) => store.owned(QUEUE, `s${n + 1}`)));
+    for (const { id, state } of listed)
+      expect((await store.locks(QUEUE, { jobIds: [id] }))[0] !== undefined, id).toBe(state === 'active');
+    const owned = await Promise.all(Array.from({ length: sessions }, (_, n) => store.locks(QUEUE, { session: `s${n + 1}` })));
     expect(
       owned
         .flat()

@@ -69,7 +69,7 @@ async function work(handler: (job: ClaimedJob) => Promise<Outcome> | Outcome, wi
 
 async function states(): Promise<string[]> {
   const lists = ['waiting', 'delayed', 'active', 'completed', 'failed'] as const;
-  const { jobs } = await store.list(QUEUE, { lists: [...lists], start: 0, end: -1, asc: true });
+  const { jobs } = await store.jobs(QUEUE, { lists: [...lists], start: 0, end: -1, asc: true });
   return jobs.map(({ state }) => state);
 }
 
@@ -164,7 +164,7 @@ describe('add on sync: waits', () => {
       return completed(claimed);
     });
     await add({ name: 'parent' });
-    const { jobs: finished } = await store.list(QUEUE, { lists: ['completed'], start: 0, end: -1, asc: true });
+    const { jobs: finished } = await store.jobs(QUEUE, { lists: ['completed'], start: 0, end: -1, asc: true });
     expect(finished.map(({ name }) => name)).toEqual(['child', 'child', 'parent']);
   });
 });
@@ -183,7 +183,7 @@ describe('add on sync: resolves at once', () => {
 
   test('when the only session was closed', async () => {
     const session = await work((claimed) => completed(claimed));
-    await store.closeSessions([{ queue: QUEUE, id: session }], false);
+    await store.closeSessions([{ queue: QUEUE, id: session }], 'closed');
     await add({});
     expect(await states()).toEqual(['waiting']);
   });
@@ -198,7 +198,7 @@ describe('add on sync: resolves at once', () => {
 
   test('when the queue is paused', async () => {
     await work((claimed) => completed(claimed));
-    await store.pause(QUEUE, true);
+    await store.configure(QUEUE, { paused: true });
     await add({});
     expect(await states()).toEqual(['waiting']);
   });
@@ -208,8 +208,8 @@ describe('add on sync: resolves at once', () => {
     await add({});
     await add({});
     expect(await states()).toEqual(['waiting', 'completed']);
-    await store.limit(QUEUE, 0);
-    await store.limit(QUEUE, 60_000);
+    await store.configure(QUEUE, { blockedMs: 0 });
+    await store.configure(QUEUE, { blockedMs: 60_000 });
     await add({});
     expect(await states()).toEqual(['waiting', 'waiting', 'completed']);
   });
@@ -232,7 +232,7 @@ describe('add on sync: stops waiting', () => {
   test('when the queue is paused meanwhile', async () => {
     endlessPatience();
     const adding = await waiting();
-    await store.pause(QUEUE, true);
+    await store.configure(QUEUE, { paused: true });
     await Promise.all(adding);
   });
 
@@ -247,7 +247,7 @@ describe('add on sync: stops waiting', () => {
     endlessPatience();
     const adding = await waiting();
     const refs = (await store.sessions(QUEUE)).map(({ id }) => ({ queue: QUEUE, id }));
-    await store.closeSessions(refs, false);
+    await store.closeSessions(refs, 'closed');
     await Promise.all(adding);
   });
 

@@ -30,7 +30,7 @@ describe('a PostgreSQL statement that timed out', () => {
     over = true;
     await Promise.all(others);
     await admin.query('COMMIT');
-    expect((await store.jobs('q', ['x']))[0]?.priority).toBe(0);
+    expect((await store.jobs('q', ['x'])).jobs[0]?.priority).toBe(0);
   });
 
   test.each(['claim', 'claim by settling'])('does not block its own retry: %s', async (kind) => {

@@ -30,7 +30,7 @@ test('PostgreSQL keeps no caller of a session that is closed', async () => {
   const { jobs } = await store.claim('q', { session: 's', seq: 1, count: 1 });
   await store.settle('q', jobs.map(completed), { caller: 's', seq: 2 }, { session: 's', seq: 2, count: 1 });
   expect(await callers(admin)).toEqual(['p', 's']);
-  await store.closeSessions([{ queue: 'q', id: 's' }], false);
+  await store.closeSessions([{ queue: 'q', id: 's' }], 'closed');
   expect(await callers(admin)).toEqual(['p']);
 });
 

@@ -11,7 +11,7 @@ test('two claims at once do not both take what small sessions leave of the cap',
   const url = await newDatabase();
   const store = await openStore({ url });
   await store.add('q', newJobs(3 * CAP), { caller: 'p', seq: 1 });
-  await store.cap('q', { maxActive: CAP });
+  await store.configure('q', { cap: { maxActive: CAP } });
   for (const id of ['one', 'two']) await store.openSession(newSession({ id, slots: 100 }));
   for (let n = 0; n < SMALL; n += 1) await store.openSession(newSession({ id: `small-${n}`, slots: 1 }));
 

@@ -85,15 +85,16 @@ async function disturb(store: PostgresStore, pick: Pick): Promise<void> {
     const sessions = (await store.sessions('q')).map(({ id }) => ({ queue: 'q', id, acked: 0 }));
     await store.renew(shuffled(sessions, 1 + pick(100)));
     await store.probe('q');
-    if (round % 3 === 0) await store.closeSessions(shuffled(sessions, 1 + pick(100)).slice(0, 2), pick(2) === 0);
+    if (round % 3 === 0)
+      await store.closeSessions(shuffled(sessions, 1 + pick(100)).slice(0, 2), pick(2) === 0 ? 'crashed' : 'closed');
     if (sessions[0] !== undefined) await useNames(store, sessions[pick(sessions.length)]?.id ?? '', pick);
-    await store.cap('q', round % 5 === 0 ? { maxActive: 80 } : undefined);
+    await store.configure('q', { cap: round % 5 === 0 ? { maxActive: 80 } : null });
     // Not for a whole round: how much of the work is done would depend on who is how fast.
-    if (round % 10 === 0) await store.pause('q', true);
-    await store.pause('q', false);
-    await store.limit('q', pick(5) === 0 ? 1 : 0);
+    if (round % 10 === 0) await store.configure('q', { paused: true });
+    await store.configure('q', { paused: false });
+    await store.configure('q', { blockedMs: pick(5) === 0 ? 1 : 0 });
   }
-  await store.cap('q', undefined);
+  await store.configure('q', { cap: null });
 }
 
 /** Takes names and lets go of some; the rest is left to others, who close or sweep the session. */
@@ -190,8 +191,8 @@ test('all verbs at once never deadlock, and every job goes one legal way', async
 
 /** Nobody was left behind its key: whoever waits has its turn. */
 async function expectAllClaimable(store: PostgresStore): Promise<void> {
-  await store.limit('q', 0);
-  for (const { id } of await store.sessions('q')) await store.closeSessions([{ queue: 'q', id }], false);
+  await store.configure('q', { blockedMs: 0 });
+  for (const { id } of await store.sessions('q')) await store.closeSessions([{ queue: 'q', id }], 'closed');
   await store.openSession(newSession({ id: 'last' }));
   await store.change('q', { lists: ['delayed'], limit: JOBS }, { kind: 'promote' });
   const jobs: ClaimedJob[] = [];

@@ -39,7 +39,7 @@ describe('overlapping batches on PostgreSQL', () => {
         ),
       ),
     );
-    expect(replies.flat().filter(({ duplicate }) => !duplicate)).toHaveLength(100);
+    expect(replies.flat().filter(({ status }) => status === 'added')).toHaveLength(100);
     expect(await deadlocks(url)).toBe(0);
   });
 });
@@ -74,7 +74,7 @@ describe('a write of the owner at the same time as its settle, on PostgreSQL,', 
         store.write('q', [{ jobId: job.id, token: job.token, kind: 'progress', progress: '2' }]),
       ]),
     );
-    for (const { id } of jobs) expect((await store.lockOf('q', id))?.endsInMs).toBeGreaterThan(500_000);
+    for (const { id } of jobs) expect((await store.locks('q', { jobIds: [id] }))[0]?.endsInMs).toBeGreaterThan(500_000);
   });
 });
 

@@ -149,7 +149,7 @@ test('PostgreSQL claims write nothing while all jobs wait for their keys', async
 });
 
 async function finish(store: PostgresStore, id: string): Promise<void> {
-  const found = (await store.owned('q', 's')).find(({ jobId }) => jobId === id);
+  const found = (await store.locks('q', { session: 's' })).find(({ jobId }) => jobId === id);
   const { results } = await store.settle('q', [
     { kind: 'completed', jobId: id, token: found?.token ?? '', value: '1', keep: {} },
   ]);

@@ -79,25 +79,25 @@ async function useAll(store: PostgresStore): Promise<void> {
   await useLocks(store);
   await usePlainly(store);
   await store.jobs('q', ['1', '2']);
-  await store.lockOf('q', '1');
-  await store.owned('q', 's');
+  await store.locks('q', { jobIds: ['1'] });
+  await store.locks('q', { session: 's' });
   await store.sessions('q');
   await store.logs('q', a.id, { start: 0, end: -1, asc: true });
   for (const name of ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'] as const) {
-    await store.list('q', { lists: [name], start: 0, end: 10, asc: false });
+    await store.jobs('q', { lists: [name], start: 0, end: 10, asc: false });
   }
   await store.events('q', 0, 10);
-  await store.trimEvents('q', 5);
+  await store.forget('q', { events: 5 });
   await store.change('q', { lists: ['completed'], limit: 1 }, retryFrom('completed'));
   await store.change('q', { lists: ['failed'], limit: 1 }, retryFrom('failed'));
   await store.change('q', { lists: ['delayed'], limit: 1 }, { kind: 'promote' });
   const lists = ['completed', 'failed', 'delayed', 'waiting', 'prioritized'] as const;
   await store.change('q', { lists: [...lists], olderThanMs: 0, limit: 2 }, { kind: 'remove' });
   await store.change('q', ['mine'], { kind: 'remove' });
-  await store.closeSessions([{ queue: 'q', id: 's' }], true);
-  await store.pause('q', true);
-  await store.limit('q', 1);
-  await store.forget('q');
+  await store.closeSessions([{ queue: 'q', id: 's' }], 'crashed');
+  await store.configure('q', { paused: true });
+  await store.configure('q', { blockedMs: 1 });
+  await store.forget('q', { all: true });
 }
 
 /** Keys, caps, jobs by their ids, named locks. */
@@ -106,18 +106,18 @@ async function useLocks(store: PostgresStore): Promise<void> {
   await store.add('q', keyed, { caller: 'p', seq: 2 });
   await store.add('q', [newJob({ id: 'k9', lockKey: 'k' }), newJob({ id: 'k0', lockKey: 'k' })], { caller: 'p', seq: 3 });
   await store.claim('q', { session: 's', seq: 6, count: 1, jobIds: ['m4'] });
-  await store.cap('q', { maxActive: 50 });
+  await store.configure('q', { cap: { maxActive: 50 } });
   const { jobs } = await store.claim('q', { session: 's', seq: 7, count: 30 });
   expect(jobs.filter(({ id }) => /^[kl]/.test(id))).toHaveLength(2);
   await store.claim('q', { session: 's', seq: 8, count: 30 });
   await store.settle('q', jobs.map(completed), { caller: 's', seq: 9 }, { session: 's', seq: 9, count: 30 });
   for (const name of ['waiting', 'prioritized'] as const) {
-    await store.list('q', { lists: [name], start: 0, end: 10, asc: true });
+    await store.jobs('q', { lists: [name], start: 0, end: 10, asc: true });
   }
   const wishes = ['a', 'b', 'a'].map((name, n) => ({ name, token: `t${n}`, session: 's', keepPlaceMs: 1_000 }));
   await store.acquire('q', wishes);
   await store.acquire('q', wishes);
-  await store.namedLocks('q', ['a', 'b']);
+  await store.locks('q', { names: ['a', 'b'] });
   await store.letGo('q', wishes.slice(1));
 }
 

@@ -173,7 +173,7 @@ describe('a call on PostgreSQL that names one job', () => {
     const [one, two, three, four] = jobs;
     if (!one || !two || !three || !four) return expect.fail('there are jobs');
     const before = await read();
-    await store.lockOf('q', one.id);
+    await store.locks('q', { jobIds: [one.id] });
     await store.extend('q', [{ jobId: one.id, token: one.token, durationMs: 1_000 }]);
     await store.settle('q', [completed(one)], { caller: 's', seq: 3 });
     await store.settle('q', [{ ...completed(two), keep: { count: 0 } } as ReturnType<typeof completed>], { caller: 's', seq: 4 });
@@ -186,7 +186,7 @@ describe('a call on PostgreSQL that names one job', () => {
     await store.sweep('q', 100);
     await store.jobs('q', [four.id]);
     await store.openSession(newSession({ id: 'other' }));
-    await store.closeSessions([{ queue: 'q', id: 'other' }], false);
+    await store.closeSessions([{ queue: 'q', id: 'other' }], 'closed');
     expect((await read()) - before).toBeLessThan(200);
   });
 });

@@ -31,7 +31,7 @@ describe('migratePostgres', () => {
     expect(await migratePostgres(url)).toEqual({ schema: 'holdfast', version: SCHEMA_VERSION, ran: ALL });
     expect(await migratePostgres(url)).toEqual({ schema: 'holdfast', version: SCHEMA_VERSION, ran: [] });
     const store = await openStore({ url, migrate: false });
-    expect(await store.add('q', [newJob()], { caller: 'p', seq: 1 })).toEqual([{ id: '1', duplicate: false }]);
+    expect(await store.add('q', [newJob()], { caller: 'p', seq: 1 })).toEqual([{ id: '1', status: 'added' }]);
   });
 
   test.each<[string, (url: string) => unknown, Record<string, unknown>?]>([
@@ -106,12 +106,12 @@ describe('a later version of the PostgreSQL schema', () => {
 
     expect(await migrate({ url })).toMatchObject({ version: SCHEMA_VERSION + 1, ran: [SCHEMA_VERSION + 1] });
     await strict.open();
-    expect((await strict.jobs('q', ['kept']))[0]?.id).toBe('kept');
+    expect((await strict.jobs('q', ['kept'])).jobs[0]?.id).toBe('kept');
 
     for (const migrateThere of [true, false]) {
       await expect(newStore({ url, migrate: migrateThere }).open()).rejects.toMatchObject({ code: 'STORE_NEWER' });
     }
-    expect((await strict.jobs('q', ['kept']))[0]?.id).toBe('kept');
+    expect((await strict.jobs('q', ['kept'])).jobs[0]?.id).toBe('kept');
   });
 
   test('that only adds can still be used by the earlier version, which does not change it', async () => {
@@ -120,10 +120,10 @@ describe('a later version of the PostgreSQL schema', () => {
     await earlier.add('q', [newJob({ id: 'kept' })], { caller: 'p', seq: 1 });
     const { migratePostgres: migrate } = await laterVersion(true);
     expect(await migrate({ url })).toMatchObject({ ran: [SCHEMA_VERSION + 1] });
-    expect((await earlier.jobs('q', ['kept']))[0]?.id).toBe('kept');
+    expect((await earlier.jobs('q', ['kept'])).jobs[0]?.id).toBe('kept');
     for (const migrateThere of [true, false]) {
       const again = await openStore({ url, migrate: migrateThere });
-      expect((await again.jobs('q', ['kept']))[0]?.id).toBe('kept');
+      expect((await again.jobs('q', ['kept'])).jobs[0]?.id).toBe('kept');
     }
     expect(await migratePostgres(url)).toMatchObject({ ran: [] });
     expect(await migrate({ url })).toMatchObject({ ran: [] });

@@ -97,7 +97,7 @@ describe('a PostgreSQL store refuses to open', () => {
     const store = await openStore({ url: restricted });
     await admin.query(grant);
     await openStore({ url: restricted, schema: 'another' });
-    expect(await store.add('q', [newJob()], { caller: 'p', seq: 1 })).toEqual([{ id: '1', duplicate: false }]);
+    expect(await store.add('q', [newJob()], { caller: 'p', seq: 1 })).toEqual([{ id: '1', status: 'added' }]);
   });
 
   test('without rights on a schema of another role, and opens with them', async () => {
@@ -114,16 +114,16 @@ describe('a PostgreSQL store refuses to open', () => {
     const owner = await openStore({ url });
     // Queues that neither has used before, each begun by the other.
     await guest.add('q', [newJob()], { caller: 'p', seq: 1 });
-    expect(await owner.add('q', [newJob()], { caller: 'p', seq: 2 })).toEqual([{ id: '2', duplicate: false }]);
+    expect(await owner.add('q', [newJob()], { caller: 'p', seq: 2 })).toEqual([{ id: '2', status: 'added' }]);
     await owner.add('other', [newJob()], { caller: 'p', seq: 1 });
-    expect(await guest.add('other', [newJob()], { caller: 'p', seq: 2 })).toEqual([{ id: '2', duplicate: false }]);
+    expect(await guest.add('other', [newJob()], { caller: 'p', seq: 2 })).toEqual([{ id: '2', status: 'added' }]);
     await guest.openSession(newSession({ queue: 'q' }));
     const { jobs } = await guest.claim('q', { session: 's', seq: 1, count: 2 });
     expect((await guest.settle('q', jobs.map(completed), { caller: 's', seq: 2 })).results).toEqual(['done', 'done']);
     expect((await guest.events('q', 0, 100)).events.length).toBeGreaterThan(0);
     await guest.sweep('q', 10);
-    await guest.forget('q');
-    await guest.closeSessions([{ queue: 'q', id: 's' }], false);
+    await guest.forget('q', { all: true });
+    await guest.closeSessions([{ queue: 'q', id: 's' }], 'closed');
   });
 
   test('on a server that is too old', async () => {

@@ -71,7 +71,7 @@ describe('a lost connection to PostgreSQL', () => {
     await killConnections(admin);
     expect(await change).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true, store: 'postgres' });
     await admin.query('COMMIT');
-    expect((await insist(() => store.jobs('q', ['x'])))[0]?.priority).toBe(0);
+    expect((await insist(() => store.jobs('q', ['x']))).jobs[0]?.priority).toBe(0);
   });
 
   test('lets a call be repeated as the same call when it was cut during the reply', async () => {
@@ -155,8 +155,8 @@ describe('a PostgreSQL server that does not reply', () => {
     await store.add('q', [newJob()], { caller: 'p', seq: 1 });
     expect((await pool.query('SELECT name FROM pg_prepared_statements')).rows).toEqual([{ name: 'holdfast_add' }]);
     await pool.query('DEALLOCATE ALL');
-    expect(await store.add('q', [newJob()], { caller: 'p', seq: 2 })).toEqual([{ id: '2', duplicate: false }]);
-    expect(await store.add('q', [newJob()], { caller: 'p', seq: 3 })).toEqual([{ id: '3', duplicate: false }]);
+    expect(await store.add('q', [newJob()], { caller: 'p', seq: 2 })).toEqual([{ id: '2', status: 'added' }]);
+    expect(await store.add('q', [newJob()], { caller: 'p', seq: 3 })).toEqual([{ id: '3', status: 'added' }]);
     await store.close();
   });
 
@@ -233,7 +233,7 @@ describe('random cuts of PostgreSQL connections', () => {
     await insist(() => store.settle('q', held.map(completed), { caller: 's', seq: 61 }));
     finished.push(...held.map(({ id }) => id));
     expect(new Set(finished).size).toBe(finished.length);
-    expect(await store.owned('q', 's')).toEqual([]);
+    expect(await store.locks('q', { session: 's' })).toEqual([]);
     const { counts } = await store.status('q');
     expect(counts).toMatchObject({ active: 0, completed: finished.length, waiting: 180 - finished.length });
     const { events } = await store.events('q', 0, 10_000);

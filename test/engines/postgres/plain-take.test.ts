@@ -47,7 +47,10 @@ test('jobs that do not fit into the reply of a claim stay unchanged', async () =
     ],
   });
   // One by one, because both do not fit into a reply of this verb either.
-  const left = [...(await store.jobs('q', ['3'])), ...(await store.jobs('q', ['4']))].map((job) => ({ ...job, data: '' }));
+  const left = [...(await store.jobs('q', ['3'])).jobs, ...(await store.jobs('q', ['4'])).jobs].map((job) => ({
+    ...job,
+    data: '',
+  }));
   expect(left).toMatchObject(['3', '4'].map((id) => ({ id, state: 'waiting', attemptsStarted: 0 })));
   for (const job of left) expect(job).not.toHaveProperty('processedOn');
   for (const job of left) expect(job).not.toHaveProperty('processedBy');

@@ -37,7 +37,7 @@ async function work(url: string): Promise<void> {
     held = claimed?.jobs ?? [];
   }
   expect((await store.status('q')).counts).toMatchObject({ waiting: 0, active: 0, completed: 200 });
-  expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, revoked: [] }]);
+  expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, notices: [] }]);
   expect(await store.sweep('q', 10)).toEqual({ stalled: [], failed: [], more: false });
   expect(await store.probe('q')).toEqual({ sessions: 1 });
   stop();

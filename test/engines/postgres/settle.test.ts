@@ -27,7 +27,7 @@ test('a completed batch settles each owned job once, and changes nothing for oth
   expect(results).toEqual(['done', 'lost', 'done', 'missing', 'done', 'done']);
   expect(await told(store, 'completed')).toEqual([e.id, a.id, c.id]);
   expect((await store.status('q')).counts).toMatchObject({ active: 1, waiting: 1, completed: 3 });
-  expect((await store.list('q', { lists: ['completed'], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id)).toEqual([
+  expect((await store.jobs('q', { lists: ['completed'], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id)).toEqual([
     e.id,
     a.id,
     c.id,
@@ -49,7 +49,9 @@ test('a completed batch waits for a concurrent write to one of its jobs, and set
     .toBeGreaterThan(0);
   await writer.query('COMMIT');
   expect((await settling).results).toEqual(['done', 'done', 'done', 'done']);
-  expect(await store.jobs('q', [jobs[1]?.id ?? ''])).toMatchObject([{ state: 'completed', progress: '7', returnvalue: '1' }]);
+  expect((await store.jobs('q', [jobs[1]?.id ?? ''])).jobs).toMatchObject([
+    { state: 'completed', progress: '7', returnvalue: '1' },
+  ]);
   expect(new Set(await told(store, 'completed'))).toEqual(new Set(jobs.map(({ id }) => id)));
 });
 
@@ -81,7 +83,7 @@ test('the smallest retention of a completed batch applies', async () => {
   await store.settle('q', [keeping(jobs[0]), keeping(jobs[1]), keeping(jobs[2])]);
   await store.settle('q', [keeping(jobs[3], 4), keeping(jobs[4], 2), keeping(jobs[5])]);
   expect((await store.status('q')).counts).toMatchObject({ active: 0, completed: 2 });
-  expect((await store.list('q', { lists: ['completed'], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id)).toEqual([
+  expect((await store.jobs('q', { lists: ['completed'], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id)).toEqual([
     jobs[4]?.id,
     jobs[5]?.id,
   ]);

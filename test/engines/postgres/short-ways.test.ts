@@ -72,16 +72,16 @@ async function live(store: PostgresStore, seed: number, plainness: number): Prom
         said.push([reply.results, shown(reply.claimed)]);
       }
     } else if (what === 18) {
-      await store.pause('q', roll(2) === 0);
+      await store.configure('q', { paused: roll(2) === 0 });
     } else {
-      await store.cap('q', roll(2) === 0 ? { maxActive: 5 } : undefined);
+      await store.configure('q', { cap: roll(2) === 0 ? { maxActive: 5 } : null });
     }
     const { counts } = await store.status('q');
     said.push(counts);
   }
   const lists = ['waiting', 'prioritized', 'active', 'completed'] as const;
   for (const list of lists)
-    said.push((await store.list('q', { lists: [list], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id));
+    said.push((await store.jobs('q', { lists: [list], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id));
   const { events } = await store.events('q', 0, 10_000);
   // The two runs have due times of their own.
   said.push(events.map(({ id: _id, delay, ...event }) => ({ ...event, due: typeof delay })));
@@ -103,9 +103,9 @@ describe('the short ways of PostgreSQL', () => {
   const add = (options: Partial<NewJob>) => (store: PostgresStore) =>
     store.add('q', [newJob({ timestamp: 1, ...options })], { caller: 'x', seq: 1 });
   test.each<[string, (store: PostgresStore) => Promise<unknown>]>([
-    ['is paused', (store) => store.pause('q', true)],
-    ['is limited', (store) => store.limit('q', 60_000)],
-    ['has a cap', (store) => store.cap('q', { maxActive: 1 })],
+    ['is paused', (store) => store.configure('q', { paused: true })],
+    ['is limited', (store) => store.configure('q', { blockedMs: 60_000 })],
+    ['has a cap', (store) => store.configure('q', { cap: { maxActive: 1 } })],
     ['has a window', (store) => store.claim('q', { session: 's', seq: 2, count: 1, limit: { max: 1, durationMs: 60_000 } })],
     ['has a job with a priority', add({ priority: 1 })],
     ['has a job that goes first', add({ lifo: true })],
@@ -115,7 +115,7 @@ describe('the short ways of PostgreSQL', () => {
       'has a delayed job that is due',
       (store) => add({ delayMs: 1 })(store).then(() => new Promise((resolve) => setTimeout(resolve, 20))),
     ],
-    ['no longer has the session', (store) => store.closeSessions([{ queue: 'q', id: 's' }], false)],
+    ['no longer has the session', (store) => store.closeSessions([{ queue: 'q', id: 's' }], 'closed')],
   ])('give way to a queue that %s', async (_, make) => {
     const told = async (store: PostgresStore): Promise<unknown[]> => {
       await store.openSession(newSession());
@@ -144,8 +144,8 @@ describe('the short ways of PostgreSQL', () => {
       { session: 's', seq: 2, count: 1 },
     );
     expect([results, claimed?.jobs.map(({ id }) => id)]).toEqual([['done', 'done'], ['b']]);
-    expect(await store.add('q', newJobs(1), { caller: 'p', seq: 2 })).toEqual([{ id: '1', duplicate: false }]);
-    expect(await store.add('q', newJobs(1), { caller: 'p', seq: 3 })).toEqual([{ id: '3', duplicate: false }]);
+    expect(await store.add('q', newJobs(1), { caller: 'p', seq: 2 })).toEqual([{ id: '1', status: 'added' }]);
+    expect(await store.add('q', newJobs(1), { caller: 'p', seq: 3 })).toEqual([{ id: '3', status: 'added' }]);
     expect((await store.status('q')).counts).toMatchObject({ waiting: 2, active: 1, completed: 2 });
   });
 
@@ -161,7 +161,7 @@ describe('the short ways of PostgreSQL', () => {
       'DROP FUNCTION holdfast.add, holdfast.claim, holdfast.settle, holdfast.sweep, holdfast.renew_one, holdfast.notify_changes',
     );
     for (let seq = 2; seq <= 20; seq += 1) {
-      expect(await store.add('q', newJobs(1), { caller: 'p', seq })).toEqual([{ id: String(seq), duplicate: false }]);
+      expect(await store.add('q', newJobs(1), { caller: 'p', seq })).toEqual([{ id: String(seq), status: 'added' }]);
     }
     expect((await store.claim('q', { session: 's', seq: 2, count: 1 })).jobs).toHaveLength(1);
     const next = await store.settle('q', jobs.map(completed), { caller: 's', seq: 3 }, { session: 's', seq: 3, count: 1 });
@@ -179,7 +179,7 @@ describe('the short ways of PostgreSQL', () => {
       { session: 's', seq: 5, count: 0 },
     );
     expect([none.results, none.claimed?.jobs]).toEqual([Array(5).fill('done'), []]);
-    expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, revoked: [] }]);
+    expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, notices: [] }]);
     expect(await store.sweep('q', 100)).toEqual({ stalled: [], failed: [], more: false });
     expect((await store.status('q')).counts).toMatchObject({ waiting: 12, active: 1, completed: 7 });
   });
@@ -191,7 +191,7 @@ describe('the short ways of PostgreSQL', () => {
     let { jobs } = await store.claim('q', { session: 's', seq: 1, count: 1 });
     let running = true;
     const renewing = (async () => {
-      while (running) expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, revoked: [] }]);
+      while (running) expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, notices: [] }]);
     })();
     for (let seq = 2; jobs.length > 0; seq += 1) {
       const { results, claimed } = await store.settle(
@@ -242,7 +242,7 @@ describe('a renewal on PostgreSQL', () => {
         await store.renew(renewals.map(({ id }) => ({ queue: 'q', id, acked: 0 })));
         expect((await admin.query('SELECT FROM holdfast.sessions WHERE look_at <= expires_at')).rowCount).toBe(1);
       }
-      await store.closeSessions([{ queue: 'q', id: 's' }], false);
+      await store.closeSessions([{ queue: 'q', id: 's' }], 'closed');
     }
   });
 });
@@ -275,7 +275,7 @@ describe('a sweep on PostgreSQL', () => {
       expect((await admin.query('SELECT FROM holdfast.sessions WHERE look_at > expires_at OR look_at < since')).rowCount).toBe(0);
       await store.closeSessions(
         ids.map((id) => ({ queue: 'q', id })),
-        false,
+        'closed',
       );
     }
   });
@@ -288,7 +288,7 @@ describe('a sweep on PostgreSQL', () => {
     await store.claim('q', { session: 's', seq: 1, count: 1 });
     const until = performance.now() + 700;
     while (performance.now() < until) {
-      expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, revoked: [] }]);
+      expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, notices: [] }]);
       expect(await store.sweep('q', 100)).toEqual({ stalled: [], failed: [], more: false });
       await new Promise((resolve) => setTimeout(resolve, 20));
     }

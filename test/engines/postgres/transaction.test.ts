@@ -369,8 +369,8 @@ describe('an open transaction with an added job', () => {
     const { jobs } = await store.claim('q', { session: 's', seq: 1, count: 10 });
     expect(jobs).toHaveLength(2);
     await store.settle('q', jobs.map(completed), { caller: 's', seq: 2 });
-    await store.pause('q', true);
-    await store.pause('q', false);
+    await store.configure('q', { paused: true });
+    await store.configure('q', { paused: false });
     await store.sweep('q', 10);
     const { last, events } = await store.events('q', 0, 100);
     expect(events.at(-1)?.name).toBe('resumed');

@@ -82,8 +82,8 @@ describe('a watcher on PostgreSQL', () => {
     const stop = here.watch('q', () => undefined);
     await sleep(2_200);
     expect(await wakeUp(here, () => add(there))).toBeLessThan(2_500);
-    expect(await wakeUp(here, () => there.pause('q', true))).toBeLessThan(2_500);
-    expect(await wakeUp(here, () => there.limit('q', 5))).toBeLessThan(2_500);
+    expect(await wakeUp(here, () => there.configure('q', { paused: true }))).toBeLessThan(2_500);
+    expect(await wakeUp(here, () => there.configure('q', { blockedMs: 5 }))).toBeLessThan(2_500);
     stop();
     const client = await newClient(url);
     const locks = `SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE locktype = 'advisory' AND datname = current_database()`;

@@ -51,7 +51,7 @@ describe('added jobs on Redis', () => {
       call,
     );
     expect(await store.add('q', [newJob()], call)).toEqual(replies);
-    return replies.map(({ id, duplicate }) => (duplicate ? `${id} again` : id));
+    return replies.map(({ id, status }) => (status === 'duplicate' ? `${id} again` : id));
   };
 
   test('get counted ids, alone and among named ones, and skip names that look like a count', async () => {
@@ -145,7 +145,7 @@ describe('locks on Redis', () => {
     const mixed = [mine[0], theirs[0], theirs[1], mine[1], mine[2]].map((job) => done(job as ClaimedJob));
     expect((await store.settle('q', mixed)).results).toEqual(Array(5).fill('done'));
     expect([await lockedBy('s'), await lockedBy('t')]).toEqual([['4'], ['7', '8']]);
-    const [first] = await store.jobs('q', [theirs[0]?.id ?? '']);
+    const [first] = (await store.jobs('q', [theirs[0]?.id ?? ''])).jobs;
     expect(first).toMatchObject({ state: 'completed', attemptsMade: 1 });
     // The token that finished it is the one that it keeps.
     expect((await store.settle('q', [done(theirs[0] as ClaimedJob), done(mine[0] as ClaimedJob)])).results).toEqual([
@@ -180,8 +180,8 @@ describe('outcomes on Redis', () => {
     await store.openSession(newSession({ id: 'gone', maxStalls: 0 }));
     await add(plain(1));
     const [job] = await claim(1, 'gone');
-    await store.closeSessions([{ queue: 'q', id: 'gone' }], true);
-    expect(await store.jobs('q', [job?.id ?? ''])).toMatchObject([{ state: 'failed' }]);
+    await store.closeSessions([{ queue: 'q', id: 'gone' }], 'crashed');
+    expect((await store.jobs('q', [job?.id ?? ''])).jobs).toMatchObject([{ state: 'failed' }]);
     const nobody: Outcome = { kind: 'failed', jobId: job?.id ?? '', token: '', reason: 'r', stacktrace: '[]', keep: {} };
     expect((await store.settle('q', [nobody])).results).toEqual(['lost']);
   });
@@ -202,7 +202,7 @@ describe('outcomes on Redis', () => {
       { ...at(4), kind: 'completed', value: '1', keep: {} },
     ]);
     expect(results).toEqual([...Array(7).fill('done'), 'lost', 'missing']);
-    expect(await store.jobs('q', ['1', '2', '3', '4', '5', '6', '7', '8'])).toMatchObject([
+    expect((await store.jobs('q', ['1', '2', '3', '4', '5', '6', '7', '8'])).jobs).toMatchObject([
       { state: 'completed', returnvalue: '"one"', attemptsMade: 1 },
       { state: 'failed', failedReason: 'two', stacktrace: '["t"]', attemptsMade: 1 },
       { state: 'delayed', delay: 60_000, failedReason: 'three', stacktrace: '["u"]', attemptsMade: 1 },
@@ -234,13 +234,13 @@ describe('outcomes on Redis', () => {
       jobs.map((job, n) => done(job, n === 0 ? 'null' : '2')),
     );
     expect(await client.hkeys(`${TAG}:value`)).toEqual(['2']);
-    expect(await store.jobs('q', ['1', '2'])).toMatchObject([{ returnvalue: 'null' }, { returnvalue: '2' }]);
+    expect((await store.jobs('q', ['1', '2'])).jobs).toMatchObject([{ returnvalue: 'null' }, { returnvalue: '2' }]);
     await store.change('q', { lists: ['completed'], limit: 2 }, retryFrom('completed'));
-    for (const job of await store.jobs('q', ['1', '2'])) expect(job).not.toHaveProperty('returnvalue');
+    for (const job of (await store.jobs('q', ['1', '2'])).jobs) expect(job).not.toHaveProperty('returnvalue');
     await store.settle(
       'q',
       (await claim(2)).map((job) => done(job, 'null')),
     );
-    expect(await store.jobs('q', ['1', '2'])).toMatchObject([{ returnvalue: 'null' }, { returnvalue: 'null' }]);
+    expect((await store.jobs('q', ['1', '2'])).jobs).toMatchObject([{ returnvalue: 'null' }, { returnvalue: 'null' }]);
   });
 });

@@ -127,7 +127,7 @@ describe(`${JOBS} jobs`, () => {
     }, JOBS / 100);
     expect((await store.status('q')).counts).toMatchObject({ waiting: JOBS, active: 0 });
     await claimAll('going', 600_000);
-    await goesInSteps(() => store.closeSessions([{ queue: 'q', id: 'going' }], false), JOBS / 100);
+    await goesInSteps(() => store.closeSessions([{ queue: 'q', id: 'going' }], 'closed'), JOBS / 100);
     expect((await store.status('q')).counts).toMatchObject({ waiting: JOBS, active: 0 });
     await claimAll('running', 600_000);
     await goesInSteps(() => queue.obliterate({ force: true }), JOBS / 500);
@@ -145,7 +145,7 @@ describe(`${JOBS} jobs`, () => {
       await store.openSession(newSession({ id: session }));
       await fill((n) => ({ lockKey: `key ${n % keys}` }));
       await goesInStepsOfWork(() => turnOver(session, 50), 50);
-      const listed = () => store.list('q', { lists: ['waiting'], start: JOBS / 2, end: JOBS / 2 + 999, asc: true });
+      const listed = () => store.jobs('q', { lists: ['waiting'], start: JOBS / 2, end: JOBS / 2 + 999, asc: true });
       await goesInStepsOfWork(listed, 4);
       await goesInStepsOfWork(() => queue.obliterate({ force: true }), JOBS / 500);
       expect(await queue.count()).toBe(0);

@@ -89,7 +89,7 @@ describe('a Redis Cluster', () => {
     const queues = [...(await queuePerNode()).values()];
     await Promise.all(queues.map((queue) => store.openSession(newSession({ queue }))));
     expect(await store.renew(queues.map((queue) => ({ queue, id: 's', acked: 0 })))).toEqual(
-      queues.map(() => ({ alive: true, revoked: [] })),
+      queues.map(() => ({ alive: true, notices: [] })),
     );
   });
 
@@ -125,7 +125,7 @@ describe('a Redis Cluster', () => {
     const to = cluster.nodes.find((node) => node !== from) as TestServer;
     await moveSlot(slot, from, to);
     onTestFinished(() => moveSlot(slot, to, from));
-    expect((await store.jobs('moving', ['kept']))[0]?.state).toBe('waiting');
+    expect((await store.jobs('moving', ['kept'])).jobs[0]?.state).toBe('waiting');
     await store.change('moving', ['kept'], { kind: 'remove' });
     await works(store, 'moving', 'after');
   });

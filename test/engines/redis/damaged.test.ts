@@ -49,7 +49,7 @@ describe.each(Object.entries(DAMAGES))('a record %s', (_, records) => {
     ['long', 30_000],
   ])('leaves the other jobs of its claim alone, where the texts are %s', async (_length, size) => {
     await addJobs(size);
-    const whole = await store.jobs('q', ['1', '2', '3', '4', '5', '6']);
+    const whole = (await store.jobs('q', ['1', '2', '3', '4', '5', '6'])).jobs;
     await damage('job', records);
     const claimed = await claimAll();
     expect(claimed.map(({ id }) => id)).toEqual(['1', '2', '3', '4', '5', '6']);

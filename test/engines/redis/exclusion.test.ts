@@ -57,7 +57,7 @@ describe('lock keys on Redis', () => {
     await store.change('q', ['5'], { kind: 'remove' });
     let jobs = await claim(10);
     while (jobs.length > 0) jobs = await turnOver(jobs, 10);
-    await store.closeSessions([{ queue: 'q', id: 's' }], false);
+    await store.closeSessions([{ queue: 'q', id: 's' }], 'closed');
     const keys = (await client.keys(`${TAG}:*`)).map((key) => key.replace(`${TAG}:`, '')).sort();
     expect(keys).toEqual(['added:p', 'call:s', 'events', 'meta']);
   });
@@ -109,7 +109,7 @@ describe('lock keys on Redis', () => {
     const [taken] = await claim(1, ['second']);
     expect(taken?.id).toBe('second');
     expect(await claim(1)).toEqual([]);
-    expect((await store.list('q', { lists: ['waiting'], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id)).toEqual([
+    expect((await store.jobs('q', { lists: ['waiting'], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id)).toEqual([
       'first',
     ]);
     expect((await turnOver([taken as ClaimedJob], 5)).map(({ id }) => id)).toEqual(['first']);
@@ -119,7 +119,7 @@ describe('lock keys on Redis', () => {
 describe('a cap on Redis', () => {
   test('wakes watchers of jobs for a free place, not for one that the same call takes again', async () => {
     await store.openSession(newSession({ slots: 2 }));
-    await store.cap('q', { maxActive: 2 });
+    await store.configure('q', { cap: { maxActive: 2 } });
     await add(9);
     const jobs = await claim(2);
     const before = await version('jobs');
@@ -140,7 +140,7 @@ describe('named locks on Redis', () => {
     await wish('other', 0, 'y');
     await store.letGo('q', [{ name: 'x', token: 'a' }]);
     expect((await wish('b')).status).toBe('held');
-    await store.closeSessions([{ queue: 'q', id: 's' }], false);
+    await store.closeSessions([{ queue: 'q', id: 's' }], 'closed');
     const keys = (await client.keys(`${TAG}:*`)).map((key) => key.replace(`${TAG}:`, '')).sort();
     expect(keys).toEqual(['meta']);
   });
@@ -186,10 +186,10 @@ describe('named locks on Redis', () => {
     await add(120);
     await claim(120);
     await client.config('RESETSTAT');
-    await store.closeSessions([{ queue: 'q', id: 's' }], false);
+    await store.closeSessions([{ queue: 'q', id: 's' }], 'closed');
     const [, scripts] = /cmdstat_evalsha:calls=(\d+)/.exec(await client.info('commandstats')) ?? [];
     expect(Number(scripts)).toBeGreaterThanOrEqual(4);
-    expect((await store.namedLocks('q', ['n0', 'n249'])).filter((lock) => lock !== undefined)).toEqual([]);
+    expect((await store.locks('q', { names: ['n0', 'n249'] })).filter((lock) => lock !== undefined)).toEqual([]);
     expect((await store.status('q')).counts).toMatchObject({ waiting: 120, active: 0 });
   });
 });
@@ -203,11 +203,11 @@ test('Redis data of before lock keys, caps and named locks can be used', async (
   await client.hdel(`${TAG}:s:s`, 'instance');
   await client.del(`${TAG}:slots`);
   expect(await store.sessions('q')).toMatchObject([{ id: 's', owner: { host: 'h', instance: '' }, slots: 0, locks: 1 }]);
-  expect(await store.lockOf('q', '1')).toMatchObject({ fence: job?.fence, owner: { instance: '' } });
-  await store.cap('q', { maxActive: 2 });
+  expect((await store.locks('q', { jobIds: ['1'] }))[0]).toMatchObject({ fence: job?.fence, owner: { instance: '' } });
+  await store.configure('q', { cap: { maxActive: 2 } });
   await add(2, { lockKey: 'k' });
   expect(await turnOver([job as ClaimedJob], 5)).toHaveLength(2);
-  await store.cap('q', undefined);
+  await store.configure('q', { cap: null });
   expect((await claim(5)).map(({ id }) => id)).toEqual(['4']);
   expect((await wish('t')).fence).toBeGreaterThan(job?.fence ?? 0);
   expect(await store.renew([{ queue: 'q', id: 's', acked: 0, slots: 4 }])).toMatchObject([{ alive: true }]);

@@ -61,7 +61,7 @@ test('on a full Redis sessions open, renew, claim, settle, sweep, lock and close
   await client.script('FLUSH');
   await store.openSession(newSession());
   await store.openSession(newSession({ id: 't', durationMs: 1 }));
-  expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, revoked: [] }]);
+  expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, notices: [] }]);
   const { jobs } = await store.claim('q', { session: 's', seq: 1, count: 4 });
   expect(jobs.map(({ id }) => id)).toEqual(['1', '2', '3', '4']);
   const [one, two, three, four] = jobs.map(({ id: jobId, token }) => ({ jobId, token }));
@@ -79,14 +79,14 @@ test('on a full Redis sessions open, renew, claim, settle, sweep, lock and close
   );
   expect([results, claimed?.jobs.map(({ id }) => id)]).toEqual([['done', 'done', 'done'], ['2']]);
   expect(await store.acquire('q', [{ name: 'n', token: 'x', session: 's', keepPlaceMs: 0 }])).toMatchObject([{ status: 'held' }]);
-  expect(await store.letGo('q', [{ name: 'n', token: 'x' }])).toEqual([true]);
-  await store.pause('q', true);
-  await store.pause('q', false);
+  expect(await store.letGo('q', [{ name: 'n', token: 'x' }])).toEqual(['done']);
+  await store.configure('q', { paused: true });
+  await store.configure('q', { paused: false });
   await until('the short session to be swept', async () => {
     await store.sweep('q', 10);
     return (await store.sessions('q')).length === 1;
   });
-  await store.closeSessions([{ queue: 'q', id: 's' }], false);
+  await store.closeSessions([{ queue: 'q', id: 's' }], 'closed');
   expect((await store.status('q')).counts).toMatchObject({ active: 0, failed: 1, waiting: 18, completed: 0 });
   await expect(store.write('q', [{ kind: 'progress', jobId: '2', progress: DATA }])).rejects.toMatchObject({
     code: 'STORE_FULL',

@@ -153,7 +153,7 @@ test('400 removed jobs leave all their events and a few megabytes of results on 
     after = last;
   }
   expect(completions).toBe(400);
-  await store.trimEvents('q', 0);
+  await store.forget('q', { events: 0 });
   expect(await client.exists(`${TAG}:event-values`, `${TAG}:event-value-marks`)).toBe(0);
 });
 

@@ -85,7 +85,7 @@ describe('keys of a queue in Redis', () => {
       { caller: 's', seq: 9 },
     );
     await store.change('q', [jobs[0]?.id ?? ''], { kind: 'remove' });
-    await store.closeSessions([{ queue: 'q', id: 's' }], false);
+    await store.closeSessions([{ queue: 'q', id: 's' }], 'closed');
     expect(await keys()).toEqual(['added:p', 'call:s', 'events', 'meta']);
   });
 
@@ -99,7 +99,7 @@ describe('keys of a queue in Redis', () => {
     expect(await client.exists(`${TAG}:call:s`)).toBe(0);
     const again = { kind: 'release', jobId: job?.id ?? '', token: job?.token ?? '' } as const;
     expect((await store.settle('q', [again], { caller: 's', seq })).results).toEqual(['done']);
-    await store.closeSessions([{ queue: 'q', id: 's' }], false);
+    await store.closeSessions([{ queue: 'q', id: 's' }], 'closed');
     expect((await store.settle('q', [again], { caller: 's', seq })).results).toEqual(['done']);
     expect(await client.pttl(`${TAG}:call:s`)).toBeGreaterThan(10 * 60_000);
   });
@@ -115,7 +115,7 @@ describe('keys of a queue in Redis', () => {
     const first = await settleBoth();
     expect(first).toEqual([{ results: ['done'] }, { results: ['done'] }]);
     expect(await settleBoth()).toEqual(first);
-    await store.closeSessions([{ queue: 'q', id: 's' }], false);
+    await store.closeSessions([{ queue: 'q', id: 's' }], 'closed');
     expect(await settleBoth()).toEqual(first);
     for (const key of ['call:s', 'call1:s']) expect(await client.pttl(`${TAG}:${key}`)).toBeGreaterThan(10 * 60_000);
   });
@@ -138,8 +138,8 @@ describe('keys of a queue in Redis', () => {
     for (let round = 0; round < 40; round += 1) await add(1_000);
     expect((await store.events('q', 0, 100_000)).events.length).toBeGreaterThanOrEqual(10_000);
     expect(await client.xlen(`${TAG}:events`)).toBeLessThan(20);
-    for (let round = 0; round < 300; round += 1) await store.pause('q', round % 2 === 0);
-    await store.trimEvents('q', 10);
+    for (let round = 0; round < 300; round += 1) await store.configure('q', { paused: round % 2 === 0 });
+    await store.forget('q', { events: 10 });
     expect(await client.xlen(`${TAG}:events`)).toBe(10);
   });
 });
@@ -157,7 +157,7 @@ describe('long work on Redis is done in steps', () => {
       more = reply.more;
     }
     expect(bites).toEqual([100, 100, 100]);
-    const order = (await store.list('q', { lists: ['waiting'], start: 0, end: -1, asc: true })).jobs.map(({ id }) => Number(id));
+    const order = (await store.jobs('q', { lists: ['waiting'], start: 0, end: -1, asc: true })).jobs.map(({ id }) => Number(id));
     expect(order).toEqual(Array.from({ length: 300 }, (_, n) => n + 1));
   });
 
@@ -167,9 +167,9 @@ describe('long work on Redis is done in steps', () => {
     await claim(200);
     expect(await client.eval(script('close-session').text, 1, TAG, 's', 0)).toBe(1);
     expect((await store.status('q')).counts).toMatchObject({ waiting: 100, active: 100 });
-    expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: false, revoked: [] }]);
+    expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: false, notices: [] }]);
     expect(await store.sweep('q', 100)).toEqual({ stalled: [], failed: [], more: false });
-    const { jobs } = await store.list('q', { lists: ['waiting'], start: 0, end: -1, asc: true });
+    const { jobs } = await store.jobs('q', { lists: ['waiting'], start: 0, end: -1, asc: true });
     expect(jobs.map(({ stalledCounter }) => stalledCounter)).toEqual(jobs.map(() => 0));
     expect(jobs).toHaveLength(200);
   });
@@ -209,7 +209,7 @@ describe('long work on Redis is done in steps', () => {
       ids.push(...(await claim(1 + (round % 40), request)).map(({ id }) => id));
     }
     const listed = async (start: number, end: number, asc: boolean): Promise<string[]> =>
-      (await store.list('q', { lists: ['active'], start, end, asc })).jobs.map(({ id }) => id);
+      (await store.jobs('q', { lists: ['active'], start, end, asc })).jobs.map(({ id }) => id);
     expect(await listed(0, -1, true)).toEqual(ids);
     expect(await listed(0, -1, false)).toEqual(ids.toReversed());
     expect(await listed(2_345, 2_745, true)).toEqual(ids.slice(2_345, 2_746));

@@ -27,8 +27,8 @@ async function produce(store: RedisStore, caller: string, count: number): Promis
   const ids: string[] = [];
   for (let seq = 1; ids.length < count; seq += 1) {
     const jobs = Array.from({ length: Math.min(BATCH, count - ids.length) }, () => newJob({ data: `"${'x'.repeat(100)}"` }));
-    for (const { id, duplicate } of await insist(() => store.add('q', jobs, { caller, seq }))) {
-      expect(duplicate).toBe(false);
+    for (const { id, status } of await insist(() => store.add('q', jobs, { caller, seq }))) {
+      expect(status).toBe('added');
       ids.push(id);
     }
   }
@@ -73,7 +73,7 @@ test('every job on Redis is added, run and finished once through hundreds of cut
   expect(proxy.counts.cut).toBeGreaterThan(200);
   expect(new Set(added).size).toBe(JOBS);
   expect([...ran].sort()).toEqual([...added].sort());
-  const records = await direct.jobs('q', added);
+  const records = (await direct.jobs('q', added)).jobs;
   added.forEach((id, index) => {
     const { state, attemptsStarted, attemptsMade } = records[index] ?? {};
     expect([state, attemptsStarted, attemptsMade]).toEqual(
@@ -81,5 +81,5 @@ test('every job on Redis is added, run and finished once through hundreds of cut
     );
   });
   expect((await direct.status('q')).counts).toMatchObject({ waiting: 0, active: 0, completed: JOBS / 2 });
-  for (const id of ['a', 'b']) expect(await direct.owned('q', id)).toEqual([]);
+  for (const id of ['a', 'b']) expect(await direct.locks('q', { session: id })).toEqual([]);
 });

@@ -32,7 +32,7 @@ describe('a Redis store refuses to open', () => {
     expect(error).toMatchObject({ code: 'STORE_DENIED', retryable: false });
     expect(error.message).toContain('NOAUTH');
     const store = await openStore({ url: server.url.replace('://', '://:right@') });
-    expect(await store.add('q', [newJob()], { caller: 'p', seq: 1 })).toEqual([{ id: '1', duplicate: false }]);
+    expect(await store.add('q', [newJob()], { caller: 'p', seq: 1 })).toEqual([{ id: '1', status: 'added' }]);
   });
 
   test('with an unknown host', async () => {
@@ -54,7 +54,7 @@ describe('a Redis store refuses to open', () => {
     expect(error.message).toContain('has no database 7');
     expect(await askRedis(server.port, 'DBSIZE')).toContain(':0');
     const store = await openStore({ url: `${server.url}/1` });
-    await store.pause('q', true);
+    await store.configure('q', { paused: true });
     expect(await askRedis(server.port, 'DBSIZE', 'SELECT 1', 'DBSIZE')).toMatch(/^:0\r\n\+OK\r\n:[1-9]/);
   });
 
@@ -155,7 +155,7 @@ describe('options of a Redis store', () => {
   test('accept a prefix in a URL, and valkey: as a scheme', async () => {
     const server = await newServer();
     const store = await openStore({ url: `${server.url.replace('redis:', 'valkey:')}/0?prefix=mine` });
-    await store.pause('q', true);
+    await store.configure('q', { paused: true });
     expect(await askRedis(server.port, 'KEYS *')).toContain('{mine:q}:meta');
     expect(store.describe()).toMatchObject({ engine: 'redis', options: { url: `${server.url}/0`, prefix: 'mine' } });
   });
@@ -163,7 +163,7 @@ describe('options of a Redis store', () => {
   test('separate queues by prefix', async () => {
     const server = await newServer();
     const [one, two] = [await openStore({ url: server.url, prefix: 'one' }), await openStore({ url: server.url, prefix: 'two' })];
-    await one.pause('q', true);
+    await one.configure('q', { paused: true });
     expect([(await one.status('q')).paused, (await two.status('q')).paused]).toEqual([true, false]);
   });
 
@@ -174,7 +174,7 @@ describe('options of a Redis store', () => {
     const store = await openStore({ client });
     const { port } = new URL(server.url);
     expect(store.describe()).toMatchObject({ engine: 'redis', options: { host: '127.0.0.1', port: Number(port), db: 3 } });
-    await store.pause('q', true);
+    await store.configure('q', { paused: true });
     await store.close();
     expect(client.status).toBe('wait');
     expect(await client.exists('{holdfast:q}:meta')).toBe(1);
@@ -245,7 +245,7 @@ describe('settings of a Redis server', () => {
     await vi.waitFor(async () => expect(await store.probe('q')).toHaveProperty('dueInMs'), 3_000);
     await vi.waitFor(async () => expect((await store.sweep('q', 10)).stalled).toEqual([jobs[0]?.id]));
     expect((await store.change('q', { lists: ['waiting'], limit: 10 }, { kind: 'remove' })).changed.length).toBe(1);
-    await store.forget('q');
+    await store.forget('q', { all: true });
   });
 
   test('may be hidden from the user', async () => {
@@ -254,7 +254,7 @@ describe('settings of a Redis server', () => {
     const store = await openStore({ url: server.url.replace('://', '://plain:secret@') });
     await store.openSession(newSession());
     expect(await store.probe('q')).toEqual({ sessions: 1 });
-    expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, revoked: [] }]);
+    expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, notices: [] }]);
   });
 
   test('may forbid the user to publish, and watchers poll', async () => {

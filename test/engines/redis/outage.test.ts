@@ -2,6 +2,7 @@
 // back by itself.
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { ClaimedJob } from '../../../src/job/record.js';
+import type { JobsReply } from '../../../src/store/contract/index.js';
 import { Dialer } from '../../../src/store/redis/dial.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { Link } from '../../../src/store/redis/link.js';
@@ -123,7 +124,7 @@ describe('a lost connection to Redis', () => {
     expect(error).toMatchObject({ code: 'STORE_FULL', retryable: true });
     expect(JSON.stringify([error, (error as Error).cause])).not.toContain('secret');
     await askRedis(server.port, 'CONFIG SET maxmemory 0');
-    expect(await store.add('q', [newJob()], { caller: 'p', seq: 1 })).toEqual([{ id: '1', duplicate: false }]);
+    expect(await store.add('q', [newJob()], { caller: 'p', seq: 1 })).toEqual([{ id: '1', status: 'added' }]);
   });
 });
 
@@ -140,7 +141,7 @@ describe('a Redis connection without replies', () => {
     await expect(store.status('q')).rejects.toMatchObject({ retryable: true });
     server.resume();
     // What was sent before the stop is carried out now, perhaps after its own repetition.
-    expect(await insist(() => store.add('q', [newJob()], call))).toEqual([{ id: '1', duplicate: false }]);
+    expect(await insist(() => store.add('q', [newJob()], call))).toEqual([{ id: '1', status: 'added' }]);
     expect((await store.status('q')).counts.waiting).toBe(1);
   });
 
@@ -244,11 +245,11 @@ describe('a Redis server that changes', () => {
     const store = await openStore({ url: server.url });
     await askRedis(server.port, `REPLICAOF 127.0.0.1 ${other.port}`);
     // A write whatever the data: that of the other server takes the place of this one's meanwhile.
-    const write = (): Promise<void> => store.limit('q', 1);
+    const write = (): Promise<void> => store.configure('q', { blockedMs: 1 });
     await expect(write()).rejects.toMatchObject({ code: 'STORE_READONLY' });
     await vi.waitFor(() => expect(write()).rejects.toMatchObject({ code: 'STORE_READONLY', retryable: false }), 5_000);
     await askRedis(server.port, 'REPLICAOF NO ONE');
-    await vi.waitFor(() => store.pause('q', true), { timeout: 10_000, interval: 100 });
+    await vi.waitFor(() => store.configure('q', { paused: true }), { timeout: 10_000, interval: 100 });
     expect((await store.status('q')).paused).toBe(true);
   });
 });
@@ -259,7 +260,7 @@ describe('large replies of Redis on a slow line', () => {
   const JOBS = 6;
 
   /** Answers of a megabyte each, together much longer under way than a command may take, and when the first of them is here. */
-  async function slowReads(): Promise<{ store: RedisStore; proxy: FaultProxy; reads: ReturnType<RedisStore['jobs']>[] }> {
+  async function slowReads(): Promise<{ store: RedisStore; proxy: FaultProxy; reads: Promise<JobsReply>[] }> {
     const server = await newServer();
     const proxy = await newProxy(server);
     const store = await openStore({ url: proxy.url(server.url), commandTimeout: COMMAND_TIMEOUT });
@@ -275,7 +276,7 @@ describe('large replies of Redis on a slow line', () => {
   test('are awaited while bytes arrive', async () => {
     const { reads } = await slowReads();
     const began = performance.now();
-    for (const read of reads) expect((await read)[0]?.data).toHaveLength(MB + 2);
+    for (const read of reads) expect((await read).jobs[0]?.data).toHaveLength(MB + 2);
     expect(performance.now() - began).toBeGreaterThan(2 * COMMAND_TIMEOUT);
   });
 
@@ -290,6 +291,6 @@ describe('large replies of Redis on a slow line', () => {
     const { store, reads } = await slowReads();
     await expect(store.renew([{ queue: 'q', id: 's', acked: 0 }])).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
     await expect(reads[JOBS - 1]).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
-    expect(await insist(() => store.renew([{ queue: 'q', id: 's', acked: 0 }]))).toEqual([{ alive: true, revoked: [] }]);
+    expect(await insist(() => store.renew([{ queue: 'q', id: 's', acked: 0 }]))).toEqual([{ alive: true, notices: [] }]);
   });
 });

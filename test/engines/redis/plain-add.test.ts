@@ -52,7 +52,7 @@ describe('the short way to add on Redis does what the long way does', () => {
     await takes('short', many(1));
     await client.eval(script('watch').text, 1, TAG, 'jobs');
     await takes('short', many(2));
-    await store.pause('q', true);
+    await store.configure('q', { paused: true });
     await takes('short', many(1));
   });
 });

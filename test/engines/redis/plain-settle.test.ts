@@ -88,7 +88,10 @@ describe('the short way to settle on Redis does what the long way does', () => {
 
   test('for the last job of all', async () => {
     await claim(100, { session: 't' });
-    for (const { id, token } of (await store.owned('q', 't')).map(({ jobId, fence }) => ({ id: jobId, token: `t:${fence}` })))
+    for (const { id, token } of (await store.locks('q', { session: 't' })).map(({ jobId, fence }) => ({
+      id: jobId,
+      token: `t:${fence}`,
+    })))
       await store.settle('q', [{ kind: 'completed', jobId: id, token, value: 'null', keep: {} }]);
     await takes(
       'short',
@@ -108,7 +111,9 @@ describe('the short way to settle on Redis does what the long way does', () => {
     ]);
     await add(1, { lifo: true, data: JSON.stringify('x'.repeat(70_000)) });
     await takes('short', [done(0, { value: '"one"' }), done(1), done(2, { value: '2' })], { count: 5 });
-    jobs = await Promise.all((await store.owned('q', 's')).map(async ({ jobId }) => (await running(jobId)) as ClaimedJob));
+    jobs = await Promise.all(
+      (await store.locks('q', { session: 's' })).map(async ({ jobId }) => (await running(jobId)) as ClaimedJob),
+    );
     await takes('short', [done(1), done(2), done(3)], { count: 2 });
   });
 
@@ -147,7 +152,7 @@ describe('the short way to settle on Redis does what the long way does', () => {
     await client.set(`${TAG}:meta`, packed);
     await takes('short', [], { count: 2 });
     await takes('short', [done(0)], { count: 2 });
-    const claimed = (await store.owned('q', 's')).slice(-4).map(({ fence }) => fence);
+    const claimed = (await store.locks('q', { session: 's' })).slice(-4).map(({ fence }) => fence);
     // The place of the finished job lies between them.
     expect(claimed.toSorted((a, b) => a - b)).toEqual([last + 1, last + 2, last + 4, last + 5]);
   });
@@ -162,13 +167,13 @@ describe('the short way to settle on Redis does what the long way does', () => {
 
 describe('the short way to settle on Redis is not used', () => {
   test.each<[string, () => Promise<unknown>]>([
-    ['of a queue that is paused', () => store.pause('q', true)],
+    ['of a queue that is paused', () => store.configure('q', { paused: true })],
     ['of a queue with a job that is due', () => add(1, { delayMs: 1 }).then(() => sleep(10))],
     ['of a queue with lock keys', () => add(1, { lockKey: 'k' })],
-    ['of a queue under a limit', () => store.limit('q', 60_000)],
+    ['of a queue under a limit', () => store.configure('q', { blockedMs: 60_000 })],
     ['of a queue whose claims are counted', () => claim(1, { limit: { max: 50, durationMs: 60_000 } })],
-    ['of a queue under a cap', () => store.cap('q', { maxActive: 100 })],
-    ['of a session that is gone', () => store.closeSessions([{ queue: 'q', id: 's' }], false)],
+    ['of a queue under a cap', () => store.configure('q', { cap: { maxActive: 100 } })],
+    ['of a session that is gone', () => store.closeSessions([{ queue: 'q', id: 's' }], 'closed')],
     ['of a session that was ended and still holds something', () => client.hset(`${TAG}:s:s`, 'ended', 1)],
     ['of a session that has expired', () => client.hset(`${TAG}:s:s`, 'expires', 1)],
     ['of a session under suspicion', () => client.hset(`${TAG}:s:s`, 'suspected', 1)],
@@ -183,10 +188,10 @@ describe('the short way to settle on Redis is not used', () => {
   });
 
   test.each<[string, () => Promise<unknown>]>([
-    ['a paused queue', () => store.pause('q', true)],
+    ['a paused queue', () => store.configure('q', { paused: true })],
     ['a queue with a due job', () => add(1, { delayMs: 1 }).then(() => sleep(10))],
-    ['a queue under a limit', () => store.limit('q', 60_000)],
-    ['a queue under a cap', () => store.cap('q', { maxActive: 100 })],
+    ['a queue under a limit', () => store.configure('q', { blockedMs: 60_000 })],
+    ['a queue under a cap', () => store.configure('q', { cap: { maxActive: 100 } })],
     ['a session that has expired', () => client.hset(`${TAG}:s:s`, 'expires', 1)],
     ['a session under suspicion', () => client.hset(`${TAG}:s:s`, 'suspected', 1)],
     ['a place without a job', () => client.hdel(`${TAG}:run`, '7')],
@@ -233,5 +238,5 @@ describe('the short way to settle on Redis is not used', () => {
 
 /** What is needed of it to finish it. */
 async function running(id: string): Promise<{ id: string; token: string }> {
-  return { id, token: (await store.lockOf('q', id))?.token ?? '' };
+  return { id, token: (await store.locks('q', { jobIds: [id] }))[0]?.token ?? '' };
 }

@@ -69,5 +69,5 @@ test('calls go on at the new primary after a Sentinel failover, and fences grow'
       await sleep(50);
     }
   }
-  expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, revoked: [] }]);
+  expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, notices: [] }]);
 });

@@ -34,9 +34,9 @@ describe('a claim on SQLite', () => {
     );
     const claimed = await store.claim('q', { session: 's', seq: 2, count: kinds.length * count, by: 'second' });
     expect(new Set(claimed.jobs.map(({ id }) => id))).toEqual(new Set(kinds.flatMap(ids)));
-    const locks = new Map((await store.owned('q', 's')).map(({ jobId, token }) => [jobId, token]));
+    const locks = new Map((await store.locks('q', { session: 's' })).map(({ jobId, token }) => [jobId, token]));
     for (const { token, fence: _, ...record } of claimed.jobs) {
-      expect([record]).toEqual(await store.jobs('q', [record.id]));
+      expect([record]).toEqual((await store.jobs('q', [record.id])).jobs);
       expect(token).toBe(locks.get(record.id));
     }
   });
@@ -54,7 +54,9 @@ describe('a claim on SQLite', () => {
       const numbers = Array.from({ length: 35 }, (_, n) => (n < 10 ? 40 - n : n - 9));
       expect(jobs.map(({ id }) => id)).toEqual(numbers.map(String));
       expect(jobs.map(({ fence }) => fence - (jobs[0]?.fence ?? 0))).toEqual(numbers.map((_, n) => n));
-      expect(await store.owned('q', 's')).toEqual(jobs.map(({ id: jobId, token }) => expect.objectContaining({ jobId, token })));
+      expect(await store.locks('q', { session: 's' })).toEqual(
+        jobs.map(({ id: jobId, token }) => expect.objectContaining({ jobId, token })),
+      );
       expect((await store.status('q')).counts).toMatchObject({ waiting: 5, active: 35 });
       expect((await store.claim('q', { session: 's', seq: 2, count: 35 })).jobs.map(({ id }) => id)).toEqual([
         '26',

@@ -35,12 +35,12 @@ describe("the SQLite store's clock", () => {
     await store.claim('q', { session: 's', seq: 1, count: 1 });
     await store.claim('q', { session: 's', seq: 2, count: 1, timedMs: 3_600_000 });
     before.advance(500);
-    await store.pause('q', true);
+    await store.configure('q', { paused: true });
     await store.close();
     reboot(file);
     // The monotonic clock starts anew, and the wall clock was set back.
     const after = await openStore({ path: file, clock: new ManualClock({ monotonicMs: 1_000, wallMs: 5_000 }) });
-    expect(await after.renew([{ queue: 'q', id: 'nobody', acked: 0 }])).toEqual([{ alive: false, revoked: [] }]);
+    expect(await after.renew([{ queue: 'q', id: 'nobody', acked: 0 }])).toEqual([{ alive: false, notices: [] }]);
     const { stalled } = await after.sweep('q', 10);
     expect(stalled.sort()).toEqual(['bound', 'timed']);
     await after.openSession(newSession({ id: 'new' }));
@@ -54,7 +54,7 @@ describe("the SQLite store's clock", () => {
     await store.openSession(newSession());
     await store.close();
     const again = await openStore({ path: file, clock });
-    expect(await again.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, revoked: [] }]);
+    expect(await again.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, notices: [] }]);
   });
 
   it('takes a monotonic clock that went back for another boot where boots have no id', async () => {

@@ -27,7 +27,7 @@ async function withClaimed(): Promise<{ store: Store; jobs: ClaimedJob[] }> {
 }
 
 async function idsOf(store: Store, list: 'completed' | 'active' | 'waiting', queue = 'q'): Promise<string[]> {
-  return (await store.list(queue, { lists: [list], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id);
+  return (await store.jobs(queue, { lists: [list], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id);
 }
 
 describe('jobs that are completed in a run on SQLite', () => {
@@ -39,14 +39,14 @@ describe('jobs that are completed in a run on SQLite', () => {
       jobs.map((job) => completed(job, '"sent"')),
     );
     expect(results).toEqual({ results: jobs.map(() => 'done') });
-    const { jobs: records } = await store.list('q', { lists: ['completed'], start: 0, end: -1, asc: true });
+    const { jobs: records } = await store.jobs('q', { lists: ['completed'], start: 0, end: -1, asc: true });
     expect(records.map(({ id }) => id)).toEqual(jobs.map(({ id }) => id));
     for (const record of records) {
       expect(record).toMatchObject({ state: 'completed', returnvalue: '"sent"', attemptsMade: 1, attemptsStarted: 1 });
       expect(record.finishedOn).toBeGreaterThanOrEqual(record.processedOn as number);
     }
     expect((await store.status('q')).counts).toMatchObject({ active: 0, completed: COUNT });
-    expect(await store.owned('q', 's')).toEqual([]);
+    expect(await store.locks('q', { session: 's' })).toEqual([]);
     const told = (await store.events('q', last, 100)).events.map(({ name, jobId, returnvalue }) => [name, jobId, returnvalue]);
     expect(told).toEqual([...jobs.map(({ id }) => ['completed', id, '"sent"']), ['drained', undefined, undefined]]);
   });
@@ -61,14 +61,14 @@ describe('jobs that are completed in a run on SQLite', () => {
     expect(results).toEqual(jobs.map(({ id }) => (id === '7' || id === '12' ? 'lost' : 'done')));
     expect(await idsOf(store, 'completed')).toEqual(jobs.map(({ id }) => id).filter((id) => id !== '7' && id !== '12'));
     expect(await idsOf(store, 'active')).toEqual([]);
-    const records = await store.jobs('q', ['7', '12']);
+    const records = (await store.jobs('q', ['7', '12'])).jobs;
     expect(records.map((record) => record?.state)).not.toContain('completed');
     expect((await store.status('q')).counts.completed).toBe(COUNT - 2);
   });
 
   it('stay unchanged if another owner holds them, or if they are gone', async () => {
     const { store, jobs } = await withClaimed();
-    await store.closeSessions([{ queue: 'q', id: 's' }], false);
+    await store.closeSessions([{ queue: 'q', id: 's' }], 'closed');
     const theirs = await claimAll(store, 'q', 'next');
     expect(theirs.map(({ id }) => id)).toEqual(jobs.map(({ id }) => id));
     const stale = jobs.map((job) => completed(job));
@@ -180,7 +180,7 @@ async function play(store: Store, random: () => number): Promise<unknown> {
   }
   if (pick(3) === 0) outcomes.splice(pick(COUNT), 0, outcomes[pick(COUNT)] as Outcome);
   const { results } = (await store.settle('q', outcomes)) as { results: SettleStatus[] };
-  const values = (await store.list('q', { lists: ['completed'], start: 0, end: -1, asc: true })).jobs.map(
+  const values = (await store.jobs('q', { lists: ['completed'], start: 0, end: -1, asc: true })).jobs.map(
     (record) => record.returnvalue,
   );
   const { counts } = await store.status('q');

@@ -37,7 +37,7 @@ async function otherProcess(file: string): Promise<Adder & { end(): Promise<void
 
 async function idsIn(file: string): Promise<string[]> {
   const store = await openStore({ path: file });
-  const { jobs } = await store.list('q', { lists: ['waiting'], start: 0, end: -1, asc: true });
+  const { jobs } = await store.jobs('q', { lists: ['waiting'], start: 0, end: -1, asc: true });
   await store.close();
   return jobs.map(({ id }) => id);
 }
@@ -117,7 +117,7 @@ describe('a SQLite store whose files others touch', () => {
     await addOneByOne(store, 'p', 1);
     await addOneByOne(other, 'other', 20);
     fs.truncateSync(`${file}-wal`, 0);
-    await expect(store.list('q', { lists: ['waiting'], start: 0, end: -1, asc: true })).rejects.toMatchObject(GONE);
+    await expect(store.jobs('q', { lists: ['waiting'], start: 0, end: -1, asc: true })).rejects.toMatchObject(GONE);
     await expect(store.add('q', [newJob()], { caller: 'p', seq: ++seq })).rejects.toMatchObject(GONE);
   });
 

@@ -91,7 +91,7 @@ describe('group commit on SQLite', () => {
     const store = await openStore({ path: file });
     const adding = store.add('q', [newJob()], { caller: 'p', seq: 1 });
     await store.close();
-    expect(await adding).toEqual([{ id: '1', duplicate: false }]);
+    expect(await adding).toEqual([{ id: '1', status: 'added' }]);
     expect((await (await openStore({ path: file })).status('q')).counts.waiting).toBe(1);
   });
 

@@ -38,7 +38,7 @@ async function finish(store: SqliteStore, jobs: number, keep: Keep): Promise<voi
       'q',
       held.map(({ id, token }) => ({ kind: 'completed', jobId: id, token, value: '1', keep })),
     );
-    await store.closeSessions([{ queue: 'q', id }], false);
+    await store.closeSessions([{ queue: 'q', id }], 'closed');
   }
 }
 
@@ -51,7 +51,7 @@ describe('the housekeeping of the SQLite store', () => {
     await store.openSession(newSession({ id: 'short', durationMs: 3_600_000 }));
     for (const caller of ['a', 'b']) await store.add('q', [newJob()], { caller, seq: 1 });
     for (const session of ['long', 'short']) await store.claim('q', { session, seq: 1, count: 1 });
-    await store.closeSessions([{ queue: 'q', id: 'short' }], false);
+    await store.closeSessions([{ queue: 'q', id: 'short' }], 'closed');
     expect(count(file, 'callers')).toBe(3);
     clock.advance(9 * 60_000);
     await store.add('q', [newJob()], { caller: 'b', seq: 2 });
@@ -93,38 +93,35 @@ describe('the housekeeping of the SQLite store', () => {
   });
 
   it.each([
-    { charged: false, stalls: 0 },
-    { charged: true, stalls: 1 },
-  ])(
-    'hands back the jobs of a large session in several transactions, in order (stall: $charged)',
-    async ({ charged, stalls }) => {
-      const file = newFile();
-      const store = await openStore({ path: file });
-      const ids = Array.from({ length: 5_000 }, (_, n) => `job-${n}`);
-      await store.add(
-        'q',
-        ids.map((id) => newJob({ id })),
-        { caller: 'p', seq: 1 },
-      );
-      await store.openSession(newSession({ id: 'large', maxStalls: 1 }));
-      for (let seq = 1; seq <= 5; seq += 1) await store.claim('q', { session: 'large', seq, count: 1_000 });
-      const commits = commitsIn(file);
-      // Each operation finds that the time of its transaction is over.
-      let time = performance.now();
-      const clock = vi.spyOn(performance, 'now').mockImplementation(() => (time += 20));
-      afterwards(() => clock.mockRestore());
-      const closing = store.closeSessions([{ queue: 'q', id: 'large' }], charged);
-      // A store that is closed meanwhile first ends what was begun.
-      await Promise.all([closing, store.close()]);
-      clock.mockRestore();
-      expect(commitsIn(file) - commits).toBe(10);
-      const later = await openStore({ path: file });
-      expect(await later.sessions('q')).toEqual([]);
-      const { jobs: waiting } = await later.list('q', { lists: ['waiting'], start: 0, end: -1, asc: true });
-      expect(waiting.map(({ id }) => id)).toEqual(ids);
-      expect(new Set(waiting.map(({ stalledCounter }) => stalledCounter))).toEqual(new Set([stalls]));
-    },
-  );
+    { how: 'closed' as const, stalls: 0 },
+    { how: 'crashed' as const, stalls: 1 },
+  ])('hands back the jobs of a large session in several transactions, in order ($how)', async ({ how, stalls }) => {
+    const file = newFile();
+    const store = await openStore({ path: file });
+    const ids = Array.from({ length: 5_000 }, (_, n) => `job-${n}`);
+    await store.add(
+      'q',
+      ids.map((id) => newJob({ id })),
+      { caller: 'p', seq: 1 },
+    );
+    await store.openSession(newSession({ id: 'large', maxStalls: 1 }));
+    for (let seq = 1; seq <= 5; seq += 1) await store.claim('q', { session: 'large', seq, count: 1_000 });
+    const commits = commitsIn(file);
+    // Each operation finds that the time of its transaction is over.
+    let time = performance.now();
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => (time += 20));
+    afterwards(() => clock.mockRestore());
+    const closing = store.closeSessions([{ queue: 'q', id: 'large' }], how);
+    // A store that is closed meanwhile first ends what was begun.
+    await Promise.all([closing, store.close()]);
+    clock.mockRestore();
+    expect(commitsIn(file) - commits).toBe(10);
+    const later = await openStore({ path: file });
+    expect(await later.sessions('q')).toEqual([]);
+    const { jobs: waiting } = await later.jobs('q', { lists: ['waiting'], start: 0, end: -1, asc: true });
+    expect(waiting.map(({ id }) => id)).toEqual(ids);
+    expect(new Set(waiting.map(({ stalledCounter }) => stalledCounter))).toEqual(new Set([stalls]));
+  });
 
   it('trims finished jobs in bounded steps until as many are left as are wanted', async () => {
     const store = await openStore({ path: newFile() });
@@ -196,7 +193,7 @@ describe('the housekeeping of the SQLite store', () => {
     await store.sweep('q', 10);
     // Still there for the lock that has an end of its own.
     expect([count(file, 'sessions'), await store.sessions('q')]).toEqual([1, []]);
-    const lock = await store.lockOf('q', '2');
+    const lock = (await store.locks('q', { jobIds: ['2'] }))[0];
     expect(lock?.endsInMs).toBe(28_000);
     clock.advance(30_000);
     expect((await store.sweep('q', 10)).stalled).toEqual(['2']);

@@ -41,7 +41,7 @@ describe('large jobs on SQLite', () => {
     const ids = ['1', '2', '3', '4', '5', '6', '7', '8'];
     const read: string[] = [];
     const readOne = async (id: string): Promise<unknown> => {
-      const [job] = await store.jobs(stored, [id]);
+      const [job] = (await store.jobs(stored, [id])).jobs;
       return read.push(job?.id ?? '');
     };
     expect(await turnsDuring(() => Promise.all([...ids, ...ids].map(readOne)))).toBeGreaterThan(1);
@@ -55,7 +55,7 @@ describe('large jobs on SQLite', () => {
     await store.add('q', [newJob({ data: text(16 * MB) })], { caller: 'p', seq: 1 });
     const reads = Array.from({ length: 8 }, () => store.jobs('q', ['1']));
     await store.close();
-    for (const [job] of await Promise.all(reads)) expect(job?.data).toHaveLength(16 * MB);
+    for (const { jobs } of await Promise.all(reads)) expect(jobs[0]?.data).toHaveLength(16 * MB);
     await expect(store.jobs('q', ['1'])).rejects.toMatchObject({ code: 'STORE_CLOSED' });
   });
 

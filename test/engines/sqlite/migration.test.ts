@@ -56,7 +56,7 @@ describe('a SQLite file of an older version', () => {
       failed: 0,
     });
     expect((await store.status('q')).cap).toBeUndefined();
-    const lock = await store.lockOf('q', 'running');
+    const lock = (await store.locks('q', { jobIds: ['running'] }))[0];
     expect(lock?.owner).toEqual({ host: 'box', pid: 7, name: 'mailer', instance: '' });
     // Its file is of another boot, so its owner is surely dead.
     expect((await store.sweep('q', 10)).stalled).toEqual(['running']);
@@ -78,10 +78,10 @@ describe('a SQLite file of an older version', () => {
     await store.sweep('q', 10);
     await store.openSession(newSession({ id: 'new', slots: 5 }));
     await store.add('q', [newJob({ id: 'a', lockKey: 'k' }), newJob({ id: 'b', lockKey: 'k' })], { caller: 'p2', seq: 1 });
-    await store.cap('q', { maxActive: 4 });
+    await store.configure('q', { cap: { maxActive: 4 } });
     const claimed = async (seq: number) => (await store.claim('q', { session: 'new', seq, count: 10 })).jobs.map(({ id }) => id);
     expect(await claimed(1)).toEqual(['running', 'urgent', 'plain', 'a']);
-    await store.cap('q', undefined);
+    await store.configure('q', { cap: null });
     expect(await claimed(2)).toEqual(['ranked']);
     const wish = { name: 'x', token: 't', session: 'new', keepPlaceMs: 0 };
     expect(await store.acquire('q', [wish])).toMatchObject([{ status: 'held' }]);
@@ -97,4 +97,21 @@ describe('a SQLite file of an older version', () => {
     await store.close();
     schemaOf(file);
   });
+});
+
+it('stores the replies to an add in the form that older versions read', async () => {
+  const file = newFile();
+  const store = await openStore({ path: file });
+  const jobs = [newJob({ id: 'x' }), newJob({ id: 'y' }), newJob({ id: 'x' })];
+  const replies = await store.add('q', jobs, { caller: 'p', seq: 1 });
+  expect(replies.map(({ status }) => status)).toEqual(['added', 'added', 'duplicate']);
+  expect(await store.add('q', jobs, { caller: 'p', seq: 1 })).toEqual(replies);
+  const db = new Database(file, { readonly: true });
+  afterwards(() => db.close());
+  const stored = db.prepare('SELECT reply FROM callers').pluck().get() as string;
+  expect(JSON.parse(stored)).toEqual([
+    { id: 'x', duplicate: false },
+    { id: 'y', duplicate: false },
+    { id: 'x', duplicate: true },
+  ]);
 });

@@ -28,7 +28,7 @@ describe('opening a SQLite store', () => {
     await store.add('q', [newJob({ id: 'kept' })], { caller: 'p', seq: 1 });
     await store.close();
     const again = await openStore({ path: file });
-    expect((await again.jobs('q', ['kept']))[0]?.id).toBe('kept');
+    expect((await again.jobs('q', ['kept'])).jobs[0]?.id).toBe('kept');
   });
 
   it('accepts an empty file', async () => {

@@ -25,7 +25,7 @@ async function work(file: string): Promise<string[]> {
   await store.openSession(newSession({ id: 'ours-too' }));
   for (let n = 0; n < 2; n += 1) {
     await store.probe('q');
-    await store.closeSessions([{ queue: 'q', id: 'theirs' }], false);
+    await store.closeSessions([{ queue: 'q', id: 'theirs' }], 'closed');
   }
   await store.close();
   return warnings;
@@ -221,7 +221,7 @@ describe('the presence folder', () => {
       db.prepare("UPDATE sessions SET presence = ? WHERE id = 'theirs'").run(`../${path.basename(one)}`);
       db.close();
       expect(await store.probe('q')).toEqual({ sessions: 2 });
-      await store.closeSessions([{ queue: 'q', id: 'theirs' }], false);
+      await store.closeSessions([{ queue: 'q', id: 'theirs' }], 'closed');
       await store.probe('q');
       expect(fs.existsSync(one)).toBe(true);
     }

@@ -95,6 +95,6 @@ describe('a SQLite file that several processes share', () => {
     await producer.call('add', 'q', [newJob({ id: 'kept' })], { caller: 'p', seq: 1 });
     await producer.kill();
     const store = await openStore({ path: file });
-    expect((await store.jobs('q', ['kept']))[0]?.state).toBe('waiting');
+    expect((await store.jobs('q', ['kept'])).jobs[0]?.state).toBe('waiting');
   });
 });

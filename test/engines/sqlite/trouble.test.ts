@@ -164,7 +164,7 @@ describe('a SQLite store with a failing file', () => {
     await sleep(1_000);
     const { utilization } = performance.eventLoopUtilization(before);
     foreign.exec('COMMIT');
-    expect(await adding).toEqual([{ id: '1', duplicate: false }]);
+    expect(await adding).toEqual([{ id: '1', status: 'added' }]);
     expect(utilization).toBeLessThan(0.25);
   });
 
@@ -203,7 +203,7 @@ describe('a SQLite store with a failing file', () => {
     const writing = writeInTurn(file, 1_200);
     const added = await store.add('q', [newJob()], { caller: 'p', seq: 1 });
     await writing;
-    expect(added).toEqual([{ id: '1', duplicate: false }]);
+    expect(added).toEqual([{ id: '1', status: 'added' }]);
   });
 
   it('opens after longer than busyTimeoutMs while others write in turn', async () => {

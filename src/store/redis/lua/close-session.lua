@@ -1,15 +1,15 @@
 -- use: clock counters queue jobs lanes places locks ending retention hand-back sessions names
 -- Ends a session at its owner's request and hands back all its locks, at most BITE per call.
 -- KEYS: tag, the hash tag of the queue.
--- ARGV: id of the session, charged (1: each job handed back counts as a stall).
+-- ARGV: id of the session, crashed (1: each job handed back counts as a stall).
 -- Returns 1 if the session still holds locks (call again), else 0.
-local id, charged, BITE = ARGV[1], ARGV[2], 100
+local id, crashed, BITE = ARGV[1], ARGV[2] == '1', 100
 local own, bound, ending = key('s:' .. id), key('bound:' .. ARGV[1]), key('ending:' .. ARGV[1])
 if call('EXISTS', own) == 0 then return 0 end
-endSession(id, charged == '1' and EXITED or '0')
+endSession(id, crashed and EXITED or '0')
 local owner = ownerOf(id)
 -- A sweep may have ended the session before; the owner's own statement takes precedence over the sweep's.
-owner.charged, owner.found = charged == '1', 'exit'
+owner.countsStall, owner.found = crashed, 'exit'
 -- Hand back the newest locks first. Later calls put older jobs in front of them, so the oldest job ends up first.
 local jobs = heldIn(bound, call('ZREVRANGE', bound, 0, BITE - 1))
 if #jobs < BITE then

@@ -2,10 +2,10 @@
 -- lists the ended sessions that still have locks to hand back.
 local CALL_REMEMBERED_MS = 15 * 60 * 1000
 
--- charged: 0: the locks are handed back and do not count as stalls; 1: they count, a sweep or a new owner found the session dead;
+-- how: 0: the locks are handed back and do not count as stalls; 1: they count, a sweep or a new owner found the session dead;
 -- EXITED: they count, and the session owner itself reported its exit.
 local EXITED = '2'
-local function endSession(id, charged)
+local function endSession(id, how)
   local session = openSession(id)
   call('ZREM', key('sessions'), id)
   if not session then return end
@@ -13,7 +13,7 @@ local function endSession(id, charged)
   call('HDEL', key('presence'), id)
   call('SREM', key('suspects'), id)
   call('HDEL', key('slots'), id)
-  call('HSET', key('s:' .. id), 'ended', charged)
+  call('HSET', key('s:' .. id), 'ended', how)
   call('ZADD', key('reaped'), session.expires, id)
   -- Keep the results of the last settle of each lane: the caller may still repeat that call.
   for lane, last in pairs(session.calls) do

@@ -5,7 +5,7 @@ local function ownerOf(session)
   if not owner then
     local limit, ended, host, pid, name, suspected =
       unpack(call('HMGET', key('s:' .. session), 'maxStalls', 'ended', 'host', 'pid', 'name', 'suspected'))
-    owner = { stalls = tonumber(limit) or 0, charged = ended ~= '0', suspected = suspected, found = ended == EXITED and 'exit' }
+    owner = { stalls = tonumber(limit) or 0, countsStall = ended ~= '0', suspected = suspected, found = ended == EXITED and 'exit' }
     if host then
       owner.prefix = '{"host":' .. cjson.encode(host) .. ',"pid":' .. pid .. ',"worker":' .. cjson.encode(name) .. ',"found":"'
     end
@@ -31,14 +31,14 @@ end
 
 local function byFence(a, b) return a.fence < b.fence end
 
--- Hands back jobs. If a session owner closed its session without a charge, its jobs just wait again; the jobs of other sessions stall.
+-- Hands back jobs. If a session owner closed its session, its jobs just wait again; the jobs of other sessions stall.
 local function handBack(jobs)
-  local charged, uncharged = {}, {}
+  local stalled, closed = {}, {}
   table.sort(jobs, byFence)
   for i = 1, #jobs do
-    local list = ownerOf(sessionOf(jobs[i].token)).charged and charged or uncharged
+    local list = ownerOf(sessionOf(jobs[i].token)).countsStall and stalled or closed
     list[#list + 1] = jobs[i]
   end
-  giveBack(uncharged)
-  return stall(charged, ownerOf)
+  giveBack(closed)
+  return stall(stalled, ownerOf)
 end

@@ -1,7 +1,7 @@
 -- use: clock counters queue
--- Trims the event log of a queue.
+-- Forgets events of a queue, or an emptied queue with its events.
 -- KEYS: tag, the hash tag of the queue.
--- ARGV: keep, the number of newest events to keep; forget (1: also reset the settings and the id counter of the queue).
+-- ARGV: keep, the number of newest events to keep; all (1: also reset the settings and the id counter of the queue).
 -- Returns how many events it removed.
 -- A stream entry holds many events. If some of them are kept, the entry stays, and `firstEvent` hides the removed ones.
 local oldest = call('XRANGE', key('events'), '-', '+', 'COUNT', 1)[1]
