@@ -255,6 +255,33 @@ describe('long work on Redis is done in steps', () => {
     expect((await store.change('q', { lists: ['completed'], limit: 601 }, retryFrom('completed'))).changed.length).toBe(600);
     expect((await store.change('q', { lists: ['waiting'], limit: 550 }, { kind: 'remove' })).changed).toHaveLength(550);
   });
+
+  test('removing in several steps finds all old jobs behind jobs that were added before them and ran just now', async () => {
+    await add(5);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    await add(295);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const between = performance.now();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    await store.openSession(newSession());
+    const ran = await claim(5);
+    await store.settle(
+      'q',
+      ran.map(({ id: jobId, token }) => ({
+        kind: 'retry',
+        jobId,
+        token,
+        reason: 'r',
+        stacktrace: '[]',
+        delayMs: 0,
+        lifo: false,
+      })),
+    );
+    const olderThanMs = Math.ceil(performance.now() - between);
+    const { changed } = await store.change('q', { lists: ['waiting'], olderThanMs, limit: 1_000 }, { kind: 'remove' });
+    expect(changed).toHaveLength(295);
+    expect((await store.status('q')).counts.waiting).toBe(5);
+  });
 });
 
 test('Redis scripts use no command that Redis 6.2 lacks', async () => {
