@@ -70,16 +70,16 @@ export const NAMED_LOCKS = [
   {
     name: 'a lock that came too late is kept from everybody',
     file: 'src/lock/named-locks.ts',
-    find: '          lock.release();\n          void this.#line.giveBack(name, token);\n',
+    find: '          lock.release();\n          void this.#waiters.giveBack(name, token);\n',
     replace: '          lock.release();\n',
     tests: [...unit('queue-named-locks', 'line', 'lock-first-send'), ...faults('named-locks')],
   },
   {
     name: 'a released lock is believed in until the store has answered',
     file: 'src/lock/named-locks.ts',
-    find: '    this.#table.untrack(lock);\n    if (!session.memory.alive) return held;\n    const answer = this.#line.giveBack(lock.jobId, lock.token);\n',
+    find: '    this.#table.untrack(lock);\n    if (!session.memory.alive) return held;\n    const answer = this.#waiters.giveBack(lock.jobId, lock.token);\n',
     replace:
-      '    if (!session.memory.alive) return held;\n    const answer = this.#line.giveBack(lock.jobId, lock.token);\n    void answer.then(() => this.#table.untrack(lock));\n',
+      '    if (!session.memory.alive) return held;\n    const answer = this.#waiters.giveBack(lock.jobId, lock.token);\n    void answer.then(() => this.#table.untrack(lock));\n',
     tests: unit('lock-first-send', 'queue-named-locks'),
   },
   {
@@ -90,17 +90,17 @@ export const NAMED_LOCKS = [
     tests: [...unit('queue-named-locks'), ...faults('named-locks')],
   },
   {
-    name: 'a wish that is given up leaves its place in line',
+    name: 'a waiter that gives up leaves its place in line',
     file: 'src/lock/lock-waiters.ts',
-    find: 'if (wish.asked && !wish.asking) void this.giveBack(wish.options.name, wish.token);',
+    find: 'if (waiter.asked && !waiter.asking) void this.giveBack(waiter.options.name, waiter.token);',
     replace: '',
     tests: [...unit('queue-named-locks', 'line'), ...faults('named-locks')],
   },
   {
-    name: 'a grant that comes after its wish ended is kept',
+    name: 'a grant that comes after its waiter ended is kept',
     file: 'src/lock/lock-waiters.ts',
-    find: '    if (wish.ended) {\n      void this.giveBack(wish.options.name, wish.token);\n    } else',
-    replace: '    if (!wish.ended)',
+    find: '    if (waiter.ended) {\n      void this.giveBack(waiter.options.name, waiter.token);\n    } else',
+    replace: '    if (!waiter.ended)',
     tests: [...unit('queue-named-locks', 'line'), ...faults('named-locks')],
   },
 ];

@@ -117,8 +117,8 @@ export const SWEEPS = [
   {
     name: 'a sweep does not wait for renewals that are overdue here',
     file: 'src/maintenance/sweeper.ts',
-    find: 'if (beforeSweep !== undefined) await patiently(beforeSweep());',
-    replace: 'if (beforeSweep !== undefined) void patiently(beforeSweep());',
+    find: 'if (beforeSweep !== undefined) await withTimeout(beforeSweep());',
+    replace: 'if (beforeSweep !== undefined) void withTimeout(beforeSweep());',
     tests: unit('upkeep-sweeper', 'lock-renewal-loop'),
   },
   {

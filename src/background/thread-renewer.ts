@@ -172,14 +172,14 @@ export class ThreadRenewer implements Renewer {
         listener.blocked(message.blockedMs, message.ceiling);
         break;
       case 'failed':
-        if (message.what === 'opening') this.#tellUnreachable(entry, message.error);
+        if (message.what === 'opening') this.#reportUnreachable(entry, message.error);
         else listener.failed(errorOf(message.error), message.what === 'renewing');
         break;
     }
   }
 
   /** The thread runs but cannot open the store. It retries, and the event loop stays the fallback. */
-  #tellUnreachable({ kept: { listener } }: Entry, { message: text, retryable }: PlainError): void {
+  #reportUnreachable({ kept: { listener } }: Entry, { message: text, retryable }: PlainError): void {
     const message = `Failed to initialize dedicated lock thread: ${text.replace(/\.$/, '')}. Locks are renewed on the event loop until it reaches the store.`;
     listener.threaded(false);
     listener.failed(new HoldfastError('THREAD_FAILED', message, { retryable }), false);

@@ -95,7 +95,7 @@ export class ThreadStore {
       this.#loop = new RenewalLoop(store, systemClock);
       this.#begin([...this.#held.values()], store);
     } catch (error) {
-      this.#tellUnreachable(toError(error));
+      this.#reportUnreachable(toError(error));
       this.#opening = undefined;
       if (this.#closed) return;
       this.#reopen = setTimeout(() => {
@@ -105,7 +105,7 @@ export class ThreadStore {
   }
 
   /** Reports each reason once, because opening is retried every second. */
-  #tellUnreachable(error: Error): void {
+  #reportUnreachable(error: Error): void {
     for (const held of this.#held.values()) {
       if (held.unreachable !== error.message) held.reports.failed(error, 'opening');
       held.unreachable = error.message;

@@ -47,8 +47,8 @@ export async function waitUntilFinished(snapshot: JobSnapshot, source: FinishSou
       for (const timer of timers) clearTimeout(timer);
       settle();
     };
-    const end = (told: JobEnd): void =>
-      finish(() => (told.kind === 'completed' ? resolve(told.value) : reject(errorOf(snapshot, told))));
+    const end = (found: JobEnd): void =>
+      finish(() => (found.kind === 'completed' ? resolve(found.value) : reject(errorOf(snapshot, found))));
     // The watch starts before the read; otherwise an end between the two would be missed.
     const unwatch = source.watchJob(snapshot.record.id, end);
     const look = async (): Promise<void> => {

@@ -87,9 +87,9 @@ export class Leader extends Emitter<LeaderEvents> {
   /** Keeps the process alive while the instance stands for election. */
   readonly #alive: NodeJS.Timeout;
   readonly #ready: Promise<void>;
-  #tellReady: () => void = () => undefined;
+  #resolveReady: () => void = () => undefined;
   #term: Term | undefined;
-  #toldFollower = false;
+  #isFollowerEmitted = false;
   #work: LeaderWork | undefined;
   #working: Promise<void> = Promise.resolve();
 
@@ -120,7 +120,7 @@ export class Leader extends Emitter<LeaderEvents> {
       onError,
     });
     this.#ready = new Promise((resolve) => {
-      this.#tellReady = resolve;
+      this.#resolveReady = resolve;
     });
     this.#alive = setInterval(() => undefined, MAX_TIMER_MS);
     this.#standing = this.#stand();
@@ -178,7 +178,7 @@ export class Leader extends Emitter<LeaderEvents> {
       await this.#lease.release();
     } finally {
       clearInterval(this.#alive);
-      this.#tellReady();
+      this.#resolveReady();
     }
   }
 
@@ -213,9 +213,9 @@ export class Leader extends Emitter<LeaderEvents> {
     lock.signal.addEventListener('abort', () => this.#stepDown(term, toError(lock.signal.reason).message), { once: true });
     if (this.#leaving.signal.aborted) this.#stepDown(term, 'it was closed');
     if (this.#goesOn()) {
-      this.#toldFollower = false;
+      this.#isFollowerEmitted = false;
       this.emit('leader', lock.fence);
-      this.#tellReady();
+      this.#resolveReady();
       if (this.#work !== undefined) this.#begin(term);
     }
     await ended;
@@ -257,10 +257,10 @@ export class Leader extends Emitter<LeaderEvents> {
   }
 
   #follow(reason: string): void {
-    if (this.#toldFollower) return;
-    this.#toldFollower = true;
+    if (this.#isFollowerEmitted) return;
+    this.#isFollowerEmitted = true;
     this.emit('follower', reason);
-    this.#tellReady();
+    this.#resolveReady();
   }
 
   /** Waits one heartbeat interval, so that another instance can take the lock first. */

@@ -42,7 +42,7 @@ const NO_ANSWER = new HoldfastError('TIMEOUT', 'The store does not answer.', { r
 
 export class LockWaiters {
   readonly #options: LockWaitersOptions;
-  readonly #wishes = new Set<LockWaiter>();
+  readonly #waiters = new Set<LockWaiter>();
   readonly #returns = new Set<Return>();
   #returned: NamedLockRef[] = [];
   #again: NodeJS.Timeout | undefined;
@@ -58,17 +58,17 @@ export class LockWaiters {
     this.#options = options;
   }
 
-  join(wish: LockWaiter): void {
-    this.#wishes.add(wish);
+  join(waiter: LockWaiter): void {
+    this.#waiters.add(waiter);
     this.#schedule();
   }
 
   /** Gives up the request, its place in line and, if the lock was granted meanwhile, the lock. */
-  leave(wish: LockWaiter): void {
-    wish.ended = true;
-    this.#remove(wish);
+  leave(waiter: LockWaiter): void {
+    waiter.ended = true;
+    this.#remove(waiter);
     // If an ask is under way, the lock is released when its reply arrives.
-    if (wish.asked && !wish.asking) void this.giveBack(wish.options.name, wish.token);
+    if (waiter.asked && !waiter.asking) void this.giveBack(waiter.options.name, waiter.token);
   }
 
   /** Resolves with the store's reply: true if the token held the lock or waited for it. Resolves with false if `end` comes first. */
@@ -90,14 +90,14 @@ export class LockWaiters {
     this.#ended = true;
     clearTimeout(this.#timer);
     clearTimeout(this.#again);
-    for (const wish of [...this.#wishes]) this.#remove(wish);
+    for (const waiter of [...this.#waiters]) this.#remove(waiter);
     for (const { resolve } of this.#returns) resolve(false);
     this.#returns.clear();
   }
 
-  #remove(wish: LockWaiter): void {
-    this.#wishes.delete(wish);
-    if (this.#wishes.size > 0) return;
+  #remove(waiter: LockWaiter): void {
+    this.#waiters.delete(waiter);
+    if (this.#waiters.size > 0) return;
     this.#unwatch?.();
     this.#unwatch = undefined;
   }
@@ -107,7 +107,7 @@ export class LockWaiters {
     clearTimeout(this.#timer);
     if (this.#returns.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
     let due = this.#returns.size > 0 ? 0 : Number.POSITIVE_INFINITY;
-    for (const { dueAt } of this.#wishes) due = Math.min(due, dueAt);
+    for (const { dueAt } of this.#waiters) due = Math.min(due, dueAt);
     if (due === Number.POSITIVE_INFINITY) return;
     const ms = Math.max(due, this.#pausedUntil) - systemClock.monotonic();
     // A timer takes at least a millisecond. Instead, a due request is sent with all others of this turn of the event loop.
@@ -120,7 +120,7 @@ export class LockWaiters {
   async #turn(): Promise<void> {
     this.#turning = true;
     const time = systemClock.monotonic();
-    const due = [...this.#wishes].filter((wish) => wish.isDue(time)).slice(0, MAX_BATCH);
+    const due = [...this.#waiters].filter((waiter) => waiter.isDue(time)).slice(0, MAX_BATCH);
     try {
       const store = await patiently(this.#options.ready());
       await this.#give(store);
@@ -155,32 +155,34 @@ export class LockWaiters {
   }
 
   async #ask(store: Store, due: LockWaiter[]): Promise<void> {
-    const places = await Promise.all(due.map(async (wish) => ({ wish, session: await patiently(wish.options.owner.session()) })));
-    const asking = places.filter(({ wish }) => !wish.ended);
+    const places = await Promise.all(
+      due.map(async (waiter) => ({ waiter, session: await patiently(waiter.options.owner.session()) })),
+    );
+    const asking = places.filter(({ waiter }) => !waiter.ended);
     if (asking.length === 0) return;
     const time = systemClock.monotonic();
     const sentAt = now(systemClock);
     const call = store.acquire(
       this.#options.queue,
-      asking.map(({ wish, session }) => wish.ask(session, time)),
+      asking.map(({ waiter, session }) => waiter.ask(session, time)),
     );
-    const refs = asking.map(({ wish }) => ({ name: wish.options.name, token: wish.token }));
+    const refs = asking.map(({ waiter }) => ({ name: waiter.options.name, token: waiter.token }));
     try {
       const grants = await patiently(call);
-      asking.forEach(({ wish, session }, index) => {
+      asking.forEach(({ waiter, session }, index) => {
         const grant = grants[index] as LockGrant;
         if (grant.status === 'held') session.granted(sentAt);
-        this.#answer(wish, session, grant, store);
+        this.#answer(waiter, session, grant, store);
       });
     } catch (error) {
       const giveBackUnwanted = (): void => {
-        asking.forEach(({ wish }, index) => {
+        asking.forEach(({ waiter }, index) => {
           const { name, token } = refs[index] as NamedLockRef;
           // A request also ends when it is granted: the reply to a repeated ask may arrive before the reply to the first one.
-          if ((wish.ended || wish.token !== token) && !this.#options.isHeld(token)) void this.giveBack(name, token);
+          if ((waiter.ended || waiter.token !== token) && !this.#options.isHeld(token)) void this.giveBack(name, token);
         });
       };
-      for (const { wish } of asking) wish.asking = false;
+      for (const { waiter } of asking) waiter.asking = false;
       giveBackUnwanted();
       // If the store carries out the call only after all later calls, this process would not know of the lock that it grants.
       if (error === NO_ANSWER) call.then(giveBackUnwanted, () => undefined);
@@ -188,55 +190,55 @@ export class LockWaiters {
     }
   }
 
-  #answer(wish: LockWaiter, session: Session, grant: LockGrant, store: Store): void {
-    wish.asking = false;
-    if (wish.ended) {
-      void this.giveBack(wish.options.name, wish.token);
+  #answer(waiter: LockWaiter, session: Session, grant: LockGrant, store: Store): void {
+    waiter.asking = false;
+    if (waiter.ended) {
+      void this.giveBack(waiter.options.name, waiter.token);
     } else if (grant.status === 'held') {
-      wish.ended = true;
-      this.#remove(wish);
-      wish.options.granted(session, wish.token, grant.fence ?? 0);
+      waiter.ended = true;
+      this.#remove(waiter);
+      waiter.options.granted(session, waiter.token, grant.fence ?? 0);
     } else if (grant.status === 'gone') {
       this.#options.sessionGone(session);
-      wish.lineUpAgain(0);
+      waiter.lineUpAgain(0);
     } else {
-      wish.failure = undefined;
-      if (wish.waits) {
-        wish.stepUp(grant, systemClock.monotonic());
-        this.#watch(store, wish);
+      waiter.failure = undefined;
+      if (waiter.waits) {
+        waiter.stepUp(grant, systemClock.monotonic());
+        this.#watch(store, waiter);
       } else {
-        wish.ended = true;
-        this.#remove(wish);
+        waiter.ended = true;
+        this.#remove(waiter);
       }
-      wish.options.taken();
+      waiter.options.taken();
     }
   }
 
-  #watch(store: Store, wish: LockWaiter): void {
+  #watch(store: Store, waiter: LockWaiter): void {
     if (this.#unwatch !== undefined) return;
     this.#unwatch = store.watch(this.#options.queue, () => this.#wake(), 'locks');
     // A lock that came free before the watch began caused no wake-up, so ask once more.
-    wish.wake(systemClock.monotonic());
+    waiter.wake(systemClock.monotonic());
   }
 
   #wake(): void {
     const time = systemClock.monotonic();
-    for (const wish of this.#wishes) wish.wake(time);
+    for (const waiter of this.#waiters) waiter.wake(time);
     this.#schedule();
   }
 
   #fail(due: LockWaiter[], error: Error): void {
     if (this.#ended) return;
-    const patient = isRetryable(error);
-    for (const wish of due) {
-      wish.failure = error;
+    const heals = isRetryable(error);
+    for (const waiter of due) {
+      waiter.failure = error;
       // A waiter that asks once, or whose error will not heal with time, leaves and releases what it may have been granted.
-      if (wish.ended || (patient && wish.waits)) continue;
-      this.leave(wish);
-      wish.options.failed(error);
+      if (waiter.ended || (heals && waiter.waits)) continue;
+      this.leave(waiter);
+      waiter.options.failed(error);
     }
     // Reported once per outage, unless every waiter got the error as a rejection.
-    if (this.#pauseMs === 0 && (patient || due.length === 0)) this.#options.onError(error);
+    if (this.#pauseMs === 0 && (heals || due.length === 0)) this.#options.onError(error);
     this.#pauseMs = Math.min(LAST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, 2 * this.#pauseMs));
     this.#pausedUntil = systemClock.monotonic() + this.#pauseMs;
   }

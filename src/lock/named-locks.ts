@@ -40,7 +40,7 @@ const ANOTHER_TRY_MS = 50;
 
 export class NamedLocks {
   readonly #options: NamedLocksOptions;
-  readonly #line: LockWaiters;
+  readonly #waiters: LockWaiters;
   readonly #table = new LockTable({ onLost: () => undefined });
   /** Functions that end each wait with an error. */
   readonly #waiting = new Set<(error: Error) => void>();
@@ -49,7 +49,7 @@ export class NamedLocks {
 
   constructor(options: NamedLocksOptions) {
     this.#options = options;
-    this.#line = new LockWaiters({ ...options, isHeld: (token) => this.#table.get(token) !== undefined });
+    this.#waiters = new LockWaiters({ ...options, isHeld: (token) => this.#table.get(token) !== undefined });
   }
 
   /** Returns undefined if the lock was taken for all of `waitMs`. Rejects with the signal's reason, or with the store's error. */
@@ -86,16 +86,16 @@ export class NamedLocks {
   }
 
   /** Ends all waiting, lets the work of `hold` end, and releases the remaining locks. */
-  async close(patienceMs: number): Promise<void> {
+  async close(timeoutMs: number): Promise<void> {
     this.#closed = true;
     for (const end of [...this.#waiting]) end(this.#closedError());
     await Promise.allSettled(this.#working);
     for (const lock of this.#table.locks()) {
       lock.lose('its queue was closed');
-      void this.#line.giveBack(lock.jobId, lock.token);
+      void this.#waiters.giveBack(lock.jobId, lock.token);
     }
-    await within(patienceMs, this.#line.idle());
-    this.#line.end();
+    await within(timeoutMs, this.#waiters.idle());
+    this.#waiters.end();
     this.#table.stop();
   }
 
@@ -110,12 +110,12 @@ export class NamedLocks {
       };
       const fail = (reason: unknown): void => {
         over();
-        this.#line.leave(wish);
+        this.#waiters.leave(waiter);
         // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- the reason of a signal may be anything
         reject(reason);
       };
       const onAbort = (): void => fail(signal?.reason);
-      const wish = new LockWaiter({
+      const waiter = new LockWaiter({
         name,
         owner,
         askMs: waitMs > 0 ? askMs : 0,
@@ -128,9 +128,9 @@ export class NamedLocks {
             return;
           }
           lock.release();
-          void this.#line.giveBack(name, token);
-          wish.lineUpAgain(systemClock.monotonic() + ANOTHER_TRY_MS);
-          this.#line.join(wish);
+          void this.#waiters.giveBack(name, token);
+          waiter.lineUpAgain(systemClock.monotonic() + ANOTHER_TRY_MS);
+          this.#waiters.join(waiter);
         },
         taken: () => {
           onTaken?.();
@@ -145,15 +145,15 @@ export class NamedLocks {
       });
       const onTimeout = (): void => {
         // If the store did not reply, it is not known whether the lock is taken, so this is an error.
-        if (wish.failure !== undefined || !wish.asked) return fail(this.#timedOut(name, waitMs, wish.failure));
+        if (waiter.failure !== undefined || !waiter.asked) return fail(this.#timedOut(name, waitMs, waiter.failure));
         over();
-        this.#line.leave(wish);
+        this.#waiters.leave(waiter);
         resolve(undefined);
       };
       this.#waiting.add(fail);
       signal?.addEventListener('abort', onAbort, { once: true });
       if (waitMs > 0 && waitMs < Number.POSITIVE_INFINITY) timer = setTimeout(onTimeout, waitMs);
-      this.#line.join(wish);
+      this.#waiters.join(waiter);
     });
   }
 
@@ -177,7 +177,7 @@ export class NamedLocks {
     // Trust ends here: the store may grant the lock to another session before its reply arrives.
     this.#table.untrack(lock);
     if (!session.memory.alive) return held;
-    const answer = this.#line.giveBack(lock.jobId, lock.token);
+    const answer = this.#waiters.giveBack(lock.jobId, lock.token);
     // If the store is unreachable, the release is sent later. The caller waits no longer than the lock would have lasted.
     return (await within(Math.max(left, ANOTHER_TRY_MS), answer)) === true || held;
   }

@@ -24,7 +24,7 @@ export const SWEPT_AT_ONCE = 50;
 /** Added to a session's end, in ms: the sweep must find the session expired on the store's clock, which may round. */
 const AFTER_END_MS = 10;
 /** A call that hangs for longer, in ms, is reported and given up; otherwise no further call would be made. */
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
 export class Sweeper {
   readonly #options: SweeperOptions;
@@ -74,9 +74,9 @@ export class Sweeper {
     try {
       for (let more = true; more && !this.#stopped; ) {
         this.#again = false;
-        if (beforeSweep !== undefined) await patiently(beforeSweep());
+        if (beforeSweep !== undefined) await withTimeout(beforeSweep());
         if (this.#stopped) return;
-        const reply = await patiently(store.sweep(queue, SWEPT_AT_ONCE));
+        const reply = await withTimeout(store.sweep(queue, SWEPT_AT_ONCE));
         this.#outage = false;
         const found = reply.stalled.length + reply.failed.length > 0;
         if (found && !this.#silent) onSwept(reply);
@@ -96,7 +96,7 @@ export class Sweeper {
     if (!store.capabilities.crashHints || this.#looking || this.#stopped) return;
     this.#looking = true;
     try {
-      const { sessions, dueInMs } = await patiently(store.probe(queue));
+      const { sessions, dueInMs } = await withTimeout(store.probe(queue));
       this.#outage = false;
       this.#sessions = sessions;
       // A timer takes at most MAX_TIMER_MS; with a longer delay it would fire at once.
@@ -135,7 +135,7 @@ export class Sweeper {
   }
 }
 
-function patiently<T>(answer: Promise<T>): Promise<T> {
+function withTimeout<T>(answer: Promise<T>): Promise<T> {
   const message = 'The store did not answer the search for dead owners.';
-  return inTime(PATIENCE_MS, answer, () => new HoldfastError('TIMEOUT', message, { retryable: true }), false);
+  return inTime(TIMEOUT_MS, answer, () => new HoldfastError('TIMEOUT', message, { retryable: true }), false);
 }

@@ -31,17 +31,17 @@ export interface AddBatcherOptions {
   onRecovered?(outageMs: number): void;
 }
 
-/** The calls of one caller id, one after the other. */
-class Line {
-  readonly patience = new ReplyTimeout();
-  caller = randomUUID();
+/** A caller id and its calls, one after the other. */
+class Caller {
+  readonly timeout = new ReplyTimeout();
+  id = randomUUID();
   seq = 0;
   /** A call got no reply at its first try, and may still arrive at the store. */
   isDoubtful = false;
 
   /** We don't know whether the last call was applied. Use a new caller id, so that the next call is not taken for its successor. */
   renew(): void {
-    this.caller = randomUUID();
+    this.id = randomUUID();
     this.seq = 0;
     this.isDoubtful = false;
   }
@@ -69,10 +69,10 @@ interface Parcel {
 
 export class AddBatcher {
   readonly #options: AddBatcherOptions;
-  readonly #line = new Line();
+  readonly #caller = new Caller();
   #waiting: Parcel[] = [];
   #pump: Promise<void> | undefined;
-  /** Calls outside the line: to a store that runs handlers inside `add`, in a user's transaction, or waiting for the end of one. */
+  /** Calls of other callers: to a store that runs handlers inside `add`, in a user's transaction, or waiting for the end of one. */
   readonly #apart = new Set<Promise<void>>();
   readonly #outage: OutageReport;
   /** The store was opened at least once. */
@@ -111,12 +111,12 @@ export class AddBatcher {
     this.#closing.abort();
     while (this.#pump !== undefined || this.#apart.size > 0) await Promise.all([this.#pump, ...this.#apart]);
     await this.#forget();
-    this.#line.patience.end();
+    this.#caller.timeout.end();
   }
 
   /** Lets the store forget this caller id, if all its calls got a reply. The store forgets other callers by their age. */
   async #forget(): Promise<void> {
-    const { caller, seq, isDoubtful } = this.#line;
+    const { id: caller, seq, isDoubtful } = this.#caller;
     if (seq === 0 || isDoubtful || this.#outage.inOutage) return;
     const { queue, open } = this.#options;
     const forgetting = open().then((store) => store.forget(queue, { caller }));
@@ -193,7 +193,7 @@ export class AddBatcher {
    */
   async #send(store: Store, parcels: Parcel[]): Promise<void> {
     try {
-      return answer(parcels, await this.#call(store, parcels, this.#line));
+      return answer(parcels, await this.#call(store, parcels, this.#caller));
     } catch (thrown) {
       if (parcels.length > 1 && isRefusal(thrown)) return this.#sendHalves(store, parcels);
       if (!(thrown instanceof HeldUp)) throw thrown;
@@ -217,18 +217,18 @@ export class AddBatcher {
 
   async #sendApart(store: Store, parcel: Parcel): Promise<void> {
     try {
-      parcel.resolve(await this.#call(store, [parcel], new Line()));
+      parcel.resolve(await this.#call(store, [parcel], new Caller()));
     } catch (thrown) {
       parcel.reject(toError(thrown));
     }
   }
 
   /** Repeats the same call until the store replies or refuses, or the time is up. */
-  async #call(store: Store, parcels: Parcel[], line: Line): Promise<AddReply[]> {
+  async #call(store: Store, parcels: Parcel[], caller: Caller): Promise<AddReply[]> {
     const { queue, timeoutMs } = this.#options;
     const [first] = parcels;
     const jobs = first !== undefined && parcels.length === 1 ? first.jobs : parcels.flatMap((parcel) => parcel.jobs);
-    const call = { caller: line.caller, seq: ++line.seq };
+    const call = { caller: caller.id, seq: ++caller.seq };
     const oldest = first?.since ?? 0;
     // At least a tenth of the timeout, for jobs that waited behind a hung call.
     const deadline = Math.max(oldest + timeoutMs, performance.now() + timeoutMs / 10);
@@ -237,21 +237,21 @@ export class AddBatcher {
       let failure: Error;
       try {
         const left = Math.max(0, deadline - performance.now());
-        const replies = await line.patience.wait(left, store.add(queue, jobs, call), () => this.#giveUp(line, undefined));
+        const replies = await caller.timeout.wait(left, store.add(queue, jobs, call), () => this.#giveUp(caller, undefined));
         this.#outage.answered();
         return replies;
       } catch (thrown) {
         if (!isRetryable(thrown)) throw thrown;
-        if (!saysNothingWritten(thrown)) isUnknown = line.isDoubtful = true;
+        if (!saysNothingWritten(thrown)) isUnknown = caller.isDoubtful = true;
         failure = toError(thrown);
         // After the first try it is certain that nothing was added. A later try may itself wait for the try before it.
-        if (pause === FIRST_PAUSE_MS && line === this.#line && isBusy(thrown) && parcels.some(isNamed)) throw new HeldUp();
+        if (pause === FIRST_PAUSE_MS && caller === this.#caller && isBusy(thrown) && parcels.some(isNamed)) throw new HeldUp();
       }
       this.#outage.failed(failure);
       const left = deadline - performance.now();
       // Another try that gets no reply in time would make the outcome unknown, so it needs enough time.
       if (!isUnknown && saysNothingWritten(failure) && left <= 2 * pause) throw this.#refused(failure);
-      if (left <= 0) throw this.#giveUp(line, failure);
+      if (left <= 0) throw this.#giveUp(caller, failure);
       await sleep(Math.min(pause, left));
     }
   }
@@ -271,8 +271,8 @@ export class AddBatcher {
     );
   }
 
-  #giveUp(line: Line, cause: unknown): HoldfastError {
-    line.renew();
+  #giveUp(caller: Caller, cause: unknown): HoldfastError {
+    caller.renew();
     const { queue, timeoutMs } = this.#options;
     return new HoldfastError(
       'OUTCOME_UNKNOWN',

@@ -127,7 +127,7 @@ export class RenewalLoop {
   async #renew(entries: Entry[]): Promise<void> {
     const sentAt = now(this.#clock);
     let late = false;
-    const patience = setTimeout(
+    const timeout = setTimeout(
       () => {
         late = true;
         const message = 'The store did not answer a lock renewal in time.';
@@ -135,7 +135,7 @@ export class RenewalLoop {
       },
       Math.max(MIN_PATIENCE_MS, ...entries.map(({ renewed: { plan } }) => Math.min(plan.renewMs, plan.durationMs / 6))),
     );
-    patience.unref();
+    timeout.unref();
     try {
       const renewals = entries.map(renewalOf);
       const replies = await this.#store.renew(renewals);
@@ -148,7 +148,7 @@ export class RenewalLoop {
       // A late failure was already reported as a timeout, and the next renewal is scheduled.
       if (!late) this.#fail(entries, toError(error));
     } finally {
-      clearTimeout(patience);
+      clearTimeout(timeout);
     }
   }
 

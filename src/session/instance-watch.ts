@@ -22,7 +22,7 @@ export class InstanceWatch {
   /** Renewal counts of the other processes' sessions at the last check. */
   #renewals = new Map<string, number>();
   /** Processes that were already reported. */
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   #looking = false;
 
   constructor(options: InstanceWatchOptions) {
@@ -54,8 +54,8 @@ export class InstanceWatch {
   #tell({ owner: { host, pid } }: SessionInfo): void {
     const { queue, instanceId, onError } = this.#options;
     const who = `process ${pid} on ${host}`;
-    if (this.#told.has(who)) return;
-    this.#told.add(who);
+    if (this.#reported.has(who)) return;
+    this.#reported.add(who);
     const message = `The instanceId "${instanceId}" is used by ${who} too, so the two cannot be told apart. Give each running process one of its own, or leave it out.`;
     onError(new HoldfastError('INSTANCE_TAKEN', message, { queue, option: 'instanceId' }));
   }

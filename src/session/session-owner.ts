@@ -29,7 +29,7 @@ export interface SessionOwnerOptions {
 }
 
 /** A store may take this long to reply, however short the locks are. */
-const MIN_PATIENCE_MS = 1000;
+const MIN_TIMEOUT_MS = 1000;
 
 export class SessionOwner {
   readonly #options: SessionOwnerOptions;
@@ -103,7 +103,7 @@ export class SessionOwner {
     const settings = { queue, name, durationMs, maxStalls, graceMs, slots: this.#slots, ...instance };
     // After a timeout the next call opens another session. If the store did open this one, it holds nothing and expires by itself.
     const session = await inTime(
-      Math.max(MIN_PATIENCE_MS, durationMs),
+      Math.max(MIN_TIMEOUT_MS, durationMs),
       Session.open(store, settings, systemClock),
       () => new HoldfastError('TIMEOUT', 'The store did not answer the opening of a session.', { queue, retryable: true }),
     );

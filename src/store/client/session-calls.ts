@@ -55,7 +55,7 @@ export interface SessionCallsOptions {
 const MIN_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 2000;
 /** How long closing waits, in ms, for a call that has no outcomes to deliver. */
-const CLAIM_PATIENCE_MS = 1000;
+const CLAIM_TIMEOUT_MS = 1000;
 
 /** A call that has its number: its session, and the moment before the first try was sent. */
 interface Numbered {
@@ -68,7 +68,7 @@ class Lane {
   readonly number: number;
   readonly outage: Outage;
   /** Timeout of the call in flight. */
-  readonly patience = new ReplyTimeout();
+  readonly timeout = new ReplyTimeout();
   /** True if the call in flight has outcomes to deliver. */
   delivers = false;
   /** Number of calls of this lane that have not ended. */
@@ -81,7 +81,7 @@ class Lane {
   }
 
   end(): void {
-    this.patience.end();
+    this.timeout.end();
     this.outage.end();
   }
 }
@@ -91,7 +91,7 @@ export class SessionCalls {
   readonly #lanes: Lane[] = [];
   readonly #unanswered = new Set<{ session: Session; seq: number }>();
   /** Set when the owner closes: how long to wait for a store that does not reply, in ms. */
-  #patienceMs: number | undefined;
+  #closeTimeoutMs: number | undefined;
   readonly #onClosing = new Set<() => void>();
   readonly #report: OutageReport;
   #store: Store | undefined;
@@ -115,14 +115,14 @@ export class SessionCalls {
    * Sends outcomes and a claim as one call. Rejects if the store refuses the outcomes because of their content; then nothing was changed.
    * With a `substitute`, the outcomes are settled one by one instead, and the claim gets its own call.
    */
-  perform(outcomes: Outcome[], wish?: ClaimTerms, number = 0, substitute?: Substitute): Promise<CallReply> {
+  perform(outcomes: Outcome[], terms?: ClaimTerms, number = 0, substitute?: Substitute): Promise<CallReply> {
     if (this.#ended) {
       const { who, queue } = this.#options;
       return Promise.reject(new HoldfastError('CLOSED', `The ${who} of "${queue}" is closed; make a new one.`));
     }
     const lane = (this.#lanes[number] ??= new Lane(number, new Outage(this.#report)));
     // The call waits for the calls before it in its lane, or starts at once.
-    const perform = (): Promise<CallReply> => this.#perform(lane, outcomes, wish, substitute);
+    const perform = (): Promise<CallReply> => this.#perform(lane, outcomes, terms, substitute);
     const call = lane.open > 0 ? lane.last.then(perform) : perform();
     const ended = (): void => {
       lane.open -= 1;
@@ -134,11 +134,11 @@ export class SessionCalls {
 
   /**
    * Called when the owner closes. From now on a call without outcomes is not repeated. A call with outcomes is given up if the store
-   * has not accepted it for `patienceMs`, so that closing comes to an end.
+   * has not accepted it for `timeoutMs`, so that closing comes to an end.
    */
-  close(patienceMs: number): void {
-    this.#patienceMs ??= patienceMs;
-    for (const { patience, delivers } of this.#lanes) patience.shorten(this.#patience(delivers));
+  close(timeoutMs: number): void {
+    this.#closeTimeoutMs ??= timeoutMs;
+    for (const { timeout, delivers } of this.#lanes) timeout.shorten(this.#timeoutMs(delivers));
     for (const hurry of [...this.#onClosing]) hurry();
   }
 
@@ -163,7 +163,7 @@ export class SessionCalls {
     for (const lane of this.#lanes) lane.end();
   }
 
-  async #perform(lane: Lane, outcomes: Outcome[], wish?: ClaimTerms, substitute?: Substitute): Promise<CallReply> {
+  async #perform(lane: Lane, outcomes: Outcome[], terms?: ClaimTerms, substitute?: Substitute): Promise<CallReply> {
     const { health } = this.#options;
     const { outage } = lane;
     const delivers = outcomes.length > 0;
@@ -179,8 +179,8 @@ export class SessionCalls {
           this.#unanswered.add(numbered);
         }
         lane.delivers = delivers;
-        const answer = this.#send(store, lane.number, numbered, outcomes, wish);
-        const { results, claimed } = await lane.patience.wait(this.#patience(delivers), answer, unanswered);
+        const answer = this.#send(store, lane.number, numbered, outcomes, terms);
+        const { results, claimed } = await lane.timeout.wait(this.#timeoutMs(delivers), answer, unanswered);
         outage.answered();
         this.#unanswered.delete(numbered);
         if (claimed !== undefined && claimed.jobs.length > 0) numbered.session.granted(numbered.sentAt);
@@ -191,7 +191,7 @@ export class SessionCalls {
         const error = toError(thrown);
         if (delivers && isRefusal(error)) {
           if (numbered !== undefined) this.#unanswered.delete(numbered);
-          return await this.#refused(lane, outcomes as [Outcome, ...Outcome[]], wish, substitute, error);
+          return await this.#refused(lane, outcomes as [Outcome, ...Outcome[]], terms, substitute, error);
         }
         failures += 1;
         failingSince ??= systemClock.monotonic();
@@ -223,7 +223,7 @@ export class SessionCalls {
   async #refused(
     lane: Lane,
     outcomes: [Outcome, ...Outcome[]],
-    wish: ClaimTerms | undefined,
+    terms: ClaimTerms | undefined,
     substitute: Substitute | undefined,
     refusal: Error,
   ): Promise<CallReply> {
@@ -238,7 +238,7 @@ export class SessionCalls {
         substitute,
         trouble: (error) => this.#failed(lane, error, ++failures, failingSince, true),
       });
-      const claimed = wish === undefined || this.#patienceMs !== undefined ? undefined : this.#perform(lane, [], wish);
+      const claimed = terms === undefined || this.#closeTimeoutMs !== undefined ? undefined : this.#perform(lane, [], terms);
       // If the claim is given up because the owner closes meanwhile, the results must still be returned.
       const reply = (await claimed?.catch(() => undefined)) ?? last;
       return { ...reply, results, substituted, retried: true };
@@ -264,50 +264,50 @@ export class SessionCalls {
     lane: number,
     { session: { id }, seq }: Numbered,
     outcomes: Outcome[],
-    wish: ClaimTerms | undefined,
+    terms: ClaimTerms | undefined,
   ): Promise<SettleReply> {
     const { queue } = this.#options;
-    const claim = wish === undefined ? undefined : requestOf(wish, id, seq, lane);
+    const claim = terms === undefined ? undefined : requestOf(terms, id, seq, lane);
     if (outcomes.length > 0) return store.settle(queue, outcomes, { caller: id, seq, lane }, claim);
     return claim === undefined ? Promise.resolve({ results: [] }) : store.claim(queue, claim).then(withoutResults);
   }
 
   #isOver(error: Error, delivers: boolean, failingSince: number): boolean {
-    if (this.#patienceMs === undefined) return false;
+    if (this.#closeTimeoutMs === undefined) return false;
     // A closed store does not come back.
     const gone = error instanceof HoldfastError && error.code === 'STORE_CLOSED';
-    return gone || !delivers || systemClock.monotonic() - failingSince >= this.#patienceMs;
+    return gone || !delivers || systemClock.monotonic() - failingSince >= this.#closeTimeoutMs;
   }
 
   /** Rejects with a timeout if no reply comes, so that a hung call is reported. A numbered call can be repeated safely. */
   async withTimeout<T>(answer: Promise<T>, delivers: boolean): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     let giveUp: (error: Error) => void;
-    const impatience = new Promise<never>((_, reject) => {
+    const timedOut = new Promise<never>((_, reject) => {
       giveUp = reject;
     });
     const arm = (): void => {
       clearTimeout(timer);
-      timer = setTimeout(() => giveUp(unanswered()), this.#patience(delivers));
+      timer = setTimeout(() => giveUp(unanswered()), this.#timeoutMs(delivers));
     };
     arm();
     this.#onClosing.add(arm);
     try {
-      return await Promise.race([answer, impatience]);
+      return await Promise.race([answer, timedOut]);
     } finally {
       clearTimeout(timer);
       this.#onClosing.delete(arm);
     }
   }
 
-  #patience(delivers: boolean): number {
-    if (this.#patienceMs === undefined) return this.#options.hangMs;
-    return delivers ? this.#patienceMs : Math.min(this.#patienceMs, CLAIM_PATIENCE_MS);
+  #timeoutMs(delivers: boolean): number {
+    if (this.#closeTimeoutMs === undefined) return this.#options.hangMs;
+    return delivers ? this.#closeTimeoutMs : Math.min(this.#closeTimeoutMs, CLAIM_TIMEOUT_MS);
   }
 
   async #pause(error: Error, failures: number): Promise<void> {
     const grown = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** Math.min(failures - 1, 10));
-    const closing = this.#patienceMs !== undefined;
+    const closing = this.#closeTimeoutMs !== undefined;
     const ms = isRetryable(error) || closing ? grown : Math.max(grown, this.#options.retryDelayMs);
     await new Promise<void>((resolve) => {
       const goOn = (): void => {
@@ -325,7 +325,7 @@ function unanswered(): HoldfastError {
   return new HoldfastError('TIMEOUT', 'The store does not answer.', { retryable: true });
 }
 
-/** Copies field by field: `{ ...wish, ...numbered }` took 12 µs, as long as the rest of a call's bookkeeping. */
+/** Copies field by field: `{ ...terms, ...numbered }` took 12 µs, as long as the rest of a call's bookkeeping. */
 function requestOf({ count, by, timedMs, limit, jobIds }: ClaimTerms, session: string, seq: number, lane: number): ClaimRequest {
   const request: ClaimRequest = { session, seq, lane, count };
   if (by !== undefined) request.by = by;
