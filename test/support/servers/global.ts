@@ -16,7 +16,7 @@ interface Open {
 const START: Record<SharedServer, (urlOf: (name: SharedServer) => Promise<string>) => Promise<Open>> = {
   redis: () => given('REDIS_URL') ?? startRedis(),
   'redis-cluster': () => startRedisCluster(3),
-  postgres: () => given('DATABASE_URL') ?? startPostgres({ inMemory: true }),
+  postgres: () => given('DATABASE_URL') ?? startPostgres(),
   'postgres-template': async (urlOf) => makeTemplate(await urlOf('postgres')),
 };
 

@@ -13,8 +13,6 @@ export interface PostgresOptions {
   settings?: Record<string, string>;
   /** A replica that is cut off from its primary: it can be read and refuses to write. */
   standby?: boolean;
-  /** Keeps its files in memory where the system has room for them. For a server that is not killed: files cost it more than queries do. */
-  inMemory?: boolean;
 }
 
 const MEMORY = '/dev/shm';
@@ -54,7 +52,8 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Test
       if (options.standby === true) writeFileSync(join(folder, 'data', 'standby.signal'), '');
     },
     user,
-    parent: options.inMemory === true && hasRoom() ? MEMORY : undefined,
+    // Files cost the servers of tests more than queries do. What is in memory stays when a server is killed, as on a disk.
+    parent: isTestRun() && hasRoom() ? MEMORY : undefined,
   });
 }
 
