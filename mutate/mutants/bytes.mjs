@@ -63,8 +63,8 @@ export const BYTES = [
   {
     name: 'postgres: a list is not bounded by bytes',
     file: 'src/store/postgres/inspect.ts',
-    find: 'start, end, asc, REPLY_BYTES, used,',
-    replace: 'start, end, asc, REPLY_BYTES * 1000, used,',
+    find: 'asc,\n      budget: REPLY_BYTES,',
+    replace: 'asc,\n      budget: REPLY_BYTES * 1000,',
     tests: conformance('postgres'),
     only: 'large',
   },

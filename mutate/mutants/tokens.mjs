@@ -108,7 +108,7 @@ export const TOKENS = [
   },
   {
     name: 'postgres: an extension does not look at the fence',
-    file: 'src/store/postgres/lock.ts',
+    file: 'src/store/postgres/sql/extend.sql',
     find: 'j.session = o.owner AND j.fence = o.fence;',
     replace: 'j.session = o.owner;',
     tests: conformance('postgres'),

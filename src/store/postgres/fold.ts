@@ -1,14 +1,10 @@
 // Folds the journal beside fast paths that are one statement (sql/fold.sql).
 import type { Server } from './server.js';
-import { sqlOf } from './sql.js';
 
 /** One of this many calls folds, if no other transaction is folding. Calls of functions fold by themselves (sql/shared/fold-sometimes.sql). */
 const FOLD_EVERY = 32;
 /** Timeout of a fold that runs aside, in ms. */
 const FOLD_MS = 3000;
-
-export const NOTE = sqlOf('shared/note.sql');
-export const FOLD_SOMETIMES = sqlOf('shared/fold-sometimes.sql');
 
 /** Folds sometimes. The caller does not wait for the fold. */
 export function foldAside(server: Server, queue: string): void {

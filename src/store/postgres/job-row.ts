@@ -1,44 +1,12 @@
 // The format of jobs in replies: one JSON array per column. One array per job took the server 5 µs a job; this format takes 1 µs. A large
 // job would take 15 ms per megabyte, mostly for quoting and copies. So the texts of a job above `_inline` bytes are left out, and sent as
-// rows afterwards (sql/large-values.sql): 5 ms per megabyte, in a statement that locks nothing.
+// rows afterwards (sql/large-values.sql): 5 ms per megabyte, in a statement that locks nothing. sql/shared/listed.sql and
+// sql/shared/claimed-arrays.sql make this format.
 import { tokenOf } from '../../job/lock.js';
 import type { ClaimedJob, JobRecord } from '../../job/record.js';
 import type { StoredState } from '../../job/state.js';
 import { STATE } from './tables.js';
 
-const COLUMNS = [
-  'id', 'name', 'data', 'opts', 'state', 'priority', 'delay', 'timestamp', 'attempts_made', 'attempts_started', 'stalled_counter',
-  'processed_on', 'finished_on', 'processed_by', 'returnvalue', 'failed_reason', 'stacktrace', 'progress', 'fence',
-]; // biome-ignore format: the order of JobArrays
-
-/** Columns with texts that can be long, in the order in which sql/large-values.sql sends them. */
-const LONG = ['data', 'progress', 'returnvalue'];
-/** The bytes of the long texts: of a waiting job, and of any job. The server knows the size of a text without reading it. */
-const WAITING_SIZE = 'octet_length(data) + coalesce(octet_length(progress), 0)';
-export const SIZE = `${WAITING_SIZE} + coalesce(octet_length(returnvalue), 0)`;
-/** The default of the parameter `_inline`: callers of older versions, which do not know large values, get all texts inline. */
-const ALL_INLINE = 2_147_483_647;
-
-/** The most jobs of one reply. */
-const MOST_ROWS = 10_000;
-
-const arrays = (columns: string[]) => `json_build_array(${columns.join(', ')})::text`;
-const short = (column: string, size: string) =>
-  LONG.includes(column) ? `CASE WHEN ${size} <= _inline THEN ${column} END` : column;
-
-/** Aggregates the rows of `cutRows`, in their order, and whether the list was cut. Without rows, everything is null. */
-export const JOB_ARRAYS = arrays([
-  ...[...COLUMNS, 'lost_by'].map((column) => `array_agg(${short(column, 'size')}) FILTER (WHERE fits)`),
-  'bool_or(NOT fits)',
-]);
-/** Adds to each row of a query with `size` whether it fits into a reply of `_budget` bytes, of which `_used` are used. */
-export const cutRows = (rows: string) => `(
-      SELECT *, nth <= _most AND (upto + _used <= _budget OR (upto = size AND _used = 0)) AS fits FROM (
-        SELECT *, sum(size) OVER (ROWS UNBOUNDED PRECEDING) AS upto, row_number() OVER (ROWS UNBOUNDED PRECEDING) AS nth FROM (${rows}) j) j) j`;
-/** Without these arguments nothing is cut: for callers of older versions. */
-export const CUT_PARAMETERS = `_budget bigint DEFAULT ${Number.MAX_SAFE_INTEGER}, _used bigint DEFAULT 0, _inline int DEFAULT ${ALL_INLINE}`;
-/** A variable of functions that use `cutRows`: rows above this number are not even read. */
-export const MOST = `_most bigint := CASE WHEN _budget < ${Number.MAX_SAFE_INTEGER} THEN ${MOST_ROWS} ELSE _budget END;`;
 type Column<T> = T[] | null;
 
 export type JobArrays = [

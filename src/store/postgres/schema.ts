@@ -2,28 +2,11 @@
 // that changes a function appends a migration, even an empty one.
 import { type ErrorCode, HoldfastError } from '../../errors.js';
 import { ADVISORY } from './advisory.js';
-import { CALLER_FUNCTIONS } from './callers.js';
-import { CHANGE_FUNCTIONS } from './change.js';
-import { CONTROL_FUNCTIONS } from './control.js';
 import { codeOf, isCollision } from './errors.js';
-import { EVENT_FUNCTIONS } from './events.js';
-import { INSPECT_FUNCTIONS } from './inspect.js';
-import { LOCK_FUNCTIONS } from './lock.js';
 import { quoteName } from './options.js';
-import { SELECT_FUNCTIONS } from './select.js';
 import type { Server } from './server.js';
 import { functionTexts, sqlOf } from './sql.js';
 import { MIGRATIONS, READABLE_SINCE } from './tables.js';
-
-const FUNCTIONS = [
-  CALLER_FUNCTIONS,
-  LOCK_FUNCTIONS,
-  CONTROL_FUNCTIONS,
-  CHANGE_FUNCTIONS,
-  SELECT_FUNCTIONS,
-  INSPECT_FUNCTIONS,
-  EVENT_FUNCTIONS,
-].join('\n');
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
@@ -134,7 +117,7 @@ async function writeSchema(run: Run, schema: string, version: number, place: str
     await run(sqlOf('schema/drop-functions.sql'));
     // The functions come in any order, and may call one another.
     await run('SET LOCAL check_function_bodies TO off');
-    await run(functionTexts() + FUNCTIONS);
+    await run(functionTexts());
     if (version === 0) await run('INSERT INTO holdfast_schema (version) VALUES (0)');
     await run('UPDATE holdfast_schema SET version = $1, revision = $2', [READABLE_SINCE, SCHEMA_VERSION]);
   } catch (error) {

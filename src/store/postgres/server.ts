@@ -25,7 +25,7 @@ export interface ServerOptions {
 }
 
 /** The arguments of an operation, by their names. */
-export type Values = Record<string, unknown> | unknown[];
+export type Values = Record<string, unknown>;
 
 interface Query {
   text: string;
@@ -149,7 +149,6 @@ export class Server {
       known = statementOf(name) ?? callOf(`${quoteName(this.#options.schema)}.${name}`, Object.keys(values));
       this.#statements.set(name, known);
     }
-    if (Array.isArray(values)) return { text: known.text, values };
     return { text: known.text, values: known.parameters.map((parameter) => values[parameter] ?? null) };
   }
 

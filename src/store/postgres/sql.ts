@@ -5,6 +5,16 @@
 // pooler that assigns connections per transaction. The server also keeps the plans of a function without named statements. A verb
 // includes the settings (sql/shared/settings.sql). A step is called by verbs under their settings, or by the store as a fast path under
 // those of the connection. An expression is a function in the language SQL, which the server inlines where it is called.
+//
+// What these texts have in common:
+// - Rows are locked in this order: callers, sessions, jobs in the order of their ids, names. Rows locked after that are taken only if no
+//   other transaction holds them.
+// - Jobs are found by their ids one by one, through the primary key: LATERAL (… OFFSET 0). The planner must have no choice. With
+//   statistics older than the jobs, it would turn a list of ids with an order, or a join with one, into a walk through the whole queue.
+// - `state + 0` and `reaped + 0`, of a row that is looked up by its id or place, keep the planner from the index of all active jobs, or of
+//   all open sessions. With statistics from a time when that index was small, the planner would choose it and walk through all of it.
+// - (xmax = 0 OR untouched(xmax)): see sql/untouched.sql.
+// - The journal is read from `journal_from` on, behind the rows that are surely dead (sql/find-dead-ranges.sql).
 import { sqlFiles, sqlText } from './sql-texts.js';
 
 export interface Statement {
@@ -33,8 +43,7 @@ export function statementOf(name: string): Statement | undefined {
 }
 
 function load(name: string): Statement | undefined {
-  const path = `${name.replaceAll('_', '-')}.sql`;
-  const file = sqlFiles().includes(path) ? sqlOf(path) : 'CREATE FUNCTION ';
+  const file = sqlOf(`${name.replaceAll('_', '-')}.sql`);
   if (FUNCTION.test(file)) return undefined;
   const parameters: string[] = [];
   const text = file.replace(PARAMETER, (_, snake: string) => {
@@ -48,8 +57,7 @@ function load(name: string): Statement | undefined {
 /** Returns the call of a function. The parameter `keepCounts` is `_keep_counts` in the function. */
 export function callOf(name: string, parameters: string[]): Statement {
   const named = parameters.map((parameter) => `_${parameter.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`);
-  const isList = parameters[0] === '0';
-  const list = named.map((one, index) => (isList ? `$${index + 1}` : `${one} => $${index + 1}`)).join(', ');
+  const list = named.map((one, index) => `${one} => $${index + 1}`).join(', ');
   return { text: `SELECT ${name}(${list}) AS reply`, parameters };
 }
 

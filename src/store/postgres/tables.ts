@@ -7,11 +7,6 @@
  */
 export const STATE = { behind: -1, keyed: 0, waiting: 1, delayed: 2, active: 3, completed: 4, failed: 5 } as const;
 
-// Conditions for a row that is looked up by its id or place. The `+ 0` keeps the planner from using the index of all active jobs, or of
-// all open sessions. With statistics from a time when that index was small, the planner would choose it and walk through all of it.
-export const IS_ACTIVE = `state + 0 = ${STATE.active}`;
-export const IS_OPEN = 'reaped + 0 = 0';
-
 // queues: `head_…` is a place below which a list has no living row. A claim starts at the head instead of walking through dead rows: that
 //   walk cost 2.7 ms more per claim after a million claims without a vacuum (0.36 s the first time).
 //   The lists of prioritized and delayed jobs have no head, because a job may be put before it at any time: they depend on vacuum.

@@ -1,5 +1,5 @@
 -- Returns exact counts from one snapshot, without reading jobs.
--- Called by: take.sql, select-jobs.sql, list-jobs.sql, status.sql, retain.sql.
+-- Called by: list-jobs.sql, retain.sql, select-listed.sql, status.sql, take.sql.
 CREATE FUNCTION counts_of(
   _queue int, OUT waiting bigint, OUT prioritized bigint, OUT delayed bigint, OUT active bigint,
   OUT completed bigint, OUT failed bigint

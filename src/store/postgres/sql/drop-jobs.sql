@@ -1,5 +1,5 @@
 -- Removes locked rows with everything that belongs to them. Returns how many.
--- Called by: remove-jobs.sql, clear-jobs.sql, hand-back.sql, retain.sql.
+-- Called by: clear-lists.sql, hand-back.sql, remove-jobs.sql, retain.sql.
 -- States: 1 waiting.
 CREATE FUNCTION drop_jobs(_queue int, _rows tid[]) RETURNS bigint LANGUAGE plpgsql AS $body$
 DECLARE

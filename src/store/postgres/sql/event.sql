@@ -1,7 +1,5 @@
 -- Returns a group of events of one name: [name, job ids, fields]. A field is an array with a value for each job, or one value for all.
--- Called by: add.sql, send-to-waiting.sql, change-jobs.sql, remove-jobs.sql, promote.sql, grant-locks.sql, grant-in-turn.sql,
---   grant-by-id.sql, claim-plain.sql, pause.sql, clear-jobs.sql, tell-cleaned.sql, hand-back.sql, settle-plain.sql, book.sql,
---   write-jobs.sql.
+-- Called by: many.
 CREATE FUNCTION event(_name text, _ids text[], _fields json DEFAULT NULL) RETURNS text LANGUAGE sql STABLE AS $body$
 SELECT json_build_array(_name, _ids, _fields)::text
 $body$;

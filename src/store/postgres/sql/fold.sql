@@ -6,7 +6,7 @@
 -- is still to come. A row that depends on another one has a larger journal number, and is never visible without it.
 -- For the same reason the counts after each of these rows are true ones, and show exactly where the queue was drained.
 -- The caller holds the lock of the queue's row.
--- Called by: try-fold.sql, forget.sql, events-after.sql, trim-events.sql.
+-- Called by: events-after.sql, forget.sql, trim-events.sql, try-fold.sql.
 -- States: 1 waiting, 2 delayed, 4 completed, 5 failed.
 -- HEADED_MS = 200: how often the heads of the lists are searched. A job whose transaction committed late may lie below a head for this
 --   long.

@@ -2,7 +2,7 @@
 -- caller has locked the jobs.
 -- Moves jobs that the caller has locked back to waiting, in the given order. _limits: how often each job may stall; null: does not
 -- count as a stall. _losses: loss_of for each job.
--- Called by: revoke.sql, close-sessions.sql, sweep-ended.sql, reap.sql.
+-- Called by: close-sessions.sql, reap.sql, revoke-jobs.sql, sweep-ended.sql.
 -- States: 0 keyed, 1 waiting, 3 active, 5 failed.
 -- STALLED_REASON = job stalled more than allowable limit
 CREATE FUNCTION hand_back(

@@ -1,6 +1,6 @@
 -- Lifts the fence sequence over the server's clock in µs, which no earlier fence can exceed. After a failover or from a restored
 -- backup, the sequence may have lost its last numbers. It then runs in another server, so the first claim in each server lifts it.
--- Called by: take.sql, acquire.sql.
+-- Called by: acquire.sql, take.sql.
 -- ADVISORY.fences = 1214673782
 CREATE FUNCTION lift_fences(_queue int) RETURNS void LANGUAGE plpgsql AS $body$
 DECLARE

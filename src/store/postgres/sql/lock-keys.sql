@@ -1,5 +1,5 @@
 -- Locks the keys whose lock is free at this moment. Returns them.
--- Called by: show-freed.sql, first-of-keys.sql.
+-- Called by: first-of-keys.sql, show-freed.sql.
 CREATE FUNCTION lock_keys(_queue int, _keys text[]) RETURNS text[] LANGUAGE plpgsql AS $body$
 BEGIN
   RETURN ARRAY(

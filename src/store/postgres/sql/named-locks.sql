@@ -1,5 +1,5 @@
 -- Returns who holds these named locks.
--- Called by: older versions.
+-- Called by: inspect.ts.
 CREATE FUNCTION named_locks(_name text, _names text[]) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$

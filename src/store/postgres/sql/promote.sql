@@ -1,5 +1,5 @@
 -- Moves delayed jobs, which the caller has locked, to waiting, in the given order.
--- Called by: promote-due.sql, grant-by-id.sql.
+-- Called by: grant-by-id.sql, promote-due.sql.
 -- States: 0 keyed, 1 waiting.
 CREATE FUNCTION promote(_queue int, _due tid[], INOUT _change journal) RETURNS journal LANGUAGE plpgsql AS $body$
 DECLARE

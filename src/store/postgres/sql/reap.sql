@@ -1,6 +1,6 @@
 -- Ends locks whose own expiry has passed, and dead sessions.
 -- `_any_ended`, `_any_renewed`: the findings of look.sql, so that the server does not even plan the other branches.
--- Called by: sweep-reap.sql, sweep.sql, rehearse-reap.sql.
+-- Called by: rehearse-reap.sql, sweep-reap.sql, sweep.sql.
 -- States: 3 active.
 -- BITE = 25: how many locks one call ends, or fewer if its limit says so. The first call on a connection takes longer, because the server
 --   plans its statements: with 100 locks, and every branch of a sweep in one call, it took 10 ms. See rehearse-reap.sql.

@@ -1,5 +1,5 @@
 -- Returns the reply of a sweep.
--- Called by: sweep.sql, reap.sql.
+-- Called by: reap.sql, sweep.sql.
 CREATE FUNCTION swept(
   _stalled text[], _failed text[], _reaped int, _more boolean, _lost_by text[] DEFAULT NULL
 ) RETURNS text LANGUAGE sql STABLE AS $body$

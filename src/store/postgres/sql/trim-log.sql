@@ -1,5 +1,5 @@
 -- Returns how many events were trimmed. The row that holds the first event that stays is kept whole; readers start inside it.
--- Called by: fold.sql, trim-bytes.sql, forget.sql, trim-events.sql.
+-- Called by: fold.sql, forget.sql, trim-bytes.sql, trim-events.sql.
 CREATE FUNCTION trim_log(_queue int, _keep double precision) RETURNS bigint LANGUAGE plpgsql AS $body$
 DECLARE
   _before bigint;

@@ -1,6 +1,5 @@
 -- Folds the journal of a queue, if no other transaction holds the row of the queue.
--- Called by: fold-aside.sql, add.sql, remove-jobs.sql, claim-plain.sql, claim.sql, clear-jobs.sql, tell-cleaned.sql, requeue.sql, settle-plain.sql,
---   settle.sql, upkeep.sql, write-jobs.sql.
+-- Called by: many.
 CREATE FUNCTION try_fold(_queue int) RETURNS void LANGUAGE plpgsql AS $body$
 BEGIN
   PERFORM FROM queues WHERE queue = _queue FOR NO KEY UPDATE SKIP LOCKED;

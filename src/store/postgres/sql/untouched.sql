@@ -4,8 +4,7 @@
 -- Rows that another transaction is changing are therefore left out before the server tries to lock them.
 -- `xmax` is the transaction that changed or locked the row last, as the lower half of its number. pg_xact_status needs the whole
 -- number.
--- Called by: show-freed.sql, first-of-keys.sql, promote-due.sql, grant-locks.sql, grant-in-turn.sql, claim-plain.sql, select-jobs.sql,
---   settle-plain.sql, retain.sql, sweep-ended.sql, reap.sql.
+-- Called by: many.
 CREATE FUNCTION untouched(_xmax xid) RETURNS boolean LANGUAGE sql VOLATILE AS $body$
 SELECT _xmax = pg_current_xact_id()::xid OR pg_xact_status(
   (pg_current_xact_id()::text::bigint + age(pg_current_xact_id()::xid) - age(_xmax))::text::xid8

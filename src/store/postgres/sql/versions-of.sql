@@ -1,6 +1,6 @@
 -- The versions are exact at the moment of the commit, however long a transaction was open. A number that a transaction draws before its
 -- commit could be passed by a later one that commits first.
--- Called by: older versions.
+-- Called by: wake.ts.
 CREATE FUNCTION versions_of(_names text[]) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$

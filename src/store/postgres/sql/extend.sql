@@ -1,0 +1,32 @@
+-- Extends locks of jobs. An extension needs the current token.
+-- Called by: lock.ts.
+-- States: 3 active.
+CREATE FUNCTION extend(
+  _name text, _ids text[], _owners text[], _fences bigint[], _durations float8[]
+) RETURNS text LANGUAGE plpgsql
+-- include: settings
+AS $body$
+DECLARE
+  _clock float8 := clock_ms();
+  _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _reply text;
+BEGIN
+  PERFORM FROM (SELECT DISTINCT id FROM unnest(_ids) id ORDER BY id) o,
+    LATERAL (SELECT FROM jobs WHERE queue = _queue AND id = o.id FOR UPDATE) j;
+  WITH o AS MATERIALIZED (
+    SELECT * FROM (
+      SELECT DISTINCT ON (id, owner, fence) * FROM unnest(_ids, _owners, _fences, _durations) WITH ORDINALITY e(id, owner, fence, ms, n)
+      ORDER BY id, owner, fence, n DESC
+    ) e, LATERAL (SELECT ctid AS at FROM jobs j WHERE j.queue = _queue AND j.id = e.id AND state + 0 = 3 OFFSET 0) found
+  )
+  UPDATE jobs j SET ends_at = ceil(_clock + o.ms) FROM o WHERE j.ctid = o.at AND j.session = o.owner AND j.fence = o.fence;
+  SELECT json_agg(
+    CASE WHEN j.id IS NULL THEN 'missing' WHEN j.session IS DISTINCT FROM o.owner OR j.fence IS DISTINCT FROM o.fence THEN 'lost'
+      WHEN j.state = 3 THEN 'done' ELSE 'finished' END
+    ORDER BY o.n
+  )
+  INTO _reply FROM unnest(_ids, _owners, _fences) WITH ORDINALITY o(id, owner, fence, n)
+  LEFT JOIN LATERAL (SELECT * FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND true OFFSET 0) j ON true;
+  RETURN _reply;
+END
+$body$;

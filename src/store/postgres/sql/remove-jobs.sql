@@ -1,0 +1,49 @@
+-- Removes jobs that are not active.
+-- Called by: change.ts.
+-- States: 1 waiting, 2 delayed, 3 active, 4 completed, 5 failed.
+CREATE FUNCTION remove_jobs(_name text, _ids text[]) RETURNS text LANGUAGE plpgsql
+-- include: settings
+AS $body$
+DECLARE
+  _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _change journal := no_change(_queue);
+  _reply text;
+  _gone record;
+BEGIN
+  PERFORM FROM (SELECT DISTINCT id FROM unnest(_ids) id ORDER BY id) o,
+    LATERAL (SELECT FROM jobs WHERE queue = _queue AND id = o.id FOR UPDATE) j;
+  SELECT json_agg(
+    CASE WHEN j.id IS NULL OR o.nth > 1 AND j.state <> 3 THEN 'missing' WHEN j.state = 3 THEN 'locked' ELSE 'done' END
+    ORDER BY o.n
+  )
+  INTO _reply
+  FROM (SELECT id, n, row_number() OVER (PARTITION BY id ORDER BY n) AS nth FROM unnest(_ids) WITH ORDINALITY u(id, n)) o
+  LEFT JOIN LATERAL (SELECT * FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND true OFFSET 0) j ON true;
+  SELECT array_agg(at) AS rows, array_agg(id) AS ids,
+    array_agg((ARRAY['waiting', 'delayed', 'active', 'completed', 'failed'])[greatest(state, 1)]) AS states,
+    count(*) FILTER (WHERE state + 0 <= 1 AND priority = 0) AS waiting,
+    count(*) FILTER (WHERE state + 0 <= 1 AND priority > 0) AS prioritized, count(*) FILTER (WHERE state = 2) AS delayed,
+    count(*) FILTER (WHERE state = 4) AS completed, count(*) FILTER (WHERE state = 5) AS failed
+  INTO _gone
+  FROM (
+    SELECT j.* FROM (SELECT id, min(n) AS n FROM unnest(_ids) WITH ORDINALITY u(id, n) GROUP BY id) o,
+      LATERAL (
+        SELECT ctid AS at, id, state, priority FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND state <> 3 OFFSET 0
+      ) j
+    ORDER BY o.n
+  ) j;
+  IF _gone.rows IS NOT NULL THEN
+    _change.waiting := -_gone.waiting;
+    _change.prioritized := -_gone.prioritized;
+    _change.delayed := -_gone.delayed;
+    _change.completed := -_gone.completed;
+    _change.failed := -_gone.failed;
+    _change.events := cardinality(_gone.ids);
+    _change.body := event('removed', _gone.ids, json_build_object('prev', _gone.states));
+    PERFORM drop_jobs(_queue, _gone.rows);
+    -- include: note
+    -- include: fold-sometimes
+  END IF;
+  RETURN _reply;
+END
+$body$;

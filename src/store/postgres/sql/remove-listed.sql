@@ -1,0 +1,12 @@
+-- Removes the unlocked jobs of some lists.
+-- Called by: select.ts.
+CREATE FUNCTION remove_listed(_name text, _lists text[], _age float8, _limit int) RETURNS text LANGUAGE plpgsql
+-- include: settings
+AS $body$
+DECLARE
+  _ids text[] := clear_lists((SELECT queue FROM queues WHERE name = _name), _lists, _age, _limit);
+BEGIN
+  IF cardinality(_ids) = 0 THEN PERFORM tell_cleaned(_name, 0); END IF;
+  RETURN to_json(_ids);
+END
+$body$;
