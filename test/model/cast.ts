@@ -94,7 +94,7 @@ export class Cast {
         };
       }
       case 'configure':
-        return (store) => store.configure(queue, given(step.settings));
+        return (store) => store.configure(queue, step.settings);
       case 'acquire': {
         const wishes = step.wishes.map(({ name, session, fresh, keepPlaceMs }) => {
           return { name, session: this.#id(session), token: this.#wish(name, session, fresh), keepPlaceMs };

@@ -1,7 +1,7 @@
 // What may happen to a queue, as plain data, so that a failing sequence can be shrunk, printed and replayed. A step names jobs, sessions and
 // tokens by the part that they play; cast.ts turns it into a call of the contract.
 import fc from 'fast-check';
-import type { ListName } from '../../src/store/contract/index.js';
+import type { ListName, QueueSettings } from '../../src/store/contract/index.js';
 
 export const JOBS = ['a', 'b', 'c', 'd', '1', '2', '3'] as const;
 export const SESSIONS = ['s1', 's2', 's3'] as const;
@@ -100,11 +100,16 @@ const selection = fc.record({
   limit: fc.constantFrom(1, 2, 100),
 });
 
-const settings = fc.record({
-  paused: maybe(fc.boolean()),
-  blockedMs: maybe(fc.constantFrom(0, SHORT_MS)),
-  cap: maybe(fc.option(fc.record({ maxActive: fc.constantFrom(0, 1, 2, 3) }))),
-});
+const paused = fc.boolean();
+const blockedMs = fc.constantFrom(0, SHORT_MS);
+const cap = fc.option(fc.record({ maxActive: fc.constantFrom(0, 1, 2, 3) }), { freq: 2 });
+/** Several settings at once are rare: most of them stop claims, and other steps need claimed jobs. */
+const settings: fc.Arbitrary<QueueSettings> = fc.oneof(
+  { weight: 2, arbitrary: fc.record({ paused }) },
+  { weight: 2, arbitrary: fc.record({ blockedMs }) },
+  { weight: 4, arbitrary: fc.record({ cap }) },
+  { weight: 1, arbitrary: fc.record({ paused, blockedMs, cap }) },
+);
 
 const lock = fc.constantFrom(...LOCKS);
 /** Less than a step: a store may keep a place for somewhat longer, so that those who ask again have nothing to write. */
