@@ -90,7 +90,7 @@ const change = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('delay' as const), delayMs }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('priority' as const), priority, lifo }) },
   { weight: 2, arbitrary: fc.constant({ kind: 'remove' as const }) },
-  { weight: 3, arbitrary: fc.constant({ kind: 'revoke' as const, reason: 'operator' }) },
+  { weight: 6, arbitrary: fc.constant({ kind: 'revoke' as const, reason: 'operator' }) },
 );
 
 const selection = fc.record({
