@@ -297,6 +297,7 @@ export const MIGRATIONS: readonly string[] = [
   JOURNAL_FROM,
   NEW_FUNCTIONS,
   NEW_FUNCTIONS,
+  NEW_FUNCTIONS,
 ];
 
 /**

@@ -1,4 +1,5 @@
--- Removes jobs that are not active.
+-- Removes jobs that are not active. A job that is added after this call has locked its jobs is missing here: another call may move it
+-- before this one deletes it, and the counts would be wrong.
 -- Called by: change.ts.
 -- States: 1 waiting, 2 delayed, 3 active, 4 completed, 5 failed.
 CREATE FUNCTION remove_jobs(_name text, _ids text[]) RETURNS text LANGUAGE plpgsql
@@ -7,18 +8,21 @@ AS $body$
 DECLARE
   _queue int := (SELECT queue FROM queues WHERE name = _name);
   _change journal := no_change(_queue);
+  _locked text[];
   _reply text;
   _gone record;
 BEGIN
-  PERFORM FROM (SELECT DISTINCT id FROM unnest(_ids) id ORDER BY id) o,
-    LATERAL (SELECT FROM jobs WHERE queue = _queue AND id = o.id FOR UPDATE) j;
+  _locked := ARRAY(
+    SELECT j.id FROM (SELECT DISTINCT id FROM unnest(_ids) id ORDER BY id) o,
+      LATERAL (SELECT id FROM jobs WHERE queue = _queue AND id = o.id FOR UPDATE) j
+  );
   SELECT json_agg(
     CASE WHEN j.id IS NULL OR o.nth > 1 AND j.state <> 3 THEN 'missing' WHEN j.state = 3 THEN 'locked' ELSE 'done' END
     ORDER BY o.n
   )
   INTO _reply
   FROM (SELECT id, n, row_number() OVER (PARTITION BY id ORDER BY n) AS nth FROM unnest(_ids) WITH ORDINALITY u(id, n)) o
-  LEFT JOIN LATERAL (SELECT * FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND true OFFSET 0) j ON true;
+  LEFT JOIN LATERAL (SELECT * FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND true OFFSET 0) j ON o.id = ANY (_locked);
   SELECT array_agg(at) AS rows, array_agg(id) AS ids,
     array_agg((ARRAY['waiting', 'delayed', 'active', 'completed', 'failed'])[greatest(state, 1)]) AS states,
     count(*) FILTER (WHERE state + 0 <= 1 AND priority = 0) AS waiting,
@@ -30,7 +34,7 @@ BEGIN
       LATERAL (
         SELECT ctid AS at, id, state, priority FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND state <> 3 OFFSET 0
       ) j
-    ORDER BY o.n
+    WHERE o.id = ANY (_locked) ORDER BY o.n
   ) j;
   IF _gone.rows IS NOT NULL THEN
     _change.waiting := -_gone.waiting;
