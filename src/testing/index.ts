@@ -5,6 +5,8 @@
 export {
   type ConformanceOptions,
   conformance,
+  type Level,
+  LEVELS,
   type StoreUnderTest,
   type TestCase,
   type TestRunner,

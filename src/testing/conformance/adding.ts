@@ -69,7 +69,7 @@ export function adding(test: Test): void {
     assert.deepEqual(await scene.list('waiting'), []);
   });
 
-  test('add reports a duplicate while the finished job is kept, and not after its removal', async (scene) => {
+  test.needs('changing')('add reports a duplicate while the finished job is kept, and not after its removal', async (scene) => {
     const { job } = await scene.running({ id: 'again' });
     await scene.finish(completed(job));
     const add = async () => only(await scene.store.add(scene.queue, [newJob({ id: 'again' })], scene.call('p'))).status;

@@ -17,7 +17,7 @@ export function caps(test: Test): void {
     assert.deepEqual([jobs, drained, paused, limitedMs], [[], false, false, undefined]);
   });
 
-  test('jobs under timed or extended locks count in the share of their session', async (scene) => {
+  test.needs('timed-locks')('jobs under timed or extended locks count in the share of their session', async (scene) => {
     await scene.addMany(10);
     await cap(scene, 4);
     const [timed, extended, other] = [await scene.session(), await scene.session(), await scene.session({ slots: 0 })];
@@ -61,7 +61,7 @@ export function caps(test: Test): void {
     assert.equal((await scene.claim(session, 10)).length, 2);
   });
 
-  test('a place under the cap comes free whenever a job leaves active', async (scene) => {
+  test.needs('changing')('a place under the cap comes free whenever a job leaves active', async (scene) => {
     await scene.addMany(10);
     await cap(scene, 1);
     const session = await scene.session();

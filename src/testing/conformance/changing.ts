@@ -110,7 +110,7 @@ export function changing(test: Test): void {
     assert.equal(await change(scene, later, RETRY), 'state');
   });
 
-  test('remove deletes a job with its logs, and leaves a locked job', async (scene) => {
+  test.needs('control')('remove deletes a job with its logs, and leaves a locked job', async (scene) => {
     const { job } = await scene.running({ id: 'locked' });
     await scene.add({ id: 'a' }, { id: 'b', delayMs: scene.ms(500) });
     await scene.store.write(scene.queue, [{ jobId: 'a', kind: 'log', row: 'x' }]);
@@ -142,7 +142,7 @@ export function changing(test: Test): void {
     assert.equal((await scene.list('completed')).length, 3);
   });
 
-  test('remove by selection distinguishes waiting jobs with and without a priority', async (scene) => {
+  test.needs('keys')('remove by selection distinguishes waiting jobs with and without a priority', async (scene) => {
     await scene.add({ id: 'p1', priority: 3 }, { id: 'w1' }, { id: 'p2', priority: 1 }, { id: 'w2' });
     await scene.add({ id: 'k1', lockKey: 'k' }, { id: 'k2', lockKey: 'k' }, { id: 'k3', lockKey: 'k', priority: 1 });
     assert.deepEqual(await remove(scene, { lists: ['prioritized'], limit: 2 }), ['p1', 'p2']);
@@ -254,7 +254,7 @@ export function changing(test: Test): void {
     assert.deepEqual([await scene.stateOf(old as string), await scene.stateOf(fresh as string)], ['waiting', 'failed']);
   });
 
-  test('forget resets ids, pause, limits and events of an emptied queue', async (scene) => {
+  test.needs('control')('forget resets ids, pause, limits and events of an emptied queue', async (scene) => {
     assert.deepEqual(await scene.add({}, {}), ['1', '2']);
     await scene.store.change(scene.queue, { lists: ['waiting'], limit: 10 }, { kind: 'remove' });
     await scene.store.configure(scene.queue, { paused: true });

@@ -124,7 +124,7 @@ export function claiming(test: Test): void {
     assertFresh(seen);
   });
 
-  test('fences keep growing after the queue was forgotten', async (scene) => {
+  test.needs('control')('fences keep growing after the queue was forgotten', async (scene) => {
     const seen: ClaimedJob[] = [];
     for (let round = 0; round < 3; round += 1) {
       await scene.add({}, {});

@@ -39,7 +39,7 @@ export function control(test: Test): void {
     assert.equal((await scene.store.status(scene.queue)).paused, false);
   });
 
-  test('configure changes all given settings at once, and leaves the others as they are', async (scene) => {
+  test.needs('caps')('configure changes all given settings at once, and leaves the others as they are', async (scene) => {
     const { store, queue } = scene;
     const settings = async () => {
       const { paused, limitedMs, cap } = await store.status(queue);
@@ -62,7 +62,7 @@ export function control(test: Test): void {
     );
   });
 
-  test.shared('no reader sees a part of the settings that one call gave', async (scene) => {
+  test.needs('caps').shared('no reader sees a part of the settings that one call gave', async (scene) => {
     const { store, queue } = scene;
     const peer = await scene.peer();
     let isChanging = true;
@@ -71,9 +71,8 @@ export function control(test: Test): void {
         await store.configure(queue, { paused: true, blockedMs: scene.ms(60_000), cap: { maxActive: 2 } });
         await store.configure(queue, { paused: false, blockedMs: 0, cap: null });
       }
-      isChanging = false;
     };
-    const changed = change();
+    const changed = change().finally(() => (isChanging = false));
     while (isChanging) {
       const { paused, limitedMs, cap } = await peer.store.status(queue);
       assert.deepEqual([limitedMs !== undefined, cap !== undefined], [paused, paused]);
@@ -98,53 +97,56 @@ export function control(test: Test): void {
     assert.equal((await scene.store.status(scene.queue)).limitedMs, undefined);
   });
 
-  test('claim moves due jobs to waiting also when the queue is paused, limited or full', async (scene) => {
-    const session = await scene.session();
-    const limit = { max: 1, durationMs: scene.ms(60_000) };
-    const useWindow = async () => {
-      await scene.add({ id: 'held' });
-      assert.equal((await scene.claim(session, 1, { limit })).length, 1);
-    };
-    const holds: [string, () => Promise<void>, () => Promise<void>, object][] = [
-      [
-        'paused',
-        () => scene.store.configure(scene.queue, { paused: true }),
-        () => scene.store.configure(scene.queue, { paused: false }),
-        {},
-      ],
-      [
-        'limited',
-        () => scene.store.configure(scene.queue, { blockedMs: scene.ms(60_000) }),
-        () => scene.store.configure(scene.queue, { blockedMs: 0 }),
-        {},
-      ],
-      ['over its window', useWindow, async () => undefined, { limit }],
-      [
-        'full',
-        () => scene.store.configure(scene.queue, { cap: { maxActive: 1 } }),
-        () => scene.store.configure(scene.queue, { cap: null }),
-        {},
-      ],
-    ];
-    for (const [what, hold, free, terms] of holds) {
-      await hold();
-      await scene.add({ id: `soon ${what}`, delayMs: scene.ms(20) }, { id: `late ${what}`, delayMs: scene.ms(50_000) });
-      const before = await scene.tryClaim(session, 1, terms);
-      assert.deepEqual(before.jobs, [], what);
-      between(before.nextInMs, 1, scene.ms(20), `nextInMs while ${what}`);
-      await scene.pass(21);
-      const last = await scene.lastEvent();
-      const due = await scene.tryClaim(session, 1, terms);
-      assert.deepEqual([due.jobs, due.drained], [[], false], what);
-      between(due.nextInMs, 1, scene.ms(50_000), `nextInMs after that while ${what}`);
-      const told = (await scene.events(last)).map(({ name, jobId, prev }) => [name, jobId, prev]);
-      assert.deepEqual(told, [['waiting', `soon ${what}`, 'delayed']], what);
-      const { counts } = await scene.store.status(scene.queue);
-      assert.deepEqual([counts.waiting, counts.delayed], [1, 1], what);
-      await free();
-      await scene.store.change(scene.queue, { lists: ['waiting', 'delayed'], limit: 10 }, { kind: 'remove' });
-    }
-  });
+  test.needs('caps', 'changing')(
+    'claim moves due jobs to waiting also when the queue is paused, limited or full',
+    async (scene) => {
+      const session = await scene.session();
+      const limit = { max: 1, durationMs: scene.ms(60_000) };
+      const useWindow = async () => {
+        await scene.add({ id: 'held' });
+        assert.equal((await scene.claim(session, 1, { limit })).length, 1);
+      };
+      const holds: [string, () => Promise<void>, () => Promise<void>, object][] = [
+        [
+          'paused',
+          () => scene.store.configure(scene.queue, { paused: true }),
+          () => scene.store.configure(scene.queue, { paused: false }),
+          {},
+        ],
+        [
+          'limited',
+          () => scene.store.configure(scene.queue, { blockedMs: scene.ms(60_000) }),
+          () => scene.store.configure(scene.queue, { blockedMs: 0 }),
+          {},
+        ],
+        ['over its window', useWindow, async () => undefined, { limit }],
+        [
+          'full',
+          () => scene.store.configure(scene.queue, { cap: { maxActive: 1 } }),
+          () => scene.store.configure(scene.queue, { cap: null }),
+          {},
+        ],
+      ];
+      for (const [what, hold, free, terms] of holds) {
+        await hold();
+        await scene.add({ id: `soon ${what}`, delayMs: scene.ms(20) }, { id: `late ${what}`, delayMs: scene.ms(50_000) });
+        const before = await scene.tryClaim(session, 1, terms);
+        assert.deepEqual(before.jobs, [], what);
+        between(before.nextInMs, 1, scene.ms(20), `nextInMs while ${what}`);
+        await scene.pass(21);
+        const last = await scene.lastEvent();
+        const due = await scene.tryClaim(session, 1, terms);
+        assert.deepEqual([due.jobs, due.drained], [[], false], what);
+        between(due.nextInMs, 1, scene.ms(50_000), `nextInMs after that while ${what}`);
+        const told = (await scene.events(last)).map(({ name, jobId, prev }) => [name, jobId, prev]);
+        assert.deepEqual(told, [['waiting', `soon ${what}`, 'delayed']], what);
+        const { counts } = await scene.store.status(scene.queue);
+        assert.deepEqual([counts.waiting, counts.delayed], [1, 1], what);
+        await free();
+        await scene.store.change(scene.queue, { lists: ['waiting', 'delayed'], limit: 10 }, { kind: 'remove' });
+      }
+    },
+  );
 
   test('a block of 0 ends the current block', async (scene) => {
     await scene.add({});

@@ -12,7 +12,7 @@ import type { Test } from './suite.js';
 /** How many units a place in line is kept. */
 const LONG = 500;
 
-const RACES: Record<string, Race> = {
+const KEY_RACES: Record<string, Race> = {
   'claims of one key at once: one job at a time is active, and all jobs run': async (scene, other) => {
     const added = await scene.add(...Array.from({ length: 12 }, () => ({ lockKey: 'k' })));
     const sessions = await Promise.all(Array.from({ length: 4 }, () => scene.session()));
@@ -40,6 +40,18 @@ const RACES: Record<string, Race> = {
     assert.deepEqual(seen, added);
   },
 
+  'a dead owner, its sweep and claims of its key at once: one job of the key at a time is active': async (scene, other) => {
+    await scene.add(...Array.from({ length: 6 }, (_, n) => ({ id: `j${n}`, lockKey: 'k' })));
+    await scene.claim(await scene.briefSession(), 5);
+    await scene.perish();
+    const [one, two] = [await scene.session(), await scene.session()];
+    const claims = await Promise.all([scene.claim(one, 5), other.sweep(1), other.claim(two, 5)]);
+    const jobs: ClaimedJob[] = [...claims[0], ...claims[2], ...(await scene.claim(one, 5))];
+    assert.equal(only(jobs).id, 'j0');
+  },
+};
+
+const REMOVING_RACES: Record<string, Race> = {
   'adding, removing and claiming jobs of one key at once: all remaining jobs run': async (scene, other) => {
     const session = await scene.session();
     const seen: string[] = [];
@@ -63,7 +75,9 @@ const RACES: Record<string, Race> = {
       sorted(Array.from({ length: 12 }, (_, n) => `stays-${n}`)),
     );
   },
+};
 
+const CAP_RACES: Record<string, Race> = {
   'claims at once under a cap: exactly as many jobs as the cap allows': async (scene, other) => {
     await scene.addMany(40);
     await scene.store.configure(scene.queue, { cap: { maxActive: 5 } });
@@ -90,7 +104,9 @@ const RACES: Record<string, Race> = {
       await scene.finish(...claims.flat().map((job) => completed(job)));
     }
   },
+};
 
+const BY_ID_RACES: Record<string, Race> = {
   'claims by id and in order at once: each job goes to one session': async (scene, other) => {
     const added = await scene.addMany(10);
     const [hand, worker] = [await scene.session(), await scene.session()];
@@ -105,7 +121,9 @@ const RACES: Record<string, Race> = {
         'a claim by id gets the job that it names',
       );
   },
+};
 
+const NAME_RACES: Record<string, Race> = {
   'requests for one name at once: one holds the lock, the others stand in line': async (scene, other) => {
     const session = await scene.session();
     const tokens = Array.from({ length: 12 }, (_, n) => `t${n}`);
@@ -199,18 +217,12 @@ const RACES: Record<string, Race> = {
     assert.equal(await lookAt(scene), undefined);
     assert.equal((await wish(scene, await scene.session(), 'next')).status, 'held');
   },
-
-  'a dead owner, its sweep and claims of its key at once: one job of the key at a time is active': async (scene, other) => {
-    await scene.add(...Array.from({ length: 6 }, (_, n) => ({ id: `j${n}`, lockKey: 'k' })));
-    await scene.claim(await scene.briefSession(), 5);
-    await scene.perish();
-    const [one, two] = [await scene.session(), await scene.session()];
-    const claims = await Promise.all([scene.claim(one, 5), other.sweep(1), other.claim(two, 5)]);
-    const jobs: ClaimedJob[] = [...claims[0], ...claims[2], ...(await scene.claim(one, 5))];
-    assert.equal(only(jobs).id, 'j0');
-  },
 };
 
 export function exclusionRaces(test: Test): void {
-  defineRaces(test, RACES);
+  defineRaces(test.needs('keys'), KEY_RACES);
+  defineRaces(test.needs('keys', 'changing'), REMOVING_RACES);
+  defineRaces(test.needs('caps'), CAP_RACES);
+  defineRaces(test.needs('claims-by-id'), BY_ID_RACES);
+  defineRaces(test.needs('named-locks'), NAME_RACES);
 }

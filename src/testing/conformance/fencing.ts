@@ -17,6 +17,8 @@ interface Stale {
   session: string;
 }
 
+type Ways = Record<string, (scene: Scene) => Promise<Stale>>;
+
 const write =
   (
     content:
@@ -28,7 +30,7 @@ const write =
   async (scene, { id, token }) =>
     only(await scene.store.write(scene.queue, [{ jobId: id, token, ...content } as Write])).status;
 
-const OWNERS_WRITES: Record<string, OwnersWrite> = {
+const OUTCOMES: Record<string, OwnersWrite> = {
   completed: async (scene, job) => only(await scene.settle(completed(job))),
   'completed and removed': async (scene, job) => only(await scene.settle(completed(job, { count: 0 }))),
   failed: async (scene, job) => only(await scene.settle(failed(job))),
@@ -43,13 +45,28 @@ const OWNERS_WRITES: Record<string, OwnersWrite> = {
   },
   // Workers send this call most often, so stores may have a fast path for it.
   'completed by the worker, which claims on': async (scene, job, session) => only(await settleAndClaim(scene, session, [job])),
+};
+
+const WRITES: Record<string, OwnersWrite> = {
   progress: write({ kind: 'progress', progress: '99' }),
   data: write({ kind: 'data', data: '"stolen"' }),
   log: write({ kind: 'log', row: 'late' }),
   clearLogs: write({ kind: 'clearLogs' }),
+};
+
+const EXTENSIONS: Record<string, OwnersWrite> = {
   extend: async (scene, { id, token }) =>
     only(await scene.store.extend(scene.queue, [{ jobId: id, token, durationMs: scene.ms(100_000) }])),
 };
+
+/** Returns the writes of an owner that the levels under test have. */
+function ownersWrites(scene: Scene): [what: string, attempt: OwnersWrite][] {
+  return Object.entries({
+    ...OUTCOMES,
+    ...(scene.has('control') && WRITES),
+    ...(scene.has('timed-locks') && EXTENSIONS),
+  });
+}
 
 async function settleAndClaim(scene: Scene, session: string, jobs: ClaimedJob[]): Promise<SettleStatus[]> {
   const call = scene.call(session);
@@ -69,13 +86,7 @@ async function lockAndRecord(scene: Scene, id: string): Promise<unknown> {
 }
 
 /** Ways in which a token goes stale while its session lives on. Each returns the job as its old owner knew it. */
-const WITH_LIVING_SESSION: Record<string, (scene: Scene) => Promise<Stale>> = {
-  'revoked and run again by the same worker': async (scene) => {
-    const { session, job } = await scene.running();
-    await scene.store.change(scene.queue, [job.id], { kind: 'revoke', reason: 'test' });
-    await scene.claimOne(session);
-    return { job, session };
-  },
+const WITH_LIVING_SESSION: Ways = {
   'released and run again by the same worker': async (scene) => {
     const { session, job } = await scene.running();
     await scene.finish(released(job));
@@ -86,12 +97,6 @@ const WITH_LIVING_SESSION: Record<string, (scene: Scene) => Promise<Stale>> = {
     const { session, job } = await scene.running();
     await scene.finish(retried(job));
     await scene.finish(completed(await scene.claimOne(session)));
-    return { job, session };
-  },
-  'revoked and run by another worker': async (scene) => {
-    const { session, job } = await scene.running();
-    await scene.store.change(scene.queue, [job.id], { kind: 'revoke', reason: 'test' });
-    await scene.claimOne(await scene.session());
     return { job, session };
   },
   'a token of another job of the same session': async (scene) => {
@@ -107,8 +112,24 @@ const WITH_LIVING_SESSION: Record<string, (scene: Scene) => Promise<Stale>> = {
   },
 };
 
-/** All ways in which a token goes stale. The job always has a log row that must stay. */
-const WAYS: Record<string, (scene: Scene) => Promise<Stale>> = {
+/** The same, by a revocation. */
+const REVOKED: Ways = {
+  'revoked and run again by the same worker': async (scene) => {
+    const { session, job } = await scene.running();
+    await scene.store.change(scene.queue, [job.id], { kind: 'revoke', reason: 'test' });
+    await scene.claimOne(session);
+    return { job, session };
+  },
+  'revoked and run by another worker': async (scene) => {
+    const { session, job } = await scene.running();
+    await scene.store.change(scene.queue, [job.id], { kind: 'revoke', reason: 'test' });
+    await scene.claimOne(await scene.session());
+    return { job, session };
+  },
+};
+
+/** Ways in which a token goes stale together with its session. */
+const WITH_DEAD_SESSION: Ways = {
   'swept and waiting': async (scene) => {
     const stale = await scene.running({}, { durationMs: scene.ms(5) });
     await scene.perish();
@@ -122,42 +143,17 @@ const WAYS: Record<string, (scene: Scene) => Promise<Stale>> = {
     await scene.claimOne(await scene.session());
     return stale;
   },
-  ...WITH_LIVING_SESSION,
 };
 
 export function fencing(test: Test): void {
-  for (const [way, makeStale] of Object.entries(WAYS)) {
-    test(`S4-10 a stale token (${way}) is refused for every write of an owner, and nothing changes`, async (scene) => {
-      const { job: stale, session } = await makeStale(scene);
-      await scene.store.write(scene.queue, [{ jobId: stale.id, kind: 'log', row: 'stays' }]);
-      const before = await scene.snapshot(stale.id);
-      const ends = (await scene.lockOf(stale.id))?.endsInMs ?? 0;
-      for (const [what, attempt] of Object.entries(OWNERS_WRITES)) {
-        const answer = await attempt(scene, stale, session);
-        assert.equal(answer, 'lost', what);
-        assert.deepEqual(await scene.snapshot(stale.id), before, `${what} changed something`);
-      }
-      assert(((await scene.lockOf(stale.id))?.endsInMs ?? 0) <= ends, 'the lock of the owner was not prolonged');
-    });
-  }
-
-  for (const [way, makeStale] of Object.entries(WITH_LIVING_SESSION)) {
-    test(`settle refuses a stale token (${way}) and settles the other jobs of the call`, async (scene) => {
-      const { job: stale, session } = await makeStale(scene);
-      const before = await lockAndRecord(scene, stale.id);
-      for (const settle of [settleAndClaim, settleAlone]) {
-        await scene.addMany(2);
-        const [one, two] = await scene.claim(session, 2);
-        assert(one && two);
-        assert.deepEqual(await settle(scene, session, [one, stale, two]), ['done', 'lost', 'done'], settle.name);
-        assert.deepEqual(await lockAndRecord(scene, stale.id), before, `${settle.name} changed something`);
-      }
-    });
-  }
+  refuseStale(test, { ...WITH_DEAD_SESSION, ...WITH_LIVING_SESSION });
+  refuseStale(test.needs('changing'), REVOKED);
+  settleTheOthers(test, WITH_LIVING_SESSION);
+  settleTheOthers(test.needs('changing'), REVOKED);
 
   test('S4-10 the same writes with the current token are accepted', async (scene) => {
     const session = await scene.session();
-    for (const [what, attempt] of Object.entries(OWNERS_WRITES)) {
+    for (const [what, attempt] of ownersWrites(scene)) {
       await scene.add({});
       const job = await scene.claimOne(session);
       const answer = await attempt(scene, job, session);
@@ -170,14 +166,15 @@ export function fencing(test: Test): void {
     const { session, job } = await scene.running();
     await scene.finish(completed(job));
     const before = await scene.snapshot(job.id);
-    for (const what of ['progress', 'data', 'log', 'clearLogs', 'extend', 'release', 'return', 'retry', 'delay']) {
-      const answer = await OWNERS_WRITES[what]?.(scene, job, session);
+    const writes = ['progress', 'data', 'log', 'clearLogs', 'extend', 'release', 'return', 'retry', 'delay'];
+    for (const [what, attempt] of ownersWrites(scene).filter(([name]) => writes.includes(name))) {
+      const answer = await attempt(scene, job, session);
       assert.equal(answer, what === 'extend' ? 'finished' : 'lost', what);
       assert.deepEqual(await scene.snapshot(job.id), before, `${what} changed something`);
     }
   });
 
-  test('write carries out only the items with the token of the owner', async (scene) => {
+  test.needs('control', 'changing')('write carries out only the items with the token of the owner', async (scene) => {
     await scene.addMany(2);
     const [mine, lost] = await scene.claim(await scene.session(), 2);
     assert(mine && lost);
@@ -193,4 +190,38 @@ export function fencing(test: Test): void {
     );
     assert.deepEqual([(await scene.job(lost.id)).data, (await scene.job(mine.id)).data], ['{}', '2']);
   });
+}
+
+/** Every write of an owner is refused. The job has a log row that must stay, if the store has logs. */
+function refuseStale(test: Test, ways: Ways): void {
+  for (const [way, makeStale] of Object.entries(ways)) {
+    test(`S4-10 a stale token (${way}) is refused for every write of an owner, and nothing changes`, async (scene) => {
+      const { job: stale, session } = await makeStale(scene);
+      if (scene.has('control')) await scene.store.write(scene.queue, [{ jobId: stale.id, kind: 'log', row: 'stays' }]);
+      const before = await scene.snapshot(stale.id);
+      const ends = (await scene.lockOf(stale.id))?.endsInMs ?? 0;
+      for (const [what, attempt] of ownersWrites(scene)) {
+        const answer = await attempt(scene, stale, session);
+        assert.equal(answer, 'lost', what);
+        assert.deepEqual(await scene.snapshot(stale.id), before, `${what} changed something`);
+      }
+      assert(((await scene.lockOf(stale.id))?.endsInMs ?? 0) <= ends, 'the lock of the owner was not prolonged');
+    });
+  }
+}
+
+function settleTheOthers(test: Test, ways: Ways): void {
+  for (const [way, makeStale] of Object.entries(ways)) {
+    test(`settle refuses a stale token (${way}) and settles the other jobs of the call`, async (scene) => {
+      const { job: stale, session } = await makeStale(scene);
+      const before = await lockAndRecord(scene, stale.id);
+      for (const settle of [settleAndClaim, settleAlone]) {
+        await scene.addMany(2);
+        const [one, two] = await scene.claim(session, 2);
+        assert(one && two);
+        assert.deepEqual(await settle(scene, session, [one, stale, two]), ['done', 'lost', 'done'], settle.name);
+        assert.deepEqual(await lockAndRecord(scene, stale.id), before, `${settle.name} changed something`);
+      }
+    });
+  }
 }

@@ -99,7 +99,7 @@ export function hints(test: Test): void {
     assert.deepEqual(await unsuspected(scene, refs), [true]);
   });
 
-  test.fallible('a claim or a granted lock clears the suspicion of its session', async (scene) => {
+  test.needs('named-locks').fallible('a claim or a granted lock clears the suspicion of its session', async (scene) => {
     const { store, queue } = scene;
     await scene.add({ id: 'x' }, { id: 'y' });
     const session = await orphan(scene, 5_000, { graceMs: scene.ms(200) });

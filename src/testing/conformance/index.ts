@@ -1,7 +1,7 @@
 // The conformance suite: every store engine must pass it. It has one file per facet of the contract, uses only
 // src/store/contract/index.ts, and must never know an engine.
 // Our own tests call it for each store of Holdfast. Authors of other stores call it too: `conformance({ describe, it, name,
-// capabilities, open })` needs nothing but a test runner.
+// capabilities, open })` needs nothing but a test runner. `levels` names the parts to run (levels.ts).
 import assert from 'node:assert/strict';
 import { adding } from './adding.js';
 import { caps } from './caps.js';
@@ -21,6 +21,7 @@ import { keys } from './keys.js';
 import { lanes } from './lanes.js';
 import { large } from './large.js';
 import { lockLines } from './lock-lines.js';
+import { type Level, levelsToRun } from './levels.js';
 import { locks } from './locks.js';
 import { losses } from './losses.js';
 import { model } from './model.js';
@@ -38,50 +39,53 @@ import { taking } from './taking.js';
 import { values } from './values.js';
 import { waking } from './waking.js';
 
+export { type Level, LEVELS } from './levels.js';
 export type { ConformanceOptions, StoreUnderTest, TestCase, TestRunner } from './runner.js';
 
-const FACETS: Record<string, Facet> = {
-  adding,
-  ordering,
-  claiming,
-  'taking by id': taking,
-  'lock keys': keys,
-  caps,
-  settling,
-  keeping,
-  fencing,
-  replays,
-  lanes,
-  sessions,
-  sweeping,
-  losses,
-  hints,
-  locks,
-  revoking,
-  'named locks': namedLocks,
-  'lock waiters': lockLines,
-  control,
-  changing,
-  inspecting,
-  events,
-  waking,
-  values,
-  'large payloads': large,
-  isolation,
-  closing,
-  races,
-  'exclusion races': exclusionRaces,
-  crowds,
-  'random work': model,
-};
+/** The facets, each with the level that all its tests need. */
+const FACETS: [title: string, level: Level, facet: Facet][] = [
+  ['adding', 'core', adding],
+  ['ordering', 'core', ordering],
+  ['claiming', 'core', claiming],
+  ['taking by id', 'claims-by-id', taking],
+  ['lock keys', 'keys', keys],
+  ['caps', 'caps', caps],
+  ['settling', 'core', settling],
+  ['keeping', 'keeping', keeping],
+  ['fencing', 'core', fencing],
+  ['replays', 'core', replays],
+  ['lanes', 'lanes', lanes],
+  ['sessions', 'core', sessions],
+  ['sweeping', 'core', sweeping],
+  ['losses', 'core', losses],
+  ['hints', 'hints', hints],
+  ['locks', 'timed-locks', locks],
+  ['revoking', 'changing', revoking],
+  ['named locks', 'named-locks', namedLocks],
+  ['lock waiters', 'named-locks', lockLines],
+  ['control', 'control', control],
+  ['changing', 'changing', changing],
+  ['inspecting', 'inspecting', inspecting],
+  ['events', 'core', events],
+  ['waking', 'waking', waking],
+  ['values', 'core', values],
+  ['large payloads', 'large', large],
+  ['isolation', 'core', isolation],
+  ['closing', 'core', closing],
+  ['races', 'core', races],
+  ['exclusion races', 'core', exclusionRaces],
+  ['crowds', 'together', crowds],
+  ['random work', 'together', model],
+];
 
 /** Defines the tests that a store must pass, in the given runner. */
 export function conformance(options: ConformanceOptions): void {
+  const levels = levelsToRun(options.levels);
   options.describe(`S4-13 ${options.name} conforms to the store contract`, () => {
-    define(options, 'capabilities', (test) => {
+    define(options, levels, 'capabilities', (test) => {
       test('the store has the capabilities that the harness declares', async ({ store }) =>
         assert.deepEqual(store.capabilities, options.capabilities));
     });
-    for (const [name, facet] of Object.entries(FACETS)) define(options, name, facet);
+    for (const [title, level, facet] of FACETS) define(options, levels, title, (test) => facet(test.needs(level)));
   });
 }

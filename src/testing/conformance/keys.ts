@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import type { ClaimedJob } from '../../job/record.js';
 import type { SessionEnd } from '../../store/contract/index.js';
 import { ids, nth, only } from './expect.js';
+import type { Level } from './levels.js';
 import { completed, delayed, failed, released, retried, retryFrom } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
@@ -18,6 +19,8 @@ interface Leaving {
   brief?: boolean;
   timedUnits?: number;
   maxStalls?: number;
+  /** The level that it needs beside `keys`. */
+  level?: Level;
 }
 
 const revoke = (scene: Scene, { id }: ClaimedJob) => scene.store.change(scene.queue, [id], { kind: 'revoke', reason: 'r' });
@@ -39,7 +42,7 @@ const LEAVINGS: Leaving[] = [
   { how: 'its job is retried with a delay', next: 'b', leave: (scene, job) => scene.finish(retried(job, scene.ms(900))) },
   { how: 'its job is delayed', next: 'b', leave: (scene, job) => scene.finish(delayed(job, scene.ms(900))) },
   { how: 'its job is released', next: 'a', leave: (scene, job) => scene.finish(released(job)) },
-  { how: 'the lock of its job is revoked', next: 'a', leave: revoke },
+  { how: 'the lock of its job is revoked', next: 'a', leave: revoke, level: 'changing' },
   { how: 'the session of its job is closed', next: 'a', leave: closeSession('closed') },
   { how: 'the session of its job is closed as a crash', next: 'a', leave: closeSession('crashed') },
   {
@@ -50,7 +53,7 @@ const LEAVINGS: Leaving[] = [
   },
   { how: 'its job has stalled', next: 'a', leave: dieAndSweep, brief: true },
   { how: 'its job has stalled over the stall limit', next: 'b', leave: dieAndSweep, brief: true, maxStalls: 0 },
-  { how: 'the timed lock of its job has ended', next: 'a', leave: dieAndSweep, timedUnits: 3 },
+  { how: 'the timed lock of its job has ended', next: 'a', leave: dieAndSweep, timedUnits: 3, level: 'timed-locks' },
 ];
 
 export function keys(test: Test): void {
@@ -69,8 +72,8 @@ export function keys(test: Test): void {
     assert.deepEqual(ids(await scene.claim(await scene.session(), 10)), ['j0', 'j2', 'j5']);
   });
 
-  for (const { how, leave, next, brief, timedUnits, maxStalls = 5 } of LEAVINGS) {
-    test(`a key is free again when ${how}`, async (scene) => {
+  for (const { how, leave, next, brief, timedUnits, maxStalls = 5, level = 'keys' } of LEAVINGS) {
+    test.needs(level)(`a key is free again when ${how}`, async (scene) => {
       await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' }, { id: 'c', lockKey: 'k' });
       const session = await scene.session({ maxStalls, ...(brief && { durationMs: scene.ms(5) }) });
       const timed = timedUnits === undefined ? {} : { timedMs: scene.ms(timedUnits) };
@@ -145,7 +148,7 @@ export function keys(test: Test): void {
     assert.deepEqual(await orderOfKey(scene), ['c', 'b', 'a']);
   });
 
-  test('a changed priority changes the first job of a key', async (scene) => {
+  test.needs('changing')('a changed priority changes the first job of a key', async (scene) => {
     await scene.add(...['a', 'b', 'c'].map((id) => ({ id, lockKey: 'k', priority: 5 })));
     const change = (jobId: string, priority: number) =>
       scene.store.change(scene.queue, [jobId], { kind: 'priority', priority, lifo: false });
@@ -154,7 +157,7 @@ export function keys(test: Test): void {
     assert.deepEqual(await orderOfKey(scene), ['c', 'b', 'a']);
   });
 
-  test('a priority changed while the key is taken takes effect when the key is free', async (scene) => {
+  test.needs('changing')('a priority changed while the key is taken takes effect when the key is free', async (scene) => {
     await scene.add(...['a', 'b', 'c'].map((id) => ({ id, lockKey: 'k' })));
     const session = await scene.session();
     const job = await scene.claimOne(session);
@@ -164,7 +167,7 @@ export function keys(test: Test): void {
     assert.deepEqual(await orderOfKey(scene), ['c', 'b']);
   });
 
-  test('the next job of a key is claimable after the first was removed or cleared', async (scene) => {
+  test.needs('changing')('the next job of a key is claimable after the first was removed or cleared', async (scene) => {
     await scene.add(...['a', 'b', 'c'].map((id) => ({ id, lockKey: 'k' })));
     await scene.store.change(scene.queue, ['a'], { kind: 'remove' });
     assert.deepEqual((await scene.store.change(scene.queue, { lists: ['waiting'], limit: 1 }, { kind: 'remove' })).changed, [
@@ -173,7 +176,7 @@ export function keys(test: Test): void {
     assert.deepEqual(await orderOfKey(scene), ['c']);
   });
 
-  test('removing a job that waits for its key keeps the order of the others', async (scene) => {
+  test.needs('changing')('removing a job that waits for its key keeps the order of the others', async (scene) => {
     await scene.add(...['a', 'b', 'c'].map((id) => ({ id, lockKey: 'k' })));
     const session = await scene.session();
     const job = await scene.claimOne(session);
@@ -193,7 +196,7 @@ export function keys(test: Test): void {
     assert.deepEqual(ids(await scene.claim(await scene.session(), 5)), ['a']);
   });
 
-  test('due, promoted and requeued jobs wait while their key is taken', async (scene) => {
+  test.needs('changing')('due, promoted and requeued jobs wait while their key is taken', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k' });
     const session = await scene.session();
     const job = await scene.claimOne(session);
@@ -208,7 +211,7 @@ export function keys(test: Test): void {
     assert.deepEqual(await orderOfKey(scene), ['due', 'promoted', 'requeued']);
   });
 
-  test('retried and requeued finished jobs keep their key', async (scene) => {
+  test.needs('changing')('retried and requeued finished jobs keep their key', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' });
     const session = await scene.session();
     await scene.finish(failed(await scene.claimOne(session)));
@@ -246,7 +249,7 @@ export function keys(test: Test): void {
     for (const id of ['b', 'p', 'free']) assert.equal(await scene.stateOf(id), 'waiting');
   });
 
-  test('remove by selection removes jobs that wait for their key too, oldest first', async (scene) => {
+  test.needs('changing')('remove by selection removes jobs that wait for their key too, oldest first', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' }, { id: 'free' }, { id: 'c', lockKey: 'k' });
     await scene.claimOne(await scene.session());
     const clear = async (limit: number) =>
@@ -255,7 +258,7 @@ export function keys(test: Test): void {
     assert.equal((await scene.store.status(scene.queue)).counts.waiting, 0);
   });
 
-  test('a key is free when all its jobs are gone', async (scene) => {
+  test.needs('changing', 'control')('a key is free when all its jobs are gone', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k' });
     await scene.claimOne(await scene.session());
     await scene.store.change(scene.queue, ['a'], { kind: 'revoke', reason: 'r' });

@@ -45,19 +45,22 @@ export function large(test: Test): void {
     assert.deepEqual(ids(await scene.claim(session, 3)), [other]);
   });
 
-  test('the byte budget limits claims of prioritized jobs, keyed jobs and jobs by id', async (scene) => {
-    const session = await scene.session();
-    for (const kind of [{ priority: 3 }, { lockKey: 'key' }, {}]) {
-      const jobs = Array.from({ length: 3 }, (_, n) => ({ ...kind, ...('lockKey' in kind && { lockKey: `key-${n}` }) }));
-      const added = await scene.add(...jobs.map((job) => ({ ...job, data: text(LARGE) })));
-      const byId = Object.keys(kind).length === 0 ? { jobIds: added } : {};
-      const first = await scene.tryClaim(session, 3, byId);
-      assert.deepEqual([ids(first.jobs), first.more], [added.slice(0, 2), true], JSON.stringify(kind));
-      const second = await scene.tryClaim(session, 3, byId);
-      assert.deepEqual(ids(second.jobs), added.slice(2), JSON.stringify(kind));
-      await scene.finish(...[...first.jobs, ...second.jobs].map((job) => completed(job)));
-    }
-  });
+  test.needs('keys', 'claims-by-id')(
+    'the byte budget limits claims of prioritized jobs, keyed jobs and jobs by id',
+    async (scene) => {
+      const session = await scene.session();
+      for (const kind of [{ priority: 3 }, { lockKey: 'key' }, {}]) {
+        const jobs = Array.from({ length: 3 }, (_, n) => ({ ...kind, ...('lockKey' in kind && { lockKey: `key-${n}` }) }));
+        const added = await scene.add(...jobs.map((job) => ({ ...job, data: text(LARGE) })));
+        const byId = Object.keys(kind).length === 0 ? { jobIds: added } : {};
+        const first = await scene.tryClaim(session, 3, byId);
+        assert.deepEqual([ids(first.jobs), first.more], [added.slice(0, 2), true], JSON.stringify(kind));
+        const second = await scene.tryClaim(session, 3, byId);
+        assert.deepEqual(ids(second.jobs), added.slice(2), JSON.stringify(kind));
+        await scene.finish(...[...first.jobs, ...second.jobs].map((job) => completed(job)));
+      }
+    },
+  );
 
   test('a repeated claim under the byte budget returns the jobs of the first claim only', async (scene) => {
     const added = await addLarge(scene, 4);
@@ -95,7 +98,7 @@ export function large(test: Test): void {
     assert.deepEqual(idsOf(rest), [asked.slice(3), false]);
   });
 
-  test('jobs returns a list up to the byte budget, counts results, and returns more', async (scene) => {
+  test.needs('claims-by-id')('jobs returns a list up to the byte budget, counts results, and returns more', async (scene) => {
     const added = await addLarge(scene, 3);
     const list = (start: number) => scene.store.jobs(scene.queue, { lists: ['waiting'], start, end: -1, asc: true });
     const first = await list(0);
@@ -108,7 +111,7 @@ export function large(test: Test): void {
     assert.deepEqual([ids(done.jobs), done.more], [added.slice(0, 1), true]);
   });
 
-  test('logs returns rows up to the byte budget', async (scene) => {
+  test.needs('control')('logs returns rows up to the byte budget', async (scene) => {
     const { job } = await scene.running();
     const row = 'x'.repeat(LARGE);
     for (let n = 0; n < 3; n += 1) {
@@ -140,7 +143,7 @@ export function large(test: Test): void {
     assert.deepEqual([event['large'], event['returnvalue']], [undefined, value]);
   });
 
-  test('the event of a large progress marks it as large and does not copy it', async (scene) => {
+  test.needs('control')('the event of a large progress marks it as large and does not copy it', async (scene) => {
     const { job } = await scene.running();
     const progress = text(EVENT_VALUE_BYTES + 1);
     await scene.store.write(scene.queue, [{ kind: 'progress', jobId: job.id, token: job.token, progress }]);

@@ -162,7 +162,7 @@ export function namedLocks(test: Test): void {
     assert((await scene.store.locks(scene.queue, { names: names(asked) })).every((info) => info === undefined));
   });
 
-  test('forget keeps the named locks of the queue', async (scene) => {
+  test.needs('control')('forget keeps the named locks of the queue', async (scene) => {
     await hold(scene, 'mine');
     await scene.store.forget(scene.queue, { all: true });
     assert.equal((await lookAt(scene))?.token, 'mine');

@@ -1,6 +1,7 @@
 // The inputs of the suite: a test runner of two functions, and a way to open the store under test.
 import type { Capabilities } from '../../store/capabilities.js';
 import type { NewSession, Store } from '../../store/contract/index.js';
+import type { Level } from './levels.js';
 
 /** vitest, node:test, mocha and jest all fit. If `it` can skip, the suite reports tests of missing capabilities as skipped. */
 export interface TestRunner {
@@ -43,4 +44,9 @@ export interface ConformanceOptions extends TestRunner {
    * server, because a claim and a write must fit into such a lock.
    */
   unit?: number;
+  /**
+   * The levels to run, each together with the levels that it builds on (`LEVELS`). Default: all. A store is complete when it passes all;
+   * `['core']` is for a store that is being written.
+   */
+  levels?: readonly Level[];
 }

@@ -15,6 +15,7 @@ import type {
   StoredEvent,
 } from '../../store/contract/index.js';
 import { ids, only } from './expect.js';
+import type { Level } from './levels.js';
 import type { StoreUnderTest } from './runner.js';
 import { newJob, newSession } from './samples.js';
 
@@ -23,11 +24,18 @@ export class Scene {
   readonly queue: string;
   readonly unit: number;
   readonly #under: StoreUnderTest;
+  readonly #levels: ReadonlySet<Level>;
   readonly #shared: { seqs: Map<string, number>; opened: Store[] };
 
-  constructor(under: StoreUnderTest, unit: number, view?: { of: Scene; store?: Store; queue?: string }) {
+  constructor(
+    under: StoreUnderTest,
+    unit: number,
+    levels: ReadonlySet<Level>,
+    view?: { of: Scene; store?: Store; queue?: string },
+  ) {
     this.#under = under;
     this.unit = unit;
+    this.#levels = levels;
     this.store = view?.store ?? view?.of.store ?? under.store;
     this.queue = view?.queue ?? view?.of.queue ?? `conformance-${randomUUID()}`;
     this.#shared = view === undefined ? { seqs: new Map(), opened: [] } : view.of.#shared;
@@ -37,12 +45,12 @@ export class Scene {
 
   /** Returns the same scene on another queue. */
   at(queue: string): Scene {
-    return new Scene(this.#under, this.unit, { of: this, queue });
+    return new Scene(this.#under, this.unit, this.#levels, { of: this, queue });
   }
 
   /** Returns the same scene through another store. */
   through(store: Store): Scene {
-    return new Scene(this.#under, this.unit, { of: this, store });
+    return new Scene(this.#under, this.unit, this.#levels, { of: this, store });
   }
 
   /** Returns the same scene through a second connection. */
@@ -66,6 +74,11 @@ export class Scene {
   async close(): Promise<void> {
     for (const store of this.#shared.opened) await store.close();
     await this.#under.close();
+  }
+
+  /** True if the store under test has this level. A test of a lower level then covers more verbs. */
+  has(level: Level): boolean {
+    return this.#levels.has(level);
   }
 
   // ── time ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -227,7 +240,7 @@ export class Scene {
     const lock = await this.lockOf(id);
     return {
       record: await this.find(id),
-      logs: await this.store.logs(this.queue, id, { start: 0, end: -1, asc: true }),
+      logs: this.has('control') ? await this.store.logs(this.queue, id, { start: 0, end: -1, asc: true }) : undefined,
       events: await this.events(),
       lock: lock && { token: lock.token, fence: lock.fence, session: lock.session },
       waiting: await this.list('waiting'),

@@ -86,7 +86,7 @@ export function sweeping(test: Test): void {
     assert.deepEqual(await scene.sweep(), { stalled: [], failed: [job.id] });
   });
 
-  test('S4-12 removeOnFail true removes a job that stalled too often', async (scene) => {
+  test.needs('keeping')('S4-12 removeOnFail true removes a job that stalled too often', async (scene) => {
     const { job } = await scene.running({ opts: '{"removeOnFail":true}' }, { durationMs: scene.ms(5), maxStalls: 0 });
     await scene.perish();
     assert.deepEqual((await scene.sweep()).failed, [job.id]);
@@ -101,7 +101,7 @@ export function sweeping(test: Test): void {
     ['a number', '{"removeOnFail":2}'],
     ['a count', '{"removeOnFail":{"count":2}}'],
   ]) {
-    test(`S4-12 removeOnFail ${what} keeps the newest jobs that stalled too often`, async (scene) => {
+    test.needs('keeping')(`S4-12 removeOnFail ${what} keeps the newest jobs that stalled too often`, async (scene) => {
       const added: string[] = [];
       for (let round = 0; round < 4; round += 1) {
         const { job } = await scene.running({ opts: opts as string }, { durationMs: scene.ms(5), maxStalls: 0 });

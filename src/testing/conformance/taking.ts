@@ -48,7 +48,7 @@ export function taking(test: Test): void {
     assert.deepEqual(told, ['added', 'delayed', 'waiting', 'active']);
   });
 
-  test('a claim by id ignores pause, limits and a full cap', async (scene) => {
+  test.needs('caps')('a claim by id ignores pause, limits and a full cap', async (scene) => {
     await scene.add({ id: 'a' }, { id: 'b' }, { id: 'c' }, { id: 'd' });
     const session = await scene.session();
     await scene.store.configure(scene.queue, { cap: { maxActive: 1 } });
@@ -61,7 +61,7 @@ export function taking(test: Test): void {
     assert.deepEqual(ids(await scene.claim(session, 5, { jobIds: ['d'], limit })), ['d']);
   });
 
-  test('jobs claimed by id count under the cap and the limit', async (scene) => {
+  test.needs('caps')('jobs claimed by id count under the cap and the limit', async (scene) => {
     await scene.addMany(9);
     await scene.add({ id: 'x' }, { id: 'y' });
     const session = await scene.session();
@@ -78,7 +78,7 @@ export function taking(test: Test): void {
     await scene.finish(completed(job));
   });
 
-  test('a claim by id takes one job per key, and none while the key is taken', async (scene) => {
+  test.needs('keys')('a claim by id takes one job per key, and none while the key is taken', async (scene) => {
     await scene.add(...['a', 'b', 'c'].map((id) => ({ id, lockKey: 'k' })));
     const session = await scene.session();
     const job = only(await scene.claim(session, 5, { jobIds: ['b', 'c'] }));
@@ -89,7 +89,7 @@ export function taking(test: Test): void {
     assert.deepEqual(ids(await scene.claim(session, 5)), ['a']);
   });
 
-  test('a claim by id moves a due job to waiting when its key is taken', async (scene) => {
+  test.needs('keys')('a claim by id moves a due job to waiting when its key is taken', async (scene) => {
     await scene.add({ id: 'a', lockKey: 'k' }, { id: 'b', lockKey: 'k', delayMs: scene.ms(2) });
     const session = await scene.session();
     await scene.claimOne(session);
@@ -99,7 +99,7 @@ export function taking(test: Test): void {
     assert.equal(await scene.stateOf('b'), 'waiting');
   });
 
-  test('a claim by id can grant timed locks', async (scene) => {
+  test.needs('timed-locks')('a claim by id can grant timed locks', async (scene) => {
     await scene.add({ id: 'a' });
     await scene.claim(await scene.session(), 1, { jobIds: ['a'], timedMs: scene.ms(3) });
     await scene.perish();

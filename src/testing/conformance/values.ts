@@ -30,7 +30,7 @@ export const ODD_TEXTS = [
 ];
 
 export function values(test: Test): void {
-  test('odd texts survive in job id, name, data, options, result, log, progress and worker name', async (scene) => {
+  test('odd texts survive in job id, name, data, options, result and worker name', async (scene) => {
     await scene.add(
       ...ODD_TEXTS.map((text) => ({ id: `${text}!`, name: text, data: JSON.stringify(text), opts: JSON.stringify({ text }) })),
     );
@@ -39,17 +39,27 @@ export function values(test: Test): void {
     for (const [index, text] of ODD_TEXTS.entries()) {
       const job = nth(jobs, index);
       assert.equal(job.id, `${text}!`);
-      await scene.store.write(scene.queue, [
-        { jobId: job.id, token: job.token, kind: 'log', row: text },
-        { jobId: job.id, token: job.token, kind: 'progress', progress: JSON.stringify(text) },
-      ]);
       await scene.finish({ ...completed(job), value: JSON.stringify([text]) } as ReturnType<typeof completed>);
       const record = await scene.job(job.id);
       assert.deepEqual(
-        [record.name, record.data, record.opts, record.returnvalue, record.progress, record.processedBy],
-        [text, JSON.stringify(text), JSON.stringify({ text }), JSON.stringify([text]), JSON.stringify(text), nth(ODD_TEXTS, 0)],
+        [record.name, record.data, record.opts, record.returnvalue, record.processedBy],
+        [text, JSON.stringify(text), JSON.stringify({ text }), JSON.stringify([text]), nth(ODD_TEXTS, 0)],
       );
-      assert.deepEqual((await scene.store.logs(scene.queue, job.id, { start: 0, end: -1, asc: true })).logs, [text]);
+    }
+  });
+
+  test.needs('control')('odd texts survive in log and progress', async (scene) => {
+    await scene.add(...ODD_TEXTS.map((text) => ({ id: `${text}!` })));
+    const jobs = await scene.claim(await scene.session(), ODD_TEXTS.length);
+    for (const [index, text] of ODD_TEXTS.entries()) {
+      const { id: jobId, token } = nth(jobs, index);
+      await scene.store.write(scene.queue, [
+        { jobId, token, kind: 'log', row: text },
+        { jobId, token, kind: 'progress', progress: JSON.stringify(text) },
+      ]);
+      await scene.finish(completed(nth(jobs, index)));
+      assert.equal((await scene.job(jobId)).progress, JSON.stringify(text));
+      assert.deepEqual((await scene.store.logs(scene.queue, jobId, { start: 0, end: -1, asc: true })).logs, [text]);
     }
   });
 
@@ -71,7 +81,9 @@ export function values(test: Test): void {
       inherited.map(() => undefined),
     );
     for (const name of inherited) {
-      assert.deepEqual((await scene.store.logs(scene.queue, name, { start: 0, end: -1, asc: true })).logs, []);
+      if (scene.has('control')) {
+        assert.deepEqual((await scene.store.logs(scene.queue, name, { start: 0, end: -1, asc: true })).logs, []);
+      }
       assert.equal(await scene.lockOf(name), undefined);
       assert.deepEqual(await scene.store.locks(scene.queue, { session: name }), []);
       assert.equal((await scene.tryClaim(name)).sessionAlive, false);
@@ -123,7 +135,7 @@ export function values(test: Test): void {
     }
   });
 
-  test('odd and empty reasons, stacktraces and revocations survive', async (scene) => {
+  test.needs('changing')('odd and empty reasons, stacktraces and revocations survive', async (scene) => {
     const session = await scene.session();
     for (const text of [...ODD_TEXTS, '', 'line\nbreak\ttab\r\n']) {
       await scene.add({});
@@ -141,7 +153,7 @@ export function values(test: Test): void {
     );
   });
 
-  test('empty and null values survive and are not taken for absent', async (scene) => {
+  test.needs('control')('empty and null values survive and are not taken for absent', async (scene) => {
     const { job } = await scene.running({ data: '""' });
     await scene.store.write(scene.queue, [{ jobId: job.id, kind: 'log', row: '' }]);
     await scene.finish({ kind: 'completed', jobId: job.id, token: job.token, value: 'null', keep: {} });

@@ -28,7 +28,7 @@ export function waking(test: Test): void {
       await wakes(scene, () => scene.finish(retried(job)), what);
     });
 
-    test(`${watcher} when a lock is revoked`, async (scene) => {
+    test.needs('changing')(`${watcher} when a lock is revoked`, async (scene) => {
       const { job } = await scene.running();
       await wakes(scene, () => scene.store.change(scene.queue, [job.id], { kind: 'revoke', reason: 'r' }), what);
     });
@@ -38,7 +38,7 @@ export function waking(test: Test): void {
       await wakes(scene, () => scene.store.closeSessions([{ queue: scene.queue, id: session }], 'closed'), what);
     });
 
-    test(`${watcher} when a delayed job is promoted or requeued`, async (scene) => {
+    test.needs('changing')(`${watcher} when a delayed job is promoted or requeued`, async (scene) => {
       const { store, queue } = scene;
       await scene.add({ id: 'x', delayMs: scene.ms(5_000) });
       await scene.add({ id: 'y', delayMs: scene.ms(5_000) });
@@ -46,12 +46,12 @@ export function waking(test: Test): void {
       await wakes(scene, () => store.change(queue, { lists: ['delayed'], limit: 1 }, { kind: 'promote' }), what);
     });
 
-    test(`${watcher} when the queue is resumed`, async (scene) => {
+    test.needs('control')(`${watcher} when the queue is resumed`, async (scene) => {
       await scene.store.configure(scene.queue, { paused: true });
       await wakes(scene, () => scene.store.configure(scene.queue, { paused: false }), what);
     });
 
-    test(`${watcher} when a caller ends a limit`, async (scene) => {
+    test.needs('control')(`${watcher} when a caller ends a limit`, async (scene) => {
       await scene.store.configure(scene.queue, { blockedMs: scene.ms(5_000) });
       await wakes(scene, () => scene.store.configure(scene.queue, { blockedMs: 0 }), what);
     });
@@ -63,7 +63,7 @@ export function waking(test: Test): void {
     });
   }
 
-  test('a watcher is called when a key comes free', async (scene) => {
+  test.needs('keys')('a watcher is called when a key comes free', async (scene) => {
     await scene.add({ lockKey: 'k' }, { id: 'next', lockKey: 'k' });
     const session = await scene.session();
     const job = await scene.claimOne(session);
@@ -71,12 +71,12 @@ export function waking(test: Test): void {
     assert.equal((await scene.claimOne(session)).id, 'next');
   });
 
-  test('a watcher is called when a cap is set, raised or removed', async (scene) => {
+  test.needs('caps')('a watcher is called when a cap is set, raised or removed', async (scene) => {
     for (const cap of [{ maxActive: 1 }, { maxActive: 2 }, null])
       await wakes(scene, () => scene.store.configure(scene.queue, { cap }));
   });
 
-  test('a watcher is called when a share of the cap comes free', async (scene) => {
+  test.needs('caps')('a watcher is called when a share of the cap comes free', async (scene) => {
     await scene.store.configure(scene.queue, { cap: { maxActive: 4 } });
     const [one, two] = [await scene.session(), await scene.session()];
     await scene.briefSession();
@@ -86,7 +86,7 @@ export function waking(test: Test): void {
     await wakes(scene, () => scene.sweep());
   });
 
-  test('a watcher is called when a named lock or a place in line is released', async (scene) => {
+  test.needs('named-locks')('a watcher is called when a named lock or a place in line is released', async (scene) => {
     const session = await hold(scene, 'mine');
     await wish(scene, session, 'first', 500);
     await wish(scene, session, 'second', 500);
@@ -95,12 +95,12 @@ export function waking(test: Test): void {
     assert.equal((await wish(scene, session, 'second')).status, 'held');
   });
 
-  test('a watcher is called when a session that holds a named lock is closed', async (scene) => {
+  test.needs('named-locks')('a watcher is called when a session that holds a named lock is closed', async (scene) => {
     const id = await hold(scene, 'mine');
     await wakes(scene, () => scene.store.closeSessions([{ queue: scene.queue, id }], 'closed'));
   });
 
-  test('a watcher is called when a sweep releases a named lock', async (scene) => {
+  test.needs('named-locks')('a watcher is called when a sweep releases a named lock', async (scene) => {
     await hold(scene, 'mine', { durationMs: scene.ms(5) });
     await scene.perish();
     await wakes(scene, () => scene.sweep());
@@ -131,18 +131,20 @@ export function waking(test: Test): void {
     await wakes(scene, () => peer.add({}), 'events');
   });
 
-  test.shared('a watcher is called when a named lock is released through another connection', async (scene) => {
-    await hold(scene, 'mine');
-    const peer = await scene.peer();
-    await wakes(scene, () => letGo(peer, 'mine'));
-  });
+  test
+    .needs('named-locks')
+    .shared('a watcher is called when a named lock is released through another connection', async (scene) => {
+      await hold(scene, 'mine');
+      const peer = await scene.peer();
+      await wakes(scene, () => letGo(peer, 'mine'));
+    });
 
-  test.shared('a watcher is called when a cap is raised through another connection', async (scene) => {
+  test.needs('caps').shared('a watcher is called when a cap is raised through another connection', async (scene) => {
     const peer = await scene.peer();
     await wakes(scene, () => peer.store.configure(scene.queue, { cap: { maxActive: 2 } }));
   });
 
-  test.shared('a watcher is called after an event through another connection', async (scene) => {
+  test.needs('control').shared('a watcher is called after an event through another connection', async (scene) => {
     const { job } = await scene.running();
     const peer = await scene.peer();
     await wakes(scene, () => peer.store.write(scene.queue, [{ jobId: job.id, kind: 'progress', progress: '1' }]));

@@ -1,0 +1,61 @@
+// The levels of the suite. A store can pass `core` before it has the verbs of the other levels. The author of a store names the
+// levels to run; a test that needs several levels runs only if all of them run.
+import { HoldfastError } from '../../errors.js';
+
+interface LevelInfo {
+  /** The levels whose verbs the tests of this level use too. They run together with this level. */
+  buildsOn: readonly string[];
+  /** What a store needs for this level, in addition to the levels below it. */
+  needs: string;
+}
+
+const ON_CORE = ['core'] as const;
+
+export const LEVELS = {
+  core: {
+    buildsOn: [],
+    needs: 'open, close, add, claim, settle, openSession, renew, closeSessions, sweep, jobs, locks, sessions, status, events',
+  },
+  inspecting: { buildsOn: ON_CORE, needs: 'queues, and the order and the pages of the lists that `jobs` returns' },
+  keeping: { buildsOn: ON_CORE, needs: 'limits on finished jobs: `keep` with a count above 0 or an age, and removeOnFail' },
+  control: { buildsOn: ON_CORE, needs: 'configure (pause and block), the rate limit of a claim, write, logs, forget' },
+  changing: { buildsOn: ON_CORE, needs: 'change, and the notices of `renew`' },
+  'timed-locks': { buildsOn: ON_CORE, needs: '`timedMs` of a claim, extend' },
+  'claims-by-id': { buildsOn: ON_CORE, needs: '`jobIds` of a claim' },
+  keys: { buildsOn: ON_CORE, needs: '`lockKey` of a job' },
+  caps: { buildsOn: ['core', 'control'], needs: '`cap` of configure' },
+  'named-locks': { buildsOn: ON_CORE, needs: 'acquire, letGo, locks by name' },
+  hints: { buildsOn: ON_CORE, needs: 'probe, checkSessions' },
+  lanes: { buildsOn: ON_CORE, needs: '`lane` of a call, if the capability `lanes` is above 1' },
+  waking: { buildsOn: ON_CORE, needs: 'watch' },
+  large: { buildsOn: ON_CORE, needs: 'replies and event logs that are bounded by bytes' },
+  together: {
+    buildsOn: [
+      ...['core', 'inspecting', 'keeping', 'control', 'changing', 'timed-locks', 'claims-by-id', 'keys', 'caps'],
+      ...['named-locks', 'hints', 'lanes', 'waking', 'large'],
+    ],
+    needs: 'all verbs, with thousands of items and in random order',
+  },
+} as const satisfies Record<string, LevelInfo>;
+
+export type Level = keyof typeof LEVELS;
+
+/** Returns the named levels and all levels that they build on. Without names, returns all levels. */
+export function levelsToRun(names: readonly Level[] = Object.keys(LEVELS) as Level[]): Set<Level> {
+  const chosen = new Set<Level>();
+  for (const name of names) {
+    if (!Object.hasOwn(LEVELS, name)) throw unknownLevel(name);
+    for (const level of [...LEVELS[name].buildsOn, name]) chosen.add(level as Level);
+  }
+  if (chosen.size === 0) throw unknownLevel('none');
+  return chosen;
+}
+
+function unknownLevel(name: string): HoldfastError {
+  const known = Object.keys(LEVELS).join(', ');
+  return new HoldfastError(
+    'INVALID_OPTION',
+    `levels must name levels of the conformance suite, but it names ${JSON.stringify(name)}. The levels are: ${known}. Leave the option out to run all.`,
+    { option: 'levels' },
+  );
+}

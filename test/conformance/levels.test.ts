@@ -1,0 +1,179 @@
+// Each level of the suite runs without the verbs of the levels that it does not build on.
+import { describe, expect, it } from 'vitest';
+import { MemoryStore } from '../../src/store/memory/index.js';
+import {
+  type Call,
+  type ClaimRequest,
+  conformance,
+  HoldfastError,
+  type Level,
+  LEVELS,
+  ManualClock,
+  type Outcome,
+  type Store,
+} from '../../src/testing/index.js';
+
+const ALL = Object.keys(LEVELS) as Level[];
+
+/** The verbs of each level. A field of a verb that belongs to another level than the verb is named in `levelsOf`. */
+const VERBS: Partial<Record<Level, (keyof Store)[]>> = {
+  core: [
+    ...([
+      'capabilities',
+      'describe',
+      'open',
+      'close',
+      'add',
+      'claim',
+      'settle',
+      'openSession',
+      'renew',
+      'closeSessions',
+    ] as const),
+    ...(['sweep', 'jobs', 'locks', 'sessions', 'status', 'events'] as const),
+  ],
+  inspecting: ['queues'],
+  control: ['configure', 'write', 'logs', 'forget'],
+  changing: ['change'],
+  'timed-locks': ['extend'],
+  'named-locks': ['acquire', 'letGo'],
+  hints: ['probe', 'checkSessions'],
+  waking: ['watch', 'onWarning'],
+};
+
+/** Returns the levels that a call needs. */
+function levelsOf(verb: string, args: unknown[]): Level[] {
+  const claim = (verb === 'claim' ? args[1] : verb === 'settle' ? args[3] : undefined) as ClaimRequest | undefined;
+  const call = args[2] as Call | undefined;
+  const outcomes = verb === 'settle' ? (args[1] as Outcome[]) : [];
+  const found: [Level, boolean][] = [
+    ...Object.entries(VERBS).map(([level, verbs]): [Level, boolean] => [level as Level, verbs.includes(verb as keyof Store)]),
+    ['timed-locks', claim?.timedMs !== undefined],
+    ['claims-by-id', claim?.jobIds !== undefined],
+    ['control', claim?.limit !== undefined],
+    ['lanes', claim?.lane !== undefined || (verb === 'settle' && call?.lane !== undefined)],
+    ['keys', verb === 'add' && (args[1] as object[]).some((job) => 'lockKey' in job)],
+    ['caps', verb === 'configure' && 'cap' in (args[1] as object)],
+    ['named-locks', verb === 'locks' && 'names' in (args[1] as object)],
+    ['keeping', outcomes.some((one) => 'keep' in one && (one.keep.ageMs !== undefined || (one.keep.count ?? 0) > 0))],
+  ];
+  return found.filter(([, needed]) => needed).map(([level]) => level);
+}
+
+interface Attempt {
+  title: string;
+  run: () => Promise<void>;
+}
+
+/** Returns the tests of some levels on a store that has only the verbs of `has`, in memory that connections share. */
+function testsOf(levels: Level[], has: readonly string[], broken?: keyof Store): Attempt[] {
+  const tests: Attempt[] = [];
+  const capabilities = { ...new MemoryStore({ lanes: 2 }).capabilities, shared: true, durable: true };
+  conformance({
+    describe: (_, body) => body(),
+    it: (title, run) => tests.push({ title, run }),
+    name: 'a part of a store',
+    capabilities,
+    clock: 'manual',
+    levels,
+    async open() {
+      const clock = new ManualClock();
+      const right = new MemoryStore({ clock, lanes: 2 });
+      await right.open();
+      const connect = async (): Promise<Store> => connection(right, { has, broken, capabilities });
+      return {
+        store: await connect(),
+        peer: connect,
+        reopen: connect,
+        advance: async (ms) => clock.advance(ms),
+        stepWall: (ms) => clock.stepWall(ms),
+        close: () => right.close(),
+      };
+    },
+  });
+  return tests;
+}
+
+interface Part {
+  has: readonly string[];
+  broken: keyof Store | undefined;
+  capabilities: Store['capabilities'];
+}
+
+/** A connection of its own to a store: its calls outside the levels are refused, and its close leaves the store open. */
+function connection(right: MemoryStore, { has, broken, capabilities }: Part): Store {
+  let closed = false;
+  const call = (verb: keyof Store, inner: (...args: unknown[]) => unknown, args: unknown[]): unknown => {
+    const missing = levelsOf(verb, args).filter((level) => !has.includes(level));
+    if (missing.length > 0) throw new Error(`needs ${missing.join(' ')}`);
+    if (verb === broken) throw new Error('broken');
+    if (closed) return Promise.reject(new HoldfastError('STORE_CLOSED', 'This connection is closed.'));
+    return inner.apply(right, args);
+  };
+  return new Proxy<Store>(right, {
+    get(_, name: keyof Store) {
+      const value = Reflect.get(right, name, right) as unknown;
+      if (name === 'capabilities') return capabilities;
+      if (name === 'close') return async () => void (closed = true);
+      return typeof value === 'function' ? (...args: unknown[]) => call(name, value as () => unknown, args) : value;
+    },
+  });
+}
+
+/** Returns what is wrong, a line for each test that fails. */
+async function failuresOf(tests: Attempt[]): Promise<string[]> {
+  const failures: string[] = [];
+  for (const { title, run } of tests) await run().catch((error: Error) => failures.push(`${title}: ${error.message}`));
+  return failures;
+}
+
+/** Returns what is wrong with the first test that fails; the later tests do not run. */
+async function firstFailureOf(tests: Attempt[]): Promise<string | undefined> {
+  for (const test of tests) {
+    const [failure] = await failuresOf([test]);
+    if (failure !== undefined) return failure;
+  }
+  return undefined;
+}
+
+describe('the levels of the conformance suite', () => {
+  // `together` needs all verbs, so nothing can be refused to it; memory.test.ts runs it.
+  for (const level of ALL.filter((name) => name !== 'together')) {
+    it(`runs ${level} on a store without the verbs of levels that ${level} does not build on`, async () => {
+      const below = new Set(LEVELS[level].buildsOn.flatMap((base) => testsOf([base], []).map(({ title }) => title)));
+      const tests = testsOf([level], [...LEVELS[level].buildsOn, level]).filter(({ title }) => !below.has(title));
+      expect(tests.length).toBeGreaterThan(level === 'core' ? 120 : 1);
+      expect(await failuresOf(tests)).toEqual([]);
+    });
+  }
+
+  for (const verb of VERBS.core?.slice(4) ?? []) {
+    it(`fails core on a store whose verb ${verb} throws`, async () => {
+      expect(await firstFailureOf(testsOf(['core'], ['core'], verb))).toContain(': broken');
+    });
+  }
+
+  it('fails a level on a store without the verbs of that level', async () => {
+    expect(await firstFailureOf(testsOf(['named-locks'], ['core']))).toContain(': needs named-locks');
+  });
+
+  it('runs every level and every test without the option', () => {
+    const titles = (levels?: Level[]) => testsOf(levels as Level[], []).map(({ title }) => title);
+    expect(titles()).toEqual(titles(ALL));
+    expect(titles(['together'])).toEqual(titles());
+  });
+
+  it('has only levels that build on core, on known levels and on all levels below these', () => {
+    for (const [name, { buildsOn }] of Object.entries(LEVELS) as [Level, { buildsOn: readonly Level[] }][]) {
+      expect(buildsOn.includes('core')).toBe(name !== 'core');
+      for (const below of buildsOn) expect(buildsOn).toEqual(expect.arrayContaining([...LEVELS[below].buildsOn]));
+    }
+  });
+
+  it('refuses a level that it does not have, and an empty list', () => {
+    const error = { code: 'INVALID_OPTION', message: expect.stringContaining('The levels are: core, inspecting') as string };
+    expect(() => testsOf(['cores' as Level], [])).toThrow(expect.objectContaining(error));
+    expect(() => testsOf(['toString' as Level], [])).toThrow(expect.objectContaining(error));
+    expect(() => testsOf([], [])).toThrow(expect.objectContaining(error));
+  });
+});
