@@ -1,4 +1,5 @@
 // Each level of the suite runs without the verbs of the levels that it does not build on.
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import {
@@ -168,6 +169,13 @@ describe('the levels of the conformance suite', () => {
       expect(buildsOn.includes('core')).toBe(name !== 'core');
       for (const below of buildsOn) expect(buildsOn).toEqual(expect.arrayContaining([...LEVELS[below].buildsOn]));
     }
+  });
+
+  it('has the levels that docs/writing-a-store.md lists', () => {
+    const page = readFileSync(new URL('../../docs/writing-a-store.md', import.meta.url), 'utf8');
+    const row = ([name, { buildsOn, needs }]: [string, { buildsOn: readonly string[]; needs: string }]): string =>
+      `| \`${name}\` | ${name === 'together' ? 'all others ' : buildsOn.length > 0 ? `${buildsOn.join(', ')} ` : ''}| ${needs} |`;
+    expect(page.match(/^\| `[a-z-]+` \|.*$/gm)).toEqual(Object.entries(LEVELS).map(row));
   });
 
   it('refuses a level that it does not have, and an empty list', () => {

@@ -14,20 +14,24 @@ const ON_CORE = ['core'] as const;
 export const LEVELS = {
   core: {
     buildsOn: [],
-    needs: 'open, close, add, claim, settle, openSession, renew, closeSessions, sweep, jobs, locks, sessions, status, events',
+    needs:
+      '`open`, `close`, `describe`, `add`, `claim`, `settle`, `openSession`, `renew`, `closeSessions`, `sweep`, `jobs`, `locks`, `sessions`, `status`, `events`',
   },
-  inspecting: { buildsOn: ON_CORE, needs: 'queues, and the order and the pages of the lists that `jobs` returns' },
-  keeping: { buildsOn: ON_CORE, needs: 'limits on finished jobs: `keep` with a count above 0 or an age, and removeOnFail' },
-  control: { buildsOn: ON_CORE, needs: 'configure (pause and block), the rate limit of a claim, write, logs, forget' },
-  changing: { buildsOn: ON_CORE, needs: 'change, and the notices of `renew`' },
-  'timed-locks': { buildsOn: ON_CORE, needs: '`timedMs` of a claim, extend' },
+  inspecting: { buildsOn: ON_CORE, needs: '`queues`; the order and the pages of the lists that `jobs` returns' },
+  keeping: {
+    buildsOn: ON_CORE,
+    needs: 'limits on finished jobs: `keep` of an outcome with a count above 0 or an age, and `removeOnFail`',
+  },
+  control: { buildsOn: ON_CORE, needs: '`configure` (pause and block), `limit` of a claim, `write`, `logs`, `forget`' },
+  changing: { buildsOn: ON_CORE, needs: '`change`, and the notices that `renew` returns' },
+  'timed-locks': { buildsOn: ON_CORE, needs: '`timedMs` of a claim, `extend`' },
   'claims-by-id': { buildsOn: ON_CORE, needs: '`jobIds` of a claim' },
   keys: { buildsOn: ON_CORE, needs: '`lockKey` of a job' },
-  caps: { buildsOn: ['core', 'control'], needs: '`cap` of configure' },
-  'named-locks': { buildsOn: ON_CORE, needs: 'acquire, letGo, locks by name' },
-  hints: { buildsOn: ON_CORE, needs: 'probe, checkSessions' },
+  caps: { buildsOn: ['core', 'control'], needs: '`cap` of `configure`' },
+  'named-locks': { buildsOn: ON_CORE, needs: '`acquire`, `letGo`, `locks` by name' },
+  hints: { buildsOn: ON_CORE, needs: '`probe`, `checkSessions`' },
   lanes: { buildsOn: ON_CORE, needs: '`lane` of a call, if the capability `lanes` is above 1' },
-  waking: { buildsOn: ON_CORE, needs: 'watch' },
+  waking: { buildsOn: ON_CORE, needs: '`watch`' },
   large: { buildsOn: ON_CORE, needs: 'replies and event logs that are bounded by bytes' },
   together: {
     buildsOn: [
