@@ -31,7 +31,7 @@ export const tsc = join(dirname(createRequire(import.meta.url).resolve('typescri
  */
 export async function build() {
   bringPrebuilt();
-  const stamp = stampOf(sources());
+  const stamp = sourceStamp();
   if (readStamp() === stamp) return false;
   // In node_modules, so that what a killed build leaves behind is neither linted nor committed.
   const fresh = join(root, 'node_modules', '.cache', `holdfast-build-${process.pid}`);
@@ -69,6 +69,11 @@ function putInPlace(fresh) {
       rmSync(old, { recursive: true, force: true });
     }
   }
+}
+
+/** A text that changes with the sources and with what builds them. */
+export function sourceStamp() {
+  return stampOf(sources());
 }
 
 function sources() {

@@ -1,11 +1,11 @@
-// Product code as one simulated process sees it. The built modules are compiled once, as functions whose globals (timers, clocks, random
+// Product code as one simulated process sees it. The modules are compiled once, as functions whose globals (timers, clocks, random
 // numbers) are parameters, and called anew for each process and each lock thread: every one of them has its own module state, as in
 // reality, and nothing of the test process is patched. Modules that touch none of it are shared by all, which makes a process cheap.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, posix } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { compileFunction } from 'node:vm';
+import { modulesFolder } from '../scripts/compile-modules.mjs';
 
 export const AMBIENT = [
   'setTimeout',
@@ -33,7 +33,7 @@ const USES_AMBIENT = new RegExp(
 const SAID = /\/\*[\s\S]*?\*\/|\/\/[^\n]*|'(?:[^'\\\n]|\\.)*'/g;
 
 const nodeRequire = createRequire(import.meta.url);
-const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist');
+const modules = modulesFolder();
 const compiled = new Map();
 
 export class Realm {
@@ -53,7 +53,7 @@ export class Realm {
     this.#foreign = foreign;
   }
 
-  /** `file` is a path below dist/. */
+  /** `file` is a path below src/, with the ending of a compiled file. */
   load(file) {
     const code = compile(file);
     const modules = code.isShared ? this.#shared : this.#modules;
@@ -85,7 +85,7 @@ function resolve(from, name) {
 function compile(file) {
   let code = compiled.get(file);
   if (code === undefined) {
-    const path = join(dist, file);
+    const path = join(modules, file);
     const { text, imports } = asFunctionBody(readFileSync(path, 'utf8'));
     const files = new Map(imports.filter(isFile).map((name) => [name, resolve(file, name)]));
     const isShared =
@@ -99,13 +99,9 @@ function compile(file) {
   return code;
 }
 
-/**
- * The build writes an import as `require` with double quotes, that of a module of Node's as `process.getBuiltinModule`, and `import()` as `require`
- * with the quotes of the source.
- */
+/** The compiler writes an import as `require` with double quotes, and `import()` as `require` with the quotes of the source. */
 function asFunctionBody(built) {
-  const source = built.replaceAll('process.getBuiltinModule(', 'require(');
-  const imports = [...source.matchAll(/\brequire\("(.*?)"\)/g)].map(([, name]) => name);
-  const text = source.replace(/__importStar\(require\(('.*?')\)\)/g, 'importOne($1)').replace(/\bimport\(/g, 'importOne(');
+  const imports = [...built.matchAll(/\brequire\("(.*?)"\)/g)].map(([, name]) => name);
+  const text = built.replace(/__importStar\(require\((s|'.*?')\)\)/g, 'importOne($1)');
   return { text, imports };
 }
