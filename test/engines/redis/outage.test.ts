@@ -8,6 +8,7 @@ import type { RedisStore } from '../../../src/store/redis/index.js';
 import { Link } from '../../../src/store/redis/link.js';
 import { checkOptions } from '../../../src/store/redis/options.js';
 import { isRetryable } from '../../../src/errors.js';
+import { freePort } from '../../support/servers/free-port.js';
 import type { FaultProxy } from '../../support/servers/proxy.js';
 import { askRedis } from '../../support/servers/redis.js';
 import { killClients, newJob, newProxy, newServer, newSession, openStore } from './support.js';
@@ -75,13 +76,15 @@ describe('a lost connection to Redis', () => {
   });
 
   test('delays calls during a short outage, without an error', async () => {
-    const server = await newServer({ settings: { appendonly: 'yes' } });
-    const store = await openStore({ url: server.url });
+    const server = await newServer();
+    const proxy = await newProxy(server);
+    const store = await openStore({ url: proxy.url(server.url) });
     await store.add('q', [newJob()], { caller: 'p', seq: 1 });
-    await server.kill();
-    await outage(store);
+    proxy.aim({ port: await freePort() });
+    proxy.cut();
+    await expect.poll(() => store.status('q').catch((error: unknown) => isRetryable(error))).toBe(true);
     const call = store.status('q');
-    await server.restart();
+    proxy.aim(server);
     expect((await call).counts.waiting).toBe(1);
   });
 
