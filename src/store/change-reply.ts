@@ -1,7 +1,7 @@
 // Builds the replies of `change` from what the engines know. Pure.
 import type { Change, ChangeReply, Selection, Unchanged } from './contract/index.js';
 
-/** What became of one id. */
+/** The result for one id. */
 export type ChangeStatus = 'done' | Unchanged['status'];
 
 export function replyById(jobIds: string[], statuses: ChangeStatus[]): ChangeReply {

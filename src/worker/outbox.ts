@@ -1,4 +1,4 @@
-// What a worker has to send to the store: outcomes of runs, and claimed jobs that go back. Runs and the reconciler fill it, and the store
+// Holds the outcomes of runs and the claimed jobs that go back, until they are sent to the store. Runs and the reconciler fill it, and the store
 // loop drains it, so that neither side needs the other.
 import type { HoldfastError } from '../errors.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';

@@ -1,4 +1,4 @@
-// What a worker does when the store no longer knows its session.
+// Handles the loss of a worker's session: the store no longer knows it.
 import type { Session } from '../session/session.js';
 import type { WorkerContext } from './context.js';
 

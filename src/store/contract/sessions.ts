@@ -62,7 +62,7 @@ export interface Renewal extends SessionRef {
 export interface RenewReply {
   /** False: the session was swept or closed, which is final. */
   alive: boolean;
-  /** What happened to locks of this session from outside, with numbers above `acked`, ascending. */
+  /** Changes to locks of this session from outside, with numbers above `acked`, ascending. */
   notices: Notice[];
 }
 

@@ -6,7 +6,7 @@
 // includes the settings (sql/shared/settings.sql). A step is called by verbs under their settings, or by the store as a fast path under
 // those of the connection. An expression is a function in the language SQL, which the server inlines where it is called.
 //
-// What these texts have in common:
+// Rules for all of these texts:
 // - Rows are locked in this order: callers, sessions, jobs in the order of their ids, names. Rows locked after that are taken only if no
 //   other transaction holds them.
 // - Jobs are found by their ids one by one, through the primary key: LATERAL (… OFFSET 0). The planner must have no choice. With

@@ -5,7 +5,7 @@ import { HoldfastError } from '../../errors.js';
 interface LevelInfo {
   /** The levels whose verbs the tests of this level use too. They run together with this level. */
   buildsOn: readonly string[];
-  /** What a store needs for this level, in addition to the levels below it. */
+  /** The verbs and rules that a store needs for this level, in addition to the levels below it. */
   needs: string;
 }
 

@@ -81,7 +81,7 @@ BEGIN
       head_failed = coalesce(
         (SELECT ord FROM jobs WHERE queue = _queue AND state >= 4 AND state = 5 ORDER BY ord LIMIT 1), head_failed
       ),
-      -- What takes long is done the more rarely.
+      -- The longer this search takes, the less often it is made.
       headed_at = _now + least(20 * (clock_ms() - _since), 2000)
     WHERE queue = _queue;
   END IF;

@@ -72,7 +72,7 @@ BEGIN
     SELECT array_agg(n ORDER BY n), count(*) INTO _done, _finished FROM moved;
   END IF;
   IF _finished < _many THEN
-    -- What is done is told here, and the long way finds it done.
+    -- The finished jobs are recorded here; the general path then finds them done.
     IF _finished > 0 THEN
       INSERT INTO journal (queue, active, completed, finishes, events, body)
       SELECT _queue, -_finished, _finished, _finished, _finished,

@@ -1,4 +1,4 @@
--- What a sweep looks for. `looked`: the expiry of the first session that is due for a check.
+-- The sessions and locks that a sweep looks for. `looked`: the expiry of the first session that is due for a check.
 -- PRUNE_EVERY_MS = 60000: how often a sweep prunes rows that are no longer needed, per schema.
 SELECT queue,
   (
