@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import { MixedOrder } from './test/support/mixed-order.js';
+import { MixedOrder } from './test/support/run/mixed-order.js';
 
 const file = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
@@ -14,7 +14,7 @@ const exclude = process.env['HOLDFAST_GATE'] ? NOT_IN_THE_GATE : [];
 // `HOLDFAST_SQLITE_DRIVER=node:sqlite npm test -- test/engines/sqlite`: the SQLite suite on another driver.
 const driver = process.env['HOLDFAST_SQLITE_DRIVER'] ?? 'better-sqlite3';
 const observer =
-  driver === 'better-sqlite3' ? [] : [{ find: /^better-sqlite3$/, replacement: file('test/support/sqlite-observer.ts') }];
+  driver === 'better-sqlite3' ? [] : [{ find: /^better-sqlite3$/, replacement: file('test/support/scenes/sqlite-observer.ts') }];
 
 export default defineConfig({
   resolve: {
@@ -29,12 +29,12 @@ export default defineConfig({
   test: {
     pool: 'forks',
     globalSetup: [
-      'test/support/build.ts',
-      'test/support/pace-of-run.ts',
-      'test/support/run-folder.ts',
+      'test/support/run/build.ts',
+      'test/support/wait/pace-of-run.ts',
+      'test/support/run/run-folder.ts',
       'test/support/servers/global.ts',
     ],
-    setupFiles: ['test/support/costs.ts', 'test/support/patience.ts', 'test/support/leaks.ts'],
+    setupFiles: ['test/support/run/costs.ts', 'test/support/wait/patience.ts', 'test/support/run/leaks.ts'],
     // A test that passes at the second try has told something: look at it.
     retry: 0,
     server: { deps: { external: [/\/dist\//, /\/simulation\/.*\.mjs$/] } },

@@ -29,6 +29,16 @@ export const CONTESTANTS = [
     options: { prefetch: 500 },
     measures: ['backlog'],
   },
+  {
+    id: 'holdfast-groups',
+    label: 'Holdfast, groups',
+    kind: 'ours',
+    stores: STORES,
+    module: 'contestants/holdfast.mjs',
+    // A hundred groups, none of which is ever full.
+    options: { group: { concurrency: 1000 }, groups: 100 },
+    measures: ['backlog'],
+  },
   { id: 'bullmq', label: 'BullMQ', kind: 'peer', stores: ['redis', 'postgres'], module: 'peers/bullmq.mjs', package: 'bullmq' },
   { id: 'bull', label: 'Bull', kind: 'peer', stores: ['redis'], module: 'peers/bull.mjs', package: 'bull' },
   { id: 'bee-queue', label: 'bee-queue', kind: 'peer', stores: ['redis'], module: 'peers/bee-queue.mjs', package: 'bee-queue' },

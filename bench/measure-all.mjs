@@ -77,7 +77,7 @@ const NOT_IN_MEMORY = new Set(['recovery', 'blocked', 'endurance']);
 
 /** A build without an option that is measured is no failure of what is there. */
 function kindOf({ id, kind }) {
-  return id === 'holdfast-prefetch' ? 'option' : kind;
+  return id.startsWith('holdfast-') ? 'option' : kind;
 }
 
 function say(line) {

@@ -16,8 +16,19 @@ export function part(role, name, { program = new URL(`${role}.mjs`, ACTORS), ...
 /** Those of `npm run chaos`. */
 export const CHAOS = {
   queues: ['work'],
-  /** How often jobs are added, how long a holder rests between two locks and a leader between two writes, what is kept of jobs, and whether some have a `lockKey`. */
-  acting: { paceMs: 150, restMs: [0, 50], beatMs: [20, 100], kept: { removeOnComplete: { count: 500 } }, hasKeys: true },
+  /** How often jobs are added, how long a holder rests between two locks and a leader between two writes, what is kept of jobs, and whether some have a `lockKey`, a
+   * deduplication id or a group, whether workers have a rate limit, and a schedule adds others. */
+  acting: {
+    paceMs: 150,
+    restMs: [0, 50],
+    beatMs: [20, 100],
+    kept: { removeOnComplete: { count: 500 } },
+    hasKeys: true,
+    hasUnique: true,
+    hasSchedule: true,
+    hasGroups: true,
+    hasRate: true,
+  },
   parts: [
     ...some('producer', 2),
     ...some('worker', 3),

@@ -16,6 +16,7 @@ import { onPostgres, onRedis } from './places/server.mjs';
 import { onSqlite } from './places/sqlite.mjs';
 import { Random } from './random.mjs';
 import { Resource } from './resource.mjs';
+import { endSchedules } from './schedules.mjs';
 import { Settlements } from './settlements.mjs';
 
 const PLACES = { sqlite: onSqlite, postgres: onPostgres, redis: onRedis, replicated: onReplicatedRedis };
@@ -39,7 +40,8 @@ const SCENE = {
 
 /** The history goes to `folder`. Answers remarks about what could not be done. `onProgress` is called once a second. */
 export async function run(settings, folder, onProgress, scene = {}) {
-  const { cast, keeping, hasClocks, hasThreads, isFenced, calmMs, beside, ...own } = { ...SCENE, ...scene };
+  const { keeping, hasThreads, isFenced, calmMs, beside, ...own } = { ...SCENE, ...scene };
+  const { cast, hasClocks, remark } = scheduleOrClocks({ ...SCENE, ...scene }, settings);
   const random = new Random(settings.seed);
   const note = openHistory(folder, 'conductor');
   const undo = [];
@@ -62,7 +64,7 @@ export async function run(settings, folder, onProgress, scene = {}) {
     const openPlace = own.place ?? PLACES[failover ? 'replicated' : store];
     const place = await openPlace(crew.names(), note);
     undo.push(() => place.close());
-    const remarks = [...place.remarks];
+    const remarks = [...place.remarks, ...remark];
     stage.connectionFor = settings.defects ? (name) => forgetful(place.connectionFor(name)) : place.connectionFor;
     if (hasClocks)
       stage.clock = await Clocks.in(folder, crew.names()).catch(
@@ -85,6 +87,7 @@ export async function run(settings, folder, onProgress, scene = {}) {
     place.heal();
     note('calm', { faults: nemesis.counts });
     await crew.dismiss('producer');
+    if (cast.acting.hasSchedule) await endSchedules(place.store, cast.queues, calmMs, note);
     note('drained', { left: await drained(place.store, cast.queues, calmMs) });
     // Before they leave and hand back what they hold.
     for (const queue of cast.queues) await noteJobs(place.store(), queue, note);
@@ -96,6 +99,19 @@ export async function run(settings, folder, onProgress, scene = {}) {
     for (const signal of ['SIGINT', 'SIGTERM']) process.off(signal, stopEarly);
     await undoAll();
   }
+}
+
+/**
+ * A file has one clock, that of its host. If the clocks of single processes are stepped, its slots are where the clocks say, and cannot be
+ * judged: the seed decides which of the two is done.
+ */
+function scheduleOrClocks({ cast, hasClocks }, { store, seed }) {
+  if (store !== 'sqlite' || !hasClocks || !cast.acting.hasSchedule) return { cast, hasClocks, remark: [] };
+  if (seed % 2 === 1)
+    return { cast, hasClocks: false, remark: ['No clock is stepped, for a schedule runs. An even seed steps clocks.'] };
+  // The times of starts are those of the stepped clocks too.
+  const acting = { ...cast.acting, hasSchedule: false, hasRate: false };
+  return { cast: { ...cast, acting }, hasClocks, remark: ['No schedule runs, for clocks are stepped. An odd seed runs one.'] };
 }
 
 /** The same store with defects. */
@@ -147,6 +163,9 @@ async function leftIn(store, queue) {
 async function noteJobs(store, queue, note) {
   for (const list of [...UNFINISHED, 'completed', 'failed']) {
     const { jobs } = await store.jobs(queue, { lists: [list], start: 0, end: -1, asc: true });
-    note('kept', { list, jobs: jobs.map(({ id, data }) => ({ id: jobName(queue, id), key: JSON.parse(data).key })) });
+    note('kept', {
+      list,
+      jobs: jobs.map(({ id, data }) => ({ id: jobName(queue, id), key: JSON.parse(data).key ?? jobName(queue, id) })),
+    });
   }
 }

@@ -1,7 +1,9 @@
-// Follows the event logs of a store's queues from beside and writes down which finishes the store has accepted. The logs are trimmed, so they are
+// Follows the event logs of a store's queues from beside and writes down which finishes the store has accepted, and which slots of
+// schedules have got jobs. The logs are trimmed, so they are
 // read all the while.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { jobName } from './job-name.mjs';
+import { isSlot } from './schedules.mjs';
 
 const LOOK_MS = 250;
 const AT_ONCE = 1000;
@@ -58,11 +60,13 @@ export class Settlements {
   }
 
   #take(queue, { id: number, name, jobId, returnvalue, failedReason }) {
-    if (name !== 'completed' && name !== 'failed') return;
+    const isOfSlot = isSlot(jobId) && (name === 'added' || name === 'removed');
+    if (name !== 'completed' && name !== 'failed' && !isOfSlot) return;
     const id = jobName(queue, jobId);
-    const mark = `${number} ${id} ${returnvalue}`;
+    const mark = `${number} ${name} ${id} ${returnvalue}`;
     if (this.#seen.has(mark)) return;
     this.#seen.add(mark);
+    if (isOfSlot) return this.#note('slot', { id, change: name === 'added' ? 'made' : 'gone' });
     this.count += 1;
     if (name === 'completed') this.#note('accepted', { id, outcome: name, ...JSON.parse(returnvalue) });
     else this.#note('accepted', { id, outcome: name, reason: failedReason });

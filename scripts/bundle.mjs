@@ -7,16 +7,20 @@ const INNER_ENTRIES = [
   'background/thread-entry',
   'background/thread-file',
   'store/sqlite/index',
-  'store/sqlite/driver',
+  'store/sqlite/driver/load',
+  'store/sqlite/driver/sql-texts',
   'store/postgres/index',
-  'store/postgres/sql-texts',
+  'store/postgres/driver/sql-texts',
   'store/redis/index',
-  'store/redis/lua-texts',
+  'store/redis/driver/lua-texts',
   'store/contract/index',
   'renewal/suspicion-check',
   'maintenance/probe-interval',
   'maintenance/sweeper',
 ];
+
+/** Packages that become part of dist/, so that the package has no dependencies. finish-build.mjs adds their licences. */
+export const BUNDLED = ['croner'];
 
 const THREAD_ENTRY = join('background', 'thread-entry.js');
 
@@ -37,7 +41,7 @@ export async function bundle(out, entries) {
     cwd: out,
     platform: 'node',
     // Packages are loaded where the program has them.
-    external: (id) => !id.startsWith('.') && !id.startsWith(out),
+    external: (id) => !id.startsWith('.') && !id.startsWith(out) && !isBundled(id),
     treeshake: false,
     preserveEntrySignatures: 'allow-extension',
     onwarn: ({ message }) => {
@@ -58,6 +62,11 @@ export async function bundle(out, entries) {
   });
   await bundled.close();
   return output.map(({ fileName, code }) => ({ file: join(out, fileName), code }));
+}
+
+/** @param {string} id the name of a package, or the path of a file of it */
+function isBundled(id) {
+  return BUNDLED.some((name) => id === name || id.includes(join('node_modules', name, sep)));
 }
 
 /** All other modules are on the way of a job, and are one chunk. The entry of the lock thread stays alone: loading it starts the thread. */

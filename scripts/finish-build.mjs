@@ -3,15 +3,15 @@
 import { appendFileSync, copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative, sep } from 'node:path';
-import { bundle } from './bundle.mjs';
+import { BUNDLED, bundle } from './bundle.mjs';
 
 /** The entries that ESM programs import, as paths below dist/ without their ending. */
 const ENTRIES = ['index', 'compat/bull/index', 'compat/bun-queue/index', 'testing/index'];
 
 /** @param {string} out a folder with the compiler's output, in ESM; it becomes dist/ */
 export async function finishBuild(out) {
-  embedLua(join(out, 'store', 'redis', 'lua-texts.js'));
-  embedSql(join(out, 'store', 'postgres', 'sql-texts.js'));
+  embedLua(join(out, 'store', 'redis', 'driver', 'lua-texts.js'));
+  for (const engine of ['postgres', 'sqlite']) embedSql(join(out, 'store', engine, 'driver', 'sql-texts.js'), engine);
   embedVersion(join(out, 'runtime', 'version.js'));
   // Both modules go into chunks of dist/ itself.
   replaceIn(
@@ -28,8 +28,14 @@ export async function finishBuild(out) {
   }
   writeFileSync(join(out, 'package.json'), '{ "type": "commonjs" }\n');
   copyFileSync(join(import.meta.dirname, 'start-thread.mjs'), join(out, 'background', 'start-thread.mjs'));
+  for (const name of BUNDLED) addLicence(name, out);
   requireTheClass(join(out, 'compat', 'bull'));
   for (const entry of ENTRIES) writeEsmEntry(out, entry);
+}
+
+function addLicence(name, out) {
+  const folder = dirname(createRequire(import.meta.url).resolve(`${name}/package.json`));
+  copyFileSync(join(folder, 'LICENSE'), join(out, `LICENSE.${name}`));
 }
 
 function replaceIn(file, text, by) {
@@ -74,8 +80,8 @@ function embedLua(file) {
 }
 
 /** Does the same with the SQL files. */
-function embedSql(file) {
-  const texts = textsOf(join('postgres', 'sql'));
+function embedSql(file, engine) {
+  const texts = textsOf(join(engine, 'sql'));
   const files = "export const sqlFiles = () => Object.keys(texts).filter((file) => !file.includes('/'));";
   writeFileSync(file, `const texts = ${texts};\nexport const sqlText = (file) => texts[file];\n${files}\n`);
 }

@@ -21,8 +21,8 @@ export const ROOMS = {
   renewal: [...INNER, 'session'],
   background: [...INNER, 'store/open', 'session', 'renewal', 'maintenance'],
   lock: [...INNER, 'store/open', 'store/client', 'session', 'background'],
-  queue: [...INNER, 'store/open', 'store/client', 'session', 'handle', 'lock'],
-  events: [...INNER, 'store/open', 'store/client', 'handle'],
+  queue: [...INNER, 'store/open', 'store/client', 'session', 'handle', 'lock', 'events'],
+  events: [...INNER, 'store/open', 'store/client', 'handle', 'lock'],
   worker: [...INNER, 'store/open', 'store/client', 'session', 'background', 'handle', 'lock'],
   testing: INNER,
   compat: [...INNER, 'handle', 'lock', 'queue', 'events', 'worker'],
@@ -32,8 +32,9 @@ export const ROOMS = {
 // Packages that are not part of Node, and the one file that may import each.
 export const PACKAGES = {
   'better-sqlite3': 'store/sqlite/driver/better-sqlite3.ts',
-  ioredis: 'store/redis/driver.ts',
-  pg: 'store/postgres/driver.ts',
+  croner: 'job/cron.ts',
+  ioredis: 'store/redis/driver/driver.ts',
+  pg: 'store/postgres/driver/driver.ts',
 };
 
 const src = join(dirname(dirname(fileURLToPath(import.meta.url))), 'src');

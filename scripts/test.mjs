@@ -26,7 +26,7 @@ if (selection.length === 0) {
 }
 finish(await runTests());
 
-/** For test/support/matrix.ts. */
+/** For test/support/run/matrix.ts. */
 function takeTurn() {
   process.env.HOLDFAST_GATE ??= String(Math.floor(Date.now() / DAY_MS));
   console.log(

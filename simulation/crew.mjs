@@ -82,7 +82,8 @@ export class Crew {
 
   /** Why the run cannot end yet; undefined when it can. */
   get unrest() {
-    const { ledger } = this.parts.witness.books;
+    const { ledger, schedules } = this.parts.witness.books;
+    if (schedules.open.length > 0) return { text: `${schedules.open.join(', ')} have not ended` };
     if (ledger.open.length > 0)
       return { text: `${ledger.open.join(', ')} have neither completed nor failed`, job: ledger.open[0] };
     for (const { isAtRest, process, program } of this.members) {

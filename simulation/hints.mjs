@@ -1,16 +1,17 @@
 // Crash hints of a store that looks at connections, on top of the memory store, which has none: a session whose process is gone, or is out of
 // sight although it lives, is left no more than its grace, until it is renewed or granted something.
 
-export function withHints(right, { witness, isFallible }) {
+/** `memory`: the state of the store. */
+export function withHints(right, { memory, witness, isFallible }) {
   /** By session: when it would have ended. */
   const suspected = new Map();
-  const sessionOf = (queue, id) => right.state(queue).sessions.get(id);
+  const sessionOf = (queue, id) => memory.state(queue).sessions.get(id);
 
   const acquit = (queue, id) => {
     const session = sessionOf(queue, id);
     if (session !== undefined && suspected.has(id)) {
       session.expiresAt = suspected.get(id);
-      witness.shortened(id, session.expiresAt - right.now());
+      witness.shortened(id, session.expiresAt - memory.now());
     }
     suspected.delete(id);
   };
@@ -21,8 +22,8 @@ export function withHints(right, { witness, isFallible }) {
 
   return {
     probe: async (queue) => {
-      const { sessions, expiries } = right.state(queue);
-      const now = right.now();
+      const { sessions, expiries } = memory.state(queue);
+      const now = memory.now();
       let first = Number.POSITIVE_INFINITY;
       for (const session of sessions.values()) {
         if (session.open && !suspected.has(session.id) && session.expiresAt > now && isGone(session.id)) {
@@ -39,7 +40,7 @@ export function withHints(right, { witness, isFallible }) {
       return { sessions: sessions.size, ...(first < Number.POSITIVE_INFINITY && { dueInMs: Math.max(0, Math.ceil(first)) }) };
     },
     checkSessions: async (refs) =>
-      refs.map(({ queue, id }) => ({ unsuspected: sessionOf(queue, id)?.isAlive(right.now()) === true && !suspected.has(id) })),
+      refs.map(({ queue, id }) => ({ unsuspected: sessionOf(queue, id)?.isAlive(memory.now()) === true && !suspected.has(id) })),
     renew: async (renewals) => {
       const replies = await right.renew(renewals);
       renewals.forEach(({ id }, index) => replies[index].alive && suspected.delete(id));

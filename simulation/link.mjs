@@ -35,7 +35,7 @@ const VERBS = [
     'acquire',
     'letGo',
   ],
-  ['configure', 'write', 'change', 'forget'],
+  ['configure', 'write', 'change', 'schedule', 'forget'],
   ['queues', 'jobs', 'status', 'logs', 'events', 'locks', 'sessions'],
 ].flat();
 

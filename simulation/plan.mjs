@@ -36,7 +36,11 @@ function drawnOf(seed, random) {
   const focus = focusOf(random, plan);
   plan.faults = listOf(1 + random.int(7), (index) => faultOf(index, random.fork(`fault ${index}`), plan, focus));
   if (plan.lanes > 1) addBurst(plan, random.fork('burst'));
+  addUnique(plan, random.fork('unique'));
   plan.faults.push(...failoverOf(plan.faults.length, random.fork('failover'), plan));
+  plan.schedules = schedulesOf(random.fork('schedules'), plan);
+  addGroups(plan, random.fork('groups'));
+  addRate(plan, random.fork('rate'));
   return plan;
 }
 
@@ -51,6 +55,31 @@ function addBurst(plan, random) {
   });
   plan.jobs.push(...burstOf(plan, random));
   plan.faults.push(...burstFaultsOf(plan.faults.length, random, plan));
+}
+
+/** In some runs, most jobs have one of two deduplication ids. */
+function addUnique({ jobs }, random) {
+  if (!random.chance(0.25)) return;
+  for (const job of jobs) {
+    if (random.chance(0.7)) job.unique = { id: random.pick(['u', 'u', 'v']), keepLastIfActive: random.chance(0.6) };
+  }
+}
+
+/** In some runs, most jobs belong to one of two groups, of which only one or two jobs may be active. */
+function addGroups(plan, random) {
+  // A replica may not have got the limits.
+  if (!random.chance(0.25) || plan.faults.some(({ what }) => what === 'failover')) return;
+  plan.groupConcurrency = random.pick([1, 1, 2]);
+  for (const job of plan.jobs) {
+    if (job.lockKey === undefined && random.chance(0.8)) job.group = random.pick(['g', 'g', 'h']);
+  }
+}
+
+/** In some runs, all workers have a rate limit. */
+function addRate(plan, random) {
+  // A replica may not have got the window.
+  if (!random.chance(0.15) || plan.faults.some(({ what }) => what === 'failover')) return;
+  plan.limiter = { max: random.pick([1, 2, 3]), duration: Math.ceil(random.between(20, 200)) };
 }
 
 function burstOf({ processes, jobs, faultsMs, lockMs }, random) {
@@ -69,6 +98,32 @@ function burstFaultsOf(first, random, { jobs }) {
     const ms = random.between(60, 300);
     return { index: first + nth, what: 'calls', at, process: 0, kind, verb: 'settle', count: 1, ms, part: 'main' };
   });
+}
+
+/** A frozen process wakes up, and a call that hangs is given up and repeated, some time after the last fault. */
+const RECOVERY_LOCKS = 6;
+
+/** In some runs: schedules that every process makes anew when it starts, with a few crashes and freezes around their claims. */
+function schedulesOf(random, { faults, faultsMs, lockMs, processes }) {
+  // What a replica has not got is made again. With long locks, such a run takes long.
+  if (lockMs > 1000 || !random.chance(0.06) || faults.some(({ what }) => what === 'failover')) return [];
+  for (let left = random.int(4); left > 0; left -= 1) {
+    const own = FAULTS.ambush(random, { lockMs });
+    const verb = random.pick(['claim', 'claim', 'settle', 'schedule', 'schedule']);
+    const at = random.between(10, faultsMs);
+    faults.push({ index: faults.length, what: 'ambush', at, process: random.int(processes.length), ...own, verb });
+  }
+  const quietMs = faultsMs + RECOVERY_LOCKS * lockMs;
+  return listOf(1 + random.int(2), (index) => ({
+    id: `schedule-${index}`,
+    everyMs: Math.floor(random.between(0.3, 1.2) * Math.max(1000, lockMs)),
+    overlap: random.chance(0.4) ? 'skip' : 'queue',
+    catchUp: random.pick(['one', 'one', 'all']),
+    /** From here on a debt is cleared within two seconds. */
+    quietMs,
+    endMs: quietMs + 4000,
+    runs: listOf(4, () => [{ kind: random.pick(['sleep', 'sleep', 'block', 'progress']), ms: random.between(0, 0.6 * lockMs) }]),
+  }));
 }
 
 /** In some runs, once: a replica takes over, and the last `ms` of what the store did have not reached it. */

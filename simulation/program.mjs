@@ -1,4 +1,5 @@
 // What the simulated processes run: an application with a worker, a queue, a leader and named locks, written as users write theirs.
+import { EPOCH_MS } from './host-clock.mjs';
 import { CONNECTION } from './sim-process.mjs';
 
 export const QUEUE = 'q';
@@ -41,7 +42,27 @@ export class Program {
     if (this.#own.concurrency > 0) this.#startWorker(realm, keeping, onError);
     if (this.#own.stands) this.#startLeader(realm, onError);
     for (const job of this.#plan.jobs) if (job.by === index && job.at >= world.now) this.#at(job.at, () => this.#add(job));
+    if (this.#plan.schedules?.length > 0) this.#startSchedules();
     for (const name of this.#plan.names) if (name.by === index && name.at >= world.now) this.#at(name.at, () => this.#lock(name));
+  }
+
+  /** Every process makes all schedules when it starts, as programs do. */
+  #startSchedules() {
+    for (const schedule of this.#plan.schedules) this.#at(this.#process.world.now, () => this.#upsert(schedule));
+  }
+
+  /** A program that cannot reach the store tries again. */
+  async #upsert({ id, everyMs, overlap, catchUp, endMs, runs }) {
+    const repeat = { every: everyMs, overlap, catchUp, endDate: EPOCH_MS + endMs };
+    for (let tries = 0; tries < 100 && this.#process.world.now < endMs; tries += 1) {
+      try {
+        await this.queue.upsertJobScheduler(id, repeat, { data: { runs }, opts: { attempts: 2, removeOnComplete: true } });
+        return;
+      } catch (error) {
+        this.#history.note(this.#process.name, `the upsert of ${id} failed: ${error.message}`);
+        await this.#process.sleep(300);
+      }
+    }
   }
 
   #keeping() {
@@ -66,6 +87,8 @@ export class Program {
       concurrency,
       prefetch,
       skipLockRenewal: isTimed,
+      ...(this.#plan.limiter === undefined ? {} : { limiter: this.#plan.limiter }),
+      ...(this.#plan.groupConcurrency === undefined ? {} : { group: { concurrency: this.#plan.groupConcurrency } }),
       drainDelay: 1,
       runRetryDelay: 1000,
     });
@@ -89,7 +112,7 @@ export class Program {
     loop.setTimeout(() => void call().finally(() => (this.pending -= 1)), at - world.now);
   }
 
-  async #add({ id, attempts, delayMs, priority, lockKey, runs }) {
+  async #add({ index, id, attempts, delayMs, priority, lockKey, group, unique, runs }) {
     const options = {
       attempts,
       backoff: { type: 'fixed', delay: 20 },
@@ -97,9 +120,11 @@ export class Program {
       priority,
       ...(id === undefined ? {} : { jobId: id }),
       ...(lockKey === undefined ? {} : { lockKey }),
+      ...(group === undefined ? {} : { group: { id: group } }),
+      ...(unique === undefined ? {} : { deduplication: unique }),
     };
     try {
-      const job = await this.queue.add('work', { runs }, options);
+      const job = await this.queue.add('work', { index, runs }, options);
       this.#witness.acknowledged(job);
     } catch (error) {
       this.#history.note(this.#process.name, `an add was not acknowledged: ${error.message}`);

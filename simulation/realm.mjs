@@ -1,7 +1,7 @@
 // Product code as one simulated process sees it. The modules are compiled once, as functions whose globals (timers, clocks, random
 // numbers) are parameters, and called anew for each process and each lock thread: every one of them has its own module state, as in
 // reality, and nothing of the test process is patched. Modules that touch none of it are shared by all, which makes a process cheap.
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, posix } from 'node:path';
 import { compileFunction } from 'node:vm';
@@ -50,6 +50,9 @@ export class Realm {
     this.#builtins = builtins;
     this.#shared = shared;
     this.#bend = bend;
+    // A defect in a module that was renamed would never be planted.
+    for (const file of Object.keys(bend))
+      if (!existsSync(join(modules, file))) throw new Error(`There is no module ${file} to bend.`);
     this.#foreign = foreign;
   }
 

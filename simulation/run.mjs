@@ -32,6 +32,9 @@ export async function run(drawn, { defect, history = NO_HISTORY, store: engine =
   await server.open();
   const nemesisLoop = new Loop('nemesis', world, new HostClock(world));
   const context = { plan, world, server, history, shared, defect, random, nemesis: nemesisLoop };
+  // A store that does not carry them yet is not asked for them.
+  witness.books.jobs.groupConcurrency = plan.groupConcurrency;
+  witness.books.schedules.quietFrom = plan.schedules?.[0]?.quietMs;
   const crew = new Crew({ context, parts: { plan, witness, history } });
   const nemesis = new Nemesis(crew, history);
   for (const fault of plan.faults) nemesisLoop.arrive(fault.at, () => nemesis.do(fault));

@@ -89,6 +89,11 @@ export class HoldfastError extends Error {
   }
 }
 
+/** The error of a call to a queue, worker or listener that was closed. `what` names it. */
+export function closedError(what: string): HoldfastError {
+  return new HoldfastError('CLOSED', `${what} was closed. Make a new one to go on.`);
+}
+
 export function isRetryable(error: unknown): boolean {
   return error instanceof HoldfastError && error.retryable;
 }

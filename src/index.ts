@@ -2,6 +2,7 @@
 export { ERROR_CODES, type ErrorCode, HoldfastError } from './errors.js';
 export type { QueueEventsListener, QueueEventsMap } from './events/event-map.js';
 export { QueueEvents, type QueueEventsOptions } from './events/queue-events.js';
+export { type PublishedEvent, QueueEventsProducer } from './events/queue-events-producer.js';
 export { Job } from './handle/job.js';
 export type { JobJson, JobView } from './handle/json.js';
 export type { NextJob, PriorityOptions, RetryOptions } from './handle/moves.js';
@@ -9,6 +10,8 @@ export type { RemoveOptions } from './handle/removal.js';
 export type { JobProgress } from './handle/job-context.js';
 export type { JobHandlers, JobOf, NamedJob, Processor, ResultOf } from './handle/typed-job.js';
 export type { BackoffStrategy } from './job/backoff.js';
+export type { DeduplicationOptions } from './job/deduplication.js';
+export type { GroupLimitOptions, GroupOptions, GroupRateLimit } from './job/group.js';
 export type { JobLock } from './job/lock.js';
 export type { LossFound, LostBy } from './job/lost-by.js';
 export type {
@@ -17,9 +20,11 @@ export type {
   JobsOptions,
   JobsOptions as BaseJobOptions,
   JobsOptions as BulkJobOptions,
+  JobTelemetryOptions,
   KeepJobs,
   KeepOption,
 } from './job/options.js';
+export type { CatchUp, Overlap, RepeatOptions, RepeatStrategy } from './job/schedule.js';
 export { DelayedError, RateLimitError, UnrecoverableError, WaitingError } from './job/signals.js';
 export type { JobState, JobType } from './job/state.js';
 export type { Instance } from './lock/instances.js';
@@ -35,13 +40,54 @@ export type {
   RequeueOptions,
   RequeueOptions as RetryJobOpts,
 } from './queue/cleaning.js';
+export { JobScheduler, type JobSchedulerOpts } from './queue/job-scheduler.js';
+export type { ClientInfo, WorkerInfo } from './queue/clients.js';
+export type { QueueMeta } from './queue/getters.js';
+export type { GroupStatus } from './queue/grouping.js';
 export type { LockHolding, LockOptions } from './queue/locking.js';
+export { type Metrics, MetricsTime } from './queue/metrics.js';
 export type { AddOptions, QueueEventMap, QueueListener, QueueOptions, TransactionOption } from './queue/queue-options.js';
+export type { AdvancedRepeatOptions } from './queue/repeat-settings.js';
+export type {
+  JobSchedulerJson,
+  JobSchedulerTemplateJson,
+  JobSchedulerTemplateOptions,
+  RepeatableJob,
+} from './queue/scheduler-json.js';
+export type { JobTemplate } from './queue/schedulers.js';
+export {
+  type Attributes,
+  type AttributeValue,
+  type ContextManager,
+  type Counter,
+  type Exception,
+  type Gauge,
+  type Histogram,
+  type Meter,
+  MetricNames,
+  type MetricOptions,
+  type Span,
+  SpanKind,
+  type SpanOptions,
+  type Telemetry,
+  TelemetryAttributes,
+  type Time,
+  type Tracer,
+} from './runtime/telemetry.js';
 export type { QueueBaseOptions } from './store/base-options.js';
 export type { Connection, Connection as ConnectionOptions, ServerConnection as RedisOptions } from './store/connection.js';
 export type { Store } from './store/contract/index.js';
 export { type Migrated, migratePostgres, openStore } from './store/open.js';
 export type { WorkerHealth } from './worker/health.js';
 export type { WorkerListener } from './worker/events.js';
-export type { GetNextJobOptions, RateLimiterOptions, WorkerOptions } from './worker/options.js';
+export type { Batch, BatchProcessor } from './worker/batch.js';
+export type { BatchOptions } from './worker/batch-options.js';
+export type {
+  BatchWorkerOptions,
+  GetNextJobOptions,
+  MetricsOptions,
+  RateLimiterOptions,
+  WorkerOptions,
+  WorkerSettings,
+} from './worker/options.js';
 export { Worker } from './worker/worker.js';

@@ -1,15 +1,18 @@
 // Holdfast with its default options: the lock thread on, finished jobs kept, SQLite and PostgreSQL synced.
 import { openStore, Queue, Worker } from 'holdfast';
 
-export async function open({ url, queue: name, options = {} }) {
+/** `options`: of the worker, and `groups`: the number of groups among which jobs are dealt out in turn. */
+export async function open({ url, queue: name, options: { groups = 0, ...options } = {} }) {
   for (const option of Object.keys(options)) await refuseUnknown(option);
+  let added = 0;
+  const opts = () => (groups === 0 ? {} : { opts: { group: { id: `group ${(added += 1) % groups}` } } });
   // Only the process that made it reaches a store in memory.
   const connection = url === 'memory:' ? await openStore(url) : url;
   const queue = new Queue(name, { connection });
   await queue.waitUntilReady();
   return {
-    add: (data) => queue.add('work', data),
-    addBulk: (list) => queue.addBulk(list.map((data) => ({ name: 'work', data }))),
+    add: (data) => queue.add('work', data, opts().opts),
+    addBulk: (list) => queue.addBulk(list.map((data) => ({ name: 'work', data, ...opts() }))),
     work: async ({ concurrency, lockMs }, handle, onDone) => {
       const times = lockMs === undefined ? {} : { lockDuration: lockMs, lockRenewTime: lockMs / 2, stalledInterval: lockMs / 2 };
       const worker = new Worker(name, (job) => handle(job.data), { connection, concurrency, ...options, ...times });

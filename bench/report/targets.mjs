@@ -30,6 +30,14 @@ const TARGETS = [
   { stores: ['sqlite'], what: backlog(100), against: 'boringnode', times: 30 },
   { stores: ['sqlite'], what: backlog(10), against: 'boringnode', times: 20 },
   { stores: ['sqlite'], what: backlog(1), against: 'boringnode', times: 2 },
+  // A job of a group costs at most one and a half times as much.
+  ...[10, 100].map((concurrency) => ({
+    stores: ALL,
+    what: backlog(concurrency),
+    ours: 'holdfast-groups',
+    against: 'holdfast',
+    times: 0.67,
+  })),
   { stores: ['memory'], what: backlog(100), against: 'raw', times: 0.5, or: { least: 300_000 } },
   ...ADDS.map((what) => ({ stores: ['postgres', 'sqlite'], what, against: 'best', times: 1 })),
   ...WAITS.map((what) => ({ stores: SHARED, what, against: 'best', times: 1 })),

@@ -2,7 +2,7 @@
 // on after it was told that its lock is lost.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { jobName } from '../job-name.mjs';
-import { block, noteError, random, resource, watch } from './actor.mjs';
+import { block, noteError, plan, random, resource, watch } from './actor.mjs';
 
 const ON_PURPOSE = 'on purpose';
 
@@ -13,9 +13,13 @@ export const handlerOf =
   (queue, lockOf = ownLockOf) =>
   async (job, _token, signal) => {
     const { fence, ...lock } = lockOf(job, signal);
-    const { key, does, lastsMs, stubborn, lockKey } = job.data;
-    const things = [`job:${jobName(queue, job.id)}`, ...(lockKey === undefined ? [] : [`key:${jobName(queue, lockKey)}`])];
-    const hold = watch.take({ queue, things, fence, key, ...lock, first: job.priority === 0 });
+    const { key, does, lastsMs, stubborn, lockKey, unique, group } = job.data;
+    const things = [`job:${jobName(queue, job.id)}`];
+    if (lockKey !== undefined) things.push(`key:${jobName(queue, lockKey)}`);
+    if (unique !== undefined) things.push(`unique:${jobName(queue, unique)}`);
+    const ofGroup = group === undefined ? {} : { group: jobName(queue, group) };
+    const rated = plan.hasRate ? { startedOn: job.processedOn } : {};
+    const hold = watch.take({ queue, things, fence, key, ...ofGroup, ...rated, ...lock, first: job.priority === 0 });
     let how = 'thrown';
     try {
       await writeAll(things, fence);

@@ -1,5 +1,7 @@
 import { Worker } from 'holdfast';
+import { GROUP_CONCURRENCY } from '../groups.mjs';
 import { jobName } from '../job-name.mjs';
+import { RATE } from '../rates.mjs';
 import { note, noteError, plan } from './actor.mjs';
 import { handlerOf } from './handler.mjs';
 
@@ -10,6 +12,8 @@ export function startWorking(queue) {
     name: plan.who,
     concurrency: 5,
     runRetryDelay: 1000,
+    ...(plan.hasGroups ? { group: { concurrency: GROUP_CONCURRENCY } } : {}),
+    ...(plan.hasRate ? { limiter: RATE } : {}),
     ...plan.keeping,
   });
   worker.on('completed', ({ id }, { fence }) => note('completed', { id: jobName(queue, id), fence }));

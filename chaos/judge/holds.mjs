@@ -13,8 +13,8 @@ export function holdsOf(entries) {
       return hold;
     };
     if (event === 'take') {
-      const { things, held, key, first } = entry;
-      const hold = { who, fence, things, queue, key, first, at, held, lastHeld: held ? at : Number.NEGATIVE_INFINITY };
+      const { things, held, key, first, group } = entry;
+      const hold = { who, fence, things, queue, key, first, group, at, held, lastHeld: held ? at : Number.NEGATIVE_INFINITY };
       holds.push(hold);
       open.set(`${who} ${queue} ${fence}`, hold);
     }

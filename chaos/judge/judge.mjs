@@ -1,15 +1,33 @@
 // Reads a history and says what was wrong, and what came of it in numbers. It knows nothing of stores and processes, so it can be asked
 // again about a run of long ago, and about histories that were made up to see it object.
+import { judgeDrafts } from './drafts.mjs';
 import { judgeFences } from './fences.mjs';
+import { countGrouped, judgeGroups } from './groups.mjs';
 import { holdsOf, judgeHolds } from './holds.mjs';
 import { jobsOf, judgeJobs } from './jobs.mjs';
 import { overlapsOf } from './overlaps.mjs';
 import { judgeProcesses } from './processes.mjs';
+import { countRated, judgeRates } from './rates.mjs';
 import { recoveriesOf } from './recoveries.mjs';
+import { countSlots, judgeSlots } from './slots.mjs';
 import { judgeWrites } from './writes.mjs';
 
 /** What an asynchronous replica may lose: promises that rest on a write which it had not got. Nothing else is forgiven. */
-const LOSABLE = new Set(['lost', 'finished twice', 'added twice', 'same id', 'stale finish', 'finish not kept', 'two holders']);
+const LOSABLE = new Set([
+  'lost',
+  'draft lost',
+  'slot twice',
+  'slot missing',
+  'slot lost',
+  'finished twice',
+  'added twice',
+  'same id',
+  'stale finish',
+  'finish not kept',
+  'two holders',
+  'group over its limit',
+  'rate over its limit',
+]);
 const BEFORE_PROMOTION_MS = 5000;
 /** Until everybody has renewed with the new primary and was told what it has lost. */
 const AFTER_PROMOTION_MS = 15_000;
@@ -24,7 +42,11 @@ export function judge(entries) {
   const jobs = jobsOf(entries);
   const found = [
     ...judgeHolds(holds),
+    ...judgeGroups(holds),
+    ...judgeRates(entries),
     ...judgeJobs(jobs, holds),
+    ...judgeDrafts(entries, jobs, holds),
+    ...judgeSlots(entries, jobs),
     ...judgeWrites(entries),
     ...judgeFences(entries, holds),
     ...judgeProcesses(entries),
@@ -52,6 +74,9 @@ function figuresOf(entries, holds, jobs) {
     namedLocks: taken('name'),
     completed: count('accepted', ({ outcome }) => outcome === 'completed'),
     failed: count('accepted', ({ outcome }) => outcome === 'failed'),
+    slots: countSlots(entries),
+    grouped: countGrouped(holds),
+    rated: countRated(entries),
     promotions: count('promoted'),
     kills: count('killed'),
     told: holds.filter(({ toldAt }) => toldAt !== undefined).length,

@@ -22,7 +22,7 @@ export const BYTES = [
   },
   {
     name: 'memory: the event log is bounded by number alone',
-    file: 'src/store/memory/event-log.ts',
+    file: 'src/store/memory/events.ts',
     find: 'while (this.#bytes > EVENTS_BYTES_KEPT &&',
     replace: 'while (this.#bytes > 1000 * EVENTS_BYTES_KEPT &&',
     tests: conformance('memory'),
@@ -71,8 +71,8 @@ export const BYTES = [
   {
     name: 'redis: the fast claim is not bounded by bytes',
     file: 'src/store/redis/lua/shared/plain-settle.lua',
-    find: 'if most * largest > REPLY_BYTES then',
-    replace: 'if most * largest > REPLY_BYTES * 1000 then',
+    find: 'if claims > 1 and claims * largest > REPLY_BYTES then',
+    replace: 'if claims > 1 and claims * largest > REPLY_BYTES * 1000 then',
     tests: conformance('redis'),
     only: 'large',
   },

@@ -47,7 +47,7 @@ export const CAP = [
   },
   {
     name: 'redis: one job more than the cap',
-    file: 'src/store/redis/lua/shared/special.lua',
+    file: 'src/store/redis/lua/shared/special-limits.lua',
     find: 'local free = queue.cap - 1 - queue.active',
     replace: 'local free = queue.cap - queue.active',
     tests: conformance('redis'),
@@ -55,7 +55,7 @@ export const CAP = [
   },
   {
     name: 'redis: locks with an end of their own are not counted',
-    file: 'src/store/redis/lua/shared/special.lua',
+    file: 'src/store/redis/lua/shared/special-limits.lua',
     find: " - call('ZCARD', key('ending:' .. ids[i])))",
     replace: ')',
     tests: conformance('redis'),

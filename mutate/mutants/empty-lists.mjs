@@ -1,26 +1,65 @@
-// An empty list does no I/O.
+// The door of all stores: an empty list does no I/O, and close waits for the calls in flight.
+const file = 'src/store/door.ts';
 const tests = ['test/acceptance/s4-empty-lists.test.ts'];
+const door = ['test/unit/store-door.test.ts'];
 
 export const EMPTY_LISTS = [
   {
-    name: 'sqlite: a transaction for nothing',
-    file: 'src/store/sqlite/connection.ts',
-    find: 'if (items.length === 0) return Promise.resolve([]);',
-    replace: 'if (items.length < 0) return Promise.resolve([]);',
+    name: 'a call for an empty list',
+    file,
+    find: 'items.length > 0 ? work : () => []',
+    replace: 'items.length >= 0 ? work : () => []',
     tests,
   },
   {
-    name: 'postgres: a statement for nothing',
-    file: 'src/store/postgres/connection.ts',
-    find: 'return wishes.length === 0 ? [] : acquire(server, queue, wishes);',
-    replace: 'return acquire(server, queue, wishes);',
+    name: 'a call for an empty list of ids',
+    file,
+    find: 'return Array.isArray(query) && query.length === 0;',
+    replace: 'return Array.isArray(query) && query.length < 0;',
     tests,
   },
   {
-    name: 'redis: a command for nothing',
-    file: 'src/store/redis/connection.ts',
-    find: 'if (items.length > 0) return this.#call(work);',
-    replace: 'if (items.length >= 0) return this.#call(work);',
+    name: 'a call for no sessions to close',
+    file,
+    find: 'sessions.length > 0 ? this.#operations.closeSessions',
+    replace: 'sessions.length >= 0 ? this.#operations.closeSessions',
     tests,
+  },
+  {
+    name: 'close waits for no call',
+    file,
+    find: 'return this.#inFlight === 0 ?',
+    replace: 'return this.#inFlight >= 0 ?',
+    tests: door,
+  },
+  {
+    name: 'close waits for the first call only',
+    file,
+    find: 'if (this.#inFlight === 0) this.#onIdle?.();',
+    replace: 'this.#onIdle?.();',
+    tests: door,
+  },
+  {
+    name: 'a call that fails stays in flight',
+    file,
+    find: `    } finally {
+      this.#inFlight -= 1;`,
+    replace: `    } finally {
+      this.#inFlight -= (await reply.then(() => 1, () => 0));`,
+    tests: door,
+  },
+  {
+    name: 'a store opens after it was closed',
+    file,
+    find: 'if (this.#closing === undefined) this.engine = engine;',
+    replace: 'this.engine = engine;',
+    tests: door,
+  },
+  {
+    name: 'a failed open is final',
+    file,
+    find: 'if (this.#opening === opening) this.#opening = undefined;',
+    replace: '',
+    tests: door,
   },
 ];

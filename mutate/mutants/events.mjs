@@ -5,7 +5,7 @@ const only = 'events|settling|sweeping';
 export const EVENTS = [
   {
     name: 'memory: a listener that was away reads what is gone',
-    file: 'src/store/memory/event-log.ts',
+    file: 'src/store/memory/events.ts',
     find: 'const first = Math.max(after, this.#trimmed) + 1;',
     replace: 'const first = after + 1;',
     tests: conformance('memory'),
@@ -45,7 +45,7 @@ export const EVENTS = [
   },
   {
     name: 'redis: the fast settle tells nothing of what it claims',
-    file: 'src/store/redis/lua/shared/plain-settle.lua',
+    file: 'src/store/redis/lua/shared/plain-grant.lua',
     find: "told[3 * size + 2 * i] = 'X', id",
     replace: "told[3 * size + 2 * i] = 'B', id",
     tests: conformance('redis'),
@@ -53,7 +53,7 @@ export const EVENTS = [
   },
   {
     name: 'redis: the fast settle tells drained while jobs are active',
-    file: 'src/store/redis/lua/shared/plain-settle.lua',
+    file: 'src/store/redis/lua/shared/plain-write.lua',
     find: 'if size > 0 and active == 0 and not waiting then',
     replace: 'if size > 0 and not waiting then',
     tests: conformance('redis'),

@@ -2,16 +2,20 @@
 // notice, of which `only` selects some by name. `equivalent` says why a change cannot be noticed; such a mutant is not tried.
 import { BYTES } from './bytes.mjs';
 import { CAP } from './cap.mjs';
+import { DEDUPLICATION } from './deduplication.mjs';
 import { EMPTY_LISTS } from './empty-lists.mjs';
 import { EVENTS } from './events.mjs';
 import { FENCES } from './fences.mjs';
+import { GROUPS } from './groups.mjs';
 import { HAND_BACK } from './hand-back.mjs';
 import { LEADER } from './leader.mjs';
+import { LIMITS } from './limits.mjs';
 import { LOCK_TABLE } from './lock-table.mjs';
 import { NAMED_LOCKS } from './named-locks.mjs';
 import { PRESENCE } from './presence.mjs';
 import { REPLAYS } from './replays.mjs';
 import { RETENTION } from './retention.mjs';
+import { SCHEDULES } from './schedules.mjs';
 import { SWEEPS } from './sweeps.mjs';
 import { TOKENS } from './tokens.mjs';
 import { TRUST } from './trust.mjs';
@@ -32,4 +36,8 @@ export const AREAS = {
   'lock-table': LOCK_TABLE,
   leader: LEADER,
   'named-locks': NAMED_LOCKS,
+  deduplication: DEDUPLICATION,
+  schedules: SCHEDULES,
+  groups: GROUPS,
+  limits: LIMITS,
 };

@@ -6,14 +6,14 @@ export const LOCK_TABLE = [
   {
     name: 'a lock that is no longer trusted is taken on',
     file: 'src/session/lock-table.ts',
-    find: 'if (this.#foreign.delete(lock.token) || !lock.trusted) return false;',
+    find: 'if ((this.#foreign.size > 0 && this.#foreign.delete(lock.token)) || !lock.trusted) return false;',
     replace: 'if (this.#foreign.delete(lock.token)) return false;',
     tests: TABLE,
   },
   {
     name: 'a lock that was taken away on its way here is taken on',
     file: 'src/session/lock-table.ts',
-    find: 'if (this.#foreign.delete(lock.token) || !lock.trusted) return false;',
+    find: 'if ((this.#foreign.size > 0 && this.#foreign.delete(lock.token)) || !lock.trusted) return false;',
     replace: 'if (!lock.trusted) return false;',
     tests: TABLE,
   },

@@ -29,7 +29,7 @@ export const NAMED_LOCKS = [
   },
   {
     name: 'postgres: a late renewal brings back the holder before',
-    file: 'src/store/postgres/sql/acquire.sql',
+    file: 'src/store/postgres/sql/acquire-one.sql',
     find: 'UPDATE sessions SET reaped = 1 WHERE queue = _queue AND id = _hold.session AND reaped + 0 = 0;',
     replace: 'PERFORM FROM sessions WHERE queue = _queue AND id = _hold.session AND reaped + 0 = 0;',
     tests: conformance('postgres'),

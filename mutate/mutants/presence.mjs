@@ -6,7 +6,7 @@ const only = 'hints|sessions|presence|suspi';
 export const PRESENCE = [
   {
     name: 'sqlite: every process but this one is dead',
-    file: 'src/store/sqlite/presence.ts',
+    file: 'src/store/sqlite/liveness/presence.ts',
     find: '(this.#locked(name, () => this.#folder.has(name)) ?? false)',
     replace: '(this.#locked(name, () => this.#folder.has(name)) ?? true)',
     tests: [...conformance('sqlite'), ...engines('sqlite/presence')],
@@ -14,15 +14,15 @@ export const PRESENCE = [
   },
   {
     name: 'sqlite: a suspicion lengthens a session',
-    file: 'src/store/sqlite/probe.ts',
-    find: "expiresAt = min(expiresAt, ? + ${roundedUp('graceMs')})",
-    replace: "expiresAt = ? + ${roundedUp('graceMs')}",
+    file: 'src/store/sqlite/sql/suspect.sql',
+    find: 'expiresAt = min(expiresAt, ',
+    replace: 'expiresAt = max(expiresAt, ',
     tests: conformance('sqlite'),
     only,
   },
   {
     name: 'sqlite: a renewal leaves the suspicion',
-    file: 'src/store/sqlite/session.ts',
+    file: 'src/store/sqlite/sql/renew-session.sql',
     find: 'renewals = renewals + 1, suspected = 0',
     replace: 'renewals = renewals + 1',
     tests: conformance('sqlite'),
@@ -39,8 +39,8 @@ export const PRESENCE = [
   {
     name: 'redis: a renewal leaves the suspicion',
     file: 'src/store/redis/lua/renew.lua',
-    find: "call('HDEL', own, 'suspected', 'presence')",
-    replace: "call('HDEL', own, 'presence')",
+    find: 'if suspected then clearSuspicion(id) end',
+    replace: '',
     tests: conformance('redis'),
     only,
   },

@@ -30,7 +30,7 @@ export const REPLAYS = [
   },
   {
     name: 'sqlite: a straggler is carried out',
-    file: 'src/store/sqlite/callers.ts',
+    file: 'src/store/sqlite/state/callers.ts',
     find: 'if (seq >= lastSeq) return',
     replace: 'if (seq >= 0) return',
     tests: conformance('sqlite'),

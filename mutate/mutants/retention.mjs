@@ -22,7 +22,7 @@ export const RETENTION = [
   {
     name: 'sqlite: one old job takes the younger ones with it',
     file: 'src/store/sqlite/retention.ts',
-    find: 'rows.filter(([, , finishedOn]) => finishedOn <= latest),',
+    find: 'rows.filter((row) => finishedOnOf(row) <= latest),',
     replace: 'rows,',
     tests: conformance('sqlite'),
     only,

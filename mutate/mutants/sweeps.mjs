@@ -13,9 +13,9 @@ export const SWEEPS = [
   },
   {
     name: 'sqlite: a reaped session is renewed',
-    file: 'src/store/sqlite/session.ts',
-    find: 'WHERE queue = ? AND id = ? AND reaped = 0 RETURNING revoked`',
-    replace: 'WHERE queue = ? AND id = ? RETURNING revoked`',
+    file: 'src/store/sqlite/sql/renew-session.sql',
+    find: ' AND reaped = 0 RETURNING',
+    replace: ' RETURNING',
     tests: conformance('sqlite'),
     only,
   },
@@ -37,7 +37,7 @@ export const SWEEPS = [
   },
   {
     name: 'memory: a stall too many is allowed',
-    file: 'src/store/memory/stall.ts',
+    file: 'src/store/memory/state/stall.ts',
     find: 'job.stalledCounter <= session.maxStalls',
     replace: 'job.stalledCounter <= session.maxStalls + 1',
     tests: conformance('memory'),
@@ -45,7 +45,7 @@ export const SWEEPS = [
   },
   {
     name: 'sqlite: a stall is not counted',
-    file: 'src/store/sqlite/hand-back.ts',
+    file: 'src/store/sqlite/sql/shared/stalled.sql',
     find: 'stalledCounter = stalledCounter + 1, ',
     replace: '',
     tests: conformance('sqlite'),
@@ -53,7 +53,7 @@ export const SWEEPS = [
   },
   {
     name: 'sqlite: a crash is reported as an expiry',
-    file: 'src/store/sqlite/hand-back.ts',
+    file: 'src/store/sqlite/lock.ts',
     find: 'suspected === 1 ?',
     replace: 'suspected === 2 ?',
     tests: conformance('sqlite'),
@@ -69,7 +69,7 @@ export const SWEEPS = [
   },
   {
     name: 'postgres: a stall is not counted',
-    file: 'src/store/postgres/sql/hand-back.sql',
+    file: 'src/store/postgres/sql/shared/handed-back.sql',
     find: 'CASE WHEN h.most IS NULL THEN 0 ELSE 1 END',
     replace: 'CASE WHEN h.most IS NULL THEN 0 ELSE 0 END',
     tests: conformance('postgres'),
@@ -85,9 +85,9 @@ export const SWEEPS = [
   },
   {
     name: 'sqlite: a swept session puts its first jobs behind the later ones',
-    file: 'src/store/sqlite/session.ts',
-    find: 'ORDER BY claimSeq DESC, fence DESC LIMIT ?`',
-    replace: 'ORDER BY claimSeq, fence LIMIT ?`',
+    file: 'src/store/sqlite/sql/bound-jobs.sql',
+    find: 'ORDER BY claimSeq DESC, fence DESC',
+    replace: 'ORDER BY claimSeq, fence',
     tests: conformance('sqlite'),
     only,
   },
@@ -101,7 +101,7 @@ export const SWEEPS = [
   },
   {
     name: 'sqlite: a timed lock lives on with its session',
-    file: 'src/store/sqlite/session.ts',
+    file: 'src/store/sqlite/sweep.ts',
     find: 'if (timed === 0 && reaped === 0) this.#clearEnd.run(job);',
     replace: 'if (timed >= 0 && reaped === 0) this.#clearEnd.run(job);',
     tests: conformance('sqlite'),

@@ -6,6 +6,15 @@ async function withoutTokens(right, queue, items) {
   return items.map((item, index) => ({ ...item, token: locks[index]?.token ?? item.token }));
 }
 
+/** Frees the deduplication ids of jobs. */
+async function freeIds(right, queue, jobIds) {
+  const { jobs } = await right.jobs(queue, jobIds);
+  for (const job of jobs) {
+    if (job?.deduplicationId === undefined) continue;
+    await right.forget(queue, { deduplication: [job.deduplicationId], ownedBy: job.id });
+  }
+}
+
 export const STORE_DEFECTS = {
   'a finish by job id alone': {
     violates: 'no stale write',
@@ -114,6 +123,26 @@ export const STORE_DEFECTS = {
       let calls = 0;
       return { add: (queue, jobs, { caller }) => right.add(queue, jobs, { caller, seq: ++calls }) };
     },
+  },
+  'a job that stalls loses its deduplication id': {
+    violates: 'one owner per id',
+    store: (right) => ({
+      sweep: async (queue, limit) => {
+        const reply = await right.sweep(queue, limit);
+        await freeIds(right, queue, reply.stalled);
+        return reply;
+      },
+    }),
+  },
+  'the draft of a job that fails is dropped': {
+    violates: 'the last draft runs',
+    store: (right) => ({
+      settle: async (queue, outcomes, call, claim) => {
+        const failed = outcomes.filter(({ kind }) => kind === 'failed').map(({ jobId }) => jobId);
+        await freeIds(right, queue, failed);
+        return right.settle(queue, outcomes, call, claim);
+      },
+    }),
   },
   'a job that stalls too often is thrown away': {
     violates: 'nothing acknowledged is lost',

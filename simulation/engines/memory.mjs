@@ -7,6 +7,7 @@ export class MemoryEngine {
   store;
   /** Where expiry is judged, for whoever keeps books of it. */
   time;
+  #memory;
 
   /** The plan as far as it can be carried out here. */
   static planned(plan) {
@@ -14,8 +15,11 @@ export class MemoryEngine {
   }
 
   constructor({ world, clock, bend, ...parts }) {
-    const { MemoryStore } = new Realm({ ...parts, bend }).load('store/memory/index.js');
-    this.store = new MemoryStore({ clock });
+    const realm = new Realm({ ...parts, bend });
+    const { Memory } = realm.load('store/memory/state/memory.js');
+    const { MemoryStore } = realm.load('store/memory/index.js');
+    this.#memory = new Memory(clock);
+    this.store = new MemoryStore({ clock }, this.#memory);
     this.time = { now: () => world.now, after: (ms) => world.now + ms };
   }
 
@@ -24,7 +28,7 @@ export class MemoryEngine {
   }
 
   hinting(witness, hints) {
-    return hints === 'none' ? {} : withHints(this.store, { witness, isFallible: hints === 'fallible' });
+    return hints === 'none' ? {} : withHints(this.store, { memory: this.#memory, witness, isFallible: hints === 'fallible' });
   }
 
   async open() {}

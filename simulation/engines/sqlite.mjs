@@ -93,7 +93,7 @@ export class SqliteEngine {
 
   /** The real one. What it opens is closed at the end, whatever is under way. */
   async #driver() {
-    const driver = await nodeRequire('../../dist/store/sqlite/driver.js').loadDriver();
+    const driver = await nodeRequire('../../dist/store/sqlite/driver/load.js').loadDriver();
     const open = (...args) => {
       const database = driver.open(...args);
       const close = database.close.bind(database);
@@ -119,9 +119,10 @@ export class SqliteEngine {
       close() {}
     };
     return {
-      'store/sqlite/driver.js': () => ({ loadDriver: () => this.#driver() }),
-      'store/sqlite/presence.js': () => ({ holdPresence, Peers }),
-      'store/sqlite/clock.js': ({ startClock }) => ({ startClock: (db, clock) => startClock(db, clock, 'the only boot') }),
+      'store/sqlite/driver/load.js': () => ({ loadDriver: () => this.#driver() }),
+      'store/sqlite/driver/sql-texts.js': () => nodeRequire('../../dist/store/sqlite/driver/sql-texts.js'),
+      'store/sqlite/liveness/presence.js': () => ({ holdPresence, Peers }),
+      'store/sqlite/state/clock.js': ({ startClock }) => ({ startClock: (db, clock) => startClock(db, clock, 'the only boot') }),
     };
   }
 }

@@ -4,9 +4,12 @@ import { FenceBook } from './fence-book.mjs';
 import { JobBook } from './job-book.mjs';
 import { Ledger } from './ledger.mjs';
 import { NameBook } from './name-book.mjs';
+import { RateBook } from './rate-book.mjs';
+import { ScheduleBook } from './schedule-book.mjs';
 import { SessionBook } from './session-book.mjs';
+import { UniqueBook } from './unique-book.mjs';
 
-const CHANGES_JOBS = new Set(['add', 'claim', 'settle', 'closeSessions', 'sweep', 'extend', 'change', 'write']);
+const CHANGES_JOBS = new Set(['add', 'claim', 'settle', 'closeSessions', 'sweep', 'extend', 'change', 'write', 'schedule']);
 /** A look that found nothing has changed nothing, and most look in vain. */
 const hasChangedJobs = (verb, reply) =>
   CHANGES_JOBS.has(verb) &&
@@ -17,6 +20,9 @@ const DEFAULT_GRACE_MS = 2000;
 export class Books {
   jobs;
   names;
+  unique;
+  rates;
+  schedules;
   ledger;
   fences;
   #isInUse;
@@ -39,6 +45,9 @@ export class Books {
     const shared = { world: this.#world, time, history: this.#history, sessions: this.#sessions, fences: this.fences };
     this.jobs = new JobBook({ ...shared, onGrant: (...grant) => this.#isInUse && onJob(...grant) });
     this.names = new NameBook({ ...shared, onGrant: (...grant) => this.#isInUse && onName(...grant) });
+    this.unique = new UniqueBook({ world: this.#world, store, queue, jobs: this.jobs });
+    this.rates = new RateBook(shared);
+    this.schedules = new ScheduleBook({ world: this.#world, time, store, queue });
     this.ledger = new Ledger({ world: this.#world, store, queue, jobs: this.jobs });
   }
 
@@ -80,6 +89,8 @@ export class Books {
     return async ({ error, reply }) => {
       if (error !== undefined) this.#history.note('store', `${verb} of ${process.name} is refused: ${error.message}`);
       const untouched = error === undefined ? this.#after(verb, args, reply, process) : guarded;
+      if (hasChangedJobs(verb, reply)) await this.unique.check();
+      if (hasChangedJobs(verb, reply) || verb === 'probe') await this.schedules.check();
       if (!this.#isInUse) return;
       if (untouched.length > 0) await this.#compare(untouched, guarded, (await read).jobs);
       if (hasChangedJobs(verb, reply)) await this.ledger.check();
@@ -110,15 +121,22 @@ export class Books {
         this.#swept(reply, process);
         break;
       case 'add':
-        jobs.added(args[2], reply);
+        if (!jobs.added(args[2], reply)) this.unique.added(args[1], reply);
         break;
       case 'claim':
+        this.rates.claimed(args[1], reply);
         jobs.claimed(args[1], reply);
+        this.schedules.claimed(reply.jobs);
+        break;
+      case 'schedule':
+        this.schedules.changed(args[1], reply);
         break;
       case 'settle': {
         const [, outcomes, call, request] = args;
         const untouched = jobs.settled(outcomes, call, reply.results);
+        if (request !== undefined) this.rates.claimed(request, reply.claimed);
         if (request !== undefined) jobs.claimed(request, reply.claimed);
+        if (request !== undefined) this.schedules.claimed(reply.claimed.jobs);
         // What the same call has claimed has changed, rightly.
         return untouched.filter((id) => !reply.claimed?.jobs.some((job) => job.id === id));
       }

@@ -7,6 +7,8 @@ export class JobBook {
   known = new Set();
   owners = new Map();
   finished = new Map();
+  /** How many jobs of a group may be active; undefined if the run sets no limit. */
+  groupConcurrency;
   /** Tokens under which a run has come to its end. */
   ended = new Set();
   stalls = new Map();
@@ -40,8 +42,8 @@ export class JobBook {
   }
 
   claimed({ session, timedMs }, { jobs }) {
-    for (const { id, token, fence } of jobs) {
-      if (!this.#fences.isKnown(token)) this.#granted(id, { token, fence, session, timedMs });
+    for (const { id, token, fence, group } of jobs) {
+      if (!this.#fences.isKnown(token)) this.#granted(id, { token, fence, session, timedMs, group });
       else if (this.owners.get(id)?.token !== token) {
         this.#violate('one lock per job', id, `${id} was handed out again under ${token}, which had ended`);
       }
@@ -53,7 +55,7 @@ export class JobBook {
     }
   }
 
-  #granted(id, { token, fence, session, timedMs }) {
+  #granted(id, { token, fence, session, timedMs, group }) {
     const before = this.owners.get(id);
     this.#history.note('store', `${id} is granted to ${session} (fence ${fence})`, { jobs: [id], sessions: [session] });
     if (before !== undefined)
@@ -61,8 +63,16 @@ export class JobBook {
     if (this.finished.has(id)) this.#violate('a finish is final', id, `${id} was granted after it had finished`);
     this.#fences.granted({ job: id }, token, fence);
     const timed = timedMs !== undefined;
-    this.owners.set(id, { token, fence, session, timed, endsAt: timed ? this.#time.after(timedMs) : 0 });
+    this.owners.set(id, { token, fence, session, group, timed, endsAt: timed ? this.#time.after(timedMs) : 0 });
+    this.#judgeGroup(id, group);
     this.#onGrant(id, token);
+  }
+
+  #judgeGroup(id, group) {
+    if (group === undefined || this.groupConcurrency === undefined) return;
+    const active = [...this.owners.values()].filter((owner) => owner.group === group).length;
+    if (active > this.groupConcurrency)
+      this.#violate('no more active than the group allows', id, `${id} is the job number ${active} of ${group} that is active`);
   }
 
   /** Judges what owners wrote; answers the ids of the jobs that must not have changed. */
@@ -74,9 +84,10 @@ export class JobBook {
     return outcomes.map(({ jobId }) => jobId).filter((id) => !moved.has(id));
   }
 
+  /** True: the store has answered this call before. */
   added(call, replies) {
     for (const { id } of replies) this.known.add(id);
-    this.#isRepeat(call, replies[0]?.id, replies);
+    return this.#isRepeat(call, replies[0]?.id, replies);
   }
 
   /** A call that was answered before must be answered as it was. */

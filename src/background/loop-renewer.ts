@@ -26,9 +26,10 @@ export class LoopRenewer implements Renewer {
     if (plan.sweepMs > 0) {
       const { queue, sweepMs: intervalMs } = plan;
       const onSwept = listener.swept.bind(listener);
+      const onUndone = listener.undone.bind(listener);
       const onError = (error: Error) => listener.failed(error, false);
       const beforeSweep = async (): Promise<void> => this.#loops.get(store)?.catchUp();
-      sweeper = new Sweeper({ store, queue, intervalMs, beforeSweep, onSwept, onError });
+      sweeper = new Sweeper({ store, queue, intervalMs, beforeSweep, onSwept, onUndone, onError });
     }
     this.#held.set(plan.id, { store, sweeper });
     if (plan.renewMs > 0) this.#renew({ plan, memory, store, listener }, firstInMs);

@@ -25,6 +25,8 @@ export type FromThread =
   | { type: 'revoked'; sessionId: string; notices: Notice[] }
   | { type: 'lost'; sessionId: string }
   | { type: 'swept'; sessionId: string; reply: Omit<SweepReply, 'more'> }
+  /** A probe found schedules that are owing. */
+  | { type: 'undone'; sessionId: string }
   | { type: 'failed'; sessionId: string; what: Attempt; error: PlainError }
   /** The main loop was blocked: sent once when the block is over, and also when a ceiling stops renewal. */
   | { type: 'blocked'; sessionId: string; blockedMs: number; ceiling: boolean }

@@ -7,6 +7,7 @@ import type { Renewer, RenewerListener, RenewedSession } from '../session/renewe
 import { LoopRenewer } from './loop-renewer.js';
 import type { FromThread, PlainError } from './messages.js';
 import { LockThread } from './lock-thread.js';
+import { retryPauseMs } from '../runtime/retry-pause.js';
 import { clearTimeout, setTimeout } from '../runtime/timers.js';
 import { within } from '../runtime/within.js';
 
@@ -33,7 +34,8 @@ export class ThreadRenewer implements Renewer {
   readonly #retired = new Set<string>();
   #thread: LockThread | undefined;
   #restart: NodeJS.Timeout | undefined;
-  #restartMs = MIN_RESTART_MS;
+  /** How often the thread has ended without a renewal since its last one. */
+  #failures = 0;
 
   constructor(clock: Clock, entryFile: string | undefined) {
     this.#clock = clock;
@@ -71,7 +73,7 @@ export class ThreadRenewer implements Renewer {
         this.#releases.set(sessionId, [...(this.#releases.get(sessionId) ?? []), resolve]);
       });
       thread.send({ type: 'release', sessionId, handBackAtExit });
-      await thread.awaited(this.#patiently(released, entry?.kept.plan.durationMs));
+      await thread.awaited(this.#stoppedInTime(released, entry?.kept.plan.durationMs));
     }
     // The last release stops the thread: until then other callers may still wait for its reply.
     if (this.#entries.size + this.#retired.size + this.#releases.size > 0) return;
@@ -84,9 +86,9 @@ export class ThreadRenewer implements Renewer {
 
   /**
    * Waits for the thread's reply to a release. A thread that is still starting, or still opening its store, replies late. If no session
-   * needs it any more, it is stopped instead, before the caller loses patience: otherwise it would open the store after the close.
+   * needs it any more, it is stopped instead, before the caller gives up: otherwise it would open the store after the close.
    */
-  async #patiently(released: Promise<void>, durationMs = 2 * MAX_RELEASE_MS): Promise<void> {
+  async #stoppedInTime(released: Promise<void>, durationMs = 2 * MAX_RELEASE_MS): Promise<void> {
     // Half of the duration: callers wait for the whole of it, and the session must still be closed.
     const answered = await within(
       Math.min(MAX_RELEASE_MS, durationMs / 2),
@@ -124,8 +126,8 @@ export class ThreadRenewer implements Renewer {
     this.#endReleases();
     this.#retired.clear();
     if (this.#entries.size === 0) return;
-    const delay = this.#restartMs;
-    this.#restartMs = Math.min(MAX_RESTART_MS, this.#restartMs * 2);
+    this.#failures += 1;
+    const delay = retryPauseMs(this.#failures, MAX_RESTART_MS, MIN_RESTART_MS);
     this.#restart = setTimeout(() => this.#start(), delay).unref();
     const what = wasReady ? 'The dedicated lock thread died' : 'Failed to initialize dedicated lock thread';
     const message = `${what}: ${cause.message}. Locks are renewed on the event loop until it runs again; next try in ${delay} ms.`;
@@ -168,6 +170,9 @@ export class ThreadRenewer implements Renewer {
       case 'swept':
         listener.swept(message.reply);
         break;
+      case 'undone':
+        listener.undone();
+        break;
       case 'blocked':
         listener.blocked(message.blockedMs, message.ceiling);
         break;
@@ -189,7 +194,7 @@ export class ThreadRenewer implements Renewer {
   #adopt(entry: Entry): void {
     if (entry.byThread) return;
     entry.byThread = true;
-    this.#restartMs = MIN_RESTART_MS;
+    this.#failures = 0;
     this.#thread?.markReady();
     this.#standIn.handOver(entry.kept.plan.id);
     entry.kept.listener.threaded(true);

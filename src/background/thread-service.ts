@@ -72,6 +72,7 @@ export class ThreadService {
       // The session stays listed until the worker releases it: only then is the connection known to be unused.
       lost: () => this.#send({ type: 'lost', sessionId }),
       swept: (reply) => this.#send({ type: 'swept', sessionId, reply }),
+      undone: () => this.#send({ type: 'undone', sessionId }),
       failed: (error, what) => this.#send({ type: 'failed', sessionId, what, error: plain(error) }),
     });
   }

@@ -18,6 +18,7 @@ export interface ThreadSessionReports {
   revoked(notices: Notice[]): void;
   lost(): void;
   swept(reply: Omit<SweepReply, 'more'>): void;
+  undone(): void;
   failed(error: unknown, what: Attempt): void;
 }
 
@@ -125,7 +126,8 @@ export class ThreadStore {
     const onError = (error: Error) => reports.failed(error, 'sweeping');
     const beforeSweep = async (): Promise<void> => this.#loop?.catchUp();
     const onSwept = reports.swept.bind(reports);
-    held.sweeper = new Sweeper({ store, queue, intervalMs, beforeSweep, onSwept, onError });
+    const onUndone = reports.undone.bind(reports);
+    held.sweeper = new Sweeper({ store, queue, intervalMs, beforeSweep, onSwept, onUndone, onError });
     held.sweeper.start();
   }
 

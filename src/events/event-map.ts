@@ -5,7 +5,7 @@ import { decode } from '../job/payload.js';
 import type { Any } from '../job/typing.js';
 import type { EventName, StoredEvent } from '../store/contract/index.js';
 
-type Told = {
+type StoredEvents = {
   active: [args: { jobId: string; prev?: string }, id: string];
   added: [args: { jobId: string; name: string }, id: string];
   cleaned: [args: { count: string }, id: string];
@@ -14,6 +14,7 @@ type Told = {
   delayed: [args: { jobId: string; delay: number }, id: string];
   drained: [id: string];
   duplicated: [args: { jobId: string }, id: string];
+  deduplicated: [args: { jobId: string; deduplicationId: string; deduplicatedJobId: string }, id: string];
   error: [error: Error];
   /** The log can be read again, after an outage that was emitted as `error`. `outageMs`: its length. */
   recovered: [outageMs: number];
@@ -29,15 +30,15 @@ type Told = {
   waiting: [args: { jobId: string; prev?: string; failedReason?: string }, id: string];
 };
 
-type OfJobs = { [E in keyof Told as Told[E] extends [{ jobId: string }, string] ? E : never]: Told[E] };
+type OfJobs = { [E in keyof StoredEvents as StoredEvents[E] extends [{ jobId: string }, string] ? E : never]: StoredEvents[E] };
 
 /** Events about a job are also emitted as `<event>:<jobId>`. */
-export type QueueEventsMap = Told & { [E in keyof OfJobs as `${E}:${string}`]: OfJobs[E] };
+export type QueueEventsMap = StoredEvents & { [E in keyof OfJobs as `${E}:${string}`]: OfJobs[E] };
 
 export type QueueEventsListener = { [E in keyof QueueEventsMap]: (...args: QueueEventsMap[E]) => void };
 
 /** The field of an event that is JSON text. */
-const ENCODED: Partial<Record<EventName, string>> = { completed: 'returnvalue', progress: 'data' };
+const ENCODED: Readonly<Record<string, string>> = { completed: 'returnvalue', progress: 'data' };
 /** Events whose `lostBy` field, if present, is JSON text. */
 const LOST: readonly string[] = ['stalled', 'failed'] satisfies EventName[];
 
@@ -47,6 +48,8 @@ export function argumentsOf({ id, name, large, ...fields }: StoredEvent): QueueE
   if (name === 'added') return [{ jobId: fields.jobId ?? '', name: String(fields['jobName'] ?? '') }, String(id)];
   // The count is a string, as in BullMQ's log.
   if (name === 'cleaned') return [{ count: String(fields['count'] ?? 0) }, String(id)];
+  // An event of a user: the only one with `args`.
+  if (fields['args'] !== undefined) return [decode(String(fields['args'])), String(id)] as unknown as QueueEventsMap[EventName];
   const { lostBy } = fields;
   if (lostBy !== undefined && LOST.includes(name))
     return [{ ...fields, lostBy: readLostBy(lostBy) }, String(id)] as unknown as QueueEventsMap[EventName];

@@ -1,6 +1,5 @@
 // The listeners that wait for the end of a job, in a map by job id: thousands may wait on one QueueEvents, and an event concerns one job.
 import type { JobEnd } from '../handle/waiting.js';
-import type { EventName } from '../store/contract/index.js';
 
 interface TellArgs {
   jobId: string;
@@ -28,7 +27,7 @@ export class JobWatch {
   }
 
   /** Calls the job's listeners. Takes the arguments that listeners of the event get. */
-  tell(name: EventName, [args]: unknown[]): void {
+  emitStored(name: string, [args]: unknown[]): void {
     if (this.#listeners.size === 0 || (name !== 'completed' && name !== 'failed' && name !== 'removed')) return;
     const { jobId, returnvalue, failedReason, valueGone } = args as TellArgs;
     const listeners = this.#listeners.get(jobId);

@@ -3,6 +3,7 @@
 import { toError } from '../errors.js';
 import type { Store, StoredEvent } from '../store/contract/index.js';
 import { OutageReport } from '../runtime/outage-report.js';
+import { retryPauseMs } from '../runtime/retry-pause.js';
 import { clearTimeout, setTimeout } from '../runtime/timers.js';
 import { LogTail } from './log-tail.js';
 
@@ -23,9 +24,6 @@ export interface LogReaderOptions {
   /** The log can be read again, after an outage that was reported to `onError`. */
   onRecovered(outageMs: number): void;
 }
-
-const FIRST_PAUSE_MS = 50;
-const LAST_PAUSE_MS = 2000;
 
 export class LogReader {
   readonly #options: LogReaderOptions;
@@ -56,15 +54,15 @@ export class LogReader {
 
   /** Reads until `stop` is called. */
   async run(): Promise<void> {
-    let pause = 0;
+    let failures = 0;
     while (!this.#stopped) {
       const page = await this.#read();
       if (page === 'failed') {
-        pause = Math.min(Math.max(pause * 2, FIRST_PAUSE_MS), LAST_PAUSE_MS);
-        await this.#sleep(pause, false);
+        failures += 1;
+        await this.#sleep(retryPauseMs(failures), false);
         continue;
       }
-      pause = 0;
+      failures = 0;
       if (page === 'end') await this.#sleep(this.#options.pollMs, true);
     }
   }

@@ -12,6 +12,7 @@ import { EVENTS_KEPT, type StoredEvent } from '../store/contract/index.js';
 import { BASE_NAMES, BASE_UNSUPPORTED, type QueueBaseOptions } from '../store/base-options.js';
 import { leaseStore } from '../store/open.js';
 import { argumentsOf, type QueueEventsMap } from './event-map.js';
+import { Presence } from '../lock/presence.js';
 import { JobWatch } from './job-watch.js';
 import { LogReader } from './log-reader.js';
 
@@ -22,15 +23,23 @@ export interface QueueEventsOptions extends QueueBaseOptions {
   lastEventId?: string;
   /** The longest wait for a wake-up of the store before the next read, in ms. Default 1000. */
   blockingTimeout?: number;
+  /**
+   * Shows this listener in `queue.getQueueEvents()`. It then has a session in the store, which is renewed every ten seconds. Default false:
+   * a listener only reads.
+   */
+  listed?: boolean;
 }
+
+/** The owner's name of the sessions of listed listeners. */
+export const LISTENER_NAME = 'holdfast:queue-events';
 
 const POLL_MS = 1000;
 
 const NAMES = new OptionNames<QueueEventsOptions>({
   of: 'queue events',
-  known: { ...BASE_NAMES, autorun: true, lastEventId: true, blockingTimeout: true },
+  known: { ...BASE_NAMES, autorun: true, lastEventId: true, blockingTimeout: true, listed: true },
   without: ['name'],
-  unsupported: { ...BASE_UNSUPPORTED, telemetry: 'Listen to the events themselves.' },
+  unsupported: BASE_UNSUPPORTED,
 });
 
 export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource {
@@ -41,6 +50,7 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
   readonly opts: Readonly<QueueEventsOptions>;
   readonly #access: StoreAccess;
   readonly #reader: LogReader;
+  readonly #presence: Presence | undefined;
   readonly #jobs = new JobWatch();
   #running: Promise<void> | undefined;
 
@@ -53,12 +63,15 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
     this.qualifiedName = names.qualified;
     this.stored = names.stored;
     this.opts = opts;
-    const { lastEventId = '$', blockingTimeout = POLL_MS, autorun = true } = opts;
+    const { lastEventId = '$', blockingTimeout = POLL_MS, autorun = true, listed = false } = opts;
     const after = positionOf(lastEventId);
     const pollMs = checkInteger('blockingTimeout', blockingTimeout, { min: 1, max: MAX_TIMER_MS });
     checkBoolean('autorun', autorun);
+    checkBoolean('listed', listed);
     const onError = (error: Error): void => void this.emit('error', error);
-    this.#access = new StoreAccess(`QueueEvents "${name}"`, leaseStore(opts.connection, onError), onError);
+    const lease = leaseStore(opts.connection, onError);
+    this.#access = new StoreAccess(`QueueEvents "${name}"`, lease, onError);
+    this.#presence = listed ? new Presence({ queue: names.stored, name: LISTENER_NAME, lease, onError }) : undefined;
     const open = () => this.#access.open();
     const wants = ({ name: event, jobId = '' }: StoredEvent) =>
       this.listenerCount(event) > 0 || this.listenerCount(`${event}:${jobId}`) > 0 || this.#jobs.isWatched(jobId);
@@ -67,13 +80,13 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
       open,
       after,
       pollMs,
-      onEvent: (event) => this.#tell(event),
+      onEvent: (event) => this.#emitStored(event),
       onMissed: (missed, from) => onError(missedEvents(name, missed, from)),
       wants,
       onError,
       onRecovered: (outageMs) => void this.emit('recovered', outageMs),
     });
-    if (autorun) this.#running = this.#reader.run();
+    if (autorun) this.#running = this.#read();
   }
 
   get closing(): Promise<void> | undefined {
@@ -89,7 +102,7 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
         `QueueEvents "${this.name}" is running already. Call run() only with autorun: false, and once.`,
       );
     }
-    this.#running = this.#reader.run();
+    this.#running = this.#read();
     await this.#running;
   }
 
@@ -97,6 +110,26 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
   async waitUntilReady(): Promise<void> {
     await this.#access.ready();
     await this.#reader.fix();
+    if (this.#running !== undefined) await this.#presence?.opened();
+  }
+
+  override on<K extends keyof QueueEventsMap>(event: K, listener: (...args: QueueEventsMap[K]) => void): this;
+  /** For events of a QueueEventsProducer: `L` maps their names to listeners. */
+  override on<L extends object, K extends keyof L & string = keyof L & string>(event: K, listener: L[K]): this;
+  override on(event: string, listener: never): this {
+    return super.on(event as keyof QueueEventsMap, listener);
+  }
+
+  override once<K extends keyof QueueEventsMap>(event: K, listener: (...args: QueueEventsMap[K]) => void): this;
+  override once<L extends object, K extends keyof L & string = keyof L & string>(event: K, listener: L[K]): this;
+  override once(event: string, listener: never): this {
+    return super.once(event as keyof QueueEventsMap, listener);
+  }
+
+  override off<K extends keyof QueueEventsMap>(event: K, listener: (...args: QueueEventsMap[K]) => void): this;
+  override off<L extends object, K extends keyof L & string = keyof L & string>(event: K, listener: L[K]): this;
+  override off(event: string, listener: never): this {
+    return super.off(event as keyof QueueEventsMap, listener);
   }
 
   /** For `job.waitUntilFinished`. */
@@ -115,21 +148,35 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
       // A read that hangs is not awaited; its events are dropped.
       this.#reader.stop();
       this.#jobs.close();
+      await this.#presence?.close();
     });
   }
 
-  #tell(event: StoredEvent): void {
+  #read(): Promise<void> {
+    void this.#presence?.opened();
+    return this.#reader.run();
+  }
+
+  #emitStored(event: StoredEvent): void {
     try {
       const args = argumentsOf(event);
-      this.#jobs.tell(event.name, args);
+      this.#jobs.emitStored(event.name, args);
       const emit = this.emit as (name: string, ...args: unknown[]) => boolean;
       emit.call(this, event.name, ...args);
-      if (event.jobId !== undefined) emit.call(this, `${event.name}:${event.jobId}`, ...args);
+      const jobId = jobIdOf(event, args[0]);
+      if (jobId !== undefined) emit.call(this, `${event.name}:${jobId}`, ...args);
     } catch (thrown) {
       // An event that cannot be decoded must not keep back the others.
       this.emit('error', toError(thrown));
     }
   }
+}
+
+/** Events of users name their job, if they have one, in their fields. */
+function jobIdOf({ jobId, args }: StoredEvent, first: unknown): string | undefined {
+  if (args === undefined || typeof first !== 'object' || first === null) return jobId;
+  const named = (first as { jobId?: unknown }).jobId;
+  return typeof named === 'string' || typeof named === 'number' ? String(named) : undefined;
 }
 
 function missedEvents(name: string, missed: number, from: number): HoldfastError {

@@ -1,6 +1,6 @@
 // Gives a queue or a listener access to its store. The store is opened on first use, and calls after `close` are refused. If the store
 // cannot be opened, that is emitted once as an `error`, and every call rejects with it.
-import { HoldfastError, toError } from '../errors.js';
+import { closedError, type HoldfastError, toError } from '../errors.js';
 import type { Store } from '../store/contract/index.js';
 
 /** A share of a store that other users of the process may share too. */
@@ -51,6 +51,6 @@ export class StoreAccess {
   }
 
   closed(): HoldfastError {
-    return new HoldfastError('CLOSED', `${this.what} was closed. Make a new one to go on.`);
+    return closedError(this.what);
   }
 }

@@ -2,6 +2,7 @@
 // the store. A change that the store refuses leaves its fields unchanged. It must never retry, renew or decide about locks: its job
 // context does that. A handle from a worker carries the lock of its run, and sends the token with every write.
 import { type JobLock, NO_LOCK } from '../job/lock.js';
+import { checkGivenId } from '../job/names.js';
 import type { LostBy } from '../job/lost-by.js';
 import type { JobsOptions } from '../job/options.js';
 import type { Outcome } from '../job/outcome.js';
@@ -79,14 +80,21 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   declare readonly token: string | undefined;
   /** True if `discard` was called. */
   declare readonly discarded: boolean;
-  /** True if `add` found a job with this id and changed nothing. */
+  /** The id of the option `deduplication`. Stays when the id is free again. */
+  declare readonly deduplicationId: string | undefined;
+  /** The id of the option `group`. */
+  declare readonly gid: string | undefined;
+  /** The id of the schedule that made the job. */
+  declare readonly repeatJobKey: string | undefined;
+  /** True if `add` added nothing, because this job has the jobId or the deduplication id. */
   declare readonly duplicate: boolean;
 
   /** Sets always the same fields in the same order, so that all handles have one shape. */
   constructor(context: JobContext, record: JobRecord, { lock = NO_LOCK, alias, duplicate = false, data: given }: JobExtras = {}) {
     const snapshot = new JobSnapshot(this, context, record, lock, alias);
     this.#snapshot = snapshot;
-    // A processor reads the data, and the end of its run reads the options. Many other handles are never read.
+    // A processor reads the data, and the end of its run reads the options. Behind an accessor, data that is read costs a run in memory
+    // 0.3 of 1.7 µs more; data that is not read costs as much less. Many other handles are never read.
     const atOnce = lock === NO_LOCK ? 0 : DECODED_AT_ONCE;
     this.id = record.id;
     this.name = record.name as Name;
@@ -109,6 +117,9 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     showPlain(this, record);
     this.token = alias ?? snapshot.token;
     this.discarded = false;
+    this.deduplicationId = record.deduplicationId;
+    this.gid = record.group;
+    this.repeatJobKey = record.scheduleId;
     this.duplicate = duplicate;
   }
 
@@ -125,7 +136,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     id: string,
   ): Promise<Job<D, R, N> | undefined> {
     const context = contextOf(queue);
-    const [record] = (await (await context.ready()).jobs(context.stored, [id])).jobs;
+    const [record] = (await (await context.ready()).jobs(context.stored, [checkGivenId(id)])).jobs;
     return record === undefined ? undefined : new Job<D, R, N>(context, record);
   }
 
@@ -216,6 +227,11 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
 
   async changePriority(opts: moves.PriorityOptions): Promise<void> {
     await moves.changePriority(this.#snapshot, opts);
+  }
+
+  /** Frees the deduplication id of this job. Returns false if the id is free already, or if another job has it now. */
+  async removeDeduplicationKey(): Promise<boolean> {
+    return writes.freeDeduplicationId(this.#snapshot);
   }
 
   /** With `fetchNext`, a worker's job returns [json, id] of the next one: `Job.fromJSON(worker, json, id)`. */

@@ -170,6 +170,7 @@ export async function remove(snapshot: JobSnapshot, options: RemoveOptions): Pro
   const store = await context.ready();
   const status = await removeJob(store, context.stored, record.id);
   if (status === 'locked') throw locked(snapshot, 'remove');
+  if (status === 'scheduled') throw scheduled(snapshot);
   if (status === 'done') context.removed?.(record.id);
 }
 
@@ -196,6 +197,12 @@ async function change(snapshot: JobSnapshot, action: string, change: Change, wan
       queue: context.name,
     },
   );
+}
+
+/** Programs written for BullMQ match this text. */
+function scheduled({ record: { id: jobId }, context: { name: queue } }: JobSnapshot): HoldfastError {
+  const message = `Job ${jobId} belongs to a job scheduler and cannot be removed directly. Remove or pause its job scheduler.`;
+  return new HoldfastError('JOB_STATE', message, { jobId, queue });
 }
 
 function locked({ record: { id: jobId }, context: { name: queue } }: JobSnapshot, action: string): HoldfastError {

@@ -17,7 +17,7 @@ export function checkRemoveOptions(options: RemoveOptions): void {
 
 const SWEPT_AT_ONCE = 100;
 
-type Removal = 'done' | 'missing' | 'locked';
+type Removal = 'done' | 'missing' | 'locked' | 'scheduled';
 
 /** Removes a job. An active job whose lock has expired is swept first, as any worker would, and then removed unless a worker was faster. */
 export async function removeJob(store: Store, queue: string, jobId: string): Promise<Removal> {
@@ -35,5 +35,6 @@ export async function removeJob(store: Store, queue: string, jobId: string): Pro
 async function remove(store: Store, queue: string, jobId: string): Promise<Removal> {
   const { changed, others } = await store.change(queue, [jobId], { kind: 'remove' });
   if (changed.length > 0) return 'done';
-  return others[0]?.status === 'locked' ? 'locked' : 'missing';
+  const status = others[0]?.status;
+  return status === 'locked' || status === 'scheduled' ? status : 'missing';
 }

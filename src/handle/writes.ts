@@ -2,14 +2,14 @@
 import { HoldfastError } from '../errors.js';
 import { encode, encodeData } from '../job/payload.js';
 import { checkInteger, keepable, show } from '../runtime/check.js';
-import type { Write, WriteReply } from '../store/contract/index.js';
+import type { JobWrite, WriteReply } from '../store/contract/index.js';
 import type { JobSnapshot } from './job-snapshot.js';
 import type { JobProgress } from './job-context.js';
 
 /** The longest log row, in characters. Longer rows are cut. */
 const MAX_ROW = 65_536;
 
-type Content = Write extends infer W ? (W extends Write ? Omit<W, 'jobId' | 'token'> : never) : never;
+type Content = JobWrite extends infer W ? (W extends JobWrite ? Omit<W, 'jobId' | 'token'> : never) : never;
 
 export async function writeData(snapshot: JobSnapshot, data: unknown): Promise<void> {
   const text = encodeData(snapshot.record.name, data, snapshot.job.opts.sizeLimit);
@@ -35,6 +35,13 @@ export async function writeLog(snapshot: JobSnapshot, row: unknown): Promise<num
 export async function clearLogs(snapshot: JobSnapshot, keep?: number): Promise<void> {
   if (keep !== undefined) checkInteger('keepLogs', keep);
   await write(snapshot, 'clearLogs', { kind: 'clearLogs', ...(keep === undefined ? {} : { keep }) }, tokenForLogs(snapshot));
+}
+
+/** Returns false if the job has no deduplication id, or does not own the entry of its id. */
+export async function freeDeduplicationId({ context, record }: JobSnapshot): Promise<boolean> {
+  if (record.deduplicationId === undefined) return false;
+  const what = { deduplication: [record.deduplicationId], ownedBy: record.id };
+  return (await (await context.ready()).forget(context.stored, what)) > 0;
 }
 
 export function encodeProgress(jobId: string, progress: unknown): string {

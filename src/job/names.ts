@@ -3,6 +3,8 @@ import { HoldfastError } from '../errors.js';
 import { invalidOption, show } from '../runtime/check.js';
 
 const MAX_NAME = 200;
+/** Long enough for the ids that the older `repeat` option makes. */
+const MAX_SCHEDULER_ID = 500;
 // Control characters, halves of surrogate pairs and, for queues, the characters that stores build keys with.
 const UNPRINTABLE = /[\u0000-\u001f\u007f\ud800-\udfff]/u;
 const KEY_CHARACTERS = /[:{}]/;
@@ -68,10 +70,22 @@ export function checkJobId(id: unknown): string {
   return id as string;
 }
 
+/** Checks that a caller has an id at all. Whether such a job exists is for the store to say. */
+export function checkGivenId(id: unknown): string {
+  if (typeof id === 'string' && id !== '') return id;
+  throw new HoldfastError('INVALID_JOB_ID', `Job id ${show(id)} ${faultOf(id) ?? ''}.`);
+}
+
 function faultOf(name: unknown): string | undefined {
   if (typeof name !== 'string') return 'must be a string';
   if (name.length === 0) return 'must not be empty';
   if (name.length > MAX_NAME) return `is ${name.length} characters long, at most ${MAX_NAME} are allowed`;
   if (UNPRINTABLE.test(name)) return 'must not contain control characters or broken unicode';
   return undefined;
+}
+
+export function checkSchedulerId(id: unknown): string {
+  const isPlainText = typeof id === 'string' && id !== '' && id.length <= MAX_SCHEDULER_ID && !UNPRINTABLE.test(id);
+  if (isPlainText) return id;
+  throw invalidOption('jobSchedulerId', id, `a string of 1 to ${MAX_SCHEDULER_ID} characters, without control characters`);
 }

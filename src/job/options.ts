@@ -2,8 +2,12 @@
 // The check is strict on purpose: a NaN or a fraction that reaches a score or an index fails much later and far away.
 import { MAX_DELAY_MS, checkBoolean, checkInteger, checkText, invalidOption } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
+import { MAX_METADATA } from '../runtime/telemetry.js';
+import { checkDeduplication, type DeduplicationOptions } from './deduplication.js';
+import { checkGroup, checkOneLine, type GroupOptions } from './group.js';
 import { checkJobId } from './names.js';
 import type { Keep } from './outcome.js';
+import type { RepeatOptions } from './schedule.js';
 
 export interface DefaultJobOptions {
   /** Milliseconds until the job may start, counted from the moment the store takes it. Default 0. */
@@ -26,15 +30,32 @@ export interface DefaultJobOptions {
   stackTraceLimit?: number;
   /** Jobs of a queue with the same key run one at a time, on any machine. The others wait without taking a slot. */
   lockKey?: string;
+  /** Jobs of different groups take turns, and each group has its own limits. Not together with `lockKey`. */
+  group?: GroupOptions;
   /** The largest size of the data, in bytes of JSON. Default: no limit. */
   sizeLimit?: number;
   /** When the job was made, in ms since the epoch. For people: nothing is scheduled by it. Default: now. */
   timestamp?: number;
+  /** Tracing of this job, if the queue has the option `telemetry`. */
+  telemetry?: JobTelemetryOptions;
 }
 
 export interface JobsOptions extends DefaultJobOptions {
   /** Own id instead of a number. Adding the same id again while the job exists changes nothing. */
   jobId?: string;
+  /** Several adds with one deduplication id make one job. */
+  deduplication?: DeduplicationOptions;
+  /** Makes a schedule, as in BullMQ 5: see `upsertJobScheduler`. A job of a schedule shows it with `count` and `offset`. */
+  repeat?: RepeatOptions;
+  /** Set for a job of a schedule: its slot, in epoch ms. */
+  prevMillis?: number;
+}
+
+export interface JobTelemetryOptions {
+  /** The context of the span that added the job. Default: set by the queue. */
+  metadata?: string;
+  /** true: the run begins a trace of its own. Default false. */
+  omitContext?: boolean;
 }
 
 export interface BackoffOptions {
@@ -79,17 +100,21 @@ const CHECKS: ReadonlyMap<string, Check> = new Map<string, Check>([
   ['removeOnComplete', checkKeep],
   ['removeOnFail', checkKeep],
   ['lockKey', (path, value) => void checkText(path, value, MAX_LOCK_KEY)],
+  ['group', checkGroup],
   ['keepLogs', whole()],
   ['stackTraceLimit', whole()],
   ['sizeLimit', whole()],
   ['timestamp', whole(MAX_TIMESTAMP)],
+  ['deduplication', checkDeduplication],
+  ['telemetry', checkTelemetryOption],
 ]);
 
-const NO_SCHEDULES = 'Add jobs from a timer or cron, with a jobId made of the date.';
+const OF_ADD = 'Pass it to queue.add or addBulk, or use queue.upsertJobScheduler.';
+const OF_SCHEDULE = 'A schedule sets it: leave it out.';
 const NO_FLOWS = 'Add the next job at the end of the handler, with a jobId made of this one.';
-const NO_DEDUPLICATION = 'Give the job a jobId: adding it again while it exists changes nothing.';
 
-const JOB_NAMES = new OptionNames<JobsOptions>({
+// The queue carries out `repeat` itself, so here it comes from a place that cannot have it.
+const JOB_NAMES = new OptionNames<Omit<JobsOptions, 'repeat' | 'prevMillis'>>({
   of: 'job',
   known: {
     jobId: true,
@@ -101,25 +126,25 @@ const JOB_NAMES = new OptionNames<JobsOptions>({
     removeOnComplete: true,
     removeOnFail: true,
     lockKey: true,
+    group: true,
     keepLogs: true,
     stackTraceLimit: true,
     sizeLimit: true,
     timestamp: true,
+    telemetry: true,
+    deduplication: true,
   },
   unsupported: {
-    repeat: NO_SCHEDULES,
-    repeatJobKey: NO_SCHEDULES,
-    prevMillis: NO_SCHEDULES,
-    deduplication: NO_DEDUPLICATION,
-    debounce: NO_DEDUPLICATION,
+    repeat: OF_ADD,
+    repeatJobKey: OF_SCHEDULE,
+    prevMillis: OF_SCHEDULE,
+    debounce: 'Use deduplication with the same id and ttl.',
     parent: NO_FLOWS,
     failParentOnFailure: NO_FLOWS,
     continueParentOnFailure: NO_FLOWS,
     ignoreDependencyOnFailure: NO_FLOWS,
     removeDependencyOnFailure: NO_FLOWS,
-    group: 'Use lockKey to run one job of a group at a time, or a queue for each group.',
-    rateLimiterKey: 'Use a limiter on the worker, and a queue for each group.',
-    telemetry: 'Listen to the events of Worker and QueueEvents.',
+    rateLimiterKey: 'Use the job option group: { id }, and the worker option group: { limit: { max, duration } }.',
     timeout: 'Pass AbortSignal.timeout(ms) to what the handler waits for, and let it throw.',
     preventParsingData: 'Pass the text as a string: it is read only when job.data is used.',
   },
@@ -131,6 +156,8 @@ const BACKOFF_NAMES = new OptionNames<BackoffOptions>({
   // A user's backoff strategy reads it from the job.
   without: ['options'],
 });
+
+const TELEMETRY_NAMES = new OptionNames<JobTelemetryOptions>({ of: 'job', known: { metadata: true, omitContext: true } });
 
 const KEEP_NAMES = new OptionNames<KeepJobs>({ of: 'job', known: { age: true, count: true, limit: true } });
 
@@ -156,22 +183,22 @@ export function checkJobOptions(options: unknown, within = '', foreign?: Readonl
 /** Checks the default options of a queue's jobs. */
 export function checkDefaultJobOptions(options: unknown, foreign?: ReadonlySet<string>): DefaultJobOptions {
   const checked = checkJobOptions(options, 'defaultJobOptions', foreign);
-  if (checked.jobId !== undefined) {
-    throw invalidOption(
-      'defaultJobOptions.jobId',
-      checked.jobId,
-      'given with each job: as a default it would make every job a duplicate',
-    );
+  checkOneLine(checked);
+  for (const name of ['jobId', 'deduplication'] as const) {
+    if (checked[name] === undefined) continue;
+    const wanted = 'given with each job: as a default it would make every job a duplicate';
+    throw invalidOption(`defaultJobOptions.${name}`, checked[name], wanted);
   }
   return checked;
 }
 
-/** Merges job options over the queue's defaults. Undefined means "not set", so it does not hide a default. */
+/** Merges job options over the queue's defaults. Undefined means "not set", so it does not hide a default. Throws INVALID_OPTION. */
 export function mergeOptions(defaults: DefaultJobOptions, options: JobsOptions): JobsOptions {
   const merged: Record<string, unknown> = { ...defaults };
   for (const [name, value] of Object.entries(options)) {
     if (value !== undefined) merged[name] = value;
   }
+  checkOneLine(merged);
   return merged;
 }
 
@@ -206,6 +233,13 @@ export function checkKeep(path: string, value: unknown): void {
   if (value.age !== undefined) checkInteger(`${path}.age`, value.age, { max: MAX_DELAY_MS / 1000 });
   if (value.count !== undefined) checkInteger(`${path}.count`, value.count);
   if (value.limit !== undefined) checkInteger(`${path}.limit`, value.limit);
+}
+
+function checkTelemetryOption(path: string, value: unknown): void {
+  if (!isRecord(value)) throw invalidOption(path, value, '{ metadata, omitContext }');
+  TELEMETRY_NAMES.check(value, path);
+  if (value.metadata !== undefined) checkText(`${path}.metadata`, value.metadata, MAX_METADATA);
+  if (value.omitContext !== undefined) checkBoolean(`${path}.omitContext`, value.omitContext);
 }
 
 function checkBackoff(path: string, value: unknown): void {

@@ -1,4 +1,6 @@
 // A job as a store keeps and returns it: plain values. Payloads stay JSON text on their whole way through the store.
+import type { Deduplication } from './deduplication.js';
+import type { ScheduleRecord } from './schedule-record.js';
 import type { StoredState } from './state.js';
 
 export interface JobRecord {
@@ -31,12 +33,20 @@ export interface JobRecord {
   stacktrace?: string;
   /** JSON text. */
   progress?: string;
+  /** The deduplication id that the job was added with. It stays when the job no longer owns the entry. */
+  deduplicationId?: string;
+  /** The schedule that made the job. It stays when the job is no longer its next job. */
+  scheduleId?: string;
+  /** The group that the job was added with. */
+  group?: string;
 }
 
 /** A job together with the lock that was granted in the same atomic step. */
 export interface ClaimedJob extends JobRecord {
   token: string;
   fence: number;
+  /** The schedule that this claim made owing, and the wall clock of the store: see `schedule`. */
+  debt?: ScheduleRecord & { now: number };
 }
 
 /** The input of `add`. */
@@ -53,6 +63,12 @@ export interface NewJob {
   timestamp: number;
   /** Jobs with the same key run one at a time. */
   lockKey?: string;
+  /** Claims take turns between groups. A job has a lock key or a group, not both. */
+  group?: string;
+  /** Several adds with one deduplication id make one job: see `add`. */
+  deduplication?: Deduplication;
+  /** Only in a slot of `schedule`: the schedule whose next job this is. */
+  scheduleId?: string;
 }
 
 /** True if an owner lost the job at least once. `lostBy` may name the owner. */

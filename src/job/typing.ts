@@ -60,6 +60,10 @@ export type IfMapped<T, Result, Then> = IsMapped<T, Result> extends true ? Then 
  */
 export type IfPlain<T, Result, Then> = { plain: Then }[IsMapped<T, Result> extends true ? never : 'plain'];
 
+/** The same for maps alone. */
+export type IfJobMap<T, Result, Then> = IsJobMap<T, Result> extends true ? Then : never;
+export type IfNoJobMap<T, Result, Then> = { plain: Then }[IsJobMap<T, Result> extends true ? never : 'plain'];
+
 type FromJob<T, Else, Which extends 'data' | 'result' | 'name'> =
   IsAny<T> extends true
     ? Else

@@ -5,6 +5,8 @@ import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
 import { systemClock } from '../runtime/clock.js';
 import type { Extension, ExtendStatus, Store } from '../store/contract/index.js';
+import type { Debts } from '../store/client/debts.js';
+import { skipped } from '../store/client/schedule-plan.js';
 import type { CallReply, SessionCalls, ClaimTerms } from '../store/client/session-calls.js';
 import { HeldLock } from '../session/held-lock.js';
 import type { LockTable } from '../session/lock-table.js';
@@ -16,6 +18,8 @@ export interface JobLocksOptions {
   calls: SessionCalls;
   owner: SessionOwner;
   table: LockTable;
+  /** Makes the next jobs of the schedules whose jobs are taken here. */
+  debts: Debts;
   ready(): Promise<Store>;
   /** How long the locks last, in ms. */
   lockDuration: number;
@@ -57,8 +61,8 @@ export class JobLocks {
 
   /** Claims one job. If the store no longer knows the session, the next claim gets a new one. */
   async claim(terms: ClaimTerms): Promise<{ taken: TakenJob | undefined; claimed: CallReply['claimed'] }> {
-    const { calls, owner } = this.#options;
-    const reply = await calls.perform([], terms);
+    const { owner } = this.#options;
+    const reply = await this.#perform([], terms);
     const taken = await this.#adopt(reply);
     if (reply.claimed?.sessionAlive === false && !this.#stopped) owner.drop(reply.session);
     return { taken, claimed: reply.claimed };
@@ -76,7 +80,7 @@ export class JobLocks {
     let reply: CallReply;
     try {
       const fetches = !this.#stopped && lock !== undefined && this.#locks.has(lock);
-      reply = await this.#options.calls.perform([outcome], fetches ? next : undefined);
+      reply = await this.#perform([outcome], fetches ? next : undefined);
       if (lock !== undefined) lock.settled = reply.results[0] === 'done';
     } finally {
       if (lock !== undefined) lock.finishing = lock.settled;
@@ -133,6 +137,19 @@ export class JobLocks {
     for (let first = 0; first < outcomes.length; first += HAND_BACK_BATCH) {
       await calls.perform(outcomes.slice(first, first + HAND_BACK_BATCH)).catch(() => undefined);
     }
+  }
+
+  /** Makes a call whose claim brings no job that was missed. A job that the caller named is taken, however late it is. */
+  async #perform(outcomes: Outcome[], terms?: ClaimTerms): Promise<CallReply> {
+    const { calls, debts } = this.#options;
+    const first = await calls.perform(outcomes, terms);
+    let reply = first;
+    while (reply.claimed !== undefined) {
+      const missed = (await debts.claimed(reply.claimed)) ?? [];
+      if (missed.length === 0 || terms?.jobIds !== undefined || this.#stopped) break;
+      reply = await calls.perform(missed.map(skipped), terms);
+    }
+    return { ...reply, results: first.results };
   }
 
   #end(lock: HeldLock): void {

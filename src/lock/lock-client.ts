@@ -5,6 +5,8 @@ import { HoldfastError, toError } from '../errors.js';
 import { renewers } from '../background/renewers.js';
 import { within } from '../runtime/within.js';
 import type { StoreLease } from '../store/open.js';
+import { Debts } from '../store/client/debts.js';
+import type { RepeatStrategy } from '../job/schedule.js';
 import { SessionCalls } from '../store/client/session-calls.js';
 import type { RenewerListener } from '../session/renewer.js';
 import type { CheckedSessionOptions } from '../session/session-options.js';
@@ -22,6 +24,8 @@ export interface LockClientOptions {
   name: string;
   lease: StoreLease;
   sessionOptions: CheckedSessionOptions;
+  /** Computes the slots of schedules whose jobs are taken here. */
+  strategy?: RepeatStrategy | undefined;
   /** Called with the jobs that a sweep found without a living owner. */
   onStalled?(lost: LostJob[]): void;
   onError(error: Error): void;
@@ -36,7 +40,7 @@ export class LockClient {
   readonly #options: LockClientOptions;
   readonly #owners: SessionOwners;
   readonly #table: LockTable;
-  #jobs: { locks: JobLocks; calls: SessionCalls } | undefined;
+  #jobs: { locks: JobLocks; calls: SessionCalls; debts: Debts } | undefined;
 
   constructor(options: LockClientOptions) {
     this.#options = options;
@@ -70,8 +74,9 @@ export class LockClient {
     const timeoutMs = this.#options.sessionOptions.lockDuration;
     await this.locks.close(timeoutMs);
     if (this.#jobs !== undefined) {
-      const { locks, calls } = this.#jobs;
+      const { locks, calls, debts } = this.#jobs;
       locks.stop();
+      debts.stop();
       calls.close(timeoutMs);
       await calls.idle();
       await locks.handBack();
@@ -91,15 +96,16 @@ export class LockClient {
     return new SessionOwner({ ...this.#options, renewers, durationMs, renewMs, slots: 0, listenerFor });
   }
 
-  #makeJobs(): { locks: JobLocks; calls: SessionCalls } {
-    const { queue, name: by, lease, sessionOptions, onError } = this.#options;
+  #makeJobs(): { locks: JobLocks; calls: SessionCalls; debts: Debts } {
+    const { queue, name: by, lease, sessionOptions, strategy, onError } = this.#options;
     const { lockDuration, lockRenewTime } = sessionOptions;
     // Never marked as done: a job that was taken by hand may be settled at any time.
     const { owner } = this.#owners.use(lockDuration, lockRenewTime);
     const ready = () => lease.ready();
     const hangMs = Math.max(MIN_HANG_MS, lockDuration);
     const calls = new SessionCalls({ queue, who: by, owner, ready, hangMs, retryDelayMs: RETRY_DELAY_MS, onError });
-    return { calls, locks: new JobLocks({ queue, calls, owner, table: this.#table, ready, lockDuration, by }) };
+    const debts = new Debts({ queue, strategy, ready, onError });
+    return { calls, debts, locks: new JobLocks({ queue, calls, owner, table: this.#table, debts, ready, lockDuration, by }) };
   }
 
   #listenerFor(session: Session): RenewerListener {
@@ -115,6 +121,8 @@ export class LockClient {
         warnOfLosses(queue, lost);
         onStalled?.(lost);
       },
+      // Workers clear the debts of other processes.
+      undone: () => undefined,
       failed: (error) => onError(error),
       threaded: () => undefined,
       blocked: (blockedMs, ceiling) => {

@@ -152,7 +152,7 @@ export class LockManager {
       // Skip locks that were untracked during the call, or tracked again under another token: the reply is not about them.
       const current = sent.filter(([jobId, tracked]) => this.#tracked.get(jobId) === tracked);
       const jobIds = current.map(([jobId]) => jobId).filter((jobId) => !failed.has(jobId));
-      if (jobIds.length > 0) this.#tell(() => this.#options.onLocksRenewed?.({ count: jobIds.length, jobIds }));
+      if (jobIds.length > 0) this.#notify(() => this.#options.onLocksRenewed?.({ count: jobIds.length, jobIds }));
       this.#lose(current.filter(([jobId]) => failed.has(jobId)));
     } catch (error) {
       this.#report(toError(error));
@@ -165,10 +165,10 @@ export class LockManager {
       this.#tracked.delete(jobId);
       controller?.abort(new HoldfastError('LOCK_LOST', `lock lost: job ${jobId}: its lock could not be extended`, { jobId }));
     }
-    this.#tell(() => this.#options.onLockRenewalFailed?.(lost.map(([jobId]) => jobId)));
+    this.#notify(() => this.#options.onLockRenewalFailed?.(lost.map(([jobId]) => jobId)));
   }
 
-  #tell(callback: () => unknown): void {
+  #notify(callback: () => unknown): void {
     guard(callback, (thrown) => this.#report(toError(thrown)));
   }
 

@@ -3,6 +3,7 @@
 // when the holder's time is over.
 import { HoldfastError, isRetryable, toError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
+import { retryPauseMs } from '../runtime/retry-pause.js';
 import { inTime } from '../runtime/within.js';
 import type { LockGrant, NamedLockRef, Store } from '../store/contract/index.js';
 import type { Session } from '../session/session.js';
@@ -27,8 +28,6 @@ interface Return {
   isAgain?: boolean;
 }
 
-const FIRST_PAUSE_MS = 50;
-const LAST_PAUSE_MS = 2000;
 /** A call without a reply for this long, in ms, is repeated: an ask is idempotent under its token. */
 const HANG_MS = 5000;
 /**
@@ -48,7 +47,8 @@ export class LockWaiters {
   #again: NodeJS.Timeout | undefined;
   #turning = false;
   #timer: NodeJS.Timeout | undefined;
-  #pauseMs = 0;
+  /** Calls in a row that failed. */
+  #failures = 0;
   #pausedUntil = 0;
   #unwatch: (() => void) | undefined;
   #idle: (() => void)[] = [];
@@ -122,10 +122,10 @@ export class LockWaiters {
     const time = systemClock.monotonic();
     const due = [...this.#waiters].filter((waiter) => waiter.isDue(time)).slice(0, MAX_BATCH);
     try {
-      const store = await patiently(this.#options.ready());
+      const store = await withReplyTimeout(this.#options.ready());
       await this.#give(store);
       await this.#ask(store, due);
-      this.#pauseMs = 0;
+      this.#failures = 0;
       this.#pausedUntil = 0;
     } catch (thrown) {
       this.#fail(due, toError(thrown));
@@ -139,7 +139,7 @@ export class LockWaiters {
     const returns = [...this.#returns].slice(0, MAX_BATCH);
     if (returns.length === 0) return;
     const refs = returns.map(({ ref }) => ref);
-    const answers = await patiently(store.letGo(this.#options.queue, refs));
+    const answers = await withReplyTimeout(store.letGo(this.#options.queue, refs));
     returns.forEach((each, index) => {
       this.#returns.delete(each);
       each.resolve(answers[index] === 'done');
@@ -156,7 +156,7 @@ export class LockWaiters {
 
   async #ask(store: Store, due: LockWaiter[]): Promise<void> {
     const places = await Promise.all(
-      due.map(async (waiter) => ({ waiter, session: await patiently(waiter.options.owner.session()) })),
+      due.map(async (waiter) => ({ waiter, session: await withReplyTimeout(waiter.options.owner.session()) })),
     );
     const asking = places.filter(({ waiter }) => !waiter.ended);
     if (asking.length === 0) return;
@@ -168,7 +168,7 @@ export class LockWaiters {
     );
     const refs = asking.map(({ waiter }) => ({ name: waiter.options.name, token: waiter.token }));
     try {
-      const grants = await patiently(call);
+      const grants = await withReplyTimeout(call);
       asking.forEach(({ waiter, session }, index) => {
         const grant = grants[index] as LockGrant;
         if (grant.status === 'held') session.granted(sentAt);
@@ -238,12 +238,12 @@ export class LockWaiters {
       waiter.options.failed(error);
     }
     // Reported once per outage, unless every waiter got the error as a rejection.
-    if (this.#pauseMs === 0 && (heals || due.length === 0)) this.#options.onError(error);
-    this.#pauseMs = Math.min(LAST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, 2 * this.#pauseMs));
-    this.#pausedUntil = systemClock.monotonic() + this.#pauseMs;
+    if (this.#failures === 0 && (heals || due.length === 0)) this.#options.onError(error);
+    this.#failures += 1;
+    this.#pausedUntil = systemClock.monotonic() + retryPauseMs(this.#failures);
   }
 }
 
-function patiently<T>(answer: Promise<T>): Promise<T> {
+function withReplyTimeout<T>(answer: Promise<T>): Promise<T> {
   return inTime(HANG_MS, answer, () => NO_ANSWER);
 }

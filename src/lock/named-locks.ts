@@ -1,6 +1,6 @@
 // Takes named locks, waits for them, and holds them while work runs. They are bound to sessions like the locks of jobs. So a renewer
 // renews them, and trust ends before the store lets another session in.
-import { HoldfastError } from '../errors.js';
+import { closedError, HoldfastError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
 import { within } from '../runtime/within.js';
 import type { Store } from '../store/contract/index.js';
@@ -189,9 +189,6 @@ export class NamedLocks {
   }
 
   #closedError(): HoldfastError {
-    return new HoldfastError(
-      'CLOSED',
-      `Locks of "${this.#options.queue}" were closed with their queue. Make a new one to go on.`,
-    );
+    return closedError(`Queue "${this.#options.queue}" of these locks`);
   }
 }

@@ -3,6 +3,7 @@
 // Renewers run it, in the thread or on the event loop. It never decides which owner is dead: the store does.
 import { HoldfastError, toError } from '../errors.js';
 import { MAX_TIMER_MS } from '../runtime/check.js';
+import { OutageReport } from '../runtime/outage-report.js';
 import { inTime } from '../runtime/within.js';
 import type { Store, SweepReply } from '../store/contract/index.js';
 import { nextLookMs } from './probe-interval.js';
@@ -16,6 +17,8 @@ export interface SweeperOptions {
   /** Awaited before each sweep: overdue renewals of this process go first. */
   beforeSweep?(): Promise<void>;
   onSwept(reply: Omit<SweepReply, 'more'>): void;
+  /** A probe found schedules that are owing. */
+  onUndone(): void;
   onError(error: Error): void;
 }
 
@@ -35,12 +38,14 @@ export class Sweeper {
   #looking = false;
   #nextLook: NodeJS.Timeout | undefined;
   #again = false;
-  #outage = false;
+  /** Reports once per outage, because the probes go on and would fail as often. */
+  readonly #outage: OutageReport;
   #stopped = false;
   #silent = false;
 
   constructor(options: SweeperOptions) {
     this.#options = options;
+    this.#outage = new OutageReport(options.onError);
   }
 
   start(): void {
@@ -77,7 +82,7 @@ export class Sweeper {
         if (beforeSweep !== undefined) await withTimeout(beforeSweep());
         if (this.#stopped) return;
         const reply = await withTimeout(store.sweep(queue, SWEPT_AT_ONCE));
-        this.#outage = false;
+        this.#outage.answered();
         const found = reply.stalled.length + reply.failed.length > 0;
         if (found && !this.#silent) onSwept(reply);
         // An owner died. If a large fleet is gone, the probe interval is too long for the workers that are left, so probe now.
@@ -92,12 +97,13 @@ export class Sweeper {
   }
 
   async #look(): Promise<void> {
-    const { store, queue } = this.#options;
+    const { store, queue, onUndone } = this.#options;
     if (!store.capabilities.crashHints || this.#looking || this.#stopped) return;
     this.#looking = true;
     try {
-      const { sessions, dueInMs } = await withTimeout(store.probe(queue));
-      this.#outage = false;
+      const { sessions, dueInMs, undone } = await withTimeout(store.probe(queue));
+      this.#outage.answered();
+      if (undone === true && !this.#stopped) onUndone();
       this.#sessions = sessions;
       // A timer takes at most MAX_TIMER_MS; with a longer delay it would fire at once.
       if (dueInMs !== undefined) this.#after(Math.min(MAX_TIMER_MS, dueInMs + AFTER_END_MS), () => void this.sweep());
@@ -109,10 +115,8 @@ export class Sweeper {
     this.#nextLook = this.#after(nextLookMs(this.#sessions, Math.random()), () => void this.#look());
   }
 
-  /** Reports once per outage, because the probes go on and would fail as often. */
   #fail(error: unknown): void {
-    if (!this.#stopped && !this.#outage) this.#options.onError(toError(error));
-    this.#outage = true;
+    if (!this.#stopped) this.#outage.failed(toError(error));
   }
 
   #every(ms: number, work: () => void): void {

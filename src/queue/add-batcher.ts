@@ -7,6 +7,7 @@ import type { NewJob } from '../job/record.js';
 import { isRefusal } from '../store/client/refusal.js';
 import { OutageReport } from '../runtime/outage-report.js';
 import { ReplyTimeout } from '../runtime/reply-timeout.js';
+import { retryPauseMs } from '../runtime/retry-pause.js';
 import { inTime, within } from '../runtime/within.js';
 import { batchOf, MAX_BATCH, refuseTransaction } from '../store/capabilities.js';
 import type { AddReply, Store } from '../store/contract/index.js';
@@ -16,8 +17,6 @@ import { performance, setImmediate, sleep } from '../runtime/timers.js';
 export const MAX_JOBS = MAX_BATCH;
 export const MAX_BYTES = 8 * 1024 * 1024;
 
-const FIRST_PAUSE_MS = 50;
-const LAST_PAUSE_MS = 2000;
 /** How long closing waits for the store to forget a caller, in ms. */
 const FORGET_MS = 1000;
 
@@ -89,7 +88,7 @@ export class AddBatcher {
   /** Adds at most MAX_JOBS and MAX_BYTES; a single job may be larger. */
   add(jobs: NewJob[]): Promise<AddReply[]> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ jobs, size: sizeOf(jobs), since: performance.now(), resolve, reject });
+      this.#waiting.push({ jobs, size: sizeOfAll(jobs), since: performance.now(), resolve, reject });
       this.#pump ??= this.#run();
     });
   }
@@ -172,7 +171,7 @@ export class AddBatcher {
     if (this.#reached) return open();
     const deadline = since + timeoutMs;
     let failure: Error | undefined;
-    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LAST_PAUSE_MS)) {
+    for (let tries = 1; ; tries += 1) {
       try {
         const store = await inTime(Math.max(0, deadline - performance.now()), open(), () => failure ?? this.#notSent());
         this.#reached = true;
@@ -182,7 +181,7 @@ export class AddBatcher {
         const left = deadline - performance.now();
         const { signal } = this.#closing;
         if (!isRetryable(thrown) || left <= 0 || signal.aborted) throw thrown;
-        await sleep(Math.min(pause, left), signal);
+        await sleep(Math.min(retryPauseMs(tries), left), signal);
       }
     }
   }
@@ -233,7 +232,7 @@ export class AddBatcher {
     // At least a tenth of the timeout, for jobs that waited behind a hung call.
     const deadline = Math.max(oldest + timeoutMs, performance.now() + timeoutMs / 10);
     let isUnknown = false;
-    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LAST_PAUSE_MS)) {
+    for (let tries = 1; ; tries += 1) {
       let failure: Error;
       try {
         const left = Math.max(0, deadline - performance.now());
@@ -245,10 +244,11 @@ export class AddBatcher {
         if (!saysNothingWritten(thrown)) isUnknown = caller.isDoubtful = true;
         failure = toError(thrown);
         // After the first try it is certain that nothing was added. A later try may itself wait for the try before it.
-        if (pause === FIRST_PAUSE_MS && caller === this.#caller && isBusy(thrown) && parcels.some(isNamed)) throw new HeldUp();
+        if (tries === 1 && caller === this.#caller && isBusy(thrown) && parcels.some(isNamed)) throw new HeldUp();
       }
       this.#outage.failed(failure);
       const left = deadline - performance.now();
+      const pause = retryPauseMs(tries);
       // Another try that gets no reply in time would make the outcome unknown, so it needs enough time.
       if (!isUnknown && saysNothingWritten(failure) && left <= 2 * pause) throw this.#refused(failure);
       if (left <= 0) throw this.#giveUp(caller, failure);
@@ -319,9 +319,13 @@ export class AddBatcher {
   }
 }
 
-export function sizeOf(jobs: NewJob[]): number {
+export function sizeOf({ data, opts, name }: NewJob): number {
+  return data.length + opts.length + name.length;
+}
+
+function sizeOfAll(jobs: NewJob[]): number {
   let size = 0;
-  for (const job of jobs) size += job.data.length + job.opts.length + job.name.length;
+  for (const job of jobs) size += sizeOf(job);
   return size;
 }
 

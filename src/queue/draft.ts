@@ -1,5 +1,7 @@
 // Converts the arguments of `add` to the store's input: checked, with the defaults merged in, and the payload as JSON text.
+import { deduplicationOf } from '../job/deduplication.js';
 import { checkJobName } from '../job/names.js';
+import { newJob } from '../job/new-job.js';
 import {
   checkDefaultJobOptions,
   checkJobOptions,
@@ -10,6 +12,7 @@ import {
 import { encode, encodeData } from '../job/payload.js';
 import type { JobRecord, NewJob } from '../job/record.js';
 import { invalidOption } from '../runtime/check.js';
+import { extraFieldsOf } from '../store/marks.js';
 
 export class Drafts {
   readonly defaults: DefaultJobOptions;
@@ -27,28 +30,23 @@ export class Drafts {
     this.#defaultsText = encode('defaultJobOptions', this.defaults);
   }
 
-  make(name: unknown, data: unknown, given: JobsOptions | undefined): NewJob {
+  /** `path`: of the options, for messages. */
+  make(name: unknown, data: unknown, given: JobsOptions | undefined, path = ''): NewJob {
     const jobName = checkJobName(name);
     const opts: JobsOptions =
-      given === undefined ? this.defaults : mergeOptions(this.defaults, checkJobOptions(given, '', this.#foreign));
-    const job: NewJob = {
-      name: jobName,
-      data: encodeData(jobName, data, opts.sizeLimit),
-      opts: given === undefined ? this.#defaultsText : encode(`Options of job "${jobName}"`, opts),
-      priority: opts.priority ?? 0,
-      delayMs: opts.delay ?? 0,
-      lifo: opts.lifo ?? false,
-      timestamp: opts.timestamp ?? Date.now(),
-    };
+      given === undefined ? this.defaults : mergeOptions(this.defaults, checkJobOptions(given, path, this.#foreign));
+    const payload = encodeData(jobName, data, opts.sizeLimit);
+    const text = given === undefined ? this.#defaultsText : encode(`Options of job "${jobName}"`, opts);
+    const job = newJob(jobName, payload, opts, text, Date.now());
     if (opts.jobId !== undefined) job.id = opts.jobId;
-    if (opts.lockKey !== undefined) job.lockKey = opts.lockKey;
+    if (opts.deduplication !== undefined) job.deduplication = deduplicationOf(opts.deduplication);
     return job;
   }
 }
 
 /** Returns the record that the store holds right after it has taken the job. */
 export function recordOf(job: NewJob, id: string): JobRecord {
-  return {
+  const record: JobRecord = {
     id,
     name: job.name,
     data: job.data,
@@ -61,4 +59,5 @@ export function recordOf(job: NewJob, id: string): JobRecord {
     attemptsStarted: 0,
     stalledCounter: 0,
   };
+  return Object.assign(record, extraFieldsOf(job));
 }

@@ -2,22 +2,31 @@
 import { JOB_CONTEXT, type JobContext } from '../handle/job-context.js';
 import { Job } from '../handle/job.js';
 import type { JobOf } from '../handle/typed-job.js';
-import type { JobState, JobType } from '../job/state.js';
+import { checkDeduplicationId } from '../job/deduplication.js';
+import { checkGivenId } from '../job/names.js';
+import type { FinishedState, JobState, JobType } from '../job/state.js';
 import { checkInteger, invalidOption } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
+import { MetricNames, TelemetryAttributes } from '../runtime/telemetry.js';
+import { TelemetryGuard } from '../runtime/telemetry-guard.js';
 import { VERSION } from '../runtime/version.js';
+import type { QueueBaseOptions } from '../store/base-options.js';
 import { EVENTS_KEPT, type Store } from '../store/contract/index.js';
 import { readList, readLogs } from '../store/client/read-on.js';
+import { type ClientInfo, listenersOf, type WorkerInfo, workersOf } from './clients.js';
 import { checkTypes, countOf, listsOf } from './lists.js';
+import { type Metrics, prometheusText, readMetrics } from './metrics.js';
 import type { PlainQueueListeners, QueueEventMap } from './queue-options.js';
 
-const NO_LIMIT = -2;
 /** Programs read the part before the colon. */
 const NAMED_VERSION = `holdfast:${VERSION}`;
 
 export interface QueueMeta {
   /** The limit of running jobs for all workers together, if there is one. */
   concurrency?: number;
+  /** The global rate limit, if there is one. */
+  max?: number;
+  duration?: number;
   maxLenEvents: number;
   paused: boolean;
   version: string;
@@ -28,6 +37,7 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
   PlainQueueListeners<T, R, N>
 > {
   abstract readonly name: string;
+  abstract readonly opts: Readonly<QueueBaseOptions>;
   /** Through this context the jobs of the queue reach the store. */
   abstract readonly [JOB_CONTEXT]: JobContext;
 
@@ -75,6 +85,22 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
     return Object.fromEntries(checked.map((type) => [type, countOf(type, status)]));
   }
 
+  /** Returns the same, and records it with the gauge of the queue's `telemetry`, if that has a meter. */
+  async recordJobCountsMetric(...types: JobType[]): Promise<Record<string, number>> {
+    const counts = await this.getJobCounts(...types);
+    const { meter } = this.opts.telemetry ?? {};
+    const guard = new TelemetryGuard((error) => void this.emit('error', error));
+    guard.guarded(() => {
+      const options = { description: 'Number of jobs in the queue by state', unit: '{jobs}' };
+      const gauge = guard.watched(meter?.createGauge(MetricNames.QueueJobsCount, options));
+      for (const [state, count] of Object.entries(counts)) {
+        const attributes = { [TelemetryAttributes.QueueName]: this.name, [TelemetryAttributes.QueueJobsState]: state };
+        guard.watched(gauge?.record(count, attributes));
+      }
+    });
+    return counts;
+  }
+
   /** Returns the sum of `getJobCounts`. */
   async getJobCountByTypes(...types: JobType[]): Promise<number> {
     const { wait, ...counts } = await this.getJobCounts(...types);
@@ -110,26 +136,24 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
   async getCountsPerPriority(priorities: number[]): Promise<Record<string, number>> {
     if (!Array.isArray(priorities)) throw invalidOption('priorities', priorities, 'a list of priorities');
     for (const priority of priorities) checkInteger('priorities', priority);
-    const store = await this.store;
-    const { counts } = await store.status(this[JOB_CONTEXT].stored);
-    const result: Record<string, number> = {};
-    for (const priority of priorities) {
-      result[priority] =
-        priority === 0
-          ? counts.waiting
-          : (await this.#firstFrom(priority + 1, counts.prioritized)) - (await this.#firstFrom(priority, counts.prioritized));
-    }
-    return result;
+    const { priorities: counts } = await (await this.store).status(this[JOB_CONTEXT].stored, { priorities });
+    return Object.fromEntries(priorities.map((priority, index) => [priority, counts?.[index] ?? 0]));
   }
 
   async getJobState(jobId: string): Promise<JobState> {
-    return Job.fromJSON(this[JOB_CONTEXT], {}, jobId).getState();
+    return Job.fromJSON(this[JOB_CONTEXT], {}, checkGivenId(jobId)).getState();
   }
 
   async getJobLogs(jobId: string, start = 0, end = -1, asc = true): Promise<{ logs: string[]; count: number }> {
     checkPosition('start', start);
     checkPosition('end', end);
-    return readLogs(await this.store, this[JOB_CONTEXT].stored, jobId, { start, end, asc });
+    return readLogs(await this.store, this[JOB_CONTEXT].stored, checkGivenId(jobId), { start, end, asc });
+  }
+
+  /** Returns the id of the job that has this deduplication id; null if the id is free. */
+  async getDeduplicationJobId(id: string): Promise<string | null> {
+    const ask = { deduplication: [checkDeduplicationId(id)] };
+    return (await (await this.store).status(this[JOB_CONTEXT].stored, ask)).deduplication?.[0] ?? null;
   }
 
   async isPaused(): Promise<boolean> {
@@ -137,34 +161,49 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
   }
 
   async getMeta(): Promise<QueueMeta> {
-    const { paused, cap } = await (await this.store).status(this[JOB_CONTEXT].stored);
+    const { paused, cap, rate } = await (await this.store).status(this[JOB_CONTEXT].stored);
     return {
       paused,
       maxLenEvents: EVENTS_KEPT,
       version: NAMED_VERSION,
       ...(cap === undefined ? {} : { concurrency: cap.maxActive }),
+      ...(rate === undefined ? {} : { max: rate.max, duration: rate.durationMs }),
     };
   }
 
-  /** Returns the milliseconds for which the queue is rate limited; -2 if it is not, as in BullMQ. */
-  async getRateLimitTtl(): Promise<number> {
-    return (await (await this.store).status(this[JOB_CONTEXT].stored)).limitedMs ?? NO_LIMIT;
+  /** Returns the `version` of `getMeta`. */
+  async getVersion(): Promise<string> {
+    return NAMED_VERSION;
   }
 
-  /** Returns the position of the first job with at least this priority. The list is ordered, so a binary search needs few reads. */
-  async #firstFrom(priority: number, size: number): Promise<number> {
-    const store = await this.store;
-    let low = 0;
-    let high = size;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      const [job] = (
-        await store.jobs(this[JOB_CONTEXT].stored, { lists: ['prioritized'], start: middle, end: middle, asc: true })
-      ).jobs;
-      if (job !== undefined && job.priority < priority) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+  /** Returns the workers that take jobs of this queue, in all processes. A paused worker takes none. */
+  async getWorkers(): Promise<WorkerInfo[]> {
+    return workersOf(this[JOB_CONTEXT], await (await this.store).sessions(this[JOB_CONTEXT].stored));
+  }
+
+  /** Returns finished jobs per minute, from position `start` to `end`, the newest first. A worker with the option `metrics` starts the count. */
+  async getMetrics(type: FinishedState, start = 0, end = -1): Promise<Metrics> {
+    return readMetrics(await this.store, this[JOB_CONTEXT].stored, type, start, end);
+  }
+
+  /** Returns the counts of the queue as text for Prometheus. `globalVariables` become labels of every line. */
+  async exportPrometheusMetrics(globalVariables: Record<string, string> = {}): Promise<string> {
+    const [counts, completed, failed] = await Promise.all([
+      this.getJobCounts(),
+      this.getMetrics('completed', 0, 0),
+      this.getMetrics('failed', 0, 0),
+    ]);
+    const finished = { completed: completed.meta.count, failed: failed.meta.count };
+    return prometheusText(this.name, counts, finished, globalVariables);
+  }
+
+  async getWorkersCount(): Promise<number> {
+    return (await this.getWorkers()).length;
+  }
+
+  /** Returns the QueueEvents of this queue that have the option `listed`, in all processes. */
+  async getQueueEvents(): Promise<ClientInfo[]> {
+    return listenersOf(this[JOB_CONTEXT], await (await this.store).sessions(this[JOB_CONTEXT].stored));
   }
 }
 

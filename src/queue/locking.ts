@@ -9,7 +9,7 @@ import type { LockTerms } from '../lock/named-locks.js';
 import { checkInteger, checkText, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
 import type { LockInfo, NamedLockInfo, Owner } from '../store/contract/index.js';
-import { QueueGetters } from './getters.js';
+import { QueueGroups } from './grouping.js';
 
 export interface LockOptions {
   /** How long the lock survives the death of its holder, in ms. Default: the queue's `lockDuration`. */
@@ -38,7 +38,7 @@ const LOCK_NAMES = new OptionNames<LockOptions>({ of: 'lock', known: { durationM
 const MAX_LOCK_NAME = 500;
 const RESERVED = 'holdfast:';
 
-export abstract class QueueLocks<T, R, N extends string> extends QueueGetters<T, R, N> {
+export abstract class QueueLocks<T, R, N extends string> extends QueueGroups<T, R, N> {
   protected abstract readonly lockClient: LockClient;
   protected abstract readonly sessionOptions: CheckedSessionOptions;
 
@@ -82,20 +82,6 @@ export abstract class QueueLocks<T, R, N extends string> extends QueueGetters<T,
       store.locks(this[JOB_CONTEXT].stored, { names: [LEADER_LOCK] }),
     ]);
     return instancesOf(sessions, leadership, Date.now());
-  }
-
-  /** Limits how many jobs of this queue run at once, on all workers of all machines together. */
-  async setGlobalConcurrency(concurrency: number): Promise<void> {
-    checkInteger('concurrency', concurrency, { min: 1 });
-    await (await this.store).configure(this[JOB_CONTEXT].stored, { cap: { maxActive: concurrency } });
-  }
-
-  async getGlobalConcurrency(): Promise<number | null> {
-    return (await (await this.store).status(this[JOB_CONTEXT].stored)).cap?.maxActive ?? null;
-  }
-
-  async removeGlobalConcurrency(): Promise<void> {
-    await (await this.store).configure(this[JOB_CONTEXT].stored, { cap: null });
   }
 
   #terms(options: LockOptions, waitMs: number): LockTerms {

@@ -7,7 +7,7 @@ export function parcelsOf(jobs: NewJob[]): NewJob[][] {
   let parcel: NewJob[] = [];
   let size = 0;
   for (const job of jobs) {
-    const more = sizeOf([job]);
+    const more = sizeOf(job);
     if (parcel.length > 0 && (parcel.length === MAX_JOBS || size + more > MAX_BYTES)) {
       parcels.push(parcel);
       parcel = [];

@@ -15,6 +15,7 @@ import { ELECTION_NAMES, type ElectionOptions } from '../lock/leader.js';
 import { MAX_TIMER_MS, checkInteger, invalidOption } from '../runtime/check.js';
 import type { ListenersOf } from '../runtime/emitter.js';
 import { OptionNames } from '../runtime/option-names.js';
+import { type AdvancedRepeatOptions, checkQueueSettings } from './repeat-settings.js';
 import { BASE_NAMES, BASE_UNSUPPORTED, type QueueBaseOptions } from '../store/base-options.js';
 
 /** The lock options apply to locks taken through this queue: of jobs taken by hand, and named locks. */
@@ -27,6 +28,7 @@ export interface QueueOptions extends QueueBaseOptions, SessionOptions {
   leaderElection?: boolean | ElectionOptions;
   /** Option of BullMQ. Accepted without effect. */
   skipMetasUpdate?: boolean;
+  settings?: AdvancedRepeatOptions;
 }
 
 export interface TransactionOption {
@@ -63,8 +65,6 @@ export type QueueEventMap<J> = {
 
 export type CheckedQueueOptions = QueueOptions & CheckedSessionOptions & Required<Pick<QueueOptions, 'addTimeoutMs' | 'prefix'>>;
 
-const NO_SCHEDULES = 'There are no job schedulers in this version.';
-
 const QUEUE_NAMES = new OptionNames<QueueOptions>({
   of: 'queue',
   known: {
@@ -74,23 +74,17 @@ const QUEUE_NAMES = new OptionNames<QueueOptions>({
     addTimeoutMs: true,
     leaderElection: true,
     skipMetasUpdate: true,
+    settings: true,
   },
   // Frameworks pass `name` beside the name of the queue.
-  without: ['name', 'settings'],
+  without: ['name'],
   unsupported: {
     ...BASE_UNSUPPORTED,
-    telemetry: 'Listen to the events of Worker and QueueEvents.',
     redis: 'Pass it as `connection`.',
     createClient: 'Pass the client as `connection`.',
     limiter: 'Pass it to the Worker.',
-    metrics: 'Count the events of QueueEvents.',
+    metrics: 'Pass it to the Worker.',
   },
-});
-
-const QUEUE_SETTINGS = new OptionNames<object>({
-  of: 'queue',
-  known: {},
-  unsupported: { repeatStrategy: NO_SCHEDULES, repeatKeyHashAlgorithm: NO_SCHEDULES },
 });
 
 export function checkQueueOptions(options: unknown): CheckedQueueOptions {
@@ -98,8 +92,7 @@ export function checkQueueOptions(options: unknown): CheckedQueueOptions {
     throw invalidOption('opts', options, 'an object with queue options');
   const given = options as QueueOptions & Record<string, unknown>;
   QUEUE_NAMES.check(given);
-  const { settings } = given;
-  if (typeof settings === 'object' && settings !== null) QUEUE_SETTINGS.check(settings, 'settings');
+  checkQueueSettings(given.settings);
   const { addTimeoutMs = ADD_TIMEOUT_MS, leaderElection = false } = given;
   if (typeof leaderElection !== 'boolean' && (typeof leaderElection !== 'object' || leaderElection === null)) {
     throw invalidOption('leaderElection', leaderElection, 'true, or { leaderTimeout, heartbeatInterval }');

@@ -7,22 +7,29 @@ import { Job } from '../handle/job.js';
 import { checkRemoveOptions, removeJob, type RemoveOptions } from '../handle/removal.js';
 import type { JobOf, NamedJob } from '../handle/typed-job.js';
 import { encodeProgress, encodeRow } from '../handle/writes.js';
-import { type QueueNames, queueNames } from '../job/names.js';
+import { checkDeduplicationId } from '../job/deduplication.js';
+import { checkGivenId, type QueueNames, queueNames } from '../job/names.js';
 import type { DefaultJobOptions, JobsOptions } from '../job/options.js';
 import type { NewJob } from '../job/record.js';
-import type { Any, DataIn, NameIn } from '../job/typing.js';
+import type { Any, DataIn, NameIn, ResultIn } from '../job/typing.js';
 import { LockClient } from '../lock/lock-client.js';
 import type { CheckedSessionOptions } from '../session/session-options.js';
 import { Leader } from '../lock/leader.js';
-import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
-import type { AddReply, Extension, Write } from '../store/contract/index.js';
+import { checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
+import { checkTelemetry, Tracing } from '../runtime/telemetry.js';
+import type { AddReply, Extension, JobWrite } from '../store/contract/index.js';
 import { leaseStore, type StoreLease } from '../store/open.js';
 import { readJobs } from '../store/client/read-on.js';
 import * as cleaning from './cleaning.js';
 import { Drafts, recordOf } from './draft.js';
 import { AddBatcher } from './add-batcher.js';
-import { QueueLocks } from './locking.js';
 import { parcelsOf } from './parcels.js';
+import { atPlace, type GivenJob, splitBulk } from './bulk.js';
+import { repeatedOf } from './repeat-option.js';
+import { Results } from './results.js';
+import { Schedulers } from './schedulers.js';
+import { QueueSchedules } from './scheduling.js';
+import { tracedAdd, tracedAddBulk } from './traced-add.js';
 import {
   type AddOptions,
   checkQueueOptions,
@@ -42,7 +49,7 @@ export type BulkJob<T, R, N extends string> = {
     : { data: DataIn<T, R, K> });
 }[NameIn<T, R, N>];
 
-export class Queue<T = Any, R = Any, N extends string = string> extends QueueLocks<T, R, N> {
+export class Queue<T = Any, R = Any, N extends string = string> extends QueueSchedules<T, R, N> {
   readonly name: string;
   /** `prefix:name`. */
   readonly qualifiedName: string;
@@ -54,6 +61,9 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   readonly #access: StoreAccess;
   readonly #addBatcher: AddBatcher;
   readonly #drafts: Drafts;
+  readonly #results: Results;
+  readonly #tracing: Tracing | undefined;
+  protected readonly schedulers: Schedulers;
   #lockClient: LockClient | undefined;
 
   /** `foreign`: job options that the caller implements itself; used by the entries for other libraries. */
@@ -72,6 +82,12 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     const onRecovered = (outageMs: number): void => void this.emit('recovered', outageMs);
     this.#addBatcher = new AddBatcher({ queue: names.stored, open: () => this.#access.open(), timeoutMs, onError, onRecovered });
     this.#context = this.#makeContext(names);
+    const strategy = this.opts.settings?.repeatStrategy;
+    const add = async (job: NewJob): Promise<Job> => (await this.#add([job], [undefined], undefined))[0] as Job;
+    this.schedulers = new Schedulers({ context: this.#context, drafts: this.#drafts, strategy, add });
+    const telemetry = checkTelemetry(opts.telemetry);
+    this.#tracing = telemetry === undefined ? undefined : new Tracing(telemetry, this.name, onError);
+    this.#results = new Results(names.name, opts, onError);
   }
 
   /** The part of this queue that its jobs use. */
@@ -89,38 +105,77 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   }
 
   /**
-   * Resolves when the store has stored the job. If the jobId exists, nothing changes, and `job.duplicate` is true.
+   * Resolves when the store has stored the job. If the jobId exists, or the deduplication id is taken, nothing is added:
+   * the job that is there is returned, and its `duplicate` is true.
    * In a `transaction` it resolves when the job is part of it: others see the job after the commit.
    */
   add(name: N, data: T, opts?: AddOptions): Promise<Job<T, R, N>>;
   add<K extends NameIn<T, R, N>>(name: K, ...args: AddArguments<DataIn<T, R, K>>): Promise<NamedJob<T, R, N, K>>;
-  async add(name: string, data?: unknown, opts?: AddOptions): Promise<unknown> {
+  add(name: string, data?: unknown, opts?: AddOptions): Promise<unknown> {
+    if (this.#tracing === undefined) return this.#addOne(name, data, opts);
+    const { name: queue, defaultJobOptions: defaults } = this;
+    return tracedAdd(this.#tracing, { queue, name, opts, defaults }, (own) => this.#addOne(name, data, own));
+  }
+
+  async #addOne(name: string, data: unknown, opts: AddOptions | undefined): Promise<Job> {
+    const repeated = repeatedOf(name, data, opts);
+    if (repeated !== undefined) return (await this.schedulers.upsert(repeated)) as Job;
     const transaction = checkTransaction(opts?.transaction);
     const own = transaction === undefined ? opts : { ...opts, transaction: undefined };
     const [job] = await this.#add([this.#draft(name, data, own)], [data], transaction);
-    return job;
+    return job as Job;
+  }
+
+  /**
+   * Adds the job and resolves with its result. Rejects with JOB_FINISHED if the job fails for good, and with TIMEOUT after `timeoutMs`
+   * (default: no limit); the job goes on then. If the jobId exists, it waits for that job.
+   */
+  async addAndWait<K extends NameIn<T, R, N>>(
+    name: K,
+    data: DataIn<T, R, K>,
+    opts: JobsOptions = {},
+    timeoutMs?: number,
+  ): Promise<ResultIn<T, R, K>> {
+    if (this.closing !== undefined) throw this.#access.closed();
+    const { transaction, repeat } = (opts ?? {}) as AddOptions;
+    if (repeat !== undefined) throw invalidOption('repeat', repeat, 'left out: a schedule has no single result');
+    if (transaction !== undefined)
+      throw invalidOption('transaction', transaction, 'left out: the job cannot run before its commit');
+    const add = this.add as (name: string, data: unknown, opts?: AddOptions) => Promise<Job>;
+    return (await this.#results.of(() => add.call(this, name, data, opts), timeoutMs)) as ResultIn<T, R, K>;
   }
 
   /** Adds all jobs or, if one is not valid, none. More than 1,000 jobs or 8 MB go in several steps: atomic only in a `transaction`. */
-  async addBulk(jobs: BulkJob<T, R, N>[], opts: TransactionOption = {}): Promise<JobOf<T, R, N>[]> {
+  addBulk(jobs: BulkJob<T, R, N>[], opts: TransactionOption = {}): Promise<JobOf<T, R, N>[]> {
+    if (this.#tracing === undefined) return this.#addAll(jobs, opts);
+    const { name: queue, defaultJobOptions: defaults } = this;
+    return tracedAddBulk(this.#tracing, { queue, jobs, defaults }, (traced) => this.#addAll(traced, opts));
+  }
+
+  async #addAll(jobs: BulkJob<T, R, N>[], opts: TransactionOption): Promise<JobOf<T, R, N>[]> {
     const within = checkTransaction(BULK_NAMES.checked(opts).transaction);
-    if (!Array.isArray(jobs)) throw invalidOption('jobs', jobs, 'a list of { name, data, opts }');
-    const drafts = (jobs as { name: string; data?: unknown; opts?: JobsOptions }[]).map((job) => {
-      if (typeof job !== 'object' || job === null) throw invalidOption('jobs', job, 'a list of { name, data, opts }');
-      if (typeof job.opts === 'object' && job.opts !== null && 'transaction' in job.opts)
-        throw invalidOption('transaction', job.opts.transaction, 'the second argument of addBulk: all its jobs go the same way');
-      return this.#draft(job.name, job.data, job.opts);
-    });
-    const given = jobs.map(({ data }) => data);
+    const { plain, places, repeated } = splitBulk(jobs, within);
+    const drafts = plain.map(({ name, data, opts: own }, n) =>
+      atPlace(places[n] ?? 0, (path) => this.#draft(name, data, own, `${path}.opts`)),
+    );
+    for (const [place, one] of repeated) atPlace(place, () => this.schedulers.check(one));
+    const added = await this.#addParcels(drafts, plain, within);
+    // A job with the option `repeat` is the next job of its schedule.
+    for (const [index, one] of repeated) added.splice(index, 0, (await this.schedulers.upsert(one)) as Job);
+    return added as JobOf<T, R, N>[];
+  }
+
+  async #addParcels(drafts: NewJob[], given: readonly GivenJob[], within: object | undefined): Promise<Job[]> {
     const added: Job[] = [];
     for (const parcel of parcelsOf(drafts)) {
+      const data = given.slice(added.length, added.length + parcel.length).map((job) => job.data);
       try {
-        added.push(...(await this.#add(parcel, given.slice(added.length, added.length + parcel.length), within)));
+        added.push(...(await this.#add(parcel, data, within)));
       } catch (error) {
         throw added.length === 0 || within !== undefined ? error : halfway(error, added.length, drafts.length);
       }
     }
-    return added as JobOf<T, R, N>[];
+    return added;
   }
 
   async pause(): Promise<void> {
@@ -133,16 +188,10 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     this.emit('resumed');
   }
 
-  /** No job of this queue starts for this many ms from now. */
-  async rateLimit(expireTimeMs: number): Promise<void> {
-    checkInteger('expireTimeMs', expireTimeMs, { max: MAX_DELAY_MS });
-    await (await this.store).configure(this.#context.stored, { blockedMs: expireTimeMs });
-  }
-
   /** Returns 1 if this call removed the job; 0 if there is no such job, or its lock is held. */
   async remove(jobId: string, opts: RemoveOptions = {}): Promise<number> {
     checkRemoveOptions(opts);
-    if ((await removeJob(await this.store, this.#context.stored, jobId)) !== 'done') return 0;
+    if ((await removeJob(await this.store, this.#context.stored, checkGivenId(jobId))) !== 'done') return 0;
     this.emit('removed', jobId);
     return 1;
   }
@@ -183,6 +232,11 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     return this.#write('addJobLog', { kind: 'log', jobId, row: encodeRow(row), ...keep });
   }
 
+  /** Frees a deduplication id, and drops the job that is kept for it. Returns how many ids were freed: 1 or 0. */
+  async removeDeduplicationKey(id: string): Promise<number> {
+    return (await this.store).forget(this.#context.stored, { deduplication: [checkDeduplicationId(id)] });
+  }
+
   /** Returns how many events were removed. */
   async trimEvents(maxLength: number): Promise<number> {
     return (await this.store).forget(this.#context.stored, { events: checkInteger('maxLength', maxLength) });
@@ -204,6 +258,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
   close(): Promise<void> {
     return this.#access.close(async () => {
       await this.leader?.close();
+      await this.#results.close();
       await this.#lockClient?.close();
       await this.#addBatcher.close();
     });
@@ -217,6 +272,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
       name: 'queue',
       lease: this.#lease,
       sessionOptions: this.opts,
+      strategy: this.opts.settings?.repeatStrategy,
       onStalled: (lost) => {
         for (const { jobId, lostBy } of lost) this.emit('stalled', jobId, lostBy);
       },
@@ -229,9 +285,10 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     return this.opts;
   }
 
-  #draft(name: unknown, data: unknown, opts: JobsOptions | undefined): NewJob {
+  /** `path`: where the options stand in the arguments of the caller. */
+  #draft(name: unknown, data: unknown, opts: JobsOptions | undefined, path?: string): NewJob {
     if (this.closing !== undefined) throw this.#access.closed();
-    return this.#drafts.make(name, data, opts);
+    return this.#drafts.make(name, data, opts, path);
   }
 
   /** `given`: the data of each job as the caller passed it. */
@@ -239,10 +296,10 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     const replies = await (transaction === undefined
       ? this.#addBatcher.add(jobs)
       : this.#addBatcher.addWithin(transaction, jobs));
-    const existing = replies.some(({ status }) => status === 'duplicate') ? await this.#existing(replies) : undefined;
+    const existing = replies.some(({ status }) => status !== 'added') ? await this.#existing(replies) : undefined;
     const handles = jobs.map((job, index) => {
       const { id, status } = replies[index] as AddReply;
-      const duplicate = status === 'duplicate';
+      const duplicate = status !== 'added';
       const found = existing?.get(id);
       return found === undefined
         ? new Job(this.#context, recordOf(job, id), { duplicate, data: given[index] })
@@ -255,7 +312,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
 
   /** Reads the existing jobs of duplicates. The add itself is done: if they cannot be read, the handle shows the given values instead. */
   async #existing(replies: AddReply[]): Promise<Map<string, NonNullable<ConstructorParameters<typeof Job>[1]>>> {
-    const ids = replies.filter(({ status }) => status === 'duplicate').map(({ id }) => id);
+    const ids = replies.filter(({ status }) => status !== 'added').map(({ id }) => id);
     const records = await this.#access
       .open()
       .then((store) => readJobs(store, this.#context.stored, ids))
@@ -267,10 +324,10 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueLoc
     for (const job of jobs) if (!job.duplicate && job.delay === 0) this.emit('waiting', job as JobOf<T, R, N>);
   }
 
-  async #write(action: string, write: Write): Promise<number> {
+  async #write(action: string, write: JobWrite): Promise<number> {
+    const jobId = checkGivenId(write.jobId);
     const [reply] = await (await this.store).write(this.#context.stored, [write]);
     if (reply?.status === 'done') return reply.count ?? 0;
-    const { jobId } = write;
     throw new HoldfastError('JOB_MISSING', `${action}: job ${jobId} of queue "${this.name}" does not exist (any more).`, {
       jobId,
       queue: this.name,

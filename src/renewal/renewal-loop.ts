@@ -32,7 +32,7 @@ interface Entry {
 const MIN_RETRY_MS = 20;
 const MAX_RETRY_MS = 1000;
 /** The shortest wait for a reply, in ms. The wait is a sixth of the lock's duration: with renewals every half, two more tries fit in. */
-const MIN_PATIENCE_MS = 1000;
+const MIN_REPLY_TIMEOUT_MS = 1000;
 
 export class RenewalLoop {
   readonly #store: Store;
@@ -133,7 +133,7 @@ export class RenewalLoop {
         const message = 'The store did not answer a lock renewal in time.';
         this.#fail(entries, new HoldfastError('TIMEOUT', message, { retryable: true }));
       },
-      Math.max(MIN_PATIENCE_MS, ...entries.map(({ renewed: { plan } }) => Math.min(plan.renewMs, plan.durationMs / 6))),
+      Math.max(MIN_REPLY_TIMEOUT_MS, ...entries.map(({ renewed: { plan } }) => Math.min(plan.renewMs, plan.durationMs / 6))),
     );
     timeout.unref();
     try {

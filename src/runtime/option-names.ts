@@ -88,7 +88,7 @@ function warnOnce(of: string, option: string): void {
 }
 
 /** Returns the closest known name within `edits` insertions, deletions, changes or swaps; within one if it has four letters or fewer. */
-function closest(name: string, known: Iterable<string>, edits: number): string | undefined {
+export function closest(name: string, known: Iterable<string>, edits: number): string | undefined {
   let best: string | undefined;
   let fewest = edits + 1;
   for (const candidate of known) {

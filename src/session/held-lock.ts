@@ -3,6 +3,7 @@
 import { HoldfastError } from '../errors.js';
 import type { JobLock } from '../job/lock.js';
 import type { ClaimedJob } from '../job/record.js';
+import type { Linked } from '../runtime/linked-list.js';
 import type { Session } from './session.js';
 import { between, now, trustUntil, type Moment } from './trust.js';
 
@@ -16,7 +17,10 @@ export interface HeldLockOptions {
   onGrown(block: SharedArrayBuffer): void;
 }
 
-export class HeldLock implements JobLock {
+export class HeldLock implements JobLock, Linked<HeldLock> {
+  /** Its neighbours in the lock table. */
+  before: HeldLock | undefined = undefined;
+  after: HeldLock | undefined = undefined;
   /** The job's id; for a named lock, the name. */
   readonly jobId: string;
   readonly #named: boolean;
@@ -52,6 +56,10 @@ export class HeldLock implements JobLock {
     this.timed = timed !== undefined;
     this.#slot = session.takeSlot(job.fence, onGrown);
     if (timed !== undefined) this.#ownEnd = trustUntil(timed.sentAt, timed.durationMs);
+  }
+
+  get order(): number {
+    return this.fence;
   }
 
   get signal(): AbortSignal {

@@ -42,7 +42,7 @@ export class InstanceWatch {
     const { store, queue, instanceId } = this.#options;
     try {
       const others = (await store.sessions(queue)).filter(({ owner }) => owner.instance === instanceId && !isOurs(owner));
-      for (const session of others) if (session.renewals > (this.#renewals.get(session.id) ?? Infinity)) this.#tell(session);
+      for (const session of others) if (session.renewals > (this.#renewals.get(session.id) ?? Infinity)) this.#report(session);
       this.#renewals = new Map(others.map(({ id, renewals }) => [id, renewals]));
     } catch {
       // A failed check is not reported: renewal reports an unreachable store, and the next check sees as much as this one would have.
@@ -51,7 +51,7 @@ export class InstanceWatch {
     }
   }
 
-  #tell({ owner: { host, pid } }: SessionInfo): void {
+  #report({ owner: { host, pid } }: SessionInfo): void {
     const { queue, instanceId, onError } = this.#options;
     const who = `process ${pid} on ${host}`;
     if (this.#reported.has(who)) return;

@@ -1,6 +1,7 @@
 // All locks that this worker or lock client holds. The table reports each lost lock exactly once. It ends trust on time even when the
 // store does not reply: when a trust deadline passes without a renewal, the handlers under it are aborted.
 import type { HeldLock } from './held-lock.js';
+import { LinkedList } from '../runtime/linked-list.js';
 import type { Session } from './session.js';
 import type { Moment } from './trust.js';
 import { clearTimeout, setTimeout } from '../runtime/timers.js';
@@ -14,8 +15,10 @@ export interface LockTableReports {
 const MAX_FOREIGN = 1000;
 
 export class LockTable {
-  /** Keyed by token, because a worker may run a job again while its first, lost run has not ended. */
-  readonly #locks = new Map<string, HeldLock>();
+  /** In the order of the claims. Not a Map: V8 builds a new table after every few deletions, and old tables keep finished jobs in memory. */
+  readonly #locks = new LinkedList<HeldLock>();
+  /** Made when a token is looked up for the first time. By token, because a worker may run a job again before its first, lost run ends. */
+  #byToken: Map<string, HeldLock> | undefined;
   readonly #reports: LockTableReports;
   /** Tokens that were revoked before the reply to the claim that granted them arrived. */
   readonly #foreign = new Set<string>();
@@ -33,47 +36,50 @@ export class LockTable {
     return this.#locks.size;
   }
 
-  locks(): IterableIterator<HeldLock> {
-    return this.#locks.values();
+  /** Returns a copy: a caller may untrack the locks one after the other. */
+  locks(): HeldLock[] {
+    return Array.from(this.#locks.forward());
   }
 
   jobIds(): string[] {
-    return Array.from(this.#locks.values(), ({ jobId }) => jobId);
+    return Array.from(this.#locks.forward(), ({ jobId }) => jobId);
   }
 
   /** Job ids of the locks that were renewed with the session. A lost lock whose handler has not ended yet is left out. */
   renewedJobIds(session: Session): string[] {
     const ids: string[] = [];
-    for (const lock of this.#locks.values()) if (lock.session === session && !lock.timed && lock.trusted) ids.push(lock.jobId);
+    for (const lock of this.#locks.forward()) if (lock.session === session && !lock.timed && lock.trusted) ids.push(lock.jobId);
     return ids;
   }
 
   get(token: string): HeldLock | undefined {
-    return this.#locks.get(token);
+    this.#byToken ??= new Map(Array.from(this.#locks.forward(), (lock) => [lock.token, lock]));
+    return this.#byToken.get(token);
   }
 
   find(jobId: string): HeldLock[] {
-    return Array.from(this.#locks.values()).filter((lock) => lock.jobId === jobId);
+    return this.locks().filter((lock) => lock.jobId === jobId);
   }
 
   /** Returns false if the lock was lost before it got here (frozen process, operator). The caller must not run anything under that lock. */
   track(lock: HeldLock): boolean {
-    if (this.#foreign.delete(lock.token) || !lock.trusted) return false;
-    this.#locks.set(lock.token, lock);
+    if ((this.#foreign.size > 0 && this.#foreign.delete(lock.token)) || !lock.trusted) return false;
+    this.#locks.pushBack(lock);
+    this.#byToken?.set(lock.token, lock);
     this.#cover(lock);
     return true;
   }
 
   /** Called when an extension is sent that may end sooner than the lock does now. */
   shorten(token: string, sentAt: Moment, durationMs: number): void {
-    const lock = this.#locks.get(token);
+    const lock = this.get(token);
     if (lock === undefined) return;
     lock.shorten(sentAt, durationMs);
     this.#lookIn(lock.trustedForMs(), lock);
   }
 
   extend(token: string, sentAt: Moment, durationMs: number): void {
-    const lock = this.#locks.get(token);
+    const lock = this.get(token);
     if (lock === undefined) return;
     lock.extend(sentAt, durationMs);
     this.#lookIn(lock.trustedForMs(), lock);
@@ -81,13 +87,15 @@ export class LockTable {
 
   untrack(lock: HeldLock): void {
     lock.release();
-    this.#locks.delete(lock.token);
+    // A processor that settles its own job has untracked the lock before.
+    if (this.#locks.has(lock)) this.#locks.remove(lock);
+    this.#byToken?.delete(lock.token);
   }
 
   loseTokens(tokens: string[], reason: string): void {
     const known: HeldLock[] = [];
     for (const token of tokens) {
-      const lock = this.#locks.get(token);
+      const lock = this.get(token);
       if (lock !== undefined) known.push(lock);
       else this.#foreign.add(token);
     }
@@ -98,7 +106,7 @@ export class LockTable {
   /** Loses all locks bound to the session. A timed lock, and a lock with a running pin, stays. */
   loseSession(session: Session, reason: string): void {
     this.#lose(
-      Array.from(this.#locks.values()).filter((lock) => lock.session === session && !lock.trusted),
+      this.locks().filter((lock) => lock.session === session && !lock.trusted),
       reason,
     );
   }
@@ -120,7 +128,7 @@ export class LockTable {
   #checkTrust(): void {
     this.stop();
     const over: HeldLock[] = [];
-    for (const lock of this.#locks.values()) {
+    for (const lock of this.#locks.forward()) {
       const left = lock.trustedForMs();
       if (left <= 0) over.push(lock);
       else this.#lookIn(left, lock);

@@ -52,6 +52,8 @@ export interface RenewerListener {
   /** The store has ended the session, and with it all its locks. */
   lost(): void;
   swept(reply: Omit<SweepReply, 'more'>): void;
+  /** A probe found schedules that are owing. Clearing them may run user code, so that is the work of the owner. */
+  undone(): void;
   /** A call failed and will be retried; renewal goes on. `renewing`: the call was a renewal. */
   failed(error: Error, renewing: boolean): void;
   /** Says where the session is renewed: in the lock thread (true) or on the worker's event loop (false). */

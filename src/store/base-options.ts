@@ -1,4 +1,5 @@
 // The options that queues, workers and listeners share, with BullMQ's names.
+import type { Telemetry } from '../runtime/telemetry.js';
 import type { Connection } from './connection.js';
 
 export interface QueueBaseOptions {
@@ -10,6 +11,8 @@ export interface QueueBaseOptions {
   skipVersionCheck?: boolean;
   skipWaitingForReady?: boolean;
   blockingConnection?: boolean;
+  /** Makes spans of adds and runs, and carries their context with the jobs: an object of BullMQ's shape. Listeners make no spans. */
+  telemetry?: Telemetry;
 }
 
 /** Unsupported options of BullMQ that queues, workers and listeners share, each with advice what to do instead. */
@@ -23,4 +26,5 @@ export const BASE_NAMES: { readonly [K in keyof Required<QueueBaseOptions>]: tru
   skipVersionCheck: true,
   skipWaitingForReady: true,
   blockingConnection: true,
+  telemetry: true,
 };

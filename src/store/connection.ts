@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { HoldfastError } from '../errors.js';
 import { checkInteger, MAX_TIMER_MS, show } from '../runtime/check.js';
+import { closest } from '../runtime/option-names.js';
 import type { Store } from './contract/index.js';
 import { plainCopy } from './descriptor.js';
 import { readFileMode } from './file-mode.js';
@@ -58,6 +59,7 @@ const FORMS =
   'Use sqlite:<file>, redis://…, postgres://…, memory:, sync:, { path }, { host, port }, { module, export } or a store.';
 const REDIS = /^(redis|valkey)s?:/;
 const POSTGRES = /^postgres(ql)?:/;
+const SCHEMES = ['sqlite', 'redis', 'rediss', 'valkey', 'valkeys', 'postgres', 'postgresql', 'memory', 'sync'];
 
 export function planConnection(connection: unknown): ConnectionPlan {
   const given = connection ?? process.env['HOLDFAST_URL'];
@@ -81,16 +83,27 @@ export function planConnection(connection: unknown): ConnectionPlan {
 }
 
 function planUrl(url: string, options: Record<string, unknown> = {}): ConnectionPlan {
-  if (url.startsWith('memory:')) return { engine: 'memory', key: url };
-  if (url.startsWith('sync:')) return { engine: 'sync', key: url };
+  if (url.startsWith('memory:')) return { engine: 'memory', key: withoutParameters(url) };
+  if (url.startsWith('sync:')) return { engine: 'sync', key: withoutParameters(url) };
   if (url.startsWith('sqlite:')) return planSqlite({ ...options, ...readSqliteUrl(url) });
   if (REDIS.test(url)) return planServer('redis', { ...options, url });
   if (POSTGRES.test(url)) return planServer('postgres', { ...options, url });
-  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(url)?.[1];
-  // The message shows no other part of the URL, because a password may be anywhere in it.
-  throw invalid(
-    scheme === undefined ? 'The connection has no scheme.' : `The connection has the scheme ${scheme}:, which is not known.`,
-  );
+  throw unknownScheme(url);
+}
+
+/** The message shows no other part of the URL, because a password may be anywhere in it: without `//`, even before the colon. */
+function unknownScheme(url: string): HoldfastError {
+  const [, scheme = '', slashes] = /^([a-z][a-z0-9+.-]*):(\/\/)?/i.exec(url) ?? [];
+  const meant = closest(scheme.toLowerCase(), SCHEMES, 2);
+  if (meant !== undefined)
+    return invalid(`The connection has the scheme ${scheme}:, which is not known: did you mean ${meant}:?`);
+  if (slashes !== undefined) return invalid(`The connection has the scheme ${scheme}:, which is not known.`);
+  return invalid('The connection has no scheme that is known.');
+}
+
+function withoutParameters(url: string): string {
+  if (!url.includes('?')) return url;
+  throw invalid(`The connection has parameters, and ${url.slice(0, url.indexOf(':'))}: takes none.`);
 }
 
 function readSqliteUrl(url: string): SqliteConnection {

@@ -7,18 +7,18 @@ export class Warnings {
 
   set(warnings: readonly HoldfastError[]): void {
     this.#current = warnings;
-    for (const warning of warnings) this.tell(warning);
+    for (const warning of warnings) this.report(warning);
   }
 
   /** Adds the warning unless it was added before. */
   setOnce(warning: HoldfastError): void {
     if (this.#current.some(({ message }) => message === warning.message)) return;
     this.#current = [...this.#current, warning];
-    this.tell(warning);
+    this.report(warning);
   }
 
   /** Sends the warning to the current listeners only. */
-  tell(warning: HoldfastError): void {
+  report(warning: HoldfastError): void {
     for (const listener of this.#listeners) listener(warning);
   }
 

@@ -1,5 +1,7 @@
 // The rules of a FaultyStore: which calls fail, and how.
 import type { HoldfastError } from '../errors.js';
+import { checkInteger, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
+import { OptionNames } from '../runtime/option-names.js';
 
 export type Fault =
   /** Rejects without calling the store. */
@@ -25,6 +27,24 @@ export interface FaultOptions<Args extends unknown[] = unknown[]> {
   delayMs?: number;
   /** The error of `fail` and `drop-reply`. Default: a retryable STORE_UNAVAILABLE. */
   error?: HoldfastError;
+}
+
+const FAULTS: readonly unknown[] = ['fail', 'drop-reply', 'hold-reply', 'hang', 'delay'] satisfies Fault[];
+
+const NAMES = new OptionNames<FaultOptions>({
+  of: 'fault',
+  known: { fault: true, times: true, after: true, when: true, delayMs: true, error: true },
+});
+
+/** A rule that never strikes would let a test pass that tests nothing. */
+export function checkFault(options: FaultOptions): void {
+  const { fault, times, after, delayMs, when } = NAMES.checked(options);
+  if (!FAULTS.includes(fault)) throw invalidOption('fault', fault, `one of ${FAULTS.join(', ')}`);
+  if (times !== undefined) checkInteger('times', times);
+  if (after !== undefined) checkInteger('after', after);
+  if (delayMs !== undefined && !(delayMs >= 0 && delayMs <= MAX_TIMER_MS))
+    throw invalidOption('delayMs', delayMs, `a number from 0 to ${MAX_TIMER_MS}`);
+  if (when !== undefined && typeof when !== 'function') throw invalidOption('when', when, 'a function');
 }
 
 /** A rule in force, as `on` returns it. */

@@ -3,10 +3,11 @@
 // Without rules it is transparent: it passes the conformance suite of the store that it wraps.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldfastError } from '../errors.js';
+import { invalidOption } from '../runtime/check.js';
 import type { Capabilities } from '../store/capabilities.js';
 import type { Store, WatchedChange } from '../store/contract/index.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
-import { type FaultOptions, FaultRule } from './faults.js';
+import { checkFault, type FaultOptions, FaultRule } from './faults.js';
 import { Moments } from './moments.js';
 
 /** All verbs that call the store. */
@@ -48,6 +49,8 @@ export class FaultyStore implements Store {
 
   /** Adds a rule: from now on, calls of `verb` fail like this. If several rules match a call, the newest one applies. */
   on<V extends StoreVerb>(verb: V, options: FaultOptions<Args<V>>): FaultRule {
+    this.#check(verb);
+    checkFault(options as unknown as FaultOptions);
     const rule = new FaultRule(options as unknown as FaultOptions, (gone) => {
       this.#rules.set(
         verb,
@@ -71,11 +74,13 @@ export class FaultyStore implements Store {
 
   /** Returns how often a verb was called. */
   calls(verb: StoreVerb): number {
+    this.#check(verb);
     return this.#moments(this.#called, verb).count;
   }
 
   /** Resolves with the next call of a verb, or with the n-th since the beginning. */
   called<V extends StoreVerb>(verb: V, nth?: number): Promise<CalledMoment<V>> {
+    this.#check(verb);
     return this.#moments(this.#called, verb).wait(nth) as Promise<CalledMoment<V>>;
   }
 
@@ -84,6 +89,7 @@ export class FaultyStore implements Store {
    * dropped or held.
    */
   answered<V extends StoreVerb>(verb: V, nth?: number): Promise<AnsweredMoment<V>> {
+    this.#check(verb);
     return this.#moments(this.#answered, verb).wait(nth) as Promise<AnsweredMoment<V>>;
   }
 
@@ -127,6 +133,7 @@ export class FaultyStore implements Store {
   readonly configure = this.#verb('configure');
   readonly write = this.#verb('write');
   readonly change = this.#verb('change');
+  readonly schedule = this.#verb('schedule');
   readonly forget = this.#verb('forget');
   readonly queues = this.#verb('queues');
   readonly jobs = this.#verb('jobs');
@@ -164,6 +171,13 @@ export class FaultyStore implements Store {
       answered.happen({ args, error });
       throw error;
     }
+  }
+
+  /** A misspelt verb would count 0 calls, and a rule for it would never strike. */
+  #check(verb: StoreVerb): void {
+    // The verbs are the functions among the fields; all other methods belong to the class.
+    if (Object.hasOwn(this, verb) && typeof this[verb] === 'function') return;
+    throw invalidOption('verb', verb, 'a verb of the store, such as add, claim or settle');
   }
 
   #rulesOf(verb: StoreVerb): FaultRule[] {

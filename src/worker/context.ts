@@ -9,6 +9,7 @@ import type { Health } from './health.js';
 import type { Lifecycle } from './lifecycle.js';
 import type { LockMonitor } from './lock-monitor.js';
 import type { CheckedWorkerOptions } from './options.js';
+import type { QueueSetup } from './queue-setup.js';
 import type { Slots } from './slots.js';
 
 export interface WorkerContext {
@@ -29,6 +30,8 @@ export interface WorkerContext {
   /** Numbered calls of the session to the store. */
   readonly calls: SessionCalls;
   readonly health: Health;
+  /** The settings of the queue that the options `group` and `metrics` ask for. */
+  readonly queueSetup: QueueSetup;
   /** Undefined if locks are renewed on the event loop. */
   readonly monitor: LockMonitor | undefined;
   /** Returns the open store. */

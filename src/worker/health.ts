@@ -50,6 +50,8 @@ export interface HealthOptions {
   renewMs: number;
   session(): Session | undefined;
   state(): WorkerState;
+  /** The reason why the store refused the start of the worker. */
+  refusal(): Error | undefined;
   /** The event loop was blocked, and no lock thread reports it. */
   onBlocked?(blockedMs: number): void;
 }
@@ -141,7 +143,7 @@ export class Health {
     return {
       healthy: reasons.length === 0,
       reasons,
-      running: slots.running,
+      running: slots.running - slots.waiting,
       slots: slots.concurrency,
       prefetched: prefetched(),
       paused: state() === 'paused',
@@ -173,7 +175,7 @@ export class Health {
     const { queue, state, idleMs, renewMs, session } = this.#options;
     const phase = state();
     if (isClosing(phase)) return [`CLOSED: the worker of ${queue} was closed and takes no more jobs; make a new one.`];
-    if (phase === 'idle') return [`NOT_STARTED: the worker of ${queue} does not run; call run().`];
+    if (phase === 'idle') return [this.#idleReason()];
     const reasons: string[] = [];
     const outage = this.#outage(time);
     if (outage > 0) reasons.push(this.#trouble(outage));
@@ -192,6 +194,13 @@ export class Health {
     return reasons;
   }
 
+  #idleReason(): string {
+    const { queue, refusal } = this.#options;
+    const error = refusal();
+    if (error === undefined) return `NOT_STARTED: the worker of ${queue} does not run; call run().`;
+    return `${codeOf(error)}: the store has refused the start of the worker of ${queue}, which takes no job. ${error.message}`;
+  }
+
   /** Returns 0 while the outage may be short. An error that will not heal with time counts at once. */
   #outage(time: number): number {
     if (this.#call === undefined) return 0;
@@ -205,8 +214,7 @@ export class Health {
     const error = this.#call?.error;
     const ms = Math.round(outage);
     if (error === undefined) return `STORE_SILENT: the store has not answered for ${ms} ms; check that it can be reached.`;
-    const code = error instanceof HoldfastError ? error.code : 'STORE_FAILED';
-    return `${code}: the store has answered no call for ${ms} ms. ${error.message}`;
+    return `${codeOf(error)}: the store has answered no call for ${ms} ms. ${error.message}`;
   }
 
   /** Computed from the trust deadline in shared memory, which the renewer moves with each renewal. */
@@ -216,6 +224,10 @@ export class Health {
     if (current === undefined || renewMs === 0) return undefined;
     return between(current.trustedUntil, trustUntil(now(clock), current.durationMs));
   }
+}
+
+function codeOf(error: Error): string {
+  return error instanceof HoldfastError ? error.code : 'STORE_FAILED';
 }
 
 function isClosing(state: WorkerState): boolean {

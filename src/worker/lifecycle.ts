@@ -1,7 +1,7 @@
 // The state machine of a worker: idle → starting → running → closing → closed, with `paused` beside starting and running. It checks each
 // step and remembers it; startup.ts and shutdown.ts carry the steps out. A worker without a processor is `by hand` until it closes. The
-// lifecycle never calls the store, so `health()` can ask it for the state at any time.
-import { HoldfastError } from '../errors.js';
+// lifecycle never calls the store, so `health()` can ask it for the state at any time. A start that the store refuses leads back to idle.
+import { closedError, HoldfastError } from '../errors.js';
 import { MAX_TIMER_MS } from '../runtime/check.js';
 import { clearInterval, setInterval } from '../runtime/timers.js';
 
@@ -18,7 +18,8 @@ export class Lifecycle {
   /** Stays set in every phase: a worker that is paused before run() starts paused. */
   #paused = false;
   #closing: Promise<void> | undefined;
-  #ended: (() => void) | undefined;
+  #start: Start | undefined;
+  #refusal: Error | undefined;
   /** Keeps the process alive while the worker is open, also while it is paused or only waits for a handler. */
   #keepAlive: NodeJS.Timeout | undefined;
   readonly #force = latch();
@@ -47,6 +48,17 @@ export class Lifecycle {
     return this.#closing !== undefined;
   }
 
+  /** The reason why the last start ended without a claim. */
+  get refusal(): Error | undefined {
+    return this.#refusal;
+  }
+
+  /** Resolves when the worker may claim, or is closed; at once if it does not run. Rejects if the store refuses the start. */
+  async untilAttached(): Promise<void> {
+    if (this.#refusal !== undefined) throw this.#refusal;
+    await this.#start?.attached.passed;
+  }
+
   /** Resolves when the worker is forced to close. */
   get forced(): Promise<void> {
     return this.#force.passed;
@@ -63,10 +75,10 @@ export class Lifecycle {
 
   /** Throws CLOSED after close(). */
   checkOpen(): void {
-    if (this.isClosing) throw new HoldfastError('CLOSED', `The worker of ${this.#name} is closed; make a new one.`);
+    if (this.isClosing) throw closedError(`The worker of ${this.#name}`);
   }
 
-  /** idle → starting. The promise resolves when the worker is closed. */
+  /** idle → starting. The promise resolves when the worker is closed, and rejects if the start is refused. */
   run(): Promise<void> {
     if (this.#byHand) {
       const message = `The worker of ${this.#name} has no processor to run; pass one, or use getNextJob().`;
@@ -75,10 +87,26 @@ export class Lifecycle {
     this.checkOpen();
     if (this.isRunning) throw new HoldfastError('ALREADY_RUNNING', `The worker of ${this.#name} is running already.`);
     this.#phase = 'starting';
+    this.#refusal = undefined;
     this.#keepAlive = setInterval(() => undefined, MAX_TIMER_MS);
-    return new Promise((resolve) => {
-      this.#ended = resolve;
-    });
+    this.#start = { attached: latch(), ended: latch() };
+    return this.#start.ended.passed;
+  }
+
+  /** The store has accepted the settings of the worker. */
+  attached(): void {
+    this.#start?.attached.open();
+  }
+
+  /** starting → idle. A worker that was closed meanwhile stays closed. */
+  refused(reason: Error): void {
+    if (this.#phase !== 'starting') return;
+    this.#phase = 'idle';
+    this.#refusal = reason;
+    clearInterval(this.#keepAlive);
+    this.#start?.attached.fail(reason);
+    this.#start?.ended.fail(reason);
+    this.#start = undefined;
   }
 
   /** starting → running. A worker that was closed meanwhile stays closed. */
@@ -115,19 +143,30 @@ export class Lifecycle {
   closed(): void {
     this.#phase = 'closed';
     clearInterval(this.#keepAlive);
-    this.#ended?.();
+    this.#start?.attached.open();
+    this.#start?.ended.open();
   }
+}
+
+interface Start {
+  readonly attached: Latch;
+  readonly ended: Latch;
 }
 
 interface Latch {
   readonly passed: Promise<void>;
   open(): void;
+  fail(reason: Error): void;
 }
 
 function latch(): Latch {
   let open = (): void => undefined;
-  const passed = new Promise<void>((resolve) => {
+  let fail = (_reason: Error): void => undefined;
+  const passed = new Promise<void>((resolve, reject) => {
     open = resolve;
+    fail = reject;
   });
-  return { passed, open };
+  // A caller may come later, or never.
+  passed.catch(() => undefined);
+  return { passed, open, fail };
 }

@@ -16,6 +16,11 @@ interface Wakeable {
   wake(): void;
 }
 
+/** Clears the debts of schedules. */
+interface Searching {
+  search(): void;
+}
+
 /** Warned once per process: all its workers see the same block. */
 let warned = false;
 
@@ -24,11 +29,13 @@ export class LockEvents {
   /** The part of the worker that its jobs use. */
   readonly #jobContext: JobContext;
   readonly #storeLoop: Wakeable;
+  readonly #debts: Searching;
 
-  constructor(context: WorkerContext, jobContext: JobContext, storeLoop: Wakeable) {
+  constructor(context: WorkerContext, jobContext: JobContext, storeLoop: Wakeable, debts: Searching) {
     this.#context = context;
     this.#jobContext = jobContext;
     this.#storeLoop = storeLoop;
+    this.#debts = debts;
   }
 
   listenerFor(session: Session): RenewerListener {
@@ -59,6 +66,7 @@ export class LockEvents {
         if (failed.length > 0) void this.#stalledForGood(failed);
         this.#storeLoop.wake();
       },
+      undone: () => this.#debts.search(),
       failed: (error, renewing) => {
         if (renewing) emitter.emit('lockRenewalError', error);
         // An outage is reported once, although renewals and sweeps meet it on their own connection.

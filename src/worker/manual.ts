@@ -6,6 +6,7 @@ import { JobLocks, type TakenJob } from '../lock/job-locks.js';
 import { systemClock } from '../runtime/clock.js';
 import type { HeldLock } from '../session/held-lock.js';
 import { batchOf } from '../store/capabilities.js';
+import type { Debts } from '../store/client/debts.js';
 import type { ClaimTerms } from '../store/client/session-calls.js';
 import type { Extension, ExtendStatus } from '../store/contract/index.js';
 import { claimTerms } from './claim-terms.js';
@@ -20,7 +21,7 @@ export class ManualJobs {
   readonly #aliases = new Map<HeldLock, string>();
   readonly #waiting = new Set<WakeUps>();
 
-  constructor(context: WorkerContext) {
+  constructor(context: WorkerContext, debts: Debts) {
     this.#context = context;
     const { queue, calls, owner, table, opts } = context;
     this.#locks = new JobLocks({
@@ -28,6 +29,7 @@ export class ManualJobs {
       calls,
       owner,
       table,
+      debts,
       ready: () => context.ready(),
       lockDuration: opts.lockDuration,
       by: opts.name,

@@ -1,8 +1,10 @@
 // The options of a Worker, with BullMQ's names and defaults; Holdfast's own durations end in Ms. All are checked when the worker is made,
 // and readable afterwards as `worker.opts`.
 import { hostname } from 'node:os';
+import { HoldfastError } from '../errors.js';
 import type { BackoffStrategy } from '../handle/job-context.js';
 import { DEFAULT_PREFIX } from '../job/names.js';
+import { checkGroupLimits, type GroupLimitOptions } from '../job/group.js';
 import { checkKeep, type KeepJobs } from '../job/options.js';
 import {
   checkSessionOptions,
@@ -12,6 +14,9 @@ import {
 } from '../session/session-options.js';
 import { checkBoolean, checkInteger, checkText, invalidOption, MAX_TIMER_MS, show } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
+import { checkTelemetry } from '../runtime/telemetry.js';
+import { type BatchOptions, checkBatch } from './batch-options.js';
+import { checkStrategy, type RepeatStrategy } from '../job/schedule.js';
 import { BASE_NAMES, BASE_UNSUPPORTED, type QueueBaseOptions } from '../store/base-options.js';
 
 export interface RateLimiterOptions {
@@ -20,6 +25,17 @@ export interface RateLimiterOptions {
   /** In ms. */
   duration: number;
 }
+
+export interface MetricsOptions {
+  /**
+   * How many whole minutes are kept, at most 80,640 (8 weeks). All workers of a queue share them, and the worker that started last decides.
+   * Without it, or with 0, this worker does not switch metrics on.
+   */
+  maxDataPoints?: number;
+}
+
+/** Eight weeks of minutes. */
+const MAX_DATA_POINTS = 80_640;
 
 export interface GetNextJobOptions {
   /** Waits for a job, up to `drainDelay` seconds. Default true. */
@@ -45,6 +61,13 @@ export interface WorkerOptions extends QueueBaseOptions, SessionOptions {
   prefetch?: number;
   /** Rate limit of the queue. Default: no limit. */
   limiter?: RateLimiterOptions;
+  /**
+   * Limits for each group of jobs that has no limits of its own. The worker sets them for the queue when it starts, before its first
+   * claim, so they apply to all workers. Default: the queue keeps the limits that it has.
+   */
+  group?: GroupLimitOptions;
+  /** Counts the finished jobs of the queue per minute, for `queue.getMetrics`. Default: off, until a worker of the queue switches it on. */
+  metrics?: MetricsOptions;
   /** Option of BullMQ. Accepted without effect: a worker is woken when a limit ends or changes. */
   maximumRateLimitDelay?: number;
   /** How often a job may be started, stalls included; a further start fails it. Default: no limit. */
@@ -57,16 +80,35 @@ export interface WorkerOptions extends QueueBaseOptions, SessionOptions {
   drainDelay?: number;
   /** Milliseconds until the next try after an error of the store that will not heal with time. Default 15,000. */
   runRetryDelay?: number;
-  settings?: { backoffStrategy?: BackoffStrategy };
+  settings?: WorkerSettings;
   /** true: each lock expires `lockDuration` after the claim, and is not renewed. Default false. */
   skipLockRenewal?: boolean;
+  /** See BatchWorkerOptions: with it, the processor gets a batch. */
+  batch?: undefined;
+}
+
+export interface WorkerSettings {
+  /** Computes the wait before the next attempt, for a `backoff` of another type. */
+  backoffStrategy?: BackoffStrategy;
+  /** Computes the slots of the patterns of schedules, instead of cron. The queue needs the same function. */
+  repeatStrategy?: RepeatStrategy;
+  /** Option of BullMQ. Accepted without effect. */
+  repeatKeyHashAlgorithm?: string;
+}
+
+/** With `batch`, the processor gets several jobs at once. */
+export interface BatchWorkerOptions extends Omit<WorkerOptions, 'batch' | 'prefetch' | 'concurrency'> {
+  batch: BatchOptions;
+  /** How many batches run at once. Default 1. */
+  concurrency?: number;
 }
 
 type Defaulted = 'prefix' | 'name' | 'autorun' | 'concurrency' | 'prefetch' | 'drainDelay' | 'runRetryDelay' | 'skipLockRenewal';
-export type CheckedWorkerOptions = WorkerOptions & CheckedSessionOptions & Required<Pick<WorkerOptions, Defaulted>>;
+export type CheckedWorkerOptions = Omit<WorkerOptions, 'batch'> &
+  CheckedSessionOptions &
+  Required<Pick<WorkerOptions, Defaulted>> & { batch?: Required<BatchOptions> };
 
 const NO_FILES = 'Pass a function as the processor: the lock thread renews even while it blocks.';
-const NO_SCHEDULES = 'There are no job schedulers in this version.';
 const OF_WORKER = 'Pass it to the Worker itself, beside `connection`.';
 
 const WORKER_NAMES = new OptionNames<WorkerOptions>({
@@ -79,6 +121,8 @@ const WORKER_NAMES = new OptionNames<WorkerOptions>({
     concurrency: true,
     prefetch: true,
     limiter: true,
+    group: true,
+    metrics: true,
     maximumRateLimitDelay: true,
     maxStartedAttempts: true,
     removeOnComplete: true,
@@ -87,31 +131,28 @@ const WORKER_NAMES = new OptionNames<WorkerOptions>({
     runRetryDelay: true,
     settings: true,
     skipLockRenewal: true,
+    batch: true,
   },
   unsupported: {
     ...BASE_UNSUPPORTED,
     useWorkerThreads: NO_FILES,
     workerForkOptions: NO_FILES,
     workerThreadsOptions: NO_FILES,
-    metrics: 'Count the events of QueueEvents.',
-    telemetry: 'Listen to the events of the worker.',
-    group: 'Use the job option lockKey to run one job of a group at a time.',
-    batch: 'Add one job for each batch.',
   },
 });
 
 const LIMITER_NAMES = new OptionNames<RateLimiterOptions>({
   of: 'worker',
   known: { max: true, duration: true },
-  unsupported: { groupKey: 'Use a queue for each group, or the job option lockKey to run one job of a group at a time.' },
+  unsupported: {
+    groupKey: 'Give each job the option group: { id }, and the worker the option group: { limit: { max, duration } }.',
+  },
 });
 
-const SETTINGS_NAMES = new OptionNames<NonNullable<WorkerOptions['settings']>>({
+const SETTINGS_NAMES = new OptionNames<WorkerSettings>({
   of: 'worker',
-  known: { backoffStrategy: true },
+  known: { backoffStrategy: true, repeatStrategy: true, repeatKeyHashAlgorithm: true },
   unsupported: {
-    repeatStrategy: NO_SCHEDULES,
-    repeatKeyHashAlgorithm: NO_SCHEDULES,
     backoffStrategies: 'Pass one function, settings.backoffStrategy, which gets the type as its second argument.',
     lockDuration: OF_WORKER,
     lockRenewTime: OF_WORKER,
@@ -121,9 +162,10 @@ const SETTINGS_NAMES = new OptionNames<NonNullable<WorkerOptions['settings']>>({
   },
 });
 
-export function checkWorkerOptions(given: WorkerOptions = {}): CheckedWorkerOptions {
-  if (typeof given !== 'object' || given === null) throw invalidOption('options', given, 'an object');
-  WORKER_NAMES.check(given);
+export function checkWorkerOptions(options: WorkerOptions | BatchWorkerOptions = {}): CheckedWorkerOptions {
+  if (typeof options !== 'object' || options === null) throw invalidOption('options', options, 'an object');
+  WORKER_NAMES.check(options);
+  const { batch, ...given } = options as WorkerOptions & { batch?: BatchOptions };
   const checked: CheckedWorkerOptions = {
     ...given,
     ...checkSessionOptions(given),
@@ -131,15 +173,19 @@ export function checkWorkerOptions(given: WorkerOptions = {}): CheckedWorkerOpti
     name: checkName(given.name ?? `${hostname()}:${process.pid}`),
     autorun: checkBoolean('autorun', given.autorun ?? true),
     concurrency: checkConcurrency(given.concurrency ?? 1),
-    prefetch: checkPrefetch(given.prefetch ?? 0),
+    prefetch: checkPrefetch(given.prefetch ?? 0, batch),
     drainDelay: checkInteger('drainDelay', given.drainDelay ?? 5, { min: 1, max: 86_400 }),
     runRetryDelay: checkInteger('runRetryDelay', given.runRetryDelay ?? 15_000, { min: 1, max: MAX_TIMER_MS }),
     skipLockRenewal: checkBoolean('skipLockRenewal', given.skipLockRenewal ?? false),
   };
+  checkTelemetry(given.telemetry);
+  if (batch !== undefined) checked.batch = checkBatch(batch);
   if (given.maxStartedAttempts !== undefined) checkInteger('maxStartedAttempts', given.maxStartedAttempts);
   if (given.removeOnComplete !== undefined) checkKeep('removeOnComplete', given.removeOnComplete);
   if (given.removeOnFail !== undefined) checkKeep('removeOnFail', given.removeOnFail);
   if (given.limiter !== undefined) checkLimiter(given.limiter);
+  if (given.group !== undefined) checkGroupLimits(given.group);
+  if (given.metrics !== undefined) checkMetrics(given.metrics);
   if (given.settings !== undefined) {
     if (typeof given.settings !== 'object' || given.settings === null)
       throw invalidOption('settings', given.settings, 'an object');
@@ -148,6 +194,7 @@ export function checkWorkerOptions(given: WorkerOptions = {}): CheckedWorkerOpti
   const strategy = given.settings?.backoffStrategy;
   if (strategy !== undefined && typeof strategy !== 'function')
     throw invalidOption('settings.backoffStrategy', strategy, 'a function');
+  checkStrategy(given.settings?.repeatStrategy);
   return checked;
 }
 
@@ -155,12 +202,27 @@ export function checkConcurrency(value: unknown): number {
   return checkInteger('concurrency', value, { min: 1, max: 100_000 });
 }
 
-export function checkPrefetch(value: unknown): number {
-  return checkInteger('prefetch', value, { max: 100_000 });
+/** A batch is claimed when its slot is free, so nothing is claimed ahead. */
+export function checkPrefetch(value: unknown, batch: BatchOptions | undefined): number {
+  if (batch === undefined || value === 0) return checkInteger('prefetch', value, { max: 100_000 });
+  const message = 'prefetch cannot be used with batch: a batch is claimed when its slot is free. Leave prefetch out.';
+  throw new HoldfastError('INVALID_OPTION', message, { option: 'prefetch' });
 }
 
 function checkName(name: unknown): string {
   return name === '' ? name : checkText('name', name, 200);
+}
+
+const METRICS_NAMES = new OptionNames<MetricsOptions>({
+  of: 'worker',
+  known: { maxDataPoints: true },
+});
+
+function checkMetrics(metrics: MetricsOptions): void {
+  if (typeof metrics !== 'object' || metrics === null) throw invalidOption('metrics', metrics, '{ maxDataPoints }');
+  METRICS_NAMES.check(metrics, 'metrics');
+  const { maxDataPoints } = metrics;
+  if (maxDataPoints !== undefined) checkInteger('metrics.maxDataPoints', maxDataPoints, { max: MAX_DATA_POINTS });
 }
 
 function checkLimiter(limiter: RateLimiterOptions): void {

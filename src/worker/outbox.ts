@@ -5,6 +5,7 @@ import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
 import { withinReply } from '../store/budget.js';
 import type { Substituted } from '../store/client/refusal.js';
+import { skipped } from '../store/client/schedule-plan.js';
 
 export interface Delivery {
   outcome: Outcome;
@@ -29,7 +30,7 @@ export interface OutboxListener {
 export class Outbox {
   #listener: OutboxListener | undefined;
   readonly #deliveries: Delivery[] = [];
-  /** Outcomes of claimed jobs that go back, in the order in which they were claimed. */
+  /** Outcomes of claimed jobs that do not begin, in the order in which they were claimed. */
   readonly #returning: Outcome[] = [];
 
   set listener(listener: OutboxListener) {
@@ -62,6 +63,12 @@ export class Outbox {
   /** Hands back jobs that may have begun: their counted start stays. */
   release(jobs: ClaimRef[]): void {
     this.#giveBack('release', jobs);
+  }
+
+  /** Ends jobs that are not to run. */
+  skip(jobs: ClaimRef[]): void {
+    for (const job of jobs) this.#returning.push(skipped(job));
+    this.#listener?.onReturn();
   }
 
   /** Takes out the first `most` deliveries, or fewer if they are too large for one call. */

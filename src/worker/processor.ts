@@ -23,6 +23,12 @@ export function processorOf(given: unknown, queue: string): Handler | undefined 
   return byName(new Map(Object.entries(given)), queue);
 }
 
+/** The processor of a worker with `batch`: one function for all jobs. */
+export function batchProcessorOf(given: unknown): Handler {
+  if (typeof given !== 'function') throw invalidOption('processor', given, 'a function (batch) => results, because batch is set');
+  return given as Handler;
+}
+
 function byName(handlers: ReadonlyMap<string, unknown>, queue: string): Handler {
   if (handlers.size === 0) throw invalidOption('processor', {}, `${WANTED}; a map needs a handler`);
   for (const [name, handler] of handlers) {

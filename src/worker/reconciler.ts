@@ -46,7 +46,8 @@ export class Reconciler {
     const store = await this.#context.ready();
     const unanswered = calls.unanswered(session);
     const owned = await store.locks(queue, { session: session.id });
-    const strays = owned.filter((lock) => lock.seq <= seq && !unanswered.has(lock.seq) && table.get(lock.token) === undefined);
+    const known = new Set(table.locks().map(({ token }) => token));
+    const strays = owned.filter((lock) => lock.seq <= seq && !unanswered.has(lock.seq) && !known.has(lock.token));
     return strays.map(({ jobId, token }) => ({ id: jobId, token }));
   }
 }

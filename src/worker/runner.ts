@@ -19,6 +19,8 @@ export type RunEnd =
   | { event: 'none'; outcome: undefined };
 
 export interface RunListener {
+  /** Called when the job is passed to the processor, if `run` did not pass it at once. */
+  begun?(): void;
   ended(end: RunEnd): void;
 }
 
@@ -33,6 +35,8 @@ export class Runner {
   readonly #rules: VerdictRules;
   readonly #maxStartedAttempts: number;
   readonly #takesSignal: boolean;
+  /** False if the runner emits `active` itself, when a job begins. */
+  readonly beginsAtOnce: boolean = true;
 
   constructor({ processor, rules, maxStartedAttempts = Number.POSITIVE_INFINITY }: RunnerOptions) {
     this.#processor = processor;
@@ -48,16 +52,40 @@ export class Runner {
   run(job: Job, lock: HeldLock, listener: RunListener): void {
     let returned: unknown;
     try {
-      if (job.attemptsStarted > this.#maxStartedAttempts) throw new UnrecoverableError('job started more than allowable limit');
+      this.checkStarts(job);
       returned = this.#takesSignal ? this.#processor(job, lock.token, lock.signal) : this.#processor(job, lock.token);
     } catch (thrown) {
-      this.#endThrown(job, lock, thrown, listener);
+      this.endThrown(job, lock, thrown, listener);
       return;
     }
     void Promise.resolve(returned).then(
-      (value) => this.#endReturned(job, lock, value, listener),
-      (thrown: unknown) => this.#endThrown(job, lock, thrown, listener),
+      (value) => this.endReturned(job, lock, value, listener),
+      (thrown: unknown) => this.endThrown(job, lock, thrown, listener),
     );
+  }
+
+  /** How many jobs that were passed to `run` have not begun. A job begins at once here; a subclass may let jobs wait. */
+  get waiting(): number {
+    return 0;
+  }
+
+  isWaiting(_lock: HeldLock): boolean {
+    return false;
+  }
+
+  /** Takes out the jobs that have not begun, or one of them. They will never begin. */
+  takeWaiting(_lock?: HeldLock): HeldLock[] {
+    return [];
+  }
+
+  /** All jobs of a claim were passed to `run`. `more`: the store may have more of them now. Returns false if the waiting ones cannot begin. */
+  gathered(_more?: boolean): boolean {
+    return true;
+  }
+
+  /** Throws if the job was started too often. */
+  protected checkStarts(job: Job): void {
+    if (job.attemptsStarted > this.#maxStartedAttempts) throw new UnrecoverableError('job started more than allowable limit');
   }
 
   /** Returns an outcome to settle instead of one that the store refuses for good. */
@@ -65,18 +93,18 @@ export class Runner {
     return substituteOutcome(job, outcome, refusal, this.#rules);
   }
 
-  #endReturned(job: Job, lock: HeldLock, value: unknown, listener: RunListener): void {
+  protected endReturned(job: Job, lock: HeldLock, value: unknown, listener: RunListener): void {
     let end: RunEnd;
     try {
       end = this.#returned(job, lock, value);
     } catch (thrown) {
-      this.#endThrown(job, lock, thrown, listener);
+      this.endThrown(job, lock, thrown, listener);
       return;
     }
     listener.ended(end);
   }
 
-  #endThrown(job: Job, lock: HeldLock, thrown: unknown, listener: RunListener): void {
+  protected endThrown(job: Job, lock: HeldLock, thrown: unknown, listener: RunListener): void {
     void this.#thrown(job, lock, thrown)
       .catch((broken: unknown) => unreadable(job, lock, broken))
       .then((end) => listener.ended(end));

@@ -13,7 +13,9 @@ import { PrefetchBuffer, type WaitingJob } from './prefetch-buffer.js';
 import type { WorkerContext } from './context.js';
 import type { Outbox } from './outbox.js';
 import { Run, type RunOwner } from './run.js';
+import { TracedRun } from './traced-run.js';
 import type { RunEnd, Runner } from './runner.js';
+import { checkTelemetry, Tracing } from '../runtime/telemetry.js';
 import { performance, setImmediate } from '../runtime/timers.js';
 
 /**
@@ -34,6 +36,7 @@ export class Runs implements RunOwner {
   /** The duration of the locks in ms, if they are not renewed; else undefined. */
   readonly #timedMs: number | undefined;
   readonly #ahead = new PrefetchBuffer(() => this.handBackAhead());
+  readonly #tracing: Tracing | undefined;
   #turnBegan = 0;
   #goesOn: NodeJS.Immediate | undefined;
 
@@ -42,23 +45,26 @@ export class Runs implements RunOwner {
     this.#jobContext = jobContext;
     this.#runner = runner;
     this.#outbox = outbox;
+    const telemetry = checkTelemetry(context.opts.telemetry);
+    const onError = (error: Error): void => void context.emitter.emit('error', error);
+    this.#tracing = telemetry === undefined ? undefined : new Tracing(telemetry, context.name, onError);
     this.#timedMs = context.opts.skipLockRenewal ? context.opts.lockDuration : undefined;
   }
 
   /** How many jobs are claimed and not begun. */
   get ahead(): number {
-    return this.#ahead.size;
+    return this.#ahead.size + this.#runner.waiting;
   }
 
   isAhead(lock: HeldLock): boolean {
-    return this.#ahead.has(lock);
+    return this.#ahead.has(lock) || this.#runner.isWaiting(lock);
   }
 
   /**
    * Tracks the locks of claimed jobs, begins as many jobs as there are slots, and keeps the others until a slot is free. Hands back jobs
    * whose lock can no longer be trusted.
    */
-  accept(jobs: ClaimedJob[], { session, sentAt }: CallReply): void {
+  accept(jobs: ClaimedJob[], { session, sentAt }: CallReply, more: boolean): void {
     const { slots, table, owner } = this.#context;
     const timed = this.#timedMs === undefined ? undefined : { timed: { durationMs: this.#timedMs, sentAt } };
     const onGrown = (block: SharedArrayBuffer): void => owner.grow(session, block);
@@ -95,11 +101,11 @@ export class Runs implements RunOwner {
       }
     }
     if (refused.length > 0) this.#outbox.handBack(refused);
-    this.beginNext();
+    this.beginNext(more);
   }
 
   /** Begins waiting jobs, as far as slots are free. */
-  beginNext(): void {
+  beginNext(more?: boolean): void {
     const { slots } = this.#context;
     if (this.#goesOn !== undefined) return;
     while (this.#ahead.size > 0 && slots.running < slots.concurrency) {
@@ -107,7 +113,7 @@ export class Runs implements RunOwner {
         this.#goesOn = setImmediate(() => {
           this.#goesOn = undefined;
           this.#turnBegan = performance.now();
-          this.beginNext();
+          this.beginNext(more);
         });
         return;
       }
@@ -115,10 +121,12 @@ export class Runs implements RunOwner {
       // The job never started, so emit nothing. Hand it back: the store may still list this worker as its owner.
       if (!this.#begin(next)) this.#outbox.handBack([next.claimed]);
     }
+    if (!this.#runner.gathered(more)) this.handBackAhead();
   }
 
   /** Hands back the jobs that wait for a slot, except the first `keep`. They never started, so they go back unchanged. */
   handBackAhead(keep = 0): void {
+    this.handBackUnbegun(this.#runner.takeWaiting());
     const back = this.#ahead.takeBeyond(keep);
     if (back.length === 0) return;
     this.#context.slots.pace.broken();
@@ -126,8 +134,20 @@ export class Runs implements RunOwner {
     this.#outbox.handBack(back.map(({ claimed }) => claimed));
   }
 
+  /** Hands back jobs that were passed to the runner and have not begun. */
+  handBackUnbegun(locks: HeldLock[]): void {
+    if (locks.length === 0) return;
+    this.#context.slots.running -= locks.length;
+    for (const lock of locks) this.#letGo(lock);
+    this.#outbox.handBack(locks.map(({ jobId, token }) => ({ id: jobId, token })));
+  }
+
   /** Called when the lock of a job was lost. Returns true if the job has not begun: then it is handed back and never begins. */
   dropAhead(lock: HeldLock): boolean {
+    if (this.#runner.isWaiting(lock)) {
+      this.handBackUnbegun(this.#runner.takeWaiting(lock));
+      return true;
+    }
     if (!this.#ahead.delete(lock)) return false;
     this.#letGo(lock);
     this.#outbox.handBack([{ id: lock.jobId, token: lock.token }]);
@@ -147,9 +167,17 @@ export class Runs implements RunOwner {
     const { emitter, slots } = this.#context;
     slots.running += 1;
     const job = new Job(this.#jobContext, claimed, { lock });
-    emitter.emit('active', job, 'waiting');
-    this.#runner.run(job, lock, new Run(this, job, lock));
+    if (this.#runner.beginsAtOnce) emitter.emit('active', job, 'waiting');
+    if (this.#tracing === undefined) this.#runner.run(job, lock, new Run(this, job, lock));
+    else this.#beginTraced(job, lock, this.#tracing);
     return true;
+  }
+
+  #beginTraced(job: Job, lock: HeldLock, tracing: Tracing): void {
+    const { name: queue, opts } = this.#context;
+    const run = new TracedRun(this, job, lock, tracing, { queue, worker: opts.name });
+    if (this.#runner.beginsAtOnce) run.begun();
+    run.within(() => this.#runner.run(job, lock, run));
   }
 
   /**

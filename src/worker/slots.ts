@@ -7,8 +7,10 @@ export class Slots {
   concurrency: number;
   /** How many jobs may be in hand beyond the running ones: waiting for a slot, or ended and not yet acknowledged by the store. */
   prefetch: number;
-  /** Number of running handlers. */
+  /** Number of jobs that are passed to the processor, or wait for their batch. */
   running = 0;
+  /** Number of jobs that wait for their batch to begin. */
+  waiting = 0;
   /** Number of jobs between their claim and the store's acknowledgement: waiting for a slot, running, or ended. */
   inHand = 0;
   readonly pace: Pace;
@@ -17,6 +19,11 @@ export class Slots {
     this.concurrency = concurrency;
     this.prefetch = prefetch;
     this.pace = new Pace(clock);
+  }
+
+  /** Sets how many calls of the processor may run at once. */
+  set(concurrency: number): void {
+    this.concurrency = concurrency;
   }
 
   /** Returns the free slots once `ending` runs are acknowledged. Never below 0: the concurrency may have been lowered while more ran. */

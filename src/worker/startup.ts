@@ -1,4 +1,5 @@
 // Starts a worker that run() was called on: opens the store and the session, and then lets the store loop claim jobs.
+import { toError } from '../errors.js';
 import { within } from '../runtime/within.js';
 import type { Store } from '../store/contract/index.js';
 import type { WorkerContext } from './context.js';
@@ -12,7 +13,24 @@ import type { Stations } from './stations.js';
  */
 const RENEWER_TIMEOUT_MS = 3000;
 
-export async function startUp({ context, storeLoop }: Stations): Promise<void> {
+/**
+ * A store that refuses a setting of the worker ends the start: a worker that went on without a limit would break the limit, and one that
+ * waited would look healthy and take no job. The worker is idle again, and `run()` may be called again.
+ */
+export async function startOrRefuse(stations: Stations): Promise<void> {
+  const { emitter, lifecycle, owner } = stations.context;
+  try {
+    await startUp(stations);
+  } catch (thrown) {
+    const error = toError(thrown);
+    lifecycle.refused(error);
+    // The session stays open, and must not count as one that takes jobs.
+    owner.slots = 0;
+    emitter.emit('error', error);
+  }
+}
+
+async function startUp({ context, storeLoop }: Stations): Promise<void> {
   const { calls, emitter, lifecycle, slots, opts } = context;
   // An empty call opens the store and the session, and is retried until they are open.
   try {
@@ -22,12 +40,14 @@ export async function startUp({ context, storeLoop }: Stations): Promise<void> {
   }
   if (lifecycle.isClosing) return;
   const store = await openStore(context);
+  await context.queueSetup.set();
   if (lifecycle.isClosing) return;
   if (store.capabilities.inline) {
     slots.concurrency = Number.MAX_SAFE_INTEGER;
     slots.prefetch = 0;
   }
   storeLoop.attach(store);
+  lifecycle.attached();
   emitter.emit('ready');
   const { skipLockRenewal, lockDuration } = opts;
   if (!skipLockRenewal && lockDuration < 2 * RENEWER_TIMEOUT_MS) await within(RENEWER_TIMEOUT_MS, lifecycle.renewerKnown);

@@ -11,6 +11,7 @@ import { systemClock } from '../runtime/clock.js';
 import type { HeldLock } from '../session/held-lock.js';
 import { LockTable } from '../session/lock-table.js';
 import { SessionOwner } from '../session/session-owner.js';
+import { Debts } from '../store/client/debts.js';
 import { SessionCalls } from '../store/client/session-calls.js';
 import { leaseStore } from '../store/open.js';
 import type { WorkerContext } from './context.js';
@@ -23,7 +24,11 @@ import { ManualJobs } from './manual.js';
 import type { CheckedWorkerOptions } from './options.js';
 import { Outbox } from './outbox.js';
 import type { Handler } from './processor.js';
+import { QueueSetup } from './queue-setup.js';
 import { Runner } from './runner.js';
+import { BatchRunner } from './batch-runner.js';
+import type { BatchProcessor } from './batch.js';
+import { BatchSlots } from './batch-slots.js';
 import { Runs } from './runs.js';
 import { Slots } from './slots.js';
 import { StoreLoop } from './store-loop.js';
@@ -51,18 +56,43 @@ export function makeStations(
   // The context's parts report to stations that are made after it. They do so only later, when the worker runs.
   const context = makeContext(emitter, names, opts, processor === undefined, () => stations);
   const rules = rulesOf(opts);
-  const manual = new ManualJobs(context);
+  const onError = (error: Error): void => void emitter.emit('error', error);
+  const strategy = opts.settings?.repeatStrategy;
+  const debts = new Debts({ queue: names.stored, strategy, ready: () => context.ready(), onError });
+  const manual = new ManualJobs(context, debts);
   const jobContext = makeJobContext(context, names, rules, manual);
   const outbox = new Outbox();
-  const { maxStartedAttempts } = opts;
-  const runs =
+  const runs: Runs | undefined =
     processor === undefined
       ? undefined
-      : new Runs(context, jobContext, new Runner({ processor, rules, maxStartedAttempts }), outbox);
-  const storeLoop = new StoreLoop(context, outbox, runs);
-  const lockEvents = new LockEvents(context, jobContext, storeLoop);
+      : new Runs(
+          context,
+          jobContext,
+          makeRunner(context, rules, processor, () => runs),
+          outbox,
+        );
+  const storeLoop = new StoreLoop(context, outbox, debts, runs);
+  const lockEvents = new LockEvents(context, jobContext, storeLoop, debts);
   const stations: Stations = { context, jobContext, runs, manual, storeLoop, lockEvents };
   return stations;
+}
+
+function makeRunner(
+  { slots, emitter, opts: { batch, maxStartedAttempts } }: WorkerContext,
+  rules: VerdictRules,
+  processor: Handler,
+  runs: () => Runs | undefined,
+): Runner {
+  if (batch === undefined || !(slots instanceof BatchSlots)) return new Runner({ processor, rules, maxStartedAttempts });
+  return new BatchRunner({
+    processor: processor as unknown as BatchProcessor,
+    rules,
+    maxStartedAttempts,
+    batch,
+    slots,
+    emitter,
+    onUnbegun: (locks) => runs()?.handBackUnbegun(locks),
+  });
 }
 
 function makeContext(
@@ -78,7 +108,8 @@ function makeContext(
   const lease = leaseStore(opts.connection, onError);
   const ready = () => lease.ready();
   const lifecycle = new Lifecycle(name, byHand);
-  const slots = new Slots(opts.concurrency, opts.prefetch);
+  const slots =
+    opts.batch === undefined ? new Slots(opts.concurrency, opts.prefetch) : new BatchSlots(opts.concurrency, opts.batch.size);
   const table = new LockTable({ onLost: (locks, reason) => locksLost(stations(), locks, reason) });
   const owner = new SessionOwner({
     queue,
@@ -88,7 +119,7 @@ function makeContext(
     renewers,
     durationMs: lockDuration,
     renewMs,
-    slots: opts.concurrency,
+    slots: slots.concurrency,
     listenerFor: (session) => stations().lockEvents.listenerFor(session),
     onError,
   });
@@ -101,6 +132,7 @@ function makeContext(
     renewMs,
     session: () => owner.current,
     state: () => lifecycle.state,
+    refusal: () => lifecycle.refusal,
     onBlocked: (blockedMs) => stations().lockEvents.blockedOnLoop(blockedMs),
   });
   const hangMs = Math.max(MIN_HANG_MS, lockDuration);
@@ -108,7 +140,8 @@ function makeContext(
   const calls = new SessionCalls({ queue, who: 'worker', owner, health, ready, hangMs, retryDelayMs, onError, onRecovered });
   const monitor = opts.useDedicatedLockThread ? new LockMonitor(() => table.jobIds()) : undefined;
   const release = () => lease.release();
-  return { name, queue, opts, emitter, lifecycle, slots, table, owner, calls, health, monitor, ready, release };
+  const queueSetup = new QueueSetup({ queue, opts, lifecycle, emitter, ready });
+  return { name, queue, opts, emitter, lifecycle, slots, table, owner, calls, health, queueSetup, monitor, ready, release };
 }
 
 function rulesOf({ settings, removeOnComplete, removeOnFail }: CheckedWorkerOptions): VerdictRules {

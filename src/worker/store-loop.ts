@@ -9,6 +9,7 @@ import { systemClock } from '../runtime/clock.js';
 import { LazyTimer } from '../runtime/lazy-timer.js';
 import { setImmediate } from '../runtime/timers.js';
 import { batchOf, MAX_BATCH } from '../store/capabilities.js';
+import type { Debts } from '../store/client/debts.js';
 import type { Substitute } from '../store/client/refusal.js';
 import type { CallReply } from '../store/client/session-calls.js';
 import type { ClaimReply, Store } from '../store/contract/index.js';
@@ -24,8 +25,8 @@ import { loseSession } from './session-loss.js';
 const CHAINED_MS = 10;
 
 export interface JobReceiver {
-  /** Takes over claimed jobs. Before it returns, their locks are tracked, and the jobs count as in hand. */
-  accept(jobs: ClaimedJob[], reply: CallReply): void;
+  /** Takes over claimed jobs. `more`: the store may have more of them now. Before it returns, their locks are tracked, and the jobs count as in hand. */
+  accept(jobs: ClaimedJob[], reply: CallReply, more: boolean): void;
   /** Called if the queue is paused: jobs that were claimed and have not begun must not begin. */
   handBackAhead(): void;
 }
@@ -36,6 +37,7 @@ export class StoreLoop implements OutboxListener {
   /** Undefined if jobs are taken by hand: then nothing is claimed here. */
   readonly #receiver: JobReceiver | undefined;
   readonly #reconciler: Reconciler;
+  readonly #debts: Debts;
   /** The longest time between two claims on an empty queue, in ms. */
   readonly #idleMs: number;
   /** The most outcomes, and the most jobs to claim, of one call: keeps the call short for the store. */
@@ -58,12 +60,18 @@ export class StoreLoop implements OutboxListener {
   #readAt = 0;
   /** The last call that got a reply. */
   #answered: AnsweredCall | undefined;
-  readonly #timer = new LazyTimer(() => this.wake());
+  readonly #timer = new LazyTimer(() => {
+    this.#ticked = true;
+    this.wake();
+  });
+  /** The timer fired since the last look for debts. */
+  #ticked = false;
   #idleWaiters: (() => void)[] = [];
   #unwatch: (() => void) | undefined;
 
-  constructor(context: WorkerContext, outbox: Outbox, receiver: JobReceiver | undefined) {
+  constructor(context: WorkerContext, outbox: Outbox, debts: Debts, receiver: JobReceiver | undefined) {
     this.#context = context;
+    this.#debts = debts;
     this.#outbox = outbox;
     this.#receiver = receiver;
     this.#reconciler = new Reconciler(context, outbox);
@@ -90,12 +98,14 @@ export class StoreLoop implements OutboxListener {
   }
 
   startClaiming(): void {
+    this.#debts.start();
     this.#claiming = true;
     this.wake();
   }
 
   stopClaiming(): void {
     this.#claiming = false;
+    this.#debts.stop();
     this.#timer.end();
   }
 
@@ -167,7 +177,7 @@ export class StoreLoop implements OutboxListener {
     const deliveries = this.#outbox.takeDeliveries(share);
     const outcomes = deliveries.map(({ outcome }) => outcome);
     this.#outbox.moveReturning(outcomes, this.#batch);
-    const wanted = this.#claiming && (outcomes.length > 0 || this.#hungry);
+    const wanted = this.#claiming && (outcomes.length > 0 || this.#hungry) && this.#isSetUp();
     const room = this.#context.slots.roomAfter(deliveries.length) - this.#expected;
     const count = wanted ? Math.max(0, Math.min(room, this.#batch)) : 0;
     if (outcomes.length > 0 || count > 0) await this.#call(deliveries, outcomes, count);
@@ -175,9 +185,25 @@ export class StoreLoop implements OutboxListener {
     this.#next();
   }
 
+  /** Without the settings of the queue, a claim could break a limit. Claims go on when the store has them. */
+  #isSetUp(): boolean {
+    const { queueSetup, emitter } = this.#context;
+    if (queueSetup.isMade) return true;
+    // Rest until then: a hungry loop would turn without end.
+    this.#hungry = false;
+    queueSetup.set().then(
+      () => this.wake(),
+      (thrown: unknown) => void emitter.emit('error', toError(thrown)),
+    );
+    return false;
+  }
+
   /** Nothing to deliver and nothing to claim: all slots are taken for as long as their jobs run. */
   async #standBy(): Promise<void> {
     if (!this.#timer.isRunning) this.#timer.start(this.#idleMs);
+    // No claim says what is undone, for as long as all slots are taken.
+    if (this.#ticked) this.#debts.search();
+    this.#ticked = false;
     const answered = this.#answered;
     // The sweep hands back the jobs of a lost session.
     if (answered?.session.memory.alive !== true || !this.#isReconcileDue()) return;
@@ -201,7 +227,8 @@ export class StoreLoop implements OutboxListener {
       for (let n = 0; n < deliveries.length; n += 1) {
         deliveries[n]?.settled(reply.results[n] ?? 'missing', undefined, reply.substituted?.get(n));
       }
-      this.#take(reply, count);
+      const missed = reply.claimed && this.#debts.claimed(reply.claimed);
+      this.#take(reply, count, missed === undefined ? [] : await this.#keepRoom(Math.min(count, deliveries.length), missed));
       this.#answered = { session: reply.session, seq: reply.seq };
       if (reply.retried || this.#isReconcileDue()) await this.#reconciler.reconcile(reply);
     } catch (thrown) {
@@ -212,7 +239,18 @@ export class StoreLoop implements OutboxListener {
     this.#free.push(lane);
   }
 
-  #take(reply: CallReply, count: number): void {
+  /** Keeps another lane from claiming into the room of jobs that are claimed, and in hand only when `work` has ended. */
+  async #keepRoom<T>(jobs: number, work: Promise<T>): Promise<T> {
+    this.#expected += jobs;
+    try {
+      return await work;
+    } finally {
+      this.#expected -= jobs;
+    }
+  }
+
+  /** `missed`: jobs that are not to run. */
+  #take(reply: CallReply, count: number, missed: ClaimedJob[]): void {
     const claimed = reply.claimed;
     if (claimed === undefined) return;
     if (!claimed.sessionAlive) {
@@ -220,11 +258,14 @@ export class StoreLoop implements OutboxListener {
       this.#hungry = true;
       return;
     }
-    if (claimed.jobs.length === count || claimed.more === true) this.#hungry = true;
+    const more = claimed.jobs.length === count || claimed.more === true;
+    if (more) this.#hungry = true;
     if (claimed.paused) this.#receiver?.handBackAhead();
+    if (missed.length > 0) this.#outbox.skip(missed);
+    const jobs = missed.length > 0 ? claimed.jobs.filter((job) => !missed.includes(job)) : claimed.jobs;
     // The worker was paused or closed since the call was sent. The jobs never started, so they go back unchanged.
-    if (this.#claiming) this.#receiver?.accept(claimed.jobs, reply);
-    else this.#outbox.handBack(claimed.jobs);
+    if (this.#claiming) this.#receiver?.accept(jobs, reply, more);
+    else this.#outbox.handBack(jobs);
     this.#emitDrained(claimed);
     this.#waitFor(claimed);
   }

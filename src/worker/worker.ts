@@ -2,20 +2,22 @@
 // public face and does none of its work: stations.ts makes and connects the parts that do. A worker must never change a job without its
 // token, nor forget one that the store has not acknowledged: without `prefetch` its slot is taken until then; with it, at most `prefetch`
 // jobs are in hand beyond the slots.
-import { toError } from '../errors.js';
+import { HoldfastError, toError } from '../errors.js';
 import { Job } from '../handle/job.js';
 import { JOB_CONTEXT, type JobContext } from '../handle/job-context.js';
 import type { JobHandlers, JobOf, JobProcessor, PlainProcessor, Processor } from '../handle/typed-job.js';
+import { checkGroupId } from '../job/group.js';
 import { queueNames } from '../job/names.js';
 import { RateLimitError } from '../job/signals.js';
 import type { IfMapped } from '../job/typing.js';
-import { checkBoolean, checkInteger, MAX_TIMER_MS } from '../runtime/check.js';
+import { checkBoolean, checkInteger, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
 import type { Store } from '../store/contract/index.js';
 import type { AnyWorkerEmitter, PlainListeners, WorkerEvents } from './events.js';
 import type { WorkerHealth } from './health.js';
 import type { LockMonitor } from './lock-monitor.js';
 import {
+  type BatchWorkerOptions,
   checkConcurrency,
   checkPrefetch,
   checkWorkerOptions,
@@ -24,9 +26,10 @@ import {
   NEXT_JOB_NAMES,
   type WorkerOptions,
 } from './options.js';
-import { processorOf } from './processor.js';
+import type { BatchProcessor } from './batch.js';
+import { batchProcessorOf, processorOf } from './processor.js';
 import { shutDown, stopTaking } from './shutdown.js';
-import { openStore, startUp } from './startup.js';
+import { openStore, startOrRefuse } from './startup.js';
 import { makeStations, type Stations } from './stations.js';
 
 // BullMQ's defaults, so that its programs keep compiling.
@@ -56,17 +59,19 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     processor?: PlainProcessor<Data, Result, Name> | JobHandlers<Data, Result, Name> | null,
     options?: WorkerOptions,
   );
-  constructor(name: string, processor: Processor<Data, Result, Name>, options?: WorkerOptions);
-  constructor(name: string, given?: unknown, options: WorkerOptions = {}) {
+  constructor(name: string, processor: BatchProcessor<Data, Result, Name>, options: BatchWorkerOptions);
+  // The compiler reports a mistake against the last overload, so that one takes every processor but a batch's.
+  constructor(name: string, processor: Processor<Data, Result, Name> | JobHandlers<Data, Result, Name>, options?: WorkerOptions);
+  constructor(name: string, given?: unknown, options: WorkerOptions | BatchWorkerOptions = {}) {
     super();
     this.opts = checkWorkerOptions(options);
     const names = queueNames(name, this.opts.prefix);
     this.name = names.name;
     this.qualifiedName = names.qualified;
-    const processor = processorOf(given, this.name);
+    const processor = this.opts.batch === undefined ? processorOf(given, this.name) : batchProcessorOf(given);
     this.#stations = makeStations(this as unknown as AnyWorkerEmitter, names, this.opts, processor);
     this.lockManagerThread = this.#stations.context.monitor;
-    if (this.opts.autorun && processor !== undefined) this.run().catch((error: unknown) => this.emit('error', toError(error)));
+    if (this.opts.autorun && processor !== undefined) this.run().catch((error: unknown) => this.#reportRun(error));
   }
 
   static RateLimitError(): RateLimitError {
@@ -87,7 +92,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     const { context, runs, storeLoop } = this.#stations;
     const lowered = checkConcurrency(value) < this.opts.concurrency;
     this.opts.concurrency = value;
-    context.slots.concurrency = value;
+    context.slots.set(value);
     this.#offerSlots();
     if (lowered) runs?.handBackAhead();
     else runs?.beginNext();
@@ -101,7 +106,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   /** Takes effect at once. If lowered, surplus jobs are handed back. */
   set prefetch(value: number) {
     const { context, runs, storeLoop } = this.#stations;
-    this.opts.prefetch = checkPrefetch(value);
+    this.opts.prefetch = checkPrefetch(value, this.opts.batch);
     context.slots.prefetch = value;
     runs?.handBackAhead(value);
     storeLoop.wake();
@@ -133,18 +138,26 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     return this.#stations.context.health.report();
   }
 
-  /** Resolves when the store and, if the worker runs, its session are open. Rejects with the reason if they cannot be opened. */
+  /**
+   * Resolves when the store and the worker's session are open, and a running worker may claim. Rejects with the reason if they cannot be
+   * opened, or if the store refuses a setting of the worker.
+   */
   async waitUntilReady(): Promise<Store> {
     const { context } = this.#stations;
     const store = await openStore(context);
-    if (this.isRunning()) await context.owner.session();
+    if (!context.lifecycle.isClosing) await context.owner.session();
+    await context.lifecycle.untilAttached();
     return store;
   }
 
-  /** Claims and runs jobs until the worker is closed. The constructor calls it unless `autorun` is false. */
+  /**
+   * Claims and runs jobs until the worker is closed. The constructor calls it unless `autorun` is false. If the store refuses a setting of
+   * the worker, it rejects with the reason, which is also emitted as `error`, and the worker takes no job.
+   */
   async run(): Promise<void> {
     const ended = this.#stations.context.lifecycle.run();
-    startUp(this.#stations).catch((error: unknown) => this.emit('error', toError(error)));
+    this.#offerSlots();
+    void startOrRefuse(this.#stations);
     return ended;
   }
 
@@ -185,6 +198,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     const { context, jobContext, manual } = this.#stations;
     context.lifecycle.checkOpen();
     const block = checkBoolean('block', NEXT_JOB_NAMES.checked(opts).block ?? true);
+    await context.queueSetup.set();
     const taken = await manual.take(block ? this.opts.drainDelay * 1000 : 0, token);
     if (taken === undefined) return undefined;
     return new Job(jobContext, taken.job, { lock: taken.lock, alias: token }) as JobOf<Data, Result, Name>;
@@ -202,6 +216,16 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     const { context, runs } = this.#stations;
     const store = await context.ready();
     await store.configure(context.queue, { blockedMs: checkInteger('rateLimit', ms, { max: MAX_TIMER_MS }) });
+    if (ms > 0) runs?.handBackAhead();
+  }
+
+  /** No job of the group of this job starts, on any worker, for this many ms. Then throw `Worker.RateLimitError()` from the processor. */
+  async rateLimitGroup(job: Pick<Job, 'gid'> & { id?: string }, ms: number): Promise<void> {
+    const { context, runs } = this.#stations;
+    const blockedMs = checkInteger('rateLimitGroup', ms, { max: MAX_TIMER_MS });
+    const key = groupOf(job);
+    const store = await context.ready();
+    await store.configure(context.queue, { group: { key, blockedMs } });
     if (ms > 0) runs?.handBackAhead();
   }
 
@@ -225,9 +249,21 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     for (const lock of context.table.locks()) if (runs?.isAhead(lock) !== true) lock.cancel(reason);
   }
 
+  /** A refused start is emitted already. */
+  #reportRun(error: unknown): void {
+    if (error !== this.#stations.context.lifecycle.refusal) this.emit('error', toError(error));
+  }
+
   /** Sets how many jobs this worker can run, for the sharing of a queue's global concurrency. */
   #offerSlots(): void {
     const { lifecycle, owner, slots } = this.#stations.context;
-    owner.slots = lifecycle.isPaused ? 0 : slots.concurrency;
+    owner.slots = lifecycle.isPaused || lifecycle.refusal !== undefined ? 0 : slots.concurrency;
   }
+}
+
+function groupOf(job: { gid?: string | undefined; id?: string }): string {
+  if (typeof job !== 'object' || job === null) throw invalidOption('job', job, 'a job');
+  if (job.gid !== undefined) return checkGroupId(job.gid, 'job.gid');
+  const message = `Job ${job.id ?? ''} has no group: give jobs the option group: { id }, or use rateLimit for the whole queue.`;
+  throw new HoldfastError('INVALID_OPTION', message, { option: 'job.gid', ...(job.id !== undefined && { jobId: job.id }) });
 }

@@ -3,8 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { bench, PATIENCE_MS, servers } from '../support/acceptance-bench.js';
-import { oneInThisRun } from '../support/matrix.js';
+import { bench, PATIENCE_MS, servers } from '../support/processes/bench.js';
+import { oneInThisRun } from '../support/run/matrix.js';
 
 const STORES = oneInThisRun(['memory', 'sqlite', 'redis', 'postgres']);
 

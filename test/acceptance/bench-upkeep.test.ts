@@ -1,15 +1,15 @@
 // One tiny iteration of the rest: what the benchmark measures of latency, of the upkeep of locks and of crashes.
 import { expect, test } from 'vitest';
-import { bench, PATIENCE_MS, servers } from '../support/acceptance-bench.js';
-import { inThisRun, oneInThisRun } from '../support/matrix.js';
+import { bench, PATIENCE_MS, servers } from '../support/processes/bench.js';
+import { inThisRun, oneInThisRun } from '../support/run/matrix.js';
 
 const STORES = inThisRun(['sqlite', 'redis', 'postgres']);
 const SELECTED = STORES.flatMap((store) => ['--store', store]);
 
 test.each(oneInThisRun(STORES))(
-  'bench %s measures latency, renewal, sweeps, a fleet, and a blocked loop',
+  'bench %s measures latency, renewal, sweeps, schedules, a fleet, and a blocked loop',
   async (store) => {
-    const only = 'latency,renewal,fleet,blocked';
+    const only = 'latency,renewal,schedules,fleet,blocked';
     const figures = await bench(['--tiny', '--peers', 'none', '--only', only, '--store', store], await servers());
     for (const where of ['one process', 'two processes']) {
       const p50 = figures.of(store, `add to start, idle, ${where}, p50`);
@@ -19,6 +19,8 @@ test.each(oneInThisRun(STORES))(
     expect(figures.of(store, 'add to start, idle, one process, p50', 'raw')).toBeGreaterThan(0);
     for (const what of ['renewal, 1,000 active jobs', 'sweep, nothing dead, 1,000', 'longest sweep call, 1 % dead of 1,000'])
       expect(figures.of(store, what)).toBeGreaterThan(0);
+    expect(figures.of(store, 'schedules made')).toBeGreaterThan(0);
+    expect(figures.of(store, '100 schedules within 1 s, late, p99')).toBeGreaterThanOrEqual(0);
     expect(figures.of(store, '100 sessions, all upkeep')).toBeGreaterThanOrEqual(0);
     if (store !== 'sqlite') expect(figures.of(store, '100 sessions, renewals', 'raw')).toBeGreaterThanOrEqual(0);
     expect(figures.of(store, 'ran twice of 2, blocked loop')).toBe(0);

@@ -1,10 +1,12 @@
 // `prefetch`: jobs that were claimed ahead of free slots go back as they came whenever this worker does not get to them.
 import type { Job, Worker, WorkerOptions } from 'holdfast';
 import { describe, expect, test } from 'vitest';
-import { eventually, monotonicNow } from '../support/acceptance-moments.js';
-import { type Engine, Gate, newScene, type Scene, work, type Working } from '../support/acceptance-scene.js';
-import { inThisRun } from '../support/matrix.js';
-import { paced } from '../support/pace.js';
+import { monotonicNow } from '../support/wait/moments.js';
+import { type Engine, newScene, type Scene, work, type Working } from '../support/scenes/scene.js';
+import { inThisRun } from '../support/run/matrix.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate, type Gate } from '../support/wait/gate.js';
+import { until } from '../support/wait/until.js';
 
 const STORES: Engine[] = inThisRun(['memory', 'sqlite', 'redis', 'postgres']);
 const JOBS = 150;
@@ -29,7 +31,7 @@ async function addAll({ queue }: Scene): Promise<string[]> {
  * begins, before anything else can happen.
  */
 async function stuck(scene: Scene, options: WorkerOptions, whenLong: (worker: Worker) => void): Promise<Stuck> {
-  const gate = new Gate();
+  const gate = newGate();
   const begun: string[] = [];
   let long: string | undefined;
   const ids = await addAll(scene);
@@ -43,14 +45,14 @@ async function stuck(scene: Scene, options: WorkerOptions, whenLong: (worker: Wo
   };
   const working = work(scene, handler, { autorun: false, ...options });
   void working.worker.run();
-  const id = await eventually('a job lasts', async () => long);
+  const id = await until('a job lasts', async () => long);
   return { ...working, gate, begun, rest: ids.slice(ids.indexOf(id) + 1) };
 }
 
 const uncharged = { attemptsMade: 0, attemptsStarted: 0, stalledCounter: 0 };
 
 async function allWait({ store }: Scene, rest: string[]): Promise<void> {
-  await eventually('all that was claimed ahead waits again', async () => {
+  await until('all that was claimed ahead waits again', async () => {
     const { counts } = await store.status('work');
     return counts.waiting === rest.length;
   });
@@ -72,7 +74,7 @@ describe.each(STORES)('prefetch on %s', (engine) => {
     expect(ahead).toMatchObject({ health: ahead.prefetched, running: 1 });
     expect(log.all('active')).toHaveLength(begun.length);
     gate.open();
-    await eventually('all are done', async () => (await scene.store.status('work')).counts.completed === JOBS);
+    await until('all are done', async () => (await scene.store.status('work')).counts.completed === JOBS);
     expect(worker.prefetched).toBe(0);
     expect(begun).toEqual([...new Set(begun)]);
     expect(log.all('error')).toEqual([]);
@@ -107,7 +109,7 @@ describe.each(STORES)('prefetch on %s', (engine) => {
     expect(ahead.after, 'at once').toBe(0);
     gate.open();
     // Also what ends after a close by force is delivered, and needs the store for it.
-    await eventually('nothing runs', async () => (await scene.store.status('work')).counts.active === 0);
+    await until('nothing runs', async () => (await scene.store.status('work')).counts.active === 0);
   });
 
   test('hands jobs back behind a long handler, and an idle worker gets them within a second', async () => {
@@ -120,7 +122,7 @@ describe.each(STORES)('prefetch on %s', (engine) => {
     });
     expect(ahead).toBeGreaterThan(0);
     const other = work(scene, async () => undefined, { concurrency: 2 });
-    const last = await eventually('the other worker has done them', async () => {
+    const last = await until('the other worker has done them', async () => {
       const done = other.log.all('completed');
       return done.length === rest.length && done.at(-1);
     });
@@ -143,11 +145,11 @@ describe.each(STORES)('prefetch on %s', (engine) => {
         // On a slow machine it may have gone back by now; then another one is taken.
         if (!(await scene.store.change('work', [next], { kind: 'revoke', reason: 'taken away' })).changed[0]) return;
         victim = next;
-        await eventually('the worker has dropped it', async () => worker.prefetched < prefetched);
+        await until('the worker has dropped it', async () => worker.prefetched < prefetched);
       },
       { prefetch: 20, lockRenewTime: 20 },
     );
-    await eventually('all are done', async () => (await scene.store.status('work')).counts.completed === JOBS);
+    await until('all are done', async () => (await scene.store.status('work')).counts.completed === JOBS);
     expect(victim).toBeDefined();
     // A run under a lock that is lost could not be settled, which would be told.
     expect(begun.filter((id) => id === victim)).toHaveLength(1);

@@ -2,10 +2,11 @@
 import { openStore, Worker, type WorkerOptions } from 'holdfast';
 import { FaultyStore } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { eventually } from '../support/acceptance-moments.js';
-import { WorkerProcess } from '../support/acceptance-process.js';
-import { ENGINES, Gate, newScene, orphan, renewed, type Scene, SHARED_ENGINES, work } from '../support/acceptance-scene.js';
-import { paced } from '../support/pace.js';
+import { WorkerProcess } from '../support/processes/worker-process.js';
+import { ENGINES, newScene, orphan, renewed, type Scene, SHARED_ENGINES, work } from '../support/scenes/scene.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate } from '../support/wait/gate.js';
+import { until } from '../support/wait/until.js';
 
 describe('S0-1 one thread per process', () => {
   async function count(connection: Scene['connection'], options: WorkerOptions, threaded: boolean) {
@@ -98,7 +99,7 @@ describe('S0-2 options', () => {
 
     test('S0-2 skipLockRenewal: nothing is renewed, so a job that outlasts its lock is recovered', async () => {
       const scene = await newScene(engine);
-      const gate = new Gate();
+      const gate = newGate();
       const { log } = work(scene, () => gate.opened, {
         ...options,
         name: 'first',
@@ -118,7 +119,7 @@ describe('S0-2 options', () => {
 
     test('S0-2 (N) without skipLockRenewal the same job is renewed and stays', async () => {
       const scene = await newScene(engine);
-      const gate = new Gate();
+      const gate = newGate();
       const { log } = work(scene, () => gate.opened.then(() => 'first'), { ...options, skipStalledCheck: true });
       const { id } = await scene.queue.add('long', {});
       await log.moment('active');
@@ -134,7 +135,7 @@ describe('S0-2 options', () => {
     test('S0-2 skipStalledCheck: a dead job is left alone; (N) a worker without it picks it up', async () => {
       const scene = await newScene(engine);
       const dead = await orphan(scene, 50);
-      const gate = new Gate();
+      const gate = newGate();
       const { log } = work(scene, () => gate.opened, { ...options, skipStalledCheck: true });
       const { id } = await scene.queue.add('long', {});
       await log.moment('active');
@@ -153,8 +154,8 @@ describe.each(ENGINES)('S0-11 status on %s', (engine) => {
   test('S0-11 isRunning() is true while the worker is open, and getMonitoredJobs() returns the ids that run now', async () => {
     const scene = await newScene(engine);
     const gates = new Map([
-      ['one', new Gate()],
-      ['two', new Gate()],
+      ['one', newGate()],
+      ['two', newGate()],
     ]);
     const { worker, log } = work(scene, async (job) => gates.get(job.name)?.opened, {
       useDedicatedLockThread: true,
@@ -185,7 +186,7 @@ describe.each(ENGINES)('S0-11 status on %s', (engine) => {
     // So long is the store, and the thread that has to start first, waited for.
     const { worker, log } = work(scene, async () => undefined, { lockDuration: paced(2000) });
     await worker.close();
-    await eventually('nothing is left of it in the store', async () => (await scene.store.sessions('work')).length === 0);
+    await until('nothing is left of it in the store', async () => (await scene.store.sessions('work')).length === 0);
     expect(worker.lockManagerThread?.isRunning()).toBe(false);
     expect(log.all('error')).toEqual([]);
   });
@@ -203,16 +204,16 @@ describe.each(ENGINES)('presets on %s', (engine) => {
     ['S0-13 I/O', { lockDuration: 30_000, lockRenewTime: 10_000, stalledInterval: 15_000, concurrency: 5 }],
   ])('%s preset runs, with its concurrency', async (_name, preset) => {
     const scene = await newScene(engine);
-    const gate = new Gate();
+    const gate = newGate();
     const { worker, log } = work(scene, () => gate.opened.then(() => 'done'), { ...preset, useDedicatedLockThread: true });
     expect(worker.opts).toMatchObject(preset);
     await scene.queue.addBulk(Array.from({ length: 6 }, (_, number) => ({ name: 'work', data: { number } })));
-    await eventually('all slots are busy', async () => log.all('active').length === preset.concurrency);
+    await until('all slots are busy', async () => log.all('active').length === preset.concurrency);
     const [session] = await scene.store.sessions('work');
     expect(session).toMatchObject({ durationMs: preset.lockDuration, locks: preset.concurrency });
     expect(await scene.queue.getActiveCount()).toBe(preset.concurrency);
     gate.open();
-    await eventually('all six are done', async () => log.all('completed').length === 6);
+    await until('all six are done', async () => log.all('completed').length === 6);
     expect(log.all('error')).toEqual([]);
   });
 

@@ -5,21 +5,22 @@ import { join } from 'node:path';
 import type { WorkerOptions } from 'holdfast';
 import { FaultyStore } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
-import { eventually, messageOf, type Moment, monotonicNow } from '../support/acceptance-moments.js';
-import { WorkerProcess } from '../support/acceptance-process.js';
+import { messageOf, type Moment, monotonicNow } from '../support/wait/moments.js';
+import { WorkerProcess } from '../support/processes/worker-process.js';
 import {
   ENGINES,
   type Engine,
-  Gate,
   newScene,
   renewalsOf,
   renewed,
   type Scene,
   SHARED_ENGINES,
   work,
-} from '../support/acceptance-scene.js';
-import { watched } from '../support/acceptance-watched-store.js';
-import { paced } from '../support/pace.js';
+} from '../support/scenes/scene.js';
+import { watched } from '../support/faults/watched-store.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate } from '../support/wait/gate.js';
+import { until } from '../support/wait/until.js';
 
 const isRefusal = (moment: Moment): boolean => messageOf(moment).includes('Could not settle');
 
@@ -126,7 +127,7 @@ describe('S0-7 concurrency 10', () => {
       await scene.queue.addBulk(jobs);
       await ten.moment('started');
       const second = rival(scene);
-      await eventually('all are done', async () => ten.all('completed').length === 10);
+      await until('all are done', async () => ten.all('completed').length === 10);
       const renewals = (await scene.store.sessions('work')).find(({ owner }) => owner.name === 'ten')?.renewals ?? 0;
       const calls = noted();
       expect(renewals).toBeGreaterThanOrEqual(4);
@@ -145,21 +146,21 @@ describe('S0-7 concurrency 10', () => {
   test('S0-7 memory: ten jobs held, one call of the store per tick', async () => {
     const scene = await newScene('memory');
     const store = new FaultyStore(scene.store);
-    const gate = new Gate();
+    const gate = newGate();
     const { log } = work({ connection: store }, () => gate.opened, {
       concurrency: 10,
       lockDuration: paced(400),
       lockRenewTime: paced(100),
     });
     await scene.queue.addBulk(jobs);
-    await eventually('all run', async () => log.all('active').length === 10);
+    await until('all run', async () => log.all('active').length === 10);
     const callsBefore = store.calls('renew');
     const toldBefore = log.all('locksRenewed').length;
-    await eventually('five ticks', async () => log.all('locksRenewed').length >= toldBefore + 5);
+    await until('five ticks', async () => log.all('locksRenewed').length >= toldBefore + 5);
     expect(store.calls('renew') - callsBefore).toBe(log.all('locksRenewed').length - toldBefore);
     for (const { args } of log.all('locksRenewed').slice(toldBefore)) expect(args).toMatchObject([{ count: 10 }]);
     gate.open();
-    await eventually('all are done', async () => log.all('completed').length === 10);
+    await until('all are done', async () => log.all('completed').length === 10);
     expect(log.all('active')).toHaveLength(10);
   });
 
@@ -168,16 +169,16 @@ describe('S0-7 concurrency 10', () => {
   test.each(SHARED_ENGINES)('S0-7 %s with the thread: three workers of one process share each call', async (engine) => {
     const scene = await newScene(engine);
     const { connection, renewals } = watched(scene);
-    const gate = new Gate();
+    const gate = newGate();
     const workers = [1, 2, 3].map(() =>
       work({ connection }, () => gate.opened, { lockDuration: 10 * TICK_MS, lockRenewTime: TICK_MS }),
     );
     await scene.queue.addBulk(jobs.slice(0, 3));
-    await eventually('each runs one', async () => workers.every(({ log }) => log.all('active').length === 1));
-    await eventually('the thread renews all', async () => workers.every(({ worker }) => worker.health().lockThread === 'thread'));
+    await until('each runs one', async () => workers.every(({ log }) => log.all('active').length === 1));
+    await until('the thread renews all', async () => workers.every(({ worker }) => worker.health().lockThread === 'thread'));
     const sessions = (await scene.store.sessions('work')).map(({ id }) => id);
     const before = { calls: renewals().length, at: monotonicNow() };
-    await eventually('three ticks', async () => renewals().length >= before.calls + 3);
+    await until('three ticks', async () => renewals().length >= before.calls + 3);
     const calls = renewals().slice(before.calls);
     expect(calls.length).toBeLessThanOrEqual((monotonicNow() - before.at) / TICK_MS + 1);
     for (const call of calls) {
@@ -190,12 +191,12 @@ describe('S0-7 concurrency 10', () => {
   test('S0-7 memory: three workers of one process and store share the call', async () => {
     const scene = await newScene('memory');
     const store = new FaultyStore(scene.store);
-    const gate = new Gate();
+    const gate = newGate();
     const workers = [1, 2, 3].map(() =>
       work({ connection: store }, () => gate.opened, { lockDuration: paced(400), lockRenewTime: paced(100) }),
     );
     await scene.queue.addBulk(jobs.slice(0, 3));
-    await eventually('each runs one', async () => workers.every(({ log }) => log.all('active').length === 1));
+    await until('each runs one', async () => workers.every(({ log }) => log.all('active').length === 1));
     await store.called('renew');
     await store.called('renew');
     for (let tick = 0; tick < 3; tick++) {
@@ -245,7 +246,7 @@ describe.each(SHARED_ENGINES)('S0-18 hung for ever on %s', (engine) => {
     expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: { by: 'rival' }, attemptsStarted: 2 });
     // It is well again: the next job is its own.
     const next = await scene.queue.add('echo', { well: true });
-    await eventually('the next job is done', async () => (await next.getState()) === 'completed');
+    await until('the next job is done', async () => (await next.getState()) === 'completed');
   });
 
   test('S0-18 (N) without a ceiling: the thread keeps the lock of the same handler', async () => {

@@ -1,7 +1,7 @@
 // S0-17: the benchmark measures what one worker and twenty workers of a process cost.
 import { expect, test } from 'vitest';
-import { bench, PATIENCE_MS, servers } from '../support/acceptance-bench.js';
-import { inThisRun } from '../support/matrix.js';
+import { bench, PATIENCE_MS, servers } from '../support/processes/bench.js';
+import { inThisRun } from '../support/run/matrix.js';
 
 const STORES = inThisRun(['memory', 'sqlite', 'redis', 'postgres']);
 /** One for calls, one for wake-ups and one of the lock thread; the pools for PostgreSQL have up to ten, and two in the thread. */

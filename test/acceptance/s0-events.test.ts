@@ -1,9 +1,11 @@
 // S0-3, S0-10, S0-15: what a worker and its lock thread tell, with the thread on and off.
 import { describe, expect, test } from 'vitest';
-import { eventually, listenTo, messageOf, type Moment } from '../support/acceptance-moments.js';
-import { WorkerProcess } from '../support/acceptance-process.js';
-import { ENGINES, SHARED_ENGINES, Gate, newScene, orphan, renewed, work } from '../support/acceptance-scene.js';
-import { paced } from '../support/pace.js';
+import { listenTo, messageOf, type Moment } from '../support/wait/moments.js';
+import { WorkerProcess } from '../support/processes/worker-process.js';
+import { ENGINES, SHARED_ENGINES, newScene, orphan, renewed, work } from '../support/scenes/scene.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate } from '../support/wait/gate.js';
+import { until } from '../support/wait/until.js';
 
 const withAndWithout = <E>(engines: E[]): [engine: E, thread: boolean][] =>
   engines.flatMap((engine): [E, boolean][] => [
@@ -18,7 +20,7 @@ const isLoss = (moment: Moment): boolean => messageOf(moment).includes('could no
 describe.each(withAndWithout(ENGINES))('lock events on %s with useDedicatedLockThread %s', (engine, useDedicatedLockThread) => {
   test('S0-3 a stolen lock emits one error with the job id, aborts the signal, and refuses the finish', async () => {
     const scene = await newScene(engine);
-    const gate = new Gate();
+    const gate = newGate();
     const signals: AbortSignal[] = [];
     const processor = async (_job: unknown, _token: string, signal: AbortSignal) => {
       signals.push(signal);
@@ -41,7 +43,7 @@ describe.each(withAndWithout(ENGINES))('lock events on %s with useDedicatedLockT
 
     const renewals = async () => (await scene.store.sessions('work')).find((info) => info.id === session)?.renewals ?? 0;
     const before = await renewals();
-    await eventually('three more renewals', async () => (await renewals()) >= before + 3);
+    await until('three more renewals', async () => (await renewals()) >= before + 3);
     expect(log.all('error', isLoss)).toHaveLength(1);
     expect(log.all('lockRenewalFailed').map(idsOf)).toEqual([[id]]);
 
@@ -54,10 +56,10 @@ describe.each(withAndWithout(ENGINES))('lock events on %s with useDedicatedLockT
 
   test('S0-3 a session that the store has ended emits one error for each of its locks', async () => {
     const scene = await newScene(engine);
-    const gate = new Gate();
+    const gate = newGate();
     const { log } = work(scene, () => gate.opened, { ...options, useDedicatedLockThread, concurrency: 3 });
     const jobs = await scene.queue.addBulk(['a', 'b', 'c'].map((name) => ({ name, data: {} })));
-    await eventually('all three run', async () => log.all('active').length === 3);
+    await until('all three run', async () => log.all('active').length === 3);
     const ids = jobs.map(({ id }) => id);
     const session = (await scene.store.locks('work', { jobIds: [ids[0] as string] }))[0]?.session as string;
     await scene.queue.pause();
@@ -76,7 +78,7 @@ describe.each(withAndWithout(ENGINES))('lock events on %s with useDedicatedLockT
 
   test('S0-10 the worker and its lock thread emit what was renewed, lost and stalled', async () => {
     const scene = await newScene(engine);
-    const gate = new Gate();
+    const gate = newGate();
     const { worker, log } = work(scene, (job) => (job.name === 'orphan' ? undefined : gate.opened), {
       ...options,
       useDedicatedLockThread,
@@ -87,7 +89,7 @@ describe.each(withAndWithout(ENGINES))('lock events on %s with useDedicatedLockT
     const watched = monitor === undefined ? undefined : listenTo(monitor, ['lockExtended', 'lockRenewalFailed', 'stalledJobs']);
     const kept = await scene.queue.add('kept', {});
     const stolen = await scene.queue.add('stolen', {});
-    await eventually('both run', async () => log.all('active').length === 2);
+    await until('both run', async () => log.all('active').length === 2);
 
     const both = await log.moment('locksRenewed', (moment) => (idsOf(moment) as { count: number }).count === 2);
     expect(idsOf(both)).toEqual({ count: 2, jobIds: [kept.id, stolen.id] });
@@ -99,7 +101,7 @@ describe.each(withAndWithout(ENGINES))('lock events on %s with useDedicatedLockT
     await log.moment('lockRenewalFailed');
     const told = log.all('locksRenewed').length;
     await renewed(scene.store, kept.id, 3);
-    await eventually('two more reports', async () => log.all('locksRenewed').length >= told + 2);
+    await until('two more reports', async () => log.all('locksRenewed').length >= told + 2);
     for (const later of log.all('locksRenewed').slice(told)) expect(idsOf(later)).toEqual({ count: 1, jobIds: [kept.id] });
     expect(log.all('lockRenewalFailed').map(idsOf)).toEqual([[stolen.id]]);
     await scene.queue.remove(stolen.id);

@@ -3,21 +3,14 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WorkerOptions } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { detour } from '../support/acceptance-detour.js';
-import { eventually, messageOf, type Moment } from '../support/acceptance-moments.js';
-import {
-  Gate,
-  newScene,
-  renewed,
-  type Scene,
-  SERVER_ENGINES,
-  SHARED_ENGINES,
-  work,
-  type Working,
-} from '../support/acceptance-scene.js';
-import { watched, type Watched } from '../support/acceptance-watched-store.js';
+import { detour } from '../support/servers/detour.js';
+import { messageOf, type Moment } from '../support/wait/moments.js';
+import { newScene, renewed, type Scene, SERVER_ENGINES, SHARED_ENGINES, work, type Working } from '../support/scenes/scene.js';
+import { watched, type Watched } from '../support/faults/watched-store.js';
 import type { FaultProxy } from '../support/servers/proxy.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate, type Gate } from '../support/wait/gate.js';
+import { until } from '../support/wait/until.js';
 
 const options = { lockDuration: paced(1000), lockRenewTime: paced(150), stalledInterval: 100 } satisfies WorkerOptions;
 
@@ -38,7 +31,7 @@ async function holdsThrough(scene: Scene, { log }: Working, gate: Gate): Promise
 describe.each(SHARED_ENGINES)('S0-8 the thread cannot start, on %s', (engine) => {
   test('S0-8 a missing entry file is reported, and the loop renews', async () => {
     const scene = await newScene(engine);
-    const gate = new Gate();
+    const gate = newGate();
     const working = work(scene, () => gate.opened.then(() => 'done'), {
       ...options,
       lockThreadEntry: join(scene.folder, 'missing.js'),
@@ -54,7 +47,7 @@ describe.each(SHARED_ENGINES)('S0-8 the thread cannot start, on %s', (engine) =>
     const scene = await newScene(engine);
     const entry = join(scene.folder, 'broken.mjs');
     writeFileSync(entry, 'throw new Error("broken on purpose");');
-    const gate = new Gate();
+    const gate = newGate();
     const working = work(scene, () => gate.opened.then(() => 'done'), { ...options, lockThreadEntry: entry });
     expect(messageOf(await working.log.moment('error', isStartFailure))).toContain('broken on purpose');
     await holdsThrough(scene, working, gate);
@@ -65,7 +58,7 @@ describe.each(SHARED_ENGINES)('S0-8 the thread cannot start, on %s', (engine) =>
     const closed = join(scene.folder, 'closed');
     writeFileSync(closed, '');
     const { connection, renewals, threadRenews } = watched(scene, { closed });
-    const gate = new Gate();
+    const gate = newGate();
     const working = work({ connection }, () => gate.opened.then(() => 'done'), options);
     const error = await working.log.moment('error', isStartFailure);
     expect(messageOf(error)).toContain('nobody listens at this address');
@@ -77,7 +70,7 @@ describe.each(SHARED_ENGINES)('S0-8 the thread cannot start, on %s', (engine) =>
     expect(renewals().every(({ thread }) => !thread)).toBe(true);
     rmSync(closed);
     await threadRenews();
-    await eventually('the worker knows', async () => working.worker.lockManagerThread?.isRunning() === true);
+    await until('the worker knows', async () => working.worker.lockManagerThread?.isRunning() === true);
     gate.open();
     await working.log.moment('completed');
     expect(await scene.queue.getJob(id)).toMatchObject({ returnvalue: 'done', attemptsStarted: 1, stalledCounter: 0 });
@@ -86,9 +79,9 @@ describe.each(SHARED_ENGINES)('S0-8 the thread cannot start, on %s', (engine) =>
   test('S0-8 (N) a thread that starts renews alone, without an error', async () => {
     const scene = await newScene(engine);
     const { connection, renewals } = watched(scene, {});
-    const gate = new Gate();
+    const gate = newGate();
     const working = work({ connection }, () => gate.opened.then(() => 'done'), options);
-    await eventually('the thread takes over', async () => working.worker.health().lockThread === 'thread');
+    await until('the thread takes over', async () => working.worker.health().lockThread === 'thread');
     await holdsThrough(scene, working, gate);
     expect(working.log.all('error')).toEqual([]);
     expect(
@@ -104,17 +97,17 @@ describe.each(SHARED_ENGINES)('S0-9 only the connection of the thread is cut, on
     const scene = await newScene(engine);
     const cut = join(scene.folder, 'cut');
     const { connection, renewals, threadRenews } = watched(scene, { cut });
-    const gate = new Gate();
+    const gate = newGate();
     const { log: told } = work({ connection }, () => gate.opened.then(() => 'done'), options);
     const { id } = await scene.queue.add('long', {});
     await told.moment('active');
     await threadRenews();
     writeFileSync(cut, '');
-    await eventually('three attempts fail', async () => renewals().filter(({ failed }) => failed).length >= 3);
+    await until('three attempts fail', async () => renewals().filter(({ failed }) => failed).length >= 3);
     rmSync(cut);
     await renewed(scene.store, id, 3);
     const attempts = renewals().filter(({ failed }) => failed).length;
-    await eventually('all are told', async () => told.all('error').length >= attempts);
+    await until('all are told', async () => told.all('error').length >= attempts);
     expect(told.all('error').map(messageOf)).toEqual(Array<string>(attempts).fill('the connection of the thread was cut'));
     gate.open();
     await told.moment('completed');
@@ -127,7 +120,7 @@ describe.each(SHARED_ENGINES)('S0-9 only the connection of the thread is cut, on
     const cut = join(scene.folder, 'cut');
     const { connection, threadRenews } = watched(scene, { cut });
     let held: boolean | undefined;
-    const gate = new Gate();
+    const gate = newGate();
     const processor = async (job: { lock: { held: boolean } }, _token: string, signal: AbortSignal) => {
       signal.addEventListener('abort', () => {
         held = job.lock.held;
@@ -164,7 +157,7 @@ describe.each(SERVER_ENGINES)('S0-9 the connection of the thread, and no other, 
     const failures = (): number => renewals().filter(({ failed }) => failed).length;
     // On a cluster other calls than renewals may come first: each node is told who vouches for the sessions when a connection is new.
     const times = engine === 'redis-cluster' ? Number.POSITIVE_INFINITY : 1;
-    const gate = new Gate();
+    const gate = newGate();
     // Without sweeps, and with a grace that is no shorter than the lock, renewals are all that the thread sends.
     const quiet = { ...options, skipStalledCheck: true, crashGraceMs: options.lockDuration };
     const { log: told } = work({ connection }, () => gate.opened.then(() => 'done'), quiet);
@@ -174,13 +167,13 @@ describe.each(SERVER_ENGINES)('S0-9 the connection of the thread, and no other, 
       await threadRenews();
       const before = failures();
       proxy.dropReplies({ times });
-      await eventually('an attempt fails', async () => failures() > before);
+      await until('an attempt fails', async () => failures() > before);
       proxy.heal();
     }
     await threadRenews();
     await renewed(scene.store, id, 3);
     const attempts = failures();
-    await eventually('all are told', async () => told.all('error').length >= attempts);
+    await until('all are told', async () => told.all('error').length >= attempts);
     gate.open();
     await told.moment('completed');
     if (times === 1) expect({ attempts, ...proxy.counts }).toMatchObject({ attempts: 3, dropped: 3, opened: 4 });
@@ -194,7 +187,7 @@ describe.each(SERVER_ENGINES)('S0-9 the connection of the thread, and no other, 
     const scene = await newScene(engine);
     const { proxy, connection, renewals, threadRenews } = await throughProxy(scene);
     const signals: AbortSignal[] = [];
-    const gate = new Gate();
+    const gate = newGate();
     const processor = async (_job: unknown, _token: string, signal: AbortSignal) => {
       signals.push(signal);
       await gate.opened;
@@ -215,7 +208,7 @@ describe.each(SERVER_ENGINES)('S0-9 the connection of the thread, and no other, 
     await second.worker.close();
     const before = renewals().length;
     proxy.heal();
-    await eventually('the thread renews again', async () =>
+    await until('the thread renews again', async () =>
       renewals()
         .slice(before)
         .some(({ thread, failed }) => thread && !failed),
@@ -241,7 +234,7 @@ describe.each(SERVER_ENGINES)('S0-16 connection options that cannot be cloned, o
     onTestFinished(() => void process.off('unhandledRejection', note));
     const scene = await newScene(engine);
     const connection = { url: scene.url, ...extra };
-    const gate = new Gate();
+    const gate = newGate();
     const working = work({ connection }, () => gate.opened.then(() => 'done'), options);
     const error = await working.log.moment('error');
     expect(messageOf(error)).toContain('Failed to initialize dedicated lock thread');
@@ -256,7 +249,7 @@ describe.each(SERVER_ENGINES)('S0-16 connection options that cannot be cloned, o
 
 test('S0-16 on sqlite, options that the store does not use do not keep the thread from running', async () => {
   const scene = await newScene('sqlite');
-  const gate = new Gate();
+  const gate = newGate();
   const connection = { url: scene.url, retryStrategy: () => 50 };
   const working = work({ connection }, () => gate.opened.then(() => 'done'), options);
   await holdsThrough(scene, working, gate);

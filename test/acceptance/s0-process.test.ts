@@ -1,12 +1,13 @@
 // S0-14, S0-19, S0-20: what happens to a whole process: it is asked to end, its wall clock is stepped, it is frozen.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { freeze } from '../support/acceptance-freeze.js';
-import { eventually, messageOf, type Moment, monotonicNow } from '../support/acceptance-moments.js';
-import { fixture, WorkerProcess } from '../support/acceptance-process.js';
-import { newScene, renewalsOf, renewed, type Scene, SHARED_ENGINES, work } from '../support/acceptance-scene.js';
-import { paced } from '../support/pace.js';
+import { freeze } from '../support/processes/freeze.js';
+import { messageOf, type Moment, monotonicNow } from '../support/wait/moments.js';
+import { fixture, WorkerProcess } from '../support/processes/worker-process.js';
+import { newScene, renewalsOf, renewed, type Scene, SHARED_ENGINES, work } from '../support/scenes/scene.js';
+import { paced } from '../support/wait/pace.js';
+import { until } from '../support/wait/until.js';
 
 const isRefusal = (moment: Moment): boolean => messageOf(moment).includes('Could not settle');
 const rival = (scene: Scene) =>
@@ -170,14 +171,11 @@ describe.each(SHARED_ENGINES)('S0-20 frozen process on %s', (engine) => {
     const { id } = await scene.queue.add('spinWhileHeld', {});
     await frozen.moment('started');
     await freeze(frozen, scene);
-    await eventually(
-      'the lock has run out',
-      async () => ((await scene.store.locks('work', { jobIds: [id] }))[0]?.endsInMs ?? 1) < 0,
-    );
+    await until('the lock has run out', async () => ((await scene.store.locks('work', { jobIds: [id] }))[0]?.endsInMs ?? 1) < 0);
     frozen.thaw();
     await frozen.moment('lockGone');
     // It was not reaped, so the thread renews it: before it sweeps, or it would take its own job away.
-    await eventually('it is renewed', async () => ((await scene.store.locks('work', { jobIds: [id] }))[0]?.endsInMs ?? -1) > 0);
+    await until('it is renewed', async () => ((await scene.store.locks('work', { jobIds: [id] }))[0]?.endsInMs ?? -1) > 0);
     expect((await frozen.moment('lockStillGone'))['held']).toBe(false);
     await frozen.moment('completed');
     expect(frozen.all('stalled')).toEqual([]);
@@ -204,7 +202,14 @@ describe.each(SHARED_ENGINES)('S0-20 frozen process on %s', (engine) => {
   /** One run of a job is frozen while it writes to a resource, and another run writes meanwhile. Returns whose write stands in the end. */
   async function frozenWriter(scene: Scene, blind: boolean): Promise<string> {
     const [resource, stop] = [join(scene.folder, 'resource'), join(scene.folder, 'stop')];
-    const lastWriter = (): string => (JSON.parse(readFileSync(resource, 'utf8')) as { by: string }).by;
+    const lastWriter = (): string => {
+      const newest = readdirSync(scene.folder)
+        .filter((name) => name.startsWith('resource.'))
+        .sort()
+        .at(-1);
+      const file = blind || newest === undefined ? resource : join(scene.folder, newest);
+      return (JSON.parse(readFileSync(file, 'utf8')) as { by: string }).by;
+    };
     const frozen = freezing(scene);
     await frozen.moment('threaded');
     const { id } = await scene.queue.add('writeWhileHeld', { resource, stop, slow: 'frozen', blind });
@@ -220,7 +225,7 @@ describe.each(SHARED_ENGINES)('S0-20 frozen process on %s', (engine) => {
     frozen.thaw();
     // Only a run that does not ask for its lock has to be stopped.
     if (blind) {
-      await eventually('it writes again', async () => lastWriter() === 'frozen');
+      await until('it writes again', async () => lastWriter() === 'frozen');
       writeFileSync(stop, '');
     }
     const ended = await frozen.moment('ended');
@@ -253,7 +258,7 @@ describe.each(SHARED_ENGINES)('S0-20 frozen process on %s', (engine) => {
     await freeze(frozen, scene);
     const renewals = await renewalsOf(scene.store, id);
     // For so long that renewals were missed.
-    await eventually('half of the lock to pass', async () => {
+    await until('half of the lock to pass', async () => {
       const endsInMs = (await scene.store.locks('work', { jobIds: [id] }))[0]?.endsInMs ?? 0;
       return endsInMs < 0.45 * lockDuration;
     });

@@ -2,9 +2,9 @@
 import { type Connection, type Job, LockManager, type LockManagerContext, type LockManagerOptions, Worker } from 'holdfast';
 import { FaultyStore } from 'holdfast/testing';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { eventually } from '../support/acceptance-moments.js';
-import { ENGINES, newScene, type Scene, work } from '../support/acceptance-scene.js';
-import { paced } from '../support/pace.js';
+import { ENGINES, newScene, type Scene, work } from '../support/scenes/scene.js';
+import { paced } from '../support/wait/pace.js';
+import { until } from '../support/wait/until.js';
 
 interface Told {
   renewed: string[][];
@@ -231,7 +231,7 @@ describe.each(ENGINES)('LockManager on %s', (engine) => {
     await log.moment('completed', ({ args }) => (args as [{ id: string }])[0].id === twin.id);
     // Told by the lock thread, which swept; the loop may have heard of the job from the store before, and finished it.
     await log.moment('stalled');
-    await eventually('four renewals', async () => told.renewed.length >= 4);
+    await until('four renewals', async () => told.renewed.length >= 4);
     expect(log.all('stalled').map(({ args }) => args)).toEqual([[twin.id, 'active']]);
     expect(kept.lock.held).toBe(true);
     await kept.moveToCompleted('by hand', 'k', false);
@@ -249,7 +249,7 @@ describe.each(ENGINES)('LockManager on %s', (engine) => {
     manager.start();
     manager.trackJob(job.id, 's');
     await scene.store.change('work', [job.id], { kind: 'revoke', reason: 'an operator took it' });
-    await eventually('the loss to be told', async () => told.failed.length > 0);
+    await until('the loss to be told', async () => told.failed.length > 0);
     expect(told.failed).toEqual([[job.id]]);
     expect(manager.getActiveJobCount()).toBe(0);
     await expect(job.moveToCompleted('mine', 's', false)).rejects.toMatchObject({ code: 'LOCK_LOST' });

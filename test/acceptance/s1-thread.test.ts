@@ -1,10 +1,12 @@
 // S1-8 with the lock thread in its place: jobs finish exactly when the thread renews their session.
 import { DelayedError } from 'holdfast';
 import { describe, expect, test } from 'vitest';
-import { FaultySides } from '../support/acceptance-faulty-thread.js';
-import { eventually, monotonicNow } from '../support/acceptance-moments.js';
-import { Gate, LOCK_ENGINES, newScene, type Scene, work } from '../support/acceptance-scene.js';
-import { paced } from '../support/pace.js';
+import { FaultySides } from '../support/faults/faulty-thread.js';
+import { monotonicNow } from '../support/wait/moments.js';
+import { LOCK_ENGINES, newScene, type Scene, work } from '../support/scenes/scene.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate } from '../support/wait/gate.js';
+import { until } from '../support/wait/until.js';
 
 const ROUNDS = 10;
 const AT_ONCE = 100;
@@ -19,7 +21,7 @@ type Running = Map<string, string>;
 async function race(scene: Scene, tick: (running: Running) => Promise<void> = async () => undefined) {
   const sides = new FaultySides(scene);
   const running: Running = new Map();
-  const gates = Array.from({ length: ROUNDS }, () => new Gate());
+  const gates = Array.from({ length: ROUNDS }, () => newGate());
   const { worker, log } = work(
     sides,
     async (job, token) => {
@@ -35,7 +37,7 @@ async function race(scene: Scene, tick: (running: Running) => Promise<void> = as
   );
   worker.on('completed', ({ id }) => void running.delete(id));
   await sides.threadRenews();
-  await eventually('the worker to know', async () => worker.health().lockThread === 'thread');
+  await until('the worker to know', async () => worker.health().lockThread === 'thread');
   const onLoop = sides.count('called', 'loop', 'renew');
   let ticks = 0;
   for (const [round, gate] of gates.entries()) {
@@ -43,20 +45,17 @@ async function race(scene: Scene, tick: (running: Running) => Promise<void> = as
     await scene.queue.addBulk(
       Array.from({ length: AT_ONCE }, (_, index) => ({ name: 'raced', data: { round, delayed: index % 50 === 0 }, opts })),
     );
-    await eventually('all to run', async () => running.size === AT_ONCE);
+    await until('all to run', async () => running.size === AT_ONCE);
     await sides.strike('loop', 'settle', { fault: 'hold-reply' });
     gate.open();
     while (running.size > 0) {
-      await eventually(
-        'a finish that the worker is not told of',
-        async () => (await scene.queue.getActiveCount()) < running.size,
-      );
+      await until('a finish that the worker is not told of', async () => (await scene.queue.getActiveCount()) < running.size);
       await sides.answered('thread', 'renew', monotonicNow());
       await tick(running);
       ticks += 1;
       const before = running.size;
       await sides.release('loop');
-      await eventually('the worker to be told', async () => running.size < before);
+      await until('the worker to be told', async () => running.size < before);
     }
     await sides.heal('loop');
   }

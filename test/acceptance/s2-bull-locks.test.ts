@@ -1,10 +1,10 @@
 // S2 in Bull's shape: locks taken by hand, with workers of other processes beside them.
 import { describe, expect, test } from 'vitest';
 import type { Job, Queue } from 'holdfast/bull';
-import { eventually } from '../support/acceptance-moments.js';
-import type { WorkerProcess } from '../support/acceptance-process.js';
-import { newScene } from '../support/acceptance-scene.js';
-import { bullProcess, bullQueue, COMPAT_ENGINES } from '../support/compat-scene.js';
+import type { WorkerProcess } from '../support/processes/worker-process.js';
+import { newScene } from '../support/scenes/scene.js';
+import { bullProcess, bullQueue, COMPAT_ENGINES } from '../support/scenes/compat-scene.js';
+import { until } from '../support/wait/until.js';
 
 /** Two worker processes, each busy with a job that lasts until they are told 'finish'. */
 async function busyWorkers(scene: Parameters<typeof bullProcess>[0], queue: Queue): Promise<WorkerProcess[]> {
@@ -48,7 +48,7 @@ describe.each(COMPAT_ENGINES)('S2 in Bull’s shape on %s', (engine) => {
     await manuallyProcessJob(queue, mine.id, async (data) => {
       // Now they want whatever waits.
       for (const worker of workers) worker.send('finish');
-      await eventually('a worker has run the next job', async () => next.isCompleted());
+      await until('a worker has run the next job', async () => next.isCompleted());
       expect(await queue.core.getLock(mine.id)).toMatchObject({ owner: { pid: process.pid } });
       return `${String(data)} by hand`;
     });
@@ -64,7 +64,7 @@ describe.each(COMPAT_ENGINES)('S2 in Bull’s shape on %s', (engine) => {
     const workers = await busyWorkers(scene, queue);
     const job = await queue.add({});
     for (const worker of workers) worker.send('finish');
-    await eventually('it has run', async () => job.isCompleted());
+    await until('it has run', async () => job.isCompleted());
     expect(runsOf(workers, job.id)).toBe(1);
   });
 
@@ -131,7 +131,7 @@ describe.each(COMPAT_ENGINES)('S2 in Bull’s shape on %s', (engine) => {
       return found ?? { renewals: 0 };
     };
     const [oftenBefore, seldomBefore] = [(await sessionOf(often)).renewals, (await sessionOf(seldom)).renewals];
-    await eventually('ten renewals', async () => (await sessionOf(often)).renewals >= oftenBefore + 10);
+    await until('ten renewals', async () => (await sessionOf(often)).renewals >= oftenBefore + 10);
     // Every three seconds unless told, and once when its thread takes over.
     expect((await sessionOf(seldom)).renewals - seldomBefore).toBeLessThanOrEqual(3);
     expect(await sessionOf(often)).toMatchObject({ durationMs: 3000 });

@@ -3,12 +3,13 @@ import { type Connection, openStore } from 'holdfast';
 import type { Job } from 'holdfast/bull';
 import { FaultyStore } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { eventually } from '../support/acceptance-moments.js';
-import { type Engine, Gate, newScene, renewed, type Scene } from '../support/acceptance-scene.js';
-import { troubledThread } from '../support/acceptance-watched-store.js';
-import { bullProcess, bullQueue, COMPAT_ENGINES, nextEvent } from '../support/compat-scene.js';
+import { type Engine, newScene, renewed, type Scene } from '../support/scenes/scene.js';
+import { troubledThread } from '../support/faults/watched-store.js';
+import { bullProcess, bullQueue, COMPAT_ENGINES, nextEvent } from '../support/scenes/compat-scene.js';
 import { FaultProxy } from '../support/servers/proxy.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate } from '../support/wait/gate.js';
+import { until } from '../support/wait/until.js';
 
 const QUICK = { lockDuration: paced(1000), stalledInterval: 100, maxStalledCount: 1 };
 
@@ -42,14 +43,14 @@ describe.each(COMPAT_ENGINES)('S2-11 in Bull’s shape on %s', (engine) => {
     const [one, two] = [bullProcess(scene, { settings: QUICK }), bullProcess(scene, { settings: QUICK })];
     await Promise.all([one.moment('ready'), two.moment('ready')]);
     const job = await queue.add({ hold: true });
-    await eventually('it runs', async () => job.isActive());
+    await until('it runs', async () => job.isActive());
     const lock = await queue.core.getLock(job.id);
     const renewals = async (): Promise<number> =>
       (await scene.store.sessions('work')).find(({ id }) => id === lock?.session)?.renewals ?? 0;
     const before = await renewals();
-    await eventually('four more renewals', async () => (await renewals()) >= before + 4);
+    await until('four more renewals', async () => (await renewals()) >= before + 4);
     for (const worker of [one, two]) worker.send('finish');
-    await eventually('it ends', async () => job.isCompleted());
+    await until('it ends', async () => job.isCompleted());
     expect([...one.all('stalled'), ...two.all('stalled')]).toEqual([]);
     expect([...one.all('started'), ...two.all('started')]).toHaveLength(1);
   });
@@ -65,7 +66,7 @@ describe.each(COMPAT_ENGINES)('S2-11 in Bull’s shape on %s', (engine) => {
       queue.on('error', (error) => errors.push(error));
       const told: { job: Job; error: Error }[] = [];
       queue.on('lock-extension-failed', (job, error) => told.push({ job: job as Job, error }));
-      const [gate, second] = [new Gate(), new Gate()];
+      const [gate, second] = [newGate(), newGate()];
       onTestFinished(() => {
         for (const each of [gate, second]) each.open();
       });
@@ -82,7 +83,7 @@ describe.each(COMPAT_ENGINES)('S2-11 in Bull’s shape on %s', (engine) => {
       await renews(1);
 
       const heal = fail();
-      await eventually('the failed renewal is told', async () => told.length > 0);
+      await until('the failed renewal is told', async () => told.length > 0);
       heal();
       expect(told[0]).toMatchObject({ job: { id: job.id }, error: { retryable: true } });
       expect(told[0]?.job).toBe(running);
@@ -131,7 +132,7 @@ async function onThread(engine: Engine, scene: Scene): Promise<Renewal> {
       await threadRenews();
       const before = renewals().length;
       const since = () => renewals().slice(before);
-      await eventually(`${times} more renewals`, async () => since().filter(({ failed }) => !failed).length >= times);
+      await until(`${times} more renewals`, async () => since().filter(({ failed }) => !failed).length >= times);
       expect(since().filter(({ thread }) => !thread)).toEqual([]);
     },
   };

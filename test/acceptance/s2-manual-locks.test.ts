@@ -2,11 +2,13 @@
 import { hostname } from 'node:os';
 import { type Job, Queue, Worker } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { HolderProcess } from '../support/acceptance-holder.js';
-import { eventually, monotonicNow } from '../support/acceptance-moments.js';
-import { WorkerProcess } from '../support/acceptance-process.js';
-import { type Engine, Gate, LOCK_ENGINES, newScene, type Scene, work } from '../support/acceptance-scene.js';
-import { paced } from '../support/pace.js';
+import { HolderProcess } from '../support/processes/holder.js';
+import { monotonicNow } from '../support/wait/moments.js';
+import { WorkerProcess } from '../support/processes/worker-process.js';
+import { type Engine, LOCK_ENGINES, newScene, type Scene, work } from '../support/scenes/scene.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate } from '../support/wait/gate.js';
+import { until } from '../support/wait/until.js';
 
 /** Clocks of one machine, read in two processes, one after the other. */
 const CLOCKS_MS = paced(1000);
@@ -94,7 +96,7 @@ describe.each(ENGINES)('S2 manual locks on %s', (engine) => {
     await scene.queue.pause();
     work(scene, ({ id }) => void ran.push(id), { concurrency: 5 });
     const [job, next] = [await jobOf(scene), await jobOf(scene, 'next')];
-    const [started, end] = [new Gate(), new Gate()];
+    const [started, end] = [newGate(), newGate()];
     const processing = processByHand(job, async () => {
       started.open();
       await end.opened;
@@ -103,7 +105,7 @@ describe.each(ENGINES)('S2 manual locks on %s', (engine) => {
     await started.opened;
     expect(await stateOf(scene, next.id)).toBe('waiting');
     await scene.queue.resume();
-    await eventually('the next job to be run', async () => (await stateOf(scene, next.id)) === 'completed');
+    await until('the next job to be run', async () => (await stateOf(scene, next.id)) === 'completed');
     expect(await stateOf(scene, job.id)).toBe('active');
     end.open();
     expect(await processing).toBe(true);
@@ -111,7 +113,7 @@ describe.each(ENGINES)('S2 manual locks on %s', (engine) => {
     expect(ran).toEqual([next.id]);
     // (N) Without taking it, the workers do.
     const free = await jobOf(scene, 'free');
-    await eventually('it to be run', async () => (await stateOf(scene, free.id)) === 'completed');
+    await until('it to be run', async () => (await stateOf(scene, free.id)) === 'completed');
     expect(ran).toContain(free.id);
   });
 
@@ -160,7 +162,7 @@ describe.each(ENGINES)('S2 manual locks on %s', (engine) => {
 
   test('S2-10 the lock is there while a worker runs the job, and absent after', async () => {
     const scene = await newScene(engine);
-    const end = new Gate();
+    const end = newGate();
     const { log } = work(scene, () => end.opened, { name: 'ada' });
     const { id } = await scene.queue.add('run', {});
     await log.moment('active');
@@ -187,7 +189,7 @@ describe.each(ENGINES)('S2 manual locks on %s', (engine) => {
       { concurrency: 4 },
     );
     await scene.queue.addBulk(['a', 'throws', 'b', 'c'].map((name) => ({ name })));
-    await eventually('all to end', async () => log.all('completed').length === 3 && log.all('failed').length === 1);
+    await until('all to end', async () => log.all('completed').length === 3 && log.all('failed').length === 1);
     expect(await scene.queue.getNamedLock('printer')).toBeUndefined();
     const fences = log.all('completed').map((moment) => (moment['args'] as unknown[])[1] as number);
     expect(new Set(fences).size).toBe(3);
@@ -228,7 +230,7 @@ describe.each(ENGINES)('S2 manual locks on %s', (engine) => {
     );
     onTestFinished(() => worker.close());
     const { id } = await scene.queue.add('given up', {});
-    await eventually('all moves to be refused', async () => refusals.length === 4);
+    await until('all moves to be refused', async () => refusals.length === 4);
     expect(refusals).toEqual(Array.from({ length: 4 }, () => 'LOCK_LOST'));
     expect(await stateOf(scene, id)).toBe('waiting');
     expect(await scene.queue.getJob(id)).toMatchObject({ attemptsMade: 0, failedReason: undefined, returnvalue: null });
@@ -260,7 +262,7 @@ describe.each(LOCK_ENGINES)('S2 manual locks between processes on %s', (engine) 
     const worker = new WorkerProcess({ queue: 'work', connection: scene.url, options: { concurrency: 4 } });
     await worker.moment('ready');
     const others = await scene.queue.addBulk(Array.from({ length: 20 }, () => ({ name: 'echo', data: {} })));
-    await eventually('the others to be run', async () => (await scene.queue.getCompletedCount()) === others.length);
+    await until('the others to be run', async () => (await scene.queue.getCompletedCount()) === others.length);
     expect(worker.all('started', (moment) => moment['jobId'] === jobId)).toEqual([]);
     await holder.ask('complete', { jobId, value: 'by hand' });
     expect(await scene.queue.getJob(jobId)).toMatchObject({ returnvalue: 'by hand', attemptsStarted: 1 });
@@ -289,7 +291,7 @@ describe.each(LOCK_ENGINES)('S2 manual locks between processes on %s', (engine) 
       const { jobId, taker, askedAt, takenAt } = await forgotten(scene, { maxStalledCount: 0, stalledInterval: 100 });
       taker.kill('SIGKILL');
       await taker.exited;
-      await eventually('the job to fail', async () => (await stateOf(scene, jobId)) === 'failed');
+      await until('the job to fail', async () => (await stateOf(scene, jobId)) === 'failed');
       const failedAt = monotonicNow();
       expect(failedAt - askedAt).toBeGreaterThanOrEqual(LOCK_MS);
       expect(failedAt - takenAt).toBeLessThan(LOCK_MS + 100 + paced(2000));
@@ -302,7 +304,7 @@ describe.each(LOCK_ENGINES)('S2 manual locks between processes on %s', (engine) 
     test('S2-9 (N) with a maxStalledCount of 1 a job whose lock was not renewed waits again', async () => {
       const scene = await newScene(engine);
       const { jobId } = await forgotten(scene, { maxStalledCount: 1, stalledInterval: 100 });
-      await eventually('the job to wait', async () => (await stateOf(scene, jobId)) === 'waiting');
+      await until('the job to wait', async () => (await stateOf(scene, jobId)) === 'waiting');
       expect(await scene.queue.getJob(jobId)).toMatchObject({ stalledCounter: 1 });
     });
 
@@ -310,7 +312,7 @@ describe.each(LOCK_ENGINES)('S2 manual locks between processes on %s', (engine) 
       const scene = await newScene(engine);
       // Its taker lives: that of a dead one would be looked for, because its death is noticed.
       const { jobId } = await forgotten(scene, { maxStalledCount: 0, stalledInterval: 60_000 });
-      await eventually(
+      await until(
         'the lock to end',
         async () => ((await scene.store.locks('work', { jobIds: [jobId] }))[0]?.endsInMs ?? 1) < -500,
       );
@@ -334,7 +336,7 @@ describe.each(LOCK_ENGINES)('S2 manual locks between processes on %s', (engine) 
     }
     const { log } = work(scene, () => 'never', options);
     await log.moment('stalled');
-    await eventually('it to fail', async () => (await stateOf(scene, id)) === 'failed');
+    await until('it to fail', async () => (await stateOf(scene, id)) === 'failed');
     expect(await scene.queue.getJob(id)).toMatchObject({
       failedReason: 'job stalled more than allowable limit',
       stalledCounter: 2,

@@ -1,10 +1,10 @@
 // S2-12, S2-13 and what is promised of named locks between processes: one holder, kept while its process lives, free soon after its death.
 import { describe, expect, test } from 'vitest';
-import { freeze } from '../support/acceptance-freeze.js';
-import { HolderProcess } from '../support/acceptance-holder.js';
-import { eventually } from '../support/acceptance-moments.js';
-import { LOCK_ENGINES, newScene, type Scene } from '../support/acceptance-scene.js';
-import { paced } from '../support/pace.js';
+import { freeze } from '../support/processes/freeze.js';
+import { HolderProcess } from '../support/processes/holder.js';
+import { LOCK_ENGINES, newScene, type Scene } from '../support/scenes/scene.js';
+import { paced } from '../support/wait/pace.js';
+import { until } from '../support/wait/until.js';
 
 describe.each(LOCK_ENGINES)('S2 named locks between processes on %s', (engine) => {
   test('S2-12 a second process gets a named lock when the first releases it, with a greater fence', async () => {
@@ -80,7 +80,7 @@ describe.each(LOCK_ENGINES)('S2 named locks between processes on %s', (engine) =
 
 /** Renewals of a lock that lasts a minute are far apart, but for the one with which the thread takes over. */
 async function inTheThread({ store }: Scene, { pid }: HolderProcess): Promise<void> {
-  await eventually('the thread to renew', async () =>
+  await until('the thread to renew', async () =>
     (await store.sessions('work')).some(({ owner, renewals }) => owner.pid === pid && renewals > 0),
   );
 }
@@ -88,13 +88,13 @@ async function inTheThread({ store }: Scene, { pid }: HolderProcess): Promise<vo
 /** Four renewals are two durations. */
 async function renewedInTheSpin({ store }: Scene, lock: string): Promise<void> {
   const [held] = await store.locks('work', { names: [lock] });
-  await eventually('the lock to be renewed', async () =>
+  await until('the lock to be renewed', async () =>
     (await store.sessions('work')).some(({ id, renewals }) => id === held?.session && renewals >= 4),
   );
 }
 
 async function lapsed({ store }: Scene, lock: string): Promise<void> {
-  await eventually('the lock to lapse', async () => {
+  await until('the lock to lapse', async () => {
     const [held] = await store.locks('work', { names: [lock] });
     return held === undefined || held.endsInMs <= 0;
   });

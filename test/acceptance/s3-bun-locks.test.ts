@@ -2,11 +2,12 @@
 import { writeFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { eventually, type MomentLog, monotonicNow } from '../support/acceptance-moments.js';
-import type { WorkerProcess } from '../support/acceptance-process.js';
-import { newScene } from '../support/acceptance-scene.js';
-import { bunProcess, bunQueue, COMPAT_ENGINES } from '../support/compat-scene.js';
-import { paced } from '../support/pace.js';
+import { type MomentLog, monotonicNow } from '../support/wait/moments.js';
+import type { WorkerProcess } from '../support/processes/worker-process.js';
+import { newScene } from '../support/scenes/scene.js';
+import { bunProcess, bunQueue, COMPAT_ENGINES } from '../support/scenes/compat-scene.js';
+import { paced } from '../support/wait/pace.js';
+import { until } from '../support/wait/until.js';
 
 const LOCKED = { distributedLock: true };
 const QUICK = { ...LOCKED, lockDuration: paced(2000), stalledJobCheckInterval: 300 };
@@ -25,8 +26,8 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
     const processes = [1, 2, 3].map(() => bunProcess(scene, { ...LOCKED, concurrency: 5 }));
     await ready(processes);
     for (let n = 0; n < 10; n++) await Promise.all(Array.from({ length: 100 }, () => queue.add({ do: 'nothing' })));
-    await eventually('all are completed', async () => (await queue.getJobCounts())['completed'] === 1000);
-    await eventually('all were told', async () => of(processes, 'jobCompleted').length === 1000);
+    await until('all are completed', async () => (await queue.getJobCounts())['completed'] === 1000);
+    await until('all were told', async () => of(processes, 'jobCompleted').length === 1000);
     const started = of(processes, 'started').map((moment) => (moment as { jobId: string }).jobId);
     expect(started).toHaveLength(1000);
     expect(new Set(started).size).toBe(1000);
@@ -41,7 +42,7 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
     const [owner, idle] = [bunProcess(scene, { ...LOCKED, concurrency: 1 }), bunProcess(scene, { ...LOCKED, concurrency: 1 })];
     await ready([owner, idle]);
     const { id } = await queue.add({ do: 'hold' });
-    await eventually('somebody runs it', async () => of([owner, idle], 'started').length === 1);
+    await until('somebody runs it', async () => of([owner, idle], 'started').length === 1);
     // Another takes it by hand, and the other worker has nothing else to do.
     const outsider = await queue.getJob(id);
     for (let n = 0; n < 20; n++) expect(await outsider?.takeLock()).toBe(false);
@@ -52,7 +53,7 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
       failedReason: undefined,
     });
     for (const process of [owner, idle]) process.send('finish');
-    await eventually('it is completed', async () => (await queue.getJob(id))?.isCompleted());
+    await until('it is completed', async () => (await queue.getJob(id))?.isCompleted());
     expect(of([owner, idle], 'started')).toHaveLength(1);
     expect(of([owner, idle], 'jobFailed')).toEqual([]);
     expect(await queue.getJob(id)).toMatchObject({ attemptsMade: 1 });
@@ -91,7 +92,7 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
     await other.moment('ready');
     holder.kill('SIGKILL');
     await other.moment('jobStalled');
-    await eventually('it was told here too', async () => stalled.length > 0);
+    await until('it was told here too', async () => stalled.length > 0);
     other.send('finish');
     await other.moment('jobCompleted');
     expect(stalled).toEqual([id]);
@@ -105,7 +106,7 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
     const [owner, idle] = [bunProcess(scene, { ...short, concurrency: 1 }), bunProcess(scene, { ...short, concurrency: 1 })];
     await ready([owner, idle]);
     await queue.add({ do: 'sleep', ms: paced(2500) });
-    await eventually('it has ended', async () => of([owner, idle], 'jobCompleted').length === 1);
+    await until('it has ended', async () => of([owner, idle], 'jobCompleted').length === 1);
     expect(of([owner, idle], 'jobStalled')).toEqual([]);
     expect(of([owner, idle], 'started')).toHaveLength(1);
   });
@@ -152,7 +153,7 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
       Array.from({ length: 60 }, () => queue.add({ do: 'count', file }, lockKey === undefined ? {} : { lockKey })),
     );
     await queue.resume();
-    await eventually('all are completed', async () => (await queue.getJobCounts())['completed'] === 80);
+    await until('all are completed', async () => (await queue.getJobCounts())['completed'] === 80);
     const counted = Number(readFileSync(file, 'utf8'));
     if (lockKey === undefined) expect(counted).toBeLessThan(60);
     else expect(counted).toBe(60);

@@ -2,11 +2,12 @@
 import type { Instance } from 'holdfast';
 import type { QueueOptions } from 'holdfast/bun-queue';
 import { describe, expect, test } from 'vitest';
-import { eventually, monotonicNow } from '../support/acceptance-moments.js';
-import type { WorkerProcess } from '../support/acceptance-process.js';
-import { newScene } from '../support/acceptance-scene.js';
-import { bunProcess, bunQueue, COMPAT_ENGINES } from '../support/compat-scene.js';
-import { paced } from '../support/pace.js';
+import { monotonicNow } from '../support/wait/moments.js';
+import type { WorkerProcess } from '../support/processes/worker-process.js';
+import { newScene } from '../support/scenes/scene.js';
+import { bunProcess, bunQueue, COMPAT_ENGINES } from '../support/scenes/compat-scene.js';
+import { paced } from '../support/wait/pace.js';
+import { until } from '../support/wait/until.js';
 
 const BEAT_MS = paced(300);
 const TIMEOUT_MS = paced(1500);
@@ -23,7 +24,7 @@ function scaled(scaling: NonNullable<QueueOptions['horizontalScaling']>): QueueO
 async function instances(process: WorkerProcess): Promise<Instance[]> {
   const before = process.all('instances').length;
   process.send('instances');
-  await eventually('the list of instances', async () => process.all('instances').length > before);
+  await until('the list of instances', async () => process.all('instances').length > before);
   return process.all('instances')[before]?.['instances'] as Instance[];
 }
 
@@ -40,7 +41,7 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
     const running = (process: WorkerProcess): number => process.all('started').length - process.all('ended').length;
     const most = { one: 0, two: 0, all: 0 };
     await Promise.all(Array.from({ length: 40 }, () => queue.add({ do: 'sleep', ms: 60 })));
-    await eventually('all are completed', async () => {
+    await until('all are completed', async () => {
       const active = (await queue.getJobCounts())['active'] ?? 0;
       most.all = Math.max(most.all, active);
       for (const instance of await queue.getInstances()) {
@@ -61,13 +62,13 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
     ]);
     // Both are busy, one is killed: what it ran is run by the other, never more than four at once.
     const jobs = await Promise.all(Array.from({ length: 6 }, () => queue.add({ do: 'hold' })));
-    await eventually('six are running', async () => running(one) + running(two) === 6);
+    await until('six are running', async () => running(one) + running(two) === 6);
     expect(Math.max(running(one), running(two))).toBeLessThanOrEqual(4);
     one.kill('SIGKILL');
-    await eventually('four are running in the other', async () => running(two) === 4);
+    await until('four are running in the other', async () => running(two) === 4);
     two.send('finish');
-    await eventually('all are completed', async () => (await queue.getJobCounts())['completed'] === 46);
-    await eventually('the dead instance is off the list', async () => (await instances(two)).every(({ id }) => id !== 'one'));
+    await until('all are completed', async () => (await queue.getJobCounts())['completed'] === 46);
+    await until('the dead instance is off the list', async () => (await instances(two)).every(({ id }) => id !== 'one'));
     expect(jobs).toHaveLength(6);
   });
 
@@ -79,9 +80,9 @@ describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
     await Promise.all(processes.map((process) => process.moment('ready')));
     const queue = bunQueue(scene);
     await Promise.all(Array.from({ length: 10 }, () => queue.add({ do: 'hold' })));
-    await eventually('eight are running', async () => (await queue.getJobCounts())['active'] === 8);
+    await until('eight are running', async () => (await queue.getJobCounts())['active'] === 8);
     for (const process of processes) process.send('finish');
-    await eventually('all are completed', async () => (await queue.getJobCounts())['completed'] === 10);
+    await until('all are completed', async () => (await queue.getJobCounts())['completed'] === 10);
   });
 
   test('S3-5 when the leader is killed, the other instance leads in time, under a higher term', async () => {

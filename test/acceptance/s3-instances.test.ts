@@ -1,10 +1,10 @@
 // S3-4, S3-8, S3-9: several instances on one queue.
 import type { Instance } from 'holdfast';
 import { describe, expect, test } from 'vitest';
-import { eventually } from '../support/acceptance-moments.js';
-import { WorkerProcess } from '../support/acceptance-process.js';
-import { LOCK_ENGINES, newScene, type Scene, work } from '../support/acceptance-scene.js';
-import { paced } from '../support/pace.js';
+import { WorkerProcess } from '../support/processes/worker-process.js';
+import { LOCK_ENGINES, newScene, type Scene, work } from '../support/scenes/scene.js';
+import { paced } from '../support/wait/pace.js';
+import { until } from '../support/wait/until.js';
 
 const SHORT = { lockDuration: paced(1500), lockRenewTime: paced(200), stalledInterval: 200, crashGraceMs: 200 };
 
@@ -13,7 +13,7 @@ function instance({ url: connection }: Scene, options: object): WorkerProcess {
 }
 
 async function listed({ queue }: Scene, isSo: (instances: Instance[]) => boolean): Promise<Instance[]> {
-  return eventually('the list of instances to say so', async () => {
+  return until('the list of instances to say so', async () => {
     const instances = await queue.getInstances();
     return isSo(instances) ? instances : undefined;
   });
@@ -53,7 +53,7 @@ describe.each(LOCK_ENGINES)('S3 instances on %s', (engine) => {
     await Promise.all([a.moment('ready'), b.moment('ready')]);
     // While jobs come and go: both run some, neither ever more than four, both together never more than six.
     await queue.addBulk(Array.from({ length: 60 }, () => ({ name: 'sleep', data: { ms: 25 } })));
-    await eventually('the short ones to end', async () => a.all('ended').length + b.all('ended').length === 60);
+    await until('the short ones to end', async () => a.all('ended').length + b.all('ended').length === 60);
     for (const each of [a, b]) {
       expect(each.all('started').length).toBeGreaterThan(0);
       expect(mostAtOnce([each])).toBeLessThanOrEqual(4);
@@ -70,7 +70,7 @@ describe.each(LOCK_ENGINES)('S3 instances on %s', (engine) => {
       expect(each.running).toBeLessThanOrEqual(4);
     }
     // One is killed: it is off the list, and the other runs what it ran, within its own four.
-    await eventually('all starts to be heard of', async () => runningIn(a).length + runningIn(b).length === 6);
+    await until('all starts to be heard of', async () => runningIn(a).length + runningIn(b).length === 6);
     const orphans = runningIn(a);
     a.kill('SIGKILL');
     await a.exited;
@@ -78,7 +78,7 @@ describe.each(LOCK_ENGINES)('S3 instances on %s', (engine) => {
     expect(left[0]).toMatchObject({ id: 'eu:2', pid: b.pid });
     expect(await queue.getActiveCount()).toBe(4);
     b.send('finish');
-    await eventually('all to end', async () => (await queue.getCompletedCount()) === 60 + length);
+    await until('all to end', async () => (await queue.getCompletedCount()) === 60 + length);
     const takenOver = new Set(b.all('ended').map(({ jobId }) => jobId));
     for (const id of orphans) expect(takenOver).toContain(id);
     expect(mostAtOnce([b])).toBeLessThanOrEqual(4);
@@ -89,7 +89,7 @@ describe.each(LOCK_ENGINES)('S3 instances on %s', (engine) => {
     const scene = await newScene(engine);
     for (const instanceId of ['eu:1', 'eu:2']) instance(scene, { instanceId, concurrency: 4 });
     await scene.queue.addBulk(Array.from({ length: 10 }, () => ({ name: 'hold', data: {} })));
-    await eventually('eight to run', async () => (await scene.queue.getActiveCount()) === 8);
+    await until('eight to run', async () => (await scene.queue.getActiveCount()) === 8);
   });
 
   test('S3-4 an instance that is paused offers no slots', async () => {
@@ -123,7 +123,7 @@ describe.each(LOCK_ENGINES)('S3 instances on %s', (engine) => {
     for (let worker = 0; worker < 2; worker += 1) work(scene, take, { concurrency: 10 });
     const jobs = Array.from({ length: 50 }, () => [{ name: 'keyed', opts: { lockKey: 'product-7' } }, { name: 'free' }]).flat();
     await scene.queue.addBulk(jobs);
-    await eventually('all to end', async () => (await scene.queue.getCompletedCount()) === 100);
+    await until('all to end', async () => (await scene.queue.getCompletedCount()) === 100);
     expect(stock['keyed']).toBe(50);
     expect(stock['free']).toBeLessThan(50);
   });
@@ -134,8 +134,8 @@ describe.each(LOCK_ENGINES)('S3 instances on %s', (engine) => {
     await scene.queue.addBulk(
       Array.from({ length: 20 }, () => ({ name: 'sleep', data: { ms: 5 }, opts: { lockKey: 'product-7' } })),
     );
-    await eventually('all to end', async () => (await scene.queue.getCompletedCount()) === 20);
-    const ended = await eventually('all ends to be heard of', async () => {
+    await until('all to end', async () => (await scene.queue.getCompletedCount()) === 20);
+    const ended = await until('all ends to be heard of', async () => {
       const moments = processes.flatMap((each) => each.all('ended'));
       return moments.length === 20 ? moments : undefined;
     });

@@ -1,12 +1,13 @@
 // S3-5: of several instances one leads; whoever stops being heard of is followed, and knows it before it does anything.
 import { Leader, openStore } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { FaultySides, type Side } from '../support/acceptance-faulty-thread.js';
-import { freeze } from '../support/acceptance-freeze.js';
-import { eventually, monotonicNow } from '../support/acceptance-moments.js';
-import { type ProcessPlan, WorkerProcess } from '../support/acceptance-process.js';
-import { LOCK_ENGINES, newScene, type Scene } from '../support/acceptance-scene.js';
-import { paced } from '../support/pace.js';
+import { FaultySides, type Side } from '../support/faults/faulty-thread.js';
+import { freeze } from '../support/processes/freeze.js';
+import { monotonicNow } from '../support/wait/moments.js';
+import { type ProcessPlan, WorkerProcess } from '../support/processes/worker-process.js';
+import { LOCK_ENGINES, newScene, type Scene } from '../support/scenes/scene.js';
+import { paced } from '../support/wait/pace.js';
+import { until } from '../support/wait/until.js';
 
 const ELECTION = { leaderTimeout: paced(1500), heartbeatInterval: paced(300) };
 
@@ -61,7 +62,7 @@ describe.each(LOCK_ENGINES)('S3 leader on %s', (engine) => {
     expect(termOf(second)).toBeGreaterThan(termOf(first));
     // It stands again, and leads again when it is its turn.
     second.kill('SIGTERM');
-    await eventually('the first to lead again', async () => first.all('leader').length === 2);
+    await until('the first to lead again', async () => first.all('leader').length === 2);
     expect(termOf(first)).toBeGreaterThan(termOf(second));
   });
 

@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module';
 import { openStore, type Store } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { LOCK_ENGINES, newScene, type Engine, type Scene } from '../support/acceptance-scene.js';
+import { LOCK_ENGINES, newScene, type Engine, type Scene } from '../support/scenes/scene.js';
 import { FaultProxy } from '../support/servers/proxy.js';
 
 const CALL = { caller: 'somebody', seq: 1 };

@@ -2,11 +2,13 @@
 import { Queue, type WorkerOptions } from 'holdfast';
 import { FaultyStore } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { errorsWith, eventually, messageOf, type Moment } from '../support/acceptance-moments.js';
-import { WorkerProcess } from '../support/acceptance-process.js';
-import { ENGINES, SHARED_ENGINES, Gate, newScene, orphan, renewed, type Scene, work } from '../support/acceptance-scene.js';
+import { errorsWith, messageOf, type Moment } from '../support/wait/moments.js';
+import { WorkerProcess } from '../support/processes/worker-process.js';
+import { ENGINES, SHARED_ENGINES, newScene, orphan, renewed, type Scene, work } from '../support/scenes/scene.js';
 import { wallClockShiftedBy } from '../support/servers/wall-clock.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate } from '../support/wait/gate.js';
+import { until } from '../support/wait/until.js';
 
 const SHORT: WorkerOptions = { lockDuration: paced(400), lockRenewTime: paced(100) };
 
@@ -22,7 +24,7 @@ function aboutJob(id: string): (moment: Moment) => boolean {
 describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
   test('S4-1 renewal keeps a job for many lock durations; (N) its twin that is not renewed is recovered', async () => {
     const scene = await newScene(engine);
-    const gate = new Gate();
+    const gate = newGate();
     const kept = await scene.queue.add('kept');
     const long = work(scene, () => gate.opened, { ...SHORT, skipStalledCheck: true });
     await long.log.moment('active', aboutJob(kept.id));
@@ -38,13 +40,13 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
     expect(await scene.queue.getJob(kept.id)).toMatchObject({ attemptsStarted: 1, stalledCounter: 0 });
     expect(await scene.queue.getJob(twin.id)).toMatchObject({ attemptsStarted: 2, stalledCounter: 1, returnvalue: 'recovered' });
     // The twin's own run came too late.
-    await eventually('the refusal to be told', async () => errorsWith(silent.log, `Could not settle job ${twin.id}`).length > 0);
+    await until('the refusal to be told', async () => errorsWith(silent.log, `Could not settle job ${twin.id}`).length > 0);
     expect(silent.log.all('completed')).toEqual([]);
   });
 
   test('S4-6 each job runs once while all slots are busy with jobs longer than the lock', async () => {
     const scene = await newScene(engine);
-    const gate = new Gate();
+    const gate = newGate();
     const runs = new Map<string, number>();
     const busy = work(
       scene,
@@ -56,12 +58,12 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
     );
     const jobs = await scene.queue.addBulk(Array.from({ length: 5 }, () => ({ name: 'long' })));
     const rival = work(scene, ({ id }) => void runs.set(id, 100), { stalledInterval: 50, autorun: false });
-    await eventually('all to run', async () => runs.size === 5);
+    await until('all to run', async () => runs.size === 5);
     rival.worker.run().catch(() => undefined);
     // All of them hang on one session.
     await renewed(scene.store, jobs[0]?.id ?? '', 8);
     gate.open();
-    await eventually('all to be done', async () => (await scene.queue.getCompletedCount()) === 5);
+    await until('all to be done', async () => (await scene.queue.getCompletedCount()) === 5);
     expect([...runs.values()]).toEqual([1, 1, 1, 1, 1]);
     expect([...busy.log.all('stalled'), ...rival.log.all('stalled')]).toEqual([]);
   });
@@ -85,7 +87,7 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
 
   test('S4-8 heartbeats go on during close() until a job longer than the lock ends', async () => {
     const scene = await newScene(engine);
-    const gate = new Gate();
+    const gate = newGate();
     const { worker, log } = work(scene, () => gate.opened.then(() => 'finished'), SHORT);
     const { id } = await scene.queue.add('long');
     await log.moment('active');
@@ -102,7 +104,7 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
   test('S4-9 a second run() is refused, and there is still one session with one beat per tick', async () => {
     const scene = await newScene(engine);
     const connection = faulty(scene);
-    const gate = new Gate();
+    const gate = newGate();
     const { worker, log } = work({ connection }, () => gate.opened, { lockDuration: paced(2000), lockRenewTime: paced(200) });
     await expect(worker.run()).rejects.toMatchObject({ code: 'ALREADY_RUNNING' });
     await scene.queue.add('long');
@@ -116,7 +118,7 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
 
   test('S4-14 the stall check runs while all slots are busy, and a free worker takes a delayed job when it is due', async () => {
     const scene = await newScene(engine);
-    const gate = new Gate();
+    const gate = newGate();
     const { log } = work(scene, () => gate.opened, { stalledInterval: 50 });
     const busyWith = await scene.queue.add('long');
     await log.moment('active', aboutJob(busyWith.id));
@@ -147,7 +149,7 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
     expect(single.duplicate).toBe(false);
     const runs: unknown[] = [];
     work(scene, ({ data }) => void runs.push(data.n));
-    await eventually('all to be done', async () => (await scene.queue.getCompletedCount()) >= 3);
+    await until('all to be done', async () => (await scene.queue.getCompletedCount()) >= 3);
     expect(await scene.queue.getJobCounts('waiting', 'active', 'completed')).toMatchObject({
       waiting: 0,
       active: 0,
@@ -182,7 +184,7 @@ describe.each(ENGINES)('S4 heartbeat on %s', (engine) => {
     const jobs = await scene.queue.addBulk(
       Array.from({ length: 30 }, (_, n) => ({ name: 'job', opts: { removeOnComplete: n % 2 === 0 } })),
     );
-    await eventually('all to be told', async () => log.all('completed').length === 30);
+    await until('all to be told', async () => log.all('completed').length === 30);
     expect(runs.toSorted()).toEqual(jobs.map(({ id }) => id).toSorted());
     expect(
       log
@@ -231,7 +233,7 @@ describe.each(SHARED_ENGINES)('S4-14 clocks on %s', (engine) => {
 
 test('S4-9 two workers of one process share one beat, which goes on when one of them is closed', async () => {
   const scene = await newScene('memory');
-  const gates = { first: new Gate(), second: new Gate() };
+  const gates = { first: newGate(), second: newGate() };
   const first = work(scene, () => gates.first.opened, SHORT);
   await scene.queue.add('a');
   await first.log.moment('active');

@@ -2,10 +2,12 @@
 import { type Job, QueueEvents, UnrecoverableError, Worker } from 'holdfast';
 import { FaultyStore } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { eventually, messageOf } from '../support/acceptance-moments.js';
-import { WorkerProcess } from '../support/acceptance-process.js';
-import { type Engine, ENGINES, Gate, newScene, orphan, type Scene, SHARED_ENGINES, work } from '../support/acceptance-scene.js';
-import { paced } from '../support/pace.js';
+import { messageOf } from '../support/wait/moments.js';
+import { WorkerProcess } from '../support/processes/worker-process.js';
+import { type Engine, ENGINES, newScene, orphan, type Scene, SHARED_ENGINES, work } from '../support/scenes/scene.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate } from '../support/wait/gate.js';
+import { until } from '../support/wait/until.js';
 
 async function stateOf({ queue }: Scene, id: string): Promise<string | undefined> {
   return (await queue.getJob(id))?.getState();
@@ -37,7 +39,7 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     };
     const first = make();
     const stale = (await first.getNextJob('mine')) as Job;
-    await eventually('the lock to lapse', async () => (await scene.store.sweep('work', 10)).stalled.length > 0);
+    await until('the lock to lapse', async () => (await scene.store.sweep('work', 10)).stalled.length > 0);
     const second = same ? first : make();
     const current = (await second.getNextJob('mine')) as Job;
     expect(current.id).toBe(stale.id);
@@ -76,7 +78,7 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
 
   test('S4-10 a handler that lost its job can no longer change it, however its run ends', async () => {
     const scene = await newScene(engine);
-    const gates = [new Gate(), new Gate()];
+    const gates = [newGate(), newGate()];
     const refusals: unknown[] = [];
     const { worker, log } = work(
       scene,
@@ -94,9 +96,9 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     await log.moment('active');
     // Taken away from this worker, and claimed again by it.
     await scene.store.change('work', [id], { kind: 'revoke', reason: 'an operator' });
-    await eventually('the second run', async () => log.all('active').length === 2);
+    await until('the second run', async () => log.all('active').length === 2);
     gates[0]?.open();
-    await eventually('the refusal', async () =>
+    await until('the refusal', async () =>
       log.all('error').some((moment) => messageOf(moment).includes(`Could not settle job ${id} as completed`)),
     );
     expect(refusals).toHaveLength(3);
@@ -149,7 +151,7 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     const scene = await newScene(engine);
     const dead = async (removeOnFail: boolean | number): Promise<string> => {
       const id = await orphan(scene, 50, 0, { removeOnFail });
-      await eventually('it to be swept', async () => (await scene.store.sweep('work', 10)).failed.length > 0);
+      await until('it to be swept', async () => (await scene.store.sweep('work', 10)).failed.length > 0);
       return id;
     };
     const removed = await dead(true);
@@ -167,7 +169,7 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
     const id = await orphan(scene, 50, 0);
     const lost = connection.on('sweep', { fault: 'drop-reply' });
     const dying = work({ connection }, () => undefined, { stalledInterval: 30 });
-    await eventually('the job to be failed', async () => (await stateOf(scene, id)) === 'failed');
+    await until('the job to be failed', async () => (await stateOf(scene, id)) === 'failed');
     await dying.worker.close();
     lost.remove();
     expect(dying.log.all('failed')).toEqual([]);
@@ -193,13 +195,13 @@ describe.each(ENGINES)('S4 ownership on %s', (engine) => {
         const options = { stalledInterval: 30, maxStalledCount: 0, name: 'dying' };
         const dying = new WorkerProcess({ queue: 'work', connection: scene.connection, options });
         // In the middle of them, or just after.
-        await eventually('the first to be failed', async () => (await scene.queue.getFailedCount()) > round * 8);
+        await until('the first to be failed', async () => (await scene.queue.getFailedCount()) > round * 8);
         dying.kill('SIGKILL');
         await dying.exited;
         expect(dying.all('started')).toEqual([]);
       }
       const { log } = work(scene, () => 'run again', { stalledInterval: 30, maxStalledCount: 0 });
-      await eventually('all to be failed', async () => (await scene.queue.getFailedCount()) === ids.length);
+      await until('all to be failed', async () => (await scene.queue.getFailedCount()) === ids.length);
       expect(log.all('active')).toEqual([]);
       const { events } = await scene.store.events('work', 0, 10_000);
       for (const id of ids) {

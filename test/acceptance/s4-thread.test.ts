@@ -3,20 +3,12 @@
 import { type Connection, openStore } from 'holdfast';
 import { FaultyStore, type RenewReply } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { FaultySides, type Rule } from '../support/acceptance-faulty-thread.js';
-import { errorsWith, eventually, monotonicNow } from '../support/acceptance-moments.js';
-import {
-  type Engine,
-  ENGINES,
-  Gate,
-  LOCK_ENGINES,
-  newScene,
-  orphan,
-  renewed,
-  type Scene,
-  work,
-} from '../support/acceptance-scene.js';
-import { paced } from '../support/pace.js';
+import { FaultySides, type Rule } from '../support/faults/faulty-thread.js';
+import { errorsWith, monotonicNow } from '../support/wait/moments.js';
+import { type Engine, ENGINES, LOCK_ENGINES, newScene, orphan, renewed, type Scene, work } from '../support/scenes/scene.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate } from '../support/wait/gate.js';
+import { until } from '../support/wait/until.js';
 
 const LOCK_MS = paced(1200);
 const SHORT = { lockDuration: LOCK_MS, lockRenewTime: Math.round(LOCK_MS / 6), crashGraceMs: 10 * LOCK_MS };
@@ -68,7 +60,7 @@ describe.each(BEATS)('S4 beats on %s by the %s', (engine, _, beatsOf) => {
   test('S4-2 a heartbeat that comes too late revives nothing', async () => {
     const scene = await newScene(engine);
     const beats = beatsOf(scene);
-    const gate = new Gate();
+    const gate = newGate();
     let held: boolean | undefined;
     const slow = work(
       beats,
@@ -85,7 +77,7 @@ describe.each(BEATS)('S4 beats on %s by the %s', (engine, _, beatsOf) => {
     const before = (await scene.store.locks('work', { jobIds: [job.id] }))[0];
     await beats.strike({ fault: 'hang' });
     await slow.worker.pause(true);
-    const otherGate = new Gate();
+    const otherGate = newGate();
     const other = work(scene, () => otherGate.opened.then(() => 'in time'), { stalledInterval: 50 });
     await other.log.moment('active');
     // All the beats that were held up arrive now.
@@ -94,7 +86,7 @@ describe.each(BEATS)('S4 beats on %s by the %s', (engine, _, beatsOf) => {
     expect(after?.session).not.toBe(before?.session);
     expect(after?.fence).toBeGreaterThan(before?.fence ?? Number.POSITIVE_INFINITY);
     gate.open();
-    await eventually('the refusal to be told', async () => errorsWith(slow.log, `Could not settle job ${job.id}`).length > 0);
+    await until('the refusal to be told', async () => errorsWith(slow.log, `Could not settle job ${job.id}`).length > 0);
     expect(held).toBe(false);
     expect(errorsWith(slow.log, `could not renew lock for job ${job.id}`)).toHaveLength(1);
     expect((await scene.store.locks('work', { jobIds: [job.id] }))[0]).toMatchObject({ token: after?.token });
@@ -106,7 +98,7 @@ describe.each(BEATS)('S4 beats on %s by the %s', (engine, _, beatsOf) => {
   test('S4-14 one beat that is lost, or whose reply is lost, stalls nothing', async () => {
     const scene = await newScene(engine);
     const beats = beatsOf(scene);
-    const gate = new Gate();
+    const gate = newGate();
     const busy = work(beats, ({ lock }) => gate.opened.then(() => lock.held), { ...SHORT, skipStalledCheck: true });
     await beats.ready();
     const job = await scene.queue.add('long');
@@ -116,7 +108,7 @@ describe.each(BEATS)('S4 beats on %s by the %s', (engine, _, beatsOf) => {
     for (const fault of ['fail', 'drop-reply'] as const) {
       const errors = busy.log.all('error').length;
       await beats.strike({ fault, times: 1 });
-      await eventually('the lost beat to be told', async () => busy.log.all('error').length > errors);
+      await until('the lost beat to be told', async () => busy.log.all('error').length > errors);
       await renewed(scene.store, job.id, 8);
     }
     gate.open();
@@ -143,11 +135,11 @@ describe.each(LOCK_ENGINES)('S4 with the thread on %s', (engine) => {
     const swept = sides.count('called', 'thread', 'sweep');
     const sweeping = work({ connection }, () => undefined, { stalledInterval: 30, maxStalledCount: 0, autorun: false });
     await sweeping.worker.startStalledCheckTimer();
-    await eventually('the job to be failed', async () => (await (await scene.queue.getJob(id))?.getState()) === 'failed');
-    await eventually('the thread to sweep', async () => sides.count('called', 'thread', 'sweep') > swept);
+    await until('the job to be failed', async () => (await (await scene.queue.getJob(id))?.getState()) === 'failed');
+    await until('the thread to sweep', async () => sides.count('called', 'thread', 'sweep') > swept);
     await Promise.all([dying.worker.close(), sweeping.worker.close()]);
     const next = work(scene, () => 'run again', { stalledInterval: 30 });
-    await eventually('it to have swept', async () => (await scene.store.sweep('work', 10)).more === false);
+    await until('it to have swept', async () => (await scene.store.sweep('work', 10)).more === false);
     expect([...dying.log.all('failed'), ...sweeping.log.all('failed'), ...next.log.all('stalled')]).toEqual([]);
     const { events } = await scene.store.events('work', 0, 1000);
     expect(events.filter(({ jobId, name }) => jobId === id && name === 'failed')).toHaveLength(1);
@@ -157,7 +149,7 @@ describe.each(LOCK_ENGINES)('S4 with the thread on %s', (engine) => {
   test('S4-15 a finish is delivered late, and no other worker runs the job, while only the connection of the loop is dead', async () => {
     const scene = await newScene(engine);
     const sides = new FaultySides(scene);
-    const gate = new Gate();
+    const gate = newGate();
     const busy = work(sides, () => gate.opened.then(() => 'done'), { ...SHORT, skipStalledCheck: true });
     await sides.threadRenews();
     const job = await scene.queue.add('long');

@@ -13,7 +13,7 @@ import { freePort } from '../support/servers/free-port.js';
 import { startPostgres, userOf } from '../support/servers/postgres.js';
 import { startRedis } from '../support/servers/redis.js';
 import { freshDatabase, shared } from '../support/servers/shared.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
 
 type Engine = 'redis' | 'postgres';
 interface Place {

@@ -108,9 +108,37 @@ test('a job that failed for no reason of its own', () => {
   expect(rules(...CLEAN, added('2'), failed)).toEqual(['failed for no reason']);
 });
 
+test('more starts than two windows of the rate have room for, and no fewer', () => {
+  const started = (count: number, everyMs: number): Line[] =>
+    Array.from({ length: count }, (_, n) =>
+      take(1000 + n, 'worker-1.1', 100 + n, [`job:r${n}`], { startedOn: 5000 + n * everyMs }),
+    );
+  const ends = (count: number): Line[] => Array.from({ length: count }, (_, n) => end(2000 + n, 'worker-1.1', 100 + n, 1999));
+  const rated = (count: number, everyMs: number): string[] =>
+    rules(...CLEAN, ...started(count, everyMs), ...ends(count)).filter((rule) => rule.includes('rate'));
+  // Four in 200 ms: the end of one window and the beginning of the next have room for eight.
+  expect([rated(8, 1), rated(9, 1), rated(9, 26)]).toEqual([[], ['rate over its limit'], []]);
+  // Over many windows, a rate that is too high by a half is found.
+  expect([rated(40, 50), rated(40, 34)]).toEqual([[], ['rate over its limit']]);
+});
+
+test('three handlers of a group that hold their locks at the same moment', () => {
+  const ofGroup = (at: number, who: string, fence: number, lastHeld: number, group = 'work/g1'): Line[] => [
+    take(at, who, fence, [`job:${fence}`], { key: `k${fence}`, group }),
+    holds(lastHeld, who, fence, lastHeld),
+    end(lastHeld + 50, who, fence, lastHeld),
+  ];
+  const two = [...ofGroup(300, 'worker-1.1', 40, 400), ...ofGroup(310, 'worker-1.1', 41, 350)];
+  // The second has lost its lock when the third begins, although its handler goes on.
+  expect(rules(...CLEAN, ...two, ...ofGroup(360, 'worker-2.1', 42, 380))).toEqual([]);
+  expect(rules(...CLEAN, ...two, ...ofGroup(320, 'worker-2.1', 42, 380, 'work/g2'))).toEqual([]);
+  expect(rules(...CLEAN, ...two, ...ofGroup(340, 'worker-2.1', 42, 380))).toEqual(['group over its limit']);
+});
+
 test.each([
   ['a job', 'job:9'],
   ['a key of jobs', 'key:k'],
+  ['a deduplication id', 'unique:u'],
   ['a named lock', 'name:printer'],
   ['leadership', 'leader:x'],
 ])('two holders of %s, of whom the first still reads its lock as held', (_, thing) => {
@@ -121,6 +149,23 @@ test.each([
   ];
   expect(rules(...CLEAN, ...two(399))).toEqual([]);
   expect(rules(...CLEAN, ...two(402))).toEqual(['two holders']);
+});
+
+test('a job that was kept for its owner and is nowhere after the owner has ended', () => {
+  const adding = (at: number, key: string): Line =>
+    line(at, 'producer-1.1', 'adding', { keys: [key], unique: [{ key, id: 'u' }] });
+  const kept = (at: number, key: string): Line => line(at, 'producer-1.1', 'deduplicated', { jobs: [{ id: '1', key }] });
+  // The run of fence 7 began at 100, ended at 120, and its finish was accepted.
+  const drafts = [adding(102, 'd1'), kept(103, 'd1'), adding(104, 'd2'), kept(105, 'd2')];
+  const run = (key: string): Line[] => [take(200, 'worker-1.1', 30, ['job:2'], { key }), end(201, 'worker-1.1', 30, 201)];
+  expect(rules(...CLEAN, ...drafts)).toEqual(['draft lost', 'draft lost']);
+  expect(rules(...CLEAN, ...drafts, ...run('d1')), 'the last one is d2').toEqual(['draft lost']);
+  expect(rules(...CLEAN, ...drafts, ...run('d2'))).toEqual([]);
+  // One that was sent and never answered may have come last.
+  expect(rules(...CLEAN, ...drafts, adding(106, 'd3'), ...run('d3'))).toEqual([]);
+  // Kept or not: the run had not begun yet, or had ended already.
+  expect(rules(...CLEAN, adding(99, 'd1'), kept(103, 'd1'))).toEqual([]);
+  expect(rules(...CLEAN, adding(119, 'd1'), kept(121, 'd1'))).toEqual([]);
 });
 
 test('a smaller fence that begins later, and is held', () => {
@@ -178,4 +223,41 @@ test('a violation is shown with the lines that it rests on and the faults of tho
   expect(shown).toContain('take things=["job:1"] fence=7');
   expect(shown).toContain('half-open');
   expect(shown).not.toContain('producer-2');
+});
+
+const beat = (at: number, moment: number, change = 'made'): Line =>
+  line(at, 'conductor', 'slot', { id: `work/repeat:beat:${moment}`, change });
+const ran = (at: number, moment: number): Line =>
+  line(at, 'conductor', 'accepted', { id: `work/repeat:beat:${moment}`, outcome: 'completed', fence: 100 + moment });
+const atEnd = (state = 'running', lateMs = 0): Line =>
+  line(9000, 'conductor', 'schedule', { schedule: 'work/repeat:beat', state, lateMs });
+const SCHEDULED: Line[] = [
+  ...CLEAN,
+  line(1, 'producer-1.1', 'scheduled', { schedule: 'work/repeat:beat', everyMs: 1000 }),
+  ...[1000, 2000, 3000].flatMap((moment) => [beat(moment + 1, moment), ran(moment + 5, moment)]),
+  line(9001, 'conductor', 'drained', { left: 0 }),
+];
+
+test('a schedule that made one job for each slot, and was paused at the end', () => {
+  expect(rules(...SCHEDULED, beat(4001, 4000), beat(9000.5, 4000, 'gone'), atEnd())).toEqual([]);
+  // An upsert replaced the next job.
+  expect(rules(...SCHEDULED, beat(4001, 4000), beat(4002, 4000, 'gone'), beat(4003, 4000), ran(4004, 4000), atEnd())).toEqual([]);
+});
+
+test('a slot that got two jobs', () => {
+  expect(rules(...SCHEDULED, beat(3500, 3000), atEnd())).toEqual(['slot twice']);
+});
+
+test('a slot that got no job', () => {
+  expect(rules(...SCHEDULED, beat(5001, 5000), ran(5002, 5000), atEnd())).toEqual(['slot missing']);
+});
+
+test('a slot whose job is nowhere', () => {
+  expect(rules(...SCHEDULED, beat(4001, 4000), atEnd())).toEqual(['slot lost']);
+});
+
+test('a schedule that did not go on after the faults', () => {
+  expect(rules(...SCHEDULED, atEnd('owing', 5000))).toEqual(['schedule stopped']);
+  expect(rules(...SCHEDULED, atEnd('running', 5000))).toEqual(['schedule stopped']);
+  expect(rules(...SCHEDULED)).toEqual(['schedule stopped']);
 });

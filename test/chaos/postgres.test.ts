@@ -6,5 +6,6 @@ test.runIf(inTurn('postgres'))('a short run on postgres breaks no promise', LIMI
   expect(output).toContain('No violation.');
   expect(Number(/^(\d+) faults$/m.exec(output)?.[1])).toBeGreaterThanOrEqual(8);
   expect(Number(/(\d+) completed/.exec(output)?.[1])).toBeGreaterThan(0);
+  expect(Number(/^schedule +(\d+) slots$/m.exec(output)?.[1])).toBeGreaterThan(5);
   expect(code).toBe(0);
 });

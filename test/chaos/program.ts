@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
-import { oneInThisRun } from '../support/matrix.js';
-import { paced } from '../support/pace.js';
+import { oneInThisRun } from '../support/run/matrix.js';
+import { paced } from '../support/wait/pace.js';
 
 const CHAOS = fileURLToPath(new URL('../../chaos/chaos.mjs', import.meta.url));
 const SOAK = fileURLToPath(new URL('../../soak/soak.mjs', import.meta.url));

@@ -6,5 +6,8 @@ test.runIf(inTurn('redis'))('a short run on redis breaks no promise', LIMIT, asy
   expect(output).toContain('No violation.');
   expect(Number(/^(\d+) faults$/m.exec(output)?.[1])).toBeGreaterThanOrEqual(8);
   expect(Number(/(\d+) completed/.exec(output)?.[1])).toBeGreaterThan(0);
+  expect(Number(/^schedule +(\d+) slots$/m.exec(output)?.[1])).toBeGreaterThan(5);
+  expect(Number(/^groups +(\d+) runs$/m.exec(output)?.[1])).toBeGreaterThan(5);
+  expect(Number(/^rate +(\d+) starts$/m.exec(output)?.[1])).toBeGreaterThan(20);
   expect(code).toBe(0);
 });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { soak } from './program.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
 
 /** A minute, and on a busy machine as much again for starting, for the jobs that are left and for leaving. */
 const LIMIT = { timeout: paced(180_000) };

@@ -5,7 +5,11 @@ import type { Store } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { conformance, ManualClock } from '../../src/testing/index.js';
 import { bent, DEFECTS } from './defects.js';
+import { DEDUPLICATION_DEFECTS } from './deduplication-defects.js';
 import { EXCLUSION_DEFECTS } from './exclusion-defects.js';
+import { GROUP_DEFECTS } from './group-defects.js';
+import { RATE_DEFECTS } from './rate-defects.js';
+import { SCHEDULE_DEFECTS } from './schedule-defects.js';
 
 interface Collected {
   title: string;
@@ -72,7 +76,15 @@ describe('the conformance suite', () => {
     expect(titles).toContainEqual(expect.stringMatching(/\(not on a defective store: nothing outlives its process\)$/));
   });
 
-  for (const [name, defect] of Object.entries({ ...DEFECTS, ...EXCLUSION_DEFECTS })) {
+  const defects = {
+    ...DEFECTS,
+    ...EXCLUSION_DEFECTS,
+    ...DEDUPLICATION_DEFECTS,
+    ...SCHEDULE_DEFECTS,
+    ...RATE_DEFECTS,
+    ...GROUP_DEFECTS,
+  };
+  for (const [name, defect] of Object.entries(defects)) {
     it(`turns red on a store in which ${name}`, async () => {
       const tests = collect({ bend: (right) => bent(right, defect) }).filter(({ title }) => defect.noticedBy.test(title));
       expect(tests).not.toHaveLength(0);

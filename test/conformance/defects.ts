@@ -1,6 +1,12 @@
 // Stores with one defect each, made by bending a few verbs of a right one. Most are defects that queues in the field have or had.
 import type { SettleStatus } from '../../src/job/outcome.js';
-import type { BulkChange, Change, ListQuery, NewSession, Selection, Store } from '../../src/store/contract/index.js';
+import type { BulkChange, Change, ListQuery, NewSession, Selection, Store, Write } from '../../src/store/contract/index.js';
+
+function withToken(write: Write, token: string | undefined): Write {
+  if (write.kind === 'event') return write;
+  const { token: _, ...rest } = write;
+  return token === undefined ? rest : { ...rest, token };
+}
 
 export interface Defect {
   /** Titles of the tests that must notice it. */
@@ -65,7 +71,7 @@ export const DEFECTS: Record<string, Defect> = {
       write: (queue, writes) =>
         right.write(
           queue,
-          writes.map(({ token: _, ...write }) => write),
+          writes.map((write) => withToken(write, undefined)),
         ),
     }),
   },
@@ -104,7 +110,7 @@ export const DEFECTS: Record<string, Defect> = {
       write: (queue, writes) =>
         right.write(
           queue,
-          writes.map(({ token, ...write }) => (token ? { token, ...write } : write)),
+          writes.map((write) => withToken(write, 'token' in write && write.token !== '' ? write.token : undefined)),
         ),
     }),
   },

@@ -1,6 +1,7 @@
 // Each level of the suite runs without the verbs of the levels that it does not build on.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { Queue } from '../../src/queue/queue.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import {
   type Call,
@@ -12,7 +13,9 @@ import {
   ManualClock,
   type Outcome,
   type Store,
+  type Write,
 } from '../../src/testing/index.js';
+import { Worker } from '../../src/worker/worker.js';
 
 const ALL = Object.keys(LEVELS) as Level[];
 
@@ -38,6 +41,7 @@ const VERBS: Partial<Record<Level, (keyof Store)[]>> = {
   changing: ['change'],
   'timed-locks': ['extend'],
   'named-locks': ['acquire', 'letGo'],
+  schedules: ['schedule'],
   hints: ['probe', 'checkSessions'],
   waking: ['watch', 'onWarning'],
 };
@@ -54,7 +58,17 @@ function levelsOf(verb: string, args: unknown[]): Level[] {
     ['control', claim?.limit !== undefined],
     ['lanes', claim?.lane !== undefined || (verb === 'settle' && call?.lane !== undefined)],
     ['keys', verb === 'add' && (args[1] as object[]).some((job) => 'lockKey' in job)],
+    ['deduplication', verb === 'add' && (args[1] as object[]).some((job) => 'deduplication' in job)],
+    ['deduplication', (verb === 'status' || verb === 'forget') && 'deduplication' in ((args[1] as object | undefined) ?? {})],
+    ['schedules', verb === 'status' && 'schedules' in ((args[1] as object | undefined) ?? {})],
+    ['groups', verb === 'add' && (args[1] as object[]).some((job) => 'group' in job)],
+    ['groups', ['configure', 'jobs'].includes(verb) && 'group' in (args[1] as object)],
+    ['groups', ['configure', 'status'].includes(verb) && 'groups' in ((args[1] as object | undefined) ?? {})],
     ['caps', verb === 'configure' && 'cap' in (args[1] as object)],
+    ['rates', verb === 'configure' && 'rate' in (args[1] as object)],
+    ['metrics', verb === 'configure' && 'metrics' in (args[1] as object)],
+    ['metrics', verb === 'status' && ['metrics', 'priorities'].some((name) => name in ((args[1] as object | undefined) ?? {}))],
+    ['own-events', verb === 'write' && (args[1] as Write[]).some(({ kind }) => kind === 'event')],
     ['named-locks', verb === 'locks' && 'names' in (args[1] as object)],
     ['keeping', outcomes.some((one) => 'keep' in one && (one.keep.ageMs !== undefined || (one.keep.count ?? 0) > 0))],
   ];
@@ -169,6 +183,36 @@ describe('the levels of the conformance suite', () => {
       expect(buildsOn.includes('core')).toBe(name !== 'core');
       for (const below of buildsOn) expect(buildsOn).toEqual(expect.arrayContaining([...LEVELS[below].buildsOn]));
     }
+  });
+
+  it('has in core and waking all that a queue and a worker need to add, delay, retry, run and list jobs', async () => {
+    const right = new MemoryStore();
+    await right.open();
+    const connectionTo = (has: Level[]) => connection(right, { has, broken: undefined, capabilities: right.capabilities });
+    expect(() => connectionTo(['core']).watch('mail', () => {})).toThrow('needs waking');
+    // A worker names its lane, also if it has only one: a store without lanes ignores it.
+    const store = connectionTo(['core', 'waking', 'lanes']);
+    const errors: Error[] = [];
+    const queue = new Queue('mail', { connection: store });
+    const worker = new Worker(
+      'mail',
+      async (job) => {
+        if (job.name === 'twice' && job.attemptsMade === 0) throw new Error('the first attempt fails');
+        return job.name;
+      },
+      { connection: store },
+    );
+    queue.on('error', (error) => void errors.push(error));
+    worker.on('error', (error) => void errors.push(error));
+    const done = new Promise<void>((resolve) => worker.on('completed', ({ name }) => name === 'twice' && resolve()));
+    await queue.addBulk([{ name: 'once', data: {} }]);
+    await queue.add('twice', {}, { attempts: 2, backoff: 5, delay: 5 });
+    await done;
+    await worker.close();
+    expect((await queue.getCompleted()).map(({ name }) => name).sort()).toEqual(['once', 'twice']);
+    await queue.close();
+    await right.close();
+    expect(errors).toEqual([]);
   });
 
   it('has the levels that docs/writing-a-store.md lists', () => {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, it } from 'vitest';
 import { PostgresStore } from '../../src/store/postgres/index.js';
 import { conformance, type TestRunner } from '../../src/testing/index.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
 import { startPgbouncer } from '../support/servers/pgbouncer.js';
 import { freshDatabase } from '../support/servers/shared.js';
 
@@ -32,6 +32,7 @@ afterAll(async () => {
 conformance({
   describe: (title, body) => (LEFT_OUT.has(title) ? undefined : group(title, body)),
   it,
+
   name: 'postgres behind a pooler',
   capabilities: { ...new PostgresStore({}).capabilities, crashHints: false, fallibleHints: false },
   unit: paced(60),

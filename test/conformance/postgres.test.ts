@@ -33,6 +33,8 @@ conformance({
   describe,
   it,
   name: 'postgres',
+
+  clock: 'moved',
   capabilities: new PostgresStore({}).capabilities,
   // No test waits for it, and the shortest lock, three of them, goes through the pauses of a busy machine.
   unit: 400,

@@ -22,6 +22,7 @@ conformance({
   describe,
   it,
   name: 'redis cluster',
+  clock: 'moved',
   capabilities: new RedisStore().capabilities,
   unit: UNIT,
   async open() {

@@ -23,6 +23,7 @@ conformance({
   describe,
   it,
   name: 'redis',
+  clock: 'moved',
   capabilities: new RedisStore().capabilities,
   unit: UNIT,
   async open() {

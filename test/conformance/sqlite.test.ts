@@ -3,4 +3,8 @@ import { SqliteStore } from '../../src/store/sqlite/index.js';
 import { conformance, ManualClock } from '../../src/testing/index.js';
 import { sqliteUnderTest } from './sqlite-under-test.mjs';
 
-conformance({ describe, it, ...sqliteUnderTest({ SqliteStore, ManualClock }) });
+conformance({
+  describe,
+  it,
+  ...sqliteUnderTest({ SqliteStore, ManualClock }),
+});

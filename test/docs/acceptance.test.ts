@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { read, root } from './markdown.js';
 
 const ID = /\bS\d+-\d+\b/g;
-const FOLDERS = ['test/acceptance', 'test/faults', 'test/unit', 'test/examples', 'src/testing/conformance'];
+const FOLDERS = ['test/acceptance', 'test/faults', 'test/unit', 'test/stores', 'test/examples', 'src/testing/conformance'];
 
 const lines = [...read('docs/acceptance.md').matchAll(/^- \*\*(S\d+-\d+)\*\* ./gm)].map((match) => match[1] ?? '');
 const tested = new Set(FOLDERS.flatMap((folder) => sourcesIn(folder)).flatMap((source) => source.match(ID) ?? []));

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { root } from './markdown.js';
 
-const FOLDERS = ['test/unit', 'test/faults', 'test/acceptance', 'test/engines'];
+const FOLDERS = ['test/unit', 'test/stores', 'test/tools', 'test/faults', 'test/acceptance', 'test/engines'];
 const TITLE = /(?:^|\n)\s*(?:describe|test|it)\b[^\n'`"]*?\(\s*(['`"])((?:(?!\1).)*)\1\s*,|\]\)\(\s*(['`])((?:(?!\3).)*)\3\s*,/g;
 /** An id of the acceptance list, and the mark of a control. */
 const MARKS = /^((S\d+-\d+,? )+|\(N\) )*/;
@@ -28,7 +28,7 @@ test.each(FOLDERS)('every title in %s can be read alone', (folder) => {
   const titles = files.flatMap((file) =>
     titlesIn(readFileSync(join(root, folder, file), 'utf8')).map((title) => `${file}: ${title}`),
   );
-  expect(titles.length).toBeGreaterThan(100);
+  expect(titles.length).toBeGreaterThan(files.length);
   expect(titles.filter((line) => isUnclear(line.slice(line.indexOf(': ') + 2)))).toEqual([]);
 });
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type Compiled, compiledOnce, missingOutput, promisedOutput, runProgram } from '../support/program.js';
+import { type Compiled, compiledOnce, missingOutput, promisedOutput, runProgram } from '../support/processes/program.js';
 
 const examples = fileURLToPath(new URL('../../examples', import.meta.url));
 const files = readdirSync(examples).filter((file) => /\.(ts|mjs|cjs|js)$/.test(file));

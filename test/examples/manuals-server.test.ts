@@ -1,5 +1,5 @@
 import { describe } from 'vitest';
-import { testManuals } from '../support/manuals.js';
+import { testManuals } from '../support/processes/manuals.js';
 
 describe.each(['redis', 'postgres'] as const)('on %s', (engine) => {
   testManuals(engine);

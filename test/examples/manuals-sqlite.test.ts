@@ -1,3 +1,3 @@
-import { testManuals } from '../support/manuals.js';
+import { testManuals } from '../support/processes/manuals.js';
 
 testManuals('sqlite');

@@ -9,7 +9,7 @@ import { makeCertificates } from '../support/servers/certificates.js';
 import { freePort } from '../support/servers/free-port.js';
 import { startPostgres, userOf } from '../support/servers/postgres.js';
 import { startRedis } from '../support/servers/redis.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
 
 const LIMIT_MS = paced(30_000);
 

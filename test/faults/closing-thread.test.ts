@@ -7,9 +7,9 @@ import { fileURLToPath } from 'node:url';
 import type { Worker as Thread } from 'node:worker_threads';
 import { type Connection, Queue, Worker, type WorkerOptions } from 'holdfast';
 import { expect, onTestFinished, test } from 'vitest';
-import { newScene } from '../support/acceptance-scene.js';
-import { until } from '../support/faults-wait.js';
-import { paced } from '../support/pace.js';
+import { newScene } from '../support/scenes/scene.js';
+import { until } from '../support/wait/until.js';
+import { paced } from '../support/wait/pace.js';
 
 const SLOW_THREAD = fileURLToPath(new URL('./fixtures/slow-thread.mjs', import.meta.url));
 const SLOW_STORE = fileURLToPath(new URL('./fixtures/slow-store.mjs', import.meta.url));

@@ -3,9 +3,10 @@ import { describe, expect, test } from 'vitest';
 import type { Job } from '../../src/handle/job.js';
 import { Queue } from '../../src/queue/queue.js';
 import { Worker } from '../../src/worker/worker.js';
-import { ENGINES, type Handler, messagesOf, next, scene } from '../support/faults-scene.js';
-import { gate, outcomeOf, sleep, until } from '../support/faults-wait.js';
-import { paced } from '../support/pace.js';
+import { ENGINES, type Handler, messagesOf, next, scene } from '../support/scenes/faulty-scene.js';
+import { outcomeOf, sleep, until } from '../support/wait/until.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate } from '../support/wait/gate.js';
 
 /** Ends with the reason of its signal, as `fetch` and other parts of the platform do. */
 const obeying: Handler = (_job, _token, signal) =>
@@ -48,7 +49,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     async (fault) => {
       const { store, add, worker, reaches } = await scene(engine);
       const id = await add();
-      const finish = gate();
+      const finish = newGate();
       const { worker: watched, errors } = worker(() => finish.opened, { lockDuration: paced(300) });
       await next(watched, 'active');
       store.on('settle', { fault });
@@ -144,7 +145,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
   test('close(true) does not wait: it aborts the signal, and a late result is still delivered', async () => {
     const { add, worker, reaches } = await scene(engine);
     const id = await add();
-    const finish = gate();
+    const finish = newGate();
     let reason: unknown;
     const { worker: watched, errors } = worker(async (_job, _token, signal) => {
       await finish.opened;
@@ -162,7 +163,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
   test('close(true) after close() stops waiting', async () => {
     const { add, worker, reaches } = await scene(engine);
     const id = await add();
-    const finish = gate();
+    const finish = newGate();
     const { worker: watched } = worker(async () => finish.opened);
     await next(watched, 'active');
     const patient = watched.close();
@@ -188,7 +189,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
 
   test('close(true) hands back the job of a handler that throws something else, beside a second worker', async () => {
     const { add, worker, reaches } = await scene(engine);
-    const finish = gate();
+    const finish = newGate();
     const { worker: first } = worker(() => finish.opened);
     const started = next(first, 'active');
     const id = await add({ attempts: 1 });
@@ -203,7 +204,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
   test('close(true) leaves an earlier failure a failure', async () => {
     const { add, store, worker, reaches } = await scene(engine);
     const id = await add({ attempts: 1 });
-    const finish = gate();
+    const finish = newGate();
     const { worker: watched } = worker(() => finish.opened);
     await next(watched, 'active');
     const held = store.on('settle', { fault: 'hang', times: 1 });
@@ -218,7 +219,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
   test('close(true) leaves a cancelled job cancelled', async () => {
     const { add, worker, reaches } = await scene(engine);
     const id = await add({ attempts: 1 });
-    const finish = gate();
+    const finish = newGate();
     const { worker: watched } = worker(async (_job, _token, signal) => {
       await finish.opened;
       signal.throwIfAborted();

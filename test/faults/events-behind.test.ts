@@ -4,8 +4,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { HoldfastError } from '../../src/errors.js';
 import { QueueEvents } from '../../src/events/queue-events.js';
 import { Queue } from '../../src/queue/queue.js';
-import { ENGINES, scene } from '../support/faults-scene.js';
-import { until } from '../support/faults-wait.js';
+import { ENGINES, scene } from '../support/scenes/faulty-scene.js';
+import { until } from '../support/wait/until.js';
 
 const JOBS = 80;
 const BYTES = 300 * 1024;

@@ -2,9 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import { DelayedError, RateLimitError, UnrecoverableError, WaitingError } from '../../src/job/signals.js';
 import { Worker } from '../../src/worker/worker.js';
-import { ENGINES, messagesOf, next, scene } from '../support/faults-scene.js';
-import { gate, until } from '../support/faults-wait.js';
-import { paced } from '../support/pace.js';
+import { ENGINES, messagesOf, next, scene } from '../support/scenes/faulty-scene.js';
+import { until } from '../support/wait/until.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate } from '../support/wait/gate.js';
 
 class Unreadable extends Error {
   override get message(): string {
@@ -240,7 +241,7 @@ describe.each(ENGINES)('odd handlers on %s', (engine) => {
   test('keep their lock when cancelJob aborts their signal, and their outcome counts', async () => {
     const { add, reaches, worker } = await scene(engine);
     const ids = [await add(), await add()];
-    const started = gate();
+    const started = newGate();
     const { worker: watched } = worker(
       (job, _token, signal) =>
         new Promise((resolve, reject) => {

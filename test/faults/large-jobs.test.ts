@@ -3,9 +3,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { QueueEvents } from '../../src/events/queue-events.js';
 import { Queue } from '../../src/queue/queue.js';
-import { ENGINES, scene } from '../support/faults-scene.js';
-import { gate } from '../support/faults-wait.js';
-import { paced } from '../support/pace.js';
+import { ENGINES, scene } from '../support/scenes/faulty-scene.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate } from '../support/wait/gate.js';
 
 const JOBS = 60;
 const BYTES = 10 * 1024 * 1024;
@@ -48,7 +48,7 @@ describe.each(ENGINES)('large jobs on %s', (engine) => {
     // One at a time: each is turned into JSON in one go, which is the caller's data and not ours to cut.
     for (let n = 0; n < JOBS; n += 1) await queue.add('large', { text }, { removeOnComplete: true });
     const sizes: number[] = [];
-    const done = gate();
+    const done = newGate();
     const { errors } = worker(
       (job) => {
         sizes.push((job.data as { text: string }).text.length);
@@ -70,7 +70,7 @@ describe.each(ENGINES)('large jobs on %s', (engine) => {
     const events = new QueueEvents(name, { connection: store });
     onTestFinished(() => Promise.all([queue.close(), events.close()]).then(() => undefined));
     await events.waitUntilReady();
-    const told = gate<string>();
+    const told = newGate<string>();
     const result = 'y'.repeat(BYTES / 10);
     events.on('completed', ({ returnvalue }) => told.open(returnvalue as string));
     for (const removeOnComplete of [false, true]) {

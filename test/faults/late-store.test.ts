@@ -8,7 +8,7 @@ import type { HoldfastError } from '../../src/errors.js';
 import { Queue } from '../../src/queue/queue.js';
 import { newServer as newPostgres } from '../engines/postgres/support.js';
 import { newServer as newRedis } from '../engines/redis/support.js';
-import { outcomeOf } from '../support/faults-wait.js';
+import { outcomeOf } from '../support/wait/until.js';
 
 interface LateStore {
   connection: string;

@@ -4,13 +4,14 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type BetterSqlite3 from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { freeze } from '../support/acceptance-freeze.js';
-import { eventually, type Moment, monotonicNow } from '../support/acceptance-moments.js';
-import { type ProcessPlan, WorkerProcess } from '../support/acceptance-process.js';
-import { type Engine, LOCK_ENGINES, newScene, type Scene } from '../support/acceptance-scene.js';
-import { seeded } from '../support/faults-random.js';
+import { freeze } from '../support/processes/freeze.js';
+import { type Moment, monotonicNow } from '../support/wait/moments.js';
+import { type ProcessPlan, WorkerProcess } from '../support/processes/worker-process.js';
+import { type Engine, LOCK_ENGINES, newScene, type Scene } from '../support/scenes/scene.js';
+import { seeded } from '../support/run/random.js';
 import { FaultProxy } from '../support/servers/proxy.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
+import { until } from '../support/wait/until.js';
 
 const Database = createRequire(import.meta.url)('better-sqlite3') as typeof BetterSqlite3;
 
@@ -77,14 +78,14 @@ describe.each(LOCK_ENGINES)('a leader that is killed, frozen or cut off, on %s',
       const all = [...candidates];
       const tookMs: number[] = [];
       for (let round = 0; round < ROUNDS; round += 1) {
-        const leader = await eventually('one to lead', async () => candidates.find((each) => lastWord(each) === 'leader'));
+        const leader = await until('one to lead', async () => candidates.find((each) => lastWord(each) === 'leader'));
         await Promise.all(candidates.map(({ process }) => process.moment('ready')));
         await new Promise((resolve) => setTimeout(resolve, random() * 800));
         const fault = faults[Math.floor(random() * faults.length)] as Fault;
         const others = candidates.filter((each) => each !== leader);
         const term = Math.max(...candidates.flatMap(({ process }) => process.all('leader').map(termIn)));
         const struckAt = await strike(leader, fault, scene);
-        const next = await eventually(`another to lead after ${fault}`, async () =>
+        const next = await until(`another to lead after ${fault}`, async () =>
           others.flatMap(({ process }) => process.all('leader', (moment) => termIn(moment) > term)).at(0),
         );
         tookMs.push(next.at - struckAt);
@@ -94,7 +95,7 @@ describe.each(LOCK_ENGINES)('a leader that is killed, frozen or cut off, on %s',
         } else {
           leader.process.kill('SIGCONT');
           leader.proxy?.heal();
-          await eventually(`the former leader to know it after ${fault}`, async () => lastWord(leader) === 'follower');
+          await until(`the former leader to know it after ${fault}`, async () => lastWord(leader) === 'follower');
         }
       }
       const terms = all.flatMap(({ process }) => process.all('leader').map(termIn));

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openStore, type Store } from 'holdfast';
 import { expect, onTestFinished, test } from 'vitest';
-import { audit, CompletionTail } from '../support/faults-ledger.js';
-import { seeded } from '../support/faults-random.js';
-import { Lane } from '../support/faults-victims.js';
-import { until } from '../support/faults-wait.js';
+import { audit, CompletionTail } from '../support/faults/ledger.js';
+import { seeded } from '../support/run/random.js';
+import { Lane } from '../support/processes/victims.js';
+import { until } from '../support/wait/until.js';
 
 interface Line {
   event: string;

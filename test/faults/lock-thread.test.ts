@@ -5,10 +5,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker, type WorkerOptions } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { WorkerProcess } from '../support/acceptance-process.js';
-import { type Engine, LOCK_ENGINES, newScene, type Scene } from '../support/acceptance-scene.js';
-import { paced } from '../support/pace.js';
-import { gate, outcomeOf, until } from '../support/faults-wait.js';
+import { WorkerProcess } from '../support/processes/worker-process.js';
+import { type Engine, LOCK_ENGINES, newScene, type Scene } from '../support/scenes/scene.js';
+import { paced } from '../support/wait/pace.js';
+import { outcomeOf, until } from '../support/wait/until.js';
+import { newGate } from '../support/wait/gate.js';
 
 const ENTRY = fileURLToPath(new URL('./fixtures/mortal-thread.mjs', import.meta.url));
 
@@ -74,7 +75,7 @@ describe.each(LOCK_ENGINES)('the lock thread on %s', (engine) => {
     'dies (%s) during a job: it is reported and restarted, the loop renews, and the job runs once',
     async (death) => {
       const { queue, store, worker: make, kill } = await place(engine);
-      const finish = gate();
+      const finish = newGate();
       const job = await queue.add('long', {});
       const { worker, errors, stalled } = make(() => finish.opened);
       const renewals = async (): Promise<number> => (await store.sessions('work'))[0]?.renewals ?? 0;
@@ -100,7 +101,7 @@ describe.each(LOCK_ENGINES)('the lock thread on %s', (engine) => {
 
   test('dies again and again: each death is reported, and locks are kept', async () => {
     const { queue, worker: make, kill } = await place(engine);
-    const finish = gate();
+    const finish = newGate();
     const job = await queue.add('long', {});
     const { worker, errors, stalled } = make(() => finish.opened);
     await renewed(worker);
@@ -117,7 +118,7 @@ describe.each(LOCK_ENGINES)('the lock thread on %s', (engine) => {
 
   test('dies while it serves two workers: both report it, and both go on', async () => {
     const { queue, worker: make, kill } = await place(engine);
-    const finish = gate();
+    const finish = newGate();
     const jobs = await queue.addBulk([
       { name: 'a', data: {} },
       { name: 'b', data: {} },

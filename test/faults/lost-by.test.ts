@@ -4,10 +4,10 @@ import { once } from 'node:events';
 import { hostname } from 'node:os';
 import { type HoldfastError, type Job, type LossFound, type LostBy, QueueEvents } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { WorkerProcess } from '../support/acceptance-process.js';
-import { newScene, type Scene, SHARED_ENGINES, work } from '../support/acceptance-scene.js';
-import { until } from '../support/faults-wait.js';
-import { paced } from '../support/pace.js';
+import { WorkerProcess } from '../support/processes/worker-process.js';
+import { newScene, type Scene, SHARED_ENGINES, work } from '../support/scenes/scene.js';
+import { until } from '../support/wait/until.js';
+import { paced } from '../support/wait/pace.js';
 
 /** Long enough that only the death of the process can be what was found. */
 const PATIENT = { lockDuration: 120_000, crashGraceMs: 300, stalledInterval: 120_000 };

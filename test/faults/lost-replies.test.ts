@@ -1,8 +1,9 @@
 // The store does the work and the answer never arrives. Nothing may be orphaned, doubled, or reported lost.
 import { describe, expect, test } from 'vitest';
-import { ENGINES, messagesOf, next, scene } from '../support/faults-scene.js';
-import { gate, until } from '../support/faults-wait.js';
-import { paced } from '../support/pace.js';
+import { ENGINES, messagesOf, next, scene } from '../support/scenes/faulty-scene.js';
+import { until } from '../support/wait/until.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate } from '../support/wait/gate.js';
 
 describe.each(ENGINES)('lost replies on %s', (engine) => {
   test('S4-15 the reply of a claim is lost: the same worker runs the job, once, while its session lives on', async () => {
@@ -93,7 +94,7 @@ describe.each(ENGINES)('lost replies on %s', (engine) => {
     const { store, add, reaches, worker } = await scene(engine);
     store.on('renew', { fault: 'drop-reply', times: 2 });
     const id = await add();
-    const renewed = gate();
+    const renewed = newGate();
     const { worker: watched, errors } = worker(() => renewed.opened, {
       lockDuration: paced(400),
       lockRenewTime: paced(60),

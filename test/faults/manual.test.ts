@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { Job } from '../../src/handle/job.js';
 import type { Worker } from '../../src/worker/worker.js';
-import { ENGINES, scene } from '../support/faults-scene.js';
-import { outcomeOf, sleep, until } from '../support/faults-wait.js';
-import { paced } from '../support/pace.js';
+import { ENGINES, scene } from '../support/scenes/faulty-scene.js';
+import { outcomeOf, sleep, until } from '../support/wait/until.js';
+import { paced } from '../support/wait/pace.js';
 
 async function take(worker: Worker, token?: string): Promise<Job> {
   const job = await worker.getNextJob(token, { block: false });

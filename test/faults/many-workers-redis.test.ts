@@ -2,9 +2,9 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { Queue } from '../../src/queue/queue.js';
 import { Worker } from '../../src/worker/worker.js';
-import { until } from '../support/faults-wait.js';
+import { until } from '../support/wait/until.js';
 import { newServer } from '../engines/redis/support.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
 
 const WORKERS = 500;
 const JOBS = 2000;

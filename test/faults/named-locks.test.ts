@@ -5,13 +5,13 @@ import { createRequire } from 'node:module';
 import type BetterSqlite3 from 'better-sqlite3';
 import { Queue, Worker } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { monotonicNow } from '../support/acceptance-moments.js';
-import { type ProcessPlan, WorkerProcess } from '../support/acceptance-process.js';
-import { LOCK_ENGINES, newScene, type Scene } from '../support/acceptance-scene.js';
-import { seeded } from '../support/faults-random.js';
-import { sleep, until } from '../support/faults-wait.js';
-import { FULL } from '../support/matrix.js';
-import { paced } from '../support/pace.js';
+import { monotonicNow } from '../support/wait/moments.js';
+import { type ProcessPlan, WorkerProcess } from '../support/processes/worker-process.js';
+import { LOCK_ENGINES, newScene, type Scene } from '../support/scenes/scene.js';
+import { seeded } from '../support/run/random.js';
+import { sleep, until } from '../support/wait/until.js';
+import { FULL } from '../support/run/matrix.js';
+import { paced } from '../support/wait/pace.js';
 
 const Database = createRequire(import.meta.url)('better-sqlite3') as typeof BetterSqlite3;
 

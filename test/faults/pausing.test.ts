@@ -1,8 +1,9 @@
 // Pausing, resuming, changing the concurrency and being frozen while calls are under way.
 import { describe, expect, test } from 'vitest';
-import { ENGINES, messagesOf, next, scene } from '../support/faults-scene.js';
-import { gate, outcomeOf, sleep, until } from '../support/faults-wait.js';
-import { paced } from '../support/pace.js';
+import { ENGINES, messagesOf, next, scene } from '../support/scenes/faulty-scene.js';
+import { outcomeOf, sleep, until } from '../support/wait/until.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate } from '../support/wait/gate.js';
 
 describe.each(ENGINES)('a worker that is paused, slowed or stuck on %s', (engine) => {
   test('hands back the job of a claim in flight on pause(), without a stall, and runs it after resume()', async () => {
@@ -23,7 +24,7 @@ describe.each(ENGINES)('a worker that is paused, slowed or stuck on %s', (engine
 
   test('waits for running jobs on pause(), not on pause(true), and claims no more after both', async () => {
     const { add, worker, record } = await scene(engine);
-    const finish = gate();
+    const finish = newGate();
     const first = await add();
     const { worker: watched } = worker(() => finish.opened);
     await next(watched, 'active');

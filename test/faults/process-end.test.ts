@@ -3,10 +3,10 @@
 import { hostname } from 'node:os';
 import { type Store, Worker } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type Engine, LOCK_ENGINES, newScene, type Scene, SHARED_ENGINES } from '../support/acceptance-scene.js';
-import { paced } from '../support/pace.js';
-import { type Program, runFixture } from '../support/faults-process.js';
-import { until } from '../support/faults-wait.js';
+import { type Engine, LOCK_ENGINES, newScene, type Scene, SHARED_ENGINES } from '../support/scenes/scene.js';
+import { paced } from '../support/wait/pace.js';
+import { type Program, runFixture } from '../support/processes/fixture.js';
+import { until } from '../support/wait/until.js';
 import { freePort } from '../support/servers/free-port.js';
 
 interface Place extends Scene {

@@ -13,7 +13,7 @@ import { freePort } from '../support/servers/free-port.js';
 import { askRedis } from '../support/servers/redis.js';
 import type { TestServer } from '../support/servers/server.js';
 import { fakeRedis, newProxy, newServer } from '../engines/redis/support.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
 
 type Address = { host: string; port: number } & Record<string, unknown>;
 

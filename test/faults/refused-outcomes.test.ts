@@ -11,13 +11,14 @@ import { PostgresStore } from '../../src/store/postgres/index.js';
 import { RedisStore } from '../../src/store/redis/index.js';
 import { SqliteStore } from '../../src/store/sqlite/index.js';
 import { Worker } from '../../src/worker/worker.js';
-import { scene } from '../support/faults-scene.js';
-import { gate, until } from '../support/faults-wait.js';
+import { scene } from '../support/scenes/faulty-scene.js';
+import { until } from '../support/wait/until.js';
 import { newClient, newDatabase } from '../engines/postgres/support.js';
 import { newServer } from '../engines/redis/support.js';
 import { askRedis } from '../support/servers/redis.js';
 import { newFile } from '../engines/sqlite/support.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate } from '../support/wait/gate.js';
 
 const Database = createRequire(import.meta.url)('better-sqlite3') as typeof BetterSqlite3;
 
@@ -55,7 +56,7 @@ describe.each(Object.keys(REFUSING))('a result that %s refuses', (name) => {
   test('fails its job with the reason, and the others of the same call complete', async () => {
     const connection = (await REFUSING[name]?.()) as Store;
     const queue = new Queue<{ large: boolean }>('q', { connection });
-    const go = gate();
+    const go = newGate();
     const running: string[] = [];
     const worker = new Worker<{ large: boolean }>(
       'q',
@@ -153,7 +154,7 @@ async function batchOfThree(): Promise<{
 }> {
   const it = await scene('memory');
   const ids = [await it.add(), await it.add(), await it.add()];
-  const go = gate();
+  const go = newGate();
   let running = 0;
   const { worker, errors } = it.worker(
     async ({ id }) => {

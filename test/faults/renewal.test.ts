@@ -1,8 +1,9 @@
 // Renewal that fails or hangs for a while: told per attempt, trust ends on time, and a late finish still counts if nobody else came.
 import { describe, expect, test } from 'vitest';
-import { ENGINES, messagesOf, next, scene } from '../support/faults-scene.js';
-import { gate, until } from '../support/faults-wait.js';
-import { paced } from '../support/pace.js';
+import { ENGINES, messagesOf, next, scene } from '../support/scenes/faulty-scene.js';
+import { until } from '../support/wait/until.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate } from '../support/wait/gate.js';
 
 const SHORT = { lockDuration: paced(400), lockRenewTime: paced(100) };
 
@@ -11,7 +12,7 @@ describe.each(ENGINES)('failing renewal on %s', (engine) => {
     const { store, add, reaches, worker } = await scene(engine);
     const outage = store.on('renew', { fault: 'fail' });
     const ids = [await add(), await add()];
-    const finish = gate();
+    const finish = newGate();
     const seen: { heldAtStart: boolean; lostAfterMs: number; heldAfter: boolean; reason: unknown }[] = [];
     const { worker: watched, errors } = worker(
       async (job, _token, signal) => {
@@ -95,7 +96,7 @@ describe.each(ENGINES)('failing renewal on %s', (engine) => {
     const { store, add, reaches, worker } = await scene(engine);
     const hung = store.on('renew', { fault: 'hang', times: 1 });
     const id = await add();
-    const told = gate();
+    const told = newGate();
     const { errors } = worker(
       async (job) => {
         await told.opened;
@@ -113,7 +114,7 @@ describe.each(ENGINES)('failing renewal on %s', (engine) => {
   test('revives nothing by a reply after the session was swept, and the finish is refused', async () => {
     const { store, add, reaches, worker, inner, queue } = await scene(engine);
     const id = await add();
-    const finish = gate();
+    const finish = newGate();
     const { worker: watched, errors } = worker(() => finish.opened, { ...SHORT, skipStalledCheck: true });
     const active = next(watched, 'active');
     const outage = store.on('renew', { fault: 'fail' });

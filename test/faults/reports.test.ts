@@ -4,8 +4,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { QueueEvents } from '../../src/events/queue-events.js';
 import { Queue } from '../../src/queue/queue.js';
-import { ENGINES, next, scene } from '../support/faults-scene.js';
-import { gate, until } from '../support/faults-wait.js';
+import { ENGINES, next, scene } from '../support/scenes/faulty-scene.js';
+import { until } from '../support/wait/until.js';
+import { newGate } from '../support/wait/gate.js';
 
 interface Warned extends Error {
   code?: string;
@@ -106,7 +107,7 @@ describe('a cancelled job', () => {
   ])('fails with %s', async (_, reason, end, failedReason) => {
     const { add, worker, reaches } = await scene('memory');
     const id = await add({ attempts: 1 });
-    const told = gate();
+    const told = newGate();
     const { worker: watched } = worker(async (_job, _token, signal) => {
       await told.opened;
       return end(signal);
@@ -122,7 +123,7 @@ test('a close() that waits warns for which jobs, once', async () => {
   const { add, worker } = await scene('memory');
   const told = warnings('HOLDFAST_CLOSE_WAITS');
   const ids = [await add(), await add()];
-  const finish = gate();
+  const finish = newGate();
   const { worker: watched } = worker(() => finish.opened, { concurrency: 2 });
   let active = 0;
   watched.on('active', () => (active += 1));

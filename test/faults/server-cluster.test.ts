@@ -1,9 +1,9 @@
 // A Redis Cluster under load: the connections to all its nodes are ended one after the other, and the node that has the queue is killed
 // and comes back.
 import { expect, onTestFinished, test } from 'vitest';
-import { switchboardOf } from '../support/faults-connections.js';
-import { Crew } from '../support/faults-crew.js';
-import { sleep } from '../support/faults-wait.js';
+import { switchboardOf } from '../support/servers/connections.js';
+import { Crew } from '../support/processes/crew.js';
+import { sleep } from '../support/wait/until.js';
 import { askRedis } from '../support/servers/redis.js';
 import { type RedisCluster, startRedisCluster } from '../support/servers/redis-cluster.js';
 import type { TestServer } from '../support/servers/server.js';

@@ -4,13 +4,14 @@ import { Pool } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { PostgresStore } from '../../src/store/postgres/index.js';
 import { Worker } from '../../src/worker/worker.js';
-import { switchboardOf } from '../support/faults-connections.js';
-import { Crew, SERVER_ENGINES, serverOf } from '../support/faults-crew.js';
-import { messagesOf } from '../support/faults-scene.js';
-import { gate, sleep, until } from '../support/faults-wait.js';
+import { switchboardOf } from '../support/servers/connections.js';
+import { Crew, SERVER_ENGINES, serverOf } from '../support/processes/crew.js';
+import { messagesOf } from '../support/scenes/faulty-scene.js';
+import { sleep, until } from '../support/wait/until.js';
 import { askRedis } from '../support/servers/redis.js';
 import { freshDatabase } from '../support/servers/shared.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate } from '../support/wait/gate.js';
 
 const ROUNDS = 3;
 const BETWEEN_MS = 30;
@@ -88,7 +89,7 @@ describe.each([1, 2])("postgres: a pool of the user's with %i connections", (max
     const store = new PostgresStore({ pool, connectTimeoutMs: 300 });
     await store.open();
     onTestFinished(() => store.close());
-    const finish = gate();
+    const finish = newGate();
     const fences: number[] = [];
     const worker = new Worker(
       'work',

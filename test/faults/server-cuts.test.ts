@@ -2,12 +2,12 @@
 // places, a thousand times (300 in the gate). HOLDFAST_CUTS says how many, HOLDFAST_SEED repeats the choice of places (the moments are the machine's).
 import { openStore, type Store } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { Crew, SERVER_ENGINES, serverOf, twoWays } from '../support/faults-crew.js';
-import { type Cuts, cutAtRandom } from '../support/faults-cuts.js';
-import { seeded } from '../support/faults-random.js';
-import { paced } from '../support/pace.js';
-import { FULL } from '../support/matrix.js';
-import { seedOfTest } from '../support/seed.js';
+import { Crew, SERVER_ENGINES, serverOf, twoWays } from '../support/processes/crew.js';
+import { type Cuts, cutAtRandom } from '../support/faults/cuts.js';
+import { seeded } from '../support/run/random.js';
+import { paced } from '../support/wait/pace.js';
+import { FULL } from '../support/run/matrix.js';
+import { seedOfTest } from '../support/run/seed.js';
 import { FaultProxy } from '../support/servers/proxy.js';
 import type { TestServer } from '../support/servers/server.js';
 

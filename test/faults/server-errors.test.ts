@@ -15,7 +15,7 @@ import { freePort } from '../support/servers/free-port.js';
 import { startPgbouncer } from '../support/servers/pgbouncer.js';
 import type { TestServer } from '../support/servers/server.js';
 import { newDatabase, newEmptyDatabase, newServer } from '../engines/postgres/support.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
 
 type Connection = string | Record<string, unknown>;
 

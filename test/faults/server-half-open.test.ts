@@ -2,10 +2,11 @@
 // again, whichever of its connections it was: those for calls and wake-ups, or that of the lock thread.
 import { type Connection, type Job, openStore, Queue, Worker } from 'holdfast';
 import { expect, onTestFinished, test } from 'vitest';
-import { SERVER_ENGINES, type ServerEngine, serverOf, twoWays } from '../support/faults-crew.js';
-import { gate, sleep, until } from '../support/faults-wait.js';
+import { SERVER_ENGINES, type ServerEngine, serverOf, twoWays } from '../support/processes/crew.js';
+import { sleep, until } from '../support/wait/until.js';
 import { FaultProxy } from '../support/servers/proxy.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate } from '../support/wait/gate.js';
 
 interface Role {
   /** Whose way is disturbed. */
@@ -48,7 +49,7 @@ async function disturbed(engine: ServerEngine): Promise<void> {
     onTestFinished(() => queue.close());
     const connection: Connection = twoWays(proxies.main.url(server.url), proxies.thread.url(server.url));
     const ran: string[] = [];
-    const end = gate();
+    const end = newGate();
     const processor = async ({ id, name: kind }: Job): Promise<void> => {
       ran.push(id);
       if (kind === 'held') await end.opened;
@@ -105,7 +106,7 @@ async function renewedOnDeadConnection(engine: ServerEngine): Promise<void> {
   onTestFinished(() => store.close());
   const queue = new Queue('work', { connection: server.url });
   onTestFinished(() => queue.close());
-  const end = gate();
+  const end = newGate();
   const processor = async (job: Job): Promise<boolean> => {
     await end.opened;
     return job.lock.held;

@@ -1,9 +1,9 @@
 // What a worker says of its health when the connection to its server dies in silence.
 import { Queue, Worker } from 'holdfast';
 import { expect, onTestFinished, test } from 'vitest';
-import { newScene } from '../support/acceptance-scene.js';
-import { until } from '../support/faults-wait.js';
-import { paced } from '../support/pace.js';
+import { newScene } from '../support/scenes/scene.js';
+import { until } from '../support/wait/until.js';
+import { paced } from '../support/wait/pace.js';
 import { FaultProxy } from '../support/servers/proxy.js';
 
 test.each(['redis', 'postgres'] as const)(

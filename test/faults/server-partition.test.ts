@@ -2,10 +2,11 @@
 // how long it waits is `crashGraceMs`. By then whoever is cut off must no longer call its lock held.
 import { type Job, Queue, Worker } from 'holdfast';
 import { expect, onTestFinished, test } from 'vitest';
-import { SERVER_ENGINES, type ServerEngine, serverOf, twoWays } from '../support/faults-crew.js';
-import { gate, sleep, until } from '../support/faults-wait.js';
+import { SERVER_ENGINES, type ServerEngine, serverOf, twoWays } from '../support/processes/crew.js';
+import { sleep, until } from '../support/wait/until.js';
 import { FaultProxy } from '../support/servers/proxy.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
+import { newGate } from '../support/wait/gate.js';
 
 const LOCK_MS = 30_000;
 /** How often a handler looks at its lock. */
@@ -35,7 +36,7 @@ async function partition(engine: ServerEngine, crashGraceMs: number, mute = fals
   onTestFinished(() => proxy.close());
   const queue = new Queue('work', { connection: server.url });
   onTestFinished(() => queue.close());
-  const end = gate();
+  const end = newGate();
   const secondRuns: string[] = [];
   const errors: Error[] = [];
   const options = { lockDuration: LOCK_MS, stalledInterval: 300, crashGraceMs };

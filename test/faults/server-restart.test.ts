@@ -2,11 +2,11 @@
 // order. Nobody has to do anything: workers and producers go on by themselves, and say once what happened.
 import { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
-import { Crew, SERVER_ENGINES, type ServerEngine, serverOf } from '../support/faults-crew.js';
-import { sleep, until } from '../support/faults-wait.js';
+import { Crew, SERVER_ENGINES, type ServerEngine, serverOf } from '../support/processes/crew.js';
+import { sleep, until } from '../support/wait/until.js';
 import { askRedis } from '../support/servers/redis.js';
 import type { TestServer } from '../support/servers/server.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
 
 const LOAD = 50;
 

@@ -4,8 +4,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Queue } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { Crew, type Member, SERVER_ENGINES, serverOf } from '../support/faults-crew.js';
-import { until } from '../support/faults-wait.js';
+import { Crew, type Member, SERVER_ENGINES, serverOf } from '../support/processes/crew.js';
+import { until } from '../support/wait/until.js';
 import { wallClockShiftedBy } from '../support/servers/wall-clock.js';
 
 const SKEW_MS = 5 * 60_000;

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Queue } from 'holdfast';
 import { expect, onTestFinished, test } from 'vitest';
-import { Crew, type Member, SERVER_ENGINES, type ServerEngine, serverOf } from '../support/faults-crew.js';
-import type { Note } from '../support/faults-diary.js';
-import { sleep, until } from '../support/faults-wait.js';
+import { Crew, type Member, SERVER_ENGINES, type ServerEngine, serverOf } from '../support/processes/crew.js';
+import type { Note } from '../support/processes/diary.js';
+import { sleep, until } from '../support/wait/until.js';
 import { FaultProxy } from '../support/servers/proxy.js';
 
 const STOPPED_MS = 20_000;

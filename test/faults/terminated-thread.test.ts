@@ -4,8 +4,8 @@ import { spawn } from 'node:child_process';
 import { Worker as Thread } from 'node:worker_threads';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { LOCK_ENGINES, newScene, work } from '../support/acceptance-scene.js';
-import { paced } from '../support/pace.js';
+import { LOCK_ENGINES, newScene, work } from '../support/scenes/scene.js';
+import { paced } from '../support/wait/pace.js';
 
 const LOCK_MS = 60_000;
 /** The grace of a crash is 2 s. */

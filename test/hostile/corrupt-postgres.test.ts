@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, test } from 'vitest';
 import { type FreshDatabase, freshDatabase } from '../support/servers/shared.js';
 import { type Damage, survive } from './survival.js';
 import { watchForDamage } from './verdict.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
 
 watchForDamage();
 

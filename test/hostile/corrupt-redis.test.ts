@@ -2,11 +2,11 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { tagOf } from '../../src/store/redis/runner.js';
+import { tagOf } from '../../src/store/redis/driver/runner.js';
 import { shared } from '../support/servers/shared.js';
 import { type Damage, survive } from './survival.js';
 import { watchForDamage } from './verdict.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
 
 watchForDamage();
 

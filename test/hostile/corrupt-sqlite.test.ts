@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Queue } from '../../src/index.js';
 import { type Damage, survive } from './survival.js';
 import { watchForDamage } from './verdict.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
 
 watchForDamage();
 

@@ -2,7 +2,7 @@
 //   HOLDFAST_HOSTILE_RUNS=100 npx vitest run test/hostile           a hundred times as many
 //   HOLDFAST_HOSTILE_SEED=7 …                                      others
 import fc from 'fast-check';
-import { sayOnFailure } from '../support/seed.js';
+import { sayOnFailure } from '../support/run/seed.js';
 import { revive } from './odd-values.js';
 
 const SEED = 20_301;

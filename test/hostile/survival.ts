@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { type Job, Queue, QueueEvents, Worker } from '../../src/index.js';
+import { until } from '../support/wait/until.js';
 import { verdictOn } from './verdict.js';
 
 export interface Hit {
@@ -109,22 +110,12 @@ async function listen(name: string, connection: string): Promise<void> {
 
 async function failOnce(queue: Queue, worker: Worker): Promise<void> {
   void worker.run();
-  await until(async () => ((await queue.getJobCounts('delayed'))['delayed'] ?? 0) === 1, 'the first attempt');
+  await until('the first attempt', async () => ((await queue.getJobCounts('delayed'))['delayed'] ?? 0) === 1);
   await worker.close();
 }
 
 async function completed(queue: Queue, ids: string[]): Promise<void> {
   const done = async (id: string): Promise<boolean> => (await verdictOn(() => queue.getJobState(id))).value === 'completed';
-  await until(
-    async () => (await Promise.all(ids.map(done))).every(Boolean),
-    `jobs ${ids.join(', ')} of ${queue.name} to be completed`,
-  );
-}
-
-async function until(look: () => Promise<boolean>, what: string): Promise<void> {
-  const end = performance.now() + PATIENCE_MS;
-  while (!(await look())) {
-    if (performance.now() > end) throw new Error(`waited ${PATIENCE_MS} ms for ${what}`);
-    await sleep(10);
-  }
+  const all = async (): Promise<boolean> => (await Promise.all(ids.map(done))).every(Boolean);
+  await until(`jobs ${ids.join(', ')} of ${queue.name} to be completed`, all, PATIENCE_MS);
 }

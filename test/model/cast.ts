@@ -3,10 +3,11 @@
 import { inspect } from 'node:util';
 import type { Keep, Outcome } from '../../src/job/outcome.js';
 import type { JobRecord, NewJob } from '../../src/job/record.js';
-import type { Call, ClaimRequest, ListQuery, SettleReply, Store, Write } from '../../src/store/contract/index.js';
+import type { Call, ClaimRequest, ListQuery, SettleReply, StatusQuery, Store, Write } from '../../src/store/contract/index.js';
 import type { Act, Side } from './side.js';
-import { type Claiming, LOCKS, type Look, type OutcomePart, type Step } from './steps.js';
+import { type Claiming, GROUPS, LOCKS, type Look, type OutcomePart, type Step, UNIQUE } from './steps.js';
 
+const EVERY_POINT = { kind: 'completed', start: 0, end: -1 } as const;
 const OWNER = { host: 'host', pid: 1, name: 'worker', instance: 'program' };
 
 export class Cast {
@@ -19,8 +20,15 @@ export class Cast {
   #names = 0;
 
   readonly #lazyKeys: boolean;
+  /** What a look at the status asks for. */
+  readonly ask: StatusQuery = {
+    priorities: [0, 1, 2],
+    metrics: EVERY_POINT,
+    deduplication: [...UNIQUE],
+    groups: { keys: [...GROUPS] },
+  };
 
-  constructor(queue: string, { lazyKeys = false }: { lazyKeys?: boolean | undefined }) {
+  constructor(queue: string, lazyKeys = false) {
     this.queue = queue;
     this.#lazyKeys = lazyKeys;
   }
@@ -34,7 +42,9 @@ export class Cast {
     switch (step.verb) {
       case 'add': {
         const batch = (this.#names += 1);
-        const jobs = step.jobs.map((job, index) => newJob(job, index, batch));
+        // "A job has a lock key or a group, not both."
+        const valid = step.jobs.map((job) => (job.group === undefined ? job : { ...job, lockKey: undefined }));
+        const jobs = valid.map((job, index) => newJob(job, index, batch));
         const call = this.#call(step.producer);
         return (store) => store.add(queue, jobs, call);
       }
@@ -76,6 +86,7 @@ export class Cast {
           store.write(
             queue,
             step.writes.map(({ job, token, kind, keep }, index) => {
+              if (kind === 'event') return { kind, name: `own-${index}`, args: `{"job":"${job}"}` };
               const own = { jobId: job, ...(token !== undefined && { token: side.token(job, token) }) };
               return { ...own, kind, data: `[${index}]`, progress: `${index}`, row: `row ${index}`, ...given({ keep }) } as Write;
             }),
@@ -114,6 +125,11 @@ export class Cast {
           if (Object.values(counts).some((count) => count > 0)) return;
           await side.trimmed(store.forget(queue, { all: true }), store, queue);
         };
+      case 'forgetEntries': {
+        const { ids, ownedBy } = step;
+        if (this.ask.deduplication === undefined) return async () => undefined;
+        return (store) => store.forget(queue, { deduplication: ids, ...given({ ownedBy }) });
+      }
       case 'pass':
         return async () => undefined;
       case 'look':
@@ -130,17 +146,29 @@ export class Cast {
     // A repetition has the tokens of the first time, whatever was claimed with it.
     const told = new Map<Side, Outcome[]>();
     return (store, side) => {
-      const tell = told.get(side) ?? alikeKept(outcomes.map((outcome, index) => outcomeOf(outcome, side, index)));
+      const tell = told.get(side) ?? this.#alike(outcomes.map((outcome, index) => outcomeOf(outcome, side, index)));
       told.set(side, tell);
       return side.granted(settleAll(store.settle(queue, tell, call, request), tell), ({ claimed }) => claimed?.jobs ?? []);
     };
   }
 
+  #alike(outcomes: Outcome[]): Outcome[] {
+    return alikeKept(outcomes.length < 2 ? outcomes : alikeRetried(outcomes));
+  }
+
   #look(look: Look): Act {
     const { queue } = this;
     switch (look.at) {
+      case 'group': {
+        const { group, start } = look;
+        return (store) => store.jobs(queue, { group, start, end: -1, asc: start === 0 });
+      }
       case 'status':
-        return (store) => store.status(queue);
+        return (store) => store.status(queue, this.ask);
+      case 'metrics': {
+        const { at: _, ...metrics } = look;
+        return (store) => store.status(queue, { metrics });
+      }
       case 'jobs':
         return (store) => store.jobs(queue, look.jobs);
       case 'list': {
@@ -162,6 +190,11 @@ export class Cast {
       case 'namedLocks':
         return (store) => store.locks(queue, { names: [...LOCKS] });
     }
+  }
+
+  async groupJobs(store: Store): Promise<string[][]> {
+    const listed = GROUPS.map((group) => store.jobs(this.queue, { group, start: 0, end: -1, asc: true }));
+    return (await Promise.all(listed)).map(({ jobs }) => jobs.map(({ id }) => id));
   }
 
   async list(store: Store, query: ListQuery): Promise<JobRecord[]> {
@@ -208,9 +241,24 @@ export class Cast {
 type JobPart = Extract<Step, { verb: 'add' }>['jobs'][number];
 
 /** The timestamp, which stores only keep, tells which jobs came together. */
-function newJob({ id, lockKey, ...job }: JobPart, index: number, timestamp: number): NewJob {
+function newJob({ id, lockKey, group, deduplication, ...job }: JobPart, index: number, timestamp: number): NewJob {
   const opts = lockKey === undefined ? job.opts : JSON.stringify({ ...(JSON.parse(job.opts) as object), lockKey });
-  return { name: `name-${index}`, data: `{"n":${index}}`, timestamp, ...job, opts, ...given({ id, lockKey }) };
+  const plain = { name: `name-${index}`, data: `{"n":${index}}`, timestamp, ...job, opts, ...given({ id, lockKey, group }) };
+  if (deduplication === undefined) return plain;
+  const { ttlMs, ...mode } = deduplication;
+  if (!mode.keepLastIfActive) return { ...plain, deduplication: { ...mode, ...given({ ttlMs }) } };
+  // A draft goes to the back, where no other job of the same call goes: see `alikeRetried`.
+  return {
+    ...plain,
+    id: index % 2 === 0 ? 'e' : 'f',
+    lifo: false,
+    deduplication: { ...mode, id: UNIQUE[0], ...given({ ttlMs }) },
+  };
+}
+
+/** A draft and a job that is retried both go to the back: which one comes first is the store's affair, so retried jobs go to the front. */
+function alikeRetried(outcomes: Outcome[]): Outcome[] {
+  return outcomes.map((outcome) => (outcome.kind === 'retry' ? { ...outcome, lifo: true } : outcome));
 }
 
 function outcomeOf(outcome: OutcomePart, side: Side, index: number): Outcome {

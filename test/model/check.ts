@@ -90,7 +90,7 @@ export async function agreeWithMemory(contender: () => Promise<Contender>, optio
 async function compare(contender: Contender, queue: string, sequence: Step[]): Promise<void> {
   const { clock, connections, showTime } = contender;
   const memory = new MemoryStore({ clock });
-  const cast = new Cast(queue, contender);
+  const cast = new Cast(queue, contender.lazyKeys);
   const [model, store] = [new Side([memory]), new Side(connections)];
   const both = async (where: string, act: Parameters<Side['run']>[0], via = 0): Promise<void> => {
     const expected = await model.run(act, via);

@@ -1,7 +1,15 @@
 // Sequences on which a store once differed: they are tried before those of chance.
 import type { Step } from './steps.js';
 
-const PLAIN = { priority: 0, delayMs: 0, lifo: false, lockKey: undefined, opts: '{}' } as const;
+const PLAIN = {
+  priority: 0,
+  delayMs: 0,
+  lifo: false,
+  lockKey: undefined,
+  group: undefined,
+  deduplication: undefined,
+  opts: '{}',
+} as const;
 const ANY = { jobIds: undefined, by: undefined, timedMs: undefined, limit: undefined } as const;
 const added: Step = { verb: 'add', via: 0, producer: 'p1', jobs: [{ id: 'a', ...PLAIN }], again: false };
 

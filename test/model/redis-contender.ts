@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { Cluster, Redis } from 'ioredis';
 import { RedisStore } from '../../src/store/redis/index.js';
-import { tagOf } from '../../src/store/redis/runner.js';
+import { tagOf } from '../../src/store/redis/driver/runner.js';
 import { ManualClock } from '../../src/testing/index.js';
 import { readClockWith } from '../support/servers/redis-clock.js';
 import type { Contender } from './check.js';

@@ -15,7 +15,7 @@ export interface EventsQuery {
 }
 
 /** What is left of a time: all of them end in 5, and a store may round up what its own microseconds make longer. */
-const LEFT = /InMs$|^limitedMs$/;
+const LEFT = /InMs$|^(limited|blocked)Ms$/;
 
 export class Side {
   readonly #connections: Store[];

@@ -1,9 +1,13 @@
 // What may happen to a queue, as plain data, so that a failing sequence can be shrunk, printed and replayed. A step names jobs, sessions and
 // tokens by the part that they play; cast.ts turns it into a call of the contract.
 import fc from 'fast-check';
-import type { ListName, QueueSettings } from '../../src/store/contract/index.js';
+import type { GroupRules, ListName, QueueSettings } from '../../src/store/contract/index.js';
 
-export const JOBS = ['a', 'b', 'c', 'd', '1', '2', '3'] as const;
+/** Jobs that may become drafts are called e and f. */
+export const JOBS = ['a', 'b', 'c', 'd', 'e', 'f', '1', '2', '3'] as const;
+/** Deduplication ids. Only the first one has drafts: in which order the drafts of several owners come is the store's affair. */
+export const UNIQUE = ['u', 'v'] as const;
+export const GROUPS = ['g', 'h'] as const;
 export const SESSIONS = ['s1', 's2', 's3'] as const;
 export const LOCKS = ['x', 'y'] as const;
 export const LISTS: readonly ListName[] = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'];
@@ -16,6 +20,7 @@ export const STEP_MS = 10;
 const SHORT_MS = 1_005;
 const LONG_MS = 2_005;
 const FAR_MS = 3_600_005;
+const MINUTE_MS = 61_000;
 
 /** The last token that was granted for the job, the one before, the last one of another job, one that never was, and none at all. */
 const tokens = fc.oneof(
@@ -44,6 +49,17 @@ const newJob = fc.record({
   delayMs: fc.constantFrom(0, 0, 0, SHORT_MS, LONG_MS),
   lifo: fc.constantFrom(false, false, true),
   lockKey: maybe(fc.constantFrom('k', 'l'), 2),
+  group: maybe(fc.constantFrom(...GROUPS), 3),
+  deduplication: maybe(
+    fc.record({
+      id: fc.constantFrom(...UNIQUE),
+      ttlMs: maybe(fc.constantFrom(SHORT_MS, LONG_MS), 3),
+      extend: fc.boolean(),
+      replaceDelayed: fc.boolean(),
+      keepLastIfActive: fc.boolean(),
+    }),
+    3,
+  ),
   // Not a count: of those that fail in one sweep, which would stay depends on their order.
   opts: fc.constantFrom('{}', '{}', '{"removeOnFail":true}'),
 });
@@ -73,7 +89,7 @@ const outcome = fc.oneof(
 const write = fc.record({
   job,
   token: maybe(tokens, 2),
-  kind: fc.constantFrom('data' as const, 'progress' as const, 'log' as const, 'clearLogs' as const),
+  kind: fc.constantFrom('data' as const, 'progress' as const, 'log' as const, 'clearLogs' as const, 'event' as const),
   keep: maybe(fc.constantFrom(0, 1, 2)),
 });
 
@@ -103,12 +119,33 @@ const selection = fc.record({
 const paused = fc.boolean();
 const blockedMs = fc.constantFrom(0, SHORT_MS);
 const cap = fc.option(fc.record({ maxActive: fc.constantFrom(0, 1, 2, 3) }), { freq: 2 });
+const maxActive = fc.constantFrom(0, 1, 2);
+const metrics = fc.option(fc.record({ points: fc.constantFrom(1, 3) }), { freq: 5 });
+const rate = fc.record({ max: fc.constantFrom(1, 2), durationMs: fc.constantFrom(SHORT_MS, LONG_MS) });
+const groups: fc.Arbitrary<GroupRules | null> = fc.option(fc.record({ maxActive, rate }, { requiredKeys: [] }), {
+  freq: 3,
+});
+const group = fc.record(
+  {
+    key: fc.constantFrom(...GROUPS),
+    paused: fc.constantFrom(false, false, true),
+    maxActive: fc.option(maxActive, { freq: 2 }),
+    rate: fc.option(rate, { freq: 2 }),
+    blockedMs,
+  },
+  { requiredKeys: ['key'] },
+);
 /** Several settings at once are rare: most of them stop claims, and other steps need claimed jobs. */
 const settings: fc.Arbitrary<QueueSettings> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ paused }) },
   { weight: 2, arbitrary: fc.record({ blockedMs }) },
   { weight: 4, arbitrary: fc.record({ cap }) },
+  { weight: 2, arbitrary: fc.record({ groups }) },
+  { weight: 2, arbitrary: fc.record({ group }) },
+  { weight: 3, arbitrary: fc.record({ rate: fc.option(rate, { freq: 3 }) }) },
+  { weight: 3, arbitrary: fc.record({ metrics }) },
   { weight: 1, arbitrary: fc.record({ paused, blockedMs, cap }) },
+  { weight: 1, arbitrary: fc.record({ cap, groups, group }) },
 );
 
 const lock = fc.constantFrom(...LOCKS);
@@ -119,6 +156,12 @@ const wish = fc.record({ name: lock, session, fresh: fc.boolean(), keepPlaceMs: 
 
 const look = fc.oneof(
   fc.record({ at: fc.constant('status' as const) }),
+  fc.record({
+    at: fc.constant('metrics' as const),
+    kind: fc.constantFrom('completed' as const, 'failed' as const),
+    start: fc.constantFrom(0, 1, -1),
+    end: fc.constantFrom(-1, 0, 2),
+  }),
   fc.record({ at: fc.constant('jobs' as const), jobs }),
   fc.record({
     at: fc.constant('list' as const),
@@ -132,6 +175,7 @@ const look = fc.oneof(
     after: maybe(fc.nat(12)),
     limit: fc.constantFrom(1, 3, 1_000),
   }),
+  fc.record({ at: fc.constant('group' as const), group: fc.constantFrom(...GROUPS), start: fc.constantFrom(0, 1, -2) }),
   fc.record({ at: fc.constant('logs' as const), job, start: fc.constantFrom(0, 1, -1), asc: fc.boolean() }),
   fc.record({ at: fc.constant('lockOf' as const), job }),
   fc.record({ at: fc.constant('owned' as const), session }),
@@ -172,11 +216,13 @@ const step = fc.oneof(
   weighted(3, 'write', { writes: several(write) }),
   weighted(9, 'change', { jobs, change }),
   weighted(3, 'select', { selection, change: fc.oneof(retry, promote, fc.constant({ kind: 'remove' as const })) }),
-  weighted(4, 'configure', { settings }),
+  weighted(6, 'configure', { settings }),
   weighted(5, 'acquire', { wishes: several(wish) }),
   weighted(2, 'letGo', { locks: several(fc.record({ name: lock, session })) }),
   weighted(2, 'forget', { events: maybe(fc.nat(5)) }),
-  weighted(5, 'pass', { ms: fc.constantFrom(500, 1_000, 2_000, 5_000) }),
+  weighted(1, 'forgetEntries', { ids: several(fc.constantFrom(...UNIQUE)), ownedBy: maybe(job) }),
+  // A minute is rare: sequences stay below ten.
+  weighted(5, 'pass', { ms: fc.constantFrom(500, 1_000, 1_000, 2_000, 2_000, 5_000, MINUTE_MS) as fc.Arbitrary<number> }),
   weighted(6, 'look', { look }),
 );
 
@@ -212,6 +258,42 @@ const work = fc
     },
   ]);
 
+/** A window that is opened, a block that begins and ends within it, and claims afterwards, of the queue or of a group. */
+const limits = fc
+  .record({ session, key: maybe(fc.constantFrom(...GROUPS), 2), max: fc.constantFrom(1, 2) })
+  .map(({ session: worker, key, max }): Step[] => {
+    const set = (one: Pick<QueueSettings, 'rate' | 'blockedMs'>): Step => ({
+      verb: 'configure',
+      via: 0,
+      settings: (key === undefined ? one : { group: { key, ...one } }) as QueueSettings,
+    });
+    const claim: Step = { verb: 'claim', via: 1, session: worker, claim: { ...PLAIN, count: 4 }, again: false };
+    const wait = (ms: number): Step => ({ verb: 'pass', via: 0, ms });
+    const begin = [set({ rate: { max, durationMs: LONG_MS } }), claim, set({ blockedMs: SHORT_MS })];
+    return [...begin, wait(1_000), wait(500), claim, wait(1_000), claim];
+  });
+
+/** Two jobs that are claimed together and end minutes apart, in a queue that counts. */
+const minutes = fc
+  .record({
+    session,
+    kind: fc.constantFrom('completed' as const, 'failed' as const),
+    ms: fc.constantFrom(MINUTE_MS, 2 * MINUTE_MS),
+  })
+  .map(({ session: worker, kind, ms }): Step[] => {
+    const end = (one: 'a' | 'b'): Step => {
+      const outcomes = [{ kind, job: one, token: 'last' as const, keep: {} }];
+      return { verb: 'settle', via: 0, outcomes, caller: worker, claim: undefined, again: false };
+    };
+    return [
+      { verb: 'configure', via: 0, settings: { metrics: { points: 3 } } },
+      { verb: 'claim', via: 1, session: worker, claim: { ...PLAIN, count: 2, jobIds: ['a', 'b'] }, again: false },
+      end('a'),
+      { verb: 'pass', via: 0, ms },
+      end('b'),
+    ];
+  });
+
 export const sequence = (maxLength: number): fc.Arbitrary<Step[]> =>
   fc
     .array(
@@ -219,6 +301,8 @@ export const sequence = (maxLength: number): fc.Arbitrary<Step[]> =>
         { weight: 20, arbitrary: step.map((one) => [one]) },
         { weight: 1, arbitrary: crash },
         { weight: 1, arbitrary: work },
+        { weight: 1, arbitrary: limits },
+        { weight: 1, arbitrary: minutes },
       ),
       { minLength: 1, maxLength, size: 'max' },
     )

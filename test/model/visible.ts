@@ -20,7 +20,10 @@ export async function visible(store: Store, side: Side, cast: Cast): Promise<unk
   const locks = await store.locks(queue, { jobIds: ids });
   const owned = await Promise.all(sessions.map((id) => store.locks(queue, { session: id })));
   return {
-    status: await store.status(queue),
+    status: await store.status(queue, cast.ask),
+    failed: await store.status(queue, { metrics: { kind: 'failed', start: 0, end: -1 } }),
+    groups: await store.status(queue, { groups: { limit: 10 } }),
+    ofGroups: await cast.groupJobs(store),
     lists,
     again: (await store.jobs(queue, ids)).jobs,
     logs,

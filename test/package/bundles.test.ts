@@ -10,7 +10,7 @@ import { shared } from '../support/servers/shared.js';
 import { packAndInstall, root } from './install.js';
 import { JOB_OF_A_BUNDLE, JOB_OF_A_BUNDLE_RAN } from './programs.js';
 import { tool } from './tools.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
 
 const LIMIT_MS = paced(240_000);
 

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { madeOnce } from '../support/run-folder.js';
+import { madeOnce } from '../support/run/run-folder.js';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runtime } from '../runtimes/runtimes.js';
-import { promisedOutput } from '../support/program.js';
+import { promisedOutput } from '../support/processes/program.js';
 import { newApp, pack, root } from './install.js';
 import { installed, nodeOf } from './tools.js';
 

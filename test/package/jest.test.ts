@@ -4,12 +4,12 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { oneInThisRun } from '../support/matrix.js';
+import { oneInThisRun } from '../support/run/matrix.js';
 import { shared } from '../support/servers/shared.js';
 import { packAndInstall, root } from './install.js';
 import { JEST_TEST, OWN_STORE } from './jest-program.js';
 import { nodeOf, tool } from './tools.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
 
 const JESTS = ['jest29', 'jest30'] as const;
 const NODES = [20, 22, 24];

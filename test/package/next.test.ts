@@ -5,7 +5,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
 import { freePort } from '../support/servers/free-port.js';
 import { shared } from '../support/servers/shared.js';
 import { newApp, npm, pack } from './install.js';

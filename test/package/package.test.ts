@@ -8,7 +8,7 @@ import { tsc } from '../../scripts/build.mjs';
 import { brokenLinks } from '../docs/links.js';
 import { type ExportTarget, manifestOf, packAndInstall, root } from './install.js';
 import { BOTH_BUILDS, EXPORTS_ESM, EXPORTS_CJS, JOB_CJS, JOB_ESM, TYPES } from './programs.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
 
 const LIMIT_MS = paced(120_000);
 

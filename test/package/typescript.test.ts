@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { packAndInstall } from './install.js';
 import { TYPES } from './programs.js';
 import { tool } from './tools.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
 
 const LIMIT_MS = paced(240_000);
 

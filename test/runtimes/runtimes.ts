@@ -1,6 +1,6 @@
 // The runtimes that the package supports, other than the Node that runs the tests. They come from the npm registry at their first use.
 import { join } from 'node:path';
-import type { DriverName } from '../../src/store/sqlite/driver.js';
+import type { DriverName } from '../../src/store/sqlite/driver/load.js';
 import { installed, nodeOf } from '../package/tools.js';
 
 export interface Runtime {

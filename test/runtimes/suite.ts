@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { oneInThisRun } from '../support/matrix.js';
-import { type Compiled, compiledOnce, missingOutput, promisedOutput, runProgram } from '../support/program.js';
+import { oneInThisRun } from '../support/run/matrix.js';
+import { type Compiled, compiledOnce, missingOutput, promisedOutput, runProgram } from '../support/processes/program.js';
 import { type Runtime, type RuntimeName, RUNTIME_NAMES, runtime } from './runtimes.js';
 
 const INSTALL_MS = 120_000;

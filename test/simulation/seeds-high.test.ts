@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { FULL } from '../support/matrix.js';
-import { sayOnFailure } from '../support/seed.js';
+import { FULL } from '../support/run/matrix.js';
+import { sayOnFailure } from '../support/run/seed.js';
 import { simulate } from './seeds.js';
 
 const patience = { timeout: 600_000 };

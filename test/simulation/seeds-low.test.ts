@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { FULL } from '../support/matrix.js';
+import { FULL } from '../support/run/matrix.js';
 import { simulate } from './seeds.js';
 
 const RUNS = FULL ? 1000 : 300;

@@ -4,7 +4,7 @@ import { History, tell } from '../../simulation/history.mjs';
 import { planOf } from '../../simulation/plan.mjs';
 import { run } from '../../simulation/run.mjs';
 import { simulate } from './seeds.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
 
 async function historyOf(seed: number): Promise<string> {
   const history = new History();

@@ -2,10 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import { planOf } from '../../simulation/plan.mjs';
 import { run } from '../../simulation/run.mjs';
-import { FULL } from '../support/matrix.js';
+import { FULL } from '../support/run/matrix.js';
 import { defectsOf, find } from './finding.js';
 import { simulate } from './seeds.js';
-import { paced } from '../support/pace.js';
+import { paced } from '../support/wait/pace.js';
 
 const store = 'sqlite';
 const RUNS = FULL ? 150 : 40;
@@ -15,6 +15,7 @@ const FOUND_SOON = [
   'a reaped session is renewed',
   'expiry is judged by the wall clock of whoever asks',
   'a sweep does not charge',
+  'a job that stalls loses its deduplication id',
   'a late reply makes trust last from its arrival',
   'a timed claim that is repeated is trusted from its last try on',
   'an extension counts from its reply on',

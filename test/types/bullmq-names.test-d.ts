@@ -3,19 +3,29 @@ import {
   type BaseJobOptions,
   type BulkJobOptions,
   type ConnectionOptions,
+  type DeduplicationOptions,
   type GetNextJobOptions,
   type Job,
   type JobOf,
+  type JobSchedulerJson,
+  type JobSchedulerTemplateOptions,
+  type Metrics,
+  type MetricsOptions,
+  MetricsTime,
   type ObliterateOpts,
   type Processor,
   Queue,
   type QueueBaseOptions,
   QueueEvents,
   type QueueEventsListener,
+  QueueEventsProducer,
   type QueueListener,
   type QueueOptions,
   type RateLimiterOptions,
   type RedisOptions,
+  type RepeatableJob,
+  type RepeatOptions,
+  type RepeatStrategy,
   type RetryJobOpts,
   Worker,
   type WorkerListener,
@@ -32,9 +42,13 @@ const connection: ConnectionOptions = redis;
 const base: QueueBaseOptions = { connection, prefix: 'app', skipVersionCheck: true };
 const queueOptions: QueueOptions = { ...base, skipMetasUpdate: true, defaultJobOptions: { attempts: 3 } };
 const limiter: RateLimiterOptions = { max: 1, duration: 1000 };
-const workerOptions: WorkerOptions = { ...base, limiter, maximumRateLimitDelay: 5 };
+const metrics: MetricsOptions = { maxDataPoints: MetricsTime.ONE_WEEK * 2 };
+const workerOptions: WorkerOptions = { ...base, limiter, metrics, maximumRateLimitDelay: 5 };
+const minutes: MetricsTime = MetricsTime.ONE_HOUR;
+void minutes;
 const baseJob: BaseJobOptions = { jobId: 'a', delay: 5 };
-const bulk: BulkJobOptions = baseJob;
+const unique: DeduplicationOptions = { id: 'a', ttl: 5, extend: true, replace: true };
+const bulk: BulkJobOptions = { ...baseJob, deduplication: unique };
 const obliterate: ObliterateOpts = { force: true };
 const retry: RetryJobOpts = { count: 5 };
 const next: GetNextJobOptions = { block: false };
@@ -56,6 +70,65 @@ const onCompleted: WorkerListener<Mail, boolean>['completed'] = (job, result) =>
 new Worker<Mail, boolean>('q', async () => true).on('completed', onCompleted);
 const onFailed: QueueEventsListener['failed'] = ({ jobId, failedReason }, id) => console.log(jobId, failedReason, id);
 new QueueEvents('q').on('failed', onFailed);
+new QueueEvents('q').on('deduplicated', ({ jobId, deduplicationId, deduplicatedJobId }, id) => {
+  holds<Equal<typeof deduplicatedJobId, string>>();
+  console.log(jobId, deduplicationId, id);
+});
+interface CustomListener extends QueueEventsListener {
+  example: (args: { custom: string }, id: string) => void;
+  other: (args: { n: number }, id: string) => void;
+}
+interface CustomPayload {
+  eventName: string;
+  custom: string;
+}
+new QueueEvents('q')
+  .on<CustomListener>('example', async ({ custom }: { custom: string }) => console.log(custom))
+  .on<CustomListener>('completed', ({ jobId }: { jobId: string }) => console.log(jobId))
+  .on<CustomListener, 'other'>('other', ({ n }, id) => console.log(n.toFixed(), id.length))
+  .once<CustomListener>('example', () => undefined)
+  .off<CustomListener>('example', () => undefined);
+// @ts-expect-error not an event of the listener
+new QueueEvents('q').on<CustomListener>('nothing', () => undefined);
+// @ts-expect-error not an event of a queue
+new QueueEvents('q').on('example', () => undefined);
+// @ts-expect-error the event has other fields
+new QueueEvents('q').on<CustomListener, 'other'>('other', ({ custom }: { custom: string }) => custom);
+new QueueEvents('q', { listed: true });
+const producer = new QueueEventsProducer('q', { connection });
+void producer.publishEvent<CustomPayload>({ eventName: 'example', custom: 'x' });
+void producer.publishEvent({ eventName: 'example', n: 5 }, 1000);
+// @ts-expect-error the name is missing
+void producer.publishEvent({ custom: 'x' });
+// @ts-expect-error the payload has another type
+void producer.publishEvent<CustomPayload>({ eventName: 'example', custom: 5 });
+holds<Equal<Awaited<ReturnType<Queue['getMetrics']>>, Metrics>>();
+holds<Equal<Parameters<Queue['getMetrics']>[0], 'completed' | 'failed'>>();
+holds<Equal<Awaited<ReturnType<Queue['getGlobalRateLimit']>>, { max: number; duration: number } | null>>();
+holds<Equal<Awaited<ReturnType<Queue['getRateLimitTtl']>>, number>>();
+holds<Equal<Awaited<ReturnType<Queue['isMaxed']>>, boolean>>();
+const listeners: Record<string, string>[] = await queue.getQueueEvents();
+void listeners;
+holds<Equal<Awaited<ReturnType<Queue['getDeduplicationJobId']>>, string | null>>();
+holds<Equal<Awaited<ReturnType<Queue['removeDeduplicationKey']>>, number>>();
+holds<Equal<Awaited<ReturnType<Job['removeDeduplicationKey']>>, boolean>>();
+holds<Equal<Job['deduplicationId'], string | undefined>>();
+const repeatOptions: RepeatOptions = { pattern: '0 0 * * *', tz: 'UTC', limit: 5, immediately: true };
+const templateOptions: JobSchedulerTemplateOptions = { attempts: 3 };
+// @ts-expect-error the schedule decides the id
+const refusedOptions: JobSchedulerTemplateOptions = { jobId: 'x' };
+const repeatStrategy: RepeatStrategy = (millis, opts, name) => (opts.pattern === name ? undefined : millis + 1);
+void new Queue<Mail>('q', { settings: { repeatStrategy } }).upsertJobScheduler('s', repeatOptions, {
+  data: { to: 'a' },
+  opts: templateOptions,
+});
+// @ts-expect-error the data of the queue has another type
+void new Queue<Mail>('q').upsertJobScheduler('s', { every: 1000 }, { data: { nobody: 1 } });
+holds<Equal<Awaited<ReturnType<Queue['getJobScheduler']>>, JobSchedulerJson | undefined>>();
+holds<Equal<Awaited<ReturnType<Queue['getRepeatableJobs']>>, RepeatableJob[]>>();
+holds<Equal<Awaited<ReturnType<Queue['removeJobScheduler']>>, boolean>>();
+holds<Equal<Job['repeatJobKey'], string | undefined>>();
+void refusedOptions;
 const onWaiting: QueueListener<Job<Mail>>['waiting'] = (job) => job.data.to.toUpperCase();
 new Queue<Mail>('q').on('waiting', onWaiting);
 

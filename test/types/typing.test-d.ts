@@ -205,3 +205,37 @@ new Worker<MailJob>('q', null).on('completed', (each, result) => {
 });
 holds<Equal<Parameters<QueueListener['waiting']>, [job: Job]>>();
 holds<Equal<Parameters<QueueListener<MailJob>['waiting']>, [job: MailJob]>>();
+
+// ── schedules of a queue with a map ─────────────────────────────────────────────────────────────────────────────────────────
+type Mapped = { a: { data: { to: string } }; b: { data: { week: number } } };
+declare const scheduled: Queue<Mapped>;
+void scheduled.upsertJobScheduler('n', { every: 1000 }, { name: 'a', data: { to: 'x' }, opts: { attempts: 3 } });
+// @ts-expect-error without a template the jobs would be called n, which is not in the map
+void scheduled.upsertJobScheduler('n', { every: 1000 });
+// @ts-expect-error the same without a name
+void scheduled.upsertJobScheduler('n', { every: 1000 }, { data: { to: 'x' } });
+// @ts-expect-error not a name of the map
+void scheduled.upsertJobScheduler('n', { every: 1000 }, { name: 'n', data: { to: 'x' } });
+// @ts-expect-error the data of another job
+void scheduled.upsertJobScheduler('n', { every: 1000 }, { name: 'b', data: { to: 'x' } });
+void new Queue('q').upsertJobScheduler('n', { every: 1000 });
+void new Queue<{ to: string }>('q').upsertJobScheduler('n', { pattern: '* * * * *' }, { data: { to: 'x' } });
+export function scheduleAny<T, R, N extends string>(queue: Queue<T, R, N>): void {
+  void queue.upsertJobScheduler('n', { every: 1000 });
+}
+// @ts-expect-error the schedule makes the ids of its jobs
+void new Queue('q').upsertJobScheduler('n', { every: 1000, jobId: 'x' });
+
+// ── mistakes are reported where they stand ──────────────────────────────────────────────────────────────────────────────────
+new Worker('q', async () => 1, {
+  // @ts-expect-error a misspelt option beside a function
+  concurency: 5,
+});
+new Worker<Mapped>(
+  'q',
+  { a: async (job) => job.data.to, b: async (job) => job.data.week },
+  {
+    // @ts-expect-error a misspelt option beside a map of handlers
+    concurency: 5,
+  },
+);

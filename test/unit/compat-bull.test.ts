@@ -46,10 +46,52 @@ describe('making a Bull queue', () => {
     [{ settings: { maxStalledCount: Number.NaN } }, { code: 'INVALID_OPTION', option: 'maxStalledCount' }],
     [{ settings: { drainDelay: -1 } }, { code: 'INVALID_OPTION', option: 'drainDelay' }],
     [{ limiter: { max: 0, duration: 1 } }, { code: 'INVALID_OPTION', option: 'limiter.max' }],
-    [{ limiter: { max: 1, duration: 1, groupKey: 'a' } }, { code: 'OPTION_UNSUPPORTED', option: 'limiter.groupKey' }],
-    [{ metrics: {} }, { code: 'OPTION_UNSUPPORTED', option: 'metrics' }],
+    [{ limiter: { max: 1, duration: 1, groupKey: '' } }, { code: 'INVALID_OPTION', option: 'limiter.groupKey' }],
+    [{ limiter: { max: 0, duration: 1, groupKey: 'a' } }, { code: 'INVALID_OPTION', option: 'limiter.max' }],
+    [{ metrics: { maxDataPoints: -1 } }, { code: 'INVALID_OPTION', option: 'metrics.maxDataPoints' }],
   ])('refuses %j at once', (options, error) => {
     expect(() => new Queue('work', { connection: 'memory:', ...options })).toThrow(expect.objectContaining(error));
+  });
+
+  test('metrics count finished jobs from the first handler on, and utils.MetricsTime names minutes', async () => {
+    const queue = newQueue({ metrics: { maxDataPoints: Bull.utils.MetricsTime.TWO_WEEKS } });
+    expect(await queue.getMetrics('completed')).toEqual({ meta: { count: 0, prevTS: 0, prevCount: 0 }, data: [], count: 0 });
+    void queue.process(({ data }: Job) => (data.fails === true ? Promise.reject(new Error('no')) : undefined));
+    const jobs = [await queue.add({}), await queue.add({ fails: true }), await queue.add({})];
+    await Promise.allSettled(jobs.map((job) => ended(queue, job)));
+    const counts = await Promise.all([queue.getMetrics('completed'), queue.getMetrics('failed', 0, 5)]);
+    expect(counts.map(({ meta }) => meta.count)).toEqual([2, 1]);
+    // The negative control.
+    const plain = newQueue();
+    void plain.process(() => undefined);
+    await ended(plain, await plain.add({}));
+    expect((await plain.getMetrics('completed')).meta.count).toBe(0);
+  });
+
+  test('a limiter lets max jobs start within its window, and the others wait', async () => {
+    const queue = newQueue({ limiter: { max: 2, duration: 600_000 } });
+    await Promise.all([1, 2, 3].map((n) => queue.add({ n })));
+    const done = new Promise<void>((resolve) => {
+      let left = 2;
+      queue.on('completed', () => void ((left -= 1) === 0 && resolve()));
+    });
+    void queue.process(5, () => undefined);
+    await done;
+    expect(await queue.core.getRateLimitTtl(2)).toBeGreaterThan(300_000);
+    expect(await queue.getJobCounts()).toMatchObject({ completed: 2, waiting: 1, active: 0 });
+  });
+
+  test('a job option deduplication makes one job of several adds, with the event duplicated', async () => {
+    const queue = new Queue('work', { connection: `memory:${randomUUID()}` });
+    onTestFinished(() => queue.close());
+    const duplicated: string[] = [];
+    queue.on('duplicated', (jobId) => duplicated.push(jobId));
+    const [first, second] = [
+      await queue.add({ n: 1 }, { deduplication: { id: 'a' } }),
+      await queue.add({ n: 2 }, { deduplication: { id: 'a' } }),
+    ];
+    expect([second.id, second.duplicate, second.data]).toEqual([first.id, true, { n: 1 }]);
+    expect([await queue.count(), duplicated]).toEqual([1, [first.id]]);
   });
 
   test('queues with different prefixes are different queues, and names may hold what stores do not take', async () => {
@@ -353,11 +395,25 @@ describe('jobs of a Bull queue', () => {
     expect(await duplicated).toEqual(['once']);
   });
 
-  test('are refused with the option repeat', async () => {
-    await expect(newQueue().add({}, { repeat: { every: 1000 } })).rejects.toMatchObject({
-      code: 'OPTION_UNSUPPORTED',
-      option: 'repeat',
-    });
+  test("come again with the option repeat, and are listed and removed with Bull's names", async () => {
+    const queue = newQueue();
+    const repeat = { cron: '0 3 * * *', tz: 'Europe/Berlin' };
+    const job = await queue.add('mail', { a: 1 }, { repeat, attempts: 2 });
+    expect(job.opts).toMatchObject({ repeat: { cron: '0 3 * * *', tz: 'Europe/Berlin', count: 1 }, attempts: 2 });
+    expect(job.opts.repeat).not.toHaveProperty('pattern');
+    await queue.add({ b: 1 }, { repeat: { every: 60_000, limit: 3 }, jobId: 7 });
+    const [later, sooner] = await queue.getRepeatableJobs();
+    expect(later).toMatchObject({ name: 'mail', cron: '0 3 * * *', every: null, tz: 'Europe/Berlin', id: null, endDate: null });
+    expect(sooner).toMatchObject({ name: '__default__', cron: null, every: 60_000, key: '__default__:7:::60000' });
+    expect((sooner?.next ?? 1) % 60_000).toBe(0);
+    expect(await queue.getRepeatableCount()).toBe(2);
+    await queue.removeRepeatable('mail', repeat);
+    await queue.removeRepeatable({ every: 60_000, jobId: 7 });
+    expect(await queue.getRepeatableCount()).toBe(0);
+    await queue.add({}, { repeat });
+    await queue.removeRepeatableByKey((await queue.getRepeatableJobs())[0]?.key ?? '');
+    expect([await queue.getRepeatableCount(), await queue.getDelayedCount()]).toEqual([0, 0]);
+    await expect(queue.add({}, { repeat: {} as never })).rejects.toMatchObject({ code: 'INVALID_OPTION' });
   });
 
   test('are retried after they failed, alone or all together', async () => {

@@ -38,12 +38,25 @@ describe('options of a bun-queue', () => {
     expect(() => new Queue('work', { connection: 'memory:', ...options })).toThrow(expect.objectContaining(error));
   });
 
+  test('limiter lets max jobs start within its window, and the others wait', async () => {
+    const queue = newQueue({ limiter: { max: 2, duration: 600_000 } });
+    for (const n of [1, 2, 3]) await queue.add({ n });
+    const done = new Promise<void>((resolve) => {
+      let left = 2;
+      queue.on('jobCompleted', () => void ((left -= 1) === 0 && resolve()));
+    });
+    queue.process(5, () => undefined);
+    await done;
+    expect(await queue.core.getRateLimitTtl(2)).toBeGreaterThan(300_000);
+    expect(await queue.getJobCounts()).toMatchObject({ completed: 2, waiting: 1, active: 0 });
+  });
+
   test('allow 0 retries of a stalled job when maxStalledJobRetries is 0, and 3 by default', () => {
     expect(newQueue({ maxStalledJobRetries: 0 }).core.opts.maxStalledCount).toBe(0);
     expect(newQueue().core.opts.maxStalledCount).toBe(3);
   });
 
-  test.each(['dependsOn', 'deadLetter', 'repeat'])('refuses the job option %s by name', async (option) => {
+  test.each(['dependsOn', 'deadLetter', 'cron'])('refuses the job option %s by name', async (option) => {
     await expect(newQueue().add({}, { [option]: {} })).rejects.toMatchObject({ code: 'OPTION_UNSUPPORTED', option });
   });
 });
@@ -222,4 +235,30 @@ test('refuses calls after close', async () => {
   await queue.close();
   await expect(queue.add({})).rejects.toMatchObject({ code: 'CLOSED' });
   expect(() => queue.process(async () => undefined)).toThrow(expect.objectContaining({ code: 'CLOSED' }));
+});
+
+describe('cron jobs of a bun-queue', () => {
+  test('are made once for the same expression and data, run with their data, and can be removed', async () => {
+    const queue = newQueue();
+    const options = { cronExpression: '* * * * * *', timezone: 'UTC', data: { n: 1 } };
+    const id = await queue.scheduleCron(options);
+    expect(await queue.scheduleCron(options)).toBe(id);
+    expect(await queue.scheduleCron({ ...options, data: { n: 2 } })).not.toBe(id);
+    expect(await queue.scheduleCron({ cronExpression: '0 0 * * *', jobId: 'nightly', limit: 5 })).toBe('nightly');
+    expect(await queue.core.getJobSchedulersCount()).toBe(3);
+    expect(await queue.core.getJobScheduler('nightly')).toMatchObject({ pattern: '0 0 * * *', limit: 5, name: 'work' });
+    const completed = next(queue, 'jobCompleted');
+    queue.process((job) => job.data as unknown);
+    expect(await completed).toEqual([expect.stringMatching(/^repeat:cron:/), { n: expect.any(Number) as number }]);
+    expect([await queue.unscheduleCron('nightly'), await queue.unscheduleCron('nightly')]).toEqual([true, false]);
+  });
+
+  test('can be added with the option repeat, and refuse an expression that is none', async () => {
+    const queue = newQueue();
+    await queue.add({}, { repeat: { cron: '0 0 * * *', timezone: 'Asia/Tokyo' } });
+    expect((await queue.core.getJobSchedulers())[0]).toMatchObject({ pattern: '0 0 * * *', tz: 'Asia/Tokyo' });
+    const refused = queue.scheduleCron({ cronExpression: 'often' });
+    await expect(refused).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'pattern' });
+    expect(await queue.core.getJobSchedulersCount()).toBe(1);
+  });
 });

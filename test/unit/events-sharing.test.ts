@@ -5,7 +5,7 @@ import { QueueEvents, type QueueEventsOptions } from '../../src/events/queue-eve
 import { Queue } from '../../src/queue/queue.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
-import { until } from '../support/faults-wait.js';
+import { until } from '../support/wait/until.js';
 import { type LockClient, holder } from './claimed-job.js';
 
 const MANY = 1000;

@@ -30,6 +30,9 @@ const FIELDS = [
   'lostBy',
   'token',
   'discarded',
+  'deduplicationId',
+  'gid',
+  'repeatJobKey',
   'duplicate',
 ];
 /** Longer than what is decoded before it is read. */

@@ -5,7 +5,7 @@ import { Queue } from '../../src/queue/queue.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { Worker } from '../../src/worker/worker.js';
-import { until } from '../support/faults-wait.js';
+import { until } from '../support/wait/until.js';
 
 let store: FaultyStore;
 let queue: Queue;

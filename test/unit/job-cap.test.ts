@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Claimant, roomUnderCap } from '../../src/job/cap.js';
-import { seedOfTest } from '../support/seed.js';
+import { seedOfTest } from '../support/run/seed.js';
 
 const idle = (slots: number): Claimant => ({ slots, active: 0 });
 const sum = (claimants: Claimant[]): number => claimants.reduce((total, { active }) => total + active, 0);

@@ -73,14 +73,12 @@ describe('other options are refused, by their name, when they are', () => {
 
 test.each([
   'repeat',
-  'deduplication',
   'debounce',
   'parent',
   'failParentOnFailure',
   'continueParentOnFailure',
   'ignoreDependencyOnFailure',
   'removeDependencyOnFailure',
-  'telemetry',
 ])('%s is known and not carried out, which is said rather than ignored', (name) => {
   expect(codeOf(() => checkJobOptions({ [name]: { id: 'x' } }))).toMatchObject({ code: 'OPTION_UNSUPPORTED', option: name });
   expect(codeOf(() => checkJobOptions({ [name]: undefined }))).toBe('accepted');

@@ -12,9 +12,9 @@ import type { SessionCheck, SessionRef } from '../../src/store/contract/index.js
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore, type StoreVerb } from '../../src/testing/faulty-store.js';
 import { Worker } from '../../src/worker/worker.js';
-import { takeProcessTime, type ProcessTime } from '../support/faults-time.js';
+import { takeProcessTime, type ProcessTime } from '../support/wait/time.js';
 
-vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+vi.mock('../../src/runtime/timers.js', () => import('../support/wait/process-timers.js'));
 
 /** Of the time that passes here; also what a moment may be off by. */
 const STEP_MS = 10;

@@ -9,10 +9,10 @@ import { now } from '../../src/session/trust.js';
 import type { SessionCheck, SessionRef } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
-import { lockOn } from '../support/faults-locks.js';
-import { takeTime, type Time } from '../support/faults-time.js';
+import { lockOn } from '../support/scenes/locks.js';
+import { takeTime, type Time } from '../support/wait/time.js';
 
-vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+vi.mock('../../src/runtime/timers.js', () => import('../support/wait/process-timers.js'));
 
 const LOCK_MS = 30_000;
 const GRACE_MS = 2000;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { now, trustUntil } from '../../src/session/trust.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
-import { lockOn, openSession } from '../support/faults-locks.js';
+import { lockOn, openSession } from '../support/scenes/locks.js';
 
 test('ends held with the trust in the session, whatever the wall clock does', async () => {
   const clock = new ManualClock();

@@ -6,7 +6,7 @@ import type { SessionInfo } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { Worker } from '../../src/worker/worker.js';
-import { sleep, until } from '../support/faults-wait.js';
+import { sleep, until } from '../support/wait/until.js';
 
 let store: FaultyStore;
 let opened: { close(): Promise<unknown> }[];

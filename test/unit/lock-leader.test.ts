@@ -3,8 +3,9 @@ import { Leader } from '../../src/lock/leader.js';
 import { Queue } from '../../src/queue/queue.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
-import { gate, sleep, until } from '../support/faults-wait.js';
+import { sleep, until } from '../support/wait/until.js';
 import { newSession } from './store-samples.js';
+import { newGate } from '../support/wait/gate.js';
 
 interface Watched {
   leader: Leader;
@@ -130,7 +131,7 @@ describe('run', () => {
   test('runs the work in each term, with its signal and term, and close waits for it', async () => {
     const { leader, terms } = stand();
     const runs: number[] = [];
-    const [started, end] = [gate(), gate()];
+    const [started, end] = [newGate(), newGate()];
     const running = leader.run(async (signal, term) => {
       runs.push(term);
       started.open();

@@ -5,9 +5,9 @@ import { Session } from '../../src/session/session.js';
 import type { Notice } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
-import { takeTime, type Time } from '../support/faults-time.js';
+import { takeTime, type Time } from '../support/wait/time.js';
 
-vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+vi.mock('../../src/runtime/timers.js', () => import('../support/wait/process-timers.js'));
 
 interface Kept {
   session: Session;

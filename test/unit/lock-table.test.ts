@@ -3,9 +3,9 @@ import type { HeldLock } from '../../src/session/held-lock.js';
 import { LockTable } from '../../src/session/lock-table.js';
 import { now } from '../../src/session/trust.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
-import { lockOn, openSession } from '../support/faults-locks.js';
+import { lockOn, openSession } from '../support/scenes/locks.js';
 
-vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+vi.mock('../../src/runtime/timers.js', () => import('../support/wait/process-timers.js'));
 
 const clock = new ManualClock();
 
@@ -174,5 +174,24 @@ test('counts a renewal for the held locks of its session, not for lost, timed or
   // Its handler has not ended yet.
   expect(table.size).toBe(4);
   expect(table.renewedJobIds(session)).toEqual([kept.jobId]);
+  table.stop();
+});
+
+test('keeps the other locks, in their order, when one is untracked twice or while all are visited', async () => {
+  const { table } = newTable();
+  const session = await openSession(1000, clock);
+  const locks = [1, 2, 3, 4].map(() => lockOn(session));
+  for (const lock of locks) table.track(lock);
+  const [first, second, third, fourth] = locks as [HeldLock, HeldLock, HeldLock, HeldLock];
+  // A processor that settles its own job untracks the lock, and so does the end of its run.
+  table.untrack(second);
+  table.untrack(second);
+  expect(table.locks()).toEqual([first, third, fourth]);
+  expect(table.size).toBe(3);
+  expect([first, second].map(({ token }) => table.get(token))).toEqual([first, undefined]);
+  table.untrack(first);
+  expect([first, third].map(({ token }) => table.get(token))).toEqual([undefined, third]);
+  for (const lock of table.locks()) table.untrack(lock);
+  expect(table.locks()).toEqual([]);
   table.stop();
 });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { SessionMemory } from '../../src/session/session-memory.js';
 import { ThreadStore } from '../../src/background/thread-store.js';
 
-vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+vi.mock('../../src/runtime/timers.js', () => import('../support/wait/process-timers.js'));
 
 const PLAN = { queue: 'q', id: 's', durationMs: 1_000, renewMs: 0, sweepMs: 0, graceMs: 0, maxBlockedMs: 0 };
 // A factory that cannot make a store, for another reason from the fourth time on.
@@ -17,7 +17,10 @@ test('retries a store that cannot be opened every second, and reports each reaso
   const told: string[] = [];
   const nothing = (): void => undefined;
   const failed = (error: unknown): void => void told.push((error as Error).message);
-  const reports = { mayRenew: () => true, renewed: nothing, revoked: nothing, lost: nothing, swept: nothing, failed };
+  const reports = {
+    ...{ mayRenew: () => true, renewed: nothing, revoked: nothing, lost: nothing, swept: nothing, undone: nothing },
+    failed,
+  };
   store.keep(new SessionMemory(), PLAN, reports);
   await vi.waitFor(() => expect(told).toEqual(['no server']));
   for (let seconds = 0; seconds < 6; seconds += 1) await vi.advanceTimersByTimeAsync(1_000);

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Beat, BEAT_MS, Watchdog } from '../../src/background/watchdog.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 
-vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+vi.mock('../../src/runtime/timers.js', () => import('../support/wait/process-timers.js'));
 
 let clock: ManualClock;
 let main: Beat;

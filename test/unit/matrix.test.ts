@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { inTurn, oneInTurn } from '../support/matrix.js';
-import { merged } from '../support/mixed-order.js';
+import { inTurn, oneInTurn } from '../support/run/matrix.js';
+import { merged } from '../support/run/mixed-order.js';
 
 const ENGINES = ['memory', 'sqlite', 'redis', 'redis-cluster', 'postgres'] as const;
 const FILES = ['/a/s0-basics.test.ts', '/a/s0-events.test.ts', '/a/s1-lock-manager.test.ts', '/a/closing.test.ts'];

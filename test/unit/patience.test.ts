@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ReplyTimeout } from '../../src/runtime/reply-timeout.js';
-import { gate } from '../support/faults-wait.js';
+import { newGate } from '../support/wait/gate.js';
 
 const late = (): Error => new Error('late');
 
@@ -13,7 +13,7 @@ test('returns the reply in time, or its failure', async () => {
 
 test('gives up without a reply in time, and ignores the late reply', async () => {
   const patience = new ReplyTimeout();
-  const first = gate();
+  const first = newGate();
   await expect(
     patience.wait(
       5,
@@ -21,7 +21,7 @@ test('gives up without a reply in time, and ignores the late reply', async () =>
       late,
     ),
   ).rejects.toThrow('late');
-  const second = gate();
+  const second = newGate();
   const waiting = patience.wait(
     60_000,
     second.opened.then(() => 'second'),

@@ -4,8 +4,9 @@ import { Pace } from '../../src/worker/pace.js';
 import { Slots } from '../../src/worker/slots.js';
 import type { WorkerOptions } from '../../src/worker/options.js';
 import type { Worker } from '../../src/worker/worker.js';
-import { type Scene, scene } from '../support/faults-scene.js';
-import { gate, sleep, until } from '../support/faults-wait.js';
+import { type Scene, scene } from '../support/scenes/faulty-scene.js';
+import { sleep, until } from '../support/wait/until.js';
+import { newGate } from '../support/wait/gate.js';
 
 const JOBS = 100;
 
@@ -29,8 +30,8 @@ const ENOUGH = 5;
 async function stuck(part: Scene, options: WorkerOptions, then: (worker: Worker) => unknown): Promise<string[]> {
   const { concurrency = 1 } = options;
   const ids = await addAll(part, 300);
-  const finish = gate();
-  const done = gate();
+  const finish = newGate();
+  const done = newGate();
   onTestFinished(() => finish.open());
   const longs: string[] = [];
   const { worker } = part.worker(

@@ -74,7 +74,7 @@ describe('add of a queue', () => {
     ['INVALID_OPTION', ['x', {}, { delay: Number.NaN }]],
     ['INVALID_OPTION', ['x', {}, null]],
     ['INVALID_OPTION', ['x', {}, 'opts']],
-    ['OPTION_UNSUPPORTED', ['x', {}, { repeat: { every: 5 } }]],
+    ['OPTION_UNSUPPORTED', ['x', {}, { debounce: { id: 'a' } }]],
     ['INVALID_PAYLOAD', ['x', { n: 1n }]],
     ['INVALID_PAYLOAD', ['x', {}, { mine: () => 1 }]],
     ['PAYLOAD_TOO_LARGE', ['x', 'xxxx', { sizeLimit: 5 }]],
@@ -401,7 +401,7 @@ describe('the constructor of a queue', () => {
     ['INVALID_OPTION', ['x', { connection: 'memory:', defaultJobOptions: { attempts: -1 } }]],
     ['INVALID_OPTION', ['x', { connection: 'memory:', defaultJobOptions: null }]],
     ['OPTION_UNSUPPORTED', ['x', { connection: 'memory:', streams: {} }]],
-    ['OPTION_UNSUPPORTED', ['x', { connection: 'memory:', telemetry: {} }]],
+    ['INVALID_OPTION', ['x', { connection: 'memory:', telemetry: {} }]],
     ...[Number.NaN, 0, -1, 1.5, 1e300, '5', null, {}].map((addTimeoutMs): [string, unknown[]] => [
       'INVALID_OPTION',
       ['x', { connection: 'memory:', addTimeoutMs }],

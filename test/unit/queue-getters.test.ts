@@ -47,6 +47,28 @@ describe('getters of jobs by state', () => {
     expect(await queue.getJobs(['waiting-children', 'repeat', 'paused'])).toEqual([]);
   });
 
+  test.each([1, undefined, null, '', {}])('refuse %j as the id of a job, and change nothing', async (id) => {
+    const { id: first } = await queue.add('a', {});
+    expect(first).toBe('1');
+    const given = id as string;
+    const calls = {
+      getJob: () => queue.getJob(given),
+      remove: () => queue.remove(given),
+      getJobState: () => queue.getJobState(given),
+      getJobLogs: () => queue.getJobLogs(given),
+      updateJobProgress: () => queue.updateJobProgress(given, 5),
+      addJobLog: () => queue.addJobLog(given, 'row'),
+    };
+    for (const [name, call] of Object.entries(calls))
+      await expect(call(), name).rejects.toMatchObject({ code: 'INVALID_JOB_ID' });
+    expect(await queue.count()).toBe(1);
+  });
+
+  test('return undefined for an id that no job can have', async () => {
+    expect(await queue.getJob('x'.repeat(1000))).toBeUndefined();
+    expect(await queue.remove('none')).toBe(0);
+  });
+
   test('return the asked range and order', async () => {
     await queue.addBulk(['a', 'b', 'c', 'd'].map((name) => ({ name })));
     expect(names(await queue.getWaiting(1, 2))).toEqual(['b', 'c']);
@@ -88,6 +110,7 @@ describe('getters of jobs by state', () => {
     expect(await queue.isPaused()).toBe(true);
     const meta = { maxLenEvents: 10_000, version: `holdfast:${manifest.version}` };
     expect(await queue.getMeta()).toEqual({ paused: true, ...meta });
+    expect(await queue.getVersion()).toBe(meta.version);
     await queue.setGlobalConcurrency(3);
     expect(await queue.getMeta()).toEqual({ paused: true, concurrency: 3, ...meta });
     expect(await queue.getJobCounts('waiting', 'wait', 'paused')).toEqual({ waiting: 2, wait: 2, paused: 0 });

@@ -4,8 +4,9 @@ import { HoldfastError } from '../../src/errors.js';
 import { Queue } from '../../src/queue/queue.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
-import { gate, outcomeOf, until } from '../support/faults-wait.js';
+import { outcomeOf, until } from '../support/wait/until.js';
 import { newSession } from './store-samples.js';
+import { newGate } from '../support/wait/gate.js';
 
 let store: FaultyStore;
 let queues: Queue[];
@@ -282,7 +283,7 @@ describe('work under queue.lock', () => {
 
   test('has its signal aborted and its result refused when the lock is lost', async () => {
     const queue = newQueue();
-    const started = gate();
+    const started = newGate();
     const working = queue.lock('x', { durationMs: 200 }, async (lock) => {
       started.open();
       await until('the loss', () => lock.signal.aborted);
@@ -307,7 +308,7 @@ describe('work under queue.lock', () => {
 
   test('is awaited when the queue is closed', async () => {
     const queue = newQueue();
-    const [started, end] = [gate(), gate()];
+    const [started, end] = [newGate(), newGate()];
     const working = queue.lock('x', async (lock) => {
       started.open();
       await end.opened;

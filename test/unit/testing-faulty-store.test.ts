@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { HoldfastError } from '../../src/errors.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore, type NewJob } from '../../src/testing/index.js';
+import { checkClock } from '../../src/testing/conformance/runner.js';
 
 const JOB: NewJob = { name: 'work', data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 1 };
 
@@ -181,4 +182,34 @@ describe('FaultyStore', () => {
     expect(new FaultyStore(reachable).describe()).toBeUndefined();
     expect(new FaultyStore(reachable, { reachableFromThreads: true }).describe()).toEqual(descriptor);
   });
+});
+
+it.each([
+  ['ad', { fault: 'fail' }, 'verb'],
+  ['watch', { fault: 'fail' }, 'verb'],
+  ['add', { fault: 'drop-replies' }, 'fault'],
+  ['add', { fault: 'fail', tims: 1 }, 'tims'],
+  ['add', { fault: 'fail', times: Number.NaN }, 'times'],
+  ['add', { fault: 'delay', delayMs: -1 }, 'delayMs'],
+])('a rule for %s with %j is refused', (verb, rule, option) => {
+  const faulty = new FaultyStore(new MemoryStore());
+  expect(() => faulty.on(verb as 'add', rule as { fault: 'fail' })).toThrow(
+    expect.objectContaining({ code: 'INVALID_OPTION', option }),
+  );
+});
+
+it('a verb that no store has is refused where calls are counted or waited for', () => {
+  const faulty = new FaultyStore(new MemoryStore());
+  const refusal = expect.objectContaining({ code: 'INVALID_OPTION', option: 'verb' });
+  expect(() => faulty.calls('ad' as 'add')).toThrow(refusal);
+  expect(() => faulty.called('ad' as 'add')).toThrow(refusal);
+  expect(() => faulty.answered('ad' as 'add')).toThrow(refusal);
+});
+
+it.each([
+  [{ clock: 'manul' }, 'clock'],
+  [{ unit: Number.NaN }, 'unit'],
+  [{ unit: 0 }, 'unit'],
+])('the conformance suite refuses %j', (options, option) => {
+  expect(() => checkClock(options as { clock: 'manual' })).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', option }));
 });

@@ -4,9 +4,9 @@ import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { lookEveryMs, nextLookMs } from '../../src/maintenance/probe-interval.js';
 import { Sweeper, type SweeperOptions, SWEPT_AT_ONCE } from '../../src/maintenance/sweeper.js';
-import { takeTime, type Time } from '../support/faults-time.js';
+import { takeTime, type Time } from '../support/wait/time.js';
 
-vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+vi.mock('../../src/runtime/timers.js', () => import('../support/wait/process-timers.js'));
 
 let time: Time;
 let inner: MemoryStore;
@@ -50,6 +50,7 @@ function begin(options: Partial<SweeperOptions> = {}): void {
     queue: 'q',
     intervalMs: 1000,
     onSwept: (reply) => stalled.push(...reply.stalled, ...reply.failed),
+    onUndone: () => undefined,
     onError: ({ message }) => errors.push(message),
     ...options,
   });
@@ -249,4 +250,19 @@ test('sends no sweep before overdue renewals of this process have a reply', asyn
   answer();
   await time.pass(10);
   expect(store.calls('sweep')).toBeGreaterThan(0);
+});
+
+test('the sweeper reports each probe that finds a schedule owing, and no other probe', async () => {
+  const hinting = new Hinting({ clock: time.clock });
+  store = new FaultyStore(hinting);
+  let told = 0;
+  begin({ intervalMs: 60_000, onUndone: () => void (told += 1) });
+  await time.pass(3010);
+  expect([store.calls('probe'), told]).toEqual([4, 0]);
+  hinting.found = { sessions: 1, undone: true };
+  await time.pass(2000);
+  expect([store.calls('probe'), told]).toEqual([6, 2]);
+  hinting.found = { sessions: 1 };
+  await time.pass(2000);
+  expect([store.calls('probe'), told]).toEqual([8, 2]);
 });

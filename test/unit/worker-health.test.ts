@@ -7,11 +7,12 @@ import { Health } from '../../src/worker/health.js';
 import type { WorkerState } from '../../src/worker/lifecycle.js';
 import { Slots } from '../../src/worker/slots.js';
 import type { Worker } from '../../src/worker/worker.js';
-import { scene } from '../support/faults-scene.js';
-import { takeTime, type Time } from '../support/faults-time.js';
-import { gate, until } from '../support/faults-wait.js';
+import { scene } from '../support/scenes/faulty-scene.js';
+import { takeTime, type Time } from '../support/wait/time.js';
+import { until } from '../support/wait/until.js';
+import { newGate } from '../support/wait/gate.js';
 
-vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+vi.mock('../../src/runtime/timers.js', () => import('../support/wait/process-timers.js'));
 
 describe('worker health', () => {
   const IDLE_MS = 5000;
@@ -47,6 +48,7 @@ describe('worker health', () => {
       renewMs,
       session: () => session,
       state: () => state,
+      refusal: () => undefined,
     });
   }
 
@@ -229,7 +231,7 @@ describe('a worker', () => {
 
   test('is starting, then healthy, also while its only slot is busy for long; not when it is closed', async () => {
     const { worker: make, add } = await scene('memory');
-    const busy = gate();
+    const busy = newGate();
     const { worker } = make(() => busy.opened, { ...options, autorun: false });
     expect(worker.health().reasons).toEqual([expect.stringContaining('NOT_STARTED')]);
     await add();

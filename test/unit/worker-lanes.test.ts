@@ -7,7 +7,8 @@ import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { Worker } from '../../src/worker/worker.js';
 import type { WorkerOptions } from '../../src/worker/options.js';
-import { gate, sleep, until } from '../support/faults-wait.js';
+import { sleep, until } from '../support/wait/until.js';
+import { newGate } from '../support/wait/gate.js';
 
 interface Watched {
   store: Store;
@@ -143,7 +144,7 @@ test('does not hand back jobs of a call without a reply when the other call reco
   const lost = faulty.on('settle', { when: (_, __, call) => call?.lane === 1, times: 1, fault: 'drop-reply' });
   const queue = newQueue(memory);
   const [a, b, c, d, ...rest] = await queue.addBulk(Array.from({ length: 8 }, () => ({ name: 'a', data: {} })));
-  const gates = new Map([a, b, c, d].map((job) => [job?.id, gate()]));
+  const gates = new Map([a, b, c, d].map((job) => [job?.id, newGate()]));
   const runs: string[] = [];
   const errors: Error[] = [];
   const worker = newWorker(
@@ -175,7 +176,7 @@ test('waits for both calls on close', async () => {
   const watched = slow(memory, 20);
   const queue = newQueue(memory);
   await queue.addBulk(Array.from({ length: 20 }, (_, index) => ({ name: 'a', data: { index } })));
-  const all = gate();
+  const all = newGate();
   const worker = newWorker(watched.store, () => all.opened, { concurrency: 10 });
   await until('ten run', async () => (await queue.getActiveCount()) === 10);
   all.open();

@@ -5,7 +5,8 @@ import { REPLY_BYTES } from '../../src/store/budget.js';
 import type { Store } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { Worker } from '../../src/worker/worker.js';
-import { gate, until } from '../support/faults-wait.js';
+import { until } from '../support/wait/until.js';
+import { newGate } from '../support/wait/gate.js';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -41,7 +42,7 @@ test('sends large results that end together in calls within the byte budget', as
   const JOBS = 10;
   const size = Math.floor(REPLY_BYTES * 0.4);
   await queue.addBulk(Array.from({ length: JOBS }, () => ({ name: 'job', data: {} })));
-  const start = gate();
+  const start = newGate();
   let running = 0;
   const worker = new Worker(
     'work',

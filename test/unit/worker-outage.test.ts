@@ -3,7 +3,7 @@ import { HoldfastError } from '../../src/errors.js';
 import { Outage } from '../../src/store/client/outage.js';
 import { OutageReport } from '../../src/runtime/outage-report.js';
 
-vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+vi.mock('../../src/runtime/timers.js', () => import('../support/wait/process-timers.js'));
 
 let told: string[];
 let over: number[];

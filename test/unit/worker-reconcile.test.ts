@@ -5,9 +5,11 @@ import type { Store } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { Worker } from '../../src/worker/worker.js';
-import { gate } from '../support/faults-wait.js';
+import { newGate } from '../support/wait/gate.js';
+import { paced } from '../support/wait/pace.js';
 
-const options = { lockDuration: 200, lockRenewTime: 50, drainDelay: 1 };
+/** Reconciled after four lock durations. A process that does not run for so long loses its session, and its jobs stall. */
+const options = { lockDuration: paced(500), lockRenewTime: 50, drainDelay: 1 };
 const closing: { close(): Promise<void> }[] = [];
 
 afterEach(async () => {
@@ -56,8 +58,8 @@ test('reconciles at once after a call that had no reply at its first try, becaus
   const { connection, forgotten } = forgetful(new MemoryStore());
   const store = new FaultyStore(connection);
   const queue = new Queue('work', { connection: store });
-  const ran = gate();
-  const again = gate();
+  const ran = newGate();
+  const again = newGate();
   const runs: string[] = [];
   const handler = async ({ id }: { id: string }): Promise<void> => {
     runs.push(id);
@@ -81,8 +83,8 @@ test('reconciles at once after a call that had no reply at its first try, becaus
 test('reconciles while all slots are busy', async () => {
   const { connection, forgotten } = forgetful(new MemoryStore());
   const queue = new Queue('work', { connection });
-  const end = gate();
-  const longBegun = gate();
+  const end = newGate();
+  const longBegun = newGate();
   const busy = new Worker(
     'work',
     async ({ name }) => {
@@ -97,7 +99,7 @@ test('reconciles while all slots are busy', async () => {
   const long = await queue.add('long', {});
   await longBegun.opened;
   expect(forgotten()).toBe(short.id);
-  const again = gate<string>();
+  const again = newGate<string>();
   closing.push(new Worker('work', async ({ id }) => again.open(id), { connection, ...options }));
   expect(await again.opened).toBe(short.id);
   expect(await (await queue.getJob(long.id))?.getState()).toBe('active');

@@ -6,7 +6,7 @@ import { RateLimitError, UnrecoverableError } from '../../src/job/signals.js';
 import type { HeldLock } from '../../src/session/held-lock.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { canReachThirdArgument, type RunEnd, Runner } from '../../src/worker/runner.js';
-import { lockOn, openSession } from '../support/faults-locks.js';
+import { lockOn, openSession } from '../support/scenes/locks.js';
 
 async function claimed(opts: object = {}, extra: Partial<ClaimedJob> = {}): Promise<{ job: Job; lock: HeldLock }> {
   const lock = lockOn(await openSession(1000));

@@ -1,8 +1,8 @@
 // Handlers that work without waiting for anything: the event loop has its turn between them, so that timers, sockets and the renewal of
 // locks on a store in memory go on.
 import { expect, onTestFinished, test } from 'vitest';
-import { scene } from '../support/faults-scene.js';
-import { gate } from '../support/faults-wait.js';
+import { scene } from '../support/scenes/faulty-scene.js';
+import { newGate } from '../support/wait/gate.js';
 
 const JOBS = 20;
 /** Longer than what a worker takes of a turn of the loop. */
@@ -32,7 +32,7 @@ test.each([
   let next = setImmediate(count);
   onTestFinished(() => clearImmediate(next));
   const begun = new Map<number, number>();
-  const done = gate();
+  const done = newGate();
   let finished = 0;
   const { worker } = part.worker(
     () => {

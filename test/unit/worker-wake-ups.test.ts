@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { WakeUps } from '../../src/worker/wake-ups.js';
-import { takeTime, type Time } from '../support/faults-time.js';
+import { takeTime, type Time } from '../support/wait/time.js';
 
-vi.mock('../../src/runtime/timers.js', () => import('../support/process-timers.js'));
+vi.mock('../../src/runtime/timers.js', () => import('../support/wait/process-timers.js'));
 
 let time: Time;
 let store: MemoryStore;

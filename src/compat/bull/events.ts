@@ -58,7 +58,7 @@ const ARGUMENTS = {
 export const GLOBAL = 'global:';
 
 /** Emits every event of the log under its global name. */
-export function tellGlobally(log: QueueEvents, emit: (event: string, args: unknown[]) => void): void {
+export function emitGlobally(log: QueueEvents, emit: (event: string, args: unknown[]) => void): void {
   for (const event of Object.keys(ARGUMENTS) as Logged[]) {
     const read = ARGUMENTS[event] as (args: unknown[]) => unknown[];
     log.on(event, (...args: unknown[]) => emit(`${GLOBAL}${event}`, read(args)));

@@ -1,9 +1,11 @@
 // The read methods of a Bull queue. Waiting jobs with a priority count as waiting: Bull has no other name for them.
 import type { Job as CoreJob } from '../../handle/job.js';
+import type { Metrics } from '../../queue/metrics.js';
 import type { Queue as CoreQueue } from '../../queue/queue.js';
 import { Emitter } from '../../runtime/emitter.js';
 import type { BullEvents } from './events.js';
 import type { JobStatus } from './job.js';
+import { informationOf, type JobInformation } from './repeat.js';
 
 export type JobId = number | string;
 
@@ -92,5 +94,18 @@ export abstract class BullGetters<J> extends Emitter<BullEvents<J>> {
   }
   getJobLogs(jobId: JobId, start = 0, end = -1, asc = true): Promise<{ logs: string[]; count: number }> {
     return this.core.getJobLogs(String(jobId), start, end, asc);
+  }
+
+  /** Returns finished jobs per minute, the newest first. */
+  getMetrics(type: 'completed' | 'failed', start = 0, end = -1): Promise<Metrics> {
+    return this.core.getMetrics(type, start, end);
+  }
+
+  /** Returns the schedules by their next slot, the latest first unless `asc`. */
+  async getRepeatableJobs(start = 0, end = -1, asc = false): Promise<JobInformation[]> {
+    return (await this.core.getRepeatableJobs(start, end, asc)).map(informationOf);
+  }
+  getRepeatableCount(): Promise<number> {
+    return this.core.getJobSchedulersCount();
   }
 }

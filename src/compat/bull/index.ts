@@ -1,11 +1,13 @@
 // `holdfast/bull`: for programs written for Bull, with the import changed. `import Queue from 'holdfast/bull'`, `import { Queue } …` and
 // `const Queue = require('holdfast/bull')` all give the same class. It also works without `new`, as Bull's does.
 import type { Any } from '../../job/typing.js';
+import { MetricsTime } from '../../queue/metrics.js';
 import type * as events from './events.js';
 import type * as getters from './getters.js';
 import type * as handlers from './handlers.js';
 import { Job as BullJob, type JobStatus as BullJobStatus } from './job.js';
 import type * as options from './options.js';
+import type * as repeats from './repeat.js';
 import { type BulkJob as BullBulkJob, Queue as BullQueue } from './queue.js';
 
 interface QueueFactory {
@@ -19,10 +21,19 @@ const callable = new Proxy(BullQueue, {
 }) as unknown as QueueFactory;
 
 // `require` returns the class itself, with the names that an import would have: the build makes it `module.exports`.
-export const Queue: QueueFactory & { Queue: QueueFactory; Job: typeof BullJob; default: QueueFactory } = Object.assign(callable, {
+export const utils = { MetricsTime };
+
+interface Exported {
+  Queue: QueueFactory;
+  Job: typeof BullJob;
+  default: QueueFactory;
+  readonly utils: typeof utils;
+}
+export const Queue: QueueFactory & Exported = Object.assign(callable, {
   Queue: callable,
   Job: BullJob,
   default: callable,
+  utils,
 });
 export type Queue<T = Any> = BullQueue<T>;
 /** Types for programs that write Bull.Queue and Bull.Job, and for the value that `require` returns. */
@@ -37,6 +48,9 @@ export declare namespace Queue {
   export type AdvancedSettings = options.AdvancedSettings;
   export type RateLimiter = options.RateLimiter;
   export type BullBackoffStrategy = options.BullBackoffStrategy;
+  export type CronRepeatOptions = repeats.CronRepeatOptions;
+  export type EveryRepeatOptions = repeats.EveryRepeatOptions;
+  export type JobInformation = repeats.JobInformation;
   export type BullEvents<J> = events.BullEvents<J>;
   export type JobPromise = events.JobPromise;
   export type JobStatus = BullJobStatus;
@@ -51,3 +65,4 @@ export type { DoneCallback } from './handlers.js';
 export type { JobStatus } from './job.js';
 export type { AdvancedSettings, BullBackoffStrategy, JobOptions, QueueOptions, RateLimiter } from './options.js';
 export type { BulkJob } from './queue.js';
+export type { CronRepeatOptions, EveryRepeatOptions, JobInformation } from './repeat.js';

@@ -5,6 +5,7 @@ import type { Job as CoreJob } from '../../handle/job.js';
 import type { JobLock } from '../../job/lock.js';
 import type { Any } from '../../job/typing.js';
 import type { JobOptions } from './options.js';
+import { bullRepeatOf } from './repeat.js';
 
 export type JobStatus = 'completed' | 'waiting' | 'active' | 'delayed' | 'failed' | 'paused';
 
@@ -13,8 +14,8 @@ export interface JobQueue {
   readonly name: string;
   readonly keyPrefix: string;
   isPaused(): Promise<boolean>;
-  tellProgress(job: Job<Any>, progress: unknown): void;
-  tellRemoved(job: Job<Any>): void;
+  emitProgress(job: Job<Any>, progress: unknown): void;
+  emitRemoved(job: Job<Any>): void;
   finishes(): FinishSource;
 }
 
@@ -41,7 +42,8 @@ export class Job<T = Any, Q extends JobQueue = JobQueue> {
   }
   get opts(): JobOptions & { attempts: number; delay: number } {
     const { opts } = this.#job;
-    return { ...opts, attempts: Math.max(1, opts.attempts ?? 1), delay: opts.delay ?? 0 };
+    const { repeat: _, ...rest } = opts;
+    return { ...rest, ...bullRepeatOf(opts), attempts: Math.max(1, opts.attempts ?? 1), delay: opts.delay ?? 0 };
   }
   get attemptsMade(): number {
     return this.#job.attemptsMade;
@@ -71,7 +73,7 @@ export class Job<T = Any, Q extends JobQueue = JobQueue> {
   get lock(): JobLock {
     return this.#job.lock;
   }
-  /** True if `add` found a job with this id and changed nothing. An addition of Holdfast. */
+  /** True if `add` added nothing, because this job has the jobId or the deduplication id. An addition of Holdfast. */
   get duplicate(): boolean {
     return this.#job.duplicate;
   }
@@ -84,7 +86,7 @@ export class Job<T = Any, Q extends JobQueue = JobQueue> {
 
   async #report(progress: number): Promise<void> {
     await this.#job.updateProgress(progress);
-    this.queue.tellProgress(this, progress);
+    this.queue.emitProgress(this, progress);
   }
 
   async update(data: T): Promise<void> {
@@ -126,7 +128,7 @@ export class Job<T = Any, Q extends JobQueue = JobQueue> {
 
   async remove(): Promise<void> {
     await this.#job.remove();
-    this.queue.tellRemoved(this);
+    this.queue.emitRemoved(this);
   }
 
   async retry(): Promise<void> {

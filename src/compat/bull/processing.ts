@@ -85,11 +85,11 @@ export class Processing<J extends Job> {
     worker.on('drained', () => void emitter.emit('drained'));
     worker.on('lockRenewalError', (error) => {
       // Without the lock thread the event loop renews, so no extension has failed yet.
-      if ((error as Partial<HoldfastError>).code !== 'THREAD_FAILED') this.#tellRenewal(error);
+      if ((error as Partial<HoldfastError>).code !== 'THREAD_FAILED') this.#emitRenewal(error);
     });
     worker.on('error', (error) => {
       const { code, jobId } = error as Partial<HoldfastError>;
-      if (code === 'LOCK_UNTRUSTED' && jobId !== undefined) this.#tellRenewal(error, jobId);
+      if (code === 'LOCK_UNTRUSTED' && jobId !== undefined) this.#emitRenewal(error, jobId);
       emitter.emit('error', error);
     });
     if (this.paused) void worker.pause(true);
@@ -109,7 +109,7 @@ export class Processing<J extends Job> {
   }
 
   /** Without an id, the error concerns all jobs that run here: the renewal of their session failed and is retried. */
-  #tellRenewal(error: Error, jobId?: string): void {
+  #emitRenewal(error: Error, jobId?: string): void {
     for (const job of this.#running.keys()) {
       if (jobId === undefined || job.id === jobId) this.#options.emitter.emit('lock-extension-failed', job, error);
     }

@@ -1,21 +1,23 @@
 // Bull's Queue on top of the core. It makes one core Queue and, when needed, one Worker (`process`), one Worker for jobs taken by hand
 // (`getNextJob`) and one QueueEvents (`global:…`, `job.finished`). Only names and arguments are decided here: the core decides what a job
 // may do and which owner holds it.
-import { HoldfastError, toError } from '../../errors.js';
+import { closedError, type HoldfastError, toError } from '../../errors.js';
 import { QueueEvents } from '../../events/queue-events.js';
 import { Job as CoreJob } from '../../handle/job.js';
+import type { JobsOptions } from '../../job/options.js';
 import { storedName } from '../../job/names.js';
 import type { Any } from '../../job/typing.js';
 import type { CleanType } from '../../queue/cleaning.js';
 import { Queue as CoreQueue } from '../../queue/queue.js';
 import { STALLED_REASON } from '../../store/contract/index.js';
 import { Worker } from '../../worker/worker.js';
-import { GLOBAL, tellGlobally } from './events.js';
+import { GLOBAL, emitGlobally } from './events.js';
 import { DEFAULT_NAME, type DoneCallback } from './handlers.js';
 import { BullGetters, type JobId } from './getters.js';
 import { Job, type JobQueue } from './job.js';
-import { FOREIGN_JOB_OPTIONS, type JobOptions, jobOptionsOf, type Plan, planOf, type QueueOptions } from './options.js';
+import { FOREIGN_JOB_OPTIONS, groupOf, type JobOptions, jobOptionsOf, type Plan, planOf, type QueueOptions } from './options.js';
 import { Processing } from './processing.js';
+import { coreRepeatOf, type RepeatOptions } from './repeat.js';
 
 type QueuedJob<T> = Job<T, Queue<T>>;
 /** (job) => result, or (job, done) => void. */
@@ -54,10 +56,10 @@ export class Queue<T = Any> extends BullGetters<QueuedJob<T>> implements JobQueu
       worker: this.#plan.worker,
       emitter: this,
       wrap: (job) => this.wrap(job),
-      stalled: (jobId) => void this.#tellStalled(jobId, false),
+      stalled: (jobId) => void this.#emitStalled(jobId, false),
     });
     this.core.on('error', (error) => void this.emit('error', error));
-    this.core.on('stalled', (jobId) => void this.#tellStalled(jobId, true));
+    this.core.on('stalled', (jobId) => void this.#emitStalled(jobId, true));
     this.core.on('waiting', (job) => void this.emit('waiting', job.id, null));
     super.on(
       'newListener' as never,
@@ -89,12 +91,29 @@ export class Queue<T = Any> extends BullGetters<QueuedJob<T>> implements JobQueu
   add(name: string, data: T, opts?: JobOptions): Promise<QueuedJob<T>>;
   async add(...args: unknown[]): Promise<QueuedJob<T>> {
     const [name, data, opts = {}] = typeof args[0] === 'string' ? args : [DEFAULT_NAME, ...args];
-    return this.#added(await this.core.add(name as never, data as never, jobOptionsOf(opts as JobOptions)));
+    return this.#added(await this.core.add(name as never, data as never, this.#jobOptions(data, opts as JobOptions)));
   }
 
   async addBulk(jobs: BulkJob<T>[]): Promise<QueuedJob<T>[]> {
-    const bulk = jobs.map(({ name = DEFAULT_NAME, data, opts = {} }) => ({ name, data, opts: jobOptionsOf(opts) }));
+    const bulk = jobs.map(({ name = DEFAULT_NAME, data, opts = {} }) => ({ name, data, opts: this.#jobOptions(data, opts) }));
     return (await this.core.addBulk(bulk as never)).map((job) => this.#added(job));
+  }
+
+  #jobOptions(data: unknown, opts: JobOptions): JobsOptions {
+    return { ...groupOf(this.#plan, data), ...jobOptionsOf(opts) };
+  }
+
+  /** Removes the schedule that `add` made with this name and these `repeat` options. */
+  removeRepeatable(repeat: RepeatOptions): Promise<void>;
+  removeRepeatable(name: string, repeat: RepeatOptions): Promise<void>;
+  async removeRepeatable(...args: [RepeatOptions] | [string, RepeatOptions]): Promise<void> {
+    const [name, repeat] = args.length === 1 ? [DEFAULT_NAME, args[0]] : args;
+    await this.core.removeRepeatable(name, coreRepeatOf(repeat));
+  }
+
+  /** `key`: of `getRepeatableJobs`. */
+  async removeRepeatableByKey(key: string): Promise<void> {
+    await this.core.removeRepeatableByKey(key);
   }
 
   /** With `isLocal`, only this instance takes no more jobs. Its running jobs are awaited unless `doNotWaitActive`. */
@@ -166,16 +185,16 @@ export class Queue<T = Any> extends BullGetters<QueuedJob<T>> implements JobQueu
       const { connection } = this.#plan.queue;
       this.#log = new QueueEvents(this.#storedName, connection === undefined ? {} : { connection });
       this.#log.on('error', (error) => void this.emit('error', error));
-      tellGlobally(this.#log, (event, args) => void this.emit(event as 'error', ...(args as [Error])));
+      emitGlobally(this.#log, (event, args) => void this.emit(event as 'error', ...(args as [Error])));
     }
     return this.#log;
   }
 
-  tellProgress(job: Job<T>, progress: unknown): void {
+  emitProgress(job: Job<T>, progress: unknown): void {
     this.emit('progress', job as QueuedJob<T>, progress);
   }
 
-  tellRemoved(job: Job<T>): void {
+  emitRemoved(job: Job<T>): void {
     this.emit('removed', job as QueuedJob<T>);
   }
 
@@ -189,7 +208,7 @@ export class Queue<T = Any> extends BullGetters<QueuedJob<T>> implements JobQueu
   }
 
   /** Emits 'stalled', or only 'failed' for a job over the stall limit, as Bull does. A worker that finds such a job emits it itself. */
-  async #tellStalled(jobId: string, withFailure: boolean): Promise<void> {
+  async #emitStalled(jobId: string, withFailure: boolean): Promise<void> {
     try {
       const job = await this.getJob(jobId);
       if (job === null) return;
@@ -222,6 +241,6 @@ export class Queue<T = Any> extends BullGetters<QueuedJob<T>> implements JobQueu
   }
 
   #isClosed(): HoldfastError {
-    return new HoldfastError('CLOSED', `Queue "${this.name}" was closed. Make a new one to go on.`);
+    return closedError(`Queue "${this.name}"`);
   }
 }

@@ -1,6 +1,7 @@
 // Converts bun-queue's options to those of the core. 0 is a value here: with `maxStalledJobRetries: 0` a stalled job is not retried.
 import { HoldfastError } from '../../errors.js';
 import type { DefaultJobOptions, JobsOptions } from '../../job/options.js';
+import type { RepeatOptions as CoreRepeat } from '../../job/schedule.js';
 import type { QueueOptions as CoreQueueOptions } from '../../queue/queue-options.js';
 import { checkInteger, invalidOption, MAX_TIMER_MS } from '../../runtime/check.js';
 import { OptionNames } from '../../runtime/option-names.js';
@@ -47,12 +48,18 @@ export interface QueueOptions {
   lockDuration?: number;
 }
 
-export interface JobOptions extends Omit<JobsOptions, 'jobId'> {
+/** Makes a schedule. Give `cron` or `every`. */
+export interface RepeatOptions extends Omit<CoreRepeat, 'pattern'> {
+  cron?: string;
+  /** The same as `tz`. */
+  timezone?: string;
+}
+
+export interface JobOptions extends Omit<JobsOptions, 'jobId' | 'repeat'> {
   jobId?: string | number;
+  repeat?: RepeatOptions;
   /** Milliseconds after which a run that has not ended fails. Default: no limit. */
   timeout?: number;
-  /** Jobs with the same key run one at a time, across all instances. An addition of Holdfast. */
-  lockKey?: string;
 }
 
 export interface Plan {
@@ -86,7 +93,10 @@ const QUEUE_NAMES = new OptionNames<QueueOptions>({
     lockDuration: true,
   },
   without: ['verbose', 'logLevel'],
-  unsupported: { defaultDeadLetterOptions: LEAVE_OUT, metrics: 'Count the events of the queue.' },
+  unsupported: {
+    defaultDeadLetterOptions: LEAVE_OUT,
+    metrics: 'Use queue.core.exportPrometheusMetrics(), or a worker with the option metrics and queue.core.getMetrics().',
+  },
   guide: GUIDE,
 });
 
@@ -147,10 +157,22 @@ export function planOf(options: QueueOptions = {}): Plan {
 }
 
 export function jobOptionsOf(options: JobOptions): JobsOptions {
-  refuse(options, ['dependsOn', 'deadLetter', 'cron']);
-  const { jobId, timeout } = options;
+  refuse(options, ['dependsOn', 'deadLetter'], LEAVE_OUT);
+  refuse(options, ['cron'], 'Use queue.scheduleCron, or repeat: { cron }.');
+  const { jobId, timeout, repeat } = options;
   checkTimeout(timeout);
-  return { ...options, ...(jobId === undefined ? {} : { jobId: String(jobId) }) } as JobsOptions;
+  return {
+    ...options,
+    ...(jobId === undefined ? {} : { jobId: String(jobId) }),
+    ...(repeat === undefined ? {} : { repeat: coreRepeatOf(repeat) }),
+  } as JobsOptions;
+}
+
+/** Values that the core refuses pass as they are, so that the core says what is wrong with them. */
+function coreRepeatOf(repeat: RepeatOptions): CoreRepeat {
+  if (typeof repeat !== 'object' || repeat === null || Array.isArray(repeat)) return repeat;
+  const { cron: pattern, timezone, tz = timezone, ...rest } = repeat;
+  return { ...rest, ...(pattern === undefined ? {} : { pattern }), ...(tz === undefined ? {} : { tz }) };
 }
 
 export function unsupported(option: string, instead: string): HoldfastError {
@@ -159,9 +181,9 @@ export function unsupported(option: string, instead: string): HoldfastError {
   });
 }
 
-function refuse(options: object, names: string[]): void {
+function refuse(options: object, names: string[], instead: string): void {
   for (const name of names) {
-    if ((options as Record<string, unknown>)[name] !== undefined) throw unsupported(name, LEAVE_OUT);
+    if ((options as Record<string, unknown>)[name] !== undefined) throw unsupported(name, instead);
   }
 }
 

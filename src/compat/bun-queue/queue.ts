@@ -1,7 +1,7 @@
 // bun-queue's Queue on top of the core: one core Queue (which takes part in the leader election, if enabled), one Worker once `process` is
 // called, and one QueueEvents once a listener needs events that only the log has. Jobs are the core's own.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { HoldfastError, toError } from '../../errors.js';
+import { closedError, HoldfastError, toError } from '../../errors.js';
 import { QueueEvents } from '../../events/queue-events.js';
 import type { Job } from '../../handle/job.js';
 import type { JobProgress } from '../../handle/job-context.js';
@@ -15,6 +15,7 @@ import { Emitter } from '../../runtime/emitter.js';
 import { STALLED_REASON } from '../../store/contract/index.js';
 import { Worker } from '../../worker/worker.js';
 import { within } from '../time-limit.js';
+import { type CronJobOptions, scheduleCron } from './cron.js';
 import { FOREIGN_JOB_OPTIONS, type JobOptions, jobOptionsOf, type Plan, planOf, type QueueOptions } from './options.js';
 
 export type Handler<T> = (job: Job<T>) => unknown;
@@ -54,7 +55,7 @@ export class Queue<T = Any> extends Emitter<BunQueueEvents> {
     this.#plan = planOf(options);
     this.core = new CoreQueue(this.#storedName, this.#plan.queue, FOREIGN_JOB_OPTIONS);
     this.core.on('error', (error) => void this.emit('error', error));
-    this.core.on('stalled', (jobId) => void this.#tellFailure(jobId));
+    this.core.on('stalled', (jobId) => void this.#emitFailure(jobId));
     this.core.on('removed', (jobId) => void this.emit('jobRemoved', jobId));
     this.core.on('leader', (term) => void this.emit('leader', term));
     this.core.on('follower', (reason) => void this.emit('follower', reason));
@@ -76,19 +77,28 @@ export class Queue<T = Any> extends Emitter<BunQueueEvents> {
     await this.#worker?.waitUntilReady();
   }
 
-  /** `job.duplicate` is true if the id existed and nothing was changed. */
+  /** `job.duplicate` is true if the id, or the deduplication id, was taken: nothing was added then. */
   async add(data: T, options: JobOptions = {}): Promise<Job<T>> {
     const job = (await this.core.add(this.name, data, jobOptionsOf(options))) as Job<T>;
     if (!job.duplicate) this.emit('jobAdded', job.id);
     return job;
   }
 
+  /** Makes a schedule of jobs, or replaces the one with the same `jobId`. Returns its id. */
+  scheduleCron(options: CronJobOptions<T>): Promise<string> {
+    return scheduleCron(this.core, this.name, options);
+  }
+
+  /** Returns whether the schedule existed. */
+  unscheduleCron(id: string): Promise<boolean> {
+    return this.core.removeJobScheduler(id);
+  }
+
   /** Runs up to `concurrency` jobs at once here; with `horizontalScaling`, never more than its workers have room for. */
   process(handler: Handler<T>): void;
   process(concurrency: number, handler: Handler<T>): void;
   process(...args: [Handler<T>] | [number, Handler<T>]): void {
-    if (this.#closing !== undefined)
-      throw new HoldfastError('CLOSED', `Queue "${this.name}" was closed. Make a new one to go on.`);
+    if (this.#closing !== undefined) throw closedError(`Queue "${this.name}"`);
     if (this.#worker !== undefined)
       throw new HoldfastError('ALREADY_RUNNING', `Queue "${this.name}" has a handler already: one process() per queue.`);
     const { maxConcurrency } = this.#plan;
@@ -173,7 +183,8 @@ export class Queue<T = Any> extends Emitter<BunQueueEvents> {
   }
 
   #begin(worker: Worker): void {
-    if (this.#closing === undefined) worker.run().catch((error: unknown) => void this.emit('error', toError(error)));
+    // The worker emits the reason itself.
+    if (this.#closing === undefined) worker.run().catch(() => undefined);
   }
 
   #listen(): void {
@@ -185,7 +196,7 @@ export class Queue<T = Any> extends Emitter<BunQueueEvents> {
   }
 
   /** Emits the failure of a job over the stall limit that the queue's own sweep found: no worker emits it. */
-  async #tellFailure(jobId: string): Promise<void> {
+  async #emitFailure(jobId: string): Promise<void> {
     try {
       const job = await this.getJob(jobId);
       if (job?.failedReason === STALLED_REASON) this.emit('jobFailed', jobId, new Error(STALLED_REASON));

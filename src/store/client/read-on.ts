@@ -1,6 +1,6 @@
 // Reads that continue where a reply was cut at REPLY_BYTES, until the caller has everything that it requested.
 import type { JobRecord } from '../../job/record.js';
-import type { JobsReply, ListQuery, Store } from '../contract/index.js';
+import type { GroupJobsQuery, JobsReply, ListQuery, Store } from '../contract/index.js';
 
 interface Range {
   start: number;
@@ -26,6 +26,15 @@ export async function readList(store: Store, queue: string, query: ListQuery): P
     whole.push(...(await readOn(read, (after) => store.jobs(queue, { ...range, start: from + after }))));
   }
   return whole;
+}
+
+export async function readGroup(store: Store, queue: string, query: GroupJobsQuery): Promise<JobRecord[]> {
+  const { jobs, more } = await store.jobs(queue, query);
+  if (!more) return jobs;
+  const { group, start, end } = query;
+  const { groups } = await store.status(queue, { groups: { keys: [group] } });
+  const [from, to] = positions(groups?.groups[0]?.waiting ?? 0, start, end);
+  return readOn(jobs, (after) => store.jobs(queue, { ...query, start: from + after, end: to }));
 }
 
 /** Calls `next` with the number of jobs that were read so far, until a reply is not cut. */

@@ -1,9 +1,10 @@
 // Numbered calls of a session to the store. Each lane has one call in flight, which is repeated under the same number until the store
 // replies. So a lost reply neither loses a settle nor leaves a claimed job behind. Workers and lock clients use it.
-import { HoldfastError, isRetryable, toError } from '../../errors.js';
+import { closedError, HoldfastError, isRetryable, toError } from '../../errors.js';
 import type { Outcome } from '../../job/outcome.js';
 import { systemClock } from '../../runtime/clock.js';
 import { OutageReport } from '../../runtime/outage-report.js';
+import { retryPauseMs } from '../../runtime/retry-pause.js';
 import { ReplyTimeout } from '../../runtime/reply-timeout.js';
 import type { ClaimReply, ClaimRequest, SettleReply, Store } from '../contract/index.js';
 import { Outage } from './outage.js';
@@ -52,8 +53,6 @@ export interface SessionCallsOptions {
   onRecovered?(outageMs: number): void;
 }
 
-const MIN_BACKOFF_MS = 50;
-const MAX_BACKOFF_MS = 2000;
 /** How long closing waits, in ms, for a call that has no outcomes to deliver. */
 const CLAIM_TIMEOUT_MS = 1000;
 
@@ -71,6 +70,8 @@ class Lane {
   readonly timeout = new ReplyTimeout();
   /** True if the call in flight has outcomes to deliver. */
   delivers = false;
+  /** The call in flight, from its number to its reply. */
+  unanswered: Numbered | undefined;
   /** Number of calls of this lane that have not ended. */
   open = 0;
   last: Promise<unknown> = Promise.resolve();
@@ -89,7 +90,6 @@ class Lane {
 export class SessionCalls {
   readonly #options: SessionCallsOptions;
   readonly #lanes: Lane[] = [];
-  readonly #unanswered = new Set<{ session: Session; seq: number }>();
   /** Set when the owner closes: how long to wait for a store that does not reply, in ms. */
   #closeTimeoutMs: number | undefined;
   readonly #onClosing = new Set<() => void>();
@@ -118,7 +118,7 @@ export class SessionCalls {
   perform(outcomes: Outcome[], terms?: ClaimTerms, number = 0, substitute?: Substitute): Promise<CallReply> {
     if (this.#ended) {
       const { who, queue } = this.#options;
-      return Promise.reject(new HoldfastError('CLOSED', `The ${who} of "${queue}" is closed; make a new one.`));
+      return Promise.reject(closedError(`The ${who} of "${queue}"`));
     }
     const lane = (this.#lanes[number] ??= new Lane(number, new Outage(this.#report)));
     // The call waits for the calls before it in its lane, or starts at once.
@@ -144,7 +144,8 @@ export class SessionCalls {
 
   /** Returns the numbers of the session's calls in flight. Jobs granted to them may be on their way. */
   unanswered(session: Session): Set<number> {
-    return new Set([...this.#unanswered].filter((call) => call.session === session).map(({ seq }) => seq));
+    const calls = this.#lanes.flatMap(({ unanswered: call }) => (call?.session === session ? [call.seq] : []));
+    return new Set(calls);
   }
 
   /** Resolves when every call so far has ended. */
@@ -176,13 +177,13 @@ export class SessionCalls {
         const { store, session } = this.#reached() ?? (await this.withTimeout(this.#reach(), delivers));
         if (numbered === undefined) {
           numbered = { session, seq: session.nextSeq(), sentAt: now(systemClock) };
-          this.#unanswered.add(numbered);
+          lane.unanswered = numbered;
         }
         lane.delivers = delivers;
         const answer = this.#send(store, lane.number, numbered, outcomes, terms);
         const { results, claimed } = await lane.timeout.wait(this.#timeoutMs(delivers), answer, unanswered);
         outage.answered();
-        this.#unanswered.delete(numbered);
+        lane.unanswered = undefined;
         if (claimed !== undefined && claimed.jobs.length > 0) numbered.session.granted(numbered.sentAt);
         health?.answered(claimed?.sessionAlive === true);
         const { session: caller, seq, sentAt } = numbered;
@@ -190,7 +191,7 @@ export class SessionCalls {
       } catch (thrown) {
         const error = toError(thrown);
         if (delivers && isRefusal(error)) {
-          if (numbered !== undefined) this.#unanswered.delete(numbered);
+          lane.unanswered = undefined;
           return await this.#refused(lane, outcomes as [Outcome, ...Outcome[]], terms, substitute, error);
         }
         failures += 1;
@@ -198,7 +199,7 @@ export class SessionCalls {
         try {
           await this.#failed(lane, error, failures, failingSince, delivers);
         } catch (givenUp) {
-          if (numbered !== undefined) this.#unanswered.delete(numbered);
+          lane.unanswered = undefined;
           throw givenUp;
         }
       }
@@ -306,7 +307,7 @@ export class SessionCalls {
   }
 
   async #pause(error: Error, failures: number): Promise<void> {
-    const grown = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** Math.min(failures - 1, 10));
+    const grown = retryPauseMs(failures);
     const closing = this.#closeTimeoutMs !== undefined;
     const ms = isRetryable(error) || closing ? grown : Math.max(grown, this.#options.retryDelayMs);
     await new Promise<void>((resolve) => {

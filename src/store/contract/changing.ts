@@ -8,7 +8,7 @@ export interface Changing {
    * A list of ids is one atomic step. A selection may take several steps; each job is changed in one of them.
    * A repetition finds the jobs that are not changed yet. By id, it returns `missing` or `state` for the others.
    * A selection removes jobs of any list; `retry` and `promote` pass over lists that they do not start from.
-   * Records the events of each job; `remove` by selection records `cleaned` instead (events.ts).
+   * Records the events of each job; `remove` by selection records `cleaned` instead (the file `events`).
    */
   change(queue: string, target: Selection, change: BulkChange): Promise<ChangeReply>;
   change(queue: string, target: string[], change: Change): Promise<ChangeReply>;
@@ -31,7 +31,7 @@ export type Change =
   | { kind: 'delay'; delayMs: number }
   /** Moves a waiting job to the back (with `lifo`: the front) of its new priority. Any other job stores the priority until it waits. */
   | { kind: 'priority'; priority: number; lifo: boolean }
-  /** Removes a job that is not locked, with all that belongs to it. */
+  /** Removes a job that is not locked and not the next job of a schedule, with all that belongs to it. */
   | { kind: 'remove' }
   /**
    * Takes the lock of an active job away. The jobs move to the front of waiting in the given order, which does not count as a stall. The
@@ -53,6 +53,9 @@ export interface ChangeReply {
 
 export interface Unchanged {
   jobId: string;
-  /** state: the job is in no state that the change starts from. locked: `remove` leaves active jobs. */
-  status: 'missing' | 'state' | 'locked';
+  /**
+   * state: the job is in no state that the change starts from. locked: `remove` leaves active jobs. scheduled: `remove` leaves the next
+   * job of a schedule.
+   */
+  status: 'missing' | 'state' | 'locked' | 'scheduled';
 }

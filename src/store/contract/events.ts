@@ -3,21 +3,26 @@
 /*
  * The events that each verb records, in this order within a call. `prev` is the state before.
  *   `delay` of delayed is when the job falls due, in the store's epoch ms.
- *   add         added{jobName}, then waiting or delayed{delay}; duplicated for an id that exists
+ *   add         added{jobName}, then waiting or delayed{delay}; duplicated for an id that exists;
+ *               deduplicated{deduplicationId, deduplicatedJobId: the id that the job would have had}, its jobId is that of the owner.
+ *               An add that replaces the owner records removed{prev: delayed} and deduplicated{deduplicationId, deduplicatedJobId: the
+ *               removed job}, whose jobId is that of the new job, and then the events of the new job
  *   claim       waiting{prev: delayed} for jobs that fell due, active{prev: waiting}
  *   settle      completed{returnvalue, prev} · failed{failedReason, prev} then, unless `early`, retries-exhausted{attemptsMade} ·
  *               retry: waiting{prev: active, failedReason} or delayed{delay, failedReason} · delay: delayed{delay} · release: waiting{prev: active};
- *               then the claim's, then drained if jobs finished and none is waiting or active
+ *               after the end of an owner those of its draft, as in add; then the claim's, then drained if jobs finished and none is waiting or active
  *   sweep       stalled{lostBy}, then waiting{prev: active} or failed{failedReason, prev: active, lostBy}; closeSessions: waiting{prev: active}
  *               (closeSessions of a crashed owner records what a sweep records)
  *   change      retry, promote, revoke: waiting{prev} · delay: delayed{delay} · remove: removed{prev} by id; by selection cleaned{count}, once per
  *               step that removed jobs, and once with 0 if no job matched
- *   control     progress{data} · paused · resumed
+ *   schedule    removed{prev} for a next job that is removed, then those of add for the new one; duplicated for a slot that is taken
+ *   control     progress{data} · paused · resumed · events of users: {args}
  */
 /** An event of a queue. Ids grow per queue, so that a listener which comes back reads on where it stopped. */
 export interface StoredEvent {
   id: number;
-  name: EventName;
+  /** An EventName, or the name of a user's own event. */
+  name: string;
   jobId?: string;
   /**
    * 1 if `returnvalue` or `data` is missing here. A value above EVENT_VALUE_BYTES is left out, and the reader takes it from the job. The
@@ -25,26 +30,31 @@ export interface StoredEvent {
    * dropped, and their events stay.
    */
   large?: number;
-  /** prev, returnvalue (JSON text), failedReason, lostBy (JSON text), delay, data (JSON text of progress), jobName, count … */
+  /** prev, returnvalue (JSON text), failedReason, lostBy (JSON text), delay, data (JSON text of progress), jobName, count, args … */
   [field: string]: string | number | undefined;
 }
 
-export type EventName =
-  | 'added'
-  | 'waiting'
-  | 'active'
-  | 'progress'
-  | 'completed'
-  | 'failed'
-  | 'retries-exhausted'
-  | 'stalled'
-  | 'delayed'
-  | 'removed'
-  | 'cleaned'
-  | 'paused'
-  | 'resumed'
-  | 'drained'
-  | 'duplicated';
+/** The events that stores record themselves. */
+export const EVENT_NAMES = [
+  'added',
+  'waiting',
+  'active',
+  'progress',
+  'completed',
+  'failed',
+  'retries-exhausted',
+  'stalled',
+  'delayed',
+  'removed',
+  'cleaned',
+  'paused',
+  'resumed',
+  'drained',
+  'duplicated',
+  'deduplicated',
+] as const;
+
+export type EventName = (typeof EVENT_NAMES)[number];
 
 export interface EventsReply {
   events: StoredEvent[];

@@ -23,6 +23,7 @@ import type { Recovery } from './recovery.js';
 import type { Locks } from './locks.js';
 import type { Control } from './control.js';
 import type { Inspecting } from './inspecting.js';
+import type { Scheduling } from './scheduling.js';
 import type { Waking } from './waking.js';
 
 export * from './adding.js';
@@ -31,14 +32,27 @@ export * from './changing.js';
 export * from './claiming.js';
 export * from './control.js';
 export * from './events.js';
+export * from './groups.js';
 export * from './inspecting.js';
 export * from './locks.js';
 export * from './recovery.js';
+export * from './scheduling.js';
 export * from './sessions.js';
 export * from './settling.js';
 export * from './waking.js';
 
-export interface Store extends Adding, Claiming, Settling, Sessions, Recovery, Locks, Control, Changing, Inspecting, Waking {
+export interface Store
+  extends Adding,
+    Claiming,
+    Settling,
+    Sessions,
+    Recovery,
+    Locks,
+    Control,
+    Changing,
+    Scheduling,
+    Inspecting,
+    Waking {
   readonly capabilities: Capabilities;
   /** The library that talks to the engine, for `health()`: undefined where there is none, or before `open` has chosen it. */
   readonly driver?: string | undefined;

@@ -37,6 +37,8 @@ export interface ProbeReply {
    * ended. Absent if no session is suspected.
    */
   dueInMs?: number;
+  /** True while a schedule is owing. */
+  undone?: true;
 }
 
 export interface SweepReply {

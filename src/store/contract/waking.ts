@@ -5,7 +5,7 @@ export type WatchedChange = 'jobs' | 'locks' | 'events';
 
 export interface Waking {
   /**
-   * Calls back soon after the queue may have changed: jobs became claimable (also because a key or a place under the cap is free), a
+   * Calls back soon after the queue may have changed: jobs became claimable (also because a key or a place under the cap or in a group is free), a
    * named lock is free, events were written, or pause or limits changed. A wake-up may come without a change, and may be lost: callers
    * also poll from time to time. Returns a function that stops it.
    * With 'jobs', the store must call back only when a job may be claimable, now or sooner than known. With 'locks', only when a named

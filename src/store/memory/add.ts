@@ -1,8 +1,13 @@
 // The verb `add` of the memory store: stores new jobs, and returns the first reply when a caller repeats a call.
+import type { Deduplication } from '../../job/deduplication.js';
 import type { NewJob } from '../../job/record.js';
 import type { AddReply, Call } from '../contract/index.js';
-import { putDelayed, putWaiting } from './moves.js';
-import { type QueueState, StoredJob } from './state.js';
+import { countingEntry, extendEntry, keepDraft, ownEntry } from './state/deduplication.js';
+import { enter, nextId } from './state/enter.js';
+import { Entry } from './state/entries.js';
+import { remove } from './leave.js';
+import { FROM } from './state/moves.js';
+import type { QueueState, StoredJob } from './state/queue-state.js';
 
 export function add(queue: QueueState, jobs: NewJob[], call: Call, now: number): AddReply[] {
   const remembered = queue.adds.recall(call);
@@ -15,32 +20,47 @@ export function add(queue: QueueState, jobs: NewJob[], call: Call, now: number):
 function addOne(queue: QueueState, job: NewJob, now: number): AddReply {
   const id = job.id ?? nextId(queue);
   if (queue.jobs.has(id)) {
-    queue.log.tell('duplicated', id);
+    queue.log.record('duplicated', id);
     return { id, status: 'duplicate' };
   }
-  const stored = new StoredJob(id, job, ++queue.added, Math.floor(now));
-  queue.jobs.set(id, stored);
-  queue.isUsed = true;
-  queue.log.tell('added', id, { jobName: job.name });
-  if (job.delayMs > 0) {
-    putDelayed(queue, stored, job.delayMs, now);
-    queue.log.tell('delayed', id, { delay: Math.ceil(stored.at) });
-  } else {
-    putWaiting(queue, stored, job.lifo);
-    queue.log.tell('waiting', id);
-  }
+  if (job.deduplication !== undefined) return addUnique(queue, id, job, job.deduplication, now);
+  enter(queue, id, job, now);
   return { id, status: 'added' };
 }
 
-/**
- * Returns the next generated job id. Skips an id that a user has already chosen, because the new job would be dropped as its
- * duplicate.
- */
-function nextId(queue: QueueState): string {
-  let id: string;
-  do id = String(++queue.lastId);
-  while (queue.jobs.has(id));
-  return id;
+function addUnique(queue: QueueState, id: string, job: NewJob, mode: Deduplication, now: number): AddReply {
+  const entry = countingEntry(queue, mode.id, now);
+  if (entry === undefined) {
+    enter(queue, id, job, now);
+    ownEntry(queue, mode, id, now);
+    return { id, status: 'added' };
+  }
+  const owner = queue.jobs.get(entry.owner);
+  if (mode.replaceDelayed === true && owner?.state === 'delayed') {
+    replace(queue, entry, owner, { id, job, mode }, now);
+    return { id, status: 'added' };
+  }
+  if (mode.keepLastIfActive === true && owner?.state === 'active') keepDraft(queue, entry, job);
+  else extendEntry(queue, entry, mode, now);
+  queue.log.record('deduplicated', entry.owner, { deduplicationId: mode.id, deduplicatedJobId: id });
+  return { id: entry.owner, status: 'deduplicated' };
+}
+
+interface Successor {
+  id: string;
+  job: NewJob;
+  mode: Deduplication;
+}
+
+/** Puts a new job in the place of a delayed owner. The entry keeps its end, unless the new job extends it. */
+function replace(queue: QueueState, { at }: Entry, owner: StoredJob, { id, job, mode }: Successor, now: number): void {
+  queue.log.record('removed', owner.id, FROM.delayed);
+  remove(queue, owner);
+  queue.log.record('deduplicated', id, { deduplicationId: mode.id, deduplicatedJobId: owner.id });
+  enter(queue, id, job, now);
+  const entry = new Entry(mode.id, id);
+  queue.entries.set(entry, at);
+  extendEntry(queue, entry, mode, now);
 }
 
 function copy(replies: AddReply[]): AddReply[] {

@@ -1,10 +1,13 @@
 // The verb `change` of the memory store: it moves or removes jobs from outside a run, by their ids or by a selection.
 import { type ChangeStatus, movedList, replyById, replyToSelection } from '../change-reply.js';
 import type { Change, ChangeReply, Selection } from '../contract/index.js';
-import { drop, FROM, putDelayed, putWaiting, reopen, take } from './moves.js';
+import { ownAgain } from './state/deduplication.js';
+import { leave, remove } from './leave.js';
+import { isNext } from './state/owing.js';
+import { FROM, putDelayed, putWaiting, reopen } from './state/moves.js';
 import { select } from './select.js';
-import { giveBack } from './stall.js';
-import type { QueueState, StoredJob } from './state.js';
+import { giveBack } from './state/stall.js';
+import type { QueueState, StoredJob } from './state/queue-state.js';
 
 export function change(queue: QueueState, target: string[] | Selection, what: Change, now: number): ChangeReply {
   if (!Array.isArray(target)) return replyToSelection(changeSelected(queue, target, what, now), target);
@@ -18,12 +21,12 @@ export function change(queue: QueueState, target: string[] | Selection, what: Ch
 function changeSelected(queue: QueueState, selection: Selection, what: Change, now: number): string[] {
   const list = movedList(what, selection);
   const lists = what.kind === 'remove' ? selection.lists : list === undefined ? [] : [list];
-  const jobs = select(queue, { ...selection, lists }, now);
+  const jobs = select(queue, { ...selection, lists }, what, now);
   for (const job of jobs) {
-    if (what.kind === 'remove') drop(queue, job);
-    else sendToWaiting(queue, job, what);
+    if (what.kind === 'remove') remove(queue, job);
+    else sendToWaiting(queue, job, what, now);
   }
-  if (what.kind === 'remove') queue.log.tell('cleaned', undefined, { count: jobs.length });
+  if (what.kind === 'remove') queue.log.record('cleaned', undefined, { count: jobs.length });
   return jobs.map(({ id }) => id);
 }
 
@@ -33,25 +36,26 @@ function changeOne(queue: QueueState, jobId: string, what: Exclude<Change, { kin
   switch (what.kind) {
     case 'retry':
       if (job.state !== what.from) return 'state';
-      sendToWaiting(queue, job, what);
+      sendToWaiting(queue, job, what, now);
       return 'done';
     case 'promote':
       if (job.state !== 'delayed') return 'state';
-      sendToWaiting(queue, job, what);
+      sendToWaiting(queue, job, what, now);
       return 'done';
     case 'delay':
       if (job.state !== 'delayed') return 'state';
-      take(queue, job);
+      leave(queue, job);
       putDelayed(queue, job, what.delayMs, now);
-      queue.log.tell('delayed', job.id, { delay: Math.ceil(job.at) });
+      queue.log.record('delayed', job.id, { delay: Math.ceil(job.at) });
       return 'done';
     case 'priority':
       changePriority(queue, job, what.priority, what.lifo);
       return 'done';
     case 'remove':
       if (job.lock !== undefined) return 'locked';
-      queue.log.tell('removed', jobId, FROM[job.state]);
-      drop(queue, job);
+      if (isNext(job)) return 'scheduled';
+      queue.log.record('removed', jobId, FROM[job.state]);
+      remove(queue, job);
       return 'done';
   }
 }
@@ -59,19 +63,22 @@ function changeOne(queue: QueueState, jobId: string, what: Exclude<Change, { kin
 /** A job that is not waiting stores the priority until it waits. */
 function changePriority(queue: QueueState, job: StoredJob, priority: number, lifo: boolean): void {
   const waiting = job.state === 'waiting';
-  if (waiting) take(queue, job);
+  if (waiting) leave(queue, job);
   job.priority = priority;
   if (waiting) putWaiting(queue, job, lifo);
 }
 
-function sendToWaiting(queue: QueueState, job: StoredJob, what: Change): void {
+function sendToWaiting(queue: QueueState, job: StoredJob, what: Change, now: number): void {
   const from = FROM[job.state];
-  take(queue, job);
-  if (job.finishedOn !== undefined) reopen(job);
+  leave(queue, job);
+  if (job.finishedOn !== undefined) {
+    reopen(job);
+    if (job.marks !== 0) ownAgain(queue, job, now);
+  }
   putWaiting(queue, job, false);
   if (what.kind === 'retry' && what.resetAttemptsMade) job.attemptsMade = 0;
   if (what.kind === 'retry' && what.resetAttemptsStarted) job.attemptsStarted = 0;
-  queue.log.tell('waiting', job.id, from);
+  queue.log.record('waiting', job.id, from);
 }
 
 /** Hands back all jobs together, so they wait in the order in which the caller named them. */

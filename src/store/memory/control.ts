@@ -1,64 +1,65 @@
-// The verbs of the memory store that control a queue, or write to its jobs: configure, write, forget.
-import type { SettleStatus } from '../../job/outcome.js';
-import { isLargeValue } from '../budget.js';
-import type { ForgetTarget, QueueSettings, Write, WriteReply } from '../contract/index.js';
-import { RateLimit } from './rate-limit.js';
-import type { QueueState, StoredJob } from './state.js';
+// The verbs of the memory store that control a queue: configure and forget.
+import type { ForgetTarget, MetricsSetting, QueueSettings } from '../contract/index.js';
+import { countingEntry } from './state/deduplication.js';
+import { MinuteCounts } from './state/minute-counts.js';
+import { ClaimLimits } from './state/rate-limit.js';
+import { forgetSchedules } from './schedule.js';
+import type { QueueState } from './state/queue-state.js';
 
-export function configure(queue: QueueState, { paused, blockedMs, cap }: QueueSettings, now: number): void {
+export function configure(queue: QueueState, settings: QueueSettings, now: number): void {
+  const { paused, blockedMs, cap, rate, metrics, groups, group } = settings;
   if (paused !== undefined && paused !== queue.paused) {
     queue.paused = paused;
-    queue.log.tell(paused ? 'paused' : 'resumed');
+    queue.log.record(paused ? 'paused' : 'resumed');
   }
-  if (blockedMs !== undefined) queue.rate.block(blockedMs, now);
+  if (blockedMs !== undefined) queue.limits.block(blockedMs, now);
   if (cap !== undefined) queue.cap = cap === null ? undefined : { ...cap };
+  if (rate !== undefined) queue.rate = rate === null ? undefined : { ...rate };
+  if (metrics !== undefined) setMetrics(queue, metrics);
+  if (groups !== undefined) queue.waiting.groups.setRules(groups, now);
+  if (group !== undefined) queue.waiting.groups.set(group, now);
   queue.wake.signal();
 }
 
-export function write(queue: QueueState, item: Write): WriteReply {
-  const job = queue.jobs.get(item.jobId);
-  const status = writeStatus(job, item.token);
-  if (job === undefined || status !== 'done') return { status };
-  switch (item.kind) {
-    case 'data':
-      job.data = item.data;
-      return { status };
-    case 'progress':
-      job.progress = item.progress;
-      if (isLargeValue(item.progress)) queue.log.tell('progress', job.id, { large: 1 });
-      else queue.log.tell('progress', job.id, { data: item.progress }, item.progress.length);
-      return { status };
-    case 'log':
-      job.logs ??= [];
-      job.logs.push(item.row);
-      return { status, count: keepNewest(job.logs, item.keep ?? Number.POSITIVE_INFINITY) };
-    case 'clearLogs':
-      return { status, count: keepNewest(job.logs ?? [], item.keep ?? 0) };
+function setMetrics(queue: QueueState, metrics: MetricsSetting | null): void {
+  if (metrics === null) {
+    queue.metrics = undefined;
+    return;
+  }
+  const { points } = metrics;
+  queue.metrics ??= { completed: new MinuteCounts(points), failed: new MinuteCounts(points) };
+  for (const counts of Object.values(queue.metrics)) {
+    counts.keep = points;
+    counts.trim();
   }
 }
 
-function writeStatus(job: StoredJob | undefined, token: string | undefined): SettleStatus {
-  if (job === undefined) return 'missing';
-  return token === undefined || job.lock?.token === token ? 'done' : 'lost';
-}
-
-function keepNewest(rows: string[], keep: number): number {
-  if (rows.length > keep) rows.splice(0, rows.length - keep);
-  return rows.length;
-}
-
-export function forget(queue: QueueState, what: ForgetTarget): number {
+export function forget(queue: QueueState, what: ForgetTarget, now: number): number {
   if ('events' in what) return queue.log.trim(what.events);
+  if ('deduplication' in what) return forgetEntries(queue, what.deduplication, what.ownedBy, now);
   if ('caller' in what) queue.adds.forget(what.caller);
-  else forgetAll(queue);
+  else forgetAll(queue, now);
   return 0;
 }
 
-function forgetAll(queue: QueueState): void {
+/** An entry that does not count may be stored until a sweep: it is no entry to the caller. */
+function forgetEntries(queue: QueueState, ids: string[], owner: string | undefined, now: number): number {
+  const counting = [...new Set(ids)].map((id) => countingEntry(queue, id, now)).filter((entry) => entry !== undefined);
+  const found = counting.filter((entry) => owner === undefined || entry.owner === owner);
+  for (const { id } of found) queue.entries.delete(id);
+  return found.length;
+}
+
+function forgetAll(queue: QueueState, now: number): void {
+  forgetSchedules(queue);
   queue.log.trim(0);
-  queue.rate = new RateLimit();
+  queue.limits = new ClaimLimits();
+  queue.rate = undefined;
+  queue.metrics = undefined;
   queue.paused = false;
   queue.cap = undefined;
   queue.lastId = 0;
+  queue.entries.clear();
+  queue.waiting.groups.forgetAll(now);
   queue.wake.signal();
 }

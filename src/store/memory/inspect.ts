@@ -1,6 +1,7 @@
 // The read verbs of the memory store: jobs, lists, counts, logs, locks and sessions. They return copies and change nothing.
 import { withinReply } from '../budget.js';
 import type {
+  GroupJobsQuery,
   JobsReply,
   ListName,
   ListQuery,
@@ -11,10 +12,13 @@ import type {
   OwnedLock,
   QueueStatus,
   SessionInfo,
+  StatusQuery,
 } from '../contract/index.js';
+import { countingEntry } from './state/deduplication.js';
 import { kept } from './named-lock.js';
 import { recordOf } from './record.js';
-import type { QueueState, StoredJob, StoredLock } from './state.js';
+import { find } from './schedule.js';
+import type { QueueState, StoredJob, StoredLock } from './state/queue-state.js';
 
 /** Returns the names of the queues in use, in the order of their bytes. */
 export function queues(all: Map<string, QueueState>, limit: number, after = ''): string[] {
@@ -24,8 +28,12 @@ export function queues(all: Map<string, QueueState>, limit: number, after = ''):
   return later.slice(0, limit).map(String);
 }
 
-export function jobs(queue: QueueState, query: string[] | ListQuery): JobsReply {
-  const found = Array.isArray(query) ? query.map((id) => queue.jobs.get(id)) : list(queue, query);
+export function jobs(queue: QueueState, query: string[] | ListQuery | GroupJobsQuery): JobsReply {
+  const found = Array.isArray(query)
+    ? query.map((id) => queue.jobs.get(id))
+    : 'group' in query
+      ? listGroup(queue, query)
+      : list(queue, query);
   const sent = withinReply(found, sizeOf);
   return { jobs: sent.map((job) => job && recordOf(job)), more: sent.length < found.length };
 }
@@ -35,6 +43,11 @@ function list(queue: QueueState, { lists, start, end, asc }: ListQuery): StoredJ
     const range = positions(countOf(queue, name), start, end);
     return slice(inOrder(queue, name, asc), range);
   });
+}
+
+function listGroup(queue: QueueState, { group, start, end, asc }: GroupJobsQuery): StoredJob[] {
+  const jobs = [...queue.waiting.groups.jobsOf(group)];
+  return slice(asc ? jobs : jobs.reverse(), positions(jobs.length, start, end));
 }
 
 function sizeOf(job: StoredJob | undefined): number {
@@ -60,8 +73,8 @@ function countOf(queue: QueueState, name: ListName): number {
 function inOrder(queue: QueueState, name: ListName, asc: boolean): Iterable<StoredJob> {
   if (name === 'waiting' || name === 'prioritized') return queue.waiting.inOrder(name === 'prioritized', asc);
   if (name === 'delayed') return asc ? queue.delayed.sorted() : queue.delayed.sorted().reverse();
-  if (name === 'active') return asc ? queue.active.values() : [...queue.active.values()].reverse();
-  return asc ? queue.finished[name].forward() : queue.finished[name].backward();
+  const list = name === 'active' ? queue.active : queue.finished[name];
+  return asc ? list.forward() : list.backward();
 }
 
 interface Positions {
@@ -86,12 +99,29 @@ function slice<T>(items: Iterable<T>, { from, to }: Positions): T[] {
   return picked;
 }
 
-export function status(queue: QueueState, now: number): QueueStatus {
+export function status(queue: QueueState, ask: StatusQuery, now: number): QueueStatus {
+  const { deduplication, schedules, priorities, metrics, groups } = ask;
   const names = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'] as const;
   const counts = Object.fromEntries(names.map((name) => [name, countOf(queue, name)])) as QueueStatus['counts'];
-  const limitedMs = Math.ceil(queue.rate.visibleMs(now));
-  const { paused, cap } = queue;
-  return { paused, counts, ...(limitedMs > 0 && { limitedMs }), ...(cap !== undefined && { cap: { ...cap } }) };
+  const [blockedMs, window] = [queue.limits.blockedMs(now), queue.limits.window(now)];
+  const { paused, cap, rate } = queue;
+  const found: QueueStatus = {
+    paused,
+    counts,
+    ...(blockedMs > 0 && { blockedMs }),
+    ...(window !== undefined && { window }),
+    ...(rate !== undefined && { rate: { ...rate } }),
+    ...(cap !== undefined && { cap: { ...cap } }),
+  };
+  if (deduplication !== undefined) found.deduplication = deduplication.map((id) => countingEntry(queue, id, now)?.owner);
+  if (schedules !== undefined) found.schedules = find(queue, schedules);
+  if (priorities !== undefined) found.priorities = priorities.map((priority) => queue.waiting.sizeOf(priority));
+  if (metrics !== undefined && queue.metrics !== undefined) {
+    const { kind, start, end } = metrics;
+    found.metrics = queue.metrics[kind].read((points) => slice(points, positions(points.length, start, end)));
+  }
+  if (groups !== undefined) found.groups = queue.waiting.groups.find(groups, now);
+  return found;
 }
 
 export function logs(

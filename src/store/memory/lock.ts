@@ -1,7 +1,7 @@
 // The verb `extend` of the memory store: it moves the end of a job's lock.
 import type { Extension, ExtendStatus } from '../contract/index.js';
-import { setEnd } from './moves.js';
-import type { QueueState } from './state.js';
+import { setEnd } from './state/moves.js';
+import type { QueueState } from './state/queue-state.js';
 
 export function extend(queue: QueueState, { jobId, token, durationMs }: Extension, now: number): ExtendStatus {
   const job = queue.jobs.get(jobId);

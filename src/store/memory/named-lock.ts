@@ -1,8 +1,8 @@
 // The verbs `acquire` and `letGo` of the memory store: named locks and the lines of lock waiters. The sweep calls `freeNames`.
 import { nextFence } from '../../job/lock.js';
 import type { LetGoStatus, LockGrant, LockRequest, NamedLockRef } from '../contract/index.js';
-import { end, forgetEnded } from './moves.js';
-import { type Hold, type Place, type QueueState, StoredName, type StoredSession } from './state.js';
+import { end, forgetEnded } from './state/moves.js';
+import { type Hold, type Place, type QueueState, StoredName, type StoredSession } from './state/queue-state.js';
 
 export function acquire(queue: QueueState, wish: LockRequest, now: number): LockGrant {
   const session = queue.sessions.get(wish.session);

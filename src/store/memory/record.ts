@@ -1,6 +1,6 @@
 // Builds the job records that the store returns: always a copy, without keys that have no value.
 import type { ClaimedJob, JobRecord } from '../../job/record.js';
-import type { StoredJob, StoredLock } from './state.js';
+import type { StoredJob, StoredLock } from './state/queue-state.js';
 
 export function recordOf(job: StoredJob): JobRecord {
   const record: JobRecord = {
@@ -24,6 +24,7 @@ export function recordOf(job: StoredJob): JobRecord {
   if (job.stacktrace !== undefined) record.stacktrace = job.stacktrace;
   if (job.progress !== undefined) record.progress = job.progress;
   if (job.lostBy !== undefined) record.lostBy = job.lostBy;
+  if (job.extras !== null) Object.assign(record, job.extras);
   return record;
 }
 

@@ -1,8 +1,8 @@
 // Trims finished jobs. Trimming takes from the old end of the list, so each job is visited once, when it is dropped.
 import type { Keep } from '../../job/outcome.js';
 import type { FinishedState } from '../../job/state.js';
-import { drop } from './moves.js';
-import type { QueueState, StoredJob } from './state.js';
+import { drop } from './leave.js';
+import type { QueueState, StoredJob } from './state/queue-state.js';
 
 /**
  * Applies `keep` right after a job has finished. `{ count: 0 }` removes that job alone, because its neighbours may have been kept

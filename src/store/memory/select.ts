@@ -1,16 +1,18 @@
 // Selects the jobs that `change` by selection works on.
-import type { ListName, Selection } from '../contract/index.js';
-import { oldestOf } from './linked-list.js';
-import type { QueueState, StoredJob } from './state.js';
+import type { Change, ListName, Selection } from '../contract/index.js';
+import { oldestOf } from '../../runtime/linked-list.js';
+import { isNext } from './state/owing.js';
+import type { QueueState, StoredJob } from './state/queue-state.js';
 
 type Condition = (job: StoredJob) => boolean;
 
-/** Returns unlocked jobs, list by list, the oldest of each list first. */
-export function select(queue: QueueState, { lists, olderThanMs, limit }: Selection, now: number): StoredJob[] {
+/** Returns unlocked jobs, list by list, the oldest of each list first. A removal passes over the next jobs of schedules. */
+export function select(queue: QueueState, { lists, olderThanMs, limit }: Selection, what: Change, now: number): StoredJob[] {
   const latest = olderThanMs === undefined ? Number.POSITIVE_INFINITY : now - olderThanMs;
   const isOld: Condition = ({ finishedOn, processedOn, addedOn }) => (finishedOn ?? processedOn ?? addedOn) <= latest;
+  const fits: Condition = what.kind === 'remove' ? (job) => isOld(job) && !isNext(job) : isOld;
   const picked: StoredJob[] = [];
-  for (const list of new Set(lists)) picked.push(...oldestIn(queue, list, limit - picked.length, isOld));
+  for (const list of new Set(lists)) picked.push(...oldestIn(queue, list, limit - picked.length, fits));
   return picked;
 }
 

@@ -3,10 +3,11 @@ import type { Outcome, SettleStatus } from '../../job/outcome.js';
 import { isLargeValue } from '../budget.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
 import { anyWaiting, claim } from './claim.js';
-import { putDelayed, putFinished, putWaiting, take } from './moves.js';
+import { ended, leave } from './leave.js';
+import { putDelayed, putFinished, putWaiting } from './state/moves.js';
 import { retain } from './retention.js';
-import { giveBack } from './stall.js';
-import type { QueueState, StoredJob, StoredLock } from './state.js';
+import { giveBack } from './state/stall.js';
+import type { QueueState, StoredJob, StoredLock, StoredSession } from './state/queue-state.js';
 
 /** Event fields of a job whose processor returned nothing; all such events share this object. */
 const NO_VALUE = { returnvalue: 'null', prev: 'active' } as const;
@@ -26,22 +27,25 @@ export function settle(
   // Record the number after the claim, because a claim in the same call has the same number.
   if (call !== undefined) session?.called(call.seq, call.lane);
   const drained = queue.finishes > finishesBefore && queue.active.size === 0 && !anyWaiting(queue, now);
-  if (drained) queue.log.tell('drained');
+  if (drained) queue.log.record('drained');
   return reply;
 }
 
 function settleOnce(queue: QueueState, outcomes: Outcome[], call: Call | undefined, now: number): SettleStatus[] {
   const remembered = call === undefined ? undefined : queue.settles.recall(call);
   if (remembered !== undefined) return [...remembered];
-  const results = outcomes.map((outcome) => settleOne(queue, outcome, now));
+  const session = call === undefined ? undefined : queue.sessions.get(call.caller);
+  const results = outcomes.map((outcome) => settleOne(queue, session, outcome, now));
   // A worker may repeat its last call for as long as its session is open.
   const lasting = (caller: string) => queue.sessions.get(caller)?.open === true;
   if (call !== undefined) queue.settles.remember(call, [...results], now, lasting);
   return results;
 }
 
-function settleOne(queue: QueueState, outcome: Outcome, now: number): SettleStatus {
-  const job = queue.active.get(outcome.jobId) ?? queue.jobs.get(outcome.jobId);
+function settleOne(queue: QueueState, session: StoredSession | undefined, outcome: Outcome, now: number): SettleStatus {
+  // Runs often end in the order of their claims. Finding a job by its id among a million takes 0.3 µs.
+  const first = session?.bound.first;
+  const job = first?.token === outcome.token && first.job.id === outcome.jobId ? first.job : queue.jobs.get(outcome.jobId);
   if (job === undefined) return 'missing';
   const { lock } = job;
   if (lock?.token === outcome.token) {
@@ -54,38 +58,40 @@ function settleOne(queue: QueueState, outcome: Outcome, now: number): SettleStat
 function carryOut(queue: QueueState, job: StoredJob, lock: StoredLock, outcome: Outcome, now: number): void {
   switch (outcome.kind) {
     case 'completed':
-      take(queue, job);
+      leave(queue, job);
       job.attemptsMade++;
       job.returnvalue = outcome.value;
       job.setFinisher(lock);
       putFinished(queue, job, 'completed', now);
-      tellCompleted(queue, job.id, outcome);
+      recordCompleted(queue, job.id, outcome);
+      ended(queue, job, now);
       retain(queue, job, outcome.keep, now);
       break;
     case 'failed':
-      take(queue, job);
+      leave(queue, job);
       chargeFailure(job, outcome);
       job.setFinisher(lock);
       putFinished(queue, job, 'failed', now);
-      queue.log.tell('failed', job.id, { failedReason: outcome.reason, prev: 'active' }, outcome.reason.length);
-      if (outcome.early !== true) queue.log.tell('retries-exhausted', job.id, { attemptsMade: job.attemptsMade });
+      queue.log.record('failed', job.id, { failedReason: outcome.reason, prev: 'active' }, outcome.reason.length);
+      if (outcome.early !== true) queue.log.record('retries-exhausted', job.id, { attemptsMade: job.attemptsMade });
+      ended(queue, job, now);
       retain(queue, job, outcome.keep, now);
       break;
     case 'retry':
-      take(queue, job);
+      leave(queue, job);
       chargeFailure(job, outcome);
       if (outcome.delayMs > 0) {
         putDelayed(queue, job, outcome.delayMs, now);
-        queue.log.tell('delayed', job.id, { delay: Math.ceil(job.at), failedReason: outcome.reason }, outcome.reason.length);
+        queue.log.record('delayed', job.id, { delay: Math.ceil(job.at), failedReason: outcome.reason }, outcome.reason.length);
       } else {
         putWaiting(queue, job, outcome.lifo);
-        queue.log.tell('waiting', job.id, { prev: 'active', failedReason: outcome.reason }, outcome.reason.length);
+        queue.log.record('waiting', job.id, { prev: 'active', failedReason: outcome.reason }, outcome.reason.length);
       }
       break;
     case 'delay':
-      take(queue, job);
+      leave(queue, job);
       putDelayed(queue, job, outcome.delayMs, now);
-      queue.log.tell('delayed', job.id, { delay: Math.ceil(job.at) });
+      queue.log.record('delayed', job.id, { delay: Math.ceil(job.at) });
       break;
     case 'release':
       giveBack(queue, [job]);
@@ -97,11 +103,11 @@ function carryOut(queue: QueueState, job: StoredJob, lock: StoredLock, outcome: 
   }
 }
 
-function tellCompleted(queue: QueueState, jobId: string, { value, keep }: Extract<Outcome, { kind: 'completed' }>): void {
-  if (value === 'null') queue.log.tell('completed', jobId, NO_VALUE);
+function recordCompleted(queue: QueueState, jobId: string, { value, keep }: Extract<Outcome, { kind: 'completed' }>): void {
+  if (value === 'null') queue.log.record('completed', jobId, NO_VALUE);
   // A job that is removed now leaves only this event, so the event carries even a large value.
-  else if (keep.count !== 0 && isLargeValue(value)) queue.log.tell('completed', jobId, LARGE_VALUE);
-  else queue.log.tell('completed', jobId, { returnvalue: value, prev: 'active' }, value.length);
+  else if (keep.count !== 0 && isLargeValue(value)) queue.log.record('completed', jobId, LARGE_VALUE);
+  else queue.log.record('completed', jobId, { returnvalue: value, prev: 'active' }, value.length);
 }
 
 function chargeFailure(job: StoredJob, { reason, stacktrace }: { reason: string; stacktrace: string }): void {

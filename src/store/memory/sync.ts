@@ -2,25 +2,26 @@
 // outcome. Nothing else differs from the memory store. `add` never waits for a run that cannot come: if there is no worker, or the
 // queue is paused or rate limited, it resolves at once.
 import type { NewJob } from '../../job/record.js';
+import { clearTimeout, setImmediate, setTimeout } from '../../runtime/timers.js';
 import type { Capabilities } from '../capabilities.js';
 import type { AddReply, Call } from '../contract/index.js';
-import { MemoryStore } from './connection.js';
-import type { QueueState } from './state.js';
-import { clearTimeout, setImmediate, setTimeout } from '../../runtime/timers.js';
+import { MemoryStore, type MemoryStoreOptions } from './connection.js';
+import { Memory } from './state/memory.js';
+import type { QueueState } from './state/queue-state.js';
 
 /**
  * How long `add` waits without any claim in the queue before it stops waiting for its waiting jobs. A worker claims within one turn
  * of the event loop. A paused worker, or a caller that awaits `add` before it claims by hand, holds a session but would never
  * claim.
  */
-const PATIENCE_MS = 200;
+const CLAIM_TIMEOUT_MS = 200;
 
 interface Waiter {
   state: QueueState;
   ids: string[];
   /** The fence of the last claim that this waiter saw. */
   fence: number;
-  patience: NodeJS.Timeout;
+  timer: NodeJS.Timeout;
   answer: () => void;
 }
 
@@ -33,18 +34,33 @@ export class SyncStore extends MemoryStore {
     inline: true,
     transactions: false,
   };
-  readonly #waiters = new Set<Waiter>();
+  readonly #memory: SyncMemory;
 
-  override async add(queue: string, jobs: NewJob[], call: Call, transaction?: unknown): Promise<AddReply[]> {
-    const state = this.state(queue);
-    const replies = await super.add(queue, jobs, call, transaction);
-    const ids = replies.filter(({ status }) => status === 'added').map(({ id }) => id);
-    if (!this.#answerable(state, ids)) await new Promise<void>((answer) => this.#wait(state, ids, answer));
-    return replies;
+  constructor({ clock }: MemoryStoreOptions = {}) {
+    const memory = new SyncMemory(clock);
+    super({}, memory);
+    this.#memory = memory;
   }
 
-  override async close(): Promise<void> {
-    await super.close();
+  override async add(queue: string, jobs: NewJob[], call: Call, transaction?: unknown): Promise<AddReply[]> {
+    const replies = await super.add(queue, jobs, call, transaction);
+    const ids = replies.filter(({ status }) => status === 'added').map(({ id }) => id);
+    await this.#memory.haveRun(queue, ids);
+    return replies;
+  }
+}
+
+class SyncMemory extends Memory {
+  readonly #waiters = new Set<Waiter>();
+
+  /** Resolves when the jobs have run, or cannot run now. */
+  async haveRun(queue: string, ids: string[]): Promise<void> {
+    const state = this.state(queue);
+    if (!this.#answerable(state, ids)) await new Promise<void>((answer) => this.#wait(state, ids, answer));
+  }
+
+  override close(): void {
+    super.close();
     for (const waiter of this.#waiters) this.#answer(waiter);
   }
 
@@ -54,14 +70,14 @@ export class SyncStore extends MemoryStore {
       if (this.#answerable(state, waiter.ids)) this.#answer(waiter);
       else if (waiter.fence !== state.lastFence) {
         waiter.fence = state.lastFence;
-        waiter.patience.refresh();
+        waiter.timer.refresh();
       }
     }
   }
 
   #wait(state: QueueState, ids: string[], answer: () => void): void {
-    const patience = setTimeout(() => this.#lookAgain(waiter), PATIENCE_MS);
-    const waiter: Waiter = { state, ids, fence: state.lastFence, patience, answer };
+    const timer = setTimeout(() => this.#lookAgain(waiter), CLAIM_TIMEOUT_MS);
+    const waiter: Waiter = { state, ids, fence: state.lastFence, timer, answer };
     this.#waiters.add(waiter);
   }
 
@@ -77,7 +93,7 @@ export class SyncStore extends MemoryStore {
 
   #answer(waiter: Waiter): void {
     this.#waiters.delete(waiter);
-    clearTimeout(waiter.patience);
+    clearTimeout(waiter.timer);
     waiter.answer();
   }
 
@@ -90,7 +106,7 @@ export class SyncStore extends MemoryStore {
   #stuck(state: QueueState): boolean {
     const now = this.now();
     const worker = [...state.sessions.values()].some((session) => session.open && session.expiresAt > now);
-    return !worker || !state.wake.watched || state.paused || state.rate.visibleMs(now) > 0;
+    return !worker || !state.wake.watched || state.paused || state.limits.visibleMs(now) > 0;
   }
 }
 

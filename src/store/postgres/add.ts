@@ -4,9 +4,10 @@
 // and add nothing.
 import type { NewJob } from '../../job/record.js';
 import type { AddReply, Call } from '../contract/index.js';
-import { codeOf } from './errors.js';
-import { foldAside } from './fold.js';
-import type { Server } from './server.js';
+import { extrasOf, marksOf } from '../marks.js';
+import { codeOf } from './driver/errors.js';
+import { foldAside } from './state/fold.js';
+import type { Server } from './driver/server.js';
 
 /**
  * 23505: a user took this id before. 54000: the notification queue of the server is full, because a listener has not read for very long.
@@ -16,7 +17,8 @@ const LONG_WAY = new Set(['23505', '54000']);
 /** The notification for processes that wait for jobs. */
 export type Telling = [channel: string, payload: string];
 
-type Reply = { first: number; count: number } | { ids: string[]; made: number[] | null };
+/** `made`: the numbers of the jobs that were added; null: all. `dropped`: those that were deduplicated. */
+type Reply = { first: number; count: number } | { ids: string[]; made: number[] | null; dropped?: number[] };
 
 interface Added {
   replies: AddReply[];
@@ -34,7 +36,7 @@ export async function add(server: Server, queue: string, jobs: NewJob[], call: C
 function isPlain(jobs: NewJob[]): jobs is [NewJob] {
   const [job] = jobs;
   if (job === undefined || jobs.length > 1 || job.id !== undefined || job.lockKey !== undefined) return false;
-  return job.priority === 0 && job.delayMs === 0 && !job.lifo;
+  return job.priority === 0 && job.delayMs === 0 && !job.lifo && marksOf(job) === 0;
 }
 
 /** Returns undefined if the queue needs more than the fast path, or if connections are not set up for it. */
@@ -66,7 +68,7 @@ function addAny(server: Pick<Server, 'call'>, queue: string, jobs: NewJob[], cal
     name: queue,
     caller: call?.caller,
     seq: call?.seq,
-    ids: jobs.every(({ id }) => id === undefined) ? null : jobs.map(({ id }) => id ?? null),
+    ids: unlessAll(jobs, null, ({ id }) => id ?? null),
     names: jobs.map(({ name }) => name),
     data: jobs.map(({ data }) => data),
     opts: jobs.map(({ opts }) => opts),
@@ -74,7 +76,10 @@ function addAny(server: Pick<Server, 'call'>, queue: string, jobs: NewJob[], cal
     delays: unlessAll(jobs, 0, ({ delayMs }) => delayMs),
     lifos: unlessAll(jobs, false, ({ lifo }) => lifo),
     timestamps: jobs.map(({ timestamp }) => timestamp),
-    keys: jobs.every(({ lockKey }) => lockKey === undefined) ? null : jobs.map(({ lockKey }) => lockKey ?? null),
+    keys: unlessAll(jobs, null, ({ lockKey }) => lockKey ?? null),
+    marks: unlessAll(jobs, 0, marksOf),
+    extras: unlessAll(jobs, null, extrasOf),
+    dedups: unlessAll(jobs, null, ({ deduplication }) => (deduplication === undefined ? null : JSON.stringify(deduplication))),
   });
 }
 
@@ -83,7 +88,11 @@ function toReplies(reply: Reply): AddReply[] {
     return Array.from({ length: reply.count }, (_, index) => ({ id: String(reply.first + index), status: 'added' }));
   }
   const made = reply.made === null ? undefined : new Set(reply.made);
-  return reply.ids.map((id, index) => ({ id, status: made === undefined || made.has(index + 1) ? 'added' : 'duplicate' }));
+  const dropped = new Set(reply.dropped);
+  return reply.ids.map((id, index) => {
+    if (dropped.has(index + 1)) return { id, status: 'deduplicated' };
+    return { id, status: made === undefined || made.has(index + 1) ? 'added' : 'duplicate' };
+  });
 }
 
 /** Returns null for a list that has only the usual value, so that the list is not sent. */

@@ -1,8 +1,8 @@
 // Changes jobs by their ids: retry, promote, change delay or priority, remove, revoke. Only a revoke moves an active job.
 import { type ChangeStatus, replyById } from '../change-reply.js';
 import type { Change, ChangeReply } from '../contract/index.js';
-import type { Server } from './server.js';
-import { STATE } from './tables.js';
+import type { Server } from './driver/server.js';
+import { STATE } from './driver/tables.js';
 
 export async function changeById(server: Server, queue: string, jobIds: string[], change: Change): Promise<ChangeReply> {
   return replyById(jobIds, await statusesOf(server, queue, jobIds, change));

@@ -1,19 +1,26 @@
 // Claims jobs: a session asks for the next jobs, or for jobs by id, and gets them with their locks in one atomic step. A repeated claim
 // (same session and number) must return the same jobs and never more. Plain claims take the fast path (sql/claim-plain.sql).
-import type { ClaimReply, ClaimRequest } from '../contract/index.js';
-import { type JobArrays, toClaimed } from './job-row.js';
-import { fillClaimed, INLINE_BYTES, inlineBytes } from './large-values.js';
-import type { Server } from './server.js';
+import type { ClaimedJob } from '../../job/record.js';
+import type { ClaimReply, ClaimRequest, ScheduleRecord } from '../contract/index.js';
+import { type JobArrays, toClaimed } from './record.js';
+import { fillClaimed, INLINE_BYTES, inlineBytes } from './state/large-values.js';
+import type { Server } from './driver/server.js';
+
+type Debt = [jobId: string, schedule: ScheduleRecord, now: number];
+
+/** A part without jobs: sql/start-runs.sql. */
+type DebtsPart = [id: null, debts: Debt[]];
 
 export interface ClaimedRow {
-  /** One part for each grant of the claim. */
-  jobs: JobArrays[];
+  /** One part for each grant of the claim, and one for the debts of its jobs. */
+  jobs: (JobArrays | DebtsPart)[];
   alive: boolean;
   paused: boolean;
   limited: number;
   next: number | null;
   drained: boolean;
   more: boolean;
+  undone?: true;
 }
 
 /** Returns a number of jobs as an argument. */
@@ -22,12 +29,30 @@ export function countOf(request: ClaimRequest): number {
 }
 
 export function toClaimReply(row: ClaimedRow, { session, by }: ClaimRequest): ClaimReply {
-  const { jobs, alive, paused, limited, next, drained, more } = row;
-  const reply: ClaimReply = { jobs: jobs.flatMap((part) => toClaimed(part, session, by)), sessionAlive: alive, paused, drained };
+  const { jobs, alive, paused, limited, next, drained, more, undone } = row;
+  const claimed: ClaimedJob[] = [];
+  for (const part of jobs) {
+    if (isDebts(part)) addDebts(claimed, part[1]);
+    else claimed.push(...toClaimed(part, session, by));
+  }
+  const reply: ClaimReply = { jobs: claimed, sessionAlive: alive, paused, drained };
   if (limited > 0) reply.limitedMs = limited;
   if (next !== null) reply.nextInMs = next;
   if (more) reply.more = true;
+  if (undone === true) reply.undone = true;
   return reply;
+}
+
+function isDebts(part: JobArrays | DebtsPart): part is DebtsPart {
+  return part[0] === null && part[1] !== null;
+}
+
+/** The debts come after their jobs. */
+function addDebts(claimed: ClaimedJob[], debts: Debt[]): void {
+  for (const [jobId, record, now] of debts) {
+    const job = claimed.find(({ id }) => id === jobId);
+    if (job !== undefined) job.debt = { ...record, now };
+  }
 }
 
 export async function claim(server: Server, queue: string, request: ClaimRequest, remember: boolean): Promise<ClaimReply> {

@@ -1,11 +1,11 @@
 // Reads and trims the log of a queue. Reading folds the journal first (sql/fold.sql), so that event ids follow the order of commits.
 import { REPLY_BYTES } from '../budget.js';
 import type { EventName, EventsReply, StoredEvent } from '../contract/index.js';
-import type { Server } from './server.js';
+import type { Server } from './driver/server.js';
 
 /** Null in an array: this event has no such field. */
 type Fields = Record<string, string | number | (string | number | null)[]>;
-type Group = [name: EventName, ids: string[] | null, fields: Fields | null];
+type Group = [name: string, ids: string[] | null, fields: Fields | null];
 
 interface Reply {
   from: number;
@@ -14,11 +14,11 @@ interface Reply {
 }
 
 /** Fields that these events always have, and that their rows therefore omit. */
-const IMPLIED: Partial<Record<EventName, Record<string, string>>> = {
+const IMPLIED: Partial<Record<string, Record<string, string>>> = {
   active: { prev: 'waiting' },
   completed: { prev: 'active' },
   failed: { prev: 'active' },
-};
+} satisfies Partial<Record<EventName, Record<string, string>>>;
 
 export async function events(server: Server, queue: string, after: number | undefined, limit: number): Promise<EventsReply> {
   const reply = await server.call<Reply>('events_after', { name: queue, after, limit, budget: REPLY_BYTES });
@@ -37,7 +37,7 @@ export async function events(server: Server, queue: string, after: number | unde
   return { events: found, last, ...(isCut && { more: true }), ...(missed > 0 && { missed }) };
 }
 
-function eventOf(id: number, name: EventName, jobId: string | undefined, fields: Fields | null, index: number): StoredEvent {
+function eventOf(id: number, name: string, jobId: string | undefined, fields: Fields | null, index: number): StoredEvent {
   const event: StoredEvent = jobId === undefined ? { id, name } : { id, name, jobId };
   Object.assign(event, IMPLIED[name]);
   for (const [field, values] of Object.entries(fields ?? {})) {

@@ -1,2 +1,2 @@
 export { type Migrated, migratePostgres, PostgresStore } from './connection.js';
-export type { PostgresStoreOptions } from './options.js';
+export type { PostgresStoreOptions } from './driver/options.js';

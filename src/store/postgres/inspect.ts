@@ -3,6 +3,9 @@ import { tokenOf } from '../../job/lock.js';
 import type { JobRecord } from '../../job/record.js';
 import { REPLY_BYTES } from '../budget.js';
 import type {
+  GroupJobsQuery,
+  GroupQuery,
+  GroupsFound,
   JobsReply,
   ListQuery,
   LockInfo,
@@ -12,21 +15,23 @@ import type {
   OwnedLock,
   QueueStatus,
   SessionInfo,
+  StatusQuery,
 } from '../contract/index.js';
-import { type JobArrays, toRecords } from './job-row.js';
-import { fillRecords, INLINE_BYTES } from './large-values.js';
-import type { Server } from './server.js';
+import { type JobArrays, toRecords } from './record.js';
+import { fillRecords, INLINE_BYTES } from './state/large-values.js';
+import { readMetrics } from './state/minute-counts.js';
+import { findSchedules } from './schedule.js';
+import type { Server } from './driver/server.js';
 
 export function queues(server: Server, limit: number, after = ''): Promise<string[]> {
   return server.call<string[]>('queue_names', { after, limit });
 }
 
-export function jobs(server: Server, queue: string, query: string[] | ListQuery): Promise<JobsReply> {
+export function jobs(server: Server, queue: string, query: string[] | ListQuery | GroupJobsQuery): Promise<JobsReply> {
   return Array.isArray(query) ? byId(server, queue, query) : list(server, queue, query);
 }
 
 async function byId(server: Server, queue: string, jobIds: string[]): Promise<JobsReply> {
-  if (jobIds.length === 0) return { jobs: [], more: false };
   const arrays = await server.call<JobArrays>('jobs_by_id', {
     name: queue,
     ids: jobIds,
@@ -40,7 +45,9 @@ async function byId(server: Server, queue: string, jobIds: string[]): Promise<Jo
   return { jobs: records.map((record) => (filled.has(record) ? record : undefined)), more: records.length < jobIds.length };
 }
 
-async function list(server: Server, queue: string, { lists, start, end, asc }: ListQuery): Promise<JobsReply> {
+async function list(server: Server, queue: string, query: ListQuery | GroupJobsQuery): Promise<JobsReply> {
+  const { start, end, asc } = query;
+  const [lists, group] = 'group' in query ? [['group'], query.group] : [query.lists, undefined];
   const found: JobRecord[] = [];
   let used = 0;
   for (const name of lists) {
@@ -53,6 +60,7 @@ async function list(server: Server, queue: string, { lists, start, end, asc }: L
       budget: REPLY_BYTES,
       used,
       inline: INLINE_BYTES,
+      group,
     });
     const records = await fillRecords(server, queue, toRecords(arrays));
     found.push(...records);
@@ -62,13 +70,59 @@ async function list(server: Server, queue: string, { lists, start, end, asc }: L
   return { jobs: found, more: false };
 }
 
-export async function status(server: Server, queue: string): Promise<QueueStatus> {
-  type Row = { paused: boolean; counts: QueueStatus['counts']; limited: number; cap: number | null };
-  const row = await server.call<Row | null>('status', { name: queue });
-  if (row === null)
-    return { paused: false, counts: { waiting: 0, prioritized: 0, delayed: 0, active: 0, completed: 0, failed: 0 } };
-  const { paused, counts, limited, cap } = row;
-  return { paused, counts, ...(limited > 0 && { limitedMs: limited }), ...(cap !== null && { cap: { maxActive: cap } }) };
+interface StatusRow {
+  paused: boolean;
+  counts: QueueStatus['counts'];
+  blocked: number;
+  window: QueueStatus['window'] | null;
+  rate: QueueStatus['rate'] | null;
+  cap: number | null;
+}
+
+export async function status(server: Server, queue: string, ask: StatusQuery = {}): Promise<QueueStatus> {
+  const { deduplication, schedules, priorities, metrics, groups } = ask;
+  const row = await server.call<StatusRow | null>('status', { name: queue });
+  const counted = metrics && (await readMetrics(server, queue, metrics));
+  const found = {
+    ...(deduplication && { deduplication: await ownersOf(server, queue, deduplication) }),
+    ...(schedules && { schedules: await findSchedules(server, queue, schedules) }),
+    ...(priorities && { priorities: await priorityCounts(server, queue, priorities) }),
+    ...(counted && { metrics: counted }),
+    ...(groups && { groups: await findGroups(server, queue, groups) }),
+  };
+  if (row === null) {
+    return { paused: false, counts: { waiting: 0, prioritized: 0, delayed: 0, active: 0, completed: 0, failed: 0 }, ...found };
+  }
+  const { paused, counts, blocked, window, rate, cap } = row;
+  return {
+    paused,
+    counts,
+    ...(blocked > 0 && { blockedMs: blocked }),
+    ...(window && { window }),
+    ...(rate && { rate }),
+    ...(cap !== null && { cap: { maxActive: cap } }),
+    ...found,
+  };
+}
+
+async function priorityCounts(server: Server, queue: string, priorities: number[]): Promise<number[]> {
+  return (await server.call<number[] | null>('priority_counts', { name: queue, priorities })) ?? [];
+}
+
+async function findGroups(server: Server, queue: string, query: GroupQuery): Promise<GroupsFound> {
+  const [keys, limit, after] = 'keys' in query ? [query.keys, undefined, undefined] : [undefined, query.limit, query.after];
+  const { rules, groups } = await server.call<GroupsFound & { rules: GroupsFound['rules'] | null }>('groups_of', {
+    name: queue,
+    keys,
+    limit,
+    after,
+  });
+  return rules && Object.keys(rules).length > 0 ? { rules, groups } : { groups };
+}
+
+async function ownersOf(server: Server, queue: string, ids: string[]): Promise<(string | undefined)[]> {
+  const owners = await server.call<(string | null)[] | null>('entry_owners', { name: queue, ids });
+  return ids.map((_, index) => owners?.[index] ?? undefined);
 }
 
 export function logs(
@@ -87,8 +141,7 @@ export async function locks(server: Server, queue: string, query: LockQuery): Pr
 }
 
 async function jobLocks(server: Server, queue: string, jobIds: string[]): Promise<(LockInfo | undefined)[]> {
-  if (jobIds.length === 0) return [];
-  const found = await server.callEach<Omit<LockInfo, 'jobId' | 'token'> | null>('lock_of', queue, jobIds);
+  const found = await server.call<(Omit<LockInfo, 'jobId' | 'token'> | null)[]>('locks_of', { name: queue, ids: jobIds });
   return jobIds.map((jobId, index) => {
     const lock = found[index] ?? undefined;
     return lock && { jobId, token: tokenOf(lock.session, lock.fence), ...lock };
@@ -96,7 +149,6 @@ async function jobLocks(server: Server, queue: string, jobIds: string[]): Promis
 }
 
 async function namedLocks(server: Server, queue: string, names: string[]): Promise<(NamedLockInfo | undefined)[]> {
-  if (names.length === 0) return [];
   const found = await server.call<(NamedLockInfo | null)[]>('named_locks', { name: queue, names });
   return found.map((lock) => lock ?? undefined);
 }

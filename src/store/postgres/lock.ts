@@ -1,7 +1,7 @@
 // Extends the locks of jobs. An extension needs the current token.
 import type { Extension, ExtendStatus } from '../contract/index.js';
-import { splitToken } from './job-row.js';
-import type { Server } from './server.js';
+import { splitToken } from './record.js';
+import type { Server } from './driver/server.js';
 
 export function extend(server: Server, queue: string, extensions: Extension[]): Promise<ExtendStatus[]> {
   const tokens = extensions.map(({ token }) => splitToken(token));

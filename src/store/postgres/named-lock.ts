@@ -1,7 +1,7 @@
 // Named locks: acquire, release, and the queue of lock waiters. Lock clients call it through the store. A name must never have two living
 // owners.
 import type { LetGoStatus, LockGrant, LockRequest, NamedLockRef } from '../contract/index.js';
-import type { Server } from './server.js';
+import type { Server } from './driver/server.js';
 
 type GrantRow = [status: LockGrant['status'], fence?: number | null, ahead?: number | null, endsInMs?: number | null];
 

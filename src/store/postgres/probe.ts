@@ -2,7 +2,7 @@
 // the lock when the connection ends, within milliseconds of a kill. If a probe can take the lock, its owner is gone. A hint may only
 // shorten a session to its grace, never end it.
 import type { ProbeReply, SessionCheck, SessionRef } from '../contract/index.js';
-import { KEEPING_MS, type Server } from './server.js';
+import { KEEPING_MS, type Server } from './driver/server.js';
 
 /** Timeout of an attest. It is sent after a connection was lost, and may get another dead connection: it must not wait long for that. */
 const ATTEST_MS = 2_000;
@@ -16,15 +16,17 @@ export interface Vouching {
   vouched: number | null;
 }
 
-type Probed = [sessions: number, dueInMs: number | null, suspectedNow: number];
+type Probed = [sessions: number, dueInMs: number | null, suspectedNow: number, undone: boolean | null];
 
 /** Checks which processes are gone. Without hints of its own, a process suspects no other. */
 export async function probe(server: Server, queue: string, hinted: boolean): Promise<ProbeReply> {
   const look = (): Promise<Probed> => server.call<Probed>('probe', { name: queue, hinted }, KEEPING_MS);
-  let [sessions, dueInMs, suspectedNow] = await look();
+  let [sessions, dueInMs, suspectedNow, undone] = await look();
   // The suspicion is committed now: the second call sets when the suspected sessions end.
-  if (suspectedNow > 0) [sessions, dueInMs, suspectedNow] = await look();
-  return dueInMs === null ? { sessions } : { sessions, dueInMs: Math.max(0, dueInMs) };
+  if (suspectedNow > 0) [sessions, dueInMs, suspectedNow, undone] = await look();
+  const reply: ProbeReply = dueInMs === null ? { sessions } : { sessions, dueInMs: Math.max(0, dueInMs) };
+  if (undone === true) reply.undone = true;
+  return reply;
 }
 
 export async function checkSessions(server: Server, sessions: SessionRef[]): Promise<SessionCheck[]> {

@@ -1,7 +1,7 @@
 // Changes by selection: removes jobs, or moves them to waiting, list by list. They must never touch a job that is locked.
 import { movedList, replyToSelection } from '../change-reply.js';
 import type { Change, ChangeReply, Selection } from '../contract/index.js';
-import type { Server } from './server.js';
+import type { Server } from './driver/server.js';
 
 export async function changeSelected(server: Server, queue: string, selection: Selection, change: Change): Promise<ChangeReply> {
   const { lists, olderThanMs = null } = selection;

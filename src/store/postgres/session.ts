@@ -11,7 +11,7 @@ import {
   type SessionRef,
 } from '../contract/index.js';
 import type { Vouching } from './probe.js';
-import { KEEPING_MS, type Server } from './server.js';
+import { KEEPING_MS, type Server } from './driver/server.js';
 
 export async function openSession(server: Server, session: NewSession, { presence, vouched }: Vouching): Promise<void> {
   const { queue, id, owner, durationMs, maxStalls, slots, graceMs = CRASH_GRACE_MS } = session;

@@ -5,9 +5,9 @@ import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import { isLargeValue } from '../budget.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
 import { type ClaimedRow, countOf, isPlain, toClaimReply } from './claim.js';
-import { splitToken } from './job-row.js';
-import { fillClaimed, INLINE_BYTES, inlineBytes } from './large-values.js';
-import type { Server, Values } from './server.js';
+import { splitToken } from './record.js';
+import { fillClaimed, INLINE_BYTES, inlineBytes } from './state/large-values.js';
+import type { Server, Values } from './driver/server.js';
 
 /** How many calls of a queue skip the fast path after it did not apply. */
 const DETOURS = 20;

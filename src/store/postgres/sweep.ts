@@ -1,7 +1,7 @@
 // Finds dead sessions and expired locks, and hands their jobs back. Any worker may call it. A sweep never waits for a lock: it leaves a
 // row that another transaction holds to that transaction, or to the next sweep.
 import type { SweepReply } from '../contract/index.js';
-import { KEEPING_MS, type Server } from './server.js';
+import { KEEPING_MS, type Server } from './driver/server.js';
 
 /** Servers on which a reap was rehearsed (sql/rehearse-reap.sql). */
 const rehearsed = new WeakSet<Server>();

@@ -5,8 +5,8 @@
 import { HoldfastError } from '../../errors.js';
 import type { ClaimReply, WatchedChange } from '../contract/index.js';
 import { DueCalls } from '../due-calls.js';
-import { type Brings, type Change, Notifier } from './notify.js';
-import type { Server } from './server.js';
+import { type Brings, type Change, Notifier } from './driver/notify.js';
+import type { Server } from './driver/server.js';
 
 const POLL_MS = 1000;
 /** Timeout of one poll. A worker with nothing to do learns through it that the server is gone. */

@@ -1,20 +1,21 @@
 // Writes to jobs: data, progress, log rows. Job handles and the queue call it through the store. A write with a token must change nothing
-// if the token is not the current one.
+// if the token is not the current one. Events of users are writes too.
 import type { SettleStatus } from '../../job/outcome.js';
 import type { Write, WriteReply } from '../contract/index.js';
-import { splitToken } from './job-row.js';
-import type { Server } from './server.js';
+import { splitToken } from './record.js';
+import type { Server } from './driver/server.js';
 
 export async function write(server: Server, queue: string, writes: Write[]): Promise<WriteReply[]> {
-  const tokens = writes.map(({ token }) => (token === undefined ? undefined : splitToken(token)));
+  const tokens = writes.map((item) => (item.kind === 'event' || item.token === undefined ? undefined : splitToken(item.token)));
   const rows = await server.call<[status: SettleStatus, count?: number][]>('write_jobs', {
     name: queue,
     kinds: writes.map(({ kind }) => kind),
-    ids: writes.map(({ jobId }) => jobId),
+    ids: writes.map((item) => (item.kind === 'event' ? null : item.jobId)),
     owners: tokens.map((token) => token?.session ?? null),
     fences: tokens.map((token) => token?.fence ?? null),
     texts: writes.map(textOf),
     keeps: writes.map(keepOf),
+    names: writes.map((item) => (item.kind === 'event' ? item.name : null)),
   });
   return rows.map(([status, count]) => (count === undefined ? { status } : { status, count }));
 }
@@ -29,6 +30,8 @@ function textOf(item: Write): string | null {
       return item.row;
     case 'clearLogs':
       return null;
+    case 'event':
+      return item.args;
   }
 }
 

@@ -1,24 +1,47 @@
 // Adds jobs: writes the arguments of lua/add.lua and reads its reply. The store calls it for every add.
+import { type Deduplication, entryMs } from '../../job/deduplication.js';
 import type { NewJob } from '../../job/record.js';
 import type { AddReply, Call } from '../contract/index.js';
-import type { Argument } from './driver.js';
-import { jobText } from './job-text.js';
-import type { Runner } from './runner.js';
+import type { Argument } from './driver/driver.js';
+import { marksOf } from '../marks.js';
+import { extraText, freeText, jobText } from './record.js';
+import type { Runner } from './driver/runner.js';
 
 export async function add(run: Runner, queue: string, jobs: NewJob[], { caller, seq }: Call): Promise<AddReply[]> {
   const args: Argument[] = [caller, seq, jobs.length];
   // Most calls need only the texts. Two arguments less for each job save measurable time in the client and in Redis.
-  if (jobs.every((job) => job.id === undefined && flagsOf(job) === '')) for (const job of jobs) args.push(jobText(job));
-  else for (const job of jobs) args.push(job.id ?? '', flagsOf(job), jobText(job));
+  if (jobs.every(isBare)) for (const job of jobs) args.push(jobText(job));
+  else {
+    const isMarked = jobs.some((job) => marksOf(job) !== 0);
+    for (const job of jobs) {
+      args.push(job.id ?? '', flagsOf(job), jobText(job));
+      if (isMarked) args.push(extraText(job), modeOf(job.deduplication));
+    }
+  }
   return decode(String(await run('add', queue, args)));
 }
 
-/** Returns the flags of lua/add.lua; '' for a job without priority, delay, lifo and lock key. */
-function flagsOf({ priority, delayMs, lifo, lockKey }: NewJob): string {
-  if (priority === 0 && delayMs === 0 && !lifo && lockKey === undefined) return '';
-  const key = lockKey === undefined ? '' : `,${lockKey}`;
+function isBare(job: NewJob): boolean {
+  return job.id === undefined && marksOf(job) === 0 && flagsOf(job) === '';
+}
+
+/** Returns the flags of lua/add.lua; '' for a job without priority, delay, lifo, lock key and group. */
+export function flagsOf({ priority, delayMs, lifo, lockKey, group }: NewJob): string {
+  if (priority === 0 && delayMs === 0 && !lifo && lockKey === undefined && group === undefined) return '';
+  const key = group !== undefined ? `;${freeText(group)}` : lockKey === undefined ? '' : `,${lockKey}`;
   return `${priority},${delayMs},${lifo ? 1 : 0}${key}`;
 }
+
+/** Returns the mode of lua/add.lua; '' for a job without deduplication. */
+function modeOf(mode: Deduplication | undefined): string {
+  if (mode === undefined) return '';
+  const { id, extend, replaceDelayed, keepLastIfActive } = mode;
+  return [entryMs(mode) ?? '', ...[extend, replaceDelayed, keepLastIfActive].map((flag) => (flag === true ? 1 : 0)), id].join(
+    ',',
+  );
+}
+
+const STATUSES: Record<string, AddReply['status']> = { n: 'added', d: 'duplicate', u: 'deduplicated' };
 
 /** Reads a reply: first,count if all ids were counted up, as in most calls; else a letter and the id of each job. */
 function decode(reply: string): AddReply[] {
@@ -30,7 +53,7 @@ function decode(reply: string): AddReply[] {
     for (let n = 0; n < count; n += 1) replies.push({ id: String(first + n), status: 'added' });
     return replies;
   }
-  return reply.split('\0').map((item) => ({ id: item.slice(1), status: item.startsWith('d') ? 'duplicate' : 'added' }));
+  return reply.split('\0').map((item) => ({ id: item.slice(1), status: STATUSES[item.charAt(0)] ?? 'added' }));
 }
 
 function isDigit(text: string): boolean {

@@ -1,13 +1,11 @@
 // Moves and removes jobs from outside a run. A list of ids is one script. A selection works in batches, so no script blocks Redis.
 import { type ChangeStatus, movedList, replyById, replyToSelection } from '../change-reply.js';
-import type { Change, ChangeReply, ListName, Selection } from '../contract/index.js';
-import type { Argument } from './driver.js';
-import { freeText, LETTER } from './job-text.js';
-import type { Runner } from './runner.js';
+import type { Change, ChangeReply, Selection } from '../contract/index.js';
+import { freeText, LETTER } from './record.js';
+import type { Runner } from './driver/runner.js';
+import { eachBatch } from './select.js';
 
-const STATUSES: Record<string, ChangeStatus> = { d: 'done', m: 'missing', s: 'state', l: 'locked' };
-/** Jobs that one script of a selection changes at most. */
-const AT_ONCE = 150;
+const STATUSES: Record<string, ChangeStatus> = { d: 'done', m: 'missing', s: 'state', l: 'locked', n: 'scheduled' };
 
 export async function changeById(run: Runner, queue: string, jobIds: string[], change: Change): Promise<ChangeReply> {
   const letters = await runById(run, queue, jobIds, change);
@@ -55,32 +53,4 @@ async function removeSelected(run: Runner, queue: string, selection: Selection):
   // Only records that no job matched.
   if (gone.length === 0) await run('clear', queue, [LETTER.completed, '', 0, 0]);
   return replyToSelection(gone, selection);
-}
-
-type Batch = [list: string, age: Argument, limit: number, position: number];
-
-/**
- * Calls `work` for one batch after the other and one list after the other, until the limit is reached. It skips active jobs, because they
- * are locked. Returns the ids that `work` returned.
- */
-async function eachBatch({ lists, olderThanMs, limit }: Selection, work: (batch: Batch) => Promise<unknown>): Promise<string[]> {
-  const begun = performance.now();
-  const all: string[] = [];
-  for (const list of new Set(lists)) {
-    if (list === 'active') continue;
-    for (let position = 0; position >= 0 && all.length < limit; ) {
-      // The age counts from the first batch on: otherwise newer jobs would become old enough while the batches run.
-      const age = olderThanMs === undefined ? '' : Math.ceil(olderThanMs + performance.now() - begun);
-      const batch: Batch = [letterOf(list), age, Math.min(limit - all.length, AT_ONCE), position];
-      const [ids, next] = (await work(batch)) as [string[], number];
-      for (const id of ids) all.push(id);
-      position = next;
-    }
-  }
-  return all;
-}
-
-/** The letter that choose.lua knows a list by. */
-function letterOf(list: Exclude<ListName, 'active'>): string {
-  return list === 'prioritized' ? 'p' : LETTER[list];
 }

@@ -2,10 +2,10 @@
 import { tokenOf } from '../../job/lock.js';
 import { type ClaimedJob, hasStalled } from '../../job/record.js';
 import type { ClaimReply, ClaimRequest } from '../contract/index.js';
-import type { Argument } from './driver.js';
-import { addSides, fieldsOf, freeText, JOB_FIELDS } from './job-text.js';
-import { fillLosses } from './lost-by.js';
-import type { Runner } from './runner.js';
+import type { Argument } from './driver/driver.js';
+import { addSides, fieldsOf, freeText, JOB_FIELDS } from './record.js';
+import type { Runner } from './driver/runner.js';
+import { readSchedule } from './schedule.js';
 
 type Column = (string | null)[];
 /** The reply of lua/shared/claim.lua; only the head if no job was claimed. */
@@ -13,9 +13,11 @@ export type RawClaim = [
   head: string,
   granted?: string,
   jobs?: string | string[],
-  reasons?: Column,
-  stacks?: Column,
-  progress?: Column,
+  reasons?: Column | null,
+  stacks?: Column | null,
+  progress?: Column | null,
+  extras?: Column | null,
+  debts?: Column,
 ];
 
 const TEXTS_OF_GRANT = 3;
@@ -50,11 +52,12 @@ export function readClaim(reply: [results: string, ...RawClaim], request: ClaimR
   const jobs = granted === undefined || texts === undefined ? [] : readJobs(granted, texts, reply, request);
   // Fast path: the head that a busy queue returns.
   if (head === '1,0,0,-1,0') return { jobs, sessionAlive: true, paused: false, drained: false };
-  const [alive, paused, limitedMs, nextInMs, drained, more] = head.split(',');
+  const [alive, paused, limitedMs, nextInMs, drained, more, undone] = head.split(',');
   const claimed: ClaimReply = { jobs, sessionAlive: alive === '1', paused: paused === '1', drained: drained === '1' };
   if (limitedMs !== '0') claimed.limitedMs = Number(limitedMs);
   if (nextInMs !== '-1') claimed.nextInMs = Number(nextInMs);
   if (more === '1') claimed.more = true;
+  if (undone === '1') claimed.undone = true;
   return claimed;
 }
 
@@ -72,6 +75,7 @@ function readJobs(
   const reasons = reply[4];
   const stacks = reply[5];
   const progress = reply[6];
+  const extras = reply[7];
   const jobs: ClaimedJob[] = [];
   let numbers: string | undefined;
   let made = 0;
@@ -111,10 +115,22 @@ function readJobs(
       fence,
     };
     if (by !== undefined) job.processedBy = freeText(by);
-    if (reasons !== undefined) addSides(job, { reason: reasons[index], stack: stacks?.[index], progress: progress?.[index] });
+    if ((reasons !== undefined && reasons !== null) || (extras !== undefined && extras !== null))
+      addSides(job, { reason: reasons?.[index], stack: stacks?.[index], progress: progress?.[index], extra: extras?.[index] });
     jobs.push(job);
   }
+  if (reply[8] !== undefined) fillDebts(jobs, reply[8]);
   return jobs;
+}
+
+/** Adds the schedules that the claim made owing. */
+function fillDebts(jobs: ClaimedJob[], debts: Column): void {
+  jobs.forEach((job, index) => {
+    const debt = debts[index];
+    if (typeof debt !== 'string') return;
+    const comma = debt.indexOf(',');
+    job.debt = { ...readSchedule(job.scheduleId ?? '', debt.slice(comma + 1)), now: Number(debt.slice(0, comma)) };
+  });
 }
 
 /** Returns the fields of all jobs in one list. If a mark is missing, some text is damaged, and each text is split by itself. */
@@ -130,5 +146,22 @@ function fieldsOfEach(texts: string, mark: string): string[] {
   return texts.split(`\0${mark}`).flatMap((text, index) => {
     const [timestamp = '', ...others] = fieldsOf(text);
     return [index === 0 ? timestamp : mark + timestamp, ...others];
+  });
+}
+
+/**
+ * Reads which owner lost a claimed job before. Few jobs have such an owner, so a claim does not return it: a second call reads it, only for
+ * jobs that have stalled.
+ */
+export async function fillLosses(run: Runner, queue: string, jobs: ClaimedJob[]): Promise<void> {
+  const stalled = jobs.filter(hasStalled);
+  const losses = (await run(
+    'losses',
+    queue,
+    stalled.map(({ id }) => id),
+  )) as (string | null)[];
+  stalled.forEach((job, index) => {
+    const lostBy = losses[index];
+    if (typeof lostBy === 'string') job.lostBy = lostBy;
   });
 }

@@ -1,9 +1,10 @@
 // Reads the event log of a queue, which lua/shared/queue.lua writes: one entry per script, with records of a letter and texts.
 import { REPLY_BYTES } from '../budget.js';
 import { type EventName, type EventsReply, STALLED_REASON, type StoredEvent } from '../contract/index.js';
-import type { Runner } from './runner.js';
+import type { Runner } from './driver/runner.js';
 
-type Template = [name: EventName, fixed?: Record<string, string>, ...fields: string[]];
+/** An event of a record. Without a name of its own it is an event of a user, whose name is in the record. */
+type Template = [name: EventName | '', fixed?: Record<string, string>, ...fields: string[]];
 /** A kind of record: the texts that follow its letter, and the events that it stands for. */
 interface Kind {
   texts: string[];
@@ -40,10 +41,16 @@ const KINDS: Record<string, Kind> = {
   Z: { texts: ['jobId', 'failedReason'], events: [['stalled'], ['failed', ACTIVE, 'failedReason']] },
   G: { texts: ['jobId', 'data'], events: [['progress', {}, 'data']] },
   V: { texts: ['jobId', 'prev'], events: [['removed', {}, 'prev']] },
+  J: {
+    texts: ['jobId', 'deduplicationId', 'deduplicatedJobId'],
+    events: [['deduplicated', {}, 'deduplicationId', 'deduplicatedJobId']],
+  },
   K: { texts: ['count'], events: [['cleaned', {}, 'count']] },
   O: { texts: [], events: [['paused']] },
   Q: { texts: [], events: [['resumed']] },
   E: { texts: [], events: [['drained']] },
+  // An event of a user. It is the last record of its entry.
+  T: { texts: ['ownName', 'args'], events: [['', {}, 'args']] },
   // The last record of an entry: LostBy of the jobs that stalled in this entry, in the order of their events.
   I: { texts: ['losses'], events: [] },
 };
@@ -101,9 +108,9 @@ function addValue(event: StoredEvent, entry: Entry, values: Entry[]): void {
   delete event.large;
 }
 
-/** Returns the approximate size of an event in bytes: the length of its value or reason. */
+/** Returns the approximate size of an event in bytes: the length of its value, reason or args. */
 function sizeOf(event: StoredEvent): number {
-  const value = event['returnvalue'] ?? event['data'] ?? event['failedReason'];
+  const value = event['returnvalue'] ?? event['data'] ?? event['failedReason'] ?? event['args'];
   return typeof value === 'string' ? value.length : 0;
 }
 
@@ -122,7 +129,7 @@ function readEntry([id, [, body]]: Entry): StoredEvent[] {
       number += 1;
       // The job failed with attempts left: its number stays unused (see lua/settle.lua).
       if (name === 'retries-exhausted' && values['attemptsMade'] === '') continue;
-      const event: StoredEvent = { id: number, name, ...fixed };
+      const event: StoredEvent = { id: number, name: values['ownName'] ?? name, ...fixed };
       if (values['jobId'] !== undefined) event.jobId = values['jobId'];
       for (const field of fields) {
         if (values[field] === LARGE_VALUE && VALUES.has(field)) event.large = 1;

@@ -1,2 +1,2 @@
 export { RedisStore } from './connection.js';
-export type { RedisStoreOptions } from './options.js';
+export type { RedisStoreOptions } from './driver/options.js';

@@ -3,6 +3,7 @@ import { tokenOf } from '../../job/lock.js';
 import type { JobRecord } from '../../job/record.js';
 import { REPLY_BYTES } from '../budget.js';
 import type {
+  GroupJobsQuery,
   JobsReply,
   ListName,
   ListQuery,
@@ -12,11 +13,11 @@ import type {
   NamedLockInfo,
   OwnedLock,
   Owner,
-  QueueStatus,
   SessionInfo,
 } from '../contract/index.js';
-import { type Columns, toRecords } from './job-text.js';
-import type { Runner } from './runner.js';
+import { type Columns, freeText, toRecords } from './record.js';
+import type { Runner } from './driver/runner.js';
+import { status } from './state/status.js';
 
 /** The sorted set of each list except the active one. Jobs that wait for their lock key are in a set beside it (lua/list.lua). */
 const PLACES: Record<Exclude<ListName, 'active'>, string> = {
@@ -28,8 +29,15 @@ const PLACES: Record<Exclude<ListName, 'active'>, string> = {
 };
 const LISTED_AT_ONCE = 250;
 
-export function jobs(run: Runner, queue: string, query: string[] | ListQuery): Promise<JobsReply> {
-  return Array.isArray(query) ? byId(run, queue, query) : list(run, queue, query);
+export function jobs(run: Runner, queue: string, query: string[] | ListQuery | GroupJobsQuery): Promise<JobsReply> {
+  if (Array.isArray(query)) return byId(run, queue, query);
+  return 'group' in query ? listGroup(run, queue, query) : list(run, queue, query);
+}
+
+async function listGroup(run: Runner, queue: string, query: GroupJobsQuery): Promise<JobsReply> {
+  const reading: Reading = { jobs: [], left: REPLY_BYTES };
+  const whole = await readPlace(run, queue, `members:${freeText(query.group)}`, query, reading);
+  return { jobs: reading.jobs, more: !whole };
 }
 
 async function byId(run: Runner, queue: string, jobIds: string[]): Promise<JobsReply> {
@@ -43,6 +51,8 @@ async function byId(run: Runner, queue: string, jobIds: string[]): Promise<JobsR
   }
   return { jobs: records, more: records.length < jobIds.length };
 }
+
+type Range = Pick<ListQuery, 'start' | 'end' | 'asc'>;
 
 /** The jobs that were read so far, and the byte budget that is left. */
 interface Reading {
@@ -69,7 +79,7 @@ async function list(run: Runner, queue: string, query: ListQuery): Promise<JobsR
 }
 
 /** Reads a list page by page. Returns false if the byte budget cut the list. */
-async function readPlace(run: Runner, queue: string, place: string, query: ListQuery, reading: Reading): Promise<boolean> {
+async function readPlace(run: Runner, queue: string, place: string, query: Range, reading: Reading): Promise<boolean> {
   const { start, end, asc } = query;
   for (let next = start; ; ) {
     const args = [place, next, end, asc ? 1 : 0, LISTED_AT_ONCE, reading.left];
@@ -101,14 +111,6 @@ async function readActive(run: Runner, queue: string, { start, end, asc }: ListQ
     after = next;
   }
   return true;
-}
-
-export async function status(run: Runner, queue: string): Promise<QueueStatus> {
-  const reply = (await run('status', queue, [])) as number[];
-  const [paused = 0, limitedMs = 0, waiting = 0, prioritized = 0, delayed = 0, active = 0, completed = 0, failed = 0, cap = 0] =
-    reply;
-  const counts = { waiting, prioritized, delayed, active, completed, failed };
-  return { paused: paused === 1, counts, ...(limitedMs > 0 && { limitedMs }), ...(cap > 0 && { cap: { maxActive: cap - 1 } }) };
 }
 
 export async function logs(

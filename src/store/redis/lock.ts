@@ -1,6 +1,6 @@
 // Extends the locks of jobs. An extension needs the current token.
 import type { Extension, ExtendStatus } from '../contract/index.js';
-import type { Runner } from './runner.js';
+import type { Runner } from './driver/runner.js';
 import { STATUSES } from './settle.js';
 
 export async function extend(run: Runner, queue: string, extensions: Extension[]): Promise<ExtendStatus[]> {

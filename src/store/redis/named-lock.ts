@@ -1,6 +1,6 @@
 // Named locks: acquire and let go. Each function writes the arguments of a Lua script and reads its reply; Redis decides on ownership.
 import type { LetGoStatus, LockGrant, LockRequest, NamedLockRef } from '../contract/index.js';
-import type { Runner } from './runner.js';
+import type { Runner } from './driver/runner.js';
 
 /** A reply of lua/acquire.lua. */
 type RawGrant = [status: 'g'] | [status: 'h', fence: string] | [status: 't', ahead: number, endsInMs: number | ''];

@@ -2,18 +2,21 @@
 // its grace period, but must never end one.
 import { isRetryable } from '../../errors.js';
 import type { ProbeReply } from '../contract/index.js';
-import type { Client } from './driver.js';
-import type { Link } from './link.js';
-import type { Runner } from './runner.js';
+import type { Client } from './driver/driver.js';
+import type { Link } from './driver/link.js';
+import type { Runner } from './driver/runner.js';
 
 /** Connections that one command looks for: this takes Redis about 1 ms. */
 const ASKED_AT_ONCE = 500;
 
 export async function probe(run: Runner, link: Link, queue: string): Promise<ProbeReply> {
-  const [sessions, dueInMs, presences] = (await run('probe', queue, [])) as [number, number, string[]];
+  type Raw = [sessions: number, dueInMs: number, presences: string[], undone?: number];
+  const [sessions, dueInMs, presences, undone] = (await run('probe', queue, [])) as Raw;
   const gone = presences.length === 0 ? [] : await findGone(link, new Set(presences));
   const due = gone.length === 0 ? dueInMs : ((await run('suspect', queue, gone)) as number);
-  return due < 0 ? { sessions } : { sessions, dueInMs: due };
+  const reply: ProbeReply = due < 0 ? { sessions } : { sessions, dueInMs: due };
+  if (undone === 1) reply.undone = true;
+  return reply;
 }
 
 /** Returns the connections that their own server does not list. If a server cannot be asked, none of its connections count as gone. */

@@ -1,4 +1,4 @@
-// Sessions: open, renew, close, sweep, and the check for suspicion. A renewal must never revive an ended session (lua/renew.lua).
+// Sessions: open, renew, close, and the check for suspicion. A renewal must never revive an ended session (lua/renew.lua).
 import {
   CRASH_GRACE_MS,
   type NewSession,
@@ -8,12 +8,10 @@ import {
   type SessionCheck,
   type SessionEnd,
   type SessionRef,
-  type SweepReply,
 } from '../contract/index.js';
 import { tokenOf } from '../../job/lock.js';
-import { freeText } from './job-text.js';
-import { readLosses } from './lost-by.js';
-import type { Runner } from './runner.js';
+import { freeText } from './record.js';
+import type { Runner } from './driver/runner.js';
 
 /** Sessions that one script renews: this takes Redis about 1 ms. */
 const RENEWED_AT_ONCE = 200;
@@ -77,14 +75,6 @@ export async function closeSessions(run: Runner, sessions: SessionRef[], how: Se
       while ((await run('close-session', queue, [id, how === 'crashed' ? 1 : 0])) === 1);
     }),
   );
-}
-
-export async function sweep(run: Runner, queue: string, limit: number): Promise<SweepReply> {
-  type Raw = [stalled: string[], failed: string[], more: number, lostBy: string[]];
-  const [stalled, failed, more, lostBy] = (await run('sweep', queue, [limit])) as Raw;
-  const reply: SweepReply = { stalled, failed, more: more === 1 };
-  if (lostBy.length > 0) reply.lostBy = readLosses(lostBy);
-  return reply;
 }
 
 export async function checkSessions(run: Runner, sessions: SessionRef[]): Promise<SessionCheck[]> {

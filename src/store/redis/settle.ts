@@ -2,11 +2,10 @@
 import { hasStalled } from '../../job/record.js';
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
-import { laneText, type RawClaim, readClaim, writeClaim } from './claim.js';
-import type { Argument } from './driver.js';
-import { freeText } from './job-text.js';
-import { fillLosses } from './lost-by.js';
-import type { Runner } from './runner.js';
+import { fillLosses, laneText, type RawClaim, readClaim, writeClaim } from './claim.js';
+import type { Argument } from './driver/driver.js';
+import { freeText } from './record.js';
+import type { Runner } from './driver/runner.js';
 
 const LETTERS: Record<Outcome['kind'], string> = {
   completed: 'c',
@@ -29,7 +28,7 @@ export async function settle(
   if (request === undefined) args.push('', '', '', '', '', '');
   else writeClaim(args, request);
   args.push(outcomes.length);
-  writeGroups(args, outcomes);
+  writeSeries(args, outcomes);
   if (request?.jobIds !== undefined) for (const id of request.jobIds) args.push(id);
   const reply = (await run('settle', queue, args)) as [string, ...RawClaim];
   const letters = reply[0];
@@ -45,9 +44,9 @@ function letterOf(outcome: Outcome): string {
   return outcome.kind === 'failed' && outcome.early === true ? 'e' : LETTERS[outcome.kind];
 }
 
-/** Writes outcomes in groups: consecutive outcomes of one kind, session and retention send these only once (see lua/settle.lua). */
-function writeGroups(args: Argument[], outcomes: Outcome[]): void {
-  let group = '';
+/** Writes outcomes in series: consecutive outcomes of one kind, session and retention send these only once (see lua/settle.lua). */
+function writeSeries(args: Argument[], outcomes: Outcome[]): void {
+  let series = '';
   let sizeAt = 0;
   let size = 0;
   for (const outcome of outcomes) {
@@ -56,9 +55,9 @@ function writeGroups(args: Argument[], outcomes: Outcome[]): void {
     const fenceAt = token.lastIndexOf(':') + 1;
     const owner = token.slice(0, fenceAt);
     const keep = 'keep' in outcome ? keeping(outcome.keep) : '';
-    if (size === 0 || group !== `${kind}${keep} ${owner}`) {
+    if (size === 0 || series !== `${kind}${keep} ${owner}`) {
       if (size > 0) args[sizeAt] = size;
-      group = `${kind}${keep} ${owner}`;
+      series = `${kind}${keep} ${owner}`;
       sizeAt = args.push(kind, 0, keep, owner) - 3;
       size = 0;
     }

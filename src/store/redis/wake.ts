@@ -2,10 +2,10 @@
 // next change is published and disarms the queue. So an idle queue costs nothing, and a busy queue publishes only as often as it is armed.
 // If a message is lost, the version has moved: every watcher polls once a second, whether or not the subscription works.
 import type { WatchedChange } from '../contract/index.js';
-import type { Dialer } from './dial.js';
-import type { Link } from './link.js';
-import { type Runner, tagOf } from './runner.js';
-import { Subscriber } from './subscriber.js';
+import type { Dialer } from './driver/dial.js';
+import type { Link } from './driver/link.js';
+import { type Runner, tagOf } from './driver/runner.js';
+import { Subscriber } from './driver/subscriber.js';
 
 export interface WakeOptions {
   run: Runner;

@@ -1,8 +1,10 @@
-// Writes data, progress and logs of jobs. A write with a token must change nothing if the token is stale (lua/write.lua).
+// Writes data, progress and logs of jobs, and records events of users. A write with a token must change nothing if the token is stale
+// (lua/write.lua).
 import type { SettleStatus } from '../../job/outcome.js';
 import type { Write, WriteReply } from '../contract/index.js';
-import type { Argument } from './driver.js';
-import type { Runner } from './runner.js';
+import type { Argument } from './driver/driver.js';
+import type { Runner } from './driver/runner.js';
+import { freeText } from './record.js';
 import { STATUSES } from './settle.js';
 
 export async function write(run: Runner, queue: string, writes: Write[]): Promise<WriteReply[]> {
@@ -15,6 +17,7 @@ export async function write(run: Runner, queue: string, writes: Write[]): Promis
 }
 
 function writeArguments(write: Write): Argument[] {
+  if (write.kind === 'event') return ['e', freeText(write.name), '', freeText(write.args), ''];
   const token = write.token === undefined ? '' : `=${write.token}`;
   switch (write.kind) {
     case 'data':

@@ -1,37 +1,51 @@
-// The verb `add` of the SQLite store: it inserts new jobs, and returns the first reply when a caller repeats a call.
+// The verb `add` of the SQLite store: it adds new jobs, and returns the first reply when a caller repeats a call.
+import type { Deduplication } from '../../job/deduplication.js';
 import type { NewJob } from '../../job/record.js';
 import type { AddReply, Call } from '../contract/index.js';
-import type { Callers } from './callers.js';
-import type { Database, Statement } from './driver.js';
-import type { QueueState } from './queue-state.js';
-import { STATE } from './schema.js';
-import type { Transaction } from './transaction.js';
+import type { Callers } from './state/callers.js';
+import type { Database, Statement } from './driver/load.js';
+import { sql } from './driver/sql.js';
+import type { Entering } from './state/enter.js';
+import type { Entries } from './state/entries.js';
+import type { Leaving } from './leave.js';
+import { AT, type FoundRow } from './record.js';
+import type { QueueState } from './state/queue-state.js';
+import { STATE } from './state/schema.js';
+import type { Transaction } from './state/transaction.js';
+
+export interface AddingParts {
+  callers: Callers;
+  entering: Entering;
+  entries: Entries;
+  leaving: Leaving;
+}
 
 export class Adding {
-  readonly #callers: Callers;
-  readonly #insert: Statement;
+  readonly #parts: AddingParts;
+  readonly #owner: Statement<FoundRow>;
 
-  constructor(db: Database, callers: Callers) {
-    this.#callers = callers;
-    this.#insert = db.prepare(
-      `INSERT INTO jobs (queue, id, state, priority, ord, dueAt, delay, addedAt, timestamp, name, opts, data, lockKey)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (queue, id) DO NOTHING`,
-    );
+  constructor(db: Database, parts: AddingParts) {
+    this.#parts = parts;
+    this.#owner = sql(db, 'find-job', 'queue id');
   }
 
   add(transaction: Transaction, name: string, jobs: NewJob[], call: Call): AddReply[] {
+    const { callers } = this.#parts;
     const queue = transaction.queue(name);
-    const { reply } = this.#callers.recall(queue.queue, call);
+    const { reply } = callers.recall(queue.queue, call);
     if (reply !== undefined) return decode(reply);
-    const replies = jobs.map((job) => this.#addOne(transaction, queue, job));
-    this.#callers.remember(queue.queue, call, encode(replies), transaction.now);
+    const replies = jobs.map((job) =>
+      job.deduplication === undefined
+        ? this.#addOne(transaction, queue, job)
+        : this.#addUnique(transaction, queue, job, job.deduplication),
+    );
+    callers.remember(queue.queue, call, encode(replies), transaction.now);
     return replies;
   }
 
   #addOne(transaction: Transaction, queue: QueueState, job: NewJob): AddReply {
-    const dueAt = job.delayMs > 0 ? transaction.after(job.delayMs) : null;
     let id = job.id ?? String(++queue.lastId);
-    while (!this.#insertOne(transaction, queue, id, job, dueAt)) {
+    while (!this.#parts.entering.enter(transaction, queue, id, job)) {
       if (job.id !== undefined) {
         queue.tell('duplicated', id);
         return { id, status: 'duplicate' };
@@ -39,28 +53,37 @@ export class Adding {
       // Skip an id that a user has already chosen, because the new job would be dropped as its duplicate.
       id = String(++queue.lastId);
     }
-    if (job.lockKey !== undefined) {
-      queue.keyed = 1;
-      queue.touch(job.lockKey);
-    }
-    queue.tell('added', id, { jobName: job.name });
-    if (dueAt !== null) {
-      queue.delayed += 1;
-      queue.tell('delayed', id, { delay: dueAt });
-    } else {
-      queue.countWaiting(job.priority, 1);
-      queue.tell('waiting', id);
-    }
     return { id, status: 'added' };
   }
 
-  #insertOne(transaction: Transaction, queue: QueueState, id: string, job: NewJob, dueAt: number | null): boolean {
-    const { priority, delayMs, lifo, timestamp, name, opts, data, lockKey = null } = job;
-    const delayed = dueAt !== null;
-    const state = delayed ? STATE.delayed : lockKey === null ? STATE.waiting : STATE.behind;
-    const ord = lifo && !delayed ? queue.toFront() : queue.toBack();
-    const row = [queue.queue, id, state, priority, ord, dueAt, delayMs, transaction.now, timestamp, name, opts, data, lockKey];
-    return this.#insert.run(...row) === 1;
+  #addUnique(transaction: Transaction, queue: QueueState, job: NewJob, mode: Deduplication): AddReply {
+    const { entering, entries } = this.#parts;
+    const id = entering.idOf(queue, job);
+    if (id === undefined) return { id: job.id as string, status: 'duplicate' };
+    const entry = entries.counting(queue, mode.id, transaction.now);
+    const owner = entry === undefined ? undefined : this.#owner.get(queue.queue, entry.owner);
+    const state = owner?.[AT.state];
+    if (entry === undefined) {
+      entering.enter(transaction, queue, id, job);
+      entries.own(transaction, queue, mode, id);
+      return { id, status: 'added' };
+    }
+    if (owner !== undefined && mode.replaceDelayed === true && state === STATE.delayed) {
+      this.#replace(queue, owner, id, mode);
+      entering.enter(transaction, queue, id, job);
+      entries.extend(transaction, queue, mode, { ...entry, owner: id, draft: null });
+      return { id, status: 'added' };
+    }
+    if (mode.keepLastIfActive === true && state === STATE.active) entries.keepDraft(queue, mode, entry, job);
+    else if (mode.extend === true) entries.extend(transaction, queue, mode, entry);
+    queue.tell('deduplicated', entry.owner, { deduplicationId: mode.id, deduplicatedJobId: id });
+    return { id: entry.owner, status: 'deduplicated' };
+  }
+
+  #replace(queue: QueueState, owner: FoundRow, id: string, mode: Deduplication): void {
+    queue.tell('removed', owner[1], { prev: 'delayed' });
+    this.#parts.leaving.drop(queue, owner, 'delayed', 'removed');
+    queue.tell('deduplicated', id, { deduplicationId: mode.id, deduplicatedJobId: owner[1] });
   }
 }
 
@@ -68,6 +91,7 @@ export class Adding {
 interface StoredReply {
   id: string;
   duplicate: boolean;
+  deduplicated?: boolean;
 }
 
 /** Encodes the replies for the callers table. Most calls get consecutive generated ids, which are stored as first id and count. */
@@ -75,13 +99,20 @@ function encode(replies: AddReply[]): string {
   const first = Number(replies[0]?.id);
   const isRun = ({ id, status }: AddReply, index: number) => status === 'added' && id === String(first + index);
   if (Number.isInteger(first) && replies.every(isRun)) return JSON.stringify([first, replies.length]);
-  return JSON.stringify(replies.map(({ id, status }): StoredReply => ({ id, duplicate: status === 'duplicate' })));
+  const stored = replies.map(({ id, status }): StoredReply => {
+    const reply = { id, duplicate: status === 'duplicate' };
+    return status === 'deduplicated' ? { ...reply, deduplicated: true } : reply;
+  });
+  return JSON.stringify(stored);
 }
 
 function decode(text: string): AddReply[] {
   const reply = JSON.parse(text) as [number, number] | StoredReply[];
   const [first, count] = reply;
   if (typeof first !== 'number' || typeof count !== 'number')
-    return (reply as StoredReply[]).map(({ id, duplicate }) => ({ id, status: duplicate ? 'duplicate' : 'added' }));
+    return (reply as StoredReply[]).map(({ id, duplicate, deduplicated }) => ({
+      id,
+      status: duplicate ? 'duplicate' : deduplicated === true ? 'deduplicated' : 'added',
+    }));
   return Array.from({ length: count }, (_, index) => ({ id: String(first + index), status: 'added' }));
 }

@@ -1,57 +1,45 @@
-// The verb `change` of the SQLite store: it moves jobs from outside a run, by their ids or by a selection. remove.ts removes them, and
-// lock.ts takes their locks away.
+// The verb `change` of the SQLite store: it moves or removes jobs from outside a run, by their ids or by a selection. lock.ts takes
+// their locks away.
+import { REPLY_BYTES } from '../budget.js';
+import { MARK } from '../marks.js';
 import type { StoredState } from '../../job/state.js';
 import { type ChangeStatus, movedList } from '../change-reply.js';
 import type { Change, Selection } from '../contract/index.js';
-import type { Database, Statement } from './driver.js';
-import { stateOf } from './job-row.js';
+import type { Database, Statement, Value } from './driver/load.js';
+import { sql } from './driver/sql.js';
+import type { Leaving } from './leave.js';
+import { AT, type FoundRow, type LeftRow, stateOf } from './record.js';
 import type { Locks } from './lock.js';
-import type { QueueState } from './queue-state.js';
-import type { Removing } from './remove.js';
-import { TO_WAITING } from './schema.js';
-import type { Selected, Selecting } from './select.js';
-import type { Transaction } from './transaction.js';
+import type { QueueState } from './state/queue-state.js';
+import type { Selecting } from './select.js';
+import type { Transaction } from './state/transaction.js';
 
 export interface ChangingParts {
   selecting: Selecting;
-  removing: Removing;
+  leaving: Leaving;
   locks: Locks;
 }
 
 export class Changing {
   readonly #parts: ChangingParts;
-  readonly #find: Statement<[job: number, state: number, priority: number, lockKey: string | null]>;
+  readonly #find: Statement<FoundRow>;
+  readonly #bytes: Statement<[number]>;
   readonly #moveToWaiting: Statement;
-  readonly #resetMade: Statement;
-  readonly #resetStarted: Statement;
   readonly #delay: Statement;
   readonly #priority: Statement;
-  readonly #place: Statement;
 
   constructor(db: Database, parts: ChangingParts) {
     this.#parts = parts;
-    this.#find = db.prepare('SELECT job, state, priority, lockKey FROM jobs WHERE queue = ? AND id = ?');
-    // Resets a finished job to one that has not run: its attempts, stack trace and logs stay. `CASE`: a delayed job keeps
-    // `processedOn` and `failedReason` of its last attempt.
-    this.#moveToWaiting = db.prepare(
-      `UPDATE jobs SET ${TO_WAITING}, ord = ?, delay = 0, dueAt = NULL, session = NULL, fence = NULL, finishedOn = NULL, returnvalue = NULL,
-         processedOn = CASE WHEN state >= 4 THEN NULL ELSE processedOn END,
-         failedReason = CASE WHEN state >= 4 THEN NULL ELSE failedReason END
-       WHERE job = ?`,
-    );
-    this.#resetMade = db.prepare('UPDATE jobs SET attemptsMade = 0 WHERE job = ?');
-    this.#resetStarted = db.prepare('UPDATE jobs SET attemptsStarted = 0 WHERE job = ?');
-    this.#delay = db.prepare('UPDATE jobs SET delay = ?, dueAt = ?, ord = ? WHERE job = ?');
-    this.#priority = db.prepare('UPDATE jobs SET priority = ? WHERE job = ?');
-    this.#place = db.prepare('UPDATE jobs SET priority = ?, ord = ? WHERE job = ?');
+    this.#find = sql(db, 'find-job', 'queue id');
+    this.#bytes = sql(db, 'bytes-of-job', 'job');
+    this.#moveToWaiting = sql(db, 'move-to-waiting', 'ord made started job');
+    this.#delay = sql(db, 'change-delay', 'delay dueAt ord job');
+    this.#priority = sql(db, 'change-priority', 'priority ord job');
   }
 
   byId(transaction: Transaction, name: string, jobIds: string[], change: Change): ChangeStatus[] {
-    const { removing, locks } = this.#parts;
-    if (change.kind === 'revoke') return locks.revoke(transaction, name, jobIds, change.reason);
-    return jobIds.map((id) =>
-      change.kind === 'remove' ? removing.remove(transaction, name, id) : this.#one(transaction, name, id, change),
-    );
+    if (change.kind === 'revoke') return this.#parts.locks.revoke(transaction, name, jobIds, change.reason);
+    return jobIds.map((id) => this.#one(transaction, name, id, change));
   }
 
   /** Moves the selected jobs of the list that the change starts from. Returns their ids. */
@@ -59,27 +47,56 @@ export class Changing {
     const queue = transaction.find(name);
     const from = movedList(change, selection);
     if (queue === undefined || from === undefined) return [];
-    const found = this.#parts.selecting.select(queue, { ...selection, lists: [from] }, transaction.now);
+    const found = this.#parts.selecting.select(queue, { ...selection, lists: [from] }, 0, transaction.now);
     return found.flatMap(([, jobs]) => {
-      for (const job of jobs) this.#toWaiting(queue, from, job, change);
-      return jobs.map(({ id }) => id);
+      for (const job of jobs) this.#toWaiting(transaction, queue, from, job, change);
+      return jobs.map(([, id]) => id);
     });
   }
 
-  #one(transaction: Transaction, name: string, id: string, change: Exclude<Change, { kind: 'remove' | 'revoke' }>): ChangeStatus {
+  /**
+   * Deletes the selected jobs. `cut` is true if jobs are left because their payloads are too many bytes for one transaction: SQLite
+   * reads what it deletes. `first`: the first step of the call, which records its event even if no job matches.
+   */
+  removeSelected(transaction: Transaction, name: string, selection: Selection, first: boolean): { ids: string[]; cut: boolean } {
+    const queue = transaction.find(name);
+    if (queue === undefined) return { ids: [], cut: false };
+    const ids: string[] = [];
+    let left = REPLY_BYTES;
+    let cut = false;
+    for (const [list, jobs] of this.#parts.selecting.select(queue, selection, MARK.next, transaction.now)) {
+      for (const row of jobs) {
+        left -= this.#bytes.get(row[0])?.[0] ?? 0;
+        cut = left < 0 && ids.length > 0;
+        if (cut) break;
+        this.#parts.leaving.drop(queue, row, list === 'prioritized' ? 'waiting' : list, 'removed');
+        ids.push(row[1]);
+      }
+    }
+    if (ids.length > 0 || first) queue.tell('cleaned', undefined, { count: ids.length });
+    return { ids, cut };
+  }
+
+  #one(transaction: Transaction, name: string, id: string, change: Exclude<Change, { kind: 'revoke' }>): ChangeStatus {
     const queue = transaction.find(name);
     const row = queue === undefined ? undefined : this.#find.get(queue.queue, id);
     if (queue === undefined || row === undefined) return 'missing';
-    const [job, code, priority, lockKey] = row;
-    const state = stateOf(code);
+    const [job, , priority, , key] = row;
+    const state = stateOf(row[AT.state]);
     switch (change.kind) {
+      case 'remove':
+        if (state === 'active') return 'locked';
+        if ((row[AT.marks] & MARK.next) !== 0) return 'scheduled';
+        queue.tell('removed', id, { prev: state });
+        this.#parts.leaving.drop(queue, row, state, 'removed');
+        return 'done';
       case 'retry':
         if (state !== change.from) return 'state';
-        this.#toWaiting(queue, state, { job, id, priority, lockKey }, change);
+        this.#toWaiting(transaction, queue, state, row, change);
         return 'done';
       case 'promote':
         if (state !== 'delayed') return 'state';
-        this.#toWaiting(queue, state, { job, id, priority, lockKey }, change);
+        this.#toWaiting(transaction, queue, state, row, change);
         return 'done';
       case 'delay': {
         if (state !== 'delayed') return 'state';
@@ -90,24 +107,23 @@ export class Changing {
       }
       case 'priority':
         this.#setPriority(queue, job, state, priority, change);
-        queue.touch(lockKey);
+        queue.touch(key);
         return 'done';
     }
   }
 
   #toWaiting(
+    transaction: Transaction,
     queue: QueueState,
     from: 'delayed' | 'completed' | 'failed',
-    { job, id, priority, lockKey }: Omit<Selected, 'logNext'>,
+    row: [...LeftRow, ...Value[]],
     change: Change,
   ): void {
-    this.#moveToWaiting.run(queue.toBack(), job);
-    if (change.kind === 'retry' && change.resetAttemptsMade) this.#resetMade.run(job);
-    if (change.kind === 'retry' && change.resetAttemptsStarted) this.#resetStarted.run(job);
-    queue[from] -= 1;
-    queue.countWaiting(priority, 1);
-    queue.touch(lockKey);
-    queue.tell('waiting', id, { prev: from });
+    const isRetry = change.kind === 'retry';
+    const made = isRetry && change.resetAttemptsMade ? 0 : 1;
+    const started = isRetry && change.resetAttemptsStarted ? 0 : 1;
+    this.#moveToWaiting.run(queue.toBack(), made, started, row[0]);
+    this.#parts.leaving.reopen(transaction, queue, row, from);
   }
 
   /** A job that is not waiting stores the priority until it waits. */
@@ -119,12 +135,12 @@ export class Changing {
     { priority, lifo }: { priority: number; lifo: boolean },
   ): void {
     if (state !== 'waiting') {
-      this.#priority.run(priority, job);
+      this.#priority.run(priority, null, job);
       return;
     }
-    this.#place.run(priority, lifo ? queue.toFront() : queue.toBack(), job);
-    queue.countWaiting(before, -1);
-    queue.countWaiting(priority, 1);
+    this.#priority.run(priority, lifo ? queue.toFront() : queue.toBack(), job);
+    queue.count('waiting', before, -1);
+    queue.count('waiting', priority, 1);
     queue.changed = true;
   }
 }

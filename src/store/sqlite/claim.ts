@@ -2,26 +2,21 @@
 // committer calls `look` first, which needs no write lock. `settle` calls `claim` inside its own transaction.
 import { roomUnderCap } from '../../job/cap.js';
 import { nextFence } from '../../job/lock.js';
-import type { ClaimedJob, JobRecord } from '../../job/record.js';
-import { REPLY_BYTES } from '../budget.js';
+import { limitOfClaim } from '../../job/rate.js';
+import type { ClaimedJob } from '../../job/record.js';
 import type { ClaimReply, ClaimRequest } from '../contract/index.js';
-import type { Callers } from './callers.js';
-import type { Database, Statement, Value } from './driver.js';
-import {
-  JOB_BYTES,
-  JOB_COLUMNS,
-  type JobRow,
-  toClaimed,
-  toNewRecord,
-  toRecord,
-  WAITING_COLUMNS,
-  type WaitingRow,
-} from './job-row.js';
-import type { Lanes } from './lanes.js';
-import type { QueueState } from './queue-state.js';
-import { limitedMs, roomOf, useRoom } from './rate-limit.js';
-import { STATE, TO_WAITING } from './schema.js';
-import type { Transaction } from './transaction.js';
+import type { Callers } from './state/callers.js';
+import type { Database, Statement, Value } from './driver/load.js';
+import { sql } from './driver/sql.js';
+import { type JobRow, type LeftRow, toClaimed, toRecord } from './record.js';
+import { type Candidate, Candidates } from './state/candidates.js';
+import type { Groups } from './state/groups.js';
+import type { KeyGroups } from './state/key-groups.js';
+import type { Leaving } from './leave.js';
+import type { QueueState } from './state/queue-state.js';
+import { limitedMs, roomOf, useRoom } from './state/rate-limit.js';
+import type { Schedules } from './state/schedules.js';
+import type { Transaction } from './state/transaction.js';
 
 /**
  * Delayed jobs that one claim moves to waiting at most. If many jobs fall due at once, moving all of them would hold the write lock
@@ -30,20 +25,6 @@ import type { Transaction } from './transaction.js';
 const PROMOTED_AT_ONCE = 500;
 /** With more runs of consecutive rows than this, one statement for all jobs is faster, although it has a fixed cost of 10 µs. */
 const RUNS = { atMost: 8, perJob: 1 / 4 };
-
-type Due = [job: number, id: string, priority: number, lockKey: string | null];
-
-/** A job that may be claimed, as it was before the claim. */
-interface Candidate {
-  job: number;
-  record: JobRecord;
-}
-
-interface Candidates {
-  list: Candidate[];
-  /** True if the byte budget left out further jobs. */
-  more: boolean;
-}
 
 export interface ClaimOptions {
   /** Whether the claim stores its call number. False when the call is a settle, which stores the number itself. */
@@ -68,69 +49,60 @@ interface Survey {
   room: number;
 }
 
+export interface ClaimingParts {
+  callers: Callers;
+  keyGroups: KeyGroups;
+  groups: Groups;
+  leaving: Leaving;
+  schedules: Schedules;
+}
+
 export class Claiming {
   readonly #callers: Callers;
-  readonly #lanes: Lanes;
+  readonly #keyGroups: KeyGroups;
+  readonly #groups: Groups;
+  readonly #candidates: Candidates;
+  readonly #leaving: Leaving;
+  readonly #schedules: Schedules;
   readonly #session: Statement<[number]>;
   readonly #nextDue: Statement<[number | null]>;
-  readonly #due: Statement<Due>;
+  readonly #due: Statement<LeftRow>;
   readonly #promote: Statement;
-  readonly #waiting: Statement<WaitingRow>;
   readonly #anyFirst: Statement<[number]>;
   readonly #sharing: Statement<[id: string, slots: number, active: number]>;
-  readonly #named: Statement<[...Due, state: number, dueAt: number | null]>;
-  readonly #row: Statement<JobRow>;
-  readonly #bytes: Statement<[number]>;
   readonly #takeRun: Statement;
   readonly #takeAll: Statement;
   readonly #claimed: Statement<[...JobRow, fence: number]>;
 
-  constructor(db: Database, callers: Callers, lanes: Lanes) {
+  constructor(db: Database, { callers, keyGroups, groups, leaving, schedules }: ClaimingParts) {
     this.#callers = callers;
-    this.#lanes = lanes;
-    this.#session = db.prepare('SELECT 1 FROM sessions WHERE queue = ? AND id = ? AND reaped = 0 AND expiresAt > ?');
-    this.#nextDue = db.prepare(`SELECT min(dueAt) FROM jobs WHERE queue = ? AND state = ${STATE.delayed}`);
-    this.#due = db.prepare(
-      `SELECT job, id, priority, lockKey FROM jobs WHERE queue = ? AND state = ${STATE.delayed} AND dueAt <= ?
-       ORDER BY dueAt, ord LIMIT ${PROMOTED_AT_ONCE}`,
-    );
-    this.#promote = db.prepare(`UPDATE jobs SET ${TO_WAITING}, ord = ?, delay = 0, dueAt = NULL WHERE job = ?`);
-    this.#waiting = db.prepare(
-      `SELECT ${WAITING_COLUMNS} FROM jobs WHERE queue = ? AND state = ${STATE.waiting} ORDER BY priority, ord LIMIT ? + 0`,
-    );
-    this.#anyFirst = db.prepare(`SELECT 1 FROM jobs WHERE queue = ? AND state = ${STATE.waiting} LIMIT 1`);
-    this.#sharing = db.prepare(
-      `SELECT id, slots, (SELECT count(*) FROM jobs WHERE jobs.queue = sessions.queue AND state = ${STATE.active} AND session = sessions.id)
-       FROM sessions WHERE queue = ? AND reaped = 0 AND expiresAt > ?`,
-    );
-    this.#named = db.prepare('SELECT job, id, priority, lockKey, state, dueAt FROM jobs WHERE queue = ? AND id = ?');
-    this.#row = db.prepare(`SELECT ${JOB_COLUMNS} FROM jobs WHERE job = ?`);
-    this.#bytes = db.prepare(`SELECT ${JOB_BYTES} FROM jobs WHERE job = ?`);
-    const take = `UPDATE jobs SET state = ${STATE.active}, session = ?, claimSeq = ?, processedOn = ?, processedBy = ?, endsAt = ?, timed = ?,
-         attemptsStarted = attemptsStarted + 1`;
-    // Jobs that were added in a row are neighbours in the table. One statement for a range of them takes 1.4 µs a job, one
-    // statement that lists each of them 1.9 µs, and one statement per job 2.8 µs. Their fences are consecutive.
-    this.#takeRun = db.prepare(`${take}, fence = job + CAST(? AS INTEGER) WHERE job BETWEEN ? AND ?`);
-    // Selecting the jobs in the same statement (UPDATE … RETURNING) took 5.5 µs a job, two statements 3.9 µs.
-    // No room is reserved in a new row for what a claim and a finish write into it. It would avoid page splits and make claim and
-    // finish 6 to 9 % cheaper, but adding 10 % dearer.
-    this.#takeAll = db.prepare(`${take}, fence = ? + taken.key FROM json_each(?) AS taken WHERE job = taken.value`);
-    this.#claimed = db.prepare(
-      `SELECT ${JOB_COLUMNS}, fence FROM jobs WHERE queue = ? AND state = ${STATE.active} AND session = ? AND claimSeq = ? ORDER BY fence`,
-    );
+    this.#keyGroups = keyGroups;
+    this.#groups = groups;
+    this.#candidates = new Candidates(db, keyGroups, groups);
+    this.#leaving = leaving;
+    this.#schedules = schedules;
+    this.#session = sql(db, 'session-alive', 'queue session now');
+    this.#nextDue = sql(db, 'next-due', 'queue');
+    this.#due = sql(db, 'due-jobs', 'queue now count');
+    this.#promote = sql(db, 'promote', 'ord job');
+    this.#anyFirst = sql(db, 'any-claimable', 'queue');
+    this.#sharing = sql(db, 'sessions-sharing', 'queue now');
+    this.#takeRun = sql(db, 'take-run', 'session seq now by endsAt timed fence first last');
+    this.#takeAll = sql(db, 'take-listed', 'session seq now by endsAt timed fence jobs');
+    this.#claimed = sql(db, 'claimed-before', 'queue session seq');
   }
 
   /** Returns the reply if it needs no write: nothing can be claimed, or this call was carried out before. Otherwise undefined. */
   look(queue: QueueState, request: ClaimRequest, now: number): ClaimReply | undefined {
     const survey = this.#survey(queue, request, now);
     if (survey.room > 0 || (survey.open && isDue(survey, now))) return undefined;
-    return reply(queue, request, survey, this.#claimedBefore(queue, request, survey), now);
+    return this.#reply(queue, request, survey, this.#claimedBefore(queue, request, survey), now);
   }
 
   claim(transaction: Transaction, queue: QueueState, request: ClaimRequest, options: ClaimOptions = {}): ClaimReply {
     const { now } = transaction;
     const { remember = true, lastSeq, isSettle = false } = options;
-    this.#lanes.arrange(queue);
+    this.#arrange(queue, now);
     let survey = this.#survey(queue, request, now, lastSeq);
     // Move due jobs even if there is no room for a claim. A due job that stayed delayed would make `nextInMs` 0, although time
     // alone makes nothing claimable.
@@ -138,20 +110,33 @@ export class Claiming {
       this.#moveDue(queue, now);
       survey = this.#survey(queue, request, now, lastSeq);
     }
-    if (survey.room === 0) return reply(queue, request, survey, this.#claimedBefore(queue, request, survey), now);
-    const candidates =
-      request.jobIds === undefined
-        ? this.#candidatesInOrder(queue, Math.min(survey.room, queue.allWaiting), isSettle)
-        : this.#candidatesById(queue, request, now);
-    // The named jobs may have been delayed and due, so find the next due job again.
-    if (request.jobIds !== undefined) survey.nextDue = this.#firstDue(queue);
+    if (survey.room === 0) return this.#reply(queue, request, survey, this.#claimedBefore(queue, request, survey), now);
+    const isById = request.jobIds !== undefined;
+    const candidates = isById
+      ? this.#candidates.byId(transaction, queue, request, (row) => this.#promoteOne(queue, row))
+      : this.#candidates.inOrder(transaction, queue, survey.room, isSettle);
     const jobs = this.#grant(transaction, queue, request, candidates.list);
-    useRoom(queue, jobs.length, request.limit, transaction);
+    if (isById) this.#afterById(transaction, queue, jobs, survey);
+    const limit = limitOfClaim(queue.rules.rate, request.limit);
+    useRoom(queue, jobs.length, limit, transaction);
+    if (jobs.length > 0 && limit !== undefined) queue.windowMax = limit.max;
     if (remember && jobs.length > 0)
       this.#callers.remember(queue.queue, { caller: request.session, seq: request.seq }, null, now);
-    const answer = reply(queue, request, survey, jobs, now);
+    const answer = this.#reply(queue, request, survey, jobs, now);
     if (candidates.more) answer.more = true;
     return answer;
+  }
+
+  /** The named jobs may have been delayed and due, so the survey is out of date. */
+  #afterById(transaction: Transaction, queue: QueueState, jobs: ClaimedJob[], survey: Survey): void {
+    survey.nextDue = this.#firstDue(queue);
+    for (const { group } of jobs) if (group !== undefined) this.#groups.use(transaction, queue, group);
+    this.#groups.arrange(queue, transaction.now);
+  }
+
+  #arrange(queue: QueueState, now: number): void {
+    this.#keyGroups.arrange(queue);
+    this.#groups.arrange(queue, now);
   }
 
   /** Returns whether a delayed job is due. Due jobs count as waiting. */
@@ -164,10 +149,18 @@ export class Claiming {
     const repeated = sessionAlive && request.seq <= (lastSeq ?? this.#callers.lastSeq(queue.queue, request.session));
     const nextDue = this.#firstDue(queue);
     const byId = request.jobIds !== undefined;
-    const allowed = byId ? request.count : queue.paused === 1 ? 0 : Math.min(request.count, roomOf(queue, request.limit, now));
+    const allowed = byId
+      ? request.count
+      : queue.paused === 1
+        ? 0
+        : Math.min(request.count, this.#roomUnderLimits(queue, request, now));
     const open = sessionAlive && !repeated && request.count > 0;
     const room = !open || allowed <= 0 ? 0 : byId ? allowed : Math.min(allowed, this.#roomInOrder(queue, request.session, now));
     return { sessionAlive, repeated, nextDue, open: open && !byId, room };
+  }
+
+  #roomUnderLimits(queue: QueueState, { limit }: ClaimRequest, now: number): number {
+    return roomOf(queue, limitOfClaim(queue.rules.rate, limit), now);
   }
 
   /**
@@ -176,8 +169,7 @@ export class Claiming {
    */
   #roomInOrder(queue: QueueState, session: string, now: number): number {
     const { maxActive, active } = queue;
-    if (queue.allWaiting === 0) return 0;
-    if (queue.keyed === 1 && this.#anyFirst.get(queue.queue) === undefined) return 0;
+    if (!this.#isAnyFirst(queue) && !this.#groups.anyReady(queue, now)) return 0;
     if (maxActive < 0) return Number.POSITIVE_INFINITY;
     if (active >= maxActive) return 0;
     const sharing = this.#sharing.all(queue.queue, now).map(([id, slots, running]) => ({ id, slots, active: running }));
@@ -190,69 +182,23 @@ export class Claiming {
     );
   }
 
+  /** Returns whether a job without a group may be claimed. */
+  #isAnyFirst(queue: QueueState): boolean {
+    return queue.allWaiting > 0 && (queue.keyed === 0 || this.#anyFirst.get(queue.queue) !== undefined);
+  }
+
   #firstDue(queue: QueueState): number | undefined {
     return queue.delayed === 0 ? undefined : (this.#nextDue.get(queue.queue)?.[0] ?? undefined);
   }
 
   #moveDue(queue: QueueState, now: number): void {
-    for (const due of this.#due.all(queue.queue, now)) this.#promoteOne(queue, due);
-    this.#lanes.arrange(queue);
+    for (const row of this.#due.all(queue.queue, now, PROMOTED_AT_ONCE)) this.#promoteOne(queue, row);
+    this.#arrange(queue, now);
   }
 
-  #promoteOne(queue: QueueState, [job, id, priority, lockKey]: Due): void {
-    this.#promote.run(queue.toBack(), job);
-    queue.delayed -= 1;
-    queue.countWaiting(priority, 1);
-    queue.touch(lockKey);
-    queue.tell('waiting', id, { prev: 'delayed' });
-  }
-
-  #candidatesInOrder(queue: QueueState, count: number, isSettle: boolean): Candidates {
-    // The limit on the size of each `data` makes all rows of this query fit into one reply.
-    const rows = this.#waiting.all(Math.floor(REPLY_BYTES / count), queue.queue, count);
-    const list: Candidate[] = [];
-    let left = REPLY_BYTES;
-    for (const row of rows) {
-      const [job, , , data, , , , worn] = row;
-      const isPlain = data !== null && worn === 0;
-      left -= isPlain ? data.length : this.#bytesOf(job);
-      if (left < 0 && (list.length > 0 || isSettle)) return { list, more: true };
-      list.push({ job, record: isPlain ? toNewRecord(row, data) : this.#recordOf(job) });
-    }
-    return { list, more: false };
-  }
-
-  /** Returns the named jobs that may be claimed. Their key groups are rearranged later, before the next claim or the commit. */
-  #candidatesById(queue: QueueState, { jobIds = [], count }: ClaimRequest, now: number): Candidates {
-    const keys = new Set<string>();
-    const jobs = new Set<number>();
-    let left = REPLY_BYTES;
-    let more = false;
-    for (const jobId of jobIds) {
-      const row = jobs.size < count && !more ? this.#named.get(queue.queue, jobId) : undefined;
-      if (row === undefined) continue;
-      const [job, id, priority, lockKey, state, dueAt] = row;
-      const due = state === STATE.delayed && dueAt !== null && dueAt <= now;
-      if (due) this.#promoteOne(queue, [job, id, priority, lockKey]);
-      else if (state !== STATE.waiting && state !== STATE.behind) continue;
-      if (jobs.has(job)) continue;
-      if (lockKey !== null && (keys.has(lockKey) || this.#lanes.isTaken(queue, lockKey))) continue;
-      left -= this.#bytesOf(job);
-      more = left < 0 && jobs.size > 0;
-      if (more) continue;
-      jobs.add(job);
-      queue.touch(lockKey);
-      if (lockKey !== null) keys.add(lockKey);
-    }
-    return { list: [...jobs].map((job) => ({ job, record: this.#recordOf(job) })), more };
-  }
-
-  #recordOf(job: number): JobRecord {
-    return toRecord(this.#row.get(job) as JobRow);
-  }
-
-  #bytesOf(job: number): number {
-    return this.#bytes.get(job)?.[0] ?? 0;
+  #promoteOne(queue: QueueState, row: [...LeftRow, ...Value[]]): void {
+    this.#promote.run(queue.toBack(), row[0]);
+    this.#leaving.wait(queue, row, 'delayed');
   }
 
   #grant(transaction: Transaction, queue: QueueState, request: ClaimRequest, candidates: Candidate[]): ClaimedJob[] {
@@ -265,7 +211,7 @@ export class Claiming {
     queue.fence = first + candidates.length - 1;
     queue.active += candidates.length;
     return candidates.map(({ record }, index) => {
-      queue.countWaiting(record.priority, -1);
+      queue.count('waiting', record.priority, -1);
       queue.tell('active', record.id);
       const job = toClaimed(record, session, first + index);
       job.state = 'active';
@@ -273,6 +219,7 @@ export class Claiming {
       job.processedOn = now;
       if (by === null) delete job.processedBy;
       else job.processedBy = by;
+      if (job.scheduleId !== undefined) this.#schedules.started(queue, job, job.scheduleId);
       return job;
     });
   }
@@ -297,6 +244,24 @@ export class Claiming {
       .all(queue.queue, session, seq)
       .map((row) => toClaimed(toRecord(row as unknown as JobRow), session, row.at(-1) as number));
   }
+
+  #reply(queue: QueueState, request: ClaimRequest, survey: Survey, jobs: ClaimedJob[], now: number): ClaimReply {
+    const { sessionAlive, nextDue } = survey;
+    const paused = queue.paused === 1;
+    const restEnds = paused ? undefined : this.#groups.restEndsAt(queue, now);
+    const drained = queue.allWaiting === 0 && (nextDue === undefined || nextDue > now);
+    const answer: ClaimReply = { jobs, sessionAlive, paused, drained };
+    const limited = limitedMs(queue, limitOfClaim(queue.rules.rate, request.limit), now);
+    if (limited > 0) answer.limitedMs = limited;
+    if (limited > 0 && !paused) answer.nextInMs = limited;
+    const nextChange = Math.min(nextDue ?? Number.POSITIVE_INFINITY, restEnds ?? Number.POSITIVE_INFINITY);
+    if (nextChange < Number.POSITIVE_INFINITY)
+      answer.nextInMs = Math.min(answer.nextInMs ?? Number.POSITIVE_INFINITY, Math.max(0, nextChange - now));
+    const isOwing =
+      queue.scheduled === 1 && this.#schedules.anyOwing(queue, jobs.filter(({ debt }) => debt !== undefined).length);
+    if (isOwing) answer.undone = true;
+    return answer;
+  }
 }
 
 /** Returns the indexes at which a new run of consecutive numbers starts. */
@@ -310,16 +275,4 @@ function startsOfRuns(numbers: number[]): number[] {
 
 function isDue({ nextDue }: Survey, now: number): boolean {
   return nextDue !== undefined && nextDue <= now;
-}
-
-function reply(queue: QueueState, request: ClaimRequest, survey: Survey, jobs: ClaimedJob[], now: number): ClaimReply {
-  const { sessionAlive, nextDue } = survey;
-  const paused = queue.paused === 1;
-  const drained = queue.allWaiting === 0 && (nextDue === undefined || nextDue > now);
-  const answer: ClaimReply = { jobs, sessionAlive, paused, drained };
-  const limited = limitedMs(queue, now, request.limit?.max);
-  if (limited > 0) answer.limitedMs = limited;
-  if (limited > 0 && !paused) answer.nextInMs = limited;
-  if (nextDue !== undefined) answer.nextInMs = Math.min(answer.nextInMs ?? Number.POSITIVE_INFINITY, Math.max(0, nextDue - now));
-  return answer;
 }

@@ -1,8 +1,10 @@
-// Reads and trims the event log of a queue. queue-state.ts writes it: one row per commit.
+// Reads and trims the event log of a queue. event-rows.ts writes it: one row per commit.
 import { REPLY_BYTES, withinReply } from '../budget.js';
 import type { EventsReply, StoredEvent } from '../contract/index.js';
-import type { Database, Statement } from './driver.js';
-import { IMPLIED, type QueueState, type ToldEvent } from './queue-state.js';
+import type { Database, Statement } from './driver/load.js';
+import { sql } from './driver/sql.js';
+import { IMPLIED, type ToldEvent } from './state/event-rows.js';
+import type { QueueState } from './state/queue-state.js';
 
 const ROWS_AT_ONCE = 100;
 /** Estimated bytes of an event without its long texts. */
@@ -15,13 +17,10 @@ export class EventLog {
   readonly #cut: Statement;
 
   constructor(db: Database) {
-    // The row that contains the next event begins at or before that event.
-    const from = `FROM events WHERE queue = ? AND first >= ifnull((SELECT max(first) FROM events WHERE queue = ? AND first <= ?), 0)
-       ORDER BY first LIMIT ? + 0`;
-    this.#from = db.prepare(`SELECT first, body ${from}`);
-    this.#bytesFrom = db.prepare(`SELECT octet_length(body) ${from}`);
-    this.#trim = db.prepare('DELETE FROM events WHERE queue = ? AND first < ? AND last < ?');
-    this.#cut = db.prepare('UPDATE events SET first = ?, body = ? WHERE queue = ? AND first = ?');
+    this.#from = sql(db, 'read-events', 'queue event count');
+    this.#bytesFrom = sql(db, 'bytes-of-events', 'queue event count');
+    this.#trim = sql(db, 'trim-events', 'queue last');
+    this.#cut = sql(db, 'cut-events', 'first body queue before');
   }
 
   read(queue: QueueState, after: number | undefined, limit: number): EventsReply {
@@ -53,7 +52,7 @@ export class EventLog {
     const first = Math.min(queue.lastEvent + 1, queue.lastEvent + queue.events.length - keep + 1);
     const went = first - queue.firstEvent;
     if (went <= 0) return 0;
-    this.#trim.run(queue.queue, first, first);
+    this.#trim.run(queue.queue, first - 1);
     const [row] = this.#rowsFrom(queue, first);
     if (row !== undefined && row[0] < first) {
       const kept = (JSON.parse(row[1]) as ToldEvent[]).slice(first - row[0]);
@@ -66,8 +65,8 @@ export class EventLog {
 
   /** Returns as many rows as fit into a reply. SQLite knows the bytes of a row without reading it. */
   #rowsFrom({ queue }: QueueState, event: number): [first: number, body: string][] {
-    const sizes = this.#bytesFrom.all(queue, queue, event, ROWS_AT_ONCE);
-    return this.#from.all(queue, queue, event, withinReply(sizes, ([bytes]) => bytes).length);
+    const sizes = this.#bytesFrom.all(queue, event, ROWS_AT_ONCE);
+    return this.#from.all(queue, event, withinReply(sizes, ([bytes]) => bytes).length);
   }
 }
 
@@ -79,7 +78,7 @@ function replyOf(events: StoredEvent[], last: number, after: number): EventsRepl
 
 function toEvent(id: number, [name, jobId, fields]: ToldEvent): StoredEvent {
   const event: StoredEvent = jobId === undefined || jobId === null ? { id, name } : { id, name, jobId };
-  Object.assign(event, IMPLIED[name], fields);
+  Object.assign(event, IMPLIED.get(name), fields);
   if (event.large === 1) delete event['returnvalue'];
   return event;
 }

@@ -3,29 +3,38 @@
 import { tokenOf } from '../../job/lock.js';
 import type { JobRecord } from '../../job/record.js';
 import { REPLY_BYTES, withinReply } from '../budget.js';
-import type { JobsReply, ListName, ListQuery, LockInfo, OwnedLock, QueueStatus, SessionInfo } from '../contract/index.js';
-import type { Database, Statement } from './driver.js';
-import { JOB_BYTES, JOB_COLUMNS, type JobRow, toRecord } from './job-row.js';
-import type { QueueState } from './queue-state.js';
-import { limitedMs } from './rate-limit.js';
-import { STATE } from './schema.js';
+import type {
+  GroupJobsQuery,
+  JobsReply,
+  ListQuery,
+  LockInfo,
+  OwnedLock,
+  QueueStatus,
+  SessionInfo,
+  StatusQuery,
+} from '../contract/index.js';
+import type { Database, Statement } from './driver/load.js';
+import { sql } from './driver/sql.js';
+import type { Entries } from './state/entries.js';
+import type { Groups } from './state/groups.js';
+import type { MinuteCounts } from './state/minute-counts.js';
+import type { Schedules } from './state/schedules.js';
+import { AT, type FoundRow, type JobRow, toRecord } from './record.js';
+import { PRIORITIES } from './select.js';
+import type { QueueState } from './state/queue-state.js';
+import { STATE } from './state/schema.js';
 
 type Range = { start: number; end: number; asc: boolean };
 
-/** Waiting jobs behind another job of their key come last in the waiting lists. */
-const BEHIND = { waiting: 'behind', prioritized: 'prioritizedBehind' } as const;
-type Part = ListName | (typeof BEHIND)[keyof typeof BEHIND];
-
-/** The rows of each list and their order. Active jobs are ordered by fence, which is the order of the claims. */
-const LISTS: Record<Part, { rows: string; order: string[] }> = {
-  waiting: { rows: `state = ${STATE.waiting} AND priority = 0`, order: ['ord'] },
-  prioritized: { rows: `state = ${STATE.waiting} AND priority > 0`, order: ['priority', 'ord'] },
-  behind: { rows: `state = ${STATE.behind} AND priority = 0`, order: ['ord'] },
-  prioritizedBehind: { rows: `state = ${STATE.behind} AND priority > 0`, order: ['priority', 'ord'] },
-  delayed: { rows: `state = ${STATE.delayed}`, order: ['dueAt', 'ord'] },
-  active: { rows: `state = ${STATE.active}`, order: ['fence'] },
-  completed: { rows: `state >= 4 AND state = ${STATE.completed}`, order: ['ord'] },
-  failed: { rows: `state >= 4 AND state = ${STATE.failed}`, order: ['ord'] },
+/** The statements of the lists. Waiting jobs behind another job of their key come last in the waiting lists. */
+type Part = 'waiting' | 'behind' | 'grouped' | 'delayed' | 'active' | 'finished';
+const PARTS: Record<Part, string> = {
+  waiting: 'queue least most count skipped',
+  behind: 'queue least most count skipped',
+  grouped: 'queue group state count skipped',
+  delayed: 'queue count skipped',
+  active: 'queue count skipped',
+  finished: 'queue state count skipped',
 };
 
 type LockRow = [
@@ -56,49 +65,55 @@ type SessionRow = [
   locks: number,
 ];
 
+export interface InspectingParts {
+  entries: Entries;
+  schedules: Schedules;
+  minutes: MinuteCounts;
+  groups: Groups;
+}
+
 export class Inspecting {
+  readonly #entries: Entries;
+  readonly #schedules: Schedules;
+  readonly #minutes: MinuteCounts;
+  readonly #groups: Groups;
   readonly #queues: Statement<[name: string]>;
-  readonly #job: Statement<JobRow>;
+  readonly #number: Statement<[job: number]>;
   readonly #bytes: Statement<[number]>;
-  readonly #lists = new Map<string, Statement<JobRow>>();
-  readonly #listBytes = new Map<string, Statement<[number]>>();
-  readonly #sizes = new Map<Part, Statement<[size: number]>>();
-  readonly #logged: Statement<[job: number, logFirst: number, logNext: number]>;
+  readonly #row: Statement<JobRow>;
+  readonly #forwards = new Map<Part, Statement<[job: number, bytes: number]>>();
+  readonly #backwards = new Map<Part, Statement<[job: number, bytes: number]>>();
+  readonly #sizes: Record<'waiting' | 'behind', Statement<[size: number]>>;
+  readonly #logged: Statement<FoundRow>;
   readonly #logs: Statement<[row: string]>;
   readonly #logBytes: Statement<[number]>;
   readonly #lock: Statement<LockRow>;
   readonly #sessions: Statement<SessionRow>;
   readonly #owned: Statement<[jobId: string, fence: number, seq: number]>;
 
-  constructor(db: Database) {
-    this.#queues = db.prepare('SELECT name FROM queues WHERE name > ? ORDER BY name LIMIT ?');
-    this.#job = db.prepare(`SELECT ${JOB_COLUMNS} FROM jobs WHERE queue = ? AND id = ?`);
-    this.#bytes = db.prepare(`SELECT ${JOB_BYTES} FROM jobs WHERE queue = ? AND id = ?`);
-    for (const [name, { rows, order }] of Object.entries(LISTS) as [Part, (typeof LISTS)[Part]][]) {
-      for (const direction of ['ASC', 'DESC']) {
-        const by = order.map((column) => `${column} ${direction}`).join(', ');
-        const list = `FROM jobs WHERE queue = ? AND ${rows} ORDER BY ${by} LIMIT ? OFFSET ?`;
-        this.#lists.set(`${name} ${direction}`, db.prepare(`SELECT ${JOB_COLUMNS} ${list}`));
-        this.#listBytes.set(`${name} ${direction}`, db.prepare(`SELECT ${JOB_BYTES} ${list}`));
-      }
-      this.#sizes.set(name, db.prepare(`SELECT count(*) FROM (SELECT 1 FROM jobs WHERE queue = ? AND ${rows} LIMIT ?)`));
+  constructor(db: Database, { entries, schedules, minutes, groups }: InspectingParts) {
+    this.#entries = entries;
+    this.#schedules = schedules;
+    this.#minutes = minutes;
+    this.#groups = groups;
+    this.#queues = sql(db, 'list-queues', 'after count');
+    this.#number = sql(db, 'job-number', 'queue id');
+    this.#bytes = sql(db, 'bytes-of-job', 'job');
+    this.#row = sql(db, 'read-job', 'job');
+    for (const [part, parameters] of Object.entries(PARTS) as [Part, string][]) {
+      this.#forwards.set(part, sql(db, `list-${part}`, parameters));
+      this.#backwards.set(part, sql(db, `list-${part}`, parameters, true));
     }
-    this.#logged = db.prepare('SELECT job, logFirst, logNext FROM jobs WHERE queue = ? AND id = ?');
-    this.#logs = db.prepare('SELECT row FROM logs WHERE job = ? AND number BETWEEN ? AND ? ORDER BY number');
-    this.#logBytes = db.prepare('SELECT octet_length(row) FROM logs WHERE job = ? AND number BETWEEN ? AND ? ORDER BY number');
-    this.#lock = db.prepare(
-      `SELECT session, fence, processedOn, endsAt, timed, host, pid, sessions.name, instance, expiresAt, reaped
-       FROM jobs JOIN sessions ON sessions.queue = jobs.queue AND sessions.id = jobs.session
-       WHERE jobs.queue = ? AND jobs.id = ? AND state = ${STATE.active}`,
-    );
-    this.#sessions = db.prepare(
-      `SELECT id, host, pid, name, instance, slots, durationMs, since, renewals, expiresAt, suspected,
-         (SELECT count(*) FROM jobs WHERE jobs.queue = sessions.queue AND state = ${STATE.active} AND session = sessions.id)
-       FROM sessions WHERE queue = ? AND reaped = 0 ORDER BY since, id`,
-    );
-    this.#owned = db.prepare(
-      `SELECT id, fence, claimSeq FROM jobs WHERE queue = ? AND state = ${STATE.active} AND session = ? ORDER BY fence`,
-    );
+    this.#sizes = {
+      waiting: sql(db, 'count-waiting', 'queue least most count'),
+      behind: sql(db, 'count-behind', 'queue least most count'),
+    };
+    this.#logged = sql(db, 'find-job', 'queue id');
+    this.#logs = sql(db, 'read-logs', 'job first last');
+    this.#logBytes = sql(db, 'bytes-of-logs', 'job first last');
+    this.#lock = sql(db, 'find-lock', 'queue id');
+    this.#sessions = sql(db, 'list-sessions', 'queue');
+    this.#owned = sql(db, 'owned-locks', 'queue session');
   }
 
   queues(limit: number, after = ''): string[] {
@@ -106,20 +121,26 @@ export class Inspecting {
   }
 
   jobs(queue: QueueState, ids: string[]): JobsReply {
-    const fitting = ids.length === 1 ? ids : withinReply(ids, (id) => this.#bytes.get(queue.queue, id)?.[0] ?? 0);
-    const jobs = fitting.map((id) => {
-      const row = this.#job.get(queue.queue, id);
+    const numbers = ids.map((id) => this.#number.get(queue.queue, id)?.[0] ?? 0);
+    const fitting = ids.length === 1 ? numbers : withinReply(numbers, (job) => this.#bytes.get(job)?.[0] ?? 0);
+    const jobs = fitting.map((job) => {
+      const row = this.#row.get(job);
       return row === undefined ? undefined : toRecord(row);
     });
     return { jobs, more: fitting.length < ids.length };
   }
 
   list(queue: QueueState, { lists, start, end, asc }: ListQuery): JobsReply {
-    const spans = lists.flatMap((name) => {
+    const spans = lists.flatMap((name): Span[] => {
       const range = positions(queue[name], start, end);
-      if (name !== 'waiting' && name !== 'prioritized') return [{ part: name, ...range }];
-      return this.#waiting(queue, asc ? [name, BEHIND[name]] : [BEHIND[name], name], range);
+      if (name === 'waiting' || name === 'prioritized') return this.#waiting(queue, PRIORITIES[name], range, asc);
+      const isOpen = name === 'delayed' || name === 'active';
+      return [isOpen ? { part: name, of: [], ...range } : { part: 'finished', of: [STATE[name]], ...range }];
     });
+    return this.#read(queue, spans, asc);
+  }
+
+  #read(queue: QueueState, spans: Span[], asc: boolean): JobsReply {
     const jobs: JobRecord[] = [];
     const budget = { left: REPLY_BYTES, isEmpty: true, isOver: false };
     for (const span of spans) {
@@ -129,45 +150,74 @@ export class Inspecting {
     return { jobs, more: budget.isOver };
   }
 
+  /** Lists the waiting jobs of a group. */
+  listGroup(queue: QueueState, { group, start, end, asc }: GroupJobsQuery): JobsReply {
+    const range = positions(this.#groups.waiting(queue, group), start, end);
+    return this.#read(queue, [{ part: 'grouped', of: [group, STATE.behind], ...range }], asc);
+  }
+
   /**
    * Splits a range over two lists, one after the other. Counts only as many rows of the first list as the range needs, because a
    * million jobs may wait for one key.
    */
-  #waiting(queue: QueueState, [first, second]: [Part, Part], { from, count }: Positions): Span[] {
+  #waiting(queue: QueueState, of: readonly [number, number], { from, count }: Positions, asc: boolean): Span[] {
     if (count <= 0) return [];
-    const size = this.#sizes.get(first)?.get(queue.queue, from + count)?.[0] ?? 0;
+    const [first, second] = asc ? (['waiting', 'behind'] as const) : (['behind', 'waiting'] as const);
+    const size = this.#sizes[first].get(queue.queue, ...of, from + count)?.[0] ?? 0;
     const skipped = Math.min(from, size);
     const wanted = Math.min(count, size - skipped);
     return [
-      { part: first, from: skipped, count: wanted },
-      { part: second, from: from - skipped, count: count - wanted },
+      { part: first, of, from: skipped, count: wanted },
+      { part: second, of, from: from - skipped, count: count - wanted },
     ];
   }
 
   /** Reads as many rows as the budget allows. It asks for the bytes first, which SQLite knows without reading the payloads. */
-  #rows(queue: QueueState, { part, from, count }: Span, asc: boolean, budget: Budget): JobRow[] {
+  #rows(queue: QueueState, { part, of, from, count }: Span, asc: boolean, budget: Budget): JobRow[] {
     if (count <= 0) return [];
-    const list = `${part} ${asc ? 'ASC' : 'DESC'}`;
-    let fitting = 0;
-    for (const [bytes] of this.#listBytes.get(list)?.all(queue.queue, count, from) ?? []) {
+    const rows: JobRow[] = [];
+    for (const [job, bytes] of (asc ? this.#forwards : this.#backwards).get(part)?.all(queue.queue, ...of, count, from) ?? []) {
       budget.left -= bytes;
       budget.isOver = budget.left < 0 && !budget.isEmpty;
       if (budget.isOver) break;
       budget.isEmpty = false;
-      fitting += 1;
+      rows.push(this.#row.get(job) as JobRow);
     }
-    return fitting === 0 ? [] : (this.#lists.get(list)?.all(queue.queue, fitting, from) ?? []);
+    return rows;
   }
 
-  status(queue: QueueState, now: number): QueueStatus {
-    const limited = limitedMs(queue, now, queue.windowMax);
-    const { paused, counts, maxActive } = queue;
-    const cap = maxActive < 0 ? undefined : { maxActive };
-    return { paused: paused === 1, counts, ...(limited > 0 && { limitedMs: limited }), ...(cap !== undefined && { cap }) };
+  status(queue: QueueState, ask: StatusQuery, now: number): QueueStatus {
+    const { deduplication, schedules, priorities, metrics, groups } = ask;
+    const { paused, counts, maxActive, rules } = queue;
+    const found: QueueStatus = {
+      paused: paused === 1,
+      counts,
+      ...limitsOf(queue, now),
+      ...(maxActive >= 0 && { cap: { maxActive } }),
+    };
+    if (deduplication !== undefined)
+      found.deduplication = deduplication.map((id) => this.#entries.counting(queue, id, now)?.owner);
+    if (schedules !== undefined) found.schedules = this.#schedules.find(queue, schedules);
+    if (priorities !== undefined) found.priorities = priorities.map((priority) => this.#waitingWith(queue, priority));
+    if (metrics !== undefined && rules.metrics !== undefined) {
+      const { kind, start, end } = metrics;
+      found.metrics = this.#minutes.read(queue, kind, (points) => positions(points, start, end));
+    }
+    if (groups !== undefined) found.groups = this.#groups.find(queue, groups, now);
+    return found;
+  }
+
+  /** Counts the waiting jobs of a priority. */
+  #waitingWith({ queue, waiting, prioritized }: QueueState, priority: number): number {
+    if (priority === 0) return waiting;
+    if (prioritized === 0) return 0;
+    return Object.values(this.#sizes).reduce((sum, size) => sum + (size.get(queue, priority, priority, -1)?.[0] ?? 0), 0);
   }
 
   logs(queue: QueueState, jobId: string, { start, end, asc }: Range): { logs: string[]; count: number } {
-    const [job, logFirst, logNext] = this.#logged.get(queue.queue, jobId) ?? [0, 0, 0];
+    const row = this.#logged.get(queue.queue, jobId);
+    if (row === undefined) return { logs: [], count: 0 };
+    const { [AT.job]: job, [AT.logNext]: logNext, [AT.logFirst]: logFirst } = row;
     const size = logNext - logFirst;
     const { from, count } = positions(size, start, end);
     if (count <= 0) return { logs: [], count: size };
@@ -227,6 +277,8 @@ interface Positions {
 
 interface Span extends Positions {
   part: Part;
+  /** Further values of the statement. */
+  of: readonly (number | string)[];
 }
 
 interface Budget {
@@ -235,6 +287,16 @@ interface Budget {
   isEmpty: boolean;
   /** True once a job was left out. */
   isOver: boolean;
+}
+
+/** Returns the limits that a reader of the status sees. */
+function limitsOf(queue: QueueState, now: number): Partial<QueueStatus> {
+  const { rules, windowEnds, windowUsed, limitedUntil } = queue;
+  return {
+    ...(limitedUntil > now && { blockedMs: limitedUntil - now }),
+    ...(windowEnds > now && { window: { used: windowUsed, endsInMs: windowEnds - now } }),
+    ...(rules.rate !== undefined && { rate: rules.rate }),
+  };
 }
 
 /** Converts a range to positions. Negative positions count from the end. */

@@ -1,9 +1,10 @@
 // The verbs `acquire` and `letGo` of the SQLite store: named locks (table `named`) and the lines of lock waiters (table `places`).
 import { nextFence } from '../../job/lock.js';
 import type { LetGoStatus, LockGrant, LockRequest, NamedLockInfo, NamedLockRef } from '../contract/index.js';
-import type { Database, Statement } from './driver.js';
-import type { QueueState } from './queue-state.js';
-import type { Transaction } from './transaction.js';
+import type { Database, Statement } from './driver/load.js';
+import { sql } from './driver/sql.js';
+import type { QueueState } from './state/queue-state.js';
+import type { Transaction } from './state/transaction.js';
 
 type HoldRow = [
   token: string,
@@ -17,14 +18,6 @@ type HoldRow = [
   expiresAt: number,
   reaped: number,
 ];
-
-const LIVING = 'sessions.reaped = 0 AND sessions.expiresAt > ?';
-/**
- * A place counts while it is kept and its session is alive. An expired session may still be renewed, and then its place counts
- * again.
- */
-const IN_LINE = `FROM places JOIN sessions ON sessions.queue = places.queue AND sessions.id = places.session
-  WHERE places.queue = ? AND places.name = ? AND keptUntil > ? AND ${LIVING}`;
 
 export class NamedLocks {
   readonly #living: Statement<[number]>;
@@ -43,29 +36,20 @@ export class NamedLocks {
   readonly #any: Statement<[number]>;
 
   constructor(db: Database) {
-    this.#living = db.prepare(`SELECT 1 FROM sessions WHERE queue = ? AND id = ? AND ${LIVING}`);
-    this.#end = db.prepare('UPDATE sessions SET reaped = 1 WHERE queue = ? AND id = ? AND reaped = 0');
-    this.#hold = db.prepare(
-      `SELECT token, fence, named.since, session, host, pid, sessions.name, instance, expiresAt, reaped
-       FROM named JOIN sessions ON sessions.queue = named.queue AND sessions.id = named.session
-       WHERE named.queue = ? AND named.name = ?`,
-    );
-    this.#take = db.prepare('INSERT OR REPLACE INTO named (queue, name, token, session, fence, since) VALUES (?, ?, ?, ?, ?, ?)');
-    this.#drop = db.prepare('DELETE FROM named WHERE queue = ? AND name = ? AND token = ?');
-    this.#place = db.prepare('SELECT place FROM places WHERE queue = ? AND name = ? AND token = ? AND keptUntil > ?');
-    this.#line = db.prepare(`SELECT count(*) ${IN_LINE} AND place < ?`);
-    this.#enter = db.prepare('INSERT INTO places (queue, name, token, session, keptUntil) VALUES (?, ?, ?, ?, ?)');
-    this.#keep = db.prepare('UPDATE places SET keptUntil = ? WHERE place = ?');
-    this.#leave = db.prepare('DELETE FROM places WHERE queue = ? AND name = ? AND token = ?');
-    this.#lapse = db.prepare('DELETE FROM places WHERE queue = ? AND name = ? AND keptUntil <= ?');
-    const some = (table: string, key: string) =>
-      `DELETE FROM ${table} WHERE queue = ? AND ${key} IN (SELECT ${key} FROM ${table} WHERE queue = ? AND session = ? LIMIT ? + 0)`;
-    this.#freeHeld = db.prepare(some('named', 'name'));
-    this.#freePlaces = db.prepare(some('places', 'place'));
-    this.#any = db.prepare(
-      `SELECT 1 WHERE EXISTS (SELECT 1 FROM named WHERE queue = ? AND session = ?)
-         OR EXISTS (SELECT 1 FROM places WHERE queue = ? AND session = ?)`,
-    );
+    this.#living = sql(db, 'session-alive', 'queue session now');
+    this.#end = sql(db, 'end-session', 'queue session');
+    this.#hold = sql(db, 'find-named-lock', 'queue name');
+    this.#take = sql(db, 'take-named-lock', 'queue name token session fence now');
+    this.#drop = sql(db, 'drop-named-lock', 'queue name token');
+    this.#place = sql(db, 'find-place', 'queue name token now');
+    this.#line = sql(db, 'count-ahead', 'queue name now place');
+    this.#enter = sql(db, 'enter-line', 'queue name token session keptUntil');
+    this.#keep = sql(db, 'keep-place', 'keptUntil place');
+    this.#leave = sql(db, 'leave-line', 'queue name token');
+    this.#lapse = sql(db, 'lapse-places', 'queue name now');
+    this.#freeHeld = sql(db, 'free-named-locks', 'queue session count');
+    this.#freePlaces = sql(db, 'free-places', 'queue session count');
+    this.#any = sql(db, 'any-named', 'queue session');
   }
 
   acquire(transaction: Transaction, queueName: string, wish: LockRequest): LockGrant {
@@ -103,14 +87,14 @@ export class NamedLocks {
 
   /** Releases up to `limit` named locks and places in line of a session. Returns how many it released. */
   free(queue: QueueState, session: string, limit: number): number {
-    const held = this.#freeHeld.run(queue.queue, queue.queue, session, limit);
-    const freed = held + (held < limit ? this.#freePlaces.run(queue.queue, queue.queue, session, limit - held) : 0);
+    const held = this.#freeHeld.run(queue.queue, session, limit);
+    const freed = held + (held < limit ? this.#freePlaces.run(queue.queue, session, limit - held) : 0);
     if (freed > 0) queue.changed = true;
     return freed;
   }
 
   anyOf(queue: QueueState, session: string): boolean {
-    return this.#any.get(queue.queue, session, queue.queue, session) !== undefined;
+    return this.#any.get(queue.queue, session) !== undefined;
   }
 
   look(queue: QueueState, name: string, now: number): NamedLockInfo | undefined {
@@ -123,7 +107,7 @@ export class NamedLocks {
   }
 
   #countAhead(queue: QueueState, name: string, now: number, place = Number.MAX_SAFE_INTEGER): number {
-    return this.#line.get(queue.queue, name, now, now, place)?.[0] ?? 0;
+    return this.#line.get(queue.queue, name, now, place)?.[0] ?? 0;
   }
 
   #grant(queue: QueueState, { name, token, session }: LockRequest, now: number): LockGrant {

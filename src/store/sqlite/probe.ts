@@ -1,15 +1,15 @@
 // The verb `probe` of the SQLite store: marks the sessions of dead processes as suspected, by their presence files.
 import type { ProbeReply } from '../contract/index.js';
-import { roundedUp } from './clock.js';
-import type { Database, Statement } from './driver.js';
-import type { Peers } from './presence.js';
-import type { QueueState } from './queue-state.js';
-import type { Transaction } from './transaction.js';
-
-const UNSUSPECTED = 'FROM sessions WHERE queue = ? AND reaped = 0 AND suspected = 0';
+import type { Database, Statement } from './driver/load.js';
+import { sql } from './driver/sql.js';
+import type { Peers } from './liveness/presence.js';
+import type { QueueState } from './state/queue-state.js';
+import type { Schedules } from './state/schedules.js';
+import type { Transaction } from './state/transaction.js';
 
 export class Probing {
   readonly #peers: Peers;
+  readonly #schedules: Schedules;
   readonly #nextPresence: Statement<[presence: string | null]>;
   readonly #suspect: Statement;
   readonly #count: Statement<[sessions: number]>;
@@ -17,18 +17,15 @@ export class Probing {
   readonly #named: Statement<[number]>;
   readonly #living: Statement<[number]>;
 
-  constructor(db: Database, peers: Peers) {
+  constructor(db: Database, peers: Peers, schedules: Schedules) {
     this.#peers = peers;
-    // Steps from one process to the next, because DISTINCT would scan all their sessions.
-    this.#nextPresence = db.prepare(`SELECT min(presence) ${UNSUSPECTED} AND presence > ?`);
-    this.#suspect = db.prepare(
-      `UPDATE sessions SET suspected = 1, expiresAt = min(expiresAt, ? + ${roundedUp('graceMs')})
-       WHERE queue = ? AND presence = ? AND reaped = 0 AND suspected = 0`,
-    );
-    this.#count = db.prepare('SELECT count(*) FROM sessions WHERE queue = ? AND reaped < 2');
-    this.#firstEnd = db.prepare('SELECT min(expiresAt) FROM sessions WHERE queue = ? AND reaped = 0 AND suspected = 1');
-    this.#named = db.prepare('SELECT 1 FROM sessions WHERE presence = ? LIMIT 1');
-    this.#living = db.prepare(`SELECT 1 ${UNSUSPECTED} AND id = ? AND expiresAt > ?`);
+    this.#schedules = schedules;
+    this.#nextPresence = sql(db, 'next-presence', 'queue presence');
+    this.#suspect = sql(db, 'suspect', 'now queue presence');
+    this.#count = sql(db, 'count-sessions', 'queue');
+    this.#firstEnd = sql(db, 'first-suspected-end', 'queue');
+    this.#named = sql(db, 'presence-named', 'presence');
+    this.#living = sql(db, 'session-unsuspected', 'queue session now');
   }
 
   /** Returns the reply without a write as long as no process died. */
@@ -52,10 +49,12 @@ export class Probing {
     this.#peers.cleanOrphans(this.#isNamed);
   }
 
-  #reply({ queue }: QueueState, now: number): ProbeReply {
-    const [sessions] = this.#count.get(queue) ?? [0];
-    const [expiresAt] = this.#firstEnd.get(queue) ?? [null];
-    return expiresAt === null ? { sessions } : { sessions, dueInMs: Math.max(0, expiresAt - now) };
+  #reply(queue: QueueState, now: number): ProbeReply {
+    const [sessions] = this.#count.get(queue.queue) ?? [0];
+    const [expiresAt] = this.#firstEnd.get(queue.queue) ?? [null];
+    const reply: ProbeReply = expiresAt === null ? { sessions } : { sessions, dueInMs: Math.max(0, expiresAt - now) };
+    if (this.#schedules.anyOwing(queue)) reply.undone = true;
+    return reply;
   }
 
   #newlyDead({ queue }: QueueState): string[] {

@@ -1,25 +1,24 @@
 // Trims finished jobs. Trimming takes the oldest jobs first, and a bounded number per call; the next call trims the rest.
 import type { Keep } from '../../job/outcome.js';
 import type { FinishedState } from '../../job/state.js';
-import type { Database, Statement } from './driver.js';
-import type { QueueState } from './queue-state.js';
-import { STATE } from './schema.js';
+import type { Database, Statement } from './driver/load.js';
+import { sql } from './driver/sql.js';
+import type { Leaving } from './leave.js';
+import type { LeftRow } from './record.js';
+import type { QueueState } from './state/queue-state.js';
+import { STATE } from './state/schema.js';
 
 const TRIMMED_AT_ONCE = 1000;
 
-type OldRow = [job: number, logNext: number, finishedOn: number];
+type OldRow = [...LeftRow, finishedOn: number];
 
 export class Retention {
+  readonly #leaving: Leaving;
   readonly #oldest: Statement<OldRow>;
-  readonly #delete: Statement;
-  readonly #deleteLogs: Statement;
 
-  constructor(db: Database) {
-    this.#oldest = db.prepare(
-      'SELECT job, logNext, finishedOn FROM jobs WHERE queue = ? AND state >= 4 AND state = ? ORDER BY ord LIMIT ? + 0',
-    );
-    this.#delete = db.prepare('DELETE FROM jobs WHERE job = ?');
-    this.#deleteLogs = db.prepare('DELETE FROM logs WHERE job = ?');
+  constructor(db: Database, leaving: Leaving) {
+    this.#leaving = leaving;
+    this.#oldest = sql(db, 'oldest-finished', 'queue state count');
   }
 
   /**
@@ -35,27 +34,23 @@ export class Retention {
     if (age < Number.POSITIVE_INFINITY) this.#dropAged(queue, state, now - age);
   }
 
-  deleteLogs(job: number): void {
-    this.#deleteLogs.run(job);
-  }
-
   /** Reads one row as long as no job is old enough. A condition in the query would read all kept jobs. */
   #dropAged(queue: QueueState, state: FinishedState, latest: number): void {
     const [first] = this.#oldest.all(queue.queue, STATE[state], 1);
-    if (first === undefined || first[2] > latest) return;
+    if (first === undefined || finishedOnOf(first) > latest) return;
     const rows = this.#oldest.all(queue.queue, STATE[state], TRIMMED_AT_ONCE);
     this.#drop(
       queue,
       state,
-      rows.filter(([, , finishedOn]) => finishedOn <= latest),
+      rows.filter((row) => finishedOnOf(row) <= latest),
     );
   }
 
   #drop(queue: QueueState, state: FinishedState, rows: OldRow[]): void {
-    for (const [job, logNext] of rows) {
-      this.#delete.run(job);
-      if (logNext > 0) this.#deleteLogs.run(job);
-    }
-    queue[state] -= rows.length;
+    for (const row of rows) this.#leaving.drop(queue, row, state, 'trimmed');
   }
+}
+
+function finishedOnOf(row: OldRow): number {
+  return row.at(-1) as number;
 }

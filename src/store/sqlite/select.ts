@@ -1,20 +1,12 @@
 // Selects the jobs that `change` by selection works on.
 import type { ListName, Selection } from '../contract/index.js';
-import type { Database, Statement } from './driver.js';
-import type { QueueState } from './queue-state.js';
-import { STATE } from './schema.js';
+import type { Database, Statement } from './driver/load.js';
+import { sql } from './driver/sql.js';
+import type { LeftRow } from './record.js';
+import type { QueueState } from './state/queue-state.js';
+import { STATE } from './state/schema.js';
 
-export interface Selected {
-  job: number;
-  id: string;
-  priority: number;
-  logNext: number;
-  lockKey: string | null;
-}
-
-type Row = [job: number, id: string, priority: number, logNext: number, lockKey: string | null];
 export type UnlockedList = Exclude<ListName, 'active'>;
-type OpenList = Exclude<UnlockedList, 'completed' | 'failed'>;
 
 /**
  * Up to this many, waiting and delayed jobs are sorted by age. More jobs are taken in the order of the index. Otherwise emptying a
@@ -22,65 +14,58 @@ type OpenList = Exclude<UnlockedList, 'completed' | 'failed'>;
  */
 const SORTED_UP_TO = 10_000;
 
-/** The rows of each list, in one part per stretch of the index. */
-const LISTS: Record<OpenList, { parts: string[]; order: string }> = {
-  waiting: { parts: [`state = ${STATE.waiting} AND priority = 0`, `state = ${STATE.behind} AND priority = 0`], order: 'ord' },
-  prioritized: {
-    parts: [`state = ${STATE.waiting} AND priority > 0`, `state = ${STATE.behind} AND priority > 0`],
-    order: 'priority, ord',
-  },
-  delayed: { parts: [`state = ${STATE.delayed}`], order: 'dueAt, ord' },
-};
+/** The priorities of the jobs of each list. */
+export const PRIORITIES = { waiting: [0, 0], prioritized: [1, Number.MAX_SAFE_INTEGER] } as const;
 
-interface Statements {
-  byAge: Statement<Row>;
-  byIndex: Statement<Row>[];
+interface Bounds {
+  latest: number;
+  passed: number;
 }
 
 /** Finds unlocked jobs, list by list, the oldest of each list first. */
 export class Selecting {
-  readonly #finished: Statement<[...Row, finishedOn: number]>;
-  readonly #open: Record<OpenList, Statements>;
+  readonly #finished: Statement<[...LeftRow, finishedOn: number]>;
+  readonly #waitingByAge: Statement<LeftRow>;
+  readonly #waiting: Statement<LeftRow>[];
+  readonly #delayedByAge: Statement<LeftRow>;
+  readonly #delayed: Statement<LeftRow>;
 
   constructor(db: Database) {
-    this.#finished = db.prepare(
-      'SELECT job, id, priority, logNext, lockKey, finishedOn FROM jobs WHERE queue = ? AND state >= 4 AND state = ? ORDER BY ord LIMIT ? + 0',
-    );
-    const select = (rows: string) =>
-      `SELECT job, id, priority, logNext, lockKey FROM jobs WHERE queue = ? AND ${rows} AND coalesce(processedOn, addedAt) <= ?`;
-    const prepare = (list: OpenList): Statements => {
-      const { parts, order } = LISTS[list];
-      return {
-        byAge: db.prepare(`${parts.map(select).join(' UNION ALL ')} ORDER BY job LIMIT ? + 0`),
-        byIndex: parts.map((rows) => db.prepare(`${select(rows)} ORDER BY ${order} LIMIT ? + 0`)),
-      };
-    };
-    this.#open = { waiting: prepare('waiting'), prioritized: prepare('prioritized'), delayed: prepare('delayed') };
+    const waiting = 'queue least most latest passed count';
+    this.#finished = sql(db, 'oldest-finished', 'queue state count');
+    this.#waitingByAge = sql(db, 'select-waiting-by-age', waiting);
+    this.#waiting = ['select-waiting', 'select-behind'].map((name) => sql(db, name, waiting));
+    this.#delayedByAge = sql(db, 'select-delayed-by-age', 'queue latest passed count');
+    this.#delayed = sql(db, 'select-delayed', 'queue latest passed count');
   }
 
-  select(queue: QueueState, { lists, olderThanMs, limit }: Selection, now: number): [UnlockedList, Selected[]][] {
+  /** `passed`: the marks of jobs that wait or are delayed, which the selection passes over. */
+  select(queue: QueueState, { lists, olderThanMs, limit }: Selection, passed: number, now: number): [UnlockedList, LeftRow[]][] {
     const latest = olderThanMs === undefined ? Number.MAX_SAFE_INTEGER : now - olderThanMs;
     let left = limit;
-    return [...new Set(lists)].flatMap((list): [UnlockedList, Selected[]][] => {
+    return [...new Set(lists)].flatMap((list): [UnlockedList, LeftRow[]][] => {
       // All active jobs are locked.
       if (list === 'active' || left <= 0) return [];
-      const rows = this.#oldest(queue, list, latest, left);
+      const rows = this.#oldest(queue, list, { latest, passed }, left);
       left -= rows.length;
-      return [[list, rows.map(([job, id, priority, logNext, lockKey]) => ({ job, id, priority, logNext, lockKey }))]];
+      return [[list, rows]];
     });
   }
 
-  #oldest(queue: QueueState, list: UnlockedList, latest: number, limit: number): Row[] {
+  #oldest(queue: QueueState, list: UnlockedList, { latest, passed }: Bounds, limit: number): LeftRow[] {
     const { queue: number } = queue;
     if (list === 'completed' || list === 'failed') {
       // Filter here and not in the query, which would read on through all younger jobs.
-      const rows = this.#finished.all(number, STATE[list], limit).filter((row) => row[5] <= latest);
-      return rows as unknown as Row[];
+      const rows = this.#finished.all(number, STATE[list], limit).filter((row) => (row.at(-1) as number) <= latest);
+      return rows as unknown as LeftRow[];
     }
-    const { byAge, byIndex } = this.#open[list];
-    if (queue[list] <= SORTED_UP_TO) return byAge.all(...byIndex.flatMap(() => [number, latest]), limit);
-    const rows: Row[] = [];
-    for (const statement of byIndex) if (rows.length < limit) rows.push(...statement.all(number, latest, limit - rows.length));
+    const sorted = queue[list] <= SORTED_UP_TO;
+    if (list === 'delayed') return (sorted ? this.#delayedByAge : this.#delayed).all(number, latest, passed, limit);
+    const [least, most] = PRIORITIES[list];
+    if (sorted) return this.#waitingByAge.all(number, least, most, latest, passed, limit);
+    const rows: LeftRow[] = [];
+    for (const statement of this.#waiting)
+      if (rows.length < limit) rows.push(...statement.all(number, least, most, latest, passed, limit - rows.length));
     return rows;
   }
 }

@@ -3,27 +3,25 @@ import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import type { FinishedState } from '../../job/state.js';
 import { isLargeValue } from '../budget.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
-import type { Callers } from './callers.js';
+import type { Callers } from './state/callers.js';
 import type { Claiming } from './claim.js';
-import { type Completed, CompletedRuns, runFrom } from './completed-run.js';
-import type { Database, Statement } from './driver.js';
-import { splitToken } from './job-row.js';
-import { type EventFields, LARGE_VALUE, NO_VALUE, type QueueState } from './queue-state.js';
+import { type Completed, CompletedRuns, runFrom } from './state/completed-run.js';
+import type { Database, Statement } from './driver/load.js';
+import { sql } from './driver/sql.js';
+import { AT, type FoundRow, type LeftRow, splitToken } from './record.js';
+import type { Leaving } from './leave.js';
+import { type EventFields, LARGE_VALUE, NO_VALUE } from './state/event-rows.js';
+import type { QueueState } from './state/queue-state.js';
 import type { Retention } from './retention.js';
-import { STATE, TO_WAITING } from './schema.js';
-import type { Transaction } from './transaction.js';
+import { STATE } from './state/schema.js';
+import type { Transaction } from './state/transaction.js';
 
 type Of<Kind extends Outcome['kind']> = Extract<Outcome, { kind: Kind }>;
-type Key = string | null;
-/** The row of a job that finished. `attemptsMade` is known for failed and removed jobs only. */
-type Ended = [lockKey: Key, attemptsMade?: number];
+/** A job and its attempts before this one. */
+type Ended = [...LeftRow, attemptsMade: number];
+/** The row of a job that a fast path has completed: shared/plain.sql. */
+const PLAIN_ROW: Ended = [0, '', 0, 0, null, 0, null, 0];
 type Finished = Record<FinishedState, Keep[]>;
-
-/** The update itself checks the owner: it finds the row only under the current token. */
-const OWNED = `queue = ? AND id = ? AND state = ${STATE.active} AND session = ? AND fence = ?`;
-/** The token that finished the job stays in the row, so the store recognises a repeated finish. */
-const FINISH = 'ord = ?, finishedOn = ?, attemptsMade = attemptsMade + 1, claimSeq = NULL, endsAt = NULL, timed = 0';
-const UNLOCK = 'session = NULL, fence = NULL, claimSeq = NULL, endsAt = NULL, timed = 0';
 
 const LETTERS: Record<SettleStatus, string> = { done: 'd', lost: 'l', missing: 'm' };
 const STATUSES = new Map(Object.entries(LETTERS).map(([status, letter]) => [letter, status as SettleStatus]));
@@ -31,50 +29,34 @@ const STATUSES = new Map(Object.entries(LETTERS).map(([status, letter]) => [lett
 export class Settling {
   readonly #callers: Callers;
   readonly #claiming: Claiming;
+  readonly #leaving: Leaving;
   readonly #retention: Retention;
   readonly #runs: CompletedRuns;
-  readonly #complete: Statement;
-  readonly #completeKeyed: Statement<[lockKey: Key]>;
-  readonly #fail: Statement<[lockKey: Key, attemptsMade: number]>;
-  readonly #remove: Statement<[lockKey: Key, attemptsMade: number, job: number, logNext: number]>;
-  readonly #retryNow: Statement<[lockKey: Key, priority: number]>;
-  readonly #retryLater: Statement<[lockKey: Key]>;
-  readonly #delay: Statement<[lockKey: Key]>;
-  readonly #release: Statement<[lockKey: Key, priority: number]>;
-  readonly #return: Statement<[lockKey: Key, priority: number]>;
-  readonly #find: Statement<[state: number, session: string | null, fence: number | null]>;
+  readonly #completePlain: Statement;
+  readonly #complete: Statement<Ended>;
+  readonly #fail: Statement<Ended>;
+  readonly #remove: Statement<Ended>;
+  readonly #retryNow: Statement<LeftRow>;
+  readonly #retryLater: Statement<LeftRow>;
+  readonly #delay: Statement<LeftRow>;
+  readonly #release: Statement<LeftRow>;
+  readonly #find: Statement<FoundRow>;
 
-  constructor(db: Database, callers: Callers, claiming: Claiming, retention: Retention) {
+  constructor(db: Database, callers: Callers, claiming: Claiming, leaving: Leaving, retention: Retention) {
     this.#callers = callers;
     this.#claiming = claiming;
+    this.#leaving = leaving;
     this.#retention = retention;
     this.#runs = new CompletedRuns(db);
-    const failure = 'failedReason = ?, stacktrace = ?';
-    const complete = `UPDATE jobs SET state = ${STATE.completed}, ${FINISH}, returnvalue = ? WHERE ${OWNED}`;
-    // For jobs in no run (completed-run.ts): 3.4 µs a job, 3.0 µs if the row number were known.
-    // One statement for all jobs, with pairs of id and fence as JSON, took 2.6 µs, but works only for jobs with the same value that
-    // end in the order of their fences.
-    // Reading all owners in one statement and updating the rows in another took 17 % less, which is 4 % of the total cost of a job.
-    this.#complete = db.prepare(complete);
-    this.#completeKeyed = db.prepare(`${complete} RETURNING lockKey`);
-    this.#fail = db.prepare(
-      `UPDATE jobs SET state = ${STATE.failed}, ${FINISH}, ${failure} WHERE ${OWNED} RETURNING lockKey, attemptsMade`,
-    );
-    this.#remove = db.prepare(`DELETE FROM jobs WHERE ${OWNED} RETURNING lockKey, attemptsMade, job, logNext`);
-    this.#retryNow = db.prepare(
-      `UPDATE jobs SET ${TO_WAITING}, ord = ?, attemptsMade = attemptsMade + 1, ${failure}, ${UNLOCK} WHERE ${OWNED} RETURNING lockKey, priority`,
-    );
-    this.#retryLater = db.prepare(
-      `UPDATE jobs SET state = ${STATE.delayed}, ord = ?, delay = ?, dueAt = ?, attemptsMade = attemptsMade + 1, ${failure}, ${UNLOCK} WHERE ${OWNED} RETURNING lockKey`,
-    );
-    this.#delay = db.prepare(
-      `UPDATE jobs SET state = ${STATE.delayed}, ord = ?, delay = ?, dueAt = ?, ${UNLOCK} WHERE ${OWNED} RETURNING lockKey`,
-    );
-    this.#release = db.prepare(`UPDATE jobs SET ${TO_WAITING}, ord = ?, ${UNLOCK} WHERE ${OWNED} RETURNING lockKey, priority`);
-    this.#return = db.prepare(
-      `UPDATE jobs SET ${TO_WAITING}, ord = ?, attemptsStarted = attemptsStarted - 1, ${UNLOCK} WHERE ${OWNED} RETURNING lockKey, priority`,
-    );
-    this.#find = db.prepare('SELECT state, session, fence FROM jobs WHERE queue = ? AND id = ?');
+    this.#completePlain = sql(db, 'complete-plain', 'ord now value queue id session fence');
+    this.#complete = sql(db, 'complete', 'ord now value queue id session fence');
+    this.#fail = sql(db, 'fail', 'ord now reason stacktrace queue id session fence');
+    this.#remove = sql(db, 'finish-and-remove', 'queue id session fence');
+    this.#retryNow = sql(db, 'retry-now', 'ord reason stacktrace queue id session fence');
+    this.#retryLater = sql(db, 'retry-later', 'ord delay dueAt reason stacktrace queue id session fence');
+    this.#delay = sql(db, 'delay', 'ord delay dueAt queue id session fence');
+    this.#release = sql(db, 'release', 'ord unstarted queue id session fence');
+    this.#find = sql(db, 'find-job', 'queue id');
   }
 
   settle(transaction: Transaction, name: string, outcomes: Outcome[], call?: Call, claim?: ClaimRequest): SettleReply {
@@ -105,7 +87,7 @@ export class Settling {
   #settleAll(transaction: Transaction, queue: QueueState, outcomes: Outcome[], finished: Finished): SettleStatus[] {
     const results: SettleStatus[] = [];
     while (results.length < outcomes.length) {
-      const run = queue.keyed === 1 ? undefined : runFrom(outcomes, results.length);
+      const run = runFrom(outcomes, results.length);
       if (run === undefined) {
         results.push(this.#settleOne(transaction, queue, outcomes[results.length] as Outcome, finished));
         continue;
@@ -116,9 +98,8 @@ export class Settling {
           results.push(this.#settleOne(transaction, queue, outcome, finished));
           return;
         }
-        queue.completed += 1;
-        queue.active -= 1;
         tellCompleted(queue, outcome);
+        this.#leaving.finish(transaction, queue, PLAIN_ROW, 'completed');
         finished.completed.push(outcome.keep);
         results.push('done');
       });
@@ -131,11 +112,11 @@ export class Settling {
     const owned = [queue.queue, outcome.jobId, session, fence] as const;
     switch (outcome.kind) {
       case 'completed':
-        if (!this.#finish(queue, outcome, owned, transaction.now)) break;
+        if (!this.#finish(transaction, queue, outcome, owned)) break;
         finished.completed.push(outcome.keep);
         return 'done';
       case 'failed':
-        if (!this.#finish(queue, outcome, owned, transaction.now)) break;
+        if (!this.#finish(transaction, queue, outcome, owned)) break;
         finished.failed.push(outcome.keep);
         return 'done';
       case 'retry':
@@ -145,14 +126,14 @@ export class Settling {
         const dueAt = transaction.after(outcome.delayMs);
         const row = this.#delay.get(queue.toBack(), outcome.delayMs, dueAt, ...owned);
         if (row === undefined) break;
-        this.#toDelayed(queue, outcome.jobId, row[0], { delay: dueAt });
+        this.#toDelayed(queue, row, { delay: dueAt });
         return 'done';
       }
       case 'release':
       case 'return': {
-        const row = (outcome.kind === 'release' ? this.#release : this.#return).get(queue.toFront(), ...owned);
+        const row = this.#release.get(queue.toFront(), outcome.kind === 'return' ? 1 : 0, ...owned);
         if (row === undefined) break;
-        this.#toWaiting(queue, outcome.jobId, row, { prev: 'active' });
+        this.#leaving.wait(queue, row, 'active');
         return 'done';
       }
     }
@@ -160,24 +141,21 @@ export class Settling {
   }
 
   #finish(
+    transaction: Transaction,
     queue: QueueState,
     outcome: Of<'completed'> | Of<'failed'>,
     owned: readonly [number, string, string, number],
-    now: number,
   ): boolean {
     const { jobId, kind, keep } = outcome;
-    const row = keep.count === 0 ? this.#finishAndRemove(owned) : this.#finishAndKeep(queue, outcome, owned, now);
+    const row = keep.count === 0 ? this.#remove.get(...owned) : this.#finishAndKeep(queue, outcome, owned, transaction.now);
     if (row === undefined) return false;
-    const [lockKey, attemptsMade = 0] = row;
-    if (keep.count !== 0) queue[kind] += 1;
-    queue.touch(lockKey);
-    queue.active -= 1;
     if (outcome.kind === 'completed') {
       tellCompleted(queue, outcome);
     } else {
       queue.tell('failed', jobId, { failedReason: outcome.reason });
-      if (outcome.early !== true) queue.tell('retries-exhausted', jobId, { attemptsMade });
+      if (outcome.early !== true) queue.tell('retries-exhausted', jobId, { attemptsMade: (row.at(-1) as number) + 1 });
     }
+    this.#leaving.finish(transaction, queue, row, kind, keep.count !== 0);
     return true;
   }
 
@@ -189,16 +167,8 @@ export class Settling {
   ): Ended | undefined {
     const ord = queue.toBack();
     if (outcome.kind === 'failed') return this.#fail.get(ord, now, outcome.reason, outcome.stacktrace, ...owned);
-    if (queue.keyed === 1) return this.#completeKeyed.get(ord, now, outcome.value, ...owned);
-    return this.#complete.run(ord, now, outcome.value, ...owned) === 0 ? undefined : [null];
-  }
-
-  #finishAndRemove(owned: readonly [number, string, string, number]): Ended | undefined {
-    const row = this.#remove.get(...owned);
-    if (row === undefined) return undefined;
-    const [lockKey, attemptsMade, job, logNext] = row;
-    if (logNext > 0) this.#retention.deleteLogs(job);
-    return [lockKey, attemptsMade + 1];
+    if (this.#completePlain.run(ord, now, outcome.value, ...owned) === 1) return PLAIN_ROW;
+    return this.#complete.get(ord, now, outcome.value, ...owned);
   }
 
   #retry(
@@ -207,32 +177,23 @@ export class Settling {
     outcome: Of<'retry'>,
     owned: readonly [number, string, string, number],
   ): boolean {
-    const { jobId, delayMs, lifo, reason, stacktrace } = outcome;
+    const { delayMs, lifo, reason, stacktrace } = outcome;
     if (delayMs > 0) {
       const dueAt = transaction.after(delayMs);
       const row = this.#retryLater.get(queue.toBack(), delayMs, dueAt, reason, stacktrace, ...owned);
       if (row === undefined) return false;
-      this.#toDelayed(queue, jobId, row[0], { delay: dueAt, failedReason: reason });
+      this.#toDelayed(queue, row, { delay: dueAt, failedReason: reason });
       return true;
     }
     const row = this.#retryNow.get(lifo ? queue.toFront() : queue.toBack(), reason, stacktrace, ...owned);
     if (row === undefined) return false;
-    this.#toWaiting(queue, jobId, row, { prev: 'active', failedReason: reason });
+    this.#leaving.wait(queue, row, 'active', { failedReason: reason });
     return true;
   }
 
-  #toDelayed(queue: QueueState, jobId: string, lockKey: Key, fields: EventFields): void {
-    queue.touch(lockKey);
-    queue.active -= 1;
-    queue.delayed += 1;
-    queue.tell('delayed', jobId, fields);
-  }
-
-  #toWaiting(queue: QueueState, jobId: string, [lockKey, priority]: [Key, number], fields: EventFields): void {
-    queue.touch(lockKey);
-    queue.active -= 1;
-    queue.countWaiting(priority, 1);
-    queue.tell('waiting', jobId, fields);
+  #toDelayed(queue: QueueState, row: LeftRow, fields: EventFields): void {
+    queue.tell('delayed', row[1], fields);
+    this.#leaving.leave(queue, row, 'active', 'delayed');
   }
 
   /** Returns why an outcome found no row to change. */
@@ -240,7 +201,10 @@ export class Settling {
     const row = this.#find.get(queue.queue, jobId);
     if (row === undefined) return 'missing';
     const repeated =
-      (kind === 'completed' || kind === 'failed') && row[0] === STATE[kind] && row[1] === session && row[2] === fence;
+      (kind === 'completed' || kind === 'failed') &&
+      row[AT.state] === STATE[kind] &&
+      row[AT.session] === session &&
+      row[AT.fence] === fence;
     return repeated ? 'done' : 'lost';
   }
 }

@@ -3,8 +3,9 @@
 // Polling `data_version` takes 2 µs and no lock. Every 10 ms that was 0.9 % of a core, and an empty timer took as much. So when
 // nothing has changed for a moment, the poll rests, and the file system reports the next write to the log (log-watch.ts).
 import { DueCalls } from '../due-calls.js';
-import type { Database, Statement } from './driver.js';
-import { LogWatch } from './log-watch.js';
+import type { Database, Statement } from './driver/load.js';
+import { sql } from './driver/sql.js';
+import { LogWatch } from './driver/log-watch.js';
 
 const POLL_MS = 10;
 /**
@@ -61,7 +62,7 @@ export class Wake {
     this.#path = path;
     this.#check = check;
     this.#dataVersion = db.prepare('PRAGMA data_version');
-    this.#queueVersion = db.prepare('SELECT version FROM queues WHERE name = ?');
+    this.#queueVersion = sql(db, 'queue-version', 'name');
     this.#log = new LogWatch(`${path}-wal`, () => this.#rouse());
     const stores = here.get(path) ?? new Set();
     here.set(path, stores.add(this));

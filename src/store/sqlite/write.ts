@@ -1,12 +1,14 @@
-// The verb `write` of the SQLite store: data, progress and logs of a job, under its token if one is given.
+// The verb `write` of the SQLite store: data, progress and logs of a job, under its token if one is given, and events of users.
 import type { SettleStatus } from '../../job/outcome.js';
 import { isLargeValue } from '../budget.js';
-import type { Write, WriteReply } from '../contract/index.js';
-import type { Database, Statement } from './driver.js';
-import { splitToken } from './job-row.js';
-import { LARGE_VALUE, type QueueState } from './queue-state.js';
-import { STATE } from './schema.js';
-import type { Transaction } from './transaction.js';
+import type { JobWrite, Write, WriteReply } from '../contract/index.js';
+import type { Database, Statement } from './driver/load.js';
+import { sql } from './driver/sql.js';
+import { AT, type FoundRow, splitToken } from './record.js';
+import { LARGE_VALUE } from './state/event-rows.js';
+import type { QueueState } from './state/queue-state.js';
+import { STATE } from './state/schema.js';
+import type { Transaction } from './state/transaction.js';
 
 interface Target {
   job: number;
@@ -15,9 +17,7 @@ interface Target {
 }
 
 export class Writing {
-  readonly #find: Statement<
-    [job: number, state: number, session: string | null, fence: number | null, logFirst: number, logNext: number]
-  >;
+  readonly #find: Statement<FoundRow>;
   readonly #data: Statement;
   readonly #progress: Statement;
   readonly #addLog: Statement;
@@ -25,15 +25,19 @@ export class Writing {
   readonly #setLogs: Statement;
 
   constructor(db: Database) {
-    this.#find = db.prepare('SELECT job, state, session, fence, logFirst, logNext FROM jobs WHERE queue = ? AND id = ?');
-    this.#data = db.prepare('UPDATE jobs SET data = ? WHERE job = ?');
-    this.#progress = db.prepare('UPDATE jobs SET progress = ? WHERE job = ?');
-    this.#addLog = db.prepare('INSERT INTO logs (job, number, row) VALUES (?, ?, ?)');
-    this.#trimLogs = db.prepare('DELETE FROM logs WHERE job = ? AND number < ?');
-    this.#setLogs = db.prepare('UPDATE jobs SET logFirst = ?, logNext = ? WHERE job = ?');
+    this.#find = sql(db, 'find-job', 'queue id');
+    this.#data = sql(db, 'write-data', 'data job');
+    this.#progress = sql(db, 'write-progress', 'progress job');
+    this.#addLog = sql(db, 'add-log', 'job number row');
+    this.#trimLogs = sql(db, 'trim-logs', 'job first');
+    this.#setLogs = sql(db, 'set-logs', 'first next job');
   }
 
   write(transaction: Transaction, name: string, write: Write): WriteReply {
+    if (write.kind === 'event') {
+      transaction.queue(name).record(write.name, undefined, { args: write.args });
+      return { status: 'done' };
+    }
     const queue = transaction.find(name);
     const target = queue === undefined ? 'missing' : this.#target(queue, write);
     if (queue === undefined || typeof target === 'string') return { status: target as SettleStatus };
@@ -56,15 +60,15 @@ export class Writing {
     }
   }
 
-  #target(queue: QueueState, { jobId, token }: Write): Target | SettleStatus {
+  #target(queue: QueueState, { jobId, token }: JobWrite): Target | SettleStatus {
     const row = this.#find.get(queue.queue, jobId);
     if (row === undefined) return 'missing';
-    const [job, state, session, fence, logFirst, logNext] = row;
+    const { [AT.job]: job, [AT.logNext]: logNext, [AT.state]: state, [AT.session]: session, [AT.fence]: fence } = row;
     if (token !== undefined) {
       const owner = splitToken(token);
       if (state !== STATE.active || session !== owner.session || fence !== owner.fence) return 'lost';
     }
-    return { job, logFirst, logNext };
+    return { job, logFirst: row[AT.logFirst], logNext };
   }
 
   #keepNewest({ job, logFirst, logNext }: Target, keep: number): number {

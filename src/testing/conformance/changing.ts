@@ -260,8 +260,8 @@ export function changing(test: Test): void {
     await scene.store.configure(scene.queue, { paused: true });
     await scene.store.configure(scene.queue, { blockedMs: scene.ms(5_000) });
     await scene.store.forget(scene.queue, { all: true });
-    const { paused, limitedMs } = await scene.store.status(scene.queue);
-    assert.deepEqual([paused, limitedMs], [false, undefined]);
+    const { paused, blockedMs } = await scene.store.status(scene.queue);
+    assert.deepEqual([paused, blockedMs], [false, undefined]);
     assert.deepEqual(await scene.events(), []);
     assert.deepEqual(await scene.add({}), ['1']);
     assert.equal((await scene.claim(await scene.session())).length, 1);

@@ -65,7 +65,7 @@ export function closing(test: Test): void {
     if (scene.has('control')) await scene.store.configure(scene.queue, { blockedMs: scene.ms(5_000) });
     const end = await scene.lastEvent();
     const later = await scene.reopen();
-    assert.equal((await later.store.status(scene.queue)).limitedMs !== undefined, scene.has('control'));
+    assert.equal((await later.store.status(scene.queue)).blockedMs !== undefined, scene.has('control'));
     if (scene.has('control')) await later.store.configure(scene.queue, { blockedMs: 0 });
     assert.deepEqual(await later.add({}), ['3']);
     assert.equal((await later.events(end))[0]?.id, end + 1);

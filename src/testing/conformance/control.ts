@@ -42,8 +42,8 @@ export function control(test: Test): void {
   test.needs('caps')('configure changes all given settings at once, and leaves the others as they are', async (scene) => {
     const { store, queue } = scene;
     const settings = async () => {
-      const { paused, limitedMs, cap } = await store.status(queue);
-      return [paused, limitedMs !== undefined, cap];
+      const { paused, blockedMs, cap } = await store.status(queue);
+      return [paused, blockedMs !== undefined, cap];
     };
     const last = await scene.lastEvent();
     await store.configure(queue, { paused: true, blockedMs: scene.ms(60_000), cap: { maxActive: 2 } });
@@ -74,8 +74,8 @@ export function control(test: Test): void {
     };
     const changed = change().finally(() => (isChanging = false));
     while (isChanging) {
-      const { paused, limitedMs, cap } = await peer.store.status(queue);
-      assert.deepEqual([limitedMs !== undefined, cap !== undefined], [paused, paused]);
+      const { paused, blockedMs, cap } = await peer.store.status(queue);
+      assert.deepEqual([blockedMs !== undefined, cap !== undefined], [paused, paused]);
       // A read may resolve within this turn of the event loop, in which the store would never write.
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -90,11 +90,11 @@ export function control(test: Test): void {
     assert.deepEqual(reply.jobs, []);
     between(reply.limitedMs, 1, scene.ms(10), 'limitedMs');
     between(reply.nextInMs, 1, scene.ms(10), 'nextInMs');
-    between((await scene.store.status(scene.queue)).limitedMs, 1, scene.ms(10), 'limitedMs of the status');
+    between((await scene.store.status(scene.queue)).blockedMs, 1, scene.ms(10), 'blockedMs of the status');
     await scene.pass(11);
     const free = await scene.tryClaim(session);
     assert.deepEqual([free.jobs.length, free.limitedMs], [1, undefined]);
-    assert.equal((await scene.store.status(scene.queue)).limitedMs, undefined);
+    assert.equal((await scene.store.status(scene.queue)).blockedMs, undefined);
   });
 
   test.needs('caps', 'changing')(
@@ -138,8 +138,8 @@ export function control(test: Test): void {
         const due = await scene.tryClaim(session, 1, terms);
         assert.deepEqual([due.jobs, due.drained], [[], false], what);
         between(due.nextInMs, 1, scene.ms(50_000), `nextInMs after that while ${what}`);
-        const told = (await scene.events(last)).map(({ name, jobId, prev }) => [name, jobId, prev]);
-        assert.deepEqual(told, [['waiting', `soon ${what}`, 'delayed']], what);
+        const recorded = (await scene.events(last)).map(({ name, jobId, prev }) => [name, jobId, prev]);
+        assert.deepEqual(recorded, [['waiting', `soon ${what}`, 'delayed']], what);
         const { counts } = await scene.store.status(scene.queue);
         assert.deepEqual([counts.waiting, counts.delayed], [1, 1], what);
         await free();

@@ -9,6 +9,8 @@ import type { Test } from './suite.js';
 const MANY = 9_000;
 const ONE_KEY = 100_000;
 const CLAIMS = 40;
+const GROUPS = 20_000;
+const WARM_UP = 250;
 
 export function crowds(test: Test): void {
   test(`list verbs handle ${MANY} jobs in one call`, async (scene) => {
@@ -64,6 +66,33 @@ export function crowds(test: Test): void {
     const turn = performance.now() - started;
     assert(turn < 10 * empty + 50, `the next of the key took ${turn} ms`);
     assert.equal((await scene.store.status(scene.queue)).counts.waiting, ONE_KEY - 2);
+  });
+
+  test(`${GROUPS} groups do not slow claims, with and without room`, async (scene) => {
+    const { store, queue } = scene;
+    const cost = (side: Scene, session: string) => median(CLAIMS, async () => only(await side.claim(session, 1)));
+    const few = scene.at(`${queue}-few`);
+    await few.add(...Array.from({ length: CLAIMS }, (_, n) => ({ group: `g${n}` })));
+    const inFew = await cost(few, await few.session());
+    const jobs = Array.from({ length: GROUPS }, (_, n) => newJob({ group: `group-${n}` }));
+    for (let added = 0; added < GROUPS; added += 5_000)
+      await store.add(queue, jobs.slice(added, added + 5_000), { caller: 'crowd', seq: 1 + added });
+    const session = await scene.session();
+    // The first claims may put the groups in line, some of them in each call.
+    for (let n = 0; n < WARM_UP; n += 1) await scene.claimOne(session);
+    const inMany = await cost(scene, session);
+    assert(inMany < 5 * inFew + 5, `a claim took ${inMany} ms beside ${inFew} ms with ${CLAIMS} groups`);
+    await store.configure(queue, { groups: { maxActive: 0 } });
+    await scene.addMany(CLAIMS + 1);
+    // The first claims may put the groups aside.
+    for (let more = true, jobs = 0; jobs === 0; ) {
+      assert(more, 'a claim without a job may be repeated at once');
+      const reply = await scene.tryClaim(session, 1);
+      [more, jobs] = [reply.more === true, reply.jobs.length];
+    }
+    const besideFull = await cost(scene, session);
+    assert(besideFull < 5 * inFew + 5, `a claim took ${besideFull} ms beside ${GROUPS} groups without room`);
+    assert.equal((await store.status(queue)).counts.waiting, GROUPS - WARM_UP - CLAIMS);
   });
 
   test('one call renews a thousand sessions and another closes them', async (scene) => {

@@ -12,34 +12,40 @@ export function events(test: Test): void {
   test('add records added{jobName}, then waiting or delayed{delay}, or duplicated for an id that exists', async (scene) => {
     const delayMs = scene.ms(500_000);
     await fallsDue(scene, delayMs, () => scene.add({ id: 'a', name: 'mail' }, { id: 'b', delayMs }, { id: 'a' }));
-    const told = await scene.events();
-    assert.deepEqual(about(told, 'a'), ['added', 'waiting', 'duplicated']);
-    assert.deepEqual(about(told, 'b'), ['added', 'delayed']);
-    assert.equal(only(told.filter(({ jobId, name }) => jobId === 'a' && name === 'added'))['jobName'], 'mail');
+    const recorded = await scene.events();
+    assert.deepEqual(about(recorded, 'a'), ['added', 'waiting', 'duplicated']);
+    assert.deepEqual(about(recorded, 'b'), ['added', 'delayed']);
+    assert.equal(only(recorded.filter(({ jobId, name }) => jobId === 'a' && name === 'added'))['jobName'], 'mail');
   });
 
   test('claim records waiting{prev: delayed} for due jobs, and active{prev: waiting}', async (scene) => {
     await scene.add({ id: 'due', delayMs: scene.ms(1) }, { id: 'now' });
     const session = await scene.session();
     await scene.pass(2);
-    const told = await tellingOf(scene, () => scene.claim(session, 2));
-    assert.deepEqual(about(told, 'due', 'prev'), ['waiting delayed', 'active waiting']);
-    assert.deepEqual(about(told, 'now', 'prev'), ['active waiting']);
+    const recorded = await eventsOf(scene, () => scene.claim(session, 2));
+    assert.deepEqual(about(recorded, 'due', 'prev'), ['waiting delayed', 'active waiting']);
+    assert.deepEqual(about(recorded, 'now', 'prev'), ['active waiting']);
   });
 
   test('settle records completed{returnvalue, prev}, and drained after the last job', async (scene) => {
     const { job } = await scene.running();
-    const told = await tellingOf(scene, () => scene.finish(completed(job)));
-    assert.deepEqual(names(told), ['completed', 'drained']);
-    assert.deepEqual([nth(told, 0).jobId, nth(told, 0)['returnvalue'], nth(told, 0)['prev']], [job.id, '"done"', 'active']);
+    const recorded = await eventsOf(scene, () => scene.finish(completed(job)));
+    assert.deepEqual(names(recorded), ['completed', 'drained']);
+    assert.deepEqual(
+      [nth(recorded, 0).jobId, nth(recorded, 0)['returnvalue'], nth(recorded, 0)['prev']],
+      [job.id, '"done"', 'active'],
+    );
   });
 
   test('settle records failed{failedReason, prev}, then retries-exhausted{attemptsMade}', async (scene) => {
     const { job } = await scene.running();
-    const told = await tellingOf(scene, () => scene.finish(failed(job)));
-    assert.deepEqual(names(told), ['failed', 'retries-exhausted', 'drained']);
-    assert.deepEqual([nth(told, 0).jobId, nth(told, 0)['failedReason'], nth(told, 0)['prev']], [job.id, 'broken', 'active']);
-    assert.deepEqual([nth(told, 1).jobId, Number(nth(told, 1)['attemptsMade'])], [job.id, 1]);
+    const recorded = await eventsOf(scene, () => scene.finish(failed(job)));
+    assert.deepEqual(names(recorded), ['failed', 'retries-exhausted', 'drained']);
+    assert.deepEqual(
+      [nth(recorded, 0).jobId, nth(recorded, 0)['failedReason'], nth(recorded, 0)['prev']],
+      [job.id, 'broken', 'active'],
+    );
+    assert.deepEqual([nth(recorded, 1).jobId, Number(nth(recorded, 1)['attemptsMade'])], [job.id, 1]);
   });
 
   test('settle records no retries-exhausted when a job fails before its last attempt', async (scene) => {
@@ -48,14 +54,14 @@ export function events(test: Test): void {
     const [a, b, c, gone] = await scene.claim(session, 4);
     assert(a && b && c && gone);
     const early = (job: ClaimedJob, keep = {}): Outcome => ({ ...failed(job), keep, early: true }) as Outcome;
-    const told = await tellingOf(scene, () => scene.finish(early(a), failed(b), early(c), early(gone, { count: 0 })));
-    assert.deepEqual(about(told, 'a'), ['failed']);
-    assert.deepEqual(about(told, 'b'), ['failed', 'retries-exhausted']);
-    assert.deepEqual(about(told, 'c'), ['failed']);
-    assert.deepEqual(about(told, 'gone'), ['failed']);
+    const recorded = await eventsOf(scene, () => scene.finish(early(a), failed(b), early(c), early(gone, { count: 0 })));
+    assert.deepEqual(about(recorded, 'a'), ['failed']);
+    assert.deepEqual(about(recorded, 'b'), ['failed', 'retries-exhausted']);
+    assert.deepEqual(about(recorded, 'c'), ['failed']);
+    assert.deepEqual(about(recorded, 'gone'), ['failed']);
     await scene.add({ id: 'alone' });
     const alone = await scene.claimOne(session);
-    assert.deepEqual(about(await tellingOf(scene, () => scene.finish(early(alone))), 'alone'), ['failed']);
+    assert.deepEqual(about(await eventsOf(scene, () => scene.finish(early(alone))), 'alone'), ['failed']);
     assert.equal((await scene.job('alone')).attemptsMade, 1);
   });
 
@@ -64,15 +70,15 @@ export function events(test: Test): void {
     const session = await scene.session();
     const [a, b] = await scene.claim(session, 2);
     assert(a && b);
-    assert.deepEqual(names(await tellingOf(scene, () => scene.finish(completed(a)))), ['completed'], 'one active, one waiting');
+    assert.deepEqual(names(await eventsOf(scene, () => scene.finish(completed(a)))), ['completed'], 'one active, one waiting');
     const c = await scene.claimOne(session);
-    assert.deepEqual(names(await tellingOf(scene, () => scene.finish(completed(b)))), ['completed'], 'one active');
-    assert.deepEqual(names(await tellingOf(scene, () => scene.finish(released(c)))), ['waiting'], 'nothing finished');
+    assert.deepEqual(names(await eventsOf(scene, () => scene.finish(completed(b)))), ['completed'], 'one active');
+    assert.deepEqual(names(await eventsOf(scene, () => scene.finish(released(c)))), ['waiting'], 'nothing finished');
     const again = await scene.claimOne(session);
-    assert.deepEqual(names(await tellingOf(scene, () => scene.finish(delayed(again, 100_000)))), ['delayed'], 'nothing finished');
+    assert.deepEqual(names(await eventsOf(scene, () => scene.finish(delayed(again, 100_000)))), ['delayed'], 'nothing finished');
     const { job } = await scene.running();
     assert.deepEqual(
-      names(await tellingOf(scene, () => scene.finish(completed(job)))),
+      names(await eventsOf(scene, () => scene.finish(completed(job)))),
       ['completed', 'drained'],
       'delayed ones do not count',
     );
@@ -80,7 +86,7 @@ export function events(test: Test): void {
 
   test('retry records waiting{prev: active, failedReason} or delayed{delay, failedReason}', async (scene) => {
     const { session, job } = await scene.running();
-    const [waiting] = await tellingOf(scene, () => scene.finish(retried(job)));
+    const [waiting] = await eventsOf(scene, () => scene.finish(retried(job)));
     assert.deepEqual([waiting?.name, waiting?.['prev'], waiting?.['failedReason']], ['waiting', 'active', 'not yet']);
     const again = await scene.claimOne(session);
     const late = await fallsDue(scene, scene.ms(500_000), () => scene.finish(retried(again, scene.ms(500_000))));
@@ -89,7 +95,7 @@ export function events(test: Test): void {
 
   test('delay records delayed{delay}, and release records waiting{prev: active}', async (scene) => {
     const { session, job } = await scene.running();
-    const [waiting, ...none] = await tellingOf(scene, () => scene.finish(released(job)));
+    const [waiting, ...none] = await eventsOf(scene, () => scene.finish(released(job)));
     assert.deepEqual([waiting?.name, waiting?.['prev'], none], ['waiting', 'active', []]);
     const again = await scene.claimOne(session);
     await fallsDue(scene, scene.ms(500_000), () => scene.finish(delayed(again, scene.ms(500_000))));
@@ -100,9 +106,9 @@ export function events(test: Test): void {
     await scene.add({ id: 'next' });
     const call = scene.call(session);
     const request = scene.request(session, 1, { seq: call.seq });
-    const told = await tellingOf(scene, () => scene.store.settle(scene.queue, [completed(job)], call, request));
+    const recorded = await eventsOf(scene, () => scene.store.settle(scene.queue, [completed(job)], call, request));
     assert.deepEqual(
-      told.map(({ name, jobId }) => [name, jobId]),
+      recorded.map(({ name, jobId }) => [name, jobId]),
       [
         ['completed', job.id],
         ['active', 'next'],
@@ -118,29 +124,29 @@ export function events(test: Test): void {
     ]) {
       await scene.claimOne(await scene.briefSession());
       await scene.perish();
-      const told = await tellingOf(scene, () => scene.sweep());
-      assert.deepEqual(about(told, id, 'prev').slice(0, 2), expected);
-      const fail = told.find(({ name }) => name === 'failed');
+      const recorded = await eventsOf(scene, () => scene.sweep());
+      assert.deepEqual(about(recorded, id, 'prev').slice(0, 2), expected);
+      const fail = recorded.find(({ name }) => name === 'failed');
       if (fail) assert.equal(fail['failedReason'], STALLED_REASON);
     }
   });
 
   test('closing a session records waiting{prev: active}, and a close as a crash records what a sweep records', async (scene) => {
     const id = await scene.addOne();
-    const told: string[][] = [];
+    const recorded: string[][] = [];
     for (const how of ['closed', 'crashed'] as const) {
       const session = await scene.session();
       await scene.claimOne(session);
       const close = () => scene.store.closeSessions([{ queue: scene.queue, id: session }], how);
-      told.push(about(await tellingOf(scene, close), id, 'prev'));
+      recorded.push(about(await eventsOf(scene, close), id, 'prev'));
     }
-    assert.deepEqual(told, [['waiting active'], ['stalled', 'waiting active']]);
+    assert.deepEqual(recorded, [['waiting active'], ['stalled', 'waiting active']]);
   });
 
   test.needs('changing')('revoking records waiting{prev: active}', async (scene) => {
     const { job } = await scene.running();
     const revoke = () => scene.store.change(scene.queue, [job.id], { kind: 'revoke', reason: 'r' });
-    assert.deepEqual(about(await tellingOf(scene, revoke), job.id, 'prev'), ['waiting active']);
+    assert.deepEqual(about(await eventsOf(scene, revoke), job.id, 'prev'), ['waiting active']);
   });
 
   test.needs('control', 'changing')(
@@ -149,33 +155,33 @@ export function events(test: Test): void {
       const { store, queue } = scene;
       const { job } = await scene.running();
       const progress = only(
-        await tellingOf(scene, () => store.write(queue, [{ jobId: job.id, kind: 'progress', progress: '{"at":5}' }])),
+        await eventsOf(scene, () => store.write(queue, [{ jobId: job.id, kind: 'progress', progress: '{"at":5}' }])),
       );
       assert.deepEqual([progress.name, progress.jobId, progress['data']], ['progress', job.id, '{"at":5}']);
       await scene.finish(failed(job));
-      const retry = await tellingOf(scene, () => store.change(queue, [job.id], retryFrom('failed')));
+      const retry = await eventsOf(scene, () => store.change(queue, [job.id], retryFrom('failed')));
       assert.deepEqual(about(retry, job.id, 'prev'), ['waiting failed']);
       await scene.add({ id: 'late', delayMs: scene.ms(500_000) });
       const delayMs = scene.ms(900_000);
       const putOff = await fallsDue(scene, delayMs, () => store.change(queue, ['late'], { kind: 'delay', delayMs }));
       assert.equal(putOff.jobId, 'late');
-      const promoted = await tellingOf(scene, () => store.change(queue, ['late'], { kind: 'promote' }));
+      const promoted = await eventsOf(scene, () => store.change(queue, ['late'], { kind: 'promote' }));
       assert.deepEqual(about(promoted, 'late', 'prev'), ['waiting delayed']);
-      assert.deepEqual(about(await tellingOf(scene, () => store.change(queue, ['late'], { kind: 'remove' })), 'late', 'prev'), [
+      assert.deepEqual(about(await eventsOf(scene, () => store.change(queue, ['late'], { kind: 'remove' })), 'late', 'prev'), [
         'removed waiting',
       ]);
-      const cleaned = await tellingOf(scene, () => store.change(queue, { lists: ['waiting'], limit: 10 }, { kind: 'remove' }));
+      const cleaned = await eventsOf(scene, () => store.change(queue, { lists: ['waiting'], limit: 10 }, { kind: 'remove' }));
       assert.equal(Number(only(cleaned.filter(({ name }) => name === 'cleaned'))['count']), 1);
       for (const nothing of [
         { lists: ['waiting' as const, 'failed' as const], limit: 10 },
         { lists: ['active' as const], limit: 10 },
         { lists: [], limit: 0 },
       ]) {
-        const told = await tellingOf(scene, () => store.change(queue, nothing, { kind: 'remove' }));
-        assert.deepEqual([names(told), Number(told[0]?.['count'])], [['cleaned'], 0]);
+        const recorded = await eventsOf(scene, () => store.change(queue, nothing, { kind: 'remove' }));
+        assert.deepEqual([names(recorded), Number(recorded[0]?.['count'])], [['cleaned'], 0]);
       }
-      assert.deepEqual(names(await tellingOf(scene, () => store.configure(queue, { paused: true }))), ['paused']);
-      assert.deepEqual(names(await tellingOf(scene, () => store.configure(queue, { paused: false }))), ['resumed']);
+      assert.deepEqual(names(await eventsOf(scene, () => store.configure(queue, { paused: true }))), ['paused']);
+      assert.deepEqual(names(await eventsOf(scene, () => store.configure(queue, { paused: false }))), ['resumed']);
     },
   );
 
@@ -184,18 +190,21 @@ export function events(test: Test): void {
     await scene.finish(completed(job));
     await scene.add({ id: 'late', delayMs: scene.ms(500) });
     const { store, queue } = scene;
-    const told = await tellingOf(scene, async () => {
+    const recorded = await eventsOf(scene, async () => {
       await store.change(queue, { lists: ['completed'], limit: 5 }, retryFrom('completed'));
       await store.change(queue, { lists: ['delayed'], limit: 5 }, { kind: 'promote' });
     });
-    assert.deepEqual([about(told, job.id, 'prev'), about(told, 'late', 'prev')], [['waiting completed'], ['waiting delayed']]);
+    assert.deepEqual(
+      [about(recorded, job.id, 'prev'), about(recorded, 'late', 'prev')],
+      [['waiting completed'], ['waiting delayed']],
+    );
   });
 
   test.needs('control', 'changing')('refused calls record no events', async (scene) => {
     const { job } = await scene.running();
     const stale = { ...job, token: 'stale' };
     const { store, queue } = scene;
-    const told = await tellingOf(scene, async () => {
+    const recorded = await eventsOf(scene, async () => {
       await scene.settle(completed(stale), failed(stale), completed({ ...job, id: 'ghost' }));
       await store.write(queue, [{ jobId: job.id, token: 'stale', kind: 'progress', progress: '1' }]);
       await store.change(queue, [job.id], { kind: 'promote' });
@@ -204,7 +213,7 @@ export function events(test: Test): void {
       await store.change(queue, { lists: ['failed'], limit: 5 }, retryFrom('failed'));
       await scene.sweep();
     });
-    assert.deepEqual(told, []);
+    assert.deepEqual(recorded, []);
   });
 
   test('event ids have no gaps, and a reader that continues from its last id misses no event', async (scene) => {
@@ -305,17 +314,17 @@ export function events(test: Test): void {
     const peer = await scene.peer();
     const add = (side: Scene, caller: string) => side.store.add(scene.queue, [newJob()], { caller, seq: 1 });
     await Promise.all(Array.from({ length: 20 }, (_, n) => add(n % 2 === 0 ? scene : peer, `p${n}`)));
-    const told = await scene.events();
-    assert.equal(told.length, 40);
-    assertDense(told);
-    assert.deepEqual(await peer.events(), told);
+    const recorded = await scene.events();
+    assert.equal(recorded.length, 40);
+    assertDense(recorded);
+    assert.deepEqual(await peer.events(), recorded);
   });
 }
 
 /** Calls `act`, and checks that its one `delayed` event contains the due time of the job on the store's clock. */
 async function fallsDue(scene: Scene, delayMs: number, act: () => Promise<unknown>): Promise<StoredEvent> {
   const before = await storeTime(scene);
-  const late = only((await tellingOf(scene, act)).filter(({ name }) => name === 'delayed'));
+  const late = only((await eventsOf(scene, act)).filter(({ name }) => name === 'delayed'));
   const after = await storeTime(scene);
   const due = late['delay'];
   assert.equal(typeof due, 'number');
@@ -330,25 +339,25 @@ async function storeTime(scene: Scene): Promise<number> {
   return session.since;
 }
 
-async function tellingOf(scene: Scene, act: () => Promise<unknown>): Promise<StoredEvent[]> {
+async function eventsOf(scene: Scene, act: () => Promise<unknown>): Promise<StoredEvent[]> {
   const before = await scene.lastEvent();
   await act();
   return scene.events(before);
 }
 
-function names(told: StoredEvent[]): string[] {
-  return told.map(({ name }) => name);
+function names(recorded: StoredEvent[]): string[] {
+  return recorded.map(({ name }) => name);
 }
 
 /** Returns the names of the events of one job, each with the value of `field` if it has one. */
-function about(told: StoredEvent[], id: string, field?: string): string[] {
-  return told
+function about(recorded: StoredEvent[], id: string, field?: string): string[] {
+  return recorded
     .filter(({ jobId }) => jobId === id)
     .map((event) => [event.name, ...(field !== undefined && event[field] !== undefined ? [event[field]] : [])].join(' '));
 }
 
-function assertDense(told: StoredEvent[]): void {
-  told.slice(1).forEach((event, index) => {
-    assert.equal(event.id, nth(told, index).id + 1, 'no gap between the ids');
+function assertDense(recorded: StoredEvent[]): void {
+  recorded.slice(1).forEach((event, index) => {
+    assert.equal(event.id, nth(recorded, index).id + 1, 'no gap between the ids');
   });
 }

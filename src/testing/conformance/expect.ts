@@ -6,7 +6,7 @@ import type { ChangeReply } from '../../store/contract/index.js';
 /** Engines that store whole milliseconds round the current time down and ends up, so that nothing ends early. */
 const ROUNDING_MS = 2;
 /** How long a test waits in real time, for instance for a wake-up from a second connection. */
-const PATIENCE_MS = 15_000;
+const TIMEOUT_MS = 15_000;
 
 export function ids(records: { id: string }[]): string[] {
   return records.map(({ id }) => id);
@@ -18,13 +18,13 @@ export function changedAll(...changed: string[]): ChangeReply {
 }
 
 export function only<T>(list: T[]): T {
-  assert.equal(list.length, 1, 'exactly one');
+  assert.equal(list.length, 1, `there must be exactly one, and there are ${list.length}`);
   return list[0] as T;
 }
 
 /** Returns the n-th item of a list, which must exist. */
 export function nth<T>(list: T[], index: number): T {
-  assert(index < list.length, `there are only ${list.length}`);
+  assert(index < list.length, `there must be at least ${index + 1}, and there are ${list.length}`);
   return list[index] as T;
 }
 
@@ -37,11 +37,11 @@ export function between(ms: number | undefined, low: number, high: number, what:
   assert(ms !== undefined && ms >= low && ms <= high + ROUNDING_MS, `${what} is ${ms}, not between ${low} and ${high}`);
 }
 
-/** Asserts that a condition becomes true within PATIENCE_MS. */
+/** Asserts that a condition becomes true within TIMEOUT_MS. */
 export async function eventually(condition: () => boolean, what: string): Promise<void> {
-  const end = performance.now() + PATIENCE_MS;
+  const end = performance.now() + TIMEOUT_MS;
   while (!condition()) {
-    assert(performance.now() < end, `${what}: not within ${PATIENCE_MS} ms`);
+    assert(performance.now() < end, `${what}: not within ${TIMEOUT_MS} ms`);
     await sleep(2);
   }
 }

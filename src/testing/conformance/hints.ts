@@ -57,14 +57,14 @@ export function hints(test: Test): void {
   });
 
   test.hinted('probe applies the grace of each session and returns when the first one ends', async (scene) => {
-    const patient = await orphan(scene, 5_000, { graceMs: scene.ms(500) });
+    const lasting = await orphan(scene, 5_000, { graceMs: scene.ms(500) });
     const hasty = await orphan(scene, 5_000, { graceMs: scene.ms(30) });
     await orphan(scene, 5_000, {});
     await suspect(scene, 3);
     between((await scene.store.probe(scene.queue)).dueInMs ?? -1, 0, scene.ms(30) + 1, 'dueInMs');
     const left = new Map((await scene.store.sessions(scene.queue)).map(({ id, expiresInMs }) => [id, expiresInMs]));
     between(left.get(hasty) ?? 0, 1, scene.ms(30), 'what is left of a short grace');
-    between(left.get(patient) ?? 0, scene.ms(300), scene.ms(500), 'what is left of a long grace');
+    between(left.get(lasting) ?? 0, scene.ms(300), scene.ms(500), 'what is left of a long grace');
   });
 
   test.hinted('renew clears the suspicion of a session', async (scene) => {
@@ -151,7 +151,7 @@ async function expiresIn(scene: Scene): Promise<number> {
 }
 
 /** Probes until the sessions of dead owners are suspected, because the death of a process shows only after some real time. */
-async function suspect(scene: Scene, count = 1): Promise<Required<ProbeReply>> {
+async function suspect(scene: Scene, count = 1): Promise<Required<Pick<ProbeReply, 'sessions' | 'dueInMs'>>> {
   for (let round = 0; round < 100; round += 1) {
     const { sessions, dueInMs } = await scene.store.probe(scene.queue);
     const suspected = (await scene.store.sessions(scene.queue)).filter((session) => session.suspected);

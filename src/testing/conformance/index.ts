@@ -10,9 +10,13 @@ import { claiming } from './claiming.js';
 import { closing } from './closing.js';
 import { control } from './control.js';
 import { crowds } from './crowds.js';
+import { deduplication } from './deduplication.js';
+import { deduplicationEnds } from './deduplication-ends.js';
 import { events } from './events.js';
 import { exclusionRaces } from './exclusion-races.js';
 import { fencing } from './fencing.js';
+import { groups } from './groups.js';
+import { groupSettings } from './group-settings.js';
 import { hints } from './hints.js';
 import { inspecting } from './inspecting.js';
 import { isolation } from './isolation.js';
@@ -24,13 +28,18 @@ import { lockLines } from './lock-lines.js';
 import { type Level, levelsToRun } from './levels.js';
 import { locks } from './locks.js';
 import { losses } from './losses.js';
+import { metrics } from './metrics.js';
 import { model } from './model.js';
 import { namedLocks } from './named-locks.js';
 import { ordering } from './ordering.js';
+import { ownEvents } from './own-events.js';
 import { races } from './races.js';
+import { rates } from './rates.js';
 import { replays } from './replays.js';
 import { revoking } from './revoking.js';
-import type { ConformanceOptions } from './runner.js';
+import { checkClock, type ConformanceOptions } from './runner.js';
+import { scheduleRuns } from './schedule-runs.js';
+import { scheduling } from './schedules.js';
 import { sessions } from './sessions.js';
 import { settling } from './settling.js';
 import { define, type Facet } from './suite.js';
@@ -49,7 +58,16 @@ const FACETS: [title: string, level: Level, facet: Facet][] = [
   ['claiming', 'core', claiming],
   ['taking by id', 'claims-by-id', taking],
   ['lock keys', 'keys', keys],
+  ['deduplication', 'deduplication', deduplication],
+  ['ends of deduplication', 'deduplication', deduplicationEnds],
+  ['schedules', 'schedules', scheduling],
+  ['runs of schedules', 'schedules', scheduleRuns],
+  ['groups', 'groups', groups],
+  ['settings of groups', 'groups', groupSettings],
   ['caps', 'caps', caps],
+  ['rates', 'rates', rates],
+  ['metrics', 'metrics', metrics],
+  ['events of users', 'own-events', ownEvents],
   ['settling', 'core', settling],
   ['keeping', 'keeping', keeping],
   ['fencing', 'core', fencing],
@@ -80,6 +98,7 @@ const FACETS: [title: string, level: Level, facet: Facet][] = [
 
 /** Defines the tests that a store must pass, in the given runner. */
 export function conformance(options: ConformanceOptions): void {
+  checkClock(options);
   const levels = levelsToRun(options.levels);
   options.describe(`S4-13 ${options.name} conforms to the store contract`, () => {
     define(options, levels, 'capabilities', (test) => {

@@ -110,6 +110,20 @@ export function inspecting(test: Test): void {
     ]);
   });
 
+  test('list ranges are positions of each named list, not of all lists together', async (scene) => {
+    await scene.add({ id: 'w0' }, { id: 'w1' }, { id: 'w2' }, { id: 'w3' });
+    await scene.add(...[0, 1, 2, 3].map((n) => ({ id: `d${n}`, delayMs: scene.ms(500 + n) })));
+    await scene.add({ id: 'p0', priority: 1 }, { id: 'p1', priority: 2 });
+    const read = async (start: number, end: number, asc: boolean) => {
+      const lists: ListName[] = ['waiting', 'delayed', 'prioritized'];
+      return ids((await scene.store.jobs(scene.queue, { lists, start, end, asc })).jobs);
+    };
+    assert.deepEqual(await read(1, 2, true), ['w1', 'w2', 'd1', 'd2', 'p1']);
+    assert.deepEqual(await read(2, -1, true), ['w2', 'w3', 'd2', 'd3']);
+    assert.deepEqual(await read(0, 0, false), ['w3', 'd3', 'p1']);
+    assert.deepEqual(await read(-1, -1, true), ['w3', 'd3', 'p1']);
+  });
+
   test('locks returns the lock of a job while it is held, and undefined before and after', async (scene) => {
     const id = await scene.addOne();
     assert.equal(await scene.lockOf(id), undefined);

@@ -26,7 +26,7 @@ export function lanes(test: Test): void {
     const first = await exchange(call, nth(jobs, 0), 2);
     await exchange({ caller: session, seq: 6 }, nth(jobs, 1), 2);
     await exchange({ caller: session, seq: 7 }, nth(jobs, 2), 1);
-    const told = await scene.events();
+    const recorded = await scene.events();
     const again = await exchange(call, nth(jobs, 0), 2);
     assert.deepEqual(again.results, ['done']);
     assert.deepEqual(
@@ -34,7 +34,7 @@ export function lanes(test: Test): void {
       first.claimed?.jobs.map(({ id, token }) => [id, token]),
     );
     assert.equal(again.claimed?.jobs.length, 2);
-    assert.deepEqual(await scene.events(), told);
+    assert.deepEqual(await scene.events(), recorded);
     const claim = { seq: 8, lane: 1 };
     const claimed = only(await scene.claim(session, 1, claim));
     await exchange({ caller: session, seq: 9 }, nth(jobs, 3), 1);

@@ -22,11 +22,26 @@ export const LEVELS = {
     buildsOn: ON_CORE,
     needs: 'limits on finished jobs: `keep` of an outcome with a count above 0 or an age, and `removeOnFail`',
   },
-  control: { buildsOn: ON_CORE, needs: '`configure` (pause and block), `limit` of a claim, `write`, `logs`, `forget`' },
+  control: {
+    buildsOn: ON_CORE,
+    needs: '`configure` (pause and block), `blockedMs` of `status`, `limit` of a claim, `write`, `logs`, `forget`',
+  },
   changing: { buildsOn: ON_CORE, needs: '`change`, and the notices that `renew` returns' },
   'timed-locks': { buildsOn: ON_CORE, needs: '`timedMs` of a claim, `extend`' },
   'claims-by-id': { buildsOn: ON_CORE, needs: '`jobIds` of a claim' },
   keys: { buildsOn: ON_CORE, needs: '`lockKey` of a job' },
+  deduplication: { buildsOn: ON_CORE, needs: '`deduplication` of a job, of `status` and of `forget`' },
+  schedules: {
+    buildsOn: ON_CORE,
+    needs: '`schedule`, `schedules` of `status`, `debt` of a claimed job, `undone` of `claim` and `probe`',
+  },
+  rates: { buildsOn: ['core', 'control'], needs: '`rate` of `configure`; `rate` and `window` of `status`' },
+  metrics: { buildsOn: ['core', 'control'], needs: '`metrics` of `configure` and `status`, `priorities` of `status`' },
+  'own-events': { buildsOn: ['core', 'control'], needs: 'events of users: `event` of `write`' },
+  groups: {
+    buildsOn: ['core', 'control'],
+    needs: '`group` of a job, `group` and `groups` of `configure`, `groups` of `status`, `jobs` of a group',
+  },
   caps: { buildsOn: ['core', 'control'], needs: '`cap` of `configure`' },
   'named-locks': { buildsOn: ON_CORE, needs: '`acquire`, `letGo`, `locks` by name' },
   hints: { buildsOn: ON_CORE, needs: '`probe`, `checkSessions`' },
@@ -36,6 +51,7 @@ export const LEVELS = {
   together: {
     buildsOn: [
       ...['core', 'inspecting', 'keeping', 'control', 'changing', 'timed-locks', 'claims-by-id', 'keys', 'caps'],
+      ...['deduplication', 'schedules', 'rates', 'metrics', 'own-events', 'groups'],
       ...['named-locks', 'hints', 'lanes', 'waking', 'large'],
     ],
     needs: 'all verbs, with thousands of items and in random order',

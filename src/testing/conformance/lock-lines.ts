@@ -90,6 +90,14 @@ export function lockLines(test: Test): void {
     assert.equal((await lookAt(scene))?.waiting, 2);
   });
 
+  test('a request that keeps its place for a shorter time than before loses it after that time', async (scene) => {
+    const session = await hold(scene, 'mine');
+    await wish(scene, session, 'a', LONG);
+    await wish(scene, session, 'a', BRIEF);
+    await scene.perish();
+    assert.equal((await lookAt(scene))?.waiting, 0);
+  });
+
   test('a free lock goes to the next in line when the first place has lapsed', async (scene) => {
     const session = await hold(scene, 'mine');
     await wish(scene, session, 'a', BRIEF);

@@ -31,7 +31,7 @@ export function losses(test: Test): void {
     );
     for (const id of added) {
       assert.deepEqual(lossOf(await scene.job(id)), lost(41, 'session-expired'));
-      assert.deepEqual(await told(scene, id), { stalled: lost(41, 'session-expired') });
+      assert.deepEqual(await lossesIn(scene, id), { stalled: lost(41, 'session-expired') });
     }
     const { jobs } = await scene.store.jobs(scene.queue, { lists: ['waiting'], start: 0, end: -1, asc: true });
     assert.deepEqual(
@@ -50,7 +50,7 @@ export function losses(test: Test): void {
     assert.deepEqual(lossOf(await scene.job(kept)), lost(41, 'session-expired'));
     if (scene.has('keeping')) assert.equal(await scene.find(removed), undefined);
     for (const id of [kept, removed]) {
-      assert.deepEqual(await told(scene, id), {
+      assert.deepEqual(await lossesIn(scene, id), {
         stalled: lost(41, 'session-expired'),
         failed: lost(41, 'session-expired'),
       });
@@ -75,7 +75,7 @@ export function losses(test: Test): void {
       const expected = lost(owners.get(id) ?? 0, 'session-expired');
       assert.deepEqual(lossOf(await scene.job(id)), expected);
       assert.deepEqual(found.get(id), expected);
-      assert.deepEqual((await told(scene, id))['stalled'], expected);
+      assert.deepEqual((await lossesIn(scene, id))['stalled'], expected);
     }
   });
 
@@ -142,21 +142,21 @@ export function losses(test: Test): void {
     const { job, session } = await scene.running({}, { owner: owner(41) });
     await scene.store.closeSessions([{ queue: scene.queue, id: session }], 'crashed');
     assert.deepEqual(lossOf(await scene.job(job.id)), lost(41, 'exit'));
-    assert.deepEqual(await told(scene, job.id), { stalled: lost(41, 'exit') });
+    assert.deepEqual(await lossesIn(scene, job.id), { stalled: lost(41, 'exit') });
   });
 
   test('a shutdown sets no lostBy', async (scene) => {
     const { job, session } = await scene.running({}, { owner: owner(41) });
     await scene.store.closeSessions([{ queue: scene.queue, id: session }], 'closed');
     assert.equal(lossOf(await scene.job(job.id)), undefined);
-    assert.deepEqual(await told(scene, job.id), {});
+    assert.deepEqual(await lossesIn(scene, job.id), {});
   });
 
   test.needs('changing')('a revocation sets no lostBy', async (scene) => {
     const { job } = await scene.running({}, { owner: owner(42) });
     await scene.store.change(scene.queue, [job.id], { kind: 'revoke', reason: 'operator' });
     assert.equal(lossOf(await scene.job(job.id)), undefined);
-    assert.deepEqual(await told(scene, job.id), {});
+    assert.deepEqual(await lossesIn(scene, job.id), {});
   });
 
   test.needs('changing')('a new job with the id of a lost job has no lostBy', async (scene) => {
@@ -207,7 +207,7 @@ function lossOf({ lostBy }: JobRecord): LostBy | undefined {
 }
 
 /** Returns the `lostBy` of the job's events, by event name. */
-async function told(scene: Scene, id: string): Promise<Record<string, LostBy>> {
+async function lossesIn(scene: Scene, id: string): Promise<Record<string, LostBy>> {
   const events = (await scene.events()).filter(({ jobId, ...fields }) => jobId === id && 'lostBy' in fields);
   return Object.fromEntries(events.map(({ name, ...fields }) => [name, JSON.parse(String(fields['lostBy'])) as LostBy]));
 }

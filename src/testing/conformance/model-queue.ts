@@ -7,8 +7,11 @@ import type { Outcome } from '../../job/outcome.js';
 import type { ClaimedJob } from '../../job/record.js';
 import type { ListName } from '../../store/contract/index.js';
 import { changedAll, ids, only, sorted } from './expect.js';
+import { type AddedJob, ModelEntries } from './model-entries.js';
+import { ModelGroups } from './model-groups.js';
 import { type ModelJob, ModelJobs } from './model-jobs.js';
 import { ModelNames, type ModelSessions } from './model-names.js';
+import { ModelSchedules } from './model-schedules.js';
 import type { Random } from './random.js';
 import { completed, delayed, failed, newJob, released, retried, retryFrom, returned } from './samples.js';
 import type { Scene } from './scene.js';
@@ -19,11 +22,22 @@ const FAR_MS = 3_600_000;
 
 type Step = [name: string, act: (scene: Scene) => Promise<void>];
 
+/** What the store under test knows. */
+export interface Knowledge {
+  deduplication: boolean;
+  schedules: boolean;
+  groups: boolean;
+}
+
 export class ModelQueue implements ModelSessions {
   readonly living = new Map<string, { slots: number }>();
   readonly #namedLocks: ModelNames;
   readonly #random: Random;
   readonly #jobs = new ModelJobs();
+  readonly #entries: ModelEntries;
+  readonly #schedules: ModelSchedules;
+  readonly #groups: ModelGroups;
+  readonly #knows: Knowledge;
   /** Runs that ended. The store must refuse their tokens for ever. */
   readonly #stale: ClaimedJob[] = [];
   readonly #tokens = new Set<string>();
@@ -32,8 +46,12 @@ export class ModelQueue implements ModelSessions {
   #cap: number | undefined = undefined;
   #names = 0;
 
-  constructor(random: Random) {
+  constructor(random: Random, knows: Knowledge) {
     this.#random = random;
+    this.#knows = knows;
+    this.#schedules = new ModelSchedules(random, this.#jobs);
+    this.#entries = new ModelEntries(random, this.#jobs);
+    this.#groups = new ModelGroups(random, this.#jobs);
     this.#namedLocks = new ModelNames(random, this);
   }
 
@@ -63,6 +81,15 @@ export class ModelQueue implements ModelSessions {
       [1, 'remove by selection', (scene) => this.#clear(scene)],
       [1, 'move by selection', (scene) => this.#requeue(scene)],
     ];
+    if (this.#knows.schedules) {
+      steps.push([4, 'schedule', (scene) => this.#schedules.change(scene)]);
+      steps.push([2, 'advance schedules', (scene) => this.#schedules.advance(scene)]);
+    }
+    if (this.#knows.groups) steps.push([3, 'limits of groups', (scene) => this.#groups.configure(scene)]);
+    if (this.#knows.deduplication) {
+      steps.push([1, 'forget entries', (scene) => this.#entries.forget(scene)]);
+      steps.push([1, 'end an entry', (scene) => this.#entries.passBrief(scene, [this.#name(), this.#name()])]);
+    }
     return steps.flatMap(([weight, name, act]) => Array.from({ length: weight }, (): Step => [name, act]));
   }
 
@@ -76,11 +103,12 @@ export class ModelQueue implements ModelSessions {
       const { jobs: records } = await store.jobs(queue, { lists: [name], start: 0, end: -1, asc: true });
       assert.equal(records.length, counts[name], `the count of ${name} is the length of its list`);
       assert.deepEqual(sorted(ids(records)), sorted(this.#jobs.inList(name)), `who is ${name}`);
-      for (const { id, state, stalledCounter, attemptsMade, priority, lostBy } of records) {
+      for (const { id, state, stalledCounter, attemptsMade, priority, lostBy, deduplicationId, scheduleId, group } of records) {
         const { stalls, attempts, ...job } = this.#jobs.get(id);
+        assert.deepEqual([scheduleId, group], [job.scheduleId, job.group], `the schedule and the group of ${id}`);
         assert.deepEqual(
-          [state, stalledCounter, attemptsMade, priority, readLostBy(lostBy)?.found],
-          [job.state, stalls, attempts, job.priority, job.found],
+          [state, stalledCounter, attemptsMade, priority, deduplicationId, readLostBy(lostBy)?.found],
+          [job.state, stalls, attempts, job.priority, job.unique, job.found],
           `job ${id}`,
         );
       }
@@ -89,6 +117,14 @@ export class ModelQueue implements ModelSessions {
     assert.equal(new Set(seen).size, seen.length, 'each job is in one list alone');
     await this.#compareLocks(scene);
     await this.#namedLocks.compare(scene);
+    if (this.#knows.deduplication) await this.#entries.compare(scene);
+    if (this.#knows.groups) await this.#groups.compare(scene);
+  }
+
+  /** Compares what must hold after every step. */
+  async check(scene: Scene): Promise<void> {
+    this.#groups.arrive();
+    if (this.#knows.schedules) await this.#schedules.compare(scene);
   }
 
   async #compareLocks({ store, queue }: Scene): Promise<void> {
@@ -107,24 +143,31 @@ export class ModelQueue implements ModelSessions {
 
   async #add(scene: Scene): Promise<void> {
     const fresh = Array.from({ length: 1 + this.#random.int(4) }, () => ({
-      id: `j${(this.#names += 1)}`,
+      id: this.#name(),
       priority: this.#random.chance(3) ? 1 + this.#random.int(3) : 0,
       delayMs: this.#random.chance(4) ? FAR_MS : 0,
       lifo: this.#random.chance(5),
-      ...(this.#random.chance(2) && { lockKey: `k${this.#random.int(3)}` }),
+      ...this.#line(),
+      ...(this.#knows.deduplication && this.#random.chance(2) && { deduplication: this.#entries.mode() }),
     }));
-    const known = this.#random.some(this.#jobs.ids(), this.#random.int(2)).map((id) => ({ id }));
+    const known = this.#random
+      .some([...this.#jobs.ids(), ...this.#entries.draftIds()], this.#random.int(2))
+      .map((id) => ({ id }));
     const call = scene.call('model');
-    const jobs = [...fresh, ...known].map(newJob);
-    const expected = [
-      ...fresh.map(({ id }) => ({ id, status: 'added' })),
-      ...known.map(({ id }) => ({ id, status: 'duplicate' })),
-    ];
+    const jobs = [...fresh, ...known].map((job) => newJob(job) as AddedJob);
+    const expected = jobs.map((job) => this.#entries.add(job));
     assert.deepEqual(await scene.store.add(scene.queue, jobs, call), expected);
     if (this.#random.chance(3)) assert.deepEqual(await scene.store.add(scene.queue, jobs, call), expected, 'repeated');
-    for (const { id, priority, delayMs, lockKey: key } of fresh) {
-      this.#jobs.set(id, { state: delayMs > 0 ? 'delayed' : 'waiting', priority, key, stalls: 0, attempts: 0 });
-    }
+  }
+
+  /** Returns a lock key, a group or neither. */
+  #line(): { lockKey?: string; group?: string } {
+    if (!this.#random.chance(2)) return {};
+    return this.#knows.groups && this.#random.chance(2) ? { group: this.#groups.key() } : { lockKey: `k${this.#random.int(3)}` };
+  }
+
+  #name(): string {
+    return `j${(this.#names += 1)}`;
   }
 
   async #openSession(scene: Scene): Promise<void> {
@@ -135,9 +178,11 @@ export class ModelQueue implements ModelSessions {
   async #claim(scene: Scene): Promise<void> {
     const session = this.#random.pick([...this.living.keys()]);
     const request = scene.request(session ?? 'no-session', 1 + this.#random.int(4));
-    const { jobs, sessionAlive } = await scene.store.claim(scene.queue, request);
+    const { jobs, sessionAlive, undone } = await scene.store.claim(scene.queue, request);
     assert.equal(sessionAlive, session !== undefined);
     this.#granted(session ?? 'no-session', jobs, request.count);
+    const debts = jobs.filter(({ debt }) => debt !== undefined).length;
+    assert.equal(undone, this.#schedules.owing > debts ? true : undefined, 'undone');
     if (!this.#random.chance(3)) return;
     const again = await scene.store.claim(scene.queue, request);
     assert.deepEqual(
@@ -150,11 +195,8 @@ export class ModelQueue implements ModelSessions {
   /** Checks the jobs that a claim returned, and applies the claim to the model. */
   #granted(session: string, jobs: ClaimedJob[], count: number): void {
     const most = this.#paused ? 0 : Math.min(count, this.#roomOf(session));
-    assert.deepEqual(
-      jobs.map(({ priority }) => priority),
-      this.#jobs.claimable().slice(0, most),
-      'as many as there are, the smallest priorities first',
-    );
+    this.#groups.arrive();
+    this.#groups.checkTurns(jobs, most);
     this.#take(session, jobs);
   }
 
@@ -169,8 +211,11 @@ export class ModelQueue implements ModelSessions {
   }
 
   #take(session: string, jobs: ClaimedJob[]): void {
-    for (const { id, token, fence } of jobs) {
+    for (const claimed of jobs) {
+      const { id, token, fence } = claimed;
       const job = this.#jobs.get(id);
+      this.#schedules.claimed(claimed);
+      job.starts += 1;
       assert.equal(job.state, 'waiting', `${id} was waiting`);
       assert(this.#jobs.isFree(job.key), `no other job with the key of ${id} is active`);
       assert(!this.#tokens.has(token), 'no token comes twice');
@@ -191,8 +236,10 @@ export class ModelQueue implements ModelSessions {
     const jobIds = [...this.#random.some(this.#jobs.ids(), 4), 'ghost'];
     const request = scene.request(session, 1 + this.#random.int(3), { jobIds });
     const { jobs } = await scene.store.claim(scene.queue, request);
-    const expected = this.#jobs.takeable(jobIds, request.count);
+    const hasPlace = (group: string, taken: string[]): boolean => this.#groups.hasPlace(group, taken);
+    const expected = this.#jobs.takeable(jobIds, request.count, hasPlace);
     assert.deepEqual(ids(jobs), expected);
+    this.#groups.use(jobs);
     this.#take(session, jobs);
   }
 
@@ -216,10 +263,11 @@ export class ModelQueue implements ModelSessions {
   async drain(scene: Scene): Promise<void> {
     const { store, queue } = scene;
     await store.configure(queue, { paused: (this.#paused = false) });
+    if (this.#knows.groups) await this.#groups.free(scene);
     await this.#openSession(scene);
     const worker = await scene.session({ durationMs: FAR_MS, slots: 2 });
     this.living.set(worker, { slots: 2 });
-    for (let left = this.#jobs.in('waiting').length + 1; left > 0; left -= 1) {
+    for (let left = this.#jobs.in('waiting').length + this.#entries.drafts + 1; left > 0; left -= 1) {
       const outcomes = this.#running().map((job) => completed(job));
       await scene.finish(...outcomes);
       for (const outcome of outcomes) this.#ended(outcome);
@@ -254,10 +302,13 @@ export class ModelQueue implements ModelSessions {
     if (outcome.kind === 'completed' || outcome.kind === 'failed') {
       job.state = outcome.kind;
       job.attempts += 1;
+      this.#entries.ended(outcome.jobId);
+      this.#schedules.ended(outcome.jobId);
       if (outcome.keep.count === 0) this.#jobs.delete(outcome.jobId);
     } else {
       job.state = 'delayMs' in outcome && outcome.delayMs > 0 ? 'delayed' : 'waiting';
       if (outcome.kind === 'retry') job.attempts += 1;
+      if (outcome.kind === 'return') job.starts -= 1;
     }
   }
 
@@ -353,7 +404,10 @@ export class ModelQueue implements ModelSessions {
     if (found === undefined) return;
     job.stalls += 1;
     job.found = found;
-    if (job.stalls > MAX_STALLS) job.state = 'failed';
+    if (job.stalls <= MAX_STALLS) return;
+    job.state = 'failed';
+    this.#entries.ended(id);
+    this.#schedules.ended(id);
   }
 
   #leave(id: string, job: ModelJob): void {
@@ -383,27 +437,39 @@ export class ModelQueue implements ModelSessions {
     const change = { kind: 'retry', from: 'failed', resetAttemptsMade: true, resetAttemptsStarted: true } as const;
     assert.deepEqual(await scene.store.change(scene.queue, [jobId], change), changedAll(jobId));
     Object.assign(this.#jobs.get(jobId), { state: 'waiting', attempts: 0 });
+    this.#entries.reopened(jobId);
   }
 
   async #remove(scene: Scene): Promise<void> {
     const chosen = [...this.#random.some(this.#jobs.ids(), 2), 'ghost'];
     const expected = replyById(
       chosen,
-      chosen.map((id) => (this.#jobs.has(id) ? (this.#jobs.get(id).held ? 'locked' : 'done') : 'missing')),
+      chosen.map((id) => this.#removal(id)),
     );
     assert.deepEqual(await scene.store.change(scene.queue, chosen, { kind: 'remove' }), expected);
-    for (const id of expected.changed) this.#jobs.delete(id);
+    for (const id of expected.changed) this.#drop(id);
+  }
+
+  #removal(id: string): ChangeStatus {
+    if (!this.#jobs.has(id)) return 'missing';
+    if (this.#jobs.get(id).held !== undefined) return 'locked';
+    return this.#schedules.isNext(id) ? 'scheduled' : 'done';
   }
 
   async #clear(scene: Scene): Promise<void> {
     const list = this.#random.pick(['completed', 'failed', 'delayed', 'prioritized'] as const) ?? 'completed';
-    const there = this.#jobs.inList(list);
+    const there = this.#jobs.inList(list).filter((id) => !this.#schedules.isNext(id));
     const cleared = (await scene.store.change(scene.queue, { lists: [list], limit: 2 }, { kind: 'remove' })).changed;
     assert.equal(cleared.length, Math.min(2, there.length));
     for (const id of cleared) {
       assert(there.includes(id), `${id} is ${list}`);
-      this.#jobs.delete(id);
+      this.#drop(id);
     }
+  }
+
+  #drop(id: string): void {
+    this.#jobs.delete(id);
+    this.#entries.removed(id);
   }
 
   async #requeue(scene: Scene): Promise<void> {
@@ -412,6 +478,8 @@ export class ModelQueue implements ModelSessions {
     const change = state === 'delayed' ? ({ kind: 'promote' } as const) : retryFrom(state);
     const { changed } = await scene.store.change(scene.queue, { lists: [state], limit: 1_000 }, change);
     assert.deepEqual(sorted(changed), sorted(chosen));
-    for (const id of chosen) this.#jobs.get(id).state = 'waiting';
+    // If two of the jobs have the same deduplication id, the first one owns its entry.
+    for (const id of changed) this.#jobs.get(id).state = 'waiting';
+    if (state !== 'delayed') for (const id of changed) this.#entries.reopened(id);
   }
 }

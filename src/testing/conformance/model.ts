@@ -1,7 +1,7 @@
 // Facet: hundreds of random verbs, compared with a model of a queue that fits on a page. After each verb the store's reply must
-// equal the model's. Every few verbs everything visible is compared: each job is in exactly one state, counts equal lists, at most
-// one lock per job, one active job per key, one holder per name, no more active jobs than the cap allows, and fences only grow. In
-// the end no job has starved.
+// equal the model's, and each running schedule has one next job or is owing. Every few verbs everything visible is compared: each job
+// is in exactly one state, counts equal lists, at most one lock per job, one active job per key, one owner per deduplication id, one
+// holder per name, no more active jobs than the cap and the limits of groups allow, and fences only grow. In the end no job has starved.
 import assert from 'node:assert/strict';
 import { ModelQueue } from './model-queue.js';
 import { Random } from './random.js';
@@ -24,7 +24,11 @@ export function model(test: Test): void {
 
 async function wander(scene: Scene, sides: Scene[], seed: number): Promise<void> {
   const random = new Random(seed);
-  const queue = new ModelQueue(random);
+  const queue = new ModelQueue(random, {
+    deduplication: scene.has('deduplication'),
+    schedules: scene.has('schedules'),
+    groups: scene.has('groups'),
+  });
   const steps = queue.steps();
   const trail: string[] = [];
   try {
@@ -32,6 +36,7 @@ async function wander(scene: Scene, sides: Scene[], seed: number): Promise<void>
       const [name, act] = random.pick(steps) ?? assert.fail('no steps');
       trail.push(name);
       await act(random.pick(sides) ?? scene);
+      await queue.check(scene);
       if (step % CHECK_EVERY === 0 || step === STEPS) await queue.compare(random.pick(sides) ?? scene);
     }
     trail.push('drain');

@@ -13,13 +13,13 @@ export function replays(test: Test): void {
     const call = scene.call('p');
     const jobs = [newJob(), newJob({ id: 'mine' }), newJob({ id: 'known' })];
     const first = await scene.store.add(scene.queue, jobs, call);
-    const told = await scene.events();
+    const recorded = await scene.events();
     assert.deepEqual(await scene.store.add(scene.queue, jobs, call), first);
     assert.deepEqual(
       first.map(({ status }) => status),
       ['added', 'added', 'duplicate'],
     );
-    assert.deepEqual(await scene.events(), told);
+    assert.deepEqual(await scene.events(), recorded);
     assert.equal((await scene.list('waiting')).length, 3);
   });
 
@@ -81,10 +81,10 @@ export function replays(test: Test): void {
     const session = await scene.session();
     const request = scene.request(session, 2);
     const first = await scene.store.claim(scene.queue, request);
-    const told = await scene.events();
+    const recorded = await scene.events();
     const again = await scene.store.claim(scene.queue, request);
     assertSameJobs(again, first);
-    assert.deepEqual(await scene.events(), told);
+    assert.deepEqual(await scene.events(), recorded);
     assert.equal((await scene.list('waiting')).length, 3);
     assert.equal((await scene.job(nth(first.jobs, 0).id)).attemptsStarted, 1);
   });
@@ -178,9 +178,9 @@ export function replays(test: Test): void {
     const call = scene.call(session);
     const first = await scene.store.settle(scene.queue, outcomes, call);
     assert.deepEqual(first.results, ['done', 'done', 'lost', 'missing']);
-    const told = await scene.events();
+    const recorded = await scene.events();
     assert.deepEqual((await scene.store.settle(scene.queue, outcomes, call)).results, first.results);
-    assert.deepEqual(await scene.events(), told);
+    assert.deepEqual(await scene.events(), recorded);
   });
 
   test('settle, same call again: does not carry out a release twice', async (scene) => {

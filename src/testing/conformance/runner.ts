@@ -1,4 +1,5 @@
 // The inputs of the suite: a test runner of two functions, and a way to open the store under test.
+import { checkInteger, invalidOption } from '../../runtime/check.js';
 import type { Capabilities } from '../../store/capabilities.js';
 import type { NewSession, Store } from '../../store/contract/index.js';
 import type { Level } from './levels.js';
@@ -37,8 +38,8 @@ export interface ConformanceOptions extends TestRunner {
   /** The capabilities of the store. They decide which tests are skipped, so they must be known before a store is opened. */
   capabilities: Capabilities;
   open(): Promise<StoreUnderTest>;
-  /** 'manual': `advance` takes no real time, and `stepWall` is present. 'real' (default): `advance` waits. */
-  clock?: 'manual' | 'real';
+  /** 'manual': `advance` takes no real time, and `stepWall` is present. 'moved': the same without `stepWall`. 'real' (default): `advance` waits. */
+  clock?: 'manual' | 'moved' | 'real';
   /**
    * The unit of all durations, in ms (default 100). The shortest lock of the suite lasts three units. Increase it for a slow
    * server, because a claim and a write must fit into such a lock.
@@ -49,4 +50,10 @@ export interface ConformanceOptions extends TestRunner {
    * `['core']` is for a store that is being written.
    */
   levels?: readonly Level[];
+}
+
+/** Throws INVALID_OPTION: another clock or unit would run tests that wait for nothing. */
+export function checkClock({ clock = 'real', unit = 100 }: Pick<ConformanceOptions, 'clock' | 'unit'>): void {
+  if (!['manual', 'moved', 'real'].includes(clock)) throw invalidOption('clock', clock, "'manual', 'moved' or 'real'");
+  checkInteger('unit', unit, { min: 1 });
 }

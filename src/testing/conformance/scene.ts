@@ -18,6 +18,7 @@ import { ids, only } from './expect.js';
 import type { Level } from './levels.js';
 import type { StoreUnderTest } from './runner.js';
 import { newJob, newSession } from './samples.js';
+import { Trail } from './trail.js';
 
 export class Scene {
   readonly store: Store;
@@ -25,7 +26,7 @@ export class Scene {
   readonly unit: number;
   readonly #under: StoreUnderTest;
   readonly #levels: ReadonlySet<Level>;
-  readonly #shared: { seqs: Map<string, number>; opened: Store[] };
+  readonly #shared: { seqs: Map<string, number>; opened: Store[]; trail: Trail };
 
   constructor(
     under: StoreUnderTest,
@@ -36,9 +37,9 @@ export class Scene {
     this.#under = under;
     this.unit = unit;
     this.#levels = levels;
-    this.store = view?.store ?? view?.of.store ?? under.store;
+    this.#shared = view === undefined ? { seqs: new Map(), opened: [], trail: new Trail() } : view.of.#shared;
+    this.store = view?.store ?? view?.of.store ?? this.#shared.trail.through(under.store);
     this.queue = view?.queue ?? view?.of.queue ?? `conformance-${randomUUID()}`;
-    this.#shared = view === undefined ? { seqs: new Map(), opened: [] } : view.of.#shared;
   }
 
   // ── other views of the same data ────────────────────────────────────────────────────────────────────────────────────────
@@ -68,12 +69,17 @@ export class Scene {
 
   #joined(store: Store): Scene {
     this.#shared.opened.push(store);
-    return this.through(store);
+    return this.through(this.#shared.trail.through(store));
   }
 
   async close(): Promise<void> {
     for (const store of this.#shared.opened) await store.close();
     await this.#under.close();
+  }
+
+  /** Adds the last calls of the test to the message of its failure. */
+  explain(failure: unknown): void {
+    this.#shared.trail.explain(failure);
   }
 
   /** True if the store under test has this level. A test of a lower level then covers more verbs. */

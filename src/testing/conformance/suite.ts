@@ -19,8 +19,10 @@ export interface Test extends Define {
   fallible: Define;
   /** Needs a store that takes several calls of a worker at once. */
   lanes: Define;
-  /** Needs a clock that can be moved by hand. */
+  /** Needs a clock that can be moved by hand, and whose wall clock can be set. */
   manual: Define;
+  /** Needs a clock on which minutes pass without waiting. */
+  moved: Define;
   /** Returns a `test` for tests that need these levels too. */
   needs(...levels: Level[]): Test;
 }
@@ -43,6 +45,9 @@ function testsOf(options: ConformanceOptions, levels: ReadonlySet<Level>, collec
     const scene = new Scene(await open(), unit, levels);
     try {
       await body(scene);
+    } catch (failure) {
+      scene.explain(failure);
+      throw failure;
     } finally {
       await scene.close();
     }
@@ -60,6 +65,7 @@ function testsOf(options: ConformanceOptions, levels: ReadonlySet<Level>, collec
     hinted: unless(!capabilities.crashHints, 'it cannot tell that an owner died'),
     fallible: unless(!capabilities.crashHints || capabilities.fallibleHints !== true, 'its hints cannot be wrong'),
     lanes: unless((capabilities.lanes ?? 1) < 2, 'one call of a worker at a time'),
+    moved: unless(clock === 'real', 'it would wait for minutes'),
     manual: unless(clock !== 'manual', 'its clock cannot be moved by hand'),
     needs: (...needed: Level[]): Test => (needed.every((level) => levels.has(level)) ? test : testsOf(options, levels, () => {})),
   });

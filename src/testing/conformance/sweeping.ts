@@ -28,9 +28,9 @@ export function sweeping(test: Test): void {
   test('a second sweep finds nothing and counts no stall', async (scene) => {
     const added = await die(scene, 2);
     await scene.sweep();
-    const told = await scene.events();
+    const recorded = await scene.events();
     assert.deepEqual(await scene.store.sweep(scene.queue, 10), { stalled: [], failed: [], more: false });
-    assert.deepEqual(await scene.events(), told);
+    assert.deepEqual(await scene.events(), recorded);
     for (const id of added) assert.equal((await scene.job(id)).stalledCounter, 1);
   });
 
@@ -76,8 +76,8 @@ export function sweeping(test: Test): void {
     assert(record.finishedOn !== undefined);
     assert.deepEqual(await scene.list('failed'), [id]);
     assert.deepEqual(await scene.order(), []);
-    const told = (await scene.events()).filter(({ name }) => name === 'failed');
-    assert.deepEqual([told.length, told[0]?.jobId, told[0]?.['failedReason']], [1, id, STALLED_REASON]);
+    const recorded = (await scene.events()).filter(({ name }) => name === 'failed');
+    assert.deepEqual([recorded.length, recorded[0]?.jobId, recorded[0]?.['failedReason']], [1, id, STALLED_REASON]);
   });
 
   test('S3-7 the first stall fails the job when maxStalls is 0', async (scene) => {
@@ -93,7 +93,7 @@ export function sweeping(test: Test): void {
     assert.equal(await scene.find(job.id), undefined);
     assert(
       (await scene.events()).some(({ name, jobId }) => name === 'failed' && jobId === job.id),
-      'it is told nevertheless',
+      'the store records it nevertheless',
     );
   });
 
@@ -151,6 +151,6 @@ async function sweepTogether(scene: Scene, sides: Scene[]): Promise<void> {
   const found = await Promise.all([...sides, ...sides].map((side) => side.sweep(3)));
   assert.deepEqual(sorted(found.flatMap(({ stalled }) => stalled)), sorted(added));
   for (const id of added) assert.equal((await scene.job(id)).stalledCounter, 1);
-  const told = (await scene.events()).filter(({ name }) => name === 'stalled');
-  assert.deepEqual(sorted(told.map(({ jobId }) => String(jobId))), sorted(added));
+  const recorded = (await scene.events()).filter(({ name }) => name === 'stalled');
+  assert.deepEqual(sorted(recorded.map(({ jobId }) => String(jobId))), sorted(added));
 }

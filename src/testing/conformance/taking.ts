@@ -44,8 +44,8 @@ export function taking(test: Test): void {
     await scene.pass(3);
     const session = await scene.session();
     assert.deepEqual(ids(await scene.claim(session, 1, { jobIds: ['a'] })), ['a']);
-    const told = (await scene.events()).map(({ name }) => name);
-    assert.deepEqual(told, ['added', 'delayed', 'waiting', 'active']);
+    const recorded = (await scene.events()).map(({ name }) => name);
+    assert.deepEqual(recorded, ['added', 'delayed', 'waiting', 'active']);
   });
 
   test.needs('caps')('a claim by id ignores pause, limits and a full cap', async (scene) => {

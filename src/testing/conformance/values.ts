@@ -194,8 +194,8 @@ export function values(test: Test): void {
     Object.assign(record, { data: '"changed"' });
     assert.equal((await scene.job(job.id)).data, '{}');
     assert.equal((await scene.lockOf(job.id))?.token, token);
-    const told = await scene.events();
-    Object.assign(nth(told, 0), { name: 'changed' });
+    const recorded = await scene.events();
+    Object.assign(nth(recorded, 0), { name: 'changed' });
     assert.notEqual(nth(await scene.events(), 0).name, 'changed');
   });
 

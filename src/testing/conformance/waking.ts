@@ -151,7 +151,7 @@ export function waking(test: Test): void {
   });
 }
 
-async function wakes(scene: Scene, act: () => Promise<unknown>, what?: WatchedChange): Promise<void> {
+export async function wakes(scene: Scene, act: () => Promise<unknown>, what?: WatchedChange): Promise<void> {
   let calls = 0;
   const stop = scene.store.watch(scene.queue, () => void (calls += 1), what);
   try {

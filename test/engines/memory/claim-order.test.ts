@@ -1,13 +1,14 @@
 // The waiting jobs of the memory store, held against a plain array of them.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ClaimOrder } from '../../../src/store/memory/claim-order.js';
-import { seedOfTest } from '../../support/seed.js';
+import { ClaimOrder } from '../../../src/store/memory/state/claim-order.js';
+import { seedOfTest } from '../../support/run/seed.js';
 
 class Item {
   before: Item | undefined;
   after: Item | undefined;
   place = 0;
+  readonly group = undefined;
 
   constructor(
     readonly order: number,
@@ -53,14 +54,14 @@ test('only the first job of a free key is claimed, while lists and counts show a
           order.add(item, front);
           waiting.push(item);
         } else if (what === 'free') {
-          order.setTaken(key, false);
+          order.setTaken(new Item(number, priority, key), false);
           if (key !== undefined) taken.delete(key);
         } else {
           const item = what === 'claim' ? order.first : waiting[which % Math.max(1, waiting.length)];
           if (item === undefined) continue;
           order.remove(item);
           waiting.splice(waiting.indexOf(item), 1);
-          if (what === 'claim') order.setTaken(item.lockKey, true);
+          if (what === 'claim') order.setTaken(item, true);
           if (what === 'claim' && item.lockKey !== undefined) taken.add(item.lockKey);
         }
         const { claimable, behind } = inOrder(waiting, taken);
@@ -77,7 +78,7 @@ test('only the first job of a free key is claimed, while lists and counts show a
           const old = byAge.filter(({ priority, order: age }) => priority > 0 === prioritized && age % 3 > 0);
           expect(order.oldest(prioritized, 3, ({ order: age }) => age % 3 > 0)).toEqual(old.slice(0, 3));
         }
-        for (const one of ['k', 'l', 'm']) expect(order.isFree(one)).toBe(!taken.has(one));
+        for (const one of ['k', 'l', 'm']) expect(order.isFree(new Item(0, 0, one))).toBe(!taken.has(one));
       }
     }),
     { seed: seedOfTest() },

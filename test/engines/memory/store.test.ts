@@ -8,7 +8,7 @@ import type { ListName, NewSession } from '../../../src/store/contract/index.js'
 import { MemoryStore } from '../../../src/store/memory/index.js';
 import { newJob as plain } from '../../unit/store-samples.js';
 import { retryFrom } from '../../../src/testing/conformance/samples.js';
-import { seedOfTest } from '../../support/seed.js';
+import { seedOfTest } from '../../support/run/seed.js';
 
 const QUEUE = 'q';
 const LISTS: ListName[] = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'];
@@ -99,7 +99,7 @@ describe('the memory store and wrong calls', () => {
     await store.openSession(session('s'));
     await store.add(QUEUE, [plain()], { caller: 'p', seq: 2 });
     await expect(store.add(QUEUE, [plain()], { caller: 'p', seq: 1 })).rejects.toMatchObject({ code: 'STORE_FAILED' });
-    await store.settle(QUEUE, [], { caller: 's', seq: 4 });
+    await store.settle(QUEUE, [{ kind: 'release', jobId: 'none', token: 't' }], { caller: 's', seq: 4 });
     expect(await store.claim(QUEUE, { session: 's', seq: 3, count: 1 })).toMatchObject({ jobs: [], sessionAlive: true });
     expect((await store.claim(QUEUE, { session: 's', seq: 5, count: 1 })).jobs).toHaveLength(1);
   });

@@ -2,14 +2,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { EVENTS_KEPT } from '../../../src/store/contract/index.js';
-import { CallMemory } from '../../../src/store/memory/call-memory.js';
-import { EventLog } from '../../../src/store/memory/event-log.js';
-import { Heap } from '../../../src/store/memory/heap.js';
-import { oldestOf } from '../../../src/store/memory/linked-list.js';
-import { RateLimit } from '../../../src/store/memory/rate-limit.js';
-import { Waiting } from '../../../src/store/memory/waiting.js';
+import { CallMemory } from '../../../src/store/memory/state/callers.js';
+import { EventLog } from '../../../src/store/memory/events.js';
+import { Heap } from '../../../src/store/memory/state/heap.js';
+import { oldestOf } from '../../../src/runtime/linked-list.js';
+import { ClaimLimits } from '../../../src/store/memory/state/rate-limit.js';
+import { Waiting } from '../../../src/store/memory/state/waiting.js';
 import { Wake } from '../../../src/store/memory/wake.js';
-import { seedOfTest } from '../../support/seed.js';
+import { seedOfTest } from '../../support/run/seed.js';
 
 class Item {
   before: Item | undefined;
@@ -115,7 +115,7 @@ describe('the waiting jobs of the memory store', () => {
 describe('the event log of the memory store', () => {
   function filled(count: number): EventLog {
     const log = new EventLog();
-    for (let n = 1; n <= count; n++) log.tell('added', `job-${n}`, { jobName: `n${n}` });
+    for (let n = 1; n <= count; n++) log.record('added', `job-${n}`, { jobName: `n${n}` });
     return log;
   }
 
@@ -150,7 +150,7 @@ describe('the event log of the memory store', () => {
   test('trims, returns how many it removed, and goes on counting', () => {
     const log = filled(10);
     expect([log.trim(4), log.trim(4), log.trim(100)]).toEqual([6, 0, 0]);
-    log.tell('drained');
+    log.record('drained');
     expect(log.read(0, 100).events.map(({ id }) => id)).toEqual([7, 8, 9, 10, 11]);
     expect(log.read(10, 1).events).toEqual([{ id: 11, name: 'drained' }]);
     expect(log.trim(0)).toBe(5);
@@ -216,7 +216,7 @@ describe('the rate limit of the memory store', () => {
   const limit = { max: 3, durationMs: 100 };
 
   test('opens its window with the first claim, not with the first check', () => {
-    const rate = new RateLimit();
+    const rate = new ClaimLimits();
     expect(rate.room(limit, 0)).toBe(3);
     rate.use(0, limit, 0);
     rate.use(3, limit, 60);
@@ -225,14 +225,14 @@ describe('the rate limit of the memory store', () => {
   });
 
   test('counts claims without a limit in an open window, and does not block them', () => {
-    const rate = new RateLimit();
+    const rate = new ClaimLimits();
     rate.use(1, limit, 0);
     rate.use(2, undefined, 10);
     expect([rate.room(limit, 20), rate.room(undefined, 20)]).toEqual([0, Number.POSITIVE_INFINITY]);
   });
 
   test('blocks all claims while it is set by hand, and ends the window when it is lifted', () => {
-    const rate = new RateLimit();
+    const rate = new ClaimLimits();
     rate.use(3, limit, 0);
     rate.block(50, 0);
     expect([rate.room(undefined, 49), rate.remainingMs(undefined, 49), rate.room(undefined, 50)]).toEqual([

@@ -6,7 +6,7 @@ import type { ClaimRequest } from '../../../src/store/contract/index.js';
 import { SyncStore } from '../../../src/store/memory/index.js';
 import { newJob as job } from '../../unit/store-samples.js';
 
-vi.mock('../../../src/runtime/timers.js', () => import('../../support/process-timers.js'));
+vi.mock('../../../src/runtime/timers.js', () => import('../../support/wait/process-timers.js'));
 
 const QUEUE = 'q';
 const completed = ({ id, token }: ClaimedJob): Outcome => ({ kind: 'completed', jobId: id, token, value: '1', keep: {} });

@@ -1,7 +1,7 @@
 // Claims of two sessions that overlap under a cap. Both have finished counting what is active, or are about to count, before either commits.
 import { expect, test } from 'vitest';
 import { completed, newClient, newDatabase, newJobs, newSession, openStore } from './support.js';
-import { paced } from '../../support/pace.js';
+import { paced } from '../../support/wait/pace.js';
 
 const CAP = 20;
 /** Sessions with one slot: what they leave of their shares of two is there for each of the two large sessions. */

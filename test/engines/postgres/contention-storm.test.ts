@@ -1,4 +1,4 @@
-// All verbs at once on the same few jobs, through a dozen connections: nobody waits in a circle, and the log that was written meanwhile
+// All verbs at once on the same few jobs, through a dozen connections: no transactions wait in a circle, and the log that was written meanwhile
 // tells one legal way for each job, at whose end is what the tables hold.
 import { expect, test } from 'vitest';
 import type { Outcome } from '../../../src/job/outcome.js';
@@ -21,7 +21,7 @@ function random(seed: number): Pick {
   };
 }
 
-/** Claims and settles, under a new session whenever somebody closed the last one. Answers the tokens under which it finished jobs. */
+/** Claims and settles, under a new session whenever another worker closed the last one. Returns the tokens under which it finished jobs. */
 async function work(store: PostgresStore, name: string, pick: Pick): Promise<string[]> {
   const finished: string[] = [];
   let session = '';
@@ -189,7 +189,7 @@ test('all verbs at once never deadlock, and every job goes one legal way', async
   await expectAllClaimable(store);
 });
 
-/** Nobody was left behind its key: whoever waits has its turn. */
+/** No job was left behind its key: each waiting job has its turn. */
 async function expectAllClaimable(store: PostgresStore): Promise<void> {
   await store.configure('q', { blockedMs: 0 });
   for (const { id } of await store.sessions('q')) await store.closeSessions([{ queue: 'q', id }], 'closed');

@@ -1,4 +1,4 @@
-// Many connections at the same rows: nobody waits in a circle, and whatever order the server finds, the outcome is that of one after
+// Many connections at the same rows: no transactions wait in a circle, and whatever order the server finds, the outcome is that of one after
 // the other. postgres-contention-storm.test.ts has all verbs at once.
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../../src/job/outcome.js';

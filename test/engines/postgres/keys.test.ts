@@ -1,4 +1,4 @@
-// Keys of jobs where transactions meet: nobody waits because of a key, no turn is lost, and two jobs of one key are never active at once.
+// Keys of jobs where transactions meet: no call waits because of a key, no turn is lost, and two jobs of one key are never active at once.
 import { describe, expect, test } from 'vitest';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
 import { completed, deadlocks, newClient, newDatabase, newJob, newSession, openStore } from './support.js';
@@ -140,7 +140,7 @@ test('PostgreSQL claims write nothing while all jobs wait for their keys', async
   expect(await claim()).toEqual(['k1']);
   expect(await claim()).toEqual([]);
   const client = await newClient(url);
-  // Whoever goes on to claim locks the row of the caller first.
+  // A call that goes on to claim locks the row of the caller first.
   const position = async (): Promise<unknown> =>
     (await client.query(`SELECT xmin::text, xmax::text FROM holdfast.callers WHERE id = 's'`)).rows;
   const before = await position();
@@ -156,9 +156,20 @@ async function finish(store: PostgresStore, id: string): Promise<void> {
   expect(results).toEqual(['done']);
 }
 
-/** Until somebody waits for an advisory lock. */
+/** Until a transaction waits for an advisory lock. */
 async function waitForWaiter(client: Awaited<ReturnType<typeof newClient>>): Promise<void> {
   await expect
     .poll(async () => (await client.query(`SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`)).rowCount)
     .toBe(1);
 }
+
+test('a claim of one job passes over a job whose key is taken, and finds the next key', async () => {
+  const store = await openStore({ url: await newDatabase() });
+  await store.openSession(newSession());
+  await store.add('q', [newJob({ id: 'a', lockKey: 'k' })], { caller: 'p', seq: 1 });
+  await store.claim('q', { session: 's', seq: 1, count: 1 });
+  const jobs = [newJob({ id: 'b', lockKey: 'k' }), newJob({ id: 'c', lockKey: 'l' })];
+  await store.add('q', jobs, { caller: 'p', seq: 2 });
+  const { jobs: claimed } = await store.claim('q', { session: 's', seq: 2, count: 1 });
+  expect(claimed.map(({ id }) => id)).toEqual(['c']);
+});

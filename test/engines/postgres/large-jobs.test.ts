@@ -2,10 +2,10 @@
 import { afterEach, expect, test } from 'vitest';
 import { Queue } from '../../../src/queue/queue.js';
 import { Worker } from '../../../src/worker/worker.js';
-import { until } from '../../support/faults-wait.js';
-import { FULL } from '../../support/matrix.js';
+import { until } from '../../support/wait/until.js';
+import { FULL } from '../../support/run/matrix.js';
 import { newDatabase } from './support.js';
-import { paced } from '../../support/pace.js';
+import { paced } from '../../support/wait/pace.js';
 
 const MB = 1_000_000;
 /** Of one turn of the loop, in processor time: on a busy machine other processes take wall time from it. */

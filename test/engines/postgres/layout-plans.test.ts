@@ -1,5 +1,5 @@
 // How the server carries out the statements of every verb: through the index that was made for it, whatever it believes of the tables.
-// A walk through a whole list would be noticed only when somebody has a million jobs.
+// A walk through a whole list would be noticed only in a queue with a million jobs.
 import { Pool, type PoolClient } from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
@@ -27,7 +27,7 @@ const EXPLAINED = {
   'auto_explain.log_format': 'json',
 };
 
-const LARGE = new Set(['jobs', 'journal', 'events', 'logs', 'freed_keys', 'named', 'lock_places']);
+const LARGE = new Set(['jobs', 'journal', 'events', 'logs', 'freed_keys', 'named', 'lock_places', 'metrics', 'group_notes']);
 
 function nodes(node: Node): Node[] {
   return [node, ...(node.Plans ?? []).flatMap(nodes)];
@@ -54,7 +54,9 @@ async function useAll(store: PostgresStore): Promise<void> {
     { ...refs.a, kind: 'progress', progress: '1' },
     { ...refs.a, kind: 'log', row: 'r', keep: 1 },
     { ...refs.a, kind: 'data', data: '{}' },
+    { kind: 'event', name: 'mine', args: '{}' },
   ]);
+  await store.configure('q', { metrics: { points: 2 }, rate: { max: 100, durationMs: 1_000 } });
   await store.settle(
     'q',
     [
@@ -77,6 +79,7 @@ async function useAll(store: PostgresStore): Promise<void> {
   await store.sweep('q', 10);
   await store.probe('q');
   await useLocks(store);
+  await useGroups(store);
   await usePlainly(store);
   await store.jobs('q', ['1', '2']);
   await store.locks('q', { jobIds: ['1'] });
@@ -87,6 +90,7 @@ async function useAll(store: PostgresStore): Promise<void> {
     await store.jobs('q', { lists: [name], start: 0, end: 10, asc: false });
   }
   await store.events('q', 0, 10);
+  await store.status('q', { priorities: [0, 1], metrics: { kind: 'completed', start: 0, end: -1 } });
   await store.forget('q', { events: 5 });
   await store.change('q', { lists: ['completed'], limit: 1 }, retryFrom('completed'));
   await store.change('q', { lists: ['failed'], limit: 1 }, retryFrom('failed'));
@@ -119,6 +123,24 @@ async function useLocks(store: PostgresStore): Promise<void> {
   await store.acquire('q', wishes);
   await store.locks('q', { names: ['a', 'b'] });
   await store.letGo('q', wishes.slice(1));
+}
+
+/** A queue of its own: one with groups takes other ways. */
+async function useGroups(store: PostgresStore): Promise<void> {
+  await store.openSession(newSession({ queue: 'grouped' }));
+  const jobs = ['g', 'g', 'g', 'h', 'h'].map((group, n) => newJob({ id: `${group}${n}`, group }));
+  await store.add('grouped', [...jobs, newJob({ group: 'i', delayMs: 1 }), newJob()], { caller: 'p', seq: 1 });
+  await store.configure('grouped', { groups: { maxActive: 2, rate: { max: 50, durationMs: 60_000 } } });
+  await store.configure('grouped', { group: { key: 'h', rate: { max: 1, durationMs: 60_000 } } });
+  const { jobs: claimed } = await store.claim('grouped', { session: 's', seq: 1, count: 3 });
+  expect(claimed).toHaveLength(3);
+  await store.claim('grouped', { session: 's', seq: 2, count: 2, jobIds: ['g2', 'h4'] });
+  await store.settle('grouped', claimed.map(completed), { caller: 's', seq: 3 }, { session: 's', seq: 3, count: 3 });
+  await store.jobs('grouped', { group: 'g', start: 0, end: 10, asc: true });
+  await store.status('grouped', { groups: { keys: ['g', 'h'] } });
+  await store.status('grouped', { groups: { limit: 5 } });
+  await store.closeSessions([{ queue: 'grouped', id: 's' }], 'crashed');
+  await store.sweep('grouped', 10);
 }
 
 /** What most calls are. */
@@ -173,8 +195,8 @@ async function plans(url: string, ways: Ways): Promise<Statement[]> {
 
 describe('the statements of the PostgreSQL store', () => {
   test.each<[tables: string, ways: Ways, sql: string]>([
-    ['as it is when nobody has looked', 'long', ''],
-    ['as it is when nobody has looked', 'short', ''],
+    ['that were never analyzed', 'long', ''],
+    ['that were never analyzed', 'short', ''],
     ['that were empty when it looked', 'long', 'ANALYZE'],
     ['that were empty when it looked', 'short', 'ANALYZE'],
     [
@@ -200,7 +222,7 @@ describe('the statements of the PostgreSQL store', () => {
     expect(large.filter((node) => !through.has(node['Node Type']))).toEqual([]);
     // All jobs of a queue are in the primary key: only an id leads to one of them.
     expect(large.filter((node) => node['Index Name'] === 'jobs_pkey' && !/\bid = /.test(node['Index Cond'] ?? ''))).toEqual([]);
-    // Whoever wants the first rows of a list does not sort the list, but for those that say so.
+    // A query for the first rows of a list does not sort the list, but for those that say so.
     const sorted = all.filter(({ plan }) =>
       nodes(plan).some((node) => node['Node Type'] === 'Limit' && nodes(node).some(sortsRows)),
     );
@@ -210,5 +232,7 @@ describe('the statements of the PostgreSQL store', () => {
     for (const index of ['waiting', 'of_key', 'taken', 'delayed', 'active', 'finished', 'ending', 'pkey']) {
       expect(large.some((node) => node['Index Name'] === `jobs_${index}`)).toBe(true);
     }
+    for (const index of ['groups_in_turn', 'groups_resting'])
+      expect(scans.some((node) => node['Index Name'] === index)).toBe(true);
   });
 });

@@ -115,7 +115,7 @@ describe('a claim on PostgreSQL', () => {
   ])(
     'looks at as many pages with many waiting (%s) and delayed jobs as with few, and after many claims',
     async (_, job, cleared) => {
-      // Alone: what somebody else's open transaction may still see, in whatever database, is looked at again and again.
+      // On a server of its own: claims look again at rows that another open transaction, of any database, may still see.
       const { url } = await newServer();
       const store = await openStore({ url, max: 1, notify: false });
       const admin = await newClient(url);

@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { NewJob } from '../../../src/job/record.js';
-import { ADVISORY } from '../../../src/store/postgres/advisory.js';
+import { ADVISORY } from '../../../src/store/postgres/driver/advisory.js';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
-import { Server } from '../../../src/store/postgres/server.js';
+import { Server } from '../../../src/store/postgres/driver/server.js';
 import { newClient, newDatabase, newJob, newJobs, newSession, openStore } from './support.js';
 
 let seq = 0;
@@ -28,7 +28,7 @@ function statements(): string[] {
   return names;
 }
 
-/** Two stores whose first add is behind them; `woken` counts how often somebody who waits for jobs there was called. */
+/** Two stores whose first add is behind them; `woken` counts how often a watcher of jobs there was called. */
 async function scene() {
   const url = await newDatabase();
   const [here, there] = [await openStore({ url }), await openStore({ url })];
@@ -117,7 +117,7 @@ describe('a single add on PostgreSQL', () => {
 });
 
 describe('a PostgreSQL job that a worker of the same process takes', () => {
-  /** Somebody who waits for jobs where they are added, and has just found none. */
+  /** A worker that waits for jobs where they are added, and has just found none. */
   async function waiting({ here }: { here: PostgresStore }): Promise<(count: number) => Promise<string[]>> {
     onTestFinished(here.watch('q', () => undefined, 'jobs'));
     await here.openSession(newSession());

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import type { NewJob } from '../../../src/job/record.js';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
 import { completed, newClient, newDatabase, newJob, newJobs, newSession, openStore } from './support.js';
-import { paced } from '../../support/pace.js';
+import { paced } from '../../support/wait/pace.js';
 
 const JOBS = 6000;
 const BATCH = 1000;

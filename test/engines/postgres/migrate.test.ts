@@ -2,8 +2,8 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { CRASH_GRACE_MS } from '../../../src/store/contract/index.js';
 import { migratePostgres } from '../../../src/store/open.js';
-import { SCHEMA_VERSION } from '../../../src/store/postgres/schema.js';
-import { MIGRATIONS } from '../../../src/store/postgres/tables.js';
+import { SCHEMA_VERSION } from '../../../src/store/postgres/driver/schema.js';
+import { MIGRATIONS } from '../../../src/store/postgres/driver/tables.js';
 import { newClient, newEmptyDatabase, newJob, newStore, openStore } from './support.js';
 import { newPool } from './transaction-ways.js';
 
@@ -11,15 +11,15 @@ const ALL = Array.from({ length: SCHEMA_VERSION }, (_, index) => index + 1);
 
 /** The same engine as a later version of it, whose last migration makes a table. `readable`: by the version of today. */
 async function laterVersion(readable = false): Promise<typeof import('../../../src/store/postgres/index.js')> {
-  const tables = await import('../../../src/store/postgres/tables.js');
-  vi.doMock('../../../src/store/postgres/tables.js', () => ({
+  const tables = await import('../../../src/store/postgres/driver/tables.js');
+  vi.doMock('../../../src/store/postgres/driver/tables.js', () => ({
     ...tables,
     MIGRATIONS: [...tables.MIGRATIONS, 'CREATE TABLE later (n int)'],
     ...(readable ? {} : { READABLE_SINCE: tables.MIGRATIONS.length + 1 }),
   }));
   vi.resetModules();
   onTestFinished(() => {
-    vi.doUnmock('../../../src/store/postgres/tables.js');
+    vi.doUnmock('../../../src/store/postgres/driver/tables.js');
     vi.resetModules();
   });
   return import('../../../src/store/postgres/index.js');
@@ -127,6 +127,52 @@ describe('a later version of the PostgreSQL schema', () => {
     }
     expect(await migratePostgres(url)).toMatchObject({ ran: [] });
     expect(await migrate({ url })).toMatchObject({ ran: [] });
+  });
+
+  test('replaces the functions in place, and drops those that have changed or are gone', async () => {
+    const url = await newEmptyDatabase();
+    await migratePostgres(url);
+    const admin = await newClient(url);
+    const functions = async (): Promise<Map<string, string>> => {
+      const { rows } = await admin.query(`SELECT proname, string_agg(oid || md5(prosrc), ',') AS oids FROM pg_proc
+        WHERE pronamespace = 'holdfast'::regnamespace GROUP BY proname`);
+      return new Map(rows.map(({ proname, oids }) => [proname as string, oids as string]));
+    };
+    const before = await functions();
+    // A function with another body, one with other types, one with another result and one that this version does not have.
+    await admin.query(`SET search_path TO holdfast; SET check_function_bodies TO off;
+      CREATE OR REPLACE FUNCTION group_place(_paused boolean, _active float8, _own float8, _common float8) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+      DROP FUNCTION clock_ms() CASCADE; CREATE FUNCTION clock_ms(_n int) RETURNS float8 LANGUAGE sql AS 'SELECT 1';
+      DROP FUNCTION note_groups(int, text[], text[]) CASCADE;
+      CREATE FUNCTION note_groups(_queue int, _freed text[], _entered text[]) RETURNS int LANGUAGE sql AS 'SELECT 1';
+      CREATE FUNCTION gone() RETURNS int LANGUAGE sql AS 'SELECT 1'`);
+    expect((await functions()).get('group_place')).not.toBe(before.get('group_place'));
+    const { migratePostgres: migrate } = await laterVersion(true);
+    await migrate({ url });
+    const after = await functions();
+    const changed = [...after].filter(([name, oids]) => before.get(name) !== oids).map(([name]) => name);
+    expect([...after.keys()].sort()).toEqual([...before.keys()].sort());
+    expect(changed.sort()).toEqual(['clock_ms', 'note_groups']);
+  });
+
+  test('does not stop an earlier version whose connection has kept an invalid plan', async () => {
+    const url = await newEmptyDatabase();
+    const pool = newPool(url);
+    const store = await openStore({ pool });
+    await store.add('q', [newJob()], { caller: 'p', seq: 1 });
+    // As the server replies if the function was replaced while it made the plan.
+    let refusals = 0;
+    const kept = await pool.connect();
+    const query = kept.query.bind(kept);
+    kept.query = ((config: unknown, ...rest: unknown[]) => {
+      const text = typeof config === 'string' ? config : (config as { text: string }).text;
+      if (!text.includes('status')) return (query as (...all: unknown[]) => unknown)(config, ...rest);
+      refusals += 1;
+      return Promise.reject(Object.assign(new Error('cache lookup failed for function 23333'), { code: 'XX000' }));
+    }) as typeof kept.query;
+    kept.release();
+    expect((await store.status('q')).counts.waiting).toBe(1);
+    expect(refusals).toBe(1);
   });
 
   test('names the owner of the schema when another role must migrate it', async () => {

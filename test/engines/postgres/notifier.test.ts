@@ -1,7 +1,7 @@
 // How the PostgreSQL store tells other processes of changes: when, how often, and what is pending when it closes.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
-import { type Change, Notifier } from '../../../src/store/postgres/notify.js';
+import { type Change, Notifier } from '../../../src/store/postgres/driver/notify.js';
 
 const timers = (): number => process.getActiveResourcesInfo().filter((type) => type === 'Timeout').length;
 

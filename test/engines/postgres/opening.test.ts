@@ -29,7 +29,7 @@ async function within(ms: number, work: Promise<unknown>): Promise<void> {
   expect(performance.now() - begun).toBeLessThan(ms);
 }
 
-/** The same server as somebody who may not do everything. */
+/** The same server, for a role with fewer rights. */
 async function asUser(url: string, name: string, ...statements: string[]): Promise<string> {
   const admin = await newClient(url);
   await admin.query(`CREATE ROLE ${name} LOGIN PASSWORD 'secret'`);

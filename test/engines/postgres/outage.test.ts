@@ -43,7 +43,7 @@ describe('a lost connection to PostgreSQL', () => {
     await once(server, 'listening');
     onTestFinished(() => void server.close());
     const { port } = server.address() as AddressInfo;
-    // An event that nobody hears would fail this test as an uncaught exception.
+    // An error event without a listener would fail this test as an uncaught exception.
     await expect(openStore({ url: `postgres://a:b@127.0.0.1:${port}/x` })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
   });
 
@@ -178,7 +178,7 @@ describe('a PostgreSQL server that does not reply', () => {
     const admin = await newClient(url);
     await admin.query('BEGIN; SELECT FROM holdfast.jobs FOR UPDATE');
     await expect(store.change('q', ['x'], { kind: 'remove' })).rejects.toMatchObject({ code: 'STORE_BUSY', retryable: true });
-    // A claim waits for nobody.
+    // A claim waits for no other transaction.
     await store.openSession(newSession());
     expect((await store.claim('q', { session: 's', seq: 1, count: 1 })).jobs).toEqual([]);
     await admin.query('COMMIT');

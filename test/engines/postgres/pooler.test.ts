@@ -14,13 +14,15 @@ async function newPooler(direct: string): Promise<TestServer> {
   return pooler;
 }
 
-// What a client leaves on a connection is somebody else's a moment later. These are PgBouncer's own: it tells the server who a client is.
+// The settings that a client leaves on a connection reach another client a moment later. These are PgBouncer's own: it tells the server who a client is.
 const OWN = /SET (?:application_name|client_encoding|datestyle|timezone|standard_conforming_strings)/i;
 const LEFT_BEHIND =
   /(?:statement|execute [^:]+): (?:LISTEN|SET (?!LOCAL)|PREPARE|SELECT pg_(?:try_)?advisory_lock)|execute (?!<unnamed>)\w+:/;
 
 function leftBehind(log: string): string[] {
-  return log.split('\n').filter((line) => LEFT_BEHIND.test(line) && !OWN.test(line));
+  // Statements from SQL files begin with comments, and the log has a line for each of their lines.
+  const statements = log.replace(/-- [^\n]*\n\t?/g, '').split('\n');
+  return statements.filter((line) => LEFT_BEHIND.test(line) && !OWN.test(line));
 }
 
 async function work(url: string): Promise<void> {

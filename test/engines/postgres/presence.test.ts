@@ -132,7 +132,7 @@ describe('a live process on PostgreSQL', () => {
     await here.openSession(newSession());
     const admin = await newClient(server.url);
     const there = await openStore({ url: proxy.url(server.url) });
-    // Nobody may connect any more; who is connected stays.
+    // No client may connect any more; connected clients stay.
     await admin.query('ALTER DATABASE postgres CONNECTION LIMIT 0; ALTER ROLE postgres NOSUPERUSER');
     await admin.query(`SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'`);
     await vi.waitFor(async () => {

@@ -60,7 +60,7 @@ test('overlapping completed batches never deadlock, and each job has one event',
   const store = await openStore({ url });
   const jobs = await claimed(store, 300);
   const outcomes = jobs.map(completed);
-  // Somebody else holds them all up in the middle of their ids, so that all are under way when they go on.
+  // Another transaction holds them all up in the middle of their ids, so that all are under way when they go on.
   const writer = await newClient(url);
   await writer.query(`BEGIN; UPDATE holdfast.jobs SET progress = '7' WHERE id = '${jobs[150]?.id}'`);
   const settling = Array.from({ length: 10 }, (_, n) => store.settle('q', shuffled(outcomes, n + 1)));

@@ -39,8 +39,9 @@ async function live(store: PostgresStore, seed: number, plainness: number): Prom
   let produced = 0;
   let seq = 0;
   await store.openSession(newSession());
+  await store.configure('q', { metrics: { points: 10 } });
   for (let step = 0; step < 150; step += 1) {
-    const what = roll(plainness) === 0 ? roll(20) : roll(18);
+    const what = roll(plainness) === 0 ? roll(21) : roll(18);
     if (what < 6) {
       const plain = roll(plainness) > 0;
       const odd = () =>
@@ -73,12 +74,15 @@ async function live(store: PostgresStore, seed: number, plainness: number): Prom
       }
     } else if (what === 18) {
       await store.configure('q', { paused: roll(2) === 0 });
-    } else {
+    } else if (what === 19) {
       await store.configure('q', { cap: roll(2) === 0 ? { maxActive: 5 } : null });
+    } else {
+      await store.configure('q', { rate: roll(2) === 0 ? { max: 2, durationMs: 3_600_000 } : null });
     }
-    const { counts } = await store.status('q');
-    said.push(counts);
+    const { counts, metrics, window } = await store.status('q', { metrics: { kind: 'completed', start: 0, end: -1 } });
+    said.push(counts, metrics?.count, window?.used);
   }
+  expect((await store.status('q', { metrics: { kind: 'completed', start: 0, end: 0 } })).metrics?.count).toBeGreaterThan(0);
   const lists = ['waiting', 'prioritized', 'active', 'completed'] as const;
   for (const list of lists)
     said.push((await store.jobs('q', { lists: [list], start: 0, end: -1, asc: true })).jobs.map(({ id }) => id));
@@ -106,6 +110,7 @@ describe('the short ways of PostgreSQL', () => {
     ['is paused', (store) => store.configure('q', { paused: true })],
     ['is limited', (store) => store.configure('q', { blockedMs: 60_000 })],
     ['has a cap', (store) => store.configure('q', { cap: { maxActive: 1 } })],
+    ['has a rate', (store) => store.configure('q', { rate: { max: 1, durationMs: 60_000 } })],
     ['has a window', (store) => store.claim('q', { session: 's', seq: 2, count: 1, limit: { max: 1, durationMs: 60_000 } })],
     ['has a job with a priority', add({ priority: 1 })],
     ['has a job that goes first', add({ lifo: true })],
@@ -227,7 +232,7 @@ describe('a renewal on PostgreSQL', () => {
       .poll(async () => (await store.status('q')) && (await updates())?.all, { timeout: 5_000, interval: 300 })
       .toBeGreaterThanOrEqual(200);
     const { all, hot } = await updates();
-    // A page may be full while somebody else, in another database even, still sees all of it.
+    // A page may be full while another transaction, even of another database, still sees all of it.
     expect(hot).toBeGreaterThan(0.9 * all);
   });
 

@@ -1,5 +1,5 @@
 // Adding jobs inside a transaction of the user's, through the packages that people use: what is committed is added, what is rolled back
-// never was, and nobody waits for a transaction that stays open.
+// never was, and no call waits for a transaction that stays open.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { QueueEvents } from '../../../src/events/queue-events.js';
@@ -135,7 +135,7 @@ describe.each(WAYS)('adding in a transaction with %s', (_name, make) => {
 });
 
 describe('the option transaction', () => {
-  // Of an object with nothing but query(text, values) nobody can tell.
+  // An object with nothing but query(text, values) does not show whether a transaction is open.
   test.each(WAYS.filter(([, make]) => make !== queryWay))('refuses a handle outside of one: %s', async (_name, make) => {
     const { queue, way } = await scene(make);
     await expect(queue.add('mail', {}, { transaction: way.outside })).rejects.toMatchObject({
@@ -416,7 +416,7 @@ describe('the commit of a transaction with an added job', () => {
     await client.query('BEGIN');
     const { id } = await queue.add('mail', {}, { transaction: client });
     other.watch('another', () => undefined);
-    // Whoever asks for changes sees the number of this one twice at most, and nothing since: only the commit itself can wake them.
+    // A poll sees the number of this change twice at most, and nothing since: only the commit itself can wake them.
     await sleep(2_500);
     const heard = new Promise<void>((resolve) => other.watch('q', resolve));
     const ran = new Promise<string>((resolve) => worker.on('completed', (job) => resolve(job.id)));
@@ -437,7 +437,7 @@ describe('the commit of a transaction with an added job', () => {
   });
 });
 
-/** Somebody waits for a lock. */
+/** A transaction waits for a lock. */
 async function waitsForLock(url: string): Promise<void> {
   const client = await newClient(url);
   await vi.waitFor(async () => {

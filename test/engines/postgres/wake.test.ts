@@ -127,7 +127,7 @@ describe('a watcher on PostgreSQL', () => {
     await client.query('BEGIN');
     await there.add('q', [newJob()], { caller: 't', seq: 1 }, client);
     const stop = here.watch('q', () => undefined);
-    // Longer than it takes until everybody has looked twice.
+    // Longer than it takes until every store has polled twice.
     await sleep(2_200);
     expect(await wakeUp(here, async () => void (await client.query('COMMIT')))).toBeLessThan(2_500);
     stop();

@@ -1,4 +1,4 @@
-// What calls with many jobs do by a short cut: texts that go together, outcomes that are told in groups, locks that end as a range.
+// The short cuts of calls with many jobs: texts that go together, outcomes that are sent in series, locks that end as a range.
 // Each has a second way, for what does not fit it, and both must do the same.
 import type { Redis } from 'ioredis';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -182,8 +182,8 @@ describe('outcomes on Redis', () => {
     const [job] = await claim(1, 'gone');
     await store.closeSessions([{ queue: 'q', id: 'gone' }], 'crashed');
     expect((await store.jobs('q', [job?.id ?? ''])).jobs).toMatchObject([{ state: 'failed' }]);
-    const nobody: Outcome = { kind: 'failed', jobId: job?.id ?? '', token: '', reason: 'r', stacktrace: '[]', keep: {} };
-    expect((await store.settle('q', [nobody])).results).toEqual(['lost']);
+    const unowned: Outcome = { kind: 'failed', jobId: job?.id ?? '', token: '', reason: 'r', stacktrace: '[]', keep: {} };
+    expect((await store.settle('q', [unowned])).results).toEqual(['lost']);
   });
 
   test('of all kinds, in any order, are each applied', async () => {

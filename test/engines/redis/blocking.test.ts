@@ -9,7 +9,7 @@ import { RedisStore } from '../../../src/store/redis/index.js';
 import { startRedis } from '../../support/servers/redis.js';
 import type { TestServer } from '../../support/servers/server.js';
 import { newJob, newSession } from './support.js';
-import { paced } from '../../support/pace.js';
+import { paced } from '../../support/wait/pace.js';
 
 const LIMIT_MS = paced(90_000);
 
@@ -149,6 +149,38 @@ describe(`${JOBS} jobs`, () => {
       await goesInStepsOfWork(listed, 4);
       await goesInStepsOfWork(() => queue.obliterate({ force: true }), JOBS / 500);
       expect(await queue.count()).toBe(0);
+    },
+    LIMIT_MS,
+  );
+
+  test.each([
+    ['one group', 1],
+    ['1,000 groups', 1_000],
+    ['100,000 groups', JOBS],
+  ])(
+    'of %s are claimed, finished and removed by calls that are short, also after a change of their limits',
+    async (_, count) => {
+      const session = `of groups, ${count}`;
+      let added = 0;
+      await store.openSession(newSession({ id: session }));
+      await fill(() => ({ group: `group ${added++ % count}` }));
+      await goesInStepsOfWork(() => turnOver(session, 50), 50);
+      // No group has a place: all of them go aside as claims find them, and come back when the limit is removed.
+      const limit = (maxActive: number) => store.configure('q', { groups: { maxActive } });
+      await goesInStepsOfWork(() => limit(0), 1);
+      const claims = async (): Promise<number> => {
+        for (let calls = 1; ; calls += 1) {
+          const { jobs, more } = await store.claim('q', { session, seq: ++seq, count: batch });
+          if (more !== true || jobs.length > 0) return calls;
+        }
+      };
+      await goesInStepsOfWork(claims, 1);
+      await goesInStepsOfWork(() => store.configure('q', { groups: null }), 1);
+      await goesInStepsOfWork(() => turnOver(session, 50), 50);
+      await goesInStepsOfWork(() => store.status('q', { groups: { limit: 1_000 } }), 1);
+      await goesInStepsOfWork(() => queue.obliterate({ force: true }), JOBS / 500);
+      expect(await queue.count()).toBe(0);
+      expect((await store.status('q', { groups: { limit: 1 } })).groups).toEqual({ groups: [] });
     },
     LIMIT_MS,
   );

@@ -5,7 +5,9 @@ import { expect, test } from 'vitest';
 
 const FOLDER = new URL('../../../src/store/redis/lua/', import.meta.url);
 const files = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.lua'));
-const built = createRequire(import.meta.url)('../../../dist/store/redis/lua-texts.js') as { luaText(file: string): string };
+const built = createRequire(import.meta.url)('../../../dist/store/redis/driver/lua-texts.js') as {
+  luaText(file: string): string;
+};
 
 test('the build embeds every line of code of every Lua file, and no comment but the list of shared parts', () => {
   expect(files.length).toBeGreaterThan(50);

@@ -7,7 +7,7 @@ import type { Outcome } from '../../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
 import type { LockGrant } from '../../../src/store/contract/index.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
-import { script } from '../../../src/store/redis/scripts.js';
+import { script } from '../../../src/store/redis/driver/scripts.js';
 import { newJob, newSession, openWithClient } from './support.js';
 
 const TAG = '{holdfast:q}';

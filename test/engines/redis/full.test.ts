@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { Queue } from '../../../src/queue/queue.js';
 import { Worker } from '../../../src/worker/worker.js';
-import { until } from '../../support/faults-wait.js';
+import { until } from '../../support/wait/until.js';
 import { newJob, newServer, newSession, openStore } from './support.js';
 
 const DATA = JSON.stringify('x'.repeat(200_000));

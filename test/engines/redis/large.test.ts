@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import type { ClaimedJob } from '../../../src/job/record.js';
 import { EVENT_VALUE_BYTES, EVENTS_BYTES_KEPT, REPLY_BYTES } from '../../../src/store/budget.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
-import { paced } from '../../support/pace.js';
+import { paced } from '../../support/wait/pace.js';
 import { newJob, newServer, newSession, openStore, openWithClient } from './support.js';
 import { retryFrom } from '../../../src/testing/conformance/samples.js';
 
@@ -162,7 +162,7 @@ test('a Redis queue of a newer layout is refused, and not touched', async () => 
   await add(store, ['a'], 1);
   const meta = (await client.getBuffer(`${TAG}:meta`)) ?? Buffer.alloc(0);
   const newer = Buffer.from(meta);
-  newer.writeDoubleLE(2, meta.length - NUMBER);
+  newer.writeDoubleLE(99, meta.length - NUMBER);
   await client.set(`${TAG}:meta`, newer);
   await expect(add(store, ['b'], 2)).rejects.toMatchObject({ code: 'STORE_NEWER', retryable: false, store: 'redis' });
   await expect(store.claim('q', { session: 's', seq: 1, count: 1 })).rejects.toMatchObject({ code: 'STORE_NEWER' });

@@ -1,4 +1,4 @@
-// What the Redis store keeps, and that no call is unbounded: everything of a queue in one slot, nothing left behind, long work in
+// The keys of the Redis store, and that no call is unbounded: everything of a queue in one slot, nothing left behind, long work in
 // bites.
 import { readdir, readFile } from 'node:fs/promises';
 import type { Redis } from 'ioredis';
@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { Outcome } from '../../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
-import { script } from '../../../src/store/redis/scripts.js';
+import { script } from '../../../src/store/redis/driver/scripts.js';
 import { newJob, newSession, openWithClient } from './support.js';
 import { retryFrom } from '../../../src/testing/conformance/samples.js';
 
@@ -94,8 +94,8 @@ describe('keys of a queue in Redis', () => {
     await add(1);
     const [job] = await claim(1);
     await store.settle('q', [completed(job as ClaimedJob)], { caller: 's', seq: ++seq });
-    await store.settle('q', [completed(job as ClaimedJob)], { caller: 'somebody', seq: 1 });
-    for (const key of ['added:p', 'call:somebody']) expect(await client.pttl(`${TAG}:${key}`)).toBeGreaterThan(10 * 60_000);
+    await store.settle('q', [completed(job as ClaimedJob)], { caller: 'other', seq: 1 });
+    for (const key of ['added:p', 'call:other']) expect(await client.pttl(`${TAG}:${key}`)).toBeGreaterThan(10 * 60_000);
     expect(await client.exists(`${TAG}:call:s`)).toBe(0);
     const again = { kind: 'release', jobId: job?.id ?? '', token: job?.token ?? '' } as const;
     expect((await store.settle('q', [again], { caller: 's', seq })).results).toEqual(['done']);
@@ -288,7 +288,7 @@ test('Redis scripts use no command that Redis 6.2 lacks', async () => {
   const KNOWN = new Set(
     (
       'TIME GET SET PUBLISH EXISTS UNLINK HGET HSET HSETNX HMGET HDEL HEXISTS HGETALL HSTRLEN HVALS HINCRBY SADD SREM SCARD SMEMBERS ZADD ZREM ZCARD ZCOUNT ' +
-      'ZRANGE ZRANK ZSCORE ZMSCORE ZREVRANGE ZRANGEBYSCORE ZREVRANGEBYSCORE ZREMRANGEBYRANK ZREMRANGEBYSCORE ZPOPMIN LLEN LRANGE LTRIM RPUSH XADD XRANGE XTRIM'
+      'ZRANGE ZRANK ZSCORE ZMSCORE ZREVRANGE ZRANGEBYSCORE ZRANGEBYLEX ZREVRANGEBYSCORE ZREMRANGEBYRANK ZREMRANGEBYSCORE ZPOPMIN LLEN LRANGE LTRIM RPUSH XADD XRANGE XTRIM'
     ).split(' '),
   );
   const folder = new URL('../../../src/store/redis/lua/', import.meta.url);

@@ -6,7 +6,7 @@ import type { Outcome } from '../../../src/job/outcome.js';
 import type { ClaimedJob } from '../../../src/job/record.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { newJob, newProxy, newServer, newSession, openStore } from './support.js';
-import { paced } from '../../support/pace.js';
+import { paced } from '../../support/wait/pace.js';
 
 const LIMIT_MS = paced(60_000);
 

@@ -1,12 +1,12 @@
-// What becomes of calls when the connection to Redis fails: none waits for ever, none is carried out twice, and the store comes
+// Calls whose connection to Redis fails: none waits for ever, none is carried out twice, and the store comes
 // back by itself.
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { ClaimedJob } from '../../../src/job/record.js';
 import type { JobsReply } from '../../../src/store/contract/index.js';
-import { Dialer } from '../../../src/store/redis/dial.js';
+import { Dialer } from '../../../src/store/redis/driver/dial.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
-import { Link } from '../../../src/store/redis/link.js';
-import { checkOptions } from '../../../src/store/redis/options.js';
+import { Link } from '../../../src/store/redis/driver/link.js';
+import { checkOptions } from '../../../src/store/redis/driver/options.js';
 import { isRetryable } from '../../../src/errors.js';
 import { freePort } from '../../support/servers/free-port.js';
 import type { FaultProxy } from '../../support/servers/proxy.js';
@@ -25,7 +25,7 @@ async function insist<T>(call: () => Promise<T>, onFailure: (error: unknown) => 
   }
 }
 
-/** Until the store knows that nobody is there. The first calls meet a connection that is ending; they are repeated at once. */
+/** Waits until the store knows that no server is there. The first calls meet a connection that is ending; they are repeated at once. */
 async function outage(store: RedisStore): Promise<void> {
   for (let tries = 0; tries < 1_000; tries += 1) {
     if (String(await store.status('q').catch(String)).includes('ECONNREFUSED')) return;
@@ -110,11 +110,11 @@ describe('a lost connection to Redis', () => {
     const unknown = vi.spyOn(dialer, 'dial').mockRejectedValue(new Error('getaddrinfo ENOTFOUND redis'));
     await killClients(server);
     await vi.waitFor(() => expect(unknown).toHaveBeenCalled());
-    const error = await link.run('status', '{holdfast:q}', []).catch((thrown: unknown) => thrown);
+    const error = await link.run('probe', '{holdfast:q}', []).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
     expect(String(error)).toContain('ENOTFOUND');
     unknown.mockRestore();
-    await vi.waitFor(() => link.run('status', '{holdfast:q}', []), 5_000);
+    await vi.waitFor(() => link.run('probe', '{holdfast:q}', []), 5_000);
   });
 
   test('makes no error that contains the payload', async () => {
@@ -143,7 +143,7 @@ describe('a Redis connection without replies', () => {
     expect(performance.now() - begun).toBeLessThan(3_000);
     await expect(store.status('q')).rejects.toMatchObject({ retryable: true });
     server.resume();
-    // What was sent before the stop is carried out now, perhaps after its own repetition.
+    // The call that was sent before the stop is carried out now, perhaps after its own repetition.
     expect(await insist(() => store.add('q', [newJob()], call))).toEqual([{ id: '1', status: 'added' }]);
     expect((await store.status('q')).counts.waiting).toBe(1);
   });

@@ -3,9 +3,9 @@ import type { Redis } from 'ioredis';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { NewJob } from '../../../src/job/record.js';
 import { add as addJobs } from '../../../src/store/redis/add.js';
-import type { Argument } from '../../../src/store/redis/driver.js';
+import type { Argument } from '../../../src/store/redis/driver/driver.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
-import { script } from '../../../src/store/redis/scripts.js';
+import { script } from '../../../src/store/redis/driver/scripts.js';
 import { goBothWays, TAG } from './short-way.js';
 import { newJob, openWithClient } from './support.js';
 

@@ -7,9 +7,9 @@ import type { Outcome } from '../../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
 import type { Call, ClaimRequest } from '../../../src/store/contract/index.js';
 import { claim as claimAlone } from '../../../src/store/redis/claim.js';
-import type { Argument } from '../../../src/store/redis/driver.js';
+import type { Argument } from '../../../src/store/redis/driver/driver.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
-import { script } from '../../../src/store/redis/scripts.js';
+import { script } from '../../../src/store/redis/driver/scripts.js';
 import { settle } from '../../../src/store/redis/settle.js';
 import { goBothWays, TAG } from './short-way.js';
 import { newJob, newSession, openWithClient } from './support.js';
@@ -236,7 +236,7 @@ describe('the short way to settle on Redis is not used', () => {
   });
 });
 
-/** What is needed of it to finish it. */
+/** The fields of a running job that finishing it needs. */
 async function running(id: string): Promise<{ id: string; token: string }> {
   return { id, token: (await store.locks('q', { jobIds: [id] }))[0]?.token ?? '' };
 }

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { CRASH_GRACE_MS, type SessionInfo } from '../../../src/store/contract/index.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
-import { script } from '../../../src/store/redis/scripts.js';
+import { script } from '../../../src/store/redis/driver/scripts.js';
 import { askRedis } from '../../support/servers/redis.js';
 import { killClients, newServer, newSession, openStore } from './support.js';
 
@@ -65,7 +65,7 @@ describe('a session on Redis', () => {
     await owner.openSession(newSession({ graceMs: GRACE_MS }));
     for (let round = 0; round < 3; round += 1) {
       await killClients(server);
-      // Whether somebody asks between the loss and the new connection or not.
+      // With or without a probe between the loss and the new connection.
       await vi.waitFor(() => store.probe('q'));
       await vi.waitFor(async () => expect((await session(store)).suspected).toBe(false), 3_000);
       await sleep(550);

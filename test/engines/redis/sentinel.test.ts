@@ -12,7 +12,7 @@ import { freePort } from '../../support/servers/free-port.js';
 import { folderOf } from '../../support/servers/programs.js';
 import { askRedis } from '../../support/servers/redis.js';
 import { newJob, newServer, newSession, openStore } from './support.js';
-import { paced } from '../../support/pace.js';
+import { paced } from '../../support/wait/pace.js';
 
 const LIMIT_MS = paced(40_000);
 

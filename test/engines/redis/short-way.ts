@@ -1,24 +1,33 @@
 // Scripts with a short way for what most of their calls are (lua/shared/plain-*.lua): it must leave the same data and give the same answer
 // as the long way does, and leave everything alone where it does not apply.
-import { readFile } from 'node:fs/promises';
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
-import type { Argument } from '../../../src/store/redis/driver.js';
-import { type ScriptName, script } from '../../../src/store/redis/scripts.js';
+import type { Argument } from '../../../src/store/redis/driver/driver.js';
+import { partText, type ScriptName, script } from '../../../src/store/redis/driver/scripts.js';
 
 export const TAG = '{holdfast:q}';
 /** Where the long way is gone, on the same data. */
 const COPY = '{holdfast:copy}';
 const LEFT_ALONE = 'left alone';
+/** The parts of a short way, in their order. */
+const SHORT_WAYS = {
+  'plain-add': ['plain-add', 'plain-save'],
+  'plain-settle': ['plain-settle', 'plain-complete', 'plain-grant', 'plain-write', 'plain-save'],
+};
 
 /** Both ways at one moment of Redis' clock; the long one on a copy. Answers which one the call takes. */
-export async function goBothWays(client: Redis, name: ScriptName, part: string, args: Argument[]): Promise<'short' | 'long'> {
+export async function goBothWays(
+  client: Redis,
+  name: ScriptName,
+  part: keyof typeof SHORT_WAYS,
+  args: Argument[],
+): Promise<'short' | 'long'> {
   for (const key of await client.keys(`${COPY}:*`)) await client.del(key);
   for (const key of await client.keys(`${TAG}:*`)) await client.copy(key, COPY + key.slice(TAG.length));
   const before = await dataOf(client, TAG);
   const [seconds, micros] = await client.time();
   const text = script(name).text.replace("call('TIME')", `{ ${seconds}, ${micros} }`);
-  const short = await readFile(new URL(`../../../src/store/redis/lua/shared/${part}.lua`, import.meta.url), 'utf8');
+  const short = SHORT_WAYS[part].map(partText).join('\n');
   const [head = '', tail] = text.split(short);
   expect(tail).toBeDefined();
   const reply = await client.eval(`${head}${short}\nreturn '${LEFT_ALONE}'`, 1, TAG, ...args);

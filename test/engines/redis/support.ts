@@ -1,8 +1,10 @@
-// What the tests of the Redis store share: servers and proxies that are gone afterwards, and stores that are closed.
+// Shared by the tests of the Redis store: servers and proxies that are gone afterwards, and stores that are closed.
 import { createServer, type Server } from 'node:net';
 import { Redis } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import { RedisStore, type RedisStoreOptions } from '../../../src/store/redis/index.js';
+import type { Store } from '../../../src/store/contract/index.js';
+import { previousBuild } from '../../support/processes/previous-build.js';
 import { freePort } from '../../support/servers/free-port.js';
 import { FaultProxy } from '../../support/servers/proxy.js';
 import { askRedis, type RedisOptions, startRedis } from '../../support/servers/redis.js';
@@ -56,7 +58,7 @@ export async function killClients({ port }: TestServer): Promise<void> {
   await askRedis(port, 'CLIENT KILL SKIPME yes');
 }
 
-/** Answers INFO with this text and everything else with OK. */
+/** A server that replies to INFO with this text, and to all other commands with OK. */
 export async function fakeRedis(info: string): Promise<{ port: number }> {
   const server: Server = createServer((socket) => {
     socket.on('error', () => undefined);
@@ -71,4 +73,26 @@ export async function fakeRedis(info: string): Promise<{ port: number }> {
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
   return { port };
+}
+
+const COUNTERS = 26;
+
+/** The layout of a queue: the last of its counters (lua/shared/counters.lua). */
+export async function layoutOf(client: Redis, tag: string): Promise<number | undefined> {
+  return (await client.getBuffer(`${tag}:meta`))?.readDoubleLE(8 * (COUNTERS - 1));
+}
+
+/** A store of the previous version on the server of this client. */
+export async function openPrevious(client: Redis): Promise<Store> {
+  const previous = (await import(previousBuild())) as { openStore: (url: string) => Promise<Store> };
+  const store = await previous.openStore(`redis://127.0.0.1:${client.options.port}`);
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** Every key of a queue with its content, to see that nothing has changed. */
+export async function dump(client: Redis, tag: string): Promise<Record<string, string | undefined>> {
+  const found: Record<string, string | undefined> = {};
+  for (const key of (await client.keys(`${tag}:*`)).sort()) found[key] = (await client.dumpBuffer(key))?.toString('hex');
+  return found;
 }

@@ -2,11 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { Dialer } from '../../../src/store/redis/dial.js';
+import { Dialer } from '../../../src/store/redis/driver/dial.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
-import type { Link } from '../../../src/store/redis/link.js';
-import { checkOptions } from '../../../src/store/redis/options.js';
-import { Subscriber } from '../../../src/store/redis/subscriber.js';
+import type { Link } from '../../../src/store/redis/driver/link.js';
+import { checkOptions } from '../../../src/store/redis/driver/options.js';
+import { Subscriber } from '../../../src/store/redis/driver/subscriber.js';
 import { askRedis } from '../../support/servers/redis.js';
 import type { TestServer } from '../../support/servers/server.js';
 import { killClients, newJob, newProxy, newServer, newSession, openStore, openWithClient } from './support.js';
@@ -220,7 +220,7 @@ test('are woken at once by the next job after a claim found too few, and not aga
   expect((await claim(1, 1)).jobs).toHaveLength(1);
   await add(2);
   expect((await claim(2, 5)).jobs).toHaveLength(1);
-  // Nobody was armed so far: what was wanted was there.
+  // No queue was armed so far: the claims found jobs.
   await add(3);
   await add(4);
   expect((await claim(3, 5)).jobs).toHaveLength(2);

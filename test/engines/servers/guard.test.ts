@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { until } from '../../support/faults-wait.js';
+import { until } from '../../support/wait/until.js';
 import { hasEnded, signal } from '../../support/servers/processes.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));

@@ -3,9 +3,9 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { seeded } from '../../support/faults-random.js';
+import { seeded } from '../../support/run/random.js';
 import { FaultProxy } from '../../support/servers/proxy.js';
-import { until } from '../../support/faults-wait.js';
+import { until } from '../../support/wait/until.js';
 
 let echo: Server;
 let proxy: FaultProxy;

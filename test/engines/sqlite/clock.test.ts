@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { startClock } from '../../../src/store/sqlite/clock.js';
-import { loadDriver } from '../../../src/store/sqlite/driver.js';
+import { startClock } from '../../../src/store/sqlite/state/clock.js';
+import { loadDriver } from '../../../src/store/sqlite/driver/load.js';
 import { ManualClock } from '../../../src/testing/manual-clock.js';
 import { afterwards, newFile, newJob, newSession, openStore, StoreProcess } from './support.js';
-import { paced } from '../../support/pace.js';
+import { paced } from '../../support/wait/pace.js';
 
 /** The host is started again: another boot id. */
 function reboot(file: string): void {

@@ -133,6 +133,19 @@ describe('jobs that are completed in a run on SQLite', () => {
     expect(await idsOf(store, 'active', 'other')).toEqual(others.map(({ id }) => id));
   });
 
+  it('free the keys of the jobs among them that have one', async () => {
+    const store = await openStore({ path: newFile() });
+    const added = Array.from({ length: COUNT }, (_, n) => newJob(n === 9 ? { lockKey: 'k' } : {}));
+    await store.add('q', added, { caller: 'p', seq: 1 });
+    const jobs = await claimAll(store);
+    await store.add('q', [newJob({ id: 'next', lockKey: 'k' })], { caller: 'p', seq: 2 });
+    expect((await store.claim('q', { session: 's', seq: 2, count: 1 })).jobs).toEqual([]);
+    const outcomes = jobs.map((job) => completed(job));
+    expect(await store.settle('q', outcomes)).toEqual({ results: jobs.map(() => 'done') });
+    expect(await idsOf(store, 'completed')).toHaveLength(COUNT);
+    expect((await store.claim('q', { session: 's', seq: 3, count: 1 })).jobs.map(({ id }) => id)).toEqual(['next']);
+  });
+
   it('are trimmed like any others', async () => {
     const { store, jobs } = await withClaimed();
     const outcomes = jobs.map((job): Outcome => ({ ...completed(job), keep: { count: 3 } }) as Outcome);

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Queue, Worker } from 'holdfast';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { DriverName } from '../../../src/store/sqlite/driver.js';
+import type { DriverName } from '../../../src/store/sqlite/driver/load.js';
 import { resultCode } from '../../../src/store/sqlite/driver/result-code.js';
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
@@ -24,9 +24,9 @@ afterEach(() => {
 });
 
 /** A module of its own for each test: the choice is made once. */
-async function load(name: string): ReturnType<typeof import('../../../src/store/sqlite/driver.js').loadDriver> {
+async function load(name: string): ReturnType<typeof import('../../../src/store/sqlite/driver/load.js').loadDriver> {
   vi.stubEnv('HOLDFAST_SQLITE_DRIVER', name);
-  const { loadDriver } = await import('../../../src/store/sqlite/driver.js');
+  const { loadDriver } = await import('../../../src/store/sqlite/driver/load.js');
   return loadDriver();
 }
 

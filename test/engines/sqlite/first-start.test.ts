@@ -5,11 +5,11 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { type Database as Seam, loadDriver } from '../../../src/store/sqlite/driver.js';
-import { blameOf } from '../../../src/store/sqlite/errors.js';
-import { migrate, SCHEMA_VERSION } from '../../../src/store/sqlite/schema.js';
+import { type Database as Seam, loadDriver } from '../../../src/store/sqlite/driver/load.js';
+import { blameOf } from '../../../src/store/sqlite/driver/errors.js';
+import { migrate, SCHEMA_VERSION } from '../../../src/store/sqlite/state/schema.js';
 import { afterwards, newFile, newFolder } from './support.js';
-import { paced } from '../../support/pace.js';
+import { paced } from '../../support/wait/pace.js';
 
 const PROCESSES = 8;
 const ROUNDS = 25;
@@ -63,8 +63,8 @@ describe('a new SQLite file', () => {
     const interruptible: Seam = {
       prepare: (sql) => {
         const statement = ours.prepare<never>(sql);
-        const get = (): never | undefined => {
-          const row = statement.get();
+        const get = (...values: (string | number | null)[]): never | undefined => {
+          const row = statement.get(...values);
           interrupt(sql);
           return row;
         };

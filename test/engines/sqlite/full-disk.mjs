@@ -1,7 +1,7 @@
 // Runs on a file system of 2 MB: fills it, and tells what happened as JSON.
 import fs from 'node:fs';
 import path from 'node:path';
-import driver from '../../../dist/store/sqlite/driver.js';
+import driver from '../../../dist/store/sqlite/driver/load.js';
 import { SqliteStore } from '../../../dist/store/sqlite/index.js';
 
 const file = path.join(process.argv[2], 'jobs.db');

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { CRASH_GRACE_MS } from '../../../src/store/contract/index.js';
-import { SCHEMA_VERSION } from '../../../src/store/sqlite/schema.js';
+import { SCHEMA_VERSION } from '../../../src/store/sqlite/state/schema.js';
 import { afterwards, newFile, newJob, newSession, openStore, StoreProcess } from './support.js';
 
 const VERSION_1 = fs.readFileSync(new URL('version-1.sql', import.meta.url), 'utf8');
@@ -34,11 +34,13 @@ describe('a SQLite file of an older version', () => {
     expect(schemaOf(old)).toEqual(schemaOf(fresh));
   });
 
-  it('gets the columns that came without a new version, and keeps its version', async () => {
+  it('gets the columns and tables that came without a new version, and keeps its version', async () => {
     const [old, fresh] = [newFile(), newFile()];
     for (const path of [old, fresh]) await (await openStore({ path })).close();
     const db = new Database(old);
-    db.exec('ALTER TABLE jobs DROP COLUMN lostBy');
+    for (const column of ['lostBy', 'marks', 'extras']) db.exec(`ALTER TABLE jobs DROP COLUMN ${column}`);
+    for (const column of ['scheduled', 'rules']) db.exec(`ALTER TABLE queues DROP COLUMN ${column}`);
+    for (const table of ['dedup', 'schedules', 'metrics', 'groups', 'turns']) db.exec(`DROP TABLE ${table}`);
     db.close();
     expect(schemaOf(old)).not.toEqual(schemaOf(fresh));
     await (await openStore({ path: old })).close();

@@ -2,9 +2,9 @@ import fs from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
-import type { Database as Connection } from '../../../src/store/sqlite/driver.js';
+import type { Database as Connection } from '../../../src/store/sqlite/driver/load.js';
 import { SqliteStore } from '../../../src/store/sqlite/index.js';
-import { SCHEMA_VERSION } from '../../../src/store/sqlite/schema.js';
+import { SCHEMA_VERSION } from '../../../src/store/sqlite/state/schema.js';
 import { newFile, newFolder, newJob, openStore, StoreProcess } from './support.js';
 
 /** A file with everything that lies beside it, as bytes. */
@@ -133,8 +133,8 @@ describe('opening a SQLite store', () => {
   it('syncs every commit to the disk by default', async () => {
     vi.resetModules();
     const opened: Connection[] = [];
-    vi.doMock('../../../src/store/sqlite/driver.js', async (importOriginal) => {
-      const driver = await (await importOriginal<typeof import('../../../src/store/sqlite/driver.js')>()).loadDriver();
+    vi.doMock('../../../src/store/sqlite/driver/load.js', async (importOriginal) => {
+      const driver = await (await importOriginal<typeof import('../../../src/store/sqlite/driver/load.js')>()).loadDriver();
       const open: typeof driver.open = (...args) => {
         opened.push(driver.open(...args));
         return opened.at(-1) as Connection;
@@ -154,7 +154,7 @@ describe('opening a SQLite store', () => {
         await store.close();
       }
     } finally {
-      vi.doUnmock('../../../src/store/sqlite/driver.js');
+      vi.doUnmock('../../../src/store/sqlite/driver/load.js');
       vi.resetModules();
     }
   });

@@ -1,23 +1,31 @@
 import { describe, expect, it } from 'vitest';
 import { Adding } from '../../../src/store/sqlite/add.js';
-import { Callers } from '../../../src/store/sqlite/callers.js';
+import { Callers } from '../../../src/store/sqlite/state/callers.js';
 import { Changing } from '../../../src/store/sqlite/change.js';
 import { Claiming } from '../../../src/store/sqlite/claim.js';
-import { type Database, loadDriver } from '../../../src/store/sqlite/driver.js';
+import { type Database, loadDriver } from '../../../src/store/sqlite/driver/load.js';
+import { Entering } from '../../../src/store/sqlite/state/enter.js';
+import { Entries } from '../../../src/store/sqlite/state/entries.js';
 import { EventLog } from '../../../src/store/sqlite/events.js';
-import { HandBack } from '../../../src/store/sqlite/hand-back.js';
 import { Inspecting } from '../../../src/store/sqlite/inspect.js';
-import { Lanes } from '../../../src/store/sqlite/lanes.js';
+import { Groups } from '../../../src/store/sqlite/state/groups.js';
+import { KeyGroups } from '../../../src/store/sqlite/state/key-groups.js';
+import { Leaving } from '../../../src/store/sqlite/leave.js';
 import { Locks } from '../../../src/store/sqlite/lock.js';
+import { LostGroups } from '../../../src/store/sqlite/state/lost-groups.js';
+import { MinuteCounts } from '../../../src/store/sqlite/state/minute-counts.js';
 import { NamedLocks } from '../../../src/store/sqlite/named-lock.js';
-import { Peers } from '../../../src/store/sqlite/presence.js';
+import { Peers } from '../../../src/store/sqlite/liveness/presence.js';
 import { Probing } from '../../../src/store/sqlite/probe.js';
-import { QueueTable } from '../../../src/store/sqlite/queue-state.js';
-import { Removing } from '../../../src/store/sqlite/remove.js';
+import { QueueTable } from '../../../src/store/sqlite/state/queue-state.js';
 import { Retention } from '../../../src/store/sqlite/retention.js';
+import { Rules } from '../../../src/store/sqlite/state/rules.js';
+import { Scheduling } from '../../../src/store/sqlite/schedule.js';
+import { Schedules } from '../../../src/store/sqlite/state/schedules.js';
 import { Selecting } from '../../../src/store/sqlite/select.js';
 import { Sessions } from '../../../src/store/sqlite/session.js';
 import { Settling } from '../../../src/store/sqlite/settle.js';
+import { Sweeping } from '../../../src/store/sqlite/sweep.js';
 import { Writing } from '../../../src/store/sqlite/write.js';
 import { afterwards, newFile, openStore } from './support.js';
 
@@ -39,20 +47,29 @@ async function plans(): Promise<{ sql: string; plan: string }[]> {
     inTransaction: false,
   };
   const callers = new Callers(recorder);
-  const lanes = new Lanes(recorder);
+  const keyGroups = new KeyGroups(recorder);
+  const groups = new Groups(recorder, new Rules(recorder));
   const namedLocks = new NamedLocks(recorder);
-  const retention = new Retention(recorder);
-  const handBack = new HandBack(recorder, retention);
+  const entries = new Entries(recorder);
+  const entering = new Entering(recorder, groups);
+  const schedules = new Schedules(recorder, () => 0);
+  const leaving = new Leaving(recorder, { entries, entering, schedules });
+  const retention = new Retention(recorder, leaving);
   const selecting = new Selecting(recorder);
-  const claiming = new Claiming(recorder, callers, lanes);
-  for (const Part of [Adding, EventLog, Inspecting, Writing]) new Part(recorder, callers);
-  new QueueTable(recorder, lanes);
-  new Settling(recorder, callers, claiming, retention);
-  new Sessions(recorder, callers, handBack, namedLocks);
-  const locks = new Locks(recorder, handBack);
-  const removing = new Removing(recorder, selecting, retention);
-  new Changing(recorder, { selecting, removing, locks });
-  new Probing(recorder, new Peers(driver, file));
+  const claiming = new Claiming(recorder, { callers, keyGroups, groups, leaving, schedules });
+  for (const Part of [EventLog, Writing]) new Part(recorder);
+  new Adding(recorder, { callers, entering, entries, leaving });
+  const minutes = new MinuteCounts(recorder);
+  new Inspecting(recorder, { entries, schedules, minutes, groups });
+  new QueueTable(recorder, { keyGroups, groups, minutes });
+  new Settling(recorder, callers, claiming, leaving, retention);
+  const locks = new Locks(recorder, leaving, retention);
+  const sessions = new Sessions(recorder, { callers, locks, namedLocks });
+  const lostGroups = new LostGroups(recorder, groups);
+  new Sweeping(recorder, { callers, sessions, locks, namedLocks, entries, schedules, lostGroups });
+  new Changing(recorder, { selecting, leaving, locks });
+  new Probing(recorder, new Peers(driver, file), schedules);
+  new Scheduling(recorder, schedules, entering, leaving);
   return statements.map((sql) => {
     const values = Array.from(sql.matchAll(/\?/g), () => 0);
     const rows = db.prepare<[number, number, number, string]>(`EXPLAIN QUERY PLAN ${sql}`).all(...values);
@@ -64,7 +81,11 @@ describe('the statements of the SQLite store', () => {
   it('find jobs through an index, every one of them', async () => {
     const all = await plans();
     expect(all.length).toBeGreaterThan(60);
-    expect(all.filter(({ plan }) => /SCAN (jobs|events|logs|revocations|queues|named|places)/.test(plan))).toEqual([]);
+    expect(
+      all.filter(({ plan }) =>
+        /SCAN (jobs|dedup|metrics|groups|turns|schedules|events|logs|revocations|queues|named|places)/.test(plan),
+      ),
+    ).toEqual([]);
   });
 
   it('sort nothing but what one session holds, what is active, or a bounded number', async () => {
@@ -76,5 +97,13 @@ describe('the statements of the SQLite store', () => {
   it('claim in the order of an index, without sorting', async () => {
     const claim = (await plans()).filter(({ sql }) => sql.endsWith('state = 1 ORDER BY priority, ord LIMIT ? + 0'));
     expect(claim.map(({ plan }) => plan)).toEqual(['SEARCH jobs USING INDEX jobsWaiting (queue=?)']);
+  });
+
+  it('find owing schedules without reading the others', async () => {
+    const owing = (await plans()).filter(({ sql }) => sql.startsWith('SELECT') && sql.includes("state = 'owing'"));
+    expect(owing.map(({ plan }) => plan.includes('schedulesOwing') && !plan.includes('PRIMARY KEY (queue=?)'))).toEqual([
+      true,
+      true,
+    ]);
   });
 });

@@ -6,12 +6,15 @@ import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/runtime/clock.js';
-import { StoreClock } from '../../../src/store/sqlite/clock.js';
-import { Committer } from '../../../src/store/sqlite/commit.js';
-import { type Database as Seam, loadDriver } from '../../../src/store/sqlite/driver.js';
-import { toStoreError } from '../../../src/store/sqlite/errors.js';
-import { Lanes } from '../../../src/store/sqlite/lanes.js';
-import { QueueTable } from '../../../src/store/sqlite/queue-state.js';
+import { Rules } from '../../../src/store/sqlite/state/rules.js';
+import { StoreClock } from '../../../src/store/sqlite/state/clock.js';
+import { Committer } from '../../../src/store/sqlite/state/commit.js';
+import { type Database as Seam, loadDriver } from '../../../src/store/sqlite/driver/load.js';
+import { toStoreError } from '../../../src/store/sqlite/driver/errors.js';
+import { Groups } from '../../../src/store/sqlite/state/groups.js';
+import { KeyGroups } from '../../../src/store/sqlite/state/key-groups.js';
+import { MinuteCounts } from '../../../src/store/sqlite/state/minute-counts.js';
+import { QueueTable } from '../../../src/store/sqlite/state/queue-state.js';
 import { afterwards, newFile, newFolder, newJob, openStore } from './support.js';
 
 /** A committer on a real database whose next COMMIT fails with an error of SQLite's. */
@@ -39,7 +42,11 @@ async function failingCommitter(): Promise<{ committer: Committer; failNext(code
       return db.inTransaction;
     },
   };
-  const table = new QueueTable(failing, new Lanes(failing));
+  const table = new QueueTable(failing, {
+    keyGroups: new KeyGroups(failing),
+    groups: new Groups(failing, new Rules(failing)),
+    minutes: new MinuteCounts(failing),
+  });
   const clock = new StoreClock(systemClock, 0);
   const committer = new Committer({ db: failing, path: file, clock, table, busyTimeoutMs: 1_000, onCommit: () => {} });
   return { committer, failNext: (code) => (failure = code) };

@@ -4,7 +4,7 @@ import { chmodSync, chownSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
-import { isTestRun, madeOnce } from '../run-folder.js';
+import { isTestRun, madeOnce } from '../run/run-folder.js';
 import { folderOf } from './programs.js';
 import { TestServer } from './server.js';
 

@@ -2,9 +2,9 @@
 // for new ones until heal(). What happens is noted as moments (proxy.moment('opened')), each with the number of its connection:
 //   opened, first request, first reply, swallowed, cut, reply dropped, closed
 import { type AddressInfo, createServer, type Server } from 'node:net';
-import { MomentLog } from '../acceptance-moments.js';
+import { MomentLog } from '../wait/moments.js';
 import { type Direction, type DropRule, type Faults, Link, type Way } from './proxy-link.js';
-import { seeded } from '../faults-random.js';
+import { seeded } from '../run/random.js';
 
 export type { Direction, Way } from './proxy-link.js';
 

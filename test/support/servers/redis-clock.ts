@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import type { Cluster, Redis } from 'ioredis';
-import { type ScriptName, script } from '../../../src/store/redis/scripts.js';
+import { type ScriptName, script } from '../../../src/store/redis/driver/scripts.js';
 
 const ASKED = "call('TIME')";
 

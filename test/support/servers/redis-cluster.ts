@@ -1,6 +1,6 @@
 // A Redis Cluster of masters for tests, with the slots shared out evenly.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { paced } from '../pace.js';
+import { paced } from '../wait/pace.js';
 import { askRedis, type RedisOptions, startRedis } from './redis.js';
 import type { TestServer } from './server.js';
 

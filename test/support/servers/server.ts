@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { paced } from '../pace.js';
+import { paced } from '../wait/pace.js';
 import { freePort } from './free-port.js';
 import { childrenOf, hasEnded, isStopped, signal } from './processes.js';
 

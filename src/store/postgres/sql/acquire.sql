@@ -2,7 +2,6 @@
 -- Row locks are taken in this order: sessions by their ids, jobs by their ids, names. A transaction that holds a name waits for nothing
 -- but another name. Places are deleted only if their row is not locked: a place that is left over does not count without its session.
 -- Called by: named-lock.ts.
--- SPARE = 1.125: each place is kept longer than requested by this factor, so that waiters that are woken in vain have nothing to write.
 CREATE FUNCTION acquire(
   _name text, _names text[], _tokens text[], _sessions text[], _keeps float8[]
 ) RETURNS text LANGUAGE plpgsql
@@ -15,9 +14,6 @@ DECLARE
   _replies text[] := '{}';
   _suspected boolean;
   _one record;
-  _hold record;
-  _place bigint;
-  _ahead bigint;
 BEGIN
   IF _queue IS NULL THEN RETURN to_json(array_fill(json_build_array('gone'), ARRAY[cardinality(_names)])); END IF;
   _replies := ARRAY(
@@ -52,63 +48,7 @@ BEGIN
   END IF;
   _now := floor(clock_ms());
   FOR _one IN SELECT * FROM unnest(_names, _tokens, _sessions, _keeps) WITH ORDINALITY o(name, token, session, keep, n) LOOP
-    PERFORM FROM sessions s WHERE queue = _queue AND id = _one.session AND s.reaped + 0 = 0 AND s.expires_at > _now;
-    IF NOT FOUND THEN
-      _replies := _replies || '["gone"]'::text;
-      CONTINUE;
-    END IF;
-    SELECT n.token, n.session, n.fence, s.expires_at, coalesce(s.reaped + 0 = 0 AND s.expires_at > _now, false) AS lives
-    INTO _hold FROM named n
-    LEFT JOIN LATERAL (SELECT * FROM sessions s WHERE s.queue = _queue AND s.id = n.session OFFSET 0) s ON true
-    WHERE n.queue = _queue AND n.name = _one.name;
-    IF NOT _hold.lives AND _hold.session <> ALL (_ended) THEN
-      -- It has expired since, or came to hold it since. A transaction that has its row at this moment may be about to renew it.
-      PERFORM FROM sessions WHERE queue = _queue AND id = _hold.session FOR UPDATE SKIP LOCKED;
-      IF FOUND THEN
-        SELECT s.expires_at, s.reaped + 0 = 0 AND s.expires_at > _now INTO _hold.expires_at, _hold.lives FROM sessions s
-        WHERE queue = _queue AND id = _hold.session;
-      ELSE
-        _hold.lives := EXISTS (SELECT FROM sessions WHERE queue = _queue AND id = _hold.session);
-      END IF;
-    END IF;
-    IF _hold.lives AND _hold.token = _one.token THEN
-      _replies := _replies || json_build_array('held', _hold.fence)::text;
-      CONTINUE;
-    END IF;
-    DELETE FROM lock_places
-    WHERE ctid = ANY (
-      ARRAY(
-        SELECT ctid FROM lock_places WHERE queue = _queue AND name = _one.name AND kept_until <= _now
-        ORDER BY place FOR UPDATE SKIP LOCKED
-      )
-    );
-    _place := (
-      SELECT place FROM lock_places WHERE queue = _queue AND name = _one.name AND token = _one.token AND kept_until > _now
-      ORDER BY place LIMIT 1
-    );
-    _ahead :=
-      -- include: waiters-ahead
-    ;
-    IF NOT _hold.lives AND _ahead = 0 THEN
-      -- A late renewal must not bring back the former holder, because that holder would trust its lock again.
-      UPDATE sessions SET reaped = 1 WHERE queue = _queue AND id = _hold.session AND reaped + 0 = 0;
-      UPDATE named SET token = _one.token, session = _one.session, fence = nextval('fences'), since = _now
-      WHERE queue = _queue AND name = _one.name RETURNING fence INTO _hold.fence;
-      DELETE FROM lock_places WHERE queue = _queue AND name = _one.name AND token = _one.token;
-      _replies := _replies || json_build_array('held', _hold.fence)::text;
-      CONTINUE;
-    END IF;
-    IF _one.keep = 0 THEN
-      DELETE FROM lock_places WHERE queue = _queue AND name = _one.name AND token = _one.token;
-    ELSIF _place IS NULL THEN
-      INSERT INTO lock_places (queue, name, token, session, kept_until)
-      VALUES (_queue, _one.name, _one.token, _one.session, ceil(clock_ms() + _one.keep * 1.125));
-    ELSE
-      UPDATE lock_places SET kept_until = ceil(clock_ms() + _one.keep * 1.125)
-      WHERE queue = _queue AND name = _one.name AND place = _place;
-    END IF;
-    _replies := _replies
-      || json_build_array('taken', NULL, _ahead, CASE WHEN _hold.lives THEN greatest(0, _hold.expires_at - _now) END)::text;
+    _replies := _replies || acquire_one(_queue, _now, _one.name, _one.token, _one.session, _one.keep, _ended);
   END LOOP;
   DELETE FROM named WHERE queue = _queue AND name = ANY (_names) AND token IS NULL;
   RETURN '[' || array_to_string(_replies, ',') || ']';

@@ -1,7 +1,6 @@
 -- Records a group of outcomes of one kind: counts, events, and retention of jobs that finished before.
 -- Called by: carry-out.sql.
 -- States: 4 completed, 5 failed.
--- EVENT_VALUE_BYTES = 4096
 CREATE FUNCTION book(
   _queue int, _clock float8, _kind text, _jobs bigint, _plain bigint, _kept bigint, _most float8, _age float8,
   _ids text[], _said text[], _delays float8[], _attempts int[], INOUT _change journal,
@@ -20,19 +19,7 @@ BEGIN
   _change.events := _change.events + _jobs;
   CASE _kind
     WHEN 'completed' THEN
-      -- A large result stays with its job, if the job stays.
-      IF pg_column_size(_said) > 4096 THEN
-        SELECT array_agg(CASE WHEN removed IS NOT TRUE AND octet_length(said) > 4096 THEN NULL ELSE said END ORDER BY n),
-          CASE WHEN bool_or(removed IS NOT TRUE AND octet_length(said) > 4096) THEN array_agg(
-            CASE WHEN removed IS NOT TRUE AND octet_length(said) > 4096 THEN 1 END ORDER BY n
-          ) END
-        INTO _said, _large FROM unnest(_said, _removed) WITH ORDINALITY o(said, removed, n);
-      END IF;
-      _body := event(
-        'completed', _ids,
-        CASE WHEN _large IS NULL THEN json_build_object('returnvalue', _said)
-          ELSE json_build_object('returnvalue', _said, 'large', _large) END
-      );
+      -- include: tell-completed
     WHEN 'failed' THEN
       _body := event('failed', _ids, json_build_object('failedReason', _said));
       -- Those without a number have attempts left.
@@ -50,12 +37,14 @@ BEGIN
   _change.body := concat_ws(',', _change.body, _body);
   IF _kind = 'completed' THEN
     _change.finishes := _change.finishes + _jobs;
+    _change.completions := _change.completions + _jobs;
     _change.completed := _change.completed + _kept;
     IF _most IS NOT NULL OR _age IS NOT NULL THEN
       _change.completed := _change.completed - retain(_queue, 4::smallint, _change.completed, _most, _clock - _age);
     END IF;
   ELSIF _kind = 'failed' THEN
     _change.finishes := _change.finishes + _jobs;
+    _change.failures := _change.failures + _jobs;
     _change.failed := _change.failed + _kept;
     IF _most IS NOT NULL OR _age IS NOT NULL THEN
       _change.failed := _change.failed - retain(_queue, 5::smallint, _change.failed, _most, _clock - _age);

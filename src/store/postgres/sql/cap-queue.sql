@@ -1,13 +1,9 @@
 -- Sets or removes the cap of a queue.
--- Called by: control.ts.
+-- Called by: older versions.
 CREATE FUNCTION cap_queue(_name text, _most float8) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$
-DECLARE
-  -- Not in the statement, which would not see a row that it makes.
-  _queue int := queue_of(_name);
 BEGIN
-  UPDATE queues SET max_active = _most WHERE queue = _queue;
-  RETURN 'null';
+  RETURN configure(_name, jsonb_build_object('cap', CASE WHEN _most IS NOT NULL THEN jsonb_build_object('maxActive', _most) END));
 END
 $body$;

@@ -11,21 +11,22 @@ DECLARE
   _clock float8 := clock_ms();
   _queue int := (SELECT queue FROM queues WHERE name = _name);
   _base bigint := nextval('places');
+  _locked text[];
   _statuses text[] := '{}';
   _status text;
   _one record;
   _job record;
-  _moved text[];
+  _keys text[];
   _change journal;
 BEGIN
-  PERFORM FROM (SELECT DISTINCT id FROM unnest(_ids) id ORDER BY id) o,
-    LATERAL (SELECT FROM jobs WHERE queue = _queue AND id = o.id FOR UPDATE) j;
+  -- include: lock-jobs
   FOR _one IN
     SELECT * FROM unnest(_kinds, _ids, _froms, _numbers, _flags, _others) WITH ORDINALITY c(
       kind, id, from_state, number, flag, other, n
     )
   LOOP
-    SELECT ctid AS at, state, priority, lock_key INTO _job FROM jobs WHERE queue = _queue AND id = _one.id;
+    SELECT ctid AS at, state, priority, lock_key INTO _job FROM jobs
+    WHERE queue = _queue AND id = _one.id AND _one.id = ANY (_locked);
     _status := CASE WHEN NOT FOUND THEN 'missing' WHEN _job.state <> _one.from_state THEN 'state' ELSE 'done' END;
     _statuses := _statuses || _status;
     CONTINUE WHEN _status <> 'done';
@@ -46,7 +47,7 @@ BEGIN
         SET priority = _one.number,
           ord = CASE WHEN NOT state + 0 <= 1 THEN ord WHEN _one.flag THEN -(_base + _one.n) ELSE _base + _one.n END
         WHERE queue = _queue AND id = _one.id;
-        IF _job.state + 0 <= 1 AND _job.lock_key IS NOT NULL THEN _moved := _moved || _job.lock_key::text; END IF;
+        IF _job.state + 0 BETWEEN -1 AND 1 AND _job.lock_key IS NOT NULL THEN _keys := _keys || _job.lock_key::text; END IF;
         IF _job.state + 0 <= 1 AND (_job.priority = 0) <> (_one.number = 0) THEN
           INSERT INTO journal (queue, waiting, prioritized)
           VALUES (_queue, CASE WHEN _one.number = 0 THEN 1 ELSE -1 END, CASE WHEN _one.number = 0 THEN -1 ELSE 1 END);
@@ -54,9 +55,8 @@ BEGIN
     END CASE;
   END LOOP;
   -- Another one of the key may come first now.
-  IF _moved IS NOT NULL THEN
-    INSERT INTO freed_keys (queue, lock_key)
-    SELECT _queue, key FROM (SELECT DISTINCT key FROM unnest(_moved) key WHERE key IS NOT NULL) freed;
+  IF _keys IS NOT NULL THEN
+    -- include: free-keys
   END IF;
   RETURN to_json(_statuses);
 END

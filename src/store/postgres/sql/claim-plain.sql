@@ -18,7 +18,7 @@ BEGIN
   SELECT c.seq,
     -- include: plain-look
     AND NOT (SELECT ord FROM jobs WHERE queue = _queue AND state = -1 ORDER BY priority, ord LIMIT 1) IS NOT NULL
-  INTO _last, _head, _left, _due, _plain
+  INTO _last, _head, _left, _due, _undone, _plain
   FROM callers c, sessions s, queues q,
     LATERAL (
       SELECT sum(waiting) AS waiting, sum(prioritized) AS prioritized, sum(delayed) AS delayed FROM journal
@@ -31,7 +31,7 @@ BEGIN
     RETURN claim(_name, _session, _seq, _count, NULL, _by, NULL, NULL, NULL, false, _inline);
   END IF;
   -- A look at an empty queue costs no transaction number and no fsync.
-  IF _left <= 0 OR _count = 0 THEN RETURN claim_reply(NULL, true, false, 0, _due, _now, _left <= 0); END IF;
+  IF _left <= 0 OR _count = 0 THEN RETURN claim_reply(NULL, true, false, 0, _due, _now, _left <= 0, false, _undone); END IF;
   UPDATE callers SET seq = _seq, used_at = _now, reply = NULL WHERE queue = _queue AND id = _session AND seq < _seq;
   IF NOT FOUND THEN RETURN claim(_name, _session, _seq, _count, NULL, _by, NULL, NULL, NULL, false, _inline); END IF;
   PERFORM FROM sessions s
@@ -48,6 +48,6 @@ BEGIN
   END IF;
   -- include: take-rest
   -- include: fold-sometimes
-  RETURN claim_reply(_rows, true, false, 0, _due, _now, _left <= _taken, _more);
+  RETURN claim_reply(_rows, true, false, 0, _due, _now, _left <= _taken, _more, _undone);
 END
 $body$;

@@ -1,7 +1,6 @@
 -- Claims jobs.
 -- If there is nothing to write, it replies without a lock: a look at an empty queue costs no transaction number and no fsync.
 -- Called by: claim.ts, claim-plain.sql.
--- States: -1 behind, 1 waiting, 2 delayed.
 -- _inline: the long texts of a larger job (bytes) are left out (large-values.sql). The default is for older versions: it leaves out none.
 CREATE FUNCTION claim(
   _name text, _session text, _seq bigint, _count int, _ids text[], _by text, _timed float8, _max float8,
@@ -25,32 +24,9 @@ DECLARE
 BEGIN
   IF _queue IS NULL THEN RETURN claim_reply(NULL, false, false, 0, NULL, _now, true); END IF;
   -- One snapshot for all of it: a call must not miss its own first run between two looks.
-  SELECT q AS row,
-    EXISTS (SELECT FROM sessions WHERE queue = _queue AND id = _session AND reaped + 0 = 0 AND expires_at > _now) AS alive,
-    coalesce((SELECT seq FROM callers WHERE queue = _queue AND id = _session), 0) AS last,
-    q.waiting + q.prioritized + coalesce(
-      (SELECT sum(waiting + prioritized) FROM journal WHERE journal.queue = q.queue AND journal.number >= q.journal_from), 0
-    ) > 0 AS waiting,
-    CASE WHEN q.max_active IS NOT NULL THEN q.active + coalesce(
-      (SELECT sum(active) FROM journal WHERE journal.queue = q.queue AND journal.number >= q.journal_from), 0
-    ) >= q.max_active ELSE false END AS full,
-    (SELECT due_at FROM jobs WHERE queue = _queue AND state = 2 ORDER BY due_at LIMIT 1) AS due,
-    (
-      SELECT EXISTS (
-        SELECT * FROM (
-          SELECT ord FROM jobs WHERE queue = _queue AND state = -1 AND priority = 0 AND ord < 0 ORDER BY priority, ord LIMIT 1
-        ) s
-        UNION ALL
-        SELECT * FROM (
-          SELECT ord FROM jobs WHERE queue = _queue AND state = -1 AND (priority, ord) >= (0, dead.head_keyed)
-          ORDER BY priority, ord LIMIT 1
-        ) s LIMIT 1
-      )
-      FROM (SELECT head_keyed, head_freed FROM dead_ranges WHERE queue = _queue UNION ALL SELECT 0, 0 LIMIT 1) dead
-    ) AS behind
-  INTO _look FROM queues q WHERE queue = _queue;
+  -- include: claim-look
   _row := _look.row;
-  _limited := limited_ms(_row, _max, _now);
+  _limited := limited_ms(_row, coalesce(_row.rate_max, _max), _now);
   _any := _look.waiting OR coalesce(_look.due <= _now, false);
   IF _ids IS NOT NULL THEN
     _open := cardinality(_ids) > 0 AND _any;
@@ -60,22 +36,14 @@ BEGIN
     _open := false;
   ELSE
     _open := _any AND NOT _look.full;
-    -- Where jobs wait for their keys, there may be nothing else. One in ten of these claims also searches the ranges that seemed dead.
-    IF _open AND _look.behind THEN
-      _open :=
-        -- include: any-keyed-alive
-        OR (
-          SELECT ord FROM jobs WHERE queue = _queue AND state = 1 AND priority = 0 AND ord < 0 ORDER BY priority, ord LIMIT 1
-        ) IS NOT NULL OR (
-          SELECT ord FROM jobs WHERE queue = _queue AND state = 1 AND priority = 0 AND ord >= _row.head_waiting
-          ORDER BY priority, ord LIMIT 1
-        ) IS NOT NULL
-        OR (SELECT ord FROM jobs WHERE queue = _queue AND state = 1 AND priority > 0 ORDER BY priority, ord LIMIT 1) IS NOT NULL
-        OR (random() < 0.1 AND EXISTS (SELECT FROM dead_ranges WHERE queue = _queue));
+    -- Where jobs wait for their keys or for places in their groups, there may be nothing else.
+    IF _open AND (_look.behind OR _row.grouped) THEN
+      -- include: any-claimable
     END IF;
   END IF;
   IF NOT _look.alive OR _seq > _look.last AND NOT _remember AND (_count = 0 OR NOT _open) THEN
-    RETURN claim_reply(NULL, _look.alive, _row.paused, _limited, _look.due, _now, NOT _any);
+    IF _row.grouped AND NOT _row.paused THEN _look.due := least(_look.due, rest_ends(_queue, _now)); END IF;
+    RETURN claim_reply(NULL, _look.alive, _row.paused, _limited, _look.due, _now, NOT _any, false, _look.undone);
   END IF;
   _last := enter_call(_queue, _session);
   -- include: lock-session

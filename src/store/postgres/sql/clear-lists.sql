@@ -11,12 +11,12 @@ DECLARE
 BEGIN
   FOREACH _list IN ARRAY _lists LOOP
     EXIT WHEN _queue IS NULL OR cardinality(_ids) >= _limit;
-    _rows := select_listed(_queue, _list, _latest, _limit - cardinality(_ids));
+    _rows := select_listed(_queue, _list, _latest, _limit - cardinality(_ids), true);
     _found := ARRAY(
       SELECT id FROM unnest(_rows) WITH ORDINALITY r(at, n), LATERAL (SELECT id FROM jobs WHERE ctid = at OFFSET 0) j ORDER BY n
     );
     CONTINUE WHEN cardinality(_found) = 0;
-    PERFORM drop_jobs(_queue, _rows);
+    PERFORM drop_jobs(_queue, _rows, true);
     _ids := _ids || _found;
     CASE _list
       WHEN 'waiting' THEN _change.waiting := -cardinality(_found);

@@ -1,5 +1,5 @@
 -- Creates a queue, if there is none of this name.
--- Called by: connection.ts.
+-- Called by: operations.ts.
 CREATE FUNCTION ensure_queue(_name text) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$

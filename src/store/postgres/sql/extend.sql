@@ -9,15 +9,16 @@ AS $body$
 DECLARE
   _clock float8 := clock_ms();
   _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _locked text[];
   _reply text;
 BEGIN
-  PERFORM FROM (SELECT DISTINCT id FROM unnest(_ids) id ORDER BY id) o,
-    LATERAL (SELECT FROM jobs WHERE queue = _queue AND id = o.id FOR UPDATE) j;
+  -- include: lock-jobs
   WITH o AS MATERIALIZED (
     SELECT * FROM (
       SELECT DISTINCT ON (id, owner, fence) * FROM unnest(_ids, _owners, _fences, _durations) WITH ORDINALITY e(id, owner, fence, ms, n)
       ORDER BY id, owner, fence, n DESC
     ) e, LATERAL (SELECT ctid AS at FROM jobs j WHERE j.queue = _queue AND j.id = e.id AND state + 0 = 3 OFFSET 0) found
+    WHERE e.id = ANY (_locked)
   )
   UPDATE jobs j SET ends_at = ceil(_clock + o.ms) FROM o WHERE j.ctid = o.at AND j.session = o.owner AND j.fence = o.fence;
   SELECT json_agg(
@@ -26,7 +27,8 @@ BEGIN
     ORDER BY o.n
   )
   INTO _reply FROM unnest(_ids, _owners, _fences) WITH ORDINALITY o(id, owner, fence, n)
-  LEFT JOIN LATERAL (SELECT * FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND true OFFSET 0) j ON true;
+  LEFT JOIN LATERAL (SELECT * FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND true OFFSET 0) j
+    ON o.id = ANY (_locked);
   RETURN _reply;
 END
 $body$;

@@ -11,7 +11,7 @@
 -- Returns the first jobs of up to _room free keys, each with its key locked. Puts behind the jobs of taken keys, and the jobs that wait
 -- behind another job that claims look at.
 -- Called by: grant-in-turn.sql.
--- States: -1 behind, 0 keyed, 3 active.
+-- States: -1 behind, 0 keyed.
 -- KEYS_AT_ONCE = 200: how many keys one claim decides about: each needs an entry in the server's lock table.
 -- LOOKS = 5
 -- LOOKED_AT = 500: how many jobs one look reads, and how many looks a claim makes.
@@ -33,43 +33,14 @@ BEGIN
   _ids := '{}';
   _soon := false;
   FOR _look IN 1 .. 5 LOOP
-    SELECT array_agg(id) AS ids, array_agg(lock_key) AS keys, count(*) AS many INTO _seen
-    FROM (
-      SELECT * FROM (
-        SELECT id, lock_key FROM jobs WHERE queue = _queue AND state = 0 AND priority = 0 AND ord < 0
-        ORDER BY priority, ord LIMIT 500
-      ) s
-      UNION ALL
-      SELECT * FROM (
-        SELECT id, lock_key FROM jobs WHERE queue = _queue AND state = 0 AND (priority, ord) >= (0, _head_keyed)
-        ORDER BY priority, ord LIMIT 500
-      ) s LIMIT 500
-    ) seen;
+    -- include: seen-keyed
+    _room := least(_most - cardinality(_ids), 200 - cardinality(_decided));
     _wanted := ARRAY(
       SELECT key FROM unnest(_seen.keys) WITH ORDINALITY o(key, n) WHERE key <> ALL (_decided) AND key <> ALL (_busy) GROUP BY key
-      ORDER BY min(n) LIMIT least(_most - cardinality(_ids), 200 - cardinality(_decided))
+      ORDER BY min(n) LIMIT _room
     );
     _locked := lock_keys(_queue, _wanted);
-    SELECT array_agg(j.id) FILTER (WHERE NOT taken) AS ids, array_agg(key) FILTER (WHERE taken) AS taken INTO _found
-    FROM (
-      SELECT key,
-        EXISTS (SELECT FROM jobs WHERE queue = _queue AND lock_key = key AND lock_key IS NOT NULL AND state = 3) AS taken
-      FROM unnest(_locked) key
-    ) o,
-      LATERAL (
-        SELECT * FROM (
-          SELECT id FROM jobs
-          WHERE queue = _queue AND lock_key = o.key AND lock_key IS NOT NULL AND state <= 0 AND priority = 0 AND ord < 0
-          ORDER BY priority, ord LIMIT 1
-        ) s
-        UNION ALL
-        SELECT * FROM (
-          SELECT id FROM jobs
-          WHERE queue = _queue AND lock_key = o.key AND lock_key IS NOT NULL AND state <= 0
-            AND (priority, ord) >= (0, _head_keyed)
-          ORDER BY priority, ord LIMIT 1
-        ) s LIMIT 1
-      ) j;
+    -- include: first-of-locked
     _ids := _ids || _found.ids;
     _taken := _taken || _found.taken;
     _decided := _decided || _locked;
@@ -96,7 +67,8 @@ BEGIN
       );
     END IF;
     IF cardinality(_busy) > 0 OR cardinality(_decided) >= 200 THEN _soon := true; END IF;
-    IF _seen.many < 500 OR cardinality(_ids) >= _most OR cardinality(_decided) >= 200 THEN RETURN; END IF;
+    -- With as many keys as there is room for, others may remain: keys that turn out to be taken leave their room to the next look.
+    IF _seen.many < 500 AND cardinality(_wanted) < _room OR cardinality(_ids) >= _most OR cardinality(_decided) >= 200 THEN RETURN; END IF;
   END LOOP;
   _soon := true;
 END

@@ -6,16 +6,14 @@
 -- is still to come. A row that depends on another one has a larger journal number, and is never visible without it.
 -- For the same reason the counts after each of these rows are true ones, and show exactly where the queue was drained.
 -- The caller holds the lock of the queue's row.
--- Called by: events-after.sql, forget.sql, trim-events.sql, try-fold.sql.
--- States: 1 waiting, 2 delayed, 4 completed, 5 failed.
+-- Called by: events-after.sql, keep-metrics.sql, trim-events.sql, try-fold.sql.
+-- States: 2 delayed.
 -- HEADED_MS = 200: how often the heads of the lists are searched. A job whose transaction committed late may lie below a head for this
 --   long.
 -- EVENTS_KEPT = 10000
 -- TRIM_FROM = 11000: the log may exceed EVENTS_KEPT by 1000 events, so that trimming is rare.
 -- WEIGH_EVERY = 524288: the bytes of the log are summed once in about this many bytes of new events: the sum takes 3 ms over 10,000 rows.
 -- EVENTS_BYTES_KEPT = 8388608
--- HEAD_PAUSES = 20: the pause after a search for the heads is at least this many times as long as the search.
--- LONGEST_PAUSE_MS = 2000: a search that took long because the machine was busy must not cause a long pause.
 CREATE FUNCTION fold(_queue int) RETURNS void LANGUAGE plpgsql AS $body$
 DECLARE
   _row queues;
@@ -57,7 +55,8 @@ BEGIN
   )
   SELECT count(*) AS rows, sum(waiting) AS waiting, sum(prioritized) AS prioritized, sum(delayed) AS delayed,
     sum(active) AS active, sum(completed) AS completed, sum(failed) AS failed, max(upto) AS upto,
-    coalesce(sum(octet_length(body)), 0) AS bytes
+    coalesce(sum(octet_length(body)), 0) AS bytes,
+    json_agg(json_build_array(minute, completions, failures)) FILTER (WHERE minute IS NOT NULL) AS finished
   INTO _sum FROM numbered;
   IF _sum.rows = 0 THEN RETURN; END IF;
   UPDATE queues
@@ -65,25 +64,13 @@ BEGIN
     active = active + _sum.active, completed = completed + _sum.completed, failed = failed + _sum.failed,
     last_event = last_event + _sum.upto
   WHERE queue = _queue RETURNING * INTO _row;
+  IF _sum.finished IS NOT NULL AND _row.metric_points IS NOT NULL THEN
+    PERFORM count_minutes(_queue, _row.metric_points, _sum.finished);
+  END IF;
   IF _row.last_event - _row.first_event >= 11000 THEN PERFORM trim_log(_queue, 10000); END IF;
   IF random() < _sum.bytes / 524288.0 THEN PERFORM trim_bytes(_queue, 8388608); END IF;
   IF _heading THEN
-    _since := clock_ms();
-    _row.journal_from := find_dead_ranges(_queue, _row.prioritized > 0, _passed);
-    UPDATE queues
-    SET journal_from = _row.journal_from,
-      head_waiting = coalesce(
-        (SELECT ord FROM jobs WHERE queue = _queue AND state = 1 AND priority = 0 AND ord >= 0 ORDER BY ord LIMIT 1), head_waiting
-      ),
-      head_completed = coalesce(
-        (SELECT ord FROM jobs WHERE queue = _queue AND state >= 4 AND state = 4 ORDER BY ord LIMIT 1), head_completed
-      ),
-      head_failed = coalesce(
-        (SELECT ord FROM jobs WHERE queue = _queue AND state >= 4 AND state = 5 ORDER BY ord LIMIT 1), head_failed
-      ),
-      -- The longer this search takes, the less often it is made.
-      headed_at = _now + least(20 * (clock_ms() - _since), 2000)
-    WHERE queue = _queue;
+    -- include: find-heads
   END IF;
 END
 $body$;

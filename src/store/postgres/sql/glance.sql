@@ -2,6 +2,7 @@
 -- When a lock comes free, all its waiters ask at once. If each of them locked and wrote, the first waiter would wait for the commits of
 -- the others. Null: the request must be decided under the lock of the name.
 -- Called by: acquire.sql.
+-- SPARE = 1.125: see acquire-one.sql.
 CREATE FUNCTION glance(
   _queue int, _now bigint, _name text, _token text, _session text, _keep float8
 ) RETURNS text LANGUAGE plpgsql AS $body$
@@ -22,6 +23,8 @@ BEGIN
   ) p ON true;
   IF _one.lives AND _one.token = _token THEN RETURN json_build_array('held', _one.fence); END IF;
   IF _keep = 0 OR _one.place IS NULL OR _one.kept_until < _now + _keep THEN RETURN NULL; END IF;
+  -- An earlier request asked to keep the place for longer; this request shortens it.
+  IF _one.kept_until > _now + _keep * 1.125 + 1 THEN RETURN NULL; END IF;
   _place := _one.place;
   IF _one.lives THEN
     RETURN json_build_array(

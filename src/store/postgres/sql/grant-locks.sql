@@ -7,8 +7,6 @@
 -- Called by: claim-plain.sql, settle-plain.sql, take.sql.
 -- States: 1 waiting.
 -- _inline: the long texts of a larger job (bytes) are left out (large-values.sql). The default is for older versions: it leaves out none.
--- REPLY_BYTES = 4194304
--- LAST_PRIORITY = 2147483647
 CREATE FUNCTION grant_locks(
   _queue int, _session text, _seq bigint, _by text, _timed float8, _clock float8, _head bigint, _room int,
   _in_line boolean, INOUT _change journal, INOUT _jobs text, OUT _taken int, OUT _bytes bigint,
@@ -16,68 +14,25 @@ CREATE FUNCTION grant_locks(
 ) RETURNS record LANGUAGE plpgsql AS $body$
 DECLARE
   -- include: dead-variables
+  _most int := _room;
   _plain int;
   _rows text;
+  _next text[];
   _body text;
 BEGIN
   IF _in_line THEN
-    WITH next AS (
-      SELECT at, size, CASE WHEN upto + _used <= 4194304 OR (upto = size AND _used = 0) THEN nextval('fences') END AS fence
-      FROM (
-        SELECT at, size, sum(size) OVER (ROWS UNBOUNDED PRECEDING) AS upto
-        FROM (
-          SELECT * FROM (
-            SELECT ctid AS at, octet_length(data) + coalesce(octet_length(progress), 0) AS size FROM jobs
-            WHERE queue = _queue AND state = 1 AND priority = 0 AND ord >= _head AND (xmax = 0 OR untouched(xmax))
-            ORDER BY ord LIMIT _room FOR UPDATE SKIP LOCKED
-          ) s
-        ) waiting
-      ) waiting
+    WITH waiting AS (
+      SELECT ctid AS at, octet_length(data) + coalesce(octet_length(progress), 0) AS size FROM jobs
+      WHERE queue = _queue AND state = 1 AND priority = 0 AND ord >= _head AND (xmax = 0 OR untouched(xmax))
+      ORDER BY ord LIMIT _room FOR UPDATE SKIP LOCKED
     )
     -- include: grant
   ELSE
     -- include: skip-dead
-    WITH next AS (
-      SELECT at, size, CASE WHEN upto + _used <= 4194304 OR (upto = size AND _used = 0) THEN nextval('fences') END AS fence
-      FROM (
-        SELECT at, size, sum(size) OVER (ROWS UNBOUNDED PRECEDING) AS upto
-        FROM (
-          SELECT * FROM (
-            SELECT ctid AS at, octet_length(data) + coalesce(octet_length(progress), 0) AS size FROM jobs
-            WHERE queue = _queue AND state = 1 AND priority = 0 AND ord < 0 AND (xmax = 0 OR untouched(xmax))
-            ORDER BY ord LIMIT _room FOR UPDATE SKIP LOCKED
-          ) s
-          UNION ALL
-          SELECT * FROM (
-            SELECT ctid AS at, octet_length(data) + coalesce(octet_length(progress), 0) AS size FROM jobs
-            WHERE queue = _queue AND state = 1 AND priority = 0 AND ord >= _head AND (xmax = 0 OR untouched(xmax))
-            ORDER BY ord LIMIT _room FOR UPDATE SKIP LOCKED
-          ) s
-          UNION ALL
-          SELECT s.* FROM unnest(0 || _priorities, _priorities || 2147483647, _heads || 0::bigint) alive(after, priority, head),
-            LATERAL (
-              SELECT * FROM (
-                SELECT ctid AS at, octet_length(data) + coalesce(octet_length(progress), 0) AS size FROM jobs
-                WHERE queue = _queue AND state = 1 AND priority > alive.after AND priority < alive.priority
-                  AND (xmax = 0 OR untouched(xmax))
-                ORDER BY priority, ord LIMIT _room FOR UPDATE SKIP LOCKED
-              ) s
-              UNION ALL
-              SELECT * FROM (
-                SELECT ctid AS at, octet_length(data) + coalesce(octet_length(progress), 0) AS size FROM jobs
-                WHERE queue = _queue AND state = 1 AND priority = alive.priority AND ord < 0 AND (xmax = 0 OR untouched(xmax))
-                ORDER BY priority, ord LIMIT _room FOR UPDATE SKIP LOCKED
-              ) s
-              UNION ALL
-              SELECT * FROM (
-                SELECT ctid AS at, octet_length(data) + coalesce(octet_length(progress), 0) AS size FROM jobs
-                WHERE queue = _queue AND state = 1 AND priority = alive.priority AND ord >= alive.head
-                  AND (xmax = 0 OR untouched(xmax))
-                ORDER BY priority, ord LIMIT _room FOR UPDATE SKIP LOCKED
-              ) s
-            ) s LIMIT _room
-        ) waiting
-      ) waiting
+    WITH waiting AS (
+      SELECT * FROM (
+        -- include: waiting-in-order
+      ) s LIMIT _room
     )
     -- include: grant
   END IF;

@@ -1,9 +1,9 @@
--- Hands back jobs whose lock ends without an outcome of their owner: released or revoked (no stall), or lost (counts as a stall). The
--- caller has locked the jobs.
--- Moves jobs that the caller has locked back to waiting, in the given order. _limits: how often each job may stall; null: does not
--- count as a stall. _losses: loss_of for each job.
+-- Hands back jobs whose lock ends without an outcome of their owner: revoked (no stall), or lost (counts as a stall). The caller has locked
+-- the jobs. They go to the front in the given order. _limits: how often each job may stall; null: does not count as a stall. _losses:
+-- loss_of for each job.
 -- Called by: close-sessions.sql, reap.sql, revoke-jobs.sql, sweep-ended.sql.
--- States: 0 keyed, 1 waiting, 3 active, 5 failed.
+-- States: 3 active, 5 failed.
+-- MARK.key = 1
 -- STALLED_REASON = job stalled more than allowable limit
 CREATE FUNCTION hand_back(
   _queue int, _clock float8, _ids text[], _limits float8[], _losses text[] DEFAULT NULL, OUT stalled text[],
@@ -21,25 +21,14 @@ BEGIN
       LATERAL (SELECT ctid AS at FROM jobs j WHERE j.queue = _queue AND j.id = h.id AND state + 0 = 3 OFFSET 0) j
   ), moved AS (
     UPDATE jobs j
-    SET state = CASE WHEN stalled_counter >= h.most THEN 5 WHEN lock_key IS NULL THEN 1 ELSE 0 END,
-      ord = CASE WHEN stalled_counter >= h.most THEN _base + h.n ELSE -(_base + cardinality(_ids) - h.n) END,
-      stalled_counter = stalled_counter + CASE WHEN h.most IS NULL THEN 0 ELSE 1 END,
-      lost_by = CASE WHEN h.most IS NULL THEN lost_by ELSE h.loss END,
-      finished_on = CASE WHEN stalled_counter >= h.most THEN floor(_clock) END,
-      failed_reason = CASE WHEN stalled_counter >= h.most THEN 'job stalled more than allowable limit' ELSE failed_reason END,
-      session = NULL, fence = NULL, claim_seq = NULL, ends_at = NULL, timed = false
-    FROM held h WHERE j.ctid = h.at AND j.state + 0 = 3 RETURNING h.n, h.loss, j.id, j.state, j.priority, j.lock_key
+    SET
+      -- include: handed-back
+    FROM held h WHERE j.ctid = h.at AND j.state + 0 = 3
+    RETURNING h.n, h.loss, j.id, j.state, j.priority, j.lock_key, j.state + 0 = 5 AND j.marks > 0 AS marked, j.extras,
+      CASE WHEN j.marks & 1 > 0 THEN j.extras::json ->> 'g' END AS member
   )
-  SELECT count(*) AS jobs, count(*) FILTER (WHERE state + 0 <= 1 AND priority = 0) AS plain, array_agg(id) AS ids,
-    array_agg(lock_key) FILTER (WHERE lock_key IS NOT NULL) AS keys, array_agg(id) FILTER (WHERE state + 0 <= 1) AS waiting,
-    array_agg(id) FILTER (WHERE state = 5) AS failed, array_agg(loss) AS losses,
-    array_agg(loss) FILTER (WHERE state + 0 <= 1) AS waiting_losses, array_agg(loss) FILTER (WHERE state = 5) AS failed_losses
-  INTO _sum FROM (SELECT * FROM moved ORDER BY n) m;
+  -- include: sum-handed-back
   IF _sum.jobs = 0 THEN RETURN; END IF;
-  IF _sum.keys IS NOT NULL THEN
-    INSERT INTO freed_keys (queue, lock_key)
-    SELECT _queue, key FROM (SELECT DISTINCT key FROM unnest(_sum.keys) key WHERE key IS NOT NULL) freed;
-  END IF;
   stalled := _sum.waiting;
   failed := _sum.failed;
   _change.active := -_sum.jobs;
@@ -64,19 +53,9 @@ BEGIN
         json_build_object('failedReason', 'job stalled more than allowable limit', 'lostBy', losses_field(_sum.failed_losses))
       )
     );
-    FOR _job IN
-      SELECT j.* FROM unnest(_sum.failed) o(id),
-        LATERAL (SELECT opts, ord, ctid AS at FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND true OFFSET 0) j
-      ORDER BY ord
-    LOOP
-      _keep := keep_on_fail(_job.opts);
-      IF _keep.most = 0 THEN
-        _change.failed := _change.failed - drop_jobs(_queue, ARRAY[_job.at]);
-      ELSIF _keep.most IS NOT NULL OR _keep.age IS NOT NULL THEN
-        _change.failed := _change.failed - retain(_queue, 5::smallint, _change.failed, _keep.most, _clock - _keep.age);
-      END IF;
-    END LOOP;
+    -- include: keep-failed
   END IF;
+  _change := leave(_queue, _clock, _sum.keys, NULL, _sum.marked, _sum.extras, false, _change, _sum.groups, _sum.entered);
   -- include: note
 END
 $body$;

@@ -1,5 +1,5 @@
 -- Returns the texts of large jobs, which replies leave out. The texts come as rows, one by one as the server reads them.
--- Called by: large-values.ts.
+-- Called by: state/large-values.ts.
 CREATE FUNCTION large_values(
   _name text, _ids text[], _fences bigint[]
 ) RETURNS TABLE (wanted text, _data text, _progress text, _returnvalue text) LANGUAGE plpgsql

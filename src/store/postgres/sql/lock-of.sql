@@ -1,5 +1,5 @@
 -- Returns the lock of a job.
--- Called by: inspect.ts.
+-- Called by: locks-of.sql, older versions.
 -- States: 3 active.
 CREATE FUNCTION lock_of(_name text, _job text) RETURNS text LANGUAGE plpgsql
 -- include: settings

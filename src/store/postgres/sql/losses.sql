@@ -1,5 +1,5 @@
 -- Returns which owners lost these jobs.
--- Called by: lost-by.ts.
+-- Called by: state/lost-by.ts.
 CREATE FUNCTION losses(_name text, _ids text[]) RETURNS TABLE (wanted text, loss text) LANGUAGE plpgsql
 -- include: settings
 AS $body$

@@ -1,5 +1,5 @@
 -- Sends notifications to other processes, with the commit.
--- Called by: transaction.ts, wake.ts.
+-- Called by: driver/transaction.ts, wake.ts.
 CREATE FUNCTION notify_changes(_channel text, _payloads text[]) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$

@@ -12,13 +12,19 @@ CREATE FUNCTION probe(_name text, _hinted boolean) RETURNS text LANGUAGE plpgsql
 AS $body$
 DECLARE
   _clock float8 := clock_ms();
-  _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _queue int;
+  _undone boolean;
   _vouched int[];
   _looking bigint;
   _gone int[];
   _fresh int := 0;
 BEGIN
-  IF NOT _hinted THEN RETURN json_build_array((SELECT count(*) FROM sessions WHERE queue = _queue AND reaped < 2), NULL, 0); END IF;
+  SELECT q.queue,
+    -- include: any-owing
+  INTO _queue, _undone FROM queues q WHERE name = _name;
+  IF NOT _hinted THEN
+    RETURN json_build_array((SELECT count(*) FROM sessions WHERE queue = _queue AND reaped < 2), NULL, 0, _undone);
+  END IF;
   SELECT array_agg(vouched), coalesce(sum(sessions), 0) INTO _vouched, _looking
   FROM (
     SELECT vouched, count(*) AS sessions FROM sessions
@@ -29,7 +35,7 @@ BEGIN
     SET served_by = pg_postmaster_start_time(), served_since = CASE WHEN served_by IS NULL THEN 0 ELSE _clock END
     WHERE served_by IS DISTINCT FROM pg_postmaster_start_time();
   END IF;
-  IF (SELECT served_since FROM holdfast_schema) > _clock - 5000 THEN RETURN json_build_array(_looking, NULL, 0); END IF;
+  IF (SELECT served_since FROM holdfast_schema) > _clock - 5000 THEN RETURN json_build_array(_looking, NULL, 0, _undone); END IF;
   PERFORM shorten_suspected(_queue);
   SELECT array_agg(vouched) INTO _gone FROM (
     SELECT vouched FROM unnest(_vouched) vouched WHERE pg_try_advisory_xact_lock_shared(1214673780, vouched) LIMIT 500
@@ -47,7 +53,8 @@ BEGIN
     GET DIAGNOSTICS _fresh = ROW_COUNT;
   END IF;
   RETURN json_build_array(
-    _looking, (SELECT min(expires_at) FROM sessions WHERE queue = _queue AND reaped = 0 AND suspected) - floor(_clock), _fresh
+    _looking, (SELECT min(expires_at) FROM sessions WHERE queue = _queue AND reaped = 0 AND suspected) - floor(_clock), _fresh,
+    _undone
   );
 END
 $body$;

@@ -1,6 +1,6 @@
 -- Returns the queue, and creates it on first use. Its job ids come from a sequence of its own. With a counter in the row, all producers
 -- of the queue would wait for one another's commits. They would also wait for every open transaction in which a user adds a job.
--- Called by: add.sql, cap-queue.sql, ensure-queue.sql, limit-queue.sql, open-session.sql, pause.sql.
+-- Called by: add.sql, configure.sql, ensure-queue.sql, open-session.sql, schedule.sql, write-jobs.sql.
 CREATE FUNCTION queue_of(_name text) RETURNS int LANGUAGE plpgsql AS $body$
 DECLARE
   _queue int;

@@ -1,7 +1,6 @@
 -- Ends locks whose own expiry has passed, and dead sessions.
 -- `_any_ended`, `_any_renewed`: the findings of look.sql, so that the server does not even plan the other branches.
 -- Called by: rehearse-reap.sql, sweep-reap.sql, sweep.sql.
--- States: 3 active.
 -- BITE = 25: how many locks one call ends, or fewer if its limit says so. The first call on a connection takes longer, because the server
 --   plans its statements: with 100 locks, and every branch of a sweep in one call, it took 10 ms. See rehearse-reap.sql.
 -- LOOKED_AT_ONCE = 200: how many sessions that were renewed since their last check one call moves on: about 2 ms.
@@ -47,54 +46,13 @@ BEGIN
     ORDER BY look_at LIMIT 1 FOR UPDATE SKIP LOCKED;
     EXIT WHEN NOT FOUND;
     _seen := _seen || _session.id;
-    -- The newest first: when the rest follows in later bites, the oldest will be in front.
-    SELECT array_agg(id ORDER BY fence) AS ids, array_agg(_session.max_stalls) AS limits, array_agg(loss_of(_session)) AS losses
-    INTO _dead
-    FROM (
-      SELECT id, fence FROM jobs
-      WHERE queue = _queue AND state = 3 AND session = _session.id AND ends_at IS NULL AND (xmax = 0 OR untouched(xmax))
-      ORDER BY fence DESC LIMIT _left FOR UPDATE SKIP LOCKED
-    ) locked;
-    IF _dead.ids IS NOT NULL THEN
-      _left := _left - cardinality(_dead.ids);
-      SELECT * INTO _dead FROM hand_back(_queue, _clock, _dead.ids, _dead.limits, _dead.losses);
-      _stalled := _stalled || _dead.stalled;
-      _failed := _failed || _dead.failed;
-      _stalled_by := _stalled_by || _dead.stalled_by;
-      _failed_by := _failed_by || _dead.failed_by;
-    END IF;
+    -- include: reap-jobs
     IF _left > 0 THEN _left := _left - free_names(_queue, _session.id, _left); END IF;
-    IF _left <= 0 AND _most = 25 THEN
-      -- Whether there is more is for the next call to find out.
-      UPDATE sessions SET reaped = 1 WHERE queue = _queue AND id = _session.id;
-    ELSIF (
-        SELECT fence FROM jobs WHERE queue = _queue AND state = 3 AND session = _session.id AND ends_at IS NULL
-        ORDER BY fence LIMIT 1
-      ) IS NOT NULL OR (
-        (SELECT name FROM named WHERE queue = _queue AND session = _session.id ORDER BY name LIMIT 1) IS NOT NULL
-          OR (SELECT place FROM lock_places WHERE queue = _queue AND session = _session.id ORDER BY place LIMIT 1) IS NOT NULL
-      ) THEN
-      UPDATE sessions SET reaped = 1 WHERE queue = _queue AND id = _session.id;
-    ELSIF (
-        SELECT fence FROM jobs WHERE queue = _queue AND state = 3 AND session = _session.id AND true ORDER BY fence LIMIT 1
-      ) IS NOT NULL THEN
-      UPDATE sessions SET reaped = 2 WHERE queue = _queue AND id = _session.id;
-    ELSE
-      PERFORM forget_session(_queue, _session.id);
-    END IF;
+    -- include: reaped-session
   END LOOP;
   IF _renewed < 200 THEN
     _more := _left <= 0 OR cardinality(_seen) >= _most;
-    IF _more AND _most < 25 THEN
-      _more := (
-        (
-          SELECT ends_at FROM jobs WHERE queue = _queue AND ends_at IS NOT NULL AND ends_at <= _now ORDER BY ends_at LIMIT 1
-        ) IS NOT NULL OR (
-          SELECT look_at FROM sessions WHERE queue = _queue AND reaped < 2 AND look_at <= _now AND expires_at <= _now
-          ORDER BY look_at LIMIT 1
-        ) IS NOT NULL
-      );
-    END IF;
+    -- include: any-dead
   END IF;
   RETURN swept(_stalled, _failed, cardinality(_seen), _more, nullif(_stalled_by || _failed_by, '{}'));
 END

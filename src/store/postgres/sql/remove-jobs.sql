@@ -1,7 +1,7 @@
--- Removes jobs that are not active. A job that is added after this call has locked its jobs is missing here: another call may move it
--- before this one deletes it, and the counts would be wrong.
+-- Removes jobs that are not active, and not next jobs of schedules.
 -- Called by: change.ts.
 -- States: 1 waiting, 2 delayed, 3 active, 4 completed, 5 failed.
+-- MARK.next = 16
 CREATE FUNCTION remove_jobs(_name text, _ids text[]) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$
@@ -12,12 +12,10 @@ DECLARE
   _reply text;
   _gone record;
 BEGIN
-  _locked := ARRAY(
-    SELECT j.id FROM (SELECT DISTINCT id FROM unnest(_ids) id ORDER BY id) o,
-      LATERAL (SELECT id FROM jobs WHERE queue = _queue AND id = o.id FOR UPDATE) j
-  );
+  -- include: lock-jobs
   SELECT json_agg(
-    CASE WHEN j.id IS NULL OR o.nth > 1 AND j.state <> 3 THEN 'missing' WHEN j.state = 3 THEN 'locked' ELSE 'done' END
+    CASE WHEN j.id IS NULL THEN 'missing' WHEN j.state = 3 THEN 'locked' WHEN j.marks & 16 > 0 THEN 'scheduled'
+      WHEN o.nth > 1 THEN 'missing' ELSE 'done' END
     ORDER BY o.n
   )
   INTO _reply
@@ -32,7 +30,8 @@ BEGIN
   FROM (
     SELECT j.* FROM (SELECT id, min(n) AS n FROM unnest(_ids) WITH ORDINALITY u(id, n) GROUP BY id) o,
       LATERAL (
-        SELECT ctid AS at, id, state, priority FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND state <> 3 OFFSET 0
+        SELECT ctid AS at, id, state, priority FROM jobs j
+        WHERE j.queue = _queue AND j.id = o.id AND state <> 3 AND marks & 16 = 0 OFFSET 0
       ) j
     WHERE o.id = ANY (_locked) ORDER BY o.n
   ) j;
@@ -44,7 +43,7 @@ BEGIN
     _change.failed := -_gone.failed;
     _change.events := cardinality(_gone.ids);
     _change.body := event('removed', _gone.ids, json_build_object('prev', _gone.states));
-    PERFORM drop_jobs(_queue, _gone.rows);
+    PERFORM drop_jobs(_queue, _gone.rows, true);
     -- include: note
     -- include: fold-sometimes
   END IF;

@@ -13,7 +13,7 @@ BEGIN
     _ids := send_to_waiting(
       _queue, array_position('{waiting,delayed,active,completed,failed}'::text[], _list)::smallint,
       select_listed(
-        _queue, _list, (CASE WHEN _age IS NULL THEN 9000000000000000 ELSE floor(clock_ms() - _age) END)::bigint, _limit
+        _queue, _list, (CASE WHEN _age IS NULL THEN 9000000000000000 ELSE floor(clock_ms() - _age) END)::bigint, _limit, false
       ), _reset_made, _reset_started
     );
     IF _ids IS NOT NULL THEN

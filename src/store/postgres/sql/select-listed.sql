@@ -1,11 +1,16 @@
--- Locks the unlocked jobs of one list, the oldest first.
+-- Locks the unlocked jobs of one list, the oldest first; _removing: without next jobs of schedules.
 -- Called by: clear-lists.sql, requeue-listed.sql.
--- States: -1 behind, 0 keyed, 1 waiting, 2 delayed, 4 completed.
+-- States: -2 grouped, -1 behind, 0 keyed, 1 waiting, 2 delayed, 4 completed.
+-- MARK.next = 16
 -- SORTED_UP_TO = 10000: up to this many jobs, waiting and delayed jobs are sorted by age. More are taken in the order of the index:
 --   otherwise emptying a queue of a million jobs in chunks would sort a million rows for each chunk.
-CREATE FUNCTION select_listed(_queue int, _list text, _latest bigint, _limit int) RETURNS tid[] LANGUAGE plpgsql AS $body$
+-- The statement for waiting and delayed jobs is put together from these parts. Nothing of it comes from outside.
+CREATE FUNCTION select_listed(
+  _queue int, _list text, _latest bigint, _limit int, _removing boolean
+) RETURNS tid[] LANGUAGE plpgsql AS $body$
 DECLARE
   _state smallint := coalesce(array_position('{waiting,delayed,active,completed,failed}'::text[], _list), 1);
+  _sorted boolean;
   _rows tid[];
   _counts record;
 BEGIN
@@ -18,123 +23,31 @@ BEGIN
       ) j
       WHERE finished_on <= _latest
     );
-  ELSIF _list = 'waiting' AND _counts.waiting <= 10000 THEN
-    _rows := ARRAY(
-      SELECT at FROM (
-        SELECT * FROM (
-          SELECT ctid AS at, added FROM jobs
-          WHERE queue = _queue AND state = 1 AND priority = 0 AND coalesce(processed_on, added_at) <= _latest
-          ORDER BY priority, ord OFFSET 0
-        ) j
-        UNION ALL
-        SELECT * FROM (
-          SELECT ctid AS at, added FROM jobs
-          WHERE queue = _queue AND state = 0 AND priority = 0 AND coalesce(processed_on, added_at) <= _latest
-          ORDER BY priority, ord OFFSET 0
-        ) j
-        UNION ALL
-        SELECT * FROM (
-          SELECT ctid AS at, added FROM jobs
-          WHERE queue = _queue AND state = -1 AND priority = 0 AND coalesce(processed_on, added_at) <= _latest
-          ORDER BY priority, ord OFFSET 0
-        ) j
-      ) j
-      ORDER BY added LIMIT _limit
-    );
-  ELSIF _list = 'waiting' THEN
-    _rows := ARRAY(
-      SELECT at FROM (
-        SELECT * FROM (
-          SELECT ctid AS at, added FROM jobs
-          WHERE queue = _queue AND state = 1 AND priority = 0 AND coalesce(processed_on, added_at) <= _latest
-          ORDER BY priority, ord LIMIT _limit
-        ) j
-        UNION ALL
-        SELECT * FROM (
-          SELECT ctid AS at, added FROM jobs
-          WHERE queue = _queue AND state = 0 AND priority = 0 AND coalesce(processed_on, added_at) <= _latest
-          ORDER BY priority, ord LIMIT _limit
-        ) j
-        UNION ALL
-        SELECT * FROM (
-          SELECT ctid AS at, added FROM jobs
-          WHERE queue = _queue AND state = -1 AND priority = 0 AND coalesce(processed_on, added_at) <= _latest
-          ORDER BY priority, ord LIMIT _limit
-        ) j
-      ) j LIMIT _limit
-    );
-  ELSIF _list = 'prioritized' AND _counts.prioritized <= 10000 THEN
-    _rows := ARRAY(
-      SELECT at FROM (
-        SELECT * FROM (
-          SELECT ctid AS at, added FROM jobs
-          WHERE queue = _queue AND state = 1 AND priority > 0 AND coalesce(processed_on, added_at) <= _latest
-          ORDER BY priority, ord OFFSET 0
-        ) j
-        UNION ALL
-        SELECT * FROM (
-          SELECT ctid AS at, added FROM jobs
-          WHERE queue = _queue AND state = 0 AND priority > 0 AND coalesce(processed_on, added_at) <= _latest
-          ORDER BY priority, ord OFFSET 0
-        ) j
-        UNION ALL
-        SELECT * FROM (
-          SELECT ctid AS at, added FROM jobs
-          WHERE queue = _queue AND state = -1 AND priority > 0 AND coalesce(processed_on, added_at) <= _latest
-          ORDER BY priority, ord OFFSET 0
-        ) j
-      ) j
-      ORDER BY added LIMIT _limit
-    );
-  ELSIF _list = 'prioritized' THEN
-    _rows := ARRAY(
-      SELECT at FROM (
-        SELECT * FROM (
-          SELECT ctid AS at, added FROM jobs
-          WHERE queue = _queue AND state = 1 AND priority > 0 AND coalesce(processed_on, added_at) <= _latest
-          ORDER BY priority, ord LIMIT _limit
-        ) j
-        UNION ALL
-        SELECT * FROM (
-          SELECT ctid AS at, added FROM jobs
-          WHERE queue = _queue AND state = 0 AND priority > 0 AND coalesce(processed_on, added_at) <= _latest
-          ORDER BY priority, ord LIMIT _limit
-        ) j
-        UNION ALL
-        SELECT * FROM (
-          SELECT ctid AS at, added FROM jobs
-          WHERE queue = _queue AND state = -1 AND priority > 0 AND coalesce(processed_on, added_at) <= _latest
-          ORDER BY priority, ord LIMIT _limit
-        ) j
-      ) j LIMIT _limit
-    );
-  ELSIF _list = 'delayed' AND _counts.delayed <= 10000 THEN
-    _rows := ARRAY(
-      SELECT at FROM (
-        SELECT * FROM (
-          SELECT ctid AS at, added FROM jobs WHERE queue = _queue AND state = 2 AND coalesce(processed_on, added_at) <= _latest
-          ORDER BY due_at, ord OFFSET 0
-        ) j
-      ) j
-      ORDER BY added LIMIT _limit
-    );
-  ELSIF _list = 'delayed' THEN
-    _rows := ARRAY(
-      SELECT at FROM (
-        SELECT * FROM (
-          SELECT ctid AS at, added FROM jobs WHERE queue = _queue AND state = 2 AND coalesce(processed_on, added_at) <= _latest
-          ORDER BY due_at, ord LIMIT _limit
-        ) j
-      ) j LIMIT _limit
-    );
+  ELSIF _list <> 'active' THEN
+    _sorted := CASE _list WHEN 'waiting' THEN _counts.waiting WHEN 'prioritized' THEN _counts.prioritized ELSE _counts.delayed END <= 10000;
+    EXECUTE (
+      SELECT 'SELECT ARRAY(SELECT at FROM (' || string_agg(
+          '(SELECT ctid AS at, added FROM jobs WHERE queue = $1 AND ' || part
+            || CASE WHEN _removing THEN ' AND marks & 16 = 0' ELSE '' END || ' AND coalesce(processed_on, added_at) <= $2 ORDER BY '
+            || CASE WHEN _list = 'delayed' THEN 'due_at' ELSE 'priority' END || ', ord'
+            || CASE WHEN _sorted THEN ' OFFSET 0)' ELSE ' LIMIT $3)' END, ' UNION ALL '
+        ) || ') j' || CASE WHEN _sorted THEN ' ORDER BY added' ELSE '' END || ' LIMIT $3)'
+      FROM unnest(
+        CASE _list WHEN 'waiting' THEN ARRAY['state = 1 AND priority = 0', 'state = 0 AND priority = 0', 'state = -1 AND priority = 0',
+          'state = -2 AND priority = 0']
+          WHEN 'prioritized' THEN ARRAY['state = 1 AND priority > 0', 'state = 0 AND priority > 0', 'state = -1 AND priority > 0',
+            'state = -2 AND priority > 0']
+          ELSE ARRAY['state = 2'] END
+      ) part
+    ) INTO _rows USING _queue, _latest, _limit;
   ELSE
     -- Active jobs are locked, all of them.
     RETURN '{}';
   END IF;
   RETURN ARRAY(
     SELECT ctid FROM jobs
-    WHERE ctid = ANY (_rows) AND greatest(state, 1) = _state AND (_state <> 1 OR (priority > 0) = (_list = 'prioritized'))
-      AND (xmax = 0 OR untouched(xmax))
+    WHERE ctid = ANY (_rows) AND greatest(state, 1) = _state AND NOT (_removing AND marks & 16 > 0)
+      AND (_state <> 1 OR (priority > 0) = (_list = 'prioritized')) AND (xmax = 0 OR untouched(xmax))
     ORDER BY CASE WHEN _state >= 4 THEN ord ELSE added END FOR UPDATE SKIP LOCKED
   );
 END

@@ -15,6 +15,7 @@ DECLARE
   _now bigint := floor(_clock);
   _queue int;
   _capped boolean;
+  _minute int;
   _results text;
   _remembered boolean := false;
   _same_call boolean := coalesce(_caller = _session AND _seq = _claim_seq, false);
@@ -23,35 +24,17 @@ DECLARE
   _change journal;
   _got record;
   _claimed text;
-  _freed text[];
+  _freed boolean := false;
 BEGIN
-  SELECT queue, max_active IS NOT NULL INTO _queue, _capped FROM queues WHERE name = _name;
+  SELECT queue, max_active IS NOT NULL, CASE WHEN metric_points IS NOT NULL THEN _now / 60000 END INTO _queue, _capped, _minute
+  FROM queues WHERE name = _name;
   IF _queue IS NULL THEN
     _results := repeat('m', cardinality(_ids));
     IF _session IS NOT NULL THEN _claimed := claim_reply(NULL, false, false, 0, NULL, 0, true); END IF;
   ELSE
-    IF _caller IS NOT NULL THEN
-      SELECT seq, callers.reply INTO _last, _results FROM callers WHERE queue = _queue AND id = _caller FOR UPDATE;
-      IF NOT FOUND THEN _last := enter_call(_queue, _caller); END IF;
-      IF _seq > _last THEN
-        _results := NULL;
-      ELSIF _seq < _last THEN
-        -- Its caller gave up on it and went on, so the call must not be applied now.
-        PERFORM refuse_straggler(_caller, _seq, _last);
-      END IF;
-      _remembered := _results IS NOT NULL;
-    END IF;
-    -- Before any job is locked, as everywhere.
-    IF _session IS NOT NULL THEN
-      -- include: lock-session
-      IF _alive AND _session IS DISTINCT FROM _caller THEN _last := enter_call(_queue, _session); END IF;
-    END IF;
-    _change := no_change(_queue);
-    -- All of them at once, in one order.
-    IF _job_ids IS NOT NULL THEN
-      PERFORM FROM (SELECT DISTINCT id FROM unnest(_ids || _job_ids) id ORDER BY id) o,
-        LATERAL (SELECT FROM jobs WHERE queue = _queue AND id = o.id FOR UPDATE) j;
-    END IF;
+    -- include: enter-settle-and-claim
+    _change := no_change(_queue, _minute);
+    -- include: lock-settled
     IF NOT _remembered THEN
       _got := carry_out(
         _queue, _clock, _kinds, _ids, _owners, _fences, _texts, _stacks, _delays, _lifos, _keep_counts, _keep_ages, _change
@@ -59,20 +42,9 @@ BEGIN
       _change := _got._change;
       _results := _got._results;
       _freed := _got._freed;
-      IF _freed IS NOT NULL THEN
-        INSERT INTO freed_keys (queue, lock_key)
-        SELECT _queue, key FROM (SELECT DISTINCT key FROM unnest(_freed) key WHERE key IS NOT NULL) freed;
-      END IF;
     END IF;
     IF _session IS NOT NULL THEN
-      _got := take(
-        _queue, _session, _claim_seq, _count, _job_ids, _by, _timed, _max, _window, _clock, _alive, _last, _change, _inline
-      );
-      _change := _got._change;
-      _claimed := _got._reply;
-      IF _got._taken > 0 AND NOT _same_call THEN
-        UPDATE callers SET seq = _claim_seq, used_at = clock_ms(), reply = NULL WHERE queue = _queue AND id = _session;
-      END IF;
+      -- include: settle-take
     END IF;
     -- After the claim, which would take its own number for that of a call that was carried out before.
     IF _caller IS NOT NULL AND NOT _remembered THEN
@@ -83,7 +55,7 @@ BEGIN
       PERFORM try_fold(_queue);
     END IF;
   END IF;
-  RETURN '{"results":"' || _results || '","room":' || (_freed IS NOT NULL OR coalesce(_capped, false)) || ',"claimed":'
+  RETURN '{"results":"' || _results || '","room":' || (_freed OR coalesce(_capped, false)) || ',"claimed":'
     || coalesce(_claimed, 'null') || '}';
 END
 $body$;

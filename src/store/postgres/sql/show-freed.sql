@@ -1,7 +1,7 @@
 -- Makes the first jobs of freed keys visible to claims again. It runs under the key's lock, in a statement that begins after the lock
 -- was taken: so it sees the changes of the previous lock owner. _soon: the claim should be retried soon.
 -- Called by: grant-in-turn.sql.
--- States: -1 behind, 0 keyed, 3 active.
+-- States: -2 grouped, -1 behind, 0 keyed, 3 active.
 -- KEYS_AT_ONCE = 200: how many keys one claim decides about: each needs an entry in the server's lock table.
 CREATE FUNCTION show_freed(
   _queue int, OUT _soon boolean, _head_freed bigint DEFAULT 0, _head_keyed bigint DEFAULT 0
@@ -23,13 +23,15 @@ BEGIN
     LATERAL (
       SELECT * FROM (
         SELECT id, state FROM jobs
-        WHERE queue = _queue AND lock_key = o.key AND lock_key IS NOT NULL AND state <= 0 AND priority = 0 AND ord < 0
+        WHERE queue = _queue AND lock_key = o.key AND lock_key IS NOT NULL AND state <= 0 AND state + 0 > -2
+          AND priority = 0 AND ord < 0
         ORDER BY priority, ord LIMIT 1
       ) s
       UNION ALL
       SELECT * FROM (
         SELECT id, state FROM jobs
-        WHERE queue = _queue AND lock_key = o.key AND lock_key IS NOT NULL AND state <= 0 AND (priority, ord) >= (0, _head_keyed)
+        WHERE queue = _queue AND lock_key = o.key AND lock_key IS NOT NULL AND state <= 0 AND state + 0 > -2
+          AND (priority, ord) >= (0, _head_keyed)
         ORDER BY priority, ord LIMIT 1
       ) s LIMIT 1
     ) j

@@ -13,6 +13,7 @@ BEGIN
   FROM (
     SELECT ctid AS at, session, timed FROM jobs
     WHERE queue = _queue AND ends_at IS NOT NULL AND ends_at <= _now AND (xmax = 0 OR untouched(xmax))
+      AND (marks = 0 OR entry_free(_queue, id, extras))
     ORDER BY ends_at LIMIT _limit FOR UPDATE SKIP LOCKED
   ) locked;
   ended := _ended.jobs;

@@ -1,4 +1,4 @@
--- Folds the journal. Once a minute it also removes rows that are no longer needed: old callers, reaped sessions whose last lock has
+-- Folds the journal. Once a minute it also finds schedules that lost their next job, and removes rows that are no longer needed: old callers, reaped sessions whose last lock has
 -- ended, and revocations and places of lock waiters that were written or locked while their session was deleted.
 -- Called by: sweep-upkeep.sql, sweep.sql.
 -- States: 3 active.
@@ -7,15 +7,18 @@
 CREATE FUNCTION upkeep(_queue int, _now bigint) RETURNS void LANGUAGE plpgsql AS $body$
 BEGIN
   PERFORM try_fold(_queue);
+  PERFORM count_groups(_queue);
   IF NOT (SELECT pruned_at FROM holdfast_schema) <= _now - 60000 THEN RETURN; END IF;
   PERFORM FROM holdfast_schema FOR UPDATE SKIP LOCKED;
   IF NOT FOUND THEN RETURN; END IF;
-  IF prune_callers(_now) THEN
+  IF prune_callers(_now) OR prune_entries(_now) THEN
     -- The next sweep goes on with them.
     UPDATE holdfast_schema SET pruned_at = _now - 60000;
     RETURN;
   END IF;
   UPDATE holdfast_schema SET pruned_at = _now;
+  PERFORM find_late(_now);
+  PERFORM tend_groups(_now);
   DELETE FROM sessions
   WHERE ctid = ANY (
     ARRAY(

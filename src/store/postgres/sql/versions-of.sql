@@ -11,6 +11,7 @@ BEGIN
         SELECT q.last_event + coalesce(
           (SELECT sum(events) FROM journal WHERE journal.queue = q.queue AND journal.number >= q.journal_from), 0
         ) || ' ' || q.paused || ' ' || q.limited_until || ' ' || coalesce(q.max_active, -1)
+          || ' ' || coalesce(q.rate_max, -1)
         FROM queues q WHERE q.name = r.name
       )
       ORDER BY n

@@ -1,4 +1,4 @@
--- use: clock counters queue jobs lanes locks ending expiry reassure names
+-- use: clock tools counters queue jobs locks ending expiry reassure names
 -- Grants named locks, or a place in line for them.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: for each request: name, token, session, keepPlaceMs (0: keep no place in line).

@@ -1,4 +1,4 @@
--- use: clock counters queue jobs lanes places reopen
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks entries schedules locks leave reopen
 -- Retries, promotes, delays or re-prioritises jobs.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: kind, a, b, then job ids.
@@ -14,27 +14,26 @@ for i = 4, #ARGV do
   if not job then
     result = 'm'
   elseif kind == 'r' .. job.state then
-    take(job)
     reopen({ job }, a, b)
     result = 'd'
   elseif kind == 'p' and job.state == 'd' then
-    take(job)
     reopen({ job })
     result = 'd'
   elseif kind == 'd' and job.state == 'd' then
-    take(job)
+    leave(job)
     tell(1, 'Y', job.id, putDelayed(job, a))
+    store({ job })
     result = 'd'
   elseif kind == 'n' then
     -- A job that is not waiting stores the priority; the priority counts when the job waits again.
     local waits = job.state == 'w'
-    if waits then take(job) end
+    if waits then leave(job) end
     job.priority = a
     if waits then putWaiting(job, b == '1') end
     touch()
+    store({ job })
     result = 'd'
   end
-  if result == 'd' then store({ job }) end
   results[#results + 1] = result
 end
 flushPlaces()

@@ -1,4 +1,4 @@
--- use: clock
+-- use: clock tools
 -- Checks sessions for suspicion.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: ids of sessions.

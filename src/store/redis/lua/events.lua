@@ -1,4 +1,4 @@
--- use: clock counters queue
+-- use: clock tools counters queue
 -- Reads the event log, up to the byte budget of a reply.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: after, the number of the last event that the reader has ('': return only where the log ends); most, the entries to return at

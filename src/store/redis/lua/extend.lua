@@ -1,4 +1,4 @@
--- use: clock counters queue jobs lanes locks
+-- use: clock tools counters queue jobs locks
 -- Extends job locks: each gets its own end at now + durationMs.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: for each lock: job id, token, durationMs.

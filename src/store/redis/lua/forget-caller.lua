@@ -1,4 +1,4 @@
--- use: clock
+-- use: clock tools
 -- Forgets the last add of a caller. The caller has its reply and makes no more calls.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: caller.

@@ -1,4 +1,4 @@
--- use: clock counters queue jobs
+-- use: clock tools counters queue jobs
 -- Reads the locks of jobs and their owners.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: job ids.

@@ -1,4 +1,4 @@
--- use: clock records
+-- use: clock tools records
 -- Reads jobs by id.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: bytes, the byte budget of the records, then the job ids.

@@ -1,4 +1,4 @@
--- use: clock counters queue jobs lanes locks names
+-- use: clock tools counters queue jobs locks names
 -- Releases named locks, and places in line for them.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: for each lock: name, token.

@@ -1,4 +1,4 @@
--- use: clock records
+-- use: clock tools records
 -- Lists active jobs by fence, one page per call. The locks are sorted by fence within each session; this script merges all sessions.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: skip, positions to skip; after, the fence to continue after ('': start at the beginning of the list); ascending (1 or 0);

@@ -1,4 +1,4 @@
--- use: clock
+-- use: clock tools
 -- Reads log rows of a job.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: job id, first and last position (negative: from the end, -1 is the last), ascending (1 or 0).

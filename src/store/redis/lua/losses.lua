@@ -1,4 +1,4 @@
--- use: clock
+-- use: clock tools
 -- Reads which owner lost each job.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: job ids.

@@ -1,4 +1,4 @@
--- use: clock counters queue jobs lanes locks names
+-- use: clock tools counters queue jobs locks names
 -- Reads named locks and their owners.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: names.

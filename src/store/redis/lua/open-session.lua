@@ -1,4 +1,4 @@
--- use: clock expiry
+-- use: clock tools expiry
 -- Opens a session. Its id must be new: a repeated id is an error.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: id, host, pid, name, durationMs, maxStalls, presence ('': no crash hint), instance, slots, graceMs.

@@ -1,4 +1,4 @@
--- use: clock expiry
+-- use: clock tools expiry
 -- Moves sessions from a lost connection to the new connection of the same process (crash hint: see presence.ts).
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: before, the lost connection; presence, the new connection; then ids of sessions.
@@ -13,8 +13,7 @@ for i = 3, #ARGV do
     call('HSET', key('presence'), id, ARGV[2])
     if expires then
       expireAt(id, expires)
-      call('HDEL', own, 'suspected', 'presence')
-      call('SREM', key('suspects'), id)
+      clearSuspicion(id)
     end
   end
 end

@@ -1,8 +1,8 @@
--- use: clock counters queue jobs lanes places
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks entries schedules locks leave
 -- Removes jobs that are not active.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: job ids.
--- Returns a letter for each job: d done, m missing, l locked.
+-- Returns a letter for each job: d done, m missing, l locked, n next job of a schedule.
 local results, gone = {}, {}
 for i = 1, #ARGV do
   local job = not gone[ARGV[i]] and find(ARGV[i])
@@ -10,9 +10,11 @@ for i = 1, #ARGV do
     results[i] = 'm'
   elseif job.state == 'a' then
     results[i] = 'l'
+  elseif queue.layout > 2 and openSchedules().isNext(job) then
+    results[i] = 'n'
   else
     tell(1, 'V', job.id, STATES[job.state])
-    take(job)
+    remove(job)
     gone[job.id] = true
     results[i] = 'd'
   end

@@ -1,4 +1,4 @@
--- use: clock counters queue expiry
+-- use: clock tools counters queue expiry
 -- Renews sessions. A renewal writes the same few fields, however many locks the session holds, and never revives an ended session.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: presence ('': no crash hint), then for each session: id, acked (number of the last revocation that the owner has
@@ -16,10 +16,7 @@ for at = 2, #ARGV, 3 do
     call('HINCRBY', own, 'renewals', 1)
     -- The connection that renews a session vouches for it from now on: suspicion checks look for this connection.
     if ARGV[1] == '' then call('HDEL', key('presence'), id) else call('HSET', key('presence'), id, ARGV[1]) end
-    if suspected then
-      call('HDEL', own, 'suspected', 'presence')
-      call('SREM', key('suspects'), id)
-    end
+    if suspected then clearSuspicion(id) end
     if slots ~= '' and call('HGET', key('slots'), id) ~= slots then
       call('HSET', key('slots'), id, slots)
       if queue.cap > 0 then offer() end

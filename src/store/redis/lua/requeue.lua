@@ -1,4 +1,4 @@
--- use: clock counters queue jobs lanes places reopen choose
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks entries schedules locks leave reopen choose
 -- Makes delayed or finished jobs wait again, one batch per call.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: list (d c f), olderThanMs or '', limit, position to start from, 1 to reset attempts made, 1 to reset attempts started.
@@ -7,9 +7,7 @@ local latest = ARGV[2] == '' and math.huge or now - ARGV[2]
 local jobs, nextPosition = choose(ARGV[1], latest, tonumber(ARGV[3]), tonumber(ARGV[4]))
 local ids = {}
 for i = 1, #jobs do ids[i] = jobs[i].id end
-many('ZREM', key(STATES[ARGV[1]]), ids)
 reopen(jobs, ARGV[5], ARGV[6])
-store(jobs)
 flushPlaces()
 save()
 return { ids, nextPosition }

@@ -1,4 +1,4 @@
--- use: clock
+-- use: clock tools
 -- Lists the open sessions by expiry, one page per call.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: position to start from, the sessions to return at most.

@@ -1,4 +1,4 @@
--- use: clock expiry suspects
+-- use: clock tools expiry suspects
 -- Suspects the sessions of lost connections: shortens each to its grace period. It never lengthens a session, and never ends one.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: connections that are gone.

@@ -1,4 +1,4 @@
--- use: clock counters queue jobs lanes places locks ending retention hand-back sessions names
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks entries schedules metrics locks leave ending retention hand-back sessions names
 -- Sweeps: ends expired sessions, and takes dead locks from their owners. Idempotent; any worker may call it.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: limit, the sessions to end and the locks to hand back at most (never more than 100 each).
@@ -11,6 +11,10 @@ local limit = math.min(tonumber(ARGV[1]), 100)
 
 local expired = call('ZRANGEBYSCORE', key('sessions'), '-inf', now, 'LIMIT', 0, limit)
 for i = 1, #expired do endSession(expired[i], 1) end
+
+if queue.layout > 1 then openEntries().sweep(limit) end
+if queue.layout > 2 then openSchedules().check(limit) end
+if queue.layout > 4 then openGroups().sweep(limit) end
 
 local dead, left = {}, limit
 local reaped = call('ZRANGE', key('reaped'), 0, limit - 1)

@@ -1,4 +1,4 @@
--- use: clock counters queue
+-- use: clock tools counters queue
 -- Arms a queue: its next change of this kind is published.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: kind (jobs, locks or events).

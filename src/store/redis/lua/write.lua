@@ -1,19 +1,30 @@
--- use: clock counters queue jobs
--- Writes data, progress and logs of jobs. A write with a token applies only if that token owns the job now.
+-- use: clock tools counters queue jobs
+-- Writes data, progress and logs of jobs, and records events of users. A write with a token applies only if that token owns the job now.
 -- KEYS: tag, the hash tag of the queue.
--- ARGV: for each write: kind (d data, p progress, l log row, c clear logs), job id, `=` and the token ('': no owner's write), text,
---   keep (the newest log rows to keep; '': all).
+-- ARGV: for each write: kind (d data, p progress, l log row, c clear logs, e event of a user), job id (of an event: its name), `=` and the
+--   token ('': no owner's write), text, keep (the newest log rows to keep; '': all).
 -- Returns for each write a letter (d done, l lost, m missing), and the number of log rows after a write to logs, else -1.
 local function keepNewest(log, keep)
   if keep then call('LTRIM', log, -keep, -1) end
   return call('LLEN', log)
 end
 
+-- Readers of older versions stop at a record that they do not know. So the event of a user ends its entry of the log: these readers miss
+-- no other event.
+local function tellOwn(name, text)
+  tell(1, 'T', name, text)
+  save()
+  told, toldSize, toldEvents = {}, 0, 0
+end
+
 local replies = {}
 for at = 1, #ARGV, 5 do
   local kind, id, token, text, keep = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4])
-  local job, log, count = find(id), key('log:' .. id), -1
-  if not job then
+  local job, log, count = kind ~= 'e' and find(id), key('log:' .. id), -1
+  if kind == 'e' then
+    tellOwn(id, text)
+    replies[#replies + 1] = 'd'
+  elseif not job then
     replies[#replies + 1] = 'm'
   elseif token ~= '' and (job.state ~= 'a' or '=' .. job.token ~= token) then
     replies[#replies + 1] = 'l'

@@ -3,5 +3,5 @@
 json_build_array(
   ARRAY[id], ARRAY[name], ARRAY[CASE WHEN octet_length(data) <= _inline THEN data END], ARRAY[opts], NULL, ARRAY[priority], NULL,
   ARRAY[timestamp], ARRAY[attempts_made], ARRAY[attempts_started], ARRAY[stalled_counter], ARRAY[processed_on], NULL, NULL, NULL,
-  ARRAY[failed_reason], ARRAY[stacktrace], ARRAY[progress], ARRAY[fence]
+  ARRAY[failed_reason], ARRAY[stacktrace], ARRAY[progress], ARRAY[fence], NULL, CASE WHEN extras IS NOT NULL THEN json_build_object(id, extras) END
 )::text

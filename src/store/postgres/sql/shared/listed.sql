@@ -1,5 +1,5 @@
 -- Packs the jobs of `listed` into _reply, as far as they fit into a reply of _budget bytes, of which _used are used, and of _most jobs:
--- an array per column of JobArrays in job-row.ts, and whether the list was cut. Without rows, everything is null.
+-- an array per column of JobArrays in record.ts, and whether the list was cut. Without rows, everything is null.
 -- The server knows the size of a text without reading it.
 , sized AS (
   SELECT *,
@@ -20,5 +20,5 @@ SELECT json_build_array(
   array_agg(processed_by) FILTER (WHERE fits), array_agg(CASE WHEN size <= _inline THEN returnvalue END) FILTER (WHERE fits),
   array_agg(failed_reason) FILTER (WHERE fits), array_agg(stacktrace) FILTER (WHERE fits),
   array_agg(CASE WHEN size <= _inline THEN progress END) FILTER (WHERE fits), array_agg(fence) FILTER (WHERE fits),
-  array_agg(lost_by) FILTER (WHERE fits), bool_or(NOT fits)
+  array_agg(lost_by) FILTER (WHERE fits), json_object_agg(id, extras) FILTER (WHERE fits AND extras IS NOT NULL), bool_or(NOT fits)
 )::text INTO _reply FROM fitting;

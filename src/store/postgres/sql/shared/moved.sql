@@ -1,8 +1,12 @@
 -- The new values of the job of the outcome `o`, if the job stays.
--- States: 0 keyed, 1 waiting, 2 delayed, 4 completed, 5 failed.
-state = CASE o.kind WHEN 'completed' THEN 4 WHEN 'failed' THEN 5 WHEN 'retry' THEN CASE WHEN j.lock_key IS NULL THEN 1 ELSE 0 END
-  WHEN 'release' THEN CASE WHEN j.lock_key IS NULL THEN 1 ELSE 0 END
-  WHEN 'return' THEN CASE WHEN j.lock_key IS NULL THEN 1 ELSE 0 END ELSE 2 END,
+-- States: 2 delayed, 4 completed, 5 failed.
+state = CASE o.kind WHEN 'completed' THEN 4 WHEN 'failed' THEN 5 WHEN 'retry later' THEN 2 WHEN 'delay' THEN 2
+  ELSE
+    -- include: waiting-state
+  END,
+lock_key = CASE WHEN o.kind IN ('retry', 'release', 'return') THEN
+    -- include: waiting-key
+  ELSE lock_key END,
 ord = CASE WHEN o.lifo THEN -(_base + o.n) ELSE _base + o.n END, delay = coalesce(o.delay, 0), due_at = ceil(_clock + o.delay),
 attempts_made = attempts_made + CASE WHEN o.kind IN ('delay', 'release', 'return') THEN 0 ELSE 1 END,
 attempts_started = attempts_started - CASE WHEN o.kind = 'return' THEN 1 ELSE 0 END,

@@ -35,13 +35,13 @@ local function setPlaces(jobs, ids)
 end
 
 -- Returns up to `limit` jobs that finished, last started or were added (the first that is known) at or before `latest`, and the position
--- to continue from (-1: the list has ended).
-local function choose(list, latest, limit, from)
+-- to continue from (-1: the list has ended). Jobs for which `isKept` returns true are passed over; false: none is.
+local function choose(list, latest, limit, from, isKept)
   local ids = slice(list, from, AT_MOST)
   local looked = #ids
   local byAge = from == 0 and looked < AT_MOST and (list == 'w' or list == 'p' or list == 'd')
   -- If age neither sorts nor selects the jobs, the first `limit` jobs are enough.
-  if not byAge and latest == math.huge then
+  if not byAge and latest == math.huge and not isKept then
     for i = looked, limit + 1, -1 do ids[i] = nil end
   end
   local jobs = jobsOf(ids)
@@ -57,7 +57,7 @@ local function choose(list, latest, limit, from)
     if #picked == limit then break end
     local job = jobs[i]
     local since = tonumber(job.finished) or tonumber(job.processed) or job.addedOn
-    if since <= latest then picked[#picked + 1] = job else passed = passed + 1 end
+    if since <= latest and not (isKept and isKept(job)) then picked[#picked + 1] = job else passed = passed + 1 end
   end
   if looked < AT_MOST and #picked < limit then return picked, -1 end
   -- Jobs that were sorted are all read again: their positions say nothing about their age.

@@ -4,6 +4,11 @@ local function expireAt(id, ms)
   call('HSET', key('s:' .. id), 'expires', ms)
 end
 
+local function clearSuspicion(id)
+  call('HDEL', key('s:' .. id), 'suspected', 'presence')
+  call('SREM', key('suspects'), id)
+end
+
 local function shorten(id, ms)
   if tonumber(call('HGET', key('s:' .. id), 'expires')) > ms then expireAt(id, ms) end
 end

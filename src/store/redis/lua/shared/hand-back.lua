@@ -23,7 +23,7 @@ end
 
 local function giveBack(jobs)
   for i = 1, #jobs do
-    unlock(jobs[i])
+    leave(jobs[i])
     tell(1, 'B', jobs[i].id)
   end
   flushUnlocked()
@@ -33,7 +33,8 @@ end
 -- Fails jobs over their stall limit. It trims the list of failed jobs once for all of them: trimming for each job could work off a long
 -- list within one script.
 local function failStalled(jobs)
-  local kept, gone, scores, reasons, most, age = {}, {}, {}, {}, nil, nil
+  if settings and #jobs > 0 then openMetrics().count('failed', #jobs) end
+  local kept, ids, gone, reasons, most, age = {}, {}, {}, {}, nil, nil
   for i = 1, #jobs do
     local job = jobs[i]
     local count, ageMs = keepOnFail(job.id)
@@ -41,19 +42,17 @@ local function failStalled(jobs)
       gone[#gone + 1] = job.id
     else
       job.state, job.finished = 'f', digits(floor(now))
-      kept[#kept + 1] = job
-      scores[#scores + 1], scores[#scores + 2] = digits(ticks(1)), job.id
+      kept[#kept + 1], ids[#ids + 1] = job, job.id
       reasons[#reasons + 1], reasons[#reasons + 2] = job.id, STALLED_REASON
       most, age = least(most, count), least(age, ageMs)
     end
   end
   erase(gone)
   if #kept == 0 then return end
-  many('ZADD', key('failed'), scores)
   many('HSET', key('reason'), reasons)
   set('sides', 1)
   store(kept)
-  trim('failed', most, age, #kept)
+  putFinished('failed', ids, most, age)
 end
 
 -- LostBy of each stalled job, in the order of their events. It is the last record of the entry: readers of older versions, which do not
@@ -83,12 +82,13 @@ local function stall(jobs, ownerOf)
       call('HDEL', key('lost'), job.id)
     end
     job.stalls = job.stalls + 1
-    unlock(job)
+    leave(job)
     if job.stalls <= owner.stalls then
       tell(2, 'S', job.id)
       stalled[#stalled + 1] = job
     else
       tell(2, 'Z', job.id, STALLED_REASON)
+      ended(job)
       over[#over + 1] = job
     end
   end

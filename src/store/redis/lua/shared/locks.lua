@@ -1,5 +1,6 @@
--- Locks of jobs. A lock is the token in the run text of its job, and an entry by fence in one of two sorted sets of its session: `bound`
--- (the lock dies with the session) or `ending` (the lock has its own end, and an entry in `ends`). The counter `active` counts locks.
+-- Sessions, which own locks. The lock of a job is the token in the run text of its job, and an entry by fence in one of two sorted sets
+-- of its session: `bound` (the lock dies with the session) or `ending` (the lock has its own end, and an entry in `ends`). The counter
+-- `active` counts locks.
 -- An ended session stays stored while it holds a lock, because sweeps still read its owner and limits. `holders` lists all stored sessions.
 local sessions = {}
 
@@ -33,49 +34,4 @@ local function tidy(session)
   call('UNLINK', key('s:' .. session), key('revoked:' .. session))
   call('ZREM', key('reaped'), session)
   call('SREM', key('holders'), session)
-end
-
--- Scripts unlock jobs one by one; `flushUnlocked` removes them from the sets together. Jobs of one claim mostly finish together and in
--- order. Then their fences are a range, which one command removes without a search for each job.
-local freed, freedEnds, freedCount = {}, {}, 0
-local function free(id, session, ends, fence)
-  freedCount = freedCount + 1
-  local lists = freed[session]
-  if not lists then
-    lists = { bound = {}, ending = {}, first = fence, next = fence }
-    freed[session] = lists
-  end
-  if ends == '' then
-    local bound = lists.bound
-    bound[#bound + 1] = id
-    lists.next = lists.next == fence and fence + 1
-  else
-    local ending = lists.ending
-    ending[#ending + 1] = id
-    freedEnds[#freedEnds + 1] = id
-  end
-end
-
-local function unlock(job)
-  free(job.id, sessionOf(job.token), job.ends, tonumber(fenceOf(job.token)))
-  if job.key then openLanes().freeKey(job.key) end
-  job.seq, job.ends, job.timed, job.token = '', '', '0', ''
-end
-
-local function flushUnlocked()
-  if freedCount == 0 then return end
-  set('active', queue.active - freedCount)
-  vacated = queue.cap > 0
-  many('ZREM', key('ends'), freedEnds)
-  for session, lists in pairs(freed) do
-    local bound = lists.bound
-    if #bound > 1 and lists.next == lists.first + #bound then
-      call('ZREMRANGEBYSCORE', key('bound:' .. session), digits(lists.first), digits(lists.next - 1))
-    else
-      many('ZREM', key('bound:' .. session), bound)
-    end
-    many('ZREM', key('ending:' .. session), lists.ending)
-    tidy(session)
-  end
-  freed, freedEnds, freedCount = {}, {}, 0
 end

@@ -3,8 +3,9 @@
 --   prio      waiting jobs by priority, then by place number, which begins the member so that Redis sorts equal scores by it
 --   delayed   by the tick of adding plus the delay in µs, so jobs of one moment keep their order
 --   completed, failed   by the tick of finishing, which is the time in µs
--- Scripts put jobs one by one; `flushPlaces` writes them together before a place is read. Waiting jobs with a lock key: see lanes.lua.
-local placed, anyPlaced = { wait = {}, prio = {}, delayed = {} }, false
+-- Scripts put jobs into places and pull them out one by one; `flushPlaces` writes all of this together before a place is read, first
+-- what was pulled. Waiting jobs with a lock key: see lane-moves.lua. Those of groups: see group-states.lua.
+local placed, anyPlaced, pulled = { wait = {}, prio = {}, delayed = {} }, false, nil
 
 local function put(place, score, member)
   local list = placed[place]
@@ -15,12 +16,22 @@ end
 
 local function flushPlaces()
   if lanes then lanes.arrange() end
+  if groups then groups.flush() end
+  for place, list in pairs(pulled or {}) do many('ZREM', key(place), list) end
+  pulled = nil
   if not anyPlaced then return end
   for place, list in pairs(placed) do
     many('ZADD', key(place), list)
     placed[place] = {}
   end
   anyPlaced = false
+end
+
+local function pull(place, member)
+  if anyPlaced then flushPlaces() end
+  pulled = pulled or {}
+  pulled[place] = pulled[place] or {}
+  table.insert(pulled[place], member)
 end
 
 -- Makes a job wait: at the place `given`, else in front of all jobs (`front`), else behind all jobs.
@@ -36,7 +47,10 @@ local function putWaiting(job, front, given)
   end
   job.state, job.delay = 'w', '0'
   if job.key then
-    job.ord = openLanes().lineUp(job.key, job.id, job.priority, place)
+    job.ord = openLanes().lineUp(job, place)
+    return
+  elseif job.group then
+    job.ord = openGroups().lineUp(job, place)
     return
   end
   offer()
@@ -55,20 +69,6 @@ local function putDelayed(job, delayMs)
   set('delays', 1)
   offer()
   return digits(ceil(now + delayMs))
-end
-
--- Removes a job that is not active from its place.
-local function take(job)
-  flushPlaces()
-  if job.key and job.state == 'w' then
-    openLanes().leaveLine(job)
-    job.ord = ''
-  elseif job.state == 'w' then
-    if job.priority == '0' then call('ZREM', key('wait'), job.id) else call('ZREM', key('prio'), job.ord .. job.id) end
-    job.ord = ''
-  else
-    call('ZREM', key(STATES[job.state]), job.id)
-  end
 end
 
 -- Returns the time at which the next delayed job is due, in µs; nil if there is none.

@@ -9,12 +9,10 @@ local dirty, touched, offered = false, false, false
 local vacated, turned, namesFreed = false, nil, false
 -- The table is made with all fields at once: a table that grows field by field is reallocated several times.
 local queue = {
-  tick = tick, front = front, lastId = lastId, active = active, sides = sides, delays = delays, paused = paused,
-  limitedUntil = limitedUntil, windowEnds = windowEnds, windowUsed = windowUsed, windowMax = windowMax, event = event,
-  firstEvent = firstEvent, version = version, armed = armed, jobsVersion = jobsVersion, jobsArmed = jobsArmed, keys = keys,
-  cap = cap, locksVersion = locksVersion, locksArmed = locksArmed, largest = largest, eventBytes = eventBytes,
-  eventMark = eventMark, eventMarkBefore = eventMarkBefore,
+  $each{counters # = #},
 }
+-- The second list of counters.lua; nil if the queue has none of them.
+local settings = layout > 3 and { $each{settings # = #} } or nil
 
 local function set(name, value)
   queue[name] = value
@@ -95,8 +93,10 @@ end
 -- number of its last event and the number of its events, so a range query finds the entry of any event.
 -- The log is bounded by count and by bytes: `eventBytes` were written since the event `eventMark`, and one segment before that, since
 -- `eventMarkBefore`. Older events are dropped. Watchers of jobs, of named locks and of events are woken separately.
-local arming = false
+-- atEnd: writes what a part has put off until the end of the script.
+local arming, atEnd = false, nil
 local function save()
+  if atEnd then atEnd() end
   if toldEvents > 0 then
     local last, body = queue.event + toldEvents, concat(told, '\0')
     local oldest = math.max(queue.eventMarkBefore, last - EVENTS_KEPT + 1)
@@ -118,10 +118,8 @@ local function save()
   if namesFreed then wake('locks-wake', 'locksVersion', 'locksArmed') end
   if arming and queue.jobsArmed == 0 then set('jobsArmed', 1) end
   if dirty then
-    local text = struct.pack(PACKED, queue.tick, queue.front, queue.lastId, queue.active, queue.sides, queue.delays, queue.paused,
-      queue.limitedUntil, queue.windowEnds, queue.windowUsed, queue.windowMax, queue.event, queue.firstEvent, queue.version,
-      queue.armed, queue.jobsVersion, queue.jobsArmed, queue.keys, queue.cap, queue.locksVersion, queue.locksArmed, queue.largest,
-      queue.eventBytes, queue.eventMark, queue.eventMarkBefore, LAYOUT)
-    call('SET', key('meta'), text)
+    local counts = struct.pack(PACKED, $each{counters queue.#})
+    if settings then counts = counts .. struct.pack(SETTINGS, $each{settings settings.#}) end
+    call('SET', key('meta'), counts)
   end
 end

@@ -3,11 +3,9 @@
 local function reassure(id)
   local session = openSession(id)
   if not session.suspected then return end
-  local own = key('s:' .. id)
   session.expires = tonumber(session.suspected)
   expireAt(id, session.suspected)
-  call('HSET', key('presence'), id, call('HGET', own, 'presence'))
-  call('HDEL', own, 'suspected', 'presence')
-  call('SREM', key('suspects'), id)
+  call('HSET', key('presence'), id, call('HGET', key('s:' .. id), 'presence'))
+  clearSuspicion(id)
   session.suspected = false
 end

@@ -1,4 +1,4 @@
--- Reads job records as columns: ids, runs, jobs, reasons, stacks, values, progress, losses.
+-- Reads job records as columns: ids, runs, jobs, reasons, stacks, values, progress, losses, extras (empty without marked jobs).
 local COLUMNS = { 'run', 'job', 'reason', 'stack', 'value', 'progress', 'lost' }
 
 -- Returns the records of the first jobs that fit into `left` bytes, and their size in bytes. If `left` is a whole reply, at least one
@@ -15,5 +15,8 @@ local function records(ids, left)
   end
   local columns = { fitting }
   for i = 1, #COLUMNS do columns[i + 1] = fetch(key(COLUMNS[i]), fitting) end
+  local marked = false
+  for i = 1, #fitting do marked = marked or columns[2][i] and match(columns[2][i], '^%u') end
+  columns[#columns + 1] = marked and fetch(key('extra'), fitting) or {}
   return columns, bytes
 end

@@ -7,9 +7,11 @@ local function least(a, b)
   return a or b
 end
 
--- Trims a list. state: completed or failed; count and ageMs: the limits, nil for none; finished: the jobs that this script has added.
-local function trim(state, count, ageMs, finished)
-  local most, list = TRIMMED_AT_ONCE + finished, key(state)
+-- Puts finished jobs into their list, and trims it. state: completed or failed; count and ageMs: the limits, nil for none.
+local function putFinished(state, finished, count, ageMs)
+  local most, list, first, scores = TRIMMED_AT_ONCE + #finished, key(state), ticks(#finished), {}
+  for i = 1, #finished do scores[2 * i - 1], scores[2 * i] = digits(first + i - 1), finished[i] end
+  many('ZADD', list, scores)
   if count then
     local excess = math.min(call('ZCARD', list) - count, most)
     if excess > 0 then

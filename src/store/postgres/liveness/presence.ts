@@ -1,0 +1,78 @@
+// Holds the proof that this process lives: an advisory lock on the listener's connection (probe.ts).
+// The connection can break while the process lives. Then its sessions must say at once that the lock means nothing; otherwise probes
+// would shorten them although they are renewed. When the next lock is held, the sessions name that one. Each connection has its own lock,
+// because the server may keep a silently broken connection, and its lock, for long.
+import { randomInt } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Run } from '../driver/listener.js';
+import { sqlOf } from '../driver/sql.js';
+import { retryPauseMs } from '../../../runtime/retry-pause.js';
+import { attest, type Vouching } from '../probe.js';
+import type { Server } from '../driver/server.js';
+
+const LAST_PAUSE_MS = 1000;
+
+export class Presence {
+  readonly #server: Server;
+  readonly #presence = randomInt(2 ** 31 - 1);
+  #vouched: number | null = null;
+  /** The lock that the sessions name in the store. Undefined: there are none. NaN: they may differ. */
+  #said: number | null | undefined;
+  #opened = 0;
+  #telling = false;
+  #turn = 0;
+  #closed = false;
+
+  constructor(server: Server) {
+    this.#server = server;
+  }
+
+  /** Takes a new lock on the listener's connection. */
+  async hold(run: Run): Promise<void> {
+    const lock = randomInt(2 ** 31 - 1);
+    const rows = await run(sqlOf('schema/hold-presence.sql'), [lock]);
+    if (rows[0]?.[0] !== true) throw new Error('another process drew the same number');
+    this.#vouched = lock;
+    void this.#tell();
+  }
+
+  lost(): void {
+    this.#vouched = null;
+    void this.#tell();
+  }
+
+  /** Opens a session that names this process. The lock may change while the session is opened. */
+  async name(open: (vouching: Vouching) => Promise<void>): Promise<void> {
+    const vouched = this.#vouched;
+    await open({ presence: this.#presence, vouched });
+    this.#opened += 1;
+    if (this.#said === undefined) this.#said = vouched;
+    else if (this.#said !== vouched) this.#said = Number.NaN;
+    void this.#tell();
+  }
+
+  close(): void {
+    this.#closed = true;
+  }
+
+  /** Retries until the sessions name the right lock: a session that names a free lock would be suspected again and again. */
+  async #tell(): Promise<void> {
+    if (this.#telling) return;
+    this.#telling = true;
+    let failures = 0;
+    while (this.#said !== undefined && this.#said !== this.#vouched && !this.#closed) {
+      const vouched = this.#vouched;
+      const opened = this.#opened;
+      try {
+        this.#turn += 1;
+        await attest(this.#server, { presence: this.#presence, vouched }, this.#turn);
+        // A session that was opened meanwhile may have been written after this attest.
+        this.#said = opened === this.#opened ? vouched : Number.NaN;
+      } catch {
+        failures += 1;
+        await sleep(retryPauseMs(failures, LAST_PAUSE_MS), undefined, { ref: false });
+      }
+    }
+    this.#telling = false;
+  }
+}

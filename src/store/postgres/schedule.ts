@@ -1,0 +1,45 @@
+// Schedules: puts, advances, pauses and removes them, with their next jobs. All changes of a call are one transaction. A repeated change
+// finds another version, and must change nothing.
+import type { ScheduleChange, ScheduleQuery, ScheduleReply, SchedulesFound, Slot } from '../contract/index.js';
+import { extrasOf, marksOf } from '../marks.js';
+import type { Server } from './driver/server.js';
+
+export function schedule(server: Server, queue: string, changes: ScheduleChange[]): Promise<ScheduleReply[]> {
+  const each = <T>(pick: (change: ScheduleChange) => T | undefined): (T | null)[] => changes.map((one) => pick(one) ?? null);
+  const ofPut = <T>(pick: (put: Extract<ScheduleChange, { kind: 'put' }>) => T): (T | null)[] =>
+    each((change) => (change.kind === 'put' ? pick(change) : undefined));
+  const ofSlot = <T>(pick: (slot: Slot, id: string) => T | undefined): (T | null)[] =>
+    each((change) => ('next' in change && change.next !== undefined ? pick(change.next, change.id) : undefined));
+  return server.call<ScheduleReply[]>('schedule', {
+    name: queue,
+    kinds: each(({ kind }) => kind),
+    ids: each(({ id }) => id),
+    versions: each(({ version }) => version),
+    specs: ofPut(({ spec }) => spec),
+    serials: ofPut(({ serial }) => serial),
+    ats: ofSlot(({ at }) => at),
+    counts: ofSlot(({ count }) => count),
+    jobs: ofSlot(({ job }) => job.id),
+    names: ofSlot(({ job }) => job.name),
+    data: ofSlot(({ job }) => job.data),
+    opts: ofSlot(({ job }) => job.opts),
+    priorities: ofSlot(({ job }) => job.priority),
+    delays: ofSlot(({ dueInMs }) => Math.max(0, dueInMs)),
+    lifos: ofSlot(({ job }) => job.lifo),
+    timestamps: ofSlot(({ job }) => job.timestamp),
+    keys: ofSlot(({ job }) => job.lockKey),
+    marks: ofSlot(({ job }, scheduleId) => marksOf({ ...job, scheduleId })),
+    extras: ofSlot(({ job }, scheduleId) => extrasOf({ ...job, scheduleId })),
+  });
+}
+
+export function findSchedules(server: Server, queue: string, query: ScheduleQuery): Promise<SchedulesFound> {
+  return server.call<SchedulesFound>('schedules_of', {
+    name: queue,
+    ids: 'ids' in query ? query.ids : null,
+    limit: 'owing' in query ? query.limit : null,
+    start: 'start' in query ? query.start : null,
+    end: 'start' in query ? query.end : null,
+    asc: 'start' in query ? query.asc : null,
+  });
+}

@@ -1,0 +1,35 @@
+-- Completes the plain jobs of _ids that _session owns, and that stay. Sets _finished, how many that were and, of several, _done: which.
+-- Rows are written, and so locked, in the order of the ids. A row that another transaction has just written may be left out: the ordinary
+-- path (carry-out.sql) finds it.
+-- States: 3 active, 4 completed.
+IF _many = 1 THEN
+  UPDATE jobs j
+  SET state = 4, delay = 0, due_at = NULL, attempts_made = attempts_made + 1, finished_on = _now, claim_seq = NULL,
+    ends_at = NULL, timed = false, ord = nextval('places') + 1, returnvalue = _texts[1]
+  WHERE j.queue = _queue AND j.id = _ids[1] AND j.state + 0 = 3 AND j.session = _session AND j.fence = _fences[1] AND
+    -- include: plain
+  ;
+  GET DIAGNOSTICS _finished = ROW_COUNT;
+ELSE
+  _base := nextval('places');
+  WITH outcomes AS (
+    SELECT DISTINCT ON (id, fence) * FROM unnest(_ids, _fences, _texts) WITH ORDINALITY o(id, fence, said, n)
+    ORDER BY id, fence, n
+  ), o AS MATERIALIZED (
+    SELECT o.*, held.at FROM outcomes o,
+      LATERAL (
+        SELECT ctid AS at FROM jobs j
+        WHERE j.queue = _queue AND j.id = o.id AND j.state + 0 = 3 AND j.session = _session AND j.fence = o.fence AND
+          -- include: plain
+        OFFSET 0
+      ) held
+  ), moved AS (
+    UPDATE jobs j
+    SET state = 4, delay = 0, due_at = NULL, attempts_made = attempts_made + 1, finished_on = _now, claim_seq = NULL,
+      ends_at = NULL, timed = false, ord = _base + o.n, returnvalue = o.said
+    FROM o WHERE j.ctid = o.at AND j.state + 0 = 3 AND j.session = _session AND j.fence = o.fence AND
+      -- include: plain
+    RETURNING o.n
+  )
+  SELECT array_agg(n ORDER BY n), count(*) INTO _done, _finished FROM moved;
+END IF;

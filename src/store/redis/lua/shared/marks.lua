@@ -1,0 +1,10 @@
+-- Bits of the marks of a job (see store/marks.ts), and its extras: see deduplication.lua.
+local UNIQUE, IS_NEXT = 8, 16
+
+-- Returns a field of the extras of a marked job; nil if the job lacks the bit that the field belongs to. extra: false if it has none.
+local function extraOf(extra, bit, field)
+  local marks, extras = match(extra or '0,', '^(%d+),(.*)$')
+  if marks % (2 * bit) < bit then return nil end
+  local ok, fields = pcall(cjson.decode, extras)
+  return ok and fields[field] or nil
+end

@@ -1,0 +1,33 @@
+-- The second part of the fast path (see plain-settle.lua): the new run texts, scores, values and events of the jobs to complete, and the
+-- range of their fences.
+local scores, values, firstFence, nextFence = { nil, nil }, nil, nil, nil
+if fits and size > 0 then
+  local finished, mark, seen = format(FINISHED_RUN, 'c', moment), '\0' .. owner, size > 1 and {}
+  local lastHead, left = nil, nil
+  for i = 1, size do
+    local id, fence, value, text = settled[i], ARGV[14 + 3 * i], ARGV[15 + 3 * i], texts[i]
+    local markAt = text and text:find(mark, 1, true)
+    local fenceAt = markAt and markAt + #mark
+    fits = markAt and fence ~= '' and text:find(fence, fenceAt, true) == fenceAt and text:byte(fenceAt + #fence) == 0
+      and not (seen and seen[id])
+    if not fits then break end
+    local head = text:sub(1, markAt)
+    if head ~= lastHead then
+      local ends, made, rest = match(head, HELD)
+      fits = ends == ''
+      if not fits then break end
+      lastHead, left = head, finished .. (made == '0' and '1' or format(DIGITS, made + 1)) .. rest .. owner
+    end
+    if seen then seen[id] = true end
+    local number = tonumber(fence)
+    if i == 1 then firstFence, nextFence = number, number end
+    nextFence = nextFence == number and number + 1
+    runs[2 * i - 1], runs[2 * i] = id, left .. fence .. text:sub(fenceAt + #fence)
+    scores[2 * i - 1], scores[2 * i] = format(DIGITS, place + i - 1), id
+    if value ~= 'null' then
+      values = values or {}
+      values[#values + 1], values[#values + 2] = id, value
+    end
+    told[3 * i - 2], told[3 * i - 1], told[3 * i] = 'C', id, #value > EVENT_VALUE_BYTES and LARGE_VALUE or value
+  end
+end

@@ -1,0 +1,42 @@
+-- The last part of the fast path (see plain-settle.lua): writes what the parts before it have made, and the reply of `claim` in claim.lua.
+if fits then
+  local own, bound = base .. ':s:' .. session, base .. ':bound:' .. session
+  if size > 1 and nextFence == firstFence + size then
+    call('ZREMRANGEBYSCORE', bound, format(DIGITS, firstFence), format(DIGITS, nextFence - 1))
+  elseif size > 0 then
+    call('ZREM', bound, unpack(settled))
+  end
+  if #runs > 0 then call('HSET', base .. ':run', unpack(runs)) end
+  if values then call('HSET', base .. ':value', unpack(values)) end
+  if size > 0 then call('ZADD', base .. ':completed', unpack(scores)) end
+  if claims > 0 then
+    call('ZREMRANGEBYRANK', base .. ':wait', 0, claims - 1)
+    call('ZADD', bound, unpack(locks))
+  end
+  local results = ('d'):rep(size)
+  if size == 0 then call('HSET', own, 'seq' .. lane, seq)
+  else call('HSET', own, 'seq' .. lane, seq, 'callSeq' .. lane, seq, 'results' .. lane, results) end
+
+  if layout > 3 and points > 0 then completedCount, completedCurrent = completedCount + size, completedCurrent + size end
+  events, delays = size + claims, due and 1 or 0
+  if events > 0 then tick, active = place + events - 1, active - size + claims end
+  if size > 0 and active == 0 and not waiting then
+    events = events + 1
+    told[#told + 1] = 'E'
+    if delays == 0 then largest = 0 end
+  end
+  if claims < most then jobsArmed = 1 end
+  reply = { results, '1,0,0,' .. (due and ceil((due - micros) / 1000) or -1) .. (waiting and ',0' or ',1'), nil, nil }
+  if claims > 0 then
+    local jobs, length = call('HMGET', base .. ':job', unpack(ids)), 0
+    for i = 1, claims do
+      jobs[i] = jobs[i] or '\0\0\0'
+      length = length + #jobs[i]
+    end
+    reply[3] = concat(granted, '\0')
+    reply[4] = claims == 1 and jobs[1] or length <= SHORT and concat(jobs, '\0' .. granted[2] .. ',') or jobs
+    for i = 1, sides == 1 and 3 or 0 do
+      reply[4 + i] = call('HMGET', base .. (i == 1 and ':reason' or i == 2 and ':stack' or ':progress'), unpack(ids))
+    end
+  end
+end

@@ -1,0 +1,38 @@
+// Selects jobs by list and age, in batches that do not block Redis (lua/shared/choose.lua).
+import type { ListName, Selection } from '../contract/index.js';
+import type { Argument } from './driver/driver.js';
+import { LETTER } from './record.js';
+
+/** Jobs that one script of a selection changes at most. */
+const AT_ONCE = 150;
+
+type Batch = [list: string, age: Argument, limit: number, position: number];
+
+/**
+ * Calls `work` for one batch after the other and one list after the other, until the limit is reached. It skips active jobs, because they
+ * are locked. Returns the ids that `work` returned.
+ */
+export async function eachBatch(
+  { lists, olderThanMs, limit }: Selection,
+  work: (batch: Batch) => Promise<unknown>,
+): Promise<string[]> {
+  const begun = performance.now();
+  const all: string[] = [];
+  for (const list of new Set(lists)) {
+    if (list === 'active') continue;
+    for (let position = 0; position >= 0 && all.length < limit; ) {
+      // The age counts from the first batch on: otherwise newer jobs would become old enough while the batches run.
+      const age = olderThanMs === undefined ? '' : Math.ceil(olderThanMs + performance.now() - begun);
+      const batch: Batch = [letterOf(list), age, Math.min(limit - all.length, AT_ONCE), position];
+      const [ids, next] = (await work(batch)) as [string[], number];
+      for (const id of ids) all.push(id);
+      position = next;
+    }
+  }
+  return all;
+}
+
+/** The letter that choose.lua knows a list by. */
+function letterOf(list: Exclude<ListName, 'active'>): string {
+  return list === 'prioritized' ? 'p' : LETTER[list];
+}

@@ -1,0 +1,93 @@
+// The one way out of a state. Every verb that ends a job's stay in a state calls `leave`, after it has moved the row and recorded the
+// event: a settle, a stall, a hand-back, a change, a removal and the trim of retention.
+import { type FinishedState, isFinished, type StoredState } from '../../job/state.js';
+import type { Database, Statement, Value } from './driver/load.js';
+import { sql } from './driver/sql.js';
+import type { Entering } from './state/enter.js';
+import type { Entries } from './state/entries.js';
+import { AT, groupOf, type LeftRow } from './record.js';
+import type { EventFields } from './state/event-rows.js';
+import type { QueueState } from './state/queue-state.js';
+import type { Schedules } from './state/schedules.js';
+import type { Transaction } from './state/transaction.js';
+
+/** A row of any statement that begins with these columns. */
+type Left = readonly [...LeftRow, ...Value[]];
+
+/** The new state. `removed`: a caller deletes the job. `trimmed`: retention deletes the job. */
+export type Destination = StoredState | 'removed' | 'trimmed';
+
+export interface LeavingParts {
+  entries: Entries;
+  entering: Entering;
+  schedules: Schedules;
+}
+
+export class Leaving {
+  readonly #entries: Entries;
+  readonly #entering: Entering;
+  readonly #schedules: Schedules;
+  readonly #delete: Statement;
+  readonly #deleteLogs: Statement;
+
+  constructor(db: Database, { entries, entering, schedules }: LeavingParts) {
+    this.#entries = entries;
+    this.#entering = entering;
+    this.#schedules = schedules;
+    this.#delete = sql(db, 'delete-job', 'job');
+    this.#deleteLogs = sql(db, 'delete-logs', 'job');
+  }
+
+  leave(queue: QueueState, row: Left, from: StoredState, to: Destination): void {
+    const [job, , priority, logNext, key, marks] = row;
+    if (!isFinished(from) || to === 'waiting') queue.touch(key);
+    queue.count(from, priority, -1);
+    if (to !== 'removed' && to !== 'trimmed') queue.count(to, priority, 1);
+    else if (logNext > 0) this.#deleteLogs.run(job);
+    if (marks !== 0) this.#leaveMarked(queue, row, from, to);
+  }
+
+  #leaveMarked(queue: QueueState, row: Left, from: StoredState, to: Destination): void {
+    if (to === 'removed') this.#entries.remove(queue, row);
+    const group = groupOf(row);
+    if (group !== undefined && (from === 'active' || to === 'waiting')) queue.touchGroup(group, to === 'waiting');
+  }
+
+  /**
+   * Ends a run for good. If the job owns an entry with a draft, the draft is added; if it is the next job of a schedule, the schedule is
+   * owing.
+   */
+  finish(transaction: Transaction, queue: QueueState, row: Left, kind: FinishedState, isKept = true): void {
+    queue.countFinish(kind);
+    this.leave(queue, row, 'active', isKept ? kind : 'trimmed');
+    if (row[AT.marks] === 0) return;
+    this.#release(transaction, queue, row);
+    this.#schedules.ended(queue, row);
+  }
+
+  #release(transaction: Transaction, queue: QueueState, row: Left): void {
+    const draft = this.#entries.release(queue, row);
+    const id = draft === undefined ? undefined : this.#entering.idOf(queue, draft);
+    if (draft?.deduplication === undefined || id === undefined) return;
+    this.#entering.enter(transaction, queue, id, draft);
+    this.#entries.own(transaction, queue, draft.deduplication, id);
+  }
+
+  /** Moves a job to waiting at the request of a caller. A finished job owns its entry again. */
+  reopen(transaction: Transaction, queue: QueueState, row: Left, from: StoredState): void {
+    if (row[AT.marks] !== 0 && isFinished(from)) this.#entries.ownAgain(transaction, queue, row);
+    this.wait(queue, row, from);
+  }
+
+  /** Moves a job to waiting. The caller has changed the row. */
+  wait(queue: QueueState, row: Left, from: StoredState, fields?: EventFields): void {
+    queue.tell('waiting', row[1], { prev: from, ...fields });
+    this.leave(queue, row, from, 'waiting');
+  }
+
+  /** Deletes the row of a job. */
+  drop(queue: QueueState, row: Left, from: StoredState, to: 'removed' | 'trimmed'): void {
+    this.#delete.run(row[0]);
+    this.leave(queue, row, from, to);
+  }
+}

@@ -1,0 +1,2 @@
+-- Adds a log to a row.
+INSERT INTO logs (job, number, row) VALUES (:job, :number, :row)

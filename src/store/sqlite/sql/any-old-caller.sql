@@ -1,0 +1,4 @@
+-- Returns a row if a chunk has an old caller.
+SELECT 1
+-- include: old-callers
+LIMIT 1

@@ -1,0 +1,3 @@
+-- Counts the jobs that a session holds.
+SELECT count(*)
+-- include: held-by-session

@@ -1,0 +1,2 @@
+-- Counts the sessions of a queue.
+SELECT count(*) FROM sessions WHERE queue = :queue AND reaped < 2

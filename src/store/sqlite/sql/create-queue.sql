@@ -1,0 +1,2 @@
+-- Creates the row of a queue.
+INSERT INTO queues (name) VALUES (:name)

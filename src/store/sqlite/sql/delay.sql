@@ -1,0 +1,8 @@
+-- Delays a running job.
+-- States: 2 delayed.
+UPDATE jobs SET state = 2, ord = :ord, delay = :delay, dueAt = :dueAt,
+-- include: unlocked
+WHERE
+-- include: owned
+RETURNING
+-- include: left-columns

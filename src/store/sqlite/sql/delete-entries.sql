@@ -1,0 +1,2 @@
+-- Deletes all entries of deduplication of a queue.
+DELETE FROM dedup WHERE queue = :queue

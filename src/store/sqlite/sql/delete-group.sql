@@ -1,0 +1,2 @@
+-- Deletes a group.
+DELETE FROM groups WHERE queue = :queue AND key = :key

@@ -1,0 +1,2 @@
+-- Deletes a row.
+DELETE FROM jobs WHERE job = :job

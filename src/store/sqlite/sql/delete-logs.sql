@@ -1,0 +1,2 @@
+-- Deletes the logs of a row.
+DELETE FROM logs WHERE job = :job

@@ -1,0 +1,2 @@
+-- Deletes all schedules of a queue.
+DELETE FROM schedules WHERE queue = :queue

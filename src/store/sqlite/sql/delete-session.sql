@@ -1,0 +1,2 @@
+-- Deletes a session.
+DELETE FROM sessions WHERE queue = :queue AND id = :session

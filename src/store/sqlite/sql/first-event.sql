@@ -1,0 +1,2 @@
+-- Returns the first event of a queue.
+SELECT min(first) FROM events WHERE queue = :queue

@@ -1,0 +1,2 @@
+-- Deletes a caller.
+DELETE FROM callers WHERE queue = :queue AND id = :caller

@@ -1,0 +1,2 @@
+-- Keeps a place for longer.
+UPDATE places SET keptUntil = :keptUntil WHERE place = :place

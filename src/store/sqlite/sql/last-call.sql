@@ -1,0 +1,2 @@
+-- Returns the last call of a caller.
+SELECT seq, reply FROM callers WHERE queue = :queue AND id = :caller

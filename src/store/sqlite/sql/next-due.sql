@@ -1,0 +1,3 @@
+-- Returns when the next delayed job is due.
+SELECT min(dueAt)
+-- include: delayed-jobs

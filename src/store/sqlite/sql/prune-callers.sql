@@ -1,0 +1,3 @@
+-- Deletes the old callers of a chunk.
+DELETE
+-- include: old-callers

@@ -1,0 +1,2 @@
+-- Reads the clock of the last boot.
+SELECT boot, offset FROM clock

@@ -1,0 +1,2 @@
+-- Reads a row of events.
+SELECT body FROM events WHERE queue = :queue AND first = :first

@@ -1,0 +1,10 @@
+-- Delays a failed job.
+-- States: 2 delayed.
+UPDATE jobs SET state = 2, ord = :ord, delay = :delay, dueAt = :dueAt,
+-- include: counted-failure
+,
+-- include: unlocked
+WHERE
+-- include: owned
+RETURNING
+-- include: left-columns

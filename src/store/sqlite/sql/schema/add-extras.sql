@@ -1,0 +1,2 @@
+-- Extras of a job (../marks.ts).
+ALTER TABLE jobs ADD COLUMN extras TEXT;

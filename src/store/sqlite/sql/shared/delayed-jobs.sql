@@ -1,0 +1,3 @@
+-- Delayed jobs.
+-- States: 2 delayed.
+FROM jobs WHERE queue = :queue AND state = 2

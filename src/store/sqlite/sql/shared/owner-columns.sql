@@ -1,0 +1,2 @@
+-- Columns of a session that lost its locks (OwnerRow in lock.ts).
+maxStalls, host, pid, name, suspected

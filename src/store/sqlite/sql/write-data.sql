@@ -1,0 +1,2 @@
+-- Writes the data of a row.
+UPDATE jobs SET data = :data WHERE job = :job

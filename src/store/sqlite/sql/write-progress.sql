@@ -1,0 +1,2 @@
+-- Writes the progress of a row.
+UPDATE jobs SET progress = :progress WHERE job = :job

@@ -1,0 +1,71 @@
+// Puts a new job into the queue: for `add`, and for a draft whose owner has ended.
+import type { NewJob } from '../../../job/record.js';
+import { extrasOf, marksOf } from '../../marks.js';
+import type { Database, Statement } from '../driver/load.js';
+import { sql } from '../driver/sql.js';
+import type { Groups } from './groups.js';
+import type { QueueState } from './queue-state.js';
+import { STATE } from './schema.js';
+import type { Transaction } from './transaction.js';
+
+export class Entering {
+  readonly #groups: Groups;
+  readonly #insert: Statement;
+  readonly #insertMarked: Statement;
+  readonly #exists: Statement<[number]>;
+
+  constructor(db: Database, groups: Groups) {
+    this.#groups = groups;
+    const values = 'queue id state priority ord dueAt delay now timestamp name opts data key';
+    // The two further values made an add 9 % slower.
+    this.#insert = sql(db, 'insert-plain-job', values);
+    this.#insertMarked = sql(db, 'insert-marked-job', `${values} marks extras group`);
+    this.#exists = sql(db, 'job-number', 'queue id');
+  }
+
+  /** Returns false and changes nothing if the id exists. */
+  enter(transaction: Transaction, queue: QueueState, id: string, job: NewJob): boolean {
+    const dueAt = job.delayMs > 0 ? transaction.after(job.delayMs) : null;
+    if (!this.#insertOne(transaction, queue, id, job, dueAt)) return false;
+    if (job.lockKey !== undefined) {
+      queue.keyed = 1;
+      queue.touch(job.lockKey);
+    }
+    if (job.group !== undefined) this.#enterGroup(queue, job.group, dueAt === null);
+    queue.tell('added', id, { jobName: job.name });
+    queue.count(dueAt === null ? 'waiting' : 'delayed', job.priority, 1);
+    if (dueAt === null) queue.tell('waiting', id);
+    else queue.tell('delayed', id, { delay: dueAt });
+    return true;
+  }
+
+  /** Returns the id of a new job; undefined if its given id exists, which is recorded. Skips generated ids that a user has chosen. */
+  idOf(queue: QueueState, job: NewJob): string | undefined {
+    if (job.id === undefined) {
+      do queue.lastId += 1;
+      while (this.#exists.get(queue.queue, String(queue.lastId)) !== undefined);
+      return String(queue.lastId);
+    }
+    if (this.#exists.get(queue.queue, job.id) === undefined) return job.id;
+    queue.tell('duplicated', job.id);
+    return undefined;
+  }
+
+  #enterGroup(queue: QueueState, group: string, waits: boolean): void {
+    this.#groups.begin(queue);
+    // Claims then check for claimable jobs before they take the write lock, also those of an older version.
+    queue.keyed = 1;
+    if (waits) queue.touchGroup(group, true);
+  }
+
+  #insertOne(transaction: Transaction, queue: QueueState, id: string, job: NewJob, dueAt: number | null): boolean {
+    const { priority, delayMs, lifo, timestamp, name, opts, data, lockKey = null, group = null } = job;
+    const delayed = dueAt !== null;
+    const state = delayed ? STATE.delayed : lockKey === null && group === null ? STATE.waiting : STATE.behind;
+    const ord = lifo && !delayed ? queue.toFront() : queue.toBack();
+    const row = [queue.queue, id, state, priority, ord, dueAt, delayMs, transaction.now, timestamp, name, opts, data, lockKey];
+    const [marks, extras] = [marksOf(job), extrasOf(job)];
+    if (marks === 0 && extras === null) return this.#insert.run(...row) === 1;
+    return this.#insertMarked.run(...row, marks, extras, group) === 1;
+  }
+}

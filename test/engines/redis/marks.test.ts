@@ -1,0 +1,122 @@
+// Marked jobs on Redis: what their queue keeps beside them, which calls still take the short way, and that processes of versions which do
+// not know marked jobs leave such a queue alone.
+import type { Redis } from 'ioredis';
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { Deduplication } from '../../../src/job/deduplication.js';
+import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
+import type { RedisStore } from '../../../src/store/redis/index.js';
+import { goBothWays, TAG } from './short-way.js';
+import { dump, layoutOf, newJob, newSession, openPrevious, openWithClient } from './support.js';
+
+let client: Redis;
+let store: RedisStore;
+let seq: number;
+
+beforeEach(async () => {
+  ({ store, client } = await openWithClient());
+  await store.openSession(newSession());
+  seq = 0;
+});
+
+async function add(...jobs: Partial<NewJob>[]): Promise<void> {
+  await store.add('q', jobs.map(newJob), { caller: 'p', seq: ++seq });
+}
+
+const unique = (id: string, mode: Partial<Deduplication> = {}): Partial<NewJob> => ({ deduplication: { id, ...mode } });
+
+async function claim(count: number): Promise<ClaimedJob[]> {
+  return (await store.claim('q', { session: 's', seq: ++seq, count })).jobs;
+}
+
+async function complete(jobs: ClaimedJob[], keep: { count?: number } = {}): Promise<void> {
+  await store.settle(
+    'q',
+    jobs.map(({ id, token }) => ({ kind: 'completed', jobId: id, token, value: 'null', keep })),
+  );
+}
+
+/** The arguments of lua/settle.lua for these completed jobs and a claim of one. */
+function settleArguments(...jobs: ClaimedJob[]): string[] {
+  const number = String(++seq);
+  const group = ['c', String(jobs.length), '', 's:', ...jobs.flatMap(({ id, fence }) => [id, String(fence), 'null'])];
+  return ['s', number, '', '1', 's', number, '', '1', '', '', String(jobs.length), ...group];
+}
+
+describe('a marked job on Redis', () => {
+  test('has a capital state letter and its extras in one hash; a plain job has neither', async () => {
+    await add({});
+    await add({ lockKey: 'k' });
+    expect([await layoutOf(client, TAG), await client.exists(`${TAG}:extra`)]).toEqual([1, 0]);
+    await add(unique('a'), {});
+    expect(await layoutOf(client, TAG)).toBe(2);
+    expect(await client.hgetall(`${TAG}:extra`)).toEqual({ 3: '8,{"d":"a"}' });
+    const runs = await client.hmget(`${TAG}:run`, '1', '2', '3', '4');
+    expect(runs.map((run) => run?.slice(0, 2))).toEqual(['w,', 'w,', 'W,', 'w,']);
+  });
+
+  test('keeps its extras when no other option needs the general way to add it', async () => {
+    await add({}, { scheduleId: 's' }, {});
+    expect(await layoutOf(client, TAG)).toBe(2);
+    expect(await client.hgetall(`${TAG}:extra`)).toEqual({ 2: '16,{"s":"s"}' });
+    const runs = await client.hmget(`${TAG}:run`, '1', '2', '3');
+    expect(runs.map((run) => run?.slice(0, 2))).toEqual(['w,', 'W,', 'w,']);
+    expect((await claim(3)).map(({ id, scheduleId }) => [id, scheduleId])).toEqual([
+      ['1', undefined],
+      ['2', 's'],
+      ['3', undefined],
+    ]);
+  });
+
+  test('never takes the short way, and plain jobs of its queue still do', async () => {
+    await add({}, {}, unique('a'), unique('b'), {}, {});
+    const jobs = await claim(3);
+    const [one, two, marked] = jobs as [ClaimedJob, ClaimedJob, ClaimedJob];
+    expect(await goBothWays(client, 'settle', 'plain-settle', settleArguments(one))).toBe('long');
+    await claim(1);
+    expect(await goBothWays(client, 'settle', 'plain-settle', settleArguments(marked))).toBe('long');
+    expect(await goBothWays(client, 'settle', 'plain-settle', settleArguments(one, two))).toBe('short');
+    expect(await goBothWays(client, 'add', 'plain-add', ['p', String(++seq), '1', `1\0n\0{}\0{}`])).toBe('short');
+  });
+
+  test('leaves nothing behind when it is trimmed, removed, or its entry has passed', async () => {
+    await add(unique('a', { ttlMs: 1 }), unique('b'), unique('c', { ttlMs: 600_000 }));
+    await complete(await claim(2), { count: 0 });
+    await expect.poll(async () => (await store.sweep('q', 10), client.zcard(`${TAG}:dedupEnds`))).toBe(1);
+    expect(await client.hkeys(`${TAG}:dedup`)).toEqual(['c']);
+    expect(await client.hkeys(`${TAG}:extra`)).toEqual(['3']);
+    await store.change('q', { lists: ['waiting'], limit: 10 }, { kind: 'remove' });
+    expect(await client.exists(`${TAG}:dedup`, `${TAG}:dedupEnds`, `${TAG}:extra`)).toBe(0);
+  });
+
+  test('shuts a queue to older versions until the queue is emptied and forgotten', async () => {
+    await add(unique('a', { ttlMs: 600_000 }));
+    await store.forget('q', { all: true });
+    expect(await layoutOf(client, TAG)).toBe(2);
+    await store.change('q', { lists: ['waiting'], limit: 10 }, { kind: 'remove' });
+    await store.forget('q', { all: true });
+    expect(await layoutOf(client, TAG)).toBe(1);
+  });
+});
+
+test('the previous version is refused by a Redis queue with a marked job, and changes nothing', async () => {
+  const older = await openPrevious(client);
+  await older.openSession(newSession({ id: 'old' }));
+  await older.add('q', [newJob(), newJob()], { caller: 'old', seq: 1 });
+  const [held] = (await older.claim('q', { session: 'old', seq: 1, count: 1 })).jobs;
+  await add(unique('a'));
+  const before = await dump(client, TAG);
+  const outcome = { kind: 'completed', jobId: held?.id ?? '', token: held?.token ?? '', value: 'null', keep: {} } as const;
+  const calls: Record<string, () => Promise<unknown>> = {
+    add: () => older.add('q', [newJob()], { caller: 'old', seq: 2 }),
+    claim: () => older.claim('q', { session: 'old', seq: 2, count: 1 }),
+    settle: () => older.settle('q', [outcome]),
+    sweep: () => older.sweep('q', 10),
+    remove: () => older.change('q', ['3'], { kind: 'remove' }),
+    clear: () => older.change('q', { lists: ['waiting'], limit: 10 }, { kind: 'remove' }),
+    forget: () => older.forget('q', { all: true }),
+  };
+  for (const [name, call] of Object.entries(calls)) await expect(call(), name).rejects.toMatchObject({ code: 'STORE_NEWER' });
+  expect(await dump(client, TAG)).toEqual(before);
+  // This version goes on with the queue, and takes the outcome of the other's job.
+  expect((await store.settle('q', [outcome])).results).toEqual(['done']);
+});

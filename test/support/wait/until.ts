@@ -1,0 +1,35 @@
+// Waiting for what has no event of its own: looks until it is so, and says what it waited for when it never comes.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { paced } from './pace.js';
+
+const LOOK_MS = 5;
+const PATIENCE_MS = 20_000;
+
+type Truthy<T> = Exclude<T, undefined | null | false | 0 | ''>;
+
+/** Returns the first truthy value that `look` returns. */
+export async function until<T>(what: string, look: () => T | Promise<T>, patienceMs = PATIENCE_MS): Promise<Truthy<T>> {
+  const deadline = performance.now() + paced(patienceMs);
+  for (;;) {
+    const seen = await look();
+    if (seen) return seen as Truthy<T>;
+    if (performance.now() > deadline) throw new Error(`Waited ${paced(patienceMs)} ms in vain: ${what}`);
+    await sleep(LOOK_MS);
+  }
+}
+
+/** For showing that something does not happen, and for handlers that last: the only sleeps of these tests. */
+export { sleep };
+
+/** 'pending' when the promise has not settled within `ms`. */
+export async function outcomeOf(promise: Promise<unknown>, ms: number): Promise<'pending' | 'resolved' | 'rejected'> {
+  const settled = promise.then(
+    () => 'resolved' as const,
+    () => 'rejected' as const,
+  );
+  const over = new AbortController();
+  const pending = sleep(ms, 'pending' as const, { signal: over.signal }).catch(() => 'pending' as const);
+  const outcome = await Promise.race([settled, pending]);
+  over.abort();
+  return outcome;
+}
