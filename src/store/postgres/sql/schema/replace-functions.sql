@@ -4,7 +4,7 @@
 DO $do$
 DECLARE
   _texts jsonb := current_setting('holdfast.functions');
-  _here oid := current_schema()::regnamespace;
+  _here oid := quote_ident(current_schema())::regnamespace;
   _function record;
   _old regprocedure;
   _can_replace boolean;
