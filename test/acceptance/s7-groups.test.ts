@@ -30,17 +30,18 @@ describe.each(ENGINES)('S7-3 turns of groups on %s', (engine) => {
     await scene.queue.addBulk(Array.from({ length: 8 }, () => ({ name: 'x', data: {}, opts: { group: { id: 'limited' } } })));
     await scene.queue.addBulk(Array.from({ length: 50 }, (_, n) => ({ name: 'x', data: {}, opts: { group: { id: `g${n}` } } })));
     const group = { limit: { max, duration: durationMs } };
-    const handler = (job: { gid?: string | undefined }): void => {
-      if (job.gid === 'limited') starts.push(performance.now());
+    const handler = (job: { gid?: string | undefined; processedOn?: number | undefined }): void => {
+      // On the clock of the store, which measures the windows.
+      if (job.gid === 'limited') starts.push(job.processedOn ?? 0);
       else others += 1;
     };
     work(scene, handler, { concurrency: 10, group });
     await until('the other groups to be done', () => others === 50);
     expect(starts.length).toBeLessThanOrEqual(max);
     await until('the limited group to be done', () => starts.length === 8);
-    // The window is measured by the store, and the handler starts a moment after the claim.
+    starts.sort((a, b) => a - b);
     for (let first = 0; first + max < starts.length; first += max) {
-      expect((starts[first + max] ?? 0) - (starts[first] ?? 0)).toBeGreaterThan(durationMs * 0.8);
+      expect((starts[first + max] ?? 0) - (starts[first] ?? 0)).toBeGreaterThan(durationMs - 5);
     }
   });
 });

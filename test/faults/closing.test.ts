@@ -75,7 +75,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     const hung = store.on('claim', { fault: 'hang' });
     const { worker: watched } = worker(() => undefined);
     await until('a claim to hang', () => hung.holding > 0);
-    expect(await outcomeOf(watched.close(), 3000)).toBe('resolved');
+    expect(await outcomeOf(watched.close(), paced(3000))).toBe('resolved');
   });
 
   test.each(['fail', 'hang'] as const)('close() returns when the session cannot be closed (%s)', async (fault) => {
@@ -83,7 +83,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     const { worker: watched, errors } = worker(() => undefined, { lockDuration: paced(300) });
     await next(watched, 'ready');
     store.on('closeSessions', { fault });
-    expect(await outcomeOf(watched.close(), 3000)).toBe('resolved');
+    expect(await outcomeOf(watched.close(), paced(3000))).toBe('resolved');
     expect(errors.length).toBeGreaterThan(0);
   });
 
@@ -92,7 +92,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     store.on('openSession', { fault: 'fail' });
     const { worker: watched, errors } = worker(() => undefined);
     await until('a failure', () => errors.length > 0);
-    expect(await outcomeOf(watched.close(), 2000)).toBe('resolved');
+    expect(await outcomeOf(watched.close(), paced(2000))).toBe('resolved');
     const told = errors.length;
     const calls = store.calls('openSession');
     await sleep(400);
@@ -153,7 +153,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
       return 'late';
     });
     await next(watched, 'active');
-    expect(await outcomeOf(watched.close(true), 1000)).toBe('resolved');
+    expect(await outcomeOf(watched.close(true), paced(1000))).toBe('resolved');
     finish.open();
     expect(await reaches(id, 'completed')).toMatchObject({ returnvalue: '"late"' });
     expect(reason).toMatchObject({ code: 'SHUTDOWN', jobId: id });
@@ -168,8 +168,8 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     await next(watched, 'active');
     const patient = watched.close();
     expect(await outcomeOf(patient, 100)).toBe('pending');
-    expect(await outcomeOf(watched.close(true), 1000)).toBe('resolved');
-    expect(await outcomeOf(patient, 100)).toBe('resolved');
+    expect(await outcomeOf(watched.close(true), paced(1000))).toBe('resolved');
+    expect(await outcomeOf(patient, paced(100))).toBe('resolved');
     finish.open();
     await reaches(id, 'completed');
   });
@@ -236,7 +236,7 @@ describe.each(ENGINES)('closing on %s', (engine) => {
     const id = await add();
     const { worker: stuck } = worker(() => new Promise(() => undefined), { lockDuration: paced(300), skipStalledCheck: true });
     await next(stuck, 'active');
-    expect(await outcomeOf(stuck.close(true), 1000)).toBe('resolved');
+    expect(await outcomeOf(stuck.close(true), paced(1000))).toBe('resolved');
     await until('the session to lapse', async () => (await inner.sessions(queue)).every(({ expiresInMs }) => expiresInMs <= 0));
     worker(() => 'by another', { stalledInterval: 50 });
     expect(await reaches(id, 'completed')).toMatchObject({ stalledCounter: 1, attemptsStarted: 2 });

@@ -6,13 +6,14 @@ import { QueueEvents } from '../../src/events/queue-events.js';
 import { Queue } from '../../src/queue/queue.js';
 import { ENGINES, scene } from '../support/scenes/faulty-scene.js';
 import { until } from '../support/wait/until.js';
+import { paced } from '../support/wait/pace.js';
 
 const JOBS = 80;
 const BYTES = 300 * 1024;
 
 describe.each(ENGINES)('events behind on %s', (engine) => {
   test('a listener sees every job complete, and a late caller gets the result or learns that it is gone', {
-    timeout: 60_000,
+    timeout: paced(60_000),
   }, async () => {
     const { queue: name, store, worker } = await scene(engine);
     const queue = new Queue(name, { connection: store });

@@ -9,6 +9,7 @@ import { Queue } from '../../src/queue/queue.js';
 import { newServer as newPostgres } from '../engines/postgres/support.js';
 import { newServer as newRedis } from '../engines/redis/support.js';
 import { outcomeOf } from '../support/wait/until.js';
+import { paced } from '../support/wait/pace.js';
 
 interface LateStore {
   connection: string;
@@ -80,7 +81,7 @@ describe.each(Object.keys(STORES))('a %s store that is not there yet', (engine) 
     const { queue, errors } = newQueue(connection);
     const adding = queue.add('job', {}).catch((thrown: unknown) => thrown);
     await vi.waitFor(() => expect(errors).not.toHaveLength(0), 5_000);
-    expect(await outcomeOf(queue.close(), 5_000)).toBe('resolved');
+    expect(await outcomeOf(queue.close(), paced(5_000))).toBe('resolved');
     expect(await adding).toMatchObject({ retryable: true, store: engine });
   });
 });

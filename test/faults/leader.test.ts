@@ -5,13 +5,14 @@ import { join } from 'node:path';
 import type BetterSqlite3 from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { freeze } from '../support/processes/freeze.js';
-import { type Moment, monotonicNow } from '../support/wait/moments.js';
+import type { Moment } from '../support/wait/moments.js';
 import { type ProcessPlan, WorkerProcess } from '../support/processes/worker-process.js';
 import { type Engine, LOCK_ENGINES, newScene, type Scene } from '../support/scenes/scene.js';
 import { seeded } from '../support/run/random.js';
 import { FaultProxy } from '../support/servers/proxy.js';
 import { paced } from '../support/wait/pace.js';
 import { until } from '../support/wait/until.js';
+import { stopwatch } from '../support/wait/stopwatch.js';
 
 const Database = createRequire(import.meta.url)('better-sqlite3') as typeof BetterSqlite3;
 
@@ -51,13 +52,13 @@ async function stand({ url }: Scene, resource: string): Promise<Candidate> {
   return { proxy, process: new WorkerProcess(plan as ProcessPlan, 'leader.mjs') };
 }
 
-/** Answers when it was struck. */
-async function strike({ process, proxy }: Candidate, fault: Fault, scene: Scene): Promise<number> {
+/** Returns a stopwatch that counts from the fault on. */
+async function strike({ process, proxy }: Candidate, fault: Fault, scene: Scene): Promise<() => number> {
   if (fault === 'freeze') await freeze(process, scene);
-  const at = monotonicNow();
+  const took = stopwatch();
   if (fault === 'kill') process.kill('SIGKILL');
   if (fault === 'cut') proxy?.swallow('both');
-  return at;
+  return took;
 }
 
 const lastWord = ({ process }: Candidate): string | undefined =>
@@ -84,11 +85,11 @@ describe.each(LOCK_ENGINES)('a leader that is killed, frozen or cut off, on %s',
         const fault = faults[Math.floor(random() * faults.length)] as Fault;
         const others = candidates.filter((each) => each !== leader);
         const term = Math.max(...candidates.flatMap(({ process }) => process.all('leader').map(termIn)));
-        const struckAt = await strike(leader, fault, scene);
-        const next = await until(`another to lead after ${fault}`, async () =>
+        const took = await strike(leader, fault, scene);
+        await until(`another to lead after ${fault}`, async () =>
           others.flatMap(({ process }) => process.all('leader', (moment) => termIn(moment) > term)).at(0),
         );
-        tookMs.push(next.at - struckAt);
+        tookMs.push(took());
         if (fault === 'kill') {
           candidates = [...others, await stand(scene, resource.file)];
           all.push(candidates.at(-1) as Candidate);

@@ -8,6 +8,7 @@ import { audit, CompletionTail } from '../support/faults/ledger.js';
 import { seeded } from '../support/run/random.js';
 import { Lane } from '../support/processes/victims.js';
 import { until } from '../support/wait/until.js';
+import { paced } from '../support/wait/pace.js';
 
 interface Line {
   event: string;
@@ -89,7 +90,7 @@ test('the ledger complains about jobs and locks that are left in the store', asy
 });
 
 test('(N) a producer that calls its jobs acknowledged before the store has done so is caught losing some', {
-  timeout: 60_000,
+  timeout: paced(60_000),
 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-ledger-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

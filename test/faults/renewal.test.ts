@@ -4,6 +4,7 @@ import { ENGINES, messagesOf, next, scene } from '../support/scenes/faulty-scene
 import { until } from '../support/wait/until.js';
 import { paced } from '../support/wait/pace.js';
 import { newGate } from '../support/wait/gate.js';
+import { stopwatch } from '../support/wait/stopwatch.js';
 
 const SHORT = { lockDuration: paced(400), lockRenewTime: paced(100) };
 
@@ -16,10 +17,10 @@ describe.each(ENGINES)('failing renewal on %s', (engine) => {
     const seen: { heldAtStart: boolean; lostAfterMs: number; heldAfter: boolean; reason: unknown }[] = [];
     const { worker: watched, errors } = worker(
       async (job, _token, signal) => {
-        const started = performance.now();
+        const took = stopwatch();
         const heldAtStart = job.lock.held;
         await new Promise((resolve) => signal.addEventListener('abort', resolve));
-        seen.push({ heldAtStart, lostAfterMs: performance.now() - started, heldAfter: job.lock.held, reason: signal.reason });
+        seen.push({ heldAtStart, lostAfterMs: took(), heldAfter: job.lock.held, reason: signal.reason });
         await finish.opened;
         return 'late';
       },

@@ -7,6 +7,7 @@ import { sleep } from '../support/wait/until.js';
 import { askRedis } from '../support/servers/redis.js';
 import { type RedisCluster, startRedisCluster } from '../support/servers/redis-cluster.js';
 import type { TestServer } from '../support/servers/server.js';
+import { paced } from '../support/wait/pace.js';
 
 async function newCluster(): Promise<RedisCluster> {
   // The other nodes go on serving what is theirs while one is away.
@@ -35,7 +36,7 @@ async function homeOf(queue: string, { nodes }: RedisCluster): Promise<TestServe
 }
 
 test('connections to the nodes of a cluster are ended one after the other: nothing is lost, doubled or stalled', {
-  timeout: 60_000,
+  timeout: paced(60_000),
 }, async () => {
   const cluster = await newCluster();
   const crew = await load(cluster.url);
@@ -59,7 +60,7 @@ test('connections to the nodes of a cluster are ended one after the other: nothi
 });
 
 test('the node of a cluster that has the queue is killed and comes back: all recover by themselves, nothing acknowledged is lost', {
-  timeout: 60_000,
+  timeout: paced(60_000),
 }, async () => {
   const cluster = await newCluster();
   const crew = await load(cluster.url);

@@ -18,7 +18,7 @@ const BETWEEN_MS = 30;
 
 describe.each(SERVER_ENGINES)('connections of %s', (engine) => {
   test('can be ended one after the other: nothing is lost, doubled or stalled, and new jobs are noticed', {
-    timeout: 60_000,
+    timeout: paced(60_000),
   }, async () => {
     const server = await serverOf(engine);
     const switchboard = await switchboardOf(engine, server);

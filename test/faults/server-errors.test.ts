@@ -16,6 +16,7 @@ import { startPgbouncer } from '../support/servers/pgbouncer.js';
 import type { TestServer } from '../support/servers/server.js';
 import { newDatabase, newEmptyDatabase, newServer } from '../engines/postgres/support.js';
 import { paced } from '../support/wait/pace.js';
+import { stopwatch } from '../support/wait/stopwatch.js';
 
 type Connection = string | Record<string, unknown>;
 
@@ -201,9 +202,9 @@ const TROUBLES: Trouble[] = [
 ];
 
 async function closesSoon(closing: { close(): Promise<void> }): Promise<void> {
-  const begun = performance.now();
+  const took = stopwatch();
   await closing.close();
-  expect(performance.now() - begun).toBeLessThan(paced(5_000));
+  expect(took()).toBeLessThan(paced(5_000));
 }
 
 function newQueue(connection: Connection, options: object = {}): { queue: Queue; told: Error[] } {

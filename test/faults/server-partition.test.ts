@@ -98,7 +98,7 @@ test('a worker that is cut off keeps its job with a crashGraceMs as long as the 
 });
 
 test('(N) a worker that is cut off with a short crashGraceMs loses its job, and its late result is refused', {
-  timeout: 60_000,
+  timeout: paced(60_000),
 }, async () => {
   const all = await Promise.all(SERVER_ENGINES.map((engine) => partition(engine, GRACE_MS)));
   for (const { id, heal, ends, secondRuns, errors } of all) {
@@ -117,7 +117,7 @@ test.each([
 ])(
   'rule 3: when its connections %s, its lock is not held before the job runs elsewhere, and nothing is aborted',
   {
-    timeout: 60_000,
+    timeout: paced(60_000),
   },
   async (_way, mute) => {
     const all = await Promise.all(SERVER_ENGINES.map((engine) => partition(engine, GRACE_MS, mute)));
@@ -131,7 +131,7 @@ test.each([
 );
 
 test('(N) held is still true when the job runs elsewhere, with a crashGraceMs too short for a suspicion check', {
-  timeout: 60_000,
+  timeout: paced(60_000),
 }, async () => {
   const all = await Promise.all(SERVER_ENGINES.map((engine) => partition(engine, UNHEARD_MS, true)));
   for (const { heal, ends, seen } of all) {

@@ -59,7 +59,7 @@ const CARELESS: Record<ServerEngine, (server: TestServer) => Promise<void>> = {
 
 describe.each(SERVER_ENGINES)('a server restart of %s', (engine) => {
   test('is survived by all: each outage is reported once, and nothing acknowledged is lost or done twice', {
-    timeout: 90_000,
+    timeout: paced(90_000),
   }, async () => {
     const server = await serverOf(engine);
     const crew = await Crew.on(server.url);

@@ -7,11 +7,12 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { Crew, type Member, SERVER_ENGINES, serverOf } from '../support/processes/crew.js';
 import { until } from '../support/wait/until.js';
 import { wallClockShiftedBy } from '../support/servers/wall-clock.js';
+import { paced } from '../support/wait/pace.js';
 
 const SKEW_MS = 5 * 60_000;
 const DELAY_MS = 1_500;
 /** Enough for a wake-up or the next look, far less than the skew. */
-const LATE_MS = 2_500;
+const LATE_MS = paced(2_500);
 const GRACE_MS = 500;
 const OPTIONS = { concurrency: 8, lockDuration: 3_000, stalledInterval: 250, crashGraceMs: GRACE_MS };
 
@@ -19,7 +20,7 @@ const monotonic = (): number => Number(process.hrtime.bigint()) / 1e6;
 
 describe.each(SERVER_ENGINES)('clock skew with %s', (engine) => {
   test('S4-14 clocks that are five minutes wrong cause no stall or double run; delayed jobs and recovery are on time', {
-    timeout: 60_000,
+    timeout: paced(60_000),
   }, async () => {
     const server = await serverOf(engine);
     const { url: connection } = server;

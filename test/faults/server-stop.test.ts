@@ -9,6 +9,7 @@ import { Crew, type Member, SERVER_ENGINES, type ServerEngine, serverOf } from '
 import type { Note } from '../support/processes/diary.js';
 import { sleep, until } from '../support/wait/until.js';
 import { FaultProxy } from '../support/servers/proxy.js';
+import { paced } from '../support/wait/pace.js';
 
 const STOPPED_MS = 20_000;
 const SHORT_MS = 5_000;
@@ -97,7 +98,7 @@ async function stopFor20s(engine: ServerEngine): Promise<void> {
 
 // All engines at once: it is the same 20 s for all of them.
 test('a server that stops for 20 s: long locks last, short ones are lost, jobs are recovered, stale results refused', {
-  timeout: 90_000,
+  timeout: paced(90_000),
 }, async () => {
   await Promise.all(SERVER_ENGINES.map(stopFor20s));
 });

@@ -4,6 +4,8 @@ import { once } from 'node:events';
 import { cpus } from 'node:os';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { measurePace, PACE, paced } from '../support/wait/pace.js';
+import { stopwatch } from '../support/wait/stopwatch.js';
+import { sleep } from '../support/wait/until.js';
 
 test('never shortens a duration, and returns a whole number', () => {
   expect(PACE).toBeGreaterThanOrEqual(1);
@@ -29,6 +31,19 @@ test('grows the pace beside busy processes, within bounds', async () => {
   const pace = measurePace();
   expect(pace).toBeGreaterThan(1);
   expect(pace).toBeLessThanOrEqual(8);
+});
+
+test('a stopwatch counts what this process waits for or computes, and no pause of the machine', async () => {
+  const took = stopwatch();
+  await sleep(50);
+  expect(took()).toBeGreaterThan(40);
+  const computing = stopwatch();
+  for (const before = process.cpuUsage().user; process.cpuUsage().user - before < 100_000; );
+  expect(computing()).toBeGreaterThan(80);
+  const [pausing, began] = [stopwatch(), performance.now()];
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400);
+  expect(performance.now() - began).toBeGreaterThan(390);
+  expect(pausing()).toBeLessThan(100);
 });
 
 test('waiting for a moment goes on after the second that vitest gives it', async () => {

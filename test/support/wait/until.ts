@@ -1,6 +1,7 @@
 // Waiting for what has no event of its own: looks until it is so, and says what it waited for when it never comes.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { paced } from './pace.js';
+import { stopwatch } from './stopwatch.js';
 
 const LOOK_MS = 5;
 const PATIENCE_MS = 20_000;
@@ -28,8 +29,16 @@ export async function outcomeOf(promise: Promise<unknown>, ms: number): Promise<
     () => 'rejected' as const,
   );
   const over = new AbortController();
-  const pending = sleep(ms, 'pending' as const, { signal: over.signal }).catch(() => 'pending' as const);
+  const pending = passed(ms, over.signal).then(() => 'pending' as const);
   const outcome = await Promise.race([settled, pending]);
   over.abort();
   return outcome;
+}
+
+/** Resolves after this time without pauses of the machine, or when the signal is aborted. */
+async function passed(ms: number, signal: AbortSignal): Promise<void> {
+  const took = stopwatch();
+  for (let left = ms; left > 0 && !signal.aborted; left = ms - took()) {
+    await sleep(left, undefined, { signal }).catch(() => undefined);
+  }
 }
