@@ -180,8 +180,13 @@ export class StoreLoop implements OutboxListener {
     const wanted = this.#claiming && (outcomes.length > 0 || this.#hungry) && this.#isSetUp();
     const room = this.#context.slots.roomAfter(deliveries.length) - this.#expected;
     const count = wanted ? Math.max(0, Math.min(room, this.#batch)) : 0;
-    if (outcomes.length > 0 || count > 0) await this.#call(deliveries, outcomes, count);
-    else if (this.#claiming) await this.#standBy();
+    if (outcomes.length > 0 || count > 0) {
+      // Outcomes that leave no room yet, such as half of a batch: whichever call frees the room, the jobs for it are still to be claimed.
+      this.#hungry = wanted && count === 0;
+      await this.#call(deliveries, outcomes, count);
+    } else if (this.#claiming) {
+      await this.#standBy();
+    }
     this.#next();
   }
 
@@ -218,7 +223,6 @@ export class StoreLoop implements OutboxListener {
     const expected = Math.max(0, count - deliveries.length);
     this.#expected += expected;
     const wakeUps = this.#wakeUps;
-    this.#hungry = false;
     if (this.#outbox.deliveries > 0) this.#schedule();
     try {
       const substitute: Substitute = (index, refusal) => deliveries[index]?.substitute(refusal);

@@ -186,3 +186,22 @@ test('waits for both calls on close', async () => {
   expect(await queue.getActiveCount()).toBe(0);
   expect((await queue.getCompletedCount()) + (await queue.getWaitingCount())).toBe(20);
 });
+
+test('claims the next batch at once when the outcomes of a batch go in two calls', async () => {
+  const silent = new FaultyStore(memory);
+  silent.losesWakeUps = true;
+  const watched = slow(silent, 3);
+  const queue = newQueue(memory);
+  await queue.addBulk(Array.from({ length: 60 }, (_, data) => ({ name: 'a', data })));
+  const sizes: number[] = [];
+  // Neither a wake-up nor drainDelay, which is longer than the patience of this test, makes the worker claim.
+  const worker = new Worker('work', async ({ jobs }) => void sizes.push(jobs.length), {
+    connection: watched.store,
+    batch: { size: 10 },
+    drainDelay: 600,
+  });
+  closing.push(() => worker.close());
+  await until('all jobs are completed', async () => (await queue.getCompletedCount()) === 60);
+  expect(watched.most).toBe(2);
+  expect(sizes).toEqual(Array.from({ length: 6 }, () => 10));
+});
