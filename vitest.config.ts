@@ -41,6 +41,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     exclude,
     maxWorkers: WORKERS,
+    // Tests that a file marks as concurrent only wait: for a second in which nothing may happen.
+    maxConcurrency: 20,
     sequence: { sequencer: MixedOrder },
   },
 });

@@ -119,37 +119,6 @@ describe('a cancelled job', () => {
   });
 });
 
-test('a close() that waits warns for which jobs, once', async () => {
-  const { add, worker } = await scene('memory');
-  const told = warnings('HOLDFAST_CLOSE_WAITS');
-  const ids = [await add(), await add()];
-  const finish = newGate();
-  const { worker: watched } = worker(() => finish.opened, { concurrency: 2 });
-  let active = 0;
-  watched.on('active', () => (active += 1));
-  await until('both to run', () => active === 2);
-  const closing = watched.close();
-  await until('the warning', () => told.length > 0, 15_000);
-  expect(told[0]?.message).toContain(`still waits for the end of jobs ${ids.join(', ')}; worker.close(true) does not wait`);
-  finish.open();
-  await closing;
-  expect(told).toHaveLength(1);
-});
-
-test('neither a short close() nor close(true) warns', async () => {
-  const { add, worker } = await scene('memory');
-  const told = warnings('HOLDFAST_CLOSE_WAITS');
-  await add();
-  const { worker: stuck } = worker(() => new Promise(() => undefined), { lockDuration: 500 });
-  await next(stuck, 'active');
-  await stuck.close(true);
-  const { worker: idle } = worker(() => 'done');
-  await next(idle, 'ready');
-  await idle.close();
-  await wait(5500);
-  expect(told).toEqual([]);
-});
-
 test('a blocked loop is emitted by the worker each time, and warned of once', async () => {
   const { add, worker } = await scene('memory');
   const warned = warnings('HOLDFAST_LOOP_BLOCKED');

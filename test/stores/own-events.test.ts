@@ -167,17 +167,22 @@ describe.each(ENGINES)('own events on %s', (engine: Engine) => {
     expect(await queue.getQueueEvents()).toEqual([]);
     await held?.release();
   });
+});
 
-  test('a listed QueueEvents is listed again after the store has ended its session', async () => {
-    const { connection, name, queue, listen } = await start();
-    await listen({ listed: true });
+test('a listed QueueEvents is listed again after the store has ended its session, on every store', async () => {
+  // It learns that from its next renewal, ten seconds later: all stores wait for it at the same time.
+  const again = ENGINES.map(async (engine) => {
+    const { inner: connection, queue: name } = await scene(engine);
+    const queue = kept(new Queue(name, { connection }));
+    const events = kept(new QueueEvents(name, { connection, listed: true }));
+    await events.waitUntilReady();
     const [first] = await queue.getQueueEvents();
     await connection.closeSessions([{ queue: name, id: first?.id ?? '' }], 'closed');
     expect(await queue.getQueueEvents()).toEqual([]);
-    // It learns that from its next renewal.
-    const again = await until('the new session', async () => (await queue.getQueueEvents())[0]?.id, 30_000);
-    expect(again).not.toBe(first?.id);
+    const second = await until(`the new session on ${engine}`, async () => (await queue.getQueueEvents())[0]?.id, 30_000);
+    expect(second).not.toBe(first?.id);
   });
+  await Promise.all(again);
 });
 
 describe('the option listed of QueueEvents', () => {

@@ -1,9 +1,12 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { QueueEvents } from '../../src/events/queue-events.js';
 import { Queue } from '../../src/queue/queue.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
+import { takeProcessTime } from '../support/wait/time.js';
 import { type LockClient, holder } from './claimed-job.js';
+
+vi.mock('../../src/runtime/timers.js', () => import('../support/wait/process-timers.js'));
 
 let store: FaultyStore;
 let queue: Queue;
@@ -125,11 +128,13 @@ describe('waitUntilFinished', () => {
   test('finds the end of the job when the event log lacks it', async () => {
     const silent = new QueueEvents('mail', { connection: store, autorun: false });
     const job = await queue.add('x', {});
+    const time = takeProcessTime();
+    onTestFinished(() => void vi.useRealTimers());
     const looked = store.answered('jobs');
     const finished = job.waitUntilFinished(silent);
     await looked;
     await (await worker.take()).moveToCompleted('unheard', undefined, false);
-    expect(await finished).toBe('unheard');
+    expect(await time.until(finished)).toBe('unheard');
     await silent.close();
   });
 

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { HoldfastError } from '../../src/errors.js';
 import { Session } from '../../src/session/session.js';
 import { trustUntil } from '../../src/session/trust.js';
@@ -8,7 +8,7 @@ import type { WorkerState } from '../../src/worker/lifecycle.js';
 import { Slots } from '../../src/worker/slots.js';
 import type { Worker } from '../../src/worker/worker.js';
 import { scene } from '../support/scenes/faulty-scene.js';
-import { takeTime, type Time } from '../support/wait/time.js';
+import { takeProcessTime, takeTime, type Time } from '../support/wait/time.js';
 import { until } from '../support/wait/until.js';
 import { newGate } from '../support/wait/gate.js';
 
@@ -249,13 +249,15 @@ describe('a worker', () => {
     'is unhealthy within seconds when its claims %s, and healthy after a reply',
     async (fault) => {
       const { worker: make, store } = await scene('memory');
+      onTestFinished(() => void vi.useRealTimers());
+      const time = takeProcessTime();
       const { worker } = make(() => undefined, options);
-      await until('healthy', () => worker.isHealthy());
+      await time.until(until('healthy', () => worker.isHealthy()));
       const rule = store.on('claim', { fault });
-      await unhealthy(worker, fault === 'fail' ? 'STORE_UNAVAILABLE' : 'TIMEOUT');
+      await time.until(unhealthy(worker, fault === 'fail' ? 'STORE_UNAVAILABLE' : 'TIMEOUT'));
       expect(worker.health().storeOutageMs).toBeGreaterThanOrEqual(3000);
       rule.remove();
-      await until('healthy again', () => worker.isHealthy());
+      await time.until(until('healthy again', () => worker.isHealthy()));
     },
   );
 
