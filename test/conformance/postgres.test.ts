@@ -7,13 +7,25 @@ import { movableClock } from '../support/servers/postgres-clock.js';
 import { freshDatabase } from '../support/servers/shared.js';
 import { openAndDie } from './orphan.mjs';
 
+/** A store that knows whether a test has closed it. */
+class TestStore extends PostgresStore {
+  isClosed = false;
+
+  override close(): Promise<void> {
+    this.isClosed = true;
+    return super.close();
+  }
+}
+
 let started: ReturnType<typeof start> | undefined;
+/** The store of the test before. On a new connection, the server would parse and plan each function of the store anew. */
+let idle: TestStore | undefined;
 
 async function start() {
   const database = await freshDatabase();
   const options = { url: database.url };
-  const connect = async (): Promise<PostgresStore> => {
-    const store = new PostgresStore(options);
+  const connect = async (): Promise<TestStore> => {
+    const store = new TestStore(options);
     await store.open();
     return store;
   };
@@ -25,6 +37,7 @@ async function start() {
 
 afterAll(async () => {
   const running = await started;
+  await idle?.close();
   await running?.client.end();
   await running?.database.drop();
 });
@@ -41,14 +54,17 @@ conformance({
   async open() {
     started ??= start();
     const { options, connect, clock } = await started;
-    const store = await connect();
+    const store = idle ?? (await connect());
+    idle = undefined;
     return {
       store,
       advance: (ms) => clock.advance(ms),
       peer: connect,
       reopen: connect,
       orphan: (session) => openAndDie('postgres-orphan.mjs', { options, session }),
-      close: () => store.close(),
+      close: async () => {
+        if (!store.isClosed) idle = store;
+      },
     };
   },
 });
