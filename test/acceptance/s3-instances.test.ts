@@ -51,15 +51,15 @@ describe.each(LOCK_ENGINES)('S3 instances on %s', (engine) => {
     const options = { concurrency: 4, maxStalledCount: 10 };
     const [a, b] = [instance(scene, { instanceId: 'eu:1', ...options }), instance(scene, { instanceId: 'eu:2', ...options })];
     await Promise.all([a.moment('ready'), b.moment('ready')]);
-    // While jobs come and go: both run some, neither ever more than four, both together never more than six.
-    await queue.addBulk(Array.from({ length: 60 }, () => ({ name: 'sleep', data: { ms: 25 } })));
-    await until('the short ones to end', async () => a.all('ended').length + b.all('ended').length === 60);
-    for (const each of [a, b]) {
-      expect(each.all('started').length).toBeGreaterThan(0);
-      expect(mostAtOnce([each])).toBeLessThanOrEqual(4);
-    }
+    // While jobs come and go: both run some, neither ever more than four, both together never more than six. One of them may begin late.
+    let short = 0;
+    await until('both to run jobs at the same time', async () => {
+      short += (await queue.addBulk(Array.from({ length: 60 }, () => ({ name: 'sleep', data: { ms: 25 } })))).length;
+      await until('the short ones to end', async () => a.all('ended').length + b.all('ended').length === short);
+      return mostAtOnce([a, b]) > 4;
+    });
+    for (const each of [a, b]) expect(mostAtOnce([each])).toBeLessThanOrEqual(4);
     expect(mostAtOnce([a, b])).toBeLessThanOrEqual(6);
-    expect(mostAtOnce([a, b])).toBeGreaterThan(4);
     // While jobs stay: both have slots, and the list says so.
     const { length } = await queue.addBulk(Array.from({ length: 12 }, () => ({ name: 'hold', data: {} })));
     const both = await listed(scene, (instances) => instances.reduce((sum, { running }) => sum + running, 0) === 6);
@@ -78,7 +78,7 @@ describe.each(LOCK_ENGINES)('S3 instances on %s', (engine) => {
     expect(left[0]).toMatchObject({ id: 'eu:2', pid: b.pid });
     expect(await queue.getActiveCount()).toBe(4);
     b.send('finish');
-    await until('all to end', async () => (await queue.getCompletedCount()) === 60 + length);
+    await until('all to end', async () => (await queue.getCompletedCount()) === short + length);
     const takenOver = new Set(b.all('ended').map(({ jobId }) => jobId));
     for (const id of orphans) expect(takenOver).toContain(id);
     expect(mostAtOnce([b])).toBeLessThanOrEqual(4);
