@@ -89,11 +89,11 @@ const TROUBLES: Trouble[] = [
     code: 'STORE_UNAVAILABLE',
     message: /PostgreSQL at .*(timeout|became free)/,
     retryable: true,
-    addTimeoutMs: 6_000,
+    addTimeoutMs: 2_000,
     make: async () => {
       const server = await newServer();
       await server.stop();
-      return server.url;
+      return { url: server.url, connectTimeoutMs: paced(1_000) };
     },
   },
   {
