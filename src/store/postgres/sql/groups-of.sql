@@ -33,6 +33,9 @@ BEGIN
       ) k
       LEFT JOIN LATERAL (SELECT * FROM groups g WHERE g.queue = _queue AND g.key = k.key OFFSET 0) g ON true
       LEFT JOIN LATERAL (SELECT sum(freed) AS freed FROM group_notes n WHERE n.queue = _queue AND n.key = k.key OFFSET 0) f ON true
+      WHERE _keys IS NOT NULL OR g.paused OR g.max_active IS NOT NULL OR g.rate_max IS NOT NULL OR g.active > coalesce(f.freed, 0)
+        OR group_waits(_queue, k.key, 1) > 0
+      LIMIT _limit
     ) found
   );
 END

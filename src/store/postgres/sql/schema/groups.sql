@@ -41,3 +41,4 @@ CREATE TABLE group_notes (
   entered boolean NOT NULL,
   PRIMARY KEY (queue, number)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX group_notes_of_key ON group_notes (queue, key);
