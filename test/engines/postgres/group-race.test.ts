@@ -5,8 +5,9 @@ import { expect, test } from 'vitest';
 import type { Outcome } from '../../../src/job/outcome.js';
 import type { ClaimedJob } from '../../../src/job/record.js';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
-import { completed, newClient, newDatabase, newJob, newSession, openStore } from './support.js';
+import { completed, deadlocks, newClient, newDatabase, newJob, newSession, openStore } from './support.js';
 import { paced } from '../../support/wait/pace.js';
+import { until } from '../../support/wait/until.js';
 
 const GROUPS = ['a', 'b', 'c', 'd'];
 const MOST: Record<string, number> = { a: 1, b: 2, c: 3, d: 3 };
@@ -177,22 +178,84 @@ test('a claim of a queue whose groups are full writes nothing', async () => {
   expect(await version()).toEqual(before);
 });
 
-test('a sweep corrects a group that seems full, and removes groups without jobs', async () => {
+test('a sweep removes groups without jobs and settings', async () => {
   const { store, admin } = await start();
   await store.openSession(newSession());
   await store.add('q', [newJob({ id: 'd1', group: 'd' }), newJob({ id: 'e1', group: 'e' })], { caller: 'p', seq: 1 });
   const { jobs } = await store.claim('q', { session: 's', seq: 1, count: 2 });
   await store.settle('q', jobs.map(completed), { caller: 's', seq: 2 });
   await store.add('q', [newJob({ id: 'd2', group: 'd' })], { caller: 'p', seq: 2 });
-  const tend = async (): Promise<void> => {
-    await admin.query('UPDATE holdfast.holdfast_schema SET pruned_at = 0');
-    await store.sweep('q', 10);
-  };
-  await tend();
-  await admin.query(`UPDATE holdfast.groups SET place = false WHERE key = 'd'`);
-  expect((await store.claim('q', { session: 's', seq: 3, count: 2 })).jobs).toEqual([]);
-  await tend();
-  const { rows } = await admin.query(`SELECT key FROM holdfast.groups WHERE key IN ('d', 'e')`);
-  expect(rows).toEqual([{ key: 'd' }]);
-  expect((await store.claim('q', { session: 's', seq: 4, count: 2 })).jobs.map(({ id }) => id)).toEqual(['d2']);
+  await admin.query('UPDATE holdfast.holdfast_schema SET pruned_at = 0');
+  await store.sweep('q', 10);
+  const { rows } = await admin.query('SELECT key FROM holdfast.groups ORDER BY key');
+  expect(rows.map(({ key }) => key)).toEqual(['', 'a', 'b', 'd']);
+});
+
+/** Returns how many calls wait for locks of other transactions. */
+async function waitingCalls(admin: Client): Promise<number> {
+  const { rows } = await admin.query<{ n: number }>(
+    `SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+  );
+  return rows[0]?.n ?? 0;
+}
+
+test.each(['in turn', 'by id'])('new limits of all groups apply to a group whose row a claim %s makes meanwhile', async (way) => {
+  const { url, store, admin } = await start();
+  await store.configure('q', { groups: { maxActive: 1 } });
+  await store.openSession(newSession());
+  await store.openSession(newSession({ id: 'slow' }));
+  // The first claim in a server writes the row of the queue, so it would hold up the change of the limits.
+  await store.add('q', [newJob({ id: 'c1', group: 'c' })], { caller: 'p', seq: 1 });
+  await store.claim('q', { session: 's', seq: 1, count: 1 });
+  await store.add('q', [newJob({ id: 'n1', group: 'n' }), newJob({ id: 'n2', group: 'n' })], { caller: 'p', seq: 2 });
+  // So would the row of the jobs without a group, which a claim in turn writes unless another claim holds it.
+  await admin.query(`BEGIN; SELECT FROM holdfast.groups WHERE key = '' FOR UPDATE`);
+  const slow = await newClient(url);
+  await slow.query('BEGIN');
+  const { rows } = await slow.query<{ reply: string }>(
+    `SELECT holdfast.claim('q', 'slow', 1, 9, $1, 'slow', NULL, NULL, NULL, false) AS reply`,
+    [way === 'by id' ? ['n1'] : null],
+  );
+  expect(rows[0]?.reply).toContain('n1');
+  await admin.query('COMMIT');
+  let isSet = false;
+  const set = store.configure('q', { groups: { maxActive: 2 } }).then(() => {
+    isSet = true;
+  });
+  await until('the change of the limits ends or waits', async () => isSet || (await waitingCalls(admin)) === 1);
+  await slow.query('COMMIT');
+  await set;
+  expect((await store.claim('q', { session: 's', seq: 2, count: 9 })).jobs.map(({ id }) => id)).toEqual(['n2']);
+});
+
+test('a claim does not wait for a change of the limits, and takes jobs of new groups afterwards', async () => {
+  const { url, store } = await start();
+  await store.openSession(newSession());
+  await store.add('q', [newJob({ id: 'c1', group: 'c' })], { caller: 'p', seq: 1 });
+  expect((await store.claim('q', { session: 's', seq: 1, count: 1 })).jobs.map(({ id }) => id)).toEqual(['c1']);
+  await store.add('q', [newJob({ id: 'n1', group: 'n' }), newJob({ id: 'plain' })], { caller: 'p', seq: 2 });
+  const operator = await newClient(url);
+  await operator.query(`BEGIN; SELECT holdfast.configure('q', '{"groups": {"maxActive": 2}}')`);
+  const { jobs, nextInMs } = await store.claim('q', { session: 's', seq: 2, count: 9 });
+  expect(jobs.map(({ id }) => id)).toEqual(['plain']);
+  expect(nextInMs).toBeLessThan(1_000);
+  await operator.query('COMMIT');
+  expect((await store.claim('q', { session: 's', seq: 3, count: 9 })).jobs.map(({ id }) => id)).toEqual(['n1']);
+});
+
+test('settings of a new group and a claim that finds its first job do not wait for one another', async () => {
+  const { url, store, admin } = await start();
+  await store.openSession(newSession());
+  await store.add('q', [newJob({ id: 'c1', group: 'c' })], { caller: 'p', seq: 1 });
+  await store.claim('q', { session: 's', seq: 1, count: 1 });
+  await store.add('q', [newJob({ id: 'n1', group: 'n' })], { caller: 'p', seq: 2 });
+  const blocker = await newClient(url);
+  await blocker.query('BEGIN; SELECT FROM holdfast.queues FOR NO KEY UPDATE');
+  const claimed = store.claim('q', { session: 's', seq: 2, count: 9, limit: { max: 100, durationMs: 1_000 } });
+  await until('the claim waits', async () => (await waitingCalls(admin)) === 1);
+  const set = store.configure('q', { group: { key: 'n', maxActive: 1 } });
+  await until('the change waits', async () => (await waitingCalls(admin)) === 2);
+  await blocker.query('COMMIT');
+  await Promise.all([claimed, set]);
+  expect(await deadlocks(url)).toBe(0);
 });

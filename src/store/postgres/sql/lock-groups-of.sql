@@ -1,5 +1,5 @@
 -- Locks the groups of jobs for claims by id, in the order of their keys, and applies their notes. These claims hold the jobs already. A
--- deadlock is impossible, because a claim in turn waits for no job, and a change of limits takes groups before the queue.
+-- deadlock is impossible: a claim in turn waits for no job, and a change of limits waits before it takes groups, and then the queue.
 -- Called by: grant-by-id.sql.
 -- MARK.key = 1
 CREATE FUNCTION lock_groups_of(_queue int, _ids text[]) RETURNS void LANGUAGE plpgsql AS $body$
@@ -11,11 +11,11 @@ DECLARE
   );
 BEGIN
   IF cardinality(_keys) = 0 THEN RETURN; END IF;
+  PERFORM pg_advisory_xact_lock_shared(groups_lock(_queue));
+  -- A row that is there is locked by this too: a sweep may remove it between two statements.
   INSERT INTO groups (queue, key)
-  SELECT _queue, o.key FROM unnest(_keys) WITH ORDINALITY o(key, n)
-  WHERE NOT EXISTS (SELECT FROM groups g WHERE g.queue = _queue AND g.key = o.key) ORDER BY n ON CONFLICT (queue, key) DO NOTHING;
-  PERFORM FROM (SELECT key FROM unnest(_keys) WITH ORDINALITY k(key, n) ORDER BY n OFFSET 0) o,
-    LATERAL (SELECT FROM groups g WHERE g.queue = _queue AND g.key = o.key FOR UPDATE) g;
+  SELECT _queue, o.key FROM unnest(_keys) WITH ORDINALITY o(key, n) ORDER BY n
+  ON CONFLICT (queue, key) DO UPDATE SET active = groups.active;
   PERFORM count_groups(_queue);
 END
 $body$;
