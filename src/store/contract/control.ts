@@ -55,7 +55,8 @@ export interface Cap {
 export type ForgetTarget =
   /**
    * An emptied queue: events, pause, limits, rate, cap, metrics, settings and turns of groups, entries of deduplication, schedules, the
-   * counter of job ids. Fences and the ids of events go on growing. Sessions and named locks stay.
+   * counter of job ids. Fences and the ids of events go on growing. Sessions and named locks stay. The limits of all groups (`groups` of
+   * QueueSettings) stay while a session is open: workers set them once per session, and rely on them until it ends.
    */
   | { all: true }
   /** All events except about this many of the newest. */

@@ -60,6 +60,7 @@ function forgetAll(queue: QueueState, now: number): void {
   queue.cap = undefined;
   queue.lastId = 0;
   queue.entries.clear();
-  queue.waiting.groups.forgetAll(now);
+  const isUsed = [...queue.sessions.values()].some((session) => session.open);
+  queue.waiting.groups.forgetAll(now, isUsed);
   queue.wake.signal();
 }

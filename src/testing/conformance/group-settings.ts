@@ -272,6 +272,24 @@ function views(test: Test): void {
     assert.deepEqual(await scene.order(), ['a1', 'a2']);
   });
 
+  test('forget keeps the limits of all groups while a session is open', async (scene) => {
+    const rules = { maxActive: 1, rate: { max: 5, durationMs: 60_000 } };
+    const rulesNow = async () => (await scene.store.status(scene.queue, { groups: { limit: 5 } })).groups;
+    const session = await scene.session();
+    await scene.store.configure(scene.queue, { groups: rules, group: { key: 'a', maxActive: 3 } });
+    await scene.store.forget(scene.queue, { all: true });
+    assert.deepEqual(await rulesNow(), { rules, groups: [] });
+    await scene.add(...jobsOf('a', 2), ...jobsOf('b', 2));
+    const jobs = await scene.claim(session, 4);
+    assert.deepEqual(
+      jobs.map(({ id }) => id),
+      ['a1', 'b1'],
+    );
+    await scene.store.closeSessions([{ queue: scene.queue, id: session }], 'closed');
+    await scene.store.forget(scene.queue, { all: true });
+    assert.deepEqual((await rulesNow())?.rules, undefined);
+  });
+
   test('drained is recorded when the last job of a group has finished', async (scene) => {
     await maxActive(scene, 1);
     await scene.add(...jobsOf('a', 2));

@@ -109,15 +109,15 @@ export class Groups<T extends Linked<T> & Grouped> {
     this.#forget(group);
   }
 
-  /** Forgets all settings, blocks, windows and turns. */
-  forgetAll(now: number): void {
+  /** Forgets all settings, blocks, windows and turns. `keepRules`: the limits of all groups stay. */
+  forgetAll(now: number, keepRules: boolean): void {
     this.#turns = 0;
     this.#plain = 0;
     for (const group of this.#groups.values()) {
       group.forgetSettings();
       if (group.number !== undefined) group.number = group.jobs.size > 0 ? 0 : undefined;
     }
-    this.setRules(null, now);
+    this.setRules(keepRules ? this.#rules : null, now);
     this.forgetIdle(this.#groups.size, now);
   }
 

@@ -32,6 +32,7 @@ export const MIGRATIONS: readonly string[] = [
   migration('schedules'),
   migration('rates'),
   migration('groups'),
+  NEW_FUNCTIONS,
 ];
 
 /**

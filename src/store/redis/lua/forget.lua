@@ -44,9 +44,12 @@ if ARGV[1] == '0' then call('UNLINK', key('event-values'), key('event-value-mark
 if ARGV[2] == '1' then
   for _, name in ipairs({ 'paused', 'limitedUntil', 'windowEnds', 'lastId', 'cap' }) do set(name, 0) end
   call('UNLINK', key('dedup'), key('dedupEnds'), key('minutes:completed'), key('minutes:failed'))
+  -- The limits of all groups stay while a session is open.
+  local limits = settings and call('EXISTS', key('sessions')) == 1 and settings.groupActive + settings.groupMax > 0 and settings
   -- Without groups and marked jobs, processes of older versions may use the queue again.
-  local hasGroups = call('EXISTS', key('groups')) == 1
+  local hasGroups = limits or call('EXISTS', key('groups')) == 1
   settings = hasGroups and { $each{settings # = 0} } or nil
+  for _, name in ipairs(limits and { 'groupActive', 'groupMax', 'groupMs' } or {}) do settings[name] = limits[name] end
   set('layout', hasGroups and 5 or call('EXISTS', key('extra')) == 0 and 1 or 2)
   offer()
 end

@@ -39,6 +39,7 @@ export class Groups {
   readonly #page: Statement<GroupRow>;
   readonly #jobs: Statement<[count: number]>;
   readonly #anyReady: Statement<[number]>;
+  readonly #anySession: Statement<[number]>;
   readonly #nextRest: Statement<[restsUntil: number]>;
   readonly #readTurns: Statement<[last: number, plain: number]>;
   readonly #setTurns: Statement;
@@ -53,6 +54,7 @@ export class Groups {
     this.#page = sql(db, 'page-of-groups', 'queue after count');
     this.#jobs = sql(db, 'count-of-group', 'queue group state count');
     this.#anyReady = sql(db, 'any-group-ready', 'queue now');
+    this.#anySession = sql(db, 'any-session', 'queue');
     this.#nextRest = sql(db, 'next-rest', 'queue now');
     this.#readTurns = sql(db, 'read-turns', 'queue');
     this.#setTurns = sql(db, 'set-turns', 'queue last plain');
@@ -144,11 +146,11 @@ export class Groups {
     this.save(queue, group, transaction.now);
   }
 
-  /** Forgets all settings, blocks, windows and turns. */
+  /** Forgets all settings, blocks, windows and turns. The limits of all groups stay while a session is open. */
   forgetAll(queue: Grouped, now: number): void {
     if (queue.rules.groups === undefined) return;
     this.arrange(queue, now);
-    this.#rules.set(queue, { groups: {} });
+    if (this.#anySession.get(queue.queue) === undefined) this.#rules.set(queue, { groups: {} });
     queue.turns = { last: 0, plain: 0 };
     this.saveTurns(queue);
     this.#saveAll(queue, now, (group) => {
