@@ -1,10 +1,13 @@
-// Makes the settings of the queue that a worker's options ask for (`group`, `metrics`), before the worker's first claim and again when its
-// session was lost: the store may have lost its data with it. All workers of the queue share them.
+// Makes the settings of the queue that a worker's options ask for (`group`, `metrics`). All workers of the queue share them. The settings are
+// made once for each session of the worker, after it was opened and before its first claim. So if the store loses its data, it loses the
+// session too, and refuses the claims that rely on the settings. `forget` keeps the limits of groups while a session is open.
 import { HoldfastError, isRetryable, toError } from '../errors.js';
 import type { GroupLimitOptions } from '../job/group.js';
 import { OutageReport } from '../runtime/outage-report.js';
 import { retryPauseMs } from '../runtime/retry-pause.js';
 import { inTime } from '../runtime/within.js';
+import type { Session } from '../session/session.js';
+import type { SessionOwner } from '../session/session-owner.js';
 import type { GroupRules, QueueSettings, Store } from '../store/contract/index.js';
 import type { AnyWorkerEmitter } from './events.js';
 import type { Lifecycle } from './lifecycle.js';
@@ -16,6 +19,8 @@ const REPLY_TIMEOUT_MS = 5000;
 export interface QueueSetupOptions {
   queue: string;
   opts: Pick<WorkerOptions, 'group' | 'metrics'>;
+  /** Owns the worker's session. */
+  owner: Pick<SessionOwner, 'current' | 'session'>;
   lifecycle: Lifecycle;
   emitter: AnyWorkerEmitter;
   ready(): Promise<Store>;
@@ -24,26 +29,18 @@ export interface QueueSetupOptions {
 export class QueueSetup {
   readonly #options: QueueSetupOptions;
   readonly #settings: QueueSettings | undefined;
-  #set: Promise<void> | undefined;
-  #isMade: boolean;
-  #resets = 0;
+  /** The session that was open before the store took the settings. */
+  #session: Session | undefined;
+  #setting: Promise<void> | undefined;
 
   constructor(options: QueueSetupOptions) {
     this.#options = options;
     this.#settings = settingsOf(options.opts);
-    this.#isMade = this.#settings === undefined;
   }
 
   /** False: a claim must wait for `set`. */
   get isMade(): boolean {
-    return this.#isMade;
-  }
-
-  /** The store may no longer have the settings. */
-  reset(): void {
-    this.#isMade = this.#settings === undefined;
-    this.#set = undefined;
-    this.#resets += 1;
+    return this.#isMadeFor(this.#options.owner.current);
   }
 
   /**
@@ -51,42 +48,56 @@ export class QueueSetup {
    * uncounted, so the call is repeated until the store has replied. Rejects if the store refuses them.
    */
   set(): Promise<void> {
-    if (this.#settings === undefined) return Promise.resolve();
-    this.#set ??= this.#make(this.#settings);
-    return this.#set;
+    if (this.#settings === undefined || this.isMade) return Promise.resolve();
+    this.#setting ??= this.#make(this.#settings).finally(() => {
+      this.#setting = undefined;
+    });
+    return this.#setting;
+  }
+
+  /** Returns undefined if this session may claim. Otherwise it makes the settings; false: the worker must not claim now. */
+  prepare(session: Session): Promise<boolean> | undefined {
+    return this.#isMadeFor(session) ? undefined : this.#prepare();
+  }
+
+  async #prepare(): Promise<boolean> {
+    try {
+      await this.set();
+      return !this.#options.lifecycle.isClosing;
+    } catch (thrown) {
+      this.#options.emitter.emit('error', toError(thrown));
+      return false;
+    }
+  }
+
+  #isMadeFor(session: Session | undefined): boolean {
+    return this.#settings === undefined || (session !== undefined && session === this.#session);
   }
 
   async #make(settings: QueueSettings): Promise<void> {
-    const resets = this.#resets;
-    try {
-      await configure(this.#options, settings);
-      // A reply to a call from before the reset says nothing about the store now.
-      if (resets === this.#resets) this.#isMade = true;
-    } catch (error) {
-      if (resets === this.#resets) this.#set = undefined;
-      throw error;
+    const { lifecycle, emitter, owner, ready } = this.#options;
+    const report = new OutageReport(
+      (error) => void emitter.emit('error', error),
+      (outageMs) => void emitter.emit('recovered', outageMs),
+    );
+    for (let failures = 1; !lifecycle.isClosing; failures += 1) {
+      let session: Session | undefined;
+      try {
+        const store = await ready();
+        session = await owner.session();
+        // The timer does not keep a process alive whose worker was closed meanwhile.
+        await inTime(REPLY_TIMEOUT_MS, store.configure(this.#options.queue, settings), noReply, false);
+        this.#session = session;
+        report.answered();
+        return;
+      } catch (error) {
+        if (lifecycle.isClosing) return;
+        // Calls of the worker are repeated, too, while no session can be opened.
+        if (session !== undefined && !isRetryable(error)) throw error;
+        report.failed(toError(error));
+      }
+      await inTime(retryPauseMs(failures), lifecycle.forced, noReply, false).catch(() => undefined);
     }
-  }
-}
-
-async function configure({ queue, ready, lifecycle, emitter }: QueueSetupOptions, settings: QueueSettings): Promise<void> {
-  const report = new OutageReport(
-    (error) => void emitter.emit('error', error),
-    (outageMs) => void emitter.emit('recovered', outageMs),
-  );
-  for (let failures = 1; !lifecycle.isClosing; failures += 1) {
-    try {
-      const store = await ready();
-      // The timer does not keep a process alive whose worker was closed meanwhile.
-      await inTime(REPLY_TIMEOUT_MS, store.configure(queue, settings), noReply, false);
-      report.answered();
-      return;
-    } catch (error) {
-      if (lifecycle.isClosing) return;
-      if (!isRetryable(error)) throw error;
-      report.failed(toError(error));
-    }
-    await inTime(retryPauseMs(failures), lifecycle.forced, noReply, false).catch(() => undefined);
   }
 }
 

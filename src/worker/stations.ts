@@ -10,6 +10,7 @@ import type { VerdictRules } from '../job/verdict.js';
 import { systemClock } from '../runtime/clock.js';
 import type { HeldLock } from '../session/held-lock.js';
 import { LockTable } from '../session/lock-table.js';
+import type { Session } from '../session/session.js';
 import { SessionOwner } from '../session/session-owner.js';
 import { Debts } from '../store/client/debts.js';
 import { SessionCalls } from '../store/client/session-calls.js';
@@ -137,10 +138,22 @@ function makeContext(
   });
   const hangMs = Math.max(MIN_HANG_MS, lockDuration);
   const onRecovered = (outageMs: number): void => void emitter.emit('recovered', outageMs);
-  const calls = new SessionCalls({ queue, who: 'worker', owner, health, ready, hangMs, retryDelayMs, onError, onRecovered });
+  const queueSetup = new QueueSetup({ queue, opts, owner, lifecycle, emitter, ready });
+  const prepare = (session: Session) => queueSetup.prepare(session);
+  const calls = new SessionCalls({
+    queue,
+    who: 'worker',
+    owner,
+    health,
+    ready,
+    prepare,
+    hangMs,
+    retryDelayMs,
+    onError,
+    onRecovered,
+  });
   const monitor = opts.useDedicatedLockThread ? new LockMonitor(() => table.jobIds()) : undefined;
   const release = () => lease.release();
-  const queueSetup = new QueueSetup({ queue, opts, lifecycle, emitter, ready });
   return { name, queue, opts, emitter, lifecycle, slots, table, owner, calls, health, queueSetup, monitor, ready, release };
 }
 

@@ -231,6 +231,8 @@ export class StoreLoop implements OutboxListener {
       for (let n = 0; n < deliveries.length; n += 1) {
         deliveries[n]?.settled(reply.results[n] ?? 'missing', undefined, reply.substituted?.get(n));
       }
+      // The call went without its claim, because the settings of the queue are not made for its session: `#isSetUp` waits for them.
+      if (count > 0 && reply.claimed === undefined) this.#hungry = true;
       const missed = reply.claimed && this.#debts.claimed(reply.claimed);
       this.#take(reply, count, missed === undefined ? [] : await this.#keepRoom(Math.min(count, deliveries.length), missed));
       this.#answered = { session: reply.session, seq: reply.seq };

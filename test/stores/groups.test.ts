@@ -4,6 +4,7 @@ import type { Job } from '../../src/handle/job.js';
 import { Queue as BullQueue } from '../../src/compat/bull/queue.js';
 import { checkDefaultJobOptions, checkJobOptions } from '../../src/job/options.js';
 import { Queue } from '../../src/queue/queue.js';
+import type { Store } from '../../src/store/contract/index.js';
 import { checkWorkerOptions } from '../../src/worker/options.js';
 import { Worker } from '../../src/worker/worker.js';
 import { ENGINES, type Engine, scene } from '../support/scenes/faulty-scene.js';
@@ -149,21 +150,111 @@ describe.each(ENGINES)('groups on %s', (engine: Engine) => {
     expect([await queue.getGroupsCount(), await queue.getGroups()]).toEqual([0, []]);
   });
 
-  test('a worker sets its limits again when it has lost its session with the data of the queue', async () => {
-    const { queue, name, connection } = await start();
-    const gate = newGate();
-    const worker = kept(new Worker(name, () => gate.opened, { connection, concurrency: 10, group: { concurrency: 1 } }));
-    const store = await worker.waitUntilReady();
-    await until('the worker to be listed', async () => (await queue.getWorkersCount()) === 1);
-    await store.forget(name, { all: true });
+  /** Ends all sessions of the queue and forgets its settings, as in a store that restarts empty. */
+  async function loseData(store: Store, name: string): Promise<void> {
     const sessions = await store.sessions(name);
     await store.closeSessions(
       sessions.map(({ id }) => ({ queue: name, id })),
       'closed',
     );
+    await store.forget(name, { all: true });
+    expect((await store.status(name, { groups: { limit: 1 } })).groups).toEqual({ groups: [] });
+  }
+
+  test('a worker sets its limits again when it has lost its session with the data of the queue', async () => {
+    const { queue, name, store, connection } = await start();
+    const gate = newGate();
+    const worker = kept(new Worker(name, () => gate.opened, { connection: store, concurrency: 10, group: { concurrency: 1 } }));
+    await worker.waitUntilReady();
+    const held = store.on('openSession', { fault: 'hang' });
+    await loseData(connection, name);
     await queue.addBulk(bulk(['a', 'a', 'a', 'a']));
+    held.remove();
     await until('a job to run', async () => (await queue.getActiveCount()) > 0);
     expect(await queue.getGroups()).toEqual([{ id: 'a', status: 'maxed', active: 1 }]);
+  });
+
+  test('a worker claims nothing under a session that it opened after its limits, in a store that has lost them', async () => {
+    const { queue, name, store, connection } = await start();
+    const gate = newGate();
+    const worker = kept(new Worker(name, () => gate.opened, { connection: store, concurrency: 10, group: { concurrency: 1 } }));
+    await worker.waitUntilReady();
+    const held = store.on('openSession', { fault: 'hang' });
+    const opening = store.called('openSession', store.calls('openSession') + 1);
+    const [first] = await connection.sessions(name);
+    await connection.closeSessions([{ queue: name, id: first?.id ?? '' }], 'closed');
+    await queue.add('wakes the worker', {});
+    // The worker is about to open its next session. All that it has set before is lost now.
+    await opening;
+    await queue.drain();
+    await loseData(connection, name);
+    await queue.addBulk(bulk(['a', 'a', 'a', 'a']));
+    held.remove();
+    await until('a job to run', async () => (await queue.getActiveCount()) > 0);
+    expect(await queue.getGroups()).toEqual([{ id: 'a', status: 'maxed', active: 1 }]);
+  });
+
+  test('a worker claims nothing while the store that has lost its limits does not take them', async () => {
+    const { queue, name, store, connection } = await start();
+    const gate = newGate();
+    const worker = kept(new Worker(name, () => gate.opened, { connection: store, concurrency: 10, group: { concurrency: 1 } }));
+    worker.on('error', () => undefined);
+    await worker.waitUntilReady();
+    const held = store.on('openSession', { fault: 'hang' });
+    const rule = store.on('configure', { fault: 'fail' });
+    const opened = store.answered('openSession', store.calls('openSession') + 1);
+    const failed = store.called('configure', store.calls('configure') + 2);
+    await loseData(connection, name);
+    await queue.addBulk(bulk(['a', 'a', 'a', 'a']));
+    held.remove();
+    await Promise.all([opened, failed]);
+    expect(await queue.getActiveCount()).toBe(0);
+    rule.remove();
+    await until('a job to run', async () => (await queue.getActiveCount()) > 0);
+    expect(await queue.getGroups()).toEqual([{ id: 'a', status: 'maxed', active: 1 }]);
+  });
+
+  test('a job taken by hand counts under the limits of the worker option when the store has lost them', async () => {
+    const { queue, name, connection } = await start();
+    const worker = kept(new Worker(name, null, { connection, group: { concurrency: 1 } }));
+    expect(await worker.getNextJob('token', { block: false })).toBeUndefined();
+    await loseData(connection, name);
+    await queue.addBulk(bulk(['a', 'a']));
+    expect((await worker.getNextJob('token', { block: false }))?.name).toBe('a0');
+    expect(await worker.getNextJob('token', { block: false })).toBeUndefined();
+    expect(await queue.getGroups()).toEqual([{ id: 'a', status: 'maxed', active: 1 }]);
+  });
+
+  test.each([false, true])('a running worker keeps its limits when the queue is obliterated, with force %j', async (force) => {
+    const { queue, name, connection } = await start();
+    const gate = newGate();
+    const worker = kept(new Worker(name, () => gate.opened, { connection, concurrency: 10, group: { concurrency: 1 } }));
+    worker.on('error', () => undefined);
+    await worker.waitUntilReady();
+    if (force) {
+      await queue.addBulk(bulk(['a', 'a']));
+      await until('a job to run', async () => (await queue.getActiveCount()) === 1);
+    }
+    await queue.setGroupConcurrency('a', 5);
+    await queue.obliterate({ force });
+    await queue.addBulk(bulk(['a', 'a', 'a', 'a', 'b', 'b']));
+    await until('a job of each group to run', async () => (await queue.getActiveCount()) > 1);
+    expect(await queue.getGroups()).toEqual([
+      { id: 'a', status: 'maxed', active: 1 },
+      { id: 'b', status: 'maxed', active: 1 },
+    ]);
+  });
+
+  test('an obliterated queue without workers has no limits of groups', async () => {
+    const { queue, name, connection } = await start();
+    const worker = kept(new Worker(name, async () => 1, { connection, group: { concurrency: 1 } }));
+    await worker.waitUntilReady();
+    await worker.close();
+    await queue.obliterate();
+    await queue.addBulk(bulk(['a', 'a', 'a']));
+    const gate = newGate();
+    kept(new Worker(name, () => gate.opened, { connection, concurrency: 10 }));
+    await until('all jobs to run', async () => (await queue.getActiveCount()) === 3);
   });
 
   test('a group may have a concurrency of its own, until it is removed', async () => {

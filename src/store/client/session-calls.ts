@@ -44,6 +44,11 @@ export interface SessionCallsOptions {
   /** Learns whether the store replies to the calls. */
   health?: CallWitness;
   ready(): Promise<Store>;
+  /**
+   * Called before a claim gets its number. Undefined: the session may claim. Otherwise the call waits, and if the result is false, it goes
+   * without the claim.
+   */
+  prepare?(session: Session): Promise<boolean> | undefined;
   /** A call without a reply for this long, in ms, is repeated under its number. */
   hangMs: number;
   /** Pause, in ms, after an error that will not heal with time. */
@@ -165,9 +170,10 @@ export class SessionCalls {
   }
 
   async #perform(lane: Lane, outcomes: Outcome[], terms?: ClaimTerms, substitute?: Substitute): Promise<CallReply> {
-    const { health } = this.#options;
+    const { health, prepare } = this.#options;
     const { outage } = lane;
     const delivers = outcomes.length > 0;
+    let claim = terms;
     health?.asked();
     outage.asked();
     let numbered: Numbered | undefined;
@@ -176,11 +182,16 @@ export class SessionCalls {
       try {
         const { store, session } = this.#reached() ?? (await this.withTimeout(this.#reach(), delivers));
         if (numbered === undefined) {
+          const prepared = claim === undefined ? undefined : prepare?.(session);
+          if (prepared !== undefined) {
+            if (!(await this.withTimeout(prepared, delivers))) claim = undefined;
+            continue;
+          }
           numbered = { session, seq: session.nextSeq(), sentAt: now(systemClock) };
           lane.unanswered = numbered;
         }
         lane.delivers = delivers;
-        const answer = this.#send(store, lane.number, numbered, outcomes, terms);
+        const answer = this.#send(store, lane.number, numbered, outcomes, claim);
         const { results, claimed } = await lane.timeout.wait(this.#timeoutMs(delivers), answer, unanswered);
         outage.answered();
         lane.unanswered = undefined;
