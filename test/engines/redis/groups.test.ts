@@ -39,10 +39,19 @@ async function finish(jobs: ClaimedJob[]): Promise<void> {
   await store.settle('q', jobs.map(completed));
 }
 
-function settleArguments({ id, fence }: ClaimedJob): string[] {
+/** A call that completes the jobs and claims up to `count`. */
+function settleArguments(jobs: ClaimRef[], count: number): string[] {
   const number = String(++seq);
-  return ['s', number, '', '1', 's', number, '', '1', '', '', '1', 'c', '1', '', 's:', id, String(fence), 'null'];
+  const outcomes = jobs.flatMap(({ id, fence }) => [id, String(fence), 'null']);
+  const series = jobs.length === 0 ? [] : ['c', String(jobs.length), '', 's:', ...outcomes];
+  const caller = jobs.length === 0 ? ['', '', ''] : ['s', number, ''];
+  return [...caller, '1', 's', number, '', String(count), '', '', String(jobs.length), ...series];
 }
+
+type ClaimRef = Pick<ClaimedJob, 'id' | 'fence'>;
+
+const bothWays = (jobs: ClaimRef[], count: number): Promise<'short' | 'long'> =>
+  goBothWays(client, 'settle', 'plain-settle', settleArguments(jobs, count));
 
 /** The keys that a queue has only with groups. */
 async function keys(): Promise<string[]> {
@@ -100,14 +109,14 @@ describe('a queue with groups on Redis', () => {
     await expect.poll(async () => (await store.sweep('q', 10), keys()), { timeout: paced(5_000) }).toEqual([]);
   });
 
-  test('takes the short way with its plain jobs while no group is in line', async () => {
+  test('takes the short way with its plain jobs, whether or not a group is in line', async () => {
     await add(...Array.from({ length: 6 }, () => ({})), { id: 'x', group: 'g' });
     const [one, two, three] = (await claim(3)) as [ClaimedJob, ClaimedJob, ClaimedJob];
     expect([one.id, two.id, three.id]).toContain('x');
     const plain = [one, two, three].filter(({ id }) => id !== 'x') as [ClaimedJob, ClaimedJob];
-    expect(await goBothWays(client, 'settle', 'plain-settle', settleArguments(plain[0]))).toBe('short');
+    expect(await goBothWays(client, 'settle', 'plain-settle', settleArguments([plain[0]], 1))).toBe('short');
     await add({ group: 'g' });
-    expect(await goBothWays(client, 'settle', 'plain-settle', settleArguments(plain[1]))).toBe('long');
+    expect(await goBothWays(client, 'settle', 'plain-settle', settleArguments([plain[1]], 1))).toBe('short');
     expect(await goBothWays(client, 'add', 'plain-add', ['p', String(++seq), '1', '1\0n\0{}\0{}'])).toBe('short');
   });
 
@@ -151,6 +160,91 @@ describe('a queue with groups on Redis', () => {
     await client.hdel(`${TAG}:run`, 'a');
     expect(await claim(5)).toEqual([]);
     expect((await claim(5)).map(({ id }) => id)).toEqual(['b']);
+  });
+});
+
+describe('the short way of a settle with groups on Redis', () => {
+  /** The locks of the session, in the order of their claims. */
+  async function held(): Promise<ClaimRef[]> {
+    const locks = await store.locks('q', { session: 's' });
+    return locks.map(({ jobId, fence }) => ({ id: jobId, fence })).sort((a, b) => a.fence - b.fence);
+  }
+
+  /** Numbers that look random, the same in each run. */
+  function numbersFrom(seed: number): (below: number) => number {
+    let state = seed;
+    return (below) => {
+      state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+      return Math.floor(state / 65_536) % below;
+    };
+  }
+
+  test.each([1, 2, 3, 4, 5, 6, 7, 8])('leaves the data of the long way after calls in any order, with the seed %i', async (seed) => {
+    const random = numbersFrom(seed);
+    const most = [0, 1, 2, 3][seed % 4] as number;
+    if (most > 0) await store.configure('q', { groups: { maxActive: most } });
+    const ways = { short: 0, long: 0 };
+    for (let round = 0; round < 40; round += 1) {
+      const jobs = Array.from({ length: random(10) }, () => (random(6) === 0 ? {} : { group: `g${random(7)}` }));
+      if (round < 30 && jobs.length > 0) await add(...jobs);
+      if (random(12) === 0) await add({ group: `g${random(7)}`, priority: 1 });
+      if (random(15) === 0) await store.configure('q', { groups: most === 0 ? null : { maxActive: 1 + random(3) } });
+      const done = (await held()).filter(() => random(3) > 0);
+      if (random(2) === 0) done.reverse();
+      const count = 1 + random(8);
+      const way = await bothWays(done, count);
+      ways[way] += 1;
+      if (way === 'long') {
+        const outcomes = done.map(({ id, fence }) => completed({ id, token: `s:${fence}` } as ClaimedJob));
+        const request = { session: 's', seq: ++seq, count };
+        if (outcomes.length === 0) await store.claim('q', request);
+        else await store.settle('q', outcomes, { caller: 's', seq }, request);
+      }
+      expect(await differences()).toEqual([]);
+    }
+    expect(ways.short).toBeGreaterThan(20);
+  });
+
+  test('serves a group again that the completed job gives a place, and wakes workers for one that it does not serve', async () => {
+    await store.configure('q', { groups: { maxActive: 1 } });
+    await add({ group: 'a' }, { group: 'a' }, { group: 'b' }, { group: 'b' });
+    await claim(2);
+    const [a, b] = (await held()) as [ClaimRef, ClaimRef];
+    expect([await client.zcard(`${TAG}:aside`), await client.zcard(`${TAG}:ring`)]).toEqual([2, 0]);
+    expect(await bothWays([a, b], 1)).toBe('short');
+    expect(await client.zrange(`${TAG}:ring`, 0, '-1')).toEqual(['b']);
+    expect((await held()).map(({ id }) => id)).toEqual(['2']);
+    expect(await differences()).toEqual([]);
+  });
+
+  test('gives many jobs of one group to a claim, and the rest of the claim to another group', async () => {
+    await add(...Array.from({ length: 30 }, () => ({ group: 'a' })), { group: 'b' }, { group: 'b' });
+    expect(await bothWays([], 12)).toBe('short');
+    expect((await held()).map(({ id }) => id)).toEqual(['1', '31', '2', '32', '3', '4', '5', '6', '7', '8', '9', '10']);
+    expect(await bothWays(await held(), 25)).toBe('short');
+    expect(await client.exists(`${TAG}:ring`)).toBe(0);
+    expect(await bothWays(await held(), 1)).toBe('short');
+    expect(await keys()).toEqual([]);
+  });
+
+  const others: Record<string, () => Promise<unknown>> = {
+    'a priority in a group': () => add({ group: 'a', priority: 1 }),
+    'a deduplication id': () => add({ group: 'a', deduplication: { id: 'd' } }),
+    'a limit of one group': () => store.configure('q', { group: { key: 'a', maxActive: 3 } }),
+    'a rate of all groups': () => store.configure('q', { groups: { rate: { max: 9, durationMs: 60_000 } } }),
+    'a block of another group': async () => {
+      await add({ group: 'z' });
+      await store.configure('q', { group: { key: 'z', blockedMs: 60_000 } });
+    },
+    'a state that another program has changed': () => client.hset(`${TAG}:groups`, 'a', '0,0'),
+    'a job that another program has deleted': () => client.hdel(`${TAG}:run`, '2'),
+    'a group whose jobs were removed': () => store.change('q', ['2'], { kind: 'remove' }),
+  };
+  test.each(Object.keys(others))('leaves everything alone with %s', async (what) => {
+    await add({ group: 'a' }, { group: 'a' });
+    const [job] = await claim(1);
+    await others[what]?.();
+    expect(await bothWays([job as ClaimedJob], 5)).toBe('long');
   });
 });
 
@@ -211,9 +305,19 @@ describe('the states of groups on Redis', () => {
     await add({ group: 'g' }, { group: 'g' });
     const [job] = await claim(1);
     const { text } = script('settle');
+    const freed = 'math.max(0, actives[slot] - 1)';
+    expect(text).toContain(freed);
+    await client.eval(text.replace(freed, 'actives[slot]'), 1, TAG, ...settleArguments([job as ClaimedJob], 1));
+    expect(await differences()).toEqual(['g counts 2 active jobs']);
+  });
+
+  test('are judged by a check that finds a settle of the long way which frees no place', async () => {
+    await add({ group: 'g', priority: 1 }, { group: 'g', priority: 1 });
+    const [job] = await claim(1);
+    const { text } = script('settle');
     const freed = 'openGroups().left(lockKey:sub(2))';
     expect(text).toContain(freed);
-    await client.eval(text.replace(freed, ''), 1, TAG, ...settleArguments(job as ClaimedJob));
+    await client.eval(text.replace(freed, ''), 1, TAG, ...settleArguments([job as ClaimedJob], 1));
     expect(await differences()).toEqual(['g counts 2 active jobs']);
   });
 });

@@ -1,9 +1,10 @@
--- The second part of the fast path (see plain-settle.lua): the new run texts, scores, values and events of the jobs to complete, and the
--- range of their fences.
+-- The second part of the fast path (see plain-settle.lua): the new run texts, scores, values and events of the jobs to complete, the range
+-- of their fences, and the groups that they leave.
 local scores, values, firstFence, nextFence = { nil, nil }, nil, nil, nil
 if fits and size > 0 then
   local finished, mark, seen = format(FINISHED_RUN, 'c', moment), '\0' .. owner, size > 1 and {}
-  local lastHead, left = nil, nil
+  local lastHead, left, isMarked = nil, nil, false
+  leaving = grouped and {}
   for i = 1, size do
     local id, fence, value, text = settled[i], ARGV[14 + 3 * i], ARGV[15 + 3 * i], texts[i]
     local markAt = text and text:find(mark, 1, true)
@@ -13,16 +14,26 @@ if fits and size > 0 then
     if not fits then break end
     local head = text:sub(1, markAt)
     if head ~= lastHead then
-      local ends, made, rest = match(head, HELD)
+      isMarked = grouped and head:byte() == 65
+      local ends, made, rest = match(isMarked and 'a' .. head:sub(2) or head, HELD)
       fits = ends == ''
       if not fits then break end
-      lastHead, left = head, finished .. (made == '0' and '1' or format(DIGITS, made + 1)) .. rest .. owner
+      lastHead, left = head, (isMarked and 'C' .. finished:sub(2) or finished) .. (made == '0' and '1' or format(DIGITS, made + 1)) .. rest .. owner
+    end
+    local tail = text:sub(fenceAt + #fence)
+    if grouped then leaving[i] = false end
+    if isMarked then
+      -- A marked job without a group, or one that is marked for another reason too, does not fit.
+      local at = tail:find('\0', 2, true)
+      fits = at and tail:byte(at + 1) == 0
+      if not fits then break end
+      leaving[i] = tail:sub(at + 2)
     end
     if seen then seen[id] = true end
     local number = tonumber(fence)
     if i == 1 then firstFence, nextFence = number, number end
     nextFence = nextFence == number and number + 1
-    runs[2 * i - 1], runs[2 * i] = id, left .. fence .. text:sub(fenceAt + #fence)
+    runs[2 * i - 1], runs[2 * i] = id, left .. fence .. tail
     scores[2 * i - 1], scores[2 * i] = format(DIGITS, place + i - 1), id
     if value ~= 'null' then
       values = values or {}

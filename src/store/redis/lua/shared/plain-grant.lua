@@ -1,12 +1,26 @@
--- The third part of the fast path (see plain-settle.lua): the new run texts, locks and events of the jobs to claim, and the granted list
+-- The fourth part of the fast path (see plain-settle.lua): the new run texts, locks and events of the jobs to claim, and the granted list
 -- of the reply, as in `grant` of claim.lua.
 local granted, locks = { nil, nil, nil }, { nil, nil }
 if fits and claims > 0 then
   local start, after = format(ACTIVE_RUN, seq, '', '0'), '\0' .. ARGV[9]
   local lastText, numbers, before = nil, nil, nil
+  local first, lastMade, lastStarted, lastRest, numbersOfGroup, beforeOfGroup = place + size - 1 + (asides and #asides / 2 or 0), nil, nil, nil, nil, nil
   for i = 1, claims do
-    local id, fence, text = ids[i], format(DIGITS, place + size + i - 1), texts[size + i]
-    if text ~= lastText then
+    local id, fence, text = ids[i], format(DIGITS, first + i), texts[size + i]
+    local slot = owners and owners[i]
+    if slot then
+      -- The run texts of jobs of groups differ by their places.
+      local made, started, rest = match(text or '', GROUPED_WAITS)
+      if not made then
+        fits = false
+        break
+      end
+      if rest ~= lastRest or started ~= lastStarted or made ~= lastMade then
+        lastMade, lastStarted, lastRest = made, started, rest
+        numbersOfGroup = made .. (started == '0' and '1' or format(DIGITS, started + 1)) .. rest .. ',' .. moment
+        beforeOfGroup = 'A' .. start:sub(2) .. numbersOfGroup .. '\0' .. owner
+      end
+    elseif text ~= lastText then
       local made, started, rest = match(text or '', WAITS)
       if not made then
         fits = false
@@ -15,8 +29,9 @@ if fits and claims > 0 then
       numbers = made .. (started == '0' and '1' or format(DIGITS, started + 1)) .. rest .. ',' .. moment
       lastText, before = text, start .. numbers .. '\0' .. owner
     end
-    granted[3 * i - 2], granted[3 * i - 1], granted[3 * i] = id, fence, numbers
-    runs[2 * (size + i) - 1], runs[2 * (size + i)] = id, before .. fence .. after
+    granted[3 * i - 2], granted[3 * i - 1], granted[3 * i] = id, fence, slot and numbersOfGroup or numbers
+    runs[2 * (size + i) - 1] = id
+    runs[2 * (size + i)] = slot and beforeOfGroup .. fence .. after .. '\0\0' .. names[slot] or before .. fence .. after
     locks[2 * i - 1], locks[2 * i] = fence, id
     told[3 * size + 2 * i - 1], told[3 * size + 2 * i] = 'X', id
   end

@@ -10,8 +10,50 @@ if fits then
   if values then call('HSET', base .. ':value', unpack(values)) end
   if size > 0 then call('ZADD', base .. ':completed', unpack(scores)) end
   if claims > 0 then
-    call('ZREMRANGEBYRANK', base .. ':wait', 0, claims - 1)
+    if not grouped then used = claims end
+    if used > 0 then call('ZREMRANGEBYRANK', base .. ':wait', 0, used - 1) end
     call('ZADD', bound, unpack(locks))
+  end
+  if grouped then
+    -- What `flush` and `write` in group-places.lua do.
+    local states, added, removed, back, gone, behind = {}, {}, {}, {}, {}, used == 0 and ids or {}
+    for slot = 1, #names do
+      local count, name, number, was = taken[slot], names[slot], numbers[slot], ats[slot]
+      if count then
+        local at = not number and '' or actives[slot] < maxActive and 'r' or 'a'
+        if count > 0 then call('ZREMRANGEBYRANK', base .. ':members:' .. name, 0, count - 1) end
+        if number or actives[slot] > 0 then
+          states[#states + 1] = name
+          states[#states + 1] = actives[slot] .. ',' .. (number or '') .. ',' .. at
+        else
+          gone[#gone + 1] = name
+        end
+        if at ~= was then
+          if was == 'r' then removed[#removed + 1] = name end
+          if was == 'a' then back[#back + 1] = name end
+          if at == 'r' then offers = true end
+        end
+        if at == 'r' and (was ~= 'r' or number ~= stated[slot]) then
+          added[#added + 1] = format(DIGITS, number)
+          added[#added + 1] = name
+        end
+      end
+    end
+    for i = 1, used > 0 and claims or 0 do
+      if owners[i] then behind[#behind + 1] = ids[i] end
+    end
+    if #behind > 0 then call('ZREM', base .. ':behind:wait', unpack(behind)) end
+    if #removed > 0 then call('ZREM', base .. ':ring', unpack(removed)) end
+    if #back > 0 then call('ZREM', base .. ':aside', unpack(back)) end
+    if #added > 0 then call('ZADD', base .. ':ring', unpack(added)) end
+    if #asides > 0 then call('ZADD', base .. ':aside', unpack(asides)) end
+    if #states > 0 then call('HSET', base .. ':groups', unpack(states)) end
+    if #gone > 0 then
+      call('HDEL', base .. ':groups', unpack(gone))
+      call('ZREM', base .. ':groupNames', unpack(gone))
+    end
+    waiting = call('EXISTS', base .. ':wait', base .. ':prio', base .. ':behind:wait', base .. ':behind:prio') > 0
+    turns, plainTurn, place = turn, plainAt, place + #asides / 2
   end
   local results = ('d'):rep(size)
   if size == 0 then call('HSET', own, 'seq' .. lane, seq)
@@ -35,8 +77,10 @@ if fits then
     end
     reply[3] = concat(granted, '\0')
     reply[4] = claims == 1 and jobs[1] or length <= SHORT and concat(jobs, '\0' .. granted[2] .. ',') or jobs
-    for i = 1, sides == 1 and 3 or 0 do
-      reply[4 + i] = call('HMGET', base .. (i == 1 and ':reason' or i == 2 and ':stack' or ':progress'), unpack(ids))
+    local anyExtra = used < claims
+    for i = 1, (sides == 1 or anyExtra) and 3 or 0 do
+      reply[4 + i] = sides == 1 and call('HMGET', base .. (i == 1 and ':reason' or i == 2 and ':stack' or ':progress'), unpack(ids))
     end
+    if anyExtra then reply[8] = extras end
   end
 end

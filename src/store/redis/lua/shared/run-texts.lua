@@ -9,12 +9,13 @@
 --   ends, finished, added, processed   ms on Redis' clock
 --   token    session:fence of the owner; in a finished job, of the owner that finished it
 --   by       `=` and processedBy, the name that the claim gave; empty if there is none
--- The fast paths of plain jobs do not decode run texts: they use these patterns and templates, which begin with a small letter. So a
--- marked job never fits a fast path. A queue without lock keys (counter `keys`) need not look for a key; the others use `keyIn`.
--- NEW_RUN: a new job up to `stalls`. WAITS: captures `made,`, started, and `,priority,stalls,added`. HELD: captures ends, made, and the
--- rest. HELD_UNDER: the seq of the claim, of any active job.
+-- The fast paths do not decode run texts: they use these patterns and templates, which begin with a small letter. So a marked job fits a
+-- fast path only if its group is all that it is marked for (see plain-turns.lua). A queue without lock keys (counter `keys`) need not look for a key; the others use `keyIn`.
+-- NEW_RUN: a new job up to `stalls`. WAITS: captures `made,`, started, and `,priority,stalls,added`. GROUPED_WAITS: the same for a marked
+-- job without a priority. HELD: captures ends, made, and the rest. HELD_UNDER: the seq of the claim, of any active job.
 local NEW_RUN = '$run{state..stalls state=w timed=0 delay=0 made=0 started=0 priority=0 stalls=0},'
 local WAITS = '^$run{state..delay state=w timed=%d *=%d*},(%d*,)(%d+)(,$run{priority..added *=%d*}),'
+local GROUPED_WAITS = '^$run{state..delay state=W timed=%d *=%d*},(%d*,)(%d+)(,$run{priority..added priority=0 *=%d*}),'
 local HELD_UNDER = '^$run{state..seq state=[aA] seq=(%d*)}'
 local HELD = '^$run{state..delay state=a seq=%d* ends=(%d*) timed=%d delay=0},(%d*)(,[%d,]*%z)$'
 -- Templates: `added` follows the first one, `made` the others.
