@@ -22,8 +22,13 @@ if ARGV[4] == '1' and ARGV[10] == '' and (ARGV[1] == '' and ARGV[11] == '0' or s
     if paused ~= 0 or keys ~= 0 or cap ~= 0 or limitedUntil > now or windowEnds > now then break end
     -- With the first completed job of a minute, metrics write the minute before.
     if layout > 3 and (rateMax > 0 or points > 0 and size > 0 and completedMinute ~= floor(now / 60000)) then break end
-    grouped = layout > 4 and call('EXISTS', base .. ':groups', base .. ':ring', base .. ':aside') > 0
-    if grouped and (recheck > 0 or groupMax > 0 or size > 200 or most > 200 or call('EXISTS', base .. ':resting') == 1) then break end
+    if layout > 4 then
+      -- EXISTS counts a key as often as it is named, so that one command finds out about two kinds of keys.
+      local resting = base .. ':resting'
+      local found = call('EXISTS', base .. ':groups', base .. ':ring', base .. ':aside', resting, resting, resting, resting)
+      grouped = found > 0
+      if grouped and (found > 3 or recheck > 0 or groupMax > 0 or size > 200 or most > 200) then break end
+    end
     -- The reply has to say that a schedule is owing.
     if layout > 2 and call('EXISTS', base .. ':owing') == 1 then break end
     due = delays ~= 0 and tonumber(call('ZRANGE', base .. ':delayed', 0, 0, 'WITHSCORES')[2])

@@ -11,7 +11,8 @@ if fits and grouped then
   fits = false
   repeat
     if groupActive > 0 then maxActive = groupActive - 1 end
-    names, slots = call('ZRANGE', base .. ':ring', 0, most - 1), {}
+    -- Numbers among the arguments of a command would cost Redis a quarter of a microsecond each, so they are texts.
+    names, slots = call('ZRANGE', base .. ':ring', '0', format(DIGITS, most - 1)), {}
     local inRing, isFit = #names, true
     for i = 1, inRing do slots[names[i]] = i end
     for i = 1, size do
@@ -60,12 +61,13 @@ if fits and grouped then
     -- served: groups that got a turn in this claim, and that have room and jobs left.
     local plain, served, freshAt, servedAt, order = ids, {}, 1, 1, {}
     local chunk = #fresh > 0 and ceil(most / #fresh) or 0
+    local lastRead = format(DIGITS, chunk)
     ids, owners, claims = {}, {}, 0
     while claims < most do
       local slot = fresh[freshAt] or served[servedAt]
       local jobs = slot and members[slot]
       if slot and not jobs then
-        jobs = call('ZRANGE', base .. ':members:' .. names[slot], 0, chunk)
+        jobs = call('ZRANGE', base .. ':members:' .. names[slot], '0', lastRead)
         isFit = actives[slot] < maxActive and jobs[1]
         if not isFit then break end
         members[slot], taken[slot] = jobs, 0
@@ -100,6 +102,7 @@ if fits and grouped then
     asides = {}
     for i = 1, #order do
       local slot = order[i]
+      if numbers[slot] then waiting = true end
       if numbers[slot] and actives[slot] >= maxActive then
         asides[#asides + 1] = format(DIGITS, place + size + #asides / 2)
         asides[#asides + 1] = names[slot]
@@ -113,7 +116,8 @@ if fits and grouped then
         isFit = isFit and (not owners[i] or extras[i] and extras[i]:sub(1, 2) == '1,')
       end
     end
-    if size > 0 then
+    -- The end of a job matters to an entry or a schedule only if there is one.
+    if size > 0 and call('EXISTS', base .. ':dedup', base .. ':schedules') > 0 then
       local marked = call('HMGET', base .. ':extra', unpack(settled))
       for i = 1, size do isFit = isFit and (not leaving[i] or marked[i] and marked[i]:sub(1, 2) == '1,') end
     end

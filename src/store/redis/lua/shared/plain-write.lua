@@ -16,15 +16,16 @@ if fits then
   end
   if grouped then
     -- What `flush` and `write` in group-places.lua do.
+    local STATE = DIGITS .. ',' .. DIGITS .. ',%s'
     local states, added, removed, back, gone, behind = {}, {}, {}, {}, {}, used == 0 and ids or {}
     for slot = 1, #names do
       local count, name, number, was = taken[slot], names[slot], numbers[slot], ats[slot]
       if count then
         local at = not number and '' or actives[slot] < maxActive and 'r' or 'a'
-        if count > 0 then call('ZREMRANGEBYRANK', base .. ':members:' .. name, 0, count - 1) end
+        if count > 0 then call('ZREMRANGEBYRANK', base .. ':members:' .. name, '0', count == 1 and '0' or format(DIGITS, count - 1)) end
         if number or actives[slot] > 0 then
           states[#states + 1] = name
-          states[#states + 1] = actives[slot] .. ',' .. (number or '') .. ',' .. at
+          states[#states + 1] = number and format(STATE, actives[slot], number, at) or format(DIGITS, actives[slot]) .. ',,'
         else
           gone[#gone + 1] = name
         end
@@ -52,7 +53,7 @@ if fits then
       call('HDEL', base .. ':groups', unpack(gone))
       call('ZREM', base .. ':groupNames', unpack(gone))
     end
-    waiting = call('EXISTS', base .. ':wait', base .. ':prio', base .. ':behind:wait', base .. ':behind:prio') > 0
+    waiting = waiting or call('EXISTS', base .. ':wait', base .. ':prio', base .. ':behind:wait', base .. ':behind:prio') > 0
     turns, plainTurn, place = turn, plainAt, place + #asides / 2
   end
   local results = ('d'):rep(size)
