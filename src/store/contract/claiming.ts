@@ -14,7 +14,8 @@ export interface Claiming {
    * With a cap (`configure`), at most that many jobs of the queue are active; `Cap` says how sessions share them.
    * A repetition with the same session and seq returns the same jobs with the same tokens, if they are still owned under that seq.
    * The claim stops at REPLY_BYTES of job data, and sets `more` if a further job was left out for that reason. A store may also bound the
-   * groups without room or jobs that one claim passes. If limits were lowered for many groups, this may take several claims.
+   * groups without room or jobs that one claim passes, and the groups that one claim lets back into line. If limits were changed for many
+   * groups, or the rests of many groups end at once, this may take several claims.
    */
   claim(queue: string, request: ClaimRequest): Promise<ClaimReply>;
 }

@@ -4,7 +4,7 @@
 // Rules for every verb:
 // - A write verb takes a list (or names a bounded chunk), is atomic as a whole, and is durable when its promise resolves. Callers
 //   cut lists to `capabilities.batch` where they can. Verbs whose work may exceed one call (`change` by selection,
-//   `closeSessions`, many renewals) may work in steps. Each step is atomic, and each item is done in one step.
+//   `closeSessions`, `forget` with `all`, many renewals) may work in steps. Each step is atomic, and each item is done in one step.
 // - Only the store's clock decides. Times that go in are durations; times that come out are durations or the store's epoch ms.
 // - A lost lock is a result per item, never an exception. Exceptions are HoldfastErrors of the store itself (STORE_…). A call that
 //   failed with a `retryable` one may or may not have been applied, so every write can be repeated: see `Call`.

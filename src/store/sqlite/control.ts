@@ -20,6 +20,11 @@ export interface ControllingParts {
   rules: Rules;
 }
 
+/** How far `forget` with `all` is. */
+export interface Forgetting {
+  after: string | undefined;
+}
+
 export class Controlling {
   readonly #parts: ControllingParts;
 
@@ -40,7 +45,7 @@ export class Controlling {
     if (cap !== undefined) queue.maxActive = cap?.maxActive ?? -1;
     if (rate !== undefined) this.#parts.rules.set(queue, { rate });
     if (metrics !== undefined) this.#count(queue, metrics, transaction.now);
-    if (groups !== undefined) this.#parts.groups.setRules(queue, groups, transaction.now);
+    if (groups !== undefined) this.#parts.groups.setRules(queue, groups);
     if (group !== undefined) this.#parts.groups.set(transaction, queue, group);
   }
 
@@ -53,24 +58,35 @@ export class Controlling {
     else minutes.trim(queue);
   }
 
-  forget(transaction: Transaction, name: string, what: ForgetTarget): number {
+  forget(transaction: Transaction, name: string, what: Exclude<ForgetTarget, { all: true }>): number {
     const queue = transaction.find(name);
     if (queue === undefined) return 0;
     if ('events' in what) return this.#parts.events.trim(queue, what.events);
     if ('deduplication' in what) return this.#parts.entries.forget(queue, what.deduplication, what.ownedBy, transaction.now);
     if ('caller' in what) this.#parts.callers.forget(queue.queue, what.caller);
-    else this.#forgetAll(queue, transaction.now);
     return 0;
   }
 
+  /**
+   * Carries out one step of `forget` with `all`, so that no transaction takes long. Groups come first: `after` is the key after which they
+   * go on, undefined when they are through. Returns undefined after the last step.
+   */
+  forgetSome(transaction: Transaction, name: string, { after }: Forgetting): Forgetting | undefined {
+    const { groups, scheduling, entries } = this.#parts;
+    const queue = transaction.find(name);
+    if (queue === undefined) return undefined;
+    queue.changed = true;
+    const next = after === undefined ? undefined : groups.forgetSome(queue, after, transaction.now);
+    if (next !== undefined || scheduling.forgetSome(queue) || entries.clearSome(queue)) return { after: next };
+    this.#forgetRest(queue);
+    return undefined;
+  }
+
   /** The counters of events and places continue, because listeners read on and jobs that are still there keep their order. */
-  #forgetAll(queue: QueueState, now: number): void {
-    this.#parts.scheduling.forget(queue);
+  #forgetRest(queue: QueueState): void {
     this.#parts.events.trim(queue, 0);
-    this.#parts.entries.clear(queue);
     this.#parts.rules.set(queue, { rate: null, metrics: null });
-    this.#parts.groups.forgetAll(queue, now);
     this.#parts.minutes.clear(queue);
-    Object.assign(queue, { changed: true, paused: 0, maxActive: -1, limitedUntil: 0, windowEnds: 0, lastId: 0 });
+    Object.assign(queue, { paused: 0, maxActive: -1, limitedUntil: 0, windowEnds: 0, lastId: 0 });
   }
 }

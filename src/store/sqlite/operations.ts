@@ -4,6 +4,7 @@
 import { replyById, replyToSelection } from '../change-reply.js';
 import type { Selection, SweepReply, Write } from '../contract/index.js';
 import type { Operations } from '../door.js';
+import type { Forgetting } from './control.js';
 import type { Engine } from './state/engine.js';
 import type { QueueState } from './state/queue-state.js';
 import type { Transaction } from './state/transaction.js';
@@ -90,7 +91,10 @@ export const operations: Operations<Engine> = {
     const bytes = sum(changes, (change) => ('next' in change ? (change.next?.job.data.length ?? 0) : 0));
     return writeEach(engine, changes, (transaction, one) => engine.scheduling.schedule(transaction, queue, one), bytes);
   },
-  forget: (engine, queue, what) => write(engine, (transaction) => engine.controlling.forget(transaction, queue, what)),
+  forget: (engine, queue, what) =>
+    'all' in what
+      ? forgetAll(engine, queue)
+      : write(engine, (transaction) => engine.controlling.forget(transaction, queue, what)),
   queues: (engine, limit, after) => read(engine, '', () => engine.inspecting.queues(limit, after)),
   jobs: (engine, queue, query) =>
     readInTurn(engine, queue, (state) => {
@@ -122,6 +126,16 @@ async function removeSelected(engine: Engine, queue: string, selection: Selectio
     gone.push(...ids);
     if (!cut) return gone;
   }
+}
+
+/** Works in steps, so that the transactions of other processes come between them. */
+async function forgetAll(engine: Engine, queue: string): Promise<number> {
+  let rest: Forgetting | undefined = { after: '' };
+  while (rest !== undefined) {
+    const step: Forgetting = rest;
+    rest = await write(engine, (transaction) => engine.controlling.forgetSome(transaction, queue, step));
+  }
+  return 0;
 }
 
 function write<T>(

@@ -41,6 +41,9 @@ export type WaitingRow = [
   worn: number,
 ];
 
+/** shared/member-columns.sql: a waiting job of a group. */
+export type MemberRow = [...WaitingRow, ord: number, extras: string | null];
+
 /** shared/left-columns.sql: a job that leaves a state. */
 export type LeftRow = [
   job: number,

@@ -12,6 +12,9 @@ import type { Transaction } from './state/transaction.js';
 
 type Put = Extract<ScheduleChange, { kind: 'put' }>;
 
+/** Schedules that one step of `forget` deletes. */
+const FORGOTTEN_AT_ONCE = 100;
+
 export class Scheduling {
   readonly #schedules: Schedules;
   readonly #entering: Entering;
@@ -76,16 +79,20 @@ export class Scheduling {
     return { status: 'done' };
   }
 
-  /** Deletes all schedules of a queue, with the next jobs that have not started. */
-  forget(queue: QueueState): void {
-    if (queue.scheduled === 0) return;
-    for (const schedule of this.#schedules.all(queue)) {
+  /** Deletes some schedules of a queue, with the next jobs that have not started. Returns whether there may be more. */
+  forgetSome(queue: QueueState): boolean {
+    if (queue.scheduled === 0) return false;
+    const schedules = this.#schedules.some(queue, FORGOTTEN_AT_ONCE);
+    for (const schedule of schedules) {
+      this.#schedules.delete(queue, schedule.id);
       const next = this.#nextOf(queue, schedule);
       if (next === undefined) continue;
       if (isStarted(next)) this.#schedules.giveUp(queue, next[1]);
       else this.#leaving.drop(queue, next, stateOf(next[AT.state]), 'removed');
     }
-    this.#schedules.clear(queue);
+    if (schedules.length === FORGOTTEN_AT_ONCE) return true;
+    queue.scheduled = 0;
+    return false;
   }
 
   #save(queue: QueueState, record: ScheduleRecord): ScheduleReply {

@@ -90,6 +90,137 @@ describe('groups on SQLite', () => {
   });
 });
 
+describe('new limits for all groups on SQLite', () => {
+  it('are set without a write to the rows of the groups', async () => {
+    const { store, writes } = await crowd(2_000);
+    for (const groups of [{ maxActive: 1 }, { rate: { max: 1, durationMs: 60_000 } }, { maxActive: 0 }, null]) {
+      await store.configure('q', { groups });
+      expect(writes()).toBe(0);
+    }
+  });
+
+  it('open many groups again for the next claims, in the order of their turns, with few writes each', async () => {
+    const { store, writes, names } = await crowd(1_000);
+    await store.configure('q', { groups: { maxActive: 0 } });
+    while ((await store.claim('q', { session: 's', seq: (seq += 1), count: 10 })).more === true);
+    writes();
+    await store.configure('q', { groups: { maxActive: 1 } });
+    const order: string[] = [];
+    for (let round = 0; round < 100; round += 1) {
+      const ids = await claimed(store, 's', (seq += 1));
+      expect(ids).toHaveLength(10);
+      expect(writes()).toBeLessThan(300);
+      order.push(...ids);
+    }
+    expect(order).toEqual(names.map((name) => `${name}1`));
+    expect(await claimed(store, 's', (seq += 1))).toEqual([]);
+    // A group that was full under a limit is full under a lower one, so nothing is looked at again.
+    await store.configure('q', { groups: { maxActive: 0 } });
+    await store.configure('q', { groups: { maxActive: 1 } });
+    writes();
+    expect(await claimed(store, 's', (seq += 1))).toEqual([]);
+    expect(writes()).toBe(0);
+  });
+
+  it('open many groups again whose windows are used up, in the order of their turns', async () => {
+    const { store, writes, names } = await crowd(500);
+    await store.configure('q', { groups: { rate: { max: 1, durationMs: 600_000 } } });
+    for (let round = 0; round < 50; round += 1) expect(await claimed(store, 's', (seq += 1))).toHaveLength(10);
+    expect(await claimed(store, 's', (seq += 1))).toEqual([]);
+    writes();
+    await store.configure('q', { groups: { rate: { max: 2, durationMs: 600_000 } } });
+    const order: string[] = [];
+    for (let round = 0; round < 50; round += 1) {
+      order.push(...(await claimed(store, 's', (seq += 1))));
+      expect(writes()).toBeLessThan(300);
+    }
+    expect(order).toEqual(names.map((name) => `${name}2`));
+    expect(await claimed(store, 's', (seq += 1))).toEqual([]);
+  });
+
+  it('close many groups in several claims, and no claim takes a job beyond them', async () => {
+    const { store, writes } = await crowd(1_000);
+    const { jobs } = await store.claim('q', { session: 's', seq: (seq += 1), count: 1_000 });
+    expect(jobs).toHaveLength(1_000);
+    await store.configure('q', { groups: { maxActive: 1 } });
+    writes();
+    let claims = 0;
+    for (let more: boolean | undefined = true; more === true; claims += 1) {
+      const reply = await store.claim('q', { session: 's', seq: (seq += 1), count: 10 });
+      expect(reply.jobs).toEqual([]);
+      expect(writes()).toBeLessThan(300);
+      more = reply.more;
+    }
+    expect(claims).toBeGreaterThan(2);
+    const [first] = jobs.slice(700);
+    const { id: jobId = '', token = '', group } = first ?? {};
+    await store.settle('q', [{ kind: 'completed', jobId, token, value: '1', keep: {} }]);
+    expect(await claimed(store, 's', (seq += 1))).toEqual([`${group}2`]);
+  });
+
+  it('end the rests of many groups in several claims', async () => {
+    const clock = new ManualClock();
+    const { store, writes, names } = await crowd(2_000, clock);
+    await store.configure('q', { groups: { rate: { max: 1, durationMs: 1_000 } } });
+    expect((await store.claim('q', { session: 's', seq: (seq += 1), count: 2_000 })).jobs).toHaveLength(2_000);
+    clock.advance(1_001);
+    writes();
+    const order: string[] = [];
+    while (order.length < 2_000) {
+      const ids = await claimed(store, 's', (seq += 1), 50);
+      expect(ids.length).toBeGreaterThan(0);
+      expect(writes()).toBeLessThan(1_000);
+      order.push(...ids);
+    }
+    expect(order.toSorted()).toEqual(names.map((name) => `${name}2`).toSorted());
+  });
+});
+
+describe('forgetting a queue on SQLite', () => {
+  it('lets other connections renew their sessions between its steps, with many groups, schedules or entries', async () => {
+    const { store, file, names } = await crowd(2_000);
+    const slot = (id: string) => ({ at: 1, dueInMs: 1_000, count: 1, job: { ...newJob(), id } });
+    const puts = names
+      .slice(0, 1_000)
+      .map((id) => ({ kind: 'put' as const, id, version: 0, spec: '{}', serial: false, next: slot(id) }));
+    await store.schedule('schedules', puts);
+    await store.add(
+      'entries',
+      names.map((id) => newJob({ deduplication: { id } })),
+      { caller: 'p', seq: 1 },
+    );
+    const other = await openStore({ path: file, synchronous: 'normal' });
+    for (const queue of ['q', 'schedules', 'entries']) {
+      let isForgotten = false;
+      const forgetting = store.forget(queue, { all: true }).then(() => (isForgotten = true));
+      let renewals = 0;
+      for (; !isForgotten; renewals += 1) await other.renew([{ queue: 'q', id: 's', acked: 0 }]);
+      await forgetting;
+      expect(renewals).toBeGreaterThan(3);
+    }
+  });
+
+  it('leaves groups with jobs in line, at the first number, without their settings', async () => {
+    const { store, names } = await crowd(500);
+    await store.configure('q', { groups: { maxActive: 1 }, group: { key: names[400] ?? '', paused: true } });
+    const { jobs } = await store.claim('q', { session: 's', seq: (seq += 1), count: 450 });
+    const started = new Set(jobs.map(({ group }) => group));
+    const empty = names.slice(100, 300).map((name) => `${name}2`);
+    await store.change('q', empty, { kind: 'remove' });
+    await store.settle(
+      'q',
+      jobs.map(({ id, token }) => ({ kind: 'completed', jobId: id, token, value: '1', keep: {} })),
+    );
+    await store.forget('q', { all: true });
+    const { groups } = await store.status('q', { groups: { limit: 1_000 } });
+    expect(groups?.rules).toBeUndefined();
+    expect(groups?.groups.map(({ key }) => key)).toEqual([...names.slice(0, 100), ...names.slice(300)]);
+    expect(groups?.groups.filter(({ paused }) => paused)).toEqual([]);
+    const order = await claimed(store, 's', (seq += 1), 300);
+    expect(order).toEqual(groups?.groups.map(({ key }) => `${key}${started.has(key) ? 2 : 1}`));
+  });
+});
+
 describe('a process of the previous version beside groups on SQLite', () => {
   it('claims no job of a group, however it lets jobs of groups wait', async () => {
     const file = newFile();
@@ -141,6 +272,36 @@ describe('a process of the previous version beside groups on SQLite', () => {
     expect(await claimed(store, 's', 3)).toEqual(['g2']);
   });
 });
+
+interface Crowd {
+  store: Store;
+  file: string;
+  names: string[];
+  writes: () => number;
+}
+
+/** A store with two waiting jobs in each of many groups. `writes` returns the rows of groups that were written since its last call. */
+async function crowd(count: number, clock?: ManualClock): Promise<Crowd> {
+  const file = newFile();
+  const store = await openStore({ path: file, synchronous: 'normal', ...(clock !== undefined && { clock }) });
+  await store.openSession(newSession({ id: 's', slots: count, durationMs: 1_000_000 }));
+  const names = Array.from({ length: count }, (_, n) => `group${String(n).padStart(5, '0')}-`);
+  await store.add(
+    'q',
+    names.flatMap((name) => grouped(name, 2)),
+    { caller: 'p', seq: 1 },
+  );
+  const db = new Database(file);
+  afterwards(() => db.close());
+  db.exec('CREATE TABLE written (key TEXT)');
+  for (const [verb, row] of [
+    ['INSERT', 'new'],
+    ['UPDATE', 'new'],
+    ['DELETE', 'old'],
+  ])
+    db.exec(`CREATE TRIGGER written${verb} AFTER ${verb} ON groups BEGIN INSERT INTO written VALUES (${row}.key); END`);
+  return { store, file, names, writes: () => db.prepare('DELETE FROM written').run().changes };
+}
 
 /** Adds one job for each of many groups, and returns the time of a claim, the shortest of several. */
 async function timeOf(store: Store, name: string, groups: number): Promise<number> {

@@ -1,4 +1,4 @@
--- Lists all groups that are not idle.
+-- Lists the groups behind one key up to another.
 SELECT
 -- include: group-columns
-FROM groups WHERE queue = :queue AND place > 0
+FROM groups WHERE queue = :queue AND key > :after AND key <= :last

@@ -1,4 +1,5 @@
--- Finds the first job of a group in one state behind a place.
-SELECT job, priority, ord
+-- Returns the first jobs of a group in one state behind a place.
+SELECT
+-- include: member-columns
 -- include: of-group
-AND (priority, ord) > (:priority, :ord) ORDER BY priority, ord LIMIT 1
+AND (priority, ord) > (:priority, :ord) ORDER BY priority, ord LIMIT :count + 0

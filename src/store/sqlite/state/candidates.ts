@@ -4,13 +4,14 @@ import { REPLY_BYTES } from '../../budget.js';
 import type { ClaimRequest } from '../../contract/index.js';
 import type { Database, Statement } from '../driver/load.js';
 import { sql } from '../driver/sql.js';
-import { AT, type FoundRow, groupOf, type JobRow, toNewRecord, toRecord, type WaitingRow } from '../record.js';
+import { readExtras } from '../../marks.js';
+import { AT, type FoundRow, groupOf, type JobRow, type MemberRow, toNewRecord, toRecord, type WaitingRow } from '../record.js';
 import type { Groups } from './groups.js';
 import type { KeyGroups } from './key-groups.js';
 import type { QueueState } from './queue-state.js';
 import { STATE } from './schema.js';
 import type { Transaction } from './transaction.js';
-import { Turns, TurnStatements } from './turns.js';
+import { type ClaimSize, Turns, TurnStatements } from './turns.js';
 
 /** A job that may be claimed, as it was before the claim. */
 export interface Candidate {
@@ -18,9 +19,12 @@ export interface Candidate {
   record: JobRecord;
 }
 
+/** The position of the extras in MemberRow. */
+const AT_EXTRAS = 9;
+
 export interface Found {
   list: Candidate[];
-  /** True if the byte budget left out further jobs. */
+  /** True if the byte budget left out further jobs, or the claim stopped before it had seen all groups. */
   more: boolean;
 }
 
@@ -47,8 +51,9 @@ export class Candidates {
   inOrder(transaction: Transaction, queue: QueueState, count: number, canBeEmpty: boolean): Found {
     const most = Math.min(count, queue.allWaiting);
     // The limit on the size of each `data` makes all rows of this query fit into one reply.
-    const rows = most === 0 ? [] : this.#waiting.all(Math.floor(REPLY_BYTES / most), queue.queue, most);
-    if (queue.rules.groups !== undefined) return this.#inTurn(transaction, queue, rows, count, canBeEmpty);
+    const longest = Math.floor(REPLY_BYTES / Math.max(1, most));
+    const rows = most === 0 ? [] : this.#waiting.all(longest, queue.queue, most);
+    if (queue.rules.groups !== undefined) return this.#inTurn(transaction, queue, rows, { count, longest }, canBeEmpty);
     const list: Candidate[] = [];
     let left = REPLY_BYTES;
     for (const row of rows) {
@@ -61,20 +66,22 @@ export class Candidates {
   }
 
   /** `plain`: the first jobs without a group. */
-  #inTurn(transaction: Transaction, queue: QueueState, plain: WaitingRow[], count: number, canBeEmpty: boolean): Found {
-    const turns = new Turns(this.#turns, this.#groups, transaction, queue);
+  #inTurn(transaction: Transaction, queue: QueueState, plain: WaitingRow[], size: ClaimSize, canBeEmpty: boolean): Found {
+    const turns = new Turns(this.#turns, this.#groups, transaction, queue, size);
     const found: Found = { list: [], more: false };
     let left = REPLY_BYTES;
     let taken = 0;
-    while (found.list.length < count) {
+    while (found.list.length < size.count) {
       const row = plain[taken];
       const next = turns.next(row !== undefined);
-      if (next === undefined) break;
-      const job = next === 'plain' ? (row?.[0] ?? 0) : next;
-      left -= this.#bytesIn(job);
+      const job = next === 'plain' ? row : next;
+      found.more = turns.isCut;
+      if (next === undefined || job === undefined) break;
+      const data = dataOf(job);
+      left -= data?.length ?? this.#bytesIn(job[0]);
       found.more = left < 0 && (found.list.length > 0 || canBeEmpty);
       if (found.more) break;
-      found.list.push(this.#candidate(job));
+      found.list.push(data === undefined ? this.#candidate(job[0]) : newCandidate(job, data));
       if (next === 'plain') taken += 1;
       turns.take(next);
     }
@@ -133,8 +140,15 @@ export class Candidates {
   }
 }
 
+function newCandidate(row: WaitingRow | MemberRow, data: string): Candidate {
+  const record = toNewRecord(row as WaitingRow, data);
+  const extras = (row as MemberRow)[AT_EXTRAS];
+  if (typeof extras === 'string') Object.assign(record, readExtras(extras));
+  return { job: row[0], record };
+}
+
 /** Returns the data of a job if its row has all that a record of the job needs. */
-function dataOf(row: WaitingRow): string | undefined {
+function dataOf(row: WaitingRow | MemberRow): string | undefined {
   return row[7] === 0 ? (row[3] ?? undefined) : undefined;
 }
 

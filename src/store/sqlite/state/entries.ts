@@ -20,6 +20,9 @@ export interface Entry {
 /** A row that begins with the columns of a job that leaves a state. */
 type Left = readonly [...LeftRow, ...unknown[]];
 
+/** Entries that one step of `forget` deletes. */
+const CLEARED_AT_ONCE = 500;
+
 export class Entries {
   readonly #find: Statement<[owner: string, until: number | null, draft: string | null]>;
   readonly #open: Statement<[number]>;
@@ -35,7 +38,7 @@ export class Entries {
     this.#set = sql(db, 'set-entry', 'queue id owner until draft');
     this.#delete = sql(db, 'delete-entry', 'queue id');
     this.#deleteOwned = sql(db, 'delete-owned-entry', 'queue id owner');
-    this.#clear = sql(db, 'delete-entries', 'queue');
+    this.#clear = sql(db, 'delete-entries', 'queue count');
     this.#deleteEnded = sql(db, 'delete-ended-entries', 'queue now count');
   }
 
@@ -101,8 +104,9 @@ export class Entries {
     return count;
   }
 
-  clear({ queue }: QueueState): void {
-    this.#clear.run(queue);
+  /** Deletes some entries. Returns whether there may be more. */
+  clearSome({ queue }: QueueState): boolean {
+    return this.#clear.run(queue, CLEARED_AT_ONCE) === CLEARED_AT_ONCE;
   }
 
   deleteEnded({ queue }: QueueState, limit: number, now: number): void {

@@ -27,7 +27,6 @@ export class Schedules {
   readonly #find: Statement<ScheduleRow>;
   readonly #set: Statement;
   readonly #delete: Statement;
-  readonly #clear: Statement;
   readonly #owe: Statement<ScheduleRow>;
   readonly #giveUp: Statement;
   readonly #anyOwing: Statement<[number]>;
@@ -43,7 +42,6 @@ export class Schedules {
     this.#find = sql(db, 'find-schedule', 'queue id');
     this.#set = sql(db, 'set-schedule', 'queue id version spec serial state at count nextJob');
     this.#delete = sql(db, 'delete-schedule', 'queue id');
-    this.#clear = sql(db, 'delete-schedules', 'queue');
     this.#owe = sql(db, 'owe-schedule', 'queue id job ended');
     this.#giveUp = sql(db, 'give-up-next', 'queue id');
     this.#anyOwing = sql(db, 'any-owing', 'queue carried');
@@ -69,13 +67,8 @@ export class Schedules {
     this.#delete.run(queue, id);
   }
 
-  all({ queue }: QueueState): ScheduleRecord[] {
-    return this.#forwards.all(queue, -1, 0).map(toSchedule);
-  }
-
-  clear(queue: QueueState): void {
-    this.#clear.run(queue.queue);
-    queue.scheduled = 0;
+  some({ queue }: QueueState, count: number): ScheduleRecord[] {
+    return this.#forwards.all(queue, count, 0).map(toSchedule);
   }
 
   find(queue: QueueState, query: ScheduleQuery): SchedulesFound {

@@ -1,33 +1,47 @@
-// The turns of one claim. The claim asks for the next job until it has enough, and says of each job that it takes it.
+// The turns of one claim. The claim asks for the next job until it has enough, and says of each job that it takes it. The groups are read
+// in pages, each group with its first job, and are written once, at the end of the claim.
 import type { Database, Statement } from '../driver/load.js';
 import { sql } from '../driver/sql.js';
+import type { MemberRow } from '../record.js';
 import { Group, type GroupRow } from './group.js';
-import type { Grouped, Groups } from './groups.js';
+import { type Grouped, type Groups, rulesOf } from './groups.js';
 import { useRoom } from './rate-limit.js';
 import { STATE } from './schema.js';
 import type { Moment } from './clock.js';
 
-type Place = [job: number, priority: number, ord: number];
+/** Groups without room or jobs that one claim passes. */
+const PASSED_AT_ONCE = 100;
 
-/** A place before all jobs. */
-const BEFORE_ALL: Place = [0, -1, 0];
+/** page-of-ring.sql. The columns of the job are null if no job waits. */
+type RingRow = [...GroupRow, active: number, moreWait: number, ...MemberRow];
+const [AT_ACTIVE, AT_MORE, AT_JOB] = [9, 10, 11];
 
 /** A group in this claim. The claim marks its jobs as active after it has taken all of them, so they are counted here. */
 interface Visit {
-  group: Group;
+  readonly group: Group;
   active: number;
-  next: Place | undefined;
+  /** The next waiting jobs, as far as they are read. */
+  jobs: MemberRow[];
+  /** Whether jobs wait behind those that are read. */
+  moreWait: boolean;
+  /** The job that the claim took last. */
+  taken?: MemberRow;
+}
+
+export interface ClaimSize {
+  /** Jobs that the claim takes at most. */
+  count: number;
+  /** The longest data of a job that is read with the group. */
+  longest: number;
 }
 
 export class TurnStatements {
-  readonly first: Statement<GroupRow>;
-  readonly next: Statement<Place>;
-  readonly endRests: Statement;
+  readonly page: Statement<RingRow>;
+  readonly next: Statement<MemberRow>;
 
   constructor(db: Database) {
-    this.first = sql(db, 'first-in-ring', 'queue');
-    this.next = sql(db, 'next-of-group', 'queue group state priority ord');
-    this.endRests = sql(db, 'end-rests', 'queue now');
+    this.page = sql(db, 'page-of-ring', 'most longest queue number key count');
+    this.next = sql(db, 'next-of-group', 'longest queue group state priority ord count');
   }
 }
 
@@ -36,74 +50,141 @@ export class Turns {
   readonly #groups: Groups;
   readonly #transaction: Moment;
   readonly #queue: Grouped;
-  readonly #visits = new Map<string, Visit>();
+  readonly #size: ClaimSize;
+  /** Groups in the ring that the claim has not served, in their order, as far as they are read. */
+  readonly #page: Visit[] = [];
+  #pageEnd: [number: number, key: string] = [-1, ''];
+  #isPageLast = false;
+  #visited = 0;
+  /** Groups that the claim has served and that have room and jobs. Their numbers are higher than those of all others. */
+  readonly #served: Visit[] = [];
+  #servedAgain = 0;
+  readonly #changed: Visit[] = [];
+  #taken = 0;
+  #passed = 0;
+  /** Whether further groups could not be let back into the ring by this claim. */
+  readonly #areMoreResting: boolean;
   /** The first group with room and a waiting job. */
   #first: Visit | undefined;
+  /** True if the claim stopped before it had seen all groups. */
+  isCut = false;
 
-  constructor(statements: TurnStatements, groups: Groups, transaction: Moment, queue: Grouped) {
+  constructor(statements: TurnStatements, groups: Groups, transaction: Moment, queue: Grouped, size: ClaimSize) {
     this.#statements = statements;
     this.#groups = groups;
     this.#transaction = transaction;
     this.#queue = queue;
-    statements.endRests.run(queue.queue, transaction.now);
+    this.#size = size;
+    this.#areMoreResting = groups.letBack(queue, size.count + PASSED_AT_ONCE, transaction.now);
   }
 
   /** Returns the job of a group whose turn it is, or 'plain' for the first job without a group. `anyPlain`: there is such a job. */
-  next(anyPlain: boolean): number | 'plain' | undefined {
+  next(anyPlain: boolean): MemberRow | 'plain' | undefined {
     this.#first = this.#firstWithJob();
-    const { group, next } = this.#first ?? {};
-    if (group === undefined || next === undefined) return anyPlain ? 'plain' : undefined;
-    return anyPlain && this.#groups.turnsOf(this.#queue).plain <= (group.number ?? 0) ? 'plain' : next[0];
+    const { group, jobs: [job] = [] } = this.#first ?? {};
+    if (this.isCut) return undefined;
+    if (group === undefined || job === undefined) return anyPlain ? 'plain' : undefined;
+    return anyPlain && this.#groups.turnsOf(this.#queue).plain <= (group.number ?? 0) ? 'plain' : job;
   }
 
   /** Call it when the claim takes the job that `next` returned. A job without a group uses up no turn while no group has room. */
-  take(what: number | 'plain'): void {
+  take(what: MemberRow | 'plain'): void {
+    this.#taken += 1;
     if (this.#first === undefined) return;
     const turns = this.#groups.turnsOf(this.#queue);
     turns.last += 1;
     if (what === 'plain') turns.plain = turns.last;
-    else this.#takeFirst(this.#first, turns.last);
+    else this.#takeFirst(this.#first, what, turns.last);
   }
 
   /** Call it when the claim has all its jobs. */
   end(): void {
-    if (this.#visits.size > 0) this.#groups.saveTurns(this.#queue);
+    for (const visit of this.#changed) this.#save(visit);
+    if (this.#page.length > 0) this.#groups.saveTurns(this.#queue);
   }
 
-  #takeFirst(visit: Visit, number: number): void {
-    const { group, next = BEFORE_ALL } = visit;
-    visit.next = this.#nextOf(group, next);
+  #takeFirst(visit: Visit, job: MemberRow, number: number): void {
+    const { group } = visit;
+    this.#pass(visit);
+    visit.jobs.shift();
+    visit.taken = job;
     visit.active += 1;
-    group.number = visit.next === undefined ? undefined : number;
+    group.number = visit.jobs.length > 0 || visit.moreWait ? number : undefined;
     useRoom(group, 1, this.#groups.rateOf(this.#queue, group), this.#transaction);
-    this.#save(visit);
+    if (group.number !== undefined && this.#hasRoom(visit)) this.#served.push(visit);
   }
 
   #firstWithJob(): Visit | undefined {
-    for (;;) {
-      const row = this.#statements.first.get(this.#queue.queue);
-      if (row === undefined) return undefined;
-      const visit = this.#visits.get(row[0]) ?? this.#enter(Group.of(row));
-      const { group, active, next } = visit;
-      const isFull = !this.#groups.hasPlace(this.#queue, group, active);
-      if (next !== undefined && !isFull) return visit;
-      // The group goes out of line, or an older version has made a job of it active, and the group loses its place in the ring.
-      if (!isFull) group.number = undefined;
-      this.#save(visit);
+    for (let visit = this.#nextVisit(); visit !== undefined; visit = this.#nextVisit()) {
+      const hasRoom = this.#hasRoom(visit);
+      if (hasRoom && visit.jobs.length > 0) return visit;
+      // The group goes out of line, or it loses its place in the ring: its limits are lower now, or an older version has made a job active.
+      if (hasRoom) visit.group.number = undefined;
+      this.#pass(visit);
+      this.#passed += 1;
     }
+    return undefined;
   }
 
-  #enter(group: Group): Visit {
-    const visit = { group, active: this.#groups.countActive(this.#queue, group), next: this.#nextOf(group, BEFORE_ALL) };
-    this.#visits.set(group.key, visit);
+  #nextVisit(): Visit | undefined {
+    this.isCut = this.#passed >= PASSED_AT_ONCE;
+    if (this.isCut) return undefined;
+    if (this.#visited === this.#page.length && !this.#isPageLast) this.#readPage();
+    const visit = this.#page[this.#visited] ?? this.#served[this.#servedAgain];
+    if (visit === undefined) this.isCut = this.#areMoreResting;
+    else if (visit.jobs.length === 0 && visit.moreWait) this.#readJobs(visit);
     return visit;
   }
 
-  #nextOf({ key }: Group, [, priority, ord]: Place): Place | undefined {
-    return this.#statements.next.get(this.#queue.queue, key, STATE.behind, priority, ord);
+  /** Passes on to the next group. */
+  #pass(visit: Visit): void {
+    if (this.#visited < this.#page.length) {
+      this.#visited += 1;
+      this.#changed.push(visit);
+    } else this.#servedAgain += 1;
   }
 
-  #save({ group, active }: Visit): void {
-    this.#groups.save(this.#queue, group, this.#transaction.now, active);
+  #readPage(): void {
+    const { count, longest } = this.#size;
+    const most = rulesOf(this.#queue).maxActive ?? null;
+    const rows = this.#statements.page.all(most, longest, this.#queue.queue, ...this.#pageEnd, count);
+    const [key = '', number = 0] = rows.at(-1) ?? [];
+    this.#pageEnd = [number ?? 0, key];
+    this.#page.push(...rows.map(visitOf));
+    this.#isPageLast = rows.length < count;
   }
+
+  /** Reads as many jobs as the claim may still take of this group, if the groups go on to take turns. */
+  #readJobs(visit: Visit): void {
+    const { count, longest } = this.#size;
+    const [priority, ord] = visit.taken === undefined ? [-1, 0] : [visit.taken[5], visit.taken[8]];
+    const wanted = Math.ceil((count - this.#taken) / (this.#served.length - this.#servedAgain));
+    const rows = this.#statements.next.all(longest, this.#queue.queue, visit.group.key, STATE.behind, priority, ord, wanted + 1);
+    visit.jobs = rows.slice(0, wanted);
+    visit.moreWait = rows.length > wanted;
+  }
+
+  #hasRoom({ group, active }: Visit): boolean {
+    return this.#groups.hasRoom(this.#queue, group, active, this.#transaction.now);
+  }
+
+  #save(visit: Visit): void {
+    const { group, active } = visit;
+    const { now } = this.#transaction;
+    const isPlain = group.number !== undefined && group.windowEnds <= now && this.#hasRoom(visit);
+    if (isPlain) this.#groups.renumber(this.#queue, group);
+    else this.#groups.save(this.#queue, group, now, active);
+  }
+}
+
+function visitOf(row: RingRow): Visit {
+  const group = Group.of(row as unknown as GroupRow);
+  const job = row.slice(AT_JOB) as MemberRow;
+  const isEmpty = job[0] === null;
+  return {
+    group,
+    active: row[AT_ACTIVE] as number,
+    jobs: isEmpty ? [] : [job],
+    moreWait: row[AT_MORE] === 1,
+  };
 }

@@ -1,2 +1,0 @@
--- Deletes all schedules of a queue.
-DELETE FROM schedules WHERE queue = :queue
