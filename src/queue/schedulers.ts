@@ -93,7 +93,7 @@ export class Schedulers {
   }
 
   async count(): Promise<number> {
-    return (await this.#read({ ids: [] })).count;
+    return (await this.#read({ count: true })).count ?? 0;
   }
 
   /** Returns whether the schedule existed. */
@@ -244,7 +244,7 @@ export class Schedulers {
   async #read(query: ScheduleQuery): Promise<SchedulesFound> {
     const { context } = this.#options;
     const { schedules } = await (await context.ready()).status(context.stored, { schedules: query });
-    return schedules ?? { records: [], count: 0, now: Date.now() };
+    return schedules ?? { records: [], now: Date.now() };
   }
 
   #unknown(id: string): HoldfastError {

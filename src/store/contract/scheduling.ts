@@ -60,13 +60,20 @@ export interface ScheduleReply {
   record?: ScheduleRecord;
 }
 
-/** Schedules by their ids (those that exist), that are owing, or all by position: by `at`, then by id; `end` is inclusive, -1 = last. */
-export type ScheduleQuery = { ids: string[] } | { owing: true; limit: number } | { start: number; end: number; asc: boolean };
+/**
+ * Schedules by their ids (those that exist), that are owing, or all by position: by `at`, then by id; `end` is inclusive, -1 = last. Or only
+ * their number. A query by ids or for owing schedules costs the same, however many other schedules there are.
+ */
+export type ScheduleQuery =
+  | { ids: string[] }
+  | { owing: true; limit: number }
+  | { start: number; end: number; asc: boolean }
+  | { count: true };
 
 export interface SchedulesFound {
   records: ScheduleRecord[];
-  /** The number of all schedules of the queue. */
-  count: number;
+  /** The number of all schedules of the queue. Present if the query asks for it. */
+  count?: number;
   /** The wall clock of the store, in epoch ms: slots are moments of the calendar. */
   now: number;
 }

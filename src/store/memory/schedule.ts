@@ -71,7 +71,8 @@ function removeSchedule(queue: QueueState, schedule: StoredSchedule): ScheduleRe
 }
 
 export function find({ schedules, wall }: QueueState, query: ScheduleQuery): SchedulesFound {
-  return { records: schedules.find(query).map((one) => one.record()), count: schedules.size, now: wall() };
+  if ('count' in query) return { records: [], count: schedules.size, now: wall() };
+  return { records: schedules.find(query).map((one) => one.record()), now: wall() };
 }
 
 /** Deletes all schedules, with the next jobs that have not started. */

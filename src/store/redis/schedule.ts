@@ -58,11 +58,12 @@ export async function findSchedules(run: Runner, queue: string, query: ScheduleQ
     const text = texts[index];
     return typeof text === 'string' ? [readSchedule(id, text)] : [];
   });
-  return { records, count, now: Number(now) };
+  return { records, now: Number(now), ...('count' in query && { count }) };
 }
 
 function queryArguments(query: ScheduleQuery): Argument[] {
   if ('ids' in query) return ['i', ...query.ids];
   if ('owing' in query) return ['o', query.limit];
+  if ('count' in query) return ['i'];
   return ['p', query.start, query.end, query.asc ? 1 : 0];
 }

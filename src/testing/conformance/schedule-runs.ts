@@ -5,7 +5,7 @@ import type { Change } from '../../store/contract/index.js';
 import { changedAll, ids, only } from './expect.js';
 import { completed, delayed, failed, released, retried, retryFrom, returned } from './samples.js';
 import type { Scene } from './scene.js';
-import { done, eventsSince, ID, jobId, owing, putOf, recordOf, ruled, schedule, schedules, slot } from './schedules.js';
+import { countOf, done, eventsSince, ID, jobId, owing, putOf, recordOf, ruled, schedule, schedules, slot } from './schedules.js';
 import type { Body, Test } from './suite.js';
 
 type Define = (title: string, body: Body) => void;
@@ -372,7 +372,7 @@ function serialPuts(test: Define): void {
     const { job, version } = await serialRun(scene);
     assert.deepEqual(await schedule(scene, { kind: 'remove', id: ID, version }), { status: 'done' });
     await scene.finish(completed(job));
-    assert.equal((await schedules(scene, { ids: [ID] })).count, 0);
+    assert.equal(await countOf(scene), 0);
     await done(scene, putOf({ next: slot(2) }));
   });
 }
@@ -407,7 +407,7 @@ function forgetting(test: Define): void {
     await done(scene, putOf({ id: 'waits', next: slot(1, { id: 'waits' }) }));
     await owing(scene, { id: 'owes', next: slot(1, { id: 'owes', lifo: true }) });
     await scene.store.forget(scene.queue, { all: true });
-    assert.equal((await schedules(scene, { ids: [] })).count, 0);
+    assert.equal(await countOf(scene), 0);
     assert.deepEqual([await scene.list('delayed'), await scene.list('waiting')], [[], []]);
     assert.equal((await scene.tryClaim(await scene.session())).undone, undefined);
     await done(scene, putOf());

@@ -53,7 +53,7 @@ export class Schedules {
     this.#owing.delete(schedule);
   }
 
-  find(query: ScheduleQuery): StoredSchedule[] {
+  find(query: Exclude<ScheduleQuery, { count: true }>): StoredSchedule[] {
     if ('ids' in query) return query.ids.map((id) => this.get(id)).filter((one) => one !== undefined);
     if ('owing' in query) return [...this.#owing].slice(0, query.limit);
     const { start, end, asc } = query;

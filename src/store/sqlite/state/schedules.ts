@@ -72,11 +72,12 @@ export class Schedules {
   }
 
   find(queue: QueueState, query: ScheduleQuery): SchedulesFound {
-    const [count] = this.#count.get(queue.queue) ?? [0];
-    return { records: this.#found(queue, query), count, now: this.#wall() };
+    const now = this.#wall();
+    if ('count' in query) return { records: [], count: this.#count.get(queue.queue)?.[0] ?? 0, now };
+    return { records: this.#found(queue, query), now };
   }
 
-  #found(queue: QueueState, query: ScheduleQuery): ScheduleRecord[] {
+  #found(queue: QueueState, query: Exclude<ScheduleQuery, { count: true }>): ScheduleRecord[] {
     if ('ids' in query) return query.ids.map((id) => this.get(queue, id)).filter((one) => one !== undefined);
     if ('owing' in query) return this.#owing.all(queue.queue, query.limit).map(toSchedule);
     const { start, end, asc } = query;

@@ -1,0 +1,54 @@
+// A queue with thousands of schedules, on every store.
+import { expect, onTestFinished, test } from 'vitest';
+import { Queue } from '../../src/queue/queue.js';
+import type { ScheduleChange, Store } from '../../src/store/contract/index.js';
+import { ENGINES, scene } from '../support/scenes/faulty-scene.js';
+
+const HOUR = 3_600_000;
+const ROUNDS = 40;
+
+const CALLS = {
+  upsert: (queue: Queue, round: number) => queue.upsertJobScheduler('measured', { every: HOUR }, { name: 'x', data: { round } }),
+  read: (queue: Queue) => queue.getJobScheduler('measured'),
+};
+
+test.each(ENGINES)(
+  'an upsert and a read by id cost the same with 10,000 schedules as with 100 (%s)',
+  { timeout: 120_000 },
+  async (engine) => {
+    const { inner: store, queue: name } = await scene(engine);
+    const queue = new Queue(name, { connection: store });
+    onTestFinished(() => queue.close());
+    await put(store, name, 0, 100);
+    const few = await costsOf(queue);
+    await put(store, name, 100, 10_000);
+    const many = await costsOf(queue);
+    expect(await queue.getJobSchedulersCount()).toBe(10_001);
+    expect(many.upsert / few.upsert).toBeLessThan(3);
+    expect(many.read / few.read).toBeLessThan(3);
+  },
+);
+
+/** Returns the time of each call, the shortest of many. */
+async function costsOf(queue: Queue): Promise<Record<keyof typeof CALLS, number>> {
+  const least = { upsert: Number.POSITIVE_INFINITY, read: Number.POSITIVE_INFINITY };
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const call of ['upsert', 'read'] as const) {
+      const start = performance.now();
+      await CALLS[call](queue, round);
+      least[call] = Math.min(least[call], performance.now() - start);
+    }
+  }
+  return least;
+}
+
+async function put(store: Store, queue: string, from: number, to: number): Promise<void> {
+  const all = Array.from({ length: to - from }, (_, n): ScheduleChange => {
+    const id = `schedule ${from + n}`;
+    const job = { id: `job of ${id}`, name: 'x', data: '{}', opts: '{}', priority: 0, delayMs: 0, lifo: false, timestamp: 1 };
+    const next = { at: Date.now() + HOUR + n, dueInMs: HOUR + n, count: 1, job };
+    const spec = JSON.stringify({ name: 'x', data: '{}', opts: {}, timing: { every: HOUR } });
+    return { kind: 'put', id, version: 0, spec, serial: false, next };
+  });
+  for (let at = 0; at < all.length; at += 250) await store.schedule(queue, all.slice(at, at + 250));
+}
