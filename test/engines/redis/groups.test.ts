@@ -179,31 +179,34 @@ describe('the short way of a settle with groups on Redis', () => {
     };
   }
 
-  test.each([1, 2, 3, 4, 5, 6, 7, 8])('leaves the data of the long way after calls in any order, with the seed %i', async (seed) => {
-    const random = numbersFrom(seed);
-    const most = [0, 1, 2, 3][seed % 4] as number;
-    if (most > 0) await store.configure('q', { groups: { maxActive: most } });
-    const ways = { short: 0, long: 0 };
-    for (let round = 0; round < 40; round += 1) {
-      const jobs = Array.from({ length: random(10) }, () => (random(6) === 0 ? {} : { group: `g${random(7)}` }));
-      if (round < 30 && jobs.length > 0) await add(...jobs);
-      if (random(12) === 0) await add({ group: `g${random(7)}`, priority: 1 });
-      if (random(15) === 0) await store.configure('q', { groups: most === 0 ? null : { maxActive: 1 + random(3) } });
-      const done = (await held()).filter(() => random(3) > 0);
-      if (random(2) === 0) done.reverse();
-      const count = 1 + random(8);
-      const way = await bothWays(done, count);
-      ways[way] += 1;
-      if (way === 'long') {
-        const outcomes = done.map(({ id, fence }) => completed({ id, token: `s:${fence}` } as ClaimedJob));
-        const request = { session: 's', seq: ++seq, count };
-        if (outcomes.length === 0) await store.claim('q', request);
-        else await store.settle('q', outcomes, { caller: 's', seq }, request);
+  test.each([1, 2, 3, 4, 5, 6, 7, 8])(
+    'leaves the data of the long way after calls in any order, with the seed %i',
+    async (seed) => {
+      const random = numbersFrom(seed);
+      const most = [0, 1, 2, 3][seed % 4] as number;
+      if (most > 0) await store.configure('q', { groups: { maxActive: most } });
+      const ways = { short: 0, long: 0 };
+      for (let round = 0; round < 40; round += 1) {
+        const jobs = Array.from({ length: random(10) }, () => (random(6) === 0 ? {} : { group: `g${random(7)}` }));
+        if (round < 30 && jobs.length > 0) await add(...jobs);
+        if (random(12) === 0) await add({ group: `g${random(7)}`, priority: 1 });
+        if (random(15) === 0) await store.configure('q', { groups: most === 0 ? null : { maxActive: 1 + random(3) } });
+        const done = (await held()).filter(() => random(3) > 0);
+        if (random(2) === 0) done.reverse();
+        const count = 1 + random(8);
+        const way = await bothWays(done, count);
+        ways[way] += 1;
+        if (way === 'long') {
+          const outcomes = done.map(({ id, fence }) => completed({ id, token: `s:${fence}` } as ClaimedJob));
+          const request = { session: 's', seq: ++seq, count };
+          if (outcomes.length === 0) await store.claim('q', request);
+          else await store.settle('q', outcomes, { caller: 's', seq }, request);
+        }
+        expect(await differences()).toEqual([]);
       }
-      expect(await differences()).toEqual([]);
-    }
-    expect(ways.short).toBeGreaterThan(20);
-  });
+      expect(ways.short).toBeGreaterThan(20);
+    },
+  );
 
   test('serves a group again that the completed job gives a place, and wakes workers for one that it does not serve', async () => {
     await store.configure('q', { groups: { maxActive: 1 } });
