@@ -1,10 +1,11 @@
 // Adds of one deduplication id against one another and against the ends of its owner, on many connections and in transactions of the user.
 import type { Client } from 'pg';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Deduplication } from '../../../src/job/deduplication.js';
 import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
-import { completed, deadlocks, newClient, newDatabase, newJob, newSession, openStore, shuffled } from './support.js';
+import { until } from '../../support/wait/until.js';
+import { blocked, completed, deadlocks, newClient, newDatabase, newJob, newSession, openStore, shuffled } from './support.js';
 
 const IDS = ['a', 'b', 'c'];
 const MODES: Omit<Deduplication, 'id'>[] = [{}, { keepLastIfActive: true }, { replaceDelayed: true }];
@@ -94,6 +95,32 @@ describe('a storm of adds and ends', () => {
   }, 60_000);
 });
 
+test('an add of several ids and another one do not deadlock when an owner ends in the middle of the first', async () => {
+  const url = await newDatabase();
+  const [store, other] = [await openStore({ url }), await openStore({ url })];
+  const [user, watcher] = [await newClient(url), await newClient(url)];
+  await store.openSession(newSession());
+  await store.add('q', [unique('b')], { caller: 'p', seq: 1 });
+  const { jobs } = await store.claim('q', { session: 's', seq: 1, count: 1 });
+  await user.query('BEGIN');
+  await store.add('q', [newJob({ id: 'same' })], { caller: 'u', seq: 1 }, user);
+  // It waits for the transaction of the user between the look at the entries and the job with the id b.
+  const first = store.add('q', [newJob({ id: 'same' }), unique('b'), unique('c', { keepLastIfActive: true })], {
+    caller: 'p',
+    seq: 2,
+  });
+  await until('the first add waits', async () => (await blocked(watcher)) === 1);
+  let hasEnded = false;
+  const ended = store.settle('q', jobs.map(completed)).then(() => (hasEnded = true));
+  await until('the owner has ended, or its end waits for the first add', async () => hasEnded || (await blocked(watcher)) === 2);
+  const before = await blocked(watcher);
+  const second = other.add('q', [unique('b'), unique('c', { keepLastIfActive: true })], { caller: 'o', seq: 1 });
+  await until('the second add waits too', async () => (await blocked(watcher)) > before);
+  await user.query('COMMIT');
+  await Promise.all([first, ended, second]);
+  expect(await deadlocks(url)).toBe(0);
+});
+
 describe('an add beside an open transaction of the user that took the entry', () => {
   /** Replies of the add when the transaction has ended. `locks`: false takes the lock of the entry away. */
   async function race(locks: boolean): Promise<unknown> {
@@ -111,10 +138,7 @@ describe('an add beside an open transaction of the user that took the entry', ()
       { id: 'theirs', status: 'added' },
     ]);
     const added = store.add('q', [unique('a', {}, { id: 'ours' })], { caller: 'p', seq: 2 });
-    await vi.waitFor(async () => {
-      const blocked = await watcher.query(`SELECT FROM pg_locks WHERE NOT granted`);
-      expect(blocked.rowCount).toBe(1);
-    }, 20_000);
+    await until('the add waits', async () => (await blocked(watcher)) === 1);
     await user.query('COMMIT');
     return added;
   }
@@ -161,9 +185,7 @@ describe('an add in a transaction of the user', () => {
       await user.query('BEGIN');
       await store.add('q', [unique('a', { keepLastIfActive: true })], { caller: 'u', seq: 1 }, user);
       const settled = store.settle('q', jobs.map(completed));
-      await vi.waitFor(async () => {
-        expect((await watcher.query(`SELECT FROM pg_locks WHERE NOT granted`)).rowCount).toBe(1);
-      }, 20_000);
+      await until('the end of the owner waits', async () => (await blocked(watcher)) === 1);
       // A sweep does not wait for the entry.
       await store.sweep('q', 10);
       await user.query(end);

@@ -1,7 +1,8 @@
 // Keys of jobs where transactions meet: no call waits because of a key, no turn is lost, and two jobs of one key are never active at once.
 import { describe, expect, test } from 'vitest';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
-import { completed, deadlocks, newClient, newDatabase, newJob, newSession, openStore } from './support.js';
+import { blocked, completed, deadlocks, newClient, newDatabase, newJob, newSession, openStore } from './support.js';
+import { until } from '../../support/wait/until.js';
 
 const KEY_LOCK = `SELECT pg_advisory_xact_lock(key_lock((SELECT queue FROM queues), $1))`;
 
@@ -156,11 +157,8 @@ async function finish(store: PostgresStore, id: string): Promise<void> {
   expect(results).toEqual(['done']);
 }
 
-/** Until a transaction waits for an advisory lock. */
 async function waitForWaiter(client: Awaited<ReturnType<typeof newClient>>): Promise<void> {
-  await expect
-    .poll(async () => (await client.query(`SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`)).rowCount)
-    .toBe(1);
+  await until('a transaction waits', async () => (await blocked(client)) === 1);
 }
 
 test('a claim of one job passes over a job whose key is taken, and finds the next key', async () => {

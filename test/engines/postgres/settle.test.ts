@@ -4,7 +4,8 @@ import { expect, test } from 'vitest';
 import type { Outcome } from '../../../src/job/outcome.js';
 import type { ClaimedJob } from '../../../src/job/record.js';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
-import { completed, deadlocks, newClient, newDatabase, newJobs, newSession, openStore, shuffled } from './support.js';
+import { blocked, completed, deadlocks, newClient, newDatabase, newJobs, newSession, openStore, shuffled } from './support.js';
+import { until } from '../../support/wait/until.js';
 
 async function claimed(store: PostgresStore, count: number): Promise<ClaimedJob[]> {
   await store.add('q', newJobs(count), { caller: 'p', seq: 1 });
@@ -44,9 +45,7 @@ test('a completed batch waits for a concurrent write to one of its jobs, and set
   const writer = await newClient(url);
   await writer.query(`BEGIN; UPDATE holdfast.jobs SET progress = '7' WHERE id = '${jobs[1]?.id}'`);
   const settling = store.settle('q', jobs.map(completed), { caller: 's', seq: 2 });
-  await expect
-    .poll(async () => (await writer.query('SELECT FROM pg_locks WHERE NOT granted')).rowCount, { timeout: 5000 })
-    .toBeGreaterThan(0);
+  await until('the batch waits', async () => (await blocked(writer)) > 0);
   await writer.query('COMMIT');
   expect((await settling).results).toEqual(['done', 'done', 'done', 'done']);
   expect((await store.jobs('q', [jobs[1]?.id ?? ''])).jobs).toMatchObject([
@@ -64,9 +63,7 @@ test('overlapping completed batches never deadlock, and each job has one event',
   const writer = await newClient(url);
   await writer.query(`BEGIN; UPDATE holdfast.jobs SET progress = '7' WHERE id = '${jobs[150]?.id}'`);
   const settling = Array.from({ length: 10 }, (_, n) => store.settle('q', shuffled(outcomes, n + 1)));
-  await expect
-    .poll(async () => (await writer.query('SELECT FROM pg_locks WHERE NOT granted')).rowCount, { timeout: 5000 })
-    .toBeGreaterThan(3);
+  await until('several batches wait', async () => (await blocked(writer)) > 3);
   await writer.query('COMMIT');
   const replies = await Promise.all(settling);
   expect(new Set(replies.flatMap(({ results }) => results))).toEqual(new Set(['done']));

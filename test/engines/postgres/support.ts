@@ -91,6 +91,16 @@ export async function killConnections(client: Client): Promise<number> {
   return rowCount ?? 0;
 }
 
+/** How many connections to this database wait for a lock. Not by pg_locks: other test files use other databases of the same server. */
+export async function blocked(client: Client): Promise<number> {
+  // In a transaction, the server shows what it saw first.
+  await client.query('SELECT pg_stat_clear_snapshot()');
+  const { rowCount } = await client.query(
+    `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+  );
+  return rowCount ?? 0;
+}
+
 /** That the server had to resolve in this database. */
 export async function deadlocks(url: string): Promise<number> {
   const client = await newClient(url);
