@@ -15,6 +15,7 @@ DECLARE
   _now bigint := floor(_clock);
   _queue int;
   _capped boolean;
+  _grouped boolean;
   _minute int;
   _results text;
   _remembered boolean := false;
@@ -26,8 +27,8 @@ DECLARE
   _claimed text;
   _freed boolean := false;
 BEGIN
-  SELECT queue, max_active IS NOT NULL, CASE WHEN metric_points IS NOT NULL THEN _now / 60000 END INTO _queue, _capped, _minute
-  FROM queues WHERE name = _name;
+  SELECT queue, max_active IS NOT NULL, grouped, CASE WHEN metric_points IS NOT NULL THEN _now / 60000 END
+  INTO _queue, _capped, _grouped, _minute FROM queues WHERE name = _name;
   IF _queue IS NULL THEN
     _results := repeat('m', cardinality(_ids));
     IF _session IS NOT NULL THEN _claimed := claim_reply(NULL, false, false, 0, NULL, 0, true); END IF;
@@ -37,7 +38,8 @@ BEGIN
     -- include: lock-settled
     IF NOT _remembered THEN
       _got := carry_out(
-        _queue, _clock, _kinds, _ids, _owners, _fences, _texts, _stacks, _delays, _lifos, _keep_counts, _keep_ages, _change
+        _queue, _clock, _kinds, _ids, _owners, _fences, _texts, _stacks, _delays, _lifos, _keep_counts, _keep_ages, _change,
+        _grouped AND _job_ids IS NULL
       );
       _change := _got._change;
       _results := _got._results;

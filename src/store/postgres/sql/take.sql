@@ -55,7 +55,7 @@ BEGIN
   IF _taken > 0 AND (coalesce(_row.rate_max, _max) IS NOT NULL OR _row.window_ends > _now) THEN
     -- include: use-window
   END IF;
-  IF _row.grouped AND NOT _row.paused THEN _due := least(_due, rest_ends(_queue, _now)); END IF;
+  -- include: next-rest
   _reply := claim_reply(
     _jobs, _alive, _row.paused, limited_ms(_row, coalesce(_row.rate_max, _max), _now), _due, _now,
     _left <= 0 AND coalesce(_due > _now, true), _more, _look.undone

@@ -14,5 +14,5 @@ RETURNING o.kind, 1 AS jobs, (j.priority = 0)::int AS plain, 1 AS kept, _keep_co
   CASE WHEN j.lock_key IS NOT NULL AND j.marks & 1 = 0 THEN ARRAY[j.lock_key::text] END AS keys,
   CASE WHEN j.marks & 1 > 0 THEN ARRAY[j.extras::json ->> 'g'] END AS groups,
   CASE WHEN j.marks & 1 > 0 AND j.lock_key IS NOT NULL THEN ARRAY[j.lock_key::text] END AS entered,
-  CASE WHEN j.marks > 0 AND o.kind IN ('completed', 'failed') THEN _ids END AS marked,
-  CASE WHEN j.marks > 0 AND o.kind IN ('completed', 'failed') THEN ARRAY[j.extras] END AS extras
+  CASE WHEN j.marks > 1 AND o.kind IN ('completed', 'failed') THEN _ids END AS marked,
+  CASE WHEN j.marks > 1 AND o.kind IN ('completed', 'failed') THEN ARRAY[j.extras] END AS extras

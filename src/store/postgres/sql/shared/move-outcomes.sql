@@ -37,6 +37,6 @@ SELECT kind, count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain,
   array_agg(id) FILTER (WHERE logged) AS logged, array_agg(lock_key) FILTER (WHERE lock_key IS NOT NULL AND marks & 1 = 0) AS keys,
   array_agg(extras::json ->> 'g') FILTER (WHERE marks & 1 > 0) AS groups,
   array_agg(lock_key) FILTER (WHERE lock_key IS NOT NULL AND marks & 1 > 0) AS entered,
-  array_agg(id) FILTER (WHERE marks > 0 AND kind IN ('completed', 'failed')) AS marked,
-  array_agg(extras) FILTER (WHERE marks > 0 AND kind IN ('completed', 'failed')) AS extras
+  array_agg(id) FILTER (WHERE marks > 1 AND kind IN ('completed', 'failed')) AS marked,
+  array_agg(extras) FILTER (WHERE marks > 1 AND kind IN ('completed', 'failed')) AS extras
 FROM (SELECT * FROM moved UNION ALL SELECT * FROM gone ORDER BY n) done GROUP BY kind

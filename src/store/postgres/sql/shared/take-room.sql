@@ -1,7 +1,7 @@
 -- Takes up to _room jobs, and adds up what they change.
 -- SOON_MS = 5: when to retry if other transactions held what might have been claimed, in ms.
 IF _row.grouped THEN
-  _got := grant_groups(_queue, _session, _seq, _by, _timed, _clock, _row.head_waiting, _room, _change, _inline);
+  _got := grant_groups(_queue, _session, _seq, _by, _timed, _clock, _row.head_waiting, _room, _change, _inline, _look.keyed);
   _soon := _got._soon;
 ELSIF _look.keyed THEN
   _got := grant_in_turn(_queue, _session, _seq, _by, _timed, _clock, _row.head_waiting, _room, _change, _inline);

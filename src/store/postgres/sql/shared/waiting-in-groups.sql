@@ -1,10 +1,7 @@
 -- Locks as many jobs of each group as it has turns.
 -- States: -2 grouped, 0 keyed.
-SELECT j.at, j.size, _places[m.before + row_number() OVER (PARTITION BY m.n ORDER BY j.priority, j.ord)]
-FROM (
-  SELECT key, took, n, _room + sum(took) OVER (ORDER BY n) - took AS before
-  FROM unnest(_turn._keys, _turn._took) WITH ORDINALITY k(key, took, n)
-) m,
+SELECT j.at, j.size, row_number() OVER (PARTITION BY m.n ORDER BY j.priority, j.ord) AS round, m.turn, m.key COLLATE "C" AS key
+FROM unnest(_turn._keys, _turn._took, _turn._begins) WITH ORDINALITY m(key, took, turn, n),
   LATERAL (
     SELECT ctid AS at, octet_length(data) + coalesce(octet_length(progress), 0) AS size, priority, ord FROM jobs
     WHERE queue = _queue AND lock_key = m.key AND lock_key IS NOT NULL AND state <= 0 AND state + 0 = -2
