@@ -136,6 +136,7 @@ test('a claim goes on with the next group while another transaction holds the fi
   expect((await store.claim('q', { session: 's', seq: 2, count: 5 })).jobs.map(({ id }) => id)).toEqual(['c']);
   const waits = await store.claim('q', { session: 's', seq: 3, count: 5 });
   expect(waits.jobs).toEqual([]);
+  expect(waits.nextInMs).toBeLessThan(1_000);
   await blocker.query('COMMIT');
   expect((await store.claim('q', { session: 's', seq: 4, count: 5 })).jobs.map(({ id }) => id)).toEqual(['b']);
 });
@@ -183,12 +184,29 @@ test('a sweep removes groups without jobs and settings', async () => {
   await store.openSession(newSession());
   await store.add('q', [newJob({ id: 'd1', group: 'd' }), newJob({ id: 'e1', group: 'e' })], { caller: 'p', seq: 1 });
   const { jobs } = await store.claim('q', { session: 's', seq: 1, count: 2 });
-  await store.settle('q', jobs.map(completed), { caller: 's', seq: 2 });
-  await store.add('q', [newJob({ id: 'd2', group: 'd' })], { caller: 'p', seq: 2 });
+  await store.settle('q', jobs.filter(({ group }) => group === 'e').map(completed), { caller: 's', seq: 2 });
   await admin.query('UPDATE holdfast.holdfast_schema SET pruned_at = 0');
   await store.sweep('q', 10);
-  const { rows } = await admin.query('SELECT key FROM holdfast.groups ORDER BY key');
+  const { rows } = await admin.query<{ key: string }>('SELECT key FROM holdfast.groups ORDER BY key');
   expect(rows.map(({ key }) => key)).toEqual(['', 'a', 'b', 'd']);
+});
+
+test('a sweep leaves the groups of new jobs to claims, unless these are behind', async () => {
+  const { store, admin } = await start();
+  const add = (groups: number, seq: number): Promise<unknown> =>
+    store.add(
+      'q',
+      Array.from({ length: groups }, (_, n) => newJob({ group: `${seq}-${n}` })),
+      { caller: 'p', seq },
+    );
+  const notes = async (): Promise<number | undefined> =>
+    (await admin.query<{ n: number }>('SELECT count(*)::int AS n FROM holdfast.group_notes')).rows[0]?.n;
+  await add(1_000, 1);
+  await store.sweep('q', 10);
+  expect(await notes()).toBe(1_000);
+  await add(1, 2);
+  await store.sweep('q', 10);
+  expect(await notes()).toBeLessThan(1_000);
 });
 
 /** Returns how many calls wait for locks of other transactions. */

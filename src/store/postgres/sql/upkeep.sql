@@ -4,10 +4,14 @@
 -- States: 3 active.
 -- PRUNE_EVERY_MS = 60000: how often a sweep prunes rows that are no longer needed, per schema.
 -- PRUNED_AT_ONCE = 500
+-- NOTES_LEFT = 1000: how many notes of groups a sweep leaves to the next claim. It applies notes only where no worker claims: a claim at the
+-- same moment would pass over the groups that the sweep holds.
 CREATE FUNCTION upkeep(_queue int, _now bigint) RETURNS void LANGUAGE plpgsql AS $body$
 BEGIN
   PERFORM try_fold(_queue);
-  PERFORM count_groups(_queue);
+  IF (SELECT number FROM group_notes WHERE queue = _queue ORDER BY number OFFSET 1000 LIMIT 1) IS NOT NULL THEN
+    PERFORM count_groups(_queue);
+  END IF;
   IF NOT (SELECT pruned_at FROM holdfast_schema) <= _now - 60000 THEN RETURN; END IF;
   PERFORM FROM holdfast_schema FOR UPDATE SKIP LOCKED;
   IF NOT FOUND THEN RETURN; END IF;
