@@ -2,6 +2,7 @@
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import type { FinishedState } from '../../job/state.js';
 import { isLargeValue } from '../budget.js';
+import { MARK } from '../marks.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
 import type { Callers } from './state/callers.js';
 import type { Claiming } from './claim.js';
@@ -32,6 +33,11 @@ export class Settling {
   readonly #leaving: Leaving;
   readonly #retention: Retention;
   readonly #runs: CompletedRuns;
+  /**
+   * The queues in which the last job that completed by a statement of its own was of a group. The next one probably is too, and the fast
+   * paths of plain jobs would not find it.
+   */
+  readonly #grouped = new Set<number>();
   readonly #completePlain: Statement;
   readonly #complete: Statement<Ended>;
   readonly #fail: Statement<Ended>;
@@ -87,7 +93,7 @@ export class Settling {
   #settleAll(transaction: Transaction, queue: QueueState, outcomes: Outcome[], finished: Finished): SettleStatus[] {
     const results: SettleStatus[] = [];
     while (results.length < outcomes.length) {
-      const run = runFrom(outcomes, results.length);
+      const run = this.#grouped.has(queue.queue) ? undefined : runFrom(outcomes, results.length);
       if (run === undefined) {
         results.push(this.#settleOne(transaction, queue, outcomes[results.length] as Outcome, finished));
         continue;
@@ -167,8 +173,16 @@ export class Settling {
   ): Ended | undefined {
     const ord = queue.toBack();
     if (outcome.kind === 'failed') return this.#fail.get(ord, now, outcome.reason, outcome.stacktrace, ...owned);
-    if (this.#completePlain.run(ord, now, outcome.value, ...owned) === 1) return PLAIN_ROW;
-    return this.#complete.get(ord, now, outcome.value, ...owned);
+    const isGrouped = this.#grouped.has(queue.queue);
+    if (!isGrouped && this.#completePlain.run(ord, now, outcome.value, ...owned) === 1) return PLAIN_ROW;
+    const row = this.#complete.get(ord, now, outcome.value, ...owned);
+    if (row !== undefined) this.#noteKind(queue, row);
+    return row;
+  }
+
+  #noteKind({ queue }: QueueState, row: Ended): void {
+    if ((row[AT.marks] & MARK.key) !== 0) this.#grouped.add(queue);
+    else this.#grouped.delete(queue);
   }
 
   #retry(

@@ -200,6 +200,21 @@ describe('forgetting a queue on SQLite', () => {
     }
   });
 
+  it('lets a group come into line again that had a turn before', async () => {
+    const store = await openStore({ path: newFile() });
+    await store.openSession(newSession({ id: 's' }));
+    await store.add('q', grouped('g', 3), { caller: 'p', seq: 1 });
+    const { jobs } = await store.claim('q', { session: 's', seq: 1, count: 1 });
+    await store.settle(
+      'q',
+      jobs.map(({ id, token }) => ({ kind: 'completed', jobId: id, token, value: '1', keep: { count: 0 } })),
+    );
+    await store.change('q', { lists: ['waiting'], limit: 10 }, { kind: 'remove' });
+    await store.forget('q', { all: true });
+    await store.add('q', grouped('g', 1), { caller: 'p', seq: 2 });
+    expect(await claimed(store, 's', 2)).toEqual(['g1']);
+  });
+
   it('leaves groups with jobs in line, at the first number, without their settings', async () => {
     const { store, names } = await crowd(500);
     await store.configure('q', { groups: { maxActive: 1 }, group: { key: names[400] ?? '', paused: true } });

@@ -2,7 +2,7 @@
 import type { GroupInfo, GroupSettings } from '../../contract/index.js';
 import type { RateLimit } from '../../../job/rate.js';
 import type { Value } from '../driver/load.js';
-import type { ClaimWindow } from './rate-limit.js';
+import { type ClaimWindow, useRoom } from './rate-limit.js';
 import type { Moment } from './clock.js';
 
 /**
@@ -22,6 +22,7 @@ export type GroupRow = [
   limitedUntil: number,
   windowEnds: number,
   windowUsed: number,
+  place: number,
 ];
 
 export class Group implements ClaimWindow {
@@ -32,19 +33,39 @@ export class Group implements ClaimWindow {
   limitedUntil = 0;
   windowEnds = 0;
   windowUsed = 0;
+  /** The place that its row has; undefined if it has no row. */
+  place: number | undefined;
+  /** Whether its row has the same settings, block and window. */
+  isWritten = false;
 
   constructor(readonly key: string) {}
 
-  static of([key, number, paused, maxActive, rateMax, rateMs, limitedUntil, windowEnds, windowUsed]: GroupRow): Group {
-    const rate = rateMax === null || rateMs === null ? undefined : { max: rateMax, durationMs: rateMs };
-    const own = { number: number ?? undefined, paused: paused === 1, maxActive: maxActive ?? undefined, rate };
-    return Object.assign(new Group(key), own, { limitedUntil, windowEnds, windowUsed });
+  static of(row: GroupRow): Group {
+    const group = new Group(row[0]);
+    group.number = row[1] ?? undefined;
+    group.paused = row[2] === 1;
+    group.maxActive = row[3] ?? undefined;
+    if (row[4] !== null && row[5] !== null) group.rate = { max: row[4], durationMs: row[5] };
+    group.limitedUntil = row[6];
+    group.windowEnds = row[7];
+    group.windowUsed = row[8];
+    group.place = row[9];
+    group.isWritten = true;
+    return group;
   }
 
+  /** The values of its row up to `windowUsed`. */
   get row(): Value[] {
     const { key, number, paused, maxActive, rate, limitedUntil, windowEnds, windowUsed } = this;
     const own = [number ?? null, paused ? 1 : 0, maxActive ?? null, rate?.max ?? null, rate?.durationMs ?? null];
     return [key, ...own, limitedUntil, windowEnds, windowUsed];
+  }
+
+  /** Counts a claim in the window. */
+  use(limit: RateLimit | undefined, transaction: Moment): void {
+    if (limit === undefined && this.windowEnds <= transaction.now) return;
+    useRoom(this, 1, limit, transaction);
+    this.isWritten = false;
   }
 
   get hasSettings(): boolean {
@@ -52,6 +73,7 @@ export class Group implements ClaimWindow {
   }
 
   set({ paused, maxActive, rate, blockedMs }: GroupSettings, transaction: Moment): void {
+    this.isWritten = false;
     if (paused !== undefined) this.paused = paused;
     if (maxActive !== undefined) this.maxActive = maxActive ?? undefined;
     if (rate !== undefined) this.rate = rate ?? undefined;
@@ -60,6 +82,7 @@ export class Group implements ClaimWindow {
   }
 
   forgetSettings(): void {
+    this.isWritten = false;
     Object.assign(this, { paused: false, maxActive: undefined, rate: undefined, limitedUntil: 0, windowEnds: 0 });
   }
 

@@ -11,7 +11,7 @@ import type { GroupInfo, GroupQuery, GroupRules, GroupSettings, GroupsFound } fr
 import type { Database, Statement } from '../driver/load.js';
 import { sql } from '../driver/sql.js';
 import { Group, type GroupRow, PLACE } from './group.js';
-import { limitedMs, useRoom } from './rate-limit.js';
+import { limitedMs } from './rate-limit.js';
 import type { QueueRules, Rules } from './rules.js';
 import { STATE } from './schema.js';
 import type { Moment } from './clock.js';
@@ -44,6 +44,7 @@ export class Groups {
   readonly #set: Statement;
   readonly #delete: Statement;
   readonly #place: Statement<[place: number]>;
+  readonly #move: Statement;
   readonly #renumber: Statement;
   readonly #page: Statement<GroupRow>;
   readonly #chunk: Statement<[last: string | null, count: number]>;
@@ -67,6 +68,7 @@ export class Groups {
     this.#set = sql(db, 'set-group', `queue ${values} place restsUntil level`);
     this.#delete = sql(db, 'delete-group', 'queue key');
     this.#place = sql(db, 'place-of-group', 'queue key');
+    this.#move = sql(db, 'move-group', 'number place restsUntil level queue key');
     this.#renumber = sql(db, 'renumber-group', 'number queue key');
     this.#page = sql(db, 'page-of-groups', 'queue after count');
     this.#chunk = sql(db, 'chunk-of-groups', 'queue after count');
@@ -139,7 +141,7 @@ export class Groups {
   /** Counts a claim by id in the window of the group. */
   use(transaction: Moment, queue: Grouped, key: string): void {
     const group = this.#get(queue, key);
-    useRoom(group, 1, this.rateOf(queue, group), transaction);
+    group.use(this.rateOf(queue, group), transaction);
     this.save(queue, group, transaction.now);
   }
 
@@ -180,12 +182,17 @@ export class Groups {
     const place =
       group.number === undefined ? this.#placeOutOfLine(queue, group, active) : this.#placeInLine(queue, group, active, rest);
     if (place === PLACE.idle && Math.max(group.limitedUntil, group.windowEnds) <= now) this.#delete.run(queue.queue, group.key);
-    else this.#set.run(queue.queue, ...group.row, place, now + rest, this.#levelOf(queue, group, place, now));
+    else this.#write(queue, group, place, now + rest, now);
   }
 
-  /** Writes the number of a group that stays in the ring and has no window. */
-  renumber({ queue }: Grouped, { key, number }: Group): void {
-    this.#renumber.run(number ?? 0, queue, key);
+  #write(queue: Grouped, group: Group, place: number, restsUntil: number, now: number): void {
+    if (group.isWritten && group.place === PLACE.ring && place === PLACE.ring) {
+      this.#renumber.run(group.number ?? 0, queue.queue, group.key);
+      return;
+    }
+    const level = this.#levelOf(queue, group, place, now);
+    if (group.isWritten) this.#move.run(group.number ?? null, place, restsUntil, level, queue.queue, group.key);
+    else this.#set.run(queue.queue, ...group.row, place, restsUntil, level);
   }
 
   setRules(queue: Grouped, rules: GroupRules | null): void {

@@ -5,7 +5,6 @@ import { sql } from '../driver/sql.js';
 import type { MemberRow } from '../record.js';
 import { Group, type GroupRow } from './group.js';
 import { type Grouped, type Groups, rulesOf } from './groups.js';
-import { useRoom } from './rate-limit.js';
 import { STATE } from './schema.js';
 import type { Moment } from './clock.js';
 
@@ -14,7 +13,7 @@ const PASSED_AT_ONCE = 100;
 
 /** page-of-ring.sql. The columns of the job are null if no job waits. */
 type RingRow = [...GroupRow, active: number, moreWait: number, ...MemberRow];
-const [AT_ACTIVE, AT_MORE, AT_JOB] = [9, 10, 11];
+const [AT_ACTIVE, AT_MORE, AT_JOB] = [10, 11, 12];
 
 /** A group in this claim. The claim marks its jobs as active after it has taken all of them, so they are counted here. */
 interface Visit {
@@ -99,7 +98,7 @@ export class Turns {
 
   /** Call it when the claim has all its jobs. */
   end(): void {
-    for (const visit of this.#changed) this.#save(visit);
+    for (const { group, active } of this.#changed) this.#groups.save(this.#queue, group, this.#transaction.now, active);
     if (this.#page.length > 0) this.#groups.saveTurns(this.#queue);
   }
 
@@ -110,7 +109,7 @@ export class Turns {
     visit.taken = job;
     visit.active += 1;
     group.number = visit.jobs.length > 0 || visit.moreWait ? number : undefined;
-    useRoom(group, 1, this.#groups.rateOf(this.#queue, group), this.#transaction);
+    group.use(this.#groups.rateOf(this.#queue, group), this.#transaction);
     if (group.number !== undefined && this.#hasRoom(visit)) this.#served.push(visit);
   }
 
@@ -166,14 +165,6 @@ export class Turns {
 
   #hasRoom({ group, active }: Visit): boolean {
     return this.#groups.hasRoom(this.#queue, group, active, this.#transaction.now);
-  }
-
-  #save(visit: Visit): void {
-    const { group, active } = visit;
-    const { now } = this.#transaction;
-    const isPlain = group.number !== undefined && group.windowEnds <= now && this.#hasRoom(visit);
-    if (isPlain) this.#groups.renumber(this.#queue, group);
-    else this.#groups.save(this.#queue, group, now, active);
   }
 }
 
