@@ -6,8 +6,10 @@
 --   stands for the jobs without a group: `turn` is their number, and `last_turn` that of the last turn of the queue.
 --   Only a transaction that holds the lock of a group's row changes the row, or deletes notes of the group. Claims skip rows that other
 --   transactions hold, so a claim goes on with the next group.
+--   Rows of groups are made under an advisory lock (groups-lock.sql).
 -- group_notes: jobs of a group that left active (`freed`), or began to wait (`entered`), since the last claim applied them. So adds and
---   settles never wait for a lock of a group, and a user's transaction that adds jobs holds up no claim.
+--   settles never wait for a lock of a group, and a user's transaction that adds jobs holds up no claim. A settle writes no notes for the
+--   groups whose rows it could lock.
 -- A waiting job of a group has the state -2 and the key of the group in lock_key, so that jobs_of_key finds the first job of each group. In
 -- all other states the key is in the extras alone: the unique index of taken lock keys must not apply to it.
 -- Older processes call the functions of this schema, so their claims keep to the turns and limits of groups too.
