@@ -230,6 +230,15 @@ describe('the short way of a settle with groups on Redis', () => {
     expect(await keys()).toEqual([]);
   });
 
+  test('leaves everything alone if a group of the ring has no place under a limit that was lowered', async () => {
+    await add(...Array.from({ length: 6 }, () => ({ group: 'a' })), ...Array.from({ length: 3 }, () => ({ group: 'b' })));
+    const [a, b] = (await claim(5)) as [ClaimedJob, ClaimedJob];
+    expect([a.group, b.group]).toEqual(['a', 'b']);
+    await store.configure('q', { groups: { maxActive: 2 } });
+    expect(await bothWays([b], 1)).toBe('short');
+    expect(await bothWays([a], 1)).toBe('long');
+  });
+
   const others: Record<string, () => Promise<unknown>> = {
     'a priority in a group': () => add({ group: 'a', priority: 1 }),
     'a deduplication id': () => add({ group: 'a', deduplication: { id: 'd' } }),
@@ -240,6 +249,7 @@ describe('the short way of a settle with groups on Redis', () => {
       await store.configure('q', { group: { key: 'z', blockedMs: 60_000 } });
     },
     'a state that another program has changed': () => client.hset(`${TAG}:groups`, 'a', '0,0'),
+    'a group in the ring whose state says that it is aside': () => client.hset(`${TAG}:groups`, 'a', '1,1,a'),
     'a job that another program has deleted': () => client.hdel(`${TAG}:run`, '2'),
     'a group whose jobs were removed': () => store.change('q', ['2'], { kind: 'remove' }),
   };
