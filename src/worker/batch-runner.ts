@@ -29,6 +29,8 @@ export class BatchRunner extends Runner implements Decisions {
   /** In the order of their claims. */
   readonly #waiting = new Map<HeldLock, BatchEntry>();
   #timer: NodeJS.Timeout | undefined;
+  /** The timer waits for the next claim, because there are `minSize` jobs. */
+  #isLast = false;
   /** The first job has waited for long enough. */
   #isDue = false;
   #more = false;
@@ -88,8 +90,13 @@ export class BatchRunner extends Runner implements Decisions {
       this.#begin(entries);
     }
     if (this.#waiting.size === 0 || this.#isDue) return;
+    // A batch that gets its `minSize` later waits from then on for the next claim alone.
+    const isLast = this.#waiting.size >= batch.minSize && batch.waitMs > NEXT_CLAIM_MS;
+    if (isLast && !this.#isLast) clearTimeout(this.#timer);
+    else if (this.#timer !== undefined) return;
+    this.#isLast = isLast;
     const ms = this.#waiting.size >= batch.minSize ? NEXT_CLAIM_MS : batch.waitMs;
-    this.#timer ??= setTimeout(() => {
+    this.#timer = setTimeout(() => {
       this.#timer = undefined;
       this.#isDue = true;
       this.#beginReady();
