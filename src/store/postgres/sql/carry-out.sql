@@ -57,7 +57,8 @@ BEGIN
     _results := outcome_results(_queue, _kinds, _ids, _owners, _fences, _done);
     EXIT WHEN position('o' IN _results) = 0;
   END LOOP;
-  _results := coalesce(_results, repeat('d', _many));
+  -- An earlier round may have found a job that was owned still, and that the last round has moved.
+  IF cardinality(_done) = _many THEN _results := repeat('d', _many); END IF;
   -- include: leave-settled
 END
 $body$;
