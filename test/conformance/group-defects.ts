@@ -236,7 +236,18 @@ export const GROUP_DEFECTS: Record<string, Defect> = {
       forget: async (queue, what) => {
         const { groups } = await right.status(queue, { groups: { limit: 100 } });
         const removed = await right.forget(queue, what);
-        await right.configure(queue, { groups: groups?.rules ?? null });
+        for (const { key, paused, maxActive = null } of groups?.groups ?? [])
+          await right.configure(queue, { group: { key, paused, maxActive } });
+        return removed;
+      },
+    }),
+  },
+  'forget deletes the limits of all groups under an open session': {
+    noticedBy: /forget keeps the limits of all groups while a session is open/,
+    bend: (right) => ({
+      forget: async (queue, what) => {
+        const removed = await right.forget(queue, what);
+        if ('all' in what) await right.configure(queue, { groups: null });
         return removed;
       },
     }),
