@@ -38,8 +38,6 @@ export class Runs implements RunOwner {
   readonly #ahead = new PrefetchBuffer(() => this.handBackAhead());
   readonly #tracing: Tracing | undefined;
   #turnBegan = 0;
-  /** The last reply of the store said that there may be more jobs. */
-  #more: boolean | undefined;
   #goesOn: NodeJS.Immediate | undefined;
 
   constructor(context: WorkerContext, jobContext: JobContext, runner: Runner, outbox: Outbox) {
@@ -97,7 +95,8 @@ export class Runs implements RunOwner {
         refused.push(job.claimed);
       } else {
         begun += 1;
-        if (begun < taken.length && isLookedAt(begun)) {
+        // A job that only joins its batch takes no time. A job that waited for its turn would leave no room for the next claim of its batch.
+        if (this.#runner.beginsAtOnce && begun < taken.length && isLookedAt(begun)) {
           turnIsOver = performance.now() - this.#turnBegan > SHARE_OF_CLAIM_MS;
         }
       }
@@ -106,18 +105,16 @@ export class Runs implements RunOwner {
     this.beginNext(more);
   }
 
-  /** Begins waiting jobs, as far as slots are free. `more`: the store may have more jobs; undefined if no reply has said so now. */
+  /** Begins waiting jobs, as far as slots are free. */
   beginNext(more?: boolean): void {
     const { slots } = this.#context;
-    // Jobs of an earlier claim may begin later. What its reply said about more jobs does not count then.
-    this.#more = more ?? this.#more;
     if (this.#goesOn !== undefined) return;
     while (this.#ahead.size > 0 && slots.running < slots.concurrency) {
       if (performance.now() - this.#turnBegan > SHARE_OF_TURN_MS) {
         this.#goesOn = setImmediate(() => {
           this.#goesOn = undefined;
           this.#turnBegan = performance.now();
-          this.beginNext();
+          this.beginNext(more);
         });
         return;
       }
@@ -125,7 +122,7 @@ export class Runs implements RunOwner {
       // The job never started, so emit nothing. Hand it back: the store may still list this worker as its owner.
       if (!this.#begin(next)) this.#outbox.handBack([next.claimed]);
     }
-    if (!this.#runner.gathered(this.#more)) this.handBackAhead();
+    if (!this.#runner.gathered(more)) this.handBackAhead();
   }
 
   /** Hands back the jobs that wait for a slot, except the first `keep`. They never started, so they go back unchanged. */

@@ -24,7 +24,7 @@ async function addJobs(connection: Store, name: string, count: number): Promise<
   await queue.close();
 }
 
-/** A worker that notes the sizes of its batches. Each batch ends when the gate is open. Timers of the worker last a minute. */
+/** A worker that notes the sizes of its batches. Each batch ends when the gate is open. Timers of the worker last an hour. */
 function workBatches(connection: Store, name: string, batch: BatchOptions, opened: Promise<void>): number[] {
   const sizes: number[] = [];
   const worker = new Worker(
@@ -33,7 +33,7 @@ function workBatches(connection: Store, name: string, batch: BatchOptions, opene
       sizes.push(jobs.length);
       await opened;
     },
-    { connection, drainDelay: 60, batch },
+    { connection, drainDelay: 3600, batch },
   );
   worker.on('error', () => undefined);
   onTestFinished(() => {
@@ -50,7 +50,7 @@ describe.each(ENGINES)('batches on %s', (engine) => {
     onTestFinished(() => store.clear());
     await addJobs(inner, queue, 30);
     store.on('claim', { fault: 'hang', after: 2 });
-    const sizes = workBatches(store, queue, { size: 50, minSize: 20, waitMs: 60_000 }, newGate().opened);
+    const sizes = workBatches(store, queue, { size: 50, minSize: 20, waitMs: 3_600_000 }, newGate().opened);
     await until('the batch to begin', () => sizes.length > 0);
     expect(sizes).toEqual([30]);
   });

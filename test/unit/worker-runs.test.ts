@@ -1,5 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { JobContext } from '../../src/handle/job-context.js';
 import type { ClaimedJob } from '../../src/job/record.js';
 import { LockTable } from '../../src/session/lock-table.js';
@@ -11,16 +10,17 @@ import { Runs } from '../../src/worker/runs.js';
 import { Slots } from '../../src/worker/slots.js';
 import { openSession } from '../support/scenes/locks.js';
 
-/** Longer than jobs of one claim may begin in one turn of the loop. */
+/** Longer than the jobs of one claim may begin in one turn of the loop. */
 const SLOW_MS = 12;
 
-/** Notes what it is told about further jobs. The first job takes long to begin. */
+/** The first job takes long to begin. */
 class SlowRunner extends Runner {
   readonly ran: string[] = [];
-  readonly heard: (boolean | undefined)[] = [];
+  override readonly beginsAtOnce: boolean;
 
-  constructor() {
+  constructor(beginsAtOnce: boolean) {
     super({ processor: () => undefined, rules: {}, maxStartedAttempts: undefined });
+    this.beginsAtOnce = beginsAtOnce;
   }
 
   override run({ id }: { id: string }): void {
@@ -28,14 +28,9 @@ class SlowRunner extends Runner {
     while (this.ran.length === 0 && performance.now() < until);
     this.ran.push(id);
   }
-
-  override gathered(more?: boolean): boolean {
-    this.heard.push(more);
-    return true;
-  }
 }
 
-test('the last reply says whether there are more jobs, also if jobs of the claim before it begin later', async () => {
+async function acceptThree(runner: SlowRunner): Promise<void> {
   const session = await openSession(10_000);
   const table = new LockTable({ onLost: () => undefined });
   const context = {
@@ -46,15 +41,24 @@ test('the last reply says whether there are more jobs, also if jobs of the claim
     owner: { grow: () => undefined },
     emitter: { emit: () => true },
   } as unknown as WorkerContext;
-  const runner = new SlowRunner();
   const runs = new Runs(context, { name: 'q' } as JobContext, runner, new Outbox());
   const job = (id: string, fence: number) =>
     ({ id, name: 'n', data: '{}', opts: '{}', token: `${session.id}:${fence}`, fence }) as ClaimedJob;
-  const reply = { session, sentAt: 0 } as CallReply;
-  runs.accept([job('a', 1), job('b', 2)], reply, true);
-  runs.accept([job('c', 3)], reply, false);
+  onTestFinished(() => {
+    runs.handBackAhead();
+    for (const lock of table.locks()) table.untrack(lock);
+  });
+  runs.accept([job('a', 1), job('b', 2), job('c', 3)], { session, sentAt: 0 } as CallReply, true);
+}
+
+test('jobs whose handlers take long begin in several turns of the loop', async () => {
+  const runner = new SlowRunner(true);
+  await acceptThree(runner);
   expect(runner.ran).toEqual(['a']);
-  while (runner.ran.length < 3) await turn();
-  expect(runner.heard.at(-1)).toBe(false);
-  for (const lock of table.locks()) table.untrack(lock);
+});
+
+test('all jobs of a claim join their batch in the turn of the claim, however long that takes', async () => {
+  const runner = new SlowRunner(false);
+  await acceptThree(runner);
+  expect(runner.ran).toEqual(['a', 'b', 'c']);
 });
