@@ -48,12 +48,26 @@ function newCounter({ folder }: Scene): Counter {
   };
 }
 
-function start({ url: connection }: Scene, { file: counter }: Counter, goal: number, guarded: boolean): WorkerProcess {
+function start(
+  { url: connection }: Scene,
+  { file: counter }: Counter,
+  goal: number,
+  guarded: boolean,
+  waits = false,
+): WorkerProcess {
   // With a grace below 500 ms nobody asks whether it is under suspicion, and whoever is not scheduled for a moment loses its lock unseen: that
   // is for the fence to catch. Without the fence the locks outlast what a busy machine may do to a process.
   const options = guarded ? { lockDuration: paced(700), crashGraceMs: 200 } : { lockDuration: paced(5000) };
-  const plan = { queue: 'work', connection, options, counter, goal, guarded };
+  const plan = { queue: 'work', connection, options, counter, goal, guarded, waits };
   return new WorkerProcess(plan as ProcessPlan, '../../faults/fixtures/counter.mjs');
+}
+
+/** Processes that begin when all of them are there. */
+async function startAll(scene: Scene, counter: Counter, goal: number, guarded: boolean): Promise<WorkerProcess[]> {
+  const all = Array.from({ length: PROCESSES }, () => start(scene, counter, goal, guarded, true));
+  await Promise.all(all.map((each) => each.moment('ready')));
+  for (const each of all) each.send('go');
+  return all;
 }
 
 function print(engine: string, increments: Increment[], kills: number, freezes: number): void {
@@ -84,9 +98,8 @@ describe.each(LOCK_ENGINES)('named locks under kills on %s', (engine) => {
       const counter = newCounter(scene);
       const random = seeded(42);
       let [kills, freezes] = [0, 0];
-      const live = async (): Promise<void> => {
-        while (counter.value() < GOAL) {
-          const one = start(scene, counter, GOAL, true);
+      const live = async (first: WorkerProcess): Promise<void> => {
+        for (let one = first; counter.value() < GOAL; one = start(scene, counter, GOAL, true)) {
           await lifetime(one, counter, 40 + random() * 120);
           if (counter.value() >= GOAL) return;
           if (random() < 0.3) {
@@ -101,7 +114,7 @@ describe.each(LOCK_ENGINES)('named locks under kills on %s', (engine) => {
           await one.exited;
         }
       };
-      await Promise.all(Array.from({ length: PROCESSES }, live));
+      await Promise.all((await startAll(scene, counter, GOAL, true)).map(live));
       const increments = counter.increments();
       print(engine, increments, kills, freezes);
       expect(counter.value()).toBe(GOAL);
@@ -118,7 +131,7 @@ describe.each(LOCK_ENGINES)('named locks under kills on %s', (engine) => {
   test('keep a counter exact without the fence when there are no faults, and give each process a fair share', async () => {
     const scene = await newScene(engine);
     const counter = newCounter(scene);
-    const all = Array.from({ length: PROCESSES }, () => start(scene, counter, FAIR_GOAL, false));
+    const all = await startAll(scene, counter, FAIR_GOAL, false);
     await Promise.all(all.map((each) => each.exited));
     const increments = counter.increments();
     print(engine, increments, 0, 0);
