@@ -6,8 +6,9 @@ import { Queue } from '../../src/queue/queue.js';
 import { ENGINES, scene } from '../support/scenes/faulty-scene.js';
 import { paced } from '../support/wait/pace.js';
 import { newGate } from '../support/wait/gate.js';
+import { FULL } from '../support/run/matrix.js';
 
-const JOBS = 60;
+const JOBS = FULL ? 60 : 30;
 const BYTES = 10 * 1024 * 1024;
 const BLOCKED_MS = 250;
 /** BLOCKED_MS as a multiple of `turnAround`, where nothing else uses the memory and the caches of the machine. */

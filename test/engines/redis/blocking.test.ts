@@ -10,6 +10,7 @@ import { startRedis } from '../../support/servers/redis.js';
 import type { TestServer } from '../../support/servers/server.js';
 import { newJob, newSession } from './support.js';
 import { paced } from '../../support/wait/pace.js';
+import { oneInThisRun } from '../../support/run/matrix.js';
 
 const LIMIT_MS = paced(90_000);
 
@@ -135,10 +136,15 @@ describe(`${JOBS} jobs`, () => {
     expect((await store.events('q', 0, 10)).events).toEqual([]);
   });
 
-  test.each([
-    ['one lock key', 1],
-    ['1,000 lock keys', 1_000],
-  ])(
+  test.each(
+    oneInThisRun(
+      [
+        ['one lock key', 1],
+        ['1,000 lock keys', 1_000],
+      ] as const,
+      'keys',
+    ),
+  )(
     'with %s are claimed, finished and removed by calls that are short',
     async (_, keys) => {
       const session = `of ${keys}`;
@@ -153,11 +159,16 @@ describe(`${JOBS} jobs`, () => {
     LIMIT_MS,
   );
 
-  test.each([
-    ['one group', 1],
-    ['1,000 groups', 1_000],
-    ['100,000 groups', JOBS],
-  ])(
+  test.each(
+    oneInThisRun(
+      [
+        ['one group', 1],
+        ['1,000 groups', 1_000],
+        ['100,000 groups', JOBS],
+      ] as const,
+      'groups',
+    ),
+  )(
     'of %s are claimed, finished and removed by calls that are short, also after a change of their limits',
     async (_, count) => {
       const session = `of groups, ${count}`;
