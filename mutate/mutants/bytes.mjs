@@ -71,8 +71,8 @@ export const BYTES = [
   {
     name: 'redis: the fast claim is not bounded by bytes',
     file: 'src/store/redis/lua/shared/plain-settle.lua',
-    find: 'if claims > 1 and claims * largest > REPLY_BYTES then',
-    replace: 'if claims > 1 and claims * largest > REPLY_BYTES * 1000 then',
+    find: '(grouped and most or claims) * largest > REPLY_BYTES then',
+    replace: '(grouped and most or claims) * largest > REPLY_BYTES * 1000 then',
     tests: conformance('redis'),
     only: 'large',
   },

@@ -28,8 +28,8 @@ export const FENCES = [
   {
     name: 'redis: the fast claim gives every job the same fence',
     file: 'src/store/redis/lua/shared/plain-grant.lua',
-    find: 'format(DIGITS, place + size + i - 1), texts[size + i]',
-    replace: 'format(DIGITS, place + size), texts[size + i]',
+    find: 'format(DIGITS, first + i), texts[size + i]',
+    replace: 'format(DIGITS, first + 1), texts[size + i]',
     tests: conformance('redis'),
     only,
   },

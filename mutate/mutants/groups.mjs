@@ -83,8 +83,8 @@ export const GROUPS = [
   {
     name: 'redis: a short way takes the turn of a group',
     file: 'src/store/redis/lua/shared/plain-settle.lua',
-    find: "if layout > 4 and call('EXISTS', base .. ':ring', base .. ':aside') > 0 then break end",
-    replace: '',
+    find: 'grouped = found > 0',
+    replace: 'grouped = false',
     tests: engines('redis/groups'),
   },
   {
