@@ -7,13 +7,14 @@ import { join } from 'node:path';
 import { type Connection, type HoldfastError, Queue, Worker } from 'holdfast';
 import { Cluster, Redis } from 'ioredis';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { makeCertificates } from '../support/servers/certificates.js';
 import { freePort } from '../support/servers/free-port.js';
 import { startPostgres, userOf } from '../support/servers/postgres.js';
 import { startRedis } from '../support/servers/redis.js';
 import { freshDatabase, shared } from '../support/servers/shared.js';
 import { paced } from '../support/wait/pace.js';
+import { until } from '../support/wait/until.js';
 
 type Engine = 'redis' | 'postgres';
 interface Place {
@@ -144,14 +145,14 @@ describe.each(['redis', 'postgres'] as const)('S8-10 on %s', (engine) => {
       return held();
     };
     const all = names.map((name) => start(name, (place.good[name] as () => Connection)(), handler));
-    await vi.waitFor(() => {
-      expect(
-        Object.fromEntries(all.map(({ worker, errors }, i) => [names[i], errors[0]?.message ?? worker.health().lockThread])),
-      ).toEqual(Object.fromEntries(names.map((name) => [name, 'thread'])));
-    }, 20_000);
+    const states = (): string[] => all.map(({ worker, errors }) => errors[0]?.message ?? worker.health().lockThread);
+    await until('each thread to renew, or an error', () => states().every((state) => !['starting', 'loop'].includes(state)));
+    expect(Object.fromEntries(states().map((state, i) => [names[i], state]))).toEqual(
+      Object.fromEntries(names.map((name) => [name, 'thread'])),
+    );
     const done = all.map(({ worker }) => new Promise((resolve) => worker.once('completed', (_job, result) => resolve(result))));
     await Promise.all(all.map(({ queue }) => queue.add('job', {})));
-    await vi.waitFor(() => expect(waiting).toBe(names.length), 15_000);
+    await until('all jobs wait', () => waiting === names.length);
     const end = performance.now() + 1.25 * LOCK_MS;
     while (performance.now() < end);
     open();

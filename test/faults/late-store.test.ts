@@ -3,13 +3,14 @@ import Database from 'better-sqlite3';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { HoldfastError } from '../../src/errors.js';
 import { Queue } from '../../src/queue/queue.js';
 import { newServer as newPostgres } from '../engines/postgres/support.js';
 import { newServer as newRedis } from '../engines/redis/support.js';
 import { outcomeOf } from '../support/wait/until.js';
 import { paced } from '../support/wait/pace.js';
+import { until } from '../support/wait/until.js';
 
 interface LateStore {
   connection: string;
@@ -57,7 +58,7 @@ describe.each(Object.keys(STORES))('a %s store that is not there yet', (engine) 
     const { queue, errors } = newQueue(connection);
     const adding = Promise.all([queue.add('first', {}), queue.add('second', {})]);
     adding.catch(() => undefined);
-    await vi.waitFor(() => expect(errors).not.toHaveLength(0), 5_000);
+    await until('an error', () => errors.length > 0, 5_000);
     expect(await outcomeOf(adding, 600)).toBe('pending');
     await comes();
     const jobs = await adding;
@@ -80,7 +81,7 @@ describe.each(Object.keys(STORES))('a %s store that is not there yet', (engine) 
     const { connection } = await late();
     const { queue, errors } = newQueue(connection);
     const adding = queue.add('job', {}).catch((thrown: unknown) => thrown);
-    await vi.waitFor(() => expect(errors).not.toHaveLength(0), 5_000);
+    await until('an error', () => errors.length > 0, 5_000);
     expect(await outcomeOf(queue.close(), paced(5_000))).toBe('resolved');
     expect(await adding).toMatchObject({ retryable: true, store: engine });
   });

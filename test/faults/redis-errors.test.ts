@@ -8,13 +8,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { type ErrorCode, type HoldfastError, Queue, Worker } from 'holdfast';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../support/servers/free-port.js';
 import { askRedis } from '../support/servers/redis.js';
 import type { TestServer } from '../support/servers/server.js';
 import { fakeRedis, newProxy, newServer } from '../engines/redis/support.js';
 import { paced } from '../support/wait/pace.js';
 import { stopwatch } from '../support/wait/stopwatch.js';
+import { until } from '../support/wait/until.js';
 
 type Address = { host: string; port: number } & Record<string, unknown>;
 
@@ -40,7 +41,7 @@ async function keepBusy(port: number): Promise<void> {
   const socket = connect(port, '127.0.0.1', () => socket.write('EVAL "while true do end" 0\r\n'));
   socket.on('error', () => undefined);
   onTestFinished(() => void socket.destroy());
-  await vi.waitFor(async () => expect(await askRedis(port, 'PING').catch(String)).toContain('-BUSY'), 5_000);
+  await until('the server is busy', async () => (await askRedis(port, 'PING').catch(String)).includes('-BUSY'));
 }
 
 const TROUBLES: Trouble[] = [
@@ -172,7 +173,7 @@ describe.each(TROUBLES)('$what', ({ code, message, make }) => {
     const errors: HoldfastError[] = [];
     const worker = new Worker('q', () => Promise.resolve(), { connection });
     worker.on('error', (error) => errors.push(error as HoldfastError));
-    await vi.waitFor(() => expect(errors).not.toHaveLength(0), 6_000);
+    await until('an error', () => errors.length > 0, 6_000);
     expect(errors[0]).toMatchObject({ code, store: 'redis' });
     expect(errors[0]?.message).toMatch(message);
 
@@ -211,7 +212,7 @@ describe.each(TURNS)('a server that served and $what', ({ code, turn }) => {
     await new Promise<void>((resolve) => worker.once('drained', () => resolve()));
     await turn(server);
     await expect(queue.add('job', {})).rejects.toThrow();
-    await vi.waitFor(() => expect(errors.map((error) => error.code)).toContain(code), 8_000);
+    await until(`the error ${code}`, () => errors.some((error) => error.code === code), 8_000);
     await Promise.all([closesSoon(worker), closesSoon(queue)]);
   });
 });
@@ -230,12 +231,12 @@ test('a waiting worker reports half-open connections within seconds, and works a
   const finished = new Promise<void>((resolve) => worker.once('completed', () => resolve()));
   await queue.add('job', 'before');
   await finished;
-  await vi.waitFor(() => expect(worker.health().lockThread).toBe('thread'), 10_000);
+  await until('the thread renews', () => worker.health().lockThread === 'thread');
   proxy.swallow('both');
-  await vi.waitFor(() => expect(errors.map(({ code }) => code)).toContain('STORE_UNAVAILABLE'), 10_000);
+  await until('the outage is reported', () => errors.some(({ code }) => code === 'STORE_UNAVAILABLE'), 10_000);
   proxy.heal();
   await queue.add('job', 'after');
-  await vi.waitFor(() => expect(done).toEqual(['before', 'after']), 10_000);
+  await until('the job after the outage', () => done.length === 2, 10_000);
 });
 
 test('the error for a missing ioredis says what to type, for add and for a worker, and both can be closed', async () => {

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { type ErrorCode, type HoldfastError, migratePostgres, Queue, Worker } from 'holdfast';
 import { Client } from 'pg';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../support/servers/free-port.js';
 import { startPgbouncer } from '../support/servers/pgbouncer.js';
 import type { TestServer } from '../support/servers/server.js';
@@ -238,7 +238,7 @@ describe.each(TROUBLES)('$what', ({ code, message, retryable = false, addTimeout
     expect(told).toEqual([refusal]);
 
     const { worker, errors } = newWorker(connection);
-    await vi.waitFor(() => expect(errors).not.toHaveLength(0), 6_000);
+    await until('an error', () => errors.length > 0, 6_000);
     expect(errors[0]).toMatchObject({ code, retryable, store: 'postgres' });
     expect(errors[0]?.message).toMatch(message);
     // It tries again meanwhile (after runRetryDelay where time alone heals nothing), and says nothing new.
@@ -326,7 +326,7 @@ describe.each(TURNS)('a server that served and $what', ({ code, turn }) => {
     await new Promise<void>((resolve) => worker.once('drained', () => resolve()));
     await turn({ server, admin: server.url, guest });
     await expect(queue.add('job', {})).rejects.toThrow();
-    await vi.waitFor(() => expect(errors.map((error) => error.code)).toContain(code), 8_000);
+    await until(`the error ${code}`, () => errors.some((error) => error.code === code), 8_000);
     await Promise.all([closesSoon(worker), closesSoon(queue)]);
   });
 });
@@ -336,7 +336,7 @@ test('a worker finds a PostgreSQL server that starts late', async () => {
   await server.kill();
   const connection = server.url;
   const { worker, errors } = newWorker(connection);
-  await vi.waitFor(() => expect(errors).not.toHaveLength(0), 6_000);
+  await until('an error', () => errors.length > 0, 6_000);
   const ready = new Promise<void>((resolve) => worker.once('ready', () => resolve()));
   await server.restart();
   await ready;

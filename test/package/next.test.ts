@@ -4,12 +4,13 @@ import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { paced } from '../support/wait/pace.js';
 import { freePort } from '../support/servers/free-port.js';
 import { shared } from '../support/servers/shared.js';
 import { newApp, npm, pack } from './install.js';
 import { JOB_OF_A_BUNDLE, JOB_OF_A_BUNDLE_RAN } from './programs.js';
+import { until } from '../support/wait/until.js';
 
 const CONFIG = `export default {
   output: 'standalone',
@@ -68,8 +69,14 @@ test.runIf(process.env['HOLDFAST_TEST_NEXT'] === '1')(
       server.kill('SIGKILL');
       await ended;
     });
-    const answer = await vi.waitFor(async () => (await fetch(`http://127.0.0.1:${port}/job`)).json() as Promise<unknown>, 30_000);
+    const answer = await until('the server replies', () => replyOf(`http://127.0.0.1:${port}/job`), 30_000);
     expect(answer).toEqual(JOB_OF_A_BUNDLE_RAN);
   },
   paced(400_000),
 );
+
+/** Undefined while no server listens. */
+async function replyOf(url: string): Promise<unknown> {
+  const reply = await fetch(url).catch(() => undefined);
+  return reply?.json();
+}

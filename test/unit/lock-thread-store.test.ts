@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { SessionMemory } from '../../src/session/session-memory.js';
 import { ThreadStore } from '../../src/background/thread-store.js';
+import { until } from '../support/wait/until.js';
 
 vi.mock('../../src/runtime/timers.js', () => import('../support/wait/process-timers.js'));
 
@@ -22,7 +23,8 @@ test('retries a store that cannot be opened every second, and reports each reaso
     failed,
   };
   store.keep(new SessionMemory(), PLAN, reports);
-  await vi.waitFor(() => expect(told).toEqual(['no server']));
+  await until('the report', () => told.length > 0);
+  expect(told).toEqual(['no server']);
   for (let seconds = 0; seconds < 6; seconds += 1) await vi.advanceTimersByTimeAsync(1_000);
   await store.close();
   expect(told).toEqual(['no server', 'no password']);

@@ -1,6 +1,6 @@
 // `capabilities.batch`: no caller puts more into a call than its store likes, where the caller can choose.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { Queue, Worker } from '../../src/index.js';
 import type { Outcome } from '../../src/job/outcome.js';
 import type { NewJob } from '../../src/job/record.js';
@@ -16,6 +16,7 @@ import type {
   SettleReply,
 } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
+import { until } from '../support/wait/until.js';
 
 const BATCH = 7;
 
@@ -81,7 +82,7 @@ test('lets a worker with many slots settle and claim in calls of at most the bat
     { connection: store, concurrency: 50 },
   );
   onTestFinished(() => worker.close());
-  await vi.waitFor(async () => expect((await queue.getJobCounts('completed'))['completed']).toBe(60), 5_000);
+  await until('all jobs are completed', async () => (await queue.getJobCounts('completed'))['completed'] === 60);
   expect(ran.sort((a, b) => a - b)).toEqual(Array.from({ length: 60 }, (_, n) => n));
   expect(Math.max(...store.sizes.claim)).toBe(BATCH);
   expect(Math.max(...store.sizes.settle)).toBeLessThanOrEqual(BATCH);

@@ -1,7 +1,8 @@
 // A statement that its caller has given up ends on the server too, so that the repetition of the call does not meet its locks.
 import { describe, expect, test } from 'vitest';
-import { insist, newClient, newDatabase, newJob, newJobs, newSession, openStore } from './support.js';
+import { newClient, newDatabase, newJob, newJobs, newSession, openStore } from './support.js';
 import { stopwatch } from '../../support/wait/stopwatch.js';
+import { insist } from '../../support/wait/insist.js';
 
 const LONG_S = 60;
 

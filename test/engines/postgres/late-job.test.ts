@@ -1,9 +1,10 @@
 // A job that is added while a call names its id, and moves on before that call ends. The call has locked its jobs before, so that job is
 // missing for it.
 import type { Client } from 'pg';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
 import { completed, newClient, newDatabase, newJob, newSession, openStore } from './support.js';
+import { until } from '../../support/wait/until.js';
 
 interface Stopped {
   store: PostgresStore;
@@ -29,11 +30,11 @@ async function stopped(
   expect(stops.match(/pg_advisory_xact_lock/g)).toHaveLength(2);
   await gate.query(stops);
   await gate.query('SELECT pg_advisory_lock(1), pg_advisory_lock(2)');
-  const standsAt = (stop: number): Promise<void> =>
-    vi.waitFor(async () => {
-      const waiting = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = ${stop}`;
-      expect((await gate.query(waiting)).rowCount).toBe(1);
-    }, 20_000);
+  const standsAt = async (stop: number): Promise<void> => {
+    const waiting = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = ${stop}
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+    await until(`the call stands at ${stop}`, async () => (await gate.query(waiting)).rowCount === 1);
+  };
   const pass = async (stop: number): Promise<void> => {
     await gate.query(`SELECT pg_advisory_unlock(${stop})`);
     if (stop === 1) await standsAt(2);

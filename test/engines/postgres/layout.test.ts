@@ -2,9 +2,10 @@
 // events that are exact although they are gathered later.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
 import { completed, newClient, newDatabase, newJob, newJobs, newServer, newSession, openStore } from './support.js';
+import { until } from '../../support/wait/until.js';
 
 async function fences(store: PostgresStore, seq: number, count: number): Promise<number[]> {
   return (await store.claim('q', { session: 's', seq, count })).jobs.map(({ fence }) => fence);
@@ -84,15 +85,12 @@ describe('the head of the waiting list on PostgreSQL', () => {
     await store.events('q', 0, 1);
     await client.query('COMMIT');
     let seq = 1;
-    await vi.waitFor(
-      async () => {
-        seq += 1;
-        const { jobs } = await store.claim('q', { session: 's', seq, count: 5 });
-        await store.events('q', 0, 1);
-        expect(jobs.map(({ id }) => id)).toContain('late');
-      },
-      { interval: 20, timeout: 2_000 },
-    );
+    await until('the late job is claimed', async () => {
+      seq += 1;
+      const { jobs } = await store.claim('q', { session: 's', seq, count: 5 });
+      await store.events('q', 0, 1);
+      return jobs.some(({ id }) => id === 'late');
+    });
   });
 });
 

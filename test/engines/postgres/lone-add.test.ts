@@ -6,6 +6,7 @@ import { ADVISORY } from '../../../src/store/postgres/driver/advisory.js';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
 import { Server } from '../../../src/store/postgres/driver/server.js';
 import { newClient, newDatabase, newJob, newJobs, newSession, openStore } from './support.js';
+import { until } from '../../support/wait/until.js';
 
 let seq = 0;
 
@@ -39,7 +40,7 @@ async function scene() {
   const stops = what.map((change) => there.watch('q', () => void (woken[change] += 1), change));
   const admin = await newClient(url);
   const locks = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
-  await vi.waitFor(async () => expect((await admin.query(locks)).rowCount).toBe(1));
+  await until('the listener is there', async () => (await admin.query(locks)).rowCount === 1);
   // Called for what may have been missed, by the first look and by the first connection; told of what came before.
   await sleep(300);
   woken.jobs = 0;
@@ -55,7 +56,7 @@ describe('a single add on PostgreSQL', () => {
     const { here, woken } = await scene();
     const names = statements();
     await add(here);
-    await vi.waitFor(() => expect(woken).toEqual({ jobs: 1, events: 1 }), { interval: 1, timeout: 500 });
+    await until('both watchers are called at once', () => woken.jobs === 1 && woken.events === 1, 900);
     expect(names).toEqual(['add_plain']);
   });
 
@@ -65,7 +66,7 @@ describe('a single add on PostgreSQL', () => {
     await admin.query('BEGIN');
     await admin.query(`SELECT pg_advisory_xact_lock(${ADVISORY.telling}, 0)`);
     await add(here);
-    await vi.waitFor(() => expect(woken).toEqual({ jobs: 1, events: 1 }), { interval: 1, timeout: 500 });
+    await until('both watchers are called at once', () => woken.jobs === 1 && woken.events === 1, 900);
     expect(names).toEqual(['add_plain', 'notify :q']);
     await admin.query('ROLLBACK');
   });
@@ -144,7 +145,7 @@ describe('a PostgreSQL job that a worker of the same process takes', () => {
       names.length = 0;
       const ids = await add(stage.here);
       expect(await claim(1)).toEqual(ids);
-      await vi.waitFor(() => expect(names).toHaveLength(3), { interval: 1 });
+      await until('three statements', () => names.length === 3);
     }
     expect(names).toEqual(['add_plain', 'claim_plain', 'notify ;q']);
   });
@@ -154,7 +155,8 @@ describe('a PostgreSQL job that a worker of the same process takes', () => {
     await waiting(stage);
     const names = statements();
     await add(stage.here);
-    await vi.waitFor(() => expect(names).toEqual(['add_plain', 'notify :q']), { interval: 1 });
+    await until('two statements', () => names.length === 2);
+    expect(names).toEqual(['add_plain', 'notify :q']);
     await sleep(100);
     // It is not waited for again.
     await add(stage.here);
@@ -173,6 +175,6 @@ describe('a PostgreSQL job that a worker of the same process takes', () => {
     seq += 1;
     await stage.here.add('q', jobs(), { caller: 'p', seq });
     expect(await claim(1)).toHaveLength(taken);
-    await vi.waitFor(() => expect(names).toContain('notify :q'), { interval: 1 });
+    await until('the notification', () => names.includes('notify :q'));
   });
 });

@@ -8,8 +8,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { ClaimedJob } from '../../../src/job/record.js';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
 import {
+  blocked,
   completed,
-  insist,
   killConnections,
   newClient,
   newDatabase,
@@ -22,6 +22,8 @@ import {
 } from './support.js';
 import { stopwatch } from '../../support/wait/stopwatch.js';
 import { paced } from '../../support/wait/pace.js';
+import { insist } from '../../support/wait/insist.js';
+import { until } from '../../support/wait/until.js';
 
 async function claimOne(store: PostgresStore, seq: number): Promise<ClaimedJob> {
   const { jobs } = await insist(() => store.claim('q', { session: 's', seq, count: 1 }));
@@ -67,9 +69,7 @@ describe('a lost connection to PostgreSQL', () => {
     const admin = await newClient(url);
     await admin.query('BEGIN; SELECT FROM holdfast.jobs FOR UPDATE');
     const change = store.change('q', ['x'], { kind: 'priority', priority: 5, lifo: false }).catch((error: unknown) => error);
-    await expect
-      .poll(async () => (await admin.query(`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'`)).rowCount)
-      .toBeGreaterThan(0);
+    await until('the call waits', async () => (await blocked(admin)) > 0);
     await killConnections(admin);
     expect(await change).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true, store: 'postgres' });
     await admin.query('COMMIT');

@@ -1,12 +1,14 @@
 // Behind PgBouncer, which hands out connections to the server by the transaction.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { Queue } from '../../../src/queue/queue.js';
 import type { ClaimedJob } from '../../../src/job/record.js';
 import { Worker } from '../../../src/worker/worker.js';
 import { startPgbouncer } from '../../support/servers/pgbouncer.js';
 import type { TestServer } from '../../support/servers/server.js';
-import { completed, insist, newClient, newDatabase, newJobs, newServer, newSession, openStore } from './support.js';
+import { completed, newClient, newDatabase, newJobs, newServer, newSession, openStore } from './support.js';
+import { until } from '../../support/wait/until.js';
+import { insist } from '../../support/wait/insist.js';
 
 async function newPooler(direct: string): Promise<TestServer> {
   const pooler = await startPgbouncer(direct);
@@ -77,7 +79,7 @@ describe('a PostgreSQL store behind a pooler', () => {
     await sleep(2_200);
     const before = woken;
     await there.add('other', newJobs(1), { caller: 'p', seq: 1 });
-    await vi.waitFor(() => expect(woken).toBeGreaterThan(before), 2_500);
+    await until('the watcher is called', () => woken > before, 2_500);
   });
 
   test('serves a queue and a worker, also within a transaction through the pooler', async () => {
@@ -96,7 +98,7 @@ describe('a PostgreSQL store behind a pooler', () => {
     const worker = new Worker('q', () => sleep(5), { connection, concurrency: 20, useDedicatedLockThread: false });
     worker.on('error', (error) => errors.push(error));
     onTestFinished(() => worker.close());
-    await vi.waitFor(async () => expect(await queue.getCompletedCount()).toBe(200), 10_000);
+    await until('all jobs are completed', async () => (await queue.getCompletedCount()) === 200);
     expect(errors).toEqual([]);
   });
 

@@ -2,10 +2,12 @@
 import { fork } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { insist, killConnections, newClient, newDatabase, newProxy, newServer, newSession, openStore } from './support.js';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { killConnections, newClient, newDatabase, newProxy, newServer, newSession, openStore } from './support.js';
 import { stopwatch } from '../../support/wait/stopwatch.js';
 import { paced } from '../../support/wait/pace.js';
+import { until } from '../../support/wait/until.js';
+import { insist } from '../../support/wait/insist.js';
 
 const HOLDER = fileURLToPath(new URL('holder.mjs', import.meta.url));
 const GRACE_MS = 2_000;
@@ -29,7 +31,7 @@ describe('a killed process on PostgreSQL', () => {
     expect(await store.probe('q')).toEqual({ sessions: 1 });
     process.kill();
     const took = stopwatch();
-    await vi.waitFor(async () => expect(await store.probe('q')).toHaveProperty('dueInMs'), { interval: 5 });
+    await until('the session is suspected', async () => 'dueInMs' in (await store.probe('q')));
     expect(took()).toBeLessThan(paced(1_000));
     const [session] = await store.sessions('q');
     expect(session).toMatchObject({ id: 'held', suspected: true });
@@ -44,7 +46,7 @@ describe('a killed process on PostgreSQL', () => {
     process.kill();
     await server.restart();
     expect(await insist(() => store.probe('q'))).toEqual({ sessions: 1 });
-    await vi.waitFor(async () => expect(await store.probe('q')).toHaveProperty('dueInMs'), { interval: 200, timeout: 10_000 });
+    await until('the session is suspected', async () => 'dueInMs' in (await store.probe('q')));
   });
 });
 
@@ -55,15 +57,13 @@ test('a session on PostgreSQL has its whole grace after an unsuspicious check, h
   process.kill();
   const prober = await newClient(url);
   // The server may take a moment to see that the process is gone.
-  await vi.waitFor(
-    async () => {
-      await prober.query('BEGIN');
-      const { rows } = await prober.query<{ probe: string }>(`SELECT holdfast.probe('q', true)`);
-      if (JSON.parse(rows[0]?.probe ?? '[]')[2] !== 1) await prober.query('ROLLBACK');
-      expect(JSON.parse(rows[0]?.probe ?? '[]')[2]).toBe(1);
-    },
-    { interval: 5 },
-  );
+  await until('a probe finds it', async () => {
+    await prober.query('BEGIN');
+    const { rows } = await prober.query<{ probe: string }>(`SELECT holdfast.probe('q', true)`);
+    const isFound = JSON.parse(rows[0]?.probe ?? '[]')[2] === 1;
+    if (!isFound) await prober.query('ROLLBACK');
+    return isFound;
+  });
   await sleep(300);
   const askedAt = performance.now();
   expect(await store.checkSessions([{ queue: 'q', id: 'held' }])).toEqual([{ unsuspected: true }]);
@@ -83,13 +83,12 @@ describe('a live process on PostgreSQL', () => {
     for (let round = 0; round < 5; round += 1) {
       await killConnections(admin);
       await insist(() => there.probe('q'));
-      await vi.waitFor(async () => {
-        expect(await insist(() => there.probe('q'))).toEqual({ sessions: 1 });
+      await until('it is out of suspicion, and has its time back', async () => {
+        const { sessions, dueInMs } = await insist(() => there.probe('q'));
         const [session] = await there.sessions('q');
-        expect(session?.suspected).toBe(false);
-        expect(session?.expiresInMs).toBeGreaterThan(GRACE_MS * 2);
-        const { rows } = await admin.query('SELECT vouched IS NOT NULL AS vouched FROM holdfast.sessions');
-        expect(rows).toEqual([{ vouched: true }]);
+        const { rowCount } = await admin.query('SELECT FROM holdfast.sessions WHERE vouched IS NOT NULL');
+        const hasTime = session?.suspected === false && session.expiresInMs > GRACE_MS * 2;
+        return sessions === 1 && dueInMs === undefined && hasTime && rowCount === 1;
       });
     }
   });
@@ -106,13 +105,7 @@ describe('a live process on PostgreSQL', () => {
     const first = await vouched();
     // The server keeps the connection, and the lock that it holds.
     proxy.strand();
-    await vi.waitFor(
-      async () => {
-        expect(await vouched()).not.toBe(null);
-        expect(await vouched()).not.toBe(first);
-      },
-      { interval: 50, timeout: 15_000 },
-    );
+    await until('another connection vouches', async () => ![null, first].includes(await vouched()));
     expect(await there.probe('q')).toEqual({ sessions: 1 });
     const { rowCount } = await admin.query('SELECT FROM pg_locks WHERE locktype = $1 AND objid::int = ANY ($2)', [
       'advisory',
@@ -124,7 +117,7 @@ describe('a live process on PostgreSQL', () => {
       'advisory',
       await vouched(),
     ]);
-    await vi.waitFor(async () => expect(await there.probe('q')).toHaveProperty('dueInMs'), { interval: 5 });
+    await until('the session is suspected', async () => 'dueInMs' in (await there.probe('q')));
   });
 
   test('is not suspected when it can no longer get a direct connection', async () => {
@@ -137,8 +130,9 @@ describe('a live process on PostgreSQL', () => {
     // No client may connect any more; connected clients stay.
     await admin.query('ALTER DATABASE postgres CONNECTION LIMIT 0; ALTER ROLE postgres NOSUPERUSER');
     await admin.query(`SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'`);
-    await vi.waitFor(async () => {
-      expect((await admin.query('SELECT vouched FROM holdfast.sessions')).rows).toEqual([{ vouched: null }]);
+    await until('no connection vouches', async () => {
+      const { rows } = await admin.query<{ vouched: number | null }>('SELECT vouched FROM holdfast.sessions');
+      return rows.length === 1 && rows[0]?.vouched === null;
     });
     expect(await there.probe('q')).not.toHaveProperty('dueInMs');
     expect((await there.sessions('q'))[0]?.expiresInMs).toBeGreaterThan(GRACE_MS * 2);

@@ -1,9 +1,10 @@
 // Changes of schedules against one another and against claims and ends of their next jobs, on many connections; and the second net.
 import type { Client } from 'pg';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ScheduleChange, ScheduleRecord, ScheduleReply, Slot } from '../../../src/store/contract/index.js';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
-import { completed, deadlocks, newClient, newDatabase, newJob, newSession, openStore, shuffled } from './support.js';
+import { blocked, completed, deadlocks, newClient, newDatabase, newJob, newSession, openStore, shuffled } from './support.js';
+import { until } from '../../support/wait/until.js';
 
 /** The slots passed long ago. The name of the job tells its schedule to the events. */
 const slot = (id: string, count: number, dueInMs = 0): Slot => ({
@@ -30,13 +31,8 @@ async function records(store: PostgresStore): Promise<ScheduleRecord[]> {
   return (await store.status('q', { schedules: { start: 0, end: -1, asc: true } })).schedules?.records ?? [];
 }
 
-async function blocked(watcher: Client, count: number): Promise<void> {
-  await vi.waitFor(async () => {
-    const { rowCount } = await watcher.query(
-      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`,
-    );
-    expect(rowCount).toBe(count);
-  }, 20_000);
+async function waitsFor(watcher: Client, count: number): Promise<void> {
+  await until(`${count} connections wait`, async () => (await blocked(watcher)) === count);
 }
 
 const NO_ROW_LOCK = `CREATE OR REPLACE FUNCTION holdfast.lock_schedule(_queue int, _id text, _made boolean)
@@ -105,7 +101,7 @@ describe('a change beside a claim that has the next job and not yet the schedule
       ({ status }) => status,
       () => 'an error',
     );
-    await blocked(watcher, 1);
+    await waitsFor(watcher, 1);
     const owed = await claim.query(`SELECT owe(queue, 'a', id) FROM jobs`).then(
       () => 'owing',
       () => 'an error',
@@ -148,7 +144,7 @@ describe('two changes of one version at once', () => {
     const both = [2, 3].map((n) =>
       one(store, kind === 'put' ? put('a', version, slot('a', n)) : { kind, id: 'a', version, next: slot('a', n) }),
     );
-    await blocked(watcher, 2);
+    await waitsFor(watcher, 2);
     await holder.query('COMMIT');
     const statuses = (await Promise.all(both)).map(({ status }) => status);
     return [statuses.sort(), (await store.status('q')).counts.waiting];

@@ -1,7 +1,6 @@
 // What the tests of the PostgreSQL store share: servers, databases and proxies that are gone afterwards, and stores that are closed.
 import { Client } from 'pg';
 import { onTestFinished } from 'vitest';
-import { isRetryable } from '../../../src/errors.js';
 import type { Outcome } from '../../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
 import { PostgresStore, type PostgresStoreOptions } from '../../../src/store/postgres/index.js';
@@ -68,19 +67,6 @@ export function newJobs(count: number): NewJob[] {
 
 export function completed({ id, token }: ClaimedJob): Outcome {
   return { kind: 'completed', jobId: id, token, value: '1', keep: {} };
-}
-
-/** As callers do: the same call until it is answered. */
-export async function insist<T>(call: () => Promise<T>, onFailure: (error: unknown) => void = () => undefined): Promise<T> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await call();
-    } catch (error) {
-      if (!isRetryable(error) || tries === 200) throw error;
-      onFailure(error);
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-  }
 }
 
 /** Cuts every connection of a store, but not that of the one who asks. */

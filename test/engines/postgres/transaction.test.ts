@@ -1,11 +1,12 @@
 // Adding jobs inside a transaction of the user's, through the packages that people use: what is committed is added, what is rolled back
 // never was, and no call waits for a transaction that stays open.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { QueueEvents } from '../../../src/events/queue-events.js';
 import { Queue } from '../../../src/queue/queue.js';
 import { Worker } from '../../../src/worker/worker.js';
 import {
+  blocked,
   completed,
   newClient,
   newDatabase,
@@ -17,6 +18,7 @@ import {
   openStore,
 } from './support.js';
 import { drizzleWay, knexWay, kyselyWay, newPool, pgWay, queryWay, type Way } from './transaction-ways.js';
+import { until } from '../../support/wait/until.js';
 
 const WAYS: [name: string, way: (url: string) => Way][] = [
   ['a client of pg', pgWay],
@@ -398,9 +400,11 @@ describe('an open transaction with an added job', () => {
     await client.query('BEGIN');
     await queue.add('early', {}, { jobId: 'early', transaction: client });
     await queue.add('late', {}, { jobId: 'late' });
-    await vi.waitFor(() => expect(added).toEqual(['late']));
+    await until('the first event', () => added.length > 0);
+    expect(added).toEqual(['late']);
     await client.query('COMMIT');
-    await vi.waitFor(() => expect(added).toEqual(['late', 'early']));
+    await until('the second event', () => added.length > 1);
+    expect(added).toEqual(['late', 'early']);
   });
 });
 
@@ -440,10 +444,5 @@ describe('the commit of a transaction with an added job', () => {
 /** A transaction waits for a lock. */
 async function waitsForLock(url: string): Promise<void> {
   const client = await newClient(url);
-  await vi.waitFor(async () => {
-    const { rows } = await client.query(
-      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-    );
-    expect(rows).toHaveLength(1);
-  });
+  await until('a transaction waits', async () => (await blocked(client)) === 1);
 }

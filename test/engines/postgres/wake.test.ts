@@ -1,10 +1,12 @@
 // Waiting for changes: by NOTIFY where there is a direct connection, by asking where there is none, and after every kind of break.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
-import { insist, killConnections, newClient, newDatabase, newJob, newProxy, newServer, openStore } from './support.js';
+import { killConnections, newClient, newDatabase, newJob, newProxy, newServer, openStore } from './support.js';
 import { stopwatch } from '../../support/wait/stopwatch.js';
 import { paced } from '../../support/wait/pace.js';
+import { until } from '../../support/wait/until.js';
+import { insist } from '../../support/wait/insist.js';
 
 let seq = 0;
 
@@ -32,12 +34,8 @@ async function wakeUp(store: PostgresStore, act: () => Promise<void>): Promise<n
 /** The listener's connection is made in the background, and known by the lock that it holds. */
 async function listening(url: string): Promise<void> {
   const client = await newClient(url);
-  await vi.waitFor(async () => {
-    const { rowCount } = await client.query(
-      `SELECT FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
-    );
-    expect(rowCount).toBe(1);
-  });
+  const locks = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+  await until('the listener is there', async () => (await client.query(locks)).rowCount === 1);
 }
 
 describe('a watcher on PostgreSQL', () => {
@@ -62,7 +60,7 @@ describe('a watcher on PostgreSQL', () => {
     await sleep(1_300);
     const before = calls;
     await add(here);
-    await vi.waitFor(() => expect(calls).toBe(before + 1));
+    await until('the watcher is called', () => calls === before + 1);
     const other = new Promise<void>((resolve) => here.watch('other', resolve));
     await add(there, 'other');
     await other;
@@ -117,9 +115,10 @@ describe('a watcher on PostgreSQL', () => {
     await sleep(300);
     heard.length = 0;
     await there.write('q', [{ jobId: '1', kind: 'progress', progress: '1' }]);
-    await vi.waitFor(() => expect(heard).toEqual(['events']), { interval: 1, timeout: 500 });
+    await until('the watcher of events is called', () => heard.length > 0, 900);
+    expect(heard).toEqual(['events']);
     await there.change('q', ['1'], { kind: 'priority', priority: 1, lifo: false });
-    await vi.waitFor(() => expect(heard).toContain('jobs'), { interval: 1 });
+    await until('the watcher of jobs is called', () => heard.includes('jobs'));
     for (const stop of stops) stop();
   });
 
@@ -151,10 +150,7 @@ describe('a watcher on PostgreSQL', () => {
     expect(took()).toBeLessThan(paced(6_000));
     expect(await wakeUp(here, () => add(there))).toBeLessThan(paced(2_500));
     // The listener is back as well: told within milliseconds again.
-    await vi.waitFor(async () => expect(await wakeUp(here, () => add(there))).toBeLessThan(100), {
-      interval: 100,
-      timeout: 10_000,
-    });
+    await until('it is woken at once again', async () => (await wakeUp(here, () => add(there))) < 100, 10_000);
     stop();
   });
 
@@ -168,13 +164,14 @@ describe('a watcher on PostgreSQL', () => {
     const stop = here.watch('q', () => void (calls += 1));
     await listening(server.url);
     proxy.swallow('both');
-    await vi.waitFor(() => expect(warnings).toMatchObject([{ code: 'STORE_UNAVAILABLE', retryable: true }]), { timeout: 6_000 });
+    await until('a warning', () => warnings.length > 0, 6_000);
+    expect(warnings).toMatchObject([{ code: 'STORE_UNAVAILABLE', retryable: true }]);
     await sleep(1_500);
     expect(warnings).toHaveLength(1);
     await add(await openStore({ url: server.url }));
     const before = calls;
     proxy.heal();
-    await vi.waitFor(() => expect(calls).toBeGreaterThan(before), { timeout: 4_000 });
+    await until('the watcher is called', () => calls > before, 4_000);
     stop();
   });
 

@@ -2,8 +2,7 @@
 // others.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { isRetryable } from '../../../src/errors.js';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { askRedis } from '../../support/servers/redis.js';
 import { type RedisCluster, startRedisCluster } from '../../support/servers/redis-cluster.js';
@@ -11,6 +10,8 @@ import type { TestServer } from '../../support/servers/server.js';
 import { killClients, newJob, newSession, openStore } from './support.js';
 import { stopwatch } from '../../support/wait/stopwatch.js';
 import { paced } from '../../support/wait/pace.js';
+import { until } from '../../support/wait/until.js';
+import { insist } from '../../support/wait/insist.js';
 
 let cluster: RedisCluster;
 let prefix: string;
@@ -23,17 +24,6 @@ afterAll(() => cluster.close());
 beforeEach(() => {
   prefix = `test-${++tests}`;
 });
-
-async function insist<T>(call: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await call();
-    } catch (error) {
-      if (!isRetryable(error) || tries === 100) throw error;
-      await sleep(50);
-    }
-  }
-}
 
 async function slotOf(queue: string): Promise<number> {
   return Number((await askRedis(cluster.nodes[0]?.port ?? 0, `CLUSTER KEYSLOT {${prefix}:${queue}}`)).slice(1).split('\r')[0]);
@@ -100,11 +90,11 @@ describe('a Redis Cluster', () => {
     for (const queue of (await queuePerNode()).values()) {
       let calls = 0;
       store.watch(queue, () => void (calls += 1));
-      await vi.waitFor(() => expect(calls).toBe(1));
+      await until('the watcher is called', () => calls === 1);
       await sleep(300);
       const took = stopwatch();
       await peer.add(queue, [newJob()], { caller: 'p', seq: 1 });
-      await vi.waitFor(() => expect(calls).toBeGreaterThan(1), { timeout: 3_000, interval: 1 });
+      await until('the watcher is called', () => calls > 1, 3_000);
       expect(took()).toBeLessThan(paced(800));
     }
   });
@@ -157,12 +147,12 @@ describe('a Redis Cluster', () => {
     for (const node of cluster.nodes) {
       await killClients(node);
       await insist(() => store.probe('q'));
-      await vi.waitFor(async () => expect((await insist(() => store.sessions('q')))[0]?.suspected).toBe(false), 4_000);
+      await until('the suspicion ends', async () => (await insist(() => store.sessions('q')))[0]?.suspected === false);
     }
     await sleep(1_200);
     expect(await store.probe('q')).toEqual({ sessions: 1 });
     await owner.close();
-    await vi.waitFor(async () => expect(await store.probe('q')).toHaveProperty('dueInMs'), { timeout: 4_000, interval: 50 });
+    await until('the session is suspected', async () => 'dueInMs' in (await store.probe('q')));
   });
 });
 

@@ -2,13 +2,14 @@
 // written before there were any.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { Outcome } from '../../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
 import type { LockGrant } from '../../../src/store/contract/index.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { script } from '../../../src/store/redis/driver/scripts.js';
 import { newJob, newSession, openWithClient } from './support.js';
+import { until } from '../../support/wait/until.js';
 
 const TAG = '{holdfast:q}';
 let client: Redis;
@@ -169,14 +170,14 @@ describe('named locks on Redis', () => {
     let calls = 0;
     store.watch('q', () => void (calls += 1), 'locks');
     // The first look counts as a change.
-    await vi.waitFor(() => expect(calls).toBe(1));
+    await until('the watcher is called', () => calls === 1);
     const before = await version('locks');
     await add(1);
     await turnOver(await claim(1), 1);
     expect(await version('locks')).toBe(before);
     await store.letGo('q', [{ name: 'x', token: 'a' }]);
     expect(await version('locks')).not.toBe(before);
-    await vi.waitFor(() => expect(calls).toBe(2));
+    await until('the watcher is called', () => calls === 2);
   });
 
   test('a session on Redis closes in steps, whatever it holds', async () => {

@@ -1,27 +1,17 @@
 // S4-15 at the level of the store: connections that break at random places, callers that repeat their numbered calls. Nothing is
 // lost, nothing is carried out twice, nothing stays behind.
 import { expect, test } from 'vitest';
-import { isRetryable } from '../../../src/errors.js';
 import type { Outcome } from '../../../src/job/outcome.js';
 import type { ClaimedJob } from '../../../src/job/record.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { newJob, newProxy, newServer, newSession, openStore } from './support.js';
 import { paced } from '../../support/wait/pace.js';
+import { insist } from '../../support/wait/insist.js';
 
 const LIMIT_MS = paced(60_000);
 
 const JOBS = 1_500;
 const BATCH = 5;
-
-async function insist<T>(call: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await call();
-    } catch (error) {
-      if (!isRetryable(error) || tries === 500) throw error;
-    }
-  }
-}
 
 async function produce(store: RedisStore, caller: string, count: number): Promise<string[]> {
   const ids: string[] = [];

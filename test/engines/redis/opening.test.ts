@@ -11,6 +11,7 @@ import { askRedis } from '../../support/servers/redis.js';
 import { fakeRedis, killClients, newJob, newProxy, newServer, newSession, newStore, openStore } from './support.js';
 import { stopwatch } from '../../support/wait/stopwatch.js';
 import { paced } from '../../support/wait/pace.js';
+import { until } from '../../support/wait/until.js';
 
 async function failure(opening: Promise<void>): Promise<HoldfastError> {
   return opening.then(
@@ -63,9 +64,8 @@ describe('a Redis store refuses to open', () => {
   test('on a replica', async () => {
     const primary = await newServer({ settings: { 'repl-diskless-sync-delay': '0' } });
     const replica = await newServer({ settings: { replicaof: `127.0.0.1 ${primary.port}` } });
-    await vi.waitFor(
-      async () => expect(await askRedis(replica.port, 'INFO replication')).toContain('master_link_status:up'),
-      15_000,
+    await until('the replica follows', async () =>
+      (await askRedis(replica.port, 'INFO replication')).includes('master_link_status:up'),
     );
     const error = await failure(newStore({ url: replica.url }).open());
     expect(error).toMatchObject({ code: 'STORE_READONLY', retryable: false });
@@ -98,7 +98,12 @@ describe('a Redis store refuses to open', () => {
   test('on a server that takes no more clients, as retryable', async () => {
     const server = await newServer({ settings: { maxclients: '1' } });
     const first = newStore({ url: server.url });
-    await vi.waitFor(() => first.open(), { timeout: 5_000, interval: 50 });
+    await until('the store opens', () =>
+      first.open().then(
+        () => true,
+        () => false,
+      ),
+    );
     const error = await failure(newStore({ url: server.url }).open());
     // The server says so and hangs up; which of the two is noticed first is chance.
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
@@ -205,7 +210,7 @@ describe('settings of a Redis server', () => {
     expect(warnings.map(({ code }) => code)).toEqual(['STORE_UNSAFE', 'STORE_UNSAFE']);
     expect(warnings[1]?.message).toMatch(/keeps nothing on disk.*CONFIG SET appendonly yes/);
     await killClients(server);
-    await vi.waitFor(() => expect(warnings).toHaveLength(4), 5_000);
+    await until('all warnings', () => warnings.length === 4);
     await store.status('q');
     expect(warnings).toHaveLength(4);
   });
@@ -236,14 +241,16 @@ describe('settings of a Redis server', () => {
     expect(store.server).toMatchObject({ evictionPolicy: 'noeviction', persistence: 'none' });
     let calls = 0;
     store.watch('q', () => void (calls += 1), 'jobs');
-    await vi.waitFor(async () => expect(await askRedis(server.port, 'PUBSUB NUMSUB {holdfast:q}:jobs-wake')).toContain(':1'));
+    await until('the subscription', async () =>
+      (await askRedis(server.port, 'PUBSUB NUMSUB {holdfast:q}:jobs-wake')).includes(':1'),
+    );
     await owner.openSession(newSession({ graceMs: 1 }));
     await owner.add('q', [newJob()], { caller: 'p', seq: 1 });
-    await vi.waitFor(() => expect(calls).toBe(2), 500);
+    await until('the watcher is called at once', () => calls === 2, 900);
     const { jobs } = await owner.claim('q', { session: 's', seq: 1, count: 1 });
     await owner.close();
-    await vi.waitFor(async () => expect(await store.probe('q')).toHaveProperty('dueInMs'), 3_000);
-    await vi.waitFor(async () => expect((await store.sweep('q', 10)).stalled).toEqual([jobs[0]?.id]));
+    await until('the session is suspected', async () => 'dueInMs' in (await store.probe('q')));
+    await until('the job stalls', async () => (await store.sweep('q', 10)).stalled[0] === jobs[0]?.id);
     expect((await store.change('q', { lists: ['waiting'], limit: 10 }, { kind: 'remove' })).changed.length).toBe(1);
     await store.forget('q', { all: true });
   });
@@ -263,9 +270,9 @@ describe('settings of a Redis server', () => {
     const store = await openStore({ url: server.url.replace('://', '://plain:secret@') });
     let calls = 0;
     store.watch('q', () => void (calls += 1));
-    await vi.waitFor(() => expect(calls).toBe(1));
+    await until('the watcher is called', () => calls === 1);
     await store.add('q', [newJob()], { caller: 'p', seq: 1 });
-    await vi.waitFor(() => expect(calls).toBeGreaterThan(1), 3_000);
+    await until('the watcher is called', () => calls > 1, 3_000);
   });
 });
 

@@ -14,18 +14,8 @@ import { askRedis } from '../../support/servers/redis.js';
 import { killClients, newJob, newProxy, newServer, newSession, openStore } from './support.js';
 import { stopwatch } from '../../support/wait/stopwatch.js';
 import { paced } from '../../support/wait/pace.js';
-
-/** As callers do: the same call until it is answered. */
-async function insist<T>(call: () => Promise<T>, onFailure: (error: unknown) => void = () => undefined): Promise<T> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await call();
-    } catch (error) {
-      if (!isRetryable(error) || tries === 50) throw error;
-      onFailure(error);
-    }
-  }
-}
+import { until } from '../../support/wait/until.js';
+import { insist } from '../../support/wait/insist.js';
 
 /** Waits until the store knows that no server is there. The first calls meet a connection that is ending; they are repeated at once. */
 async function outage(store: RedisStore): Promise<void> {
@@ -111,12 +101,12 @@ describe('a lost connection to Redis', () => {
     await link.open();
     const unknown = vi.spyOn(dialer, 'dial').mockRejectedValue(new Error('getaddrinfo ENOTFOUND redis'));
     await killClients(server);
-    await vi.waitFor(() => expect(unknown).toHaveBeenCalled());
+    await until('the name is looked up', () => unknown.mock.calls.length > 0);
     const error = await link.run('probe', '{holdfast:q}', []).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
     expect(String(error)).toContain('ENOTFOUND');
     unknown.mockRestore();
-    await vi.waitFor(() => link.run('probe', '{holdfast:q}', []), 5_000);
+    await insist(() => link.run('probe', '{holdfast:q}', []));
   });
 
   test('makes no error that contains the payload', async () => {
@@ -156,7 +146,7 @@ describe('a Redis connection without replies', () => {
     const store = await openStore({ url: proxy.url(server.url), commandTimeout: 1_000, connectTimeout: 500 });
     const opened = proxy.counts.opened;
     proxy.swallow('both');
-    await vi.waitFor(() => expect(proxy.counts.opened).toBeGreaterThan(opened), 6_000);
+    await until('a new connection', () => proxy.counts.opened > opened, 6_000);
     proxy.heal();
     expect((await insist(() => store.status('q'))).paused).toBe(false);
   });
@@ -171,12 +161,12 @@ describe('a Redis connection without replies', () => {
     store.watch('q', () => undefined);
     proxy.swallow('both');
     const took = stopwatch();
-    await vi.waitFor(() => expect(warnings).not.toHaveLength(0), 10_000);
+    await until('a warning', () => warnings.length > 0, 10_000);
     expect(took()).toBeLessThan(paced(6_000));
     expect(warnings[0]).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
     expect(warnings[0]?.message).toMatch(/has not answered for \d+ ms/);
     const attempts = proxy.counts.opened;
-    await vi.waitFor(() => expect(proxy.counts.opened).toBeGreaterThan(attempts + 1), 6_000);
+    await until('a new connection', () => proxy.counts.opened > attempts + 1, 6_000);
     expect(warnings).toHaveLength(1);
     proxy.heal();
     expect((await insist(() => store.status('q'))).paused).toBe(false);
@@ -252,9 +242,19 @@ describe('a Redis server that changes', () => {
     // A write whatever the data: that of the other server takes the place of this one's meanwhile.
     const write = (): Promise<void> => store.configure('q', { blockedMs: 1 });
     await expect(write()).rejects.toMatchObject({ code: 'STORE_READONLY' });
-    await vi.waitFor(() => expect(write()).rejects.toMatchObject({ code: 'STORE_READONLY', retryable: false }), 5_000);
+    await until('the store says that it is read-only', () =>
+      write().then(
+        () => false,
+        (error) => error.code === 'STORE_READONLY' && !error.retryable,
+      ),
+    );
     await askRedis(server.port, 'REPLICAOF NO ONE');
-    await vi.waitFor(() => store.configure('q', { paused: true }), { timeout: 10_000, interval: 100 });
+    await until('the store takes writes', () =>
+      store.configure('q', { paused: true }).then(
+        () => true,
+        () => false,
+      ),
+    );
     expect((await store.status('q')).paused).toBe(true);
   });
 });

@@ -1,12 +1,14 @@
 // The crash hint: a session whose connection is gone is suspected, unless its owner only lost its connection.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { CRASH_GRACE_MS, type SessionInfo } from '../../../src/store/contract/index.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { script } from '../../../src/store/redis/driver/scripts.js';
 import { askRedis } from '../../support/servers/redis.js';
 import { killClients, newServer, newSession, openStore } from './support.js';
+import { until } from '../../support/wait/until.js';
+import { insist } from '../../support/wait/insist.js';
 
 const GRACE_MS = 5_000;
 
@@ -16,7 +18,7 @@ async function session(store: RedisStore): Promise<SessionInfo> {
 }
 
 async function suspect(store: RedisStore): Promise<void> {
-  await vi.waitFor(async () => expect(await store.probe('q')).toHaveProperty('dueInMs'), { timeout: 4_000, interval: 50 });
+  await until('the session is suspected', async () => 'dueInMs' in (await store.probe('q')));
 }
 
 describe('a session on Redis', () => {
@@ -66,8 +68,8 @@ describe('a session on Redis', () => {
     for (let round = 0; round < 3; round += 1) {
       await killClients(server);
       // With or without a probe between the loss and the new connection.
-      await vi.waitFor(() => store.probe('q'));
-      await vi.waitFor(async () => expect((await session(store)).suspected).toBe(false), 3_000);
+      await insist(() => store.probe('q'));
+      await until('the suspicion ends', async () => !(await session(store)).suspected);
       await sleep(550);
       expect(await store.probe('q')).toEqual({ sessions: 1 });
       expect((await session(store)).expiresInMs).toBeGreaterThan(50_000);
@@ -87,7 +89,7 @@ describe('a session on Redis', () => {
     await client.eval(script('suspect').text, 1, '{holdfast:q}', ...presences);
     expect(await session(store)).toMatchObject({ suspected: true });
     await killClients(server);
-    await vi.waitFor(async () => expect((await session(store)).suspected).toBe(false), 3_000);
+    await until('the suspicion ends', async () => !(await session(store)).suspected);
     const left = (await session(store)).expiresInMs;
     expect(left).toBeLessThanOrEqual(before);
     expect(left).toBeGreaterThan(before - (performance.now() - begun) - 50);

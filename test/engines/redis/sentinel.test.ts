@@ -6,13 +6,14 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { isRetryable } from '../../../src/errors.js';
 import { freePort } from '../../support/servers/free-port.js';
 import { folderOf } from '../../support/servers/programs.js';
 import { askRedis } from '../../support/servers/redis.js';
 import { newJob, newServer, newSession, openStore } from './support.js';
 import { paced } from '../../support/wait/pace.js';
+import { until } from '../../support/wait/until.js';
 
 const LIMIT_MS = paced(40_000);
 
@@ -44,18 +45,17 @@ test('calls go on at the new primary after a Sentinel failover, and fences grow'
   const primary = await newServer({ settings });
   const replica = await newServer({ settings: { ...settings, replicaof: `127.0.0.1 ${primary.port}` } });
   // As the primary sees it: before the replica's first acknowledgement, which it sends once a second, writes are held back for it.
-  await vi.waitFor(async () => expect(await askRedis(primary.port, 'INFO replication')).toContain('state=online'), 10_000);
+  await until('the replica follows', async () => (await askRedis(primary.port, 'INFO replication')).includes('state=online'));
   const { port, client } = await startSentinel(primary.port);
-  await vi.waitFor(
-    async () => expect(JSON.stringify(await client.call('sentinel', ['replicas', 'main']))).toContain(`${replica.port}`),
-    15_000,
+  await until('Sentinel knows the replica', async () =>
+    JSON.stringify(await client.call('sentinel', ['replicas', 'main'])).includes(`${replica.port}`),
   );
 
   const store = await openStore({ sentinels: [{ host: '127.0.0.1', port }], name: 'main' });
   await store.openSession(newSession());
   await store.add('q', [newJob(), newJob()], { caller: 'p', seq: 1 });
   const before = (await store.claim('q', { session: 's', seq: 1, count: 1 })).jobs[0];
-  await vi.waitFor(async () => expect(await askRedis(replica.port, 'EXISTS {holdfast:q}:meta')).toContain(':1'), 5_000);
+  await until('the replica has the queue', async () => (await askRedis(replica.port, 'EXISTS {holdfast:q}:meta')).includes(':1'));
   await primary.kill();
   const deadline = performance.now() + 15_000;
   for (;;) {

@@ -1,7 +1,7 @@
 // Waking of watchers: at once while the subscription lives, within a second or two whatever becomes of it.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { Dialer } from '../../../src/store/redis/driver/dial.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import type { Link } from '../../../src/store/redis/driver/link.js';
@@ -13,6 +13,7 @@ import { killClients, newJob, newProxy, newServer, newSession, openStore, openWi
 import { until } from '../../support/wait/until.js';
 import { stopwatch } from '../../support/wait/stopwatch.js';
 import { paced } from '../../support/wait/pace.js';
+import { insist } from '../../support/wait/insist.js';
 
 interface Watcher {
   calls: number;
@@ -23,7 +24,7 @@ interface Watcher {
 async function watch(store: RedisStore, queue = 'q'): Promise<Watcher> {
   const watcher: Watcher = { calls: 0, stop: () => undefined };
   watcher.stop = store.watch(queue, () => void (watcher.calls += 1));
-  await vi.waitFor(() => expect(watcher.calls).toBeGreaterThan(0));
+  await until('the watcher is called', () => watcher.calls > 0);
   return watcher;
 }
 
@@ -55,7 +56,7 @@ describe('watchers on Redis', () => {
     const server = await newServer();
     const [store, peer] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
     const watcher = await watch(store);
-    await vi.waitFor(async () => expect(await subscribed(server)).toBe(true));
+    await until('the subscription', () => subscribed(server));
     await expectWokenAtOnce(watcher, peer);
   });
 
@@ -73,7 +74,7 @@ describe('watchers on Redis', () => {
       'jobs',
     );
     let adding = false;
-    await vi.waitFor(() => expect(calls).toBeGreaterThan(0));
+    await until('the watcher is called', () => calls > 0);
     adding = true;
     const added = store.add('q', [newJob()], { caller: 'p', seq: 1 });
     expect(claimed).toBeDefined();
@@ -87,7 +88,7 @@ describe('watchers on Redis', () => {
     const events = await watch(store);
     let others = 0;
     const stop = store.watch('other', () => void (others += 1), 'jobs');
-    await vi.waitFor(() => expect(others).toBeGreaterThan(0));
+    await until('the watcher is called', () => others > 0);
     const before = [events.calls, others];
     const added = store.add('q', [newJob()], { caller: 'p', seq: 1 });
     expect([events.calls, others]).toEqual(before);
@@ -119,25 +120,25 @@ describe('watchers on Redis', () => {
     await peer.add('q', [newJob(), newJob()], { caller: 'p', seq: 1 });
     let calls = 0;
     store.watch('q', () => void (calls += 1), 'jobs');
-    await vi.waitFor(() => expect(calls).toBe(1));
+    await until('the watcher is called', () => calls === 1);
     const events = await watch(store);
     const { jobs } = await peer.claim('q', { session: 's', seq: 1, count: 2 });
     await peer.write('q', [{ jobId: '1', kind: 'progress', progress: '1' }]);
     const outcomes = jobs.map(({ id, token }) => ({ kind: 'completed' as const, jobId: id, token, value: '1', keep: {} }));
     await peer.settle('q', outcomes, { caller: 's', seq: 2 });
     // Longer than a look takes to come: nothing was missed, there was nothing.
-    await vi.waitFor(() => expect(events.calls).toBeGreaterThan(1));
+    await until('the watcher is called', () => events.calls > 1);
     await sleep(1_200);
     expect(calls).toBe(1);
     await peer.add('q', [newJob()], { caller: 'p', seq: 2 });
-    await vi.waitFor(() => expect(calls).toBe(2), { timeout: 900, interval: 1 });
+    await until('the watcher is called at once', () => calls === 2, 900);
   });
 
   test('are woken by polling while the subscription is gone, and by messages when it is back', async () => {
     const server = await newServer();
     const [store, peer] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
     const watcher = await watch(store);
-    await vi.waitFor(async () => expect(await subscribed(server)).toBe(true));
+    await until('the subscription', () => subscribed(server));
     await askRedis(server.port, 'CLIENT KILL TYPE pubsub');
     expect(await wakeUp(watcher, peer, 'a')).toBeLessThan(paced(2_000));
     await until('the subscription is back', () => subscribed(server));
@@ -149,7 +150,7 @@ describe('watchers on Redis', () => {
     const [store, peer] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
     const watcher = await watch(store);
     await killClients(server);
-    await vi.waitFor(() => peer.status('q'));
+    await insist(() => peer.status('q'));
     expect(await wakeUp(watcher, peer, 'a')).toBeLessThan(paced(3_000));
   });
 
@@ -159,7 +160,7 @@ describe('watchers on Redis', () => {
     const peer = await openStore({ url: server.url });
     const store = await openStore({ url: proxy.url(server.url), commandTimeout: 1_000, connectTimeout: 500 });
     const watcher = await watch(store);
-    await vi.waitFor(async () => expect(await subscribed(server)).toBe(true));
+    await until('the subscription', () => subscribed(server));
     proxy.swallow('both');
     await sleep(2_500);
     proxy.heal();
@@ -171,23 +172,23 @@ describe('watchers on Redis', () => {
     const store = await openStore({ url: server.url });
     const [one, other] = [await watch(store), await watch(store, 'other')];
     const stopTwo = store.watch('q', () => undefined);
-    await vi.waitFor(async () => expect((await subscribed(server)) && (await subscribed(server, 'other'))).toBe(true));
+    await until('both subscriptions', async () => (await subscribed(server)) && (await subscribed(server, 'other')));
     one.stop();
     one.stop();
     expect(await subscribed(server)).toBe(true);
     stopTwo();
-    await vi.waitFor(async () => expect(await subscribed(server)).toBe(false));
+    await until('the subscription ends', async () => !(await subscribed(server)));
     other.stop();
-    await vi.waitFor(async () => expect(await askRedis(server.port, 'CLIENT LIST TYPE pubsub')).toMatch(/^\$0/));
+    await until('no subscriber is left', async () => /^\$0/.test(await askRedis(server.port, 'CLIENT LIST TYPE pubsub')));
   });
 
   test('of a later queue share the subscription', async () => {
     const server = await newServer();
     const store = await openStore({ url: server.url });
     await watch(store, 'first');
-    await vi.waitFor(async () => expect(await subscribed(server, 'first')).toBe(true));
+    await until('the subscription', () => subscribed(server, 'first'));
     const watcher = await watch(store);
-    await vi.waitFor(async () => expect(await subscribed(server)).toBe(true));
+    await until('the subscription', () => subscribed(server));
     await expectWokenAtOnce(watcher, store);
   });
 });
@@ -207,13 +208,13 @@ test('find a half-open subscription by pings, and subscribe again', async () => 
     onConnected: () => undefined,
   });
   onTestFinished(() => subscriber.close());
-  await vi.waitFor(async () => expect(await subscribed(server)).toBe(true));
+  await until('the subscription', () => subscribed(server));
   proxy.swallow('both');
-  await vi.waitFor(() => expect(proxy.counts.opened).toBeGreaterThan(1), 8_000);
+  await until('a new connection', () => proxy.counts.opened > 1, 8_000);
   proxy.heal();
-  await vi.waitFor(async () => expect(await subscribed(server)).toBe(true), 3_000);
+  await until('the subscription', () => subscribed(server));
   await askRedis(server.port, 'PUBLISH {holdfast:q}:events-wake news');
-  await vi.waitFor(() => expect(messages).toEqual(['news']));
+  await until('the message', () => messages.length > 0);
 });
 
 test('are woken at once by the next job after a claim found too few, and not again before another claim', async () => {

@@ -5,6 +5,7 @@ import { EVENTS_KEPT } from '../../../src/store/contract/index.js';
 import type { SqliteStore } from '../../../src/store/sqlite/index.js';
 import { ManualClock } from '../../../src/testing/manual-clock.js';
 import { afterwards, newFile, newJob, newSession, openStore } from './support.js';
+import { until } from '../../support/wait/until.js';
 
 function count(file: string, what: string): number {
   return ask(file, `SELECT count(*) AS n FROM ${what}`);
@@ -229,7 +230,7 @@ describe('the housekeeping of the SQLite store', () => {
     // In one go: there is no pause before the last of them.
     await Promise.all(Array.from({ length: 20 }, (_, n) => store.add('q', jobs, { caller: `p-${n}`, seq: 1 })));
     expect(uncopied()).toBeGreaterThan(500);
-    await vi.waitFor(() => expect(uncopied()).toBe(0), { timeout: 5_000 });
+    await until('the log is copied', () => uncopied() === 0);
   });
 
   it('counts in the row of the queue what the tables hold', async () => {
