@@ -1,4 +1,5 @@
-// How long something took, for a bound on it. Pauses of the machine do not count: the time in which this process was due and did not run.
+// How long something took, for an upper bound on it. Pauses of the machine do not count: the time in which this process was due and did not
+// run. A pause that falls into a wait is left out as well, so a stopwatch may count too little, and never too much.
 // What blocks this process without computing (a synchronous child, a busy database file) looks the same, so judge that by another clock.
 
 const BEAT_MS = 5;
