@@ -28,6 +28,7 @@ type StoredEvents = {
   /** `lostBy`: the process that died or lost its lock, and how that was found. */
   stalled: [args: { jobId: string; lostBy?: LostBy }, id: string];
   waiting: [args: { jobId: string; prev?: string; failedReason?: string }, id: string];
+  'waiting-children': [args: { jobId: string; prev?: string }, id: string];
 };
 
 type OfJobs = { [E in keyof StoredEvents as StoredEvents[E] extends [{ jobId: string }, string] ? E : never]: StoredEvents[E] };

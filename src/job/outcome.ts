@@ -1,5 +1,6 @@
 // How a run ended, as its owner sends it to the store. Every outcome carries the token of the run. If the token is stale, the store
 // changes nothing.
+import type { JobRef } from './family.js';
 
 /** How many finished jobs of a queue stay. Absent fields do not limit. `{ count: 0 }` removes this job and does not affect others. */
 export interface Keep {
@@ -23,6 +24,10 @@ export type Outcome =
   | (Owned & { kind: 'delay'; delayMs: number })
   /** Handed back to the front of waiting (by the handler, by a rate limit, at shutdown). Neither an attempt nor a stall counts. */
   | (Owned & { kind: 'release' })
+  /**
+   * Waits for its children, or for one of them: see the file `families` of the contract. The attempt does not count.
+   */
+  | (Owned & { kind: 'children'; child?: JobRef })
   /** Handed back unchanged to the front of waiting by a worker that has not started it: the start does not count either. */
   | (Owned & { kind: 'return' });
 
@@ -30,5 +35,7 @@ export type Outcome =
  * done: the job is as the outcome says, by this call or by an earlier one with the same token.
  * lost: the token is not the current one, or has finished the job in another way; nothing was changed.
  * missing: the job does not exist; nothing was changed.
+ * pending, unsuccessful: a child has not ended, or one has failed whose failure fails the job; nothing was changed.
+ * ready: of the outcome `children`: no child is pending, and nothing was changed.
  */
-export type SettleStatus = 'done' | 'lost' | 'missing';
+export type SettleStatus = 'done' | 'lost' | 'missing' | 'pending' | 'unsuccessful' | 'ready';

@@ -1,5 +1,7 @@
 // A job as a store keeps and returns it: plain values. Payloads stay JSON text on their whole way through the store.
+import type { Origin } from './dead-letter.js';
 import type { Deduplication } from './deduplication.js';
+import type { JobRef, ParentLink } from './family.js';
 import type { ScheduleRecord } from './schedule-record.js';
 import type { StoredState } from './state.js';
 
@@ -39,6 +41,14 @@ export interface JobRecord {
   scheduleId?: string;
   /** The group that the job was added with. */
   group?: string;
+  /** The parents that the job has now. */
+  parents?: ParentLink[];
+  /** A child failed whose failure fails this job: the worker that claims the job fails it, without a run. */
+  doomedBy?: JobRef;
+  /** The job is a dead letter of this job. */
+  origin?: Origin;
+  /** The queue that gets a letter when the job fails for good. */
+  deadLetter?: string;
 }
 
 /** A job together with the lock that was granted in the same atomic step. */
@@ -69,6 +79,17 @@ export interface NewJob {
   deduplication?: Deduplication;
   /** Only in a slot of `schedule`: the schedule whose next job this is. */
   scheduleId?: string;
+  /** The queue of the job, if it is not the one that the call names. Then the id is given. */
+  queue?: string;
+  parents?: ParentLink[];
+  /** True: the job may have several parents, and gets these in addition if it exists. */
+  shares?: boolean;
+  /** The job waits for the jobs that name it as a parent, in the same call or later. */
+  waitsForChildren?: boolean;
+  /** The queue that gets a copy of the job, a letter, when the job fails for good. */
+  deadLetter?: string;
+  /** Only in letters. */
+  origin?: Origin;
 }
 
 /** True if an owner lost the job at least once. `lostBy` may name the owner. */

@@ -19,6 +19,8 @@ export interface Capabilities {
   inline: boolean;
   /** `add` can join the caller's transaction. */
   transactions: boolean;
+  /** Jobs may have parents and children: see the file `families` of the contract. */
+  families?: boolean;
   /** How many items a call may carry if its caller can choose: more would block the store for others. Default MAX_BATCH. */
   batch?: number;
   /**

@@ -8,6 +8,7 @@ import type { Outcome } from '../job/outcome.js';
 import type { JobRecord, NewJob } from '../job/record.js';
 import { type Capabilities, refuseTransaction } from './capabilities.js';
 import type * as contract from './contract/index.js';
+import { refuseFamilies } from './no-families.js';
 import type { StoreDescriptor } from './descriptor.js';
 
 type Store = contract.Store;
@@ -82,6 +83,7 @@ export abstract class Door<Engine> implements Store {
   add(queue: string, jobs: NewJob[], call: contract.Call, transaction?: unknown): Promise<contract.AddReply[]> {
     return this.#call((engine) => {
       if (!this.capabilities.transactions) refuseTransaction(this.capabilities.engine, transaction);
+      if (this.capabilities.families !== true) refuseFamilies(this.capabilities.engine, jobs);
       if (jobs.length === 0 && transaction === undefined) return [];
       return this.#operations.add(engine, queue, jobs, call, transaction);
     });
@@ -154,6 +156,14 @@ export abstract class Door<Engine> implements Store {
 
   schedule(queue: string, changes: contract.ScheduleChange[]): Promise<contract.ScheduleReply[]> {
     return this.#each(changes, (engine) => this.#operations.schedule(engine, queue, changes));
+  }
+
+  relay(queue: string, limit: number): Promise<contract.RelayReply> {
+    return this.#call((engine) => this.#operations.relay(engine, queue, limit));
+  }
+
+  children(queue: string, jobId: string, query: contract.ChildrenQuery): Promise<contract.ChildrenReply> {
+    return this.#call((engine) => this.#operations.children(engine, queue, jobId, query));
   }
 
   forget(queue: string, what: contract.ForgetTarget): Promise<number> {

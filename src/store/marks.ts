@@ -1,14 +1,24 @@
 // Marks and extras of a job. Marks are bits: each says that the store has more to do when the job leaves a state. Extras are the
 // fields that few jobs have. An engine stores both without knowing the list of fields, and reads a field only if its bit is set.
+import type { Origin } from '../job/dead-letter.js';
+import type { JobRef, ParentLink } from '../job/family.js';
 import type { JobRecord, NewJob } from '../job/record.js';
 
 export const MARK = {
   /** The job belongs to a group. */
   key: 1,
+  /** The job has parents. */
+  child: 2,
+  /** The job has or had children. */
+  parent: 4,
   /** The job has a deduplication id, so it may own the entry of that id. */
   unique: 8,
   /** The job is the next job of its schedule. */
   next: 16,
+  /** A child failed whose failure fails the job. */
+  doomed: 64,
+  /** A letter goes to another queue when the job fails for good. */
+  letter: 128,
 } as const;
 
 /** The extras as JSON, under short keys. */
@@ -19,40 +29,75 @@ interface Extras {
   s?: string;
   /** group */
   g?: string;
+  /** parents */
+  p?: ParentLink[];
+  /** doomedBy */
+  x?: JobRef;
+  /** deadLetter */
+  l?: string;
+  /** origin */
+  o?: Origin;
 }
 
 /** Returns the marks of a new job: 0 for a plain job. */
-export function marksOf({ deduplication, scheduleId, group }: NewJob): number {
+export function marksOf({ deduplication, scheduleId, group, parents, waitsForChildren, deadLetter }: NewJob): number {
   const key = group === undefined ? 0 : MARK.key;
-  return key | (deduplication === undefined ? 0 : MARK.unique) | (scheduleId === undefined ? 0 : MARK.next);
+  const family = (parents === undefined ? 0 : MARK.child) | (waitsForChildren === true ? MARK.parent : 0);
+  const letter = deadLetter === undefined ? 0 : MARK.letter;
+  return key | family | letter | (deduplication === undefined ? 0 : MARK.unique) | (scheduleId === undefined ? 0 : MARK.next);
 }
 
 /** Returns the extras of a new job as JSON text; null if there are none. */
-export function extrasOf({ deduplication, scheduleId, group }: NewJob): string | null {
-  if (deduplication === undefined && scheduleId === undefined && group === undefined) return null;
-  const extras: Extras = {};
-  if (deduplication !== undefined) extras.d = deduplication.id;
-  if (scheduleId !== undefined) extras.s = scheduleId;
-  if (group !== undefined) extras.g = group;
-  return JSON.stringify(extras);
+export function extrasOf(job: NewJob): string | null {
+  const fields = extraFieldsOf(job);
+  return fields === null ? null : extrasText(fields);
 }
 
 /** Returns the fields of the record that the extras of a new job hold; null if there are none. */
-export function extraFieldsOf({ deduplication, scheduleId, group }: NewJob): Partial<JobRecord> | null {
-  if (deduplication === undefined && scheduleId === undefined && group === undefined) return null;
+export function extraFieldsOf({
+  deduplication,
+  scheduleId,
+  group,
+  parents,
+  deadLetter,
+  origin,
+}: NewJob): Partial<JobRecord> | null {
+  const isPlain = deduplication === undefined && scheduleId === undefined && group === undefined;
+  if (isPlain && parents === undefined && deadLetter === undefined && origin === undefined) return null;
   const fields: Partial<JobRecord> = {};
   if (deduplication !== undefined) fields.deduplicationId = deduplication.id;
   if (scheduleId !== undefined) fields.scheduleId = scheduleId;
   if (group !== undefined) fields.group = group;
+  if (parents !== undefined) fields.parents = parents.map((parent) => ({ ...parent }));
+  if (deadLetter !== undefined) fields.deadLetter = deadLetter;
+  if (origin !== undefined) fields.origin = { ...origin };
   return fields;
+}
+
+/** Returns the fields of a record that stand in the extras, as JSON text. */
+export function extrasText(fields: Partial<JobRecord>): string {
+  const { deduplicationId, scheduleId, group, parents, doomedBy, deadLetter, origin } = fields;
+  const extras: Extras = {};
+  if (deduplicationId !== undefined) extras.d = deduplicationId;
+  if (scheduleId !== undefined) extras.s = scheduleId;
+  if (group !== undefined) extras.g = group;
+  if (parents !== undefined) extras.p = parents;
+  if (doomedBy !== undefined) extras.x = doomedBy;
+  if (deadLetter !== undefined) extras.l = deadLetter;
+  if (origin !== undefined) extras.o = origin;
+  return JSON.stringify(extras);
 }
 
 /** Returns the fields of the record that stand in the extras. */
 export function readExtras(text: string): Partial<JobRecord> {
-  const { d, s, g } = JSON.parse(text) as Extras;
+  const { d, s, g, p, x, l, o } = JSON.parse(text) as Extras;
   const fields: Partial<JobRecord> = {};
   if (d !== undefined) fields.deduplicationId = d;
   if (s !== undefined) fields.scheduleId = s;
   if (g !== undefined) fields.group = g;
+  if (p !== undefined) fields.parents = p;
+  if (x !== undefined) fields.doomedBy = x;
+  if (l !== undefined) fields.deadLetter = l;
+  if (o !== undefined) fields.origin = o;
   return fields;
 }

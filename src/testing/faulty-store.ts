@@ -134,6 +134,8 @@ export class FaultyStore implements Store {
   readonly write = this.#verb('write');
   readonly change = this.#verb('change');
   readonly schedule = this.#verb('schedule');
+  readonly relay = this.#verb('relay');
+  readonly children = this.#verb('children');
   readonly forget = this.#verb('forget');
   readonly queues = this.#verb('queues');
   readonly jobs = this.#verb('jobs');

@@ -234,7 +234,7 @@ export class Runs implements RunOwner {
     if (end.event === 'failed') emitter.emit('failed', job, end.error, 'active');
   }
 
-  #refused(end: RunEnd, { id: jobId }: Job, status: 'lost' | 'missing'): HoldfastError {
+  #refused(end: RunEnd, { id: jobId }: Job, status: Exclude<SettleStatus, 'done'>): HoldfastError {
     const what = status === 'lost' ? 'its lock was lost, and another worker may be running it' : 'it does not exist any more';
     const message = `Could not settle job ${jobId} as ${end.outcome?.kind ?? 'moved'}: ${what}. Nothing was changed.`;
     return new HoldfastError(status === 'lost' ? 'LOCK_LOST' : 'JOB_MISSING', message, { jobId, queue: this.#context.name });

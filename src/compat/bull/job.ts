@@ -100,7 +100,7 @@ export class Job<T = Any, Q extends JobQueue = JobQueue> {
   /** Returns 'stuck', as Bull does, for a job that is in no list any more. */
   async getState(): Promise<JobStatus | 'stuck'> {
     const state = await this.#job.getState();
-    if (state === 'unknown') return 'stuck';
+    if (state === 'unknown' || state === 'waiting-children') return 'stuck';
     if (state !== 'waiting' && state !== 'prioritized') return state;
     return (await this.queue.isPaused()) ? 'paused' : 'waiting';
   }

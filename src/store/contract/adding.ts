@@ -30,6 +30,6 @@ export interface Adding {
 
 export interface AddReply {
   id: string;
-  /** deduplicated: `id` is the id of the job that owns the entry. */
-  status: 'added' | 'duplicate' | 'deduplicated';
+  /** deduplicated: `id` is the id of the job that owns the entry. noParent, otherParent, refused: see the file `families`. */
+  status: 'added' | 'duplicate' | 'deduplicated' | 'noParent' | 'otherParent' | 'refused';
 }

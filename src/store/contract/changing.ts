@@ -1,4 +1,5 @@
 // Moving and removing jobs from outside a run.
+import type { JobRef } from '../../job/family.js';
 import type { FinishedState } from '../../job/state.js';
 import type { ListName } from './inspecting.js';
 
@@ -32,7 +33,11 @@ export type Change =
   /** Moves a waiting job to the back (with `lifo`: the front) of its new priority. Any other job stores the priority until it waits. */
   | { kind: 'priority'; priority: number; lifo: boolean }
   /** Removes a job that is not locked and not the next job of a schedule, with all that belongs to it. */
-  | { kind: 'remove' }
+  | { kind: 'remove'; children?: boolean; parentToo?: boolean }
+  /** Sends dead letters back: see the file `families`. `state`: the job is no letter. */
+  | { kind: 'send'; to: string }
+  /** Parts a parent from a child that is pending. `state`: there is no such link. */
+  | { kind: 'unlink'; child: JobRef }
   /**
    * Takes the lock of an active job away. The jobs move to the front of waiting in the given order, which does not count as a stall. The
    * sessions learn of it with their next renewal.
@@ -40,7 +45,7 @@ export type Change =
   | { kind: 'revoke'; reason: string };
 
 /** The changes that a selection accepts. */
-export type BulkChange = Extract<Change, { kind: 'retry' | 'promote' | 'remove' }>;
+export type BulkChange = Extract<Change, { kind: 'retry' | 'promote' | 'remove' | 'send' }>;
 
 export interface ChangeReply {
   /** The ids of the changed jobs, in order. */

@@ -58,6 +58,9 @@ export interface ClaimReply {
   drained: boolean;
   /** True when the claim stopped at REPLY_BYTES, or had passed many groups without room or jobs: the caller may claim again at once. */
   more?: boolean;
-  /** True while a schedule is owing, apart from those that the claimed jobs carry as `debt`: any worker may advance it. */
+  /**
+   * True while a schedule is owing, apart from those that the claimed jobs carry as `debt`, or there is something to relay: any worker may
+   * advance the schedule, and call `relay`.
+   */
   undone?: true;
 }

@@ -7,14 +7,17 @@
  *               deduplicated{deduplicationId, deduplicatedJobId: the id that the job would have had}, its jobId is that of the owner.
  *               An add that replaces the owner records removed{prev: delayed} and deduplicated{deduplicationId, deduplicatedJobId: the
  *               removed job}, whose jobId is that of the new job, and then the events of the new job
+ *               A job with `waitsForChildren`: waiting-children in place of waiting or delayed
  *   claim       waiting{prev: delayed} for jobs that fell due, active{prev: waiting}
  *   settle      completed{returnvalue, prev} · failed{failedReason, prev} then, unless `early`, retries-exhausted{attemptsMade} ·
  *               retry: waiting{prev: active, failedReason} or delayed{delay, failedReason} · delay: delayed{delay} · release: waiting{prev: active};
  *               after the end of an owner those of its draft, as in add; then the claim's, then drained if jobs finished and none is waiting or active
+ *               children: waiting-children{prev: active}. A parent that is released: waiting{prev: waiting-children} or delayed{delay}
  *   sweep       stalled{lostBy}, then waiting{prev: active} or failed{failedReason, prev: active, lostBy}; closeSessions: waiting{prev: active}
  *               (closeSessions of a crashed owner records what a sweep records)
  *   change      retry, promote, revoke: waiting{prev} · delay: delayed{delay} · remove: removed{prev} by id; by selection cleaned{count}, once per
  *               step that removed jobs, and once with 0 if no job matched
+ *               send: removed{prev}, then those of add in the other queue
  *   schedule    removed{prev} for a next job that is removed, then those of add for the new one; duplicated for a slot that is taken
  *   control     progress{data} · paused · resumed · events of users: {args}
  */
@@ -52,6 +55,7 @@ export const EVENT_NAMES = [
   'drained',
   'duplicated',
   'deduplicated',
+  'waiting-children',
 ] as const;
 
 export type EventName = (typeof EVENT_NAMES)[number];

@@ -11,7 +11,7 @@
 // - An empty list does no I/O.
 // - Replies are bounded by bytes (REPLY_BYTES in budget.ts). A verb that returns jobs, events or logs stops before the item that would
 //   exceed the budget, but returns at least one. The caller asks again for the rest. Callers bound their requests in the same way.
-// - A call concerns only the queue that it names.
+// - A call concerns only the queue that it names, apart from families (the file `families`).
 import type { Capabilities } from '../capabilities.js';
 import type { StoreDescriptor } from '../descriptor.js';
 import type { Adding } from './adding.js';
@@ -22,6 +22,7 @@ import type { Sessions } from './sessions.js';
 import type { Recovery } from './recovery.js';
 import type { Locks } from './locks.js';
 import type { Control } from './control.js';
+import type { Families } from './families.js';
 import type { Inspecting } from './inspecting.js';
 import type { Scheduling } from './scheduling.js';
 import type { Waking } from './waking.js';
@@ -32,6 +33,7 @@ export * from './changing.js';
 export * from './claiming.js';
 export * from './control.js';
 export * from './events.js';
+export * from './families.js';
 export * from './groups.js';
 export * from './inspecting.js';
 export * from './locks.js';
@@ -51,6 +53,7 @@ export interface Store
     Control,
     Changing,
     Scheduling,
+    Families,
     Inspecting,
     Waking {
   readonly capabilities: Capabilities;

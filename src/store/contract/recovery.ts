@@ -37,7 +37,7 @@ export interface ProbeReply {
    * ended. Absent if no session is suspected.
    */
   dueInMs?: number;
-  /** True while a schedule is owing. */
+  /** True while a schedule is owing, or there is something to relay. */
   undone?: true;
 }
 

@@ -5,6 +5,7 @@ import type { AddReply, Call } from '../contract/index.js';
 import { countingEntry, extendEntry, keepDraft, ownEntry } from './state/deduplication.js';
 import { enter, nextId } from './state/enter.js';
 import { Entry } from './state/entries.js';
+import { addFamily, isOfFamily } from './add-family.js';
 import { remove } from './leave.js';
 import { FROM } from './state/moves.js';
 import type { QueueState, StoredJob } from './state/queue-state.js';
@@ -12,7 +13,7 @@ import type { QueueState, StoredJob } from './state/queue-state.js';
 export function add(queue: QueueState, jobs: NewJob[], call: Call, now: number): AddReply[] {
   const remembered = queue.adds.recall(call);
   if (remembered !== undefined) return copy(remembered);
-  const replies = jobs.map((job) => addOne(queue, job, now));
+  const replies = jobs.some(isOfFamily) ? addFamily(queue, jobs, now) : jobs.map((job) => addOne(queue, job, now));
   queue.adds.remember(call, copy(replies), now, () => false);
   return replies;
 }
@@ -55,7 +56,7 @@ interface Successor {
 /** Puts a new job in the place of a delayed owner. The entry keeps its end, unless the new job extends it. */
 function replace(queue: QueueState, { at }: Entry, owner: StoredJob, { id, job, mode }: Successor, now: number): void {
   queue.log.record('removed', owner.id, FROM.delayed);
-  remove(queue, owner);
+  remove(queue, owner, now);
   queue.log.record('deduplicated', id, { deduplicationId: mode.id, deduplicatedJobId: owner.id });
   enter(queue, id, job, now);
   const entry = new Entry(mode.id, id);

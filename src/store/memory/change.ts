@@ -1,13 +1,17 @@
 // The verb `change` of the memory store: it moves or removes jobs from outside a run, by their ids or by a selection.
 import { type ChangeStatus, movedList, replyById, replyToSelection } from '../change-reply.js';
 import type { Change, ChangeReply, Selection } from '../contract/index.js';
+import { sendBack } from './dead-letter.js';
 import { ownAgain } from './state/deduplication.js';
+import { childReopened, unlink, waitingForThisAlone } from './family.js';
 import { leave, remove } from './leave.js';
 import { isNext } from './state/owing.js';
 import { FROM, putDelayed, putWaiting, reopen } from './state/moves.js';
 import { select } from './select.js';
 import { giveBack } from './state/stall.js';
 import type { QueueState, StoredJob } from './state/queue-state.js';
+
+type Removal = Extract<Change, { kind: 'remove' }>;
 
 export function change(queue: QueueState, target: string[] | Selection, what: Change, now: number): ChangeReply {
   if (!Array.isArray(target)) return replyToSelection(changeSelected(queue, target, what, now), target);
@@ -20,10 +24,11 @@ export function change(queue: QueueState, target: string[] | Selection, what: Ch
 
 function changeSelected(queue: QueueState, selection: Selection, what: Change, now: number): string[] {
   const list = movedList(what, selection);
-  const lists = what.kind === 'remove' ? selection.lists : list === undefined ? [] : [list];
+  const lists = what.kind === 'remove' || what.kind === 'send' ? selection.lists : list === undefined ? [] : [list];
   const jobs = select(queue, { ...selection, lists }, what, now);
+  if (what.kind === 'send') return jobs.filter((job) => send(queue, job, what.to, now)).map(({ id }) => id);
   for (const job of jobs) {
-    if (what.kind === 'remove') remove(queue, job);
+    if (what.kind === 'remove') removeSelected(queue, job, what, now);
     else sendToWaiting(queue, job, what, now);
   }
   if (what.kind === 'remove') queue.log.record('cleaned', undefined, { count: jobs.length });
@@ -55,9 +60,32 @@ function changeOne(queue: QueueState, jobId: string, what: Exclude<Change, { kin
       if (job.lock !== undefined) return 'locked';
       if (isNext(job)) return 'scheduled';
       queue.log.record('removed', jobId, FROM[job.state]);
-      remove(queue, job);
+      remove(queue, job, now, what);
       return 'done';
+    case 'send':
+      if (job.lock !== undefined) return 'locked';
+      return send(queue, job, what.to, now) ? 'done' : 'state';
+    case 'unlink':
+      return unlink(queue, job, what.child, now) ? 'done' : 'state';
   }
+}
+
+/** Returns false if the job is no letter. */
+function send(queue: QueueState, job: StoredJob, to: string, now: number): boolean {
+  const origin = job.extras?.origin;
+  if (origin === undefined) return false;
+  queue.log.record('removed', job.id, FROM[job.state]);
+  remove(queue, job, now);
+  sendBack(queue, job, origin, to, now);
+  return true;
+}
+
+function removeSelected(queue: QueueState, job: StoredJob, what: Removal, now: number): void {
+  // A parent may be selected beside its child, and is gone then.
+  if (!queue.jobs.has(job.id)) return;
+  const parents = what.parentToo === true ? waitingForThisAlone(queue, job) : [];
+  for (const parent of parents) remove(queue, parent, now);
+  remove(queue, job, now, what);
 }
 
 /** A job that is not waiting stores the priority until it waits. */
@@ -73,7 +101,10 @@ function sendToWaiting(queue: QueueState, job: StoredJob, what: Change, now: num
   leave(queue, job);
   if (job.finishedOn !== undefined) {
     reopen(job);
-    if (job.marks !== 0) ownAgain(queue, job, now);
+    if (job.marks !== 0) {
+      ownAgain(queue, job, now);
+      childReopened(queue, job);
+    }
   }
   putWaiting(queue, job, false);
   if (what.kind === 'retry' && what.resetAttemptsMade) job.attemptsMade = 0;

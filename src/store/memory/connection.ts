@@ -30,6 +30,7 @@ export class MemoryStore extends Door<Memory> {
       crashHints: false,
       inline: false,
       transactions: false,
+      families: true,
       lanes,
     };
     this.#memory = memory;

@@ -51,7 +51,7 @@ function forgetEntries(queue: QueueState, ids: string[], owner: string | undefin
 }
 
 function forgetAll(queue: QueueState, now: number): void {
-  forgetSchedules(queue);
+  forgetSchedules(queue, now);
   queue.log.trim(0);
   queue.limits = new ClaimLimits();
   queue.rate = undefined;

@@ -64,6 +64,8 @@ function countOf(queue: QueueState, name: ListName): number {
       return queue.delayed.size;
     case 'active':
       return queue.active.size;
+    case 'waiting-children':
+      return queue.parents.size;
     case 'completed':
     case 'failed':
       return queue.finished[name].size;
@@ -73,7 +75,7 @@ function countOf(queue: QueueState, name: ListName): number {
 function inOrder(queue: QueueState, name: ListName, asc: boolean): Iterable<StoredJob> {
   if (name === 'waiting' || name === 'prioritized') return queue.waiting.inOrder(name === 'prioritized', asc);
   if (name === 'delayed') return asc ? queue.delayed.sorted() : queue.delayed.sorted().reverse();
-  const list = name === 'active' ? queue.active : queue.finished[name];
+  const list = name === 'active' ? queue.active : name === 'waiting-children' ? queue.parents : queue.finished[name];
   return asc ? list.forward() : list.backward();
 }
 
@@ -101,7 +103,7 @@ function slice<T>(items: Iterable<T>, { from, to }: Positions): T[] {
 
 export function status(queue: QueueState, ask: StatusQuery, now: number): QueueStatus {
   const { deduplication, schedules, priorities, metrics, groups } = ask;
-  const names = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'] as const;
+  const names = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed', 'waiting-children'] as const;
   const counts = Object.fromEntries(names.map((name) => [name, countOf(queue, name)])) as QueueStatus['counts'];
   const [blockedMs, window] = [queue.limits.blockedMs(now), queue.limits.window(now)];
   const { paused, cap, rate } = queue;

@@ -1,45 +1,55 @@
 // The one way out: every end of a job's stay in a state goes through this file.
+import type { JobRef } from '../../job/family.js';
+import { MARK } from '../marks.js';
+import { sendLetter } from './dead-letter.js';
+import { childEnded, childRemoved, isOrphan, part, refOf } from './family.js';
 import { ownEntry, ownedEntry } from './state/deduplication.js';
 import { enter, nextId } from './state/enter.js';
 import { NEVER } from './state/entries.js';
-import { unlock } from './state/moves.js';
+import { FROM } from './state/moves.js';
+import { leave } from './state/out.js';
 import { runEnded } from './state/owing.js';
 import type { QueueState, StoredJob } from './state/queue-state.js';
 
-/** Takes a job out of its place. An active job loses its lock, and its key becomes free. */
-export function leave(queue: QueueState, job: StoredJob): void {
-  switch (job.state) {
-    case 'waiting':
-      queue.waiting.remove(job);
-      break;
-    case 'delayed':
-      queue.delayed.remove(job);
-      job.delay = 0;
-      break;
-    case 'active':
-      queue.active.remove(job);
-      queue.waiting.setTaken(job, false);
-      if (job.lock !== undefined) unlock(queue, job.lock);
-      break;
-    case 'completed':
-    case 'failed':
-      queue.finished[job.state].remove(job);
-  }
-}
+export { leave } from './state/out.js';
 
-/** Removes a job for a caller, with everything that belongs to it. */
-export function remove(queue: QueueState, job: StoredJob): void {
-  drop(queue, job);
+/** Removes a job for a caller, with everything that belongs to it. `children`: also its children that have no other parent. */
+export function remove(queue: QueueState, job: StoredJob, now: number, { children = false } = {}): void {
+  const links = queue.links.get(job.id);
+  drop(queue, job, now);
   if (job.marks === 0) return;
+  if (children) for (const { child } of links?.all() ?? []) removeChild(queue, child, refOf(queue, job), now);
   const entry = ownedEntry(queue, job);
   if (entry !== undefined) queue.entries.delete(entry.id);
 }
 
-/** Does what the end of a job entails: its entry is released, its draft added, its schedule owing. Call it after the events of the end. */
-export function ended(queue: QueueState, job: StoredJob, now: number): void {
+/** Takes a parent from a child. Without a further parent, the child is removed with its own children, unless it is locked. */
+function removeChild(queue: QueueState, child: JobRef, parent: JobRef, now: number): void {
+  const family = queue.peer(child.queue);
+  const job = family.jobs.get(child.id);
+  if (job === undefined) return;
+  part(job, parent);
+  if (!isOrphan(job) || job.lock !== undefined) return;
+  family.log.record('removed', job.id, FROM[job.state]);
+  remove(family, job, now, { children: true });
+}
+
+/** Does what the end of a job entails: its entry is released, its draft added, its schedule owing, its parents told. `fence`: that of the run. Call it after the events of the end. */
+export function ended(queue: QueueState, job: StoredJob, fence: number, now: number): void {
   if (job.marks === 0) return;
   release(queue, job, now);
   runEnded(queue, job);
+  undoom(job);
+  if (job.state === 'failed') sendLetter(queue, job, fence, now);
+  childEnded(queue, job, now);
+}
+
+/** The job has failed or completed: a retry is not doomed by what happened before. */
+function undoom(job: StoredJob): void {
+  if ((job.marks & MARK.doomed) === 0) return;
+  const { doomedBy: _child, ...others } = job.extras ?? {};
+  job.marks &= ~MARK.doomed;
+  job.extras = Object.keys(others).length === 0 ? null : others;
 }
 
 function release(queue: QueueState, job: StoredJob, now: number): void {
@@ -58,7 +68,10 @@ function release(queue: QueueState, job: StoredJob, now: number): void {
 }
 
 /** Deletes a job. Trims of finished jobs end here: they leave the entry of the job as it is. */
-export function drop(queue: QueueState, job: StoredJob): void {
+export function drop(queue: QueueState, job: StoredJob, now: number): void {
   leave(queue, job);
   queue.jobs.delete(job.id);
+  if (job.marks === 0) return;
+  queue.links.delete(job.id);
+  childRemoved(queue, job, now);
 }

@@ -11,6 +11,7 @@ import { isLiving, probe } from './probe.js';
 import { schedule } from './schedule.js';
 import * as session from './session.js';
 import { settle } from './settle.js';
+import { noLinks } from './state/links.js';
 import type { Memory } from './state/memory.js';
 import { sweep } from './sweep.js';
 import { write } from './write.js';
@@ -46,6 +47,8 @@ export const operations: Operations<Memory> = {
   write: (memory, queue, writes) => memory.write(queue, (state) => writes.map((one) => write(state, one))),
   change: (memory, queue, target, what) => memory.write(queue, (state, now) => change(state, target, what, now)),
   schedule: (memory, queue, changes) => memory.write(queue, (state, now) => changes.map((one) => schedule(state, one, now))),
+  relay: () => ({ delivered: 0, more: false }),
+  children: (memory, queue, jobId, query) => memory.state(queue).links.get(jobId)?.page(query) ?? noLinks(),
   forget: (memory, queue, what) => memory.write(queue, (state, now) => control.forget(state, what, now)),
   queues: (memory, limit, after) => inspect.queues(memory.queues, limit, after),
   jobs: (memory, queue, query) => inspect.jobs(memory.state(queue), query),

@@ -10,7 +10,7 @@ import type { QueueState, StoredJob } from './state/queue-state.js';
  */
 export function retain(queue: QueueState, job: StoredJob, keep: Keep, now: number): void {
   if (keep.count === 0) {
-    drop(queue, job);
+    drop(queue, job, now);
     return;
   }
   const list = queue.finished[job.state as FinishedState];
@@ -18,6 +18,6 @@ export function retain(queue: QueueState, job: StoredJob, keep: Keep, now: numbe
   const oldest = now - (keep.ageMs ?? Number.POSITIVE_INFINITY);
   for (let first = list.first; first !== undefined; first = list.first) {
     if (list.size <= maxCount && (first.finishedOn ?? 0) > oldest) return;
-    drop(queue, first);
+    drop(queue, first, now);
   }
 }

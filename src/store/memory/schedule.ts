@@ -21,8 +21,8 @@ export function schedule(queue: QueueState, change: ScheduleChange, now: number)
   if ('next' in change && !keepsRun(queue, known, change) && isTaken(queue, change.next, known))
     return { status: 'taken', record: known.record() };
   known.version += 1;
-  if (change.kind === 'remove') return removeSchedule(queue, known);
-  if (change.kind === 'pause') return pause(queue, known);
+  if (change.kind === 'remove') return removeSchedule(queue, known, now);
+  if (change.kind === 'pause') return pause(queue, known, now);
   if (change.kind === 'put') return put(queue, known, change, now);
   return made(queue, known, change.next, now);
 }
@@ -39,7 +39,7 @@ function put(
   queue.schedules.set(schedule, 'running');
   if (staysNext) return { status: 'done', record: schedule.record() };
   const next = nextOf(queue, schedule);
-  if (next !== undefined) dismiss(queue, schedule, next, !isStarted(next));
+  if (next !== undefined) dismiss(queue, schedule, next, now, !isStarted(next));
   return made(queue, schedule, change.next, now);
 }
 
@@ -53,19 +53,19 @@ function made(queue: QueueState, schedule: StoredSchedule, slot: Slot | undefine
   return { status: 'done', record: schedule.record() };
 }
 
-function pause(queue: QueueState, schedule: StoredSchedule): ScheduleReply {
+function pause(queue: QueueState, schedule: StoredSchedule, now: number): ScheduleReply {
   const next = nextOf(queue, schedule);
   if (next !== undefined && !isStarted(next)) {
-    dismiss(queue, schedule, next, true);
+    dismiss(queue, schedule, next, now, true);
     schedule.count -= 1;
   }
   queue.schedules.set(schedule, 'paused');
   return { status: 'done', record: schedule.record() };
 }
 
-function removeSchedule(queue: QueueState, schedule: StoredSchedule): ScheduleReply {
+function removeSchedule(queue: QueueState, schedule: StoredSchedule, now: number): ScheduleReply {
   const next = nextOf(queue, schedule);
-  if (next !== undefined) dismiss(queue, schedule, next, next.state === 'delayed' && !isStarted(next));
+  if (next !== undefined) dismiss(queue, schedule, next, now, next.state === 'delayed' && !isStarted(next));
   queue.schedules.delete(schedule);
   return { status: 'done' };
 }
@@ -76,21 +76,21 @@ export function find({ schedules, wall }: QueueState, query: ScheduleQuery): Sch
 }
 
 /** Deletes all schedules, with the next jobs that have not started. */
-export function forgetSchedules(queue: QueueState): void {
+export function forgetSchedules(queue: QueueState, now: number): void {
   for (const schedule of queue.schedules.all()) {
     const next = nextOf(queue, schedule);
     if (next !== undefined && isStarted(next)) giveUp(schedule, next);
-    else if (next !== undefined) drop(queue, next);
+    else if (next !== undefined) drop(queue, next, now);
     queue.schedules.delete(schedule);
   }
 }
 
 /** The next job loses its place in the schedule. It is removed, or stays as an ordinary job. */
-function dismiss(queue: QueueState, schedule: StoredSchedule, job: StoredJob, isRemoved: boolean): void {
+function dismiss(queue: QueueState, schedule: StoredSchedule, job: StoredJob, now: number, isRemoved: boolean): void {
   giveUp(schedule, job);
   if (!isRemoved) return;
   queue.log.record('removed', job.id, FROM[job.state]);
-  drop(queue, job);
+  drop(queue, job, now);
 }
 
 function isStarted({ state, attemptsStarted }: StoredJob): boolean {

@@ -6,11 +6,16 @@ import type { QueueState, StoredJob } from './state/queue-state.js';
 
 type Condition = (job: StoredJob) => boolean;
 
+const any: Condition = () => true;
+
+/** A removal passes over the next jobs of schedules, and only letters are sent. */
+const FITTING: Record<string, Condition> = { remove: (job) => !isNext(job), send: ({ extras }) => extras?.origin !== undefined };
+
 /** Returns unlocked jobs, list by list, the oldest of each list first. A removal passes over the next jobs of schedules. */
 export function select(queue: QueueState, { lists, olderThanMs, limit }: Selection, what: Change, now: number): StoredJob[] {
   const latest = olderThanMs === undefined ? Number.POSITIVE_INFINITY : now - olderThanMs;
   const isOld: Condition = ({ finishedOn, processedOn, addedOn }) => (finishedOn ?? processedOn ?? addedOn) <= latest;
-  const fits: Condition = what.kind === 'remove' ? (job) => isOld(job) && !isNext(job) : isOld;
+  const fits: Condition = (job) => isOld(job) && (FITTING[what.kind] ?? any)(job);
   const picked: StoredJob[] = [];
   for (const list of new Set(lists)) picked.push(...oldestIn(queue, list, limit - picked.length, fits));
   return picked;
@@ -26,6 +31,8 @@ function oldestIn(queue: QueueState, list: ListName, limit: number, isOld: Condi
     case 'active':
       // All active jobs are locked.
       return [];
+    case 'waiting-children':
+      return oldestOf(Array.from(queue.parents.forward()).filter(isOld), limit);
     case 'completed':
     case 'failed':
       return firstOf(queue.finished[list].forward(), limit, isOld);

@@ -4,7 +4,7 @@ import { isLargeValue } from '../budget.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
 import { anyWaiting, claim } from './claim.js';
 import { ended, leave } from './leave.js';
-import { putDelayed, putFinished, putWaiting } from './state/moves.js';
+import { FROM, putDelayed, putFinished, putParent, putWaiting } from './state/moves.js';
 import { retain } from './retention.js';
 import { giveBack } from './state/stall.js';
 import type { QueueState, StoredJob, StoredLock, StoredSession } from './state/queue-state.js';
@@ -49,8 +49,9 @@ function settleOne(queue: QueueState, session: StoredSession | undefined, outcom
   if (job === undefined) return 'missing';
   const { lock } = job;
   if (lock?.token === outcome.token) {
-    carryOut(queue, job, lock, outcome, now);
-    return 'done';
+    const refusal = job.marks === 0 && outcome.kind !== 'children' ? undefined : refusalOf(queue, job, outcome);
+    if (refusal === undefined) carryOut(queue, job, lock, outcome, now);
+    return refusal ?? 'done';
   }
   return job.finishedBy === outcome.token && job.state === outcome.kind ? 'done' : 'lost';
 }
@@ -64,7 +65,7 @@ function carryOut(queue: QueueState, job: StoredJob, lock: StoredLock, outcome: 
       job.setFinisher(lock);
       putFinished(queue, job, 'completed', now);
       recordCompleted(queue, job.id, outcome);
-      ended(queue, job, now);
+      ended(queue, job, lock.order, now);
       retain(queue, job, outcome.keep, now);
       break;
     case 'failed':
@@ -74,7 +75,7 @@ function carryOut(queue: QueueState, job: StoredJob, lock: StoredLock, outcome: 
       putFinished(queue, job, 'failed', now);
       queue.log.record('failed', job.id, { failedReason: outcome.reason, prev: 'active' }, outcome.reason.length);
       if (outcome.early !== true) queue.log.record('retries-exhausted', job.id, { attemptsMade: job.attemptsMade });
-      ended(queue, job, now);
+      ended(queue, job, lock.order, now);
       retain(queue, job, outcome.keep, now);
       break;
     case 'retry':
@@ -93,6 +94,11 @@ function carryOut(queue: QueueState, job: StoredJob, lock: StoredLock, outcome: 
       putDelayed(queue, job, outcome.delayMs, now);
       queue.log.record('delayed', job.id, { delay: Math.ceil(job.at) });
       break;
+    case 'children':
+      leave(queue, job);
+      putParent(queue, job, 0);
+      queue.log.record('waiting-children', job.id, FROM.active);
+      break;
     case 'release':
       giveBack(queue, [job]);
       break;
@@ -101,6 +107,17 @@ function carryOut(queue: QueueState, job: StoredJob, lock: StoredLock, outcome: 
       giveBack(queue, [job]);
       break;
   }
+}
+
+/** Returns why the children of a job refuse the outcome; undefined if they do not. */
+function refusalOf(queue: QueueState, { id }: StoredJob, outcome: Outcome): SettleStatus | undefined {
+  if (outcome.kind !== 'completed' && outcome.kind !== 'children') return undefined;
+  const links = queue.links.get(id);
+  const { pending = 0, failed = 0 } = links?.counts ?? {};
+  if (failed > 0) return 'unsuccessful';
+  if (outcome.kind === 'completed') return pending > 0 ? 'pending' : undefined;
+  const waits = outcome.child === undefined ? pending > 0 : links?.get(outcome.child)?.state === 'pending';
+  return waits ? undefined : 'ready';
 }
 
 function recordCompleted(queue: QueueState, jobId: string, { value, keep }: Extract<Outcome, { kind: 'completed' }>): void {

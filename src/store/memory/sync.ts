@@ -33,6 +33,7 @@ export class SyncStore extends MemoryStore {
     crashHints: false,
     inline: true,
     transactions: false,
+    families: true,
   };
   readonly #memory: SyncMemory;
 

@@ -91,7 +91,11 @@ export async function status(server: Server, queue: string, ask: StatusQuery = {
     ...(groups && { groups: await findGroups(server, queue, groups) }),
   };
   if (row === null) {
-    return { paused: false, counts: { waiting: 0, prioritized: 0, delayed: 0, active: 0, completed: 0, failed: 0 }, ...found };
+    return {
+      paused: false,
+      counts: { waiting: 0, prioritized: 0, delayed: 0, active: 0, completed: 0, failed: 0, 'waiting-children': 0 },
+      ...found,
+    };
   }
   const { paused, counts, blocked, window, rate, cap } = row;
   return {

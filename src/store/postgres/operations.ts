@@ -1,5 +1,6 @@
 // The verbs of the PostgreSQL store. Every verb is one function of the schema, called in one round trip, so that it is one transaction
 // whatever lies between. After its reply, the operation wakes the watchers of the queue: the server tells other processes, not this one.
+import { noFamilies } from '../no-families.js';
 import type { Operations } from '../door.js';
 import { add, addWithin } from './add.js';
 import { changeById } from './change.js';
@@ -72,6 +73,7 @@ const settleAll: Verbs['settle'] = async (engine, queue, outcomes, call, request
 };
 
 export const operations: Verbs = {
+  ...noFamilies,
   add: addOne,
   claim: claimSome,
   settle: settleAll,

@@ -1,4 +1,5 @@
 // Moves and removes jobs from outside a run. A list of ids is one script. A selection works in batches, so no script blocks Redis.
+import { withoutFamilies } from '../no-families.js';
 import { type ChangeStatus, movedList, replyById, replyToSelection } from '../change-reply.js';
 import type { Change, ChangeReply, Selection } from '../contract/index.js';
 import { freeText, LETTER } from './record.js';
@@ -27,6 +28,9 @@ function runById(run: Runner, queue: string, jobIds: string[], change: Change): 
       return run('change', queue, ['n', change.priority, change.lifo ? 1 : 0, ...jobIds]);
     case 'remove':
       return run('remove', queue, jobIds);
+    case 'send':
+    case 'unlink':
+      throw withoutFamilies('redis');
     case 'revoke':
       return run('revoke', queue, [freeText(change.reason), ...jobIds]);
   }

@@ -1,5 +1,6 @@
 // The verbs of the Redis store. Every verb is one script (long lists: one per part), atomic on the server, on Redis' clock. The scripts
 // wake the watchers. The store must never send a call twice by itself: only the caller knows whether a call can be repeated.
+import { noFamilies } from '../no-families.js';
 import type { Operations } from '../door.js';
 import { add } from './add.js';
 import { changeById, changeSelected } from './change.js';
@@ -19,6 +20,7 @@ import { sweep } from './sweep.js';
 import { write } from './write.js';
 
 export const operations: Operations<Parts> = {
+  ...noFamilies,
   add: ({ run, wake, registry }, queue, jobs, call) => {
     registry.ensure(queue);
     const added = add(run, queue, jobs, call);

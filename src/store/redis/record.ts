@@ -5,10 +5,24 @@ import type { StoredState } from '../../job/state.js';
 import { extrasOf, marksOf, readExtras } from '../marks.js';
 import { RUN_FIELDS } from './driver/lua-lists.js';
 
-const STATES: Record<string, StoredState> = { w: 'waiting', d: 'delayed', a: 'active', c: 'completed', f: 'failed' };
+const STATES: Record<string, StoredState> = {
+  w: 'waiting',
+  d: 'delayed',
+  a: 'active',
+  c: 'completed',
+  f: 'failed',
+  p: 'waiting-children',
+};
 
 /** The letter that stands for a state. */
-export const LETTER: Record<StoredState, string> = { waiting: 'w', delayed: 'd', active: 'a', completed: 'c', failed: 'f' };
+export const LETTER: Record<StoredState, string> = {
+  waiting: 'w',
+  delayed: 'd',
+  active: 'a',
+  completed: 'c',
+  failed: 'f',
+  'waiting-children': 'p',
+};
 
 export function jobText({ timestamp, name, opts, data }: NewJob): string {
   return `${timestamp}\0${freeText(name)}\0${opts}\0${data}`;

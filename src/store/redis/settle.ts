@@ -14,6 +14,7 @@ const LETTERS: Record<Outcome['kind'], string> = {
   delay: 'd',
   release: 'w',
   return: 'u',
+  children: 'k',
 };
 export const STATUSES: Record<string, SettleStatus> = { d: 'done', l: 'lost', m: 'missing' };
 

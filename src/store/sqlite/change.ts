@@ -1,5 +1,6 @@
 // The verb `change` of the SQLite store: it moves or removes jobs from outside a run, by their ids or by a selection. lock.ts takes
 // their locks away.
+import { withoutFamilies } from '../no-families.js';
 import { REPLY_BYTES } from '../budget.js';
 import { MARK } from '../marks.js';
 import type { StoredState } from '../../job/state.js';
@@ -90,6 +91,9 @@ export class Changing {
         queue.tell('removed', id, { prev: state });
         this.#parts.leaving.drop(queue, row, state, 'removed');
         return 'done';
+      case 'send':
+      case 'unlink':
+        throw withoutFamilies('sqlite');
       case 'retry':
         if (state !== change.from) return 'state';
         this.#toWaiting(transaction, queue, state, row, change);

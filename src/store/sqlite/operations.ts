@@ -1,6 +1,7 @@
 // The verbs of the SQLite store. Writes go through the committer and share transactions. Reads run at once; large reads take turns with
 // the event loop (state/read-turns.ts).
 // No code here may await inside a transaction, because the connection of the lock thread would wait for that transaction.
+import { noFamilies } from '../no-families.js';
 import { replyById, replyToSelection } from '../change-reply.js';
 import type { Selection, SweepReply, Write } from '../contract/index.js';
 import type { Operations } from '../door.js';
@@ -10,6 +11,7 @@ import type { QueueState } from './state/queue-state.js';
 import type { Transaction } from './state/transaction.js';
 
 export const operations: Operations<Engine> = {
+  ...noFamilies,
   add: (engine, queue, jobs, call) => {
     const bytes = sum(jobs, ({ data }) => data.length);
     return write(engine, (transaction) => engine.adding.add(transaction, queue, jobs, call), { bytes });

@@ -54,6 +54,7 @@ export class Selecting {
 
   #oldest(queue: QueueState, list: UnlockedList, { latest, passed }: Bounds, limit: number): LeftRow[] {
     const { queue: number } = queue;
+    if (list === 'waiting-children') return [];
     if (list === 'completed' || list === 'failed') {
       // Filter here and not in the query, which would read on through all younger jobs.
       const rows = this.#finished.all(number, STATE[list], limit).filter((row) => (row.at(-1) as number) <= latest);

@@ -24,7 +24,7 @@ type Ended = [...LeftRow, attemptsMade: number];
 const PLAIN_ROW: Ended = [0, '', 0, 0, null, 0, null, 0];
 type Finished = Record<FinishedState, Keep[]>;
 
-const LETTERS: Record<SettleStatus, string> = { done: 'd', lost: 'l', missing: 'm' };
+const LETTERS: Record<SettleStatus, string> = { done: 'd', lost: 'l', missing: 'm', pending: 'p', unsuccessful: 'u', ready: 'r' };
 const STATUSES = new Map(Object.entries(LETTERS).map(([status, letter]) => [letter, status as SettleStatus]));
 
 export class Settling {

@@ -10,10 +10,13 @@ import { claiming } from './claiming.js';
 import { closing } from './closing.js';
 import { control } from './control.js';
 import { crowds } from './crowds.js';
+import { deadLetters } from './dead-letters.js';
 import { deduplication } from './deduplication.js';
 import { deduplicationEnds } from './deduplication-ends.js';
 import { events } from './events.js';
 import { exclusionRaces } from './exclusion-races.js';
+import { families } from './families.js';
+import { familyRemovals } from './family-removals.js';
 import { fencing } from './fencing.js';
 import { groups } from './groups.js';
 import { groupSettings } from './group-settings.js';
@@ -68,6 +71,9 @@ const FACETS: [title: string, level: Level, facet: Facet][] = [
   ['rates', 'rates', rates],
   ['metrics', 'metrics', metrics],
   ['events of users', 'own-events', ownEvents],
+  ['families', 'families', families],
+  ['removals in families', 'families', familyRemovals],
+  ['dead letters', 'families', deadLetters],
   ['settling', 'core', settling],
   ['keeping', 'keeping', keeping],
   ['fencing', 'core', fencing],

@@ -35,6 +35,7 @@ export function inspecting(test: Test): void {
       active: ['runs'],
       completed: ['done'],
       failed: ['broken'],
+      'waiting-children': [],
     };
     const { counts } = await scene.store.status(scene.queue);
     for (const [name, list] of Object.entries(expected) as [ListName, string[]][]) {
@@ -46,7 +47,15 @@ export function inspecting(test: Test): void {
 
   test('an unknown queue reads as an empty queue', async (scene) => {
     const { counts, paused } = await scene.store.status(scene.queue);
-    assert.deepEqual(counts, { waiting: 0, prioritized: 0, delayed: 0, active: 0, completed: 0, failed: 0 });
+    assert.deepEqual(counts, {
+      waiting: 0,
+      prioritized: 0,
+      delayed: 0,
+      active: 0,
+      completed: 0,
+      failed: 0,
+      'waiting-children': 0,
+    });
     assert.equal(paused, false);
     assert.deepEqual(await scene.list('waiting'), []);
     assert.deepEqual(await scene.store.sessions(scene.queue), []);

@@ -42,6 +42,11 @@ export const LEVELS = {
     buildsOn: ['core', 'control'],
     needs: '`group` of a job, `group` and `groups` of `configure`, `groups` of `status`, `jobs` of a group',
   },
+  families: {
+    buildsOn: ['core', 'control', 'changing', 'claims-by-id', 'keeping', 'inspecting'],
+    needs:
+      '`parents`, `waitsForChildren` and `queue` of a job, `relay`, `children`, the outcome `children`, if the capability `families` is set',
+  },
   caps: { buildsOn: ['core', 'control'], needs: '`cap` of `configure`' },
   'named-locks': { buildsOn: ON_CORE, needs: '`acquire`, `letGo`, `locks` by name' },
   hints: { buildsOn: ON_CORE, needs: '`probe`, `checkSessions`' },

@@ -19,6 +19,8 @@ export interface Test extends Define {
   fallible: Define;
   /** Needs a store that takes several calls of a worker at once. */
   lanes: Define;
+  /** Needs a store that keeps jobs with parents and children. */
+  families: Define;
   /** Needs a clock that can be moved by hand, and whose wall clock can be set. */
   manual: Define;
   /** Needs a clock on which minutes pass without waiting. */
@@ -65,6 +67,7 @@ function testsOf(options: ConformanceOptions, levels: ReadonlySet<Level>, collec
     hinted: unless(!capabilities.crashHints, 'it cannot tell that an owner died'),
     fallible: unless(!capabilities.crashHints || capabilities.fallibleHints !== true, 'its hints cannot be wrong'),
     lanes: unless((capabilities.lanes ?? 1) < 2, 'one call of a worker at a time'),
+    families: unless(capabilities.families !== true, 'its jobs have no parents or children'),
     moved: unless(clock === 'real', 'it would wait for minutes'),
     manual: unless(clock !== 'manual', 'its clock cannot be moved by hand'),
     needs: (...needed: Level[]): Test => (needed.every((level) => levels.has(level)) ? test : testsOf(options, levels, () => {})),

@@ -1,20 +1,24 @@
 // Puts a new job into the queue.
 import type { NewJob } from '../../../job/record.js';
-import { putDelayed, putWaiting } from './moves.js';
+import { putDelayed, putParent, putWaiting } from './moves.js';
 import { type QueueState, StoredJob } from './queue-state.js';
 
-export function enter(queue: QueueState, id: string, job: NewJob, now: number): void {
+export function enter(queue: QueueState, id: string, job: NewJob, now: number): StoredJob {
   const stored = new StoredJob(id, job, ++queue.added, Math.floor(now));
   queue.jobs.set(id, stored);
   queue.isUsed = true;
   queue.log.record('added', id, { jobName: job.name });
-  if (job.delayMs > 0) {
+  if (job.waitsForChildren === true) {
+    putParent(queue, stored, job.delayMs);
+    queue.log.record('waiting-children', id);
+  } else if (job.delayMs > 0) {
     putDelayed(queue, stored, job.delayMs, now);
     queue.log.record('delayed', id, { delay: Math.ceil(stored.at) });
   } else {
     putWaiting(queue, stored, job.lifo);
     queue.log.record('waiting', id);
   }
+  return stored;
 }
 
 /**

@@ -11,6 +11,8 @@ export class Memory {
   readonly #mayBeFaked: boolean;
   /** Milliseconds by which a faked clock is ahead of the genuine clock. */
   #shift = 0;
+  /** The queues that the running call may have changed beside its own, with their last events before. */
+  readonly #peers = new Map<QueueState, number>();
   readonly #alarms = new Map<QueueState, () => void>();
 
   constructor(clock: Clock | undefined) {
@@ -27,16 +29,36 @@ export class Memory {
     const result = work(state, this.now());
     if (state.log.last !== lastEvent) state.wake.signal();
     this.changed(state);
+    if (this.#peers.size > 0) this.#peersChanged();
     return result;
   }
 
   state(queue: string): QueueState {
     let state = this.queues.get(queue);
     if (state === undefined) {
-      state = new QueueState(() => Math.floor(this.#clock.wall()));
+      state = new QueueState(
+        queue,
+        () => Math.floor(this.#clock.wall()),
+        (name) => this.#peer(name),
+      );
       this.queues.set(queue, state);
     }
     return state;
+  }
+
+  #peer(name: string): QueueState {
+    const state = this.state(name);
+    if (!this.#peers.has(state)) this.#peers.set(state, state.log.last);
+    return state;
+  }
+
+  #peersChanged(): void {
+    const peers = [...this.#peers];
+    this.#peers.clear();
+    for (const [state, lastEvent] of peers) {
+      if (state.log.last !== lastEvent) state.wake.signal();
+      this.changed(state);
+    }
   }
 
   /** Returns the store's epoch ms with fractions, because rounding could make a session expire early. */

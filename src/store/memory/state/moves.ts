@@ -10,6 +10,7 @@ export const FROM = {
   active: { prev: 'active' },
   completed: { prev: 'completed' },
   failed: { prev: 'failed' },
+  'waiting-children': { prev: 'waiting-children' },
 } as const;
 
 export function putWaiting(queue: QueueState, job: StoredJob, front: boolean): void {
@@ -22,6 +23,13 @@ export function putDelayed(queue: QueueState, job: StoredJob, delayMs: number, n
   job.delay = delayMs;
   job.at = now + delayMs;
   queue.delayed.push(job);
+}
+
+/** The job keeps the delay that begins when its children have ended. */
+export function putParent(queue: QueueState, job: StoredJob, delayMs: number): void {
+  job.state = 'waiting-children';
+  job.delay = delayMs;
+  queue.parents.pushBack(job);
 }
 
 export function putActive(queue: QueueState, job: StoredJob, lock: StoredLock): void {

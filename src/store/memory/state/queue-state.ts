@@ -11,6 +11,7 @@ import { ClaimOrder } from './claim-order.js';
 import { Entries } from './entries.js';
 import { EventLog } from '../events.js';
 import { Heap, type Timed } from './heap.js';
+import { Links } from './links.js';
 import { LinkedList, type Linked } from '../../../runtime/linked-list.js';
 import type { MinuteCounts } from './minute-counts.js';
 import { ClaimLimits } from './rate-limit.js';
@@ -28,6 +29,10 @@ export class QueueState {
     completed: new LinkedList(),
     failed: new LinkedList(),
   };
+  /** Jobs that wait for their children, in the order in which they came here. */
+  readonly parents = new LinkedList<StoredJob>();
+  /** The links of jobs that have or had children. */
+  readonly links = new Map<string, Links>();
   /** Open sessions, and ended sessions that still hold a lock or a place in line. */
   readonly sessions = new Map<string, StoredSession>();
   /** Open sessions by the moment at which they may have expired, so a sweep checks no living session. */
@@ -60,8 +65,18 @@ export class QueueState {
   /** A job was added, or a session was opened. False for a queue that was only read. */
   isUsed = false;
 
-  /** `wall` returns the wall clock of the store, in whole epoch ms. */
-  constructor(readonly wall: () => number) {}
+  /** `wall` returns the wall clock of the store, in whole epoch ms. `peer` returns a queue that the running call changes too. */
+  constructor(
+    readonly name: string,
+    readonly wall: () => number,
+    readonly peer: (name: string) => QueueState,
+  ) {}
+
+  linksOf(jobId: string): Links {
+    let links = this.links.get(jobId);
+    if (links === undefined) this.links.set(jobId, (links = new Links()));
+    return links;
+  }
 
   /** Moves the ends of sessions, locks and places in line by the same `ms`, so their order stays. */
   moveEnds(ms: number): void {
@@ -94,7 +109,7 @@ export class StoredJob implements Linked<StoredJob>, Timed {
   delay = 0;
   readonly timestamp: number;
   marks: number;
-  readonly extras: Partial<JobRecord> | null;
+  extras: Partial<JobRecord> | null;
   attemptsMade = 0;
   attemptsStarted = 0;
   stalledCounter = 0;

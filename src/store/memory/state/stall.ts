@@ -36,7 +36,7 @@ export function stall(queue: QueueState, lost: Lost[], now: number): Swept {
       queue.log.record('waiting', job.id, FROM.active);
       stalled.push(job);
     } else {
-      fail(queue, job, job.lostBy, now);
+      fail(queue, job, lock.order, job.lostBy, now);
       failed.push(lostJob(job));
     }
   }
@@ -44,11 +44,11 @@ export function stall(queue: QueueState, lost: Lost[], now: number): Swept {
   return { stalled: stalled.map(lostJob), failed };
 }
 
-function fail(queue: QueueState, job: StoredJob, lostBy: string, now: number): void {
+function fail(queue: QueueState, job: StoredJob, fence: number, lostBy: string, now: number): void {
   job.failedReason = STALLED_REASON;
   putFinished(queue, job, 'failed', now);
   queue.log.record('failed', job.id, { failedReason: STALLED_REASON, prev: 'active', lostBy }, lostBy.length);
-  ended(queue, job, now);
+  ended(queue, job, fence, now);
   retain(queue, job, keepOnFail(job.opts), now);
 }
 

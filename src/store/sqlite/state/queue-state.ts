@@ -94,6 +94,7 @@ export class QueueState implements Grouped {
 
   /** Counts a job that enters (1) or leaves (-1) a state. */
   count(state: StoredState, priority: number, by: 1 | -1): void {
+    if (state === 'waiting-children') return;
     this[state === 'waiting' && priority > 0 ? 'prioritized' : state] += by;
   }
 
@@ -108,7 +109,7 @@ export class QueueState implements Grouped {
 
   get counts(): QueueStatus['counts'] {
     const { waiting, prioritized, delayed, active, completed, failed } = this;
-    return { waiting, prioritized, delayed, active, completed, failed };
+    return { waiting, prioritized, delayed, active, completed, failed, 'waiting-children': 0 };
   }
 }
 
