@@ -4,6 +4,18 @@ export type { QueueEventsListener, QueueEventsMap } from './events/event-map.js'
 export { QueueEvents, type QueueEventsOptions } from './events/queue-events.js';
 export { type PublishedEvent, QueueEventsProducer } from './events/queue-events-producer.js';
 export { Job } from './handle/job.js';
+export type {
+  Dependencies,
+  Dependencies as JobDependencies,
+  DependenciesOptions,
+  DependenciesOptions as DependenciesOpts,
+  DependencyCounts,
+  DependencyStates,
+  ParentKeys,
+  ParentKeys as ParentKeyOpts,
+  WaitForChildrenOptions,
+  WaitForChildrenOptions as MoveToWaitingChildrenOpts,
+} from './handle/children.js';
 export type { JobJson, JobView } from './handle/json.js';
 export type { NextJob, PriorityOptions, RetryOptions } from './handle/moves.js';
 export type { RemoveOptions } from './handle/removal.js';
@@ -11,6 +23,7 @@ export type { JobProgress } from './handle/job-context.js';
 export type { JobHandlers, JobOf, NamedJob, Processor, ResultOf } from './handle/typed-job.js';
 export type { BackoffStrategy } from './job/backoff.js';
 export type { DeduplicationOptions } from './job/deduplication.js';
+export type { FailureOptions, ParentOptions } from './job/family-options.js';
 export type { GroupLimitOptions, GroupOptions, GroupRateLimit } from './job/group.js';
 export type { JobLock } from './job/lock.js';
 export type { LossFound, LostBy } from './job/lost-by.js';
@@ -25,7 +38,7 @@ export type {
   KeepOption,
 } from './job/options.js';
 export type { CatchUp, Overlap, RepeatOptions, RepeatStrategy } from './job/schedule.js';
-export { DelayedError, RateLimitError, UnrecoverableError, WaitingError } from './job/signals.js';
+export { DelayedError, RateLimitError, UnrecoverableError, WaitingChildrenError, WaitingError } from './job/signals.js';
 export type { JobState, JobType } from './job/state.js';
 export type { Instance } from './lock/instances.js';
 export type { SessionOptions } from './session/session-options.js';
@@ -40,6 +53,20 @@ export type {
   RequeueOptions,
   RequeueOptions as RetryJobOpts,
 } from './queue/cleaning.js';
+export { FlowProducer, type FlowProducerEvents } from './queue/flow-producer.js';
+export type {
+  FlowGraph,
+  FlowJob,
+  FlowJobOptions,
+  FlowOptions,
+  FlowOptions as FlowOpts,
+  FlowProducerOptions,
+  GetFlowOptions,
+  GetFlowOptions as NodeOpts,
+  GraphNode,
+  JobNode,
+} from './queue/flow-options.js';
+export type { RedriveOptions } from './queue/redrive.js';
 export { JobScheduler, type JobSchedulerOpts } from './queue/job-scheduler.js';
 export type { ClientInfo, WorkerInfo } from './queue/clients.js';
 export type { QueueMeta } from './queue/getters.js';

@@ -24,11 +24,8 @@ const NAMES = new OptionNames<QueueBaseOptions>({
 const MAX_NAME = 200;
 /** The log keeps about 8 MiB of events of a queue; one event must not push out the others. */
 const MAX_ARGS = 65_536;
-/** Names that QueueEvents, or Node's emitter, emits itself. `waiting-children` is BullMQ's. */
-const RESERVED: ReadonlySet<string> = new Set([
-  ...EVENT_NAMES,
-  ...['error', 'recovered', 'waiting-children', 'newListener', 'removeListener'],
-]);
+/** Names that QueueEvents, or Node's emitter, emits itself. */
+const RESERVED: ReadonlySet<string> = new Set([...EVENT_NAMES, ...['error', 'recovered', 'newListener', 'removeListener']]);
 
 export class QueueEventsProducer extends Emitter<{ error: [error: Error] }> {
   readonly name: string;

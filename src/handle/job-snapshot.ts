@@ -2,6 +2,7 @@
 // The record is authoritative; after each change the snapshot refreshes the fields that the handle shows.
 import { HoldfastError } from '../errors.js';
 import type { JobLock } from '../job/lock.js';
+import { refusedByChildren } from '../job/family-refusal.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { JobRecord } from '../job/record.js';
 import {
@@ -74,6 +75,8 @@ export class JobSnapshot implements PayloadReader {
     if (status === 'done') return;
     const subject = `${action} of job ${this.record.id} of queue "${this.context.name}" changed nothing`;
     if (status === 'missing') throw new HoldfastError('JOB_MISSING', `${subject}: the job does not exist any more.`, this.#facts);
+    if (status === 'pending' || status === 'unsuccessful')
+      throw refusedByChildren(this.record.id, status, 'moveToFinished', this.context.name);
     const why = this.ended
       ? 'this run of it has ended already'
       : 'its lock is no longer ours, and another worker may be running it';
@@ -117,12 +120,17 @@ export class JobSnapshot implements PayloadReader {
         this.#refreshPayload('stacktrace');
         record.state = outcome.kind === 'failed' ? 'failed' : 'waiting';
         break;
+      case 'children':
+        record.state = 'waiting-children';
+        break;
       case 'delay':
       case 'release':
       case 'return':
         record.state = 'waiting';
     }
-    if (record.state === 'waiting') {
+    if (record.state === 'waiting-children') {
+      record.delay = 0;
+    } else if (record.state === 'waiting') {
       record.delay = 'delayMs' in outcome ? outcome.delayMs : 0;
       if (record.delay > 0) record.state = 'delayed';
     } else {

@@ -4,6 +4,7 @@
 import { type JobLock, NO_LOCK } from '../job/lock.js';
 import { checkGivenId } from '../job/names.js';
 import type { LostBy } from '../job/lost-by.js';
+import type { JobRef } from '../job/family.js';
 import type { JobsOptions } from '../job/options.js';
 import type { Outcome } from '../job/outcome.js';
 import type { JobRecord } from '../job/record.js';
@@ -13,6 +14,8 @@ import { checkInteger } from '../runtime/check.js';
 import { JobSnapshot } from './job-snapshot.js';
 import { DECODED_AT_ONCE, decodedOnUse, ENCODED, shown, showPlain } from './fields.js';
 import { contextOf, type ContextSource, type JobContext, type JobProgress } from './job-context.js';
+import * as children from './children.js';
+import type { ParentKeys } from './children.js';
 import { type JobJson, type JobView, jsonOf, partsOf } from './json.js';
 import * as moves from './moves.js';
 import type { RemoveOptions } from './removal.js';
@@ -37,9 +40,13 @@ export interface JobMaker {
 /** For workers: the store has accepted the outcome of the job's run. Not a method, because users must not call it. */
 export let showSettled: (job: Job, outcome: Outcome) => void;
 
+/** For workers: the child whose failure fails the job. */
+export let doomOf: (job: Job) => JobRef | undefined;
+
 export class Job<Data = Any, Result = Any, Name extends string = string> {
   static {
     showSettled = (job, outcome) => job.#snapshot.settled(outcome);
+    doomOf = (job) => job.#snapshot.record.doomedBy;
   }
 
   static readonly #onUse = {
@@ -86,6 +93,10 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   declare readonly gid: string | undefined;
   /** The id of the schedule that made the job. */
   declare readonly repeatJobKey: string | undefined;
+  /** The first parent of the job, with the qualified name of its queue. */
+  declare readonly parent: ParentKeys | undefined;
+  /** `prefix:queue:id` of the first parent. */
+  declare readonly parentKey: string | undefined;
   /** True if `add` added nothing, because this job has the jobId or the deduplication id. */
   declare readonly duplicate: boolean;
 
@@ -120,6 +131,9 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     this.deduplicationId = record.deduplicationId;
     this.gid = record.group;
     this.repeatJobKey = record.scheduleId;
+    this.parent = undefined;
+    this.parentKey = undefined;
+    if (record.parents !== undefined) children.showParent(this, record.parents);
     this.duplicate = duplicate;
   }
 
@@ -199,9 +213,8 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   async isActive(): Promise<boolean> {
     return (await this.getState()) === 'active';
   }
-  /** Always false: no job waits for other jobs in this version. */
   async isWaitingChildren(): Promise<boolean> {
-    return false;
+    return (await this.getState()) === 'waiting-children';
   }
 
   /** Resolves with the result. Rejects with JOB_FINISHED and the reason if the job fails, and with TIMEOUT after `ttl` ms. */
@@ -252,6 +265,49 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   /** Moves the job to the front of waiting. In a processor, throw WaitingError afterwards. */
   async moveToWait(token?: string): Promise<void> {
     await moves.handBack(this.#snapshot, token);
+  }
+
+  /**
+   * Moves the job to waiting-children if a child of it has not ended; with `child`, if that one has not. Returns false if there is none: then
+   * the handler goes on. In a processor, throw WaitingChildrenError after it returned true. No attempt counts.
+   */
+  async moveToWaitingChildren(token?: string, opts: children.WaitForChildrenOptions = {}): Promise<boolean> {
+    return children.waitForChildren(this.#snapshot, token, opts);
+  }
+
+  /** Returns the results of the children that have completed, by their keys: `prefix:queue:id`. They outlive the children. */
+  async getChildrenValues<V = Any>(): Promise<Record<string, V>> {
+    return (await children.valuesOf(this.#snapshot)) as Record<string, V>;
+  }
+
+  /** Returns why children failed whose failures the job ignores, by their keys. */
+  async getIgnoredChildrenFailures(): Promise<Record<string, string>> {
+    return children.ignoredOf(this.#snapshot);
+  }
+
+  /** The same as `getIgnoredChildrenFailures`, under an older name. */
+  async getFailedChildrenValues(): Promise<Record<string, string>> {
+    return children.ignoredOf(this.#snapshot);
+  }
+
+  /** Returns the children by the states of their links. With options, pages of the states that they name. */
+  async getDependencies(opts: children.DependenciesOptions = {}): Promise<children.Dependencies> {
+    return children.dependenciesOf(this.#snapshot, opts);
+  }
+
+  /** Returns the numbers of children: of all states, or of those that are true in `opts`. */
+  async getDependenciesCount(opts: children.DependencyStates = {}): Promise<children.DependencyCounts> {
+    return children.countsOf(this.#snapshot, opts);
+  }
+
+  /** Parts this job from its parent, which no longer waits for it. Returns false if it has no parent, or has ended. */
+  async removeChildDependency(): Promise<boolean> {
+    return children.partFromParent(this.#snapshot);
+  }
+
+  /** Removes the children that have not started, with their own children. */
+  async removeUnprocessedChildren(): Promise<void> {
+    await children.removeUnprocessed(this.#snapshot);
   }
 
   /** The name of this job's lock, for people and logs. */

@@ -168,7 +168,7 @@ export async function remove(snapshot: JobSnapshot, options: RemoveOptions): Pro
   checkRemoveOptions(options);
   const { context, record } = snapshot;
   const store = await context.ready();
-  const status = await removeJob(store, context.stored, record.id);
+  const status = await removeJob(store, context.stored, record.id, options);
   if (status === 'locked') throw locked(snapshot, 'remove');
   if (status === 'scheduled') throw scheduled(snapshot);
   if (status === 'done') context.removed?.(record.id);

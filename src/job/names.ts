@@ -89,3 +89,22 @@ export function checkSchedulerId(id: unknown): string {
   if (isPlainText) return id;
   throw invalidOption('jobSchedulerId', id, `a string of 1 to ${MAX_SCHEDULER_ID} characters, without control characters`);
 }
+
+/** Returns the names of the queue that has this name in the store. */
+export function queueNamesOf(stored: string): QueueNames {
+  const cut = stored.indexOf('/');
+  const prefix = cut === -1 ? DEFAULT_PREFIX : decodeURIComponent(stored.slice(0, cut));
+  const name = decodeURIComponent(stored.slice(cut + 1));
+  return { name, prefix, qualified: `${prefix}:${name}`, stored };
+}
+
+/** Reads a queue that a user names as `prefix:name`, or by its name alone, which then has the given prefix. */
+export function parseQueueName(given: unknown, prefix: string): QueueNames {
+  const cut = typeof given === 'string' ? given.lastIndexOf(':') : -1;
+  return cut === -1 ? queueNames(given, prefix) : queueNames((given as string).slice(cut + 1), (given as string).slice(0, cut));
+}
+
+/** Returns `prefix:queue:id`, as BullMQ names a job of another queue. */
+export function jobKey({ queue, id }: { queue: string; id: string }): string {
+  return `${queueNamesOf(queue).qualified}:${id}`;
+}

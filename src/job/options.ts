@@ -5,11 +5,20 @@ import { OptionNames } from '../runtime/option-names.js';
 import { MAX_METADATA } from '../runtime/telemetry.js';
 import { checkDeduplication, type DeduplicationOptions } from './deduplication.js';
 import { checkGroup, checkOneLine, type GroupOptions } from './group.js';
+import {
+  checkDeadLetter,
+  checkFailureOption,
+  checkFamilyOptions,
+  checkParent,
+  FAILURE_NAMES,
+  type FailureOptions,
+  type ParentOptions,
+} from './family-options.js';
 import { checkJobId } from './names.js';
 import type { Keep } from './outcome.js';
 import type { RepeatOptions } from './schedule.js';
 
-export interface DefaultJobOptions {
+export interface DefaultJobOptions extends FailureOptions {
   /** Milliseconds until the job may start, counted from the moment the store takes it. Default 0. */
   delay?: number;
   /** 0 (the default) runs first, then 1, 2 … up to 2097152. */
@@ -38,6 +47,8 @@ export interface DefaultJobOptions {
   timestamp?: number;
   /** Tracing of this job, if the queue has the option `telemetry`. */
   telemetry?: JobTelemetryOptions;
+  /** The name of the queue, of the same prefix, that gets a copy of the job when the job has failed for good. */
+  deadLetter?: string;
 }
 
 export interface JobsOptions extends DefaultJobOptions {
@@ -47,6 +58,8 @@ export interface JobsOptions extends DefaultJobOptions {
   deduplication?: DeduplicationOptions;
   /** Makes a schedule, as in BullMQ 5: see `upsertJobScheduler`. A job of a schedule shows it with `count` and `offset`. */
   repeat?: RepeatOptions;
+  /** The job that waits for this one, in any queue. */
+  parent?: ParentOptions;
   /** Set for a job of a schedule: its slot, in epoch ms. */
   prevMillis?: number;
 }
@@ -107,11 +120,16 @@ const CHECKS: ReadonlyMap<string, Check> = new Map<string, Check>([
   ['timestamp', whole(MAX_TIMESTAMP)],
   ['deduplication', checkDeduplication],
   ['telemetry', checkTelemetryOption],
+  ['parent', checkParent],
+  ['deadLetter', checkDeadLetter],
+  ['failParentOnFailure', checkFailureOption],
+  ['continueParentOnFailure', checkFailureOption],
+  ['ignoreDependencyOnFailure', checkFailureOption],
+  ['removeDependencyOnFailure', checkFailureOption],
 ]);
 
 const OF_ADD = 'Pass it to queue.add or addBulk, or use queue.upsertJobScheduler.';
 const OF_SCHEDULE = 'A schedule sets it: leave it out.';
-const NO_FLOWS = 'Add the next job at the end of the handler, with a jobId made of this one.';
 
 // The queue carries out `repeat` itself, so here it comes from a place that cannot have it.
 const JOB_NAMES = new OptionNames<Omit<JobsOptions, 'repeat' | 'prevMillis'>>({
@@ -133,17 +151,18 @@ const JOB_NAMES = new OptionNames<Omit<JobsOptions, 'repeat' | 'prevMillis'>>({
     timestamp: true,
     telemetry: true,
     deduplication: true,
+    parent: true,
+    deadLetter: true,
+    failParentOnFailure: true,
+    continueParentOnFailure: true,
+    ignoreDependencyOnFailure: true,
+    removeDependencyOnFailure: true,
   },
   unsupported: {
     repeat: OF_ADD,
     repeatJobKey: OF_SCHEDULE,
     prevMillis: OF_SCHEDULE,
     debounce: 'Use deduplication with the same id and ttl.',
-    parent: NO_FLOWS,
-    failParentOnFailure: NO_FLOWS,
-    continueParentOnFailure: NO_FLOWS,
-    ignoreDependencyOnFailure: NO_FLOWS,
-    removeDependencyOnFailure: NO_FLOWS,
     rateLimiterKey: 'Use the job option group: { id }, and the worker option group: { limit: { max, duration } }.',
     timeout: 'Pass AbortSignal.timeout(ms) to what the handler waits for, and let it throw.',
     preventParsingData: 'Pass the text as a string: it is read only when job.data is used.',
@@ -184,9 +203,11 @@ export function checkJobOptions(options: unknown, within = '', foreign?: Readonl
 export function checkDefaultJobOptions(options: unknown, foreign?: ReadonlySet<string>): DefaultJobOptions {
   const checked = checkJobOptions(options, 'defaultJobOptions', foreign);
   checkOneLine(checked);
-  for (const name of ['jobId', 'deduplication'] as const) {
+  checkFamilyOptions(checked);
+  for (const name of ['jobId', 'deduplication', 'parent'] as const) {
     if (checked[name] === undefined) continue;
-    const wanted = 'given with each job: as a default it would make every job a duplicate';
+    const wanted =
+      name === 'parent' ? 'given with each job' : 'given with each job: as a default it would make every job a duplicate';
     throw invalidOption(`defaultJobOptions.${name}`, checked[name], wanted);
   }
   return checked;
@@ -199,6 +220,14 @@ export function mergeOptions(defaults: DefaultJobOptions, options: JobsOptions):
     if (value !== undefined) merged[name] = value;
   }
   checkOneLine(merged);
+  checkFamilyOptions(withoutDefaultFailure(merged, options));
+  return merged;
+}
+
+/** A job that says what its failure means for its parent does not follow the default. */
+function withoutDefaultFailure(merged: Record<string, unknown>, options: JobsOptions): JobsOptions {
+  if (!FAILURE_NAMES.some((name) => options[name] === true)) return merged;
+  for (const name of FAILURE_NAMES) if (options[name] !== true) delete merged[name];
   return merged;
 }
 

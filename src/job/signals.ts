@@ -29,6 +29,13 @@ export class WaitingError extends Signal {
   }
 }
 
+/** The processor has moved the job to waiting-children itself (`job.moveToWaitingChildren`). */
+export class WaitingChildrenError extends Signal {
+  constructor(message = 'moved to waiting-children') {
+    super(message, 'WaitingChildrenError');
+  }
+}
+
 export const RATE_LIMIT_MESSAGE = 'rate limited';
 
 /** The queue is rate limited (`worker.rateLimit(ms)`): the job goes back to waiting, and neither an attempt nor a stall counts. */

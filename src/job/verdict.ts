@@ -1,6 +1,6 @@
 // Decides how a run ends, from what the processor did. Pure, apart from the call of the user's backoff strategy. If deciding fails, the
 // verdict is "failed" with that reason: a job must never be left without an outcome.
-import { toError } from '../errors.js';
+import { HoldfastError, toError } from '../errors.js';
 import { keepable } from '../runtime/check.js';
 import { type BackoffStrategy, backoffDelay } from './backoff.js';
 import { type JobsOptions, type KeepOption, keepOf } from './options.js';
@@ -127,5 +127,6 @@ function reasonOf(error: Error): string {
 }
 
 function isUnrecoverable(error: Error): boolean {
+  if (error instanceof HoldfastError && error.code === 'CHILDREN_FAILED') return true;
   return error instanceof UnrecoverableError || isSignal(error, 'UnrecoverableError');
 }

@@ -60,6 +60,8 @@ const isNamed = ({ jobs }: Parcel): boolean => jobs.some(({ id }) => id !== unde
 /** Jobs that are added together, in one call. */
 interface Parcel {
   jobs: NewJob[];
+  /** The queue of the call. Default: that of the batcher. */
+  queue?: string;
   size: number;
   since: number;
   resolve(replies: AddReply[]): void;
@@ -93,9 +95,30 @@ export class AddBatcher {
     });
   }
 
+  /**
+   * Adds jobs of a family, in a call of its own: the store adds them as a whole or not at all. `queue`: the queue that the call names, if it
+   * is not the own one.
+   */
+  addFamily(jobs: NewJob[], queue: string, transaction?: object): Promise<AddReply[]> {
+    if (transaction !== undefined) return this.addWithin(transaction, jobs, queue);
+    return new Promise((resolve, reject) => {
+      const parcel: Parcel = { jobs, queue, size: sizeOfAll(jobs), since: performance.now(), resolve, reject };
+      this.#track(this.#addApart(parcel));
+    });
+  }
+
+  async #addApart(parcel: Parcel): Promise<void> {
+    try {
+      const store = await this.#open(parcel.since);
+      await (store.capabilities.inline ? this.#addInline(store, parcel) : this.#sendApart(store, parcel));
+    } catch (thrown) {
+      parcel.reject(toError(thrown));
+    }
+  }
+
   /** Adds in the user's transaction: separate from other jobs, and never repeated, because a failure ends the transaction. */
-  addWithin(transaction: object, jobs: NewJob[]): Promise<AddReply[]> {
-    const adding = this.#addWithin(transaction, jobs);
+  addWithin(transaction: object, jobs: NewJob[], queue = this.#options.queue): Promise<AddReply[]> {
+    const adding = this.#addWithin(transaction, jobs, queue);
     this.#track(
       adding.then(
         () => undefined,
@@ -224,8 +247,9 @@ export class AddBatcher {
 
   /** Repeats the same call until the store replies or refuses, or the time is up. */
   async #call(store: Store, parcels: Parcel[], caller: Caller): Promise<AddReply[]> {
-    const { queue, timeoutMs } = this.#options;
+    const { timeoutMs } = this.#options;
     const [first] = parcels;
+    const queue = first?.queue ?? this.#options.queue;
     const jobs = first !== undefined && parcels.length === 1 ? first.jobs : parcels.flatMap((parcel) => parcel.jobs);
     const call = { caller: caller.id, seq: ++caller.seq };
     const oldest = first?.since ?? 0;
@@ -256,8 +280,8 @@ export class AddBatcher {
     }
   }
 
-  async #addWithin(transaction: object, jobs: NewJob[]): Promise<AddReply[]> {
-    const { queue, timeoutMs } = this.#options;
+  async #addWithin(transaction: object, jobs: NewJob[], queue: string): Promise<AddReply[]> {
+    const { timeoutMs } = this.#options;
     const store = await this.#open(performance.now());
     // A store without transactions would add outside of them.
     if (!store.capabilities.transactions) refuseTransaction(store.capabilities.engine, transaction);
@@ -307,7 +331,7 @@ export class AddBatcher {
 
   async #addInline(store: Store, parcel: Parcel): Promise<void> {
     try {
-      parcel.resolve(await store.add(this.#options.queue, parcel.jobs, { caller: randomUUID(), seq: 1 }));
+      parcel.resolve(await store.add(parcel.queue ?? this.#options.queue, parcel.jobs, { caller: randomUUID(), seq: 1 }));
     } catch (thrown) {
       parcel.reject(toError(thrown));
     }

@@ -21,12 +21,10 @@ export interface SplitBulk {
   repeated: Map<number, Upsert>;
 }
 
-const NO_FLOWS = 'Add the next job at the end of the handler, with a jobId made of this one.';
-
 const NAMES = new OptionNames<GivenJob>({
   of: 'addBulk',
   known: { name: true, data: true, opts: true },
-  unsupported: { children: NO_FLOWS, queueName: 'addBulk adds to its own queue: use the Queue of that name.' },
+  unsupported: { children: 'Use FlowProducer.', queueName: 'addBulk adds to its own queue: use the Queue of that name.' },
 });
 
 export function splitBulk(jobs: unknown, within: object | undefined): SplitBulk {

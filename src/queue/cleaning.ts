@@ -9,13 +9,27 @@ import { readList } from '../store/client/read-on.js';
 
 export const CHUNK = 500;
 
-export type CleanType = 'completed' | 'failed' | 'delayed' | 'active' | 'wait' | 'waiting' | 'paused' | 'prioritized';
+type Removal = Extract<BulkChange, { kind: 'remove' }>;
+
+/** As in BullMQ, a parent in the same queue is removed with its last pending child. */
+const WITH_PARENT: Removal = { kind: 'remove', parentToo: true };
+
+export type CleanType =
+  | 'completed'
+  | 'failed'
+  | 'delayed'
+  | 'active'
+  | 'wait'
+  | 'waiting'
+  | 'paused'
+  | 'prioritized'
+  | 'waiting-children';
 
 export async function drain(store: Store, queue: string, delayed: boolean): Promise<void> {
   const { counts } = await store.status(queue);
   const waiting = counts.waiting + counts.prioritized;
-  if (waiting > 0) await removeAll(store, queue, { lists: ['waiting', 'prioritized'], max: waiting });
-  if (delayed && counts.delayed > 0) await removeAll(store, queue, { lists: ['delayed'], max: counts.delayed });
+  if (waiting > 0) await removeAll(store, queue, { lists: ['waiting', 'prioritized'], max: waiting }, WITH_PARENT);
+  if (delayed && counts.delayed > 0) await removeAll(store, queue, { lists: ['delayed'], max: counts.delayed }, WITH_PARENT);
 }
 
 /** Returns the ids of the removed jobs: those that finished, last started or were added (the first that is known) at least `grace` ms ago. */
@@ -25,12 +39,13 @@ export async function clean(store: Store, queue: string, grace: number, limit: n
   const { counts, paused } = await store.status(queue);
   const list = listOf(type, paused);
   const size = list === undefined ? 0 : counts[list];
-  return removeAll(store, queue, {
+  const selection = {
     lists: list === undefined ? [] : [list],
     max: limit === 0 ? size : Math.min(limit, size),
     // Every job is at least 0 ms old.
     ...(grace > 0 && { olderThanMs: grace }),
-  });
+  };
+  return removeAll(store, queue, selection, WITH_PARENT);
 }
 
 /** Returns undefined for jobs of a paused queue if the queue is not paused: there are none. */
@@ -41,6 +56,7 @@ function listOf(type: CleanType, paused: boolean): ListName | undefined {
     case 'delayed':
     case 'active':
     case 'prioritized':
+    case 'waiting-children':
       return type;
     case 'wait':
     case 'waiting':
@@ -103,7 +119,10 @@ export async function obliterate(store: Store, queue: string, options: Obliterat
     await store.change(queue, ids, { kind: 'revoke', reason: 'the queue was obliterated' });
   }
   const all = Object.values((await store.status(queue)).counts).reduce((sum, each) => sum + each, 0);
-  await removeAll(store, queue, { lists: ['waiting', 'prioritized', 'delayed', 'completed', 'failed'], max: all }, limit);
+  const lists: ListName[] = ['waiting', 'prioritized', 'delayed', 'completed', 'failed', 'waiting-children'];
+  await removeAll(store, queue, { lists, max: all }, { kind: 'remove' }, limit);
+  // Parents in other queues learn that their children are gone.
+  while ((await store.relay(queue, CHUNK)).more);
   await store.forget(queue, { all: true });
 }
 
@@ -120,12 +139,13 @@ async function removeAll(
   store: Store,
   queue: string,
   { max, ...selection }: Omit<Selection, 'limit'> & { max: number },
+  removal: Removal,
   chunk = CHUNK,
 ): Promise<string[]> {
   const gone: string[] = [];
   for (;;) {
     const limit = Math.min(chunk, max - gone.length);
-    const { changed, more } = await store.change(queue, { ...selection, limit }, { kind: 'remove' });
+    const { changed, more } = await store.change(queue, { ...selection, limit }, removal);
     gone.push(...changed);
     if (!more || gone.length >= max) return gone;
   }

@@ -1,6 +1,7 @@
 // Converts the arguments of `add` to the store's input: checked, with the defaults merged in, and the payload as JSON text.
 import { deduplicationOf } from '../job/deduplication.js';
-import { checkJobName } from '../job/names.js';
+import { parentLink } from '../job/family-options.js';
+import { checkJobName, type QueueNames, queueNames } from '../job/names.js';
 import { newJob } from '../job/new-job.js';
 import {
   checkDefaultJobOptions,
@@ -18,10 +19,12 @@ export class Drafts {
   readonly defaults: DefaultJobOptions;
   // Most jobs have no options of their own, so the text of the defaults is made once.
   readonly #defaultsText: string;
+  readonly #queue: QueueNames;
   readonly #foreign: ReadonlySet<string> | undefined;
 
   /** `foreign`: job options that the caller implements itself. */
-  constructor(defaults: DefaultJobOptions = {}, foreign?: ReadonlySet<string>) {
+  constructor(queue: QueueNames, defaults: DefaultJobOptions = {}, foreign?: ReadonlySet<string>) {
+    this.#queue = queue;
     this.#foreign = foreign;
     if (typeof defaults === 'object' && defaults !== null && 'transaction' in defaults)
       throw invalidOption('defaultJobOptions.transaction', defaults.transaction, 'given with each add: a transaction ends');
@@ -40,7 +43,15 @@ export class Drafts {
     const job = newJob(jobName, payload, opts, text, Date.now());
     if (opts.jobId !== undefined) job.id = opts.jobId;
     if (opts.deduplication !== undefined) job.deduplication = deduplicationOf(opts.deduplication);
+    if (opts.deadLetter !== undefined) job.deadLetter = this.#lettersOf(opts.deadLetter);
+    if (opts.parent !== undefined) job.parents = [parentLink(opts.parent, opts, this.#queue.prefix)];
     return job;
+  }
+
+  #lettersOf(name: string): string {
+    const { stored } = queueNames(name, this.#queue.prefix);
+    if (stored !== this.#queue.stored) return stored;
+    throw invalidOption('deadLetter', name, 'another queue than that of the job: a letter that fails would come back for ever');
   }
 }
 
@@ -51,7 +62,7 @@ export function recordOf(job: NewJob, id: string): JobRecord {
     name: job.name,
     data: job.data,
     opts: job.opts,
-    state: job.delayMs > 0 ? 'delayed' : 'waiting',
+    state: job.waitsForChildren === true ? 'waiting-children' : job.delayMs > 0 ? 'delayed' : 'waiting',
     priority: job.priority,
     delay: job.delayMs,
     timestamp: job.timestamp,

@@ -71,6 +71,9 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
   getPrioritized(start = 0, end = -1): Promise<JobOf<T, R, N>[]> {
     return this.getJobs(['prioritized'], start, end, true);
   }
+  getWaitingChildren(start = 0, end = -1): Promise<JobOf<T, R, N>[]> {
+    return this.getJobs(['waiting-children'], start, end, true);
+  }
   /** Newest first. */
   getCompleted(start = 0, end = -1): Promise<JobOf<T, R, N>[]> {
     return this.getJobs(['completed'], start, end, false);
@@ -125,6 +128,9 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
   }
   getPrioritizedCount(): Promise<number> {
     return this.getJobCountByTypes('prioritized');
+  }
+  getWaitingChildrenCount(): Promise<number> {
+    return this.getJobCountByTypes('waiting-children');
   }
   getCompletedCount(): Promise<number> {
     return this.getJobCountByTypes('completed');

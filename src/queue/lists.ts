@@ -1,5 +1,5 @@
 // Maps the job types that users know to the lists of a store. 'wait' is another name of waiting. Jobs of a paused queue are waiting, as in
-// BullMQ 6, so 'paused' is always empty. 'repeat' and 'waiting-children' are always empty in this version.
+// BullMQ 6, so 'paused' is always empty. So is 'repeat', because schedules are no jobs.
 import type { JobType } from '../job/state.js';
 import { invalidOption } from '../runtime/check.js';
 import type { ListName, QueueStatus } from '../store/contract/index.js';
@@ -30,5 +30,5 @@ export function countOf(type: JobType, { counts }: QueueStatus): number {
 
 function listOf(type: JobType): ListName | undefined {
   if (type === 'wait') return 'waiting';
-  return type === 'paused' || type === 'repeat' || type === 'waiting-children' ? undefined : type;
+  return type === 'paused' || type === 'repeat' ? undefined : type;
 }

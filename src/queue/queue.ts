@@ -23,9 +23,11 @@ import { readJobs } from '../store/client/read-on.js';
 import * as cleaning from './cleaning.js';
 import { Drafts, recordOf } from './draft.js';
 import { AddBatcher } from './add-batcher.js';
+import { addWithParents } from './family-adds.js';
 import { parcelsOf } from './parcels.js';
 import { atPlace, type GivenJob, splitBulk } from './bulk.js';
 import { repeatedOf } from './repeat-option.js';
+import { redrive, type RedriveOptions } from './redrive.js';
 import { Results } from './results.js';
 import { Schedulers } from './schedulers.js';
 import { QueueSchedules } from './scheduling.js';
@@ -73,7 +75,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueSch
     const names = queueNames(name, this.opts.prefix);
     this.name = names.name;
     this.qualifiedName = names.qualified;
-    this.#drafts = new Drafts(opts.defaultJobOptions, foreign);
+    this.#drafts = new Drafts(names, opts.defaultJobOptions, foreign);
     const onError = (error: Error): void => void this.emit('error', error);
     this.leader = this.#standForElection();
     this.#lease = leaseStore(opts.connection, onError);
@@ -191,7 +193,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueSch
   /** Returns 1 if this call removed the job; 0 if there is no such job, or its lock is held. */
   async remove(jobId: string, opts: RemoveOptions = {}): Promise<number> {
     checkRemoveOptions(opts);
-    if ((await removeJob(await this.store, this.#context.stored, checkGivenId(jobId))) !== 'done') return 0;
+    if ((await removeJob(await this.store, this.#context.stored, checkGivenId(jobId), opts)) !== 'done') return 0;
     this.emit('removed', jobId);
     return 1;
   }
@@ -219,6 +221,14 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueSch
   /** Removes the queue with everything that belongs to it. */
   async obliterate(opts: cleaning.ObliterateOptions = {}): Promise<void> {
     await cleaning.obliterate(await this.store, this.#context.stored, opts);
+  }
+
+  /**
+   * Sends dead letters of this queue back to the queues of their jobs, or to `to`: the oldest first, at most `count` (default: all). Returns
+   * how many were sent. A letter that a worker runs stays.
+   */
+  async redrive(opts: RedriveOptions = {}): Promise<number> {
+    return redrive(await this.store, this.#context, opts);
   }
 
   async updateJobProgress(jobId: string, progress: JobProgress): Promise<void> {
@@ -293,9 +303,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueSch
 
   /** `given`: the data of each job as the caller passed it. */
   async #add(jobs: NewJob[], given: readonly unknown[], transaction: object | undefined): Promise<Job[]> {
-    const replies = await (transaction === undefined
-      ? this.#addBatcher.add(jobs)
-      : this.#addBatcher.addWithin(transaction, jobs));
+    const replies = await this.#send(jobs, transaction);
     const existing = replies.some(({ status }) => status !== 'added') ? await this.#existing(replies) : undefined;
     const handles = jobs.map((job, index) => {
       const { id, status } = replies[index] as AddReply;
@@ -308,6 +316,17 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueSch
     // A queue cannot know whether the user's transaction is committed, so it emits nothing for it.
     if (transaction === undefined && this.listenerCount('waiting') > 0) this.#emitWaiting(handles);
     return handles;
+  }
+
+  async #send(jobs: NewJob[], transaction: object | undefined): Promise<AddReply[]> {
+    const own = jobs.filter(({ parents }) => parents === undefined);
+    if (own.length === jobs.length)
+      return transaction === undefined ? this.#addBatcher.add(jobs) : this.#addBatcher.addWithin(transaction, jobs);
+    const children = jobs.filter(({ parents }) => parents !== undefined);
+    // First the jobs that the store may refuse.
+    const ofChildren = await addWithParents(this.#addBatcher, this.#context.stored, children, transaction);
+    const ofOwn = own.length === 0 ? [] : await this.#send(own, transaction);
+    return jobs.map(({ parents }) => (parents === undefined ? ofOwn : ofChildren).shift() as AddReply);
   }
 
   /** Reads the existing jobs of duplicates. The add itself is done: if they cannot be read, the handle shows the given values instead. */

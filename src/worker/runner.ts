@@ -1,7 +1,9 @@
 // Calls the user's processor for one job and converts what it does (return, throw, throw something odd, move the job itself) to an
 // outcome. It never calls the store and never throws.
 import { HoldfastError, toError } from '../errors.js';
-import type { Job } from '../handle/job.js';
+import { doomOf, type Job } from '../handle/job.js';
+import { refusedByChildren } from '../job/family-refusal.js';
+import { jobKey } from '../job/names.js';
 import type { Outcome } from '../job/outcome.js';
 import { isSignal, UnrecoverableError } from '../job/signals.js';
 import { completedOutcome, failedOutcome, substituteOutcome, type VerdictRules } from '../job/verdict.js';
@@ -83,9 +85,17 @@ export class Runner {
     return true;
   }
 
-  /** Throws if the job was started too often. */
+  /** Throws if the job was started too often, or a child of it failed whose failure fails it. */
   protected checkStarts(job: Job): void {
+    const child = doomOf(job);
+    if (child !== undefined) throw new UnrecoverableError(`child ${jobKey(child)} failed`);
     if (job.attemptsStarted > this.#maxStartedAttempts) throw new UnrecoverableError('job started more than allowable limit');
+  }
+
+  /** Returns how a run ends whose completion the store refused because of its children. */
+  async refusedByChildren(job: Job, lock: HeldLock, status: 'pending' | 'unsuccessful'): Promise<RunEnd> {
+    const error = refusedByChildren(job.id, status, 'moveToFinished', job.queueName);
+    return this.#thrown(job, lock, error).catch((broken: unknown) => unreadable(job, lock, broken));
   }
 
   /** Returns an outcome to settle instead of one that the store refuses for good. */

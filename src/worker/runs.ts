@@ -209,9 +209,22 @@ export class Runs implements RunOwner {
     return this.#runner.substitute(job, outcome, refusal);
   }
 
-  settled({ job, lock, end }: Run, status: SettleStatus | 'unknown', error: Error | undefined): void {
+  settled(run: Run, status: SettleStatus | 'unknown', error: Error | undefined): void {
+    const { job, lock, end } = run;
+    if (status === 'pending' || status === 'unsuccessful') {
+      void this.#fail(run, status);
+      return;
+    }
     this.#letGo(lock);
     if (end !== undefined) this.#emitEnd(end, job, status, error);
+  }
+
+  /** The children of the job refuse its completion, so its run fails. Lock and slot stay until the store has acknowledged that. */
+  async #fail(run: Run, status: 'pending' | 'unsuccessful'): Promise<void> {
+    const end = await this.#runner.refusedByChildren(run.job, run.lock, status);
+    run.end = end;
+    if (end.outcome !== undefined) run.outcome = end.outcome;
+    this.#outbox.deliver(run);
   }
 
   #letGo(lock: HeldLock): void {

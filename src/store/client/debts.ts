@@ -1,5 +1,5 @@
-// Clears the debts of schedules: makes the next job of each schedule that is owing. The process that claimed a job of a schedule does so
-// before the job begins; if it cannot, any worker of the queue does that reads `undone`.
+// Clears what is undone in a queue: relays messages to other queues, and makes the next job of each schedule that is owing. The process
+// that claimed a job of a schedule does so before the job begins; if it cannot, any worker of the queue does that reads `undone`.
 import { toError } from '../../errors.js';
 import type { ClaimedJob } from '../../job/record.js';
 import type { RepeatStrategy } from '../../job/schedule.js';
@@ -25,6 +25,8 @@ const SEARCH_MS = 1000;
 /** Between two searches for schedules that are owing, in ms: after a search that left debts, and after one that left none. */
 const PAUSE_MS = 500;
 const SHORT_PAUSE_MS = 50;
+/** Messages that are relayed at once. */
+const RELAYED_AT_ONCE = 100;
 /** Schedules that are read at once. */
 const READ_AT_ONCE = 100;
 
@@ -116,16 +118,23 @@ export class Debts {
   async #clearAll(): Promise<boolean> {
     try {
       const store = await this.#options.ready();
+      const isRelayed = await this.#relay(store);
       const limit = READ_AT_ONCE + this.#stuck;
       const { schedules } = await store.status(this.#options.queue, { schedules: { owing: true, limit } });
       const { records = [], now = 0 } = schedules ?? {};
       const results = await Promise.all(records.map((record) => this.#advance(record, now)));
       this.#stuck = results.filter((isCleared) => !isCleared).length;
-      return this.#stuck === 0 && records.length < limit;
+      return isRelayed && this.#stuck === 0 && records.length < limit;
     } catch (thrown) {
       this.#report(thrown);
       return false;
     }
+  }
+
+  /** Delivers messages to other queues that a process has left behind. Returns false if some may be left. */
+  async #relay(store: Store): Promise<boolean> {
+    if (store.capabilities.families !== true) return true;
+    return !(await store.relay(this.#options.queue, RELAYED_AT_ONCE)).more;
   }
 
   /** Returns false if the debt may still be there. */

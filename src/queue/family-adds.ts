@@ -1,0 +1,49 @@
+// Adds jobs that have parents: one call for each queue of parents, which the store carries out as a whole or not at all.
+import { randomUUID } from 'node:crypto';
+import { HoldfastError } from '../errors.js';
+import { jobKey, queueNamesOf } from '../job/names.js';
+import type { NewJob } from '../job/record.js';
+import type { AddReply } from '../store/contract/index.js';
+import type { AddBatcher } from './add-batcher.js';
+
+/** `queue`: the queue of the jobs. Returns one reply per job, in order. Throws if the store refuses one. */
+export async function addWithParents(
+  batcher: AddBatcher,
+  queue: string,
+  jobs: NewJob[],
+  transaction: object | undefined,
+): Promise<AddReply[]> {
+  const replies: AddReply[] = [];
+  for (const [parentQueue, places] of placesByParent(jobs)) {
+    const own = places.map((place) => inQueue(jobs[place] as NewJob, queue, parentQueue));
+    const added = checkAdded(own, await batcher.addFamily(own, parentQueue, transaction));
+    for (const [index, place] of places.entries()) replies[place] = added[index] as AddReply;
+  }
+  return replies;
+}
+
+function placesByParent(jobs: NewJob[]): Map<string, number[]> {
+  const places = new Map<string, number[]>();
+  for (const [place, { parents }] of jobs.entries()) {
+    const queue = parents?.[0]?.queue ?? '';
+    places.set(queue, [...(places.get(queue) ?? []), place]);
+  }
+  return places;
+}
+
+/** A job of another queue than that of the call needs an id: its own queue counts ids in another step. */
+export function inQueue(job: NewJob, queue: string, ofCall: string): NewJob {
+  return queue === ofCall ? job : { ...job, id: job.id ?? randomUUID(), queue };
+}
+
+/** Throws if the store has refused the call. The texts are BullMQ's: programs match them. */
+export function checkAdded(jobs: NewJob[], replies: AddReply[]): AddReply[] {
+  const bad = replies.findIndex(({ status }) => status === 'noParent' || status === 'otherParent');
+  if (bad === -1) return replies;
+  const { parents: [parent] = [], id, queue } = jobs[bad] as NewJob;
+  const facts = { ...(id !== undefined && { jobId: id }), ...(queue !== undefined && { queue: queueNamesOf(queue).name }) };
+  const key = parent === undefined ? '' : jobKey(parent);
+  throw replies[bad]?.status === 'noParent'
+    ? new HoldfastError('PARENT_MISSING', `Missing key for parent job ${key}. addJob`, facts)
+    : new HoldfastError('PARENT_TAKEN', `The parent job ${key} cannot be replaced. addJob`, facts);
+}

@@ -1,0 +1,176 @@
+// FlowProducer adds flows: trees and graphs of jobs over any queues, in which a job waits for its children. It must never run a job, and
+// knows no engine: the store adds a flow as a whole or not at all.
+import { StoreAccess } from '../handle/access.js';
+import type { JobContext } from '../handle/job-context.js';
+import { Job } from '../handle/job.js';
+import { type JobRef, LINK_STATES } from '../job/family.js';
+import { checkGivenId, queueNames, queueNamesOf } from '../job/names.js';
+import { checkInteger, invalidOption } from '../runtime/check.js';
+import { Emitter } from '../runtime/emitter.js';
+import type { JobRecord } from '../job/record.js';
+import { readLinks } from '../store/client/read-links.js';
+import type { Store } from '../store/contract/index.js';
+import { leaseStore } from '../store/open.js';
+import { AddBatcher } from './add-batcher.js';
+import { recordOf } from './draft.js';
+import { checkAdded } from './family-adds.js';
+import { type DraftNode, FlowDrafts } from './flow-tree.js';
+import {
+  checkProducerOptions,
+  FLOW_ADD_NAMES,
+  type FlowGraph,
+  type FlowJob,
+  type FlowOptions,
+  type FlowProducerOptions,
+  GET_FLOW_NAMES,
+  type GetFlowOptions,
+  type JobNode,
+} from './flow-options.js';
+import { checkTransaction } from './queue-options.js';
+
+export interface FlowProducerEvents {
+  error: [error: Error];
+  /** An add was acknowledged again, after an outage that was emitted as `error`. `outageMs`: its length. */
+  recovered: [outageMs: number];
+}
+
+export class FlowProducer extends Emitter<{ [E in keyof FlowProducerEvents]: FlowProducerEvents[E] }> {
+  readonly opts: Readonly<FlowProducerOptions>;
+  readonly #access: StoreAccess;
+  readonly #batcher: AddBatcher;
+
+  constructor(opts: FlowProducerOptions = {}) {
+    super();
+    const checked = checkProducerOptions(opts);
+    this.opts = checked;
+    const onError = (error: Error): void => void this.emit('error', error);
+    const onRecovered = (outageMs: number): void => void this.emit('recovered', outageMs);
+    this.#access = new StoreAccess('FlowProducer', leaseStore(opts.connection, onError), onError);
+    this.#batcher = new AddBatcher({
+      queue: 'flows',
+      open: () => this.#access.open(),
+      timeoutMs: checked.addTimeoutMs,
+      onError,
+      onRecovered,
+    });
+  }
+
+  get closing(): Promise<void> | undefined {
+    return this.#access.closing;
+  }
+
+  /**
+   * Adds a tree of jobs: each waits until its children have ended. Resolves when the store has stored all of it. In a `transaction`
+   * (PostgreSQL) the whole flow appears with the commit, or never.
+   */
+  async add(flow: FlowJob, opts: FlowOptions = {}): Promise<JobNode> {
+    const drafts = this.#drafts(opts);
+    const root = drafts.tree(flow);
+    return this.#nodeOf(root, await this.#store(drafts.nodes, checkTransaction(opts.transaction)));
+  }
+
+  /** Adds several flows, each in a step of its own. All are checked before the first one is added. */
+  async addBulk(flows: FlowJob[], opts: FlowOptions = {}): Promise<JobNode[]> {
+    if (!Array.isArray(flows)) throw invalidOption('flows', flows, 'a list of flows');
+    const checked = flows.map((flow) => {
+      const drafts = this.#drafts(opts);
+      return { root: drafts.tree(flow), nodes: drafts.nodes };
+    });
+    const transaction = checkTransaction(opts.transaction);
+    const added: JobNode[] = [];
+    for (const { root, nodes } of checked) added.push(this.#nodeOf(root, await this.#store(nodes, transaction)));
+    return added;
+  }
+
+  /** Adds a graph of jobs, in which a job may have several parents. Returns the jobs by their names. */
+  async addGraph(graph: FlowGraph, opts: FlowOptions = {}): Promise<Record<string, Job>> {
+    const drafts = this.#drafts(opts);
+    const named = drafts.graph(graph);
+    if (named.size === 0) return {};
+    const known = await this.#store(drafts.nodes, checkTransaction(opts.transaction));
+    return Object.fromEntries([...named].map(([name, node]) => [name, this.#handle(node, known)]));
+  }
+
+  /** Reads a tree from the store. Returns undefined if its root does not exist. Children that were removed are left out. */
+  async getFlow(opts: GetFlowOptions): Promise<JobNode | undefined> {
+    const { id, queueName, prefix = this.opts.prefix, depth = 10, maxChildren = 20 } = GET_FLOW_NAMES.checked(opts);
+    checkInteger('depth', depth, { min: 1 });
+    checkInteger('maxChildren', maxChildren, { min: 1 });
+    const { stored } = queueNames(queueName, prefix);
+    const store = await this.#access.ready();
+    return this.#read(store, { queue: stored, id: checkGivenId(id) }, depth, maxChildren);
+  }
+
+  async waitUntilReady(): Promise<void> {
+    await this.#access.ready();
+  }
+
+  /** Waits for the adds under way. */
+  close(): Promise<void> {
+    return this.#access.close(() => this.#batcher.close());
+  }
+
+  disconnect(): Promise<void> {
+    return this.close();
+  }
+
+  #drafts(opts: FlowOptions): FlowDrafts {
+    if (this.closing !== undefined) throw this.#access.closed();
+    return new FlowDrafts(this.opts.prefix, FLOW_ADD_NAMES.checked(opts));
+  }
+
+  /** Returns the records of jobs that existed before, by their keys. */
+  async #store(nodes: DraftNode[], transaction: object | undefined): Promise<Map<DraftNode, boolean>> {
+    const [root] = nodes;
+    const queue = root?.job.parents?.[0]?.queue ?? root?.job.queue ?? '';
+    const jobs = nodes.map(({ job }) => job);
+    const replies = checkAdded(jobs, await this.#batcher.addFamily(jobs, queue, transaction));
+    return new Map(nodes.map((node, index) => [node, replies[index]?.status === 'duplicate']));
+  }
+
+  #nodeOf(node: DraftNode, known: Map<DraftNode, boolean>): JobNode {
+    const made = new Map<DraftNode, JobNode>();
+    const steps = [node];
+    for (let step = steps.pop(); step !== undefined; step = steps.pop()) {
+      made.set(step, { job: this.#handle(step, known) });
+      steps.push(...(step.children ?? []));
+    }
+    for (const [draft, shown] of made)
+      if (draft.children !== undefined) shown.children = draft.children.map((child) => made.get(child) as JobNode);
+    return made.get(node) as JobNode;
+  }
+
+  #handle(node: DraftNode, known: Map<DraftNode, boolean>): Job {
+    const { job, data, names } = node;
+    return new Job(this.#contextOf(names.stored), recordOf(job, job.id), { duplicate: known.get(node) ?? false, data });
+  }
+
+  async #read(store: Store, { queue, id }: JobRef, depth: number, maxChildren: number): Promise<JobNode | undefined> {
+    const [record] = (await store.jobs(queue, [id])).jobs;
+    return record === undefined ? undefined : this.#readNode(store, queue, record, depth, maxChildren);
+  }
+
+  async #readNode(store: Store, queue: string, record: JobRecord, depth: number, maxChildren: number): Promise<JobNode> {
+    const node: JobNode = { job: new Job(this.#contextOf(queue), record) };
+    if (depth <= 1) return node;
+    const links = await readLinks(store, queue, record.id, [...LINK_STATES], maxChildren);
+    if (links.length === 0) return node;
+    const children = await Promise.all(links.map(({ child }) => this.#read(store, child, depth - 1, maxChildren)));
+    node.children = children.filter((child) => child !== undefined);
+    return node;
+  }
+
+  #contextOf(stored: string): JobContext {
+    const { name, prefix } = queueNamesOf(stored);
+    return {
+      name,
+      prefix,
+      stored,
+      ready: () => this.#access.ready(),
+      settle: async (outcome) => {
+        const { results } = await (await this.#access.ready()).settle(stored, [outcome]);
+        return { status: results[0] ?? 'missing' };
+      },
+    };
+  }
+}
