@@ -33,6 +33,8 @@ const FIELDS = [
   'deduplicationId',
   'gid',
   'repeatJobKey',
+  'parent',
+  'parentKey',
   'duplicate',
 ];
 /** Longer than what is decoded before it is read. */

@@ -71,19 +71,14 @@ describe('other options are refused, by their name, when they are', () => {
   });
 });
 
-test.each([
-  'repeat',
-  'debounce',
-  'parent',
-  'failParentOnFailure',
-  'continueParentOnFailure',
-  'ignoreDependencyOnFailure',
-  'removeDependencyOnFailure',
-])('%s is known and not carried out, which is said rather than ignored', (name) => {
-  expect(codeOf(() => checkJobOptions({ [name]: { id: 'x' } }))).toMatchObject({ code: 'OPTION_UNSUPPORTED', option: name });
-  expect(codeOf(() => checkJobOptions({ [name]: undefined }))).toBe('accepted');
-  expect(codeOf(() => checkJobOptions({ [name]: false }))).toBe('accepted');
-});
+test.each(['repeat', 'debounce', 'rateLimiterKey'])(
+  '%s is known and not carried out, which is said rather than ignored',
+  (name) => {
+    expect(codeOf(() => checkJobOptions({ [name]: { id: 'x' } }))).toMatchObject({ code: 'OPTION_UNSUPPORTED', option: name });
+    expect(codeOf(() => checkJobOptions({ [name]: undefined }))).toBe('accepted');
+    expect(codeOf(() => checkJobOptions({ [name]: false }))).toBe('accepted');
+  },
+);
 
 test.each<object>([
   {},
@@ -95,6 +90,8 @@ test.each<object>([
   { removeOnComplete: true, removeOnFail: false },
   { removeOnComplete: 0, removeOnFail: { age: 3600, count: 10, limit: 5 } },
   { lifo: true, jobId: 'order-17' },
+  { parent: { id: '7', queue: 'bull:orders' }, failParentOnFailure: true, ignoreDependencyOnFailure: false },
+  { deadLetter: 'dead' },
   { delay: undefined, attempts: undefined, jobId: undefined },
   { ofMyOwn: Number.NaN, constructor: 5, toString: 'x' },
 ])('%j is fine', (options) => {

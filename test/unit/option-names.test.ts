@@ -63,7 +63,7 @@ describe('an option of BullMQ that is not carried out is refused with what to do
 
   test('in the options of a job', async () => {
     const queue = make('Queue', {}) as Queue;
-    for (const option of ['timeout', 'rateLimiterKey', 'debounce', 'parent', 'prevMillis']) {
+    for (const option of ['timeout', 'rateLimiterKey', 'debounce', 'prevMillis']) {
       const refusal = { code: 'OPTION_UNSUPPORTED', option };
       await expect(queue.add('x', {}, { [option]: { id: 'a' } })).rejects.toMatchObject(refusal);
       const inList = { ...refusal, option: `jobs[0].opts.${option}` };
