@@ -66,6 +66,7 @@ export type {
   GraphNode,
   JobNode,
 } from './queue/flow-options.js';
+export type { DependencyList, DependencyType } from './queue/dependencies.js';
 export type { RedriveOptions } from './queue/redrive.js';
 export { JobScheduler, type JobSchedulerOpts } from './queue/job-scheduler.js';
 export type { ClientInfo, WorkerInfo } from './queue/clients.js';

@@ -14,6 +14,7 @@ import type { QueueBaseOptions } from '../store/base-options.js';
 import { EVENTS_KEPT, type Store } from '../store/contract/index.js';
 import { readList, readLogs } from '../store/client/read-on.js';
 import { type ClientInfo, listenersOf, type WorkerInfo, workersOf } from './clients.js';
+import { type DependencyList, type DependencyType, listDependencies } from './dependencies.js';
 import { checkTypes, countOf, listsOf } from './lists.js';
 import { type Metrics, prometheusText, readMetrics } from './metrics.js';
 import type { PlainQueueListeners, QueueEventMap } from './queue-options.js';
@@ -154,6 +155,13 @@ export abstract class QueueGetters<T, R, N extends string> extends Emitter<
     checkPosition('start', start);
     checkPosition('end', end);
     return readLogs(await this.store, this[JOB_CONTEXT].stored, checkGivenId(jobId), { start, end, asc });
+  }
+
+  /** Returns the children of a job whose link has this type, at positions `start` to `end` (inclusive, -1 = last), by their keys. */
+  async getDependencies(parentId: string, type: DependencyType, start = 0, end = -1): Promise<DependencyList> {
+    checkPosition('start', start);
+    checkPosition('end', end);
+    return listDependencies(await this.store, this[JOB_CONTEXT].stored, checkGivenId(parentId), type, start, end);
   }
 
   /** Returns the id of the job that has this deduplication id; null if the id is free. */

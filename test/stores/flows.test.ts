@@ -256,6 +256,9 @@ describe.each(ENGINES)('flows on %s', (engine: Engine) => {
     expect(new Set(found).size).toBe(31);
     expect(found).toHaveLength(31);
     expect(await job.getDependenciesCount()).toEqual({ processed: 0, unprocessed: 31, failed: 0, ignored: 0 });
+    const listed = await rootQueue.getDependencies('root', 'pending', 0, 4);
+    expect([listed.items.length, listed.total]).toEqual([5, 31]);
+    expect(await rootQueue.getDependencies('root', 'processed')).toEqual({ items: [], jobs: [], total: 0 });
     const child = await partQueue.getJob('kid-0');
     expect(await child?.removeChildDependency()).toBe(true);
     expect([child?.parent, child?.parentKey]).toEqual([undefined, undefined]);
