@@ -7,6 +7,7 @@ import { type JobRef, LINK_STATES } from '../job/family.js';
 import { checkGivenId, queueNames, queueNamesOf } from '../job/names.js';
 import { checkInteger, invalidOption } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
+import { checkTelemetry, SpanKind, Tracing } from '../runtime/telemetry.js';
 import type { JobRecord } from '../job/record.js';
 import { readLinks } from '../store/client/read-links.js';
 import type { Store } from '../store/contract/index.js';
@@ -38,6 +39,7 @@ export class FlowProducer extends Emitter<{ [E in keyof FlowProducerEvents]: Flo
   readonly opts: Readonly<FlowProducerOptions>;
   readonly #access: StoreAccess;
   readonly #batcher: AddBatcher;
+  readonly #tracing: Tracing | undefined;
 
   constructor(opts: FlowProducerOptions = {}) {
     super();
@@ -53,6 +55,8 @@ export class FlowProducer extends Emitter<{ [E in keyof FlowProducerEvents]: Flo
       onError,
       onRecovered,
     });
+    const telemetry = checkTelemetry(opts.telemetry);
+    this.#tracing = telemetry === undefined ? undefined : new Tracing(telemetry, 'flows', onError);
   }
 
   get closing(): Promise<void> | undefined {
@@ -63,32 +67,38 @@ export class FlowProducer extends Emitter<{ [E in keyof FlowProducerEvents]: Flo
    * Adds a tree of jobs: each waits until its children have ended. Resolves when the store has stored all of it. In a `transaction`
    * (PostgreSQL) the whole flow appears with the commit, or never.
    */
-  async add(flow: FlowJob, opts: FlowOptions = {}): Promise<JobNode> {
-    const drafts = this.#drafts(opts);
-    const root = drafts.tree(flow);
-    return this.#nodeOf(root, await this.#store(drafts.nodes, checkTransaction(opts.transaction)));
+  add(flow: FlowJob, opts: FlowOptions = {}): Promise<JobNode> {
+    return this.#traced('addFlow', nameOf(flow), async (metadata) => {
+      const drafts = this.#drafts(opts, metadata);
+      const root = drafts.tree(flow);
+      return this.#nodeOf(root, await this.#store(drafts.nodes, checkTransaction(opts.transaction)));
+    });
   }
 
   /** Adds several flows, each in a step of its own. All are checked before the first one is added. */
   async addBulk(flows: FlowJob[], opts: FlowOptions = {}): Promise<JobNode[]> {
     if (!Array.isArray(flows)) throw invalidOption('flows', flows, 'a list of flows');
-    const checked = flows.map((flow) => {
-      const drafts = this.#drafts(opts);
-      return { root: drafts.tree(flow), nodes: drafts.nodes };
+    return this.#traced('addBulkFlows', String(flows.length), async (metadata) => {
+      const checked = flows.map((flow) => {
+        const drafts = this.#drafts(opts, metadata);
+        return { root: drafts.tree(flow), nodes: drafts.nodes };
+      });
+      const transaction = checkTransaction(opts.transaction);
+      const added: JobNode[] = [];
+      for (const { root, nodes } of checked) added.push(this.#nodeOf(root, await this.#store(nodes, transaction)));
+      return added;
     });
-    const transaction = checkTransaction(opts.transaction);
-    const added: JobNode[] = [];
-    for (const { root, nodes } of checked) added.push(this.#nodeOf(root, await this.#store(nodes, transaction)));
-    return added;
   }
 
   /** Adds a graph of jobs, in which a job may have several parents. Returns the jobs by their names. */
-  async addGraph(graph: FlowGraph, opts: FlowOptions = {}): Promise<Record<string, Job>> {
-    const drafts = this.#drafts(opts);
-    const named = drafts.graph(graph);
-    if (named.size === 0) return {};
-    const known = await this.#store(drafts.nodes, checkTransaction(opts.transaction));
-    return Object.fromEntries([...named].map(([name, node]) => [name, this.#handle(node, known)]));
+  addGraph(graph: FlowGraph, opts: FlowOptions = {}): Promise<Record<string, Job>> {
+    return this.#traced('addGraph', '', async (metadata) => {
+      const drafts = this.#drafts(opts, metadata);
+      const named = drafts.graph(graph);
+      if (named.size === 0) return {};
+      const known = await this.#store(drafts.nodes, checkTransaction(opts.transaction));
+      return Object.fromEntries([...named].map(([name, node]) => [name, this.#handle(node, known)]));
+    });
   }
 
   /** Reads a tree from the store. Returns undefined if its root does not exist. Children that were removed are left out. */
@@ -114,9 +124,17 @@ export class FlowProducer extends Emitter<{ [E in keyof FlowProducerEvents]: Flo
     return this.close();
   }
 
-  #drafts(opts: FlowOptions): FlowDrafts {
+  /** `metadata`: the context of the span, which all jobs carry. */
+  #drafts(opts: FlowOptions, metadata: string | undefined): FlowDrafts {
     if (this.closing !== undefined) throw this.#access.closed();
-    return new FlowDrafts(this.opts.prefix, FLOW_ADD_NAMES.checked(opts));
+    return new FlowDrafts(this.opts.prefix, FLOW_ADD_NAMES.checked(opts), metadata);
+  }
+
+  async #traced<V>(operation: string, destination: string, work: (metadata: string | undefined) => Promise<V>): Promise<V> {
+    const tracing = this.#tracing;
+    if (tracing === undefined) return work(undefined);
+    const open = tracing.open(SpanKind.PRODUCER, operation, destination);
+    return tracing.around(open, () => work(tracing.metadataOf(open)));
   }
 
   /** Returns the records of jobs that existed before, by their keys. */
@@ -173,4 +191,9 @@ export class FlowProducer extends Emitter<{ [E in keyof FlowProducerEvents]: Flo
       },
     };
   }
+}
+
+/** For a span. What is no flow is refused later. */
+function nameOf(flow: FlowJob | undefined): string {
+  return typeof flow === 'object' && flow !== null ? `${flow.queueName}.${flow.name}` : '';
 }

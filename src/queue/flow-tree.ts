@@ -7,6 +7,7 @@ import { type QueueNames, queueNames } from '../job/names.js';
 import type { NewJob } from '../job/record.js';
 import { invalidOption } from '../runtime/check.js';
 import { Drafts } from './draft.js';
+import { withContext } from './traced-add.js';
 import {
   FLOW_NAMES,
   type FlowGraph,
@@ -33,10 +34,13 @@ export class FlowDrafts {
   readonly nodes: DraftNode[] = [];
   readonly #prefix: string | undefined;
   readonly #options: FlowOptions;
+  readonly #metadata: string | undefined;
   readonly #drafts = new Map<string, Drafts>();
   readonly #seen = new Map<string, string>();
 
-  constructor(prefix: string | undefined, options: FlowOptions) {
+  /** `metadata`: the telemetry context that jobs without one of their own carry. */
+  constructor(prefix: string | undefined, options: FlowOptions, metadata?: string) {
+    this.#metadata = metadata;
     this.#prefix = prefix;
     this.#options = options;
   }
@@ -100,7 +104,10 @@ export class FlowDrafts {
       throw invalidOption(`${path}.opts.repeat`, opts.repeat, 'left out in a flow');
     if (above !== undefined && opts.parent !== undefined)
       throw invalidOption(`${path}.opts.parent`, opts.parent, 'given for the root of a flow alone');
-    const draft = atPath(path, () => this.#draftsOf(names).make(given.name, data, opts, `${path}.opts`));
+    const draft = atPath(path, () => {
+      const drafts = this.#draftsOf(names);
+      return drafts.make(given.name, data, withContext(opts, this.#metadata, drafts.defaults), `${path}.opts`);
+    });
     const family = above !== undefined || waits;
     if (family && draft.deduplication !== undefined)
       throw invalidOption(`${path}.opts.deduplication`, opts.deduplication, 'left out for a job with a parent or children');

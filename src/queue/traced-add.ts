@@ -40,7 +40,7 @@ export async function tracedAddBulk<B extends { name: string; opts?: JobsOptions
 }
 
 /** A context that the caller gives stays. Options that are no object are refused later. */
-function withContext<O extends JobsOptions>(
+export function withContext<O extends JobsOptions>(
   opts: O | undefined,
   metadata: string | undefined,
   defaults: JobsOptions,
