@@ -1,11 +1,12 @@
 // What a handle shows and does of its family: its parent, its children and their results.
-import { isSameJob, type JobRef, LINK_STATES, type LinkState, type ParentLink } from '../job/family.js';
+import { idsByQueue, isSameJob, LINK_STATES, type LinkState, type ParentLink } from '../job/family.js';
 import { refusedByChildren } from '../job/family-refusal.js';
 import { jobKey, parseQueueName, queueNamesOf } from '../job/names.js';
 import { decode } from '../job/payload.js';
 import { checkInteger, invalidOption } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { readLinks } from '../store/client/read-links.js';
+import { readJobs } from '../store/client/read-on.js';
 import type { Link } from '../store/contract/index.js';
 import type { JobSnapshot } from './job-snapshot.js';
 
@@ -66,6 +67,7 @@ const COUNT_NAMES = new OptionNames<DependencyStates>({
 });
 
 const PAGE = 20;
+const REMOVED_AT_ONCE = 100;
 
 export function showParent(job: object, [first]: ParentLink[]): void {
   if (first === undefined) return;
@@ -164,19 +166,13 @@ export async function partFromParent(snapshot: JobSnapshot): Promise<boolean> {
 export async function removeUnprocessed(snapshot: JobSnapshot): Promise<void> {
   const store = await snapshot.context.ready();
   const pending = (await linksOf(snapshot, ['pending'])).map(({ child }) => child);
-  for (const [queue, ids] of byQueue(pending)) {
-    const { jobs } = await store.jobs(queue, ids);
+  for (const [queue, ids] of idsByQueue(pending, REMOVED_AT_ONCE)) {
+    const jobs = await readJobs(store, queue, ids);
     const unstarted = jobs.flatMap((job) =>
       job === undefined || job.state === 'active' || job.state === 'failed' ? [] : [job.id],
     );
     if (unstarted.length > 0) await store.change(queue, unstarted, { kind: 'remove', children: true });
   }
-}
-
-function byQueue(refs: JobRef[]): Map<string, string[]> {
-  const queues = new Map<string, string[]>();
-  for (const { queue, id } of refs) queues.set(queue, [...(queues.get(queue) ?? []), id]);
-  return queues;
 }
 
 async function linksOf({ context, record }: JobSnapshot, states: LinkState[], most?: number): Promise<Link[]> {

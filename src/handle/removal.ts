@@ -1,5 +1,5 @@
 // Removes a job from outside. A store keeps an active job. If the job's lock has expired, it has no owner and only waits to be swept.
-import { type JobRef, LINK_STATES, refKey } from '../job/family.js';
+import { idsByQueue, type JobRef, LINK_STATES, refKey } from '../job/family.js';
 import { checkBoolean } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
 import type { Store } from '../store/contract/index.js';
@@ -18,6 +18,7 @@ export function checkRemoveOptions(options: RemoveOptions): void {
 }
 
 const SWEPT_AT_ONCE = 100;
+const READ_AT_ONCE = 500;
 
 type Removal = 'done' | 'missing' | 'locked' | 'scheduled';
 
@@ -48,9 +49,9 @@ async function isFamilyLocked(store: Store, root: JobRef): Promise<boolean> {
     const links = await readLinks(store, step.queue, step.id, [...LINK_STATES]);
     const children = links.map(({ child }) => child).filter((child) => !seen.has(refKey(child)));
     for (const child of children) seen.add(refKey(child));
-    for (const child of children) {
-      const [lock] = await store.locks(child.queue, { jobIds: [child.id] });
-      if (lock !== undefined && lock.endsInMs >= 0) return true;
+    for (const [queue, jobIds] of idsByQueue(children, READ_AT_ONCE)) {
+      const locks = await store.locks(queue, { jobIds });
+      if (locks.some((lock) => lock !== undefined && lock.endsInMs >= 0)) return true;
     }
     steps.push(...children);
   }

@@ -48,6 +48,19 @@ export function refKey({ queue, id }: JobRef): string {
   return `${queue}\n${id}`;
 }
 
+/** Groups jobs by their queues, in lists of at most `most` ids. */
+export function idsByQueue(refs: JobRef[], most: number): [queue: string, ids: string[]][] {
+  const lists = new Map<string, string[][]>();
+  for (const { queue, id } of refs) {
+    const own = lists.get(queue) ?? [];
+    lists.set(queue, own);
+    const last = own.at(-1);
+    if (last === undefined || last.length === most) own.push([id]);
+    else last.push(id);
+  }
+  return [...lists].flatMap(([queue, own]) => own.map((ids): [string, string[]] => [queue, ids]));
+}
+
 export function isSameJob(a: JobRef, b: JobRef): boolean {
   return a.id === b.id && a.queue === b.queue;
 }

@@ -58,6 +58,8 @@ export interface GetFlowOptions {
 
 /** The most jobs of one flow or graph: it is added in one step. */
 export const MAX_NODES = 20_000;
+/** The most data of one flow or graph, in characters of JSON. */
+export const MAX_FLOW_BYTES = 32 * 1024 * 1024;
 /** The most levels of a flow. */
 export const MAX_DEPTH = 1_000;
 

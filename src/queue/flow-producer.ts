@@ -1,5 +1,6 @@
 // FlowProducer adds flows: trees and graphs of jobs over any queues, in which a job waits for its children. It must never run a job, and
 // knows no engine: the store adds a flow as a whole or not at all.
+import { HoldfastError } from '../errors.js';
 import { StoreAccess } from '../handle/access.js';
 import type { JobContext } from '../handle/job-context.js';
 import { Job } from '../handle/job.js';
@@ -8,11 +9,11 @@ import { checkGivenId, queueNames, queueNamesOf } from '../job/names.js';
 import { checkInteger, invalidOption } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
 import { checkTelemetry, SpanKind, Tracing } from '../runtime/telemetry.js';
-import type { JobRecord } from '../job/record.js';
+import type { JobRecord, NewJob } from '../job/record.js';
 import { readLinks } from '../store/client/read-links.js';
 import type { Store } from '../store/contract/index.js';
 import { leaseStore } from '../store/open.js';
-import { AddBatcher } from './add-batcher.js';
+import { AddBatcher, sizeOf } from './add-batcher.js';
 import { recordOf } from './draft.js';
 import { checkAdded } from './family-adds.js';
 import { type DraftNode, FlowDrafts } from './flow-tree.js';
@@ -26,6 +27,7 @@ import {
   GET_FLOW_NAMES,
   type GetFlowOptions,
   type JobNode,
+  MAX_FLOW_BYTES,
 } from './flow-options.js';
 import { checkTransaction } from './queue-options.js';
 
@@ -142,6 +144,7 @@ export class FlowProducer extends Emitter<{ [E in keyof FlowProducerEvents]: Flo
     const [root] = nodes;
     const queue = root?.job.parents?.[0]?.queue ?? root?.job.queue ?? '';
     const jobs = nodes.map(({ job }) => job);
+    checkBytes(jobs);
     const replies = checkAdded(jobs, await this.#batcher.addFamily(jobs, queue, transaction));
     return new Map(nodes.map((node, index) => [node, replies[index]?.status === 'duplicate']));
   }
@@ -191,6 +194,13 @@ export class FlowProducer extends Emitter<{ [E in keyof FlowProducerEvents]: Flo
       },
     };
   }
+}
+
+function checkBytes(jobs: NewJob[]): void {
+  const bytes = jobs.reduce((sum, job) => sum + sizeOf(job), 0);
+  if (bytes <= MAX_FLOW_BYTES) return;
+  const message = `The data of the flow takes ${bytes} bytes. A flow is added in one step, so it has at most ${MAX_FLOW_BYTES}: put large data elsewhere, and its key into the job.`;
+  throw new HoldfastError('PAYLOAD_TOO_LARGE', message);
 }
 
 /** For a span. What is no flow is refused later. */

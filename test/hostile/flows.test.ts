@@ -107,6 +107,11 @@ describe('a flow that no store sees', () => {
     await expect(flow.addGraph({ nodes, edges: [] })).rejects.toMatchObject({ code: 'INVALID_FLOW' });
   });
 
+  test('is refused with too much data', async () => {
+    const children = Array.from({ length: 5 }, () => ({ name: 'x', queueName: 'work', data: 'x'.repeat(8_000_000) }));
+    await expect(flow.add({ name: 'root', queueName: 'work', children })).rejects.toMatchObject({ code: 'PAYLOAD_TOO_LARGE' });
+  });
+
   test('is refused with an id twice in one queue, and taken with the same id in two queues', async () => {
     await expect(flow.add({ ...node(1), children: [node(1)] })).rejects.toMatchObject({ code: 'INVALID_FLOW' });
     const tree = await flow.add({ ...node(1), children: [{ ...node(1), queueName: 'other' }] });
