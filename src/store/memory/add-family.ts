@@ -2,7 +2,7 @@
 import { isSameJob, type JobRef, refKey } from '../../job/family.js';
 import type { NewJob } from '../../job/record.js';
 import type { AddReply } from '../contract/index.js';
-import { link, parentsOf, releaseIfNone } from './family.js';
+import { link, parentsOf, releaseIfNone, tellNewParent } from './family.js';
 import { enter, nextId } from './state/enter.js';
 import type { QueueState, StoredJob } from './state/queue-state.js';
 
@@ -15,17 +15,19 @@ export function addFamily(queue: QueueState, jobs: NewJob[], now: number): AddRe
   if (refusals.some((status) => status !== undefined)) {
     return jobs.map(({ id = '' }, index) => ({ id, status: refusals[index] ?? 'refused' }));
   }
-  const added: [QueueState, StoredJob][] = [];
+  const added: [QueueState, StoredJob, JobRef[]][] = [];
   const replies = jobs.map((job): AddReply => {
     const target = targetOf(queue, job);
     const id = job.id ?? nextId(target);
     const known = target.jobs.get(id);
     if (known !== undefined) target.log.record('duplicated', id);
     const stored = known ?? enter(target, id, job, now);
-    for (const parent of job.parents ?? []) link(target, stored, parent, now);
-    added.push([target, stored]);
+    const linked = (job.parents ?? []).filter((parent) => link(target, stored, parent));
+    added.push([target, stored, linked]);
     return { id, status: known === undefined ? 'added' : 'duplicate' };
   });
+  // A child that has ended must not release a parent whose other children come later in the call.
+  for (const [target, job, linked] of added) for (const parent of linked) tellNewParent(target, job, parent, now);
   for (const [target, job] of added) releaseIfNone(target, job, now);
   return replies;
 }

@@ -15,11 +15,20 @@ interface Ending {
 
 /** Tells the parents of a finished job how it ended. */
 export function childEnded(queue: QueueState, job: StoredJob, now: number): void {
-  const text = job.state === 'completed' ? job.returnvalue : job.failedReason;
-  for (const parent of parentsOf(job)) {
-    const instruction = job.state === 'completed' ? ON_COMPLETION : parent.onFailure;
-    if (instruction !== undefined) deliver(queue, parent, { child: refOf(queue, job), instruction, text }, now);
-  }
+  for (const parent of parentsOf(job)) tellEnd(queue, job, parent, now);
+}
+
+/** Tells a new parent how a job has ended, if it has. Its other parents know. */
+export function tellNewParent(queue: QueueState, job: StoredJob, parent: JobRef, now: number): void {
+  const known = parentsOf(job).find((one) => isSameJob(one, parent));
+  if (known !== undefined && job.finishedOn !== undefined) tellEnd(queue, job, known, now);
+}
+
+function tellEnd(queue: QueueState, job: StoredJob, parent: ParentLink, now: number): void {
+  const isCompleted = job.state === 'completed';
+  const instruction = isCompleted ? ON_COMPLETION : parent.onFailure;
+  const text = isCompleted ? job.returnvalue : job.failedReason;
+  if (instruction !== undefined) deliver(queue, parent, { child: refOf(queue, job), instruction, text }, now);
 }
 
 /** Tells the parents of a job that it is removed. Ended links stay as they are. */
@@ -37,18 +46,18 @@ export function childReopened(queue: QueueState, job: StoredJob): void {
   }
 }
 
-/** Makes `parent` a parent of a job that is in the store. A link that exists stays as it is. */
-export function link(queue: QueueState, job: StoredJob, parent: ParentLink, now: number): void {
+/** Makes `parent` a parent of a job that is in the store. Returns false if they have a link, which stays as it is. */
+export function link(queue: QueueState, job: StoredJob, parent: ParentLink): boolean {
   const child = refOf(queue, job);
   const parents = parentsOf(job);
   if (!parents.some((known) => isSameJob(known, parent))) setParents(job, [...parents, { ...parent }]);
   const family = queue.peer(parent.queue);
   const links = family.linksOf(parent.id);
-  if (links.get(child) !== undefined) return;
+  if (links.get(child) !== undefined) return false;
   links.set(child, 'pending');
   const parentJob = family.jobs.get(parent.id);
   if (parentJob !== undefined) parentJob.marks |= MARK.parent;
-  if (job.finishedOn !== undefined) childEnded(queue, job, now);
+  return true;
 }
 
 /** Deletes a pending link, and takes the parent from the child. Returns whether there was such a link. */

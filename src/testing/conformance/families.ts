@@ -5,7 +5,7 @@ import type { ClaimedJob } from '../../job/record.js';
 import type { Instruction } from '../../store/contract/index.js';
 import { changedAll, ids, only } from './expect.js';
 import { CONTINUE, FAIL, FamilyScene, IGNORE, REMOVE } from './family-scene.js';
-import { completed, delayed, failed, released, retried } from './samples.js';
+import { completed, delayed, failed, released, retried, retryFrom } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
@@ -396,6 +396,29 @@ function existing(test: FamilyTest): void {
     await family.tryAdd({ id: 'parent', waitsForChildren: true }, family.child('a', family.parent()));
     assert.equal(await scene.stateOf('parent'), 'waiting');
     assert.equal(only((await family.links()).links).text, '"before"');
+  });
+
+  test('a completed job that is adopted does not release a parent that waits for a later child of the call', async (family, scene) => {
+    await family.kids.add({ id: 'a' });
+    await family.settle('a', completed);
+    await family.add({ b: undefined });
+    const [a, c] = [family.child('a', family.parent('second')), family.child('c', family.parent('second'))];
+    await family.tryAdd({ id: 'second', waitsForChildren: true }, a, c);
+    assert.equal(await scene.stateOf('second'), 'waiting-children');
+    assert.equal(await family.counts('second'), '1 pending, 1 processed, 0 failed, 0 ignored');
+    await family.settle('c', completed);
+    assert.equal(await scene.stateOf('second'), 'waiting');
+  });
+
+  test('a failed job that gets another parent does not doom its first one again', async (family, scene) => {
+    await family.add({ a: FAIL });
+    await family.settle('a', failed);
+    await scene.finish(failed(await family.claim(scene, 'parent')));
+    await scene.store.change(scene.queue, ['parent'], retryFrom('failed'));
+    const shared = { ...family.child('a', family.parent('other', FAIL)), shares: true };
+    await family.tryAdd({ id: 'other', waitsForChildren: true }, shared);
+    assert.deepEqual((await scene.job('other')).doomedBy, family.kid('a'));
+    assert.equal((await scene.job('parent')).doomedBy, undefined);
   });
 
   test('a failed job that is adopted follows its instruction at once', async (family, scene) => {
