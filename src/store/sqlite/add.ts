@@ -2,6 +2,7 @@
 import type { Deduplication } from '../../job/deduplication.js';
 import type { NewJob } from '../../job/record.js';
 import type { AddReply, Call } from '../contract/index.js';
+import { FamilyAdding, isOfFamily } from './add-family.js';
 import type { Callers } from './state/callers.js';
 import type { Database, Statement } from './driver/load.js';
 import { sql } from './driver/sql.js';
@@ -22,15 +23,18 @@ export interface AddingParts {
 
 export class Adding {
   readonly #parts: AddingParts;
+  readonly #families: FamilyAdding;
   readonly #owner: Statement<FoundRow>;
 
   constructor(db: Database, parts: AddingParts) {
     this.#parts = parts;
+    this.#families = new FamilyAdding(parts.entering, parts.leaving.families);
     this.#owner = sql(db, 'find-job', 'queue id');
   }
 
   add(transaction: Transaction, name: string, jobs: NewJob[], call: Call): AddReply[] {
     const { callers } = this.#parts;
+    if (jobs.some(isOfFamily)) return this.#addFamily(transaction, name, jobs, call);
     const queue = transaction.queue(name);
     const { reply } = callers.recall(queue.queue, call);
     if (reply !== undefined) return decode(reply);
@@ -39,6 +43,20 @@ export class Adding {
         ? this.#addOne(transaction, queue, job)
         : this.#addUnique(transaction, queue, job, job.deduplication),
     );
+    callers.remember(queue.queue, call, encode(replies), transaction.now);
+    return replies;
+  }
+
+  #addFamily(transaction: Transaction, name: string, jobs: NewJob[], call: Call): AddReply[] {
+    const { callers } = this.#parts;
+    const known = transaction.find(name);
+    const reply = known === undefined ? undefined : callers.recall(known.queue, call).reply;
+    if (reply !== undefined) return decode(reply);
+    const refused = this.#families.refuse(transaction, name, jobs);
+    // A refused call makes no queue, so there is no place for its reply. A repetition is judged anew.
+    if (refused !== undefined && known === undefined) return refused;
+    const queue = transaction.queue(name);
+    const replies = refused ?? this.#families.add(transaction, name, jobs);
     callers.remember(queue.queue, call, encode(replies), transaction.now);
     return replies;
   }
@@ -69,7 +87,7 @@ export class Adding {
       return { id, status: 'added' };
     }
     if (owner !== undefined && mode.replaceDelayed === true && state === STATE.delayed) {
-      this.#replace(queue, owner, id, mode);
+      this.#replace(transaction, queue, owner, id, mode);
       entering.enter(transaction, queue, id, job);
       entries.extend(transaction, queue, mode, { ...entry, owner: id, draft: null });
       return { id, status: 'added' };
@@ -80,9 +98,9 @@ export class Adding {
     return { id: entry.owner, status: 'deduplicated' };
   }
 
-  #replace(queue: QueueState, owner: FoundRow, id: string, mode: Deduplication): void {
+  #replace(transaction: Transaction, queue: QueueState, owner: FoundRow, id: string, mode: Deduplication): void {
     queue.tell('removed', owner[1], { prev: 'delayed' });
-    this.#parts.leaving.drop(queue, owner, 'delayed', 'removed');
+    this.#parts.leaving.drop(transaction, queue, owner, 'delayed', 'removed');
     queue.tell('deduplicated', id, { deduplicationId: mode.id, deduplicatedJobId: owner[1] });
   }
 }
@@ -92,6 +110,8 @@ interface StoredReply {
   id: string;
   duplicate: boolean;
   deduplicated?: boolean;
+  /** The status of a job that is not added. */
+  refused?: AddReply['status'];
 }
 
 /** Encodes the replies for the callers table. Most calls get consecutive generated ids, which are stored as first id and count. */
@@ -101,7 +121,8 @@ function encode(replies: AddReply[]): string {
   if (Number.isInteger(first) && replies.every(isRun)) return JSON.stringify([first, replies.length]);
   const stored = replies.map(({ id, status }): StoredReply => {
     const reply = { id, duplicate: status === 'duplicate' };
-    return status === 'deduplicated' ? { ...reply, deduplicated: true } : reply;
+    if (status === 'added' || status === 'duplicate') return reply;
+    return status === 'deduplicated' ? { ...reply, deduplicated: true } : { ...reply, refused: status };
   });
   return JSON.stringify(stored);
 }
@@ -110,9 +131,9 @@ function decode(text: string): AddReply[] {
   const reply = JSON.parse(text) as [number, number] | StoredReply[];
   const [first, count] = reply;
   if (typeof first !== 'number' || typeof count !== 'number')
-    return (reply as StoredReply[]).map(({ id, duplicate, deduplicated }) => ({
+    return (reply as StoredReply[]).map(({ id, duplicate, deduplicated, refused = 'added' }) => ({
       id,
-      status: duplicate ? 'duplicate' : deduplicated === true ? 'deduplicated' : 'added',
+      status: duplicate ? 'duplicate' : deduplicated === true ? 'deduplicated' : refused,
     }));
   return Array.from({ length: count }, (_, index) => ({ id: String(first + index), status: 'added' }));
 }

@@ -1,6 +1,5 @@
 // The verb `change` of the SQLite store: it moves or removes jobs from outside a run, by their ids or by a selection. lock.ts takes
 // their locks away.
-import { withoutFamilies } from '../no-families.js';
 import { REPLY_BYTES } from '../budget.js';
 import { MARK } from '../marks.js';
 import type { StoredState } from '../../job/state.js';
@@ -14,6 +13,10 @@ import type { Locks } from './lock.js';
 import type { QueueState } from './state/queue-state.js';
 import type { Selecting } from './select.js';
 import type { Transaction } from './state/transaction.js';
+
+type Removal = Extract<Change, { kind: 'remove' }>;
+/** A row of any statement that begins with these columns. */
+type Left = [...LeftRow, ...Value[]];
 
 export interface ChangingParts {
   selecting: Selecting;
@@ -48,7 +51,7 @@ export class Changing {
     const queue = transaction.find(name);
     const from = movedList(change, selection);
     if (queue === undefined || from === undefined) return [];
-    const found = this.#parts.selecting.select(queue, { ...selection, lists: [from] }, 0, transaction.now);
+    const found = this.#parts.selecting.select(queue, { ...selection, lists: [from] }, {}, transaction.now);
     return found.flatMap(([, jobs]) => {
       for (const job of jobs) this.#toWaiting(transaction, queue, from, job, change);
       return jobs.map(([, id]) => id);
@@ -59,23 +62,71 @@ export class Changing {
    * Deletes the selected jobs. `cut` is true if jobs are left because their payloads are too many bytes for one transaction: SQLite
    * reads what it deletes. `first`: the first step of the call, which records its event even if no job matches.
    */
-  removeSelected(transaction: Transaction, name: string, selection: Selection, first: boolean): { ids: string[]; cut: boolean } {
+  removeSelected(
+    transaction: Transaction,
+    name: string,
+    selection: Selection,
+    change: Removal,
+    first: boolean,
+  ): { ids: string[]; cut: boolean } {
     const queue = transaction.find(name);
     if (queue === undefined) return { ids: [], cut: false };
     const ids: string[] = [];
     let left = REPLY_BYTES;
     let cut = false;
-    for (const [list, jobs] of this.#parts.selecting.select(queue, selection, MARK.next, transaction.now)) {
+    for (const [list, jobs] of this.#parts.selecting.select(queue, selection, { passed: MARK.next }, transaction.now)) {
       for (const row of jobs) {
         left -= this.#bytes.get(row[0])?.[0] ?? 0;
         cut = left < 0 && ids.length > 0;
         if (cut) break;
-        this.#parts.leaving.drop(queue, row, list === 'prioritized' ? 'waiting' : list, 'removed');
+        this.#removeListed(transaction, queue, row, list === 'prioritized' ? 'waiting' : list, change);
         ids.push(row[1]);
       }
     }
     if (ids.length > 0 || first) queue.tell('cleaned', undefined, { count: ids.length });
     return { ids, cut };
+  }
+
+  #removeListed(transaction: Transaction, queue: QueueState, row: LeftRow, state: StoredState, change: Removal): void {
+    if ((row[AT.marks] & (MARK.child | MARK.parent)) === 0) {
+      this.#parts.leaving.drop(transaction, queue, row, state, 'removed');
+      return;
+    }
+    // The removal of a relative may have removed or moved this job since it was selected.
+    const found = this.#find.get(queue.queue, row[AT.id]);
+    if (found === undefined) return;
+    const { families } = this.#parts.leaving;
+    const parents = change.parentToo === true ? families.waitingForThisAlone(queue, found) : [];
+    for (const parent of parents) this.#parts.leaving.drop(transaction, queue, parent, 'waiting-children', 'removed');
+    this.#remove(transaction, queue, found, stateOf(found[AT.state]), change);
+  }
+
+  #remove(transaction: Transaction, queue: QueueState, row: FoundRow, state: StoredState, { children }: Removal): void {
+    const { leaving } = this.#parts;
+    if (children === true) leaving.removeTree(transaction, queue, row, state);
+    else leaving.drop(transaction, queue, row, state, 'removed');
+  }
+
+  /** Sends the selected letters back. Returns their ids. */
+  sendSelected(transaction: Transaction, name: string, selection: Selection, to: string): string[] {
+    const queue = transaction.find(name);
+    if (queue === undefined) return [];
+    const found = this.#parts.selecting.select(queue, selection, { letters: true }, transaction.now);
+    return found.flatMap(([list, jobs]) => {
+      const state = list === 'prioritized' ? 'waiting' : list;
+      return jobs.filter((row) => this.#send(transaction, queue, row, state, to)).map(([, id]) => id);
+    });
+  }
+
+  /** Returns false if the job is no letter. */
+  #send(transaction: Transaction, queue: QueueState, row: Left, state: StoredState, to: string): boolean {
+    const { leaving } = this.#parts;
+    const letter = leaving.letters.find(row);
+    if (letter === undefined) return false;
+    queue.tell('removed', letter.id, { prev: state });
+    leaving.drop(transaction, queue, row, state, 'removed');
+    leaving.letters.sendBack(transaction, letter, to);
+    return true;
   }
 
   #one(transaction: Transaction, name: string, id: string, change: Exclude<Change, { kind: 'revoke' }>): ChangeStatus {
@@ -89,11 +140,13 @@ export class Changing {
         if (state === 'active') return 'locked';
         if ((row[AT.marks] & MARK.next) !== 0) return 'scheduled';
         queue.tell('removed', id, { prev: state });
-        this.#parts.leaving.drop(queue, row, state, 'removed');
+        this.#remove(transaction, queue, row, state, change);
         return 'done';
       case 'send':
+        if (state === 'active') return 'locked';
+        return this.#send(transaction, queue, row, state, change.to) ? 'done' : 'state';
       case 'unlink':
-        throw withoutFamilies('sqlite');
+        return this.#parts.leaving.families.unlink(transaction, queue, row, change.child) ? 'done' : 'state';
       case 'retry':
         if (state !== change.from) return 'state';
         this.#toWaiting(transaction, queue, state, row, change);
@@ -120,7 +173,7 @@ export class Changing {
     transaction: Transaction,
     queue: QueueState,
     from: 'delayed' | 'completed' | 'failed',
-    row: [...LeftRow, ...Value[]],
+    row: Left,
     change: Change,
   ): void {
     const isRetry = change.kind === 'retry';

@@ -33,6 +33,7 @@ export class SqliteStore extends Door<Engine> {
     crashHints: true,
     inline: false,
     transactions: false,
+    families: true,
   };
   readonly #options: Required<SqliteStoreOptions>;
 

@@ -77,7 +77,7 @@ export class Controlling {
     if (queue === undefined) return undefined;
     queue.changed = true;
     const next = after === undefined ? undefined : groups.forgetSome(queue, after, transaction.now);
-    if (next !== undefined || scheduling.forgetSome(queue) || entries.clearSome(queue)) return { after: next };
+    if (next !== undefined || scheduling.forgetSome(transaction, queue) || entries.clearSome(queue)) return { after: next };
     this.#forgetRest(queue);
     return undefined;
   }

@@ -132,8 +132,7 @@ export class Inspecting {
 
   list(queue: QueueState, { lists, start, end, asc }: ListQuery): JobsReply {
     const spans = lists.flatMap((name): Span[] => {
-      if (name === 'waiting-children') return [];
-      const range = positions(queue[name], start, end);
+      const range = positions(queue.counts[name], start, end);
       if (name === 'waiting' || name === 'prioritized') return this.#waiting(queue, PRIORITIES[name], range, asc);
       const isOpen = name === 'delayed' || name === 'active';
       return [isOpen ? { part: name, of: [], ...range } : { part: 'finished', of: [STATE[name]], ...range }];

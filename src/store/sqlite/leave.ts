@@ -1,11 +1,15 @@
 // The one way out of a state. Every verb that ends a job's stay in a state calls `leave`, after it has moved the row and recorded the
 // event: a settle, a stall, a hand-back, a change, a removal and the trim of retention.
+import type { JobRef } from '../../job/family.js';
 import { type FinishedState, isFinished, type StoredState } from '../../job/state.js';
+import { MARK } from '../marks.js';
+import { Letters } from './dead-letter.js';
 import type { Database, Statement, Value } from './driver/load.js';
 import { sql } from './driver/sql.js';
+import { Families, parentsOf, without } from './family.js';
 import type { Entering } from './state/enter.js';
 import type { Entries } from './state/entries.js';
-import { AT, groupOf, type LeftRow } from './record.js';
+import { AT, groupOf, type LeftRow, stateOf } from './record.js';
 import type { EventFields } from './state/event-rows.js';
 import type { QueueState } from './state/queue-state.js';
 import type { Schedules } from './state/schedules.js';
@@ -17,6 +21,16 @@ type Left = readonly [...LeftRow, ...Value[]];
 /** The new state. `removed`: a caller deletes the job. `trimmed`: retention deletes the job. */
 export type Destination = StoredState | 'removed' | 'trimmed';
 
+/** The end of a run. */
+export interface Ending {
+  /** The result of the job, or the reason of its failure. */
+  text: string;
+  /** The fence of the run. */
+  fence: number;
+  /** False if the row is deleted already. */
+  isKept: boolean;
+}
+
 export interface LeavingParts {
   entries: Entries;
   entering: Entering;
@@ -24,6 +38,8 @@ export interface LeavingParts {
 }
 
 export class Leaving {
+  readonly families: Families;
+  readonly letters: Letters;
   readonly #entries: Entries;
   readonly #entering: Entering;
   readonly #schedules: Schedules;
@@ -34,6 +50,8 @@ export class Leaving {
     this.#entries = entries;
     this.#entering = entering;
     this.#schedules = schedules;
+    this.families = new Families(db, this);
+    this.letters = new Letters(db, entering);
     this.#delete = sql(db, 'delete-job', 'job');
     this.#deleteLogs = sql(db, 'delete-logs', 'job');
   }
@@ -55,14 +73,21 @@ export class Leaving {
 
   /**
    * Ends a run for good. If the job owns an entry with a draft, the draft is added; if it is the next job of a schedule, the schedule is
-   * owing.
+   * owing. A letter is sent, and the parents learn of the end.
    */
-  finish(transaction: Transaction, queue: QueueState, row: Left, kind: FinishedState, isKept = true): void {
+  finish(transaction: Transaction, queue: QueueState, row: Left, kind: FinishedState, ending: Ending): void {
     queue.countFinish(kind);
-    this.leave(queue, row, 'active', isKept ? kind : 'trimmed');
-    if (row[AT.marks] === 0) return;
+    this.leave(queue, row, 'active', ending.isKept ? kind : 'trimmed');
+    if (row[AT.marks] !== 0) this.#finishMarked(transaction, queue, row, kind, ending);
+  }
+
+  #finishMarked(transaction: Transaction, queue: QueueState, row: Left, kind: FinishedState, ending: Ending): void {
     this.#release(transaction, queue, row);
     this.#schedules.ended(queue, row);
+    if (ending.isKept) this.families.undoom(row);
+    if (kind === 'failed') this.letters.send(transaction, queue, row, ending.fence);
+    this.families.ended(transaction, queue, row, kind, ending.text);
+    if (!ending.isKept) this.families.dropped(transaction, queue, row);
   }
 
   #release(transaction: Transaction, queue: QueueState, row: Left): void {
@@ -73,9 +98,12 @@ export class Leaving {
     this.#entries.own(transaction, queue, draft.deduplication, id);
   }
 
-  /** Moves a job to waiting at the request of a caller. A finished job owns its entry again. */
+  /** Moves a job to waiting at the request of a caller. A finished job owns its entry again, and its parents wait for it again. */
   reopen(transaction: Transaction, queue: QueueState, row: Left, from: StoredState): void {
-    if (row[AT.marks] !== 0 && isFinished(from)) this.#entries.ownAgain(transaction, queue, row);
+    if (row[AT.marks] !== 0 && isFinished(from)) {
+      this.#entries.ownAgain(transaction, queue, row);
+      this.families.reopened(transaction, queue, row);
+    }
     this.wait(queue, row, from);
   }
 
@@ -86,8 +114,38 @@ export class Leaving {
   }
 
   /** Deletes the row of a job. */
-  drop(queue: QueueState, row: Left, from: StoredState, to: 'removed' | 'trimmed'): void {
+  drop(transaction: Transaction, queue: QueueState, row: Left, from: StoredState, to: 'removed' | 'trimmed'): void {
     this.#delete.run(row[0]);
     this.leave(queue, row, from, to);
+    if (row[AT.marks] !== 0) this.families.dropped(transaction, queue, row);
+  }
+
+  /** Removes a job with its children that have no other parent and are not locked, and with theirs. */
+  removeTree(transaction: Transaction, queue: QueueState, row: Left, from: StoredState): void {
+    const left = this.#dropParent(transaction, queue, row, from);
+    // A list and not a recursion: a chain of families may be longer than the stack is deep.
+    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+      const { child, parent } = next;
+      const family = transaction.find(child.queue);
+      const found = this.families.find(transaction, child);
+      if (family === undefined || found === undefined) continue;
+      const state = stateOf(found[AT.state]);
+      const orphan = without(found, parent);
+      if (state === 'active' || parentsOf(orphan).length > 0) {
+        this.families.part(found, parent);
+        continue;
+      }
+      family.tell('removed', child.id, { prev: state });
+      left.push(...this.#dropParent(transaction, family, orphan, state));
+    }
+  }
+
+  /** Returns the children of the removed job, the last one first. */
+  #dropParent(transaction: Transaction, queue: QueueState, row: Left, from: StoredState): { child: JobRef; parent: JobRef }[] {
+    const isParent = (row[AT.marks] & MARK.parent) !== 0;
+    const children = isParent ? this.families.links.childrenOf(queue, row[AT.id]) : [];
+    this.drop(transaction, queue, row, from, 'removed');
+    const parent = { queue: queue.name, id: row[AT.id] };
+    return children.reverse().map((child) => ({ child, parent }));
   }
 }

@@ -2,12 +2,14 @@
 // outcome from its owner: handed back or revoked (no stall is counted), or stalled (a stall is counted).
 import { type LossFound, lostByText } from '../../job/lost-by.js';
 import { keepOnFail } from '../../job/options.js';
+import { isFinished } from '../../job/state.js';
 import type { ChangeStatus } from '../change-reply.js';
 import { type Extension, type ExtendStatus, STALLED_REASON } from '../contract/index.js';
+import { MARK } from '../marks.js';
 import type { Swept } from '../swept.js';
 import type { Database, Statement, Value } from './driver/load.js';
 import { sql } from './driver/sql.js';
-import { AT, type FoundRow, type HeldRow, splitToken } from './record.js';
+import { AT, type FoundRow, type HeldRow, splitToken, stateOf } from './record.js';
 import type { Leaving } from './leave.js';
 import type { EventFields } from './state/event-rows.js';
 import type { QueueState } from './state/queue-state.js';
@@ -63,7 +65,7 @@ export class Locks {
     if (this.#extend.run(transaction.after(durationMs), queue.queue, jobId, session, fence) === 1) return 'done';
     const row = this.#owner.get(queue.queue, jobId);
     if (row === undefined) return 'missing';
-    return row[AT.state] >= STATE.completed && row[AT.session] === session && row[AT.fence] === fence ? 'finished' : 'lost';
+    return isFinished(stateOf(row[AT.state])) && row[AT.session] === session && row[AT.fence] === fence ? 'finished' : 'lost';
   }
 
   /** Hands back all jobs together, so they wait in the order in which the caller named them. */
@@ -107,19 +109,21 @@ export class Locks {
         this.#leaving.wait(queue, row, 'active');
         swept.stalled.push({ id, lostBy });
       } else {
+        // The failed row does not have the fence.
+        const fence = (row[AT.marks] & MARK.letter) === 0 ? 0 : (this.#owner.get(queue.queue, id)?.[AT.fence] ?? 0);
         const opts = this.#fail.get(queue.toBack(), lostBy, now, STALLED_REASON, job)?.[0] ?? '{}';
         queue.tell('failed', id, { failedReason: STALLED_REASON, ...fields });
-        this.#leaving.finish(transaction, queue, row, 'failed');
-        this.#retain(queue, row, opts, now);
+        this.#leaving.finish(transaction, queue, row, 'failed', { text: STALLED_REASON, fence, isKept: true });
+        this.#retain(transaction, queue, row, opts);
         swept.failed.push({ id, lostBy });
       }
     }
     return swept;
   }
 
-  #retain(queue: QueueState, row: Held, opts: string, now: number): void {
+  #retain(transaction: Transaction, queue: QueueState, row: Held, opts: string): void {
     const keep = keepOnFail(opts);
-    if (keep.count === 0) this.#leaving.drop(queue, row, 'failed', 'trimmed');
-    else this.#retention.trim(queue, 'failed', [keep], now);
+    if (keep.count === 0) this.#leaving.drop(transaction, queue, row, 'failed', 'trimmed');
+    else this.#retention.trim(transaction, queue, 'failed', [keep]);
   }
 }

@@ -1,9 +1,8 @@
 // The verbs of the SQLite store. Writes go through the committer and share transactions. Reads run at once; large reads take turns with
 // the event loop (state/read-turns.ts).
 // No code here may await inside a transaction, because the connection of the lock thread would wait for that transaction.
-import { noFamilies } from '../no-families.js';
 import { replyById, replyToSelection } from '../change-reply.js';
-import type { Selection, SweepReply, Write } from '../contract/index.js';
+import type { Change, Selection, SweepReply, Write } from '../contract/index.js';
 import type { Operations } from '../door.js';
 import type { Forgetting } from './control.js';
 import type { Engine } from './state/engine.js';
@@ -11,7 +10,6 @@ import type { QueueState } from './state/queue-state.js';
 import type { Transaction } from './state/transaction.js';
 
 export const operations: Operations<Engine> = {
-  ...noFamilies,
   add: (engine, queue, jobs, call) => {
     const bytes = sum(jobs, ({ data }) => data.length);
     return write(engine, (transaction) => engine.adding.add(transaction, queue, jobs, call), { bytes });
@@ -83,16 +81,21 @@ export const operations: Operations<Engine> = {
     const { changing } = engine;
     if (Array.isArray(target))
       return replyById(target, await write(engine, (transaction) => changing.byId(transaction, queue, target, change)));
-    const changed =
-      change.kind === 'remove'
-        ? await removeSelected(engine, queue, target)
-        : await write(engine, (transaction) => changing.bySelection(transaction, queue, target, change));
+    if (change.kind === 'remove') return replyToSelection(await removeSelected(engine, queue, target, change), target);
+    const changed = await write(engine, (transaction) =>
+      change.kind === 'send'
+        ? changing.sendSelected(transaction, queue, target, change.to)
+        : changing.bySelection(transaction, queue, target, change),
+    );
     return replyToSelection(changed, target);
   },
   schedule: (engine, queue, changes) => {
     const bytes = sum(changes, (change) => ('next' in change ? (change.next?.job.data.length ?? 0) : 0));
     return writeEach(engine, changes, (transaction, one) => engine.scheduling.schedule(transaction, queue, one), bytes);
   },
+  // Messages take effect in the transaction that sends them.
+  relay: () => ({ delivered: 0, more: false }),
+  children: (engine, queue, jobId, query) => readInTurn(engine, queue, (state) => engine.links.page(state, jobId, query)),
   forget: (engine, queue, what) =>
     'all' in what
       ? forgetAll(engine, queue)
@@ -118,12 +121,17 @@ export const operations: Operations<Engine> = {
   onWarning: ({ warnings }, listener) => warnings.listen(listener),
 };
 
-async function removeSelected(engine: Engine, queue: string, selection: Selection): Promise<string[]> {
+async function removeSelected(
+  engine: Engine,
+  queue: string,
+  selection: Selection,
+  change: Extract<Change, { kind: 'remove' }>,
+): Promise<string[]> {
   const gone: string[] = [];
   for (;;) {
     const rest = { ...selection, limit: selection.limit - gone.length };
     const { ids, cut } = await write(engine, (transaction) =>
-      engine.changing.removeSelected(transaction, queue, rest, gone.length === 0),
+      engine.changing.removeSelected(transaction, queue, rest, change, gone.length === 0),
     );
     gone.push(...ids);
     if (!cut) return gone;

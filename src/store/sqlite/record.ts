@@ -92,7 +92,7 @@ export function groupOf({ [AT.marks]: marks, [AT.extras]: extras }: readonly [..
 }
 
 /** States by their numbers in STATE. */
-const STATES: readonly StoredState[] = ['waiting', 'waiting', 'delayed', 'active', 'completed', 'failed'];
+const STATES: readonly StoredState[] = ['waiting', 'waiting', 'delayed', 'active', 'completed', 'failed', 'waiting-children'];
 
 export function stateOf(code: number): StoredState {
   return STATES[code] as StoredState;

@@ -7,6 +7,7 @@ import type { Leaving } from './leave.js';
 import type { LeftRow } from './record.js';
 import type { QueueState } from './state/queue-state.js';
 import { STATE } from './state/schema.js';
+import type { Transaction } from './state/transaction.js';
 
 const TRIMMED_AT_ONCE = 1000;
 
@@ -25,29 +26,30 @@ export class Retention {
    * Applies the `keep` options of jobs that have just finished. `{ count: 0 }` concerns its own job alone, which is already
    * deleted.
    */
-  trim(queue: QueueState, state: FinishedState, keeps: readonly Keep[], now: number): void {
+  trim(transaction: Transaction, queue: QueueState, state: FinishedState, keeps: readonly Keep[]): void {
     const wanted = keeps.filter(({ count }) => count !== 0);
     const most = Math.min(...wanted.map(({ count }) => count ?? Number.POSITIVE_INFINITY));
     const age = Math.min(...wanted.map(({ ageMs }) => ageMs ?? Number.POSITIVE_INFINITY));
     const excess = Math.min(queue[state] - most, TRIMMED_AT_ONCE);
-    if (excess > 0) this.#drop(queue, state, this.#oldest.all(queue.queue, STATE[state], excess));
-    if (age < Number.POSITIVE_INFINITY) this.#dropAged(queue, state, now - age);
+    if (excess > 0) this.#drop(transaction, queue, state, this.#oldest.all(queue.queue, STATE[state], excess));
+    if (age < Number.POSITIVE_INFINITY) this.#dropAged(transaction, queue, state, transaction.now - age);
   }
 
   /** Reads one row as long as no job is old enough. A condition in the query would read all kept jobs. */
-  #dropAged(queue: QueueState, state: FinishedState, latest: number): void {
+  #dropAged(transaction: Transaction, queue: QueueState, state: FinishedState, latest: number): void {
     const [first] = this.#oldest.all(queue.queue, STATE[state], 1);
     if (first === undefined || finishedOnOf(first) > latest) return;
     const rows = this.#oldest.all(queue.queue, STATE[state], TRIMMED_AT_ONCE);
     this.#drop(
+      transaction,
       queue,
       state,
       rows.filter((row) => finishedOnOf(row) <= latest),
     );
   }
 
-  #drop(queue: QueueState, state: FinishedState, rows: OldRow[]): void {
-    for (const row of rows) this.#leaving.drop(queue, row, state, 'trimmed');
+  #drop(transaction: Transaction, queue: QueueState, state: FinishedState, rows: OldRow[]): void {
+    for (const row of rows) this.#leaving.drop(transaction, queue, row, state, 'trimmed');
   }
 }
 

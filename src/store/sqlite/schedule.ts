@@ -41,8 +41,8 @@ export class Scheduling {
     if ('next' in change && !this.#keepsRun(queue, known, change) && this.#isTaken(queue, change.next, known.nextJobId))
       return { status: 'taken', record: known };
     const next: ScheduleRecord = { ...known, version: version + 1 };
-    if (kind === 'remove') return this.#remove(queue, next);
-    if (kind === 'pause') return this.#pause(queue, next);
+    if (kind === 'remove') return this.#remove(transaction, queue, next);
+    if (kind === 'pause') return this.#pause(transaction, queue, next);
     if (kind === 'put') return this.#put(transaction, queue, next, change);
     return this.#make(transaction, queue, next, change.next);
   }
@@ -53,7 +53,7 @@ export class Scheduling {
     const schedule: ScheduleRecord = { ...known, spec, serial, state: 'running' };
     if (staysNext) return this.#save(queue, schedule);
     const next = this.#nextOf(queue, schedule);
-    this.#dismiss(queue, schedule, next, next !== undefined && !isStarted(next));
+    this.#dismiss(transaction, queue, schedule, next, next !== undefined && !isStarted(next));
     return this.#make(transaction, queue, schedule, change.next);
   }
 
@@ -65,22 +65,22 @@ export class Scheduling {
     return this.#save(queue, { ...schedule, state: 'running', at, count, nextJobId: job.id });
   }
 
-  #pause(queue: QueueState, schedule: ScheduleRecord): ScheduleReply {
+  #pause(transaction: Transaction, queue: QueueState, schedule: ScheduleRecord): ScheduleReply {
     const next = this.#nextOf(queue, schedule);
     if (next === undefined || isStarted(next)) return this.#save(queue, { ...schedule, state: 'paused' });
-    this.#dismiss(queue, schedule, next, true);
+    this.#dismiss(transaction, queue, schedule, next, true);
     return this.#save(queue, { ...schedule, state: 'paused', count: schedule.count - 1 });
   }
 
-  #remove(queue: QueueState, schedule: ScheduleRecord): ScheduleReply {
+  #remove(transaction: Transaction, queue: QueueState, schedule: ScheduleRecord): ScheduleReply {
     const next = this.#nextOf(queue, schedule);
-    this.#dismiss(queue, schedule, next, next?.[AT.state] === STATE.delayed && !isStarted(next));
+    this.#dismiss(transaction, queue, schedule, next, next?.[AT.state] === STATE.delayed && !isStarted(next));
     this.#schedules.delete(queue, schedule.id);
     return { status: 'done' };
   }
 
   /** Deletes some schedules of a queue, with the next jobs that have not started. Returns whether there may be more. */
-  forgetSome(queue: QueueState): boolean {
+  forgetSome(transaction: Transaction, queue: QueueState): boolean {
     if (queue.scheduled === 0) return false;
     const schedules = this.#schedules.some(queue, FORGOTTEN_AT_ONCE);
     for (const schedule of schedules) {
@@ -88,7 +88,7 @@ export class Scheduling {
       const next = this.#nextOf(queue, schedule);
       if (next === undefined) continue;
       if (isStarted(next)) this.#schedules.giveUp(queue, next[1]);
-      else this.#leaving.drop(queue, next, stateOf(next[AT.state]), 'removed');
+      else this.#leaving.drop(transaction, queue, next, stateOf(next[AT.state]), 'removed');
     }
     if (schedules.length === FORGOTTEN_AT_ONCE) return true;
     queue.scheduled = 0;
@@ -101,7 +101,13 @@ export class Scheduling {
   }
 
   /** The next job loses its place in the schedule. It is removed, or stays as an ordinary job. */
-  #dismiss(queue: QueueState, schedule: ScheduleRecord, next: FoundRow | undefined, isRemoved: boolean): void {
+  #dismiss(
+    transaction: Transaction,
+    queue: QueueState,
+    schedule: ScheduleRecord,
+    next: FoundRow | undefined,
+    isRemoved: boolean,
+  ): void {
     delete schedule.nextJobId;
     if (next === undefined) return;
     const [, id] = next;
@@ -109,7 +115,7 @@ export class Scheduling {
     if (!isRemoved) return;
     const state = stateOf(next[AT.state]);
     queue.tell('removed', id, { prev: state });
-    this.#leaving.drop(queue, next, state, 'removed');
+    this.#leaving.drop(transaction, queue, next, state, 'removed');
   }
 
   /** True if the job of a serial schedule has started and stays its next job. */

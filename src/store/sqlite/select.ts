@@ -17,9 +17,18 @@ const SORTED_UP_TO = 10_000;
 /** The priorities of the jobs of each list. */
 export const PRIORITIES = { waiting: [0, 0], prioritized: [1, Number.MAX_SAFE_INTEGER] } as const;
 
+/** Which jobs of the lists a change takes. */
+export interface Fitting {
+  /** The marks of jobs that wait or are delayed, which the selection passes over. */
+  passed?: number;
+  /** True: letters alone. */
+  letters?: boolean;
+}
+
 interface Bounds {
   latest: number;
   passed: number;
+  letters: boolean;
 }
 
 /** Finds unlocked jobs, list by list, the oldest of each list first. */
@@ -29,44 +38,57 @@ export class Selecting {
   readonly #waiting: Statement<LeftRow>[];
   readonly #delayedByAge: Statement<LeftRow>;
   readonly #delayed: Statement<LeftRow>;
+  readonly #finishedLetters: Statement<[...LeftRow, finishedOn: number]>;
+  readonly #parentsByAge: Statement<LeftRow>;
+  readonly #parents: Statement<LeftRow>;
 
   constructor(db: Database) {
-    const waiting = 'queue least most latest passed count';
+    const waiting = 'queue least most latest passed letters count';
+    const others = 'queue latest passed letters count';
     this.#finished = sql(db, 'oldest-finished', 'queue state count');
     this.#waitingByAge = sql(db, 'select-waiting-by-age', waiting);
     this.#waiting = ['select-waiting', 'select-behind'].map((name) => sql(db, name, waiting));
-    this.#delayedByAge = sql(db, 'select-delayed-by-age', 'queue latest passed count');
-    this.#delayed = sql(db, 'select-delayed', 'queue latest passed count');
+    this.#delayedByAge = sql(db, 'select-delayed-by-age', others);
+    this.#delayed = sql(db, 'select-delayed', others);
+    this.#finishedLetters = sql(db, 'finished-letters', 'queue state count');
+    this.#parentsByAge = sql(db, 'select-parents-by-age', others);
+    this.#parents = sql(db, 'select-parents', others);
   }
 
-  /** `passed`: the marks of jobs that wait or are delayed, which the selection passes over. */
-  select(queue: QueueState, { lists, olderThanMs, limit }: Selection, passed: number, now: number): [UnlockedList, LeftRow[]][] {
+  select(
+    queue: QueueState,
+    { lists, olderThanMs, limit }: Selection,
+    { passed = 0, letters = false }: Fitting,
+    now: number,
+  ): [UnlockedList, LeftRow[]][] {
     const latest = olderThanMs === undefined ? Number.MAX_SAFE_INTEGER : now - olderThanMs;
     let left = limit;
     return [...new Set(lists)].flatMap((list): [UnlockedList, LeftRow[]][] => {
       // All active jobs are locked.
       if (list === 'active' || left <= 0) return [];
-      const rows = this.#oldest(queue, list, { latest, passed }, left);
+      const rows = this.#oldest(queue, list, { latest, passed, letters }, left);
       left -= rows.length;
       return [[list, rows]];
     });
   }
 
-  #oldest(queue: QueueState, list: UnlockedList, { latest, passed }: Bounds, limit: number): LeftRow[] {
+  #oldest(queue: QueueState, list: UnlockedList, { latest, passed, letters }: Bounds, limit: number): LeftRow[] {
     const { queue: number } = queue;
-    if (list === 'waiting-children') return [];
     if (list === 'completed' || list === 'failed') {
       // Filter here and not in the query, which would read on through all younger jobs.
-      const rows = this.#finished.all(number, STATE[list], limit).filter((row) => (row.at(-1) as number) <= latest);
+      const finished = letters ? this.#finishedLetters : this.#finished;
+      const rows = finished.all(number, STATE[list], limit).filter((row) => (row.at(-1) as number) <= latest);
       return rows as unknown as LeftRow[];
     }
-    const sorted = queue[list] <= SORTED_UP_TO;
-    if (list === 'delayed') return (sorted ? this.#delayedByAge : this.#delayed).all(number, latest, passed, limit);
+    const sorted = queue.counts[list] <= SORTED_UP_TO;
+    const bounds = [latest, passed, letters ? 1 : 0];
+    if (list === 'delayed') return (sorted ? this.#delayedByAge : this.#delayed).all(number, ...bounds, limit);
+    if (list === 'waiting-children') return (sorted ? this.#parentsByAge : this.#parents).all(number, ...bounds, limit);
     const [least, most] = PRIORITIES[list];
-    if (sorted) return this.#waitingByAge.all(number, least, most, latest, passed, limit);
+    if (sorted) return this.#waitingByAge.all(number, least, most, ...bounds, limit);
     const rows: LeftRow[] = [];
     for (const statement of this.#waiting)
-      if (rows.length < limit) rows.push(...statement.all(number, least, most, latest, passed, limit - rows.length));
+      if (rows.length < limit) rows.push(...statement.all(number, least, most, ...bounds, limit - rows.length));
     return rows;
   }
 }

@@ -10,7 +10,7 @@ import { type Completed, CompletedRuns, runFrom } from './state/completed-run.js
 import type { Database, Statement } from './driver/load.js';
 import { sql } from './driver/sql.js';
 import { AT, type FoundRow, type LeftRow, splitToken } from './record.js';
-import type { Leaving } from './leave.js';
+import type { Ending, Leaving } from './leave.js';
 import { type EventFields, LARGE_VALUE, NO_VALUE } from './state/event-rows.js';
 import type { QueueState } from './state/queue-state.js';
 import type { Retention } from './retention.js';
@@ -22,6 +22,9 @@ type Of<Kind extends Outcome['kind']> = Extract<Outcome, { kind: Kind }>;
 type Ended = [...LeftRow, attemptsMade: number];
 /** The row of a job that a fast path has completed: shared/plain.sql. */
 const PLAIN_ROW: Ended = [0, '', 0, 0, null, 0, null, 0];
+const PLAIN_END: Ending = { text: '', fence: 0, isKept: true };
+/** shared/owned.sql */
+type Owned = readonly [queue: number, id: string, session: string, fence: number];
 type Finished = Record<FinishedState, Keep[]>;
 
 const LETTERS: Record<SettleStatus, string> = { done: 'd', lost: 'l', missing: 'm', pending: 'p', unsuccessful: 'u', ready: 'r' };
@@ -41,7 +44,9 @@ export class Settling {
   readonly #completePlain: Statement;
   readonly #complete: Statement<Ended>;
   readonly #fail: Statement<Ended>;
-  readonly #remove: Statement<Ended>;
+  readonly #completeParent: Statement<Ended>;
+  readonly #remove: Record<FinishedState, Statement<Ended>>;
+  readonly #park: Statement<LeftRow>;
   readonly #retryNow: Statement<LeftRow>;
   readonly #retryLater: Statement<LeftRow>;
   readonly #delay: Statement<LeftRow>;
@@ -57,7 +62,12 @@ export class Settling {
     this.#completePlain = sql(db, 'complete-plain', 'ord now value queue id session fence');
     this.#complete = sql(db, 'complete', 'ord now value queue id session fence');
     this.#fail = sql(db, 'fail', 'ord now reason stacktrace queue id session fence');
-    this.#remove = sql(db, 'finish-and-remove', 'queue id session fence');
+    this.#completeParent = sql(db, 'complete-parent', 'ord now value queue id session fence');
+    this.#remove = {
+      completed: sql(db, 'finish-and-remove', 'queue id session fence'),
+      failed: sql(db, 'fail-and-remove', 'queue id session fence'),
+    };
+    this.#park = sql(db, 'park', 'ord queue id session fence');
     this.#retryNow = sql(db, 'retry-now', 'ord reason stacktrace queue id session fence');
     this.#retryLater = sql(db, 'retry-later', 'ord delay dueAt reason stacktrace queue id session fence');
     this.#delay = sql(db, 'delay', 'ord delay dueAt queue id session fence');
@@ -72,7 +82,7 @@ export class Settling {
     const finished: Finished = { completed: [], failed: [] };
     const results = remembered === undefined ? this.#settleAll(transaction, queue, outcomes, finished) : decode(remembered);
     for (const state of ['completed', 'failed'] as const) {
-      if (finished[state].length > 0) this.#retention.trim(queue, state, finished[state], transaction.now);
+      if (finished[state].length > 0) this.#retention.trim(transaction, queue, state, finished[state]);
     }
     const reply: SettleReply = { results };
     if (claim !== undefined) {
@@ -105,7 +115,7 @@ export class Settling {
           return;
         }
         tellCompleted(queue, outcome);
-        this.#leaving.finish(transaction, queue, PLAIN_ROW, 'completed');
+        this.#leaving.finish(transaction, queue, PLAIN_ROW, 'completed', PLAIN_END);
         finished.completed.push(outcome.keep);
         results.push('done');
       });
@@ -115,15 +125,12 @@ export class Settling {
 
   #settleOne(transaction: Transaction, queue: QueueState, outcome: Outcome, finished: Finished): SettleStatus {
     const { session, fence } = splitToken(outcome.token);
-    const owned = [queue.queue, outcome.jobId, session, fence] as const;
+    const owned: Owned = [queue.queue, outcome.jobId, session, fence];
     switch (outcome.kind) {
       case 'completed':
-        if (!this.#finish(transaction, queue, outcome, owned)) break;
-        finished.completed.push(outcome.keep);
-        return 'done';
       case 'failed':
         if (!this.#finish(transaction, queue, outcome, owned)) break;
-        finished.failed.push(outcome.keep);
+        finished[outcome.kind].push(outcome.keep);
         return 'done';
       case 'retry':
         if (!this.#retry(transaction, queue, outcome, owned)) break;
@@ -142,18 +149,53 @@ export class Settling {
         this.#leaving.wait(queue, row, 'active');
         return 'done';
       }
+      case 'children':
+        break;
     }
-    return this.#judge(queue, outcome, session, fence);
+    return this.#settleFound(transaction, queue, outcome, owned, finished);
   }
 
+  /** Settles a job that the statements of #settleOne have not found: a parent, one with a letter, or one that the token does not hold. */
+  #settleFound(transaction: Transaction, queue: QueueState, outcome: Outcome, owned: Owned, finished: Finished): SettleStatus {
+    const { kind, jobId } = outcome;
+    const row = this.#find.get(queue.queue, jobId);
+    if (row === undefined) return 'missing';
+    const [, , session, fence] = owned;
+    const isOwn = row[AT.session] === session && row[AT.fence] === fence;
+    if (!isOwn || row[AT.state] !== STATE.active)
+      return isOwn && (kind === 'completed' || kind === 'failed') && row[AT.state] === STATE[kind] ? 'done' : 'lost';
+    if (kind === 'completed' || kind === 'children') {
+      const refusal = this.#leaving.families.refusal(queue, outcome);
+      if (refusal !== undefined) return refusal;
+    }
+    if (kind === 'children') return this.#parkParent(queue, owned);
+    if (kind !== 'completed' && kind !== 'failed') return 'lost';
+    if (!this.#finish(transaction, queue, outcome, owned, true)) return 'lost';
+    finished[kind].push(outcome.keep);
+    return 'done';
+  }
+
+  #parkParent(queue: QueueState, owned: Owned): SettleStatus {
+    const row = this.#park.get(queue.toBack(), ...owned);
+    if (row === undefined) return 'lost';
+    queue.tell('waiting-children', row[AT.id], { prev: 'active' });
+    this.#leaving.leave(queue, row, 'active', 'waiting-children');
+    return 'done';
+  }
+
+  /** `isChecked`: the links of the job allow it, and its row is deleted only after all that follows from its end. */
   #finish(
     transaction: Transaction,
     queue: QueueState,
     outcome: Of<'completed'> | Of<'failed'>,
-    owned: readonly [number, string, string, number],
+    owned: Owned,
+    isChecked = false,
   ): boolean {
     const { jobId, kind, keep } = outcome;
-    const row = keep.count === 0 ? this.#remove.get(...owned) : this.#finishAndKeep(queue, outcome, owned, transaction.now);
+    const isKept = keep.count !== 0 || isChecked;
+    const row = isKept
+      ? this.#finishAndKeep(queue, outcome, owned, transaction.now, isChecked)
+      : this.#remove[kind].get(...owned);
     if (row === undefined) return false;
     if (outcome.kind === 'completed') {
       tellCompleted(queue, outcome);
@@ -161,18 +203,22 @@ export class Settling {
       queue.tell('failed', jobId, { failedReason: outcome.reason });
       if (outcome.early !== true) queue.tell('retries-exhausted', jobId, { attemptsMade: (row.at(-1) as number) + 1 });
     }
-    this.#leaving.finish(transaction, queue, row, kind, keep.count !== 0);
+    const text = outcome.kind === 'completed' ? outcome.value : outcome.reason;
+    this.#leaving.finish(transaction, queue, row, kind, { text, fence: owned[3], isKept });
+    if (isChecked && keep.count === 0) this.#leaving.drop(transaction, queue, row, kind, 'trimmed');
     return true;
   }
 
   #finishAndKeep(
     queue: QueueState,
     outcome: Of<'completed'> | Of<'failed'>,
-    owned: readonly [number, string, string, number],
+    owned: Owned,
     now: number,
+    isChecked: boolean,
   ): Ended | undefined {
     const ord = queue.toBack();
     if (outcome.kind === 'failed') return this.#fail.get(ord, now, outcome.reason, outcome.stacktrace, ...owned);
+    if (isChecked) return this.#completeParent.get(ord, now, outcome.value, ...owned);
     const isGrouped = this.#grouped.has(queue.queue);
     if (!isGrouped && this.#completePlain.run(ord, now, outcome.value, ...owned) === 1) return PLAIN_ROW;
     const row = this.#complete.get(ord, now, outcome.value, ...owned);
@@ -185,12 +231,7 @@ export class Settling {
     else this.#grouped.delete(queue);
   }
 
-  #retry(
-    transaction: Transaction,
-    queue: QueueState,
-    outcome: Of<'retry'>,
-    owned: readonly [number, string, string, number],
-  ): boolean {
+  #retry(transaction: Transaction, queue: QueueState, outcome: Of<'retry'>, owned: Owned): boolean {
     const { delayMs, lifo, reason, stacktrace } = outcome;
     if (delayMs > 0) {
       const dueAt = transaction.after(delayMs);
@@ -208,18 +249,6 @@ export class Settling {
   #toDelayed(queue: QueueState, row: LeftRow, fields: EventFields): void {
     queue.tell('delayed', row[1], fields);
     this.#leaving.leave(queue, row, 'active', 'delayed');
-  }
-
-  /** Returns why an outcome found no row to change. */
-  #judge(queue: QueueState, { jobId, kind }: Outcome, session: string, fence: number): SettleStatus {
-    const row = this.#find.get(queue.queue, jobId);
-    if (row === undefined) return 'missing';
-    const repeated =
-      (kind === 'completed' || kind === 'failed') &&
-      row[AT.state] === STATE[kind] &&
-      row[AT.session] === session &&
-      row[AT.fence] === fence;
-    return repeated ? 'done' : 'lost';
   }
 }
 

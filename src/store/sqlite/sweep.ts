@@ -11,6 +11,7 @@ import type { Callers } from './state/callers.js';
 import type { Entries } from './state/entries.js';
 import type { QueueState } from './state/queue-state.js';
 import type { LostGroups } from './state/lost-groups.js';
+import type { LostLinks } from './state/lost-links.js';
 import type { Schedules } from './state/schedules.js';
 import type { Transaction } from './state/transaction.js';
 
@@ -31,6 +32,7 @@ export interface SweepingParts {
   entries: Entries;
   schedules: Schedules;
   lostGroups: LostGroups;
+  lostLinks: LostLinks;
 }
 
 export class Sweeping {
@@ -59,7 +61,9 @@ export class Sweeping {
 
   /** Returns whether a sweep would find anything. */
   anyDead(queue: QueueState, now: number): boolean {
-    if (this.#isAnyDead(queue, now) || this.#isAnyLost(queue, now) || this.#parts.lostGroups.any(queue, now)) return true;
+    const { lostGroups, lostLinks } = this.#parts;
+    if (this.#isAnyDead(queue, now) || this.#isAnyLost(queue, now)) return true;
+    if (lostGroups.any(queue, now) || lostLinks.any(queue, now)) return true;
     if (!this.#mayPrune(now)) return false;
     const anyOld = this.#parts.callers.anyOld(now) || this.#empty.get() !== undefined;
     if (!anyOld && this.#parts.callers.isThrough) this.#prunedAt = now;
@@ -73,6 +77,7 @@ export class Sweeping {
     this.#parts.entries.deleteEnded(queue, limit, transaction.now);
     if (this.#isAnyLost(queue, transaction.now)) this.#parts.schedules.oweLost(queue, limit);
     if (this.#parts.lostGroups.mend(queue, limit, transaction.now)) queue.changed = true;
+    this.#parts.lostLinks.mend(transaction, queue);
     const left = this.#sweepEnded(transaction, queue, limit, swept);
     this.#sweepSessions(transaction, queue, left, limit, swept);
     const pruned = this.#mayPrune(transaction.now) ? this.#prune(transaction.now) : 0;

@@ -39,8 +39,8 @@ describe('a SQLite file of an older version', () => {
     for (const path of [old, fresh]) await (await openStore({ path })).close();
     const db = new Database(old);
     for (const column of ['lostBy', 'marks', 'extras']) db.exec(`ALTER TABLE jobs DROP COLUMN ${column}`);
-    for (const column of ['scheduled', 'rules']) db.exec(`ALTER TABLE queues DROP COLUMN ${column}`);
-    for (const table of ['dedup', 'schedules', 'metrics', 'groups', 'turns']) db.exec(`DROP TABLE ${table}`);
+    for (const column of ['scheduled', 'rules', 'parents']) db.exec(`ALTER TABLE queues DROP COLUMN ${column}`);
+    for (const table of ['dedup', 'schedules', 'metrics', 'groups', 'turns', 'links', 'families']) db.exec(`DROP TABLE ${table}`);
     db.close();
     expect(schemaOf(old)).not.toEqual(schemaOf(fresh));
     await (await openStore({ path: old })).close();
@@ -56,6 +56,7 @@ describe('a SQLite file of an older version', () => {
       active: 1,
       completed: 1,
       failed: 0,
+      'waiting-children': 0,
     });
     expect((await store.status('q')).cap).toBeUndefined();
     const lock = (await store.locks('q', { jobIds: ['running'] }))[0];

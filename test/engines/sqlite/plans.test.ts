@@ -13,6 +13,7 @@ import { KeyGroups } from '../../../src/store/sqlite/state/key-groups.js';
 import { Leaving } from '../../../src/store/sqlite/leave.js';
 import { Locks } from '../../../src/store/sqlite/lock.js';
 import { LostGroups } from '../../../src/store/sqlite/state/lost-groups.js';
+import { LostLinks } from '../../../src/store/sqlite/state/lost-links.js';
 import { MinuteCounts } from '../../../src/store/sqlite/state/minute-counts.js';
 import { NamedLocks } from '../../../src/store/sqlite/named-lock.js';
 import { Peers } from '../../../src/store/sqlite/liveness/presence.js';
@@ -66,7 +67,8 @@ async function plans(): Promise<{ sql: string; plan: string }[]> {
   const locks = new Locks(recorder, leaving, retention);
   const sessions = new Sessions(recorder, { callers, locks, namedLocks });
   const lostGroups = new LostGroups(recorder, groups);
-  new Sweeping(recorder, { callers, sessions, locks, namedLocks, entries, schedules, lostGroups });
+  const lostLinks = new LostLinks(recorder, leaving.families);
+  new Sweeping(recorder, { callers, sessions, locks, namedLocks, entries, schedules, lostGroups, lostLinks });
   new Changing(recorder, { selecting, leaving, locks });
   new Probing(recorder, new Peers(driver, file), schedules);
   new Scheduling(recorder, schedules, entering, leaving);
@@ -83,7 +85,7 @@ describe('the statements of the SQLite store', () => {
     expect(all.length).toBeGreaterThan(60);
     expect(
       all.filter(({ plan }) =>
-        /SCAN (jobs|dedup|metrics|groups|turns|schedules|events|logs|revocations|queues|named|places)/.test(plan),
+        /SCAN (jobs|links|families|dedup|metrics|groups|turns|schedules|events|logs|revocations|queues|named|places)/.test(plan),
       ),
     ).toEqual([]);
   });

@@ -21,10 +21,12 @@ import { inspectFile, lastWrite } from '../driver/file.js';
 import { Inspecting } from '../inspect.js';
 import { Groups } from './groups.js';
 import { KeyGroups } from './key-groups.js';
+import type { Links } from './links.js';
 import { Leaving } from '../leave.js';
 import { LockWait } from './lock-wait.js';
 import { Locks } from '../lock.js';
 import { LostGroups } from './lost-groups.js';
+import { LostLinks } from './lost-links.js';
 import { MinuteCounts } from './minute-counts.js';
 import { NamedLocks } from '../named-lock.js';
 import { holdPresence, Peers, type Presence } from '../liveness/presence.js';
@@ -106,6 +108,7 @@ export class Engine {
   readonly changing: Changing;
   readonly scheduling: Scheduling;
   readonly inspecting: Inspecting;
+  readonly links: Links;
   readonly events: EventLog;
   readonly warnings = new Warnings();
   readonly readTurns = new ReadTurns();
@@ -141,6 +144,7 @@ export class Engine {
     const entering = new Entering(db, groups);
     const schedules = new Schedules(db, () => clock.wall());
     const leaving = new Leaving(db, { entries, entering, schedules });
+    this.links = leaving.families.links;
     const retention = new Retention(db, leaving);
     const selecting = new Selecting(db);
     this.adding = new Adding(db, { callers, entering, entries, leaving });
@@ -157,6 +161,7 @@ export class Engine {
       entries,
       schedules,
       lostGroups: new LostGroups(db, groups),
+      lostLinks: new LostLinks(db, leaving.families),
     });
     this.probing = new Probing(db, this.#peers, schedules);
     this.writing = new Writing(db);

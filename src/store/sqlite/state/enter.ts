@@ -8,6 +8,8 @@ import type { QueueState } from './queue-state.js';
 import { STATE } from './schema.js';
 import type { Transaction } from './transaction.js';
 
+const PARENT = STATE['waiting-children'];
+
 export class Entering {
   readonly #groups: Groups;
   readonly #insert: Statement;
@@ -25,30 +27,35 @@ export class Entering {
 
   /** Returns false and changes nothing if the id exists. */
   enter(transaction: Transaction, queue: QueueState, id: string, job: NewJob): boolean {
-    const dueAt = job.delayMs > 0 ? transaction.after(job.delayMs) : null;
+    const isParent = job.waitsForChildren === true;
+    const dueAt = job.delayMs > 0 && !isParent ? transaction.after(job.delayMs) : null;
     if (!this.#insertOne(transaction, queue, id, job, dueAt)) return false;
     if (job.lockKey !== undefined) {
       queue.keyed = 1;
       queue.touch(job.lockKey);
     }
-    if (job.group !== undefined) this.#enterGroup(queue, job.group, dueAt === null);
+    const state = isParent ? 'waiting-children' : dueAt === null ? 'waiting' : 'delayed';
+    if (job.group !== undefined) this.#enterGroup(queue, job.group, state === 'waiting');
     queue.tell('added', id, { jobName: job.name });
-    queue.count(dueAt === null ? 'waiting' : 'delayed', job.priority, 1);
-    if (dueAt === null) queue.tell('waiting', id);
+    queue.count(state, job.priority, 1);
+    if (dueAt === null) queue.tell(state, id);
     else queue.tell('delayed', id, { delay: dueAt });
     return true;
   }
 
-  /** Returns the id of a new job; undefined if its given id exists, which is recorded. Skips generated ids that a user has chosen. */
+  /** Returns the id of a new job; undefined if its given id exists, which is recorded. */
   idOf(queue: QueueState, job: NewJob): string | undefined {
-    if (job.id === undefined) {
-      do queue.lastId += 1;
-      while (this.#exists.get(queue.queue, String(queue.lastId)) !== undefined);
-      return String(queue.lastId);
-    }
+    if (job.id === undefined) return this.nextId(queue);
     if (this.#exists.get(queue.queue, job.id) === undefined) return job.id;
     queue.tell('duplicated', job.id);
     return undefined;
+  }
+
+  /** Returns the next generated id. Skips ids that a user has chosen. */
+  nextId(queue: QueueState): string {
+    do queue.lastId += 1;
+    while (this.#exists.get(queue.queue, String(queue.lastId)) !== undefined);
+    return String(queue.lastId);
   }
 
   #enterGroup(queue: QueueState, group: string, waits: boolean): void {
@@ -60,8 +67,9 @@ export class Entering {
 
   #insertOne(transaction: Transaction, queue: QueueState, id: string, job: NewJob, dueAt: number | null): boolean {
     const { priority, delayMs, lifo, timestamp, name, opts, data, lockKey = null, group = null } = job;
-    const delayed = dueAt !== null;
-    const state = delayed ? STATE.delayed : lockKey === null && group === null ? STATE.waiting : STATE.behind;
+    const delayed = dueAt !== null || job.waitsForChildren === true;
+    const isFree = lockKey === null && group === null;
+    const state = delayed ? (dueAt === null ? PARENT : STATE.delayed) : isFree ? STATE.waiting : STATE.behind;
     const ord = lifo && !delayed ? queue.toFront() : queue.toBack();
     const row = [queue.queue, id, state, priority, ord, dueAt, delayMs, transaction.now, timestamp, name, opts, data, lockKey];
     const [marks, extras] = [marksOf(job), extrasOf(job)];

@@ -56,6 +56,8 @@ export class QueueState implements Grouped {
   active = 0;
   completed = 0;
   failed = 0;
+  /** Jobs in waiting-children. */
+  parents = 0;
 
   constructor(queue: number, name: string) {
     this.queue = queue;
@@ -94,8 +96,8 @@ export class QueueState implements Grouped {
 
   /** Counts a job that enters (1) or leaves (-1) a state. */
   count(state: StoredState, priority: number, by: 1 | -1): void {
-    if (state === 'waiting-children') return;
-    this[state === 'waiting' && priority > 0 ? 'prioritized' : state] += by;
+    if (state === 'waiting-children') this.parents += by;
+    else this[state === 'waiting' && priority > 0 ? 'prioritized' : state] += by;
   }
 
   /** Counts a job that has finished for good. */
@@ -108,8 +110,8 @@ export class QueueState implements Grouped {
   }
 
   get counts(): QueueStatus['counts'] {
-    const { waiting, prioritized, delayed, active, completed, failed } = this;
-    return { waiting, prioritized, delayed, active, completed, failed, 'waiting-children': 0 };
+    const { waiting, prioritized, delayed, active, completed, failed, parents } = this;
+    return { waiting, prioritized, delayed, active, completed, failed, 'waiting-children': parents };
   }
 }
 
@@ -136,6 +138,7 @@ const COLUMNS = [
   'completed',
   'failed',
   'scheduled',
+  'parents',
 ] as const;
 
 export interface QueueTableParts {

@@ -9,9 +9,9 @@ export const APPLICATION_ID = 0x48667374;
 
 /**
  * The numbers in `jobs.state`. Partial indexes contain these numbers. `behind`: waiting, but not the first job of its lock key
- * (key-groups.ts).
+ * (key-groups.ts). The index of the finished jobs has the jobs in `waiting-children` too.
  */
-export const STATE = { behind: 0, waiting: 1, delayed: 2, active: 3, completed: 4, failed: 5 } as const;
+export const STATE = { behind: 0, waiting: 1, delayed: 2, active: 3, completed: 4, failed: 5, 'waiting-children': 6 } as const;
 
 /** Files of sql/schema/. A released migration never changes: append the next one. */
 const MIGRATIONS = ['1-first', '2-keys-and-names', '3-graces'] as const;
@@ -28,12 +28,14 @@ const ADDED_COLUMNS = [
   ['jobs', 'extras', 'add-extras'],
   ['queues', 'scheduled', 'add-scheduled'],
   ['queues', 'rules', 'add-rules'],
+  ['queues', 'parents', 'add-parents'],
 ] as const;
 const ADDED_TABLES = [
   ['dedupEnding', 'add-dedup'],
   ['schedulesOwing', 'add-schedules'],
   ['metrics', 'add-metrics'],
   ['groupsIdle', 'add-groups'],
+  ['linksOpen', 'add-links'],
 ] as const;
 
 /**

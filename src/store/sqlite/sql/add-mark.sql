@@ -1,0 +1,2 @@
+-- Sets a mark of a row.
+UPDATE jobs SET marks = marks | :mark WHERE job = :job

@@ -1,0 +1,5 @@
+-- Completes a parent whose links allow it.
+-- include: completed
+RETURNING
+-- include: left-columns
+, attemptsMade - 1

@@ -1,0 +1,3 @@
+-- Returns the state of a link.
+SELECT status FROM links WHERE
+-- include: this-link

@@ -1,0 +1,3 @@
+-- Reads links of a parent.
+SELECT childQueue, child, status, text
+-- include: links-of-states

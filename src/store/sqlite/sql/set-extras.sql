@@ -1,0 +1,2 @@
+-- Writes the extras of a row, and clears and sets some of its marks.
+UPDATE jobs SET marks = marks & ~:cleared | :added, extras = :extras WHERE job = :job
