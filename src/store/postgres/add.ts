@@ -18,19 +18,24 @@ const LONG_WAY = new Set(['23505', '54000']);
 export type Telling = [channel: string, payload: string];
 
 /** `made`: the numbers of the jobs that were added; null: all. `dropped`: those that were deduplicated. */
-type Reply = { first: number; count: number } | { ids: string[]; made: number[] | null; dropped?: number[] };
+type Reply = { first: number; count: number } | { ids: string[]; made: number[] | null; dropped?: number[]; sent?: boolean };
 
 interface Added {
   replies: AddReply[];
   /** True if the add itself has notified the processes that wait for jobs. */
   told: boolean;
+  /** True if the call has written messages. */
+  sent: boolean;
 }
 
 export async function add(server: Server, queue: string, jobs: NewJob[], call: Call, telling?: Telling): Promise<Added> {
   const row = isPlain(jobs) ? await addPlain(server, queue, jobs[0], call, telling) : undefined;
-  if (row === undefined) return { replies: toReplies(await addAny(server, queue, jobs, call)), told: false };
+  if (row === undefined) {
+    const reply = await addAny(server, queue, jobs, call);
+    return { replies: toReplies(reply), told: false, sent: 'sent' in reply && reply.sent === true };
+  }
   foldAside(server, queue);
-  return { replies: toReplies(JSON.parse(row[0] as string) as Reply), told: row[1] === true };
+  return { replies: toReplies(JSON.parse(row[0] as string) as Reply), told: row[1] === true, sent: false };
 }
 
 function isPlain(jobs: NewJob[]): jobs is [NewJob] {

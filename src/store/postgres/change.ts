@@ -1,16 +1,22 @@
-// Changes jobs by their ids: retry, promote, change delay or priority, remove, revoke. Only a revoke moves an active job.
+// Changes jobs by their ids: retry, promote, change delay or priority, remove, unlink, revoke. Only a revoke moves an active job.
 import { type ChangeStatus, replyById } from '../change-reply.js';
 import type { Change, ChangeReply } from '../contract/index.js';
-import type { Server } from './driver/server.js';
+import { sendById } from './dead-letter.js';
+import type { Calls } from './driver/server.js';
 import { STATE } from './driver/tables.js';
 
-export async function changeById(server: Server, queue: string, jobIds: string[], change: Change): Promise<ChangeReply> {
+export async function changeById(server: Calls, queue: string, jobIds: string[], change: Change): Promise<ChangeReply> {
+  if (change.kind === 'send') return sendById(server, queue, jobIds, change.to);
   return replyById(jobIds, await statusesOf(server, queue, jobIds, change));
 }
 
-function statusesOf(server: Server, queue: string, jobIds: string[], change: Change): Promise<ChangeStatus[]> {
-  if (change.kind === 'remove') return server.call('remove_jobs', { name: queue, ids: jobIds });
+function statusesOf(server: Calls, queue: string, jobIds: string[], change: Change): Promise<ChangeStatus[]> {
+  if (change.kind === 'remove') return server.call('remove_jobs', { name: queue, ids: jobIds, children: change.children });
   if (change.kind === 'revoke') return server.call('revoke_jobs', { name: queue, ids: jobIds, reason: change.reason });
+  if (change.kind === 'unlink') {
+    const { queue: childQueue, id } = change.child;
+    return server.call('unlink_jobs', { name: queue, ids: jobIds, childQueue, child: id });
+  }
   const each = <T>(value: T): T[] => jobIds.map(() => value);
   return server.call('change_jobs', {
     name: queue,

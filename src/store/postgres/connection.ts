@@ -43,6 +43,7 @@ export class PostgresStore extends Door<Engine> {
       fallibleHints: crashHints,
       inline: false,
       transactions: true,
+      families: true,
     };
   }
 

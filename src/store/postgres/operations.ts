@@ -1,14 +1,16 @@
 // The verbs of the PostgreSQL store. Every verb is one function of the schema, called in one round trip, so that it is one transaction
 // whatever lies between. After its reply, the operation wakes the watchers of the queue: the server tells other processes, not this one.
-import { noFamilies } from '../no-families.js';
 import type { Operations } from '../door.js';
 import { add, addWithin } from './add.js';
+import { addFamily, ensureFamilies, isOfFamily, queuesOf, relatedQueues } from './add-family.js';
 import { changeById } from './change.js';
 import { claim } from './claim.js';
 import * as control from './control.js';
 import type { Engine } from './driver/engine.js';
+import type { Calls } from './driver/server.js';
 import { joinTransaction } from './driver/transaction.js';
 import { events } from './events.js';
+import { children } from './family.js';
 import * as inspect from './inspect.js';
 import { extend } from './lock.js';
 import { acquire, letGo } from './named-lock.js';
@@ -22,13 +24,34 @@ import { write } from './write.js';
 
 type Verbs = Operations<Engine>;
 
-const addOne: Verbs['add'] = async ({ server, wake, turns, known }, queue, jobs, call, transaction) => {
+/** Calls functions that may write messages, and then delivers these before it returns. */
+async function sending<T>({ server, relays }: Engine, queues: string[], work: (calls: Calls) => Promise<T>): Promise<T> {
+  let hasSent = false;
+  const onSent = (): void => void (hasSent = true);
+  const result = await work({ call: (name, values, patienceMs) => server.callAndSend(name, values, onSent, patienceMs) });
+  if (hasSent) await Promise.all(queues.map((queue) => relays.after(queue)));
+  return result;
+}
+
+const addRelated: Verbs['add'] = async ({ server, wake, turns, relays }, queue, jobs, call) => {
+  const { replies, sent } = await turns.take(call, () => addFamily(server, queue, jobs, call));
+  for (const changed of queuesOf(queue, jobs)) wake.signal(changed, 'jobs');
+  // A child that has finished tells its new parents from its own queue.
+  if (sent) await Promise.all(queuesOf(queue, jobs).map((changed) => relays.after(changed)));
+  return replies;
+};
+
+const addOne: Verbs['add'] = async (engine, queue, jobs, call, transaction) => {
+  const { server, wake, turns, known, relays } = engine;
+  const related = jobs.some(isOfFamily);
   if (transaction === undefined) {
-    const { replies, told } = await turns.take(call, () => add(server, queue, jobs, call, wake.telling(queue)));
+    if (related) return addRelated(engine, queue, jobs, call);
+    const { replies, told, sent } = await turns.take(call, () => add(server, queue, jobs, call, wake.telling(queue)));
     wake.added(queue, jobs.length, told);
+    if (sent) await relays.after(queue);
     return replies;
   }
-  const joined = joinTransaction(server, transaction, wake.notification(queue));
+  const joined = joinTransaction(server, transaction, wake.notification(related ? queuesOf(queue, jobs) : [queue]));
   if (jobs.length === 0) return [];
   // Create the queue outside of the transaction, where it is committed at once. Otherwise other processes that use the name for the
   // first time would wait for the commit.
@@ -38,7 +61,12 @@ const addOne: Verbs['add'] = async ({ server, wake, turns, known }, queue, jobs,
     else await server.call('ensure_queue', { name: queue });
     known.set(queue, grouped);
   }
-  return addWithin(joined, queue, jobs);
+  const strange = relatedQueues(queue, jobs).filter((name) => !engine.related.has(name));
+  if (strange.length > 0) {
+    await ensureFamilies(server, strange);
+    for (const name of strange) engine.related.add(name);
+  }
+  return related ? (await addFamily(joined, queue, jobs)).replies : addWithin(joined, queue, jobs);
 };
 
 const claimSome: Verbs['claim'] = async ({ server, wake, turns, fitting, unanswered }, queue, request) => {
@@ -60,7 +88,7 @@ const settleAll: Verbs['settle'] = async (engine, queue, outcomes, call, request
   const sent = request && fitting.limit(queue, request);
   const work = () => settle(server, queue, outcomes, call, sent, detours);
   const changes = wake.claiming(queue);
-  const { room, ...reply } = await (call === undefined ? work() : turns.take(call, work));
+  const { room, sent: hasSent, ...reply } = await (call === undefined ? work() : turns.take(call, work));
   if (call !== undefined) unanswered.delete(call.caller);
   const { claimed } = reply;
   if (request !== undefined && sent !== undefined && claimed !== undefined) {
@@ -69,11 +97,13 @@ const settleAll: Verbs['settle'] = async (engine, queue, outcomes, call, request
   }
   const back = outcomes.some(({ kind }) => kind !== 'completed' && kind !== 'failed');
   wake.signal(queue, back || room || claimed?.more === true ? 'jobs' : 'news');
+  if (hasSent) await engine.relays.after(queue);
   return reply;
 };
 
 export const operations: Verbs = {
-  ...noFamilies,
+  relay: ({ relays }, queue, limit) => relays.relay(queue, limit),
+  children: ({ server }, queue, jobId, query) => children(server, queue, jobId, query),
   add: addOne,
   claim: claimSome,
   settle: settleAll,
@@ -84,13 +114,15 @@ export const operations: Verbs = {
     for (const { queue, slots } of renewals) if (slots !== undefined) wake.signal(queue, 'jobs');
     return replies;
   },
-  closeSessions: async ({ server, wake, unanswered }, sessions, how) => {
-    await closeSessions(server, sessions, how);
-    for (const queue of new Set(sessions.map((session) => session.queue))) wake.signal(queue, 'both');
-    for (const { id } of sessions) unanswered.delete(id);
+  closeSessions: async (engine, sessions, how) => {
+    const queues = [...new Set(sessions.map((session) => session.queue))];
+    await sending(engine, queues, (calls) => closeSessions(calls, sessions, how));
+    for (const queue of queues) engine.wake.signal(queue, 'both');
+    for (const { id } of sessions) engine.unanswered.delete(id);
   },
-  sweep: async ({ server, wake }, queue, limit) => {
-    const { reaped, ...reply } = await sweep(server, queue, limit);
+  sweep: async ({ server, wake, relays }, queue, limit) => {
+    const { reaped, sent, ...reply } = await sweep(server, queue, limit);
+    if (sent === true) await relays.after(queue);
     if (reaped > 0) wake.signal(queue, 'both');
     else if (reply.stalled.length + reply.failed.length > 0) wake.signal(queue, 'jobs');
     return reply;
@@ -113,17 +145,17 @@ export const operations: Verbs = {
     if (writes.some(({ kind }) => kind === 'progress' || kind === 'event')) wake.signal(queue, 'news');
     return replies;
   },
-  change: async ({ server, wake }, queue, target, change) => {
-    const reply = Array.isArray(target)
-      ? await changeById(server, queue, target, change)
-      : await changeSelected(server, queue, target, change);
+  change: async (engine, queue, target, change) => {
+    const reply = await sending(engine, [queue], (calls) =>
+      Array.isArray(target) ? changeById(calls, queue, target, change) : changeSelected(calls, queue, target, change),
+    );
     // After a removal too: another job of the key may come first now.
-    if (reply.changed.length > 0) wake.signal(queue, 'jobs');
+    if (reply.changed.length > 0) engine.wake.signal(queue, 'jobs');
     return reply;
   },
-  schedule: async ({ server, wake }, queue, changes) => {
-    const replies = await schedule(server, queue, changes);
-    if (replies.some(({ status }) => status === 'done')) wake.signal(queue, 'jobs');
+  schedule: async (engine, queue, changes) => {
+    const replies = await sending(engine, [queue], (calls) => schedule(calls, queue, changes));
+    if (replies.some(({ status }) => status === 'done')) engine.wake.signal(queue, 'jobs');
     return replies;
   },
   forget: async ({ server, wake }, queue, what) => {

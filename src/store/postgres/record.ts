@@ -39,7 +39,7 @@ export type JobArrays = [
   more?: boolean | null,
 ];
 
-const STATES: readonly StoredState[] = ['waiting', 'delayed', 'active', 'completed', 'failed'];
+const STATES: readonly StoredState[] = ['waiting', 'delayed', 'active', 'completed', 'failed', 'waiting-children'];
 
 export function toRecords(jobs: JobArrays): JobRecord[] {
   return jobs[0]?.map((_, index) => recordAt(jobs, index)) ?? [];

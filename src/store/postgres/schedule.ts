@@ -2,9 +2,9 @@
 // finds another version, and must change nothing.
 import type { ScheduleChange, ScheduleQuery, ScheduleReply, SchedulesFound, Slot } from '../contract/index.js';
 import { extrasOf, marksOf } from '../marks.js';
-import type { Server } from './driver/server.js';
+import type { Calls, Server } from './driver/server.js';
 
-export function schedule(server: Server, queue: string, changes: ScheduleChange[]): Promise<ScheduleReply[]> {
+export function schedule(server: Calls, queue: string, changes: ScheduleChange[]): Promise<ScheduleReply[]> {
   const each = <T>(pick: (change: ScheduleChange) => T | undefined): (T | null)[] => changes.map((one) => pick(one) ?? null);
   const ofPut = <T>(pick: (put: Extract<ScheduleChange, { kind: 'put' }>) => T): (T | null)[] =>
     each((change) => (change.kind === 'put' ? pick(change) : undefined));

@@ -1,9 +1,10 @@
 // Changes by selection: removes jobs, or moves them to waiting, list by list. They must never touch a job that is locked.
 import { movedList, replyToSelection } from '../change-reply.js';
 import type { Change, ChangeReply, Selection } from '../contract/index.js';
-import type { Server } from './driver/server.js';
+import { sendSelected } from './dead-letter.js';
+import type { Calls } from './driver/server.js';
 
-export async function changeSelected(server: Server, queue: string, selection: Selection, change: Change): Promise<ChangeReply> {
+export async function changeSelected(server: Calls, queue: string, selection: Selection, change: Change): Promise<ChangeReply> {
   const { lists, olderThanMs = null } = selection;
   const limit = Math.min(selection.limit, 2 ** 31 - 1);
   if (change.kind === 'remove') {
@@ -12,9 +13,12 @@ export async function changeSelected(server: Server, queue: string, selection: S
       lists: [...new Set(lists)],
       age: olderThanMs,
       limit,
+      children: change.children,
+      parentToo: change.parentToo,
     });
     return replyToSelection(removed, selection);
   }
+  if (change.kind === 'send') return sendSelected(server, queue, selection, change.to);
   const list = movedList(change, selection);
   if (list === undefined) return replyToSelection([], selection);
   const moved = await server.call<string[]>('requeue_listed', {

@@ -11,7 +11,7 @@ import {
   type SessionRef,
 } from '../contract/index.js';
 import type { Vouching } from './probe.js';
-import { KEEPING_MS, type Server } from './driver/server.js';
+import { type Calls, KEEPING_MS, type Server } from './driver/server.js';
 
 export async function openSession(server: Server, session: NewSession, { presence, vouched }: Vouching): Promise<void> {
   const { queue, id, owner, durationMs, maxStalls, slots, graceMs = CRASH_GRACE_MS } = session;
@@ -65,7 +65,7 @@ function renewMany(server: Server, renewals: Renewal[]): Promise<Told[]> {
   return server.call<Told[]>('renew', values, KEEPING_MS);
 }
 
-export async function closeSessions(server: Server, sessions: SessionRef[], how: SessionEnd): Promise<void> {
+export async function closeSessions(server: Calls, sessions: SessionRef[], how: SessionEnd): Promise<void> {
   const values = { names: sessions.map(({ queue }) => queue), ids: sessions.map(({ id }) => id), charged: how === 'crashed' };
   await server.call('close_sessions', values);
 }

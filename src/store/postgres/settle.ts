@@ -30,7 +30,14 @@ export class Detours {
   }
 }
 
-const STATUSES: Record<string, SettleStatus> = { d: 'done', l: 'lost', m: 'missing' };
+const STATUSES: Record<string, SettleStatus> = {
+  d: 'done',
+  l: 'lost',
+  m: 'missing',
+  p: 'pending',
+  u: 'unsuccessful',
+  r: 'ready',
+};
 
 interface Reply {
   results: string;
@@ -39,6 +46,8 @@ interface Reply {
   claimed: ClaimedRow | null;
   /** True if the call took the fast path. */
   plain?: boolean;
+  /** True if the call has written messages. */
+  sent?: boolean;
 }
 
 export async function settle(
@@ -48,14 +57,15 @@ export async function settle(
   call: Call | undefined,
   claim: ClaimRequest | undefined,
   detours: Detours,
-): Promise<SettleReply & { room: boolean }> {
+): Promise<SettleReply & { room: boolean; sent: boolean }> {
   const plain = call && claim && plainArguments(queue, outcomes, call, claim);
   let reply = plain && detours.open(queue) ? await settlePlain(server, plain) : undefined;
   if (reply !== undefined && reply.plain === undefined) detours.take(queue);
   reply ??= await server.call<Reply>('settle', argumentsOf(queue, outcomes, call, claim));
   const results = Array.from(reply.results, (letter) => STATUSES[letter] as SettleStatus);
-  if (claim === undefined || reply.claimed === null) return { results, room: reply.room };
-  return { results, room: reply.room, claimed: await fillClaimed(server, queue, toClaimReply(reply.claimed, claim)) };
+  const { room, sent = false } = reply;
+  if (claim === undefined || reply.claimed === null) return { results, room, sent };
+  return { results, room, sent, claimed: await fillClaimed(server, queue, toClaimReply(reply.claimed, claim)) };
 }
 
 /** Returns the arguments of the fast path, or undefined if the call does not fit it. */
@@ -113,6 +123,7 @@ function argumentsOf(queue: string, outcomes: Outcome[], call: Call | undefined,
 
 function textOf(outcome: Outcome): string | null {
   if (outcome.kind === 'completed') return outcome.value;
+  if (outcome.kind === 'children') return outcome.child === undefined ? null : JSON.stringify(outcome.child);
   return outcome.kind === 'failed' || outcome.kind === 'retry' ? outcome.reason : null;
 }
 

@@ -6,8 +6,8 @@ import { KEEPING_MS, type Server } from './driver/server.js';
 /** Servers on which a reap was rehearsed (sql/rehearse-reap.sql). */
 const rehearsed = new WeakSet<Server>();
 
-/** `reaped`: how many sessions died, in whole or in part. */
-export type Swept = SweepReply & { reaped: number };
+/** `reaped`: how many sessions died, in whole or in part. `sent`: the sweep has written messages. */
+export type Swept = SweepReply & { reaped: number; sent?: boolean };
 
 /** The reply of the SQL function. */
 type SweptRow = Omit<Swept, 'lostBy'> & { lostBy: (string | null)[] | null };
@@ -19,14 +19,15 @@ export async function sweep(server: Server, queue: string, limit: number): Promi
 
 async function sweepRow(server: Server, queue: string, limit: number): Promise<SweptRow> {
   const looks = await server.short('sweep_look', { queue }, KEEPING_MS);
-  if (looks === undefined) return server.call<SweptRow>('sweep', { name: queue, limit }, KEEPING_MS);
+  if (looks === undefined) return sweepWhole(server, queue, limit);
   const [number, anyEnded, anyLooked, renewed, upkeep] = looks[0] ?? [];
   let swept: SweptRow = { stalled: [], failed: [], reaped: 0, more: false, lostBy: null };
   if (anyEnded === true || anyLooked === true) {
     const found = { queue: number, limit, anyEnded, anyRenewed: renewed ?? false };
     const rows = await server.short('sweep_reap', found, KEEPING_MS);
-    if (rows === undefined) return server.call<SweptRow>('sweep', { name: queue, limit }, KEEPING_MS);
-    swept = JSON.parse(rows[0]?.[0] as string) as SweptRow;
+    if (rows === undefined) return sweepWhole(server, queue, limit);
+    const [reply, sent] = rows[0] ?? [];
+    swept = { ...(JSON.parse(reply as string) as SweptRow), sent: sent === true };
   }
   const { reaped, stalled, failed, more } = swept;
   const nothing = !more && reaped + stalled.length + failed.length === 0;
@@ -38,4 +39,11 @@ async function sweepRow(server: Server, queue: string, limit: number): Promise<S
     await server.short('rehearse_reap', {}, KEEPING_MS);
   }
   return swept;
+}
+
+async function sweepWhole(server: Server, queue: string, limit: number): Promise<SweptRow> {
+  let sent = false;
+  const onSent = (): void => void (sent = true);
+  const swept = await server.callAndSend<SweptRow>('sweep', { name: queue, limit }, onSent, KEEPING_MS);
+  return { ...swept, sent };
 }

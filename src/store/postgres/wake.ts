@@ -105,8 +105,9 @@ export class Wake {
   }
 
   /** Returns the arguments of notify_changes for a transaction of the user: this process does not know when it commits. */
-  notification(queue: string): [channel: string, payloads: string[]] | undefined {
-    return this.#notifier === undefined ? undefined : [this.#options.channel, [payloadOf('', { queue, brings: 'jobs' })]];
+  notification(queues: string[]): [channel: string, payloads: string[]] | undefined {
+    if (this.#notifier === undefined) return undefined;
+    return [this.#options.channel, queues.map((queue) => payloadOf('', { queue, brings: 'jobs' }))];
   }
 
   /** Handles a notification of another store. */

@@ -9,6 +9,7 @@ import { Listener } from './listener.js';
 import { placeOf, type PostgresPlan } from './options.js';
 import { Presence } from '../liveness/presence.js';
 import type { Vouching } from '../probe.js';
+import { Relays } from '../family.js';
 import { Detours } from '../settle.js';
 import { Fitting } from '../state/fitting.js';
 import { Turns } from '../state/turns.js';
@@ -77,6 +78,7 @@ function clientConfig({ config, connectTimeoutMs }: PostgresPlan): Record<string
 export class Engine {
   readonly server: Server;
   readonly wake: Wake;
+  readonly relays: Relays;
   readonly warnings: Warnings;
   /** True if other processes can notice a crash of this process, and this one theirs. */
   readonly hinted: boolean;
@@ -90,6 +92,8 @@ export class Engine {
   readonly unanswered = new Set<string>();
   /** Queues that surely exist, and whether they surely are queues with groups. */
   readonly known = new Map<string, boolean>();
+  /** Queues that surely exist, and whose claims look for messages. */
+  readonly related = new Set<string>();
   readonly #presence: Presence;
   readonly #listener: Listener | undefined;
 
@@ -104,6 +108,7 @@ export class Engine {
     this.hinted = plan.notify && direct;
     const id = randomBytes(6).toString('hex');
     this.wake = new Wake({ server, id, channel, notify: plan.notify, listens: this.hinted, onTrouble });
+    this.relays = new Relays(server, this.wake);
     this.#presence = new Presence(server);
     if (!this.hinted) return;
     this.#listener = new Listener({

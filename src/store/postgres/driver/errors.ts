@@ -10,6 +10,8 @@ export const RAISED = {
   sessionExists: 'HF002',
   /** The end of a rehearsal, which is rolled back. */
   rehearsed: 'HF003',
+  /** A family that is not added. The message has the statuses of its jobs. */
+  refusedFamily: 'HF004',
 } as const;
 
 /** The situation in which an error occurred. */

@@ -48,6 +48,12 @@ const POOLS_OWN_MS = 200;
  */
 export const KEEPING_MS = 4000;
 
+/** Calls functions of the schema. */
+export type Calls = Pick<Server, 'call'>;
+
+/** Selected beside the reply of a function: whether its transaction has written messages (sql/has-sent.sql). */
+const SENT = "current_setting('holdfast.sent', true) = '1'";
+
 export class Server {
   /** True: statements are prepared by name, about 5 % less work for a call of one job, on both sides. */
   prepare = false;
@@ -95,6 +101,15 @@ export class Server {
   /** Calls a function of the schema, and returns the JSON that it replies. */
   async call<T>(name: string, values: Values, patienceMs?: number): Promise<T> {
     return this.#tell(this.#call<T>(name, values, patienceMs));
+  }
+
+  /** Calls a function that may write messages. `onSent` is called before the reply if it did. */
+  async callAndSend<T>(name: string, values: Values, onSent: () => void, patienceMs?: number): Promise<T> {
+    const { text, values: list } = this.statement(name, values);
+    const rows = await this.#tell(this.#run(`${name}_sent`, { text: `${text}, ${SENT}`, values: list }, patienceMs));
+    const [reply, sent] = rows?.[0] ?? [];
+    if (sent === true) onSent();
+    return (typeof reply === 'string' ? JSON.parse(reply) : null) as T;
   }
 
   /**

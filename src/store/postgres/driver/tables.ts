@@ -6,7 +6,17 @@ import { sqlOf } from './sql.js';
  * The numbers of `jobs.state`. Partial indexes name these numbers. `keyed` and `behind` also mean waiting, for jobs with a lock key (see
  * sql/first-of-keys.sql), and so does `grouped`, for jobs of groups.
  */
-export const STATE = { grouped: -2, behind: -1, keyed: 0, waiting: 1, delayed: 2, active: 3, completed: 4, failed: 5 } as const;
+export const STATE = {
+  grouped: -2,
+  behind: -1,
+  keyed: 0,
+  waiting: 1,
+  delayed: 2,
+  active: 3,
+  completed: 4,
+  failed: 5,
+  'waiting-children': 6,
+} as const;
 
 /** An empty migration: it only recreates the functions. */
 const NEW_FUNCTIONS = '';
@@ -32,7 +42,7 @@ export const MIGRATIONS: readonly string[] = [
   migration('schedules'),
   migration('rates'),
   migration('groups'),
-  NEW_FUNCTIONS,
+  migration('families'),
 ];
 
 /**

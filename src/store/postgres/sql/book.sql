@@ -33,6 +33,7 @@ BEGIN
     WHEN 'retry later' THEN _body := event('delayed', _ids, json_build_object('delay', _dues, 'failedReason', _said));
     WHEN 'delay' THEN _body := event('delayed', _ids, json_build_object('delay', _dues));
     WHEN 'release', 'return' THEN _body := event('waiting', _ids, '{"prev":"active"}');
+    WHEN 'children' THEN _body := event('waiting-children', _ids, '{"prev":"active"}');
   END CASE;
   _change.body := concat_ws(',', _change.body, _body);
   IF _kind = 'completed' THEN
@@ -51,6 +52,8 @@ BEGIN
     END IF;
   ELSIF _kind IN ('retry later', 'delay') THEN
     _change.delayed := _change.delayed + _jobs;
+  ELSIF _kind = 'children' THEN
+    _change.parents := coalesce(_change.parents, 0) + _jobs;
   ELSE
     _change.waiting := _change.waiting + _plain;
     _change.prioritized := _change.prioritized + _jobs - _plain;

@@ -24,6 +24,7 @@ DECLARE
   _logged text[];
   _marked text[];
   _extras text[];
+  _refused bigint[];
 BEGIN
   IF 'failed early' = ANY (_kinds) THEN
     SELECT array_agg(kind = 'failed early' ORDER BY n) INTO _early FROM unnest(_kinds) WITH ORDINALITY k(kind, n);
@@ -54,8 +55,9 @@ BEGIN
       -- include: book-group
     END LOOP;
     EXIT WHEN cardinality(_done) = _many;
-    _results := outcome_results(_queue, _kinds, _ids, _owners, _fences, _done);
+    _results := outcome_results(_queue, _kinds, _ids, _owners, _fences, _done, _texts, _refused, _results);
     EXIT WHEN position('o' IN _results) = 0;
+    _refused := ARRAY(SELECT n FROM generate_series(1, _many) n WHERE substr(_results, n, 1) IN ('p', 'u', 'r'));
   END LOOP;
   -- An earlier round may have found a job that was owned still, and that the last round has moved.
   IF cardinality(_done) = _many THEN _results := repeat('d', _many); END IF;

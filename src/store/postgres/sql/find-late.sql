@@ -1,7 +1,7 @@
 -- Makes running schedules owing whose slot passed long ago and whose next job is gone, has finished or, unless serial, runs: then something
 -- else than a claim of this version took the job. It waits for no lock.
 -- Called by: upkeep.sql.
--- States: 3 active, 4 completed.
+-- States: 3 active, 4 completed, 5 failed.
 -- LATE_MS = 60000
 -- FOUND_AT_ONCE = 500
 CREATE FUNCTION find_late(_now bigint) RETURNS void LANGUAGE plpgsql AS $body$
@@ -11,7 +11,7 @@ BEGIN
   FOR _one IN
     SELECT s.* FROM schedules s
     LEFT JOIN LATERAL (SELECT state FROM jobs j WHERE j.queue = s.queue AND j.id = s.next_job AND true OFFSET 0) j ON true
-    WHERE s.state = 'running' AND s.at < _now - 60000 AND (j.state IS NULL OR j.state >= 4 OR j.state + 0 = 3 AND NOT s.serial)
+    WHERE s.state = 'running' AND s.at < _now - 60000 AND (j.state IS NULL OR j.state + 0 IN (4, 5) OR j.state + 0 = 3 AND NOT s.serial)
     ORDER BY s.queue, s.at, s.id LIMIT 500
   LOOP
     PERFORM FROM jobs WHERE queue = _one.queue AND id = _one.next_job AND (xmax = 0 OR untouched(xmax)) FOR UPDATE SKIP LOCKED;

@@ -54,14 +54,14 @@ BEGIN
     FROM numbered WHERE events > 0
   )
   SELECT count(*) AS rows, sum(waiting) AS waiting, sum(prioritized) AS prioritized, sum(delayed) AS delayed,
-    sum(active) AS active, sum(completed) AS completed, sum(failed) AS failed, max(upto) AS upto,
-    coalesce(sum(octet_length(body)), 0) AS bytes,
+    sum(active) AS active, sum(completed) AS completed, sum(failed) AS failed,
+    coalesce(sum(parents), 0) AS parents, max(upto) AS upto, coalesce(sum(octet_length(body)), 0) AS bytes,
     json_agg(json_build_array(minute, completions, failures)) FILTER (WHERE minute IS NOT NULL) AS finished
   INTO _sum FROM numbered;
   IF _sum.rows = 0 THEN RETURN; END IF;
   UPDATE queues
   SET waiting = waiting + _sum.waiting, prioritized = prioritized + _sum.prioritized, delayed = delayed + _sum.delayed,
-    active = active + _sum.active, completed = completed + _sum.completed, failed = failed + _sum.failed,
+    active = active + _sum.active, completed = completed + _sum.completed, failed = failed + _sum.failed, parents = parents + _sum.parents,
     last_event = last_event + _sum.upto
   WHERE queue = _queue RETURNING * INTO _row;
   IF _sum.finished IS NOT NULL AND _row.metric_points IS NOT NULL THEN

@@ -4,6 +4,9 @@
 -- Called by: close-sessions.sql, reap.sql, revoke-jobs.sql, sweep-ended.sql.
 -- States: 3 active, 5 failed.
 -- MARK.key = 1
+-- MARK.child = 2
+-- MARK.doomed = 64
+-- MARK.letter = 128
 -- STALLED_REASON = job stalled more than allowable limit
 CREATE FUNCTION hand_back(
   _queue int, _clock float8, _ids text[], _limits float8[], _losses text[] DEFAULT NULL, OUT stalled text[],
@@ -17,14 +20,15 @@ DECLARE
   _keep record;
 BEGIN
   WITH held AS MATERIALIZED (
-    SELECT h.*, j.at FROM unnest(_ids, _limits, _losses) WITH ORDINALITY h(id, most, loss, n),
-      LATERAL (SELECT ctid AS at FROM jobs j WHERE j.queue = _queue AND j.id = h.id AND state + 0 = 3 OFFSET 0) j
+    SELECT h.*, j.at, j.fence FROM unnest(_ids, _limits, _losses) WITH ORDINALITY h(id, most, loss, n),
+      LATERAL (SELECT ctid AS at, fence FROM jobs j WHERE j.queue = _queue AND j.id = h.id AND state + 0 = 3 OFFSET 0) j
   ), moved AS (
     UPDATE jobs j
     SET
       -- include: handed-back
     FROM held h WHERE j.ctid = h.at AND j.state + 0 = 3
-    RETURNING h.n, h.loss, j.id, j.state, j.priority, j.lock_key, j.state + 0 = 5 AND j.marks > 0 AS marked, j.extras,
+    RETURNING h.n, h.loss, h.fence, j.id, j.state, j.priority, j.lock_key, j.state + 0 = 5 AND j.marks > 0 AS marked, j.extras,
+      j.state + 0 = 5 AND (j.marks & 2 > 0 OR j.marks & 64 > 0 OR j.marks & 128 > 0) AS kin,
       CASE WHEN j.marks & 1 > 0 THEN j.extras::json ->> 'g' END AS member
   )
   -- include: sum-handed-back
@@ -53,6 +57,7 @@ BEGIN
         json_build_object('failedReason', 'job stalled more than allowable limit', 'lostBy', losses_field(_sum.failed_losses))
       )
     );
+    IF _sum.kin IS NOT NULL THEN PERFORM send_ends(_queue, _sum.kin, NULL, _sum.fences); END IF;
     -- include: keep-failed
   END IF;
   _change := leave(_queue, _clock, _sum.keys, NULL, _sum.marked, _sum.extras, false, _change, _sum.groups, _sum.entered);

@@ -18,6 +18,7 @@ DECLARE
 BEGIN
   SELECT CASE _list WHEN 'waiting' THEN waiting WHEN 'prioritized' THEN prioritized WHEN 'delayed' THEN delayed
     WHEN 'active' THEN active WHEN 'completed' THEN completed WHEN 'failed' THEN failed
+    WHEN 'waiting-children' THEN "waiting-children"
     WHEN 'group' THEN group_waits(_queue, _group, 9000000000000000) END
   INTO _size FROM counts_of(_queue);
   _from := greatest(0, CASE WHEN _start < 0 THEN _size + _start ELSE _start END);

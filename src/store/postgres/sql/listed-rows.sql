@@ -1,7 +1,7 @@
 -- Returns where the jobs of a part of a list are. It reads the snapshot of its caller, because it is STABLE.
 -- The statement is put together, because an order and its reverse cannot be the same text. Nothing of it comes from outside.
 -- Called by: list-jobs.sql.
--- States: -2 grouped, -1 behind, 0 keyed, 1 waiting, 2 delayed, 3 active, 4 completed, 5 failed.
+-- States: -2 grouped, -1 behind, 0 keyed, 1 waiting, 2 delayed, 3 active, 4 completed, 5 failed, 6 waiting-children.
 CREATE FUNCTION listed_rows(
   _queue int, _list text, _from bigint, _count bigint, _asc boolean, _group text DEFAULT NULL
 ) RETURNS tid[] LANGUAGE plpgsql STABLE AS $body$
@@ -11,7 +11,8 @@ DECLARE
     WHEN 'delayed' THEN 'due_at' || _way || ', ord' WHEN 'active' THEN 'fence' ELSE 'ord' END || _way;
   _found text := 'SELECT ctid AS at, state < 0 AS behind, priority, ord FROM jobs WHERE queue = $1 AND '
     || CASE _list WHEN 'waiting' THEN 'state = 1 AND priority = 0' WHEN 'prioritized' THEN 'state = 1 AND priority > 0'
-      WHEN 'delayed' THEN 'state = 2' WHEN 'completed' THEN 'state >= 4 AND state = 4' ELSE 'state >= 4 AND state = 5' END
+      WHEN 'delayed' THEN 'state = 2' WHEN 'completed' THEN 'state >= 4 AND state = 4' WHEN 'failed' THEN 'state >= 4 AND state = 5'
+      ELSE 'state >= 4 AND state = 6' END
     || ' ORDER BY ' || _order;
   _rows tid[];
 BEGIN

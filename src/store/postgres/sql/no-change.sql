@@ -3,6 +3,6 @@
 -- Called by: many.
 CREATE FUNCTION no_change(_queue int, _minute int DEFAULT NULL) RETURNS journal LANGUAGE plpgsql AS $body$
 BEGIN
-  RETURN ROW (_queue, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, _minute, _minute * 0, _minute * 0)::journal;
+  RETURN ROW (_queue, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, _minute, _minute * 0, _minute * 0, NULL)::journal;
 END
 $body$;

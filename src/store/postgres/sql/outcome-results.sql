@@ -1,21 +1,25 @@
 -- Returns a letter for each outcome of a settle: done, missing, lost, or owned still. Outcomes that are not in _done are judged by what is
--- there now, as if they came one after the other. A job that is owned still was locked after another transaction had written to it: the
+-- there now, as if they came one after the other. Refusals by children (outcome-refusal.sql) stay in _refused, with the letters of _before. A job that is owned still was locked after another transaction had written to it: the
 -- next statement can write to it.
 -- Called by: carry-out.sql.
 -- States: 3 active, 4 completed, 5 failed.
+-- MARK.parent = 4
 CREATE FUNCTION outcome_results(
-  _queue int, _kinds text[], _ids text[], _owners text[], _fences bigint[], _done bigint[]
+  _queue int, _kinds text[], _ids text[], _owners text[], _fences bigint[], _done bigint[],
+  _texts text[], _refused bigint[], _before text
 ) RETURNS text LANGUAGE plpgsql AS $body$
 BEGIN
   RETURN (
     SELECT string_agg(
-      CASE WHEN o.n = ANY (_done) THEN 'd' WHEN j.id IS NULL THEN 'm'
-        WHEN j.state + 0 = 3 AND j.session = o.owner AND j.fence = o.fence THEN 'o'
+      CASE WHEN o.n = ANY (_done) THEN 'd' WHEN o.n = ANY (_refused) THEN substr(_before, o.n::int, 1) WHEN j.id IS NULL THEN 'm'
+        WHEN j.state + 0 = 3 AND j.session = o.owner AND j.fence = o.fence THEN coalesce(
+          CASE WHEN j.marks & 4 > 0 OR o.kind = 'children' THEN outcome_refusal(_queue, o.id, o.kind, o.said) END, 'o'
+        )
         WHEN j.state = CASE o.kind WHEN 'completed' THEN 4 WHEN 'failed' THEN 5 END AND j.session = o.owner AND j.fence = o.fence THEN 'd'
         ELSE 'l' END, ''
       ORDER BY o.n
     )
-    FROM unnest(_kinds, _ids, _owners, _fences) WITH ORDINALITY o(kind, id, owner, fence, n)
+    FROM unnest(_kinds, _ids, _owners, _fences, _texts) WITH ORDINALITY o(kind, id, owner, fence, said, n)
     LEFT JOIN LATERAL (SELECT * FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND true OFFSET 0) j ON true
   );
 END

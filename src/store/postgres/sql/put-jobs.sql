@@ -1,7 +1,7 @@
 -- Puts new jobs into a queue. _reply: their ids, and which of them are new (null: all).
 -- Inserts rows in the order of their ids, so that two calls that add the same ids never deadlock. If a user took a counted id before, the
 -- counter steps over that id: the new job must not vanish as its duplicate.
--- Called by: add.sql, put-unique.sql, release-entries.sql, schedule.sql.
+-- Called by: add.sql, put-unique.sql, put-family.sql, put-letter.sql, release-entries.sql, schedule.sql.
 CREATE FUNCTION put_jobs(
   _queue int, _clock float8, _ids text[], _names text[], _data text[], _opts text[], _priorities int[],
   _delays float8[], _lifos boolean[], _timestamps float8[], _keys text[], _marks smallint[], _extras text[],
@@ -21,6 +21,9 @@ BEGIN
     -- include: lanes
   END IF;
   -- include: put-in-groups
+  IF _marks IS NOT NULL THEN
+    -- include: note-letters
+  END IF;
   IF cardinality(_names) = 1 THEN
     -- Most calls of a producer that waits for each job bring one: the statement for many takes longer to set up.
     _chosen := ARRAY[coalesce(_ids[1], nextval(_counter)::text)];

@@ -50,6 +50,6 @@ BEGIN
   END LOOP;
   -- An entry that was locked for a duplicate may name no owner.
   DELETE FROM dedup WHERE queue = _queue AND id = ANY (ARRAY(SELECT d::json ->> 'id' FROM unnest(_dedups) d)) AND job = '';
-  _reply := json_build_object('ids', _chosen, 'made', _made, 'dropped', _dropped);
+  _reply := json_build_object('ids', _chosen, 'made', _made, 'dropped', _dropped, 'sent', has_sent());
 END
 $body$;

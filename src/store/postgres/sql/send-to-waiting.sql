@@ -4,6 +4,7 @@
 -- Called by: change-jobs.sql, requeue-listed.sql.
 -- States: 2 delayed, 4 completed.
 -- MARK.key = 1
+-- MARK.child = 2
 CREATE FUNCTION send_to_waiting(
   _queue int, _state smallint, _rows tid[], _reset_made boolean, _reset_started boolean
 ) RETURNS text[] LANGUAGE plpgsql AS $body$
@@ -25,11 +26,13 @@ BEGIN
       attempts_started = CASE WHEN _reset_started THEN 0 ELSE attempts_started END
     FROM unnest(_rows) WITH ORDINALITY r(at, n)
     WHERE j.ctid = r.at RETURNING r.n, j.id, j.priority, _state >= 4 AND j.marks > 0 AS marked, j.extras,
+      CASE WHEN _state >= 4 AND j.marks & 2 > 0 THEN kin_of(j.id, j.extras, j.state, NULL, NULL) END AS kin,
       CASE WHEN j.marks & 1 > 0 THEN j.lock_key END AS member
   )
   SELECT count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain, array_agg(id) AS ids,
     array_agg(id) FILTER (WHERE marked) AS marked, array_agg(extras) FILTER (WHERE marked) AS extras,
-    array_agg(member) FILTER (WHERE member IS NOT NULL) AS entered
+    array_agg(member) FILTER (WHERE member IS NOT NULL) AS entered,
+    json_agg(kin) FILTER (WHERE kin IS NOT NULL) AS kin
   INTO _sum
   FROM (SELECT * FROM moved ORDER BY n) m;
   IF _sum.jobs > 0 THEN
@@ -48,6 +51,7 @@ BEGIN
     -- include: note
     IF _sum.entered IS NOT NULL THEN PERFORM note_groups(_queue, NULL, _sum.entered::text[]); END IF;
     IF _sum.marked IS NOT NULL THEN PERFORM own_again(_queue, _sum.marked, _sum.extras); END IF;
+    IF _sum.kin IS NOT NULL THEN PERFORM send_to_parents(_queue, _sum.kin, false); END IF;
   END IF;
   RETURN _sum.ids;
 END

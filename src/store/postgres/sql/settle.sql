@@ -58,6 +58,6 @@ BEGIN
     END IF;
   END IF;
   RETURN '{"results":"' || _results || '","room":' || (_freed OR coalesce(_capped, false)) || ',"claimed":'
-    || coalesce(_claimed, 'null') || '}';
+    || coalesce(_claimed, 'null') || CASE WHEN has_sent() THEN ',"sent":true}' ELSE '}' END;
 END
 $body$;

@@ -1,6 +1,6 @@
 -- The new values of the job of the outcome `o`, if the job stays.
--- States: 2 delayed, 4 completed, 5 failed.
-state = CASE o.kind WHEN 'completed' THEN 4 WHEN 'failed' THEN 5 WHEN 'retry later' THEN 2 WHEN 'delay' THEN 2
+-- States: 2 delayed, 4 completed, 5 failed, 6 waiting-children.
+state = CASE o.kind WHEN 'completed' THEN 4 WHEN 'failed' THEN 5 WHEN 'retry later' THEN 2 WHEN 'delay' THEN 2 WHEN 'children' THEN 6
   ELSE
     -- include: waiting-state
   END,
@@ -8,7 +8,7 @@ lock_key = CASE WHEN o.kind IN ('retry', 'release', 'return') THEN
     -- include: waiting-key
   ELSE lock_key END,
 ord = CASE WHEN o.lifo THEN -(_base + o.n) ELSE _base + o.n END, delay = coalesce(o.delay, 0), due_at = ceil(_clock + o.delay),
-attempts_made = attempts_made + CASE WHEN o.kind IN ('delay', 'release', 'return') THEN 0 ELSE 1 END,
+attempts_made = attempts_made + CASE WHEN o.kind IN ('delay', 'release', 'return', 'children') THEN 0 ELSE 1 END,
 attempts_started = attempts_started - CASE WHEN o.kind = 'return' THEN 1 ELSE 0 END,
 finished_on = CASE WHEN o.kind IN ('completed', 'failed') THEN floor(_clock) END,
 returnvalue = CASE WHEN o.kind = 'completed' THEN o.said ELSE returnvalue END,

@@ -1,0 +1,61 @@
+// Adds jobs with parents or children, in any queues, in one transaction: as a whole or not at all.
+import type { NewJob } from '../../job/record.js';
+import type { AddReply, Call } from '../contract/index.js';
+import { extrasOf, marksOf } from '../marks.js';
+import type { Calls, Server } from './driver/server.js';
+
+/** `made`: which of the jobs are new. `statuses`: the call is refused. */
+type Reply = { ids: string[]; made: boolean[]; sent: boolean } | { ids: string[]; statuses: AddReply['status'][] };
+
+interface Added {
+  replies: AddReply[];
+  /** True if the call has written messages. */
+  sent: boolean;
+}
+
+export function isOfFamily({ queue, parents, waitsForChildren }: NewJob): boolean {
+  return queue !== undefined || parents !== undefined || waitsForChildren === true;
+}
+
+/** Returns the queues that the jobs of a call belong to. */
+export function queuesOf(queue: string, jobs: NewJob[]): string[] {
+  return [...new Set(jobs.map((job) => job.queue ?? queue))];
+}
+
+/** Returns the queues whose claims have to look for messages of these jobs. */
+export function relatedQueues(queue: string, jobs: NewJob[]): string[] {
+  const families = jobs.some(isOfFamily) ? queuesOf(queue, jobs) : [];
+  return [...new Set([...families, ...jobs.flatMap(({ deadLetter }) => (deadLetter === undefined ? [] : [queue, deadLetter]))])];
+}
+
+/** Creates the queues outside of a transaction of the user, where they are committed at once. */
+export async function ensureFamilies(server: Server, names: string[]): Promise<void> {
+  await server.call('ensure_families', { names });
+}
+
+/** Without a call, it runs in a transaction of the user. */
+export async function addFamily(server: Calls, queue: string, jobs: NewJob[], call?: Call): Promise<Added> {
+  const reply = await server.call<Reply>('add_family', {
+    name: queue,
+    caller: call?.caller,
+    seq: call?.seq,
+    queues: jobs.map((job) => job.queue ?? queue),
+    ids: jobs.map(({ id }) => id ?? null),
+    names: jobs.map(({ name }) => name),
+    data: jobs.map(({ data }) => data),
+    opts: jobs.map(({ opts }) => opts),
+    priorities: jobs.map(({ priority }) => priority),
+    delays: jobs.map(({ delayMs }) => delayMs),
+    lifos: jobs.map(({ lifo }) => lifo),
+    timestamps: jobs.map(({ timestamp }) => timestamp),
+    keys: jobs.map(({ lockKey }) => lockKey ?? null),
+    marks: jobs.map(marksOf),
+    extras: jobs.map(extrasOf),
+    shares: jobs.map(({ shares }) => shares === true),
+  });
+  if ('statuses' in reply) {
+    return { replies: reply.statuses.map((status, index) => ({ id: reply.ids[index] ?? '', status })), sent: false };
+  }
+  const { ids, made, sent } = reply;
+  return { replies: ids.map((id, index) => ({ id, status: made[index] === true ? 'added' : 'duplicate' })), sent };
+}

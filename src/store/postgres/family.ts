@@ -1,0 +1,119 @@
+// Families: reads the links of parents, and delivers messages between jobs of different queues. A call that ends, removes or retries a job writes
+// its messages in its own transaction (the table `outbox`). A transaction of its own delivers them, because it has to lock jobs in another
+// order than the call. The store delivers them right after the call. If that fails or takes long, claims and probes say `undone`, and any
+// process delivers them later.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LINK_STATES, type LinkState } from '../../job/family.js';
+import { within } from '../../runtime/within.js';
+import { REPLY_BYTES } from '../budget.js';
+import type { ChildrenQuery, ChildrenReply, Link, RelayReply } from '../contract/index.js';
+import type { Server } from './driver/server.js';
+import type { Wake } from './wake.js';
+
+/** How many messages one transaction delivers: they hold the locks of their jobs until it ends. */
+const AT_ONCE = 100;
+/** How often a delivery after a call goes on although it has found nothing to deliver, because another process delivers the messages. */
+const IDLE_ROUNDS = 3;
+/** The pause before such a round, in ms. */
+const PAUSE_MS = 2;
+/** How long a call waits for the delivery of its messages, in ms. The delivery goes on after that. */
+const WAIT_MS = 500;
+
+interface Relayed extends RelayReply {
+  /** The receiving queues. */
+  queues: string[];
+}
+
+/** Delivers messages for all calls of a store. Calls that end at the same time share one delivery. */
+export class Relays {
+  readonly #server: Server;
+  readonly #wake: Wake;
+  /** The delivery of each queue that has not begun yet. */
+  readonly #next = new Map<string, Promise<void>>();
+  readonly #running = new Map<string, Promise<void>>();
+
+  constructor(server: Server, wake: Wake) {
+    this.#server = server;
+    this.#wake = wake;
+  }
+
+  /** Delivers up to `limit` messages. */
+  async relay(queue: string, limit: number): Promise<RelayReply> {
+    const { delivered, more, queues } = await this.#server.call<Relayed>('relay', {
+      name: queue,
+      limit: Math.min(limit, 2 ** 31 - 1),
+    });
+    for (const changed of queues) this.#wake.signal(changed, 'jobs');
+    return { delivered, more };
+  }
+
+  /** Delivers the messages that a call of this store has written. Never rejects: the messages stay until they are delivered. */
+  async after(queue: string): Promise<void> {
+    await within(WAIT_MS, this.#share(queue));
+  }
+
+  /** A delivery that has begun may have passed the messages of this call, so the call waits for the next one. */
+  #share(queue: string): Promise<void> {
+    let next = this.#next.get(queue);
+    if (next === undefined) {
+      next = this.#start(queue);
+      this.#next.set(queue, next);
+    }
+    return next;
+  }
+
+  async #start(queue: string): Promise<void> {
+    await this.#running.get(queue);
+    this.#next.delete(queue);
+    const running = this.#deliver(queue).catch(() => undefined);
+    this.#running.set(queue, running);
+    await running;
+    if (this.#running.get(queue) === running) this.#running.delete(queue);
+  }
+
+  async #deliver(queue: string): Promise<void> {
+    for (let idle = 0; idle < IDLE_ROUNDS; ) {
+      const { delivered, more } = await this.relay(queue, AT_ONCE);
+      if (!more) return;
+      if (delivered > 0) continue;
+      idle += 1;
+      await sleep(PAUSE_MS);
+    }
+  }
+}
+
+type LinkRow = [queue: string, child: string, state: LinkState, text: string | null, queueNumber: number];
+
+interface LinksRow {
+  counts: ChildrenReply['counts'] | null;
+  links: LinkRow[];
+  /** True if the page was cut at its limit, or at its bytes. */
+  more: boolean;
+}
+
+export async function children(
+  server: Server,
+  queue: string,
+  job: string,
+  { states, after, limit }: ChildrenQuery,
+): Promise<ChildrenReply> {
+  const [, afterQueue, afterChild] = /^(\d+)\n(.*)$/s.exec(after ?? '') ?? [];
+  const { counts, links, more } = await server.call<LinksRow>('children_of', {
+    name: queue,
+    job,
+    states,
+    afterQueue,
+    afterChild,
+    limit: Math.min(limit, 2 ** 31 - 2),
+    budget: REPLY_BYTES,
+  });
+  const none = Object.fromEntries(LINK_STATES.map((state) => [state, 0])) as ChildrenReply['counts'];
+  const reply: ChildrenReply = { counts: counts ?? none, links: links.map(toLink) };
+  const last = links.at(-1);
+  if (more && last !== undefined) reply.next = `${last[4]}\n${last[1]}`;
+  return reply;
+}
+
+function toLink([queue, id, state, text]: LinkRow): Link {
+  return text === null ? { child: { queue, id }, state } : { child: { queue, id }, state, text };
+}

@@ -1,0 +1,3 @@
+-- True if the children of the job `j`, if it has any, allow the outcome `o`. The caller holds the lock of the job.
+-- MARK.parent = 4
+CASE WHEN j.marks & 4 > 0 OR o.kind = 'children' THEN outcome_refusal(_queue, o.id, o.kind, o.said) IS NULL ELSE true END
