@@ -5,9 +5,9 @@ import type { AddReply, Call } from '../contract/index.js';
 import type { Argument } from './driver/driver.js';
 import { marksOf } from '../marks.js';
 import { extraText, freeText, jobText } from './record.js';
-import type { Runner } from './driver/runner.js';
+import type { Parts } from './state/parts.js';
 
-export async function add(run: Runner, queue: string, jobs: NewJob[], { caller, seq }: Call): Promise<AddReply[]> {
+export async function add(parts: Parts, queue: string, jobs: NewJob[], { caller, seq }: Call): Promise<AddReply[]> {
   const args: Argument[] = [caller, seq, jobs.length];
   // Most calls need only the texts. Two arguments less for each job save measurable time in the client and in Redis.
   if (jobs.every(isBare)) for (const job of jobs) args.push(jobText(job));
@@ -18,7 +18,7 @@ export async function add(run: Runner, queue: string, jobs: NewJob[], { caller, 
       if (isMarked) args.push(extraText(job), modeOf(job.deduplication));
     }
   }
-  return decode(String(await run('add', queue, args)));
+  return readAdded(parts, queue, String(await parts.run('add', queue, args)));
 }
 
 function isBare(job: NewJob): boolean {
@@ -41,10 +41,19 @@ function modeOf(mode: Deduplication | undefined): string {
   );
 }
 
-const STATUSES: Record<string, AddReply['status']> = { n: 'added', d: 'duplicate', u: 'deduplicated' };
+const STATUSES: Record<string, AddReply['status']> = {
+  n: 'added',
+  d: 'duplicate',
+  u: 'deduplicated',
+  p: 'noParent',
+  q: 'otherParent',
+  r: 'refused',
+};
+/** Stands before the name of a queue that got messages. */
+const SENT_TO = 'o';
 
 /** Reads a reply: first,count if all ids were counted up, as in most calls; else a letter and the id of each job. */
-function decode(reply: string): AddReply[] {
+export function readAdded(parts: Parts, queue: string, reply: string): AddReply[] | Promise<AddReply[]> {
   if (isDigit(reply)) {
     const comma = reply.indexOf(',');
     const first = Number(reply.slice(0, comma));
@@ -53,7 +62,11 @@ function decode(reply: string): AddReply[] {
     for (let n = 0; n < count; n += 1) replies.push({ id: String(first + n), status: 'added' });
     return replies;
   }
-  return reply.split('\0').map((item) => ({ id: item.slice(1), status: STATUSES[item.charAt(0)] ?? 'added' }));
+  const items = reply.split('\0');
+  const sentTo = items.filter((item) => item.startsWith(SENT_TO)).map((item) => item.slice(1));
+  const added = items.filter((item) => !item.startsWith(SENT_TO));
+  const replies = added.map((item): AddReply => ({ id: item.slice(1), status: STATUSES[item.charAt(0)] ?? 'added' }));
+  return sentTo.length === 0 ? replies : parts.relays.after(queue, sentTo).then(() => replies);
 }
 
 function isDigit(text: string): boolean {

@@ -1,22 +1,26 @@
 // Moves and removes jobs from outside a run. A list of ids is one script. A selection works in batches, so no script blocks Redis.
-import { withoutFamilies } from '../no-families.js';
 import { type ChangeStatus, movedList, replyById, replyToSelection } from '../change-reply.js';
 import type { Change, ChangeReply, Selection } from '../contract/index.js';
 import { freeText, LETTER } from './record.js';
-import type { Runner } from './driver/runner.js';
-import { eachBatch } from './select.js';
+import { send, sendSelected } from './dead-letter.js';
+import { eachBatch, runBatch } from './select.js';
+import type { Parts } from './state/parts.js';
+
+type Removal = Extract<Change, { kind: 'remove' }>;
 
 const STATUSES: Record<string, ChangeStatus> = { d: 'done', m: 'missing', s: 'state', l: 'locked', n: 'scheduled' };
 
-export async function changeById(run: Runner, queue: string, jobIds: string[], change: Change): Promise<ChangeReply> {
-  const letters = await runById(run, queue, jobIds, change);
+export async function changeById(parts: Parts, queue: string, jobIds: string[], change: Change): Promise<ChangeReply> {
+  // The names of queues follow that got messages.
+  const [letters = '', ...sentTo] = String(await runById(parts, queue, jobIds, change)).split('\0');
+  if (sentTo.length > 0) await parts.relays.after(queue, sentTo);
   return replyById(
     jobIds,
-    Array.from(String(letters), (letter) => STATUSES[letter] as ChangeStatus),
+    Array.from(letters, (letter) => STATUSES[letter] as ChangeStatus),
   );
 }
 
-function runById(run: Runner, queue: string, jobIds: string[], change: Change): Promise<unknown> {
+function runById({ run }: Parts, queue: string, jobIds: string[], change: Change): Promise<unknown> {
   switch (change.kind) {
     case 'retry':
       return run('change', queue, [`r${LETTER[change.from]}`, ...resetsOf(change), ...jobIds]);
@@ -27,10 +31,11 @@ function runById(run: Runner, queue: string, jobIds: string[], change: Change): 
     case 'priority':
       return run('change', queue, ['n', change.priority, change.lifo ? 1 : 0, ...jobIds]);
     case 'remove':
-      return run('remove', queue, jobIds);
+      return run('remove', queue, [change.children === true ? queue : '', ...jobIds]);
     case 'send':
+      return send(run, queue, jobIds, change.to);
     case 'unlink':
-      throw withoutFamilies('redis');
+      return run('unlink', queue, [change.child.queue, change.child.id, ...jobIds]);
     case 'revoke':
       return run('revoke', queue, [freeText(change.reason), ...jobIds]);
   }
@@ -42,19 +47,22 @@ function resetsOf(change: Change): [made: number, started: number] {
   return [change.resetAttemptsMade ? 1 : 0, change.resetAttemptsStarted ? 1 : 0];
 }
 
-export async function changeSelected(run: Runner, queue: string, selection: Selection, change: Change): Promise<ChangeReply> {
-  if (change.kind === 'remove') return removeSelected(run, queue, selection);
+export async function changeSelected(parts: Parts, queue: string, selection: Selection, change: Change): Promise<ChangeReply> {
+  if (change.kind === 'remove') return removeSelected(parts, queue, selection, change);
+  if (change.kind === 'send') return replyToSelection(await sendSelected(parts, queue, selection, change.to), selection);
   const list = movedList(change, selection);
   const resets = resetsOf(change);
   const moved = await eachBatch({ ...selection, lists: list === undefined ? [] : [list] }, (batch) =>
-    run('requeue', queue, [...batch, ...resets]),
+    runBatch(parts, queue, 'requeue', [...batch, ...resets]),
   );
   return replyToSelection(moved, selection);
 }
 
-async function removeSelected(run: Runner, queue: string, selection: Selection): Promise<ChangeReply> {
-  const gone = await eachBatch(selection, (batch) => run('clear', queue, batch));
+async function removeSelected(parts: Parts, queue: string, selection: Selection, change: Removal): Promise<ChangeReply> {
+  const { children = false, parentToo = false } = change;
+  const family = children || parentToo ? [queue, Number(children), Number(parentToo)] : [];
+  const gone = await eachBatch(selection, (batch) => runBatch(parts, queue, 'clear', [...batch, ...family]));
   // Only records that no job matched.
-  if (gone.length === 0) await run('clear', queue, [LETTER.completed, '', 0, 0]);
+  if (gone.length === 0) await parts.run('clear', queue, [LETTER.completed, '', 0, 0]);
   return replyToSelection(gone, selection);
 }

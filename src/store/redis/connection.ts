@@ -28,6 +28,7 @@ export class RedisStore extends Door<Parts> {
     fallibleHints: true,
     inline: false,
     transactions: false,
+    families: true,
     batch: BATCH,
     lanes: 2,
   };

@@ -21,6 +21,8 @@ const KINDS: Record<string, Kind> = {
       ['delayed', {}, 'delay'],
     ],
   },
+  M: { texts: ['jobId', 'jobName'], events: [['added', {}, 'jobName'], ['waiting-children']] },
+  H: { texts: ['jobId'], events: [['waiting-children', ACTIVE]] },
   U: { texts: ['jobId'], events: [['duplicated']] },
   P: { texts: ['jobId'], events: [['waiting', { prev: 'delayed' }]] },
   W: { texts: ['jobId', 'prev'], events: [['waiting', {}, 'prev']] },

@@ -21,7 +21,7 @@ import { status } from './state/status.js';
 
 /** The sorted set of each list except the active one. Jobs that wait for their lock key are in a set beside it (lua/list.lua). */
 const PLACES: Record<Exclude<ListName, 'active'>, string> = {
-  'waiting-children': 'parents',
+  'waiting-children': 'waiting-children',
   waiting: 'wait',
   prioritized: 'prio',
   delayed: 'delayed',

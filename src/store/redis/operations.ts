@@ -1,12 +1,13 @@
 // The verbs of the Redis store. Every verb is one script (long lists: one per part), atomic on the server, on Redis' clock. The scripts
 // wake the watchers. The store must never send a call twice by itself: only the caller knows whether a call can be repeated.
-import { noFamilies } from '../no-families.js';
 import type { Operations } from '../door.js';
 import { add } from './add.js';
+import { addFamily, isOfFamily } from './add-family.js';
 import { changeById, changeSelected } from './change.js';
 import { claim } from './claim.js';
 import * as control from './control.js';
 import { readEvents } from './events.js';
+import { children } from './family.js';
 import * as inspect from './inspect.js';
 import { extend } from './lock.js';
 import { acquire, letGo } from './named-lock.js';
@@ -20,15 +21,15 @@ import { sweep } from './sweep.js';
 import { write } from './write.js';
 
 export const operations: Operations<Parts> = {
-  ...noFamilies,
-  add: ({ run, wake, registry }, queue, jobs, call) => {
-    registry.ensure(queue);
-    const added = add(run, queue, jobs, call);
-    wake.sent(queue);
+  add: (parts, queue, jobs, call) => {
+    if (jobs.some(isOfFamily)) return addFamily(parts, queue, jobs, call);
+    parts.registry.ensure(queue);
+    const added = add(parts, queue, jobs, call);
+    parts.wake.sent(queue);
     return added;
   },
   claim: ({ run }, queue, request) => claim(run, queue, request),
-  settle: ({ run }, queue, outcomes, call, request) => settle(run, queue, outcomes, call, request),
+  settle: (parts, queue, outcomes, call, request) => settle(parts, queue, outcomes, call, request),
   openSession: async ({ run, presence, registry }, opened) => {
     registry.write(opened.queue);
     await session.openSession(run, opened, presence.current);
@@ -42,23 +43,25 @@ export const operations: Operations<Parts> = {
     });
     return replies;
   },
-  closeSessions: async ({ run, presence }, sessions, how) => {
-    await session.closeSessions(run, sessions, how);
-    for (const { queue, id } of sessions) presence.forget(queue, id);
+  closeSessions: async (parts, sessions, how) => {
+    await session.closeSessions(parts, sessions, how);
+    for (const { queue, id } of sessions) parts.presence.forget(queue, id);
   },
-  sweep: ({ run }, queue, limit) => sweep(run, queue, limit),
-  probe: ({ run, link }, queue) => probe(run, link, queue),
+  sweep: (parts, queue, limit) => sweep(parts, queue, limit),
+  probe: (parts, queue) => probe(parts, queue),
+  relay: ({ relays }, queue, limit) => relays.relay(queue, limit),
+  children: ({ run }, queue, jobId, query) => children(run, queue, jobId, query),
   checkSessions: ({ run }, sessions) => session.checkSessions(run, sessions),
   extend: ({ run }, queue, extensions) => extend(run, queue, extensions),
   acquire: ({ run }, queue, requests) => acquire(run, queue, requests),
   letGo: ({ run }, queue, locks) => letGo(run, queue, locks),
   configure: ({ run }, queue, settings) => control.configure(run, queue, settings),
   write: ({ run }, queue, writes) => write(run, queue, writes),
-  change: ({ run }, queue, target, change) =>
-    Array.isArray(target) ? changeById(run, queue, target, change) : changeSelected(run, queue, target, change),
-  schedule: ({ run, registry }, queue, changes) => {
-    registry.ensure(queue);
-    return schedule(run, queue, changes);
+  change: (parts, queue, target, change) =>
+    Array.isArray(target) ? changeById(parts, queue, target, change) : changeSelected(parts, queue, target, change),
+  schedule: (parts, queue, changes) => {
+    parts.registry.ensure(queue);
+    return schedule(parts, queue, changes);
   },
   forget: ({ run }, queue, what) => control.forget(run, queue, what),
   queues: ({ registry }, limit, after) => registry.list(limit, after),

@@ -4,18 +4,18 @@ import { isRetryable } from '../../errors.js';
 import type { ProbeReply } from '../contract/index.js';
 import type { Client } from './driver/driver.js';
 import type { Link } from './driver/link.js';
-import type { Runner } from './driver/runner.js';
+import type { Parts } from './state/parts.js';
 
 /** Connections that one command looks for: this takes Redis about 1 ms. */
 const ASKED_AT_ONCE = 500;
 
-export async function probe(run: Runner, link: Link, queue: string): Promise<ProbeReply> {
-  type Raw = [sessions: number, dueInMs: number, presences: string[], undone?: number];
-  const [sessions, dueInMs, presences, undone] = (await run('probe', queue, [])) as Raw;
+export async function probe({ run, link, relays }: Parts, queue: string): Promise<ProbeReply> {
+  type Raw = [sessions: number, dueInMs: number, presences: string[], undone?: number, kin?: string[]];
+  const [sessions, dueInMs, presences, undone, kin = []] = (await run('probe', queue, [])) as Raw;
   const gone = presences.length === 0 ? [] : await findGone(link, new Set(presences));
   const due = gone.length === 0 ? dueInMs : ((await run('suspect', queue, gone)) as number);
   const reply: ProbeReply = due < 0 ? { sessions } : { sessions, dueInMs: due };
-  if (undone === 1) reply.undone = true;
+  if (undone === 1 || (kin.length > 0 && (await relays.anyTo(queue, kin)))) reply.undone = true;
   return reply;
 }
 

@@ -89,10 +89,21 @@ function toRecord(id: string, job: string, run: string, sides: Sides): JobRecord
 }
 
 export function addSides(record: JobRecord, { reason, stack, progress, extra }: Sides): void {
-  if (typeof extra === 'string') Object.assign(record, readExtras(extra.slice(extra.indexOf(',') + 1)));
+  if (typeof extra === 'string') addExtras(record, readExtras(extra.slice(extra.indexOf(',') + 1)));
   if (typeof reason === 'string') record.failedReason = reason;
   if (typeof stack === 'string') record.stacktrace = stack;
   if (typeof progress === 'string') record.progress = progress;
+}
+
+function addExtras(record: JobRecord, fields: Partial<JobRecord>): void {
+  Object.assign(record, fields);
+  // The stored parents also hold their bonds: see lua/shared/family-ends.lua.
+  if (fields.parents !== undefined)
+    record.parents = fields.parents.map(({ queue, id, onFailure }) => ({
+      queue,
+      id,
+      ...(onFailure !== undefined && { onFailure }),
+    }));
 }
 
 type Column = (string | null)[];

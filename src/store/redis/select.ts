@@ -1,7 +1,9 @@
 // Selects jobs by list and age, in batches that do not block Redis (lua/shared/choose.lua).
 import type { ListName, Selection } from '../contract/index.js';
 import type { Argument } from './driver/driver.js';
+import type { ScriptName } from './driver/scripts.js';
 import { LETTER } from './record.js';
+import type { Parts } from './state/parts.js';
 
 /** Jobs that one script of a selection changes at most. */
 const AT_ONCE = 150;
@@ -32,7 +34,15 @@ export async function eachBatch(
   return all;
 }
 
+/** Runs one batch, and delivers the messages that it has sent. */
+export async function runBatch({ run, relays }: Parts, queue: string, name: ScriptName, args: Argument[]): Promise<unknown> {
+  const reply = (await run(name, queue, args)) as [ids: string[], next: number, sentTo?: string[]];
+  if (reply[2] !== undefined) await relays.after(queue, reply[2]);
+  return reply;
+}
+
 /** The letter that choose.lua knows a list by. */
 function letterOf(list: Exclude<ListName, 'active'>): string {
+  if (list === 'waiting-children') return 'k';
   return list === 'prioritized' ? 'p' : LETTER[list];
 }

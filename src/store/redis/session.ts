@@ -12,6 +12,7 @@ import {
 import { tokenOf } from '../../job/lock.js';
 import { freeText } from './record.js';
 import type { Runner } from './driver/runner.js';
+import type { Parts } from './state/parts.js';
 
 /** Sessions that one script renews: this takes Redis about 1 ms. */
 const RENEWED_AT_ONCE = 200;
@@ -69,10 +70,14 @@ function readNotice(session: string, text: string): Notice {
   return { number: Number(number), kind: 'revoked', jobId, token: tokenOf(session, Number(fence)), fence: Number(fence), reason };
 }
 
-export async function closeSessions(run: Runner, sessions: SessionRef[], how: SessionEnd): Promise<void> {
+export async function closeSessions({ run, relays }: Parts, sessions: SessionRef[], how: SessionEnd): Promise<void> {
   await Promise.all(
     sessions.map(async ({ queue, id }) => {
-      while ((await run('close-session', queue, [id, how === 'crashed' ? 1 : 0])) === 1);
+      for (let left = 1; left === 1; ) {
+        const reply = (await run('close-session', queue, [id, how === 'crashed' ? 1 : 0])) as number | [number, ...string[]];
+        if (Array.isArray(reply)) await relays.after(queue, reply.slice(1) as string[]);
+        left = Array.isArray(reply) ? reply[0] : reply;
+      }
     }),
   );
 }

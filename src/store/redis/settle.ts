@@ -1,11 +1,12 @@
 // Settles jobs: sends the outcomes that workers report, and claims the next jobs in the same call. lua/settle.lua applies both.
+import { refKey } from '../../job/family.js';
 import { hasStalled } from '../../job/record.js';
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
 import { fillLosses, laneText, type RawClaim, readClaim, writeClaim } from './claim.js';
 import type { Argument } from './driver/driver.js';
 import { freeText } from './record.js';
-import type { Runner } from './driver/runner.js';
+import type { Parts } from './state/parts.js';
 
 const LETTERS: Record<Outcome['kind'], string> = {
   completed: 'c',
@@ -16,10 +17,17 @@ const LETTERS: Record<Outcome['kind'], string> = {
   return: 'u',
   children: 'k',
 };
-export const STATUSES: Record<string, SettleStatus> = { d: 'done', l: 'lost', m: 'missing' };
+export const STATUSES: Record<string, SettleStatus> = {
+  d: 'done',
+  l: 'lost',
+  m: 'missing',
+  p: 'pending',
+  u: 'unsuccessful',
+  r: 'ready',
+};
 
 export async function settle(
-  run: Runner,
+  { run, relays }: Parts,
   queue: string,
   outcomes: Outcome[],
   call: Call | undefined,
@@ -34,7 +42,9 @@ export async function settle(
   const reply = (await run('settle', queue, args)) as [string, ...RawClaim];
   const letters = reply[0];
   const results: SettleStatus[] = [];
-  for (let n = 0; n < letters.length; n += 1) results.push(STATUSES[letters[n] as string] as SettleStatus);
+  for (let n = 0; n < outcomes.length; n += 1) results.push(STATUSES[letters[n] as string] as SettleStatus);
+  // The names of queues follow that got messages.
+  if (letters.length > outcomes.length) await relays.after(queue, letters.slice(outcomes.length + 1).split('\0'));
   if (request === undefined) return { results };
   const claimed = readClaim(reply, request);
   if (claimed.jobs.some(hasStalled)) await fillLosses(run, queue, claimed.jobs);
@@ -82,6 +92,9 @@ function writeTexts(args: Argument[], outcome: Outcome): void {
       break;
     case 'delay':
       args.push(outcome.delayMs);
+      break;
+    case 'children':
+      args.push(outcome.child === undefined ? '' : refKey(outcome.child));
       break;
     case 'release':
     case 'return':

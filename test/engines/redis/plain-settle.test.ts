@@ -11,6 +11,7 @@ import type { Argument } from '../../../src/store/redis/driver/driver.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { script } from '../../../src/store/redis/driver/scripts.js';
 import { settle } from '../../../src/store/redis/settle.js';
+import type { Parts } from '../../../src/store/redis/state/parts.js';
 import { goBothWays, TAG } from './short-way.js';
 import { newJob, newSession, openWithClient } from './support.js';
 
@@ -53,7 +54,7 @@ async function argumentsOf(outcomes: Outcome[], request: Partial<ClaimRequest>, 
     return ['', '1,0,0,-1,1'];
   };
   const run = async (_name: string, _queue: string, args: Argument[]): Promise<string[]> => note(args);
-  if (outcomes.length > 0) await settle(run, 'q', outcomes, call, wish);
+  if (outcomes.length > 0) await settle({ run } as Parts, 'q', outcomes, call, wish);
   else await claimAlone(run, 'q', wish);
   return sent;
 }

@@ -7,11 +7,14 @@ import { luaText } from './lua-texts.js';
 export type ScriptName =
   | 'acquire'
   | 'add'
+  | 'add-family'
   | 'change'
   | 'check-sessions'
+  | 'children'
   | 'clear'
   | 'close-session'
   | 'configure'
+  | 'deliver'
   | 'events'
   | 'extend'
   | 'forget'
@@ -21,6 +24,8 @@ export type ScriptName =
   | 'groups'
   | 'job-locks'
   | 'jobs'
+  | 'kin'
+  | 'kinship'
   | 'let-go'
   | 'list'
   | 'list-active'
@@ -29,6 +34,7 @@ export type ScriptName =
   | 'minutes'
   | 'named-locks'
   | 'open-session'
+  | 'outgoing'
   | 'owned'
   | 'present'
   | 'probe'
@@ -38,11 +44,13 @@ export type ScriptName =
   | 'revoke'
   | 'schedule'
   | 'schedules'
+  | 'send'
   | 'sessions'
   | 'settle'
   | 'status'
   | 'suspect'
   | 'sweep'
+  | 'unlink'
   | 'watch'
   | 'write';
 
@@ -74,7 +82,7 @@ export function partText(part: string): string {
 }
 
 /** Scripts that a full Redis may refuse: they store jobs and texts of users. All others take little memory, and finishing frees some. */
-export const GROWING: ReadonlySet<ScriptName> = new Set<ScriptName>(['add', 'schedule', 'write']);
+export const GROWING: ReadonlySet<ScriptName> = new Set<ScriptName>(['add', 'add-family', 'schedule', 'write']);
 
 /**
  * Returns the text of a script for a Redis that has reached its maxmemory. Redis refuses the first command of a script that takes memory,

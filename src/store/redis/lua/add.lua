@@ -1,4 +1,4 @@
--- use: clock run-texts counters plain-add plain-save tools queue jobs groups lanes keys places enter marks entries schedules locks leave
+-- use: clock run-texts counters plain-add plain-save tools queue jobs groups lanes keys places enter marks families entries schedules locks leave
 -- Adds jobs. A repeated call (same caller and seq) returns the first reply and adds nothing.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: caller, seq, size (number of jobs), then for each job: id ('': the queue counts one up), flags, text, extra, mode.
@@ -9,7 +9,7 @@
 --   text alone.
 -- Returns first,count if all ids were counted up without a gap; else for each job a letter (n new, d duplicate, u deduplicated: the id is that
 -- of the owner) and its id,
--- with NUL between jobs.
+-- with NUL between jobs. If the script has sent messages, NUL, o and the name of each receiving queue follow.
 local caller, seq = ARGV[1], ARGV[2]
 local memory = key('added:' .. caller)
 local last, remembered = match(call('GET', memory) or '0,', '^(%d*),(.*)$')
@@ -71,7 +71,7 @@ local function addNew(i, id, flags, text, extra)
   end
   if extra ~= '' then
     extras[#extras + 1], extras[#extras + 2] = id, extra
-    if queue.layout < 2 then set('layout', 2) end
+    raiseForMarks(extra)
   end
   jobs[at + 1], jobs[at + 2] = id, text
   runs[at + 1], runs[at + 2] = id, run
@@ -134,4 +134,5 @@ if lastId ~= queue.lastId then set('lastId', lastId) end
 call('SET', memory, seq .. ',' .. reply, 'PX', ADD_REMEMBERED_MS)
 flushPlaces()
 save()
+for _, name in ipairs(receivers() or {}) do reply = reply .. '\0o' .. name end
 return reply

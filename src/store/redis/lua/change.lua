@@ -1,4 +1,4 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks entries schedules locks leave reopen
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks families entries schedules locks leave reopen
 -- Retries, promotes, delays or re-prioritises jobs.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: kind, a, b, then job ids.
@@ -38,4 +38,4 @@ for i = 4, #ARGV do
 end
 flushPlaces()
 save()
-return concat(results)
+return concat(results) .. sentTo()

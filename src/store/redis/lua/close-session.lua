@@ -1,8 +1,8 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks entries schedules metrics locks leave ending retention hand-back sessions names
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks families entries schedules metrics locks leave ending retention hand-back sessions names
 -- Ends a session at its owner's request and hands back all its locks, at most BITE per call.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: id of the session, crashed (1: each job handed back counts as a stall).
--- Returns 1 if the session still holds locks (call again), else 0.
+-- Returns 1 if the session still holds locks (call again), else 0. If the script has sent messages: a list of this and the receiving queues.
 local id, crashed, BITE = ARGV[1], ARGV[2] == '1', 100
 local own, bound, ending = key('s:' .. id), key('bound:' .. ARGV[1]), key('ending:' .. ARGV[1])
 if call('EXISTS', own) == 0 then return 0 end
@@ -22,4 +22,5 @@ tidy(id)
 flushPlaces()
 tellLosses()
 save()
-return call('EXISTS', own)
+local left = call('EXISTS', own)
+return receivers() and { left, unpack(receivers()) } or left

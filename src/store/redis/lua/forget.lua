@@ -1,4 +1,4 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks entries schedules locks leave
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks families entries schedules locks leave
 -- Forgets events of a queue, or an emptied queue with its events.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: keep, the number of newest events to keep; all (1: also reset the settings and the id counter of the queue).
@@ -47,10 +47,14 @@ if ARGV[2] == '1' then
   -- The limits of all groups stay while a session is open.
   local limits = settings and call('EXISTS', key('sessions')) == 1 and settings.groupActive + settings.groupMax > 0 and settings
   -- Without groups and marked jobs, processes of older versions may use the queue again.
+  local hasMessages = call('EXISTS', key('outbox'), key('waiting-children')) > 0
   local hasGroups = limits or call('EXISTS', key('groups')) == 1
-  settings = hasGroups and { $each{settings # = 0} } or nil
+  settings = (hasMessages or hasGroups) and { $each{settings # = 0} } or nil
   for _, name in ipairs(limits and { 'groupActive', 'groupMax', 'groupMs' } or {}) do settings[name] = limits[name] end
-  set('layout', hasGroups and 5 or call('EXISTS', key('extra')) == 0 and 1 or 2)
+  set('layout', hasMessages and 6 or hasGroups and 5 or call('EXISTS', key('extra')) == 0 and 1 or 2)
+  call('UNLINK', key('kin'))
+  -- A message that was applied may still arrive once more.
+  call('PEXPIRE', key('inbox'), ADD_REMEMBERED_MS)
   offer()
 end
 save()

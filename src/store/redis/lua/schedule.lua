@@ -1,9 +1,10 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks entries schedules locks leave
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks families entries schedules locks leave
 -- Changes schedules, with their next jobs. Each change applies to one version, so a repeated call changes nothing.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: for each change: kind (u put, a advance, p pause, r remove), id, version, spec, serial (1 or 0), then the slot: at ('': no slot),
 --   count, job id, flags, text, extra (see add.lua).
 -- Returns a text for each change: a letter (d done, s stale, m missing, t taken), and the record (see schedule-records.lua) if there is one.
+-- The queues that the script has sent messages to follow.
 local WIDTH = 11
 openSchedules()
 
@@ -98,4 +99,5 @@ local replies = {}
 for from = 1, #ARGV, WIDTH do replies[#replies + 1] = carryOut(readChange(from)) end
 flushPlaces()
 save()
+for _, name in ipairs(receivers() or {}) do replies[#replies + 1] = name end
 return replies

@@ -4,7 +4,8 @@
 -- ARGV: state of metrics (completed, failed or ''), number of priorities, the priorities, then deduplication ids.
 -- Returns a list of four:
 --   numbers      paused, the lengths of the lists (waiting, prioritized, delayed, active, completed, failed), `cap` (see
---                counters.lua), blockedMs, used and endsInMs of the window (0 and 0 if none is open), rateMax and rateMs (see counters.lua)
+--                counters.lua), blockedMs, used and endsInMs of the window (0 and 0 if none is open), rateMax and rateMs (see counters.lua),
+--                the length of waiting-children
 --   owners       for each deduplication id the owner of its entry, 0 if no entry counts
 --   priorities   the waiting jobs of each priority
 --   metrics      count, minute, current and first of the state (see minutes.lua); empty if the queue does not count
@@ -22,6 +23,7 @@ for _, number in ipairs({
 }) do
   numbers[#numbers + 1] = number
 end
+numbers[#numbers + 1] = queue.layout > 5 and call('ZCARD', key('waiting-children')) or 0
 
 local priorities, owners, metrics = {}, {}, {}
 for i = 1, asked do

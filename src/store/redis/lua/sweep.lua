@@ -1,12 +1,13 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks entries schedules metrics locks leave ending retention hand-back sessions names
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks families entries schedules metrics locks leave ending retention hand-back sessions names
 -- Sweeps: ends expired sessions, and takes dead locks from their owners. Idempotent; any worker may call it.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: limit, the sessions to end and the locks to hand back at most (never more than 100 each).
--- Returns a list of four:
+-- Returns a list of four or five:
 --   stalled   ids of jobs that count a stall and wait again
 --   failed    ids of jobs that failed, because they stalled too often
 --   more      1 if more sessions or locks are dead, else 0
 --   lostBy    LostBy (JSON) of the stalled jobs, then of the failed jobs
+--   sentTo    queues that the script has sent messages to; left out if there are none
 local limit = math.min(tonumber(ARGV[1]), 100)
 
 local expired = call('ZRANGEBYSCORE', key('sessions'), '-inf', now, 'LIMIT', 0, limit)
@@ -58,4 +59,4 @@ tellLosses()
 save()
 local ended = call('ZCOUNT', key('sessions'), '-inf', now) + call('ZCOUNT', key('ends'), '-inf', now)
 local more = ended + call('ZCARD', key('reaped'))
-return { stalled, failed, more > 0 and 1 or 0, lostBy }
+return { stalled, failed, more > 0 and 1 or 0, lostBy, receivers() }

@@ -4,6 +4,7 @@ import { Link } from '../driver/link.js';
 import type { CheckedOptions } from '../driver/options.js';
 import { Presence } from '../liveness/presence.js';
 import { Registry } from './registry.js';
+import { Relays } from './relays.js';
 import { type Runner, runnerOn } from '../driver/runner.js';
 import { type Server, warningsOf } from '../driver/server.js';
 import { Wake } from '../wake.js';
@@ -15,6 +16,7 @@ export interface Parts {
   wake: Wake;
   presence: Presence;
   registry: Registry;
+  relays: Relays;
   warnings: Warnings;
   server: Server | undefined;
 }
@@ -31,13 +33,15 @@ export function makeParts(options: CheckedOptions): Parts {
     onSilentTrouble: (error) => parts.warnings.report(error),
   });
   const run = runnerOn(link, prefix);
+  const registry = new Registry(link, prefix);
   const wake = new Wake({ run, link, dialer, prefix, connectTimeout });
   const parts: Parts = {
     link,
     run,
     wake,
     presence: new Presence(run),
-    registry: new Registry(link, prefix),
+    registry,
+    relays: new Relays({ run, registry, prefix, isCluster: () => parts.server?.cluster === true }),
     warnings: new Warnings(),
     server: undefined,
   };

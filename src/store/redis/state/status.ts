@@ -25,10 +25,10 @@ export async function status(run: Runner, queue: string, query: StatusQuery = {}
 
 function readNumbers([paused, ...numbers]: number[]): QueueStatus {
   const [waiting = 0, prioritized = 0, delayed = 0, active = 0, completed = 0, failed = 0, ...limits] = numbers;
-  const [cap = 0, blockedMs = 0, used = 0, endsInMs = 0, rateMax = 0, durationMs = 0] = limits;
+  const [cap = 0, blockedMs = 0, used = 0, endsInMs = 0, rateMax = 0, durationMs = 0, parents = 0] = limits;
   const found: QueueStatus = {
     paused: paused === 1,
-    counts: { waiting, prioritized, delayed, active, completed, failed, 'waiting-children': 0 },
+    counts: { waiting, prioritized, delayed, active, completed, failed, 'waiting-children': parents },
   };
   if (blockedMs > 0) found.blockedMs = blockedMs;
   if (endsInMs > 0) found.window = { used, endsInMs };

@@ -1,6 +1,7 @@
 -- Finds unlocked jobs of one list, the oldest first, for clear.lua and requeue.lua. One call reads at most AT_MOST jobs; a caller
 -- that wants more calls again with the position that this call returned.
--- Lists: w waiting without a priority, p waiting with one, d delayed, c completed, f failed.
+-- Lists: w waiting without a priority, p waiting with one, d delayed, c completed, f failed, k waiting for
+-- children.
 -- Waiting and delayed jobs are stored in the order in which they will run. Fewer than AT_MOST of them are sorted by age. More are
 -- taken in stored order: otherwise, emptying a queue of a million jobs in batches would sort a million jobs for each batch.
 local AT_MOST = 400
@@ -8,6 +9,7 @@ local AT_MOST = 400
 local function places(list)
   if list == 'w' then return { 'wait', 'behind:wait' } end
   if list == 'p' then return { 'prio', 'behind:prio' } end
+  if list == 'k' then return { 'waiting-children' } end
   return { STATES[list] }
 end
 
@@ -39,7 +41,7 @@ end
 local function choose(list, latest, limit, from, isKept)
   local ids = slice(list, from, AT_MOST)
   local looked = #ids
-  local byAge = from == 0 and looked < AT_MOST and (list == 'w' or list == 'p' or list == 'd')
+  local byAge = from == 0 and looked < AT_MOST and (list == 'w' or list == 'p' or list == 'd' or list == 'k')
   -- If age neither sorts nor selects the jobs, the first `limit` jobs are enough.
   if not byAge and latest == math.huge and not isKept then
     for i = looked, limit + 1, -1 do ids[i] = nil end
@@ -49,7 +51,7 @@ local function choose(list, latest, limit, from, isKept)
     jobs[i].position, jobs[i].addedOn = i, tonumber(jobs[i].added)
   end
   if byAge then
-    if list ~= 'd' then setPlaces(jobs, ids) end
+    if list == 'w' or list == 'p' then setPlaces(jobs, ids) end
     table.sort(jobs, function(a, b) return a.addedOn < b.addedOn or (a.addedOn == b.addedOn and a.position < b.position) end)
   end
   local picked, passed = {}, 0

@@ -75,7 +75,7 @@ end
 
 -- Claims jobs. The caller must call `keepSeq` afterwards. Returns a list:
 --   1     alive,paused,limitedMs,nextInMs (-1: no delayed job and no limit),drained and, if the byte budget was the limit, ,1
---         If a schedule is owing that no claimed job carries, ,1 or ,0 for the budget, and ,1
+--         If a schedule is owing that no claimed job carries, or messages wait, ,1 or ,0 for the budget, and ,1
 --   2     the list of `grant`, joined with NUL
 --   3     the texts of the jobs: see `jobTexts`
 --   4–6   columns of reasons, stacks and progress; only if some job of the queue has or had any
@@ -137,7 +137,7 @@ local function claim(request)
   local rest = queue.layout > 4 and queue.paused == 0 and openGroups().nextRest()
   if rest and (nextInMs == -1 or ceil(rest - now) < nextInMs) then nextInMs = ceil(rest - now) end
   local head = (alive and '1,' or '0,') .. queue.paused .. ',' .. limited .. ',' .. nextInMs .. (waiting and ',0' or ',1')
-  local undone = hasSchedules and call('ZCARD', key('owing')) > debtCount
+  local undone = hasSchedules and call('ZCARD', key('owing')) > debtCount or queue.layout > 5 and openFamily().isOwing()
   if cut or undone then head = head .. (cut and ',1' or ',0') .. (undone and ',1' or '') end
   return replyOf(head, ids, granted, extras, debtCount > 0 and debts or nil)
 end

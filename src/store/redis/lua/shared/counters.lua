@@ -12,15 +12,16 @@
 --   eventBytes, eventMark, eventMarkBefore   see `save`
 --   layout   version of the key layout of this queue. A script that knows only older layouts returns an error and changes nothing.
 --            2 once the queue has had a marked job (see deduplication.lua), 3 once it has had a schedule (see schedule-records.lua), 4 once it
---            has had a rate or metrics, 5 once it has had a group (see group-states.lua)
--- The second list follows the counters in queues of layout 4 and 5. Other queues do not pay for it.
+--            has had a rate or metrics, 5 once it has had a group (see group-states.lua), 6 once it has had a family or a dead letter (see
+--            outbox.lua)
+-- The second list follows the counters in queues of layout 4 and higher. Other queues do not pay for it.
 --   rateMax, rateMs   one more than `max` of the rate, 0 without a rate; its duration in ms
 --   points            one more than the whole minutes that are kept for metrics; 0 if the queue does not count
 --   completedCount, completedMinute, completedCurrent, completedFirst, and the same for failed jobs: see minutes.lua
 --   turns, plainTurn, groupActive, groupMax, groupMs, recheck   see group-states.lua
 -- The counters are packed numbers in one text. As fields of a hash, each would become a string, and making strings is most of the cost
 -- of short scripts.
-local PACKED, SETTINGS, LAYOUT = '<$packing{counters}', '<$packing{settings}', 5
+local PACKED, SETTINGS, LAYOUT = '<$packing{counters}', '<$packing{settings}', 6
 local packed = call('GET', base .. ':meta') or ''
 local size = 8 * (#PACKED - 1)
 local lacks = size - #packed

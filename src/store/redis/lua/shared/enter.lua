@@ -24,11 +24,21 @@ local function enter(id, flags, text, place, marked)
   return format(ENTERED_RUN, letter, job.ord, job.delay, priority) .. digits(floor(now)) .. ',\0\0' .. tail
 end
 
--- Puts a new marked job into the queue and stores it at once: deduplication looks at the owner of an entry. Processes of versions that do
--- not know marked jobs must not touch this queue any more.
+-- Raises the layout of a queue with a marked job, as far as its marks need. Processes of versions that do not know them must not touch the
+-- queue any more.
+local function raiseForMarks(extra)
+  if queue.layout < 2 then set('layout', 2) end
+  -- Parents, children, and jobs with a letter: see families.lua.
+  local marks = queue.layout < 6 and tonumber(match(extra, '^%d+'))
+  if not marks or marks < 64 and marks % 8 < 2 then return end
+  settings = settings or { $each{settings # = 0} }
+  set('layout', 6)
+end
+
+-- Puts a new marked job into the queue and stores it at once: deduplication looks at the owner of an entry.
 local function enterMarked(id, flags, text, extra, place)
   call('HSET', key('run'), id, enter(id, flags, text, place, true))
   call('HSET', key('job'), id, text)
   call('HSET', key('extra'), id, extra)
-  if queue.layout < 2 then set('layout', 2) end
+  raiseForMarks(extra)
 end

@@ -82,13 +82,14 @@ local function stall(jobs, ownerOf)
       call('HDEL', key('lost'), job.id)
     end
     job.stalls = job.stalls + 1
+    local token = job.token
     leave(job)
     if job.stalls <= owner.stalls then
       tell(2, 'S', job.id)
       stalled[#stalled + 1] = job
     else
       tell(2, 'Z', job.id, STALLED_REASON)
-      ended(job)
+      ended(job, { state = 'f', text = STALLED_REASON, made = job.made, token = token })
       over[#over + 1] = job
     end
   end

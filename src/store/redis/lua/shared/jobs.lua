@@ -53,4 +53,4 @@ end
 -- Places may be below zero. With this bias, their 16 digits sort as the numbers do.
 local ORD_BIAS = 4e15
 
-local STATES = { w = 'waiting', d = 'delayed', a = 'active', c = 'completed', f = 'failed' }
+local STATES = { w = 'waiting', d = 'delayed', a = 'active', c = 'completed', f = 'failed', p = 'waiting-children' }

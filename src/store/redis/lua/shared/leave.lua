@@ -89,19 +89,23 @@ local function release(job)
   entries.set(entry.id, id)
 end
 
--- Does what the end of a job entails: its entry is released, its draft added, its schedule owing. Call it after the events of the end.
-local function ended(job)
+-- Does what the end of a job entails: its parents are told, its letter is sent, its entry is released, its draft added, its schedule owing.
+-- Call it after the events of the end, and before the texts of the job are deleted. how: see `family.ended` in family-ends.lua.
+local function ended(job, how)
   if not job.marked then return end
-  local marks = tonumber(match(call('HGET', key('extra'), job.id) or '', '^%d+')) or 0
+  local extra = call('HGET', key('extra'), job.id)
+  local marks = tonumber(match(extra or '', '^%d+')) or 0
+  if queue.layout > 5 then openFamily().ended(job.id, extra, how) end
   if marks % (2 * UNIQUE) >= UNIQUE then release(job) end
   if marks % (2 * IS_NEXT) >= IS_NEXT then openSchedules().ended(job) end
 end
 
 local SIDES = { 'reason', 'stack', 'progress', 'lost' }
 
--- Deletes everything that belongs to jobs. The jobs have left their states before.
+-- Deletes everything that belongs to jobs, and tells their families. The jobs have left their states before.
 local function erase(ids)
   if #ids == 0 then return end
+  if queue.layout > 5 then openFamily().erased(ids) end
   many('HDEL', key('run'), ids)
   many('HDEL', key('job'), ids)
   many('HDEL', key('value'), ids)

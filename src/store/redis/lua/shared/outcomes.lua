@@ -1,6 +1,6 @@
 -- Applies the outcomes of a settle. settle.lua describes them, and calls `settleAll`.
 local OUTCOMES_AT = 12
-local TEXTS = { c = 3, f = 4, e = 4, r = 6, d = 3, w = 2, u = 2 }
+local TEXTS = { c = 3, f = 4, e = 4, r = 6, d = 3, w = 2, u = 2, k = 3 }
 local finishes, finishedOn = 0, digits(floor(now))
 
 -- The writes of all outcomes, collected so that each hash gets one command.
@@ -49,7 +49,7 @@ local function settleOther(series, job, at)
   if kind == 'c' or kind == 'f' then
     job.state, job.finished, job.token, job.made = kind, finishedOn, token, digits(job.made + 1)
     local isKept = finish(series, job.id, at, job.made)
-    ended(job)
+    ended(job, { state = kind, text = ARGV[at + 2], made = job.made, token = token })
     return isKept and encode(job)
   elseif kind == 'r' then
     local reason, delay = ARGV[at + 2], ARGV[at + 4]
@@ -65,12 +65,21 @@ local function settleOther(series, job, at)
     end
   elseif kind == 'd' then
     tell(1, 'Y', job.id, putDelayed(job, ARGV[at + 2]))
+  elseif kind == 'k' then
+    openFamily().await(job, '0')
+    tell(1, 'H', job.id)
   else
     if kind == 'u' then job.started = digits(job.started - 1) end
     putWaiting(job, true)
     tell(1, 'B', job.id)
   end
   return encode(job)
+end
+
+-- Returns why the children of an active job refuse the outcome; nil if they do not.
+local function refusalOf(kind, job, child)
+  if kind ~= 'k' and (kind ~= 'c' or not job.marked or queue.layout < 6) then return nil end
+  return openFamily().refusal(job.id, kind, kind == 'k' and child ~= '' and child or nil)
 end
 
 local MARKED_ACTIVE = ('A'):byte()
@@ -97,17 +106,23 @@ local function settleOne(series, id, text, at)
       end
     end
     if lastEnds then
+      local refusal = marked and kind == 'c' and queue.layout > 5 and openFamily().refusal(id, kind)
+      if refusal then return refusal end
       free(id, series.session, lastEnds, tonumber(fence))
       freeKeyIn(text)
       local isKept = finish(series, id, at, lastMade)
-      if marked then ended({ id = id, marked = true }) end
+      if marked then ended({ id = id, marked = true }, { state = kind, text = ARGV[at + 2], made = lastMade, token = fence }) end
       local finished = marked and series.markedFinished or series.finished
       return 'd', isKept and finished .. lastLeft .. series.owner .. fence .. text:sub(fenceAt + #fence)
     end
   end
   local job, token = decode(id, text), series.owner .. fence
   if fence == '' or job.token ~= token then return 'l' end
-  if job.state == 'a' then return 'd', settleOther(series, job, at) end
+  if job.state == 'a' then
+    local refusal = refusalOf(kind, job, ARGV[at + 2])
+    if refusal then return refusal end
+    return 'd', settleOther(series, job, at)
+  end
   return isFinish and job.state == kind and 'd' or 'l'
 end
 

@@ -29,8 +29,9 @@ if ARGV[4] == '1' and ARGV[10] == '' and (ARGV[1] == '' and ARGV[11] == '0' or s
       grouped = found > 0
       if grouped and (found > 3 or recheck > 0 or groupMax > 0 or size > 200 or most > 200) then break end
     end
-    -- The reply has to say that a schedule is owing.
+    -- The reply has to say that a schedule is owing, or that messages wait.
     if layout > 2 and call('EXISTS', base .. ':owing') == 1 then break end
+    if layout > 5 and call('EXISTS', base .. ':outbox') == 1 then break end
     due = delays ~= 0 and tonumber(call('ZRANGE', base .. ':delayed', 0, 0, 'WITHSCORES')[2])
     if due and due <= micros then break end
 

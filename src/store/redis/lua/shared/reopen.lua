@@ -25,6 +25,7 @@ local function reopen(jobs, resetMade, resetStarted)
     -- A finished job owns its entry again, unless an entry counts.
     local id = jobs[i].marked and finished[jobs[i].id] and openEntries().idOf(jobs[i])
     if id and not entries.counting(id) then entries.set(id, jobs[i].id) end
+    if queue.layout > 5 and jobs[i].marked and finished[jobs[i].id] then openFamily().reopened(jobs[i].id) end
   end
   many('HDEL', key('value'), finished)
   many('HDEL', key('reason'), finished)

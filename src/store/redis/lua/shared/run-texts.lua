@@ -1,7 +1,7 @@
 -- The run text of a job, which every state change rewrites:
 --   state,seq,ends,timed,finished,ord,delay,made,started,priority,stalls,added,processed NUL token NUL by, and with a lock key NUL key,
 --   with a group NUL NUL key of the group
---   state    w waiting, d delayed, a active, c completed, f failed; a capital letter if the job is marked (see deduplication.lua)
+--   state    w waiting, d delayed, a active, c completed, f failed, p waiting-children; a capital letter if the job is marked (see deduplication.lua)
 --   seq      seq of the claim, while the job is active
 --   ends     the lock's own end. timed 1: the lock ends then; timed 0: it lives as long as its session, and at least until `ends`
 --   ord      the place as 16 digits, which begin the members of `prio` and of key groups; only while the job waits with a priority,

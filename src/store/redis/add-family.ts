@@ -1,0 +1,253 @@
+// Adds jobs with parents or children, in any queues, as a whole or not at all. The steps in the queue of the call are one script
+// (lua/add-family.lua). Steps in other queues follow as messages, after the links to their jobs are written: a parent never misses a child.
+import { randomBytes, randomUUID } from 'node:crypto';
+import { isSameJob, type JobRef, type ParentLink, refKey } from '../../job/family.js';
+import type { NewJob } from '../../job/record.js';
+import type { AddReply, Call } from '../contract/index.js';
+import { readExtras } from '../marks.js';
+import { flagsOf, readAdded } from './add.js';
+import type { Argument } from './driver/driver.js';
+import { extraText, jobText } from './record.js';
+import type { Parts } from './state/parts.js';
+
+/** Steps that one message carries. */
+const STEPS_AT_ONCE = 50;
+/** Jobs that one script looks for. */
+const FOUND_AT_ONCE = 500;
+const NO_PARENT = 'p';
+const OTHER_PARENT = 'q';
+/** The script asks for jobs of other queues. */
+const ASKS = '?';
+
+interface Step {
+  queue: string;
+  /** Steps that must be taken before, by `gives`. A name without a step is there already. */
+  needs: string[];
+  gives: string;
+  texts: Argument[];
+}
+
+interface Member {
+  ref: JobRef;
+  job: NewJob;
+  parents: ParentLink[];
+  /** False if the queue of the call counts the id up. */
+  hasId: boolean;
+}
+
+export function isOfFamily({ queue, parents, waitsForChildren }: NewJob): boolean {
+  return queue !== undefined || parents !== undefined || waitsForChildren === true;
+}
+
+export async function addFamily(parts: Parts, queue: string, jobs: NewJob[], call: Call): Promise<AddReply[]> {
+  const members = jobs.map((job) => memberOf(queue, job));
+  const known = new Known(parts);
+  const first = stage(queue, stepsOf(members, known));
+  const here = new Set(first.taken.map(({ gives }) => gives));
+  const away = members.filter(({ ref }) => !here.has(refKey(ref)));
+  await known.find([...away.map(({ ref }) => ref), ...foreignParents(queue, members)]);
+  await known.find(away.flatMap((member) => known.otherParents(member)));
+  for (;;) {
+    const args: Argument[] = [call.caller, call.seq, queue, members.length, known.texts(queue).length];
+    const before = new Set<string>();
+    for (const member of members) {
+      const { ref } = member;
+      const refusal = known.refusalOf(queue, member, before, here.has(refKey(ref)));
+      args.push(here.has(refKey(ref)) ? '' : `${known.exists(ref) ? 'd' : 'n'}${ref.id}`, refusal);
+      if (member.hasId) before.add(refKey(ref));
+    }
+    args.push(...known.texts(queue), ...textsOf(stage(queue, stepsOf(members, known))));
+    const reply = String(await parts.run('add-family', queue, args));
+    if (!reply.startsWith(ASKS)) return finish(parts, queue, members, reply);
+    await known.find(reply.slice(1).split('\0').map(readRef));
+  }
+}
+
+async function finish(parts: Parts, queue: string, members: Member[], reply: string): Promise<AddReply[]> {
+  if (/^[nd]/.test(reply)) parts.registry.ensure(queue);
+  const replies = await readAdded(parts, queue, reply);
+  for (const name of new Set([queue, ...members.map(({ ref }) => ref.queue)])) parts.wake.sent(name);
+  return replies;
+}
+
+function memberOf(queue: string, job: NewJob): Member {
+  const parents = job.parents ?? [];
+  const isFar = parents.some((parent) => parent.queue !== queue);
+  // The id of a job whose links lie in other queues is known before these are written.
+  const id = job.id ?? (isFar || job.queue !== undefined ? randomUUID() : undefined);
+  // A job without an id gets a name that no other job has, for the order of the steps.
+  return { ref: { queue: job.queue ?? queue, id: id ?? `\n${randomUUID()}` }, job, parents, hasId: id !== undefined };
+}
+
+function foreignParents(queue: string, members: Member[]): JobRef[] {
+  const own = new Set(members.map(({ ref }) => refKey(ref)));
+  return members.flatMap(({ parents }) => parents.filter((parent) => parent.queue !== queue && !own.has(refKey(parent))));
+}
+
+/** Returns the steps of all jobs: the links of a job, then the job. */
+function stepsOf(members: Member[], known: Known): Step[] {
+  const bond = randomBytes(9).toString('base64url');
+  return members.flatMap((member, index) => {
+    const { ref, job, parents, hasId } = member;
+    const id = hasId ? ref.id : '';
+    const links = parents.map((parent): Step => {
+      const texts = ['k', parent.id, ref.queue, id, bond, index + 1];
+      return { queue: parent.queue, needs: [refKey(parent)], gives: `${refKey(ref)}\n${refKey(parent)}`, texts };
+    });
+    const mode = `${job.shares === true ? 1 : 0}${job.waitsForChildren === true ? 1 : 0}${known.goneParents(member).join('\n\n')}`;
+    const texts = ['e', id, flagsOf(job), jobText(job), extraText(withBonds(job, bond)), mode];
+    return [...links, { queue: ref.queue, needs: links.map(({ gives }) => gives), gives: refKey(ref), texts }];
+  });
+}
+
+/** The stored parents also hold their bonds: see lua/shared/family-ends.lua. */
+function withBonds(job: NewJob, bond: string): NewJob {
+  if (job.parents === undefined) return job;
+  return { ...job, parents: job.parents.map((parent) => Object.assign({ ...parent }, { n: bond })) };
+}
+
+interface Stage {
+  taken: Step[];
+  /** Steps that go to other queues. Lists do not depend on each other. */
+  later: [queue: string, steps: Step[]][];
+}
+
+/** Takes the steps that are possible in a queue now, and groups the others. */
+function stage(queue: string, steps: Step[]): Stage {
+  const open = new Set(steps.map(({ gives }) => gives));
+  const taken: Step[] = [];
+  const left: Step[] = [];
+  for (const step of steps) {
+    if (step.queue === queue && step.needs.every((need) => !open.has(need))) {
+      taken.push(step);
+      open.delete(step.gives);
+    } else left.push(step);
+  }
+  return { taken, later: grouped(left) };
+}
+
+/** Groups steps into lists that do not depend on each other. The first step of each list is possible in its queue. */
+function grouped(steps: Step[]): [queue: string, steps: Step[]][] {
+  const lists = new Map<string, Step[][]>();
+  for (const part of connected(steps)) {
+    const queue = part[0]?.queue ?? '';
+    const known = lists.get(queue) ?? [];
+    const last = known.at(-1);
+    if (last !== undefined && last.length + part.length <= STEPS_AT_ONCE) last.push(...part);
+    else known.push([...part]);
+    lists.set(queue, known);
+  }
+  return Array.from(lists).flatMap(([queue, parts]) => parts.map((part): [string, Step[]] => [queue, part]));
+}
+
+/** Splits steps into parts that do not depend on each other, each in the order of the steps. */
+function connected(steps: Step[]): Step[][] {
+  const numbers = new Map(steps.map(({ gives }, index) => [gives, index]));
+  const roots = steps.map((_, index) => index);
+  const rootOf = (index: number): number => {
+    let root = index;
+    while (roots[root] !== root) root = roots[root] as number;
+    roots[index] = root;
+    return root;
+  };
+  steps.forEach(({ needs }, index) => {
+    for (const need of needs) {
+      const other = numbers.get(need);
+      if (other !== undefined) roots[rootOf(index)] = rootOf(other);
+    }
+  });
+  const parts = new Map<number, Step[]>();
+  steps.forEach((step, index) => {
+    const root = rootOf(index);
+    const part = parts.get(root);
+    if (part === undefined) parts.set(root, [step]);
+    else part.push(step);
+  });
+  return [...parts.values()];
+}
+
+function textsOf({ taken, later }: Stage): Argument[] {
+  const sent = later.flatMap(([queue, steps]): Argument[] => ['n', queue, packed(textsOf(stage(queue, steps))), '', '', '']);
+  return [...taken.flatMap(({ texts }) => texts), ...sent];
+}
+
+/** Packs texts into one: see lua/shared/steps.lua. */
+function packed(texts: Argument[]): string {
+  const all = texts.map(String);
+  return `${all.map((text) => Buffer.byteLength(text)).join(',')}\n${all.join('')}`;
+}
+
+/** Jobs of any queue that decide whether the store refuses a call. */
+class Known {
+  readonly #parts: Parts;
+  readonly #found = new Map<string, { parents: ParentLink[] } | undefined>();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  async find(refs: JobRef[]): Promise<void> {
+    const byQueue = new Map<string, string[]>();
+    for (const { queue, id } of refs) {
+      const ids = byQueue.get(queue);
+      if (this.#found.has(refKey({ queue, id }))) continue;
+      if (ids === undefined) byQueue.set(queue, [id]);
+      else ids.push(id);
+    }
+    await Promise.all(Array.from(byQueue, ([queue, ids]) => this.#findIn(queue, ids)));
+  }
+
+  async #findIn(queue: string, ids: string[]): Promise<void> {
+    for (let first = 0; first < ids.length; first += FOUND_AT_ONCE) {
+      const part = ids.slice(first, first + FOUND_AT_ONCE);
+      const texts = (await this.#parts.run('kinship', queue, part)) as (string | 0)[];
+      part.forEach((id, index) => {
+        const text = texts[index];
+        this.#found.set(refKey({ queue, id }), typeof text === 'string' ? { parents: parentsIn(text) } : undefined);
+      });
+    }
+  }
+
+  exists(ref: JobRef): boolean {
+    return this.#found.get(refKey(ref)) !== undefined;
+  }
+
+  /** Returns the parents of a job that exists, other than those that it is given. */
+  otherParents({ ref, job, parents }: Member): ParentLink[] {
+    if (parents.length === 0 || job.shares === true) return [];
+    const found = this.#found.get(refKey(ref));
+    return (found?.parents ?? []).filter((parent) => !parents.some((given) => isSameJob(given, parent)));
+  }
+
+  /** Returns those of its other parents that do not exist. */
+  goneParents(member: Member): string[] {
+    return this.otherParents(member)
+      .filter((parent) => this.#found.has(refKey(parent)) && !this.exists(parent))
+      .map(refKey);
+  }
+
+  /** The jobs of other queues, as lua/add-family.lua reads them. */
+  texts(queue: string): string[] {
+    return Array.from(this.#found)
+      .filter(([key]) => !key.startsWith(`${queue}\n`))
+      .map(([key, found]) => `${found === undefined ? 0 : 1}${key}`);
+  }
+
+  /** Returns why the store refuses a job, as far as this is known here. `isHere`: the script looks at its other parents. */
+  refusalOf(queue: string, member: Member, before: Set<string>, isHere: boolean): string {
+    const lacks = ({ queue: other, id }: JobRef): boolean =>
+      other !== queue && !before.has(refKey({ queue: other, id })) && !this.exists({ queue: other, id });
+    if (member.parents.some(lacks)) return NO_PARENT;
+    return !isHere && this.otherParents(member).some((parent) => this.exists(parent)) ? OTHER_PARENT : '';
+  }
+}
+
+function parentsIn(extra: string): ParentLink[] {
+  if (extra === '') return [];
+  return readExtras(extra.slice(extra.indexOf(',') + 1)).parents ?? [];
+}
+
+function readRef(key: string): JobRef {
+  const end = key.indexOf('\n');
+  return { queue: key.slice(0, end), id: key.slice(end + 1) };
+}

@@ -1,0 +1,15 @@
+// Sends dead letters back (lua/send.lua). A letter arrives by a message: see state/relays.ts.
+import type { Selection } from '../contract/index.js';
+import type { Runner } from './driver/runner.js';
+import { eachBatch, runBatch } from './select.js';
+import type { Parts } from './state/parts.js';
+
+/** Sends letters back by their ids. Returns the reply of the script. */
+export function send(run: Runner, queue: string, jobIds: string[], to: string): Promise<unknown> {
+  return run('send', queue, [to, 'i', ...jobIds]);
+}
+
+/** Returns the ids of the letters that were sent back. */
+export function sendSelected(parts: Parts, queue: string, selection: Selection, to: string): Promise<string[]> {
+  return eachBatch(selection, (batch) => runBatch(parts, queue, 'send', [to, 'l', ...batch]));
+}

@@ -1,0 +1,112 @@
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks families entries schedules locks leave arrivals steps
+-- Adds jobs with parents or children, as a whole or not at all. A repeated call (same caller and seq) returns the first reply and adds nothing.
+-- KEYS: tag, the hash tag of the queue.
+-- ARGV: caller, seq, name of the queue, number of jobs, number of known jobs, then
+--   for each job    its part of the reply ('': the next `e` step adds it in this queue), and p or q if the store refuses it, else ''
+--   for each known job of other queues   1 or 0 if it exists or not, and queue LF id
+--   the steps in this queue, see steps.lua. If the id of an `e` step is empty, the queue counts one up.
+-- Returns one of three texts:
+--   for each job a letter and its id, with NUL between: n new, d duplicate, p no parent, q another parent, r refused
+--   `?` and jobs of other queues (queue LF id) that the caller has to look for, with NUL between
+--   The first one ends with NUL, o and the name of each queue that got messages.
+local caller, seq, size, knownSize = ARGV[1], ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5])
+family.name = ARGV[3]
+local memory = key('added:' .. caller)
+local last, remembered = match(call('GET', memory) or '0,', '^(%d*),(.*)$')
+if tonumber(seq) < tonumber(last) then return straggler(caller, seq, last) end
+if seq == last then return remembered end
+
+local replies, refusals, here, known = {}, {}, {}, {}
+for i = 1, size do
+  replies[i], refusals[i] = ARGV[4 + 2 * i], ARGV[5 + 2 * i]
+  if replies[i] == '' then here[#here + 1] = i end
+end
+local at = 6 + 2 * size
+for _ = 1, knownSize do
+  known[ARGV[at]:sub(2)] = ARGV[at]:sub(1, 1) == '1'
+  at = at + 1
+end
+local steps = {}
+for i = at, #ARGV do steps[#steps + 1] = ARGV[i] end
+
+-- asked: jobs of other queues whose existence decides, and is not known.
+local asked = {}
+local function isLiving(parent)
+  if parent.queue == family.name then return exists(parent.id) end
+  local name = parent.queue .. '\n' .. parent.id
+  if known[name] == nil then asked[#asked + 1] = name end
+  return known[name]
+end
+
+-- Notes which jobs the store refuses. It reads only.
+local function check()
+  local before, number = {}, 0
+  for first = 1, #steps, STEP_WIDTH do
+    local kind, a, _, _, d, e = unpack(steps, first, first + STEP_WIDTH - 1)
+    if kind == 'k' and not before[a] and not exists(a) then
+      refusals[tonumber(e)] = 'p'
+    elseif kind == 'e' then
+      number = number + 1
+      local job = here[number]
+      local marks, fields = family.parse(d ~= '' and d or nil)
+      local given = family.parentsOf(marks, fields)
+      if a ~= '' then before[a] = true end
+      if a ~= '' and #given > 0 and e:sub(1, 1) == '0' and refusals[job] == '' then
+        for _, other in ipairs(otherParents(a, given, e)) do
+          if isLiving(other) then refusals[job] = 'q' end
+        end
+      end
+    end
+  end
+end
+
+check()
+if #asked > 0 then return '?' .. concat(asked, '\0') end
+local refused = concat(refusals) ~= ''
+
+-- Gives ids to jobs that have none, for the links that come before them. The other parents of all jobs were checked.
+local ids = {}
+local function countIds()
+  local number = 0
+  for first = 1, #steps, STEP_WIDTH do
+    if steps[first] == 'e' then
+      number = number + 1
+      if steps[first + 1] == '' then
+        repeat
+          set('lastId', queue.lastId + 1)
+        until not exists(digits(queue.lastId))
+        steps[first + 1] = digits(queue.lastId)
+      end
+      ids[tostring(here[number])] = steps[first + 1]
+      steps[first + 5] = '1' .. steps[first + 5]:sub(2)
+    end
+  end
+end
+
+if refused then
+  for i = 1, size do
+    local id = replies[i]:sub(2)
+    replies[i] = refusals[i] ~= '' and refusals[i] .. id or 'r' .. id
+  end
+  local number = 0
+  for first = 1, #steps, STEP_WIDTH do
+    if steps[first] == 'e' then
+      number = number + 1
+      replies[here[number]] = replies[here[number]]:sub(1, 1) .. steps[first + 1]
+    end
+  end
+else
+  countIds()
+  local number = 0
+  takeSteps(steps, 1, ids, function(id, added)
+    number = number + 1
+    replies[here[number]] = (added and 'n' or 'd') .. id
+  end)
+end
+writeCounts()
+local reply = concat(replies, '\0')
+call('SET', memory, seq .. ',' .. reply, 'PX', ADD_REMEMBERED_MS)
+flushPlaces()
+save()
+for _, name in ipairs(receivers() or {}) do reply = reply .. '\0o' .. name end
+return reply

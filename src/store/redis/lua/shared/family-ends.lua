@@ -1,0 +1,112 @@
+-- What the end of a job means for its parents and its children, and what the children of a job refuse.
+--   links:<id>       of a parent, by child (queue LF id): state,bond,number NUL text
+--     state          p pending, d processed, f failed, i ignored
+--     bond           a text that the link and its child share. A message with another bond belongs to an earlier link of the same jobs
+--     number         the number of the last message that changed the link
+--     #p #d #f #i    fields that count the links of each state. #q: the queues of the children, with LF between
+--   kids:<id>        the children of a parent, in the order of their bytes
+--   parting:<n>      the children of a removed parent whose removal is not finished
+--   waiting-children   jobs by the tick at which they began to wait for their children
+-- The extras of a child hold its parents (p), each with its bond (n).
+local LINK_LETTERS = { processed = 'd', failed = 'f', ignored = 'i', removed = 'r' }
+local COMPLETED, REMOVED = 'dw0', 'rw0'
+-- PARTED_AT_ONCE: the children that one script parts from a removed parent.
+local PARTED_AT_ONCE = 100
+
+-- Returns the instruction as three letters: the new state of the link, release (n now, w when none is pending), doom (1 or 0).
+local function lettersOf(instruction)
+  return LINK_LETTERS[instruction.link] .. (instruction.release == 'now' and 'n' or 'w') .. (instruction.doom and '1' or '0')
+end
+
+-- Tells a parent how a child ended. state: c or f. Returns false if the failure has no instruction.
+function family.tellEnd(parent, id, state, text)
+  local letters = state == 'c' and COMPLETED or parent.onFailure and lettersOf(parent.onFailure)
+  if letters then family.send(parent.queue, 'c', parent.id, parent.n, id, letters, text) end
+  return letters
+end
+
+-- Tells a parent that its link is to be removed, if it is pending.
+function family.tellRemoval(parent, id) family.send(parent.queue, 'c', parent.id, parent.n, id, REMOVED, '') end
+
+-- Tells the parents that a finished child waits again.
+function family.reopened(id)
+  for _, parent in ipairs(family.parentsOf(family.read(id))) do family.send(parent.queue, 'o', parent.id, parent.n, id) end
+end
+
+-- informed: children whose parents know of their end, so that a removal in the same script need not be told.
+local informed = {}
+
+-- Does what the end of a job means for other queues. how: state (c or f), text (the result or the reason), made, and token of the run.
+function family.ended(id, extra, how)
+  local marks, fields = family.parse(extra)
+  if has(marks, DOOMED) then
+    marks, fields.x = marks - DOOMED, nil
+    family.write(id, marks, fields)
+  end
+  if how.state == 'f' and has(marks, LETTER) then family.sendLetter(id, fields.l, how) end
+  informed[id] = true
+  for _, parent in ipairs(family.parentsOf(marks, fields)) do
+    if not family.tellEnd(parent, id, how.state, how.text) then informed[id] = nil end
+  end
+end
+
+-- Parts children from a removed parent. The first ones go at once, the others with messages to the own queue.
+function family.part(id, children)
+  local count = call('ZCARD', children)
+  local members = call('ZRANGE', children, 0, PARTED_AT_ONCE - 1)
+  for i = 1, #members do
+    local queueName, child = match(members[i], '^(.-)\n(.*)$')
+    family.send(queueName, 'x', child, id, '1')
+  end
+  if count <= #members then return call('UNLINK', children) end
+  call('ZREMRANGEBYRANK', children, 0, #members - 1)
+  local rest = match(children, '(parting:%d+)$')
+  if not rest then
+    rest = 'parting:' .. digits(ticks(1))
+    call('RENAME', children, key(rest))
+  end
+  family.send(family.name, 'w', id, rest)
+end
+
+-- partsChildren: jobs that are removed with their children.
+family.partsChildren = {}
+
+-- Does what the removal of jobs means for other queues. Call it before their texts are deleted.
+function family.erased(ids)
+  local extras = fetch(key('extra'), ids)
+  for i = 1, #ids do
+    if extras[i] then
+      local id, marks, fields = ids[i], family.parse(extras[i])
+      if not informed[id] then
+        for _, parent in ipairs(family.parentsOf(marks, fields)) do family.tellRemoval(parent, id) end
+      end
+      if has(marks, PARENT) then
+        if family.partsChildren[id] then family.part(id, key('kids:' .. id)) end
+        call('UNLINK', key('kids:' .. id), key('links:' .. id))
+      end
+    end
+  end
+end
+
+-- Returns why the children of a job refuse an outcome: u unsuccessful, p pending, r ready; nil if they do not. kind: c, or k (waits for
+-- children); child: the one child that it waits for, nil for all.
+function family.refusal(id, kind, child)
+  local pending, failed, link = unpack(call('HMGET', key('links:' .. id), '#p', '#f', child or '#p'))
+  if tonumber(failed or 0) > 0 then return 'u' end
+  local waits = tonumber(pending or 0) > 0
+  if kind == 'c' then return waits and 'p' or nil end
+  if child then waits = link and link:sub(1, 1) == 'p' end
+  return not waits and 'r' or nil
+end
+
+-- Lets a job wait for its children. It keeps the delay that begins when they have ended. The caller stores the job.
+function family.await(job, delay)
+  job.state, job.delay, job.marked = 'p', delay, true
+  placed['waiting-children'] = placed['waiting-children'] or {}
+  put('waiting-children', digits(ticks(1)), job.id)
+  family.noteKin(call('HGET', key('links:' .. job.id), '#q'))
+end
+
+function family.noteKin(names)
+  for name in string.gmatch(names or '', '[^\n]+') do call('SADD', key('kin'), name) end
+end

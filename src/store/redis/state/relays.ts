@@ -1,0 +1,154 @@
+// Delivers messages between queues: takes them from the outbox of the sending queue (lua/shared/outbox.lua) to the receiving queue. On one
+// server, or in one slot of a cluster, one script takes and applies them. Between two slots these are two steps: the receiving queue keeps
+// the number of the last message that it has applied, so a message that is delivered twice is applied once.
+import { within } from '../../../runtime/within.js';
+import type { RelayReply } from '../../contract/index.js';
+import { type Runner, tagOf } from '../driver/runner.js';
+import type { Registry } from './registry.js';
+
+/** How long a call waits for the delivery of its own messages, in ms. Then it returns, and the delivery goes on. */
+const PATIENCE_MS = 50;
+/** The work of one script: messages, or jobs that a message adds. */
+const WORK_AT_ONCE = 100;
+/** Queues of each kind that one relay looks at. */
+const QUEUES_AT_ONCE = 20;
+/** Steps from queue to queue that one call follows at most. */
+const MOST_STEPS = 1000;
+
+export interface RelaysOptions {
+  run: Runner;
+  registry: Registry;
+  prefix: string;
+  isCluster: () => boolean;
+}
+
+interface Pair {
+  from: string;
+  to: string;
+}
+
+interface Delivered {
+  count: number;
+  more: boolean;
+  /** The queues that the receiving queue has messages for now. */
+  sentTo: string[];
+}
+
+export class Relays {
+  readonly #options: RelaysOptions;
+  /** The delivery between two queues that runs now, and the one that follows it. */
+  readonly #running = new Map<string, { now: Promise<void>; next?: Promise<void> }>();
+
+  constructor(options: RelaysOptions) {
+    this.#options = options;
+  }
+
+  /** Delivers messages that a call has just written. Does not fail: any process can deliver what is left, later. */
+  async after(from: string, receivers: string[]): Promise<void> {
+    for (const to of receivers) this.#options.registry.ensure(to);
+    const delivery = Promise.all(receivers.map((to) => this.#soon({ from, to })));
+    await within(
+      PATIENCE_MS,
+      delivery.catch(() => undefined),
+    );
+  }
+
+  async relay(queue: string, limit: number): Promise<RelayReply> {
+    const { run } = this.#options;
+    const [receivers, kin] = (await run('kin', queue, [QUEUES_AT_ONCE])) as [string[], string[]];
+    const pairs = receivers.map((to): Pair => ({ from: queue, to }));
+    for (const from of kin) if (from !== queue) pairs.push({ from, to: queue });
+    let delivered = 0;
+    let more = false;
+    for (const pair of pairs) {
+      this.#options.registry.ensure(pair.to);
+      for (let again = true; again; ) {
+        if (delivered >= limit) return { delivered, more: true };
+        const done = await this.#deliver(pair, Math.min(WORK_AT_ONCE, limit - delivered));
+        delivered += done.count;
+        again = done.more && done.count > 0;
+        if (done.sentTo.length > 0) more = true;
+      }
+    }
+    return { delivered, more };
+  }
+
+  /** Returns whether one of these queues has messages for the queue. */
+  async anyTo(queue: string, senders: string[]): Promise<boolean> {
+    const { run } = this.#options;
+    const found = await Promise.all(senders.map((from) => run('outgoing', from, [queue, '', 1]) as Promise<string[]>));
+    return found.some((messages) => messages.length > 0);
+  }
+
+  /**
+   * Delivers what is in the outbox from now on. Calls that come while a delivery runs share the next one: it begins after they have written
+   * their messages.
+   */
+  #soon(pair: Pair): Promise<void> {
+    const name = `${pair.from}\n${pair.to}`;
+    const running = this.#running.get(name);
+    if (running === undefined) return this.#start(name, pair);
+    running.next ??= running.now.then(
+      () => this.#start(name, pair),
+      () => this.#start(name, pair),
+    );
+    return running.next;
+  }
+
+  #start(name: string, pair: Pair): Promise<void> {
+    const now = this.#follow(pair).finally(() => {
+      if (this.#running.get(name)?.now === now) this.#running.delete(name);
+    });
+    this.#running.set(name, { now });
+    return now;
+  }
+
+  /** Delivers all messages of a pair, and those that they cause in turn. */
+  async #follow(first: Pair): Promise<void> {
+    const pairs = [first];
+    for (let step = 0; step < MOST_STEPS; step += 1) {
+      const pair = pairs[0];
+      if (pair === undefined) return;
+      const { count, more, sentTo } = await this.#deliver(pair, WORK_AT_ONCE);
+      for (const to of sentTo) {
+        this.#options.registry.ensure(to);
+        if (!pairs.some((known) => known.from === pair.to && known.to === to)) pairs.push({ from: pair.to, to });
+      }
+      if (!more || count === 0) pairs.shift();
+    }
+  }
+
+  #deliver(pair: Pair, most: number): Promise<Delivered> {
+    return this.#isNear(pair) ? this.#deliverNear(pair, most) : this.#deliverFar(pair, most);
+  }
+
+  /** True if one script can reach the keys of both queues. */
+  #isNear({ from, to }: Pair): boolean {
+    const { prefix, isCluster } = this.#options;
+    return from === to || !isCluster() || slotTag(tagOf(prefix, from)) === slotTag(tagOf(prefix, to));
+  }
+
+  async #deliverNear({ from, to }: Pair, most: number): Promise<Delivered> {
+    const { run, prefix } = this.#options;
+    return readDelivered(await run('deliver', to, [to, from, tagOf(prefix, from), most]));
+  }
+
+  async #deliverFar({ from, to }: Pair, most: number): Promise<Delivered> {
+    const { run } = this.#options;
+    const messages = (await run('outgoing', from, [to, '', most])) as string[];
+    if (messages.length === 0) return { count: 0, more: false, sentTo: [] };
+    const { count, sentTo } = readDelivered(await run('deliver', to, [to, from, '', most, ...messages]));
+    const left = (await run('outgoing', from, [to, messages[2 * (count - 1)] ?? '', 1])) as string[];
+    return { count, more: left.length > 0, sentTo };
+  }
+}
+
+function readDelivered(reply: unknown): Delivered {
+  const [count, more, sentTo = []] = reply as [number, number, string[]?];
+  return { count, more: more === 1, sentTo };
+}
+
+/** The part of a tag that decides about the slot of a cluster. */
+function slotTag(tag: string): string {
+  return tag.slice(0, tag.indexOf('}'));
+}
