@@ -1,4 +1,4 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks families entries schedules locks leave arrivals steps
+-- use: clock run-texts counters plain-deliver tools queue jobs groups lanes keys places enter marks families entries schedules locks leave arrivals steps
 -- Applies messages of another queue, or of the same one, in order. If the outbox lies in the same slot, the script takes them from there.
 -- KEYS: tag, the hash tag of the receiving queue.
 -- ARGV: name of the receiving queue, name of the sending queue, tag of the sending queue if it lies in the same slot ('' otherwise), most
@@ -7,7 +7,7 @@
 local own, sender, from, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local READ_AT_ONCE = 20
 family.name = own
-local taken, work, more = 0, 0, 0
+local taken, work, more = plainTaken, plainTaken, 0
 
 local function apply(number, body)
   work = work + (arrivals[body:sub(1, 1)](sender, number, body:sub(3)) or 1)

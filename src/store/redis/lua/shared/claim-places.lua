@@ -38,10 +38,15 @@ local function pop(place, count, idAt, budget)
   return members, more
 end
 
+-- Returns whether a group may be in line. Queues of layout 6 may never have had one.
+local function anyGroups()
+  return queue.layout > 4 and (queue.layout < 6 or groups ~= nil or call('EXISTS', key('ring'), key('aside')) > 0)
+end
+
 -- Removes up to `count` jobs in claim order. Returns their ids, their runs, whether more jobs wait, and whether the budget was the limit.
 local function popWaiting(count)
   local budget = budgetOf(count)
-  if queue.layout > 4 then
+  if anyGroups() then
     local ids, texts, cut = openGroups().pop(count, budget, fits)
     return ids, texts, nil, cut
   end

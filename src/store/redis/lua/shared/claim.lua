@@ -134,7 +134,7 @@ local function claim(request)
     local left = math.max(0, ceil((due - micros) / 1000))
     if nextInMs == -1 or left < nextInMs then nextInMs = left end
   end
-  local rest = queue.layout > 4 and queue.paused == 0 and openGroups().nextRest()
+  local rest = queue.paused == 0 and anyGroups() and openGroups().nextRest()
   if rest and (nextInMs == -1 or ceil(rest - now) < nextInMs) then nextInMs = ceil(rest - now) end
   local head = (alive and '1,' or '0,') .. queue.paused .. ',' .. limited .. ',' .. nextInMs .. (waiting and ',0' or ',1')
   local undone = hasSchedules and call('ZCARD', key('owing')) > debtCount or queue.layout > 5 and openFamily().isOwing()

@@ -1,0 +1,263 @@
+// Families on one Redis server and on two slots of a cluster: processes that end between the steps of a delivery, messages that come twice
+// or late, and the time that scripts take.
+import { Cluster, Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { RedisStore } from '../../../src/store/redis/index.js';
+import { completed, failed, retryFrom } from '../../../src/testing/conformance/samples.js';
+import { startRedis } from '../../support/servers/redis.js';
+import { startRedisCluster } from '../../support/servers/redis-cluster.js';
+import { Family } from './family-support.js';
+import { dump, layoutOf, newJob, newSession, openPrevious, openStore, openWithClient } from './support.js';
+
+const SERVERS = {
+  'one server': { start: () => startRedis(), connect: (url: string) => new Redis(url) },
+  'two slots of a cluster': { start: () => startRedisCluster(3), connect: (url: string) => new Cluster([url]) },
+};
+
+describe.each(Object.entries(SERVERS))('a family on %s of Redis', (_title, { start, connect }) => {
+  let server: Awaited<ReturnType<typeof start>>;
+  let client: Redis | Cluster;
+  let family: Family;
+  let tests = 0;
+
+  beforeAll(async () => {
+    server = await start();
+    client = connect(server.url);
+  });
+  afterAll(async () => {
+    client.disconnect();
+    await server.close();
+  });
+  beforeEach(async () => {
+    const prefix = `families-${++tests}`;
+    family = await new Family(await openStore({ url: server.url, prefix }), client, prefix).open();
+  });
+
+  const another = (): Promise<RedisStore> => openStore({ url: server.url, prefix: family.prefix });
+
+  test('is finished by another process when the worker ends between settle and delivery', async () => {
+    await family.addAll('a');
+    await family.settleAndDie('a');
+    expect(await family.state()).toBe('waiting-children');
+    const other = await another();
+    for (const queue of [family.kids, family.parents]) expect(await other.probe(queue)).toMatchObject({ undone: true });
+    const claim = { session: `s-${family.kids}`, seq: 1_000, count: 1 };
+    expect(await other.claim(family.kids, claim)).toMatchObject({ undone: true });
+    expect(await other.relay(family.parents, 10)).toEqual({ delivered: 1, more: false });
+    expect(await family.state()).toBe('waiting');
+    for (const queue of [family.kids, family.parents]) expect((await other.probe(queue)).undone).toBeUndefined();
+  });
+
+  test('waits when no process relays (negative control)', async () => {
+    await family.addAll('a', 'b');
+    await family.settleAndDie('a');
+    const other = await another();
+    await other.sweep(family.kids, 100);
+    await other.sweep(family.parents, 100);
+    await other.claim(family.parents, { session: `s-${family.parents}`, seq: 1_000, count: 1 });
+    expect(await family.counts()).toBe('2 pending, 0 processed, 0 failed, 0 ignored');
+    // The next call that sends to the same queue delivers the older messages too.
+    await family.complete('b');
+    await expect.poll(() => family.state()).toBe('waiting');
+  });
+
+  test('gets its children when the producer ends before it delivers them', async () => {
+    const blind = new Family(family.store, client, family.prefix);
+    await family.add({ id: 'parent' });
+    await blind.run('add-family', 'parents', 'x', 1, 'parents', 1, 0, 'na', '', ...linkAndSend());
+    expect(await family.state('a', family.kids)).toBe('missing');
+    expect((await family.store.probe(family.parents)).undone).toBe(true);
+    await family.relay();
+    expect(await family.state('a', family.kids)).toBe('waiting');
+    expect((await family.store.jobs(family.kids, ['a'])).jobs[0]?.parents).toEqual([{ queue: 'parents', id: 'parent' }]);
+  });
+
+  test('applies a message once that is delivered again after a relayer ended before it deleted the message', async () => {
+    await family.addAll('a', 'b');
+    await family.settleAndDie('a');
+    const messages = await family.messages();
+    expect(await family.deliverAndDie(messages)).toBe(1);
+    expect(await family.counts()).toBe('1 pending, 1 processed, 0 failed, 0 ignored');
+    expect(await family.messages()).toEqual(messages);
+    expect(await family.deliverAndDie(messages)).toBe(1);
+    await family.relay();
+    expect(await family.messages()).toEqual([]);
+    expect(await family.counts()).toBe('1 pending, 1 processed, 0 failed, 0 ignored');
+    await family.complete('b');
+    await family.relay();
+    expect(await family.releases()).toBe(1);
+  });
+
+  test('ignores a slow relayer that delivers what others have delivered and outdated since', async () => {
+    await family.addAll('a', 'b');
+    await family.settleAndDie('a');
+    const old = await family.messages();
+    await family.relay();
+    await family.store.change(family.kids, ['a'], retryFrom('completed'));
+    await family.relay();
+    expect(await family.counts()).toBe('2 pending, 0 processed, 0 failed, 0 ignored');
+    await family.deliverAndDie(old);
+    expect(await family.counts()).toBe('2 pending, 0 processed, 0 failed, 0 ignored');
+    // The link knows the last message too, if the queue has forgotten its number.
+    await client.del(`{${family.prefix}:parents}:inbox`);
+    await family.deliverAndDie(old);
+    expect(await family.counts()).toBe('2 pending, 0 processed, 0 failed, 0 ignored');
+  });
+
+  test('ignores the message of an earlier family with the same ids', async () => {
+    await family.addAll('a');
+    await family.settleAndDie('a', (job) => completed(job, { count: 0 }));
+    const old = await family.messages();
+    await family.store.change(family.parents, ['parent'], { kind: 'remove' });
+    await family.addAll('a');
+    await family.deliverAndDie(old);
+    await family.relay();
+    expect(await family.counts()).toBe('1 pending, 0 processed, 0 failed, 0 ignored');
+    await family.complete('a');
+    await family.relay();
+    expect([await family.state(), await family.releases()]).toEqual(['waiting', 1]);
+  });
+
+  test('is released once by several relayers at once', async () => {
+    const names = Array.from({ length: 60 }, (_, n) => `kid-${n}`);
+    await family.addAll(...names);
+    for (const name of names) await family.settleAndDie(name);
+    const stores = await Promise.all([another(), another(), another(), another()]);
+    await Promise.all(stores.map((store) => family.relay(store)));
+    expect(await family.counts()).toBe('0 pending, 60 processed, 0 failed, 0 ignored');
+    expect(await family.releases()).toBe(1);
+  });
+
+  test('sends one letter when the worker ends before the delivery and two processes relay', async () => {
+    await family.store.add(family.kids, [newJob({ id: 'x', deadLetter: 'parents' })], { caller: 'q', seq: 1 });
+    await family.settleAndDie('x', failed);
+    const messages = await family.messages();
+    await family.deliverAndDie(messages);
+    await Promise.all([family.relay(), family.relay(await another())]);
+    await family.deliverAndDie(messages);
+    expect((await family.store.status(family.parents)).counts.waiting).toBe(1);
+    // A relayer that is slower still does not bring a letter back that was removed.
+    await family.store.change(family.parents, { lists: ['waiting'], limit: 1 }, { kind: 'remove' });
+    await family.deliverAndDie(messages);
+    expect((await family.store.status(family.parents)).counts.waiting).toBe(0);
+  });
+
+  test('loses the link to a child that another producer has given another parent in the meantime', async () => {
+    await family.addAll('a');
+    await family.add({ id: 'second', waitsForChildren: true }, family.child('b', 'second'));
+    // This producer looked for `a` before it had a parent.
+    await family.run('add-family', 'parents', 'x', 1, 'parents', 1, 0, 'na', '', ...linkAndSend('second'));
+    await family.relay();
+    expect(await family.counts('second')).toBe('1 pending, 0 processed, 0 failed, 0 ignored');
+    expect((await family.store.jobs(family.kids, ['a'])).jobs[0]?.parents).toEqual([{ queue: 'parents', id: 'parent' }]);
+  });
+});
+
+/** Steps of lua/add-family.lua: a parent that exists gets the child `a` in another queue. */
+function linkAndSend(parent = 'parent'): string[] {
+  const extra = `2,{"p":[{"queue":"parents","id":"${parent}","n":"bond"}]}`;
+  const texts = ['e', 'a', '', '1\0n\0{}\0{}', extra, '00'];
+  const steps = `${texts.map((text) => text.length).join(',')}\n${texts.join('')}`;
+  return ['k', parent, 'kids', 'a', 'bond', '1', 'n', 'kids', steps, '', '', ''];
+}
+
+test('1,000 children on Redis that end at once on 20 connections release their parent once', async () => {
+  const { store, client } = await openWithClient();
+  const family = await new Family(store, client).open();
+  const names = Array.from({ length: 1_000 }, (_, n) => `kid-${n}`);
+  await family.addAll(...names);
+  await family.relay();
+  const url = `redis://127.0.0.1:${client.options.port}`;
+  const stores = await Promise.all(Array.from({ length: 20 }, () => openStore({ url })));
+  const work = stores.map(async (worker, n) => {
+    const id = `worker-${n}`;
+    await worker.openSession(newSession({ queue: 'kids', id }));
+    const { jobs } = await worker.claim('kids', { session: id, seq: 1, count: 50 });
+    await Promise.all(jobs.map((job) => worker.settle('kids', [completed(job)])));
+  });
+  await Promise.all(work);
+  await family.relay();
+  expect(await family.counts()).toBe('0 pending, 1000 processed, 0 failed, 0 ignored');
+  expect([await family.state(), await family.releases()]).toEqual(['waiting', 1]);
+});
+
+describe('a family with 10,000 children on Redis', () => {
+  const CHILDREN = 10_000;
+  /** Twice what is aimed at, for slower machines; of the middle script. */
+  const STEP_MS = 5;
+
+  test('completes and is removed in scripts that do not block Redis', async () => {
+    const server = await startRedis({ settings: { 'slowlog-log-slower-than': '20', 'slowlog-max-len': '100000' } });
+    const client = new Redis(server.url);
+    onTestFinished(async () => {
+      client.disconnect();
+      await server.close();
+    });
+    const family = await new Family(await openStore({ url: server.url }), client).open();
+    const scripts = async (work: () => Promise<unknown>): Promise<number[]> => {
+      await client.slowlog('RESET');
+      await work();
+      const entries = (await client.slowlog('GET', -1)) as [number, number, number, string[]][];
+      const evals = entries.filter(([, , , [command = '']]) => command.toLowerCase().startsWith('eval'));
+      return evals.map(([, , micros]) => micros / 1000).sort((a, b) => a - b);
+    };
+    await family.add({ id: 'parent', waitsForChildren: true }, family.child('first'));
+    for (let n = 0; n < CHILDREN - 1; n += 99) {
+      await family.add(...Array.from({ length: Math.min(99, CHILDREN - 1 - n) }, (_, i) => family.child(`kid-${n + i}`)));
+    }
+    await family.relay();
+    const ends = await scripts(async () => {
+      for (let done = 0; done < CHILDREN; ) {
+        const { jobs } = await family.store.claim('kids', { session: 's-kids', seq: 10_000 + done, count: 100 });
+        await family.store.settle(
+          'kids',
+          jobs.map((job) => completed(job)),
+        );
+        done += jobs.length;
+      }
+      await family.relay();
+    });
+    expect(await family.counts()).toBe(`0 pending, ${CHILDREN} processed, 0 failed, 0 ignored`);
+    expect(await family.releases()).toBe(1);
+    const removal = await scripts(async () => {
+      await family.store.change('parents', ['parent'], { kind: 'remove', children: true });
+      await family.relay();
+    });
+    const { counts } = await family.store.status('kids');
+    expect([counts.completed, await client.exists('{holdfast:parents}:outbox')]).toEqual([0, 0]);
+    for (const times of [ends, removal]) {
+      expect(times.length).toBeGreaterThan(50);
+      expect(times[Math.floor(times.length / 2)]).toBeLessThan(STEP_MS);
+    }
+    if (process.env['SHOW_TIMES'] !== undefined)
+      console.log({ ends: [ends.at(ends.length >> 1), ends.at(-1)], removal: [removal.at(removal.length >> 1), removal.at(-1)] });
+  });
+});
+
+describe('a queue with families on Redis', () => {
+  test('has layout 6, and processes of the previous version leave it alone', async () => {
+    const { store, client } = await openWithClient();
+    const family = await new Family(store, client).open();
+    await store.add('plain', [newJob()], { caller: 'q', seq: 1 });
+    await family.addAll('a');
+    expect(await layoutOf(client, '{holdfast:parents}')).toBe(6);
+    expect(await layoutOf(client, '{holdfast:kids}')).toBe(6);
+    expect(await layoutOf(client, '{holdfast:plain}')).toBe(1);
+    const before = await dump(client, '{holdfast:parents}');
+    const previous = await openPrevious(client);
+    await expect(previous.add('parents', [newJob()], { caller: 'r', seq: 1 })).rejects.toMatchObject({ code: 'STORE_NEWER' });
+    expect(await dump(client, '{holdfast:parents}')).toEqual(before);
+    expect(await previous.add('plain', [newJob()], { caller: 'r', seq: 1 })).toMatchObject([{ status: 'added' }]);
+  });
+
+  test('keeps nothing of a family that is gone', async () => {
+    const { store, client } = await openWithClient();
+    const family = await new Family(store, client).open();
+    await family.addAll('a', 'b');
+    await family.store.settle('kids', [completed(await family.claim('a'), { count: 0 })]);
+    await family.store.change('parents', ['parent'], { kind: 'remove', children: true });
+    await family.relay();
+    const left = (await client.keys('{holdfast:*')).map((key) => key.replace(/^.*\}:/, ''));
+    expect(left.filter((key) => /^(links|kids|parting|outbox|kin|extra|run|job|waiting-children)/.test(key))).toEqual([]);
+  });
+});
