@@ -390,6 +390,25 @@ function existing(test: FamilyTest): void {
     assert.equal(await scene.stateOf('parent'), 'waiting');
   });
 
+  for (const [kind, fields] of [
+    ['a plain job', {}],
+    ['a job of a group', { group: 'g' }],
+  ] as const) {
+    test(`${kind} that is adopted while it runs tells its parent in a settle that claims too`, async (family, scene) => {
+      const { kids } = family;
+      await kids.add({ id: 'a', ...fields }, { id: 'next', ...fields });
+      const session = await kids.session();
+      const job = await kids.claimOne(session);
+      await family.tryAdd({ id: 'parent', waitsForChildren: true }, family.child('a', family.parent()));
+      const request = kids.request(session, 1);
+      const call = { caller: session, seq: request.seq };
+      const { results, claimed } = await kids.store.settle(kids.queue, [completed(job)], call, request);
+      assert.deepEqual([results, ids(claimed?.jobs ?? [])], [['done'], ['next']]);
+      await family.relay();
+      assert.equal(await scene.stateOf('parent'), 'waiting');
+    });
+  }
+
   test('a completed job that is adopted counts at once', async (family, scene) => {
     await family.kids.add({ id: 'a' });
     await family.settle('a', (job) => completed(job, {}, '"before"'));

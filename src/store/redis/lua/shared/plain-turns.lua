@@ -116,8 +116,8 @@ if fits and grouped then
         isFit = isFit and (not owners[i] or extras[i] and extras[i]:sub(1, 2) == '1,')
       end
     end
-    -- The end of a job matters to an entry or a schedule only if there is one.
-    if size > 0 and call('EXISTS', base .. ':dedup', base .. ':schedules') > 0 then
+    -- The end of a job matters to an entry or a schedule only if there is one, and to parents only in layouts that have them.
+    if size > 0 and (layout > 5 or call('EXISTS', base .. ':dedup', base .. ':schedules') > 0) then
       local marked = call('HMGET', base .. ':extra', unpack(settled))
       for i = 1, size do isFit = isFit and (not leaving[i] or marked[i] and marked[i]:sub(1, 2) == '1,') end
     end
