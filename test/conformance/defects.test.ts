@@ -7,6 +7,7 @@ import { conformance, ManualClock } from '../../src/testing/index.js';
 import { bent, DEFECTS } from './defects.js';
 import { DEDUPLICATION_DEFECTS } from './deduplication-defects.js';
 import { EXCLUSION_DEFECTS } from './exclusion-defects.js';
+import { FAMILY_DEFECTS } from './family-defects.js';
 import { GROUP_DEFECTS } from './group-defects.js';
 import { RATE_DEFECTS } from './rate-defects.js';
 import { SCHEDULE_DEFECTS } from './schedule-defects.js';
@@ -83,6 +84,7 @@ describe('the conformance suite', () => {
     ...SCHEDULE_DEFECTS,
     ...RATE_DEFECTS,
     ...GROUP_DEFECTS,
+    ...FAMILY_DEFECTS,
   };
   for (const [name, defect] of Object.entries(defects)) {
     it(`turns red on a store in which ${name}`, async () => {

@@ -6,9 +6,11 @@ import { ManualClock } from '../../src/testing/index.js';
 import { bent, DEFECTS, type Defect } from '../conformance/defects.js';
 import { DEDUPLICATION_DEFECTS } from '../conformance/deduplication-defects.js';
 import { EXCLUSION_DEFECTS } from '../conformance/exclusion-defects.js';
+import { FAMILY_DEFECTS } from '../conformance/family-defects.js';
 import { GROUP_DEFECTS } from '../conformance/group-defects.js';
 import { RATE_DEFECTS } from '../conformance/rate-defects.js';
 import { findDifference } from './check.js';
+import { findFamilyDifference } from './families.js';
 
 const OUT_OF_SIGHT: Record<string, string> = {
   'renewal reaches into other queues': 'one queue',
@@ -57,5 +59,28 @@ describe('it finds a store in which', () => {
   })) {
     if (OUT_OF_SIGHT[name] !== undefined) continue;
     test(`${name}`, async () => expect(await difference(defect, false)).toMatch(/HOLDFAST_MODEL_SEED/));
+  }
+});
+
+/** The rarest defect is found within this many walks. */
+const WALKS = 40;
+
+function familyDifference(defect: Pick<Defect, 'bend'>, runs: number): Promise<string | undefined> {
+  return findFamilyDifference(
+    async () => {
+      const clock = new ManualClock();
+      return { clock, connections: [bent(new MemoryStore({ clock }), defect)] };
+    },
+    { runs },
+  );
+}
+
+test('families of a store in which nothing is bent do not differ', async () => {
+  expect(await familyDifference({ bend: () => ({}) }, 10)).toBeUndefined();
+});
+
+describe('the walk through families finds a store in which', () => {
+  for (const [name, defect] of Object.entries(FAMILY_DEFECTS)) {
+    test(`${name}`, async () => expect(await familyDifference(defect, WALKS)).toMatch(/HOLDFAST_MODEL_SEED/));
   }
 });
