@@ -5,9 +5,8 @@ import { jobKey, parseQueueName, queueNamesOf } from '../job/names.js';
 import { decode } from '../job/payload.js';
 import { checkInteger, invalidOption } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
-import { readLinks } from '../store/client/read-links.js';
-import { readJobs } from '../store/client/read-on.js';
-import type { Link } from '../store/contract/index.js';
+import { readLinks } from './read-links.js';
+import type { Link, Store } from '../store/contract/index.js';
 import type { JobSnapshot } from './job-snapshot.js';
 
 export interface ParentKeys {
@@ -166,12 +165,22 @@ export async function partFromParent(snapshot: JobSnapshot): Promise<boolean> {
 export async function removeUnprocessed(snapshot: JobSnapshot): Promise<void> {
   const store = await snapshot.context.ready();
   const pending = (await linksOf(snapshot, ['pending'])).map(({ child }) => child);
-  for (const [queue, ids] of idsByQueue(pending, REMOVED_AT_ONCE)) {
-    const jobs = await readJobs(store, queue, ids);
-    const unstarted = jobs.flatMap((job) =>
-      job === undefined || job.state === 'active' || job.state === 'failed' ? [] : [job.id],
-    );
-    if (unstarted.length > 0) await store.change(queue, unstarted, { kind: 'remove', children: true });
+  for (const [queue, ids] of idsByQueue(pending, REMOVED_AT_ONCE)) await removeUnstarted(store, queue, ids);
+}
+
+async function removeUnstarted(store: Store, queue: string, ids: string[]): Promise<void> {
+  // A reply may be cut: it has the jobs of the first ids.
+  for (let left = ids; left.length > 0; ) {
+    const { jobs } = await store.jobs(queue, left);
+    const unstarted = jobs.filter((job) => job !== undefined && job.state !== 'active' && job.state !== 'failed');
+    const change = { kind: 'remove', children: true } as const;
+    if (unstarted.length > 0)
+      await store.change(
+        queue,
+        unstarted.map((job) => job?.id ?? ''),
+        change,
+      );
+    left = left.slice(jobs.length);
   }
 }
 

@@ -3,7 +3,7 @@ import { idsByQueue, type JobRef, LINK_STATES, refKey } from '../job/family.js';
 import { checkBoolean } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
 import type { Store } from '../store/contract/index.js';
-import { readLinks } from '../store/client/read-links.js';
+import { readLinks } from './read-links.js';
 
 export interface RemoveOptions {
   /** Default true: its children are removed too, with theirs, unless they have another parent. */

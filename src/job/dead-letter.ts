@@ -1,21 +1,6 @@
 // Dead letters: copies of jobs that failed for good, in a queue of their own, and their way back.
+import type { Origin } from './origin.js';
 import type { NewJob } from './record.js';
-
-/** Where a letter comes from, and what its job needs to be added again. */
-export interface Origin {
-  /** The queue of the failed job, by its name in the store. */
-  queue: string;
-  id: string;
-  failedReason: string;
-  attemptsMade: number;
-  /** When the job failed: store's epoch ms. */
-  failedOn: number;
-  priority: number;
-  lockKey?: string;
-  group?: string;
-  /** The queue that the letter came to. */
-  deadLetter: string;
-}
 
 /** The content of the failed job, which its letter keeps. */
 export interface Content {

@@ -1,5 +1,5 @@
 // A job as a store keeps and returns it: plain values. Payloads stay JSON text on their whole way through the store.
-import type { Origin } from './dead-letter.js';
+import type { Origin } from './origin.js';
 import type { Deduplication } from './deduplication.js';
 import type { JobRef, ParentLink } from './family.js';
 import type { ScheduleRecord } from './schedule-record.js';

@@ -2,7 +2,7 @@
 import { jobKey } from '../job/names.js';
 import { decode } from '../job/payload.js';
 import { invalidOption } from '../runtime/check.js';
-import { readLinks } from '../store/client/read-links.js';
+import { readLinks } from '../handle/read-links.js';
 import type { Link, Store } from '../store/contract/index.js';
 
 export type DependencyType = 'processed' | 'pending';

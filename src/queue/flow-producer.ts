@@ -10,7 +10,7 @@ import { checkInteger, invalidOption } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
 import { checkTelemetry, SpanKind, Tracing } from '../runtime/telemetry.js';
 import type { JobRecord, NewJob } from '../job/record.js';
-import { readLinks } from '../store/client/read-links.js';
+import { readLinks } from '../handle/read-links.js';
 import type { Store } from '../store/contract/index.js';
 import { leaseStore } from '../store/open.js';
 import { AddBatcher, sizeOf } from './add-batcher.js';

@@ -1,6 +1,6 @@
 // Marks and extras of a job. Marks are bits: each says that the store has more to do when the job leaves a state. Extras are the
 // fields that few jobs have. An engine stores both without knowing the list of fields, and reads a field only if its bit is set.
-import type { Origin } from '../job/dead-letter.js';
+import type { Origin } from '../job/origin.js';
 import type { JobRef, ParentLink } from '../job/family.js';
 import type { JobRecord, NewJob } from '../job/record.js';
 

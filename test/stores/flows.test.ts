@@ -50,7 +50,7 @@ describe.each(ENGINES)('flows on %s', (engine: Engine) => {
     const values: Record<string, unknown> = {};
     const run: Handler = async (job) => {
       order.push(job.name);
-      values[job.name] = Object.values(await job.getChildrenValues()).sort();
+      values[job.name] = Object.values<string>(await job.getChildrenValues()).toSorted((a, b) => a.localeCompare(b));
       return `of ${job.name}`;
     };
     const leaf = (name: string): FlowJob => ({ name, queueName: leaves });

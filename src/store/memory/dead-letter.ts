@@ -1,5 +1,6 @@
 // Dead letters of the memory store. All queues are in one place, so a letter arrives in the step that sends it.
-import { jobOfLetter, letterId, type Origin } from '../../job/dead-letter.js';
+import { jobOfLetter, letterId } from '../../job/dead-letter.js';
+import type { Origin } from '../../job/origin.js';
 import { MARK } from '../marks.js';
 import { enter } from './state/enter.js';
 import type { QueueState, StoredJob } from './state/queue-state.js';

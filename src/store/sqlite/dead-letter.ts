@@ -1,5 +1,6 @@
 // Dead letters of the SQLite store. All queues are in one file, so a letter arrives in the transaction that sends it.
-import { jobOfLetter, letterId, type Origin } from '../../job/dead-letter.js';
+import { jobOfLetter, letterId } from '../../job/dead-letter.js';
+import type { Origin } from '../../job/origin.js';
 import type { JobRecord } from '../../job/record.js';
 import { MARK } from '../marks.js';
 import type { Database, Statement, Value } from './driver/load.js';

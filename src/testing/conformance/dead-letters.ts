@@ -1,6 +1,6 @@
 // Facet: dead letters, and their way back.
 import assert from 'node:assert/strict';
-import type { Origin } from '../../job/dead-letter.js';
+import type { Origin } from '../../job/origin.js';
 import { only } from './expect.js';
 import { FamilyScene } from './family-scene.js';
 import { completed, failed, retried, retryFrom } from './samples.js';

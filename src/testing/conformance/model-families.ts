@@ -1,7 +1,8 @@
 // The families of the model: jobs of several queues, their links, and what the end or the removal of a job means for others. Every
 // message takes effect at once.
 import assert from 'node:assert/strict';
-import { letterId, type Origin } from '../../job/dead-letter.js';
+import { letterId } from '../../job/dead-letter.js';
+import type { Origin } from '../../job/origin.js';
 import {
   type Instruction,
   isSameJob,

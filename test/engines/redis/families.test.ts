@@ -2,7 +2,7 @@
 // or late, and the time that scripts take.
 import { Cluster, Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { RedisStore } from '../../../src/store/redis/index.js';
+import type { RedisStore } from '../../../src/store/redis/index.js';
 import { completed, failed, retryFrom } from '../../../src/testing/conformance/samples.js';
 import { startRedis } from '../../support/servers/redis.js';
 import { startRedisCluster } from '../../support/servers/redis-cluster.js';

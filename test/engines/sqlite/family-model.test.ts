@@ -39,7 +39,9 @@ class Side {
   async open(): Promise<void> {
     this.#sessions += 1;
     for (const queue of QUEUES)
-      await this.store.openSession(newSession({ queue, id: this.session, durationMs: 10_000_000, maxStalls: this.#sessions % 2 }));
+      await this.store.openSession(
+        newSession({ queue, id: this.session, durationMs: 10_000_000, maxStalls: this.#sessions % 2 }),
+      );
   }
 
   get session(): string {
@@ -71,7 +73,9 @@ class Side {
       }));
       const { events } = await this.store.events(queue, 0, 100_000);
       // In which order the children of a removed parent go is the store's affair.
-      const told = events.map(({ id: _id, ...event }) => JSON.stringify(Object.entries(event).toSorted())).toSorted();
+      const told = events
+        .map(({ id: _id, ...event }) => JSON.stringify(Object.entries(event).toSorted(([a], [b]) => a.localeCompare(b))))
+        .toSorted();
       found[queue] = { counts, jobs, links, told };
     }
     return found;

@@ -1,6 +1,6 @@
 // Reads the links of a parent, page by page.
-import type { LinkState } from '../../job/family.js';
-import type { Link, Store } from '../contract/index.js';
+import type { LinkState } from '../job/family.js';
+import type { Link, Store } from '../store/contract/index.js';
 
 /** Links that are read in one call. */
 const READ_AT_ONCE = 500;
