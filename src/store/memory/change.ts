@@ -85,7 +85,8 @@ function removeSelected(queue: QueueState, job: StoredJob, what: Removal, now: n
   if (!queue.jobs.has(job.id)) return;
   const parents = what.parentToo === true ? waitingForThisAlone(queue, job) : [];
   for (const parent of parents) remove(queue, parent, now);
-  remove(queue, job, now, what);
+  // A job that is its own parent is gone now.
+  if (queue.jobs.has(job.id)) remove(queue, job, now, what);
 }
 
 /** A job that is not waiting stores the priority until it waits. */
