@@ -93,12 +93,17 @@ export class Changing {
       return;
     }
     // The removal of a relative may have removed or moved this job since it was selected.
+    if (change.parentToo === true) this.#removeParents(transaction, queue, row[AT.id]);
     const found = this.#find.get(queue.queue, row[AT.id]);
-    if (found === undefined) return;
-    const { families } = this.#parts.leaving;
-    const parents = change.parentToo === true ? families.waitingForThisAlone(queue, found) : [];
-    for (const parent of parents) this.#parts.leaving.drop(transaction, queue, parent, 'waiting-children', 'removed');
-    this.#remove(transaction, queue, found, stateOf(found[AT.state]), change);
+    if (found !== undefined) this.#remove(transaction, queue, found, stateOf(found[AT.state]), change);
+  }
+
+  /** Removes the parents in the queue that wait for this job alone. */
+  #removeParents(transaction: Transaction, queue: QueueState, id: string): void {
+    const { leaving } = this.#parts;
+    const child = this.#find.get(queue.queue, id);
+    const parents = child === undefined ? [] : leaving.families.waitingForThisAlone(queue, child);
+    for (const parent of parents) leaving.drop(transaction, queue, parent, 'waiting-children', 'removed');
   }
 
   #remove(transaction: Transaction, queue: QueueState, row: FoundRow, state: StoredState, { children }: Removal): void {

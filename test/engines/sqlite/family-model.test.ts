@@ -10,8 +10,12 @@ import { afterwards, newFile, newJob, newSession, openStore } from './support.js
 
 const QUEUES = ['one', 'two'];
 const LETTERS = 'letters';
-const IDS = ['a', 'b', 'c', 'd', 'e', 'f'];
+const IDS = ['a', 'b', 'c', 'd'];
 const LISTS: ListName[] = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed', 'waiting-children'];
+const KINDS = [
+  ...['family', 'family', 'family', 'family', 'add', 'claim', 'settle', 'change', 'change', 'change', 'select', 'lose'],
+  ...['run', 'run', 'run', 'run', 'run', 'run', 'run', 'run'],
+];
 const STEPS = 120;
 
 type Random = <T>(...values: T[]) => T;
@@ -48,7 +52,11 @@ class Side {
     return `s${this.#sessions}`;
   }
 
-  async claim(queue: string, jobIds: string[] | undefined, count: number): Promise<unknown> {
+  async claim(
+    queue: string,
+    jobIds: string[] | undefined,
+    count: number,
+  ): Promise<{ reply: unknown; jobs: Omit<ClaimedJob, 'token'>[] }> {
     const request = { session: this.session, seq: this.next(), count, ...(jobIds !== undefined && { jobIds }) };
     const { jobs, ...reply } = await this.store.claim(queue, request);
     for (const { id, token } of jobs) this.tokens.set(`${queue} ${id}`, token);
@@ -73,9 +81,7 @@ class Side {
       }));
       const { events } = await this.store.events(queue, 0, 100_000);
       // In which order the children of a removed parent go is the store's affair.
-      const told = events
-        .map(({ id: _id, ...event }) => JSON.stringify(Object.entries(event).toSorted(([a], [b]) => a.localeCompare(b))))
-        .toSorted();
+      const told = events.map(({ id: _id, ...event }) => JSON.stringify(event, Object.keys(event).toSorted())).toSorted();
       found[queue] = { counts, jobs, links, told };
     }
     return found;
@@ -88,21 +94,21 @@ type Call = (side: Side) => Promise<unknown>;
 function callOf(random: Random): Call {
   const queue = random(...QUEUES);
   const ids = [random(...IDS), random(...IDS)];
-  const kind = random(
-    'add',
-    'add',
-    'add',
-    'claim',
-    'claim',
-    'claim',
-    'settle',
-    'settle',
-    'settle',
-    'settle',
-    'change',
-    'select',
-    'lose',
-  );
+  const kind = random(...KINDS);
+  if (kind === 'family') {
+    const jobs = familyOf(random, queue);
+    return (side) => side.store.add(queue, jobs, { caller: 'p', seq: side.next() });
+  }
+  if (kind === 'run') {
+    const [jobIds, outcome] = [random(undefined, undefined, ids), outcomeOf(random)];
+    return async (side) => {
+      const claimed = await side.claim(queue, jobIds, 1);
+      const [jobId] = claimed.jobs.map(({ id }) => id);
+      if (jobId === undefined) return claimed;
+      const token = side.tokens.get(`${queue} ${jobId}`);
+      return [claimed, await side.store.settle(queue, [{ ...outcome, jobId, token } as Outcome])];
+    };
+  }
   if (kind === 'add') {
     const jobs = Array.from({ length: random(1, 2, 3, 4) }, () => jobOf(random));
     return (side) => side.store.add(queue, jobs, { caller: 'p', seq: side.next() });
@@ -130,7 +136,7 @@ function callOf(random: Random): Call {
   if (kind === 'select') {
     const removal = { kind: 'remove' as const, children: random(true, false), parentToo: random(true, false) };
     const change = random<Change>(removal, removal, { kind: 'send', to: queue });
-    const selection = { lists: [random(...LISTS)], limit: random(1, 10) };
+    const selection = { lists: [random(...LISTS), random(...LISTS)], limit: random(1, 10) };
     return ({ store }) => store.change(change.kind === 'send' ? LETTERS : queue, selection, change as typeof removal);
   }
   return async (side) => {
@@ -143,6 +149,18 @@ function callOf(random: Random): Call {
     );
     await side.open();
   };
+}
+
+/** A parent, and children that follow each instruction. */
+function familyOf(random: Random, queue: string): NewJob[] {
+  const id = random(...IDS);
+  const children = Array.from({ length: random(1, 2, 3) }, () => {
+    const instruction = random<object>({}, ...Object.values(FAILURE_INSTRUCTIONS).map((onFailure) => ({ onFailure })));
+    const shared = random({}, { shares: true });
+    return { ...jobOf(random), queue: random(...QUEUES), parents: [{ queue, id, ...instruction }], ...shared };
+  });
+  const { parents: _none, ...root } = jobOf(random);
+  return [{ ...root, queue, id, waitsForChildren: true }, ...children];
 }
 
 function jobOf(random: Random): NewJob {
