@@ -30,8 +30,8 @@ export const RETENTION = [
   {
     name: 'sqlite: the age is taken as seconds',
     file: 'src/store/sqlite/retention.ts',
-    find: 'this.#dropAged(queue, state, now - age);',
-    replace: 'this.#dropAged(queue, state, now - age / 1000);',
+    find: 'this.#dropAged(transaction, queue, state, transaction.now - age);',
+    replace: 'this.#dropAged(transaction, queue, state, transaction.now - age / 1000);',
     tests: conformance('sqlite'),
     only,
   },

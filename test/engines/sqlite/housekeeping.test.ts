@@ -238,22 +238,26 @@ describe('the housekeeping of the SQLite store', () => {
     const store = await openStore({ path: file });
     await finish(store, 20, {});
     await store.add('q', [newJob(), newJob({ priority: 2 }), newJob({ delayMs: 60_000 })], { caller: 'p', seq: 1 });
+    const child = newJob({ delayMs: 60_000, parents: [{ queue: 'q', id: 'parent' }] });
+    await store.add('q', [newJob({ id: 'parent', waitsForChildren: true }), child], { caller: 'p', seq: 2 });
     const db = new Database(file, { readonly: true });
     afterwards(() => db.close());
     const rows = db.prepare('SELECT state, priority > 0 AS prior, count(*) AS n FROM jobs GROUP BY 1, 2 ORDER BY 1, 2').all();
     expect(rows).toEqual([
       { state: 1, prior: 0, n: 1 },
       { state: 1, prior: 1, n: 1 },
-      { state: 2, prior: 0, n: 1 },
+      { state: 2, prior: 0, n: 2 },
       { state: 4, prior: 0, n: 20 },
+      { state: 6, prior: 0, n: 1 },
     ]);
     expect((await store.status('q')).counts).toEqual({
       waiting: 1,
       prioritized: 1,
-      delayed: 1,
+      delayed: 2,
       active: 0,
       completed: 20,
       failed: 0,
+      'waiting-children': 1,
     });
   });
 });
