@@ -22,15 +22,21 @@ export function queuesOf(queue: string, jobs: NewJob[]): string[] {
   return [...new Set(jobs.map((job) => job.queue ?? queue))];
 }
 
-/** Returns the queues whose claims have to look for messages of these jobs. */
-export function relatedQueues(queue: string, jobs: NewJob[]): string[] {
-  const families = jobs.some(isOfFamily) ? queuesOf(queue, jobs) : [];
-  return [...new Set([...families, ...jobs.flatMap(({ deadLetter }) => (deadLetter === undefined ? [] : [queue, deadLetter]))])];
-}
-
-/** Creates the queues outside of a transaction of the user, where they are committed at once. */
-export async function ensureFamilies(server: Server, names: string[]): Promise<void> {
-  await server.call('ensure_families', { names });
+/**
+ * Lets claims of the queues that these jobs concern look for messages. Outside of the transaction that adds the jobs, where it is committed
+ * at once. `related`: the queues for which this was done before.
+ */
+export async function ensureFamilies(server: Server, queue: string, jobs: NewJob[], related: Set<string>): Promise<void> {
+  const concerned = jobs.filter((job) => isOfFamily(job) || job.deadLetter !== undefined);
+  const others = concerned.flatMap(({ parents = [], deadLetter }) => [
+    ...parents.map((parent) => parent.queue),
+    ...(deadLetter === undefined ? [] : [deadLetter]),
+  ]);
+  const unknown = (names: string[]): string[] => [...new Set(names)].filter((name) => !related.has(name));
+  const values = { names: unknown(queuesOf(queue, concerned)), others: unknown(others) };
+  if (values.names.length + values.others.length === 0) return;
+  await server.call('ensure_families', values);
+  for (const name of values.names) related.add(name);
 }
 
 /** Without a call, it runs in a transaction of the user. */

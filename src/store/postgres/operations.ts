@@ -2,7 +2,7 @@
 // whatever lies between. After its reply, the operation wakes the watchers of the queue: the server tells other processes, not this one.
 import type { Operations } from '../door.js';
 import { add, addWithin } from './add.js';
-import { addFamily, ensureFamilies, isOfFamily, queuesOf, relatedQueues } from './add-family.js';
+import { addFamily, ensureFamilies, isOfFamily, queuesOf } from './add-family.js';
 import { changeById } from './change.js';
 import { claim } from './claim.js';
 import * as control from './control.js';
@@ -29,7 +29,7 @@ async function sending<T>({ server, relays }: Engine, queues: string[], work: (c
   let hasSent = false;
   const onSent = (): void => void (hasSent = true);
   const result = await work({ call: (name, values, patienceMs) => server.callAndSend(name, values, onSent, patienceMs) });
-  if (hasSent) await Promise.all(queues.map((queue) => relays.after(queue)));
+  if (hasSent) await relays.after(...queues);
   return result;
 }
 
@@ -37,7 +37,7 @@ const addRelated: Verbs['add'] = async ({ server, wake, turns, relays }, queue, 
   const { replies, sent } = await turns.take(call, () => addFamily(server, queue, jobs, call));
   for (const changed of queuesOf(queue, jobs)) wake.signal(changed, 'jobs');
   // A child that has finished tells its new parents from its own queue.
-  if (sent) await Promise.all(queuesOf(queue, jobs).map((changed) => relays.after(changed)));
+  if (sent) await relays.after(...queuesOf(queue, jobs));
   return replies;
 };
 
@@ -55,17 +55,13 @@ const addOne: Verbs['add'] = async (engine, queue, jobs, call, transaction) => {
   if (jobs.length === 0) return [];
   // Create the queue outside of the transaction, where it is committed at once. Otherwise other processes that use the name for the
   // first time would wait for the commit.
-  const grouped = jobs.some(({ group }) => group !== undefined);
-  if (known.get(queue) !== true && (grouped || !known.has(queue))) {
-    if (grouped) await server.call('ensure_groups', { name: queue });
-    else await server.call('ensure_queue', { name: queue });
-    known.set(queue, grouped);
+  for (const name of queuesOf(queue, jobs)) {
+    const grouped = jobs.some((job) => job.group !== undefined && (job.queue ?? queue) === name);
+    if (known.get(name) === true || (!grouped && known.has(name))) continue;
+    await server.call(grouped ? 'ensure_groups' : 'ensure_queue', { name });
+    known.set(name, grouped);
   }
-  const strange = relatedQueues(queue, jobs).filter((name) => !engine.related.has(name));
-  if (strange.length > 0) {
-    await ensureFamilies(server, strange);
-    for (const name of strange) engine.related.add(name);
-  }
+  await ensureFamilies(server, queue, jobs, engine.related);
   return related ? (await addFamily(joined, queue, jobs)).replies : addWithin(joined, queue, jobs);
 };
 

@@ -163,7 +163,7 @@ async function expectConsistent(url: string, store: PostgresStore, told: Map<str
      FROM holdfast.jobs j`,
   );
   expect(rows.filter(({ id, state, held }) => told.get(id) !== state || !held)).toEqual([]);
-  const found: Record<string, number> = { waiting: 0, delayed: 0, active: 0, completed: 0, failed: 0 };
+  const found: Record<string, number> = { waiting: 0, delayed: 0, active: 0, completed: 0, failed: 0, 'waiting-children': 0 };
   for (const { state } of rows) found[state] = (found[state] ?? 0) + 1;
   const { waiting, prioritized, ...others } = (await store.status('q')).counts;
   expect({ ...others, waiting: waiting + prioritized }).toEqual(found);

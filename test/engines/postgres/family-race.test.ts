@@ -86,6 +86,20 @@ test('the ends of many children in one call are one message, and release their p
   expect(await messages(client)).toEqual([]);
 });
 
+test('a tree is gone when the call that removes its root returns', async () => {
+  const { store } = await newScene();
+  // Each generation is in the other queue.
+  const place = (level: number): { queue: string; id: string } => ({ queue: level % 2 === 0 ? 'p' : 'c', id: `level-${level}` });
+  const jobs = Array.from({ length: 6 }, (_, level) =>
+    newJob({ ...place(level), waitsForChildren: true, ...(level > 0 && { parents: [place(level - 1)] }) }),
+  );
+  await store.add('p', [...jobs, newJob({ ...place(6), parents: [place(5)] })], newCall());
+  await store.change('p', ['level-0'], { kind: 'remove', children: true });
+  const states = await Promise.all(Array.from({ length: 7 }, (_, level) => stateOf(store, place(level).queue, place(level).id)));
+  expect(states).toEqual(states.map(() => 'missing'));
+  for (const queue of ['p', 'c']) expect((await store.status(queue)).counts).toMatchObject({ waiting: 0, 'waiting-children': 0 });
+});
+
 describe('a process that dies between the end of a child and its delivery', () => {
   const KILLED = 'PERFORM pg_terminate_backend(pg_backend_pid())';
 

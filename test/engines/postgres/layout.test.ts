@@ -200,7 +200,15 @@ describe('counts and events on PostgreSQL', () => {
       const { jobs } = await store.claim('q', { session: 's', seq: 2 * seq, count: 2 });
       await store.settle('q', jobs.slice(0, 1).map(completed), { caller: 's', seq: 2 * seq + 1 });
       const { counts } = await store.status('q');
-      expect(counts).toEqual({ waiting: 0, prioritized: 0, delayed: seq, active: seq, completed: seq, failed: 0 });
+      expect(counts).toEqual({
+        'waiting-children': 0,
+        waiting: 0,
+        prioritized: 0,
+        delayed: seq,
+        active: seq,
+        completed: seq,
+        failed: 0,
+      });
       if (seq % 10 === 0) await store.events('q', 0, 1);
     }
     await store.events('q', 0, 1);

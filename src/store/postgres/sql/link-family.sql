@@ -14,6 +14,7 @@ BEGIN
   LEFT JOIN LATERAL (SELECT queue FROM queues WHERE name = p ->> 'queue' OFFSET 0) q ON true;
   SELECT coalesce(array_agg(n), '{}') AS ns, coalesce(array_agg(_numbers[n]), '{}') AS queues, coalesce(array_agg(_chosen[n]), '{}') AS ids
   INTO _known FROM generate_subscripts(_made, 1) n WHERE NOT _made[n];
+  PERFORM relate(_numbers || array_remove(_pairs.queues, 0));
   PERFORM lock_kin(_known.queues || _pairs.queues, _known.ids || _pairs.ids, true);
   PERFORM refuse_family(_numbers, _ids, _chosen, _made, _extras, _shares, _pairs.ns, _pairs.queues, _pairs.ids);
   IF _pairs.ns IS NULL THEN RETURN; END IF;

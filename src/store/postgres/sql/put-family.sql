@@ -20,7 +20,6 @@ BEGIN
   _numbers := ARRAY(
     SELECT q.queue FROM unnest(_queues) WITH ORDINALITY o(name, n), LATERAL (SELECT queue FROM queues WHERE name = o.name OFFSET 0) q ORDER BY n
   );
-  PERFORM relate(_numbers);
   FOR _one IN
     SELECT queue, marks & 4 > 0 AS waits, array_agg(n) AS ns FROM unnest(_numbers, _marks) WITH ORDINALITY o(queue, marks, n)
     GROUP BY 1, 2 ORDER BY queue, waits DESC

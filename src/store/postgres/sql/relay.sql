@@ -1,4 +1,4 @@
--- Delivers messages that a queue sends or gets, and deletes them. `queues` of the reply: the receiving queues, whose jobs may have changed.
+-- Delivers messages that a queue sends or gets, and deletes them. The reply: Relayed in family.ts.
 -- A job that another transaction holds for long keeps its messages waiting, and no others.
 -- Called by: family.ts.
 -- PATIENCE = 300ms: how long a relay waits for the jobs that other transactions hold.
@@ -7,11 +7,13 @@ CREATE FUNCTION relay(_name text, _limit int) RETURNS text LANGUAGE plpgsql
 AS $body$
 DECLARE
   _queue int := (SELECT queue FROM queues WHERE name = _name);
+  _newest bigint := (SELECT number FROM outbox WHERE queue = _queue ORDER BY number DESC LIMIT 1);
   _rows tid[] := take_messages(_queue, _name, _limit);
   _free boolean[];
   _taken record;
   _names text[];
   _one record;
+  _oldest bigint;
 BEGIN
   IF cardinality(_rows) > 0 THEN
     SELECT array_agg(m.queue ORDER BY m.number) AS queues, array_agg(m.number ORDER BY m.number) AS numbers,
@@ -22,7 +24,7 @@ BEGIN
     FROM unnest(_rows) at, LATERAL (SELECT * FROM outbox WHERE ctid = at OFFSET 0) m
     LEFT JOIN LATERAL (SELECT queue FROM queues WHERE name = m.to_queue OFFSET 0) q ON true;
     _names := _taken.names;
-    PERFORM set_config('lock_timeout', '300ms', true);
+    PERFORM set_config('lock_timeout', '300ms', true), set_config('holdfast.sent', '', true);
     BEGIN
       _free := lock_kin(_taken.receivers, _taken.ids, true);
     EXCEPTION WHEN lock_not_available THEN
@@ -43,11 +45,11 @@ BEGIN
     _rows := ARRAY(SELECT at FROM unnest(_taken.ats, _free) o(at, free) WHERE free IS NOT FALSE);
     DELETE FROM outbox WHERE ctid = ANY (_rows);
   END IF;
+  _oldest := (SELECT number FROM outbox WHERE queue = _queue ORDER BY number LIMIT 1);
   RETURN json_build_object(
     'delivered', coalesce(cardinality(_rows), 0), 'more',
-    (SELECT number FROM outbox WHERE queue = _queue ORDER BY number LIMIT 1) IS NOT NULL
-      OR (SELECT number FROM outbox WHERE to_queue = _name ORDER BY number LIMIT 1) IS NOT NULL, 'queues',
-    ARRAY(SELECT DISTINCT name FROM unnest(_names) name)
+    _oldest IS NOT NULL OR (SELECT number FROM outbox WHERE to_queue = _name ORDER BY number LIMIT 1) IS NOT NULL, 'queues',
+    ARRAY(SELECT DISTINCT name FROM unnest(_names) name), 'sent', has_sent(), 'newest', _newest, 'oldest', _oldest
   );
 END
 $body$;
