@@ -1,7 +1,7 @@
 // Facet: removals in families: of children, of parents with and without their children, by retention and by selection.
 import assert from 'node:assert/strict';
 import { changedAll } from './expect.js';
-import { FamilyScene, IGNORE } from './family-scene.js';
+import { FAIL, FamilyScene, IGNORE } from './family-scene.js';
 import { completed, failed } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
@@ -75,6 +75,18 @@ export function familyRemovals(test: Test): void {
     assert.deepEqual((await family.eventsOf(scene, 'parent')).at(-1), 'removed from waiting-children');
     await family.settle('a', completed);
     assert.equal(await scene.stateOf('parent'), 'missing');
+    assert.equal(await family.counts(), '0 pending, 0 processed, 0 failed, 0 ignored');
+  });
+
+  familyTest('a parent that is removed on finishing leaves no links to a later parent of its id', async (family, scene) => {
+    await family.add({ a: FAIL });
+    await family.settle('a', failed);
+    await scene.finish(failed(await family.claim(scene, 'parent'), { count: 0 }));
+    assert.equal(await family.counts(), '0 pending, 0 processed, 0 failed, 0 ignored');
+    await family.add({ b: undefined });
+    assert.equal(await family.counts(), '1 pending, 0 processed, 0 failed, 0 ignored');
+    await family.settle('b', completed);
+    await scene.finish(completed(await family.claim(scene, 'parent'), { count: 0 }));
     assert.equal(await family.counts(), '0 pending, 0 processed, 0 failed, 0 ignored');
   });
 
