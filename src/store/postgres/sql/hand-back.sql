@@ -28,7 +28,7 @@ BEGIN
       -- include: handed-back
     FROM held h WHERE j.ctid = h.at AND j.state + 0 = 3
     RETURNING h.n, h.loss, h.fence, j.id, j.state, j.priority, j.lock_key, j.state + 0 = 5 AND j.marks > 0 AS marked, j.extras,
-      j.state + 0 = 5 AND (j.marks & 2 > 0 OR j.marks & 64 > 0 OR j.marks & 128 > 0) AS kin,
+      j.state + 0 = 5 AND j.marks & (2 | 64 | 128) > 0 AS kin,
       CASE WHEN j.marks & 1 > 0 THEN j.extras::json ->> 'g' END AS member
   )
   -- include: sum-handed-back

@@ -20,7 +20,7 @@ DECLARE
   _fresh int := 0;
 BEGIN
   SELECT q.queue,
-    -- include: any-owing
+    -- include: any-undone
   INTO _queue, _undone FROM queues q WHERE name = _name;
   IF NOT _hinted THEN
     RETURN json_build_array((SELECT count(*) FROM sessions WHERE queue = _queue AND reaped < 2), NULL, 0, _undone);

@@ -1,5 +1,5 @@
 -- Sets _look: the row of the queue, whether the session lives, its last call, whether jobs wait, whether the cap is reached, when the first
--- delayed job is due, whether jobs wait behind their keys, and whether a schedule owes a job.
+-- delayed job is due, whether jobs wait behind their keys, and whether something is undone.
 -- States: -1 behind, 2 delayed.
 SELECT q AS row,
   EXISTS (SELECT FROM sessions WHERE queue = _queue AND id = _session AND reaped + 0 = 0 AND expires_at > _now) AS alive,
@@ -24,6 +24,6 @@ SELECT q AS row,
     )
     FROM (SELECT head_keyed, head_freed FROM dead_ranges WHERE queue = _queue UNION ALL SELECT 0, 0 LIMIT 1) dead
   ) AS behind,
-  -- include: any-owing
+  -- include: any-undone
   AS undone
 INTO _look FROM queues q WHERE queue = _queue;

@@ -1,4 +1,5 @@
--- Applies one outcome, whose job stays and is no parent: the children of a parent are asked under the lock of the job (move-outcomes.sql). Returns a row as move-outcomes.sql does.
+-- Applies one outcome, whose job stays and is no parent: the links of a parent are read under the lock of its job, as in move-outcomes.sql.
+-- Returns a row as move-outcomes.sql does.
 -- States: 3 active.
 -- MARK.key = 1
 -- MARK.child = 2
@@ -20,6 +21,6 @@ RETURNING o.kind, 1 AS jobs, (j.priority = 0)::int AS plain, 1 AS kept, _keep_co
   CASE WHEN j.marks & 1 > 0 THEN ARRAY[j.extras::json ->> 'g'] END AS groups,
   CASE WHEN j.marks & 1 > 0 AND j.lock_key IS NOT NULL THEN ARRAY[j.lock_key::text] END AS entered,
   CASE WHEN j.marks > 1 AND o.kind IN ('completed', 'failed') THEN _ids END AS marked,
-  CASE WHEN (j.marks & 2 > 0 OR j.marks & 64 > 0 OR j.marks & 128 > 0) AND o.kind IN ('completed', 'failed') THEN _ids END AS kin,
+  CASE WHEN j.marks & (2 | 64 | 128) > 0 AND o.kind IN ('completed', 'failed') THEN _ids END AS kin,
   NULL::boolean[] AS kin_gone,
   CASE WHEN j.marks > 1 AND o.kind IN ('completed', 'failed') THEN ARRAY[j.extras] END AS extras

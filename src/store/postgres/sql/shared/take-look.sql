@@ -1,5 +1,5 @@
 -- Sets _look: the row of the queue, how many jobs wait and are delayed, whether one stretch has all waiting jobs (`in_line`), whether
--- jobs with a key may be claimed, and whether a schedule owes a job.
+-- jobs with a key may be claimed, and whether something is undone.
 -- States: 1 waiting.
 SELECT q AS row, q.waiting + q.prioritized + coalesce(j.waiting + j.prioritized, 0) AS waiting,
   q.delayed + coalesce(j.delayed, 0) AS delayed,
@@ -9,7 +9,7 @@ SELECT q AS row, q.waiting + q.prioritized + coalesce(j.waiting + j.prioritized,
     ) IS NULL AS in_line,
   -- include: any-keyed-alive
   AS keyed,
-  -- include: any-owing
+  -- include: any-undone
   AS undone
 INTO _look
 FROM queues q,
