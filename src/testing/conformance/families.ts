@@ -24,6 +24,7 @@ export function families(test: Test): void {
   ends(familyTest);
   failures(familyTest);
   refusals(familyTest);
+  refusedThenDone(familyTest);
   waitingByHand(familyTest);
   existing(familyTest);
   reading(familyTest);
@@ -316,6 +317,16 @@ function refusals(test: FamilyTest): void {
     assert.deepEqual(await scene.settle(completed(job)), ['pending']);
     assert.deepEqual(await scene.snapshot('parent'), before);
     await scene.finish(failed(job));
+  });
+}
+
+function refusedThenDone(test: FamilyTest): void {
+  test('an outcome that is refused leaves the job to a later outcome of the same call', async (family, scene) => {
+    await family.add({ a: CONTINUE, b: undefined });
+    await family.settle('a', failed);
+    const job = await family.claim(scene, 'parent');
+    assert.deepEqual(await scene.settle(completed(job), failed(job), completed(job)), ['pending', 'done', 'lost']);
+    assert.equal(await scene.stateOf('parent'), 'failed');
   });
 }
 
