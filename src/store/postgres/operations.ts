@@ -36,7 +36,7 @@ async function sending<T>({ server, relays }: Engine, queues: string[], work: (c
 const addRelated: Verbs['add'] = async ({ server, wake, turns, relays }, queue, jobs, call) => {
   const { replies, sent } = await turns.take(call, () => addFamily(server, queue, jobs, call));
   for (const changed of queuesOf(queue, jobs)) wake.signal(changed, 'jobs');
-  // A child that has finished tells its new parents from its own queue.
+  // An existing child that has finished sends its end to its new parents, from its own queue.
   if (sent) await relays.after(...queuesOf(queue, jobs));
   return replies;
 };

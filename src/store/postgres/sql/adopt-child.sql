@@ -33,7 +33,8 @@ BEGIN
     INSERT INTO families (queue, parent, pending) SELECT queue, parent, 1 FROM made
     ON CONFLICT (queue, parent) DO UPDATE SET pending = families.pending + excluded.pending
   )
-  SELECT jsonb_agg(p) INTO _fresh FROM made, LATERAL (SELECT name FROM queues WHERE queue = made.queue OFFSET 0) q, jsonb_array_elements(_parents) p
+  SELECT jsonb_agg(p) INTO _fresh
+  FROM made, LATERAL (SELECT name FROM queues WHERE queue = made.queue OFFSET 0) q, jsonb_array_elements(_parents) p
   WHERE p ->> 'queue' = q.name AND p ->> 'id' = made.parent;
   IF _fresh IS NOT NULL AND _job.state + 0 IN (4, 5) THEN
     PERFORM send_to_parents(

@@ -1,5 +1,5 @@
--- Creates queues that send or get messages, if they are none yet. _others: queues that need not exist. A user's transaction must not do it: it would hold the rows of the queues
--- until its end.
+-- Creates queues that send or get messages, if they are none yet. _others: queues that need not exist. A user's transaction must not do
+-- it: it would hold the rows of the queues until its end.
 -- Called by: add-family.ts.
 CREATE FUNCTION ensure_families(_names text[], _others text[]) RETURNS text LANGUAGE plpgsql
 -- include: settings

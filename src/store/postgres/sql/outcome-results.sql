@@ -1,6 +1,7 @@
 -- Returns a letter for each outcome of a settle: done, missing, lost, or owned still. Outcomes that are not in _done are judged by what is
--- there now, as if they came one after the other. Refusals by children (outcome-refusal.sql) stay in _refused, with the letters of _before. A job that is owned still was locked after another transaction had written to it: the
--- next statement can write to it.
+-- there now, as if they came one after the other. A job that is owned still was locked after another transaction had written to it, or an
+-- earlier outcome of the call was refused: the next statement can write to it.
+-- Outcomes that children refuse (outcome-refusal.sql) keep their letters: _refused are those of the pass before, _before its letters.
 -- Called by: carry-out.sql.
 -- States: 3 active, 4 completed, 5 failed.
 -- MARK.parent = 4

@@ -32,7 +32,8 @@ BEGIN
       SELECT 'SELECT ARRAY(SELECT at FROM (' || string_agg(
           '(SELECT ctid AS at, added FROM jobs WHERE queue = $1 AND ' || part
             || CASE WHEN _removing THEN ' AND marks & 16 = 0' ELSE '' END
-            || CASE WHEN _letters THEN ' AND extras::json -> ''o'' IS NOT NULL' ELSE '' END || ' AND coalesce(processed_on, added_at) <= $2 ORDER BY '
+            || CASE WHEN _letters THEN ' AND extras::json -> ''o'' IS NOT NULL' ELSE '' END
+            || ' AND coalesce(processed_on, added_at) <= $2 ORDER BY '
             || CASE WHEN _list = 'delayed' THEN 'due_at' ELSE 'priority' END || ', ord'
             || CASE WHEN _sorted THEN ' OFFSET 0)' ELSE ' LIMIT $3)' END, ' UNION ALL '
         ) || ') j' || CASE WHEN _sorted THEN ' ORDER BY added' ELSE '' END || ' LIMIT $3)'

@@ -7,7 +7,9 @@
 -- MARK.child = 2
 -- MARK.doomed = 64
 -- MARK.letter = 128
-CREATE FUNCTION send_ends(_queue int, _ids text[], _gone boolean[] DEFAULT NULL, _fences bigint[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $body$
+CREATE FUNCTION send_ends(
+  _queue int, _ids text[], _gone boolean[] DEFAULT NULL, _fences bigint[] DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql AS $body$
 DECLARE
   _job record;
   _kin json[];

@@ -1,4 +1,4 @@
--- Parts parents from one pending child. The child learns of it by a message.
+-- Parts parents from one pending child. A message takes the parent from the child.
 -- Called by: change.ts.
 CREATE FUNCTION unlink_jobs(_name text, _ids text[], _child_queue text, _child text) RETURNS text LANGUAGE plpgsql
 -- include: settings
