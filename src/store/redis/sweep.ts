@@ -6,9 +6,10 @@ import type { Parts } from './state/parts.js';
 const UNKNOWN = 'null';
 
 export async function sweep({ run, relays }: Parts, queue: string, limit: number): Promise<SweepReply> {
-  type Raw = [stalled: string[], failed: string[], more: number, lostBy: string[], sentTo?: string[]];
-  const [stalled, failed, more, lostBy, sentTo] = (await run('sweep', queue, [limit])) as Raw;
-  if (sentTo !== undefined) await relays.after(queue, sentTo);
+  type Raw = [stalled: string[], failed: string[], more: number, lostBy: string[], sentTo?: string[], checks?: number];
+  const [stalled, failed, more, lostBy, sentTo = [], checks] = (await run('sweep', queue, [limit])) as Raw;
+  if (sentTo.length > 0) await relays.after(queue, sentTo);
+  if (checks === 1) await relays.check(queue);
   const reply: SweepReply = { stalled, failed, more: more === 1 };
   if (lostBy.length > 0) reply.lostBy = lostBy.map((text) => (text === UNKNOWN ? null : text));
   return reply;

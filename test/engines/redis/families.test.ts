@@ -142,6 +142,27 @@ describe.each(Object.entries(SERVERS))('a family on %s of Redis', (_title, { sta
     expect((await family.store.status(family.parents)).counts.waiting).toBe(0);
   });
 
+  test('goes on when a failover has lost the messages of its children', async () => {
+    await family.addAll('a', 'b', 'c', 'd');
+    await family.settleAndDie('a', (job) => completed(job, {}, '"of a"'));
+    await family.settleAndDie('b', (job) => completed(job, { count: 0 }));
+    await client.del(`{${family.prefix}:kids}:outbox`, `{${family.prefix}:kids}:outbox:parents`);
+    await family.relay();
+    await family.store.sweep(family.parents, 100);
+    expect(await family.counts()).toBe('4 pending, 0 processed, 0 failed, 0 ignored');
+    await client.zadd(`{${family.prefix}:parents}:waiting-children`, 'XX', 1, 'parent');
+    // The sweep above has begun the pause between two checks.
+    await client.del(`{${family.prefix}:parents}:checking`);
+    await family.store.sweep(family.parents, 100);
+    await family.relay();
+    expect(await family.counts()).toBe('2 pending, 1 processed, 0 failed, 0 ignored');
+    for (const id of ['c', 'd']) await family.complete(id);
+    await family.relay();
+    expect(await family.state()).toBe('waiting');
+    const { links } = await family.store.children(family.parents, 'parent', { states: ['processed'], limit: 10 });
+    expect(links.find(({ child }) => child.id === 'a')?.text).toBe('"of a"');
+  });
+
   test('loses the link to a child that another producer has given another parent in the meantime', async () => {
     await family.addAll('a');
     await family.add({ id: 'second', waitsForChildren: true }, family.child('b', 'second'));

@@ -2,13 +2,14 @@
 -- Sweeps: ends expired sessions, and takes dead locks from their owners. Idempotent; any worker may call it.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: limit, the sessions to end and the locks to hand back at most (never more than 100 each).
--- Returns a list of four or five:
+-- Returns a list of four, or of six in a queue with families:
 --   stalled   ids of jobs that count a stall and wait again
 --   failed    ids of jobs that failed, because they stalled too often
 --   more      1 if more sessions or locks are dead, else 0
 --   lostBy    LostBy (JSON) of the stalled jobs, then of the failed jobs
---   sentTo    queues that the script has sent messages to; left out if there are none
-local limit = math.min(tonumber(ARGV[1]), 100)
+--   sentTo    queues that the script has sent messages to
+--   checks    1 if the caller is to check parents that have waited for long (overdue.lua), else 0
+local limit, CHECK_EVERY_MS = math.min(tonumber(ARGV[1]), 100), 10000
 
 local expired = call('ZRANGEBYSCORE', key('sessions'), '-inf', now, 'LIMIT', 0, limit)
 for i = 1, #expired do endSession(expired[i], 1) end
@@ -59,4 +60,6 @@ tellLosses()
 save()
 local ended = call('ZCOUNT', key('sessions'), '-inf', now) + call('ZCOUNT', key('ends'), '-inf', now)
 local more = ended + call('ZCARD', key('reaped'))
-return { stalled, failed, more > 0 and 1 or 0, lostBy, receivers() }
+if queue.layout < 6 then return { stalled, failed, more > 0 and 1 or 0, lostBy } end
+local checks = call('EXISTS', key('waiting-children')) == 1 and call('SET', key('checking'), 1, 'NX', 'PX', CHECK_EVERY_MS)
+return { stalled, failed, more > 0 and 1 or 0, lostBy, receivers() or {}, checks and 1 or 0 }

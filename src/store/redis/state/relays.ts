@@ -15,6 +15,14 @@ const QUEUES_AT_ONCE = 20;
 /** Steps from queue to queue that one call follows at most. */
 const MOST_STEPS = 1000;
 
+/** How long a sweep waits for the check of waiting parents, in ms. */
+const CHECK_PATIENCE_MS = 1000;
+/** A check looks at this many parents and links. It passes over parents that began to wait less than this many ms ago. */
+const CHECKED_PARENTS = 50;
+const CHECKED_LINKS = 500;
+const CHECKED_AFTER_MS = 60_000;
+const TEXTS_OF_LINK = 3;
+
 export interface RelaysOptions {
   run: Runner;
   registry: Registry;
@@ -71,6 +79,35 @@ export class Relays {
       }
     }
     return { delivered, more };
+  }
+
+  /**
+   * The second net: asks the queues of pending children how these are, for parents that have waited for long. Without it, a parent would wait
+   * for ever if the failover of a slot lost a message, or the effect of a message that was deleted. Does not fail.
+   */
+  async check(queue: string): Promise<void> {
+    await within(
+      CHECK_PATIENCE_MS,
+      this.#check(queue).catch(() => undefined),
+    );
+  }
+
+  async #check(queue: string): Promise<void> {
+    const { run } = this.#options;
+    const links = (await run('overdue', queue, [CHECKED_PARENTS, CHECKED_LINKS, CHECKED_AFTER_MS])) as string[];
+    const byQueue = new Map<string, string[]>();
+    for (let at = 0; at < links.length; at += TEXTS_OF_LINK) {
+      const [parent = '', child = '', bond = ''] = links.slice(at, at + TEXTS_OF_LINK);
+      const end = child.indexOf('\n');
+      const texts = byQueue.get(child.slice(0, end)) ?? [];
+      texts.push(parent, child.slice(end + 1), bond);
+      byQueue.set(child.slice(0, end), texts);
+    }
+    const asked = Array.from(byQueue, async ([from, texts]) => {
+      const receivers = (await run('remind', from, [queue, ...texts])) as string[];
+      if (receivers.length > 0) await this.after(from, receivers);
+    });
+    await Promise.all(asked);
   }
 
   /** Returns whether one of these queues has messages for the queue. */
