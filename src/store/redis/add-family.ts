@@ -10,10 +10,11 @@ import type { Argument } from './driver/driver.js';
 import { extraText, jobText } from './record.js';
 import type { Parts } from './state/parts.js';
 
-/** Steps that one message carries. */
-const STEPS_AT_ONCE = 50;
+/** Steps that one script takes. The queue sends the rest to itself. */
+const STEPS_AT_ONCE = 100;
 /** Jobs that one script looks for. */
 const FOUND_AT_ONCE = 500;
+const LINK = 'k';
 const NO_PARENT = 'p';
 const OTHER_PARENT = 'q';
 /** The script asks for jobs of other queues. */
@@ -25,6 +26,8 @@ interface Step {
   needs: string[];
   gives: string;
   texts: Argument[];
+  /** The step belongs to a job whose id the queue of the call counts up, so it is not put off. */
+  isNow?: boolean;
 }
 
 interface Member {
@@ -45,21 +48,29 @@ export async function addFamily(parts: Parts, queue: string, jobs: NewJob[], cal
   const first = stage(queue, stepsOf(members, known));
   const here = new Set(first.taken.map(({ gives }) => gives));
   const away = members.filter(({ ref }) => !here.has(refKey(ref)));
-  await known.find([...away.map(({ ref }) => ref), ...foreignParents(queue, members)]);
+  // If the script does not take all steps in its queue, it does not look for all parents there.
+  const isLong = first.later.some(([name]) => name === queue);
+  await known.find([
+    ...away.map(({ ref }) => ref),
+    ...outerParents(members).filter((parent) => isLong || parent.queue !== queue),
+  ]);
   await known.find(away.flatMap((member) => known.otherParents(member)));
+  /** Jobs of other queues that the script has asked for. */
+  const asked: JobRef[] = [];
   for (;;) {
-    const args: Argument[] = [call.caller, call.seq, queue, members.length, known.texts(queue).length];
+    const args: Argument[] = [call.caller, call.seq, queue, members.length, asked.length];
     const before = new Set<string>();
     for (const member of members) {
       const { ref } = member;
-      const refusal = known.refusalOf(queue, member, before, here.has(refKey(ref)));
+      const refusal = known.refusalOf(member, before, here.has(refKey(ref)));
       args.push(here.has(refKey(ref)) ? '' : `${known.exists(ref) ? 'd' : 'n'}${ref.id}`, refusal);
       if (member.hasId) before.add(refKey(ref));
     }
-    args.push(...known.texts(queue), ...textsOf(stage(queue, stepsOf(members, known))));
+    args.push(...known.texts(asked), ...textsOf(stage(queue, stepsOf(members, known))));
     const reply = String(await parts.run('add-family', queue, args));
     if (!reply.startsWith(ASKS)) return finish(parts, queue, members, reply);
-    await known.find(reply.slice(1).split('\0').map(readRef));
+    asked.push(...reply.slice(1).split('\0').map(readRef));
+    await known.find(asked);
   }
 }
 
@@ -79,9 +90,10 @@ function memberOf(queue: string, job: NewJob): Member {
   return { ref: { queue: job.queue ?? queue, id: id ?? `\n${randomUUID()}` }, job, parents, hasId: id !== undefined };
 }
 
-function foreignParents(queue: string, members: Member[]): JobRef[] {
+/** Returns the parents that are not in the call. */
+function outerParents(members: Member[]): JobRef[] {
   const own = new Set(members.map(({ ref }) => refKey(ref)));
-  return members.flatMap(({ parents }) => parents.filter((parent) => parent.queue !== queue && !own.has(refKey(parent))));
+  return members.flatMap(({ parents }) => parents.filter((parent) => !own.has(refKey(parent))));
 }
 
 /** Returns the steps of all jobs: the links of a job, then the job. */
@@ -91,12 +103,12 @@ function stepsOf(members: Member[], known: Known): Step[] {
     const { ref, job, parents, hasId } = member;
     const id = hasId ? ref.id : '';
     const links = parents.map((parent): Step => {
-      const texts = ['k', parent.id, ref.queue, id, bond, index + 1];
-      return { queue: parent.queue, needs: [refKey(parent)], gives: `${refKey(ref)}\n${refKey(parent)}`, texts };
+      const texts = [LINK, parent.id, ref.queue, id, bond, index + 1];
+      return { queue: parent.queue, needs: [refKey(parent)], gives: `${refKey(ref)}\n${refKey(parent)}`, texts, isNow: !hasId };
     });
     const mode = `${job.shares === true ? 1 : 0}${job.waitsForChildren === true ? 1 : 0}${known.goneParents(member).join('\n\n')}`;
     const texts = ['e', id, flagsOf(job), jobText(job), extraText(withBonds(job, bond)), mode];
-    return [...links, { queue: ref.queue, needs: links.map(({ gives }) => gives), gives: refKey(ref), texts }];
+    return [...links, { queue: ref.queue, needs: links.map(({ gives }) => gives), gives: refKey(ref), texts, isNow: !hasId }];
   });
 }
 
@@ -112,18 +124,34 @@ interface Stage {
   later: [queue: string, steps: Step[]][];
 }
 
-/** Takes the steps that are possible in a queue now, and groups the others. */
+/** Takes the steps that are possible in a queue now, at most STEPS_AT_ONCE, and groups the others. */
 function stage(queue: string, steps: Step[]): Stage {
   const open = new Set(steps.map(({ gives }) => gives));
   const taken: Step[] = [];
   const left: Step[] = [];
   for (const step of steps) {
-    if (step.queue === queue && step.needs.every((need) => !open.has(need))) {
+    const hasRoom = taken.length < STEPS_AT_ONCE || step.isNow === true;
+    if (hasRoom && step.queue === queue && step.needs.every((need) => !open.has(need))) {
       taken.push(step);
       open.delete(step.gives);
     } else left.push(step);
   }
-  return { taken, later: grouped(left) };
+  const held = heldParents(queue, taken, left);
+  const later = grouped(left);
+  if (held.length > 0)
+    later.push([queue, held.map((id): Step => ({ queue, needs: [], gives: '', texts: ['u', id, '', '', '', ''] }))]);
+  const holds = held.map((id): Step => ({ queue, needs: [], gives: '', texts: ['h', id, '', '', '', ''] }));
+  return { taken: [...taken, ...holds], later };
+}
+
+/** Returns the parents in a queue that exist now, and that later steps of the same queue link to further children. */
+function heldParents(queue: string, taken: Step[], left: Step[]): string[] {
+  if (taken.length < STEPS_AT_ONCE) return [];
+  const open = new Set(left.map(({ gives }) => gives));
+  const links = left.filter(
+    (step) => step.queue === queue && step.texts[0] === LINK && step.needs.every((need) => !open.has(need)),
+  );
+  return [...new Set(links.map(({ texts }) => String(texts[1])))];
 }
 
 /** Groups steps into lists that do not depend on each other. The first step of each list is possible in its queue. */
@@ -222,21 +250,23 @@ class Known {
   /** Returns those of its other parents that do not exist. */
   goneParents(member: Member): string[] {
     return this.otherParents(member)
-      .filter((parent) => this.#found.has(refKey(parent)) && !this.exists(parent))
+      .filter((parent) => this.#isGone(parent))
       .map(refKey);
   }
 
-  /** The jobs of other queues, as lua/add-family.lua reads them. */
-  texts(queue: string): string[] {
-    return Array.from(this.#found)
-      .filter(([key]) => !key.startsWith(`${queue}\n`))
-      .map(([key, found]) => `${found === undefined ? 0 : 1}${key}`);
+  /** True if the store was asked for the job, and the job does not exist. */
+  #isGone(ref: JobRef): boolean {
+    return this.#found.has(refKey(ref)) && !this.exists(ref);
+  }
+
+  /** Jobs of other queues, as lua/add-family.lua reads them. */
+  texts(refs: JobRef[]): string[] {
+    return refs.map((ref) => `${this.exists(ref) ? 1 : 0}${refKey(ref)}`);
   }
 
   /** Returns why the store refuses a job, as far as this is known here. `isHere`: the script looks at its other parents. */
-  refusalOf(queue: string, member: Member, before: Set<string>, isHere: boolean): string {
-    const lacks = ({ queue: other, id }: JobRef): boolean =>
-      other !== queue && !before.has(refKey({ queue: other, id })) && !this.exists({ queue: other, id });
+  refusalOf(member: Member, before: Set<string>, isHere: boolean): string {
+    const lacks = (parent: JobRef): boolean => !before.has(refKey(parent)) && this.#isGone(parent);
     if (member.parents.some(lacks)) return NO_PARENT;
     return !isHere && this.otherParents(member).some((parent) => this.exists(parent)) ? OTHER_PARENT : '';
   }

@@ -202,12 +202,37 @@ test('1,000 children on Redis that end at once on 20 connections release their p
   expect([await family.state(), await family.releases()]).toEqual(['waiting', 1]);
 });
 
+test('a parent with 500 children on Redis does not go on before all of them are linked', async () => {
+  const { store, client } = await openWithClient();
+  const family = await new Family(store, client).open();
+  const names = Array.from({ length: 500 }, (_, n) => `kid-${n}`);
+  const middle = { id: 'middle', queue: 'kids', waitsForChildren: true, parents: [{ queue: 'parents', id: 'parent' }] };
+  const own = names.map((id) => ({ id, parents: [{ queue: 'kids', id: 'middle' }] }));
+  await family.add({ id: 'parent', waitsForChildren: true }, ...names.map((id) => family.child(`far-${id}`)), middle, ...own);
+  await family.relay();
+  expect(await family.counts()).toBe('501 pending, 0 processed, 0 failed, 0 ignored');
+  const { counts } = await store.children('kids', 'middle', { states: [], limit: 1 });
+  expect([counts.pending, await family.state('middle', 'kids')]).toEqual([500, 'waiting-children']);
+  await store.openSession(newSession({ queue: 'parents', id: 's' }));
+  for (let done = 0; done < 500; ) {
+    const { jobs } = await store.claim('parents', { session: 's', seq: done + 1, count: 100 });
+    await store.settle(
+      'parents',
+      jobs.map((job) => completed(job)),
+    );
+    done += jobs.length;
+  }
+  await family.relay();
+  expect(await family.state('middle', 'kids')).toBe('waiting');
+  expect(await family.state()).toBe('waiting-children');
+});
+
 describe('a family with 10,000 children on Redis', () => {
   const CHILDREN = 10_000;
   /** Twice what is aimed at, for slower machines; of the middle script. */
   const STEP_MS = 5;
 
-  test('completes and is removed in scripts that do not block Redis', async () => {
+  test('is added, completes and is removed in scripts that do not block Redis', async () => {
     const server = await startRedis({ settings: { 'slowlog-log-slower-than': '20', 'slowlog-max-len': '100000' } });
     const client = new Redis(server.url);
     onTestFinished(async () => {
@@ -222,11 +247,12 @@ describe('a family with 10,000 children on Redis', () => {
       const evals = entries.filter(([, , , [command = '']]) => command.toLowerCase().startsWith('eval'));
       return evals.map(([, , micros]) => micros / 1000).sort((a, b) => a - b);
     };
-    await family.add({ id: 'parent', waitsForChildren: true }, family.child('first'));
-    for (let n = 0; n < CHILDREN - 1; n += 99) {
-      await family.add(...Array.from({ length: Math.min(99, CHILDREN - 1 - n) }, (_, i) => family.child(`kid-${n + i}`)));
-    }
-    await family.relay();
+    const adds = await scripts(async () => {
+      await family.addAll(...Array.from({ length: CHILDREN }, (_, n) => `kid-${n}`));
+      await family.relay();
+    });
+    expect(await family.counts()).toBe(`${CHILDREN} pending, 0 processed, 0 failed, 0 ignored`);
+    expect((await family.store.status('kids')).counts.waiting).toBe(CHILDREN);
     const ends = await scripts(async () => {
       for (let done = 0; done < CHILDREN; ) {
         const { jobs } = await family.store.claim('kids', { session: 's-kids', seq: 10_000 + done, count: 100 });
@@ -246,12 +272,16 @@ describe('a family with 10,000 children on Redis', () => {
     });
     const { counts } = await family.store.status('kids');
     expect([counts.completed, await client.exists('{holdfast:parents}:outbox')]).toEqual([0, 0]);
-    for (const times of [ends, removal]) {
+    for (const times of [adds, ends, removal]) {
       expect(times.length).toBeGreaterThan(50);
       expect(times[Math.floor(times.length / 2)]).toBeLessThan(STEP_MS);
     }
     if (process.env['SHOW_TIMES'] !== undefined)
-      console.log({ ends: [ends.at(ends.length >> 1), ends.at(-1)], removal: [removal.at(removal.length >> 1), removal.at(-1)] });
+      console.log({
+        adds: [adds.at(adds.length >> 1), adds.at(-2), adds.at(-1)],
+        ends: [ends.at(ends.length >> 1), ends.at(-1)],
+        removal: [removal.at(removal.length >> 1), removal.at(-1)],
+      });
   });
 });
 

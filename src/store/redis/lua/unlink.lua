@@ -14,7 +14,7 @@ for i = 3, #ARGV do
   else
     deleteLink(counts, field, 'p')
     family.send(ARGV[1], 'x', ARGV[2], id, '0')
-    if counts.p == 0 then releaseParent(id) end
+    if isFree(counts) then releaseParent(id) end
     results[#results + 1] = 'd'
   end
 end

@@ -11,26 +11,29 @@ local family = openFamily()
 
 -- The counts of links, by parent. They are written at the end of the script.
 local counted = {}
-local STATE_LETTERS = { 'p', 'd', 'f', 'i' }
+local COUNTED = { 'p', 'd', 'f', 'i', 'h' }
 
 local function countsOf(id)
   local counts = counted[id]
   if counts then return counts end
   counts = { links = key('links:' .. id), id = id }
-  local numbers = call('HMGET', counts.links, '#p', '#d', '#f', '#i')
-  for i, letter in ipairs(STATE_LETTERS) do counts[letter] = tonumber(numbers[i]) or 0 end
+  local numbers = call('HMGET', counts.links, '#p', '#d', '#f', '#i', '#h')
+  for i, letter in ipairs(COUNTED) do counts[letter] = tonumber(numbers[i]) or 0 end
   counted[id] = counts
   return counts
 end
 
 local function writeCounts()
   for _, counts in pairs(counted) do
-    if counts.changed and call('EXISTS', counts.links) == 1 then
-      call('HSET', counts.links, '#p', counts.p, '#d', counts.d, '#f', counts.f, '#i', counts.i)
+    if counts.changed and (counts.isHeld or call('EXISTS', counts.links) == 1) then
+      call('HSET', counts.links, '#p', counts.p, '#d', counts.d, '#f', counts.f, '#i', counts.i, '#h', counts.h)
     end
   end
   counted = {}
 end
+
+-- Returns whether no child keeps a parent from going on.
+local function isFree(counts) return counts.p == 0 and counts.h == 0 end
 
 local function setLink(counts, field, before, state, bond, number, text)
   if before then counts[before] = counts[before] - 1 end
@@ -99,7 +102,7 @@ function arrivals.c(sender, number, body)
   end
   if letters:sub(3, 3) == '1' then
     doom(parent, sender, child)
-  elseif letters:sub(2, 2) == 'n' or counts.p == 0 then
+  elseif letters:sub(2, 2) == 'n' or isFree(counts) then
     releaseParent(parent)
   end
 end

@@ -3,7 +3,8 @@
 --     state          p pending, d processed, f failed, i ignored
 --     bond           a text that the link and its child share. A message with another bond belongs to an earlier link of the same jobs
 --     number         the number of the last message that changed the link
---     #p #d #f #i    fields that count the links of each state. #q: the queues of the children, with LF between
+--     #p #d #f #i    fields that count the links of each state. #h: adds under way that will make more links: the parent does not go on
+--                    before. #q: the queues of the children, with LF between
 --   kids:<id>        the children of a parent, in the order of their bytes
 --   parting:<n>      the children of a removed parent whose removal is not finished
 --   waiting-children   jobs by the tick at which they began to wait for their children
@@ -91,9 +92,9 @@ end
 -- Returns why the children of a job refuse an outcome: u unsuccessful, p pending, r ready; nil if they do not. kind: c, or k (waits for
 -- children); child: the one child that it waits for, nil for all.
 function family.refusal(id, kind, child)
-  local pending, failed, link = unpack(call('HMGET', key('links:' .. id), '#p', '#f', child or '#p'))
+  local pending, failed, held, link = unpack(call('HMGET', key('links:' .. id), '#p', '#f', '#h', child or '#p'))
   if tonumber(failed or 0) > 0 then return 'u' end
-  local waits = tonumber(pending or 0) > 0
+  local waits = tonumber(pending or 0) + tonumber(held or 0) > 0
   if kind == 'c' then return waits and 'p' or nil end
   if child then waits = link and link:sub(1, 1) == 'p' end
   return not waits and 'r' or nil

@@ -1,7 +1,9 @@
 -- Carries out the steps that add jobs of a family. Each step has six texts:
 --   k   parent, queue of the child, child, bond, number of the job in the call   links a job of this queue to a child
 --   e   id, flags, text, extra, mode (see add.lua for the first ones)            adds a job, or gives its parents to a job that exists
---   n   queue, steps                                                             sends steps to another queue
+--   n   queue, steps                                                             sends steps to another queue, or to the own one
+--   h   parent                                                                   holds a parent while steps that link it are under way
+--   u   parent                                                                   ends that
 -- mode: 1 or 0 if the job shares; 1 or 0 if it waits for children; then the parents that are known to be gone (queue LF id), with LF LF between.
 local STEP_WIDTH = 6
 
@@ -52,6 +54,16 @@ local function otherParents(id, given, mode)
     if not isGiven then others[#others + 1] = known end
   end
   return others
+end
+
+-- Holds a parent (1), or ends that (-1), which may let it go on.
+local function hold(parent, by)
+  local counts, job = countsOf(parent), find(parent)
+  -- A parent that is gone has no counts.
+  if by < 0 and counts.h == 0 or not job then return end
+  family.mark(job, PARENT)
+  counts.h, counts.changed, counts.isHeld = counts.h + by, true, true
+  if by < 0 and isFree(counts) then releaseParent(parent) end
 end
 
 -- Gives parents to a job that exists. If it has another parent and does not share, the links of the given parents are removed instead.
@@ -127,6 +139,8 @@ local function takeSteps(texts, first, ids, onEnter)
       link(a, b, c ~= '' and c or ids[e], d)
     elseif kind == 'n' then
       family.send(a, 'b', b)
+    elseif kind == 'h' or kind == 'u' then
+      hold(a, kind == 'h' and 1 or -1)
     else
       local added = enterMember(a, b, c, d, e)
       if onEnter then onEnter(a, added) end
@@ -134,7 +148,7 @@ local function takeSteps(texts, first, ids, onEnter)
     end
   end
   for i = 1, #waiting do
-    if countsOf(waiting[i]).p == 0 then releaseParent(waiting[i]) end
+    if isFree(countsOf(waiting[i])) then releaseParent(waiting[i]) end
   end
 end
 
