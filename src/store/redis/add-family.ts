@@ -17,6 +17,7 @@ const FOUND_AT_ONCE = 500;
 const LINK = 'k';
 const NO_PARENT = 'p';
 const OTHER_PARENT = 'q';
+const NOT_REFUSED = '-';
 /** The script asks for jobs of other queues. */
 const ASKS = '?';
 
@@ -58,20 +59,41 @@ export async function addFamily(parts: Parts, queue: string, jobs: NewJob[], cal
   /** Jobs of other queues that the script has asked for. */
   const asked: JobRef[] = [];
   for (;;) {
-    const args: Argument[] = [call.caller, call.seq, queue, members.length, asked.length];
-    const before = new Set<string>();
-    for (const member of members) {
-      const { ref } = member;
-      const refusal = known.refusalOf(member, before, here.has(refKey(ref)));
-      args.push(here.has(refKey(ref)) ? '' : `${known.exists(ref) ? 'd' : 'n'}${ref.id}`, refusal);
-      if (member.hasId) before.add(refKey(ref));
-    }
-    args.push(...known.texts(asked), ...textsOf(stage(queue, stepsOf(members, known))));
+    const steps = textsOf(stage(queue, stepsOf(members, known)));
+    const args = [...headOf(call, queue, members, here, known, asked.length), ...known.texts(asked), ...steps];
     const reply = String(await parts.run('add-family', queue, args));
     if (!reply.startsWith(ASKS)) return finish(parts, queue, members, reply);
     asked.push(...reply.slice(1).split('\0').map(readRef));
     await known.find(asked);
   }
+}
+
+/** Returns the arguments of lua/add-family.lua up to the known jobs. `here`: the jobs that the script adds. */
+function headOf(
+  { caller, seq }: Call,
+  queue: string,
+  members: Member[],
+  here: Set<string>,
+  known: Known,
+  knownSize: number,
+): Argument[] {
+  const before = new Set<string>();
+  let refusals = '';
+  let text = '';
+  const texts: Argument[] = [];
+  members.forEach((member, index) => {
+    const key = refKey(member.ref);
+    const isHere = here.has(key);
+    refusals += known.refusalOf(member, before, isHere);
+    if (member.hasId) before.add(key);
+    if (index > 0) text += '\0';
+    if (isHere) {
+      texts.push(text, index + 1);
+      text = '';
+    } else text += `${known.exists(member.ref) ? 'd' : 'n'}${member.ref.id}`;
+  });
+  texts.push(text);
+  return [caller, seq, queue, refusals, (texts.length - 1) / 2, knownSize, ...texts];
 }
 
 async function finish(parts: Parts, queue: string, members: Member[], reply: string): Promise<AddReply[]> {
@@ -268,7 +290,7 @@ class Known {
   refusalOf(member: Member, before: Set<string>, isHere: boolean): string {
     const lacks = (parent: JobRef): boolean => !before.has(refKey(parent)) && this.#isGone(parent);
     if (member.parents.some(lacks)) return NO_PARENT;
-    return !isHere && this.otherParents(member).some((parent) => this.exists(parent)) ? OTHER_PARENT : '';
+    return !isHere && this.otherParents(member).some((parent) => this.exists(parent)) ? OTHER_PARENT : NOT_REFUSED;
   }
 }
 

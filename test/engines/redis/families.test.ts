@@ -64,7 +64,7 @@ describe.each(Object.entries(SERVERS))('a family on %s of Redis', (_title, { sta
   test('gets its children when the producer ends before it delivers them', async () => {
     const blind = new Family(family.store, client, family.prefix);
     await family.add({ id: 'parent' });
-    await blind.run('add-family', 'parents', 'x', 1, 'parents', 1, 0, 'na', '', ...linkAndSend());
+    await blind.run('add-family', 'parents', 'x', 1, 'parents', '-', 0, 0, 'na', ...linkAndSend());
     expect(await family.state('a', family.kids)).toBe('missing');
     expect((await family.store.probe(family.parents)).undone).toBe(true);
     await family.relay();
@@ -167,7 +167,7 @@ describe.each(Object.entries(SERVERS))('a family on %s of Redis', (_title, { sta
     await family.addAll('a');
     await family.add({ id: 'second', waitsForChildren: true }, family.child('b', 'second'));
     // This producer looked for `a` before it had a parent.
-    await family.run('add-family', 'parents', 'x', 1, 'parents', 1, 0, 'na', '', ...linkAndSend('second'));
+    await family.run('add-family', 'parents', 'x', 1, 'parents', '-', 0, 0, 'na', ...linkAndSend('second'));
     await family.relay();
     expect(await family.counts('second')).toBe('1 pending, 0 processed, 0 failed, 0 ignored');
     expect((await family.store.jobs(family.kids, ['a'])).jobs[0]?.parents).toEqual([{ queue: 'parents', id: 'parent' }]);
