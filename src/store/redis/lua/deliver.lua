@@ -17,14 +17,19 @@ end
 -- Takes messages from the outbox. One step applies and deletes them, so each is applied once.
 local function takeOut()
   local stream, last = from .. ':outbox:' .. own, nil
+  -- Messages that add jobs are large: after one of them, the next message is read alone.
+  local wanted, before, size = 1, 0, 0
   repeat
-    local messages = call('XRANGE', stream, last and '(' .. last or '-', '+', 'COUNT', READ_AT_ONCE)
-    for i = 1, #messages do
+    local messages = call('XRANGE', stream, last and '(' .. last or '-', '+', 'COUNT', wanted)
+    size, before = #messages, work
+    for i = 1, size do
       if work >= most then break end
       last = messages[i][1]
       apply(last:sub(1, -3), messages[i][2][2])
     end
-  until #messages < READ_AT_ONCE or work >= most
+    local isDone = size < wanted or work >= most
+    wanted = work - before > size and 1 or READ_AT_ONCE
+  until isDone
   if last then call('XTRIM', stream, 'MINID', last:sub(1, -2) .. '1') end
   if call('XLEN', stream) > 0 then
     more = 1

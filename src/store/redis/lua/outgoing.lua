@@ -4,7 +4,7 @@
 -- ARGV: name of the receiving queue, number of the last message that was applied ('': none), most, the messages to return.
 -- Returns the numbers and texts of messages, one after the other.
 local stream, most = key('outbox:' .. ARGV[1]), tonumber(ARGV[3])
-local READ_AT_ONCE, BYTES = 10, 524288
+local READ_AT_ONCE, BYTES = 5, 262144
 if ARGV[2] ~= '' then
   call('XTRIM', stream, 'MINID', ARGV[2] .. '-1')
   if call('XLEN', stream) == 0 then

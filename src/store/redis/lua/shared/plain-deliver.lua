@@ -6,7 +6,9 @@ local plainTaken, plainDone = 0, false
 if ARGV[3] ~= '' then
   local stream, sender, most = ARGV[3] .. ':outbox:' .. ARGV[1], ARGV[2], tonumber(ARGV[4])
   local last, lastParent, links, counts, fits = nil, nil, nil, nil, true
-  local messages = call('XRANGE', stream, '-', '+', 'COUNT', math.min(most, 100))
+  -- Messages that add jobs are large, so the first message is read alone.
+  local messages = call('XRANGE', stream, '-', '+', 'COUNT', 1)
+  if messages[1] and messages[1][2][2]:sub(1, 2) == 'c\0' then messages = call('XRANGE', stream, '-', '+', 'COUNT', math.min(most, 100)) end
   for i = 1, #messages do
     local number, body = messages[i][1]:sub(1, -3), messages[i][2][2]
     local parent, bond, child, state, text = match(body, '^c%z([^%z]*)%z([^%z]*)%z([^%z]*)%z([dfi])w0%z(.*)$')
@@ -30,7 +32,8 @@ if ARGV[3] ~= '' then
     if counts then call('HSET', links, '#p', counts.p, '#d', counts.d, '#f', counts.f, '#i', counts.i) end
     call('XTRIM', stream, 'MINID', last .. '-1')
   end
-  if plainTaken == #messages and plainTaken < most and plainTaken < 100 then
+  -- With fewer messages than the script has asked for, the outbox is empty.
+  if plainTaken == #messages and plainTaken < math.min(most, 100) then
     call('UNLINK', stream)
     call('ZREM', ARGV[3] .. ':outbox', ARGV[1])
     plainDone = true
