@@ -34,7 +34,7 @@ class Member {
     const { process, program } = this;
     this.leaves = true;
     process.loop.arrive(process.world.now, async () => {
-      await Promise.all([program.worker?.close(), program.leader?.close()]);
+      await Promise.all([program.worker?.close(), program.childWorker?.close(), program.leader?.close(), program.flows?.close()]);
       await program.queue?.close();
       process.crash();
       this.startAgain(restartMs);
@@ -62,14 +62,15 @@ export class Crew {
 
   /** An operator, who is next to the store. */
   revoke(index) {
-    const id = [...this.parts.witness.books.jobs.acknowledged][index];
+    const { jobs } = this.parts.witness.books;
+    const id = [...jobs.acknowledged][index];
     if (id === undefined) return;
     const { world } = this.context;
     const operator = { name: 'operator', isDead: false };
     const answer = () => undefined;
     this.server.receive(world.now, {
       verb: 'change',
-      args: [QUEUE, [id], { kind: 'revoke', reason: 'an operator said so' }],
+      args: [jobs.queues.get(id) ?? QUEUE, [id], { kind: 'revoke', reason: 'an operator said so' }],
       process: operator,
       times: 1,
       answer,

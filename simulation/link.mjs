@@ -35,8 +35,8 @@ const VERBS = [
     'acquire',
     'letGo',
   ],
-  ['configure', 'write', 'change', 'schedule', 'forget'],
-  ['queues', 'jobs', 'status', 'logs', 'events', 'locks', 'sessions'],
+  ['configure', 'write', 'change', 'schedule', 'forget', 'relay'],
+  ['children', 'queues', 'jobs', 'status', 'logs', 'events', 'locks', 'sessions'],
 ].flat();
 
 const CAPABILITIES = { engine: 'simulated', shared: true, durable: true, inline: false, transactions: false };
@@ -65,6 +65,7 @@ export class Link {
     this.process = process;
     const { hints, lanes } = plan;
     this.#capabilities = { ...CAPABILITIES, crashHints: hints !== 'none', fallibleHints: hints === 'fallible', lanes };
+    if (server.hasFamilies) this.#capabilities.families = true;
     this.#isOrdered = random.chance(0.5);
   }
 

@@ -39,6 +39,7 @@ function drawnOf(seed, random) {
   addUnique(plan, random.fork('unique'));
   plan.faults.push(...failoverOf(plan.faults.length, random.fork('failover'), plan));
   plan.schedules = schedulesOf(random.fork('schedules'), plan);
+  plan.flows = flowsOf(random.fork('flows'), plan);
   addGroups(plan, random.fork('groups'));
   addRate(plan, random.fork('rate'));
   return plan;
@@ -124,6 +125,44 @@ function schedulesOf(random, { faults, faultsMs, lockMs, processes }) {
     endMs: quietMs + 4000,
     runs: listOf(4, () => [{ kind: random.pick(['sleep', 'sleep', 'block', 'progress']), ms: random.between(0, 0.6 * lockMs) }]),
   }));
+}
+
+const ON_FAILURE = ['failParentOnFailure', 'continueParentOnFailure', 'ignoreDependencyOnFailure', 'removeDependencyOnFailure'];
+
+/** In some runs: trees over two queues, with a few crashes and freezes around the ends of their jobs. */
+function flowsOf(random, { faults, faultsMs, lockMs, processes }) {
+  // A replica may not have got a flow, or an end of a child.
+  if (lockMs > 1000 || !random.chance(0.06) || faults.some(({ what }) => what === 'failover')) return [];
+  for (let left = random.int(4); left > 0; left -= 1) {
+    const own = FAULTS.ambush(random, { lockMs });
+    const at = random.between(10, faultsMs);
+    const verb = random.pick(['settle', 'settle', 'claim', 'add']);
+    faults.push({ index: faults.length, what: 'ambush', at, process: random.int(processes.length), ...own, verb });
+  }
+  return listOf(1 + random.int(3), (index) => ({
+    index,
+    by: random.int(processes.length),
+    at: random.between(0, 0.7 * faultsMs),
+    /** From here on messages are delivered within two seconds. */
+    quietMs: faultsMs + RECOVERY_LOCKS * lockMs,
+    tree: nodeOf(`flow-${index}`, random, lockMs, 0),
+  }));
+}
+
+function nodeOf(id, random, lockMs, level) {
+  const count = level === 0 ? 1 + random.int(3) : level === 1 && random.chance(0.4) ? 1 + random.int(2) : 0;
+  return {
+    id,
+    queue: random.chance(level === 0 ? 0.2 : 0.7) ? 'children' : 'q',
+    attempts: 1 + random.int(2),
+    runs: listOf(4, () => [
+      { kind: random.pick(['sleep', 'sleep', 'block', 'stop when told']), ms: random.between(0, 0.8 * lockMs) },
+      ...(random.chance(0.25) ? [{ kind: 'throw' }] : []),
+    ]),
+    onFailure: level === 0 ? undefined : random.pick(ON_FAILURE),
+    sendsLetter: random.chance(0.6),
+    children: listOf(count, (index) => nodeOf(`${id}-${index}`, random, lockMs, level + 1)),
+  };
 }
 
 /** In some runs, once: a replica takes over, and the last `ms` of what the store did have not reached it. */

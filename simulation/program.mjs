@@ -3,6 +3,10 @@ import { EPOCH_MS } from './host-clock.mjs';
 import { CONNECTION } from './sim-process.mjs';
 
 export const QUEUE = 'q';
+/** Most children of flows are here. */
+export const CHILD_QUEUE = 'children';
+/** No worker works here. */
+export const LETTER_QUEUE = 'letters';
 const ADD_TIMEOUT_MS = 6000;
 
 export class Program {
@@ -11,6 +15,9 @@ export class Program {
   worker;
   queue;
   leader;
+  /** Only in a run with flows. */
+  childWorker;
+  flows;
   #process;
   #plan;
   #own;
@@ -18,7 +25,8 @@ export class Program {
   #history;
   #tokens = new Map();
   #runs;
-  #running = 0;
+  /** By queue. */
+  #running = new Map();
 
   /** `own`: its part of the plan. `runs`: how often each job has run, in all processes. */
   constructor({ process, plan, own, witness, history, runs }) {
@@ -39,10 +47,11 @@ export class Program {
     const onError = (error) => this.#history.note(name, `error: ${error.message}`, { errors: true });
     this.queue = new Queue(QUEUE, { ...keeping, addTimeoutMs: ADD_TIMEOUT_MS });
     this.queue.on('error', onError);
-    if (this.#own.concurrency > 0) this.#startWorker(realm, keeping, onError);
+    if (this.#own.concurrency > 0) this.worker = this.#startWorker(QUEUE, realm, keeping, onError);
     if (this.#own.stands) this.#startLeader(realm, onError);
     for (const job of this.#plan.jobs) if (job.by === index && job.at >= world.now) this.#at(job.at, () => this.#add(job));
     if (this.#plan.schedules?.length > 0) this.#startSchedules();
+    if (this.#plan.flows?.length > 0) this.#startFlows(realm, index, keeping, onError);
     for (const name of this.#plan.names) if (name.by === index && name.at >= world.now) this.#at(name.at, () => this.#lock(name));
   }
 
@@ -78,11 +87,32 @@ export class Program {
     };
   }
 
-  #startWorker(realm, keeping, onError) {
+  #startFlows(realm, index, keeping, onError) {
+    const { FlowProducer } = realm.load('queue/flow-producer.js');
+    this.flows = new FlowProducer({ connection: CONNECTION, addTimeoutMs: ADD_TIMEOUT_MS });
+    this.flows.on('error', onError);
+    if (this.#own.concurrency > 0) this.childWorker = this.#startWorker(CHILD_QUEUE, realm, keeping, onError);
+    const own = this.#plan.flows.filter(({ by, at }) => by === index && at >= this.#process.world.now);
+    for (const flow of own) this.#at(flow.at, () => this.#addFlow(flow));
+  }
+
+  async #addFlow({ tree }) {
+    const acknowledge = ({ job, children = [] }) => {
+      this.#witness.acknowledged(job);
+      for (const child of children) acknowledge(child);
+    };
+    try {
+      acknowledge(await this.flows.add(treeOf(tree)));
+    } catch (error) {
+      this.#history.note(this.#process.name, `the add of ${tree.id} was not acknowledged: ${error.message}`);
+    }
+  }
+
+  #startWorker(queue, realm, keeping, onError) {
     const { Worker } = realm.load('worker/worker.js');
     const { concurrency, prefetch, isTimed } = this.#own;
     this.#process.mostJobs = concurrency + prefetch;
-    this.worker = new Worker(QUEUE, (job, token, signal) => this.#run(job, token, signal), {
+    const worker = new Worker(queue, (job, token, signal) => this.#run(job, token, signal), {
       ...keeping,
       concurrency,
       prefetch,
@@ -92,8 +122,9 @@ export class Program {
       drainDelay: 1,
       runRetryDelay: 1000,
     });
-    this.worker.on('error', onError);
-    this.worker.on('completed', (job) => this.#witness.toldCompleted(this.#process, job, this.#tokens.get(job)));
+    worker.on('error', onError);
+    worker.on('completed', (job) => this.#witness.toldCompleted(this.#process, job, this.#tokens.get(job)));
+    return worker;
   }
 
   #startLeader(realm, onError) {
@@ -153,8 +184,9 @@ export class Program {
     const nth = this.#runs.get(job.id) ?? 0;
     this.#runs.set(job.id, nth + 1);
     const ended = this.#witness.runs(job, this.#process);
-    this.#running += 1;
-    if (this.#running > this.#own.concurrency) this.#witness.tooMany(this.#process, this.#running, job);
+    const running = (this.#running.get(job.queueName) ?? 0) + 1;
+    this.#running.set(job.queueName, running);
+    if (running > this.#own.concurrency) this.#witness.tooMany(this.#process, running, job);
     let hasStopped = false;
     try {
       for (const deed of job.data.runs[nth % job.data.runs.length]) await this.#do(deed, job, signal);
@@ -164,7 +196,7 @@ export class Program {
       hasStopped = signal.aborted;
       throw error;
     } finally {
-      this.#running -= 1;
+      this.#running.set(job.queueName, this.#running.get(job.queueName) - 1);
       ended(hasStopped);
     }
   }
@@ -195,6 +227,14 @@ export class Program {
         throw new Error(`no handler knows how to ${kind}`);
     }
   }
+}
+
+/** The flow as a FlowProducer takes it. */
+function treeOf({ id, queue, attempts, runs, onFailure, sendsLetter, children }) {
+  const opts = { jobId: id, attempts, backoff: { type: 'fixed', delay: 20 } };
+  if (onFailure !== undefined) opts[onFailure] = true;
+  if (sendsLetter) opts.deadLetter = LETTER_QUEUE;
+  return { name: 'work', queueName: queue, data: { runs }, opts, children: children.map(treeOf) };
 }
 
 /** A handler that lost its lock goes on all the same, to see whether it can still do harm. */

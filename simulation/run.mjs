@@ -4,7 +4,7 @@ import { HostClock } from './host-clock.mjs';
 import { Loop } from './loop.mjs';
 import { Nemesis } from './nemesis.mjs';
 import { NO_HISTORY } from './history.mjs';
-import { QUEUE } from './program.mjs';
+import { CHILD_QUEUE, LETTER_QUEUE, QUEUE } from './program.mjs';
 import { Random } from './random.mjs';
 import { ENGINES, Server } from './server.mjs';
 import { Witness } from './witness/witness.mjs';
@@ -22,7 +22,7 @@ const sharedModules = new Map();
  * @returns {Promise<{ violation?: { invariant: string, text: string, at: number }, steps: number, simulatedMs: number, faults: Record<string, number> }>}
  */
 export async function run(drawn, { defect, history = NO_HISTORY, store: engine = 'memory' } = {}) {
-  const plan = ENGINES[engine].planned(drawn);
+  const plan = { ...ENGINES[engine].planned(drawn) };
   const random = new Random(`${plan.seed}/run`);
   const world = new World(random.fork('scheduler'), () => witness.trust.look());
   const witness = new Witness({ world, queue: QUEUE, history, random: random.fork('witness') });
@@ -30,11 +30,18 @@ export async function run(drawn, { defect, history = NO_HISTORY, store: engine =
   const shared = sharedFor(defect);
   const server = new Server({ world, random: random.fork('store'), shared, defect, engine, plan, witness });
   await server.open();
+  // A store that does not keep families yet is not asked for them.
+  if (!server.hasFamilies) plan.flows = [];
   const nemesisLoop = new Loop('nemesis', world, new HostClock(world));
   const context = { plan, world, server, history, shared, defect, random, nemesis: nemesisLoop };
   // A store that does not carry them yet is not asked for them.
   witness.books.jobs.groupConcurrency = plan.groupConcurrency;
   witness.books.schedules.quietFrom = plan.schedules?.[0]?.quietMs;
+  if (plan.flows?.length > 0) {
+    witness.books.families.quietFrom = plan.flows[0].quietMs;
+    witness.books.families.letters = LETTER_QUEUE;
+    witness.books.ledger.queues = [QUEUE, CHILD_QUEUE];
+  }
   const crew = new Crew({ context, parts: { plan, witness, history } });
   const nemesis = new Nemesis(crew, history);
   for (const fault of plan.faults) nemesisLoop.arrive(fault.at, () => nemesis.do(fault));

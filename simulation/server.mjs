@@ -40,6 +40,11 @@ export class Server {
     this.#copiedUntil = failover === undefined ? 0 : failover.at - failover.ms;
   }
 
+  /** True if the store keeps jobs with parents and children. */
+  get hasFamilies() {
+    return this.#copies[0].engine.store.capabilities.families === true;
+  }
+
   async open() {
     for (const { engine } of this.#copies) await engine.open();
   }

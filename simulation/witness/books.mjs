@@ -1,5 +1,6 @@
 // The books of one copy of the store: every request and reply goes past them, and what follows from it for sessions, jobs and names is written
 // down and compared with what anybody can read from the store. They never read the inside of the store, and never change anything.
+import { FamilyBook } from './family-book.mjs';
 import { FenceBook } from './fence-book.mjs';
 import { JobBook } from './job-book.mjs';
 import { Ledger } from './ledger.mjs';
@@ -9,11 +10,23 @@ import { ScheduleBook } from './schedule-book.mjs';
 import { SessionBook } from './session-book.mjs';
 import { UniqueBook } from './unique-book.mjs';
 
-const CHANGES_JOBS = new Set(['add', 'claim', 'settle', 'closeSessions', 'sweep', 'extend', 'change', 'write', 'schedule']);
+const CHANGES_JOBS = new Set([
+  'add',
+  'claim',
+  'settle',
+  'closeSessions',
+  'sweep',
+  'extend',
+  'change',
+  'write',
+  'schedule',
+  'relay',
+]);
 /** A look that found nothing has changed nothing, and most look in vain. */
 const hasChangedJobs = (verb, reply) =>
   CHANGES_JOBS.has(verb) &&
   reply?.jobs?.length !== 0 &&
+  (verb !== 'relay' || reply?.delivered !== 0) &&
   (verb !== 'sweep' || (reply?.stalled.length ?? 1) + (reply?.failed.length ?? 1) > 0);
 const DEFAULT_GRACE_MS = 2000;
 
@@ -23,6 +36,7 @@ export class Books {
   unique;
   rates;
   schedules;
+  families;
   ledger;
   fences;
   #isInUse;
@@ -41,13 +55,14 @@ export class Books {
     this.#store = store;
     this.#queue = queue;
     this.#sessions = new SessionBook(this.#world, time);
-    this.fences = new FenceBook(this.#world);
+    this.fences = new FenceBook(this.#world, queue);
     const shared = { world: this.#world, time, history: this.#history, sessions: this.#sessions, fences: this.fences };
     this.jobs = new JobBook({ ...shared, onGrant: (...grant) => this.#isInUse && onJob(...grant) });
     this.names = new NameBook({ ...shared, onGrant: (...grant) => this.#isInUse && onName(...grant) });
     this.unique = new UniqueBook({ world: this.#world, store, queue, jobs: this.jobs });
     this.rates = new RateBook(shared);
     this.schedules = new ScheduleBook({ world: this.#world, time, store, queue });
+    this.families = new FamilyBook({ world: this.#world, now: () => world.now, store, jobs: this.jobs });
     this.ledger = new Ledger({ world: this.#world, store, queue, jobs: this.jobs });
   }
 
@@ -85,14 +100,15 @@ export class Books {
   /** Called with each request before the store sees it; answers what to call with its answer. */
   before(verb, args, process) {
     const guarded = this.#isInUse ? this.#guarded(verb, args) : [];
-    const read = guarded.length > 0 ? this.#store.jobs(this.#queue, guarded) : { jobs: [] };
+    const read = guarded.length > 0 ? this.#store.jobs(args[0], guarded) : { jobs: [] };
     return async ({ error, reply }) => {
       if (error !== undefined) this.#history.note('store', `${verb} of ${process.name} is refused: ${error.message}`);
       const untouched = error === undefined ? this.#after(verb, args, reply, process) : guarded;
       if (hasChangedJobs(verb, reply)) await this.unique.check();
       if (hasChangedJobs(verb, reply) || verb === 'probe') await this.schedules.check();
+      if (hasChangedJobs(verb, reply) || this.families.isQuiet) await this.families.check();
       if (!this.#isInUse) return;
-      if (untouched.length > 0) await this.#compare(untouched, guarded, (await read).jobs);
+      if (untouched.length > 0) await this.#compare(args[0], untouched, guarded, (await read).jobs);
       if (hasChangedJobs(verb, reply)) await this.ledger.check();
     };
   }
@@ -118,15 +134,18 @@ export class Books {
         for (const { id } of args[0]) this.#closed(id, args[1]);
         break;
       case 'sweep':
-        this.#swept(reply, process);
+        this.#swept(args[0], reply, process);
         break;
       case 'add':
-        if (!jobs.added(args[2], reply)) this.unique.added(args[1], reply);
+        if (jobs.added(args[0], args[1], args[2], reply)) break;
+        this.unique.added(args[1], reply);
+        this.families.added(args[0], args[1], reply);
         break;
       case 'claim':
-        this.rates.claimed(args[1], reply);
-        jobs.claimed(args[1], reply);
+        if (args[0] === this.#queue) this.rates.claimed(args[1], reply);
+        jobs.claimed(args[0], args[1], reply);
         this.schedules.claimed(reply.jobs);
+        this.families.claimed(reply.jobs);
         break;
       case 'schedule':
         this.schedules.changed(args[1], reply);
@@ -134,9 +153,10 @@ export class Books {
       case 'settle': {
         const [, outcomes, call, request] = args;
         const untouched = jobs.settled(outcomes, call, reply.results);
-        if (request !== undefined) this.rates.claimed(request, reply.claimed);
-        if (request !== undefined) jobs.claimed(request, reply.claimed);
+        if (request !== undefined && args[0] === this.#queue) this.rates.claimed(request, reply.claimed);
+        if (request !== undefined) jobs.claimed(args[0], request, reply.claimed);
         if (request !== undefined) this.schedules.claimed(reply.claimed.jobs);
+        if (request !== undefined) this.families.claimed(reply.claimed.jobs);
         // What the same call has claimed has changed, rightly.
         return untouched.filter((id) => !reply.claimed?.jobs.some((job) => job.id === id));
       }
@@ -170,19 +190,19 @@ export class Books {
     this.names.sessionEnded(id);
   }
 
-  #swept(reply, process) {
+  #swept(queue, reply, process) {
     // Before the sessions are ended: whoever was alive until now must not have been swept.
     this.jobs.swept(reply);
-    for (const { id } of this.#sessions.reap()) {
+    for (const { id } of this.#sessions.reap(queue)) {
       this.#history.note('store', `${id} has expired and is reaped by ${process.name}`, { sessions: [id] });
       this.names.sessionEnded(id);
     }
-    if (!reply.more)
+    if (!reply.more && queue === this.#queue)
       for (const [, { session }] of this.names.holders) if (!this.#sessions.isAlive(session)) this.names.sessionEnded(session);
   }
 
-  async #compare(ids, guarded, before) {
-    const { jobs: after } = await this.#store.jobs(this.#queue, guarded);
+  async #compare(queue, ids, guarded, before) {
+    const { jobs: after } = await this.#store.jobs(queue, guarded);
     for (const id of ids) {
       const index = guarded.indexOf(id);
       if (index === -1 || isSame(before[index], after[index])) continue;

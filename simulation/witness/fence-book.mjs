@@ -1,12 +1,16 @@
-// Tokens are new and fences grow with every acquisition, of jobs and of names alike.
+// Tokens are new and the fences of a queue grow with every acquisition, of jobs and of names alike.
 
 export class FenceBook {
   #world;
   #tokens = new Set();
-  #last = 0;
+  /** By queue. */
+  #last = new Map();
+  #queue;
 
-  constructor(world) {
+  /** `queue`: that of the names, and of most jobs. */
+  constructor(world, queue) {
     this.#world = world;
+    this.#queue = queue;
   }
 
   isKnown(token) {
@@ -15,15 +19,16 @@ export class FenceBook {
 
   /** As if all that were granted there had been granted here. */
   takeOver(before) {
-    this.#last = Math.max(this.#last, before.#last);
+    for (const [queue, last] of before.#last) this.#last.set(queue, Math.max(this.#last.get(queue) ?? 0, last));
   }
 
-  granted(what, token, fence) {
-    if (!(fence > this.#last)) {
-      const text = `${what.job ?? what.name} was granted under fence ${fence} after fence ${this.#last} had been given`;
+  granted(what, token, fence, queue = this.#queue) {
+    const last = this.#last.get(queue) ?? 0;
+    if (!(fence > last)) {
+      const text = `${what.job ?? what.name} was granted under fence ${fence} after fence ${last} had been given`;
       this.#world.violate({ invariant: 'tokens and fences grow', text, ...what });
     }
-    this.#last = Math.max(this.#last, fence);
+    this.#last.set(queue, Math.max(last, fence));
     this.#tokens.add(token);
   }
 }

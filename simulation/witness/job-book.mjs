@@ -1,10 +1,14 @@
 // Who owns which job, and how each of them ended, from the replies of the store; it judges every grant, sweep and owner's write.
 
+const REFUSED_BY_CHILDREN = new Set(['pending', 'unsuccessful', 'ready']);
+
 export class JobBook {
   /** Job ids that were acknowledged to their producer. */
   acknowledged = new Set();
   /** Job ids that this store has given out. */
   known = new Set();
+  /** The queue of each job. */
+  queues = new Map();
   owners = new Map();
   finished = new Map();
   /** How many jobs of a group may be active; undefined if the run sets no limit. */
@@ -41,27 +45,27 @@ export class JobBook {
     return this.#revoked.has(token);
   }
 
-  claimed({ session, timedMs }, { jobs }) {
+  claimed(queue, { session, timedMs }, { jobs }) {
     for (const { id, token, fence, group } of jobs) {
-      if (!this.#fences.isKnown(token)) this.#granted(id, { token, fence, session, timedMs, group });
+      if (!this.#fences.isKnown(token)) this.#granted(id, { queue, token, fence, session, timedMs, group });
       else if (this.owners.get(id)?.token !== token) {
         this.#violate('one lock per job', id, `${id} was handed out again under ${token}, which had ended`);
       }
     }
     const { process } = this.#sessions.get(session) ?? {};
-    const held = [...this.owners].filter(([, owner]) => owner.session === session);
+    const held = [...this.owners].filter(([, owner]) => owner.session === session && owner.isRefused !== true);
     if (!this.#hasTakenOver && process !== undefined && held.length > process.mostJobs) {
       this.#violate('slots are kept', held.at(-1)?.[0], `${session} holds ${held.length} jobs and may hold ${process.mostJobs}`);
     }
   }
 
-  #granted(id, { token, fence, session, timedMs, group }) {
+  #granted(id, { queue, token, fence, session, timedMs, group }) {
     const before = this.owners.get(id);
     this.#history.note('store', `${id} is granted to ${session} (fence ${fence})`, { jobs: [id], sessions: [session] });
     if (before !== undefined)
       this.#violate('one lock per job', id, `${id} was granted to ${session} while ${before.session} had it`);
     if (this.finished.has(id)) this.#violate('a finish is final', id, `${id} was granted after it had finished`);
-    this.#fences.granted({ job: id }, token, fence);
+    this.#fences.granted({ job: id }, token, fence, queue);
     const timed = timedMs !== undefined;
     this.owners.set(id, { token, fence, session, group, timed, endsAt: timed ? this.#time.after(timedMs) : 0 });
     this.#judgeGroup(id, group);
@@ -85,8 +89,11 @@ export class JobBook {
   }
 
   /** True: the store has answered this call before. */
-  added(call, replies) {
-    for (const { id } of replies) this.known.add(id);
+  added(queue, jobs, call, replies) {
+    replies.forEach(({ id }, index) => {
+      this.known.add(id);
+      this.queues.set(id, jobs[index].queue ?? queue);
+    });
     return this.#isRepeat(call, replies[0]?.id, replies);
   }
 
@@ -105,6 +112,12 @@ export class JobBook {
   /** True: it was the owner, and the job has moved. */
   #settledOne({ kind, jobId, token }, result) {
     this.#history.note('store', `${jobId} ${kind} by ${token}: ${result}`, { jobs: [jobId] });
+    const owner = this.owners.get(jobId);
+    // The children of a job refuse its outcome: the owner keeps its lock, and its run is over.
+    if (REFUSED_BY_CHILDREN.has(result) && owner?.token === token) {
+      owner.isRefused = true;
+      return false;
+    }
     const isOwner = this.#judge(jobId, token, result, this.#isRepeatedFinish(kind, jobId, token));
     if (!isOwner) return false;
     if (kind === 'release' && this.ended.has(token) && !this.#hasTakenOver) {

@@ -1,28 +1,47 @@
 // The store as anybody can read it, compared with what its replies have told: every job in exactly one state, under the lock that was
 // granted, with the stalls that were counted; lists and counts agree; nothing that was acknowledged is gone.
 
-const LISTS = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'];
+const LISTS = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed', 'waiting-children'];
 const EVERYTHING = { lists: LISTS, start: 0, end: -1, asc: true };
 
 export class Ledger {
   /** Jobs that have neither completed nor failed. */
   open = [];
+  /** The queues that are read. */
+  queues;
   #world;
   #store;
-  #queue;
   #jobs;
 
   constructor({ world, store, queue, jobs }) {
     this.#world = world;
     this.#store = store;
-    this.#queue = queue;
+    this.queues = [queue];
     this.#jobs = jobs;
   }
 
   async check() {
-    const { jobs: records } = await this.#store.jobs(this.#queue, EVERYTHING);
-    const { counts } = await this.#store.status(this.#queue);
     const seen = new Map();
+    for (const queue of this.queues) await this.#checkQueue(queue, seen);
+    for (const id of this.#jobs.acknowledged) {
+      if (!seen.has(id)) this.#violate('nothing acknowledged is lost', id, `${id} was acknowledged, and is gone`);
+    }
+    for (const [id, { token, fence, session }] of this.#jobs.owners) {
+      const queue = this.#jobs.queues.get(id) ?? this.queues[0];
+      const lock = (await this.#store.locks(queue, { jobIds: [id] }))[0];
+      if (lock?.token === token && lock.fence === fence && lock.session === session) continue;
+      this.#violate(
+        'one lock per job',
+        id,
+        `${id} was granted to ${session} (${token}), the store shows ${lock?.token ?? 'no lock'}`,
+      );
+    }
+    this.open = [...seen.values()].filter(({ state }) => state !== 'completed' && state !== 'failed').map(({ id }) => id);
+  }
+
+  async #checkQueue(queue, seen) {
+    const { jobs: records } = await this.#store.jobs(queue, EVERYTHING);
+    const { counts } = await this.#store.status(queue);
     const states = Object.fromEntries(LISTS.map((name) => [name, 0]));
     for (const record of records) {
       const other = seen.get(record.id);
@@ -33,22 +52,9 @@ export class Ledger {
       this.#checkJob(record);
     }
     for (const name of LISTS) {
-      if (counts[name] === states[name]) continue;
+      if ((counts[name] ?? 0) === states[name]) continue;
       this.#violate('counts add up', undefined, `${counts[name]} jobs are counted as ${name}, ${states[name]} are there`);
     }
-    for (const id of this.#jobs.acknowledged) {
-      if (!seen.has(id)) this.#violate('nothing acknowledged is lost', id, `${id} was acknowledged, and is gone`);
-    }
-    for (const [id, { token, fence, session }] of this.#jobs.owners) {
-      const lock = (await this.#store.locks(this.#queue, { jobIds: [id] }))[0];
-      if (lock?.token === token && lock.fence === fence && lock.session === session) continue;
-      this.#violate(
-        'one lock per job',
-        id,
-        `${id} was granted to ${session} (${token}), the store shows ${lock?.token ?? 'no lock'}`,
-      );
-    }
-    this.open = records.filter(({ state }) => state !== 'completed' && state !== 'failed').map(({ id }) => id);
   }
 
   #checkJob({ id, state, stalledCounter }) {

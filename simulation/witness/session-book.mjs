@@ -15,12 +15,12 @@ export class SessionBook {
     return this.#sessions.get(id);
   }
 
-  opened({ id, durationMs, maxStalls, graceMs }, process) {
+  opened({ queue, id, durationMs, maxStalls, graceMs }, process) {
     if (this.#sessions.has(id)) {
       this.#world.violate({ invariant: 'session ids are new', text: `${id} was opened a second time`, session: id });
     }
     const expiresAt = this.#time.after(durationMs);
-    this.#sessions.set(id, { id, process, durationMs, maxStalls, graceMs, expiresAt, isOver: false });
+    this.#sessions.set(id, { queue, id, process, durationMs, maxStalls, graceMs, expiresAt, isOver: false });
   }
 
   renewed({ id }, { alive }) {
@@ -49,10 +49,12 @@ export class SessionBook {
     if (session !== undefined) session.isOver = true;
   }
 
-  /** A sweep ends all that have expired; answers them. */
-  reap() {
+  /** A sweep of a queue ends all that have expired there; answers them. */
+  reap(queue) {
     const now = this.#time.now();
-    const reaped = [...this.#sessions.values()].filter(({ isOver, expiresAt }) => !isOver && expiresAt <= now);
+    const reaped = [...this.#sessions.values()].filter(
+      (session) => session.queue === queue && !session.isOver && session.expiresAt <= now,
+    );
     for (const session of reaped) session.isOver = true;
     return reaped;
   }
