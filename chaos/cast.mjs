@@ -17,7 +17,7 @@ export function part(role, name, { program = new URL(`${role}.mjs`, ACTORS), ...
 export const CHAOS = {
   queues: ['work'],
   /** How often jobs are added, how long a holder rests between two locks and a leader between two writes, what is kept of jobs, and whether some have a `lockKey`, a
-   * deduplication id or a group, whether workers have a rate limit, and a schedule adds others. */
+   * deduplication id or a group, whether workers have a rate limit, a schedule adds others, and flows are added where the store keeps families. */
   acting: {
     paceMs: 150,
     restMs: [0, 50],
@@ -28,6 +28,7 @@ export const CHAOS = {
     hasSchedule: true,
     hasGroups: true,
     hasRate: true,
+    hasFlows: true,
   },
   parts: [
     ...some('producer', 2),

@@ -7,6 +7,7 @@ import { CHAOS } from './cast.mjs';
 import { Crew } from './crew.mjs';
 import { clockFaults, Clocks } from './faults/clocks.mjs';
 import { processFaults } from './faults/processes.mjs';
+import { CHILD_QUEUE, LETTER_QUEUE } from './flows.mjs';
 import { openHistory } from './history.mjs';
 import { jobName } from './job-name.mjs';
 import { KEEPING } from './lock-times.mjs';
@@ -21,7 +22,7 @@ import { Settlements } from './settlements.mjs';
 
 const PLACES = { sqlite: onSqlite, postgres: onPostgres, redis: onRedis, replicated: onReplicatedRedis };
 const FORGETFUL = fileURLToPath(new URL('actors/forgetful-store.mjs', import.meta.url));
-const UNFINISHED = ['waiting', 'prioritized', 'delayed', 'active'];
+const UNFINISHED = ['waiting', 'prioritized', 'delayed', 'active', 'waiting-children'];
 const START_MS = 60_000;
 
 /** What `npm run chaos` plays, and what another play says otherwise. */
@@ -65,12 +66,16 @@ export async function run(settings, folder, onProgress, scene = {}) {
     const place = await openPlace(crew.names(), note);
     undo.push(() => place.close());
     const remarks = [...place.remarks, ...remark];
+    // Only where the store keeps families.
+    const hasFlows = cast.acting.hasFlows === true && place.store().capabilities?.families === true;
+    stage.cast = { ...cast, acting: { ...cast.acting, hasFlows } };
+    const queues = hasFlows ? [...cast.queues, CHILD_QUEUE] : cast.queues;
     stage.connectionFor = settings.defects ? (name) => forgetful(place.connectionFor(name)) : place.connectionFor;
     if (hasClocks)
       stage.clock = await Clocks.in(folder, crew.names()).catch(
         ({ message }) => void remarks.push(`No clock is stepped. ${message}`),
       );
-    const settlements = new Settlements(place.store, cast.queues, note);
+    const settlements = new Settlements(place.store, queues, note);
     undo.push(() => settlements.stop());
     undo.push(() => crew.end());
     await crew.startAll();
@@ -88,9 +93,10 @@ export async function run(settings, folder, onProgress, scene = {}) {
     note('calm', { faults: nemesis.counts });
     await crew.dismiss('producer');
     if (cast.acting.hasSchedule) await endSchedules(place.store, cast.queues, calmMs, note);
-    note('drained', { left: await drained(place.store, cast.queues, calmMs) });
+    note('drained', { left: await drained(place.store, queues, calmMs) });
     // Before they leave and hand back what they hold.
-    for (const queue of cast.queues) await noteJobs(place.store(), queue, note);
+    for (const queue of queues) await noteJobs(place.store(), queue, note);
+    if (hasFlows) await noteLetters(place.store(), note);
     await crew.dismiss();
     await settlements.stop();
     await settlements.read();
@@ -156,7 +162,12 @@ async function leftIn(store, queue) {
     .status(queue)
     .then((status) => status.counts)
     .catch(() => undefined);
-  return UNFINISHED.reduce((sum, list) => sum + (counts?.[list] ?? 1), 0);
+  return UNFINISHED.reduce((sum, list) => sum + (counts === undefined ? 1 : (counts[list] ?? 0)), 0);
+}
+
+async function noteLetters(store, note) {
+  const { jobs } = await store.jobs(LETTER_QUEUE, { lists: ['waiting'], start: 0, end: -1, asc: true });
+  note('letters', { origins: jobs.map(({ origin }) => jobName(origin.queue, origin.id)) });
 }
 
 /** Where every job is that the store still has. */

@@ -18,7 +18,7 @@ export const handlerOf =
     if (lockKey !== undefined) things.push(`key:${jobName(queue, lockKey)}`);
     if (unique !== undefined) things.push(`unique:${jobName(queue, unique)}`);
     const ofGroup = group === undefined ? {} : { group: jobName(queue, group) };
-    const rated = plan.hasRate ? { startedOn: job.processedOn } : {};
+    const rated = plan.hasRate && plan.queues.includes(queue) ? { startedOn: job.processedOn } : {};
     const hold = watch.take({ queue, things, fence, key, ...ofGroup, ...rated, ...lock, first: job.priority === 0 });
     let how = 'thrown';
     try {

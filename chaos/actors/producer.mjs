@@ -1,12 +1,17 @@
 import { Queue } from 'holdfast';
 import { endWith, noteError, plan } from './actor.mjs';
+import { startFlowing } from './flowing.mjs';
 import { startProducing } from './producing.mjs';
 import { startScheduling } from './scheduling.mjs';
 
 const queues = plan.queues.map((name) =>
   new Queue(name, { connection: plan.connection, ...plan.keeping }).on('error', noteError),
 );
-const stops = [startProducing(queues), ...(plan.hasSchedule ? queues.map(startScheduling) : [])];
+const stops = [
+  startProducing(queues),
+  ...(plan.hasSchedule ? queues.map(startScheduling) : []),
+  ...(plan.hasFlows ? [startFlowing()] : []),
+];
 endWith(async () => {
   await Promise.all(stops.map((stop) => stop()));
   await Promise.all(queues.map((queue) => queue.close()));

@@ -1,5 +1,7 @@
+import { CHILD_QUEUE } from '../flows.mjs';
 import { endWith, plan } from './actor.mjs';
 import { startWorking } from './working.mjs';
 
-const stops = plan.queues.map(startWorking);
+const queues = plan.hasFlows ? [...plan.queues, CHILD_QUEUE] : plan.queues;
+const stops = queues.map(startWorking);
 endWith(() => Promise.all(stops.map((stop) => stop())));

@@ -13,7 +13,7 @@ export function startWorking(queue) {
     concurrency: 5,
     runRetryDelay: 1000,
     ...(plan.hasGroups ? { group: { concurrency: GROUP_CONCURRENCY } } : {}),
-    ...(plan.hasRate ? { limiter: RATE } : {}),
+    ...(plan.hasRate && plan.queues.includes(queue) ? { limiter: RATE } : {}),
     ...plan.keeping,
   });
   worker.on('completed', ({ id }, { fence }) => note('completed', { id: jobName(queue, id), fence }));

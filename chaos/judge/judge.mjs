@@ -2,6 +2,7 @@
 // again about a run of long ago, and about histories that were made up to see it object.
 import { judgeDrafts } from './drafts.mjs';
 import { judgeFences } from './fences.mjs';
+import { countFlows, judgeFlows } from './flows.mjs';
 import { countGrouped, judgeGroups } from './groups.mjs';
 import { holdsOf, judgeHolds } from './holds.mjs';
 import { jobsOf, judgeJobs } from './jobs.mjs';
@@ -27,6 +28,9 @@ const LOSABLE = new Set([
   'two holders',
   'group over its limit',
   'rate over its limit',
+  'parent before its children',
+  'letter missing',
+  'letter twice',
 ]);
 const BEFORE_PROMOTION_MS = 5000;
 /** Until everybody has renewed with the new primary and was told what it has lost. */
@@ -47,6 +51,7 @@ export function judge(entries) {
     ...judgeJobs(jobs, holds),
     ...judgeDrafts(entries, jobs, holds),
     ...judgeSlots(entries, jobs),
+    ...judgeFlows(entries, jobs, holds),
     ...judgeWrites(entries),
     ...judgeFences(entries, holds),
     ...judgeProcesses(entries),
@@ -75,6 +80,7 @@ function figuresOf(entries, holds, jobs) {
     completed: count('accepted', ({ outcome }) => outcome === 'completed'),
     failed: count('accepted', ({ outcome }) => outcome === 'failed'),
     slots: countSlots(entries),
+    flows: countFlows(entries, jobs),
     grouped: countGrouped(holds),
     rated: countRated(entries),
     promotions: count('promoted'),

@@ -12,7 +12,7 @@ const CALM_MS = 150_000;
 
 const castWith = (programs) => ({
   ...CHAOS,
-  acting: { ...CHAOS.acting, hasKeys: false, hasUnique: false, hasSchedule: false, hasGroups: false },
+  acting: { ...CHAOS.acting, hasKeys: false, hasUnique: false, hasSchedule: false, hasGroups: false, hasFlows: false },
   parts: [...some('producer', 2, programs('producer')), ...some('worker', 4, programs('worker'))],
 });
 

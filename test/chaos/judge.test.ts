@@ -261,3 +261,61 @@ test('a schedule that did not go on after the faults', () => {
   expect(rules(...SCHEDULED, atEnd('running', 5000))).toEqual(['schedule stopped']);
   expect(rules(...SCHEDULED)).toEqual(['schedule stopped']);
 });
+
+/** A flow of a root and a child that has completed before the root began. */
+const FLOW: Line[] = [
+  line(300, 'producer-1.1', 'flow', {
+    nodes: [
+      { id: 'root', children: ['child'] },
+      { id: 'child', children: [] },
+    ],
+  }),
+  take(310, 'worker-1.1', 31, ['job:child'], { key: 'kchild', queue: 'steps' }),
+  end(320, 'worker-1.1', 31, 320, 'steps'),
+  accepted(325, 'child', 31),
+  take(330, 'worker-2.1', 33, ['job:root'], { key: 'kroot' }),
+  end(340, 'worker-2.1', 33, 340),
+  accepted(345, 'root', 33),
+];
+const failedFor = (at: number, id: string, reason = 'on purpose'): Line =>
+  line(at, 'conductor', 'accepted', { id, outcome: 'failed', reason });
+const letters = (...origins: string[]): Line => line(400, 'conductor', 'letters', { origins });
+const flowWithout = (...events: [string, string?][]): Line[] =>
+  FLOW.filter(({ event, id }) => !events.some(([name, of]) => name === event && (of === undefined || of === id)));
+
+test('a flow whose root began after its child had ended', () => {
+  expect(rules(...FLOW, letters())).toEqual([]);
+  expect(
+    judge(inOrder([...FLOW, line(301, 'producer-1.1', 'added', { jobs: [{ id: 'root', key: 'kroot' }] })])).figures,
+  ).toMatchObject({
+    flows: 1,
+  });
+});
+
+test('a root that began while its child was running, or had not ended', () => {
+  const late = take(315, 'worker-2.1', 30, ['job:root'], { key: 'kroot' });
+  expect(rules(...FLOW, late, end(316, 'worker-2.1', 30, 316))).toEqual(['parent before its children']);
+  expect(rules(...flowWithout(['accepted', 'child']))).toEqual(['parent before its children']);
+});
+
+test('a root that still waits for its children after the calm', () => {
+  const kept = line(999, 'conductor', 'kept', { list: 'waiting-children', jobs: [{ id: 'root', key: 'kroot' }] });
+  expect(rules(...flowWithout(['accepted', 'root'], ['take'], ['end']), kept)).toEqual(['unfinished']);
+});
+
+test('a failure of a flow without a letter, with two, and a letter without a failure', () => {
+  const failing = [...flowWithout(['accepted', 'child']), failedFor(325, 'child')];
+  expect(rules(...failing, letters('child'))).toEqual([]);
+  expect(rules(...failing, letters())).toEqual(['letter missing']);
+  expect(rules(...failing, letters('child', 'child'))).toEqual(['letter twice']);
+  expect(rules(...FLOW, letters('child'))).toEqual(['letter twice']);
+});
+
+test('a root that a child fails, without a run', () => {
+  const doomed = [
+    ...flowWithout(['accepted'], ['take'], ['end']),
+    failedFor(325, 'child'),
+    failedFor(330, 'root', 'child steps:child failed'),
+  ];
+  expect(rules(...doomed, letters('child', 'root'))).toEqual([]);
+});
