@@ -30,5 +30,5 @@ test('sqlite does what the memory store does, whatever the sequence of verbs', {
 
 test('sqlite keeps families as the model does, whatever the sequence of verbs', { timeout: 3_600_000 }, async (context) => {
   if (!hasFamilies({ clock, connections })) return context.skip('its jobs have no parents or children');
-  await keepFamilies(async () => ({ clock, connections }), { runs: 4 });
+  await keepFamilies(async () => ({ clock, connections }), { runs: 3 });
 });

@@ -72,9 +72,9 @@ export class FamilyWalk {
 
   /** Compares all lists and records, and the links of the jobs that the last verb concerned (`all`: of all jobs). */
   async compare(scene: Scene, all = false): Promise<void> {
-    for (const queue of this.queues) await this.#compareQueue(scene, queue);
+    const states = new Map((await Promise.all(this.queues.map((queue) => this.#compareQueue(scene, queue)))).flat());
     const members = this.#model.all().filter((member) => all || this.#model.touched.has(refKey(member)));
-    for (const member of members) await this.#compareLinks(scene, member);
+    await Promise.all(members.map((member) => this.#compareLinks(scene, member, states)));
     this.#model.touched.clear();
   }
 
@@ -146,9 +146,10 @@ export class FamilyWalk {
     });
   }
 
-  async #compareQueue({ store }: Scene, queue: string): Promise<void> {
-    const { counts } = await store.status(queue);
-    const { jobs } = await store.jobs(queue, { lists: LISTS, start: 0, end: -1, asc: true });
+  /** Returns the state of each job. */
+  async #compareQueue({ store }: Scene, queue: string): Promise<[key: string, state: string][]> {
+    const listed = store.jobs(queue, { lists: LISTS, start: 0, end: -1, asc: true });
+    const [{ counts }, { jobs }] = await Promise.all([store.status(queue), listed]);
     const members = this.#model.of(queue);
     assert.deepEqual(
       sorted(jobs.map(({ id, state }) => `${id} ${state}`)),
@@ -157,6 +158,7 @@ export class FamilyWalk {
     const waiting = this.#model.of(queue, 'waiting-children').length;
     assert.equal(counts['waiting-children'], waiting, 'the count of waiting-children');
     for (const record of jobs) this.#compareRecord(queue, record);
+    return jobs.map(({ id, state }) => [refKey({ queue, id }), state]);
   }
 
   #compareRecord(queue: string, record: JobRecord): void {
@@ -176,19 +178,19 @@ export class FamilyWalk {
     assert(dooms, `${id} is doomed by one of ${[...member.doomers].join(', ')}, not by ${JSON.stringify(doomedBy)}`);
   }
 
-  async #compareLinks({ store }: Scene, member: FamilyMember): Promise<void> {
+  async #compareLinks({ store }: Scene, member: FamilyMember, states: Map<string, string>): Promise<void> {
     const { queue, id, state, links: expected } = member;
-    const found = await this.#links(store, member);
-    assert.deepEqual(sorted(found.links.map(linkText)), sorted([...expected.values()].map(linkText)), `the links of ${id}`);
+    const reply = await this.#links(store, member);
+    assert.deepEqual(sorted(reply.links.map(linkText)), sorted([...expected.values()].map(linkText)), `the links of ${id}`);
     for (const name of LINK_STATES) {
-      const there = found.links.filter((link) => link.state === name).length;
-      assert.equal(found.counts[name], there, `the count of ${name} links of ${id}`);
+      const there = reply.links.filter((link) => link.state === name).length;
+      assert.equal(reply.counts[name], there, `the count of ${name} links of ${id}`);
     }
-    assert(state !== 'waiting-children' || found.counts.pending > 0, `${id} waits for a child`);
-    for (const { child, state: ofLink } of found.links) {
+    assert(state !== 'waiting-children' || reply.counts.pending > 0, `${id} waits for a child`);
+    for (const { child, state: ofLink } of reply.links) {
       if (ofLink !== 'pending') continue;
-      const [record] = (await store.jobs(child.queue, [child.id])).jobs;
-      assert(record !== undefined && record.state !== 'completed', `${child.id}, a pending child of ${id} in ${queue}, is open`);
+      const found = states.get(refKey(child));
+      assert(found !== undefined && found !== 'completed', `${child.id}, a pending child of ${id} in ${queue}, is open`);
     }
   }
 

@@ -16,7 +16,7 @@ const CHECK_EVERY = 10;
 
 /** Fewer steps, because the store is compared after each of them. */
 const FAMILY_SEEDS = [5, 90_210];
-const FAMILY_STEPS = 120;
+const FAMILY_STEPS = 80;
 const FAMILY_CHECK_EVERY = 20;
 
 export function model(test: Test): void {
