@@ -5,6 +5,7 @@ import { CAP } from './cap.mjs';
 import { DEDUPLICATION } from './deduplication.mjs';
 import { EMPTY_LISTS } from './empty-lists.mjs';
 import { EVENTS } from './events.mjs';
+import { FAMILIES } from './families.mjs';
 import { FENCES } from './fences.mjs';
 import { GROUPS } from './groups.mjs';
 import { HAND_BACK } from './hand-back.mjs';
@@ -40,4 +41,5 @@ export const AREAS = {
   schedules: SCHEDULES,
   groups: GROUPS,
   limits: LIMITS,
+  families: FAMILIES,
 };

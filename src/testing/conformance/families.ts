@@ -468,6 +468,16 @@ function existing(test: FamilyTest): void {
     assert.equal(await family.counts(), '1 pending, 0 processed, 0 failed, 0 ignored');
     assert.deepEqual((await family.kids.job('a')).parents, [family.parent()]);
   });
+
+  test('a failed child that is added again under its parent does not doom it again', async (family, scene) => {
+    await family.add({ a: FAIL });
+    await family.settle('a', failed);
+    await scene.finish(failed(await family.claim(scene, 'parent')));
+    await scene.store.change(scene.queue, ['parent'], retryFrom('failed'));
+    await family.tryAdd(family.child('a', family.parent('parent', FAIL)));
+    assert.equal((await scene.job('parent')).doomedBy, undefined);
+    assert.equal(await family.counts(), '0 pending, 0 processed, 1 failed, 0 ignored');
+  });
 }
 
 function reading(test: FamilyTest): void {

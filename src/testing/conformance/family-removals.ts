@@ -141,4 +141,13 @@ export function familyRemovals(test: Test): void {
     await family.settle('a', completed);
     assert.equal(await family.counts(), '0 pending, 0 processed, 0 failed, 0 ignored');
   });
+  familyTest('a parent and a child that has ended are not parted', async (family, scene) => {
+    await family.add({ a: undefined, b: undefined });
+    await family.settle('a', completed);
+    const reply = await scene.store.change(scene.queue, ['parent'], { kind: 'unlink', child: family.kid('a') });
+    await family.relay();
+    assert.deepEqual(reply.others, [{ jobId: 'parent', status: 'state' }]);
+    assert.equal(await family.counts(), '1 pending, 1 processed, 0 failed, 0 ignored');
+    assert.deepEqual((await family.kids.job('a')).parents, [family.parent()]);
+  });
 }
