@@ -42,6 +42,7 @@ const VERBS: Partial<Record<Level, (keyof Store)[]>> = {
   'timed-locks': ['extend'],
   'named-locks': ['acquire', 'letGo'],
   schedules: ['schedule'],
+  families: ['relay', 'children'],
   hints: ['probe', 'checkSessions'],
   waking: ['watch', 'onWarning'],
 };
@@ -64,6 +65,8 @@ function levelsOf(verb: string, args: unknown[]): Level[] {
     ['groups', verb === 'add' && (args[1] as object[]).some((job) => 'group' in job)],
     ['groups', ['configure', 'jobs'].includes(verb) && 'group' in (args[1] as object)],
     ['groups', ['configure', 'status'].includes(verb) && 'groups' in ((args[1] as object | undefined) ?? {})],
+    ['families', verb === 'add' && (args[1] as object[]).some(isOfFamily)],
+    ['families', outcomes.some(({ kind }) => kind === 'children')],
     ['caps', verb === 'configure' && 'cap' in (args[1] as object)],
     ['rates', verb === 'configure' && 'rate' in (args[1] as object)],
     ['metrics', verb === 'configure' && 'metrics' in (args[1] as object)],
@@ -74,6 +77,8 @@ function levelsOf(verb: string, args: unknown[]): Level[] {
   ];
   return found.filter(([, needed]) => needed).map(([level]) => level);
 }
+
+const isOfFamily = (job: object): boolean => ['parents', 'waitsForChildren', 'deadLetter'].some((field) => field in job);
 
 interface Attempt {
   title: string;

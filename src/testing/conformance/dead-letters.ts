@@ -9,11 +9,16 @@ import type { Test } from './suite.js';
 
 export function deadLetters(test: Test): void {
   /** The second queue of the scene gets the letters of the first one. */
-  const letterTest = (title: string, body: (family: FamilyScene, scene: Scene, letters: Scene) => Promise<void>): void =>
-    test.families(title, (scene) => {
-      const family = new FamilyScene(scene);
-      return body(family, scene, family.kids);
-    });
+  type LetterTest = (title: string, body: (family: FamilyScene, scene: Scene, letters: Scene) => Promise<void>) => void;
+  const testOf =
+    (ofLevel: Test): LetterTest =>
+    (title, body) =>
+      ofLevel.families(title, (scene) => {
+        const family = new FamilyScene(scene);
+        return body(family, scene, family.kids);
+      });
+
+  const letterTest = testOf(test);
 
   letterTest('a job that fails for good sends one letter', async (family, scene, letters) => {
     const content = { name: 'pay', data: '{"n":1}', opts: '{"attempts":1}', timestamp: 1_700_000_000_001, priority: 2 };
@@ -82,7 +87,7 @@ export function deadLetters(test: Test): void {
     assert.equal((await letters.list('waiting')).length, 2);
   });
 
-  letterTest('a letter that is sent back is the job again, under its old id', async (family, scene, letters) => {
+  testOf(test.needs('keys'))('a letter that is sent back is the job again, under its old id', async (family, scene, letters) => {
     await scene.add({ id: 'a', name: 'pay', data: '1', lockKey: 'k', deadLetter: letters.queue });
     await scene.finish(failed(await family.claim(scene, 'a'), { count: 0 }));
     await family.relay();

@@ -19,7 +19,7 @@ const waits = ({ id, token }: ClaimedJob, child?: { queue: string; id: string })
 });
 
 export function families(test: Test): void {
-  const familyTest: FamilyTest = (title, body) => test.families(title, (scene) => body(new FamilyScene(scene), scene));
+  const familyTest = testOf(test);
   adding(familyTest);
   ends(familyTest);
   failures(familyTest);
@@ -27,8 +27,14 @@ export function families(test: Test): void {
   refusedThenDone(familyTest);
   waitingByHand(familyTest);
   existing(familyTest);
+  adoptedRuns(familyTest, 'a plain job', {});
+  adoptedRuns(testOf(test.needs('groups')), 'a job of a group', { group: 'g' });
   reading(familyTest);
   racing(familyTest);
+}
+
+function testOf(test: Test): FamilyTest {
+  return (title, body) => test.families(title, (scene) => body(new FamilyScene(scene), scene));
 }
 
 function adding(test: FamilyTest): void {
@@ -401,25 +407,6 @@ function existing(test: FamilyTest): void {
     assert.equal(await scene.stateOf('parent'), 'waiting');
   });
 
-  for (const [kind, fields] of [
-    ['a plain job', {}],
-    ['a job of a group', { group: 'g' }],
-  ] as const) {
-    test(`${kind} that is adopted while it runs tells its parent in a settle that claims too`, async (family, scene) => {
-      const { kids } = family;
-      await kids.add({ id: 'a', ...fields }, { id: 'next', ...fields });
-      const session = await kids.session();
-      const job = await kids.claimOne(session);
-      await family.tryAdd({ id: 'parent', waitsForChildren: true }, family.child('a', family.parent()));
-      const request = kids.request(session, 1);
-      const call = { caller: session, seq: request.seq };
-      const { results, claimed } = await kids.store.settle(kids.queue, [completed(job)], call, request);
-      assert.deepEqual([results, ids(claimed?.jobs ?? [])], [['done'], ['next']]);
-      await family.relay();
-      assert.equal(await scene.stateOf('parent'), 'waiting');
-    });
-  }
-
   test('a completed job that is adopted counts at once', async (family, scene) => {
     await family.kids.add({ id: 'a' });
     await family.settle('a', (job) => completed(job, {}, '"before"'));
@@ -477,6 +464,22 @@ function existing(test: FamilyTest): void {
     await family.tryAdd(family.child('a', family.parent('parent', FAIL)));
     assert.equal((await scene.job('parent')).doomedBy, undefined);
     assert.equal(await family.counts(), '0 pending, 0 processed, 1 failed, 0 ignored');
+  });
+}
+
+function adoptedRuns(test: FamilyTest, kind: string, fields: { group?: string }): void {
+  test(`${kind} that is adopted while it runs tells its parent in a settle that claims too`, async (family, scene) => {
+    const { kids } = family;
+    await kids.add({ id: 'a', ...fields }, { id: 'next', ...fields });
+    const session = await kids.session();
+    const job = await kids.claimOne(session);
+    await family.tryAdd({ id: 'parent', waitsForChildren: true }, family.child('a', family.parent()));
+    const request = kids.request(session, 1);
+    const call = { caller: session, seq: request.seq };
+    const { results, claimed } = await kids.store.settle(kids.queue, [completed(job)], call, request);
+    assert.deepEqual([results, ids(claimed?.jobs ?? [])], [['done'], ['next']]);
+    await family.relay();
+    assert.equal(await scene.stateOf('parent'), 'waiting');
   });
 }
 

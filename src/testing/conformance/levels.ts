@@ -56,7 +56,7 @@ export const LEVELS = {
   together: {
     buildsOn: [
       ...['core', 'inspecting', 'keeping', 'control', 'changing', 'timed-locks', 'claims-by-id', 'keys', 'caps'],
-      ...['deduplication', 'schedules', 'rates', 'metrics', 'own-events', 'groups'],
+      ...['deduplication', 'schedules', 'rates', 'metrics', 'own-events', 'groups', 'families'],
       ...['named-locks', 'hints', 'lanes', 'waking', 'large'],
     ],
     needs: 'all verbs, with thousands of items and in random order',
