@@ -258,6 +258,15 @@ function failures(test: FamilyTest): void {
     assert.deepEqual((await scene.job('parent')).doomedBy, family.kid('b'));
   });
 
+  test('a parent that has finished is not doomed', async (family, scene) => {
+    await family.add({ a: CONTINUE, b: FAIL });
+    await family.settle('a', failed);
+    await scene.finish(failed(await family.claim(scene, 'parent')));
+    await family.settle('b', failed);
+    const { state, doomedBy } = await scene.job('parent');
+    assert.deepEqual([state, doomedBy], ['failed', undefined]);
+  });
+
   test('a parent that is active is not doomed, but cannot complete', async (family, scene) => {
     await family.add({ a: CONTINUE, b: FAIL });
     await family.settle('a', failed);
@@ -454,6 +463,24 @@ function existing(test: FamilyTest): void {
     await family.tryAdd(family.child('a', family.parent()));
     assert.equal(await family.counts(), '1 pending, 0 processed, 0 failed, 0 ignored');
     assert.deepEqual((await family.kids.job('a')).parents, [family.parent()]);
+  });
+
+  test('a child that is added again under its parent is a duplicate', async (family) => {
+    await family.add({ a: undefined });
+    assert.deepEqual(await family.tryAdd(family.child('a', family.parent())), [{ id: 'a', status: 'duplicate' }]);
+  });
+
+  test('a child whose parent was removed gets another one', async (family, scene) => {
+    await family.add({ a: undefined });
+    await scene.store.change(scene.queue, ['parent'], { kind: 'remove' });
+    await family.relay();
+    const replies = await family.tryAdd({ id: 'other', waitsForChildren: true }, family.child('a', family.parent('other')));
+    assert.deepEqual(
+      replies.map(({ status }) => status),
+      ['added', 'duplicate'],
+    );
+    await family.settle('a', completed);
+    assert.equal(await scene.stateOf('other'), 'waiting');
   });
 
   test('a failed child that is added again under its parent does not doom it again', async (family, scene) => {

@@ -67,6 +67,16 @@ export function familyRemovals(test: Test): void {
     assert.equal(await scene.stateOf('parent'), 'missing');
   });
 
+  familyTest('a parent in the same queue stays when a child is removed that had ended', async (family, scene) => {
+    const child = (id: string) => ({ id, parents: [family.parent()] });
+    await family.tryAdd({ id: 'parent', waitsForChildren: true }, child('a'), child('b'));
+    await scene.finish(completed(await family.claim(scene, 'a')));
+    await family.relay();
+    await scene.store.change(scene.queue, { lists: ['completed'], limit: 10 }, { kind: 'remove', parentToo: true });
+    await family.relay();
+    assert.equal(await scene.stateOf('parent'), 'waiting-children');
+  });
+
   familyTest('a parent that waits for children is removed alone, and its children stay', async (family, scene) => {
     await family.add({ a: undefined });
     assert.deepEqual(await scene.store.change(scene.queue, ['parent'], REMOVE), changedAll('parent'));
