@@ -163,7 +163,7 @@ export const FAMILY_DEFECTS: Record<string, Defect> = {
     }),
   },
   'unlink takes ended links too': {
-    noticedBy: new RegExp(RANDOM_WORK),
+    noticedBy: new RegExp(`a parent and a child that has ended are not parted|${RANDOM_WORK}`),
     bend: bendingChanges((_, change) => async (queue, target, what) => {
       const reply = await change(queue, target, what);
       if (what.kind !== 'unlink') return reply;
