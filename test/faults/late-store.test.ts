@@ -8,9 +8,8 @@ import type { HoldfastError } from '../../src/errors.js';
 import { Queue } from '../../src/queue/queue.js';
 import { newServer as newPostgres } from '../engines/postgres/support.js';
 import { newServer as newRedis } from '../engines/redis/support.js';
-import { outcomeOf } from '../support/wait/until.js';
 import { paced } from '../support/wait/pace.js';
-import { until } from '../support/wait/until.js';
+import { outcomeOf, until } from '../support/wait/until.js';
 
 interface LateStore {
   connection: string;

@@ -18,7 +18,8 @@ import {
   stateOf,
   withoutRelay,
 } from './family-scene.js';
-import { completed, deadlocks, insist, newClient, newDatabase, newJob, openStore, shuffled } from './support.js';
+import { insist } from '../../support/wait/insist.js';
+import { completed, deadlocks, newClient, newDatabase, newJob, openStore, shuffled } from './support.js';
 
 const FAIL = { link: 'failed', release: 'now', doom: true } as const;
 const RETRY = { kind: 'retry', from: 'completed', resetAttemptsMade: false, resetAttemptsStarted: false } as const;

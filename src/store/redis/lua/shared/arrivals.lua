@@ -91,14 +91,13 @@ local arrivals = {}
 function arrivals.c(sender, number, body)
   local parent, bond, child, letters, text = match(body, '^([^%z]*)%z([^%z]*)%z([^%z]*)%z([^%z]*)%z(.*)$')
   local counts, field, before = linkFor(parent, bond, sender, child, number)
-  if not counts then return end
+  -- A finished child that is retried has said so before, so the parent of a link that is not pending knows this end, or a later one.
+  if not counts or before ~= 'p' then return end
   local state = letters:sub(1, 1)
-  if state ~= 'r' then
-    setLink(counts, field, before, state, bond, number, text)
-  elseif before == 'p' then
+  if state == 'r' then
     deleteLink(counts, field, before)
   else
-    return
+    setLink(counts, field, before, state, bond, number, text)
   end
   if letters:sub(3, 3) == '1' then
     doom(parent, sender, child)
