@@ -327,6 +327,34 @@ test('adds of families and ends of their children in the opposite order deadlock
   expect(ended.rowCount).toBeGreaterThan(10);
 }, 60_000);
 
+test.each([
+  ['with a claim', true],
+  ['alone', false],
+])('a settle %s locks a child and a plain job in the order of their ids', async (_title, isClaiming) => {
+  const { url, client, store } = await newScene();
+  await store.add(
+    'p',
+    [newJob({ id: 'parent', waitsForChildren: true }), child('a'), newJob({ id: 'z', queue: 'c' })],
+    newCall(),
+  );
+  const jobs = await claimSome(store, 'c', 2);
+  expect(jobs.map(({ id }) => id)).toEqual(['a', 'z']);
+  const lock = (id: string) => client.query('SELECT FROM holdfast.jobs WHERE id = $1 FOR UPDATE', [id]);
+  await client.query('BEGIN');
+  await lock('a');
+  const session = jobs[0]?.token.split(':')[0] as string;
+  const claim = isClaiming ? { session, seq: 2, count: 1 } : undefined;
+  const settling = store.settle('c', jobs.toReversed().map(completed), { caller: session, seq: 2 }, claim);
+  await vi.waitFor(async () => {
+    const { rowCount } = await client.query('SELECT FROM pg_stat_activity WHERE cardinality(pg_blocking_pids(pid)) > 0');
+    expect(rowCount).toBeGreaterThan(0);
+  }, 5_000);
+  await lock('z');
+  await client.query('COMMIT');
+  expect((await settling).results).toEqual(['done', 'done']);
+  expect(await deadlocks(url)).toBe(0);
+});
+
 describe('a family in a transaction of the user', () => {
   test('appears with the commit, in all queues', async () => {
     const { client, store } = await newScene();

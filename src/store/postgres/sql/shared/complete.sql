@@ -1,4 +1,5 @@
--- Completes the plain jobs of _ids that _session owns, and that stay. Sets _finished, how many that were and, of several, _done: which.
+-- Completes the jobs of _ids, if all are plain and stay, and _session owns them. Sets _finished, how many that were and, of several, _done: which.
+-- If some are not plain, it completes none: otherwise the jobs of the call would be locked in two passes, and not in the order of their ids.
 -- Rows are written, and so locked, in the order of the ids. A row that another transaction has just written may be left out: the ordinary
 -- path (carry-out.sql) finds it.
 -- States: 3 active, 4 completed.
@@ -27,7 +28,7 @@ ELSE
     UPDATE jobs j
     SET state = 4, delay = 0, due_at = NULL, attempts_made = attempts_made + 1, finished_on = _now, claim_seq = NULL,
       ends_at = NULL, timed = false, ord = _base + o.n, returnvalue = o.said
-    FROM o WHERE j.ctid = o.at AND j.state + 0 = 3 AND j.session = _session AND j.fence = o.fence AND
+    FROM o WHERE (SELECT count(*) FROM o) = _many AND j.ctid = o.at AND j.state + 0 = 3 AND j.session = _session AND j.fence = o.fence AND
       -- include: plain
     RETURNING o.n
   )
