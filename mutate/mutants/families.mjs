@@ -259,16 +259,16 @@ export const FAMILIES = [
   {
     name: 'handles: unprocessed children that are active are removed',
     file: CHILDREN,
-    find: "job === undefined || job.state === 'active' || job.state === 'failed' ? [] : [job.id]",
-    replace: "job === undefined || job.state === 'failed' ? [] : [job.id]",
+    find: "job !== undefined && job.state !== 'active' && job.state !== 'failed'",
+    replace: "job !== undefined && job.state !== 'failed'",
     ...handles,
     equivalent: 'the store does not remove active jobs',
   },
   {
     name: 'handles: unprocessed children that have failed are removed',
     file: CHILDREN,
-    find: "job === undefined || job.state === 'active' || job.state === 'failed' ? [] : [job.id]",
-    replace: "job === undefined || job.state === 'active' ? [] : [job.id]",
+    find: "job !== undefined && job.state !== 'active' && job.state !== 'failed'",
+    replace: "job !== undefined && job.state !== 'active'",
     ...handles,
   },
   {

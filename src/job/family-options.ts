@@ -1,8 +1,8 @@
 // The options of a job that concern other jobs, in BullMQ's shape: its parent, and what its failure means for that.
-import { checkBoolean, invalidOption } from '../runtime/check.js';
+import { checkBoolean, checkText, invalidOption } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { FAILURE_INSTRUCTIONS, type FailureOption, type Instruction, type ParentLink } from './family.js';
-import { checkGivenId, checkQueueName, parseQueueName } from './names.js';
+import { checkQueueName, parseQueueName } from './names.js';
 
 /** The parent of a new job. */
 export interface ParentOptions {
@@ -23,6 +23,8 @@ export interface FailureOptions {
   removeDependencyOnFailure?: boolean;
 }
 
+/** The id of a dead letter has the name of a queue and an id in it. */
+const MAX_ID = 700;
 const PARENT_NAMES = new OptionNames<ParentOptions>({ of: 'job', known: { id: true, queue: true } });
 export const FAILURE_NAMES = Object.keys(FAILURE_INSTRUCTIONS) as FailureOption[];
 
@@ -30,7 +32,7 @@ export function checkParent(path: string, value: unknown): void {
   if (typeof value !== 'object' || value === null) throw invalidOption(path, value, '{ id, queue } of the parent');
   PARENT_NAMES.check(value as ParentOptions & Record<string, unknown>, path);
   const { id, queue } = value as ParentOptions;
-  checkGivenId(id);
+  checkText(`${path}.id`, id, MAX_ID);
   if (typeof queue !== 'string') throw invalidOption(`${path}.queue`, queue, 'the name of the queue, or prefix:name');
 }
 

@@ -86,6 +86,7 @@ test('job options', PATIENCE, async () => {
     active: 0,
     completed: 0,
     failed: 0,
+    'waiting-children': 0,
   });
 });
 

@@ -272,6 +272,7 @@ test('sync: describes its capabilities', () => {
     crashHints: false,
     inline: true,
     transactions: false,
+    families: true,
   });
   expect(store.describe()).toBeUndefined();
 });

@@ -1,7 +1,7 @@
 // Families on many connections: children that end at once, relays that meet, processes that die between an end and its delivery, and adds
 // that cross settles.
 import type { Client } from 'pg';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
 import type { Outcome } from '../../../src/job/outcome.js';
 import { functionTexts } from '../../../src/store/postgres/driver/sql.js';
@@ -19,7 +19,8 @@ import {
   withoutRelay,
 } from './family-scene.js';
 import { insist } from '../../support/wait/insist.js';
-import { completed, deadlocks, newClient, newDatabase, newJob, openStore, shuffled } from './support.js';
+import { until } from '../../support/wait/until.js';
+import { blocked, completed, deadlocks, newClient, newDatabase, newJob, openStore, shuffled } from './support.js';
 
 const FAIL = { link: 'failed', release: 'now', doom: true } as const;
 const RETRY = { kind: 'retry', from: 'completed', resetAttemptsMade: false, resetAttemptsStarted: false } as const;
@@ -66,7 +67,7 @@ test('a thousand children that end on 20 connections release their parent once',
       for (const job of jobs.slice(n * 50, (n + 1) * 50)) await settle(one, 'c', completed(job));
     }),
   );
-  await vi.waitFor(async () => expect(await stateOf(store, 'p', 'parent')).toBe('waiting'), 5_000);
+  await until('the parent to wait', async () => (await stateOf(store, 'p', 'parent')) === 'waiting');
   expect(await linksOf(store)).toBe('0 pending, 1000 processed, 0 failed, 0 ignored');
   expect(await releasesOf(store, 'parent')).toBe(1);
   expect((await store.status('p')).counts).toMatchObject({ waiting: 1, 'waiting-children': 0 });
@@ -345,10 +346,7 @@ test.each([
   const session = jobs[0]?.token.split(':')[0] as string;
   const claim = isClaiming ? { session, seq: 2, count: 1 } : undefined;
   const settling = store.settle('c', jobs.toReversed().map(completed), { caller: session, seq: 2 }, claim);
-  await vi.waitFor(async () => {
-    const { rowCount } = await client.query('SELECT FROM pg_stat_activity WHERE cardinality(pg_blocking_pids(pid)) > 0');
-    expect(rowCount).toBeGreaterThan(0);
-  }, 5_000);
+  await until('the call waits', async () => (await blocked(client)) > 0);
   await lock('z');
   await client.query('COMMIT');
   expect((await settling).results).toEqual(['done', 'done']);
@@ -389,7 +387,7 @@ describe('a family in a transaction of the user', () => {
     await client.query('BEGIN');
     await store.add('p', [child('late', 'held')], newCall(), client);
     await settle(store, 'c', ...jobs.map(completed));
-    await vi.waitFor(async () => expect(await stateOf(store, 'p', 'free')).toBe('waiting'), 5_000);
+    await until('the parent to wait', async () => (await stateOf(store, 'p', 'free')) === 'waiting');
     expect((await store.probe('c')).undone).toBe(true);
     await client.query('COMMIT');
     await relayAll(store);
@@ -419,10 +417,10 @@ test('a process that waits for the parent is woken when another process ends the
   const other = await openStore({ url });
   let wakes = 0;
   const stop = other.watch('p', () => (wakes += 1), 'jobs');
-  await vi.waitFor(() => expect(wakes).toBeGreaterThan(0), 5_000);
+  await until('the queue to be woken', () => wakes > 0);
   await new Promise((resolve) => setTimeout(resolve, 200));
   wakes = 0;
   await settle(store, 'c', completed(job));
-  await vi.waitFor(() => expect(wakes).toBeGreaterThan(0), { timeout: 700, interval: 10 });
+  await until('the queue to be woken', () => wakes > 0);
   stop();
 });

@@ -273,7 +273,7 @@ describe('the states of groups on Redis', () => {
 
   test('are made anew if another program has deleted them, also for groups that rest', async () => {
     await add({ group: 'g' }, { group: 'h' });
-    await store.configure('q', { group: { key: 'g', blockedMs: 50 } });
+    await store.configure('q', { group: { key: 'g', blockedMs: paced(500) } });
     await client.del(`${TAG}:groups`);
     expect((await claim(1)).map(({ id }) => id)).toEqual(['2']);
     const rest = async (): Promise<string[]> => (await claim(1)).map(({ id }) => id);
