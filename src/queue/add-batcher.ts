@@ -9,7 +9,7 @@ import { OutageReport } from '../runtime/outage-report.js';
 import { ReplyTimeout } from '../runtime/reply-timeout.js';
 import { retryPauseMs } from '../runtime/retry-pause.js';
 import { inTime, within } from '../runtime/within.js';
-import { batchOf, MAX_BATCH, refuseTransaction } from '../store/capabilities.js';
+import { batchOf, MAX_BATCH, refuseFamilies, refuseTransaction } from '../store/capabilities.js';
 import type { AddReply, Store } from '../store/contract/index.js';
 import { performance, setImmediate, sleep } from '../runtime/timers.js';
 
@@ -110,6 +110,7 @@ export class AddBatcher {
   async #addApart(parcel: Parcel): Promise<void> {
     try {
       const store = await this.#open(parcel.since);
+      refuseFamilies(store.capabilities, parcel.jobs);
       await (store.capabilities.inline ? this.#addInline(store, parcel) : this.#sendApart(store, parcel));
     } catch (thrown) {
       parcel.reject(toError(thrown));
@@ -180,6 +181,7 @@ export class AddBatcher {
     try {
       const store = await this.#open(parcels[0]?.since ?? 0);
       this.#batch = batchOf(store.capabilities);
+      for (const { jobs } of parcels) refuseFamilies(store.capabilities, jobs);
       if (!store.capabilities.inline) return await this.#send(store, parcels);
       // A handler may add to this queue before its own job is acknowledged, so no parcel may wait for another here.
       for (const parcel of parcels) this.#track(this.#addInline(store, parcel));

@@ -1,5 +1,6 @@
 // The capabilities of a store, as data. The conformance suite skips what an engine cannot do and prints the reason.
 import { HoldfastError } from '../errors.js';
+import type { NewJob } from '../job/record.js';
 
 export interface Capabilities {
   /** Engine name for messages and docs: 'memory', 'sqlite' … */
@@ -44,5 +45,18 @@ export function refuseTransaction(engine: string, transaction: unknown): void {
     'OPTION_UNSUPPORTED',
     `The ${engine} store cannot add jobs inside a transaction of yours: only a PostgreSQL store can, in its own database. Add the job after the commit, or write a row in the transaction from which a later step adds it.`,
     { option: 'transaction', store: engine },
+  );
+}
+
+/** Throws if a job has a parent, children or a dead letter queue, and the store would ignore that. */
+export function refuseFamilies({ engine, families }: Capabilities, jobs: NewJob[]): void {
+  if (families === true) return;
+  const isOfFamily = ({ parents, waitsForChildren, deadLetter }: NewJob): boolean =>
+    parents !== undefined || waitsForChildren === true || deadLetter !== undefined;
+  if (!jobs.some(isOfFamily)) return;
+  throw new HoldfastError(
+    'OPTION_UNSUPPORTED',
+    `The ${engine} store has no flows and no dead letters: leave out parent, children and deadLetter, or use another store.`,
+    { option: 'parent', store: engine },
   );
 }

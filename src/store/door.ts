@@ -8,7 +8,6 @@ import type { Outcome } from '../job/outcome.js';
 import type { JobRecord, NewJob } from '../job/record.js';
 import { type Capabilities, refuseTransaction } from './capabilities.js';
 import type * as contract from './contract/index.js';
-import { refuseFamilies } from './no-families.js';
 import type { StoreDescriptor } from './descriptor.js';
 
 type Store = contract.Store;
@@ -83,7 +82,6 @@ export abstract class Door<Engine> implements Store {
   add(queue: string, jobs: NewJob[], call: contract.Call, transaction?: unknown): Promise<contract.AddReply[]> {
     return this.#call((engine) => {
       if (!this.capabilities.transactions) refuseTransaction(this.capabilities.engine, transaction);
-      if (this.capabilities.families !== true) refuseFamilies(this.capabilities.engine, jobs);
       if (jobs.length === 0 && transaction === undefined) return [];
       return this.#operations.add(engine, queue, jobs, call, transaction);
     });

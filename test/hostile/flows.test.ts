@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { FlowProducer, Queue } from '../../src/index.js';
 import type { FlowJob } from '../../src/queue/flow-options.js';
 import { MAX_DEPTH, MAX_NODES } from '../../src/queue/flow-options.js';
+import { MemoryStore } from '../../src/store/memory/index.js';
 import { ENGINES, type OpenEngine } from './engines.js';
 import { until } from '../support/wait/until.js';
 import { oddText, oddValue } from './odd-values.js';
@@ -137,4 +138,28 @@ describe('a flow that no store sees', () => {
     const { refused } = await verdictOn(act);
     expect([...REFUSALS]).toContain(refused?.code);
   });
+});
+
+class PlainStore extends MemoryStore {
+  override readonly capabilities = {
+    engine: 'plain',
+    shared: false,
+    durable: false,
+    crashHints: false,
+    inline: false,
+    transactions: false,
+  };
+}
+
+test('a store without families refuses jobs that would need them, and takes all others', async () => {
+  const connection = new PlainStore();
+  const [flow, queue] = [new FlowProducer({ connection }), new Queue('work', { connection })];
+  onTestFinished(() => Promise.all([flow.close(), queue.close()]).then(() => undefined));
+  const refusal = { code: 'OPTION_UNSUPPORTED' };
+  await expect(flow.add({ name: 'a', queueName: 'work', children: [{ name: 'b', queueName: 'work' }] })).rejects.toMatchObject(
+    refusal,
+  );
+  await expect(queue.add('a', {}, { deadLetter: 'dead' })).rejects.toMatchObject(refusal);
+  await queue.add('a', {});
+  expect(await queue.count()).toBe(1);
 });
