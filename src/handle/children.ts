@@ -1,4 +1,4 @@
-// What a handle shows and does of its family: its parent, its children and their results.
+// The family of a handle: its parent, its children and their results.
 import { idsByQueue, isSameJob, LINK_STATES, type LinkState, type ParentLink } from '../job/family.js';
 import { refusedByChildren } from '../job/family-refusal.js';
 import { jobKey, parseQueueName, queueNamesOf } from '../job/names.js';

@@ -19,11 +19,6 @@ const SEED = 20_301;
 const CHECK_EVERY = 20;
 const UNIT_MS = 100;
 
-/** True if the store keeps families. */
-export function hasFamilies({ connections }: Contender): boolean {
-  return connections[0]?.capabilities.families === true;
-}
-
 /** Returns how to repeat the first walk that fails; undefined if none does. */
 export async function findFamilyDifference(
   contender: () => Promise<Contender>,

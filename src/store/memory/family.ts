@@ -13,12 +13,12 @@ interface Ending {
   text?: string | undefined;
 }
 
-/** Tells the parents of a finished job how it ended. */
+/** Notifies the parents of a finished job of its end. */
 export function childEnded(queue: QueueState, job: StoredJob, now: number): void {
   for (const parent of parentsOf(job)) tellEnd(queue, job, parent, now);
 }
 
-/** Tells a new parent how a job has ended, if it has. Its other parents know. */
+/** Notifies a new parent of the end of a job, if it has ended. Its other parents know. */
 export function tellNewParent(queue: QueueState, job: StoredJob, parent: JobRef, now: number): void {
   const known = parentsOf(job).find((one) => isSameJob(one, parent));
   if (known !== undefined && job.finishedOn !== undefined) tellEnd(queue, job, known, now);
@@ -31,7 +31,7 @@ function tellEnd(queue: QueueState, job: StoredJob, parent: ParentLink, now: num
   if (instruction !== undefined) deliver(queue, parent, { child: refOf(queue, job), instruction, text }, now);
 }
 
-/** Tells the parents of a job that it is removed. Ended links stay as they are. */
+/** Notifies the parents of a job that it is removed. Ended links stay as they are. */
 export function childRemoved(queue: QueueState, job: StoredJob, now: number): void {
   const child = refOf(queue, job);
   for (const parent of parentsOf(job)) deliver(queue, parent, { child, instruction: ON_REMOVAL }, now);

@@ -1,4 +1,4 @@
--- What the end of a job means for its parents and its children, and what the children of a job refuse.
+-- The effect of the end of a job on its parents and its children, and the outcomes that the children of a job refuse.
 --   links:<id>       of a parent, by child (queue LF id): state,bond,number NUL text
 --     state          p pending, d processed, f failed, i ignored
 --     bond           a text that the link and its child share. A message with another bond belongs to an earlier link of the same jobs
@@ -19,17 +19,17 @@ local function lettersOf(instruction)
   return LINK_LETTERS[instruction.link] .. (instruction.release == 'now' and 'n' or 'w') .. (instruction.doom and '1' or '0')
 end
 
--- Tells a parent how a child ended. state: c or f. Returns false if the failure has no instruction.
+-- Notifies a parent of the end of a child. state: c or f. Returns false if the failure has no instruction.
 function family.tellEnd(parent, id, state, text)
   local letters = state == 'c' and COMPLETED or parent.onFailure and lettersOf(parent.onFailure)
   if letters then family.send(parent.queue, 'c', parent.id, parent.n, id, letters, text) end
   return letters
 end
 
--- Tells a parent that its link is to be removed, if it is pending.
+-- Notifies a parent that its link is to be removed, if it is pending.
 function family.tellRemoval(parent, id) family.send(parent.queue, 'c', parent.id, parent.n, id, REMOVED, '') end
 
--- Tells the parents that a finished child waits again.
+-- Notifies the parents that a finished child waits again.
 function family.reopened(id)
   for _, parent in ipairs(family.parentsOf(family.read(id))) do family.send(parent.queue, 'o', parent.id, parent.n, id) end
 end
