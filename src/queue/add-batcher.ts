@@ -181,10 +181,11 @@ export class AddBatcher {
     try {
       const store = await this.#open(parcels[0]?.since ?? 0);
       this.#batch = batchOf(store.capabilities);
-      for (const { jobs } of parcels) refuseFamilies(store.capabilities, jobs);
-      if (!store.capabilities.inline) return await this.#send(store, parcels);
+      const fitting = store.capabilities.families === true ? parcels : parcels.filter((parcel) => fits(store, parcel));
+      if (fitting.length === 0) return;
+      if (!store.capabilities.inline) return await this.#send(store, fitting);
       // A handler may add to this queue before its own job is acknowledged, so no parcel may wait for another here.
-      for (const parcel of parcels) this.#track(this.#addInline(store, parcel));
+      for (const parcel of fitting) this.#track(this.#addInline(store, parcel));
     } catch (thrown) {
       for (const parcel of parcels) parcel.reject(toError(thrown));
     }
@@ -353,6 +354,17 @@ function sizeOfAll(jobs: NewJob[]): number {
   let size = 0;
   for (const job of jobs) size += sizeOf(job);
   return size;
+}
+
+/** Rejects a parcel with jobs that the store has no families for: other parcels are not at fault. */
+function fits({ capabilities }: Store, { jobs, reject }: Parcel): boolean {
+  try {
+    refuseFamilies(capabilities, jobs);
+    return true;
+  } catch (thrown) {
+    reject(toError(thrown));
+    return false;
+  }
 }
 
 function answer(parcels: Parcel[], replies: AddReply[]): void {

@@ -319,9 +319,9 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueSch
   }
 
   async #send(jobs: NewJob[], transaction: object | undefined): Promise<AddReply[]> {
-    const own = jobs.filter(({ parents }) => parents === undefined);
-    if (own.length === jobs.length)
+    if (!jobs.some(({ parents }) => parents !== undefined))
       return transaction === undefined ? this.#addBatcher.add(jobs) : this.#addBatcher.addWithin(transaction, jobs);
+    const own = jobs.filter(({ parents }) => parents === undefined);
     const children = jobs.filter(({ parents }) => parents !== undefined);
     // First the jobs that the store may refuse.
     const ofChildren = await addWithParents(this.#addBatcher, this.#context.stored, children, transaction);

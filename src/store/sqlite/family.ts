@@ -56,12 +56,12 @@ export class Families {
     return number === undefined ? undefined : this.#find.get(number, id);
   }
 
-  /** Tells the parents of a job how it has ended. `text`: its result, or the reason of its failure. */
+  /** Reports to the parents of a job how it has ended. `text`: its result, or the reason of its failure. */
   ended(transaction: Transaction, queue: QueueState, row: Left, kind: FinishedState, text: string): void {
     for (const parent of parentsOf(row)) this.#tellEnd(transaction, { queue: queue.name, id: row[AT.id] }, parent, kind, text);
   }
 
-  /** Tells a new parent how a job has ended, if it has. Its other parents know. */
+  /** Reports to a new parent how a job has ended, if it has. Its other parents know. */
   tellNewParent(transaction: Transaction, child: JobRef, parent: JobRef): void {
     const row = this.find(transaction, child);
     const known = row === undefined ? undefined : parentsOf(row).find((one) => isSameJob(one, parent));
@@ -72,7 +72,7 @@ export class Families {
     this.#tellEnd(transaction, child, known, state, state === 'completed' ? returnvalue : failedReason);
   }
 
-  /** Tells a parent again how a job has ended, or that the job is gone. */
+  /** Reports to a parent again how a job has ended, or that the job is gone. */
   tellAgain(transaction: Transaction, child: JobRef, parent: JobRef): void {
     const row = this.find(transaction, child);
     const isChild = row !== undefined && parentsOf(row).some((known) => isSameJob(known, parent));

@@ -223,7 +223,7 @@ export class ModelFamilies {
     return true;
   }
 
-  /** Tells a parent how a finished job ended. */
+  /** Reports to a parent how a finished job ended. */
   #tell(member: FamilyMember, parent: ParentLink): void {
     const { state, text } = member;
     if (state === 'completed') this.#deliver(parent, member, ON_COMPLETION, text);

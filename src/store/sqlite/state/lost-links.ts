@@ -41,7 +41,7 @@ export class LostLinks {
     return queue.parents > 0 && this.#walk(queue, now).length > 0;
   }
 
-  /** Tells parents of children that have ended or are gone. */
+  /** Notifies parents of children that have ended or are gone. */
   mend(transaction: Transaction, queue: QueueState): void {
     if (queue.parents === 0) return;
     for (const [parent, , childQueue, child] of this.#walk(queue, transaction.now))
