@@ -49,6 +49,12 @@ export interface JobRecord {
   origin?: Origin;
   /** The queue that gets a letter when the job fails for good. */
   deadLetter?: string;
+  /** The job has recorded steps. */
+  hasSteps?: true;
+  /** The name of the signal that a delayed job waits for. It may name an older one when the job is not delayed. */
+  awaits?: string;
+  /** Why the job was cancelled, while it is active. */
+  cancelled?: string;
 }
 
 /** A job together with the lock that was granted in the same atomic step. */

@@ -18,7 +18,7 @@ export interface Capabilities {
   fallibleHints?: boolean;
   /** `add` runs the handler before it returns (for tests), so workers do not limit their concurrency. */
   inline: boolean;
-  /** `add` can join the caller's transaction. */
+  /** `add`, `settle` and `write` can join the caller's transaction. */
   transactions: boolean;
   /** Jobs may have parents and children: see the file `families` of the contract. */
   families?: boolean;
@@ -43,7 +43,7 @@ export function refuseTransaction(engine: string, transaction: unknown): void {
   if (transaction === undefined) return;
   throw new HoldfastError(
     'OPTION_UNSUPPORTED',
-    `The ${engine} store cannot add jobs inside a transaction of yours: only a PostgreSQL store can, in its own database. Add the job after the commit, or write a row in the transaction from which a later step adds it.`,
+    `The ${engine} store cannot join a transaction of yours: a PostgreSQL store can, in its own database, and a SQLite store in its own file. Make the call after the commit, or write a row in the transaction from which a later step makes it.`,
     { option: 'transaction', store: engine },
   );
 }

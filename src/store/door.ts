@@ -23,6 +23,8 @@ interface Spelled<Engine> {
     change: contract.Change,
   ): Reply<contract.ChangeReply>;
   jobs(engine: Engine, queue: string, query: JobsQuery): Reply<contract.JobsReply>;
+  /** `jobs` with a StepsQuery. */
+  steps(engine: Engine, queue: string, jobId: string): Reply<contract.Step[]>;
   status(engine: Engine, queue: string, query: contract.StatusQuery): Reply<contract.QueueStatus>;
   locks(engine: Engine, queue: string, query: contract.LockQuery): Reply<contract.LockReply>;
   watch(engine: Engine, queue: string, listener: () => void, what: contract.WatchedChange): () => void;
@@ -81,7 +83,7 @@ export abstract class Door<Engine> implements Store {
 
   add(queue: string, jobs: NewJob[], call: contract.Call, transaction?: unknown): Promise<contract.AddReply[]> {
     return this.#call((engine) => {
-      if (!this.capabilities.transactions) refuseTransaction(this.capabilities.engine, transaction);
+      this.#checkTransaction(transaction);
       if (jobs.length === 0 && transaction === undefined) return [];
       return this.#operations.add(engine, queue, jobs, call, transaction);
     });
@@ -96,8 +98,11 @@ export abstract class Door<Engine> implements Store {
     outcomes: Outcome[],
     call?: contract.Call,
     request?: contract.ClaimRequest,
+    transaction?: unknown,
   ): Promise<contract.SettleReply> {
-    if (outcomes.length > 0) return this.#call((engine) => this.#operations.settle(engine, queue, outcomes, call, request));
+    if (transaction !== undefined) this.#checkTransaction(transaction);
+    if (outcomes.length > 0)
+      return this.#call((engine) => this.#operations.settle(engine, queue, outcomes, call, request, transaction));
     if (request === undefined) return this.#call(() => ({ results: [] }));
     return this.claim(queue, request).then((claimed) => ({ results: [], claimed }));
   }
@@ -142,8 +147,11 @@ export abstract class Door<Engine> implements Store {
     return this.#call((engine) => this.#operations.configure(engine, queue, settings));
   }
 
-  write(queue: string, writes: contract.Write[]): Promise<contract.WriteReply[]> {
-    return this.#each(writes, (engine) => this.#operations.write(engine, queue, writes));
+  write(queue: string, writes: contract.Write[], transaction?: unknown): Promise<contract.WriteReply[]> {
+    return this.#each(writes, (engine) => {
+      this.#checkTransaction(transaction);
+      return this.#operations.write(engine, queue, writes, transaction);
+    });
   }
 
   change(queue: string, target: string[] | contract.Selection, change: contract.Change): Promise<contract.ChangeReply> {
@@ -175,7 +183,9 @@ export abstract class Door<Engine> implements Store {
   jobs(queue: string, jobIds: string[]): Promise<contract.JobsReply>;
   jobs(queue: string, query: contract.ListQuery): Promise<contract.JobsReply<JobRecord>>;
   jobs(queue: string, query: contract.GroupJobsQuery): Promise<contract.JobsReply<JobRecord>>;
-  jobs(queue: string, query: JobsQuery): Promise<contract.JobsReply> {
+  jobs(queue: string, query: contract.StepsQuery): Promise<contract.StepsFound>;
+  jobs(queue: string, query: JobsQuery | contract.StepsQuery): Promise<contract.JobsReply | contract.StepsFound> {
+    if ('stepsOf' in query) return this.#steps(queue, query.stepsOf);
     return this.#call((engine) => (isEmpty(query) ? { jobs: [], more: false } : this.#operations.jobs(engine, queue, query)));
   }
 
@@ -209,6 +219,14 @@ export abstract class Door<Engine> implements Store {
 
   onWarning(listener: (warning: HoldfastError) => void): () => void {
     return this.#operations.onWarning(this.#use(), listener);
+  }
+
+  async #steps(queue: string, jobId: string): Promise<contract.StepsFound> {
+    return { steps: await this.#call((engine) => this.#operations.steps(engine, queue, jobId)) };
+  }
+
+  #checkTransaction(transaction: unknown): void {
+    if (!this.capabilities.transactions) refuseTransaction(this.capabilities.engine, transaction);
   }
 
   #each<O>(items: unknown[], work: (engine: Engine) => Reply<O[]>): Promise<O[]> {

@@ -15,10 +15,14 @@ export const MARK = {
   unique: 8,
   /** The job is the next job of its schedule. */
   next: 16,
+  /** The job has recorded steps. */
+  steps: 32,
   /** A child failed whose failure fails the job. */
   doomed: 64,
   /** A letter goes to another queue when the job fails for good. */
   letter: 128,
+  /** The job was cancelled while it was active. */
+  cancelled: 256,
 } as const;
 
 /** The extras as JSON, under short keys. */
@@ -37,6 +41,12 @@ interface Extras {
   l?: string;
   /** origin */
   o?: Origin;
+  /** hasSteps */
+  t?: true;
+  /** awaits */
+  w?: string;
+  /** cancelled */
+  c?: string;
 }
 
 /** Returns the marks of a new job: 0 for a plain job. */
@@ -76,7 +86,7 @@ export function extraFieldsOf({
 
 /** Returns the fields of a record that stand in the extras, as JSON text. */
 export function extrasText(fields: Partial<JobRecord>): string {
-  const { deduplicationId, scheduleId, group, parents, doomedBy, deadLetter, origin } = fields;
+  const { deduplicationId, scheduleId, group, parents, doomedBy, deadLetter, origin, hasSteps, awaits, cancelled } = fields;
   const extras: Extras = {};
   if (deduplicationId !== undefined) extras.d = deduplicationId;
   if (scheduleId !== undefined) extras.s = scheduleId;
@@ -85,12 +95,15 @@ export function extrasText(fields: Partial<JobRecord>): string {
   if (doomedBy !== undefined) extras.x = doomedBy;
   if (deadLetter !== undefined) extras.l = deadLetter;
   if (origin !== undefined) extras.o = origin;
+  if (hasSteps !== undefined) extras.t = hasSteps;
+  if (awaits !== undefined) extras.w = awaits;
+  if (cancelled !== undefined) extras.c = cancelled;
   return JSON.stringify(extras);
 }
 
 /** Returns the fields of the record that stand in the extras. */
 export function readExtras(text: string): Partial<JobRecord> {
-  const { d, s, g, p, x, l, o } = JSON.parse(text) as Extras;
+  const { d, s, g, p, x, l, o, t, w, c } = JSON.parse(text) as Extras;
   const fields: Partial<JobRecord> = {};
   if (d !== undefined) fields.deduplicationId = d;
   if (s !== undefined) fields.scheduleId = s;
@@ -99,5 +112,8 @@ export function readExtras(text: string): Partial<JobRecord> {
   if (x !== undefined) fields.doomedBy = x;
   if (l !== undefined) fields.deadLetter = l;
   if (o !== undefined) fields.origin = o;
+  if (t !== undefined) fields.hasSteps = t;
+  if (w !== undefined) fields.awaits = w;
+  if (c !== undefined) fields.cancelled = c;
   return fields;
 }

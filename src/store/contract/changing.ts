@@ -15,7 +15,7 @@ export interface Changing {
   change(queue: string, target: string[], change: Change): Promise<ChangeReply>;
 }
 
-/** Selects unlocked jobs, one list after the other, the oldest of each list first. */
+/** Selects unlocked jobs, one list after the other, the oldest of each list first. `cancel` selects active jobs too. */
 export interface Selection {
   lists: ListName[];
   /** Only jobs that finished, last started or were added (the first that is known) at least this long ago. */
@@ -24,8 +24,11 @@ export interface Selection {
 }
 
 export type Change =
-  /** Moves a finished job to waiting. Its attempts count on unless they are reset. */
-  | { kind: 'retry'; from: FinishedState; resetAttemptsMade: boolean; resetAttemptsStarted: boolean }
+  /**
+   * Moves a finished job to waiting. Its attempts count on unless they are reset. With `fromStep`, only by id, the job loses the step of this
+   * name and all later ones (`noStep`: it has no such step, and nothing was changed).
+   */
+  | { kind: 'retry'; from: FinishedState; resetAttemptsMade: boolean; resetAttemptsStarted: boolean; fromStep?: string }
   /** Moves a delayed job to waiting. */
   | { kind: 'promote' }
   /** Lets a delayed job fall due this long from now. */
@@ -42,10 +45,18 @@ export type Change =
    * Takes the lock of an active job away. The jobs move to the front of waiting in the given order, which does not count as a stall. The
    * sessions learn of it with their next renewal.
    */
-  | { kind: 'revoke'; reason: string };
+  | { kind: 'revoke'; reason: string }
+  /**
+   * Cancels a job that has not finished. A job that is not active fails with the reason in this step (its removeOnFail applies); no attempt
+   * counts, and a schedule owes its next job. An active job keeps its lock, and is `cancelled` from now on: its session gets a notice,
+   * and its run ends the job. A completion counts. If the job would wait again in any way (retry, delay, release, return, children, revoke,
+   * a stall, the end of its session), it fails with the reason of the cancel instead. A cancelled job sends no letter.
+   * `changed` names jobs that were cancelled before too, and nothing changes for them; a selection passes over them.
+   */
+  | { kind: 'cancel'; reason: string };
 
 /** The changes that a selection accepts. */
-export type BulkChange = Extract<Change, { kind: 'retry' | 'promote' | 'remove' | 'send' }>;
+export type BulkChange = Extract<Change, { kind: 'retry' | 'promote' | 'remove' | 'send' | 'cancel' }>;
 
 export interface ChangeReply {
   /** The ids of the changed jobs, in order. */
@@ -60,7 +71,7 @@ export interface Unchanged {
   jobId: string;
   /**
    * state: the job is in no state that the change starts from. locked: `remove` leaves active jobs. scheduled: `remove` leaves the next
-   * job of a schedule.
+   * job of a schedule. noStep: `retry` names a step that the job does not have.
    */
-  status: 'missing' | 'state' | 'locked' | 'scheduled';
+  status: 'missing' | 'state' | 'locked' | 'scheduled' | 'noStep';
 }

@@ -2,6 +2,7 @@
 import type { SettleStatus } from '../../job/outcome.js';
 import type { RateLimit } from '../../job/rate.js';
 import type { GroupRules, GroupSettings } from './groups.js';
+import type { Step } from './steps.js';
 
 export interface Control {
   /**
@@ -10,8 +11,11 @@ export interface Control {
    * Events: `paused` or `resumed`, if that has changed.
    */
   configure(queue: string, settings: QueueSettings): Promise<void>;
-  /** Writes to a job, by its owner (with token) or from outside (without), or records an event of a user. */
-  write(queue: string, writes: Write[]): Promise<WriteReply[]>;
+  /**
+   * Writes to a job, by its owner (with token) or from outside (without), or records an event of a user. With a `transaction` of the caller
+   * (capability `transactions`), the writes take effect when it commits, or never.
+   */
+  write(queue: string, writes: Write[], transaction?: unknown): Promise<WriteReply[]>;
   /** Forgets what `ForgetTarget` names. A repetition changes nothing. Returns the number of removed events or entries, else 0. */
   forget(queue: string, what: ForgetTarget): Promise<number>;
 }
@@ -77,6 +81,8 @@ export type JobWrite = { jobId: string; token?: string } & (
   /** `keep` newest rows stay. */
   | { kind: 'log'; row: string; keep?: number }
   | { kind: 'clearLogs'; keep?: number }
+  /** Records a step, or without a token a signal: see the file `steps`. */
+  | ({ kind: 'step' } & Step)
 );
 
 /** Records an event of a user. The caller has checked that its name is not an EventName. Its status is `done`. */
@@ -91,4 +97,6 @@ export interface WriteReply {
   status: SettleStatus;
   /** For logs: the number of rows that the job has now. */
   count?: number;
+  /** For a step that is `done`: the recorded value. */
+  value?: string;
 }

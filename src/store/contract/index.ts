@@ -41,6 +41,7 @@ export * from './recovery.js';
 export * from './scheduling.js';
 export * from './sessions.js';
 export * from './settling.js';
+export * from './steps.js';
 export * from './waking.js';
 
 export interface Store

@@ -7,6 +7,7 @@ import type { GroupQuery, GroupsFound } from './groups.js';
 import type { LockInfo, NamedLockInfo, OwnedLock } from './locks.js';
 import type { ScheduleQuery, SchedulesFound } from './scheduling.js';
 import type { SessionInfo } from './sessions.js';
+import type { StepsFound, StepsQuery } from './steps.js';
 
 export interface Inspecting {
   /**
@@ -20,6 +21,8 @@ export interface Inspecting {
   jobs(queue: string, query: ListQuery): Promise<JobsReply<JobRecord>>;
   /** Returns the waiting jobs of a group at these positions, in the order in which claims in turn take them, or in the reverse. */
   jobs(queue: string, query: GroupJobsQuery): Promise<JobsReply<JobRecord>>;
+  /** Returns the steps of a job. */
+  jobs(queue: string, query: StepsQuery): Promise<StepsFound>;
   status(queue: string, ask?: StatusQuery): Promise<QueueStatus>;
   /** `count` is the number of all rows. Large rows may cut the reply to the first of the range (at least one). */
   logs(

@@ -27,6 +27,8 @@ export interface SessionCheck {
    * before the call was sent (or until its expiry, if that comes first), even if it is suspected later.
    */
   unsuspected: boolean;
+  /** True if the store holds a notice for the session: the next renewal returns it, unless it was returned and not acked yet. */
+  noticed: boolean;
 }
 
 export interface ProbeReply {

@@ -68,8 +68,8 @@ export interface RenewReply {
 
 export interface Notice {
   number: number;
-  /** revoked: the lock was taken away. */
-  kind: 'revoked';
+  /** revoked: the lock was taken away. cancelled: the lock stays, and the run must end. */
+  kind: 'revoked' | 'cancelled';
   jobId: string;
   token: string;
   fence: number;

@@ -8,8 +8,10 @@ export interface Settling {
    * Applies the outcomes and then, in the same atomic step and round trip, the claim if there is one.
    * With a `call`, a repetition returns the first reply, even for jobs that were removed on finishing. Without one (a lock client is not
    * a worker), the store recognises a repeated finish by its token while the job exists.
+   * With a `transaction` of the caller (capability `transactions`), the outcomes take effect when it commits, or never. Such a call has
+   * neither a `call` nor a claim. Until the transaction ends, other calls for these jobs may wait for it.
    */
-  settle(queue: string, outcomes: Outcome[], call?: Call, claim?: ClaimRequest): Promise<SettleReply>;
+  settle(queue: string, outcomes: Outcome[], call?: Call, claim?: ClaimRequest, transaction?: unknown): Promise<SettleReply>;
 }
 
 export interface SettleReply {

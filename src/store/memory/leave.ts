@@ -39,16 +39,16 @@ export function ended(queue: QueueState, job: StoredJob, fence: number, now: num
   if (job.marks === 0) return;
   release(queue, job, now);
   runEnded(queue, job);
-  undoom(job);
-  if (job.state === 'failed') sendLetter(queue, job, fence, now);
+  if (job.state === 'failed' && (job.marks & MARK.cancelled) === 0) sendLetter(queue, job, fence, now);
+  clearDoom(job);
   childEnded(queue, job, now);
 }
 
-/** The job has failed or completed: a retry is not doomed by what happened before. */
-function undoom(job: StoredJob): void {
-  if ((job.marks & MARK.doomed) === 0) return;
-  const { doomedBy: _child, ...others } = job.extras ?? {};
-  job.marks &= ~MARK.doomed;
+/** The job has failed or completed: a retry is neither doomed nor cancelled by what happened before. */
+function clearDoom(job: StoredJob): void {
+  if ((job.marks & (MARK.doomed | MARK.cancelled)) === 0) return;
+  const { doomedBy: _child, cancelled: _reason, ...others } = job.extras ?? {};
+  job.marks &= ~(MARK.doomed | MARK.cancelled);
   job.extras = Object.keys(others).length === 0 ? null : others;
 }
 

@@ -7,7 +7,7 @@ import * as control from './control.js';
 import * as inspect from './inspect.js';
 import * as lock from './lock.js';
 import * as named from './named-lock.js';
-import { isLiving, probe } from './probe.js';
+import { check, probe } from './probe.js';
 import { schedule } from './schedule.js';
 import * as session from './session.js';
 import { settle } from './settle.js';
@@ -36,15 +36,14 @@ export const operations: Operations<Memory> = {
   },
   sweep: (memory, queue, limit) => memory.write(queue, (state, now) => sweep(state, limit, now)),
   probe: (memory, queue) => memory.write(queue, (state) => probe(state)),
-  checkSessions: (memory, sessions) =>
-    sessions.map(({ queue, id }) => ({ unsuspected: isLiving(memory.state(queue), id, memory.now()) })),
+  checkSessions: (memory, sessions) => sessions.map(({ queue, id }) => check(memory.state(queue), id, memory.now())),
   extend: (memory, queue, extensions) =>
     memory.write(queue, (state, now) => extensions.map((extension) => lock.extend(state, extension, now))),
   acquire: (memory, queue, requests) =>
     memory.write(queue, (state, now) => requests.map((request) => named.acquire(state, request, now))),
   letGo: (memory, queue, locks) => memory.write(queue, (state, now) => locks.map((ref) => named.letGo(state, ref, now))),
   configure: (memory, queue, settings) => memory.write(queue, (state, now) => control.configure(state, settings, now)),
-  write: (memory, queue, writes) => memory.write(queue, (state) => writes.map((one) => write(state, one))),
+  write: (memory, queue, writes) => memory.write(queue, (state, now) => writes.map((one) => write(state, one, now))),
   change: (memory, queue, target, what) => memory.write(queue, (state, now) => change(state, target, what, now)),
   schedule: (memory, queue, changes) => memory.write(queue, (state, now) => changes.map((one) => schedule(state, one, now))),
   relay: () => ({ delivered: 0, more: false }),
@@ -52,6 +51,7 @@ export const operations: Operations<Memory> = {
   forget: (memory, queue, what) => memory.write(queue, (state, now) => control.forget(state, what, now)),
   queues: (memory, limit, after) => inspect.queues(memory.queues, limit, after),
   jobs: (memory, queue, query) => inspect.jobs(memory.state(queue), query),
+  steps: (memory, queue, jobId) => memory.state(queue).jobs.get(jobId)?.steps?.all() ?? [],
   status: (memory, queue, query) => inspect.status(memory.state(queue), query, memory.now()),
   logs: (memory, queue, jobId, range) => inspect.logs(memory.state(queue), jobId, range),
   events: (memory, queue, after, limit) => memory.state(queue).log.read(after, limit),

@@ -1,5 +1,5 @@
 // The verbs `probe` and `checkSessions` of the memory store.
-import type { ProbeReply } from '../contract/index.js';
+import type { ProbeReply, SessionCheck } from '../contract/index.js';
 import type { QueueState } from './state/queue-state.js';
 
 /** Returns the number of open sessions. It suspects no session, because all sessions live in this process and end with it. */
@@ -9,7 +9,7 @@ export function probe(queue: QueueState): ProbeReply {
   return queue.schedules.owing > 0 ? { sessions, undone: true } : { sessions };
 }
 
-export function isLiving(queue: QueueState, id: string, now: number): boolean {
+export function check(queue: QueueState, id: string, now: number): SessionCheck {
   const session = queue.sessions.get(id);
-  return session?.open === true && session.expiresAt > now;
+  return { unsuspected: session?.isAlive(now) === true, noticed: session !== undefined && session.notices.length > 0 };
 }

@@ -1,6 +1,7 @@
 // Selects the jobs that `change` by selection works on.
 import type { Change, ListName, Selection } from '../contract/index.js';
 import { oldestOf } from '../../runtime/linked-list.js';
+import { isCancelled } from './state/fail.js';
 import { isNext } from './state/owing.js';
 import type { QueueState, StoredJob } from './state/queue-state.js';
 
@@ -8,8 +9,12 @@ type Condition = (job: StoredJob) => boolean;
 
 const any: Condition = () => true;
 
-/** A removal passes over the next jobs of schedules, and only letters are sent. */
-const FITTING: Record<string, Condition> = { remove: (job) => !isNext(job), send: ({ extras }) => extras?.origin !== undefined };
+/** A removal passes over the next jobs of schedules, only letters are sent, and only jobs that have not finished are cancelled. */
+const FITTING: Record<string, Condition> = {
+  remove: (job) => !isNext(job),
+  send: ({ extras }) => extras?.origin !== undefined,
+  cancel: (job) => job.finishedOn === undefined && !isCancelled(job),
+};
 
 /** Returns unlocked jobs, list by list, the oldest of each list first. A removal passes over the next jobs of schedules. */
 export function select(queue: QueueState, { lists, olderThanMs, limit }: Selection, what: Change, now: number): StoredJob[] {
@@ -17,7 +22,11 @@ export function select(queue: QueueState, { lists, olderThanMs, limit }: Selecti
   const isOld: Condition = ({ finishedOn, processedOn, addedOn }) => (finishedOn ?? processedOn ?? addedOn) <= latest;
   const fits: Condition = (job) => isOld(job) && (FITTING[what.kind] ?? any)(job);
   const picked: StoredJob[] = [];
-  for (const list of new Set(lists)) picked.push(...oldestIn(queue, list, limit - picked.length, fits));
+  for (const list of new Set(lists)) {
+    // All active jobs are locked.
+    if (list === 'active' && what.kind !== 'cancel') continue;
+    picked.push(...oldestIn(queue, list, limit - picked.length, fits));
+  }
   return picked;
 }
 
@@ -29,8 +38,7 @@ function oldestIn(queue: QueueState, list: ListName, limit: number, isOld: Condi
     case 'delayed':
       return oldestOf(Array.from(queue.delayed.items()).filter(isOld), limit);
     case 'active':
-      // All active jobs are locked.
-      return [];
+      return oldestOf(Array.from(queue.active.forward()).filter(isOld), limit);
     case 'waiting-children':
       return oldestOf(Array.from(queue.parents.forward()).filter(isOld), limit);
     case 'completed':

@@ -40,7 +40,7 @@ export function closeSession(queue: QueueState, id: string, how: SessionEnd, now
   const jobs = held.map(({ job }) => job);
   const lost = held.map((lock): Lost => ({ lock, found: 'exit' }));
   if (how === 'crashed') stall(queue, lost, now);
-  else giveBack(queue, jobs);
+  else giveBack(queue, jobs, now);
   freeNames(queue, session, Number.POSITIVE_INFINITY);
 }
 

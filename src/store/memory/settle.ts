@@ -6,7 +6,9 @@ import { anyWaiting, claim } from './claim.js';
 import { ended, leave } from './leave.js';
 import { FROM, putDelayed, putFinished, putParent, putWaiting } from './state/moves.js';
 import { retain } from './retention.js';
+import { failCancelled, isCancelled } from './state/fail.js';
 import { giveBack } from './state/stall.js';
+import { recordStep, setAwaited } from './state/steps.js';
 import type { QueueState, StoredJob, StoredLock, StoredSession } from './state/queue-state.js';
 
 /** Event fields of a job whose processor returned nothing; all such events share this object. */
@@ -49,9 +51,11 @@ function settleOne(queue: QueueState, session: StoredSession | undefined, outcom
   if (job === undefined) return 'missing';
   const { lock } = job;
   if (lock?.token === outcome.token) {
-    const refusal = job.marks === 0 && outcome.kind !== 'children' ? undefined : refusalOf(queue, job, outcome);
-    if (refusal === undefined) carryOut(queue, job, lock, outcome, now);
-    return refusal ?? 'done';
+    const refusal = job.marks === 0 && !mayBeRefused(outcome) ? undefined : refusalOf(queue, job, outcome);
+    if (refusal !== undefined) return refusal;
+    if (isCancelled(job) && waitsAgain(outcome)) failCancelled(queue, job, job.extras?.cancelled ?? '', now);
+    else carryOut(queue, job, lock, outcome, now);
+    return 'done';
   }
   return job.finishedBy === outcome.token && job.state === outcome.kind ? 'done' : 'lost';
 }
@@ -83,6 +87,7 @@ function carryOut(queue: QueueState, job: StoredJob, lock: StoredLock, outcome: 
       chargeFailure(job, outcome);
       if (outcome.delayMs > 0) {
         putDelayed(queue, job, outcome.delayMs, now);
+        setAwaited(job, undefined);
         queue.log.record('delayed', job.id, { delay: Math.ceil(job.at), failedReason: outcome.reason }, outcome.reason.length);
       } else {
         putWaiting(queue, job, outcome.lifo);
@@ -92,6 +97,7 @@ function carryOut(queue: QueueState, job: StoredJob, lock: StoredLock, outcome: 
     case 'delay':
       leave(queue, job);
       putDelayed(queue, job, outcome.delayMs, now);
+      setAwaited(job, outcome.awaits);
       queue.log.record('delayed', job.id, { delay: Math.ceil(job.at) });
       break;
     case 'children':
@@ -100,24 +106,42 @@ function carryOut(queue: QueueState, job: StoredJob, lock: StoredLock, outcome: 
       queue.log.record('waiting-children', job.id, FROM.active);
       break;
     case 'release':
-      giveBack(queue, [job]);
+      giveBack(queue, [job], now);
       break;
     case 'return':
       job.attemptsStarted--;
-      giveBack(queue, [job]);
+      giveBack(queue, [job], now);
       break;
   }
 }
 
-/** Returns why the children of a job refuse the outcome; undefined if they do not. */
-function refusalOf(queue: QueueState, { id }: StoredJob, outcome: Outcome): SettleStatus | undefined {
+function mayBeRefused(outcome: Outcome): boolean {
+  return outcome.kind === 'children' || (outcome.kind === 'delay' && outcome.step !== undefined);
+}
+
+/** True for an outcome after which the job runs again. */
+function waitsAgain({ kind }: Outcome): boolean {
+  return kind !== 'completed' && kind !== 'failed';
+}
+
+/** Returns why the children or the steps of a job refuse the outcome; undefined if they do not. Records the step of the outcome. */
+function refusalOf(queue: QueueState, job: StoredJob, outcome: Outcome): SettleStatus | undefined {
+  if (outcome.kind === 'delay') return recordWith(job, outcome);
   if (outcome.kind !== 'completed' && outcome.kind !== 'children') return undefined;
-  const links = queue.links.get(id);
+  const links = queue.links.get(job.id);
   const { pending = 0, failed = 0 } = links?.counts ?? {};
   if (failed > 0) return 'unsuccessful';
   if (outcome.kind === 'completed') return pending > 0 ? 'pending' : undefined;
   const waits = outcome.child === undefined ? pending > 0 : links?.get(outcome.child)?.state === 'pending';
   return waits ? undefined : 'ready';
+}
+
+function recordWith(job: StoredJob, { step, awaits }: Extract<Outcome, { kind: 'delay' }>): SettleStatus | undefined {
+  if (awaits !== undefined && job.steps?.get(awaits) !== undefined) return 'ready';
+  if (step === undefined) return undefined;
+  if (recordStep(job, step) === undefined) return 'full';
+  job.stalledCounter = 0;
+  return undefined;
 }
 
 function recordCompleted(queue: QueueState, jobId: string, { value, keep }: Extract<Outcome, { kind: 'completed' }>): void {

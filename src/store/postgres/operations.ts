@@ -1,5 +1,6 @@
 // The verbs of the PostgreSQL store. Every verb is one function of the schema, called in one round trip, so that it is one transaction
 // whatever lies between. After its reply, the operation wakes the watchers of the queue: the server tells other processes, not this one.
+import { unfinished } from '../unfinished.js';
 import type { Operations } from '../door.js';
 import { add, addWithin } from './add.js';
 import { addFamily, ensureFamilies, isOfFamily, queuesOf } from './add-family.js';
@@ -125,6 +126,7 @@ export const operations: Verbs = {
     return reply;
   },
   probe: ({ server, hinted }, queue) => probe(server, queue, hinted),
+  steps: () => unfinished('steps'),
   checkSessions: ({ server }, sessions) => checkSessions(server, sessions),
   extend: ({ server }, queue, extensions) => extend(server, queue, extensions),
   acquire: ({ server }, queue, requests) => acquire(server, queue, requests),

@@ -33,10 +33,10 @@ export async function checkSessions(server: Server, sessions: SessionRef[]): Pro
   const [one] = sessions;
   if (one !== undefined && sessions.length === 1) {
     const rows = await server.askShort('unsuspected_alone', { queue: one.queue, id: one.id }, ASK_MS);
-    if (rows !== undefined) return [{ unsuspected: rows[0]?.[0] === true }];
+    if (rows !== undefined) return [{ unsuspected: rows[0]?.[0] === true, noticed: false }];
   }
   const values = { names: sessions.map(({ queue }) => queue), ids: sessions.map(({ id }) => id) };
-  return (await server.ask<boolean[]>('unsuspected', values, ASK_MS)).map((unsuspected) => ({ unsuspected }));
+  return (await server.ask<boolean[]>('unsuspected', values, ASK_MS)).map((unsuspected) => ({ unsuspected, noticed: false }));
 }
 
 /** `turn`: counts up with each attest of this process. */

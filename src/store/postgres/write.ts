@@ -1,5 +1,6 @@
 // Writes to jobs: data, progress, log rows. Job handles and the queue call it through the store. A write with a token must change nothing
 // if the token is not the current one. Events of users are writes too.
+import { unfinished } from '../unfinished.js';
 import type { SettleStatus } from '../../job/outcome.js';
 import type { Write, WriteReply } from '../contract/index.js';
 import { splitToken } from './record.js';
@@ -32,6 +33,8 @@ function textOf(item: Write): string | null {
       return null;
     case 'event':
       return item.args;
+    case 'step':
+      return unfinished('steps');
   }
 }
 

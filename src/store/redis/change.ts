@@ -1,4 +1,5 @@
 // Moves and removes jobs from outside a run. A list of ids is one script. A selection works in batches, so no script blocks Redis.
+import { unfinished } from '../unfinished.js';
 import { type ChangeStatus, movedList, replyById, replyToSelection } from '../change-reply.js';
 import type { Change, ChangeReply, Selection } from '../contract/index.js';
 import { freeText, LETTER } from './record.js';
@@ -38,6 +39,8 @@ function runById({ run }: Parts, queue: string, jobIds: string[], change: Change
       return run('unlink', queue, [change.child.queue, change.child.id, ...jobIds]);
     case 'revoke':
       return run('revoke', queue, [freeText(change.reason), ...jobIds]);
+    case 'cancel':
+      return unfinished('cancel');
   }
 }
 

@@ -83,12 +83,12 @@ export async function closeSessions({ run, relays }: Parts, sessions: SessionRef
 }
 
 export async function checkSessions(run: Runner, sessions: SessionRef[]): Promise<SessionCheck[]> {
-  const replies = sessions.map((): SessionCheck => ({ unsuspected: false }));
+  const replies = sessions.map((): SessionCheck => ({ unsuspected: false, noticed: false }));
   const work = Array.from(byQueue(sessions), async ([queue, indexes]) => {
     const ids = indexes.map((index) => (sessions[index] as SessionRef).id);
     const raw = (await run('check-sessions', queue, ids)) as number[];
     indexes.forEach((index, at) => {
-      replies[index] = { unsuspected: raw[at] === 1 };
+      replies[index] = { unsuspected: raw[at] === 1, noticed: false };
     });
   });
   await Promise.all(work);

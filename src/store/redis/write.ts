@@ -1,5 +1,6 @@
 // Writes data, progress and logs of jobs, and records events of users. A write with a token must change nothing if the token is stale
 // (lua/write.lua).
+import { unfinished } from '../unfinished.js';
 import type { SettleStatus } from '../../job/outcome.js';
 import type { Write, WriteReply } from '../contract/index.js';
 import type { Argument } from './driver/driver.js';
@@ -28,5 +29,7 @@ function writeArguments(write: Write): Argument[] {
       return ['l', write.jobId, token, write.row, write.keep ?? ''];
     case 'clearLogs':
       return ['c', write.jobId, token, '', write.keep ?? 0];
+    case 'step':
+      return unfinished('steps');
   }
 }

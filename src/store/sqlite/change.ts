@@ -1,5 +1,6 @@
 // The verb `change` of the SQLite store: it moves or removes jobs from outside a run, by their ids or by a selection. lock.ts takes
 // their locks away.
+import { unfinished } from '../unfinished.js';
 import { REPLY_BYTES } from '../budget.js';
 import { MARK } from '../marks.js';
 import type { StoredState } from '../../job/state.js';
@@ -150,6 +151,8 @@ export class Changing {
       case 'send':
         if (state === 'active') return 'locked';
         return this.#send(transaction, queue, row, state, change.to) ? 'done' : 'state';
+      case 'cancel':
+        return unfinished('cancel');
       case 'unlink':
         return this.#parts.leaving.families.unlink(transaction, queue, row, change.child) ? 'done' : 'state';
       case 'retry':

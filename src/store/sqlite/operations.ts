@@ -1,6 +1,7 @@
 // The verbs of the SQLite store. Writes go through the committer and share transactions. Reads run at once; large reads take turns with
 // the event loop (state/read-turns.ts).
 // No code here may await inside a transaction, because the connection of the lock thread would wait for that transaction.
+import { unfinished } from '../unfinished.js';
 import { replyById, replyToSelection } from '../change-reply.js';
 import type { Change, Selection, SweepReply, Write } from '../contract/index.js';
 import type { Operations } from '../door.js';
@@ -63,9 +64,10 @@ export const operations: Operations<Engine> = {
       look: () => probing.look(queues.peek(queue), clock.now()),
     });
   },
+  steps: () => unfinished('steps'),
   checkSessions: ({ probing, queues, clock }, refs) => {
     const now = clock.now();
-    return refs.map(({ queue, id }) => ({ unsuspected: probing.isUnsuspected(queues.peek(queue), id, now) }));
+    return refs.map(({ queue, id }) => ({ unsuspected: probing.isUnsuspected(queues.peek(queue), id, now), noticed: false }));
   },
   extend: (engine, queue, extensions) =>
     writeEach(engine, extensions, (transaction, extension) => engine.locks.extend(transaction, queue, extension)),

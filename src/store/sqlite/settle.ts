@@ -27,7 +27,16 @@ const PLAIN_END: Ending = { text: '', fence: 0, isKept: true };
 type Owned = readonly [queue: number, id: string, session: string, fence: number];
 type Finished = Record<FinishedState, Keep[]>;
 
-const LETTERS: Record<SettleStatus, string> = { done: 'd', lost: 'l', missing: 'm', pending: 'p', unsuccessful: 'u', ready: 'r' };
+const LETTERS: Record<SettleStatus, string> = {
+  done: 'd',
+  lost: 'l',
+  missing: 'm',
+  pending: 'p',
+  unsuccessful: 'u',
+  ready: 'r',
+  full: 'f',
+  ended: 'e',
+};
 const STATUSES = new Map(Object.entries(LETTERS).map(([status, letter]) => [letter, status as SettleStatus]));
 
 export class Settling {

@@ -1,4 +1,5 @@
 // The verb `write` of the SQLite store: data, progress and logs of a job, under its token if one is given, and events of users.
+import { unfinished } from '../unfinished.js';
 import type { SettleStatus } from '../../job/outcome.js';
 import { isLargeValue } from '../budget.js';
 import type { JobWrite, Write, WriteReply } from '../contract/index.js';
@@ -57,6 +58,8 @@ export class Writing {
         };
       case 'clearLogs':
         return { status: 'done', count: this.#keepNewest(target, write.keep ?? 0) };
+      case 'step':
+        return unfinished('steps');
     }
   }
 

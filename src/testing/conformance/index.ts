@@ -4,6 +4,7 @@
 // capabilities, open })` needs nothing but a test runner. `levels` names the parts to run (levels.ts).
 import assert from 'node:assert/strict';
 import { adding } from './adding.js';
+import { cancelling } from './cancelling.js';
 import { caps } from './caps.js';
 import { changing } from './changing.js';
 import { claiming } from './claiming.js';
@@ -45,6 +46,7 @@ import { scheduleRuns } from './schedule-runs.js';
 import { scheduling } from './schedules.js';
 import { sessions } from './sessions.js';
 import { settling } from './settling.js';
+import { steps } from './steps.js';
 import { define, type Facet } from './suite.js';
 import { sweeping } from './sweeping.js';
 import { taking } from './taking.js';
@@ -74,6 +76,8 @@ const FACETS: [title: string, level: Level, facet: Facet][] = [
   ['families', 'families', families],
   ['removals in families', 'families', familyRemovals],
   ['dead letters', 'families', deadLetters],
+  ['steps', 'steps', steps],
+  ['cancelling', 'cancelling', cancelling],
   ['settling', 'core', settling],
   ['keeping', 'keeping', keeping],
   ['fencing', 'core', fencing],

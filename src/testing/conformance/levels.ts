@@ -47,6 +47,14 @@ export const LEVELS = {
     needs:
       '`parents`, `waitsForChildren` and `queue` of a job, `relay`, `children`, the outcome `children`, if the capability `families` is set',
   },
+  steps: {
+    buildsOn: ['core', 'control', 'changing'],
+    needs: '`step` of `write`, `step` and `awaits` of the outcome `delay`, `jobs` with `stepsOf`, `fromStep` of a retry',
+  },
+  cancelling: {
+    buildsOn: ['core', 'changing', 'keeping'],
+    needs: '`cancel` of `change`, `noticed` of `checkSessions`',
+  },
   caps: { buildsOn: ['core', 'control'], needs: '`cap` of `configure`' },
   'named-locks': { buildsOn: ON_CORE, needs: '`acquire`, `letGo`, `locks` by name' },
   hints: { buildsOn: ON_CORE, needs: '`probe`, `checkSessions`' },
@@ -56,7 +64,7 @@ export const LEVELS = {
   together: {
     buildsOn: [
       ...['core', 'inspecting', 'keeping', 'control', 'changing', 'timed-locks', 'claims-by-id', 'keys', 'caps'],
-      ...['deduplication', 'schedules', 'rates', 'metrics', 'own-events', 'groups', 'families'],
+      ...['deduplication', 'schedules', 'rates', 'metrics', 'own-events', 'groups', 'families', 'steps', 'cancelling'],
       ...['named-locks', 'hints', 'lanes', 'waking', 'large'],
     ],
     needs: 'all verbs, with thousands of items and in random order',

@@ -25,7 +25,7 @@ export function newSession(queue: string, durationMs: number, difference: Partia
 }
 
 /** A retry that lets the attempts count on. */
-export function retryFrom(from: FinishedState): BulkChange {
+export function retryFrom(from: FinishedState): Extract<BulkChange, { kind: 'retry' }> {
   return { kind: 'retry', from, resetAttemptsMade: false, resetAttemptsStarted: false };
 }
 

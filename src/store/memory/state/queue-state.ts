@@ -16,6 +16,7 @@ import { LinkedList, type Linked } from '../../../runtime/linked-list.js';
 import type { MinuteCounts } from './minute-counts.js';
 import { ClaimLimits } from './rate-limit.js';
 import { Schedules } from './schedules.js';
+import type { StepList } from './step-list.js';
 import { Wake } from '../wake.js';
 
 export class QueueState {
@@ -123,6 +124,7 @@ export class StoredJob implements Linked<StoredJob>, Timed {
   lostBy: string | undefined = undefined;
 
   logs: string[] | undefined = undefined;
+  steps: StepList | undefined = undefined;
   /** Present exactly while the job is active. */
   lock: StoredLock | undefined = undefined;
   /** The session id of the token that finished the job. Storing the token's text would cost memory for each finished job. */

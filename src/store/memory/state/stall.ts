@@ -1,20 +1,29 @@
 // Moves active jobs out of `active` without an outcome of their own: handed back, revoked or stalled.
 import { type LossFound, lostByText } from '../../../job/lost-by.js';
-import { keepOnFail } from '../../../job/options.js';
 import { STALLED_REASON } from '../../contract/index.js';
 import type { LostJob, Swept } from '../../swept.js';
-import { ended, leave } from '../leave.js';
-import { FROM, putFinished, putWaiting } from './moves.js';
-import { retain } from '../retention.js';
+import { leave } from '../leave.js';
+import { fail, failCancelled, isCancelled } from './fail.js';
+import { FROM, putWaiting } from './moves.js';
 import type { QueueState, StoredJob, StoredLock } from './queue-state.js';
 
-/** Hands back jobs to the front of waiting. This does not count as a stall. */
-export function giveBack(queue: QueueState, jobs: StoredJob[]): void {
+/** Hands back jobs to the front of waiting. This does not count as a stall. Cancelled jobs fail instead. */
+export function giveBack(queue: QueueState, jobs: StoredJob[], now: number): void {
+  const back = jobs.filter((job) => !isCancelled(job));
   for (const job of jobs) {
+    if (isCancelled(job)) {
+      failCancelled(queue, job, reasonOf(job), now);
+      continue;
+    }
     leave(queue, job);
     queue.log.record('waiting', job.id, FROM.active);
   }
-  toFront(queue, jobs);
+  toFront(queue, back);
+}
+
+/** Returns why a cancelled job was cancelled. */
+function reasonOf({ extras }: StoredJob): string {
+  return extras?.cancelled ?? '';
 }
 
 export interface Lost {
@@ -22,7 +31,7 @@ export interface Lost {
   found: LossFound;
 }
 
-/** Puts back the jobs of a dead owner. This counts as a stall, and a job over its session's `maxStalls` fails. */
+/** Puts back the jobs of a dead owner. This counts as a stall. A job over its session's `maxStalls` fails, and so does a cancelled one. */
 export function stall(queue: QueueState, lost: Lost[], now: number): Swept {
   const stalled: StoredJob[] = [];
   const failed: LostJob[] = [];
@@ -32,24 +41,17 @@ export function stall(queue: QueueState, lost: Lost[], now: number): Swept {
     queue.log.record('stalled', job.id, { lostBy: job.lostBy }, job.lostBy.length);
     job.stalledCounter++;
     leave(queue, job);
-    if (job.stalledCounter <= session.maxStalls) {
+    if (job.stalledCounter <= session.maxStalls && !isCancelled(job)) {
       queue.log.record('waiting', job.id, FROM.active);
       stalled.push(job);
     } else {
-      fail(queue, job, lock.order, job.lostBy, now);
+      const reason = isCancelled(job) ? reasonOf(job) : STALLED_REASON;
+      fail(queue, job, { reason, prev: 'active', fence: lock.order, lostBy: job.lostBy }, now);
       failed.push(lostJob(job));
     }
   }
   toFront(queue, stalled);
   return { stalled: stalled.map(lostJob), failed };
-}
-
-function fail(queue: QueueState, job: StoredJob, fence: number, lostBy: string, now: number): void {
-  job.failedReason = STALLED_REASON;
-  putFinished(queue, job, 'failed', now);
-  queue.log.record('failed', job.id, { failedReason: STALLED_REASON, prev: 'active', lostBy }, lostBy.length);
-  ended(queue, job, fence, now);
-  retain(queue, job, keepOnFail(job.opts), now);
 }
 
 /** Pushes the last job first, so the jobs wait in the given order. */
