@@ -14,7 +14,7 @@ const INNER_ENTRIES = [
   'store/redis/index',
   'store/redis/driver/lua-texts',
   'store/contract/index',
-  'renewal/suspicion-check',
+  'renewal/session-checks',
   'maintenance/probe-interval',
   'maintenance/sweeper',
 ];

@@ -24,7 +24,7 @@ export const ROOMS = {
   queue: [...INNER, 'store/open', 'store/client', 'session', 'handle', 'lock', 'events'],
   events: [...INNER, 'store/open', 'store/client', 'handle', 'lock'],
   worker: [...INNER, 'store/open', 'store/client', 'session', 'background', 'handle', 'lock'],
-  testing: INNER,
+  testing: [...INNER, 'handle'],
   compat: [...INNER, 'handle', 'lock', 'queue', 'events', 'worker'],
   index: [...INNER, 'store/open', 'session', 'handle', 'lock', 'queue', 'events', 'worker'],
 };

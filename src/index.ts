@@ -17,7 +17,11 @@ export type {
   WaitForChildrenOptions as MoveToWaitingChildrenOpts,
 } from './handle/children.js';
 export type { JobJson, JobView } from './handle/json.js';
-export type { NextJob, PriorityOptions, RetryOptions } from './handle/moves.js';
+export type { CancelOptions } from './handle/cancel.js';
+export type { CompleteOptions, NextJob, PriorityOptions, RetryOptions } from './handle/moves.js';
+export type { StepContext, StepInfo, WaitForOptions } from './handle/steps.js';
+export type { StepKind } from './job/step-names.js';
+export type { CancellableType, CancelJobsOptions } from './queue/cancelling.js';
 export type { RemoveOptions } from './handle/removal.js';
 export type { JobProgress } from './handle/job-context.js';
 export type { JobHandlers, JobOf, NamedJob, Processor, ResultOf } from './handle/typed-job.js';

@@ -1,7 +1,7 @@
 // Ten thousand workers of one queue, their sessions opened by this program: what their renewals, sweeps and looks for crashed processes cost
 // the store with default times, as a share of one core. Each call is for one session, as if it came from a process of its own.
 // How often a worker of a fleet looks, and how often a process that holds locks asks whether it is taken for dead, the product itself says.
-import { askEveryMs } from '../../dist/renewal/suspicion-check.js';
+import { askEveryMs } from '../../dist/renewal/session-checks.js';
 import { CRASH_GRACE_MS } from '../../dist/store/contract/index.js';
 import { lookEveryMs } from '../../dist/maintenance/probe-interval.js';
 import { SWEPT_AT_ONCE } from '../../dist/maintenance/sweeper.js';

@@ -6,14 +6,14 @@ export const LOCK_TABLE = [
   {
     name: 'a lock that is no longer trusted is taken on',
     file: 'src/session/lock-table.ts',
-    find: 'if ((this.#foreign.size > 0 && this.#foreign.delete(lock.token)) || !lock.trusted) return false;',
-    replace: 'if (this.#foreign.delete(lock.token)) return false;',
+    find: "if (notice?.kind === 'revoked' || !lock.trusted) return false;",
+    replace: "if (notice?.kind === 'revoked') return false;",
     tests: TABLE,
   },
   {
     name: 'a lock that was taken away on its way here is taken on',
     file: 'src/session/lock-table.ts',
-    find: 'if ((this.#foreign.size > 0 && this.#foreign.delete(lock.token)) || !lock.trusted) return false;',
+    find: "if (notice?.kind === 'revoked' || !lock.trusted) return false;",
     replace: 'if (!lock.trusted) return false;',
     tests: TABLE,
   },
@@ -75,5 +75,19 @@ export const LOCK_TABLE = [
     replace: 'return true;',
     tests: ['test/acceptance/s0-blocked-loop.test.ts'],
     only: 'S0-18',
+  },
+  {
+    name: 'a cancel that came before the reply of its claim is forgotten',
+    file: 'src/session/lock-table.ts',
+    find: 'if (notice !== undefined) lock.doom(notice.reason);',
+    replace: '',
+    tests: TABLE,
+  },
+  {
+    name: 'a cancel takes the lock away',
+    file: 'src/session/lock-table.ts',
+    find: "else if (notice.kind === 'revoked') this.#lose([lock], notice.reason);",
+    replace: 'else if (notice.kind !== undefined) this.#lose([lock], notice.reason);',
+    tests: TABLE,
   },
 ];

@@ -85,16 +85,16 @@ export const TRUST = [
   },
   {
     name: 'an answer to the question of suspicion counts from its arrival',
-    file: 'src/renewal/suspicion-check.ts',
+    file: 'src/renewal/session-checks.ts',
     find: 'memory.extendHearing(trustUntil(sentAt, plan.graceMs));',
     replace: 'memory.extendHearing(trustUntil(Math.max(sentAt, now(this.#clock)), plan.graceMs));',
     tests: HEARING,
   },
   {
     name: 'every answer to the question of suspicion is a good one',
-    file: 'src/renewal/suspicion-check.ts',
-    find: 'if (replies[index]?.unsuspected === true) memory',
-    replace: 'if (replies[index] !== undefined) memory',
+    file: 'src/renewal/session-checks.ts',
+    find: 'if (unsuspected && plan.graceMs > 0) memory',
+    replace: 'if (plan.graceMs > 0) memory',
     tests: HEARING,
   },
   {

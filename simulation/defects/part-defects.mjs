@@ -106,14 +106,14 @@ export const PART_DEFECTS = {
   'the answer to the question of suspicion counts from its arrival': {
     violates: 'trust ends first',
     modules: {
-      'renewal/suspicion-check.js': ({ SuspicionCheck }, realm) => {
+      'renewal/session-checks.js': ({ SessionChecks }, realm) => {
         const { now, trustUntil } = realm.load('session/trust.js');
         return {
-          SuspicionCheck: class extends SuspicionCheck {
+          SessionChecks: class extends SessionChecks {
             #clock;
 
-            constructor(store, clock, onSuspected) {
-              super(store, clock, onSuspected);
+            constructor(store, clock, renewNow) {
+              super(store, clock, renewNow);
               this.#clock = clock;
             }
 

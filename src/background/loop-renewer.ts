@@ -43,7 +43,7 @@ export class LoopRenewer implements Renewer {
         plan,
         memory,
         onRenewed: () => listener.renewed(),
-        onRevoked: (notices) => listener.revoked(notices),
+        onNoticed: (notices) => listener.noticed(notices),
         onLost: () => {
           void this.release(plan.id);
           listener.lost();

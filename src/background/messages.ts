@@ -22,7 +22,7 @@ export type ToThread =
 
 export type FromThread =
   | { type: 'renewed'; sessionId: string }
-  | { type: 'revoked'; sessionId: string; notices: Notice[] }
+  | { type: 'noticed'; sessionId: string; notices: Notice[] }
   | { type: 'lost'; sessionId: string }
   | { type: 'swept'; sessionId: string; reply: Omit<SweepReply, 'more'> }
   /** A probe found schedules that are owing. */

@@ -159,8 +159,8 @@ export class ThreadRenewer implements Renewer {
         this.#adopt(entry);
         if (plan.renewMs > 0) listener.renewed();
         break;
-      case 'revoked':
-        listener.revoked(message.notices);
+      case 'noticed':
+        listener.noticed(message.notices);
         break;
       case 'lost':
         this.#entries.delete(message.sessionId);

@@ -68,7 +68,7 @@ export class ThreadService {
         return !over;
       },
       renewed: () => this.#send({ type: 'renewed', sessionId }),
-      revoked: (notices) => this.#send({ type: 'revoked', sessionId, notices }),
+      noticed: (notices) => this.#send({ type: 'noticed', sessionId, notices }),
       // The session stays listed until the worker releases it: only then is the connection known to be unused.
       lost: () => this.#send({ type: 'lost', sessionId }),
       swept: (reply) => this.#send({ type: 'swept', sessionId, reply }),

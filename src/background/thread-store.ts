@@ -15,7 +15,7 @@ import { clearTimeout, setImmediate, setTimeout } from '../runtime/timers.js';
 export interface ThreadSessionReports {
   mayRenew(): boolean;
   renewed(): void;
-  revoked(notices: Notice[]): void;
+  noticed(notices: Notice[]): void;
   lost(): void;
   swept(reply: Omit<SweepReply, 'more'>): void;
   undone(): void;
@@ -143,7 +143,7 @@ export class ThreadStore {
         memory,
         mayRenew: () => reports.mayRenew(),
         onRenewed: () => reports.renewed(),
-        onRevoked: (notices) => reports.revoked(notices),
+        onNoticed: (notices) => reports.noticed(notices),
         onLost: () => {
           this.release(plan.id);
           reports.lost();

@@ -4,6 +4,7 @@ import type { JobLock } from '../job/lock.js';
 import type { ClaimedJob } from '../job/record.js';
 import type { KeepOption } from '../job/options.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
+import type { HoldfastError } from '../errors.js';
 import type { Store } from '../store/contract/index.js';
 
 export interface JobContext {
@@ -28,6 +29,12 @@ export interface JobContext {
   lockFor?(claimed: ClaimedJob): JobLock;
   /** A handle of this context reported progress; for the context's own listeners. */
   progressed?(job: { readonly id: string }, progress: JobProgress): void;
+  /** The run with this token has recorded a step. Tests set it, to interrupt the run. */
+  stepRecorded?: ((token: string, name: string) => void) | undefined;
+  /** Ends the run with this token as a shutdown does. */
+  interrupt?(token: string, error: HoldfastError): void;
+  /** The run with this token has completed its job in a transaction of the user, which may still roll back. */
+  completing?(token: string, completing: { outcome: Outcome; value: unknown }): void;
   /** A handle of this context removed its job. */
   removed?(jobId: string): void;
 }

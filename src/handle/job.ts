@@ -17,8 +17,10 @@ import { contextOf, type ContextSource, type JobContext, type JobProgress } from
 import * as children from './children.js';
 import type { ParentKeys } from './children.js';
 import { type JobJson, type JobView, jsonOf, partsOf } from './json.js';
+import { cancelJob, type CancelOptions } from './cancel.js';
 import * as moves from './moves.js';
 import type { RemoveOptions } from './removal.js';
+import { listSteps, RunSteps, type StepContext, type StepInfo, type WaitForOptions } from './steps.js';
 import { type FinishSource, waitUntilFinished } from './waiting.js';
 import * as writes from './writes.js';
 
@@ -40,12 +42,16 @@ export interface JobMaker {
 /** For workers: the store has accepted the outcome of the job's run. Not a method, because users must not call it. */
 export let showSettled: (job: Job, outcome: Outcome) => void;
 
+/** For workers: the recorded steps that the run of the job has not asked for. Undefined if the run has used no step. */
+export let unaskedSteps: (job: Job) => Promise<string[]> | undefined;
+
 /** For workers: the child whose failure fails the job. */
 export let doomOf: (job: Job) => JobRef | undefined;
 
 export class Job<Data = Any, Result = Any, Name extends string = string> {
   static {
     showSettled = (job, outcome) => job.#snapshot.settled(outcome);
+    unaskedSteps = (job) => job.#runSteps?.unasked();
     doomOf = (job) => job.#snapshot.record.doomedBy;
   }
 
@@ -58,6 +64,8 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   };
 
   readonly #snapshot: JobSnapshot;
+  /** Made when the run uses its first step. */
+  #runSteps: RunSteps | undefined;
   // `declare`, because a field that is defined before it is assigned would be defined twice.
   declare readonly id: string;
   declare readonly name: Name;
@@ -247,6 +255,53 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     return writes.freeDeduplicationId(this.#snapshot);
   }
 
+  /**
+   * Does a step of the work once: its result is recorded with the job, and later runs of the job get it without running `work`. A run that has
+   * lost its lock records nothing. If the process dies between the effect of a step and its record, the step runs again, with the same
+   * `key`. The result is JSON. A name can be used once in a run.
+   */
+  async step<T>(name: string, work: (context: StepContext) => T | Promise<T>): Promise<T> {
+    return this.#steps.step(name, work);
+  }
+
+  /**
+   * Hands the job back, and lets it run again after this time; that run passes the sleep. No attempt and no stall counts. It rejects with a
+   * DelayedError, which the handler lets pass. Its slot is free meanwhile.
+   */
+  async sleep(name: string, ms: number): Promise<void> {
+    await this.#steps.sleep(name, ms);
+  }
+
+  /**
+   * Waits for `queue.signal(jobId, name, data)`, and returns the data. A signal that came before is found. Until the signal comes, the job is
+   * delayed and its slot is free, as with `sleep`. Rejects with TIMEOUT after `timeoutMs`, on every run.
+   */
+  async waitFor<D = Any>(name: string, opts: WaitForOptions = {}): Promise<D> {
+    return (await this.#steps.waitFor(name, opts)) as D;
+  }
+
+  /** Returns what the runs of the job have recorded, in order. */
+  async steps(): Promise<StepInfo[]> {
+    return listSteps(this.#snapshot);
+  }
+
+  /**
+   * Cancels the job, in whatever process it runs: see `queue.cancel`. Returns false if it has finished.
+   */
+  async cancel(reason?: string, opts: CancelOptions = {}): Promise<boolean> {
+    const { context, record } = this.#snapshot;
+    return cancelJob(await context.ready(), context.stored, record.id, reason, opts);
+  }
+
+  /**
+   * Completes the job with its result, under the token of this run. With a `transaction` of yours, the job completes when it commits, or not
+   * at all: your own writes and the completion are one. If the lock is lost, it rejects, so that your transaction rolls back. Call it last
+   * in the transaction, and let the handler end afterwards.
+   */
+  async complete(result?: Result, opts: moves.CompleteOptions = {}): Promise<void> {
+    await moves.completeWithin(this.#snapshot, this, result, opts);
+  }
+
   /** With `fetchNext`, a worker's job returns [json, id] of the next one: `Job.fromJSON(worker, json, id)`. */
   async moveToCompleted(value: Result, token?: string, fetchNext = true): Promise<moves.NextJob> {
     return moves.complete(this.#snapshot, this, value, token, fetchNext);
@@ -308,6 +363,11 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   /** Removes the children that have not started, with their own children. */
   async removeUnprocessedChildren(): Promise<void> {
     await children.removeUnprocessed(this.#snapshot);
+  }
+
+  get #steps(): RunSteps {
+    this.#runSteps ??= new RunSteps(this.#snapshot);
+    return this.#runSteps;
   }
 
   /** The name of this job's lock, for people and logs. */

@@ -3,7 +3,8 @@
 import { HoldfastError, toError } from '../errors.js';
 import type { Outcome } from '../job/outcome.js';
 import type { StoredState } from '../job/state.js';
-import { completedOutcome, failedOutcome, type TriedJob } from '../job/verdict.js';
+import { encodeResult } from '../job/payload.js';
+import { completedOutcome, failedOutcome, type TriedJob, type VerdictRules } from '../job/verdict.js';
 import { MAX_DELAY_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { MAX_PRIORITY } from '../job/options.js';
@@ -11,6 +12,7 @@ import type { Change } from '../store/contract/index.js';
 import type { JobSnapshot } from './job-snapshot.js';
 import { type JobJson, jsonOfClaimed } from './json.js';
 import { checkRemoveOptions, removeJob, type RemoveOptions } from './removal.js';
+import { storedStep } from './steps.js';
 
 /** The next job if one was fetched, in BullMQ's shape, so that `const [json, id] = await job.moveToCompleted(…)` works. */
 export type NextJob = [json: JobJson, id: string] | [];
@@ -24,6 +26,39 @@ export async function complete(
 ): Promise<NextJob> {
   const outcome = completedOutcome(job, snapshot.tokenFor(given, 'moveToCompleted'), value, snapshot.context);
   return settle(snapshot, outcome, 'moveToCompleted', fetchNext);
+}
+
+export interface CompleteOptions {
+  /** A transaction of yours: the job completes when it commits, or not at all. */
+  transaction?: object;
+}
+
+const COMPLETE_NAMES = new OptionNames<CompleteOptions>({ of: 'complete', known: { transaction: true } });
+
+export async function completeWithin(
+  snapshot: JobSnapshot,
+  job: TriedJob,
+  value: unknown,
+  options: CompleteOptions,
+): Promise<void> {
+  const { transaction } = COMPLETE_NAMES.checked(options);
+  const { context } = snapshot;
+  const token = snapshot.tokenFor(undefined, 'complete');
+  const outcome: Outcome = { ...completion(job, token, value, context) };
+  if (transaction === undefined) {
+    await settle(snapshot, outcome, 'complete', false);
+    return;
+  }
+  const store = await context.ready();
+  const { results } = await store.settle(context.stored, [outcome], undefined, undefined, transaction);
+  snapshot.accept(results[0] ?? 'missing', 'complete');
+  context.completing?.(token, { outcome, value });
+}
+
+/** Throws if the value cannot be stored: the transaction of the user rolls back. */
+function completion(job: TriedJob, token: string, value: unknown, rules: VerdictRules): Outcome {
+  encodeResult(job.name, value);
+  return completedOutcome(job, token, value, rules);
 }
 
 export async function fail(
@@ -115,21 +150,24 @@ export async function extendLock(snapshot: JobSnapshot, given: string | undefine
 export interface RetryOptions {
   resetAttemptsMade?: boolean;
   resetAttemptsStarted?: boolean;
+  /** The run repeats this step and all that were recorded after it. Default: it passes all recorded steps. */
+  fromStep?: string;
 }
 
 const RETRY_NAMES = new OptionNames<RetryOptions>({
   of: 'retry',
-  known: { resetAttemptsMade: true, resetAttemptsStarted: true },
+  known: { resetAttemptsMade: true, resetAttemptsStarted: true, fromStep: true },
 });
 
 export async function retry(snapshot: JobSnapshot, from: 'completed' | 'failed', options: RetryOptions): Promise<void> {
   if (from !== 'completed' && from !== 'failed') throw invalidOption('state', from, "'failed' or 'completed'");
-  const { resetAttemptsMade = false, resetAttemptsStarted = false } = RETRY_NAMES.checked(options);
+  const { resetAttemptsMade = false, resetAttemptsStarted = false, fromStep } = RETRY_NAMES.checked(options);
   const reset = {
     resetAttemptsMade: checkBoolean('resetAttemptsMade', resetAttemptsMade),
     resetAttemptsStarted: checkBoolean('resetAttemptsStarted', resetAttemptsStarted),
   };
-  await change(snapshot, 'retry', { kind: 'retry', from, ...reset }, from);
+  const step = fromStep === undefined ? {} : { fromStep: await storedStep(snapshot, fromStep) };
+  await change(snapshot, 'retry', { kind: 'retry', from, ...reset, ...step }, from);
   snapshot.retried(reset);
 }
 
@@ -187,6 +225,7 @@ async function change(snapshot: JobSnapshot, action: string, change: Change, wan
   const { changed, others } = await store.change(context.stored, [record.id], change);
   if (changed.length > 0) return;
   if (others[0]?.status === 'missing') throw snapshot.missing(action);
+  if (others[0]?.status === 'noStep') throw noStep(snapshot, action);
   const [found] = (await store.jobs(context.stored, [record.id])).jobs;
   if (found?.state === 'active') throw locked(snapshot, action);
   throw new HoldfastError(
@@ -197,6 +236,11 @@ async function change(snapshot: JobSnapshot, action: string, change: Change, wan
       queue: context.name,
     },
   );
+}
+
+function noStep({ record: { id: jobId }, context: { name: queue } }: JobSnapshot, action: string): HoldfastError {
+  const message = `${action}: job ${jobId} of queue "${queue}" has recorded no such step, so nothing changed. job.steps() lists them.`;
+  return new HoldfastError('INVALID_STEP', message, { jobId, queue });
 }
 
 /** Programs written for BullMQ match this text. */

@@ -1,6 +1,6 @@
 // The options of a job, in BullMQ's shape, and the check that each option passes before it reaches a store.
 // The check is strict on purpose: a NaN or a fraction that reaches a score or an index fails much later and far away.
-import { MAX_DELAY_MS, checkBoolean, checkInteger, checkText, invalidOption } from '../runtime/check.js';
+import { MAX_TIMER_MS, MAX_DELAY_MS, checkBoolean, checkInteger, checkText, invalidOption } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { MAX_METADATA } from '../runtime/telemetry.js';
 import { checkDeduplication, type DeduplicationOptions } from './deduplication.js';
@@ -43,6 +43,11 @@ export interface DefaultJobOptions extends FailureOptions {
   group?: GroupOptions;
   /** The largest size of the data, in bytes of JSON. Default: no limit. */
   sizeLimit?: number;
+  /**
+   * How long a run may take, in ms. Then the signal of its handler is aborted with an error of the code TIMEOUT, and the run fails. Default:
+   * the option `timeoutMs` of the worker.
+   */
+  timeoutMs?: number;
   /** When the job was made, in ms since the epoch. For people: nothing is scheduled by it. Default: now. */
   timestamp?: number;
   /** Tracing of this job, if the queue has the option `telemetry`. */
@@ -117,6 +122,7 @@ const CHECKS: ReadonlyMap<string, Check> = new Map<string, Check>([
   ['keepLogs', whole()],
   ['stackTraceLimit', whole()],
   ['sizeLimit', whole()],
+  ['timeoutMs', (path, value) => void checkInteger(path, value, { min: 1, max: MAX_TIMER_MS })],
   ['timestamp', whole(MAX_TIMESTAMP)],
   ['deduplication', checkDeduplication],
   ['telemetry', checkTelemetryOption],
@@ -148,6 +154,7 @@ const JOB_NAMES = new OptionNames<Omit<JobsOptions, 'repeat' | 'prevMillis'>>({
     keepLogs: true,
     stackTraceLimit: true,
     sizeLimit: true,
+    timeoutMs: true,
     timestamp: true,
     telemetry: true,
     deduplication: true,
@@ -164,7 +171,7 @@ const JOB_NAMES = new OptionNames<Omit<JobsOptions, 'repeat' | 'prevMillis'>>({
     prevMillis: OF_SCHEDULE,
     debounce: 'Use deduplication with the same id and ttl.',
     rateLimiterKey: 'Use the job option group: { id }, and the worker option group: { limit: { max, duration } }.',
-    timeout: 'Pass AbortSignal.timeout(ms) to what the handler waits for, and let it throw.',
+    timeout: 'Use timeoutMs, and pass the signal of the handler to what it waits for.',
     preventParsingData: 'Pass the text as a string: it is read only when job.data is used.',
   },
 });

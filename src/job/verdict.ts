@@ -25,6 +25,8 @@ export interface VerdictRules {
   readonly backoffStrategy?: BackoffStrategy | undefined;
   readonly removeOnComplete?: KeepOption | undefined;
   readonly removeOnFail?: KeepOption | undefined;
+  /** True: the job fails, whatever attempts are left. */
+  readonly final?: boolean;
 }
 
 const STACKTRACES_KEPT = 10;
@@ -50,7 +52,7 @@ export function completedOutcome(job: TriedJob, token: string, value: unknown, r
 /** The outcome after the processor threw: a retry if attempts are left, else failed. */
 export async function failedOutcome(job: TriedJob, token: string, error: Error, rules: VerdictRules): Promise<Outcome> {
   const attemptsMade = job.attemptsMade + 1;
-  if (job.discarded || isUnrecoverable(error) || attemptsMade >= (job.opts.attempts ?? 0))
+  if (rules.final === true || job.discarded || isUnrecoverable(error) || attemptsMade >= (job.opts.attempts ?? 0))
     return failed(job, token, error, rules);
   try {
     const delayMs = await backoffDelay(job.opts.backoff, { attemptsMade, error, job }, rules.backoffStrategy);

@@ -112,9 +112,7 @@ export class LockClient {
     const { queue, onStalled, onError } = this.#options;
     return {
       renewed: () => undefined,
-      revoked: (notices) => {
-        for (const { token, reason } of notices) this.#table.loseTokens([token], reason);
-      },
+      noticed: (notices) => this.#table.notice(notices),
       lost: () => this.#sessionGone(session),
       swept: (reply) => {
         const lost = lostJobs(reply);

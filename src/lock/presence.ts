@@ -47,7 +47,7 @@ export class Presence {
       slots: 0,
       listenerFor: (session) => ({
         renewed: ignored,
-        revoked: ignored,
+        noticed: ignored,
         lost: () => {
           this.#owner.drop(session);
           void this.opened();

@@ -4,6 +4,7 @@ import { HoldfastError } from '../errors.js';
 import { StoreAccess } from '../handle/access.js';
 import { JOB_CONTEXT, type JobContext, type JobProgress } from '../handle/job-context.js';
 import { Job } from '../handle/job.js';
+import { cancelJob, type CancelOptions } from '../handle/cancel.js';
 import { checkRemoveOptions, removeJob, type RemoveOptions } from '../handle/removal.js';
 import type { JobOf, NamedJob } from '../handle/typed-job.js';
 import { encodeProgress, encodeRow } from '../handle/writes.js';
@@ -20,6 +21,7 @@ import { checkTelemetry, Tracing } from '../runtime/telemetry.js';
 import type { AddReply, Extension, JobWrite } from '../store/contract/index.js';
 import { leaseStore, type StoreLease } from '../store/open.js';
 import { readJobs } from '../store/client/read-on.js';
+import { cancelJobs, type CancelJobsOptions, sendSignal } from './cancelling.js';
 import * as cleaning from './cleaning.js';
 import { Drafts, recordOf } from './draft.js';
 import { AddBatcher } from './add-batcher.js';
@@ -229,6 +231,28 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueSch
    */
   async redrive(opts: RedriveOptions = {}): Promise<number> {
     return redrive(await this.store, this.#context, opts);
+  }
+
+  /**
+   * Cancels a job, in whatever process it runs. A job that does not run fails at once with the reason. A run gets its signal aborted within about
+   * a second, with an error of the code CANCELLED; if the handler completes nevertheless, that counts. Otherwise the job fails, and it never
+   * runs again unless it is retried by hand. Returns false if the job has finished or does not exist.
+   */
+  async cancel(jobId: string, reason?: string, opts: CancelOptions = {}): Promise<boolean> {
+    return cancelJob(await this.store, this.#context.stored, checkGivenId(jobId), reason, opts);
+  }
+
+  /** Cancels all jobs that match, each as `cancel` does. Returns how many. */
+  async cancelJobs(opts: CancelJobsOptions = {}): Promise<number> {
+    return cancelJobs(await this.store, this.#context.stored, opts);
+  }
+
+  /**
+   * Sends a signal to a job, for its `job.waitFor(name)`. It is kept until the job asks for it. A name can be sent once: returns false if the
+   * job has a signal of this name with other data already.
+   */
+  async signal(jobId: string, name: string, data?: unknown): Promise<boolean> {
+    return sendSignal(await this.store, this.#context, checkGivenId(jobId), name, data);
   }
 
   async updateJobProgress(jobId: string, progress: JobProgress): Promise<void> {

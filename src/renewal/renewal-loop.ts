@@ -3,7 +3,7 @@
 import { HoldfastError, toError } from '../errors.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Notice, Renewal, RenewReply, Store } from '../store/contract/index.js';
-import { SuspicionCheck } from './suspicion-check.js';
+import { SessionChecks } from './session-checks.js';
 import type { SessionPlan } from '../session/renewer.js';
 import type { SessionMemory } from '../session/session-memory.js';
 import { now, trustUntil, type Moment } from '../session/trust.js';
@@ -15,7 +15,7 @@ export interface Renewed {
   /** Called before each renewal; false skips it (the watchdog's ceiling). */
   mayRenew?(): boolean;
   onRenewed(): void;
-  onRevoked(notices: Notice[]): void;
+  onNoticed(notices: Notice[]): void;
   onLost(): void;
   onError(error: Error): void;
 }
@@ -38,7 +38,7 @@ export class RenewalLoop {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #entries = new Map<string, Entry>();
-  readonly #hearing: SuspicionCheck;
+  readonly #checks: SessionChecks;
   #timer: NodeJS.Timeout | undefined;
   #wakeAt = Number.POSITIVE_INFINITY;
   /** The latest call. */
@@ -47,7 +47,7 @@ export class RenewalLoop {
   constructor(store: Store, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
-    this.#hearing = new SuspicionCheck(store, clock, (sessionId) => this.#hasten(sessionId));
+    this.#checks = new SessionChecks(store, clock, (sessionId) => this.#hasten(sessionId));
   }
 
   get size(): number {
@@ -58,13 +58,13 @@ export class RenewalLoop {
   add(renewed: Renewed, firstInMs: number): void {
     if (this.#entries.has(renewed.plan.id)) return;
     this.#entries.set(renewed.plan.id, { renewed, acked: 0, dueAt: this.#clock.monotonic() + firstInMs });
-    this.#hearing.add(renewed.plan, renewed.memory);
+    this.#checks.add(renewed.plan, renewed.memory);
     this.#schedule();
   }
 
   delete(sessionId: string): void {
     this.#entries.delete(sessionId);
-    this.#hearing.delete(sessionId);
+    this.#checks.delete(sessionId);
     if (this.#entries.size === 0) this.stop();
   }
 
@@ -73,7 +73,7 @@ export class RenewalLoop {
     this.#timer = undefined;
     this.#wakeAt = Number.POSITIVE_INFINITY;
     this.#entries.clear();
-    this.#hearing.stop();
+    this.#checks.stop();
   }
 
   /**
@@ -167,11 +167,11 @@ export class RenewalLoop {
     memory.extendHearing(trustUntil(sentAt, plan.graceMs));
     // A repeated reply may carry notices that were reported before.
     const fresh = reply.notices.filter(({ number }) => number > entry.acked);
-    for (const { fence, number } of fresh) {
-      memory.lose(fence);
+    for (const { kind, fence, number } of fresh) {
+      if (kind === 'revoked') memory.lose(fence);
       entry.acked = Math.max(entry.acked, number);
     }
-    if (fresh.length > 0) entry.renewed.onRevoked(fresh);
+    if (fresh.length > 0) entry.renewed.onNoticed(fresh);
     entry.renewed.onRenewed();
   }
 

@@ -2,6 +2,7 @@
 // A lock ends with its session; a timed lock has its own end; a pinned lock (extendLock) may outlive its session.
 import { HoldfastError } from '../errors.js';
 import type { JobLock } from '../job/lock.js';
+import type { Outcome } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
 import type { Linked } from '../runtime/linked-list.js';
 import type { Session } from './session.js';
@@ -44,6 +45,10 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
   #unsure = false;
   /** The handler has ended, or has moved the job itself; only the store's reply is missing. */
   finishing = false;
+  /** Why the job was cancelled in the store. */
+  doomed: string | undefined = undefined;
+  /** The handler has completed the job in a transaction of the user, which may have rolled back. */
+  completing: { outcome: Outcome; value: unknown } | undefined = undefined;
   /** The store has acknowledged a move that the handler made itself. */
   settled = false;
 
@@ -148,6 +153,13 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
   withdraw(reason: HoldfastError): void {
     this.#withdrawn ||= !this.#aborted;
     this.cancel(reason);
+  }
+
+  /** The job was cancelled in the store, so it never runs again. The lock stays held until the run ends. */
+  doom(reason: string): void {
+    if (this.finishing) return;
+    this.doomed = reason;
+    this.cancel(new HoldfastError('CANCELLED', reason, { queue: this.session.queue, jobId: this.jobId }));
   }
 
   /** Asks the handler to stop. The lock stays held. */

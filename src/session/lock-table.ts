@@ -2,6 +2,7 @@
 // store does not reply: when a trust deadline passes without a renewal, the handlers under it are aborted.
 import type { HeldLock } from './held-lock.js';
 import { LinkedList } from '../runtime/linked-list.js';
+import type { Notice } from '../store/contract/index.js';
 import type { Session } from './session.js';
 import type { Moment } from './trust.js';
 import { clearTimeout, setTimeout } from '../runtime/timers.js';
@@ -11,7 +12,7 @@ export interface LockTableReports {
   onLost(locks: HeldLock[], reason: string): void;
 }
 
-/** Limit for remembered revoked tokens that are not in the table. Most belong to runs that have just ended, so few are worth keeping. */
+/** Limit for remembered notices of tokens that are not in the table. Most belong to runs that have just ended, so few are worth keeping. */
 const MAX_FOREIGN = 1000;
 
 export class LockTable {
@@ -20,8 +21,8 @@ export class LockTable {
   /** Made when a token is looked up for the first time. By token, because a worker may run a job again before its first, lost run ends. */
   #byToken: Map<string, HeldLock> | undefined;
   readonly #reports: LockTableReports;
-  /** Tokens that were revoked before the reply to the claim that granted them arrived. */
-  readonly #foreign = new Set<string>();
+  /** Notices that arrived before the reply to the claim that granted their tokens. */
+  readonly #foreign = new Map<string, Notice>();
   #timer: NodeJS.Timeout | undefined;
   #looksAt = Number.POSITIVE_INFINITY;
   /** The timer already covers every lock bound to this session, as long as the session's deadline is `#coveredUntil`. */
@@ -63,7 +64,10 @@ export class LockTable {
 
   /** Returns false if the lock was lost before it got here (frozen process, operator). The caller must not run anything under that lock. */
   track(lock: HeldLock): boolean {
-    if ((this.#foreign.size > 0 && this.#foreign.delete(lock.token)) || !lock.trusted) return false;
+    const notice = this.#foreign.size === 0 ? undefined : this.#foreign.get(lock.token);
+    if (notice !== undefined) this.#foreign.delete(lock.token);
+    if (notice?.kind === 'revoked' || !lock.trusted) return false;
+    if (notice !== undefined) lock.doom(notice.reason);
     this.#locks.pushBack(lock);
     this.#byToken?.set(lock.token, lock);
     this.#cover(lock);
@@ -92,15 +96,15 @@ export class LockTable {
     this.#byToken?.delete(lock.token);
   }
 
-  loseTokens(tokens: string[], reason: string): void {
-    const known: HeldLock[] = [];
-    for (const token of tokens) {
-      const lock = this.get(token);
-      if (lock !== undefined) known.push(lock);
-      else this.#foreign.add(token);
+  /** The store has taken locks away, or cancelled their jobs. */
+  notice(notices: Notice[]): void {
+    for (const notice of notices) {
+      const lock = this.get(notice.token);
+      if (lock === undefined) this.#foreign.set(notice.token, notice);
+      else if (notice.kind === 'revoked') this.#lose([lock], notice.reason);
+      else lock.doom(notice.reason);
     }
-    for (const token of this.#foreign) if (this.#foreign.size > MAX_FOREIGN) this.#foreign.delete(token);
-    this.#lose(known, reason);
+    for (const token of this.#foreign.keys()) if (this.#foreign.size > MAX_FOREIGN) this.#foreign.delete(token);
   }
 
   /** Loses all locks bound to the session. A timed lock, and a lock with a running pin, stays. */

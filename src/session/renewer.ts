@@ -47,8 +47,8 @@ export interface RenewedSession {
 /** Receives the renewer's reports, on the owner's own event loop. */
 export interface RenewerListener {
   renewed(): void;
-  /** Single locks were taken away. */
-  revoked(notices: Notice[]): void;
+  /** Single locks were taken away, or their jobs were cancelled. */
+  noticed(notices: Notice[]): void;
   /** The store has ended the session, and with it all its locks. */
   lost(): void;
   swept(reply: Omit<SweepReply, 'more'>): void;

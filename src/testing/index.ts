@@ -36,3 +36,4 @@ export type { Keep, Outcome, SettleStatus } from '../job/outcome.js';
 export type { ClaimedJob, JobRecord, NewJob } from '../job/record.js';
 export type { FinishedState, StoredState } from '../job/state.js';
 export { type ErrorCode, type ErrorDetails, HoldfastError } from '../errors.js';
+export { interruptAfterStep } from './interrupt.js';

@@ -51,7 +51,7 @@ export class BatchRunner extends Runner implements Decisions {
 
   override run(job: Job, lock: HeldLock, listener: RunListener): void {
     try {
-      this.checkStarts(job);
+      this.checkStarts(job, lock);
     } catch (error) {
       listener.begun?.();
       this.#options.emitter.emit('active', job, 'waiting');

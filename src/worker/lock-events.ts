@@ -47,9 +47,7 @@ export class LockEvents {
         monitor?.emit('lockExtended', jobIds);
         emitter.emit('locksRenewed', { count: jobIds.length, jobIds });
       },
-      revoked: (notices) => {
-        for (const { token, reason } of notices) table.loseTokens([token], reason);
-      },
+      noticed: (notices) => table.notice(notices),
       lost: () => {
         loseSession(this.#context, session);
         this.#storeLoop.wake();

@@ -81,6 +81,16 @@ export interface WorkerOptions extends QueueBaseOptions, SessionOptions {
   /** Milliseconds until the next try after an error of the store that will not heal with time. Default 15,000. */
   runRetryDelay?: number;
   settings?: WorkerSettings;
+  /**
+   * How long a run may take, for jobs without this option of their own. Then the signal of its handler is aborted with an error of the code
+   * TIMEOUT. Default: no limit.
+   */
+  timeoutMs?: number;
+  /**
+   * How long a handler may take to end after its signal was aborted by `timeoutMs`. Then its run fails as timed out: it is retried if attempts
+   * are left, its slot is free, and a later result of the handler does not count. Default 5,000.
+   */
+  timeoutGraceMs?: number;
   /** true: each lock expires `lockDuration` after the claim, and is not renewed. Default false. */
   skipLockRenewal?: boolean;
   /** See BatchWorkerOptions: with it, the processor gets a batch. */
@@ -103,7 +113,16 @@ export interface BatchWorkerOptions extends Omit<WorkerOptions, 'batch' | 'prefe
   concurrency?: number;
 }
 
-type Defaulted = 'prefix' | 'name' | 'autorun' | 'concurrency' | 'prefetch' | 'drainDelay' | 'runRetryDelay' | 'skipLockRenewal';
+type Defaulted =
+  | 'timeoutGraceMs'
+  | 'prefix'
+  | 'name'
+  | 'autorun'
+  | 'concurrency'
+  | 'prefetch'
+  | 'drainDelay'
+  | 'runRetryDelay'
+  | 'skipLockRenewal';
 export type CheckedWorkerOptions = Omit<WorkerOptions, 'batch'> &
   CheckedSessionOptions &
   Required<Pick<WorkerOptions, Defaulted>> & { batch?: Required<BatchOptions> };
@@ -131,6 +150,8 @@ const WORKER_NAMES = new OptionNames<WorkerOptions>({
     runRetryDelay: true,
     settings: true,
     skipLockRenewal: true,
+    timeoutMs: true,
+    timeoutGraceMs: true,
     batch: true,
   },
   unsupported: {
@@ -177,7 +198,9 @@ export function checkWorkerOptions(options: WorkerOptions | BatchWorkerOptions =
     drainDelay: checkInteger('drainDelay', given.drainDelay ?? 5, { min: 1, max: 86_400 }),
     runRetryDelay: checkInteger('runRetryDelay', given.runRetryDelay ?? 15_000, { min: 1, max: MAX_TIMER_MS }),
     skipLockRenewal: checkBoolean('skipLockRenewal', given.skipLockRenewal ?? false),
+    timeoutGraceMs: checkInteger('timeoutGraceMs', given.timeoutGraceMs ?? 5000, { max: MAX_TIMER_MS }),
   };
+  if (given.timeoutMs !== undefined) checkInteger('timeoutMs', given.timeoutMs, { min: 1, max: MAX_TIMER_MS });
   checkTelemetry(given.telemetry);
   if (batch !== undefined) checked.batch = checkBatch(batch);
   if (given.maxStartedAttempts !== undefined) checkInteger('maxStartedAttempts', given.maxStartedAttempts);

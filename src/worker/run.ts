@@ -6,6 +6,7 @@ import type { HeldLock } from '../session/held-lock.js';
 import type { Substituted } from '../store/client/refusal.js';
 import type { Delivery } from './outbox.js';
 import type { RunEnd, RunListener } from './runner.js';
+import type { TimeLimit } from './time-limit.js';
 
 export interface RunOwner {
   /** The handler has ended. `delivers`: there is an outcome to settle. */
@@ -23,6 +24,8 @@ export class Run implements RunListener, Delivery {
   end: RunEnd | undefined;
   /** Set before the run is delivered. */
   outcome!: Outcome;
+  /** Set if the job or the worker has a `timeoutMs`. */
+  limit: TimeLimit | undefined;
 
   constructor(owner: RunOwner, job: Job, lock: HeldLock) {
     this.#owner = owner;
@@ -30,7 +33,17 @@ export class Run implements RunListener, Delivery {
     this.lock = lock;
   }
 
+  /** The job was passed to the handler. */
+  begun(): void {
+    this.limit?.start();
+  }
+
   ended(end: RunEnd): void {
+    if (this.limit === undefined || this.limit.end()) this.conclude(end);
+  }
+
+  /** The run is over, whether or not its handler has ended. */
+  conclude(end: RunEnd): void {
     this.end = end;
     if (end.outcome !== undefined) this.outcome = end.outcome;
     this.#owner.ended(this, end.outcome !== undefined);

@@ -54,7 +54,7 @@ export class Runner {
   run(job: Job, lock: HeldLock, listener: RunListener): void {
     let returned: unknown;
     try {
-      this.checkStarts(job);
+      this.checkStarts(job, lock);
       returned = this.#takesSignal ? this.#processor(job, lock.token, lock.signal) : this.#processor(job, lock.token);
     } catch (thrown) {
       this.endThrown(job, lock, thrown, listener);
@@ -85,8 +85,9 @@ export class Runner {
     return true;
   }
 
-  /** Throws if the job was started too often, or a child of it failed whose failure fails it. */
-  protected checkStarts(job: Job): void {
+  /** Throws if the job was cancelled or started too often, or a child of it failed whose failure fails it. */
+  protected checkStarts(job: Job, lock: HeldLock): void {
+    if (lock.doomed !== undefined) throw new UnrecoverableError(lock.doomed);
     const child = doomOf(job);
     if (child !== undefined) throw new UnrecoverableError(`child ${jobKey(child)} failed`);
     if (job.attemptsStarted > this.#maxStartedAttempts) throw new UnrecoverableError('job started more than allowable limit');
@@ -95,6 +96,11 @@ export class Runner {
   /** Returns how a run ends whose completion the store refused because of its children. */
   async refusedByChildren(job: Job, lock: HeldLock, status: 'pending' | 'unsuccessful'): Promise<RunEnd> {
     const error = refusedByChildren(job.id, status, 'moveToFinished', job.queueName);
+    return this.#thrown(job, lock, error).catch((broken: unknown) => unreadable(job, lock, broken));
+  }
+
+  /** Returns how a run ends whose handler has not ended in time. */
+  async timedOut(job: Job, lock: HeldLock, error: HoldfastError): Promise<RunEnd> {
     return this.#thrown(job, lock, error).catch((broken: unknown) => unreadable(job, lock, broken));
   }
 
@@ -122,6 +128,7 @@ export class Runner {
 
   #returned(job: Job, lock: HeldLock, value: unknown): RunEnd {
     if (lock.settled) return { event: 'none', outcome: undefined };
+    if (lock.completing !== undefined) return { event: 'completed', ...lock.completing };
     const outcome = completedOutcome(job, lock.token, value, this.#rules);
     return outcome.kind === 'failed'
       ? { event: 'failed', outcome, error: new Error(outcome.reason) }
@@ -135,8 +142,10 @@ export class Runner {
     if (lock.withdrawn || isSignal(error, 'RateLimitError')) {
       return { event: 'none', outcome: { kind: 'release', jobId: job.id, token: lock.token } };
     }
+    // A cancelled job does not run again.
+    const rules = lock.doomed === undefined ? this.#rules : { ...this.#rules, final: true };
     // DelayedError and WaitingError say that the processor has moved the job. If it has not, they are failures like any other.
-    return { event: 'failed', outcome: await failedOutcome(job, lock.token, error, this.#rules), error };
+    return { event: 'failed', outcome: await failedOutcome(job, lock.token, error, rules), error };
   }
 }
 
@@ -145,7 +154,9 @@ function withReason(error: Error, reason: unknown): Error {
   if (reason === undefined || reason === error) return error;
   const why = reason instanceof Error ? reason.message : typeof reason === 'string' ? reason : show(reason);
   if (why === '' || String(error.message).includes(why)) return error;
-  const named = new Error(`${error.message} (${why === 'cancelled' ? why : `cancelled: ${why}`})`, { cause: error });
+  // Our own errors say what happened; the reason of a caller says only why.
+  const isWhole = why === 'cancelled' || reason instanceof HoldfastError;
+  const named = new Error(`${error.message} (${isWhole ? why : `cancelled: ${why}`})`, { cause: error });
   return Object.assign(named, { name: error.name, ...(error.stack === undefined ? {} : { stack: error.stack }) });
 }
 

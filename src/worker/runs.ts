@@ -4,7 +4,7 @@
 // than there are slots.
 import { HoldfastError } from '../errors.js';
 import type { JobContext } from '../handle/job-context.js';
-import { Job, showSettled } from '../handle/job.js';
+import { Job, showSettled, unaskedSteps } from '../handle/job.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
 import { HeldLock } from '../session/held-lock.js';
@@ -13,7 +13,9 @@ import { PrefetchBuffer, type WaitingJob } from './prefetch-buffer.js';
 import type { WorkerContext } from './context.js';
 import type { Outbox } from './outbox.js';
 import { Run, type RunOwner } from './run.js';
+import { TimeLimit } from './time-limit.js';
 import { TracedRun } from './traced-run.js';
+import { warnOfUnasked } from './unasked-steps.js';
 import type { RunEnd, Runner } from './runner.js';
 import { checkTelemetry, Tracing } from '../runtime/telemetry.js';
 import { performance, setImmediate } from '../runtime/timers.js';
@@ -169,14 +171,40 @@ export class Runs implements RunOwner {
     slots.running += 1;
     const job = new Job(this.#jobContext, claimed, { lock });
     if (this.#runner.beginsAtOnce) emitter.emit('active', job, 'waiting');
-    if (this.#tracing === undefined) this.#runner.run(job, lock, new Run(this, job, lock));
+    if (this.#tracing === undefined) this.#beginPlain(job, lock);
     else this.#beginTraced(job, lock, this.#tracing);
     return true;
+  }
+
+  #beginPlain(job: Job, lock: HeldLock): void {
+    const run = new Run(this, job, lock);
+    this.#limit(run);
+    if (run.limit !== undefined && this.#runner.beginsAtOnce) run.begun();
+    this.#runner.run(job, lock, run);
+  }
+
+  #limit(run: Run): void {
+    const { job, lock } = run;
+    const { opts, emitter } = this.#context;
+    const timeoutMs = timeoutOf(job) ?? opts.timeoutMs;
+    if (timeoutMs === undefined) return;
+    run.limit = new TimeLimit(lock, {
+      timeoutMs,
+      graceMs: opts.timeoutGraceMs,
+      onOver: (error) => void this.#runner.timedOut(job, lock, error).then((end) => run.conclude(end)),
+      onLate: () => emitter.emit('error', this.#late(job)),
+    });
+  }
+
+  #late({ id: jobId }: Job): HoldfastError {
+    const message = `The handler of job ${jobId} ended after its timeoutMs and the grace: its result or error was not stored.`;
+    return new HoldfastError('TIMEOUT', message, { jobId, queue: this.#context.name });
   }
 
   #beginTraced(job: Job, lock: HeldLock, tracing: Tracing): void {
     const { name: queue, opts } = this.#context;
     const run = new TracedRun(this, job, lock, tracing, { queue, worker: opts.name });
+    this.#limit(run);
     if (this.#runner.beginsAtOnce) run.begun();
     run.within(() => this.#runner.run(job, lock, run));
   }
@@ -215,8 +243,31 @@ export class Runs implements RunOwner {
       void this.#fail(run, status);
       return;
     }
+    if (lock.completing !== undefined && status !== 'done' && status !== 'unknown' && this.#hasCompleted(run, status)) return;
     this.#letGo(lock);
     if (end !== undefined) this.#emitEnd(end, job, status, error);
+  }
+
+  /**
+   * The handler completed its job in a transaction. Either the transaction has committed and retention has removed the job, or the handler
+   * threw after the commit. In the second case the completion is sent once more: the store recognises it by its token.
+   */
+  #hasCompleted(run: Run, status: SettleStatus): boolean {
+    const { lock, end, job } = run;
+    const { completing } = lock;
+    if (completing === undefined) return false;
+    const isKnown = end?.outcome === completing.outcome;
+    if (isKnown && status !== 'missing') return false;
+    if (end?.event === 'failed') this.#context.emitter.emit('error', end.error);
+    run.end = { event: 'completed', ...completing };
+    run.outcome = completing.outcome;
+    if (!isKnown && status !== 'missing') {
+      this.#outbox.deliver(run);
+      return true;
+    }
+    this.#letGo(lock);
+    this.#emitEnd(run.end, job, 'done', undefined);
+    return true;
   }
 
   /** The children of the job refuse its completion, so its run fails. Lock and slot stay until the store has acknowledged that. */
@@ -243,7 +294,10 @@ export class Runs implements RunOwner {
       return;
     }
     if (end.outcome !== undefined) showSettled(job, end.outcome);
-    if (end.event === 'completed') emitter.emit('completed', job, end.value, 'active');
+    if (end.event === 'completed') {
+      void unaskedSteps(job)?.then((names) => warnOfUnasked(this.#context.name, names));
+      emitter.emit('completed', job, end.value, 'active');
+    }
     if (end.event === 'failed') emitter.emit('failed', job, end.error, 'active');
   }
 
@@ -251,6 +305,15 @@ export class Runs implements RunOwner {
     const what = status === 'lost' ? 'its lock was lost, and another worker may be running it' : 'it does not exist any more';
     const message = `Could not settle job ${jobId} as ${end.outcome?.kind ?? 'moved'}: ${what}. Nothing was changed.`;
     return new HoldfastError(status === 'lost' ? 'LOCK_LOST' : 'JOB_MISSING', message, { jobId, queue: this.#context.name });
+  }
+}
+
+function timeoutOf(job: Job): number | undefined {
+  try {
+    return job.opts.timeoutMs;
+  } catch {
+    // The end of the run reports options that cannot be read.
+    return undefined;
   }
 }
 

@@ -178,6 +178,11 @@ function makeJobContext(
     settle: (outcome, fetchNext) => manual.settle(outcome, fetchNext),
     extend: (jobId, token, durationMs) => manual.extend({ jobId, token, durationMs }),
     lockFor: ({ token }) => table.get(token) ?? NO_LOCK,
+    interrupt: (token, error) => table.get(token)?.withdraw(error),
+    completing: (token, completing) => {
+      const lock = table.get(token);
+      if (lock !== undefined) lock.completing = completing;
+    },
     progressed: (job, progress) => void emitter.emit('progress', job as Job, progress),
   };
 }

@@ -27,7 +27,8 @@ export class TracedRun extends Run {
   }
 
   /** Begins the span. */
-  begun(): void {
+  override begun(): void {
+    super.begun();
     const { queue, worker } = this.#place;
     const { job } = this;
     const source = this.#tracing.guarded(() => job.opts.telemetry?.metadata);
@@ -45,10 +46,10 @@ export class TracedRun extends Run {
     this.#tracing.within(this.#open, call);
   }
 
-  override ended(end: RunEnd): void {
+  override conclude(end: RunEnd): void {
     // The handler has moved the job itself: the store's acknowledgement has come already.
     if (end.outcome === undefined) this.#close();
-    super.ended(end);
+    super.conclude(end);
   }
 
   override settled(status: SettleStatus | 'unknown', error?: Error, substituted?: Substituted): void {

@@ -236,15 +236,18 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     return this.#stations.manual.extendAll(extensions);
   }
 
-  /** Aborts the signal of a job that runs here. Returns false if the job does not run here. */
-  cancelJob(jobId: string, reason: unknown = 'cancelled'): boolean {
+  /**
+   * Aborts the signal of a job that runs here, with the reason. Its run fails if the handler throws, and is retried if attempts are left;
+   * `queue.cancel` reaches any process, and cancels for good. Returns false if the job does not run here.
+   */
+  cancelJob(jobId: string, reason: unknown = cancelled()): boolean {
     const { context, runs } = this.#stations;
     const locks = context.table.find(jobId).filter((lock) => runs?.isAhead(lock) !== true);
     for (const lock of locks) lock.cancel(reason);
     return locks.length > 0;
   }
 
-  cancelAllJobs(reason: unknown = 'cancelled'): void {
+  cancelAllJobs(reason: unknown = cancelled()): void {
     const { context, runs } = this.#stations;
     for (const lock of context.table.locks()) if (runs?.isAhead(lock) !== true) lock.cancel(reason);
   }
@@ -259,6 +262,10 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     const { lifecycle, owner, slots } = this.#stations.context;
     owner.slots = lifecycle.isPaused || lifecycle.refusal !== undefined ? 0 : slots.concurrency;
   }
+}
+
+function cancelled(): HoldfastError {
+  return new HoldfastError('CANCELLED', 'cancelled');
 }
 
 function groupOf(job: { gid?: string | undefined; id?: string }): string {

@@ -27,7 +27,7 @@ const HEARD_MS = GRACE_MS - 100;
 class Server extends MemoryStore {
   override readonly capabilities = { ...new MemoryStore().capabilities, crashHints: true, fallibleHints: true };
   override async checkSessions(sessions: SessionRef[]): Promise<SessionCheck[]> {
-    return sessions.map(() => ({ unsuspected: true }));
+    return sessions.map(() => ({ unsuspected: true, noticed: false }));
   }
 }
 

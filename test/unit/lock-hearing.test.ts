@@ -33,8 +33,9 @@ class Server extends MemoryStore {
     transactions: false,
   };
   suspects = false;
+  hasNotice = false;
   override async checkSessions(sessions: SessionRef[]): Promise<SessionCheck[]> {
-    return sessions.map(() => ({ unsuspected: !this.suspects }));
+    return sessions.map(() => ({ unsuspected: !this.suspects, noticed: this.hasNotice }));
   }
 }
 
@@ -63,7 +64,7 @@ async function keep(graceMs = GRACE_MS, durationMs = LOCK_MS): Promise<Session> 
   const renewMs = durationMs / 2;
   const ignored = () => undefined;
   const plan = { queue: 'q', id: session.id, durationMs, renewMs, sweepMs: 0, graceMs: session.graceMs, maxBlockedMs: 0 };
-  const told = { onRenewed: ignored, onRevoked: ignored, onLost: ignored, onError: ignored };
+  const told = { onRenewed: ignored, onNoticed: ignored, onLost: ignored, onError: ignored };
   loop.add({ plan, memory: session.memory, ...told }, renewMs);
   return session;
 }
@@ -183,18 +184,18 @@ test('keeps locks with their own expiry held without replies', async () => {
 test.each([
   ['a grace as long as the lock', { graceMs: LOCK_MS }],
   ['a grace too short to ask within it', { graceMs: 499 }],
-])('%s asks nothing, and held ends with the trust in the session', async (_name, { graceMs }) => {
+])('%s needs no reply between renewals, and held ends with the trust in the session', async (_name, { graceMs }) => {
+  store.on('checkSessions', { fault: 'fail' });
   const lock = watched(await keep(graceMs));
   await time.pass(14_000);
-  expect(store.calls('checkSessions')).toBe(0);
   expect(lock.held).toBe(true);
 });
 
-test('asks nothing of a store whose crash hints cannot be wrong', async () => {
+test('needs no reply between renewals of a store whose crash hints cannot be wrong', async () => {
   server.capabilities.fallibleHints = false;
+  store.on('checkSessions', { fault: 'fail' });
   const lock = watched(await keep());
   await time.pass(14_000);
-  expect(store.calls('checkSessions')).toBe(0);
   expect(lock.held).toBe(true);
 });
 
@@ -210,4 +211,13 @@ test('has one suspicion check in flight at most, and none after stop', async () 
   loop.delete(session.id);
   await time.pass(5000);
   expect(store.calls('checkSessions')).toBe(2);
+});
+
+test.each([2000, 0])('renews at once when the store holds a notice, with a grace of %i ms', async (graceMs) => {
+  watched(await keep(graceMs === 0 ? LOCK_MS : graceMs));
+  await time.pass(700);
+  const before = store.calls('renew');
+  server.hasNotice = true;
+  await time.pass(600);
+  expect(store.calls('renew')).toBe(before + 1);
 });

@@ -41,7 +41,7 @@ async function keep(renewMs = 1000, firstInMs = renewMs, extra: Partial<Renewed>
     plan,
     memory: session.memory,
     onRenewed: () => (told.renewed += 1),
-    onRevoked: (notices) => told.revoked.push(...notices),
+    onNoticed: (notices) => told.revoked.push(...notices),
     onLost: () => (told.lost += 1),
     onError: ({ message }) => told.errors.push(message),
     ...extra,

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { HeldLock } from '../../src/session/held-lock.js';
 import { LockTable } from '../../src/session/lock-table.js';
 import { now } from '../../src/session/trust.js';
+import type { Notice } from '../../src/store/contract/index.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { lockOn, openSession } from '../support/scenes/locks.js';
 
@@ -26,6 +27,10 @@ function newTable(): { table: LockTable; told: string[] } {
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());
 
+function noticeOf(kind: Notice['kind'], { jobId, token, fence }: HeldLock, reason: string): Notice {
+  return { number: 1, kind, jobId, token, fence, reason };
+}
+
 test('reports each lost lock once, on time, and aborts its signal with the reason', async () => {
   const { table, told } = newTable();
   const lock = lockOn(await openSession(1000, clock));
@@ -36,7 +41,7 @@ test('reports each lost lock once, on time, and aborts its signal with the reaso
   expect(told).toEqual([lock.jobId]);
   expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', jobId: lock.jobId });
   pass(5000);
-  table.loseTokens([lock.token], 'again');
+  table.notice([noticeOf('revoked', lock, 'again')]);
   expect(told).toEqual([lock.jobId]);
   table.stop();
 });
@@ -147,10 +152,32 @@ test('does not add a lock that was revoked before the reply of its claim', async
   const session = await openSession(1000, clock);
   const taken = lockOn(session);
   const other = lockOn(session);
-  table.loseTokens([taken.token], 'revoked by an operator');
+  table.notice([noticeOf('revoked', taken, 'revoked by an operator')]);
   expect(table.track(taken)).toBe(false);
   expect(table.track(other)).toBe(true);
   expect(table.jobIds()).toEqual([other.jobId]);
+  expect(told).toEqual([]);
+  table.stop();
+});
+
+test('adds a lock whose job was cancelled before the reply of its claim, and aborts its signal', async () => {
+  const { table, told } = newTable();
+  const lock = lockOn(await openSession(1000, clock));
+  table.notice([noticeOf('cancelled', lock, 'cancelled: enough')]);
+  expect(table.track(lock)).toBe(true);
+  expect([lock.doomed, lock.held]).toEqual(['cancelled: enough', true]);
+  expect(lock.signal.reason).toMatchObject({ code: 'CANCELLED', message: 'cancelled: enough', jobId: lock.jobId });
+  expect(told).toEqual([]);
+  table.stop();
+});
+
+test('keeps a lock whose job is cancelled, and aborts its signal with the reason', async () => {
+  const { table, told } = newTable();
+  const [lock, ending] = [lockOn(await openSession(1000, clock)), lockOn(await openSession(1000, clock))];
+  for (const one of [lock, ending]) table.track(one);
+  ending.finishing = true;
+  table.notice([noticeOf('cancelled', lock, 'cancelled'), noticeOf('cancelled', ending, 'cancelled')]);
+  expect([lock.held, lock.signal.aborted, ending.signal.aborted]).toEqual([true, true, false]);
   expect(told).toEqual([]);
   table.stop();
 });
@@ -170,7 +197,7 @@ test('counts a renewal for the held locks of its session, not for lost, timed or
   const timed = lockOn(session, { durationMs: 1000, sentAt: now(clock) });
   const foreign = lockOn(await openSession(1000, clock));
   for (const lock of [kept, lost, timed, foreign]) table.track(lock);
-  table.loseTokens([lost.token], 'revoked by an operator');
+  table.notice([noticeOf('revoked', lost, 'revoked by an operator')]);
   // Its handler has not ended yet.
   expect(table.size).toBe(4);
   expect(table.renewedJobIds(session)).toEqual([kept.jobId]);

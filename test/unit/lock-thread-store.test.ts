@@ -19,7 +19,7 @@ test('retries a store that cannot be opened every second, and reports each reaso
   const nothing = (): void => undefined;
   const failed = (error: unknown): void => void told.push((error as Error).message);
   const reports = {
-    ...{ mayRenew: () => true, renewed: nothing, revoked: nothing, lost: nothing, swept: nothing, undone: nothing },
+    ...{ mayRenew: () => true, renewed: nothing, noticed: nothing, lost: nothing, swept: nothing, undone: nothing },
     failed,
   };
   store.keep(new SessionMemory(), PLAN, reports);

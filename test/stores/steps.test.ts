@@ -1,0 +1,231 @@
+// Steps, sleeps and signals as a handler sees them, on every store.
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Job } from '../../src/handle/job.js';
+import type { StepContext } from '../../src/handle/steps.js';
+import { Queue } from '../../src/queue/queue.js';
+import { FaultyStore } from '../../src/testing/faulty-store.js';
+import { interruptAfterStep } from '../../src/testing/interrupt.js';
+import { Worker } from '../../src/worker/worker.js';
+import { ENGINES, type Engine, scene } from '../support/scenes/faulty-scene.js';
+import { newGate, openGates } from '../support/wait/gate.js';
+import { until } from '../support/wait/until.js';
+
+function kept<T extends { close(): Promise<void> }>(made: T): T {
+  onTestFinished(() => {
+    openGates();
+    return made.close();
+  });
+  return made;
+}
+
+describe.each(ENGINES)('steps on %s', (engine: Engine) => {
+  async function start() {
+    const { inner: connection, queue: name } = await scene(engine);
+    const queue = kept(new Queue(name, { connection }));
+    const errors: Error[] = [];
+    const work = (handler: (job: Job) => Promise<unknown>, options: object = {}): Worker => {
+      const worker = kept(new Worker(name, handler, { connection, drainDelay: 1, ...options }));
+      worker.on('error', (error) => errors.push(error));
+      return worker;
+    };
+    const ended = (job: Job): Promise<Job> =>
+      until(`job ${job.id} to end`, async () => {
+        const now = await queue.getJob(job.id);
+        return now?.finishedOn === undefined ? undefined : now;
+      });
+    return { connection, name, queue, work, ended, errors };
+  }
+
+  test('S8-7 a step runs once over all attempts, and its result and key stay the same', async () => {
+    const { queue, work, ended } = await start();
+    const calls: string[] = [];
+    const seen: unknown[] = [];
+    const contexts: StepContext[] = [];
+    const job = await queue.add('order', {}, { attempts: 3 });
+    work(async (running) => {
+      const user = await running.step('fetch', () => {
+        calls.push('fetch');
+        return { name: 'Ada', at: new Date(0) };
+      });
+      seen.push(user);
+      await running.step('pay', (context) => {
+        calls.push('pay');
+        contexts.push(context);
+        if (calls.length < 4) throw new Error('declined');
+      });
+      return 'paid';
+    });
+    const { returnvalue, attemptsMade } = await ended(job);
+    expect([returnvalue, attemptsMade]).toEqual(['paid', 3]);
+    expect(calls).toEqual(['fetch', 'pay', 'pay', 'pay']);
+    expect(new Set(contexts.map(({ key }) => key)).size).toBe(1);
+    const fences = contexts.map(({ fence }) => fence);
+    expect(fences).toEqual(fences.toSorted((a, b) => a - b));
+    expect(new Set(fences).size).toBe(3);
+    const json = { name: 'Ada', at: '1970-01-01T00:00:00.000Z' };
+    expect(seen, 'the first run gets what the later ones get').toEqual([json, json, json]);
+    const names = (await (await queue.getJob(job.id))?.steps())?.map(({ name, kind }) => `${kind} ${name}`);
+    expect(names).toEqual(['step fetch', 'step pay']);
+  });
+
+  test('a run that is interrupted after a step goes on behind it, and no attempt counts', async () => {
+    const { queue, work, ended } = await start();
+    const calls: string[] = [];
+    const worker = work(async (running) => {
+      for (const name of ['a', 'b', 'c']) await running.step(name, () => void calls.push(name));
+    });
+    const interrupted = interruptAfterStep(worker, 'b');
+    const job = await queue.add('order', {});
+    await interrupted;
+    const { attemptsMade, attemptsStarted, stalledCounter, failedReason } = await ended(job);
+    expect(calls).toEqual(['a', 'b', 'c']);
+    expect([attemptsMade, attemptsStarted, stalledCounter, failedReason]).toEqual([1, 2, 0, undefined]);
+  });
+
+  test('S8-7 a run that has lost its lock records nothing, and its step rejects with LOCK_LOST', async () => {
+    const { connection, name, queue, work, ended } = await start();
+    const [began, goOn] = [newGate(), newGate()];
+    let runs = 0;
+    let refusal: unknown;
+    work(async (running) => {
+      runs += 1;
+      if (runs > 1) return running.step('pay', () => 'second');
+      return running
+        .step('pay', async () => {
+          began.open();
+          await goOn.opened;
+          return 'first';
+        })
+        .catch((error: unknown) => {
+          refusal = error;
+          throw error;
+        });
+    });
+    const job = await queue.add('order', {});
+    await began.opened;
+    await connection.change(name, [job.id], { kind: 'revoke', reason: 'taken away' });
+    const other = kept(new Worker(name, (running) => running.step('pay', () => 'second'), { connection, drainDelay: 1 }));
+    expect((await ended(job)).returnvalue).toBe('second');
+    goOn.open();
+    await until('the late step to be refused', () => refusal);
+    expect(refusal).toMatchObject({ code: 'LOCK_LOST' });
+    expect(await (await queue.getJob(job.id))?.steps()).toEqual([{ name: 'pay', kind: 'step', value: 'second' }]);
+    await other.close();
+  });
+
+  test('a step whose record got no reply is recorded once, and its work is not repeated', async () => {
+    const { connection, name, queue, ended } = await start();
+    const store = new FaultyStore(connection);
+    store.on('write', { fault: 'drop-reply', times: 1 });
+    let calls = 0;
+    const worker = kept(new Worker(name, (job) => job.step('pay', () => ++calls), { connection: store, drainDelay: 1 }));
+    worker.on('error', () => undefined);
+    const job = await queue.add('order', {});
+    expect((await ended(job)).returnvalue).toBe(1);
+    expect(calls).toBe(1);
+  });
+
+  test('sleep gives the slot back, counts no attempt, and the job goes on behind it', async () => {
+    const { queue, work, ended } = await start();
+    const order: string[] = [];
+    work(async (running) => {
+      order.push(`${running.name} begins`);
+      if (running.name === 'long') await running.sleep('nap', 300);
+      order.push(`${running.name} ends`);
+    });
+    const [long, short] = [await queue.add('long', {}), await queue.add('short', {})];
+    await ended(short);
+    const { attemptsMade, attemptsStarted, stalledCounter } = await ended(long);
+    expect(order).toEqual(['long begins', 'short begins', 'short ends', 'long begins', 'long ends']);
+    expect([attemptsMade, attemptsStarted, stalledCounter]).toEqual([1, 2, 0]);
+    expect(await long.steps()).toEqual([{ name: 'nap', kind: 'sleep' }]);
+  });
+
+  test('S8-7 waitFor frees its slot until the signal comes, and returns the data', async () => {
+    const { queue, work, ended } = await start();
+    work(async (running) => (await running.waitFor<{ by: string }>('approval', { timeoutMs: 600_000 })).by);
+    const job = await queue.add('order', {});
+    await until('the job to wait', async () => (await job.getState()) === 'delayed');
+    expect(await queue.signal(job.id, 'other', 1)).toBe(true);
+    expect(await queue.signal(job.id, 'approval', { by: 'Ada' })).toBe(true);
+    expect(await queue.signal(job.id, 'approval', { by: 'Bob' })).toBe(false);
+    expect((await ended(job)).returnvalue).toBe('Ada');
+  });
+
+  test('S8-7 waitFor finds a signal that came before, without a delay', async () => {
+    const { queue, work, ended } = await start();
+    const job = await queue.add('order', {});
+    await queue.signal(job.id, 'approval', { by: 'Ada' });
+    work(async (running) => (await running.waitFor<{ by: string }>('approval')).by);
+    const { returnvalue, attemptsStarted } = await ended(job);
+    expect([returnvalue, attemptsStarted]).toEqual(['Ada', 1]);
+  });
+
+  test('waitFor finds a signal that comes after the run has read its steps', async () => {
+    const { queue, work, ended } = await start();
+    work(async (running) => {
+      await running.step('read', () => 1);
+      await queue.signal(running.id, 'approval', 'now');
+      return running.waitFor('approval');
+    });
+    const job = await queue.add('order', {});
+    const { returnvalue, attemptsStarted } = await ended(job);
+    expect([returnvalue, attemptsStarted]).toEqual(['now', 1]);
+  });
+
+  test('waitFor rejects with TIMEOUT when no signal comes, and again on later runs', async () => {
+    const { queue, work, ended } = await start();
+    const codes: unknown[] = [];
+    work(async (running) => {
+      const reply = await running.waitFor('approval', { timeoutMs: 50 }).catch((error: { name: string; code: unknown }) => {
+        if (error.name === 'DelayedError') throw error;
+        codes.push(error.code);
+        return 'nothing';
+      });
+      await queue.signal(running.id, 'approval', 'late');
+      if (codes.length === 1) throw new Error('once more');
+      return reply;
+    });
+    const job = await queue.add('order', {}, { attempts: 2 });
+    expect((await ended(job)).returnvalue).toBe('nothing');
+    expect(codes).toEqual(['TIMEOUT', 'TIMEOUT']);
+  });
+
+  test('S8-7 a retry from a step repeats it and the later ones', async () => {
+    const { queue, work, ended } = await start();
+    const calls: string[] = [];
+    work(async (running) => {
+      for (const name of ['a', 'b', 'c']) await running.step(name, () => void calls.push(name));
+      if (calls.length < 4) throw new Error('broken');
+    });
+    const job = await queue.add('order', {});
+    expect((await ended(job)).failedReason).toBe('broken');
+    await expect(job.retry('failed', { fromStep: 'x' })).rejects.toMatchObject({ code: 'INVALID_STEP' });
+    expect(await job.getState()).toBe('failed');
+    await job.retry('failed', { fromStep: 'b' });
+    await until('the job to complete', async () => (await job.getState()) === 'completed');
+    expect(calls).toEqual(['a', 'b', 'c', 'b', 'c']);
+  });
+
+  test('steps of one run can be made at the same time', async () => {
+    const { queue, work, ended } = await start();
+    work((running) => Promise.all(['a', 'b', 'c'].map((name) => running.step(name, () => name.toUpperCase()))));
+    const job = await queue.add('order', {});
+    expect((await ended(job)).returnvalue).toEqual(['A', 'B', 'C']);
+  });
+
+  test('a name used twice in one run is refused with STEP_REPEATED', async () => {
+    const { queue, work, ended } = await start();
+    const codes: unknown[] = [];
+    work(async (running) => {
+      await running.step('a', () => 1);
+      await running.step('a', () => 2).catch((error: { code: unknown }) => codes.push(error.code));
+      await running.sleep('a', 0);
+      await running.waitFor('a').catch((error: { code: unknown }) => codes.push(error.code));
+    });
+    const job = await queue.add('order', {});
+    await queue.signal(job.id, 'a');
+    await ended(job);
+    expect(codes[0]).toBe('STEP_REPEATED');
+  });
+});
