@@ -57,6 +57,11 @@ export class LoopRenewer implements Renewer {
   /** Nothing to do: the renewal loop reads the same memory object. */
   grow(): void {}
 
+  /** Nothing to do: if the event loop is blocked, this renewer is too. */
+  limit(): void {}
+
+  unlimit(): void {}
+
   release(sessionId: string): Promise<void> {
     this.#letGo(sessionId)?.stop();
     return Promise.resolve();

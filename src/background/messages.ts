@@ -2,7 +2,7 @@
 import type { ErrorCode } from '../errors.js';
 import type { Notice, SessionEnd, SweepReply } from '../store/contract/index.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
-import type { SessionPlan } from '../session/renewer.js';
+import type { RunLimit, SessionPlan } from '../session/renewer.js';
 import type { SessionBuffers } from '../session/session-memory.js';
 
 export interface ThreadData {
@@ -15,6 +15,8 @@ export interface ThreadData {
 export type ToThread =
   | { type: 'keep'; plan: SessionPlan; buffers: SessionBuffers; descriptor: StoreDescriptor }
   | { type: 'grow'; sessionId: string; block: SharedArrayBuffer }
+  | { type: 'limit'; sessionId: string; limit: RunLimit }
+  | { type: 'unlimit'; sessionId: string; token: string }
   /** The thread replies with 'released'. */
   | { type: 'release'; sessionId: string; handBackAtExit: boolean }
   /** The process exits: hand everything back, then set `handedBack`. */

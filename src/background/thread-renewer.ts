@@ -3,7 +3,7 @@
 import type { Clock } from '../runtime/clock.js';
 import { HoldfastError } from '../errors.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
-import type { Renewer, RenewerListener, RenewedSession } from '../session/renewer.js';
+import type { Renewer, RenewerListener, RenewedSession, RunLimit } from '../session/renewer.js';
 import { LoopRenewer } from './loop-renewer.js';
 import type { FromThread, PlainError } from './messages.js';
 import { LockThread } from './lock-thread.js';
@@ -14,6 +14,8 @@ import { within } from '../runtime/within.js';
 interface Entry {
   kept: RenewedSession & { descriptor: StoreDescriptor };
   byThread: boolean;
+  /** The time limits of its runs, for a thread that starts later. */
+  limits: Map<string, RunLimit>;
 }
 
 const MIN_RESTART_MS = 500;
@@ -49,7 +51,7 @@ export class ThreadRenewer implements Renewer {
       this.#standIn.keep(kept);
       return;
     }
-    const entry: Entry = { kept: { ...kept, descriptor }, byThread: false };
+    const entry: Entry = { kept: { ...kept, descriptor }, byThread: false, limits: new Map() };
     this.#entries.set(kept.plan.id, entry);
     this.#standInFor(entry);
     if (this.#thread !== undefined) this.#hand(entry, this.#thread);
@@ -58,6 +60,16 @@ export class ThreadRenewer implements Renewer {
 
   grow(sessionId: string, block: SharedArrayBuffer): void {
     if (this.#entries.has(sessionId)) this.#thread?.send({ type: 'grow', sessionId, block });
+  }
+
+  limit(sessionId: string, limit: RunLimit): void {
+    this.#entries.get(sessionId)?.limits.set(limit.outcome.token, limit);
+    this.#thread?.send({ type: 'limit', sessionId, limit });
+  }
+
+  unlimit(sessionId: string, token: string): void {
+    this.#entries.get(sessionId)?.limits.delete(token);
+    this.#thread?.send({ type: 'unlimit', sessionId, token });
   }
 
   async release(sessionId: string, handBackAtExit: boolean): Promise<void> {
@@ -116,8 +128,9 @@ export class ThreadRenewer implements Renewer {
     thread.start();
   }
 
-  #hand({ kept: { plan, memory, descriptor } }: Entry, thread: LockThread): void {
+  #hand({ kept: { plan, memory, descriptor }, limits }: Entry, thread: LockThread): void {
     thread.send({ type: 'keep', plan, buffers: memory.buffers, descriptor });
+    for (const limit of limits.values()) thread.send({ type: 'limit', sessionId: plan.id, limit });
   }
 
   #ended(thread: LockThread, cause: Error, wasReady: boolean): void {

@@ -35,6 +35,12 @@ export class ThreadService {
       case 'grow':
         this.#storeOf.get(message.sessionId)?.grow(message.sessionId, message.block);
         break;
+      case 'limit':
+        this.#storeOf.get(message.sessionId)?.limit(message.sessionId, message.limit);
+        break;
+      case 'unlimit':
+        this.#storeOf.get(message.sessionId)?.unlimit(message.token);
+        break;
       case 'release':
         void this.#release(message);
         break;

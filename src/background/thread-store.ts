@@ -6,8 +6,9 @@ import type { Notice, SessionEnd, SessionRef, Store, SweepReply } from '../store
 import type { StoreDescriptor } from '../store/descriptor.js';
 import { openDescribed } from '../store/open.js';
 import { Sweeper } from '../maintenance/sweeper.js';
-import type { SessionPlan } from '../session/renewer.js';
+import type { RunLimit, SessionPlan } from '../session/renewer.js';
 import type { Attempt } from './messages.js';
+import { RunLimits } from './run-limits.js';
 import { RenewalLoop } from '../renewal/renewal-loop.js';
 import type { SessionMemory } from '../session/session-memory.js';
 import { clearTimeout, setImmediate, setTimeout } from '../runtime/timers.js';
@@ -36,6 +37,7 @@ const REOPEN_MS = 1000;
 export class ThreadStore {
   readonly #descriptor: StoreDescriptor;
   readonly #held = new Map<string, Held>();
+  readonly #limits = new RunLimits();
   #store: Store | undefined;
   #loop: RenewalLoop | undefined;
   #opening: Promise<void> | undefined;
@@ -65,6 +67,23 @@ export class ThreadStore {
     this.#held.get(sessionId)?.memory.addBlock(block);
   }
 
+  limit(sessionId: string, limit: RunLimit): void {
+    const held = this.#held.get(sessionId);
+    if (held === undefined) return;
+    const { plan, memory, reports } = held;
+    this.#limits.add(limit, {
+      queue: plan.queue,
+      memory,
+      store: () => this.#store,
+      onOver: (notice) => reports.noticed([notice]),
+      onError: (error) => reports.failed(error, 'renewing'),
+    });
+  }
+
+  unlimit(token: string): void {
+    this.#limits.delete(token);
+  }
+
   release(sessionId: string): SessionRef | undefined {
     const held = this.#held.get(sessionId);
     this.#held.delete(sessionId);
@@ -81,6 +100,7 @@ export class ThreadStore {
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#reopen);
+    this.#limits.stop();
     this.#loop?.stop();
     await this.#opening;
     await this.#store?.close();

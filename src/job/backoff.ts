@@ -20,11 +20,9 @@ export async function backoffDelay(
   strategy: BackoffStrategy | undefined,
   random: () => number = Math.random,
 ): Promise<number> {
-  if (backoff === undefined) return 0;
-  if (typeof backoff === 'number') return backoff;
-  const { type, delay = 0, jitter = 0 } = backoff;
-  if (type === 'fixed') return jittered(delay, jitter, random);
-  if (type === 'exponential') return jittered(Math.min(2 ** (attempt.attemptsMade - 1) * delay, MAX_DELAY_MS), jitter, random);
+  const builtIn = builtInDelay(backoff, attempt.attemptsMade, random);
+  if (builtIn !== undefined) return builtIn;
+  const { type } = backoff as { type: string };
   if (strategy === undefined) {
     throw new Error(`unknown backoff strategy ${show(type)}: give the worker a settings.backoffStrategy`);
   }
@@ -33,6 +31,16 @@ export async function backoffDelay(
     throw new Error(`the backoff strategy ${show(type)} must answer milliseconds or -1, but it answered ${show(chosen)}`);
   }
   return Math.min(Math.round(chosen), MAX_DELAY_MS);
+}
+
+/** Returns undefined if the user's strategy computes the delay. */
+export function builtInDelay(backoff: JobsOptions['backoff'], attemptsMade: number, random = Math.random): number | undefined {
+  if (backoff === undefined) return 0;
+  if (typeof backoff === 'number') return backoff;
+  const { type, delay = 0, jitter = 0 } = backoff;
+  if (type === 'fixed') return jittered(delay, jitter, random);
+  if (type === 'exponential') return jittered(Math.min(2 ** (attemptsMade - 1) * delay, MAX_DELAY_MS), jitter, random);
+  return undefined;
 }
 
 /** Returns a random delay between delay * (1 - jitter) and delay, so that jobs that failed together do not retry together. */

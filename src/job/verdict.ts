@@ -2,7 +2,7 @@
 // verdict is "failed" with that reason: a job must never be left without an outcome.
 import { HoldfastError, toError } from '../errors.js';
 import { keepable } from '../runtime/check.js';
-import { type BackoffStrategy, backoffDelay } from './backoff.js';
+import { type BackoffStrategy, backoffDelay, builtInDelay } from './backoff.js';
 import { type JobsOptions, type KeepOption, keepOf } from './options.js';
 import type { Outcome } from './outcome.js';
 import { encodeResult } from './payload.js';
@@ -63,6 +63,18 @@ export async function failedOutcome(job: TriedJob, token: string, error: Error, 
     const cause = toError(thrown);
     return failed(job, token, new Error(`${reasonOf(error)} (not tried again: ${reasonOf(cause)})`, { cause: error }), rules);
   }
+}
+
+/**
+ * Returns the outcome of a run that the lock thread ends, because its handler blocks the event loop. No user code runs for it: where a
+ * strategy of the user would compute the delay of the retry, there is none.
+ */
+export function blockedOutcome(job: TriedJob, token: string, error: Error, rules: VerdictRules): Outcome {
+  const attemptsMade = job.attemptsMade + 1;
+  if (attemptsMade >= (job.opts.attempts ?? 0)) return failed(job, token, error, rules);
+  const delayMs = builtInDelay(job.opts.backoff, attemptsMade) ?? 0;
+  const lifo = job.opts.lifo ?? false;
+  return { kind: 'retry', jobId: job.id, token, reason: reasonOf(error), stacktrace: stacktraceOf(job, error), delayMs, lifo };
 }
 
 /**

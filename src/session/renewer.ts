@@ -1,6 +1,7 @@
 // The interface of a renewer. A renewer renews sessions, so that their owners keep their jobs and locks, and sweeps for their queues.
 // LoopRenewer runs on the owner's event loop, ThreadRenewer in a thread that user code cannot block. SessionOwners call them.
 // A renewer never runs user code and never decides that a lock is good: it reports what the store replied, and when the call was sent.
+import type { Outcome } from '../job/outcome.js';
 import type { Notice, SessionRef, Store, SweepReply } from '../store/contract/index.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
 import type { SessionMemory } from './session-memory.js';
@@ -17,8 +18,22 @@ export interface Renewer {
   keep(kept: RenewedSession): void;
   /** The session's shared memory got another block of slots. */
   grow(sessionId: string, block: SharedArrayBuffer): void;
+  /** Ends a run that takes too long, if its owner cannot do so because its event loop is blocked. */
+  limit(sessionId: string, limit: RunLimit): void;
+  /** The run has ended, or its owner has ended it. */
+  unlimit(sessionId: string, token: string): void;
   /** Stops renewing and sweeping for the session. With `handBackAtExit` its locks are still handed back when the process exits. */
   release(sessionId: string, handBackAtExit: boolean): Promise<void>;
+}
+
+/** The time limit of a run, as plain data. */
+export interface RunLimit {
+  /** When the renewer ends the run: later than the owner would, in ms from now. */
+  inMs: number;
+  fence: number;
+  reason: string;
+  /** How the run ends then. */
+  outcome: Outcome;
 }
 
 /** Everything that a renewer needs to know about a session, as plain data. */

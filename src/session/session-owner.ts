@@ -7,7 +7,7 @@ import type { Store } from '../store/contract/index.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
 import type { StoreLease } from '../store/open.js';
 import { InstanceWatch } from './instance-watch.js';
-import type { Renewer, RenewerListener, Renewers, SessionPlan } from './renewer.js';
+import type { Renewer, RenewerListener, Renewers, RunLimit, SessionPlan } from './renewer.js';
 import type { CheckedSessionOptions } from './session-options.js';
 import { Session } from './session.js';
 
@@ -75,6 +75,14 @@ export class SessionOwner {
 
   grow(session: Session, block: SharedArrayBuffer): void {
     this.#renewer?.grow(session.id, block);
+  }
+
+  limit(session: Session, limit: RunLimit): void {
+    this.#renewer?.limit(session.id, limit);
+  }
+
+  unlimit(session: Session, token: string): void {
+    this.#renewer?.unlimit(session.id, token);
   }
 
   /** Stops renewing. The locks expire on their own, or are handed back when the process exits. */

@@ -6,7 +6,7 @@ import { refusedByChildren } from '../job/family-refusal.js';
 import { jobKey } from '../job/names.js';
 import type { Outcome } from '../job/outcome.js';
 import { isSignal, UnrecoverableError } from '../job/signals.js';
-import { completedOutcome, failedOutcome, substituteOutcome, type VerdictRules } from '../job/verdict.js';
+import { blockedOutcome, completedOutcome, failedOutcome, substituteOutcome, type VerdictRules } from '../job/verdict.js';
 import type { HeldLock } from '../session/held-lock.js';
 import { show } from '../runtime/check.js';
 
@@ -104,6 +104,15 @@ export class Runner {
     return this.#thrown(job, lock, error).catch((broken: unknown) => unreadable(job, lock, broken));
   }
 
+  /** Returns how the lock thread ends a run whose handler blocks this event loop. */
+  blockedOutcome(job: Job, lock: HeldLock, error: HoldfastError): Outcome {
+    try {
+      return blockedOutcome(job, lock.token, error, this.#rules);
+    } catch (broken) {
+      return unreadable(job, lock, broken).outcome;
+    }
+  }
+
   /** Returns an outcome to settle instead of one that the store refuses for good. */
   substitute(job: Job, outcome: Outcome, refusal: HoldfastError): Outcome | undefined {
     return substituteOutcome(job, outcome, refusal, this.#rules);
@@ -161,7 +170,7 @@ function withReason(error: Error, reason: unknown): Error {
 }
 
 /** The end of a run whose error, or whose job options, cannot be read. The run needs an end, or it would keep its slot for ever. */
-function unreadable({ id }: Job, { token }: HeldLock, broken: unknown): RunEnd {
+function unreadable({ id }: Job, { token }: HeldLock, broken: unknown): RunEnd & { outcome: Outcome } {
   const why = broken instanceof HoldfastError ? broken.message : 'what it threw cannot be read';
   const error = new Error(`The run of job ${id} failed: ${why}`, { cause: broken });
   return {

@@ -185,12 +185,18 @@ export class Runs implements RunOwner {
 
   #limit(run: Run): void {
     const { job, lock } = run;
-    const { opts, emitter } = this.#context;
+    const { opts, emitter, owner } = this.#context;
     const timeoutMs = timeoutOf(job) ?? opts.timeoutMs;
     if (timeoutMs === undefined) return;
     run.limit = new TimeLimit(lock, {
       timeoutMs,
       graceMs: opts.timeoutGraceMs,
+      // The outcome is prepared now: when it is needed, this event loop is blocked.
+      onStart: (inMs, error) => {
+        const outcome = this.#runner.blockedOutcome(job, lock, error);
+        owner.limit(lock.session, { inMs, fence: lock.fence, reason: error.message, outcome });
+      },
+      onEnd: () => owner.unlimit(lock.session, lock.token),
       onOver: (error) => void this.#runner.timedOut(job, lock, error).then((end) => run.conclude(end)),
       onLate: () => emitter.emit('error', this.#late(job)),
     });

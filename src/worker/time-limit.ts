@@ -4,9 +4,15 @@ import { HoldfastError } from '../errors.js';
 import { clearTimeout, setTimeout } from '../runtime/timers.js';
 import type { HeldLock } from '../session/held-lock.js';
 
+/** How much later than the event loop the lock thread ends a run, in ms. The loop is free in most cases. */
+const THREAD_LATER_MS = 1000;
+
 export interface TimeLimitOptions {
   timeoutMs: number;
   graceMs: number;
+  /** Lets the lock thread end the run after this time, with this error. */
+  onStart(inMs: number, error: HoldfastError): void;
+  onEnd(): void;
   /** The grace is over, and the handler has not ended. */
   onOver(error: HoldfastError): void;
   /** The handler has ended after that. */
@@ -25,24 +31,31 @@ export class TimeLimit {
   }
 
   start(): void {
-    this.#timer ??= setTimeout(() => this.#timeOut(), this.#options.timeoutMs);
+    const { timeoutMs, graceMs, onStart } = this.#options;
+    this.#timer = setTimeout(() => this.#timeOut(), timeoutMs);
+    onStart(timeoutMs + graceMs + THREAD_LATER_MS, this.#error());
   }
 
   /** The handler has ended. Returns false if its end does not count. */
   end(): boolean {
     clearTimeout(this.#timer);
     if (this.#isOver) this.#options.onLate();
+    else this.#options.onEnd();
     return !this.#isOver;
   }
 
   #timeOut(): void {
-    const { timeoutMs, graceMs, onOver } = this.#options;
-    const { jobId, session } = this.#lock;
-    const error = new HoldfastError('TIMEOUT', `timed out after ${timeoutMs} ms`, { jobId, queue: session.queue });
+    const error = this.#error();
     this.#lock.cancel(error);
     this.#timer = setTimeout(() => {
       this.#isOver = true;
-      onOver(error);
-    }, graceMs);
+      this.#options.onEnd();
+      this.#options.onOver(error);
+    }, this.#options.graceMs);
+  }
+
+  #error(): HoldfastError {
+    const { jobId, session } = this.#lock;
+    return new HoldfastError('TIMEOUT', `timed out after ${this.#options.timeoutMs} ms`, { jobId, queue: session.queue });
   }
 }
