@@ -29,7 +29,7 @@ export type JobRow = [
   extras: string | null,
 ];
 
-/** waiting-jobs.sql */
+/** shared/waiting-columns.sql */
 export type WaitingRow = [
   job: number,
   id: string,
@@ -39,10 +39,11 @@ export type WaitingRow = [
   priority: number,
   timestamp: number,
   worn: number,
+  extras: string | null,
 ];
 
 /** shared/member-columns.sql: a waiting job of a group. */
-export type MemberRow = [...WaitingRow, ord: number, extras: string | null];
+export type MemberRow = [...WaitingRow, ord: number];
 
 /** shared/left-columns.sql: a job that leaves a state. */
 export type LeftRow = [
@@ -125,9 +126,11 @@ export function toRecord(row: JobRow): JobRecord {
 }
 
 /** Builds the record of a job that never ran. */
-export function toNewRecord([, id, name, , opts, priority, timestamp]: WaitingRow, data: string): JobRecord {
+export function toNewRecord(row: readonly [...WaitingRow, ...unknown[]], data: string): JobRecord {
+  const [, id, name, , opts, priority, timestamp, , extras] = row;
   const none = { attemptsMade: 0, attemptsStarted: 0, stalledCounter: 0 };
-  return { id, name, data, opts, state: 'waiting', priority, delay: 0, timestamp, ...none };
+  const record: JobRecord = { id, name, data, opts, state: 'waiting', priority, delay: 0, timestamp, ...none };
+  return extras === null ? record : Object.assign(record, readExtras(extras));
 }
 
 /** Adds the lock to the record and returns the same object. */

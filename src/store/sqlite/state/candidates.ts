@@ -4,7 +4,6 @@ import { REPLY_BYTES } from '../../budget.js';
 import type { ClaimRequest } from '../../contract/index.js';
 import type { Database, Statement } from '../driver/load.js';
 import { sql } from '../driver/sql.js';
-import { readExtras } from '../../marks.js';
 import { AT, type FoundRow, groupOf, type JobRow, type MemberRow, toNewRecord, toRecord, type WaitingRow } from '../record.js';
 import type { Groups } from './groups.js';
 import type { KeyGroups } from './key-groups.js';
@@ -18,9 +17,6 @@ export interface Candidate {
   job: number;
   record: JobRecord;
 }
-
-/** The position of the extras in MemberRow. */
-const AT_EXTRAS = 9;
 
 export interface Found {
   list: Candidate[];
@@ -81,7 +77,7 @@ export class Candidates {
       left -= data?.length ?? this.#bytesIn(job[0]);
       found.more = left < 0 && (found.list.length > 0 || canBeEmpty);
       if (found.more) break;
-      found.list.push(data === undefined ? this.#candidate(job[0]) : newCandidate(job, data));
+      found.list.push(data === undefined ? this.#candidate(job[0]) : { job: job[0], record: toNewRecord(job, data) });
       if (next === 'plain') taken += 1;
       turns.take(next);
     }
@@ -138,13 +134,6 @@ export class Candidates {
   #bytesIn(job: number): number {
     return this.#bytes.get(job)?.[0] ?? 0;
   }
-}
-
-function newCandidate(row: WaitingRow | MemberRow, data: string): Candidate {
-  const record = toNewRecord(row as WaitingRow, data);
-  const extras = (row as MemberRow)[AT_EXTRAS];
-  if (typeof extras === 'string') Object.assign(record, readExtras(extras));
-  return { job: row[0], record };
 }
 
 /** Returns the data of a job if its row has all that a record of the job needs. */

@@ -156,7 +156,7 @@ export class Turns {
   /** Reads as many jobs as the claim may still take of this group, if the groups go on to take turns. */
   #readJobs(visit: Visit): void {
     const { count, longest } = this.#size;
-    const [priority, ord] = visit.taken === undefined ? [-1, 0] : [visit.taken[5], visit.taken[8]];
+    const [priority, ord] = visit.taken === undefined ? [-1, 0] : [visit.taken[5], visit.taken[9]];
     const wanted = Math.ceil((count - this.#taken) / (this.#served.length - this.#servedAgain));
     const rows = this.#statements.next.all(longest, this.#queue.queue, visit.group.key, STATE.behind, priority, ord, wanted + 1);
     visit.jobs = rows.slice(0, wanted);
