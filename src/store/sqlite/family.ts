@@ -8,7 +8,7 @@ import { extrasText, MARK, readExtras } from '../marks.js';
 import type { Database, Statement, Value } from './driver/load.js';
 import { sql } from './driver/sql.js';
 import { AT, type FoundRow, type JobRow, type LeftRow, stateOf, toRecord } from './record.js';
-import { Links } from './state/links.js';
+import { Links, type Result } from './state/links.js';
 import type { QueueState } from './state/queue-state.js';
 import type { Transaction } from './state/transaction.js';
 
@@ -59,6 +59,14 @@ export class Families {
   /** Reports to the parents of a job how it has ended. `text`: its result, or the reason of its failure. */
   ended(transaction: Transaction, queue: QueueState, row: Left, kind: FinishedState, text: string): void {
     for (const parent of parentsOf(row)) this.#tellEnd(transaction, { queue: queue.name, id: row[AT.id] }, parent, kind, text);
+  }
+
+  /** Reports to their parents that jobs of a queue have completed, all of which have these extras. */
+  completed(transaction: Transaction, childQueue: string, extras: string, results: readonly Result[]): void {
+    for (const { queue: name, id } of readExtras(extras).parents ?? []) {
+      const queue = transaction.find(name);
+      if (queue !== undefined && this.links.complete(queue, id, childQueue, results) === 0) this.release(transaction, queue, id);
+    }
   }
 
   /** Reports to a new parent how a job has ended, if it has. Its other parents know. */

@@ -6,7 +6,8 @@ import { MARK } from '../marks.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
 import type { Callers } from './state/callers.js';
 import type { Claiming } from './claim.js';
-import { type Completed, CompletedRuns, runFrom } from './state/completed-run.js';
+import { CompletedChildren, type Untold } from './state/completed-children.js';
+import { type Completed, CompletedRuns, type Run, runFrom } from './state/completed-run.js';
 import type { Database, Statement } from './driver/load.js';
 import { sql } from './driver/sql.js';
 import { AT, type FoundRow, type LeftRow, splitToken } from './record.js';
@@ -45,11 +46,12 @@ export class Settling {
   readonly #leaving: Leaving;
   readonly #retention: Retention;
   readonly #runs: CompletedRuns;
+  readonly #children: CompletedChildren;
   /**
-   * The queues in which the last job that completed by a statement of its own was of a group. The next one probably is too, and the fast
-   * paths of plain jobs would not find it.
+   * By queue: the marks of the last job that completed by a statement of its own, if it had any. The next one probably has them too, and
+   * the fast paths of plain jobs would not find it.
    */
-  readonly #grouped = new Set<number>();
+  readonly #marks = new Map<number, number>();
   readonly #completePlain: Statement;
   readonly #complete: Statement<Ended>;
   readonly #fail: Statement<Ended>;
@@ -68,6 +70,7 @@ export class Settling {
     this.#leaving = leaving;
     this.#retention = retention;
     this.#runs = new CompletedRuns(db);
+    this.#children = new CompletedChildren(db, leaving.families);
     this.#completePlain = sql(db, 'complete-plain', 'ord now value queue id session fence');
     this.#complete = sql(db, 'complete', 'ord now value queue id session fence');
     this.#fail = sql(db, 'fail', 'ord now reason stacktrace queue id session fence');
@@ -111,25 +114,43 @@ export class Settling {
 
   #settleAll(transaction: Transaction, queue: QueueState, outcomes: Outcome[], finished: Finished): SettleStatus[] {
     const results: SettleStatus[] = [];
+    const untold: Untold = new Map();
     while (results.length < outcomes.length) {
-      const run = this.#grouped.has(queue.queue) ? undefined : runFrom(outcomes, results.length);
-      if (run === undefined) {
-        results.push(this.#settleOne(transaction, queue, outcomes[results.length] as Outcome, finished));
+      const outcome = outcomes[results.length] as Outcome;
+      if (this.#completeChild(transaction, queue, outcome, finished, untold)) {
+        results.push('done');
         continue;
       }
-      const completed = this.#runs.complete(queue, run, transaction.now);
-      run.outcomes.forEach((outcome, index) => {
-        if (completed[index] !== true) {
-          results.push(this.#settleOne(transaction, queue, outcome, finished));
-          return;
-        }
-        tellCompleted(queue, outcome);
-        this.#leaving.finish(transaction, queue, PLAIN_ROW, 'completed', PLAIN_END);
-        finished.completed.push(outcome.keep);
-        results.push('done');
-      });
+      this.#children.tell(transaction, queue, untold);
+      const run = this.#marks.has(queue.queue) ? undefined : runFrom(outcomes, results.length);
+      if (run === undefined) results.push(this.#settleOne(transaction, queue, outcome, finished));
+      else results.push(...this.#settleRun(transaction, queue, run, finished));
     }
+    this.#children.tell(transaction, queue, untold);
     return results;
+  }
+
+  #completeChild(transaction: Transaction, queue: QueueState, outcome: Outcome, finished: Finished, untold: Untold): boolean {
+    if (outcome.kind !== 'completed' || outcome.keep.count === 0 || this.#marks.get(queue.queue) !== MARK.child) return false;
+    if (!this.#children.complete(queue, outcome, transaction.now, untold)) return false;
+    this.#endCompleted(transaction, queue, outcome, finished);
+    return true;
+  }
+
+  #settleRun(transaction: Transaction, queue: QueueState, run: Run, finished: Finished): SettleStatus[] {
+    const completed = this.#runs.complete(queue, run, transaction.now);
+    return run.outcomes.map((outcome, index) => {
+      if (completed[index] !== true) return this.#settleOne(transaction, queue, outcome, finished);
+      this.#endCompleted(transaction, queue, outcome, finished);
+      return 'done';
+    });
+  }
+
+  /** Ends the run of a job that a fast path has completed. */
+  #endCompleted(transaction: Transaction, queue: QueueState, outcome: Completed, finished: Finished): void {
+    tellCompleted(queue, outcome);
+    this.#leaving.finish(transaction, queue, PLAIN_ROW, 'completed', PLAIN_END);
+    finished.completed.push(outcome.keep);
   }
 
   #settleOne(transaction: Transaction, queue: QueueState, outcome: Outcome, finished: Finished): SettleStatus {
@@ -228,16 +249,16 @@ export class Settling {
     const ord = queue.toBack();
     if (outcome.kind === 'failed') return this.#fail.get(ord, now, outcome.reason, outcome.stacktrace, ...owned);
     if (isChecked) return this.#completeParent.get(ord, now, outcome.value, ...owned);
-    const isGrouped = this.#grouped.has(queue.queue);
-    if (!isGrouped && this.#completePlain.run(ord, now, outcome.value, ...owned) === 1) return PLAIN_ROW;
+    const isMarked = this.#marks.has(queue.queue);
+    if (!isMarked && this.#completePlain.run(ord, now, outcome.value, ...owned) === 1) return PLAIN_ROW;
     const row = this.#complete.get(ord, now, outcome.value, ...owned);
-    if (row !== undefined) this.#noteKind(queue, row);
+    if (row !== undefined) this.#noteMarks(queue, row);
     return row;
   }
 
-  #noteKind({ queue }: QueueState, row: Ended): void {
-    if ((row[AT.marks] & MARK.key) !== 0) this.#grouped.add(queue);
-    else this.#grouped.delete(queue);
+  #noteMarks({ queue }: QueueState, row: Ended): void {
+    if (row[AT.marks] === 0) this.#marks.delete(queue);
+    else this.#marks.set(queue, row[AT.marks]);
   }
 
   #retry(transaction: Transaction, queue: QueueState, outcome: Of<'retry'>, owned: Owned): boolean {

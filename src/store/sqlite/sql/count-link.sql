@@ -1,4 +1,4 @@
--- Counts a link that goes from one state to another; -1: the link is deleted. Returns the number of pending links.
-UPDATE families SET pending = pending - (:from = 0) + (:to = 0), processed = processed - (:from = 1) + (:to = 1),
-  failed = failed - (:from = 2) + (:to = 2), ignored = ignored - (:from = 3) + (:to = 3)
+-- Counts links that go from one state to another; -1: the links are deleted. Returns the number of pending links.
+UPDATE families SET pending = pending + :by * ((:to = 0) - (:from = 0)), processed = processed + :by * ((:to = 1) - (:from = 1)),
+  failed = failed + :by * ((:to = 2) - (:from = 2)), ignored = ignored + :by * ((:to = 3) - (:from = 3))
 WHERE queue = :queue AND id = :parent RETURNING pending

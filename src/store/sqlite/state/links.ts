@@ -15,6 +15,12 @@ const STATUS = Object.fromEntries(LINK_STATES.map((state, number) => [state, num
 /** For `count-link`: the link is deleted. */
 const NONE = -1;
 
+/** A child that has completed. */
+export interface Result {
+  id: string;
+  text: string;
+}
+
 export class Links {
   readonly #insert: Statement;
   readonly #countNew: Statement;
@@ -36,7 +42,7 @@ export class Links {
     const link = 'queue parent childQueue child';
     this.#insert = sql(db, 'insert-link', link);
     this.#countNew = sql(db, 'count-new-link', 'queue parent');
-    this.#count = sql(db, 'count-link', 'from to queue parent');
+    this.#count = sql(db, 'count-link', 'by from to queue parent');
     this.#find = sql(db, 'find-link', link);
     this.#end = sql(db, 'end-link', `to text ${link}`);
     this.#set = sql(db, 'set-link', `to text ${link}`);
@@ -62,17 +68,28 @@ export class Links {
   set({ queue }: QueueState, parent: string, child: JobRef, state: LinkState, text: string | null): number | undefined {
     const [to, link] = [STATUS[state], [queue, parent, child.queue, child.id]];
     if (to !== STATUS.pending && this.#end.run(to, text, ...link) === 1)
-      return this.#count.get(STATUS.pending, to, queue, parent)?.[0];
+      return this.#count.get(1, STATUS.pending, to, queue, parent)?.[0];
     const from = this.#find.get(...link)?.[0];
     if (from === undefined) return undefined;
     this.#set.run(to, text, ...link);
-    return this.#count.get(from, to, queue, parent)?.[0];
+    return this.#count.get(1, from, to, queue, parent)?.[0];
+  }
+
+  /** Ends the pending links of children of one queue that have completed, and counts them once. Returns as `set` does. */
+  complete(queue: QueueState, parent: string, childQueue: string, results: readonly Result[]): number | undefined {
+    const others = results.filter(
+      ({ id, text }) => this.#end.run(STATUS.processed, text, queue.queue, parent, childQueue, id) === 0,
+    );
+    const count = results.length - others.length;
+    let pending = count === 0 ? undefined : this.#count.get(count, STATUS.pending, STATUS.processed, queue.queue, parent)?.[0];
+    for (const { id, text } of others) pending = this.set(queue, parent, { queue: childQueue, id }, 'processed', text) ?? pending;
+    return pending;
   }
 
   /** Deletes a link that is pending. Returns how many links of the parent are pending then; undefined if there is no such link. */
   deletePending({ queue }: QueueState, parent: string, child: JobRef): number | undefined {
     if (this.#deletePending.run(queue, parent, child.queue, child.id) === 0) return undefined;
-    return this.#count.get(STATUS.pending, NONE, queue, parent)?.[0];
+    return this.#count.get(1, STATUS.pending, NONE, queue, parent)?.[0];
   }
 
   isPending({ queue }: QueueState, parent: string, child: JobRef): boolean {
