@@ -10,6 +10,7 @@ import type { Database, Statement, Value } from './driver/load.js';
 import { sql } from './driver/sql.js';
 import { type JobRow, type LeftRow, toClaimed, toRecord } from './record.js';
 import { type Candidate, Candidates } from './state/candidates.js';
+import { ClaimedExtrasOf } from './state/claimed-extras.js';
 import type { Groups } from './state/groups.js';
 import type { KeyGroups } from './state/key-groups.js';
 import type { Leaving } from './leave.js';
@@ -61,6 +62,7 @@ export class Claiming {
   readonly #callers: Callers;
   readonly #keyGroups: KeyGroups;
   readonly #groups: Groups;
+  readonly extrasOf = new ClaimedExtrasOf();
   readonly #candidates: Candidates;
   readonly #leaving: Leaving;
   readonly #schedules: Schedules;
@@ -210,10 +212,11 @@ export class Claiming {
     this.#lock([session, seq, now, by, endsAt, timedMs === undefined ? 0 : 1], first, candidates);
     queue.fence = first + candidates.length - 1;
     queue.active += candidates.length;
-    return candidates.map(({ record }, index) => {
+    return candidates.map(({ record, extras }, index) => {
       queue.count('waiting', record.priority, -1);
       queue.tell('active', record.id);
       const job = toClaimed(record, session, first + index);
+      if (extras !== null) this.extrasOf.remember(job.token, { text: extras, group: job.group });
       job.state = 'active';
       job.attemptsStarted += 1;
       job.processedOn = now;

@@ -2,11 +2,10 @@
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import type { FinishedState } from '../../job/state.js';
 import { isLargeValue } from '../budget.js';
-import { MARK } from '../marks.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
 import type { Callers } from './state/callers.js';
 import type { Claiming } from './claim.js';
-import { CompletedChildren, type Untold } from './state/completed-children.js';
+import { CompletedMarked, type Untold } from './state/completed-marked.js';
 import { type Completed, CompletedRuns, type Run, runFrom } from './state/completed-run.js';
 import type { Database, Statement } from './driver/load.js';
 import { sql } from './driver/sql.js';
@@ -46,12 +45,7 @@ export class Settling {
   readonly #leaving: Leaving;
   readonly #retention: Retention;
   readonly #runs: CompletedRuns;
-  readonly #children: CompletedChildren;
-  /**
-   * By queue: the marks of the last job that completed by a statement of its own, if it had any. The next one probably has them too, and
-   * the fast paths of plain jobs would not find it.
-   */
-  readonly #marks = new Map<number, number>();
+  readonly #marked: CompletedMarked;
   readonly #completePlain: Statement;
   readonly #complete: Statement<Ended>;
   readonly #fail: Statement<Ended>;
@@ -70,7 +64,7 @@ export class Settling {
     this.#leaving = leaving;
     this.#retention = retention;
     this.#runs = new CompletedRuns(db);
-    this.#children = new CompletedChildren(db, leaving.families);
+    this.#marked = new CompletedMarked(db, leaving.families);
     this.#completePlain = sql(db, 'complete-plain', 'ord now value queue id session fence');
     this.#complete = sql(db, 'complete', 'ord now value queue id session fence');
     this.#fail = sql(db, 'fail', 'ord now reason stacktrace queue id session fence');
@@ -117,22 +111,23 @@ export class Settling {
     const untold: Untold = new Map();
     while (results.length < outcomes.length) {
       const outcome = outcomes[results.length] as Outcome;
-      if (this.#completeChild(transaction, queue, outcome, finished, untold)) {
+      if (this.#completeMarked(transaction, queue, outcome, finished, untold)) {
         results.push('done');
         continue;
       }
-      this.#children.tell(transaction, queue, untold);
-      const run = this.#marks.has(queue.queue) ? undefined : runFrom(outcomes, results.length);
+      this.#marked.tell(transaction, queue, untold);
+      const run = runFrom(outcomes, results.length);
       if (run === undefined) results.push(this.#settleOne(transaction, queue, outcome, finished));
       else results.push(...this.#settleRun(transaction, queue, run, finished));
     }
-    this.#children.tell(transaction, queue, untold);
+    this.#marked.tell(transaction, queue, untold);
     return results;
   }
 
-  #completeChild(transaction: Transaction, queue: QueueState, outcome: Outcome, finished: Finished, untold: Untold): boolean {
-    if (outcome.kind !== 'completed' || outcome.keep.count === 0 || this.#marks.get(queue.queue) !== MARK.child) return false;
-    if (!this.#children.complete(queue, outcome, transaction.now, untold)) return false;
+  #completeMarked(transaction: Transaction, queue: QueueState, outcome: Outcome, finished: Finished, untold: Untold): boolean {
+    const extras = this.#claiming.extrasOf.take(outcome.token);
+    if (extras === undefined || outcome.kind !== 'completed' || outcome.keep.count === 0) return false;
+    if (!this.#marked.complete(queue, outcome, extras, transaction.now, untold)) return false;
     this.#endCompleted(transaction, queue, outcome, finished);
     return true;
   }
@@ -249,16 +244,8 @@ export class Settling {
     const ord = queue.toBack();
     if (outcome.kind === 'failed') return this.#fail.get(ord, now, outcome.reason, outcome.stacktrace, ...owned);
     if (isChecked) return this.#completeParent.get(ord, now, outcome.value, ...owned);
-    const isMarked = this.#marks.has(queue.queue);
-    if (!isMarked && this.#completePlain.run(ord, now, outcome.value, ...owned) === 1) return PLAIN_ROW;
-    const row = this.#complete.get(ord, now, outcome.value, ...owned);
-    if (row !== undefined) this.#noteMarks(queue, row);
-    return row;
-  }
-
-  #noteMarks({ queue }: QueueState, row: Ended): void {
-    if (row[AT.marks] === 0) this.#marks.delete(queue);
-    else this.#marks.set(queue, row[AT.marks]);
+    if (this.#completePlain.run(ord, now, outcome.value, ...owned) === 1) return PLAIN_ROW;
+    return this.#complete.get(ord, now, outcome.value, ...owned);
   }
 
   #retry(transaction: Transaction, queue: QueueState, outcome: Of<'retry'>, owned: Owned): boolean {

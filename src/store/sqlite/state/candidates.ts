@@ -16,6 +16,7 @@ import { type ClaimSize, Turns, TurnStatements } from './turns.js';
 export interface Candidate {
   job: number;
   record: JobRecord;
+  extras: string | null;
 }
 
 export interface Found {
@@ -56,7 +57,7 @@ export class Candidates {
       const data = dataOf(row);
       left -= data?.length ?? this.#bytesIn(row[0]);
       if (left < 0 && (list.length > 0 || canBeEmpty)) return { list, more: true };
-      list.push(data === undefined ? this.#candidate(row[0]) : { job: row[0], record: toNewRecord(row, data) });
+      list.push(data === undefined ? this.#candidate(row[0]) : newCandidate(row, data));
     }
     return { list, more: false };
   }
@@ -77,7 +78,7 @@ export class Candidates {
       left -= data?.length ?? this.#bytesIn(job[0]);
       found.more = left < 0 && (found.list.length > 0 || canBeEmpty);
       if (found.more) break;
-      found.list.push(data === undefined ? this.#candidate(job[0]) : { job: job[0], record: toNewRecord(job, data) });
+      found.list.push(data === undefined ? this.#candidate(job[0]) : newCandidate(job, data));
       if (next === 'plain') taken += 1;
       turns.take(next);
     }
@@ -128,12 +129,17 @@ export class Candidates {
   }
 
   #candidate(job: number): Candidate {
-    return { job, record: toRecord(this.#row.get(job) as JobRow) };
+    const row = this.#row.get(job) as JobRow;
+    return { job, record: toRecord(row), extras: row.at(-1) as string | null };
   }
 
   #bytesIn(job: number): number {
     return this.#bytes.get(job)?.[0] ?? 0;
   }
+}
+
+function newCandidate(row: WaitingRow | MemberRow, data: string): Candidate {
+  return { job: row[0], record: toNewRecord(row, data), extras: row[8] };
 }
 
 /** Returns the data of a job if its row has all that a record of the job needs. */

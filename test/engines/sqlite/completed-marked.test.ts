@@ -17,13 +17,9 @@ const completed = ({ id: jobId, token }: ClaimedJob): Outcome => ({
   keep: {},
 });
 
-/** The first completion of a child lets the store expect that the next jobs are children too. */
-async function withChildExpected(file = newFile()): Promise<Store> {
+async function withSession(file = newFile()): Promise<Store> {
   const store = await openStore({ path: file });
   await store.openSession(newSession({ queue: Q, id: 's', durationMs: 600_000 }));
-  await store.add(Q, [parentJob('before'), kidOf('before', 'b1'), kidOf('before', 'b2')], { caller: 'before', seq: 1 });
-  const [first] = await claim(store, ['b1']);
-  await store.settle(Q, [completed(first as ClaimedJob)]);
   return store;
 }
 
@@ -45,7 +41,7 @@ async function stateOf(store: Store, id: string): Promise<string | undefined> {
 
 describe('children that complete in one call on SQLite', () => {
   it('are as they would be one by one, and their links have their results', async () => {
-    const store = await withChildExpected();
+    const store = await withSession();
     await store.add(Q, [parentJob('p'), ...['a', 'b', 'c'].map((id) => kidOf('p', id))], { caller: 'c', seq: 1 });
     const jobs = await claim(store, ['a', 'b', 'c']);
     const { last } = await store.events(Q, undefined, 100);
@@ -62,7 +58,7 @@ describe('children that complete in one call on SQLite', () => {
 
   it('write the counts of their parent once', async () => {
     const file = newFile();
-    const store = await withChildExpected(file);
+    const store = await withSession(file);
     const kids = Array.from({ length: 30 }, (_, n) => `k${n}`);
     await store.add(Q, [parentJob('p'), ...kids.map((id) => kidOf('p', id))], { caller: 'c', seq: 1 });
     const jobs = await claim(store, kids);
@@ -77,7 +73,7 @@ describe('children that complete in one call on SQLite', () => {
   });
 
   it('let their parent complete in the same call, if it comes after them', async () => {
-    const store = await withChildExpected();
+    const store = await withSession();
     await store.add(Q, [newJob({ id: 'p' }), kidOf('p', 'a'), kidOf('p', 'b')], { caller: 'c', seq: 1 });
     const [parent, ...kids] = await claim(store, ['p', 'a', 'b']);
     const outcomes = [...kids, parent as ClaimedJob].map(completed);
@@ -86,7 +82,7 @@ describe('children that complete in one call on SQLite', () => {
   });
 
   it('do not let their parent complete in the same call, if it comes before the last one of them', async () => {
-    const store = await withChildExpected();
+    const store = await withSession();
     await store.add(Q, [newJob({ id: 'p' }), kidOf('p', 'a'), kidOf('p', 'b')], { caller: 'c', seq: 1 });
     const [parent, a, b] = (await claim(store, ['p', 'a', 'b'])) as [ClaimedJob, ClaimedJob, ClaimedJob];
     expect((await store.settle(Q, [a, parent, b].map(completed))).results).toEqual(['done', 'pending', 'done']);
@@ -94,7 +90,7 @@ describe('children that complete in one call on SQLite', () => {
   });
 
   it('change nothing if their lock is lost, and count once if the same outcome comes twice', async () => {
-    const store = await withChildExpected();
+    const store = await withSession();
     await store.add(Q, [parentJob('p'), kidOf('p', 'a'), kidOf('p', 'b')], { caller: 'c', seq: 1 });
     const [a, b] = (await claim(store, ['a', 'b'])) as [ClaimedJob, ClaimedJob];
     await store.change(Q, ['b'], { kind: 'revoke', reason: 'test' });
@@ -104,22 +100,65 @@ describe('children that complete in one call on SQLite', () => {
   });
 
   it('free their lock key for the next job', async () => {
-    const store = await withChildExpected();
+    const store = await withSession();
     const keyed = ['a', 'b'].map((id) => kidOf('p', id, { lockKey: 'key' }));
     await store.add(Q, [parentJob('p'), ...keyed], { caller: 'c', seq: 1 });
     await store.settle(Q, (await claim(store, ['a'])).map(completed));
     seq += 1;
     const { jobs } = await store.claim(Q, { session: 's', seq, count: 10 });
-    expect(jobs.map(({ id }) => id)).toEqual(['b2', 'b']);
+    expect(jobs.map(({ id }) => id)).toEqual(['b']);
   });
 
   it('count again when they were retried and complete for the second time', async () => {
-    const store = await withChildExpected();
+    const store = await withSession();
     await store.add(Q, [parentJob('p'), kidOf('p', 'a'), kidOf('p', 'b')], { caller: 'c', seq: 1 });
     await store.settle(Q, (await claim(store, ['a'])).map(completed));
     await store.change(Q, ['a'], { kind: 'retry', from: 'completed', resetAttemptsMade: false, resetAttemptsStarted: false });
     await store.settle(Q, (await claim(store, ['a', 'b'])).map(completed));
     expect(await countsOf(store, 'p')).toMatchObject({ pending: 0, processed: 2 });
     expect(await stateOf(store, 'p')).toBe('waiting');
+  });
+
+  it('report to a parent that they got during their run', async () => {
+    const store = await withSession();
+    await store.add(Q, [parentJob('p'), kidOf('p', 'a')], { caller: 'c', seq: 1 });
+    const jobs = await claim(store, ['a']);
+    await store.add(Q, [parentJob('later'), kidOf('later', 'a', { shares: true })], { caller: 'c', seq: 2 });
+    await store.settle(Q, jobs.map(completed));
+    expect([await stateOf(store, 'p'), await stateOf(store, 'later')]).toEqual(['waiting', 'waiting']);
+  });
+
+  it('report to no parent that was taken from them during their run', async () => {
+    const store = await withSession();
+    await store.add(Q, [parentJob('p'), kidOf('p', 'a'), kidOf('p', 'b')], { caller: 'c', seq: 1 });
+    const jobs = await claim(store, ['a']);
+    await store.change(Q, ['p'], { kind: 'unlink', child: { queue: Q, id: 'a' } });
+    await store.settle(Q, jobs.map(completed));
+    expect(await countsOf(store, 'p')).toEqual({ pending: 1, processed: 0, failed: 0, ignored: 0 });
+  });
+
+  it('report to their parent if another store has claimed them', async () => {
+    const file = newFile();
+    const store = await withSession(file);
+    const other = await openStore({ path: file });
+    await store.add(Q, [parentJob('p'), kidOf('p', 'a'), kidOf('p', 'b')], { caller: 'c', seq: 1 });
+    await other.settle(Q, (await claim(store, ['a', 'b'])).map(completed));
+    expect(await stateOf(store, 'p')).toBe('waiting');
+  });
+
+  it('give back the place in their group', async () => {
+    const store = await withSession();
+    await store.configure(Q, { groups: { maxActive: 1 } });
+    const kids = ['a', 'b'].map((id) => kidOf('p', id, { group: 'g' }));
+    await store.add(Q, [parentJob('p'), ...kids], { caller: 'c', seq: 1 });
+    const inOrder = async () => {
+      seq += 1;
+      return (await store.claim(Q, { session: 's', seq, count: 10 })).jobs;
+    };
+    const jobs = await inOrder();
+    expect(jobs.map(({ id }) => id)).toEqual(['a']);
+    await store.settle(Q, jobs.map(completed));
+    expect((await inOrder()).map(({ id }) => id)).toEqual(['b']);
+    expect(await countsOf(store, 'p')).toMatchObject({ pending: 1, processed: 1 });
   });
 });

@@ -1,0 +1,42 @@
+// Completes jobs of groups and children without reading their rows, and reports to each parent once for all its children of a call.
+// Siblings have the same extras, so their parents are read once.
+import type { Database, Statement } from '../driver/load.js';
+import { sql } from '../driver/sql.js';
+import type { Families } from '../family.js';
+import { splitToken } from '../record.js';
+import type { ClaimedExtras } from './claimed-extras.js';
+import type { Completed } from './completed-run.js';
+import type { Result } from './links.js';
+import type { QueueState } from './queue-state.js';
+import type { Transaction } from './transaction.js';
+
+/** The jobs of one call whose parents do not know of their end yet, by their extras. */
+export type Untold = Map<string, Result[]>;
+
+export class CompletedMarked {
+  readonly #families: Families;
+  readonly #complete: Statement;
+
+  constructor(db: Database, families: Families) {
+    this.#families = families;
+    this.#complete = sql(db, 'complete-marked', 'ord now value queue id session fence extras');
+  }
+
+  /** Returns false and changes nothing if the job has other marks or extras, or its token does not hold it. */
+  complete(queue: QueueState, outcome: Completed, { text, group }: ClaimedExtras, now: number, untold: Untold): boolean {
+    const { jobId: id, token, value } = outcome;
+    const { session, fence } = splitToken(token);
+    if (this.#complete.run(queue.toBack(), now, value, queue.queue, id, session, fence, text) === 0) return false;
+    if (group !== undefined) queue.touchGroup(group, false);
+    const others = untold.get(text);
+    if (others === undefined) untold.set(text, [{ id, text: value }]);
+    else others.push({ id, text: value });
+    return true;
+  }
+
+  /** Call it before anything else is done to a family, and at the end. */
+  tell(transaction: Transaction, { name }: QueueState, untold: Untold): void {
+    for (const [extras, results] of untold) this.#families.completed(transaction, name, extras, results);
+    untold.clear();
+  }
+}
