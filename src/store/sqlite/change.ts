@@ -15,6 +15,9 @@ import type { QueueState } from './state/queue-state.js';
 import type { Selecting } from './select.js';
 import type { Transaction } from './state/transaction.js';
 
+/** Children after which a removal by selection goes on in another transaction. A single parent may have more. */
+const CHILDREN_AT_ONCE = 500;
+
 type Removal = Extract<Change, { kind: 'remove' }>;
 /** A row of any statement that begins with these columns. */
 type Left = [...LeftRow, ...Value[]];
@@ -60,8 +63,8 @@ export class Changing {
   }
 
   /**
-   * Deletes the selected jobs. `cut` is true if jobs are left because their payloads are too many bytes for one transaction: SQLite
-   * reads what it deletes. `first`: the first step of the call, which records its event even if no job matches.
+   * Deletes the selected jobs. `cut` is true if jobs are left because one transaction would delete too many bytes, which SQLite reads, or
+   * too many children. `first`: the first step of the call, which records its event even if no job matches.
    */
   removeSelected(
     transaction: Transaction,
@@ -74,13 +77,14 @@ export class Changing {
     if (queue === undefined) return { ids: [], cut: false };
     const ids: string[] = [];
     let left = REPLY_BYTES;
+    let children = 0;
     let cut = false;
     for (const [list, jobs] of this.#parts.selecting.select(queue, selection, { passed: MARK.next }, transaction.now)) {
       for (const row of jobs) {
         left -= this.#bytes.get(row[0])?.[0] ?? 0;
-        cut = left < 0 && ids.length > 0;
+        cut = (left < 0 || children >= CHILDREN_AT_ONCE) && ids.length > 0;
         if (cut) break;
-        this.#removeListed(transaction, queue, row, list === 'prioritized' ? 'waiting' : list, change);
+        children += this.#removeListed(transaction, queue, row, list === 'prioritized' ? 'waiting' : list, change);
         ids.push(row[1]);
       }
     }
@@ -88,15 +92,16 @@ export class Changing {
     return { ids, cut };
   }
 
-  #removeListed(transaction: Transaction, queue: QueueState, row: LeftRow, state: StoredState, change: Removal): void {
+  /** Returns how many children it visited. */
+  #removeListed(transaction: Transaction, queue: QueueState, row: LeftRow, state: StoredState, change: Removal): number {
     if ((row[AT.marks] & (MARK.child | MARK.parent)) === 0) {
       this.#parts.leaving.drop(transaction, queue, row, state, 'removed');
-      return;
+      return 0;
     }
     // The removal of a relative may have removed or moved this job since it was selected.
     if (change.parentToo === true) this.#removeParents(transaction, queue, row[AT.id]);
     const found = this.#find.get(queue.queue, row[AT.id]);
-    if (found !== undefined) this.#remove(transaction, queue, found, stateOf(found[AT.state]), change);
+    return found === undefined ? 0 : this.#remove(transaction, queue, found, stateOf(found[AT.state]), change);
   }
 
   /** Removes the parents in the queue that wait for this job alone. */
@@ -107,10 +112,11 @@ export class Changing {
     for (const parent of parents) leaving.drop(transaction, queue, parent, 'waiting-children', 'removed');
   }
 
-  #remove(transaction: Transaction, queue: QueueState, row: FoundRow, state: StoredState, { children }: Removal): void {
+  #remove(transaction: Transaction, queue: QueueState, row: FoundRow, state: StoredState, { children }: Removal): number {
     const { leaving } = this.#parts;
-    if (children === true) leaving.removeTree(transaction, queue, row, state);
-    else leaving.drop(transaction, queue, row, state, 'removed');
+    if (children === true) return leaving.removeTree(transaction, queue, row, state) - 1;
+    leaving.drop(transaction, queue, row, state, 'removed');
+    return 0;
   }
 
   /** Sends the selected letters back. Returns their ids. */

@@ -120,12 +120,14 @@ export class Leaving {
     if (row[AT.marks] !== 0) this.families.dropped(transaction, queue, row);
   }
 
-  /** Removes a job with its children that have no other parent and are not locked, and with theirs. */
-  removeTree(transaction: Transaction, queue: QueueState, row: Left, from: StoredState): void {
+  /** Removes a job with its children that have no other parent and are not locked, and with theirs. Returns how many jobs it visited. */
+  removeTree(transaction: Transaction, queue: QueueState, row: Left, from: StoredState): number {
+    let visited = 1;
     const left = this.#dropParent(transaction, queue, row, from);
     // A list and not a recursion: a chain of families may be longer than the stack is deep.
     for (let next = left.pop(); next !== undefined; next = left.pop()) {
       const { child, parent } = next;
+      visited += 1;
       const family = transaction.find(child.queue);
       const found = this.families.find(transaction, child);
       if (family === undefined || found === undefined) continue;
@@ -138,6 +140,7 @@ export class Leaving {
       family.tell('removed', child.id, { prev: state });
       left.push(...this.#dropParent(transaction, family, orphan, state));
     }
+    return visited;
   }
 
   /** Returns the children of the removed job, the last one first. */

@@ -239,6 +239,22 @@ describe('families on SQLite', () => {
     expect(Object.values((await store.status(PARENTS)).counts).every((count) => count === 0)).toBe(true);
   });
 
+  it('are removed by a selection in several transactions, each with a bounded number of children', async () => {
+    const store = await openStore({ path: newFile() });
+    for (let n = 0; n < 12; n += 1) await addFamily(store, `p${n}`, 100);
+    const { last } = await store.events(PARENTS, undefined, 1);
+    const { changed } = await store.change(
+      PARENTS,
+      { lists: ['waiting-children'], limit: 100 },
+      { kind: 'remove', children: true },
+    );
+    expect(changed).toHaveLength(12);
+    // Each step records its event.
+    const { events } = await store.events(PARENTS, last, 100);
+    expect(events.filter(({ name }) => name === 'cleaned').map(({ count }) => count)).toEqual([5, 5, 2]);
+    expect((await store.status(KIDS)).counts.waiting).toBe(0);
+  });
+
   it('leave no row behind when a parent is removed, trimmed or removed on finishing', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
