@@ -9,9 +9,9 @@ import type { QueueState, StoredJob } from './state/queue-state.js';
 export function sendLetter(queue: QueueState, job: StoredJob, fence: number, now: number): void {
   const deadLetter = (job.marks & MARK.letter) === 0 ? undefined : job.extras?.deadLetter;
   if (deadLetter === undefined) return;
-  const { id, name, data, opts, timestamp, priority, lockKey, group, attemptsMade, failedReason = '', finishedOn = 0 } = job;
+  const { id, name, data, opts, timestamp, priority, key, group, attemptsMade, failedReason = '', finishedOn = 0 } = job;
   const origin: Origin = { queue: queue.name, id, failedReason, attemptsMade, failedOn: finishedOn, priority, deadLetter };
-  if (lockKey !== undefined) origin.lockKey = lockKey;
+  if (key !== undefined) origin.lockKey = key;
   if (group !== undefined) origin.group = group;
   const letter = { name, data, opts, timestamp, priority: 0, delayMs: 0, lifo: false, origin };
   enter(queue.peer(deadLetter), letterId(origin, fence), letter, now);

@@ -13,7 +13,7 @@ class Item {
   constructor(
     readonly order: number,
     public priority: number,
-    readonly lockKey: string | undefined,
+    readonly key: string | undefined,
   ) {}
 }
 
@@ -35,9 +35,9 @@ function inOrder(waiting: Item[], taken: Set<string>): { claimable: Item[]; behi
   const claimable: Item[] = [];
   const behind: Item[] = [];
   for (const item of sorted) {
-    const free = item.lockKey === undefined || !seen.has(item.lockKey);
+    const free = item.key === undefined || !seen.has(item.key);
     (free ? claimable : behind).push(item);
-    if (item.lockKey !== undefined) seen.add(item.lockKey);
+    if (item.key !== undefined) seen.add(item.key);
   }
   return { claimable, behind };
 }
@@ -62,7 +62,7 @@ test('only the first job of a free key is claimed, while lists and counts show a
           order.remove(item);
           waiting.splice(waiting.indexOf(item), 1);
           if (what === 'claim') order.setTaken(item, true);
-          if (what === 'claim' && item.lockKey !== undefined) taken.add(item.lockKey);
+          if (what === 'claim' && item.key !== undefined) taken.add(item.key);
         }
         const { claimable, behind } = inOrder(waiting, taken);
         expect(order.first).toBe(claimable[0]);

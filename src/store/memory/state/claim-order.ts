@@ -11,7 +11,7 @@ interface Keyed {
   priority: number;
   /** Written by `ClaimOrder`: the position among the waiting jobs of the same priority. */
   place: number;
-  readonly lockKey: string | undefined;
+  readonly key: string | undefined;
   readonly group: string | undefined;
 }
 
@@ -71,25 +71,25 @@ export class ClaimOrder<T extends Linked<T> & Keyed> {
     job.place = front ? --this.#front : ++this.#back;
     this.#count(job, 1);
     if (job.group !== undefined) this.groups.add(job.group, job, front);
-    else if (job.lockKey === undefined) this.#free.add(job, front);
-    else this.#within(job.lockKey, ({ jobs }) => jobs.add(job, front));
+    else if (job.key === undefined) this.#free.add(job, front);
+    else this.#within(job.key, ({ jobs }) => jobs.add(job, front));
   }
 
   remove(job: T): void {
     this.#count(job, -1);
     if (job.group !== undefined) this.groups.remove(job.group, job);
-    else if (job.lockKey === undefined) this.#free.remove(job);
-    else this.#within(job.lockKey, ({ jobs }) => jobs.remove(job));
+    else if (job.key === undefined) this.#free.remove(job);
+    else this.#within(job.key, ({ jobs }) => jobs.remove(job));
   }
 
   /** True if no active job holds the key of this job, and its group has a place. */
-  isFree({ lockKey: key, group }: T): boolean {
+  isFree({ key, group }: T): boolean {
     if (group !== undefined) return this.groups.hasPlace(group);
     return key === undefined || this.#lanes.get(key)?.taken !== true;
   }
 
   /** Call it when the job becomes active, or leaves active. */
-  setTaken({ lockKey: key, group }: T, taken: boolean): void {
+  setTaken({ key, group }: T, taken: boolean): void {
     if (group !== undefined) this.groups.count(group, taken ? 1 : -1);
     if (key === undefined) return;
     this.#within(key, (lane) => {

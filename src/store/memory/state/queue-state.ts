@@ -101,7 +101,7 @@ export class StoredJob implements Linked<StoredJob>, Timed {
   place = 0;
 
   readonly name: string;
-  readonly lockKey: string | undefined;
+  readonly key: string | undefined;
   readonly group: string | undefined;
   data: string;
   readonly opts: string;
@@ -139,7 +139,7 @@ export class StoredJob implements Linked<StoredJob>, Timed {
     readonly addedOn: number,
   ) {
     this.name = job.name;
-    this.lockKey = job.lockKey;
+    this.key = job.lockKey;
     this.group = job.group;
     this.data = job.data;
     this.opts = job.opts;
