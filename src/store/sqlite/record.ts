@@ -1,8 +1,11 @@
-// The rows that the statements of sql/ return for jobs, and the records that the store builds from them.
+// The codec of jobs: the columns that the store writes for a new job, the rows that the statements of sql/ return, and the records that
+// the store builds from them.
 import { tokenOf } from '../../job/lock.js';
-import type { ClaimedJob, JobRecord } from '../../job/record.js';
+import type { ClaimedJob, JobRecord, NewJob } from '../../job/record.js';
+import type { Origin } from '../../job/origin.js';
 import type { StoredState } from '../../job/state.js';
-import { MARK, readExtras } from '../marks.js';
+import { extrasOf, MARK, marksOf, readExtras } from '../marks.js';
+import type { Value } from './driver/load.js';
 
 /** shared/job-columns.sql */
 export type JobRow = [
@@ -90,6 +93,32 @@ export const AT = {
 /** Returns the group of a job. */
 export function groupOf({ [AT.marks]: marks, [AT.extras]: extras }: readonly [...LeftRow, ...unknown[]]): string | undefined {
   return (marks & MARK.key) === 0 || extras === null ? undefined : readExtras(extras).group;
+}
+
+/** Returns the key of a new job; undefined if it has none, or belongs to a group. */
+export function keyOf({ lockKey, group }: NewJob): string | undefined {
+  return group === undefined ? lockKey : undefined;
+}
+
+/** The parameters of insert-plain-job.sql that `columnsOf` fills. */
+export const NEW_COLUMNS = 'priority delay timestamp name opts data key';
+/** The further parameters of insert-marked-job.sql that `markedColumnsOf` fills. */
+export const MARKED_COLUMNS = 'marks extras group';
+
+/** Returns the values of NEW_COLUMNS. */
+export function columnsOf({ priority, delayMs, timestamp, name, opts, data, lockKey }: NewJob): Value[] {
+  return [priority, delayMs, timestamp, name, opts, data, lockKey ?? null];
+}
+
+/** Returns the values of MARKED_COLUMNS; undefined for a job that has neither marks nor extras. */
+export function markedColumnsOf(job: NewJob): Value[] | undefined {
+  const [marks, extras] = [marksOf(job), extrasOf(job)];
+  return marks === 0 && extras === null ? undefined : [marks, extras, job.group ?? null];
+}
+
+/** Returns the key of a stored job under the name that the origin of a letter has for it. */
+export function keyFieldOf({ [AT.key]: key }: readonly [...LeftRow, ...unknown[]]): Pick<Origin, 'lockKey'> {
+  return key === null ? {} : { lockKey: key };
 }
 
 /** States by their numbers in STATE. */

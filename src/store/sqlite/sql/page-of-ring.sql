@@ -5,10 +5,16 @@
 SELECT
 -- include: group-columns
 , CASE WHEN coalesce(maxActive, :most) IS NULL THEN 0 ELSE (SELECT count(*) FROM jobs AS a
-    WHERE a.queue = groups.queue AND a.lockKey = x'ff' || key AND a.state = 3) END,
-  EXISTS (SELECT 1 FROM jobs AS b WHERE b.queue = groups.queue AND b.lockKey = x'ff' || key AND b.state = 0
+    WHERE a.queue = groups.queue AND
+-- include: key
+    = x'ff' || key AND a.state = 3) END,
+  EXISTS (SELECT 1 FROM jobs AS b WHERE b.queue = groups.queue AND
+-- include: key
+    = x'ff' || key AND b.state = 0
     ORDER BY b.priority, b.ord LIMIT 1 OFFSET 1),
 -- include: member-columns
 FROM groups LEFT JOIN jobs ON job = (SELECT c.job FROM jobs AS c
-    WHERE c.queue = groups.queue AND c.lockKey = x'ff' || key AND c.state = 0 ORDER BY c.priority, c.ord LIMIT 1)
+    WHERE c.queue = groups.queue AND
+-- include: key
+    = x'ff' || key AND c.state = 0 ORDER BY c.priority, c.ord LIMIT 1)
 WHERE groups.queue = :queue AND place = 1 AND (number, key) > (:number, :key) ORDER BY number, key LIMIT :count + 0

@@ -1,8 +1,8 @@
 // Puts a new job into the queue: for `add`, and for a draft whose owner has ended.
 import type { NewJob } from '../../../job/record.js';
-import { extrasOf, marksOf } from '../../marks.js';
 import type { Database, Statement } from '../driver/load.js';
 import { sql } from '../driver/sql.js';
+import { columnsOf, keyOf, MARKED_COLUMNS, markedColumnsOf, NEW_COLUMNS } from '../record.js';
 import type { Groups } from './groups.js';
 import type { QueueState } from './queue-state.js';
 import { STATE } from './schema.js';
@@ -18,10 +18,10 @@ export class Entering {
 
   constructor(db: Database, groups: Groups) {
     this.#groups = groups;
-    const values = 'queue id state priority ord dueAt delay now timestamp name opts data key';
-    // The two further values made an add 9 % slower.
+    const values = `queue id state ord dueAt now ${NEW_COLUMNS}`;
+    // The further values made an add 9 % slower.
     this.#insert = sql(db, 'insert-plain-job', values);
-    this.#insertMarked = sql(db, 'insert-marked-job', `${values} marks extras group`);
+    this.#insertMarked = sql(db, 'insert-marked-job', `${values} ${MARKED_COLUMNS}`);
     this.#exists = sql(db, 'job-number', 'queue id');
   }
 
@@ -30,9 +30,10 @@ export class Entering {
     const isParent = job.waitsForChildren === true;
     const dueAt = job.delayMs > 0 && !isParent ? transaction.after(job.delayMs) : null;
     if (!this.#insertOne(transaction, queue, id, job, dueAt)) return false;
-    if (job.lockKey !== undefined) {
+    const key = keyOf(job);
+    if (key !== undefined) {
       queue.keyed = 1;
-      queue.touch(job.lockKey);
+      queue.touch(key);
     }
     const state = isParent ? 'waiting-children' : dueAt === null ? 'waiting' : 'delayed';
     if (job.group !== undefined) this.#enterGroup(queue, job.group, state === 'waiting');
@@ -66,14 +67,12 @@ export class Entering {
   }
 
   #insertOne(transaction: Transaction, queue: QueueState, id: string, job: NewJob, dueAt: number | null): boolean {
-    const { priority, delayMs, lifo, timestamp, name, opts, data, lockKey = null, group = null } = job;
     const delayed = dueAt !== null || job.waitsForChildren === true;
-    const isFree = lockKey === null && group === null;
+    const isFree = keyOf(job) === undefined && job.group === undefined;
     const state = delayed ? (dueAt === null ? PARENT : STATE.delayed) : isFree ? STATE.waiting : STATE.behind;
-    const ord = lifo && !delayed ? queue.toFront() : queue.toBack();
-    const row = [queue.queue, id, state, priority, ord, dueAt, delayMs, transaction.now, timestamp, name, opts, data, lockKey];
-    const [marks, extras] = [marksOf(job), extrasOf(job)];
-    if (marks === 0 && extras === null) return this.#insert.run(...row) === 1;
-    return this.#insertMarked.run(...row, marks, extras, group) === 1;
+    const ord = job.lifo && !delayed ? queue.toFront() : queue.toBack();
+    const row = [queue.queue, id, state, ord, dueAt, transaction.now, ...columnsOf(job)];
+    const marked = markedColumnsOf(job);
+    return (marked === undefined ? this.#insert.run(...row) : this.#insertMarked.run(...row, ...marked)) === 1;
   }
 }

@@ -1,2 +1,4 @@
--- Columns of every new job.
-queue, id, state, priority, ord, dueAt, delay, addedAt, timestamp, name, opts, data, lockKey
+-- Columns of every new job. record.ts writes those of the second line.
+queue, id, state, ord, dueAt, addedAt,
+priority, delay, timestamp, name, opts, data,
+-- include: key

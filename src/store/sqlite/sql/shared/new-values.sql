@@ -1,2 +1,3 @@
 -- Values of `new-columns` but for the key.
-:queue, :id, :state, :priority, :ord, :dueAt, :delay, :now, :timestamp, :name, :opts, :data
+:queue, :id, :state, :ord, :dueAt, :now,
+:priority, :delay, :timestamp, :name, :opts, :data
