@@ -95,9 +95,11 @@ export class Groups<T extends Linked<T> & Grouped> {
     return this.#resting.sorted().find(({ jobs }) => jobs.size > 0)?.at;
   }
 
+  /** Visits all groups, unless the limits are as before: each worker of a queue sets them when it starts. */
   setRules(rules: GroupRules | null, now: number): void {
+    if (areSame(this.#rules, rules ?? {})) return;
     this.#rules = { ...rules };
-    for (const group of this.#groups.values()) this.#rest(group, now);
+    this.#restAll(now);
   }
 
   set(settings: GroupSettings, now: number): void {
@@ -117,7 +119,8 @@ export class Groups<T extends Linked<T> & Grouped> {
       group.forgetSettings();
       if (group.number !== undefined) group.number = group.jobs.size > 0 ? 0 : undefined;
     }
-    this.setRules(keepRules ? this.#rules : null, now);
+    if (!keepRules) this.#rules = {};
+    this.#restAll(now);
     this.forgetIdle(this.#groups.size, now);
   }
 
@@ -169,6 +172,10 @@ export class Groups<T extends Linked<T> & Grouped> {
     return rate;
   }
 
+  #restAll(now: number): void {
+    for (const group of this.#groups.values()) this.#rest(group, now);
+  }
+
   #rest(group: Group<T>, now: number): void {
     const restMs = group.limit.remainingMs(this.#rateOf(group), now);
     group.restsUntil = restMs > 0 ? now + restMs : Number.NEGATIVE_INFINITY;
@@ -198,4 +205,8 @@ export class Groups<T extends Linked<T> & Grouped> {
   #forget(group: Group<T>): void {
     if (group.isIdle(this.#now)) this.#groups.delete(group.key);
   }
+}
+
+function areSame(a: GroupRules, b: GroupRules): boolean {
+  return a.maxActive === b.maxActive && a.rate?.max === b.rate?.max && a.rate?.durationMs === b.rate?.durationMs;
 }
