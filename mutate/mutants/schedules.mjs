@@ -22,8 +22,8 @@ export const SCHEDULES = [
   {
     name: 'redis: a short way does not say that a schedule is owing',
     file: 'src/store/redis/lua/shared/plain-settle.lua',
-    find: "if layout > 2 and call('EXISTS', base .. ':owing') == 1 then break end",
-    replace: '',
+    find: "elseif layout > 2 and call('EXISTS', base .. ':owing') == 1 then",
+    replace: 'elseif false then',
     tests: engines('redis/schedules'),
   },
   {

@@ -39,6 +39,7 @@ export async function settle(
   args.push(outcomes.length);
   writeSeries(args, outcomes);
   if (request?.jobIds !== undefined) for (const id of request.jobIds) args.push(id);
+  else if (request !== undefined) relays.writeNear(args, queue);
   const reply = (await run('settle', queue, args)) as [string, ...RawClaim];
   const letters = reply[0];
   const results: SettleStatus[] = [];

@@ -61,7 +61,7 @@ export class Family {
 
   /** Settles a child as a process does that ends before it delivers the message. */
   async settleAndDie(id: string, outcomeOf: (job: ClaimedJob) => Outcome = completed): Promise<void> {
-    const parts = { run: this.#run, relays: { after: async () => undefined } } as unknown as Parts;
+    const parts = { run: this.#run, relays: { after: async () => undefined, writeNear: () => undefined } } as unknown as Parts;
     await settle(parts, this.kids, [outcomeOf(await this.claim(id))], undefined, undefined);
   }
 

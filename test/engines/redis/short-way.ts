@@ -12,7 +12,16 @@ const LEFT_ALONE = 'left alone';
 /** The parts of a short way, in their order. */
 const SHORT_WAYS = {
   'plain-add': ['plain-add', 'plain-save'],
-  'plain-settle': ['plain-settle', 'plain-complete', 'plain-turns', 'plain-grant', 'plain-write', 'plain-save'],
+  'plain-settle': [
+    'plain-settle',
+    'plain-complete',
+    'plain-children',
+    'plain-turns',
+    'plain-grant',
+    'plain-write',
+    'plain-ends',
+    'plain-save',
+  ],
 };
 
 /** Both ways at one moment of Redis' clock; the long one on a copy. Answers which one the call takes. */

@@ -1,8 +1,9 @@
--- use: clock run-texts counters plain-settle plain-complete plain-turns plain-grant plain-write plain-save tools queue jobs groups lanes keys places enter marks families entries schedules metrics locks leave expiry reassure retention special claim-places claim claim-request outcomes
+-- use: clock run-texts counters plain-settle plain-complete plain-children plain-turns plain-grant plain-write plain-ends plain-save tools queue jobs groups lanes keys places enter marks families entries schedules metrics locks leave expiry reassure retention special claim-places claim claim-request outcomes
 -- Settles outcomes, then claims; either part may be absent. A repeated settle (same caller and seq) returns the first results.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: 1 caller ('': none, as in a claim alone), 2 seq, 3 lane, 4 withClaim (1 or 0), 5–10 the claim request (see `claimRequest` in
---   claim-request.lua; empty texts without a claim), 11 number of outcomes, from 12 on the outcomes in series, last the job ids of the claim.
+--   claim-request.lua; empty texts without a claim), 11 number of outcomes, from 12 on the outcomes in series, last the job ids of the claim
+--   or, without a list of ids, what plain-children.lua reads.
 --   series    consecutive outcomes of one kind and one session with the same `keep`: kind, size, keep, owner, then for each outcome
 --             its job id, its fence and the texts of its kind
 --   owner     the token up to its fence: session and colon

@@ -3,6 +3,7 @@
 // the number of the last message that it has applied, so a message that is delivered twice is applied once.
 import { within } from '../../../runtime/within.js';
 import type { RelayReply } from '../../contract/index.js';
+import type { Argument } from '../driver/driver.js';
 import { type Runner, tagOf } from '../driver/runner.js';
 import type { Registry } from './registry.js';
 
@@ -12,6 +13,8 @@ const PATIENCE_MS = 50;
 const WORK_AT_ONCE = 100;
 /** Queues of each kind that one relay looks at. */
 const QUEUES_AT_ONCE = 20;
+/** Queues whose tags a settle sends with it, so that its script reaches them. */
+const MOST_NEAR = 4;
 /** Steps from queue to queue that one call follows at most. */
 const MOST_STEPS = 1000;
 
@@ -46,6 +49,8 @@ export class Relays {
   readonly #options: RelaysOptions;
   /** The delivery between two queues that runs now, and the one that follows it. */
   readonly #running = new Map<string, { now: Promise<void>; next?: Promise<void> }>();
+  /** By queue: its name, and the names and tags of the queues in the same slot that it has sent messages to. */
+  readonly #near = new Map<string, string[]>();
 
   constructor(options: RelaysOptions) {
     this.#options = options;
@@ -53,12 +58,28 @@ export class Relays {
 
   /** Delivers messages that a call has just written. Does not fail: any process can deliver what is left, later. */
   async after(from: string, receivers: string[]): Promise<void> {
-    for (const to of receivers) this.#options.registry.ensure(to);
+    for (const to of receivers) {
+      this.#options.registry.ensure(to);
+      this.#noteNear({ from, to });
+    }
     const delivery = Promise.all(receivers.map((to) => this.#soon({ from, to })));
     await within(
       PATIENCE_MS,
       delivery.catch(() => undefined),
     );
+  }
+
+  /** Writes what lua/shared/plain-children.lua needs to tell parents in the same step. Queues that send no messages need nothing. */
+  writeNear(args: Argument[], queue: string): void {
+    const near = this.#near.get(queue);
+    if (near !== undefined) args.push(...near);
+  }
+
+  #noteNear(pair: Pair): void {
+    const near = this.#near.get(pair.from) ?? [pair.from];
+    if (near.length > 2 * MOST_NEAR || near.includes(pair.to, 1) || !this.#isNear(pair)) return;
+    near.push(pair.to, tagOf(this.#options.prefix, pair.to));
+    this.#near.set(pair.from, near);
   }
 
   async relay(queue: string, limit: number): Promise<RelayReply> {

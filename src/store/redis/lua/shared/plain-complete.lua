@@ -14,7 +14,7 @@ if fits and size > 0 then
     if not fits then break end
     local head = text:sub(1, markAt)
     if head ~= lastHead then
-      isMarked = grouped and head:byte() == 65
+      isMarked = layout > 4 and head:byte() == 65
       local ends, made, rest = match(isMarked and 'a' .. head:sub(2) or head, HELD)
       fits = ends == ''
       if not fits then break end
@@ -23,11 +23,18 @@ if fits and size > 0 then
     local tail = text:sub(fenceAt + #fence)
     if grouped then leaving[i] = false end
     if isMarked then
-      -- A marked job without a group, or one that is marked for another reason too, does not fit.
+      -- Without a group, the job may be a child.
       local at = tail:find('\0', 2, true)
-      fits = at and tail:byte(at + 1) == 0
-      if not fits then break end
-      leaving[i] = tail:sub(at + 2)
+      if at then
+        fits = grouped and tail:byte(at + 1) == 0
+        if not fits then break end
+        leaving[i] = tail:sub(at + 2)
+      else
+        fits = ARGV[16 + 3 * size] ~= nil
+        if not fits then break end
+        children = children or {}
+        children[i] = true
+      end
     end
     if seen then seen[id] = true end
     local number = tonumber(fence)

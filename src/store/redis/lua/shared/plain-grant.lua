@@ -1,6 +1,6 @@
 -- The fourth part of the fast path (see plain-settle.lua): the new run texts, locks and events of the jobs to claim, and the granted list
 -- of the reply, as in `grant` of claim.lua.
-local granted, locks = { nil, nil, nil }, { nil, nil }
+local granted, locks, anyMarked = { nil, nil, nil }, { nil, nil }, false
 if fits and claims > 0 then
   local start, after = format(ACTIVE_RUN, seq, '', '0'), '\0' .. ARGV[9]
   local lastText, numbers, before = nil, nil, nil
@@ -21,18 +21,28 @@ if fits and claims > 0 then
         beforeOfGroup = 'A' .. start:sub(2) .. numbersOfGroup .. '\0' .. owner
       end
     elseif text ~= lastText then
-      local made, started, rest = match(text or '', WAITS)
+      local isMarked = layout > 5 and text and text:byte() == 87
+      local made, started, rest = match(isMarked and 'w' .. text:sub(2) or text or '', WAITS)
       if not made then
         fits = false
         break
       end
       numbers = made .. (started == '0' and '1' or format(DIGITS, started + 1)) .. rest .. ',' .. moment
-      lastText, before = text, start .. numbers .. '\0' .. owner
+      lastText, before = text, (isMarked and 'A' .. start:sub(2) or start) .. numbers .. '\0' .. owner
+      anyMarked = anyMarked or isMarked
     end
     granted[3 * i - 2], granted[3 * i - 1], granted[3 * i] = id, fence, slot and numbersOfGroup or numbers
     runs[2 * (size + i) - 1] = id
     runs[2 * (size + i)] = slot and beforeOfGroup .. fence .. after .. '\0\0' .. names[slot] or before .. fence .. after
     locks[2 * i - 1], locks[2 * i] = fence, id
     told[3 * size + 2 * i - 1], told[3 * size + 2 * i] = 'X', id
+  end
+  -- A marked job fits if it is of a family and nothing else.
+  if fits and anyMarked then
+    extras = extras or call('HMGET', base .. ':extra', unpack(ids))
+    for i = 1, claims do
+      local isOther = not (owners and owners[i]) and texts[size + i]:byte() == 87 and not match(extras[i] or '', '^[246],')
+      if isOther then fits = false end
+    end
   end
 end

@@ -9,10 +9,11 @@
 -- fits: the call fits the fast path so far. ids, claims: the jobs to claim, and their number. size: the number of jobs to complete. texts:
 -- the run texts of the jobs to complete, then of those to claim. waiting: further jobs wait. moment: now as digits. place: the first tick.
 -- grouped: groups may be in line or lose active jobs: see plain-turns.lua. leaving: by job to complete, the key of its group.
+-- children: by job to complete, whether it is marked and has no group; nil if none is.
 local reply, told, events, offers = nil, { nil, nil, nil, nil, nil, nil }, 0, false
 local fits, session, seq, lane, most, size = false, ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[11])
 local due, ids, claims, waiting, settled, texts, runs, owner, moment, place
-local grouped, leaving = false, nil
+local grouped, leaving, children = false, nil, nil
 
 if ARGV[4] == '1' and ARGV[10] == '' and (ARGV[1] == '' and ARGV[11] == '0' or session == ARGV[1] and seq == ARGV[2]
   and lane == ARGV[3] and ARGV[12] == 'c' and ARGV[13] == ARGV[11] and ARGV[14] == '' and ARGV[15] == ARGV[1] .. ':') then
@@ -23,15 +24,16 @@ if ARGV[4] == '1' and ARGV[10] == '' and (ARGV[1] == '' and ARGV[11] == '0' or s
     -- With the first completed job of a minute, metrics write the minute before.
     if layout > 3 and (rateMax > 0 or points > 0 and size > 0 and completedMinute ~= floor(now / 60000)) then break end
     if layout > 4 then
-      -- EXISTS counts a key as often as it is named, so that one command finds out about two kinds of keys.
-      local resting = base .. ':resting'
-      local found = call('EXISTS', base .. ':groups', base .. ':ring', base .. ':aside', resting, resting, resting, resting)
+      -- EXISTS counts a key as often as it is named, so that one command finds out about two kinds of keys. The reply has to say that a
+      -- schedule is owing, or that messages wait.
+      local resting, owing, outbox = base .. ':resting', base .. ':owing', base .. ':outbox'
+      local found = call('EXISTS', base .. ':groups', base .. ':ring', base .. ':aside', resting, resting, resting, resting,
+        owing, owing, owing, owing, outbox, outbox, outbox, outbox)
       grouped = found > 0
       if grouped and (found > 3 or recheck > 0 or groupMax > 0 or size > 200 or most > 200) then break end
+    elseif layout > 2 and call('EXISTS', base .. ':owing') == 1 then
+      break
     end
-    -- The reply has to say that a schedule is owing, or that messages wait.
-    if layout > 2 and call('EXISTS', base .. ':owing') == 1 then break end
-    if layout > 5 and call('EXISTS', base .. ':outbox') == 1 then break end
     due = delays ~= 0 and tonumber(call('ZRANGE', base .. ':delayed', 0, 0, 'WITHSCORES')[2])
     if due and due <= micros then break end
 

@@ -78,7 +78,7 @@ if fits then
     end
     reply[3] = concat(granted, '\0')
     reply[4] = claims == 1 and jobs[1] or length <= SHORT and concat(jobs, '\0' .. granted[2] .. ',') or jobs
-    local anyExtra = used < claims
+    local anyExtra = used < claims or anyMarked
     for i = 1, (sides == 1 or anyExtra) and 3 or 0 do
       reply[4 + i] = sides == 1 and call('HMGET', base .. (i == 1 and ':reason' or i == 2 and ':stack' or ':progress'), unpack(ids))
     end
