@@ -257,3 +257,29 @@ describe('the short way to claim on Redis does what the long way does', () => {
     },
   );
 });
+
+describe('the short way to deliver on Redis does what the long way does', () => {
+  const root = { id: 'root', waitsForChildren: true };
+
+  test.each([
+    ['a child that is not the last one', 'short', root, 1],
+    ['the last child of a parent', 'short', root, 2],
+    ['the last child of a parent with a priority', 'long', { ...root, priority: 5 }, 2],
+    ['the last child of a parent with a delay', 'long', { ...root, delayMs: 1_000 }, 2],
+    ['the last child of a parent in a group', 'long', { ...root, group: 'g' }, 2],
+    ['the last child of a parent with a lock key', 'long', { ...root, lockKey: 'k' }, 2],
+  ])('for the end of %s', async (_, way, parent, ended) => {
+    await store.openSession(newSession());
+    const parents = [{ queue: 'q', id: 'root' }];
+    const jobs = [parent, { id: 'a', parents }, { id: 'b', parents }].map(newJob);
+    await store.add('q', jobs, { caller: 'p', seq: 1 });
+    const claimed = await store.claim('q', { session: 's', seq: 1, count: 2 });
+    const relays = { after: async () => undefined } as unknown as Parts['relays'];
+    const run: Runner = (name, queue, args) => family.run(name, queue, ...args);
+    const last = claimed.jobs.slice(0, ended).map((job) => completed(job, {}, `"of ${job.id}"`));
+    if (ended === 2) await store.settle('q', last.splice(0, 1));
+    await settle({ run, relays } as Parts, 'q', last, undefined, undefined);
+    const took = await goBothWays(client, 'deliver', 'plain-deliver', ['q', 'q', TAG, 100]);
+    expect(took).toBe(way);
+  });
+});

@@ -1,8 +1,10 @@
--- Fast path for most deliveries within one slot, in a straight line as in plain-settle.lua: ends of children that move no parent. It takes
--- messages from the front of the outbox, and leaves the first one that does not fit, with all that follow, to deliver.lua.
+-- Fast path for most deliveries within one slot, in a straight line as in plain-settle.lua: ends of children that leave their parent where
+-- it is, or let it wait in front of all jobs. It takes messages from the front of the outbox, and leaves the first one that does not fit,
+-- with all that follow, to deliver.lua: in the same call if no parent has moved, else in the next one.
 -- The links have the form that family-ends.lua describes.
--- plainTaken: the messages that were taken. plainDone: nothing is left.
-local plainTaken, plainDone = 0, false
+-- plainTaken: the messages that were taken. plainDone: nothing is left. moved: the parents that wait now. runs: their ids and run texts.
+local plainTaken, plainDone, reply, told, events, offers, moved, runs = 0, false, nil, {}, 0, false, {}, {}
+local AWAITS = '^$run{state..priority state=P timed=%d ord= delay=0 priority=0 *=%d*},[%d,]*%z[^%z]*%z[^%z]*$'
 if ARGV[3] ~= '' then
   local stream, sender, most = ARGV[3] .. ':outbox:' .. ARGV[1], ARGV[2], tonumber(ARGV[4])
   local last, lastParent, links, counts, fits = nil, nil, nil, nil, true
@@ -16,13 +18,21 @@ if ARGV[3] ~= '' then
     if parent ~= lastParent then
       if counts then call('HSET', links, '#p', counts.p, '#d', counts.d, '#f', counts.f, '#i', counts.i) end
       lastParent, links = parent, base .. ':links:' .. parent
-      local p, d, f, i = unpack(call('HMGET', links, '#p', '#d', '#f', '#i'))
-      counts = p and { p = tonumber(p), d = tonumber(d), f = tonumber(f), i = tonumber(i) }
+      local p, d, f, i, h = unpack(call('HMGET', links, '#p', '#d', '#f', '#i', '#h'))
+      counts = p and { p = tonumber(p), d = tonumber(d), f = tonumber(f), i = tonumber(i), isHeld = tonumber(h or 0) > 0 }
     end
     local field = sender .. '\n' .. child
     local before, itsBond, itsNumber = match(counts and call('HGET', links, field) or '', '^(%a),([^,]*),(%d*)')
-    -- The last pending child may move its parent.
-    fits = before == 'p' and counts.p > 1 and itsBond == bond and tonumber(itsNumber) < tonumber(number)
+    fits = before == 'p' and counts.p > 0 and itsBond == bond and tonumber(itsNumber) < tonumber(number)
+    if fits and counts.p == 1 and not counts.isHeld then
+      local run = call('HGET', base .. ':run', parent)
+      fits = run and match(run, AWAITS)
+      if fits then
+        moved[#moved + 1] = parent
+        runs[#runs + 1] = parent
+        runs[#runs + 1] = 'W' .. run:sub(2)
+      end
+    end
     if not fits then break end
     counts.p, counts[state] = counts.p - 1, counts[state] + 1
     call('HSET', links, field, state .. ',' .. bond .. ',' .. number .. '\0' .. text)
@@ -39,4 +49,3 @@ if ARGV[3] ~= '' then
     plainDone = true
   end
 end
-if plainDone then return { plainTaken, 0 } end
