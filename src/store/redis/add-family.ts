@@ -44,7 +44,7 @@ export function isOfFamily({ queue, parents, waitsForChildren }: NewJob): boolea
 }
 
 export async function addFamily(parts: Parts, queue: string, jobs: NewJob[], call: Call): Promise<AddReply[]> {
-  const members = jobs.map((job) => memberOf(queue, job));
+  const members = jobs.map((job) => memberOf(queue, job, jobs.length > STEPS_AT_ONCE));
   const known = new Known(parts);
   const first = stage(queue, stepsOf(members, known));
   const here = new Set(first.taken.map(({ gives }) => gives));
@@ -103,11 +103,12 @@ async function finish(parts: Parts, queue: string, members: Member[], reply: str
   return replies;
 }
 
-function memberOf(queue: string, job: NewJob): Member {
+function memberOf(queue: string, job: NewJob, isOfMany: boolean): Member {
   const parents = job.parents ?? [];
   const isFar = parents.some((parent) => parent.queue !== queue);
-  // The id of a job whose links lie in other queues is known before these are written.
-  const id = job.id ?? (isFar || job.queue !== undefined ? randomUUID() : undefined);
+  // The id of a job whose links lie in other queues is known before these are written. So is that of a job whose steps are put off: one
+  // script cannot count up the ids of many jobs, because it would have to add all of them.
+  const id = job.id ?? (isFar || isOfMany || job.queue !== undefined ? randomUUID() : undefined);
   // A job without an id gets a name that no other job has, for the order of the steps.
   return { ref: { queue: job.queue ?? queue, id: id ?? `\n${randomUUID()}` }, job, parents, hasId: id !== undefined };
 }
@@ -217,14 +218,14 @@ function connected(steps: Step[]): Step[][] {
 }
 
 function textsOf({ taken, later }: Stage): Argument[] {
-  const sent = later.flatMap(([queue, steps]): Argument[] => ['n', queue, packed(textsOf(stage(queue, steps))), '', '', '']);
+  const sent = later.flatMap(([queue, steps]): Argument[] => ['n', queue, messageOf(textsOf(stage(queue, steps))), '', '', '']);
   return [...taken.flatMap(({ texts }) => texts), ...sent];
 }
 
-/** Packs texts into one: see lua/shared/steps.lua. */
-function packed(texts: Argument[]): string {
+/** Packs the texts of steps into a message: see lua/shared/steps.lua. */
+function messageOf(texts: Argument[]): string {
   const all = texts.map(String);
-  return `${all.map((text) => Buffer.byteLength(text)).join(',')}\n${all.join('')}`;
+  return `b\0${all.map((text) => Buffer.byteLength(text)).join(',')}\n${all.join('')}`;
 }
 
 /** Jobs of any queue that decide whether the store refuses a call. */

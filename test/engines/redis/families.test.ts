@@ -178,7 +178,7 @@ describe.each(Object.entries(SERVERS))('a family on %s of Redis', (_title, { sta
 function linkAndSend(parent = 'parent'): string[] {
   const extra = `2,{"p":[{"queue":"parents","id":"${parent}","n":"bond"}]}`;
   const texts = ['e', 'a', '', '1\0n\0{}\0{}', extra, '00'];
-  const steps = `${texts.map((text) => text.length).join(',')}\n${texts.join('')}`;
+  const steps = `b\0${texts.map((text) => text.length).join(',')}\n${texts.join('')}`;
   return ['k', parent, 'kids', 'a', 'bond', '1', 'n', 'kids', steps, '', '', ''];
 }
 
@@ -225,6 +225,19 @@ test('a parent with 500 children on Redis does not go on before all of them are 
   await family.relay();
   expect(await family.state('middle', 'kids')).toBe('waiting');
   expect(await family.state()).toBe('waiting-children');
+});
+
+test('an add of many children without ids on Redis is cut into several scripts', async () => {
+  const { store, client } = await openWithClient();
+  const family = await new Family(store, client).open();
+  const parents = [{ queue: 'parents', id: 'parent' }];
+  await client.config('RESETSTAT');
+  await family.add({ id: 'parent', waitsForChildren: true }, ...Array.from({ length: 500 }, () => ({ parents })));
+  await family.relay();
+  const scripts = Number(/cmdstat_evalsha:calls=(\d+)/.exec(await client.info('commandstats'))?.[1]);
+  expect(scripts).toBeGreaterThan(5);
+  expect(await family.counts()).toBe('500 pending, 0 processed, 0 failed, 0 ignored');
+  expect((await store.status('parents')).counts).toMatchObject({ waiting: 500, 'waiting-children': 1 });
 });
 
 describe('a family with 10,000 children on Redis', () => {

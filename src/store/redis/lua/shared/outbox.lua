@@ -8,15 +8,18 @@
 family.receivers = {}
 local isReceiver = {}
 
-function family.send(to, ...)
+-- Sends the text of a message as it is. Long texts are not joined here, because each copy of them holds the server up.
+function family.sendText(to, text)
   local number = digits(ticks(1))
   if not isReceiver[to] then
     isReceiver[to] = true
     table.insert(family.receivers, to)
     call('ZADD', key('outbox'), 'NX', number, to)
   end
-  call('XADD', key('outbox:' .. to), number .. '-0', 'm', concat({ ... }, '\0'))
+  call('XADD', key('outbox:' .. to), number .. '-0', 'm', text)
 end
+
+function family.send(to, ...) family.sendText(to, concat({ ... }, '\0')) end
 
 -- Returns whether messages wait that this script has not written.
 function family.isOwing() return call('ZCARD', key('outbox')) > #family.receivers end

@@ -1,7 +1,7 @@
 -- Carries out the steps that add jobs of a family. Each step has six texts:
 --   k   parent, queue of the child, child, bond, number of the job in the call   links a job of this queue to a child
 --   e   id, flags, text, extra, mode (see add.lua for the first ones)            adds a job, or gives its parents to a job that exists
---   n   queue, steps                                                             sends steps to another queue, or to the own one
+--   n   queue, message (b and its list of steps)                                 sends steps to another queue, or to the own one
 --   h   parent                                                                   holds a parent while steps that link it are under way
 --   u   parent                                                                   ends that
 -- mode: 1 or 0 if the job shares; 1 or 0 if it waits for children; then the parents that are known to be gone (queue LF id), with LF LF between.
@@ -138,7 +138,7 @@ local function takeSteps(texts, first, ids, onEnter)
     if kind == 'k' then
       link(a, b, c ~= '' and c or ids[e], d)
     elseif kind == 'n' then
-      family.send(a, 'b', b)
+      family.sendText(a, b)
     elseif kind == 'h' or kind == 'u' then
       hold(a, kind == 'h' and 1 or -1)
     else
