@@ -77,22 +77,13 @@ function readJobs(
   const progress = reply[6];
   const extras = reply[7];
   const jobs: ClaimedJob[] = [];
-  let numbers: string | undefined;
-  let made = 0;
-  let started = 0;
-  let priority = 0;
-  let stalls = 0;
-  let processed = 0;
+  let text: string | undefined;
+  let numbers = numbersIn('');
   for (let at = 0, index = 0; at < grants.length; at += TEXTS_OF_GRANT, index += 1) {
     // Most jobs of a claim have the same numbers, so parse these only if they change.
-    if (grants[at + 2] !== numbers) {
-      numbers = grants[at + 2] ?? '';
-      const parts = numbers.split(',');
-      made = Number(parts[0]);
-      started = Number(parts[1]);
-      priority = Number(parts[2]);
-      stalls = Number(parts[3]);
-      processed = Number(parts[5]);
+    if (grants[at + 2] !== text) {
+      text = grants[at + 2] ?? '';
+      numbers = numbersIn(text);
     }
     const own = typeof texts === 'string' ? together : fieldsOf(texts[index] ?? '');
     const from = typeof texts === 'string' ? JOB_FIELDS * index : 0;
@@ -104,13 +95,13 @@ function readJobs(
       data: own[from + 3] ?? '',
       opts: own[from + 2] ?? '',
       state: 'active',
-      priority,
+      priority: numbers.priority,
       delay: 0,
       timestamp: Number(from === 0 ? timestamp : timestamp.slice(mark.length)),
-      attemptsMade: made,
-      attemptsStarted: started,
-      stalledCounter: stalls,
-      processedOn: processed,
+      attemptsMade: numbers.made,
+      attemptsStarted: numbers.started,
+      stalledCounter: numbers.stalls,
+      processedOn: numbers.processed,
       token: tokenOf(session, fence),
       fence,
     };
@@ -121,6 +112,26 @@ function readJobs(
   }
   if (reply[8] !== undefined) fillDebts(jobs, reply[8]);
   return jobs;
+}
+
+interface Numbers {
+  made: number;
+  started: number;
+  priority: number;
+  stalls: number;
+  processed: number;
+}
+
+/** Reads what `numbersOf` of lua/shared/jobs.lua writes. */
+function numbersIn(text: string): Numbers {
+  const [made, started, priority, stalls, , processed] = text.split(',');
+  return {
+    made: Number(made),
+    started: Number(started),
+    priority: Number(priority),
+    stalls: Number(stalls),
+    processed: Number(processed),
+  };
 }
 
 /** Adds the schedules that the claim made owing. */

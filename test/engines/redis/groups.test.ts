@@ -328,7 +328,7 @@ describe('the states of groups on Redis', () => {
     await add({ group: 'g', priority: 1 }, { group: 'g', priority: 1 });
     const [job] = await claim(1);
     const { text } = script('settle');
-    const freed = 'openGroups().left(lockKey:sub(2))';
+    const freed = 'openGroups().left(name:sub(2))';
     expect(text).toContain(freed);
     await client.eval(text.replace(freed, ''), 1, TAG, ...settleArguments([job as ClaimedJob], 1));
     expect(await differences()).toEqual(['g counts 2 active jobs']);

@@ -148,7 +148,7 @@ function arrivals.l(sender, _, body)
     queue = sender, id = id, failedReason = reason, attemptsMade = tonumber(made), failedOn = tonumber(failedOn),
     priority = tonumber(priority), deadLetter = to,
   }
-  if tail:sub(1, 1) == ',' then origin.lockKey = tail:sub(2) elseif tail ~= '' then origin.group = tail:sub(2) end
+  family.readTail(origin, tail)
   enterMarked(letter, '', text, '0,' .. cjson.encode({ o = origin }))
 end
 

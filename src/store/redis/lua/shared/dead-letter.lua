@@ -8,6 +8,11 @@ function family.sendLetter(id, to, how)
   family.send(to, 'l', id, fenceOf(how.token), how.text, how.made, digits(floor(now)), job.priority .. tail, to, text)
 end
 
+-- Adds the lock key or the group of the job to the origin of its letter. tail: as `sendLetter` writes it.
+function family.readTail(origin, tail)
+  if tail:sub(1, 1) == ',' then origin.lockKey = tail:sub(2) elseif tail ~= '' then origin.group = tail:sub(2) end
+end
+
 -- Sends a letter back: the job goes to the queue `to`, and the caller removes the letter. Returns false if the job is no letter.
 function family.sendBack(job, to)
   local _, fields = family.read(job.id)

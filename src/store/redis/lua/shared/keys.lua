@@ -15,15 +15,15 @@ end
 
 -- Frees the lock key of a run text, or its place in a group, if it has one.
 local function freeKeyIn(run)
-  local lockKey = keyIn(run)
-  if not lockKey then return end
-  if lockKey:byte() == 0 then openGroups().left(lockKey:sub(2)) else openLanes().freeKey(lockKey) end
+  local name = keyIn(run)
+  if not name then return end
+  if name:byte() == 0 then openGroups().left(name:sub(2)) else openLanes().freeKey(name) end
 end
 
 -- Gives the turn of its lock key, if it has one, to a job that becomes active. Returns the lock key or the group as the end of a run text.
 local function startKeyIn(id, run)
-  local lockKey = keyIn(run)
-  if not lockKey then return '' end
-  if lockKey:byte() ~= 0 then openLanes().start(lockKey, id) end
-  return '\0' .. lockKey
+  local name = keyIn(run)
+  if not name then return '' end
+  if name:byte() ~= 0 then openLanes().start(name, id) end
+  return '\0' .. name
 end

@@ -38,7 +38,7 @@ function lanes.hide(entry) note(hidden, entry) end
 
 function lanes.unhide(entry) note(unhidden, entry) end
 
-function lanes.putBehind(lockKey, entries, but)
+function lanes.putBehind(lane, entries, but)
   local members = {}
   for i = 1, #entries do
     if entries[i] ~= but then
@@ -46,7 +46,7 @@ function lanes.putBehind(lockKey, entries, but)
       note(behind, entries[i], true)
     end
   end
-  many('ZADD', key('lane:' .. lockKey), members)
+  many('ZADD', key('lane:' .. lane), members)
 end
 
 function lanes.flushBehind() write('ZADD', behind, 'behind:') end

@@ -16,13 +16,13 @@ function lanes.turnOf(text)
 end
 
 -- Gives the turn after a turn has ended: to the first entry among the lane and the comers. Returns the entry, nil if there is none.
-function lanes.nextTurn(lockKey, came)
+function lanes.nextTurn(lane, came)
   if came then
-    lanes.putBehind(lockKey, came)
+    lanes.putBehind(lane, came)
     -- Write them now, because the entry that gets the turn may be one of them.
     lanes.flushBehind()
   end
-  local popped = call('ZPOPMIN', key('lane:' .. lockKey))
+  local popped = call('ZPOPMIN', key('lane:' .. lane))
   if not popped[1] then return nil end
   local entry = { popped[2], popped[1], popped[1]:sub(17) }
   lanes.unhide(entry)
@@ -31,25 +31,25 @@ function lanes.nextTurn(lockKey, came)
 end
 
 -- Compares the comers with the job that has the turn, unless that job is active. Returns the entry that takes the turn over, or nil.
-function lanes.sameTurn(lockKey, came, turn)
+function lanes.sameTurn(lane, came, turn)
   local before = lanes.turnOf(turn)
   local chosen = turn ~= 'a' and first(came, before) or nil
-  if #came > 1 or came[1] ~= chosen then lanes.putBehind(lockKey, came, chosen) end
+  if #came > 1 or came[1] ~= chosen then lanes.putBehind(lane, came, chosen) end
   if chosen == before then return nil end
   lanes.show(chosen)
   if before then
     lanes.hide(before)
-    lanes.putBehind(lockKey, { before })
+    lanes.putBehind(lane, { before })
   end
   return chosen
 end
 
 local freed, comers, given, touched = {}, {}, {}, false
 
-local function give(lockKey, turn) given[#given + 1], given[#given + 2] = lockKey, turn end
+local function give(lane, turn) given[#given + 1], given[#given + 2] = lane, turn end
 
-function lanes.freeKey(lockKey)
-  freed[lockKey], touched = true, true
+function lanes.freeKey(lane)
+  freed[lane], touched = true, true
 end
 
 -- Records that a job has come to wait at this place. Returns the place as 16 digits, for `ord` of the job.
@@ -62,21 +62,21 @@ function lanes.lineUp(job, place)
 end
 
 -- Records that the job that has the turn becomes active.
-function lanes.start(lockKey, id)
-  give(lockKey, 'a')
-  freed[lockKey], touched = nil, true
+function lanes.start(lane, id)
+  give(lane, 'a')
+  freed[lane], touched = nil, true
   if turned then turned[id] = nil end
 end
 
 function lanes.arrange()
   if not touched then return end
   local ended, names = {}, {}
-  for lockKey in pairs(freed) do
-    local entry = lanes.nextTurn(lockKey, comers[lockKey])
-    if entry then give(lockKey, entry[1] .. ',' .. entry[2]) else ended[#ended + 1] = lockKey end
-    comers[lockKey] = nil
+  for lane in pairs(freed) do
+    local entry = lanes.nextTurn(lane, comers[lane])
+    if entry then give(lane, entry[1] .. ',' .. entry[2]) else ended[#ended + 1] = lane end
+    comers[lane] = nil
   end
-  for lockKey in pairs(comers) do names[#names + 1] = lockKey end
+  for lane in pairs(comers) do names[#names + 1] = lane end
   local turns = fetch(key('turns'), names)
   for i = 1, #names do
     local entry = lanes.sameTurn(names[i], comers[names[i]], turns[i])
