@@ -53,7 +53,7 @@ export const EVENTS = [
   },
   {
     name: 'redis: the fast settle tells drained while jobs are active',
-    file: 'src/store/redis/lua/shared/plain-write.lua',
+    file: 'src/store/redis/lua/shared/plain-reply.lua',
     find: 'if size > 0 and active == 0 and not waiting then',
     replace: 'if size > 0 and not waiting then',
     tests: conformance('redis'),

@@ -96,7 +96,7 @@ export const GROUPS = [
   },
   {
     name: 'redis: a short way counts no completed jobs',
-    file: 'src/store/redis/lua/shared/plain-write.lua',
+    file: 'src/store/redis/lua/shared/plain-reply.lua',
     find: 'completedCount, completedCurrent = completedCount + size, completedCurrent + size',
     replace: 'completedCount = completedCount',
     tests: engines('redis/settings'),

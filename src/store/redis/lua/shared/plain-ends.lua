@@ -1,4 +1,4 @@
--- A part of the fast path (see plain-settle.lua): tells the parents of completed children. It follows plain-write.lua, because the numbers
+-- A part of the fast path (see plain-settle.lua): tells the parents of completed children. It follows plain-reply.lua, because the numbers
 -- of messages are ticks behind those of the call. One number serves all links that one call changes.
 if reply and ends then
   local own, sent, number, receivers = ARGV[16 + 3 * size] .. '\n', {}, nil, {}

@@ -10,7 +10,8 @@
 --   token    session:fence of the owner; in a finished job, of the owner that finished it
 --   by       `=` and processedBy, the name that the claim gave; empty if there is none
 -- The fast paths do not decode run texts: they use these patterns and templates, which begin with a small letter. So a marked job fits a
--- fast path only if its group is all that it is marked for (see plain-turns.lua). A queue without lock keys (counter `keys`) need not look for a key; the others use `keyIn`.
+-- fast path only if its group or its family is all that it is marked for (see plain-asides.lua, plain-children.lua and plain-grant.lua).
+-- A queue without lock keys (counter `keys`) need not look for a key; the others use `keyIn`.
 -- NEW_RUN: a new job up to `stalls`. WAITS: captures `made,`, started, and `,priority,stalls,added`. GROUPED_WAITS: the same for a marked
 -- job without a priority. HELD: captures ends, made, and the rest. HELD_UNDER: the seq of the claim, of any active job.
 local NEW_RUN = '$run{state..stalls state=w timed=0 delay=0 made=0 started=0 priority=0 stalls=0},'
