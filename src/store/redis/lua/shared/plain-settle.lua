@@ -23,13 +23,11 @@ if ARGV[4] == '1' and ARGV[10] == '' and (ARGV[1] == '' and ARGV[11] == '0' or s
     -- With the first completed job of a minute, metrics write the minute before.
     if layout > 3 and (rateMax > 0 or points > 0 and size > 0 and completedMinute ~= floor(now / 60000)) then break end
     if layout > 4 then
-      -- EXISTS counts a key as often as it is named, so that one command finds out about two kinds of keys. The reply has to say that a
-      -- schedule is owing, or that messages wait.
+      -- Most queues have none of these keys. The reply has to say that a schedule is owing, or that messages wait.
       local resting, owing, outbox = base .. ':resting', base .. ':owing', base .. ':outbox'
-      local found = call('EXISTS', base .. ':groups', base .. ':ring', base .. ':aside', resting, resting, resting, resting,
-        owing, owing, owing, owing, outbox, outbox, outbox, outbox)
+      local found = call('EXISTS', base .. ':groups', base .. ':ring', base .. ':aside', resting, owing, outbox)
       grouped = found > 0
-      if grouped and (found > 3 or recheck > 0 or groupMax > 0 or size > 200 or most > 200) then break end
+      if grouped and (call('EXISTS', resting, owing, outbox) > 0 or recheck > 0 or groupMax > 0 or size > 200 or most > 200) then break end
     elseif layout > 2 and call('EXISTS', base .. ':owing') == 1 then
       break
     end
