@@ -121,6 +121,42 @@ test('no group has more active jobs than it may have at any moment, and none los
   expect(GROUPS.map((key) => last.filter(({ group }) => group === key).length)).toEqual(GROUPS.map((key) => MOST[key]));
 });
 
+test('no group has more active jobs than it may have while many workers settle and claim in one call', {
+  timeout: paced(60_000),
+}, async () => {
+  const { url, store, admin } = await start();
+  const jobs = Array.from({ length: EACH }, () => GROUPS.map((group) => newJob({ group }))).flat();
+  await store.add('q', jobs, { caller: 'p', seq: 1 });
+  const wrong: unknown[] = [];
+  let left = jobs.length;
+  const work = async (session: string): Promise<void> => {
+    const own = await openStore({ url });
+    await own.openSession(newSession({ id: session, slots: 10 }));
+    let { jobs: held } = await own.claim('q', { session, seq: 1, count: 3 });
+    for (let seq = 2; left > 0; seq += 1) {
+      const call = { caller: session, seq };
+      const { results, claimed } = await own.settle('q', held.map(completed), call, { session, seq, count: 1 + (seq % 4) });
+      left -= results.filter((result) => result === 'done').length;
+      held = claimed?.jobs ?? [];
+    }
+  };
+  const watching = (async () => {
+    while (left > 0) wrong.push(...(await tooMany(admin)));
+  })();
+  await Promise.all([watching, ...Array.from({ length: WORKERS }, (_, n) => work(`s${n}`))]);
+  expect(wrong).toEqual([]);
+  // A claim applies the notes that settles left where other calls held the rows of groups.
+  await store.openSession(newSession({ id: 'last', slots: 100 }));
+  await store.add(
+    'q',
+    GROUPS.flatMap((group) => Array.from({ length: 5 }, () => newJob({ group }))),
+    { caller: 'p', seq: 2 },
+  );
+  const { jobs: last } = await store.claim('q', { session: 'last', seq: 1, count: 100 });
+  expect(GROUPS.map((key) => last.filter(({ group }) => group === key).length)).toEqual(GROUPS.map((key) => MOST[key]));
+  expect(await deadlocks(url)).toBe(0);
+});
+
 test('a claim goes on with the next group while another transaction holds the first one', async () => {
   const { url, store } = await start();
   await store.openSession(newSession());
@@ -277,3 +313,42 @@ test('settings of a new group and a claim that finds its first job do not wait f
   await Promise.all([claimed, set]);
   expect(await deadlocks(url)).toBe(0);
 });
+
+test.each(['a claim', 'a settle'])(
+  '%s that began before another claim, and locks its groups after it, does not put them before those',
+  async (verb) => {
+    const url = await newDatabase();
+    const store = await openStore({ url });
+    const admin = await newClient(url);
+    for (const id of ['s', 'slow']) await store.openSession(newSession({ id, slots: 10 }));
+    const add = (groups: string[], seq: number): Promise<unknown> =>
+      store.add(
+        'q',
+        groups.map((group) => newJob({ group })),
+        { caller: 'p', seq },
+      );
+    const groupsOf = async (seq: number, count: number): Promise<(string | undefined)[]> =>
+      (await store.claim('q', { session: 's', seq, count })).jobs.map(({ group }) => group);
+    await add(['0', '0', ...GROUPS, ...GROUPS], 1);
+    const { jobs } = await store.claim('q', { session: 'slow', seq: 1, count: 1 });
+    // The next settle learns that the queue has groups, so that the one after it takes the fast path.
+    const first = await store.settle('q', jobs.map(completed), { caller: 'slow', seq: 2 }, { session: 'slow', seq: 2, count: 0 });
+    expect(first.results).toEqual(['done']);
+    // A claim that applies notes waits here, after it has begun and before it locks the groups that come first.
+    await admin.query(`CREATE FUNCTION holdfast.hold() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN OLD; END';
+    CREATE TRIGGER hold BEFORE DELETE ON holdfast.group_notes FOR EACH ROW EXECUTE FUNCTION holdfast.hold()`);
+    await admin.query('SELECT pg_advisory_lock(4711)');
+    await add(['z'], 2);
+    const request = { session: 'slow', seq: 3, count: 1 };
+    const slow =
+      verb === 'a claim'
+        ? store.claim('q', request)
+        : store.settle('q', [], { caller: 'slow', seq: 3 }, request).then(({ claimed }) => claimed);
+    await until('the slow call waits', async () => (await waitingCalls(admin)) === 1);
+    expect(await groupsOf(1, 2)).toEqual(['a', 'b']);
+    await admin.query('SELECT pg_advisory_unlock(4711)');
+    expect((await slow)?.jobs.map(({ group }) => group)).toEqual(['c']);
+    expect(await groupsOf(2, 6)).toEqual(['d', '0', 'z', 'a', 'b', 'c']);
+  },
+);

@@ -9,7 +9,7 @@ CREATE FUNCTION choose_turns(
   OUT _turns bigint[], OUT _plain_begins bigint, OUT _plain_turn bigint, OUT _last bigint, OUT _soon boolean
 ) RETURNS record LANGUAGE plpgsql AS $body$
 DECLARE
-  _base bigint := nextval('places');
+  _base bigint;
   _noted boolean;
   _rested boolean;
   _locked record;
@@ -34,6 +34,8 @@ BEGIN
     -- include: next-groups
     EXIT WHEN _locked.many < _room OR _groups >= _room;
   END LOOP;
+  -- After the locks: a claim that began earlier and locks later must not give lower numbers.
+  _base := nextval('places');
   -- include: more-rounds
   -- include: deal-turns
 END
