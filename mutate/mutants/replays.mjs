@@ -38,7 +38,7 @@ export const REPLAYS = [
   },
   {
     name: 'postgres: the fast settle carries out a call that it knows',
-    file: 'src/store/postgres/sql/settle-plain.sql',
+    file: 'src/store/postgres/sql/shared/enter-fast-settle.sql',
     find: 'AND c.seq < _seq RETURNING',
     replace: 'AND c.seq <= _seq RETURNING',
     tests: [...conformance('postgres'), ...engines('postgres/short-ways')],

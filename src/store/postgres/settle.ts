@@ -1,6 +1,6 @@
 // Settles jobs: applies the outcomes that workers report, and claims the next jobs in the same call. An outcome with a stale token must
 // change nothing. A repeated call (same caller and number) must return the first results. Most settles take the fast path
-// (sql/settle-plain.sql).
+// (sql/settle-plain.sql, sql/settle-groups.sql).
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import { isLargeValue } from '../budget.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
@@ -15,18 +15,24 @@ const DETOURS = 20;
 /** Remembers the queues where the fast path did not apply, so that calls do not try it every time. */
 export class Detours {
   readonly #left = new Map<string, number>();
+  /** The queues with groups. A queue with groups stays one. */
+  readonly #grouped = new Set<string>();
 
-  /** True if this call should try the fast path. */
-  open(queue: string): boolean {
+  /** Returns the fast path that this call should try. Undefined: none. */
+  pathOf(queue: string): 'settle_plain' | 'settle_groups' | undefined {
     const left = this.#left.get(queue);
-    if (left === undefined) return true;
+    if (left === undefined) return this.#grouped.has(queue) ? 'settle_groups' : 'settle_plain';
     if (left > 1) this.#left.set(queue, left - 1);
     else this.#left.delete(queue);
-    return false;
+    return undefined;
   }
 
-  take(queue: string): void {
-    this.#left.set(queue, DETOURS);
+  /** Learns from the reply to a call, which took the fast path if `path` is set. */
+  learn(queue: string, path: string | undefined, { plain, grouped }: Reply): void {
+    const isNew = grouped === true && !this.#grouped.has(queue);
+    if (isNew) this.#grouped.add(queue);
+    if (isNew) this.#left.delete(queue);
+    else if (path !== undefined && plain === undefined) this.#left.set(queue, DETOURS);
   }
 }
 
@@ -46,6 +52,8 @@ interface Reply {
   claimed: ClaimedRow | null;
   /** True if the call took the fast path. */
   plain?: boolean;
+  /** True if the queue has groups. */
+  grouped?: boolean;
   /** True if the call has written messages. */
   sent?: boolean;
 }
@@ -59,9 +67,11 @@ export async function settle(
   detours: Detours,
 ): Promise<SettleReply & { room: boolean; sent: boolean }> {
   const plain = call && claim && plainArguments(queue, outcomes, call, claim);
-  let reply = plain && detours.open(queue) ? await settlePlain(server, plain) : undefined;
-  if (reply !== undefined && reply.plain === undefined) detours.take(queue);
+  const path = plain && detours.pathOf(queue);
+  let reply = plain && path && (await settleFast(server, path, plain));
+  const fast = reply && path;
   reply ??= await server.call<Reply>('settle', argumentsOf(queue, outcomes, call, claim));
+  detours.learn(queue, fast, reply);
   const results = Array.from(reply.results, (letter) => STATUSES[letter] as SettleStatus);
   const { room, sent = false } = reply;
   if (claim === undefined || reply.claimed === null) return { results, room, sent };
@@ -88,8 +98,8 @@ function plainArguments(queue: string, outcomes: Outcome[], call: Call, claim: C
 }
 
 /** Returns undefined if connections are not set up for the fast path. */
-async function settlePlain(server: Server, values: Values): Promise<Reply | undefined> {
-  const rows = await server.short('settle_plain', values);
+async function settleFast(server: Server, path: string, values: Values): Promise<Reply | undefined> {
+  const rows = await server.short(path, values);
   return rows === undefined ? undefined : (JSON.parse(rows[0]?.[0] as string) as Reply);
 }
 

@@ -20,10 +20,7 @@ BEGIN
     AND NOT (SELECT ord FROM jobs WHERE queue = _queue AND state = -1 ORDER BY priority, ord LIMIT 1) IS NOT NULL
   INTO _last, _head, _left, _due, _undone, _plain
   FROM callers c, sessions s, queues q,
-    LATERAL (
-      SELECT sum(waiting) AS waiting, sum(prioritized) AS prioritized, sum(delayed) AS delayed FROM journal
-      WHERE journal.queue = q.queue AND journal.number >= q.journal_from
-    ) j
+    -- include: journal-sums
   WHERE c.queue = _queue AND c.id = _session AND s.queue = _queue AND s.id = _session AND
     -- include: undoubted
     AND q.queue = _queue;

@@ -1,7 +1,7 @@
 -- Applies notes of groups to the rows of the groups that no other transaction holds: places that came free, and groups that come into line.
 -- They get the number of the last turn. _soon: notes are left. A group without a row gets one, if no other transaction makes rows: an insertion
 -- would wait for another one of the same row.
--- Called by: choose-turns.sql, lock-groups-of.sql, upkeep.sql.
+-- Called by: choose-turns.sql, lock-groups-of.sql, settle-groups.sql, upkeep.sql.
 -- NOTES_AT_ONCE = 100: how many notes one call applies, beside two for each job that a claim may take: a new group takes about 50 µs.
 CREATE FUNCTION count_groups(_queue int, OUT _soon boolean, _room int DEFAULT 0) RETURNS boolean LANGUAGE plpgsql AS $body$
 DECLARE

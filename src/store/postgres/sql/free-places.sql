@@ -1,7 +1,7 @@
 -- Frees the places of jobs that left active in their groups (_freed: a key for each job). The rows of groups that another transaction holds, or
 -- has just changed, get notes instead (count-groups.sql). Returns whether a group may have a place that had none.
 -- A place that came free never takes a place away: the limit that this statement sees may have been replaced meanwhile.
--- Called by: carry-out.sql.
+-- Called by: carry-out.sql, settle-groups.sql.
 CREATE FUNCTION free_places(_queue int, _freed text[]) RETURNS boolean LANGUAGE plpgsql AS $body$
 DECLARE
   _shown boolean;

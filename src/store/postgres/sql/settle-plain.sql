@@ -20,21 +20,13 @@ DECLARE
   _minute int;
   -- include: take-variables
 BEGIN
-  -- Callers, sessions, jobs: in the order that all transactions use. The first is locked and written in one go.
-  UPDATE callers c SET seq = _seq, used_at = _now, reply = repeat('d', _many)
-  WHERE c.queue = (SELECT queue FROM queues WHERE name = _name) AND c.id = _session AND c.seq < _seq RETURNING c.queue INTO _queue;
-  IF NOT FOUND THEN
-    -- include: settle-in-full
-  END IF;
+  -- include: enter-fast-settle
   SELECT
     -- include: plain-look
     , CASE WHEN q.metric_points IS NOT NULL THEN _now / 60000 END
   INTO _head, _left, _due, _undone, _plain, _minute
   FROM sessions s, queues q,
-    LATERAL (
-      SELECT sum(waiting) AS waiting, sum(prioritized) AS prioritized, sum(delayed) AS delayed FROM journal
-      WHERE journal.queue = q.queue AND journal.number >= q.journal_from
-    ) j
+    -- include: journal-sums
   WHERE s.queue = _queue AND s.id = _session AND
     -- include: undoubted
     AND q.queue = _queue FOR KEY SHARE OF s;

@@ -1,10 +1,9 @@
 -- The same as complete.sql for queues with groups. Jobs of groups are completed too. Sets _groups: the groups of these.
--- States: 3 active, 4 completed.
+-- States: 3 active.
 -- MARK.key = 1
 _base := nextval('places');
 WITH outcomes AS (
-  SELECT DISTINCT ON (id, fence) * FROM unnest(_ids, _fences, _texts) WITH ORDINALITY o(id, fence, said, n)
-  ORDER BY id, fence, n
+  -- include: outcomes-by-id
 ), o AS MATERIALIZED (
   SELECT o.*, held.at FROM outcomes o,
     LATERAL (
@@ -15,10 +14,10 @@ WITH outcomes AS (
     ) held
 ), moved AS (
   UPDATE jobs j
-  SET state = 4, delay = 0, due_at = NULL, attempts_made = attempts_made + 1, finished_on = _now, claim_seq = NULL,
-    ends_at = NULL, timed = false, ord = _base + o.n, returnvalue = o.said
-  FROM o WHERE j.ctid = o.at AND j.state + 0 = 3 AND j.session = _session AND j.fence = o.fence AND j.marks <= 1
-    AND j.lock_key IS NULL
+  SET ord = _base + o.n, returnvalue = o.said,
+    -- include: completed
+  FROM o WHERE (SELECT count(*) FROM o) = _many AND j.ctid = o.at AND j.state + 0 = 3 AND j.session = _session AND j.fence = o.fence
+    AND j.marks <= 1 AND j.lock_key IS NULL
   RETURNING o.n, CASE WHEN j.marks = 1 THEN j.extras::json ->> 'g' END AS key
 )
 SELECT array_agg(n ORDER BY n), count(*), array_agg(key) FILTER (WHERE key IS NOT NULL) INTO _done, _finished, _groups FROM moved;

@@ -2,11 +2,11 @@
 -- If some are not plain, it completes none: otherwise the jobs of the call would be locked in two passes, and not in the order of their ids.
 -- Rows are written, and so locked, in the order of the ids. A row that another transaction has just written may be left out: the ordinary
 -- path (carry-out.sql) finds it.
--- States: 3 active, 4 completed.
+-- States: 3 active.
 IF _many = 1 THEN
   UPDATE jobs j
-  SET state = 4, delay = 0, due_at = NULL, attempts_made = attempts_made + 1, finished_on = _now, claim_seq = NULL,
-    ends_at = NULL, timed = false, ord = nextval('places') + 1, returnvalue = _texts[1]
+  SET ord = nextval('places') + 1, returnvalue = _texts[1],
+    -- include: completed
   WHERE j.queue = _queue AND j.id = _ids[1] AND j.state + 0 = 3 AND j.session = _session AND j.fence = _fences[1] AND
     -- include: plain
   ;
@@ -14,8 +14,7 @@ IF _many = 1 THEN
 ELSE
   _base := nextval('places');
   WITH outcomes AS (
-    SELECT DISTINCT ON (id, fence) * FROM unnest(_ids, _fences, _texts) WITH ORDINALITY o(id, fence, said, n)
-    ORDER BY id, fence, n
+    -- include: outcomes-by-id
   ), o AS MATERIALIZED (
     SELECT o.*, held.at FROM outcomes o,
       LATERAL (
@@ -26,8 +25,8 @@ ELSE
       ) held
   ), moved AS (
     UPDATE jobs j
-    SET state = 4, delay = 0, due_at = NULL, attempts_made = attempts_made + 1, finished_on = _now, claim_seq = NULL,
-      ends_at = NULL, timed = false, ord = _base + o.n, returnvalue = o.said
+    SET ord = _base + o.n, returnvalue = o.said,
+      -- include: completed
     FROM o WHERE (SELECT count(*) FROM o) = _many AND j.ctid = o.at AND j.state + 0 = 3 AND j.session = _session AND j.fence = o.fence AND
       -- include: plain
     RETURNING o.n

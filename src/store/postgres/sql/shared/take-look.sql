@@ -13,8 +13,5 @@ SELECT q AS row, q.waiting + q.prioritized + coalesce(j.waiting + j.prioritized,
   AS undone
 INTO _look
 FROM queues q,
-  LATERAL (
-    SELECT sum(waiting) AS waiting, sum(prioritized) AS prioritized, sum(delayed) AS delayed FROM journal
-    WHERE journal.queue = q.queue AND journal.number >= q.journal_from
-  ) j
+  -- include: journal-sums
 WHERE q.queue = _queue;

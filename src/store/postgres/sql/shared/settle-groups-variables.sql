@@ -1,0 +1,24 @@
+-- The variables of settle-groups.sql.
+_look record;
+_ring record;
+_wrote record;
+_base bigint;
+_done bigint[];
+_finished int;
+_minute int;
+_groups text[];
+_timed float8;
+_jobs text;
+_all int := 0;
+_taken int := 0;
+_plain int;
+_rows text;
+_next text[];
+_body text;
+_bytes bigint;
+_used bigint := 0;
+_cut boolean := false;
+_took text[];
+_soon boolean := false;
+_room boolean := false;
+_change journal;
