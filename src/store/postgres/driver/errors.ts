@@ -63,33 +63,46 @@ export function isReplaced(error: unknown): boolean {
   return code === '42883' || code === '0A000' || (code === 'XX000' && reasonOf(error).startsWith('cache lookup failed'));
 }
 
-export function toStoreError(error: unknown, { place, schema, reached }: Circumstance): HoldfastError {
+type Fail = (kind: ErrorCode, message: string, retryable?: boolean) => HoldfastError;
+
+export function toStoreError(error: unknown, circumstance: Circumstance): HoldfastError {
   if (error instanceof HoldfastError) return error;
+  const { place } = circumstance;
   const code = codeOf(error);
   const reason = reasonOf(error);
-  const fail = (kind: ErrorCode, message: string, retryable = false): HoldfastError =>
+  const fail: Fail = (kind, message, retryable = false) =>
     new HoldfastError(kind, `${message} (${code === undefined ? '' : `${code}: `}${reason})`, {
       cause: error,
       retryable,
       store: 'postgres',
     });
   if (code === undefined) return fail('STORE_UNAVAILABLE', `The connection to PostgreSQL at ${place} failed`, true);
+  if (code === RAISED.straggler || code === RAISED.sessionExists)
+    return new HoldfastError('STORE_FAILED', reason, { cause: error, store: 'postgres' });
+  const known = unreached(code, circumstance, fail) ?? refusal(code, circumstance, fail) ?? hindrance(code, circumstance, fail);
+  if (known !== undefined) return known;
+  if (/^(08|53|57|58)/.test(code)) return fail('STORE_UNAVAILABLE', `PostgreSQL at ${place} cannot serve at the moment`, true);
+  return fail('STORE_FAILED', `PostgreSQL at ${place} reported an error`);
+}
+
+/** Returns the error for a server that was not reached, or not trusted. */
+function unreached(code: string, { place, reached }: Circumstance, fail: Fail): HoldfastError | undefined {
   if (code === 'ENOTFOUND')
     return fail('STORE_UNAVAILABLE', `There is no host of the name of PostgreSQL at ${place}. Check the host name`, reached);
   const untrusted = certificateAdvice(code, 'ssl');
   if (untrusted !== undefined)
     return fail('STORE_UNTRUSTED', `The TLS certificate of PostgreSQL at ${place} cannot be verified: ${untrusted}`);
-  if (NETWORK.has(code)) {
-    return fail(
-      'STORE_UNAVAILABLE',
-      `PostgreSQL at ${place} cannot be reached. Check that it runs and that host and port are right`,
-      true,
-    );
-  }
+  if (!NETWORK.has(code)) return undefined;
+  return fail(
+    'STORE_UNAVAILABLE',
+    `PostgreSQL at ${place} cannot be reached. Check that it runs and that host and port are right`,
+    true,
+  );
+}
+
+/** Returns the error for a user whom the server or the schema refuses. */
+function refusal(code: string, { place, schema, reached }: Circumstance, fail: Fail): HoldfastError | undefined {
   switch (code) {
-    case RAISED.straggler:
-    case RAISED.sessionExists:
-      return new HoldfastError('STORE_FAILED', reason, { cause: error, store: 'postgres' });
     case '28P01':
     case '28000':
       return fail(
@@ -112,6 +125,14 @@ export function toStoreError(error: unknown, { place, schema, reached }: Circums
         `PostgreSQL at ${place} takes no writes: it is a replica, or set to read only. Name the primary server`,
         reached,
       );
+    default:
+      return undefined;
+  }
+}
+
+/** Returns the error for what keeps a call from its work: the schema is gone, the disk is full, or another transaction holds rows. */
+function hindrance(code: string, { place, schema }: Circumstance, fail: Fail): HoldfastError | undefined {
+  switch (code) {
     case '3F000':
     case '42P01':
     case '42883':
@@ -136,10 +157,8 @@ export function toStoreError(error: unknown, { place, schema, reached }: Circums
     case '57P04':
       return fail('STORE_GONE', `The database at ${place} was dropped`);
     default:
-      break;
+      return undefined;
   }
-  if (/^(08|53|57|58)/.test(code)) return fail('STORE_UNAVAILABLE', `PostgreSQL at ${place} cannot serve at the moment`, true);
-  return fail('STORE_FAILED', `PostgreSQL at ${place} reported an error`);
 }
 
 /**
