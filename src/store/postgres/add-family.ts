@@ -1,7 +1,7 @@
 // Adds jobs with parents or children, in any queues, in one transaction: as a whole or not at all.
 import type { NewJob } from '../../job/record.js';
 import type { AddReply, Call } from '../contract/index.js';
-import { extrasOf, marksOf } from '../marks.js';
+import { columnsOf } from './record.js';
 import type { Calls, Server } from './driver/server.js';
 
 /** `made`: which of the jobs are new. `statuses`: the call is refused. */
@@ -46,17 +46,7 @@ export async function addFamily(server: Calls, queue: string, jobs: NewJob[], ca
     caller: call?.caller,
     seq: call?.seq,
     queues: jobs.map((job) => job.queue ?? queue),
-    ids: jobs.map(({ id }) => id ?? null),
-    names: jobs.map(({ name }) => name),
-    data: jobs.map(({ data }) => data),
-    opts: jobs.map(({ opts }) => opts),
-    priorities: jobs.map(({ priority }) => priority),
-    delays: jobs.map(({ delayMs }) => delayMs),
-    lifos: jobs.map(({ lifo }) => lifo),
-    timestamps: jobs.map(({ timestamp }) => timestamp),
-    keys: jobs.map(({ lockKey }) => lockKey ?? null),
-    marks: jobs.map(marksOf),
-    extras: jobs.map(extrasOf),
+    ...columnsOf(jobs),
     shares: jobs.map(({ shares }) => shares === true),
   });
   if ('statuses' in reply) {

@@ -4,8 +4,8 @@
 // and add nothing.
 import type { NewJob } from '../../job/record.js';
 import type { AddReply, Call } from '../contract/index.js';
-import { extrasOf, marksOf } from '../marks.js';
 import { codeOf } from './driver/errors.js';
+import { isPlainJob, unusualColumnsOf } from './record.js';
 import { foldAside } from './state/fold.js';
 import type { Server } from './driver/server.js';
 
@@ -40,8 +40,7 @@ export async function add(server: Server, queue: string, jobs: NewJob[], call: C
 
 function isPlain(jobs: NewJob[]): jobs is [NewJob] {
   const [job] = jobs;
-  if (job === undefined || jobs.length > 1 || job.id !== undefined || job.lockKey !== undefined) return false;
-  return job.priority === 0 && job.delayMs === 0 && !job.lifo && marksOf(job) === 0;
+  return job !== undefined && jobs.length === 1 && isPlainJob(job);
 }
 
 /** Returns undefined if the queue needs more than the fast path, or if connections are not set up for it. */
@@ -73,18 +72,8 @@ function addAny(server: Pick<Server, 'call'>, queue: string, jobs: NewJob[], cal
     name: queue,
     caller: call?.caller,
     seq: call?.seq,
-    ids: unlessAll(jobs, null, ({ id }) => id ?? null),
-    names: jobs.map(({ name }) => name),
-    data: jobs.map(({ data }) => data),
-    opts: jobs.map(({ opts }) => opts),
-    priorities: unlessAll(jobs, 0, ({ priority }) => priority),
-    delays: unlessAll(jobs, 0, ({ delayMs }) => delayMs),
-    lifos: unlessAll(jobs, false, ({ lifo }) => lifo),
-    timestamps: jobs.map(({ timestamp }) => timestamp),
-    keys: unlessAll(jobs, null, ({ lockKey }) => lockKey ?? null),
-    marks: unlessAll(jobs, 0, marksOf),
-    extras: unlessAll(jobs, null, extrasOf),
-    dedups: unlessAll(jobs, null, ({ deduplication }) => (deduplication === undefined ? null : JSON.stringify(deduplication))),
+    ...unusualColumnsOf(jobs),
+    dedups: jobs.some(({ deduplication }) => deduplication !== undefined) ? jobs.map(deduplicationOf) : null,
   });
 }
 
@@ -100,7 +89,6 @@ function toReplies(reply: Reply): AddReply[] {
   });
 }
 
-/** Returns null for a list that has only the usual value, so that the list is not sent. */
-function unlessAll<T>(jobs: NewJob[], usual: T, pick: (job: NewJob) => T): T[] | null {
-  return jobs.every((job) => pick(job) === usual) ? null : jobs.map(pick);
+function deduplicationOf({ deduplication }: NewJob): string | null {
+  return deduplication === undefined ? null : JSON.stringify(deduplication);
 }

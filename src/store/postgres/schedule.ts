@@ -1,7 +1,7 @@
 // Schedules: puts, advances, pauses and removes them, with their next jobs. All changes of a call are one transaction. A repeated change
 // finds another version, and must change nothing.
 import type { ScheduleChange, ScheduleQuery, ScheduleReply, SchedulesFound, Slot } from '../contract/index.js';
-import { extrasOf, marksOf } from '../marks.js';
+import { columnsOf } from './record.js';
 import type { Calls, Server } from './driver/server.js';
 
 export function schedule(server: Calls, queue: string, changes: ScheduleChange[]): Promise<ScheduleReply[]> {
@@ -10,6 +10,9 @@ export function schedule(server: Calls, queue: string, changes: ScheduleChange[]
     each((change) => (change.kind === 'put' ? pick(change) : undefined));
   const ofSlot = <T>(pick: (slot: Slot, id: string) => T | undefined): (T | null)[] =>
     each((change) => ('next' in change && change.next !== undefined ? pick(change.next, change.id) : undefined));
+  const { ids: jobs, ...columns } = columnsOf(
+    ofSlot(({ job, dueInMs }, scheduleId) => ({ ...job, delayMs: Math.max(0, dueInMs), scheduleId })),
+  );
   return server.call<ScheduleReply[]>('schedule', {
     name: queue,
     kinds: each(({ kind }) => kind),
@@ -19,17 +22,8 @@ export function schedule(server: Calls, queue: string, changes: ScheduleChange[]
     serials: ofPut(({ serial }) => serial),
     ats: ofSlot(({ at }) => at),
     counts: ofSlot(({ count }) => count),
-    jobs: ofSlot(({ job }) => job.id),
-    names: ofSlot(({ job }) => job.name),
-    data: ofSlot(({ job }) => job.data),
-    opts: ofSlot(({ job }) => job.opts),
-    priorities: ofSlot(({ job }) => job.priority),
-    delays: ofSlot(({ dueInMs }) => Math.max(0, dueInMs)),
-    lifos: ofSlot(({ job }) => job.lifo),
-    timestamps: ofSlot(({ job }) => job.timestamp),
-    keys: ofSlot(({ job }) => job.lockKey),
-    marks: ofSlot(({ job }, scheduleId) => marksOf({ ...job, scheduleId })),
-    extras: ofSlot(({ job }, scheduleId) => extrasOf({ ...job, scheduleId })),
+    jobs,
+    ...columns,
   });
 }
 
