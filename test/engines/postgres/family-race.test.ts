@@ -113,7 +113,6 @@ describe('a process that dies between the end of a child and its delivery', () =
     await store.close();
     const other = await openStore({ url });
     // Without a relay, the parent waits.
-    await new Promise((resolve) => setTimeout(resolve, 300));
     expect(await stateOf(other, 'p', 'parent')).toBe('waiting-children');
     for (const queue of ['p', 'c']) expect((await other.probe(queue)).undone).toBe(true);
     expect(await claimSome(other, 'p', 1)).toEqual([]);
@@ -405,7 +404,7 @@ test('a parent cannot complete beside an add that gives it a child', async () =>
   await client.query('BEGIN');
   await store.add('p', [child('second')], newCall(), client);
   const settling = store.settle('p', [completed(job)]);
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  await until('the settle to wait for the add', async () => (await blocked(client)) === 1);
   await client.query('COMMIT');
   expect((await settling).results).toEqual(['pending']);
 });
@@ -417,8 +416,10 @@ test('a process that waits for the parent is woken when another process ends the
   const other = await openStore({ url });
   let wakes = 0;
   const stop = other.watch('p', () => (wakes += 1), 'jobs');
-  await until('the queue to be woken', () => wakes > 0);
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  await until('the watch to begin', () => wakes > 0);
+  wakes = 0;
+  await store.add('p', [newJob()], newCall());
+  await until('the other process to hear of a job', () => wakes > 0);
   wakes = 0;
   await settle(store, 'c', completed(job));
   await until('the queue to be woken', () => wakes > 0);

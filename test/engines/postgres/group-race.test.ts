@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import type { Outcome } from '../../../src/job/outcome.js';
 import type { ClaimedJob } from '../../../src/job/record.js';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
-import { completed, deadlocks, newClient, newDatabase, newJob, newSession, openStore } from './support.js';
+import { blocked, completed, deadlocks, newClient, newDatabase, newJob, newSession, openStore } from './support.js';
 import { paced } from '../../support/wait/pace.js';
 import { until } from '../../support/wait/until.js';
 
@@ -245,14 +245,6 @@ test('a sweep leaves the groups of new jobs to claims, unless these are behind',
   expect(await notes()).toBeLessThan(1_000);
 });
 
-/** Returns how many calls wait for locks of other transactions. */
-async function waitingCalls(admin: Client): Promise<number> {
-  const { rows } = await admin.query<{ n: number }>(
-    `SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-  );
-  return rows[0]?.n ?? 0;
-}
-
 test.each(['in turn', 'by id'])('new limits of all groups apply to a group whose row a claim %s makes meanwhile', async (way) => {
   const { url, store, admin } = await start();
   await store.configure('q', { groups: { maxActive: 1 } });
@@ -276,7 +268,7 @@ test.each(['in turn', 'by id'])('new limits of all groups apply to a group whose
   const set = store.configure('q', { groups: { maxActive: 2 } }).then(() => {
     isSet = true;
   });
-  await until('the change of the limits ends or waits', async () => isSet || (await waitingCalls(admin)) === 1);
+  await until('the change of the limits ends or waits', async () => isSet || (await blocked(admin)) === 1);
   await slow.query('COMMIT');
   await set;
   expect((await store.claim('q', { session: 's', seq: 2, count: 9 })).jobs.map(({ id }) => id)).toEqual(['n2']);
@@ -306,9 +298,9 @@ test('settings of a new group and a claim that finds its first job do not wait f
   const blocker = await newClient(url);
   await blocker.query('BEGIN; SELECT FROM holdfast.queues FOR NO KEY UPDATE');
   const claimed = store.claim('q', { session: 's', seq: 2, count: 9, limit: { max: 100, durationMs: 1_000 } });
-  await until('the claim waits', async () => (await waitingCalls(admin)) === 1);
+  await until('the claim waits', async () => (await blocked(admin)) === 1);
   const set = store.configure('q', { group: { key: 'n', maxActive: 1 } });
-  await until('the change waits', async () => (await waitingCalls(admin)) === 2);
+  await until('the change waits', async () => (await blocked(admin)) === 2);
   await blocker.query('COMMIT');
   await Promise.all([claimed, set]);
   expect(await deadlocks(url)).toBe(0);
@@ -345,7 +337,7 @@ test.each(['a claim', 'a settle'])(
       verb === 'a claim'
         ? store.claim('q', request)
         : store.settle('q', [], { caller: 'slow', seq: 3 }, request).then(({ claimed }) => claimed);
-    await until('the slow call waits', async () => (await waitingCalls(admin)) === 1);
+    await until('the slow call waits', async () => (await blocked(admin)) === 1);
     expect(await groupsOf(1, 2)).toEqual(['a', 'b']);
     await admin.query('SELECT pg_advisory_unlock(4711)');
     expect((await slow)?.jobs.map(({ group }) => group)).toEqual(['c']);
