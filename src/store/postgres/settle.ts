@@ -1,6 +1,6 @@
 // Settles jobs: applies the outcomes that workers report, and claims the next jobs in the same call. An outcome with a stale token must
 // change nothing. A repeated call (same caller and number) must return the first results. Most settles take the fast path
-// (sql/settle-plain.sql, sql/settle-groups.sql).
+// (sql/settle-plain.sql, sql/settle-groups.sql, sql/settle-children.sql).
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import { isLargeValue } from '../budget.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
@@ -12,27 +12,36 @@ import type { Server, Values } from './driver/server.js';
 /** How many calls of a queue skip the fast path after it did not apply. */
 const DETOURS = 20;
 
-/** Remembers the queues where the fast path did not apply, so that calls do not try it every time. */
+const FAST_PATHS = {
+  plain: (server: Server, values: Values) => server.short('settle_plain', values),
+  groups: (server: Server, values: Values) => server.short('settle_groups', values),
+  children: (server: Server, values: Values) => server.short('settle_children', values),
+};
+type FastPath = keyof typeof FAST_PATHS;
+
+/** Remembers which fast path fits a queue, and where none did, so that calls do not try it every time. */
 export class Detours {
   readonly #left = new Map<string, number>();
-  /** The queues with groups. A queue with groups stays one. */
-  readonly #grouped = new Set<string>();
+  /** The paths of queues that have groups, or children whose ends were reported. The others take `plain`. */
+  readonly #paths = new Map<string, FastPath>();
 
   /** Returns the fast path that this call should try. Undefined: none. */
-  pathOf(queue: string): 'settle_plain' | 'settle_groups' | undefined {
+  pathOf(queue: string): FastPath | undefined {
     const left = this.#left.get(queue);
-    if (left === undefined) return this.#grouped.has(queue) ? 'settle_groups' : 'settle_plain';
+    if (left === undefined) return this.#paths.get(queue) ?? 'plain';
     if (left > 1) this.#left.set(queue, left - 1);
     else this.#left.delete(queue);
     return undefined;
   }
 
   /** Learns from the reply to a call, which took the fast path if `path` is set. */
-  learn(queue: string, path: string | undefined, { plain, grouped }: Reply): void {
-    const isNew = grouped === true && !this.#grouped.has(queue);
-    if (isNew) this.#grouped.add(queue);
-    if (isNew) this.#left.delete(queue);
-    else if (path !== undefined && plain === undefined) this.#left.set(queue, DETOURS);
+  learn(queue: string, path: FastPath | undefined, { plain, grouped, sent }: Reply): void {
+    const known = this.#paths.get(queue);
+    const better = grouped === true ? 'groups' : sent === true ? 'children' : known;
+    if (better !== undefined && better !== known) {
+      this.#paths.set(queue, better);
+      this.#left.delete(queue);
+    } else if (path !== undefined && plain === undefined) this.#left.set(queue, DETOURS);
   }
 }
 
@@ -98,8 +107,8 @@ function plainArguments(queue: string, outcomes: Outcome[], call: Call, claim: C
 }
 
 /** Returns undefined if connections are not set up for the fast path. */
-async function settleFast(server: Server, path: string, values: Values): Promise<Reply | undefined> {
-  const rows = await server.short(path, values);
+async function settleFast(server: Server, path: FastPath, values: Values): Promise<Reply | undefined> {
+  const rows = await FAST_PATHS[path](server, values);
   return rows === undefined ? undefined : (JSON.parse(rows[0]?.[0] as string) as Reply);
 }
 

@@ -2,6 +2,7 @@
 // statements for renewals and sweeps). They must answer, count and tell what the long ways would, which a pool of the user's takes.
 import { Pool } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { LINK_STATES } from '../../../src/job/family.js';
 import type { Outcome } from '../../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
 import type { ClaimReply } from '../../../src/store/contract/index.js';
@@ -144,6 +145,56 @@ async function takeTurns(store: PostgresStore, seed: number, plainness: number):
   return said;
 }
 
+/** A worker whose jobs are children, of one parent or two, or plain jobs. Returns what the store replied, and the links of the parents. */
+async function endChildren(store: PostgresStore, seed: number, plainness: number): Promise<unknown[]> {
+  const roll = dice(seed);
+  const odd = (): boolean => roll(plainness) === 0;
+  const said: unknown[] = [];
+  const held: ClaimedJob[] = [];
+  const parents: string[] = [];
+  await store.openSession(newSession({ queue: 'c', slots: 100 }));
+  for (let step = 1; step <= 60; step += 1) {
+    if (step % 6 === 1) {
+      const names = Array.from({ length: 1 + roll(2) }, (_, n) => `p${step}-${n}`);
+      const links = names.map((id) => ({ queue: 'p', id, onFailure: { link: 'failed', release: 'now', doom: true } as const }));
+      const children = Array.from({ length: 8 }, (_, n) =>
+        newJob({
+          queue: 'c',
+          id: `c${step}-${n}`,
+          timestamp: 1,
+          ...(roll(5) > 0 && { parents: roll(2) === 0 ? links : links.slice(0, 1) }),
+        }),
+      );
+      const family = [...names.map((id) => newJob({ queue: 'p', id, timestamp: 1, waitsForChildren: true })), ...children];
+      const replies = await store.add('c', family, { caller: 'p', seq: step });
+      said.push(replies.map(({ status }) => status));
+      parents.push(...names);
+    }
+    const outcomes = held.splice(0, 1 + roll(4)).map((job): Outcome => {
+      if (!odd()) return completed(job);
+      if (roll(2) === 0) return { ...completed(job), token: 's:1' };
+      return { kind: 'failed', jobId: job.id, token: job.token, reason: 'r', stacktrace: '[]', keep: {} };
+    });
+    if (odd() && outcomes[0] !== undefined) outcomes.push(outcomes[0]);
+    for (let times = 0; times <= (odd() ? 1 : 0); times += 1) {
+      const call = { caller: 's', seq: step };
+      const { results, claimed } = await store.settle('c', outcomes, call, { session: 's', seq: step, count: 3, by: 'me' });
+      if (times === 0) held.push(...(claimed?.jobs ?? []));
+      // A long way looks for messages after it has written its own.
+      said.push(
+        results,
+        claimed?.jobs.map(({ id }) => id),
+        claimed?.drained,
+      );
+    }
+    const links = await Promise.all(parents.map((id) => store.children('p', id, { states: [...LINK_STATES], limit: 100 })));
+    said.push(links, (await store.status('c')).counts, (await store.status('p')).counts);
+  }
+  const { events } = await store.events('c', 0, 10_000);
+  said.push(events.map(({ id: _id, ...event }) => event));
+  return said;
+}
+
 describe('the short ways of PostgreSQL', () => {
   test.each([
     [1, 2],
@@ -166,6 +217,17 @@ describe('the short ways of PostgreSQL', () => {
   ])('take the turns of groups as the long ways do (seed %i, plain %i times of that and one)', async (seed, plainness) => {
     const short = await takeTurns(await openStore({ url: await newDatabase() }), seed, plainness);
     const long = await takeTurns(await longWays(await newDatabase()), seed, plainness);
+    expect(short).toEqual(long);
+  });
+
+  test.each([
+    [1, 1_000],
+    [2, 1_000],
+    [3, 20],
+    [4, 4],
+  ])('report the ends of children as the long ways do (seed %i, plain %i times of that and one)', async (seed, plainness) => {
+    const short = await endChildren(await openStore({ url: await newDatabase() }), seed, plainness);
+    const long = await endChildren(await longWays(await newDatabase()), seed, plainness);
     expect(short).toEqual(long);
   });
 

@@ -1,5 +1,5 @@
 -- Returns the reply of a claim.
--- Called by: claim-plain.sql, claim.sql, settle-groups.sql, settle-plain.sql, settle.sql, take.sql.
+-- Called by: claim-plain.sql, claim.sql, settle-children.sql, settle-groups.sql, settle-plain.sql, settle.sql, take.sql.
 CREATE FUNCTION claim_reply(
   _jobs text, _alive boolean, _paused boolean, _limited bigint, _due bigint, _now bigint, _drained boolean,
   _more boolean DEFAULT false, _undone boolean DEFAULT false

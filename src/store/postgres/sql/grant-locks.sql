@@ -4,7 +4,7 @@
 -- `_in_line`: no job was put to the front and none has a priority, so that one stretch is enough. `_used`: bytes of the jobs granted
 -- before.
 -- `_cut`: it stopped because the reply is full.
--- Called by: claim-plain.sql, settle-plain.sql, take.sql.
+-- Called by: claim-plain.sql, settle-children.sql, settle-plain.sql, take.sql.
 -- States: 1 waiting.
 -- _inline: the long texts of a larger job (bytes) are left out (large-values.sql). The default is for older versions: it leaves out none.
 CREATE FUNCTION grant_locks(

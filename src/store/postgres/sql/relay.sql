@@ -16,13 +16,13 @@ DECLARE
   _oldest bigint;
 BEGIN
   IF cardinality(_rows) > 0 THEN
-    SELECT array_agg(m.queue ORDER BY m.number) AS queues, array_agg(m.number ORDER BY m.number) AS numbers,
-      array_agg(at ORDER BY m.number) AS ats, array_agg(m.body ORDER BY m.number) AS bodies,
-      array_agg(m.to_queue ORDER BY m.number) AS names, array_agg(q.queue ORDER BY m.number) AS receivers,
-      array_agg(m.body::json ->> 'kind' ORDER BY m.number) AS kinds, array_agg(m.body::json ->> 'id' ORDER BY m.number) AS ids
+    SELECT array_agg(queue) AS queues, array_agg(number) AS numbers, array_agg(at) AS ats, array_agg(body) AS bodies,
+      array_agg(to_queue) AS names, array_agg(receiver) AS receivers, array_agg(message ->> 'kind') AS kinds, array_agg(message ->> 'id') AS ids
     INTO _taken
-    FROM unnest(_rows) at, LATERAL (SELECT * FROM outbox WHERE ctid = at OFFSET 0) m
-    LEFT JOIN LATERAL (SELECT queue FROM queues WHERE name = m.to_queue OFFSET 0) q ON true;
+    FROM (
+      SELECT at, m.*, m.body::json AS message, q.queue AS receiver FROM unnest(_rows) at, LATERAL (SELECT * FROM outbox WHERE ctid = at OFFSET 0) m
+      LEFT JOIN LATERAL (SELECT queue FROM queues WHERE name = m.to_queue OFFSET 0) q ON true ORDER BY m.number
+    ) taken;
     _names := _taken.names;
     PERFORM set_config('lock_timeout', '300ms', true), set_config('holdfast.sent', '', true);
     BEGIN

@@ -12,29 +12,30 @@ CREATE FUNCTION send_ends(
 ) RETURNS void LANGUAGE plpgsql AS $body$
 DECLARE
   _job record;
-  _kin json[];
+  _kin json;
   _rows tid[];
 BEGIN
+  SELECT json_agg(kin_of(j.id, j.extras, j.state, j.returnvalue, j.failed_reason)) INTO _kin FROM unnest(_ids) o(id),
+    LATERAL (SELECT * FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND j.marks & 2 > 0 OFFSET 0) j;
+  IF _kin IS NOT NULL THEN PERFORM send_to_parents(_queue, _kin, false); END IF;
   FOR _job IN
-    SELECT j.*, coalesce(j.fence, o.fence) AS run, o.gone FROM unnest(_ids, _gone, _fences) o(id, gone, fence),
-      LATERAL (SELECT * FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND true OFFSET 0) j
+    SELECT j.*, coalesce(j.fence, o.fence) AS run FROM unnest(_ids, _fences) o(id, fence),
+      LATERAL (SELECT * FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND j.marks & (64 | 128) > 0 OFFSET 0) j
   LOOP
     IF _job.marks & 64 > 0 THEN
       UPDATE jobs SET marks = marks & ~64, extras = NULLIF((extras::jsonb - 'x')::text, '{}') WHERE queue = _queue AND id = _job.id;
-    END IF;
-    IF _job.marks & 2 > 0 THEN
-      _kin := _kin || kin_of(_job.id, _job.extras, _job.state, _job.returnvalue, _job.failed_reason);
     END IF;
     IF _job.marks & 128 > 0 AND _job.state + 0 = 5 THEN
       -- include: send-letter
     END IF;
   END LOOP;
-  IF _kin IS NOT NULL THEN PERFORM send_to_parents(_queue, to_json(_kin), false); END IF;
-  _rows := ARRAY(
-    SELECT j.at FROM unnest(_ids, _gone) o(id, gone),
-      LATERAL (SELECT ctid AS at FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND true OFFSET 0) j
-    WHERE o.gone
-  );
-  IF cardinality(_rows) > 0 THEN PERFORM drop_jobs(_queue, _rows); END IF;
+  IF true = ANY (_gone) THEN
+    _rows := ARRAY(
+      SELECT j.at FROM unnest(_ids, _gone) o(id, gone),
+        LATERAL (SELECT ctid AS at FROM jobs j WHERE j.queue = _queue AND j.id = o.id AND true OFFSET 0) j
+      WHERE o.gone
+    );
+    PERFORM drop_jobs(_queue, _rows);
+  END IF;
 END
 $body$;

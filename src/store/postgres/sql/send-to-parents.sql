@@ -1,7 +1,7 @@
 -- Writes messages from jobs to their parents, one message for each parent. _kin: rows of kin-of.sql. _gone: the jobs were removed. A job that is
 -- neither removed nor finished was retried. Each message says what the link has to be now, so a message that is delivered before an
 -- older one makes the older one needless.
--- An item of a message: [child, state of the link, text, release, doom] (deliver.sql). A failure without an instruction sends nothing, and a
+-- A failure without an instruction sends nothing, and a
 -- removal releases nothing at once.
 -- The caller holds the locks of the jobs, so the numbers of the messages grow with the changes of each job.
 -- Called by: adopt-child.sql, drop-jobs.sql, send-ends.sql, send-to-waiting.sql.
@@ -9,10 +9,10 @@
 CREATE FUNCTION send_to_parents(_queue int, _kin json, _gone boolean) RETURNS void LANGUAGE plpgsql AS $body$
 BEGIN
   INSERT INTO outbox (queue, to_queue, body)
-  SELECT _queue, to_queue, json_build_object('kind', 'child', 'id', parent, 'items', json_agg(item))::text
+  SELECT _queue, to_queue, child_message(parent, json_agg(item))
   FROM (
     SELECT p ->> 'queue' AS to_queue, p ->> 'id' AS parent,
-      CASE WHEN link IS NOT NULL THEN json_build_array(
+      CASE WHEN link IS NOT NULL THEN child_item(
         kin ->> 0, link, kin ->> 3, CASE WHEN NOT _gone AND state = 5 THEN p #>> '{onFailure,release}' END,
         CASE WHEN NOT _gone AND state = 5 THEN p #>> '{onFailure,doom}' END
       ) END AS item

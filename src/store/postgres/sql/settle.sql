@@ -1,5 +1,5 @@
 -- Settles jobs, and claims the next ones in the same call.
--- Called by: settle.ts, settle-groups.sql, settle-plain.sql.
+-- Called by: settle.ts, settle-children.sql, settle-groups.sql, settle-plain.sql.
 -- _inline: the long texts of a larger job (bytes) are left out (large-values.sql). The default is for older versions: it leaves out none.
 -- WEIGH_EVERY = 524288: the bytes of the log are summed once in about this many bytes of new events: the sum takes 3 ms over 10,000 rows.
 CREATE FUNCTION settle(

@@ -1,6 +1,6 @@
 -- Makes the schedules of next jobs that were just claimed owing, except serial ones. Returns them, with the clock, in the place of a part of
 -- a claim's reply that has no jobs: [null, [[job, schedule], …]]. Older versions read no jobs from it. Null: there are none.
--- Called by: claim-plain.sql, grant-by-id.sql, grant-in-turn.sql, grant-locks.sql, settle-groups.sql, settle-plain.sql.
+-- Called by: claim-plain.sql, grant-by-id.sql, grant-in-turn.sql, grant-locks.sql, settle-children.sql, settle-groups.sql, settle-plain.sql.
 CREATE FUNCTION start_runs(_queue int, _jobs text[]) RETURNS text LANGUAGE plpgsql AS $body$
 DECLARE
   _one record;
