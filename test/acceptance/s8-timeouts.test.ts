@@ -24,7 +24,10 @@ describe.each(SHARED_ENGINES)('S8-5 on %s: the handler spins for longer than its
     await first.moment('completed');
     const { id } = await scene.queue.add('spin', { ms: paced(8000) }, { timeoutMs: 200 });
     await until('the job to fail', async () => (await scene.queue.getJobState(id)) === 'failed');
-    expect(first.all('ended').filter(({ jobId }) => jobId === id), 'the handler still spins').toEqual([]);
+    expect(
+      first.all('ended').filter(({ jobId }) => jobId === id),
+      'the handler still spins',
+    ).toEqual([]);
     expect((await scene.queue.getJob(id))?.failedReason).toBe('timed out after 200 ms');
     expect((await first.moment('ended', ({ jobId }) => jobId === id))['held']).toBe(false);
     expect(messageOf(await first.moment('error', isRefusal))).toContain(`job ${id}`);

@@ -85,9 +85,10 @@ export class Cast {
         return (store, side) =>
           store.write(
             queue,
-            step.writes.map(({ job, token, kind, keep }, index) => {
+            step.writes.map(({ job, token, kind, keep, name }, index) => {
               if (kind === 'event') return { kind, name: `own-${index}`, args: `{"job":"${job}"}` };
               const own = { jobId: job, ...(token !== undefined && { token: side.token(job, token) }) };
+              if (kind === 'step') return { ...own, kind, name, value: `${index}` };
               return { ...own, kind, data: `[${index}]`, progress: `${index}`, row: `row ${index}`, ...given({ keep }) } as Write;
             }),
           );
@@ -272,7 +273,14 @@ function outcomeOf(outcome: OutcomePart, side: Side, index: number): Outcome {
     case 'retry':
       return { ...owned, kind: 'retry', ...failure, delayMs: outcome.delayMs, lifo: outcome.lifo };
     case 'delay':
-      return { ...owned, kind: 'delay', delayMs: outcome.delayMs };
+      if (outcome.step === undefined) return { ...owned, kind: 'delay', delayMs: outcome.delayMs };
+      return {
+        ...owned,
+        kind: 'delay',
+        delayMs: outcome.delayMs,
+        step: { name: outcome.step, value: `${index}` },
+        ...given({ awaits: outcome.awaits }),
+      };
     case 'release':
     case 'return':
       return { ...owned, kind: outcome.kind };

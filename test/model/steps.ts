@@ -1,7 +1,7 @@
 // What may happen to a queue, as plain data, so that a failing sequence can be shrunk, printed and replayed. A step names jobs, sessions and
 // tokens by the part that they play; cast.ts turns it into a call of the contract.
 import fc from 'fast-check';
-import type { GroupRules, ListName, QueueSettings } from '../../src/store/contract/index.js';
+import type { GroupRules, ListName, QueueSettings, Write } from '../../src/store/contract/index.js';
 
 /** Jobs that may become drafts are called e and f. */
 export const JOBS = ['a', 'b', 'c', 'd', 'e', 'f', '1', '2', '3'] as const;
@@ -10,6 +10,7 @@ export const UNIQUE = ['u', 'v'] as const;
 export const GROUPS = ['g', 'h'] as const;
 export const SESSIONS = ['s1', 's2', 's3'] as const;
 export const LOCKS = ['x', 'y'] as const;
+export const STEP_NAMES = ['n', 'm'] as const;
 export const LISTS: readonly ListName[] = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'];
 
 /** Between two steps. */
@@ -82,15 +83,24 @@ const owned = { job, token: tokens };
 const outcome = fc.oneof(
   fc.record({ kind: fc.constantFrom('completed' as const, 'failed' as const), ...owned, keep }),
   fc.record({ kind: fc.constant('retry' as const), ...owned, delayMs, lifo }),
-  fc.record({ kind: fc.constant('delay' as const), ...owned, delayMs: fc.constantFrom(SHORT_MS, FAR_MS) }),
+  fc.record({
+    kind: fc.constant('delay' as const),
+    ...owned,
+    delayMs: fc.constantFrom(SHORT_MS, FAR_MS),
+    step: maybe(fc.constantFrom(...STEP_NAMES)),
+    awaits: maybe(fc.constantFrom(...STEP_NAMES)),
+  }),
   fc.record({ kind: fc.constantFrom('release' as const, 'return' as const), ...owned }),
 );
 
 const write = fc.record({
   job,
   token: maybe(tokens, 2),
-  kind: fc.constantFrom('data' as const, 'progress' as const, 'log' as const, 'clearLogs' as const, 'event' as const),
+  kind: fc.constantFrom(
+    ...(['data', 'progress', 'log', 'clearLogs', 'event', 'step', 'step', 'step'] as const satisfies Write['kind'][]),
+  ),
   keep: maybe(fc.constantFrom(0, 1, 2)),
+  name: fc.constantFrom(...STEP_NAMES),
 });
 
 const retry = fc.record({
@@ -99,6 +109,14 @@ const retry = fc.record({
   resetAttemptsMade: fc.boolean(),
   resetAttemptsStarted: fc.boolean(),
 });
+const retryFromStep = fc.record({
+  kind: fc.constant('retry' as const),
+  from: fc.constantFrom('completed' as const, 'failed' as const),
+  resetAttemptsMade: fc.boolean(),
+  resetAttemptsStarted: fc.boolean(),
+  fromStep: fc.constantFrom(...STEP_NAMES),
+});
+const cancel = fc.constant({ kind: 'cancel' as const, reason: 'cancelled: model' });
 const promote = fc.constant({ kind: 'promote' as const });
 const change = fc.oneof(
   { weight: 3, arbitrary: retry },
@@ -107,6 +125,8 @@ const change = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('priority' as const), priority, lifo }) },
   { weight: 2, arbitrary: fc.constant({ kind: 'remove' as const }) },
   { weight: 6, arbitrary: fc.constant({ kind: 'revoke' as const, reason: 'operator' }) },
+  { weight: 2, arbitrary: retryFromStep },
+  { weight: 3, arbitrary: cancel },
 );
 
 const selection = fc.record({
@@ -215,7 +235,7 @@ const step = fc.oneof(
   weighted(3, 'extend', { extensions: several(fc.record({ ...owned, durationMs })) }),
   weighted(3, 'write', { writes: several(write) }),
   weighted(9, 'change', { jobs, change }),
-  weighted(3, 'select', { selection, change: fc.oneof(retry, promote, fc.constant({ kind: 'remove' as const })) }),
+  weighted(3, 'select', { selection, change: fc.oneof(retry, promote, cancel, fc.constant({ kind: 'remove' as const })) }),
   weighted(6, 'configure', { settings }),
   weighted(5, 'acquire', { wishes: several(wish) }),
   weighted(2, 'letGo', { locks: several(fc.record({ name: lock, session })) }),

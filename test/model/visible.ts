@@ -17,6 +17,7 @@ export async function visible(store: Store, side: Side, cast: Cast): Promise<unk
   }
   const ids = all.map(({ id }) => id);
   const logs = await Promise.all(ids.map((id) => store.logs(queue, id, { start: 0, end: -1, asc: true })));
+  const steps = await Promise.all(ids.map((id) => store.jobs(queue, { stepsOf: id })));
   const locks = await store.locks(queue, { jobIds: ids });
   const owned = await Promise.all(sessions.map((id) => store.locks(queue, { session: id })));
   return {
@@ -27,6 +28,7 @@ export async function visible(store: Store, side: Side, cast: Cast): Promise<unk
     lists,
     again: (await store.jobs(queue, ids)).jobs,
     logs,
+    steps,
     locks,
     owned,
     sessions: await sessionsOf(store, queue),

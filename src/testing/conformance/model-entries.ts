@@ -126,7 +126,7 @@ export class ModelEntries {
   #enter(job: AddedJob, timed: boolean): AddReply {
     const { id, priority, delayMs, lockKey: key, group, deduplication } = job;
     const state = delayMs > 0 ? 'delayed' : 'waiting';
-    this.#jobs.set(id, { state, priority, key, group, unique: deduplication?.id, stalls: 0, attempts: 0, starts: 0 });
+    this.#jobs.set(id, { state, priority, key, group, unique: deduplication?.id, stalls: 0, steps: [], attempts: 0, starts: 0 });
     if (deduplication !== undefined) this.#entries.set(deduplication.id, { owner: id, timed });
     return { id, status: 'added' };
   }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import type { LossFound } from '../../job/lost-by.js';
 import type { StoredState } from '../../job/state.js';
-import type { ListName } from '../../store/contract/index.js';
+import type { ListName, Step } from '../../store/contract/index.js';
 
 export interface ModelJob {
   state: StoredState;
@@ -17,6 +17,12 @@ export interface ModelJob {
   /** Claims that were not handed back unstarted. */
   starts: number;
   attempts: number;
+  /** In the order in which they were recorded. */
+  steps: Step[];
+  /** The signal that the job waited for when it became delayed. */
+  awaits?: string | undefined;
+  /** True while the job is active and was cancelled. */
+  cancelled?: boolean;
   /** How the last stall of the job was found. */
   found?: LossFound;
   /** Set while the job is active. */

@@ -12,6 +12,7 @@ import { ModelGroups } from './model-groups.js';
 import { type ModelJob, ModelJobs } from './model-jobs.js';
 import { ModelNames, type ModelSessions } from './model-names.js';
 import { ModelSchedules } from './model-schedules.js';
+import { ModelSteps } from './model-steps.js';
 import type { Random } from './random.js';
 import { completed, delayed, failed, newJob, released, retried, retryFrom, returned } from './samples.js';
 import type { Scene } from './scene.js';
@@ -27,6 +28,8 @@ export interface Knowledge {
   deduplication: boolean;
   schedules: boolean;
   groups: boolean;
+  steps: boolean;
+  cancelling: boolean;
 }
 
 export class ModelQueue implements ModelSessions {
@@ -37,6 +40,7 @@ export class ModelQueue implements ModelSessions {
   readonly #entries: ModelEntries;
   readonly #schedules: ModelSchedules;
   readonly #groups: ModelGroups;
+  readonly #steps: ModelSteps;
   readonly #knows: Knowledge;
   /** Runs that ended. The store must refuse their tokens for ever. */
   readonly #stale: ClaimedJob[] = [];
@@ -52,6 +56,7 @@ export class ModelQueue implements ModelSessions {
     this.#schedules = new ModelSchedules(random, this.#jobs);
     this.#entries = new ModelEntries(random, this.#jobs);
     this.#groups = new ModelGroups(random, this.#jobs);
+    this.#steps = new ModelSteps(random, this.#jobs, { failed: (id) => this.#failedOutside(id) });
     this.#namedLocks = new ModelNames(random, this);
   }
 
@@ -90,6 +95,16 @@ export class ModelQueue implements ModelSessions {
       steps.push([1, 'forget entries', (scene) => this.#entries.forget(scene)]);
       steps.push([1, 'end an entry', (scene) => this.#entries.passBrief(scene, [this.#name(), this.#name()])]);
     }
+    if (this.#knows.steps) {
+      steps.push([4, 'record a step', (scene) => this.#steps.record(scene, this.#running())]);
+      steps.push([1, 'record a step late', (scene) => this.#steps.record(scene, this.#stale)]);
+      steps.push([3, 'signal', (scene) => this.#steps.signal(scene)]);
+      steps.push([1, 'retry from a step', (scene) => this.#retryFromStep(scene)]);
+    }
+    if (this.#knows.cancelling) {
+      steps.push([2, 'cancel', (scene) => this.#steps.cancel(scene)]);
+      steps.push([1, 'cancel by selection', (scene) => this.#steps.cancelSelected(scene)]);
+    }
     return steps.flatMap(([weight, name, act]) => Array.from({ length: weight }, (): Step => [name, act]));
   }
 
@@ -119,6 +134,7 @@ export class ModelQueue implements ModelSessions {
     await this.#namedLocks.compare(scene);
     if (this.#knows.deduplication) await this.#entries.compare(scene);
     if (this.#knows.groups) await this.#groups.compare(scene);
+    if (this.#knows.steps && this.#knows.cancelling) await this.#steps.compare(scene);
   }
 
   /** Compares what must hold after every step. */
@@ -292,13 +308,22 @@ export class ModelQueue implements ModelSessions {
       delayed(job, FAR_MS),
       released(job),
       returned(job),
+      ...(this.#knows.steps ? [this.#steps.sleep(job), this.#steps.sleep(job)] : []),
     ];
     return this.#random.pick(outcomes) ?? assert.fail();
   }
 
   #ended(outcome: Outcome): void {
     const job = this.#jobs.get(outcome.jobId);
+    const wasCancelled = job.cancelled === true;
+    if (outcome.kind === 'delay') this.#steps.delayed(job, outcome);
+    if (outcome.kind === 'retry' && outcome.delayMs > 0) job.awaits = undefined;
     this.#leave(outcome.jobId, job);
+    if (wasCancelled && outcome.kind !== 'completed' && outcome.kind !== 'failed') {
+      job.state = 'failed';
+      this.#failedOutside(outcome.jobId);
+      return;
+    }
     if (outcome.kind === 'completed' || outcome.kind === 'failed') {
       job.state = outcome.kind;
       job.attempts += 1;
@@ -315,11 +340,11 @@ export class ModelQueue implements ModelSessions {
   async #settle(scene: Scene): Promise<void> {
     const outcomes = this.#random.some(this.#running(), 3).map((job) => this.#outcome(job));
     const call = scene.call('settler');
-    const expected = outcomes.map(() => 'done');
+    const expected = outcomes.map((outcome) => (this.#steps.isReady(outcome) ? 'ready' : 'done'));
     assert.deepEqual((await scene.store.settle(scene.queue, outcomes, call)).results, expected);
     if (this.#random.chance(3))
       assert.deepEqual((await scene.store.settle(scene.queue, outcomes, call)).results, expected, 'repeated');
-    for (const outcome of outcomes) this.#ended(outcome);
+    for (const [n, outcome] of outcomes.entries()) if (expected[n] === 'done') this.#ended(outcome);
   }
 
   async #settleStale(scene: Scene): Promise<void> {
@@ -338,12 +363,10 @@ export class ModelQueue implements ModelSessions {
     const outcomes = this.#random.some(this.#running(), 2).map((job) => this.#outcome(job));
     const call = scene.call(session);
     const request = scene.request(session, 1 + this.#random.int(3), { seq: call.seq });
+    const expected = outcomes.map((outcome) => (this.#steps.isReady(outcome) ? 'ready' : 'done'));
     const reply = await scene.store.settle(scene.queue, outcomes, call, request);
-    assert.deepEqual(
-      reply.results,
-      outcomes.map(() => 'done'),
-    );
-    for (const outcome of outcomes) this.#ended(outcome);
+    assert.deepEqual(reply.results, expected);
+    for (const [n, outcome] of outcomes.entries()) if (expected[n] === 'done') this.#ended(outcome);
     this.#granted(session, reply.claimed?.jobs ?? [], request.count);
   }
 
@@ -399,20 +422,33 @@ export class ModelQueue implements ModelSessions {
 
   #handBack(id: string, found?: LossFound): void {
     const job = this.#jobs.get(id);
+    const wasCancelled = job.cancelled === true;
     this.#leave(id, job);
     job.state = 'waiting';
-    if (found === undefined) return;
-    job.stalls += 1;
-    job.found = found;
-    if (job.stalls <= MAX_STALLS) return;
+    if (found !== undefined) {
+      job.stalls += 1;
+      job.found = found;
+    }
+    if (!wasCancelled && (found === undefined || job.stalls <= MAX_STALLS)) return;
     job.state = 'failed';
+    this.#failedOutside(id);
+  }
+
+  /** A job has failed without an outcome of its run. */
+  #failedOutside(id: string): void {
     this.#entries.ended(id);
     this.#schedules.ended(id);
+  }
+
+  async #retryFromStep(scene: Scene): Promise<void> {
+    const jobId = await this.#steps.retryFrom(scene);
+    if (jobId !== undefined) this.#entries.reopened(jobId);
   }
 
   #leave(id: string, job: ModelJob): void {
     if (job.held !== undefined) this.#stale.push({ id, token: job.held.token } as ClaimedJob);
     delete job.held;
+    delete job.cancelled;
   }
 
   async #pause(scene: Scene): Promise<void> {

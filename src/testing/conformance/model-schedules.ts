@@ -148,7 +148,7 @@ export class ModelSchedules {
     if (next === undefined) return { status: 'done', record };
     const { at, count, dueInMs, job } = next;
     Object.assign(record, { at, count, nextJobId: job.id });
-    const fresh = { priority: job.priority, key: undefined, unique: undefined, stalls: 0, attempts: 0, starts: 0 };
+    const fresh = { priority: job.priority, key: undefined, unique: undefined, stalls: 0, steps: [], attempts: 0, starts: 0 };
     this.#jobs.set(job.id, { ...fresh, state: dueInMs > 0 ? 'delayed' : 'waiting', scheduleId: record.id });
     return { status: 'done', record };
   }

@@ -62,6 +62,8 @@ async function wander(scene: Scene, sides: Scene[], seed: number): Promise<void>
     deduplication: scene.has('deduplication'),
     schedules: scene.has('schedules'),
     groups: scene.has('groups'),
+    steps: scene.has('steps'),
+    cancelling: scene.has('cancelling'),
   });
   const steps = queue.steps();
   const trail: string[] = [];
