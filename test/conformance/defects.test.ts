@@ -11,6 +11,7 @@ import { FAMILY_DEFECTS } from './family-defects.js';
 import { GROUP_DEFECTS } from './group-defects.js';
 import { RATE_DEFECTS } from './rate-defects.js';
 import { SCHEDULE_DEFECTS } from './schedule-defects.js';
+import { STEP_DEFECTS } from './step-defects.js';
 
 interface Collected {
   title: string;
@@ -85,6 +86,7 @@ describe('the conformance suite', () => {
     ...RATE_DEFECTS,
     ...GROUP_DEFECTS,
     ...FAMILY_DEFECTS,
+    ...STEP_DEFECTS,
   };
   for (const [name, defect] of Object.entries(defects)) {
     it(`turns red on a store in which ${name}`, async () => {

@@ -149,7 +149,7 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
     expect((await children.getJob('all-child'))?.failedReason).toBe('cancelled: both');
   });
 
-  test('the event log tells that a cancelled job failed, with its reason', async () => {
+  test('QueueEvents emits `failed` for a cancelled job, with its reason', async () => {
     const { connection, name, queue } = await start();
     const events = kept(new QueueEvents(name, { connection }));
     await events.waitUntilReady();

@@ -52,7 +52,7 @@ export const LEVELS = {
     needs: '`step` of `write`, `step` and `awaits` of the outcome `delay`, `jobs` with `stepsOf`, `fromStep` of a retry',
   },
   cancelling: {
-    buildsOn: ['core', 'changing', 'keeping'],
+    buildsOn: ['core', 'changing', 'keeping', 'hints'],
     needs: '`cancel` of `change`, `noticed` of `checkSessions`',
   },
   caps: { buildsOn: ['core', 'control'], needs: '`cap` of `configure`' },

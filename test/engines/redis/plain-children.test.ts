@@ -48,7 +48,7 @@ async function claim(count: number): Promise<ClaimedJob[]> {
 const counts = (pending: number, processed: number): string => `${pending} pending, ${processed} processed, 0 failed, 0 ignored`;
 
 describe('a settle on Redis that completes children', () => {
-  test('tells their parent in its own step, and claims the next child', async () => {
+  test('notifies their parent in its own step, and claims the next child', async () => {
     await family.addAll('a', 'b', 'c', 'd');
     const { results, claimed } = await settleAndDie(await claim(2));
     expect(results).toEqual(['done', 'done']);
@@ -83,7 +83,7 @@ describe('a settle on Redis that completes children', () => {
     expect([await family.counts(), await family.state(), await family.releases()]).toEqual([counts(0, 2), 'waiting', 1]);
   });
 
-  test('tells the parent once when the call is repeated', async () => {
+  test('notifies the parent once when the call is repeated', async () => {
     await family.addAll('a', 'b', 'c');
     const jobs = await claim(1);
     const first = await settleAndDie(jobs, { at: ++seq });
@@ -92,7 +92,7 @@ describe('a settle on Redis that completes children', () => {
     expect([again.results, await family.counts(), await family.messages()]).toEqual([['done'], counts(2, 1), []]);
   });
 
-  test('tells the parent nothing when the worker has lost the lock of one of them', async () => {
+  test('notifies no parent when the worker has lost the lock of one of them', async () => {
     await family.addAll('a', 'b', 'c');
     const [late, other] = (await claim(2)) as [ClaimedJob, ClaimedJob];
     await store.settle('kids', [{ kind: 'release', jobId: late.id, token: late.token }]);
@@ -121,7 +121,7 @@ describe('a settle on Redis that completes children', () => {
     expect(await family.counts()).toBe(counts(2, 1));
   });
 
-  test('tells a parent of a child that ran before', async () => {
+  test('notifies a parent of a child that ran before', async () => {
     await family.addAll('a', 'b', 'c');
     await settleAndDie(await claim(1), { count: 1 });
     await store.change('kids', ['a'], retryFrom('completed'));
@@ -155,7 +155,7 @@ describe('a settle on Redis that completes children', () => {
     expect(await family.counts()).toBe(counts(1, 1));
   });
 
-  test('tells a parent in the same queue', async () => {
+  test('notifies a parent in the same queue', async () => {
     const child = (id: string): Partial<NewJob> => ({ id, parents: [{ queue: 'kids', id: 'root' }] });
     const jobs = [{ id: 'root', waitsForChildren: true }, child('a'), child('b')].map(newJob);
     await store.add('kids', jobs, { caller: 'p', seq: ++seq });
@@ -165,7 +165,7 @@ describe('a settle on Redis that completes children', () => {
   });
 });
 
-test('a store on Redis tells parents in the step of the settle after the first message to their queue', async () => {
+test('a store on Redis notifies parents in the step of the settle after the first message to their queue', async () => {
   await family.addAll(...Array.from({ length: 20 }, (_, n) => `kid-${n}`));
   let jobs = await claim(2);
   const scripts: number[] = [];
@@ -248,7 +248,7 @@ describe('the short way to claim on Redis does what the long way does', () => {
   });
 
   test.each(['owing', 'outbox', 'resting'])(
-    'and leaves the call to it when the key %s exists in a queue with families',
+    'leaves the call to the general script when the key %s exists in a queue with families',
     async (key) => {
       await store.openSession(newSession());
       await store.add('q', [newJob({ id: 'root', waitsForChildren: true }), newJob()], { caller: 'p', seq: 1 });
