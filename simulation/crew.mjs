@@ -1,5 +1,6 @@
 // All processes of a run, through all their lives.
-import { Program, QUEUE } from './program.mjs';
+import { Program } from './program.mjs';
+import { QUEUE } from './queues.mjs';
 import { SimProcess } from './sim-process.mjs';
 
 class Member {

@@ -32,7 +32,7 @@ export async function explain(plan, { violation }, { defect, defectName, store }
 }
 
 function again(store, defectName) {
-  return `${store === 'sqlite' ? ' --store sqlite' : ''}${defectName === undefined ? '' : ` --defect '${defectName}'`}`;
+  return `${store === 'memory' ? '' : ` --store ${store}`}${defectName === undefined ? '' : ` --defect '${defectName}'`}`;
 }
 
 function deeds(run) {

@@ -37,9 +37,13 @@ const VERBS = [
   ],
   ['configure', 'write', 'change', 'schedule', 'forget', 'relay'],
   ['children', 'queues', 'jobs', 'status', 'logs', 'events', 'locks', 'sessions'],
+  /** Only of two servers: see split/scripts.mjs. */
+  ['kin', 'outgoing', 'deliver', 'overdue', 'remind'],
 ].flat();
 
 const CAPABILITIES = { engine: 'simulated', shared: true, durable: true, inline: false, transactions: false };
+
+const NO_CUT = { mode: undefined, from: 0, until: 0 };
 
 export class Link {
   #world;
@@ -50,10 +54,11 @@ export class Link {
   #capabilities;
   /** One connection, on which nothing overtakes anything; or a pool. */
   #isOrdered;
-  #requestedUntil = 0;
-  #answeredUntil = 0;
+  /** By the number of the server. */
+  #requestedUntil = [0, 0];
+  #answeredUntil = [0, 0];
   #strikes = [];
-  #cut = { mode: undefined, from: 0, until: 0 };
+  #cuts = [NO_CUT, NO_CUT];
   #unwatch = new Set();
 
   constructor({ world, loop, server, random, history, process, plan }) {
@@ -82,9 +87,9 @@ export class Link {
     return store;
   }
 
-  /** The next `count` calls, of `verb` or of any, go wrong. */
-  strike({ kind, verb, count, ms }) {
-    this.#strikes.push({ kind, verb, left: count, ms });
+  /** The next `count` calls, of `verb` or of any, to `server` or to any, go wrong. */
+  strike({ kind, verb, server, count, ms }) {
+    this.#strikes.push({ kind, verb, server, left: count, ms });
   }
 
   /** When the store has carried out the next call of `verb`, and nobody knows of it yet, `act` is called. */
@@ -92,9 +97,10 @@ export class Link {
     this.#strikes.push({ kind: 'ambush', verb, left: 1, act });
   }
 
-  cut(mode, ms, afterMs = 0) {
+  /** Without `server`: to all of them. */
+  cut(mode, ms, { afterMs = 0, server } = {}) {
     const from = this.#world.now + afterMs;
-    this.#cut = { mode, from, until: from + ms };
+    this.#cuts = this.#cuts.map((cut, number) => ((server ?? number) === number ? { mode, from, until: from + ms } : cut));
   }
 
   /** Faults are over, but for what is on its way. */
@@ -104,8 +110,7 @@ export class Link {
 
   /** The server has lost the connection. */
   get isOutOfSight() {
-    const mode = this.#cutNow();
-    return mode === 'refused' || mode === 'silent';
+    return this.#cuts.some((_, number) => ['refused', 'silent'].includes(this.#cutNow(number)));
   }
 
   die() {
@@ -114,34 +119,35 @@ export class Link {
 
   #call(verb, args) {
     return new Promise((resolve, reject) => {
-      const fault = this.#nextFault(verb);
+      const number = this.#server.numberOf(verb, args);
+      const fault = this.#nextFault(verb, number);
       if (fault !== undefined) this.#history.note(this.#loop.name, `${verb}: ${fault.kind}`, { args });
       const request = { verb, args, process: this.process, link: this, times: fault?.kind === 'doubled request' ? 2 : 1 };
-      request.answer = (error, reply) => this.#answer(fault, error, reply, resolve, reject);
+      request.answer = (error, reply) => this.#answer({ fault, number }, error, reply, resolve, reject);
       if (fault?.kind === 'lost request' || fault?.kind === 'refused') this.#fail(verb, reject);
       else if (fault?.kind === 'silent request' || fault?.kind === 'silent') this.#giveUp(verb, reject);
-      else this.#server.receive(this.#arrival(fault), request);
+      else this.#server.receive(this.#arrival(fault, number), request);
     });
   }
 
-  #arrival(fault) {
+  #arrival(fault, number) {
     const at = this.#world.now + this.#latency();
     if (fault?.kind === 'slow request') return at + fault.ms;
-    if (fault?.kind === 'held up') return Math.max(at, this.#cut.until);
-    this.#requestedUntil = this.#isOrdered ? Math.max(at, this.#requestedUntil) : at;
-    return this.#requestedUntil;
+    if (fault?.kind === 'held up') return Math.max(at, this.#cuts[number].until);
+    this.#requestedUntil[number] = this.#isOrdered ? Math.max(at, this.#requestedUntil[number]) : at;
+    return this.#requestedUntil[number];
   }
 
-  #answer(fault, error, reply, resolve, reject) {
+  #answer({ fault, number }, error, reply, resolve, reject) {
     fault?.act?.();
-    const cut = this.#cutNow();
+    const cut = this.#cutNow(number);
     const settle = () => (error === undefined ? resolve(reply) : reject(error));
     if (fault?.kind === 'silent reply' || cut === 'silent') return this.#giveUp('the reply', reject);
     if (fault?.kind === 'lost reply' || cut === 'refused') return this.#fail('the reply', reject);
     let at = this.#world.now + this.#latency();
-    if (cut === 'held up') at = Math.max(at, this.#cut.until);
+    if (cut === 'held up') at = Math.max(at, this.#cuts[number].until);
     if (fault?.kind === 'slow reply') at += fault.ms;
-    else if (this.#isOrdered) at = this.#answeredUntil = Math.max(at, this.#answeredUntil);
+    else if (this.#isOrdered) at = this.#answeredUntil[number] = Math.max(at, this.#answeredUntil[number]);
     this.#loop.arrive(at, settle);
   }
 
@@ -154,18 +160,20 @@ export class Link {
     this.#fail(what, reject, this.#random.between(5000, 15_000));
   }
 
-  #nextFault(verb) {
-    const strike = this.#strikes.find((candidate) => candidate.left > 0 && (candidate.verb ?? verb) === verb);
+  #nextFault(verb, number) {
+    const strike = this.#strikes.find(
+      (candidate) => candidate.left > 0 && (candidate.verb ?? verb) === verb && (candidate.server ?? number) === number,
+    );
     if (strike !== undefined) {
       strike.left -= 1;
       return strike;
     }
-    const kind = this.#cutNow();
+    const kind = this.#cutNow(number);
     return kind === undefined ? undefined : { kind };
   }
 
-  #cutNow() {
-    const { mode, from, until } = this.#cut;
+  #cutNow(number) {
+    const { mode, from, until } = this.#cuts[number];
     return from <= this.#world.now && this.#world.now < until ? mode : undefined;
   }
 
@@ -175,7 +183,7 @@ export class Link {
 
   #watch(queue, listener) {
     const unwatch = this.#server.watch(queue, () => {
-      if (this.#cutNow() !== undefined) return;
+      if (this.#cutNow(this.#server.numberOf('watch', [queue])) !== undefined) return;
       this.#loop.arrive(this.#world.now + this.#latency(), () => {
         if (this.#unwatch.has(unwatch)) listener();
       });

@@ -1,7 +1,7 @@
 // Does what the plan says goes wrong, and starts again what ended.
 
 /** Faults that strike no process. */
-const OF_THE_STORE = new Set(['store pauses', 'failover', 'revoke']);
+const OF_THE_STORE = new Set(['store pauses', 'outage', 'failover', 'revoke']);
 
 export class Nemesis {
   /** How often each kind of fault was done. */
@@ -32,14 +32,14 @@ export class Nemesis {
         return member.leave(fault.restartMs);
       case 'freeze':
         process.freeze(fault.ms);
-        if (fault.deafMs > 0) for (const link of process.links) link.cut('silent', fault.deafMs, fault.ms);
+        if (fault.deafMs > 0) for (const link of process.links) link.cut('silent', fault.deafMs, { afterMs: fault.ms });
         return;
       case 'hiccup':
         return process.loop.hold(fault.ms);
       case 'clock step':
         return process.stepWall(fault.ms);
       case 'cut':
-        for (const link of linksOf(process, fault.part)) link.cut(fault.mode, fault.ms);
+        for (const link of linksOf(process, fault.part)) link.cut(fault.mode, fault.ms, { server: fault.server });
         return;
       case 'calls':
         for (const link of linksOf(process, fault.part)) link.strike(fault);
@@ -49,9 +49,13 @@ export class Nemesis {
       case 'thread dies':
         return process.thread?.die(new Error('the thread was ended'));
       case 'store pauses':
-        return this.#crew.server.loop.hold(fault.ms);
+        return this.#crew.server.pause(fault.ms, fault.server);
+      case 'outage':
+        for (const { process: each } of this.#crew.members)
+          for (const link of each.links) link.cut('refused', fault.ms, { server: fault.server });
+        return;
       case 'failover':
-        return this.#crew.server.failOver();
+        return this.#crew.server.failOver(fault.server);
       case 'revoke':
         return this.#crew.revoke(fault.job);
     }
@@ -73,9 +77,11 @@ function linksOf({ links }, part) {
   return part === 'main' ? links.slice(0, 1) : links.slice(1);
 }
 
-export function describe({ what, at, ms, deafMs, kind, verb, mode, part, count, restartMs, isException, job }, name) {
+export function describe({ what, at, ms, deafMs, kind, verb, mode, part, count, restartMs, isException, job, server }, name) {
   const whole = (value) => `${Math.round(value)} ms`;
-  const place = part === undefined || part === 'both' ? name : `${name} (${part})`;
+  const store = server === 1 ? 'store 2' : 'store';
+  const line = server === undefined ? name : `${name} to the ${store}`;
+  const place = part === undefined || part === 'both' ? line : `${line} (${part})`;
   const when = `at ${whole(at)}: `;
   switch (what) {
     case 'calls':
@@ -85,9 +91,11 @@ export function describe({ what, at, ms, deafMs, kind, verb, mode, part, count, 
     case 'cut':
       return `${when}${place}: all calls are ${mode} for ${whole(ms)}`;
     case 'store pauses':
-      return `${when}the store pauses for ${whole(ms)}`;
+      return `${when}the ${store} pauses for ${whole(ms)}`;
+    case 'outage':
+      return `${when}no process reaches the ${store} for ${whole(ms)}`;
     case 'failover':
-      return `${when}a replica takes over, without the last ${whole(ms)} of what the store did`;
+      return `${when}a replica takes over, without the last ${whole(ms)} of what the ${store} did`;
     case 'revoke':
       return `${when}an operator takes job ${job} away`;
     case 'freeze':

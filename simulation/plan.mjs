@@ -6,9 +6,40 @@ import { trapOf } from './traps.mjs';
 
 const NAMES = ['a', 'b', 'c', 'd'];
 
-export function planOf(seed) {
+export function planOf(seed, store = 'memory') {
   const random = new Random(seed);
+  if (store === 'split') return splitOf(drawnOf(seed, random), random.fork('split'));
   return trapOf(seed, random.fork('trap')) ?? drawnOf(seed, random);
+}
+
+/** Two servers: a plan of flows, with faults that strike one of the servers, or the way to it. */
+function splitOf({ groupConcurrency: _group, limiter: _limiter, ...drawn }, random) {
+  const lockMs = Math.min(1000, drawn.lockMs);
+  const faultsMs = random.between(2, 5) * lockMs + 1000;
+  const plan = { ...drawn, lockMs, faultsMs, renewMs: undefined, hints: 'sure', lanes: 1, schedules: [], names: [], faults: [] };
+  plan.jobs = [jobOf(0, random.fork('job'), plan)];
+  const focus = focusOf(random.fork('focus'), plan);
+  const drawnFaults = listOf(1 + random.int(6), (index) => faultOf(index, random.fork(`fault ${index}`), plan, focus));
+  plan.faults = drawnFaults.map((fault) => (OF_A_SERVER.has(fault.what) ? { ...fault, server: random.int(2) } : fault));
+  const push = (fault) => plan.faults.push({ index: plan.faults.length, process: 0, at: random.between(10, faultsMs), ...fault });
+  if (random.chance(0.4)) push({ what: 'outage', server: random.int(2), ms: random.between(0.2, 2) * lockMs });
+  for (let left = random.int(5); left > 0; left -= 1) push(relayFaultOf(random, plan));
+  for (const failover of random.chance(0.35) ? failoverAt(random, plan) : []) push({ ...failover, server: random.int(2) });
+  const quietMs = faultsMs + RECOVERY_LOCKS * lockMs + GIVEN_UP_MS;
+  plan.flows = treesOf(random.fork('flows'), plan).map((flow) => ({ ...flow, quietMs }));
+  return plan;
+}
+
+/** A call that gets no reply is given up after this time, and relays wait for theirs. */
+const GIVEN_UP_MS = 16_000;
+const OF_A_SERVER = new Set(['calls', 'cut', 'store pauses']);
+
+/** A crash, a freeze or a fault of the network in the middle of what takes a message from one server to the other. */
+function relayFaultOf(random, { lockMs, processes }) {
+  const verb = random.pick(['settle', 'settle', 'add', 'outgoing', 'deliver', 'deliver']);
+  const process = random.int(processes.length);
+  const what = random.pick(['ambush', 'calls']);
+  return { what, ...FAULTS[what](random, { lockMs }), process, verb };
 }
 
 function drawnOf(seed, random) {
@@ -139,6 +170,10 @@ function flowsOf(random, { faults, faultsMs, lockMs, processes }) {
     const verb = random.pick(['settle', 'settle', 'claim', 'add']);
     faults.push({ index: faults.length, what: 'ambush', at, process: random.int(processes.length), ...own, verb });
   }
+  return treesOf(random, { faultsMs, lockMs, processes });
+}
+
+function treesOf(random, { faultsMs, lockMs, processes }) {
   return listOf(1 + random.int(3), (index) => ({
     index,
     by: random.int(processes.length),
@@ -161,16 +196,20 @@ function nodeOf(id, random, lockMs, level) {
     ]),
     onFailure: level === 0 ? undefined : random.pick(ON_FAILURE),
     sendsLetter: random.chance(0.6),
+    isRemoved: level > 0 && random.fork(`${id} removed`).chance(0.4),
     children: listOf(count, (index) => nodeOf(`${id}-${index}`, random, lockMs, level + 1)),
   };
 }
 
 /** In some runs, once: a replica takes over, and the last `ms` of what the store did have not reached it. */
 function failoverOf(index, random, { faultsMs, lockMs }) {
-  if (!random.chance(0.12)) return [];
+  return random.chance(0.12) ? failoverAt(random, { faultsMs, lockMs }).map((fault) => ({ index, ...fault, process: 0 })) : [];
+}
+
+function failoverAt(random, { faultsMs, lockMs }) {
   // Where renewals are lost too, sessions end, and all that they held with them; where only a little is lost, they live on with it.
   const ms = random.between(0, random.pick([0.3, 0.3, 1.5])) * lockMs;
-  return [{ index, what: 'failover', at: random.between(0.3, 1) * faultsMs, ms, process: 0 }];
+  return [{ what: 'failover', at: random.between(0.3, 1) * faultsMs, ms }];
 }
 
 function listOf(length, make) {

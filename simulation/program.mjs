@@ -1,12 +1,8 @@
 // What the simulated processes run: an application with a worker, a queue, a leader and named locks, written as users write theirs.
 import { EPOCH_MS } from './host-clock.mjs';
+import { CHILD_QUEUE, LETTER_QUEUE, QUEUE } from './queues.mjs';
 import { CONNECTION } from './sim-process.mjs';
 
-export const QUEUE = 'q';
-/** Most children of flows are here. */
-export const CHILD_QUEUE = 'children';
-/** No worker works here. */
-export const LETTER_QUEUE = 'letters';
 const ADD_TIMEOUT_MS = 6000;
 
 export class Program {
@@ -230,10 +226,11 @@ export class Program {
 }
 
 /** The flow as a FlowProducer takes it. */
-function treeOf({ id, queue, attempts, runs, onFailure, sendsLetter, children }) {
+function treeOf({ id, queue, attempts, runs, onFailure, sendsLetter, isRemoved, children }) {
   const opts = { jobId: id, attempts, backoff: { type: 'fixed', delay: 20 } };
   if (onFailure !== undefined) opts[onFailure] = true;
   if (sendsLetter) opts.deadLetter = LETTER_QUEUE;
+  if (isRemoved) opts.removeOnComplete = true;
   return { name: 'work', queueName: queue, data: { runs }, opts, children: children.map(treeOf) };
 }
 

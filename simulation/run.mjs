@@ -4,16 +4,17 @@ import { HostClock } from './host-clock.mjs';
 import { Loop } from './loop.mjs';
 import { Nemesis } from './nemesis.mjs';
 import { NO_HISTORY } from './history.mjs';
-import { CHILD_QUEUE, LETTER_QUEUE, QUEUE } from './program.mjs';
+import { CHILD_QUEUE, LETTER_QUEUE, QUEUE } from './queues.mjs';
 import { Random } from './random.mjs';
-import { ENGINES, Server } from './server.mjs';
+import { ENGINES } from './server.mjs';
+import { serversFor } from './servers.mjs';
 import { Witness } from './witness/witness.mjs';
 import { World } from './world.mjs';
 
 /** Longer than all patience in the product: a call that hangs is given up after 30 s at the latest. */
 const QUIET_MS = 120_000;
 
-/** By defect: modules that all realms share. */
+/** By store and defect: modules that all realms share. */
 const sharedModules = new Map();
 
 /**
@@ -27,8 +28,8 @@ export async function run(drawn, { defect, history = NO_HISTORY, store: engine =
   const world = new World(random.fork('scheduler'), () => witness.trust.look());
   const witness = new Witness({ world, queue: QUEUE, history, random: random.fork('witness') });
   history.attach(world);
-  const shared = sharedFor(defect);
-  const server = new Server({ world, random: random.fork('store'), shared, defect, engine, plan, witness });
+  const shared = sharedFor(defect, engine);
+  const server = serversFor({ world, random: random.fork('store'), shared, defect, engine, plan, witness });
   await server.open();
   // A store that does not keep families yet is not asked for them.
   if (!server.hasFamilies) plan.flows = [];
@@ -38,9 +39,11 @@ export async function run(drawn, { defect, history = NO_HISTORY, store: engine =
   witness.books.jobs.groupConcurrency = plan.groupConcurrency;
   witness.books.schedules.quietFrom = plan.schedules?.[0]?.quietMs;
   if (plan.flows?.length > 0) {
-    witness.books.families.quietFrom = plan.flows[0].quietMs;
-    witness.books.families.letters = LETTER_QUEUE;
-    witness.books.ledger.queues = [QUEUE, CHILD_QUEUE];
+    for (const { families, ledger } of witness.allBooks) {
+      families.quietFrom = plan.flows[0].quietMs;
+      families.letters = LETTER_QUEUE;
+      ledger.queues = [QUEUE, CHILD_QUEUE];
+    }
   }
   const crew = new Crew({ context, parts: { plan, witness, history } });
   const nemesis = new Nemesis(crew, history);
@@ -66,11 +69,10 @@ export async function run(drawn, { defect, history = NO_HISTORY, store: engine =
   return { violation: world.violation, steps: world.steps, simulatedMs: world.now, faults: nemesis.counts };
 }
 
-function sharedFor(defect) {
-  let shared = sharedModules.get(defect);
-  if (shared === undefined) {
-    shared = new Map();
-    sharedModules.set(defect, shared);
-  }
+function sharedFor(defect, engine) {
+  const ofEngine = sharedModules.get(engine) ?? new Map();
+  sharedModules.set(engine, ofEngine);
+  const shared = ofEngine.get(defect) ?? new Map();
+  ofEngine.set(defect, shared);
   return shared;
 }

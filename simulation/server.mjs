@@ -3,12 +3,13 @@
 // Where the plan says so there is a replica too, which carries out the same a little later, and takes over without the last of it.
 import { ambientOf, builtinsOf } from './ambient.mjs';
 import { MemoryEngine } from './engines/memory.mjs';
+import { SplitEngine } from './engines/split.mjs';
 import { SqliteEngine } from './engines/sqlite.mjs';
 import { HostClock } from './host-clock.mjs';
 import { Loop } from './loop.mjs';
 import { Realm } from './realm.mjs';
 
-export const ENGINES = { memory: MemoryEngine, sqlite: SqliteEngine };
+export const ENGINES = { memory: MemoryEngine, sqlite: SqliteEngine, split: SplitEngine };
 
 export class Server {
   loop;
@@ -24,20 +25,25 @@ export class Server {
   /** A store that takes more than one step for a call takes the next one afterwards. */
   #last = Promise.resolve();
 
-  constructor({ world, random, shared, defect, engine, plan, witness }) {
+  /** `failover`: the fault of that kind that strikes this server, if one does. */
+  constructor({ world, random, shared, defect, engine, witness, failover, name = 'store' }) {
     this.#world = world;
     this.#witness = witness;
     const clock = new HostClock(world);
-    this.loop = new Loop('store', world, clock);
+    this.loop = new Loop(name, world, clock);
     const ambient = ambientOf({ loop: this.loop, clock, random, pid: 1 });
     const builtins = builtinsOf({ ambient, loop: this.loop, host: 'store', ids: undefined, threads: {} });
-    const parts = { ambient, builtins, shared, bend: defect?.modules };
+    const parts = { ambient, builtins, shared, bend: ENGINES[engine].bend(defect?.modules) };
     this.#HoldfastError = new Realm(parts).load('errors.js').HoldfastError;
     const storeClock = defect?.clock?.(clock, this) ?? clock;
-    const copy = () => copyOf(new ENGINES[engine]({ world, clock: storeClock, ...parts }), { witness, plan, defect });
-    const failover = plan.faults.find(({ what }) => what === 'failover');
-    this.#copies = failover === undefined ? [copy()] : [copy(), copy()];
+    const copy = () => new ENGINES[engine]({ world, clock: storeClock, ...parts });
+    this.engines = failover === undefined ? [copy()] : [copy(), copy()];
     this.#copiedUntil = failover === undefined ? 0 : failover.at - failover.ms;
+  }
+
+  /** `books`: for each copy, those that see what it carries out. */
+  keepBooks(books, { plan, defect }) {
+    this.#copies = this.engines.map((engine, index) => copyOf(engine, books[index], { plan, defect }));
   }
 
   /** True if the store keeps jobs with parents and children. */
@@ -55,8 +61,17 @@ export class Server {
 
   /** The replica is the store from now on. */
   failOver() {
-    this.#last = this.#last.then(() => this.#witness.tookOver(this.#copies[1].books)).then(() => this.#copies.reverse());
+    this.#last = this.#last.then(() => this.#witness.tookOver(this.#copies[1].books[0])).then(() => this.#copies.reverse());
     this.#copiedUntil = 0;
+  }
+
+  pause(ms) {
+    this.loop.hold(ms);
+  }
+
+  /** The number of the server that a call goes to: there is one. */
+  numberOf() {
+    return 0;
   }
 
   unavailable(message) {
@@ -91,26 +106,36 @@ export class Server {
   async #ask({ engine, books, served }, { verb, args, process, link }) {
     this.caller = process;
     await engine.use(link, process);
-    const after = books.before(verb, args, process);
+    const after = books.map((each) => each.before(verb, args, process));
     let answer;
     try {
       answer = { reply: await served[verb](...args) };
     } catch (error) {
       answer = { error };
     }
-    await after(answer);
+    for (const see of after) await see(answer);
     return answer;
   }
 }
 
-function copyOf(engine, { witness, plan, defect }) {
-  const books = witness.booksFor(engine.store, engine.time);
-  const hinted = layered(engine.served, engine.hinting(books, plan.hints));
+function copyOf(engine, books, { plan, defect }) {
+  const hinted = layered(engine.served, engine.hinting(together(books), plan.hints));
   return { engine, books, served: layered(hinted, defect?.store?.(hinted) ?? {}) };
 }
 
+/** Several books that see the same, as one. */
+function together(books) {
+  const [first] = books;
+  return {
+    processOf: (session) => first.processOf(session),
+    graceOf: (session) => first.graceOf(session),
+    endOf: (session) => first.endOf(session),
+    shortened: (session, ms) => books.forEach((each) => each.shortened(session, ms)),
+  };
+}
+
 /** A store some of whose verbs are others. */
-function layered(right, verbs) {
+export function layered(right, verbs) {
   return new Proxy(right, {
     get: (_, verb) => {
       const value = verbs[verb] ?? right[verb];

@@ -6,7 +6,7 @@ import { ENGINES } from './server.mjs';
 const USAGE = `npm run simulate -- [options]
   --seed N        the first seed (1)
   --runs M        how many seeds from there (1000)
-  --store NAME    on this store: memory (default) or sqlite
+  --store NAME    on this store: memory (default), sqlite, or split (queues on two servers)
   --only f0,j2    of one seed, only these faults (f), jobs (j) and named locks (n)
   --history       of one seed, all that happened
   --defect NAME   with a deliberate defect, which should be found: ${Object.keys(DEFECTS)
@@ -23,7 +23,7 @@ export function readSettings(args) {
     throw new Error(`--defect ${values.defect} is not known.\n${USAGE}`);
   }
   if (!Object.hasOwn(ENGINES, values.store)) {
-    throw new Error(`--store takes ${Object.keys(ENGINES).join(' or ')}, not ${values.store}.`);
+    throw new Error(`--store takes ${Object.keys(ENGINES).join(', ')}, not ${values.store}.`);
   }
   return {
     seed: whole('seed', values.seed, 0) ?? 1,

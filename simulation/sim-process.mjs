@@ -1,11 +1,13 @@
 // A simulated process: a host's clocks, a main loop, perhaps a lock thread, a connection of each to the store, and product code that belongs
 // to it alone. It can crash (all of it is gone at once, nothing is handed back), freeze and go on, exit in order, and have its clock stepped.
 import { ambientOf, builtinsOf } from './ambient.mjs';
+import { SplitEngine } from './engines/split.mjs';
 import { HostClock } from './host-clock.mjs';
 import { Link } from './link.mjs';
 import { threadClass } from './lock-thread.mjs';
 import { Loop } from './loop.mjs';
 import { Realm } from './realm.mjs';
+import { splitStore } from './split/client.mjs';
 
 /** What product code is told to connect to. */
 export const CONNECTION = { module: 'simulated-store', export: 'store' };
@@ -67,9 +69,12 @@ export class SimProcess {
     const ambient = ambientOf({ loop, clock: this.#clock, random: this.random.fork('product'), pid: 1000 });
     if (loop === this.loop) this.#ambient = ambient;
     const builtins = builtinsOf({ ambient, loop, ids, host: this.name, threads });
-    const store = defect?.client?.(link.store, this) ?? link.store;
-    const foreign = { [CONNECTION.module]: { [CONNECTION.export]: store } };
-    return new Realm({ ambient, builtins, shared, bend: defect?.modules, foreign });
+    const foreign = { [CONNECTION.module]: {} };
+    const bend = server.isSplit ? SplitEngine.bend(defect?.modules) : defect?.modules;
+    const realm = new Realm({ ambient, builtins, shared, bend, foreign });
+    const store = server.isSplit ? splitStore(link.store, realm) : link.store;
+    foreign[CONNECTION.module][CONNECTION.export] = defect?.client?.(store, this) ?? store;
+    return realm;
   }
 
   get clock() {

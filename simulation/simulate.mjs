@@ -32,7 +32,7 @@ async function main() {
 }
 
 async function runSeed(seed, settings, tally) {
-  const whole = planOf(seed);
+  const whole = planOf(seed, settings.store);
   const plan = settings.only === undefined ? whole : only(whole, settings.only);
   const history = settings.history ? new History() : NO_HISTORY;
   const result = await run(plan, { defect: settings.defect, store: settings.store, history });

@@ -5,6 +5,7 @@ import { GROUP_DEFECTS } from './group-defects.mjs';
 import { PART_DEFECTS } from './part-defects.mjs';
 import { RATE_DEFECTS } from './rate-defects.mjs';
 import { SCHEDULE_DEFECTS } from './schedule-defects.mjs';
+import { SPLIT_DEFECTS } from './split-defects.mjs';
 import { STORE_DEFECTS } from './store-defects.mjs';
 
 export const DEFECTS = {
@@ -12,6 +13,7 @@ export const DEFECTS = {
   ...SCHEDULE_DEFECTS,
   ...GROUP_DEFECTS,
   ...FAMILY_DEFECTS,
+  ...SPLIT_DEFECTS,
   ...RATE_DEFECTS,
   ...PART_DEFECTS,
 };

@@ -35,6 +35,11 @@ export class SqliteEngine {
     return { ...plan, hints: 'sure', lanes: 1 };
   }
 
+  /** The modules of the store as the defect of the run changes them. */
+  static bend(modules) {
+    return modules;
+  }
+
   constructor({ world, clock, ambient, bend, ...parts }) {
     const realm = new Realm({
       ...parts,

@@ -21,6 +21,7 @@ const CHANGES_JOBS = new Set([
   'write',
   'schedule',
   'relay',
+  'deliver',
 ]);
 /** A look that found nothing has changed nothing, and most look in vain. */
 const hasChangedJobs = (verb, reply) =>
@@ -69,7 +70,9 @@ export class Books {
   /** The replica has become the store, and what had not reached it is lost. Fences go on growing all the same. */
   async takeOver(before) {
     this.#isInUse = true;
+    before.#isInUse = false;
     this.jobs.takeOver(before.jobs);
+    this.families.takeOver(before.families);
     this.fences.takeOver(before.fences);
     await this.ledger.check();
   }

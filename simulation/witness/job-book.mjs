@@ -11,6 +11,8 @@ export class JobBook {
   queues = new Map();
   owners = new Map();
   finished = new Map();
+  /** Jobs that their finish has removed. */
+  removed = new Set();
   /** How many jobs of a group may be active; undefined if the run sets no limit. */
   groupConcurrency;
   /** Tokens under which a run has come to its end. */
@@ -25,6 +27,8 @@ export class JobBook {
   #answered = new Map();
   #hasTakenOver = false;
   #revoked = new Set();
+  /** Jobs with parents. */
+  #arriving = new Set();
 
   constructor({ world, time, sessions, fences, history, onGrant }) {
     this.#world = world;
@@ -38,7 +42,12 @@ export class JobBook {
   /** What was finished on the store before, and is not here, is still held here: a session may hold more than it has slots for. */
   takeOver(before) {
     this.#hasTakenOver = true;
-    this.acknowledged = new Set([...before.acknowledged].filter((id) => this.known.has(id)));
+    this.acknowledged = new Set([...before.acknowledged].filter((id) => this.isKept(id)));
+  }
+
+  /** Of what was acknowledged before a failover. A child of a flow may have been on its way to the server that has lost it. */
+  isKept(id) {
+    return this.known.has(id) && !this.#arriving.has(id);
   }
 
   isRevoked(token) {
@@ -64,6 +73,7 @@ export class JobBook {
     this.#history.note('store', `${id} is granted to ${session} (fence ${fence})`, { jobs: [id], sessions: [session] });
     if (before !== undefined)
       this.#violate('one lock per job', id, `${id} was granted to ${session} while ${before.session} had it`);
+    this.queues.set(id, queue);
     if (this.finished.has(id)) this.#violate('a finish is final', id, `${id} was granted after it had finished`);
     this.#fences.granted({ job: id }, token, fence, queue);
     const timed = timedMs !== undefined;
@@ -93,6 +103,7 @@ export class JobBook {
     replies.forEach(({ id }, index) => {
       this.known.add(id);
       this.queues.set(id, jobs[index].queue ?? queue);
+      if (jobs[index].parents !== undefined) this.#arriving.add(id);
     });
     return this.#isRepeat(call, replies[0]?.id, replies);
   }
@@ -110,7 +121,7 @@ export class JobBook {
   }
 
   /** True: it was the owner, and the job has moved. */
-  #settledOne({ kind, jobId, token }, result) {
+  #settledOne({ kind, jobId, token, keep }, result) {
     this.#history.note('store', `${jobId} ${kind} by ${token}: ${result}`, { jobs: [jobId] });
     const owner = this.owners.get(jobId);
     // The children of a job refuse its outcome: the owner keeps its lock, and its run is over.
@@ -125,6 +136,7 @@ export class JobBook {
     }
     this.owners.delete(jobId);
     if (kind === 'completed' || kind === 'failed') this.finished.set(jobId, { kind, token });
+    if (kind === 'completed' && keep?.count === 0) this.removed.add(jobId);
     return true;
   }
 

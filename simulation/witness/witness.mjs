@@ -9,6 +9,8 @@ export class Witness {
   trust;
   /** Of the store that is asked now. */
   books;
+  /** Of all copies. */
+  allBooks = [];
   #world;
   #history;
   #queue;
@@ -38,6 +40,7 @@ export class Witness {
         this.trust.granted(name, token, ({ process }) => name === LEADER_LOCK && process === books.holderOf(name)),
     });
     this.books ??= books;
+    this.allBooks.push(books);
     return books;
   }
 
@@ -55,7 +58,7 @@ export class Witness {
   /** What was acknowledged by the store that is gone now, and never reached its replica, is lost. */
   acknowledged({ id }) {
     const { jobs } = this.books;
-    if (this.#before === undefined || jobs.known.has(id)) jobs.acknowledged.add(id);
+    if (this.#before === undefined || jobs.isKept(id)) jobs.acknowledged.add(id);
   }
 
   /** A handler runs; answers how to tell that it has ended, and whether because it was told to stop. */

@@ -6,6 +6,8 @@ import { run } from '../../simulation/run.mjs';
 
 export interface Defect {
   violates: string | string[];
+  /** The store that the defect belongs to; absent if it belongs to the memory store or to all. */
+  onlyOn?: SimulatedStore;
 }
 
 export interface Found {
@@ -13,13 +15,13 @@ export interface Found {
   invariant: string;
 }
 
-export type SimulatedStore = 'memory' | 'sqlite';
+export type SimulatedStore = 'memory' | 'sqlite' | 'split';
 
 const ALL = Object.entries(DEFECTS as Record<string, Defect>);
 
-/** Those with these names, or all. */
+/** Those with these names, or all of the memory store. */
 export function defectsOf(names?: string[]): [string, Defect][] {
-  const chosen = names === undefined ? ALL : ALL.filter(([name]) => names.includes(name));
+  const chosen = ALL.filter(([name, { onlyOn }]) => (names === undefined ? onlyOn === undefined : names.includes(name)));
   if (names !== undefined && chosen.length !== names.length) throw new Error('There is a name of no defect.');
   return chosen;
 }
@@ -47,6 +49,6 @@ export async function find(
 }
 
 async function violationOf(seed: number, defect: Defect, store: SimulatedStore): Promise<Found | undefined> {
-  const { violation } = await run(planOf(seed), { defect, store });
+  const { violation } = await run(planOf(seed, store), { defect, store });
   return violation === undefined ? undefined : { seed, invariant: violation.invariant };
 }

@@ -1,6 +1,6 @@
 // For each defect, a seed of `npm run simulate` whose run finds it. A change of the simulation or of the product can make one miss: the tests then
 // search from seed 1, and print the seed to put here.
-export const KNOWN_SEEDS: Record<'memory' | 'sqlite', Record<string, number>> = {
+export const KNOWN_SEEDS: Record<'memory' | 'sqlite' | 'split', Record<string, number>> = {
   memory: {
     'a finish by job id alone': 7,
     'progress and data are written whoever asks': 34,
@@ -67,5 +67,14 @@ export const KNOWN_SEEDS: Record<'memory' | 'sqlite', Record<string, number>> = 
     'a claim is repeated under a new number, and nothing is reconciled': 2,
     'session ids come again with the next start': 3,
     'a job is acknowledged before the store has it': 19,
+  },
+  split: {
+    'no process relays what another process has left': 15,
+    'no sweep asks after the children of a parent that has waited for long': 5,
+    'a message is deleted before it is applied': 29,
+    'a message is applied as often as it comes': 44,
+    'a child on the other server has no link': 1,
+    'a finish of a stale owner is told to the parent': 9,
+    'the first child that completes releases its parent': 1,
   },
 };

@@ -59,7 +59,7 @@ describe('npm run simulate', patience, () => {
     [['--runs', '0'], /--runs takes a whole number from 1 up, not 0/],
     [['--rnus', '5'], /Unknown option '--rnus'[\s\S]*npm run simulate --/],
     [['--defect', 'none such'], /--defect none such is not known/],
-    [['--store', 'redis'], /--store takes memory or sqlite, not redis/],
+    [['--store', 'redis'], /--store takes memory, sqlite, split, not redis/],
     [['--only', 'f99'], /--only f99: seed 1 has f0/],
     [['--history', '--runs', '2'], /--history is about one seed/],
   ])('refuses %s with a reason', async (args, reason) => {
