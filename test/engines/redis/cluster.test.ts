@@ -3,7 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import type { RedisStore } from '../../../src/store/redis/index.js';
+import { RedisStore } from '../../../src/store/redis/index.js';
+import { FaultProxy } from '../../support/servers/proxy.js';
 import { askRedis } from '../../support/servers/redis.js';
 import { type RedisCluster, startRedisCluster } from '../../support/servers/redis-cluster.js';
 import type { TestServer } from '../../support/servers/server.js';
@@ -56,6 +57,23 @@ async function works(store: RedisStore, queue: string, caller: string): Promise<
 }
 
 describe('a Redis Cluster', () => {
+  test('is refused in time when one of its nodes accepts connections and never replies', async () => {
+    const proxies = await Promise.all(cluster.nodes.map((node) => FaultProxy.start(node)));
+    onTestFinished(async () => void (await Promise.all(proxies.map((proxy) => proxy.close()))));
+    const places = proxies.map(({ port }) => ({ host: '127.0.0.1', port }));
+    const natMap = Object.fromEntries(cluster.nodes.map(({ port }, n) => [`127.0.0.1:${port}`, places[n]]));
+    // The client asks one node for the others, and then all of them: it must be another node that never replies.
+    for (const mute of proxies.slice(1)) {
+      mute.swallow('both');
+      const store = new RedisStore({ cluster: places.slice(0, 1), natMap, prefix, connectTimeout: 500 });
+      onTestFinished(() => store.close());
+      await expect(store.open()).rejects.toThrow('did not answer within 500 ms');
+      mute.heal();
+      await store.open();
+      for (const queue of (await queuePerNode()).values()) await works(store, queue, `healed-${mute.port}`);
+    }
+  });
+
   test('is found by the address of one node, by a list of nodes, or by an instance', async () => {
     const [first, second] = cluster.nodes as [TestServer, TestServer];
     const client = new Cluster([{ host: '127.0.0.1', port: first.port }], { lazyConnect: true });

@@ -41,23 +41,28 @@ export function drop(client: Client): void {
   for (const node of nodes) node.stream?.destroy();
 }
 
-/** Runs `work`, and drops the client if `work` takes longer than `ms` or fails. Dropping the client ends everything `work` waits for. */
+/**
+ * Runs `work`, and drops the client if `work` takes longer than `ms` or fails. It does not wait for `work` after that: a cluster client
+ * that is dropped never settles the calls to a node that does not reply.
+ */
 export async function withinDeadline<T>(client: Client, ms: number, work: () => Promise<T>): Promise<T> {
-  let late = false;
   let over = false;
-  const timer = setTimeout(() => {
-    // If the event loop was blocked, the reply may be in the socket, unread: wait one more turn.
-    setImmediate(() => {
-      if (over) return;
-      late = true;
-      drop(client);
-    });
-  }, ms);
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      // If the event loop was blocked, the reply may be in the socket, unread: wait one more turn.
+      setImmediate(() => {
+        if (over) return;
+        reject(unavailable(`Redis did not answer within ${ms} ms while connecting.`, lastErrorOf(client)));
+        drop(client);
+      });
+    }, ms);
+  });
   try {
-    return await work();
+    return await Promise.race([work(), late]);
   } catch (error) {
     drop(client);
-    throw late ? unavailable(`Redis did not answer within ${ms} ms while connecting.`, error) : error;
+    throw error;
   } finally {
     over = true;
     clearTimeout(timer);
