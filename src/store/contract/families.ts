@@ -27,8 +27,8 @@ export type { Instruction, JobRef, LinkState, ParentLink } from '../../job/famil
  *   The outcome `children` moves the parent to waiting-children if a link is pending (with `child`: that link), without an attempt.
  *   Otherwise the status is ready, and the owner keeps its lock.
  * - `change`: `remove` with `children` also takes the parent from each child, and removes a child that has no other parent and is not
- *   locked, with its own children. Without it the children stay. With `parentToo`, a parent in the same queue is removed when its last
- *   pending child is. `unlink` deletes a pending link and takes the parent from that child. A parent in waiting-children can be removed.
+ *   locked, with its own children. Without it the children stay. With `parentToo`, which a selection alone heeds, a parent in the same
+ *   queue is removed when its last pending child is; the parents of that parent are released as by any removal. `unlink` deletes a pending link and takes the parent from that child. A parent in waiting-children can be removed.
  */
 export interface Families {
   /**

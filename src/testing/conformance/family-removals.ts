@@ -67,6 +67,18 @@ export function familyRemovals(test: Test): void {
     assert.equal(await scene.stateOf('parent'), 'missing');
   });
 
+  familyTest('a parent that is removed with its last pending child releases its own parent', async (family, scene) => {
+    await family.tryAdd(
+      { id: 'top', waitsForChildren: true },
+      { id: 'middle', waitsForChildren: true, parents: [family.parent('top')] },
+      { id: 'leaf', parents: [family.parent('middle')] },
+    );
+    await scene.store.change(scene.queue, { lists: ['waiting'], limit: 1 }, { kind: 'remove', parentToo: true });
+    await family.relay();
+    assert.deepEqual([await scene.stateOf('leaf'), await scene.stateOf('middle')], ['missing', 'missing']);
+    assert.equal(await scene.stateOf('top'), 'waiting');
+  });
+
   familyTest('a parent in the same queue stays when a child is removed that had ended', async (family, scene) => {
     const child = (id: string) => ({ id, parents: [family.parent()] });
     await family.tryAdd({ id: 'parent', waitsForChildren: true }, child('a'), child('b'));
