@@ -133,6 +133,20 @@ export const TRUST = [
     tests: HEARING,
   },
   {
+    name: 'the time left does not depend on being heard',
+    file: 'src/session/held-lock.ts',
+    find: 'Math.min(session.trustedForMs(), session.heardForMs())',
+    replace: 'session.trustedForMs()',
+    tests: HEARING,
+  },
+  {
+    name: 'assert lets a doubtful lock pass',
+    file: 'src/session/held-lock.ts',
+    find: 'if (this.held) return;',
+    replace: 'if (this.trusted) return;',
+    tests: HEARING,
+  },
+  {
     name: 'held turns true again',
     file: 'src/session/held-lock.ts',
     find: 'this.#unsure ||= !this.isSure;',

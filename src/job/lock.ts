@@ -1,4 +1,5 @@
 // The token and the fence of an acquisition. Every store makes them the same way, in the step that grants the lock.
+import { HoldfastError } from '../errors.js';
 
 /** Returns a unique token: a session id is never used twice, and a fence is never used twice within a queue. */
 export function tokenOf(session: string, fence: number): string {
@@ -26,8 +27,15 @@ export interface JobLock {
   readonly fence: number;
   /** When trust ends without a renewal, in ms since the epoch on this host's clock. */
   readonly expiresAt: number;
+  /**
+   * For how many ms `held` stays true if the store is not heard of again; 0 once it is false. Shorter than `expiresAt` where a server may
+   * take a living process for dead (see crashGraceMs).
+   */
+  readonly remainingMs: number;
   /** Aborted when the lock is lost, with the reason. */
   readonly signal: AbortSignal;
+  /** Throws LOCK_LOST unless the lock is certainly held (`held`). A handler that ends with that error uses up no attempt. */
+  assert(): void;
 }
 
 const NOT_HELD = AbortSignal.abort(new Error('This handle holds no lock.'));
@@ -37,5 +45,9 @@ export const NO_LOCK: JobLock = lockNotHeld('', 0);
 
 /** Returns a lock that is not held, with its token and fence. */
 export function lockNotHeld(token: string, fence: number): JobLock {
-  return { held: false, token, fence, expiresAt: 0, signal: NOT_HELD };
+  const assert = (): never => {
+    const message = 'This handle holds no lock: take it with job.takeLock(), or use the job that the processor was called with.';
+    throw new HoldfastError('LOCK_LOST', message);
+  };
+  return { held: false, token, fence, expiresAt: 0, remainingMs: 0, signal: NOT_HELD, assert };
 }

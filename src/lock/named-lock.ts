@@ -42,6 +42,16 @@ export class NamedLock {
     return this.#lock.expiresAt;
   }
 
+  /** For how many ms `held` stays true if the store is not heard of again; 0 once it is false. */
+  get remainingMs(): number {
+    return this.#lock.remainingMs;
+  }
+
+  /** Throws LOCK_LOST unless the lock is certainly held. */
+  assert(): void {
+    this.#lock.assert();
+  }
+
   /** Aborted when the lock is lost, with the reason. */
   get signal(): AbortSignal {
     return this.#lock.signal;

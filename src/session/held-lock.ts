@@ -110,6 +110,24 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
     return this.session.clock.wall() + this.trustedForMs();
   }
 
+  get remainingMs(): number {
+    if (!this.held) return 0;
+    const own = this.#ownMs();
+    const { session } = this;
+    return Math.max(0, this.timed ? own : Math.max(own, Math.min(session.trustedForMs(), session.heardForMs())));
+  }
+
+  assert(): void {
+    if (this.held) return;
+    const why = this.#lost
+      ? 'it was lost'
+      : this.#released
+        ? 'it was given up'
+        : 'the store did not confirm it in time, so another owner may have it';
+    const message = `The lock of ${this.#what} is not held: ${why}. Stop, and write nothing more.`;
+    throw new HoldfastError('LOCK_LOST', message, { ...this.#facts, ...(this.#lost ? { cause: this.#abortReason } : {}) });
+  }
+
   trustedForMs(): number {
     if (this.#doubted) return 0;
     const own = this.#ownMs();
@@ -142,11 +160,16 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
     if (this.#lost || this.#released) return false;
     this.#lost = true;
     this.session.memory.loseSlot(this.#slot, this.fence);
-    const { jobId, session } = this;
-    const what = this.#named ? `"${jobId}"` : `job ${jobId}`;
-    const facts = { queue: session.queue, ...(this.#named ? {} : { jobId }) };
-    this.withdraw(new HoldfastError('LOCK_LOST', `lock lost: ${what}: ${reason}`, facts));
+    this.withdraw(new HoldfastError('LOCK_LOST', `lock lost: ${this.#what}: ${reason}`, this.#facts));
     return true;
+  }
+
+  get #what(): string {
+    return this.#named ? `"${this.jobId}"` : `job ${this.jobId}`;
+  }
+
+  get #facts(): { queue: string; jobId?: string } {
+    return { queue: this.session.queue, ...(this.#named ? {} : { jobId: this.jobId }) };
   }
 
   /** Aborts the run for a reason that lies outside the job. A job that was cancelled before stays cancelled. */

@@ -72,8 +72,13 @@ export class Session {
 
   /** True while no other session can have been let in because the server lost sight of this process. */
   get isHeard(): boolean {
+    return this.heardForMs() > 0;
+  }
+
+  /** Returns how many ms that lasts without a reply of the store. */
+  heardForMs(): number {
     const { heardUntil } = this.memory;
-    return heardUntil === undefined || between(now(this.#clock), heardUntil) > 0;
+    return heardUntil === undefined ? Number.POSITIVE_INFINITY : between(now(this.#clock), heardUntil);
   }
 
   get trustedUntil(): Moment {

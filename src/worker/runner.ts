@@ -148,7 +148,7 @@ export class Runner {
     const error = withReason(toError(thrown), lock.cancelReason);
     if (lock.settled) return { event: 'none', outcome: undefined };
     // After a shutdown or a lost lock, the error does not use up an attempt: the job goes back and runs again.
-    if (lock.withdrawn || isSignal(error, 'RateLimitError')) {
+    if (lock.withdrawn || isSignal(error, 'RateLimitError') || isOwnLoss(error, lock)) {
       return { event: 'none', outcome: { kind: 'release', jobId: job.id, token: lock.token } };
     }
     // A cancelled job does not run again.
@@ -156,6 +156,11 @@ export class Runner {
     // DelayedError and WaitingError say that the processor has moved the job. If it has not, they are failures like any other.
     return { event: 'failed', outcome: await failedOutcome(job, lock.token, error, rules), error };
   }
+}
+
+/** True for the error of `job.lock.assert()`. */
+function isOwnLoss(error: Error, lock: HeldLock): boolean {
+  return error instanceof HoldfastError && error.code === 'LOCK_LOST' && error.jobId === lock.jobId && !lock.held;
 }
 
 /** Adds the reason of the cancellation: aborted timers and streams throw their own errors, which do not name it. */

@@ -26,7 +26,15 @@ export async function holder(store: Store, queue: string): Promise<LockClient> {
   const progress: [string, JobProgress][] = [];
   let seq = 0;
   const { signal } = new AbortController();
-  const lockFor = ({ token, fence }: ClaimedJob) => ({ held: true, token, fence, expiresAt: Date.now() + 60_000, signal });
+  const lockFor = ({ token, fence }: ClaimedJob) => ({
+    held: true,
+    token,
+    fence,
+    expiresAt: Date.now() + 60_000,
+    remainingMs: 60_000,
+    signal,
+    assert: () => undefined,
+  });
   const context: JobContext = {
     name: queue,
     prefix: 'bull',

@@ -108,6 +108,20 @@ test('turns held false a margin before the grace is over without a reply, and ab
   expect(lost).toEqual([]);
 });
 
+test('lets remainingMs end with the last reply to a suspicion check, as held does', async () => {
+  const lock = watched(await keep());
+  await time.pass(2000);
+  store.on('checkSessions', { fault: 'fail' });
+  expect(lock.remainingMs).toBe(TRUST_MS);
+  await time.pass(TRUST_MS - STEP_MS);
+  expect(lock.remainingMs).toBe(STEP_MS);
+  expect(() => lock.assert()).not.toThrow();
+  await time.pass(STEP_MS);
+  expect(lock.remainingMs).toBe(0);
+  expect(() => lock.assert()).toThrow(/did not confirm/);
+  expect(lock.signal.aborted).toBe(false);
+});
+
 test('counts a reply from before its request was sent, however late the reply comes', async () => {
   const session = await keep();
   const lock = watched(session);

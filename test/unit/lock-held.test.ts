@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { lockNotHeld } from '../../src/job/lock.js';
 import { now, trustUntil } from '../../src/session/trust.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { lockOn, openSession } from '../support/scenes/locks.js';
@@ -82,4 +83,46 @@ test('loses tens of thousands of locks at once in linear time', async () => {
   const { user, system } = process.cpuUsage(before);
   expect((user + system) / 1000, 'ms of processor time').toBeLessThan(1000);
   expect(locks.some((lock) => lock.held)).toBe(false);
+});
+
+test('counts remainingMs down to 0 with the trust in the session, and lets a renewal raise it', async () => {
+  const clock = new ManualClock();
+  const session = await openSession(1000, clock);
+  const lock = lockOn(session);
+  expect(lock.remainingMs).toBe(950);
+  clock.advance(900);
+  expect(lock.remainingMs).toBe(50);
+  session.memory.extendTrust(trustUntil(now(clock), 1000));
+  expect(lock.remainingMs).toBe(950);
+  clock.advance(950);
+  expect(lock.remainingMs).toBe(0);
+  session.memory.extendTrust(trustUntil(now(clock), 1000));
+  expect(lock.remainingMs).toBe(0);
+});
+
+test('counts remainingMs of a timed or extended lock to its own expiry', async () => {
+  const clock = new ManualClock();
+  const timed = lockOn(await openSession(10_000, clock), { durationMs: 1000, sentAt: now(clock) });
+  expect(timed.remainingMs).toBe(950);
+  const pinned = lockOn(await openSession(1000, clock));
+  pinned.extend(now(clock), 5000);
+  expect(pinned.remainingMs).toBe(4750);
+});
+
+test('throws LOCK_LOST in assert once the lock is not certainly held, and not before', async () => {
+  const clock = new ManualClock();
+  const session = await openSession(1000, clock);
+  const [late, lost, released] = [lockOn(session), lockOn(session), lockOn(session)];
+  for (const lock of [late, lost, released]) expect(() => lock.assert()).not.toThrow();
+  lost.lose('an operator took it');
+  expect(() => lost.assert()).toThrow(
+    expect.objectContaining({ code: 'LOCK_LOST', jobId: lost.jobId, cause: lost.signal.reason }),
+  );
+  expect(lost.remainingMs).toBe(0);
+  released.release();
+  expect(() => released.assert()).toThrow(/given up/);
+  expect(released.remainingMs).toBe(0);
+  clock.advance(950);
+  expect(() => late.assert()).toThrow(expect.objectContaining({ code: 'LOCK_LOST', queue: session.queue, jobId: late.jobId }));
+  expect(() => lockNotHeld('token', 1).assert()).toThrow(expect.objectContaining({ code: 'LOCK_LOST' }));
 });

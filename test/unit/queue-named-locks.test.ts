@@ -41,8 +41,11 @@ describe('a named lock', () => {
     expect(await b.takeLock('invoice:42')).toBeUndefined();
     expect(await a.takeLock('invoice:42')).toBeUndefined();
     expect(await b.takeLock('invoice:43')).toMatchObject({ held: true });
+    expect(first?.remainingMs).toBeGreaterThan(0);
+    expect(() => first?.assert()).not.toThrow();
     expect(await first?.release()).toBe(true);
-    expect(first?.held).toBe(false);
+    expect(first).toMatchObject({ held: false, remainingMs: 0 });
+    expect(() => first?.assert()).toThrow(refused('LOCK_LOST'));
     expect(await first?.release()).toBe(true);
     const second = await b.takeLock('invoice:42');
     expect(second?.fence).toBeGreaterThan(first?.fence ?? Number.NaN);

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { HoldfastError } from '../../src/errors.js';
 import { Job } from '../../src/handle/job.js';
 import type { JobContext } from '../../src/handle/job-context.js';
 import type { ClaimedJob } from '../../src/job/record.js';
@@ -67,6 +68,27 @@ test('retries after a processor throws or rejects, and fails at the last attempt
 test('hands a rate-limited job back without an event', async () => {
   const { end } = await run(() => Promise.reject(new RateLimitError()));
   expect(end).toMatchObject({ event: 'none', outcome: { kind: 'release' } });
+});
+
+test('hands a job back without an attempt when its handler throws the error of lock.assert(), and fails it after another error', async () => {
+  const { job, lock } = await claimed();
+  const runner = (processor: () => unknown) => new Runner({ processor, rules: {}, maxStartedAttempts: undefined });
+  const foreign = new HoldfastError('LOCK_LOST', 'the lock of another job', { jobId: 'other' });
+  const failed = { event: 'failed', outcome: { kind: 'failed' } };
+  const throws = (error: Error) => () => {
+    throw error;
+  };
+  const own = new HoldfastError('LOCK_LOST', 'made up', { jobId: job.id });
+  expect(await endOf(runner(throws(own)), job, lock)).toMatchObject(failed);
+  lock.session.memory.markLost();
+  expect(await endOf(runner(throws(foreign)), job, lock)).toMatchObject(failed);
+  expect(await endOf(runner(throws(new Error('no'))), job, lock)).toMatchObject(failed);
+  const end = await endOf(
+    runner(() => job.lock.assert()),
+    job,
+    lock,
+  );
+  expect(end).toMatchObject({ event: 'none', outcome: { kind: 'release', jobId: job.id, token: lock.token } });
 });
 
 test('has no other outcome after the processor moved the job itself', async () => {
