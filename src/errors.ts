@@ -32,7 +32,7 @@ export const ERROR_CODES = {
   NO_HANDLER: 'the map of handlers has none for jobs of this name',
   ALREADY_RUNNING: 'run() was called on a worker that is running',
   CANCELLED: 'the job was cancelled: the reason of the signal of its handler',
-  SHUTDOWN: 'the worker was closed by force while the handler ran: the reason of its signal',
+  SHUTDOWN: 'the worker was closed while the handler ran: the reason of its signal',
   EVENTS_MISSED: 'the store dropped events before a QueueEvents had read them',
   CLOSED: 'the queue, worker or listener was closed before the call',
   TIMEOUT: 'the call did not finish within its time limit',

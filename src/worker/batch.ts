@@ -76,12 +76,12 @@ export class RunningBatch implements Batch {
 
   complete(job: Job, value?: unknown): void {
     const entry = this.#decide(job);
-    this.#carryOut(() => this.#decisions.completed(entry, value));
+    this.#carryOut(entry, () => this.#decisions.completed(entry, value));
   }
 
   fail(job: Job, error: Error): void {
     const entry = this.#decide(job);
-    this.#carryOut(() => this.#decisions.failed(entry, error));
+    this.#carryOut(entry, () => this.#decisions.failed(entry, error));
   }
 
   /** The processor has returned. */
@@ -104,7 +104,7 @@ export class RunningBatch implements Batch {
     this.#over = true;
     const rest = [...this.#undecided];
     this.#undecided.clear();
-    this.#last?.();
+    this.#endLast();
     for (const entry of rest) decide(entry);
   }
 
@@ -115,9 +115,21 @@ export class RunningBatch implements Batch {
     throw new HoldfastError('JOB_STATE', `Job ${job.id} cannot be completed or failed: ${why}.`, { jobId: job.id });
   }
 
-  #carryOut(decision: () => void): void {
-    if (this.#undecided.size > 0) decision();
-    else this.#last = decision;
+  #carryOut({ lock }: BatchEntry, decision: () => void): void {
+    if (this.#undecided.size > 0) {
+      decision();
+      return;
+    }
+    this.#last = decision;
+    // A worker that shuts down does not wait for the processor, and must not hand back a job that is decided.
+    if (lock.signal.aborted) this.#endLast();
+    else lock.signal.addEventListener('abort', () => this.#endLast());
+  }
+
+  #endLast(): void {
+    const last = this.#last;
+    this.#last = undefined;
+    last?.();
   }
 
   #entryOf(job: Job): BatchEntry {

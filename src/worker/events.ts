@@ -15,6 +15,8 @@ interface EventsOf<J, Value> {
    * too often has the code JOB_STALLED and, in `lostBy`, the process that lost it.
    */
   failed: [job: J | undefined, error: Error, prev: string];
+  /** The worker was closed while the job ran, and the job went back to waiting. No attempt or stall counts. `reason`: a SHUTDOWN error. */
+  interrupted: [job: J, reason: Error];
   progress: [job: J, progress: unknown];
   /** This worker found a job whose owner died. `lostBy`: the process of that owner, and how the loss was found. */
   stalled: [jobId: string, prev: string];

@@ -3,7 +3,7 @@
 // lifecycle never calls the store, so `health()` can ask it for the state at any time. A start that the store refuses leads back to idle.
 import { closedError, HoldfastError } from '../errors.js';
 import { MAX_TIMER_MS } from '../runtime/check.js';
-import { clearInterval, setInterval } from '../runtime/timers.js';
+import { clearInterval, clearTimeout, performance, setInterval, setTimeout } from '../runtime/timers.js';
 
 /** by hand: the worker has no processor; getNextJob takes its jobs. starting: run() was called, and jobs are not claimed yet. */
 type Phase = 'by hand' | 'idle' | 'starting' | 'running' | 'closing' | 'closed';
@@ -23,6 +23,10 @@ export class Lifecycle {
   /** Keeps the process alive while the worker is open, also while it is paused or only waits for a handler. */
   #keepAlive: NodeJS.Timeout | undefined;
   readonly #force = latch();
+  readonly #due = latch();
+  #dueTimer: NodeJS.Timeout | undefined;
+  /** When the running jobs are interrupted, on the clock of `performance`. */
+  #dueAt = Number.POSITIVE_INFINITY;
   readonly #renewer = latch();
 
   constructor(name: string, byHand: boolean) {
@@ -62,6 +66,11 @@ export class Lifecycle {
   /** Resolves when the worker is forced to close. */
   get forced(): Promise<void> {
     return this.#force.passed;
+  }
+
+  /** Resolves when a closing worker has waited for its running jobs for as long as it was told to. */
+  get due(): Promise<void> {
+    return this.#due.passed;
   }
 
   /** Resolves when it is known where locks are renewed: the thread has renewed once, or the event loop will. */
@@ -139,9 +148,19 @@ export class Lifecycle {
     return this.#closing;
   }
 
+  /** Sets how long a closing worker waits for its running jobs. If it is set again, the earlier end counts. */
+  interruptIn(ms: number): void {
+    const at = performance.now() + ms;
+    if (this.#phase === 'closed' || at >= this.#dueAt) return;
+    this.#dueAt = at;
+    clearTimeout(this.#dueTimer);
+    this.#dueTimer = setTimeout(() => this.#due.open(), ms);
+  }
+
   /** closing → closed. */
   closed(): void {
     this.#phase = 'closed';
+    clearTimeout(this.#dueTimer);
     clearInterval(this.#keepAlive);
     this.#start?.attached.open();
     this.#start?.ended.open();

@@ -2,6 +2,7 @@
 import type { HoldfastError } from '../errors.js';
 import type { Job } from '../handle/job.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
+import type { Linked } from '../runtime/linked-list.js';
 import type { HeldLock } from '../session/held-lock.js';
 import type { Substituted } from '../store/client/refusal.js';
 import type { Delivery } from './outbox.js';
@@ -11,13 +12,18 @@ import type { TimeLimit } from './time-limit.js';
 export interface RunOwner {
   /** The handler has ended. `delivers`: there is an outcome to settle. */
   ended(run: Run, delivers: boolean): void;
+  /** The handler has ended after its job was handed back without it. */
+  endedLate(run: Run, end: RunEnd): void;
   /** Returns the outcome to settle instead of one that the store refused. */
   substitute(run: Run, refusal: HoldfastError): Outcome | undefined;
   settled(run: Run, status: SettleStatus | 'unknown', error: Error | undefined): void;
 }
 
 /** One run and its delivery: one object instead of four closures for each job. */
-export class Run implements RunListener, Delivery {
+export class Run implements RunListener, Delivery, Linked<Run> {
+  /** Its neighbours among the running ones. */
+  before: Run | undefined = undefined;
+  after: Run | undefined = undefined;
   readonly job: Job;
   readonly lock: HeldLock;
   readonly #owner: RunOwner;
@@ -33,17 +39,24 @@ export class Run implements RunListener, Delivery {
     this.lock = lock;
   }
 
+  get order(): number {
+    return this.lock.fence;
+  }
+
   /** The job was passed to the handler. */
   begun(): void {
     this.limit?.start();
   }
 
+  /** The handler has ended. */
   ended(end: RunEnd): void {
-    if (this.limit === undefined || this.limit.end()) this.conclude(end);
+    if (this.end === undefined) this.conclude(end);
+    else this.#owner.endedLate(this, end);
   }
 
   /** The run is over, whether or not its handler has ended. */
   conclude(end: RunEnd): void {
+    this.limit?.end();
     this.end = end;
     if (end.outcome !== undefined) this.outcome = end.outcome;
     this.#owner.ended(this, end.outcome !== undefined);

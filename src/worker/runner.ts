@@ -16,6 +16,8 @@ type AnyProcessor = (job: Job, token: string, signal?: AbortSignal) => unknown;
 export type RunEnd =
   | { event: 'completed'; outcome: Outcome; value: unknown }
   | { event: 'failed'; outcome: Outcome; error: Error }
+  /** The worker was closed while the job ran. */
+  | { event: 'interrupted'; outcome: Outcome; error: Error }
   | { event: 'none'; outcome: Outcome }
   /** The processor has moved the job itself. */
   | { event: 'none'; outcome: undefined };
@@ -149,13 +151,20 @@ export class Runner {
     if (lock.settled) return { event: 'none', outcome: undefined };
     // After a shutdown or a lost lock, the error does not use up an attempt: the job goes back and runs again.
     if (lock.withdrawn || isSignal(error, 'RateLimitError') || isOwnLoss(error, lock)) {
-      return { event: 'none', outcome: { kind: 'release', jobId: job.id, token: lock.token } };
+      return released(job, lock);
     }
     // A cancelled job does not run again.
     const rules = lock.doomed === undefined ? this.#rules : { ...this.#rules, final: true };
     // DelayedError and WaitingError say that the processor has moved the job. If it has not, they are failures like any other.
     return { event: 'failed', outcome: await failedOutcome(job, lock.token, error, rules), error };
   }
+}
+
+function released({ id: jobId }: Job, lock: HeldLock): RunEnd {
+  const outcome: Outcome = { kind: 'release', jobId, token: lock.token };
+  const reason: unknown = lock.withdrawn ? lock.signal.reason : undefined;
+  const isShutdown = reason instanceof HoldfastError && reason.code === 'SHUTDOWN';
+  return isShutdown ? { event: 'interrupted', outcome, error: reason } : { event: 'none', outcome };
 }
 
 /** True for the error of `job.lock.assert()`. */

@@ -17,6 +17,7 @@ import { TimeLimit } from './time-limit.js';
 import { TracedRun } from './traced-run.js';
 import { warnOfUnasked } from './unasked-steps.js';
 import type { RunEnd, Runner } from './runner.js';
+import { LinkedList } from '../runtime/linked-list.js';
 import { checkTelemetry, Tracing } from '../runtime/telemetry.js';
 import { performance, setImmediate } from '../runtime/timers.js';
 
@@ -38,6 +39,8 @@ export class Runs implements RunOwner {
   /** The duration of the locks in ms, if they are not renewed; else undefined. */
   readonly #timedMs: number | undefined;
   readonly #ahead = new PrefetchBuffer(() => this.handBackAhead());
+  /** The runs whose handlers have not ended. */
+  readonly #running = new LinkedList<Run>();
   readonly #tracing: Tracing | undefined;
   #turnBegan = 0;
   #goesOn: NodeJS.Immediate | undefined;
@@ -141,6 +144,8 @@ export class Runs implements RunOwner {
   handBackUnbegun(locks: HeldLock[]): void {
     if (locks.length === 0) return;
     this.#context.slots.running -= locks.length;
+    const unbegun = new Set(locks);
+    for (const run of Array.from(this.#running.forward())) if (unbegun.has(run.lock)) this.#running.remove(run);
     for (const lock of locks) this.#letGo(lock);
     this.#outbox.handBack(locks.map(({ jobId, token }) => ({ id: jobId, token })));
   }
@@ -177,7 +182,7 @@ export class Runs implements RunOwner {
   }
 
   #beginPlain(job: Job, lock: HeldLock): void {
-    const run = new Run(this, job, lock);
+    const run = this.#tracked(new Run(this, job, lock));
     this.#limit(run);
     if (run.limit !== undefined && this.#runner.beginsAtOnce) run.begun();
     this.#runner.run(job, lock, run);
@@ -185,7 +190,7 @@ export class Runs implements RunOwner {
 
   #limit(run: Run): void {
     const { job, lock } = run;
-    const { opts, emitter, owner } = this.#context;
+    const { opts, owner } = this.#context;
     const timeoutMs = timeoutOf(job) ?? opts.timeoutMs;
     if (timeoutMs === undefined) return;
     run.limit = new TimeLimit(lock, {
@@ -197,19 +202,25 @@ export class Runs implements RunOwner {
         owner.limit(lock.session, { inMs, fence: lock.fence, reason: error.message, outcome });
       },
       onEnd: () => owner.unlimit(lock.session, lock.token),
-      onOver: (error) => void this.#runner.timedOut(job, lock, error).then((end) => run.conclude(end)),
-      onLate: () => emitter.emit('error', this.#late(job)),
+      onOver: (error) => void this.#cutShort(run, error),
     });
   }
 
-  #late({ id: jobId }: Job): HoldfastError {
-    const message = `The handler of job ${jobId} ended after its timeoutMs and the grace: its result or error was not stored.`;
-    return new HoldfastError('TIMEOUT', message, { jobId, queue: this.#context.name });
+  /** The handler has not ended in time. Its lock is given up first: the store may let another owner in before its reply arrives. */
+  async #cutShort(run: Run, error: HoldfastError): Promise<void> {
+    run.lock.lose('its time limit is over, and the handler did not stop');
+    const end = await this.#runner.timedOut(run.job, run.lock, error);
+    if (run.end === undefined) run.conclude(end);
+  }
+
+  #tracked<R extends Run>(run: R): R {
+    this.#running.pushBack(run);
+    return run;
   }
 
   #beginTraced(job: Job, lock: HeldLock, tracing: Tracing): void {
     const { name: queue, opts } = this.#context;
-    const run = new TracedRun(this, job, lock, tracing, { queue, worker: opts.name });
+    const run = this.#tracked(new TracedRun(this, job, lock, tracing, { queue, worker: opts.name }));
     this.#limit(run);
     if (this.#runner.beginsAtOnce) run.begun();
     run.within(() => this.#runner.run(job, lock, run));
@@ -225,7 +236,29 @@ export class Runs implements RunOwner {
     emitter.emit('error', new HoldfastError('LOCK_UNTRUSTED', `Job ${jobId} was not started: ${why}`, { jobId, queue }));
   }
 
+  /** Hands back the jobs of handlers that go on although their signals were aborted. Their locks are given up first. */
+  giveUp(reasonFor: (jobId: string) => Error): void {
+    for (const run of Array.from(this.#running.forward())) {
+      const { job, lock } = run;
+      lock.lose('the worker was closed, and the handler did not stop');
+      // The handler has moved the job itself.
+      if (lock.settled) run.conclude({ event: 'none', outcome: undefined });
+      else
+        run.conclude({
+          event: 'interrupted',
+          outcome: { kind: 'release', jobId: job.id, token: lock.token },
+          error: reasonFor(job.id),
+        });
+    }
+  }
+
+  /** A result that comes too late is reported and not sent: the store would refuse it. */
+  endedLate({ job }: Run, end: RunEnd): void {
+    if (end.event === 'completed') this.#context.emitter.emit('error', this.#refused(end, job, 'lost'));
+  }
+
   ended(run: Run, delivers: boolean): void {
+    this.#running.remove(run);
     run.lock.finishing = true;
     const { slots } = this.#context;
     slots.running -= 1;
@@ -251,6 +284,8 @@ export class Runs implements RunOwner {
     }
     if (lock.completing !== undefined && status !== 'done' && status !== 'unknown' && this.#hasCompleted(run, status)) return;
     this.#letGo(lock);
+    // The handler has moved the job itself while the job was handed back without it.
+    if (end?.event === 'interrupted' && lock.settled) return;
     if (end !== undefined) this.#emitEnd(end, job, status, error);
   }
 
@@ -299,6 +334,7 @@ export class Runs implements RunOwner {
       emitter.emit('error', this.#refused(end, job, status));
       return;
     }
+    if (end.event === 'interrupted') emitter.emit('interrupted', job, end.error);
     if (end.outcome !== undefined) showSettled(job, end.outcome);
     if (end.event === 'completed') {
       void unaskedSteps(job)?.then((names) => warnOfUnasked(this.#context.name, names));

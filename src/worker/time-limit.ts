@@ -15,15 +15,12 @@ export interface TimeLimitOptions {
   onEnd(): void;
   /** The grace is over, and the handler has not ended. */
   onOver(error: HoldfastError): void;
-  /** The handler has ended after that. */
-  onLate(): void;
 }
 
 export class TimeLimit {
   readonly #lock: HeldLock;
   readonly #options: TimeLimitOptions;
   #timer: NodeJS.Timeout | undefined;
-  #isOver = false;
 
   constructor(lock: HeldLock, options: TimeLimitOptions) {
     this.#lock = lock;
@@ -36,22 +33,16 @@ export class TimeLimit {
     onStart(timeoutMs + graceMs + THREAD_LATER_MS, this.#error());
   }
 
-  /** The handler has ended. Returns false if its end does not count. */
-  end(): boolean {
+  /** The run is over. */
+  end(): void {
     clearTimeout(this.#timer);
-    if (this.#isOver) this.#options.onLate();
-    else this.#options.onEnd();
-    return !this.#isOver;
+    this.#options.onEnd();
   }
 
   #timeOut(): void {
     const error = this.#error();
     this.#lock.cancel(error);
-    this.#timer = setTimeout(() => {
-      this.#isOver = true;
-      this.#options.onEnd();
-      this.#options.onOver(error);
-    }, this.#options.graceMs);
+    this.#timer = setTimeout(() => this.#options.onOver(error), this.#options.graceMs);
   }
 
   #error(): HoldfastError {

@@ -28,7 +28,7 @@ import {
 } from './options.js';
 import type { BatchProcessor } from './batch.js';
 import { batchProcessorOf, processorOf } from './processor.js';
-import { shutDown, stopTaking } from './shutdown.js';
+import { type CloseOptions, closeTerms, shutDown, stopTaking } from './shutdown.js';
 import { openStore, startOrRefuse } from './startup.js';
 import { makeStations, type Stations } from './stations.js';
 
@@ -183,9 +183,21 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
    * `force`, in this or in a later call, it does not wait: the signals of handlers are aborted with SHUTDOWN, and their locks are no longer
    * renewed. A handler that throws then hands its job back; neither an attempt nor a stall counts. Results that come in time are still
    * settled, and jobs that are left when the process exits are handed back.
+   *
+   * With `timeoutMs`, in this or in a later call, it waits for so long. Then the signals of handlers are aborted with SHUTDOWN, and their
+   * jobs go back to waiting, where another worker gets them at once; neither an attempt nor a stall counts, and `interrupted` is emitted.
+   * A handler that goes on for a second after that loses its lock: the store refuses what it writes, and its result is not sent.
    */
-  close(force = false): Promise<void> {
-    this.closing = this.#stations.context.lifecycle.close(force, () => shutDown(this.#stations));
+  close(force: boolean | CloseOptions = false): Promise<void> {
+    let terms: ReturnType<typeof closeTerms>;
+    try {
+      terms = closeTerms(force);
+    } catch (error) {
+      return Promise.reject(toError(error));
+    }
+    const { lifecycle } = this.#stations.context;
+    this.closing = lifecycle.close(terms.force, () => shutDown(this.#stations));
+    if (terms.timeoutMs !== undefined) lifecycle.interruptIn(terms.timeoutMs);
     return this.closing;
   }
 

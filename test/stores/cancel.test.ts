@@ -194,7 +194,7 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
     await reaches(next, 'completed');
     goOn.open();
     await until('the late result to be reported', () => errors.length > 0);
-    expect(errors).toMatchObject([{ code: 'TIMEOUT' }]);
+    expect(errors).toMatchObject([{ code: 'LOCK_LOST' }]);
     expect((await queue.getJob(stuck.id))?.returnvalue).toBe(null);
     expect(runs).toBe(2);
   });
