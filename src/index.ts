@@ -122,4 +122,6 @@ export type {
   WorkerOptions,
   WorkerSettings,
 } from './worker/options.js';
+export { type Closable, onSignals, type OnSignalsOptions } from './worker/on-signals.js';
+export type { CloseOptions } from './worker/shutdown.js';
 export { Worker } from './worker/worker.js';
