@@ -23,7 +23,12 @@ export interface ProcessEnd {
   signal: NodeJS.Signals | null;
 }
 
-const OWN_CLOCK = { env: {}, execArgv: [] };
+export interface Environment extends Pick<ShiftedClock, 'env' | 'execArgv'> {
+  /** The program that runs Node, whose path and arguments `execArgv` has then. */
+  execPath?: string;
+}
+
+const OWN_CLOCK: Environment = { env: {}, execArgv: [] };
 
 export function fixture(name: string): string {
   return fileURLToPath(new URL(`../../acceptance/fixtures/${name}`, import.meta.url));
@@ -34,11 +39,17 @@ export class WorkerProcess extends MomentLog {
   readonly #child: ChildProcess;
   #stderr = '';
 
-  constructor(plan: ProcessPlan, program = 'worker.mjs', clock: Pick<ShiftedClock, 'env' | 'execArgv'> = OWN_CLOCK) {
+  constructor(plan: ProcessPlan, program = 'worker.mjs', clock: Environment = OWN_CLOCK) {
     super();
     const execArgv = [...clock.execArgv, ...(plan.imports ?? []).flatMap((file) => ['--import', file])];
     const env = { ...process.env, ...clock.env };
-    const child = fork(fixture(program), [JSON.stringify(plan)], { env, execArgv, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
+    const by = clock.execPath === undefined ? {} : { execPath: clock.execPath };
+    const child = fork(fixture(program), [JSON.stringify(plan)], {
+      env,
+      execArgv,
+      ...by,
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    });
     this.#child = child;
     if (child.stdout !== null) createInterface(child.stdout).on('line', (line) => this.#hear(line));
     child.stderr?.on('data', (chunk: Buffer) => {
