@@ -79,8 +79,8 @@ export const TRUST = [
   {
     name: 'a shorter extension does not shorten, a longer one does',
     file: 'src/session/held-lock.ts',
-    find: 'between(end, this.#ownEnd) > 0) this.#ownEnd = end;',
-    replace: 'between(end, this.#ownEnd) < 0) this.#ownEnd = end;',
+    find: 'between(end, this.#ownEnd) > 0) this.#setOwnEnd(end);',
+    replace: 'between(end, this.#ownEnd) < 0) this.#setOwnEnd(end);',
     tests: FIRST_SEND,
   },
   {
@@ -156,8 +156,8 @@ export const TRUST = [
   {
     name: 'trust that was seen to be over comes back',
     file: 'src/session/held-lock.ts',
-    find: 'this.#doubted ||= !this.session.memory.holds(this.#slot) || this.trustedForMs() <= 0;',
-    replace: 'this.#doubted = !this.session.memory.holds(this.#slot) || this.trustedForMs() <= 0;',
+    find: 'this.#doubted ||= !this.session.holds(this.#slot, this.fence) || this.trustedForMs() <= 0;',
+    replace: 'this.#doubted = !this.session.holds(this.#slot, this.fence) || this.trustedForMs() <= 0;',
     tests: unit('lock-held', 'lock-table'),
     equivalent:
       'trustedForMs answers 0 once the lock was doubted, and a slot that was lost stays lost, so that the next look doubts it again',

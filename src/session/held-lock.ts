@@ -15,6 +15,8 @@ export interface HeldLockOptions {
   named?: boolean;
   /** Set for a timed lock: its duration, and the moment before the claim was sent. */
   timed?: { durationMs: number; sentAt: Moment };
+  /** Set inside a sandbox: the words of the lock's own end, which the worker writes. */
+  seen?: { ownEnd: Int32Array; timed: boolean };
   onGrown(block: SharedArrayBuffer): void;
 }
 
@@ -37,6 +39,8 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
   #withdrawn = false;
   /** The end of a timed lock, or of a pin. */
   #ownEnd: Moment | undefined;
+  /** The same for the other side of a sandbox: whether there is such an end, and the end. */
+  #ownEndWords: Int32Array | undefined;
   #released = false;
   #lost = false;
   /** A check has found that the trust deadline has passed, or that the renewer has marked the lock as lost. Never reset. */
@@ -52,15 +56,16 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
   /** The store has acknowledged a move that the handler made itself. */
   settled = false;
 
-  constructor({ session, job, named = false, timed, onGrown }: HeldLockOptions) {
+  constructor({ session, job, named = false, timed, seen, onGrown }: HeldLockOptions) {
     this.jobId = job.id;
     this.#named = named;
     this.token = job.token;
     this.fence = job.fence;
     this.session = session;
-    this.timed = timed !== undefined;
+    this.timed = timed !== undefined || seen?.timed === true;
     this.#slot = session.takeSlot(job.fence, onGrown);
-    if (timed !== undefined) this.#ownEnd = trustUntil(timed.sentAt, timed.durationMs);
+    this.#ownEndWords = seen?.ownEnd;
+    if (timed !== undefined) this.#setOwnEnd(trustUntil(timed.sentAt, timed.durationMs));
   }
 
   get order(): number {
@@ -102,7 +107,7 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
    */
   get trusted(): boolean {
     if (this.#released || this.#lost) return false;
-    this.#doubted ||= !this.session.memory.holds(this.#slot) || this.trustedForMs() <= 0;
+    this.#doubted ||= !this.session.holds(this.#slot, this.fence) || this.trustedForMs() <= 0;
     return !this.#doubted;
   }
 
@@ -111,10 +116,7 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
   }
 
   get remainingMs(): number {
-    if (!this.held) return 0;
-    const own = this.#ownMs();
-    const { session } = this;
-    return Math.max(0, this.timed ? own : Math.max(own, Math.min(session.trustedForMs(), session.heardForMs())));
+    return this.held ? Math.max(0, this.sureForMs()) : 0;
   }
 
   assert(): void {
@@ -134,7 +136,33 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
     return this.timed ? own : Math.max(own, this.session.trustedForMs());
   }
 
+  /** Returns how many ms `held` stays true without word from the store. */
+  sureForMs(): number {
+    if (!this.isSure) return 0;
+    const own = this.#ownMs();
+    return this.timed ? own : Math.max(own, Math.min(this.session.trustedForMs(), this.session.heardForMs()));
+  }
+
+  /** Lets a thread read the lock: it gets what is returned, and `ownEnd` is kept up to date until the next call. */
+  share(ownEnd: Int32Array | undefined): { words: SharedArrayBuffer; block: SharedArrayBuffer; slot: number } {
+    this.#ownEndWords = ownEnd;
+    if (ownEnd !== undefined) {
+      Atomics.store(ownEnd, 0, 0);
+      if (this.#ownEnd !== undefined) this.#setOwnEnd(this.#ownEnd);
+    }
+    return this.session.memory.placeOf(this.#slot);
+  }
+
+  #setOwnEnd(end: Moment): void {
+    this.#ownEnd = end;
+    if (this.#ownEndWords === undefined) return;
+    Atomics.store(this.#ownEndWords, 1, end);
+    Atomics.store(this.#ownEndWords, 0, 1);
+  }
+
   #ownMs(): number {
+    const words = this.#ownEndWords;
+    if (words !== undefined) this.#ownEnd = Atomics.load(words, 0) === 0 ? undefined : Atomics.load(words, 1);
     return this.#ownEnd === undefined ? 0 : between(now(this.session.clock), this.#ownEnd);
   }
 
@@ -144,7 +172,7 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
    */
   shorten(sentAt: Moment, durationMs: number): void {
     const end = trustUntil(sentAt, durationMs);
-    if (this.#ownEnd !== undefined && between(end, this.#ownEnd) > 0) this.#ownEnd = end;
+    if (this.#ownEnd !== undefined && between(end, this.#ownEnd) > 0) this.#setOwnEnd(end);
   }
 
   /**
@@ -152,7 +180,7 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
    * it ends sooner: the store may have forgotten the one before.
    */
   extend(sentAt: Moment, durationMs: number): void {
-    this.#ownEnd = trustUntil(sentAt, durationMs);
+    this.#setOwnEnd(trustUntil(sentAt, durationMs));
   }
 
   /** Marks the lock as lost and aborts its signal. Returns true the first time only. */

@@ -109,6 +109,17 @@ export class SessionMemory {
     return Atomics.load(this.#block(slot), slot % SLOTS_PER_BLOCK) > 0n;
   }
 
+  /** The same for a reader that does not know when the slot goes to another lock. */
+  holdsFence(slot: number, fence: number): boolean {
+    return Atomics.load(this.#block(slot), slot % SLOTS_PER_BLOCK) === BigInt(fence);
+  }
+
+  /** Returns where a thread finds a slot: buffers of which the slot's block is the only one, and the slot in it. */
+  placeOf(slot: number): { words: SharedArrayBuffer; block: SharedArrayBuffer; slot: number } {
+    const block = this.buffers.slots[Math.floor(slot / SLOTS_PER_BLOCK)] as SharedArrayBuffer;
+    return { words: this.buffers.words, block, slot: slot % SLOTS_PER_BLOCK };
+  }
+
   /** Marks one lock as lost. For the owner, which knows the slot: a session that ends loses all its locks in one turn of the event loop. */
   loseSlot(slot: number, fence: number): void {
     Atomics.compareExchange(this.#block(slot), slot % SLOTS_PER_BLOCK, BigInt(fence), -BigInt(fence));

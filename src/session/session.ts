@@ -29,18 +29,25 @@ export class Session {
   readonly durationMs: number;
   /** While the session holds locks, the store must confirm every `graceMs` that the session is not under suspicion. 0: no check needed. */
   readonly graceMs: number;
-  readonly memory = new SessionMemory();
+  readonly memory: SessionMemory;
   readonly #clock: Clock;
   readonly #free: number[] = [];
   #used = 0;
   #calls = 0;
 
-  private constructor(id: string, { queue, durationMs }: SessionSettings, graceMs: number, clock: Clock) {
+  protected constructor(
+    id: string,
+    { queue, durationMs }: Pick<SessionSettings, 'queue' | 'durationMs'>,
+    graceMs: number,
+    clock: Clock,
+    memory = new SessionMemory(),
+  ) {
     this.id = id;
     this.queue = queue;
     this.durationMs = durationMs;
     this.graceMs = graceMs;
     this.#clock = clock;
+    this.memory = memory;
   }
 
   static async open(store: Store, settings: SessionSettings, clock: Clock): Promise<Session> {
@@ -97,6 +104,11 @@ export class Session {
     if (slot >= this.memory.capacity) onGrown(this.memory.addBlock());
     this.memory.occupy(slot, fence);
     return slot;
+  }
+
+  /** True unless the lock in the slot was lost. The slot is the lock's own until it is returned. */
+  holds(slot: number, _fence: number): boolean {
+    return this.memory.holds(slot);
   }
 
   returnSlot(slot: number): void {
