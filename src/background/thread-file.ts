@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
-import { ownFolders, resolveOutside, setEsmFile } from '../runtime/outside.js';
+import { findOwnFile, setEsmFile } from '../runtime/outside.js';
 
 /** Set by the ESM entries (scripts/start-thread.mjs), whose `new Worker(new URL(…))` is a form that bundlers know. */
 export interface EsmThread {
@@ -12,8 +12,6 @@ export interface EsmThread {
   /** Starts the thread. Returns undefined if the bundler made no file for it. */
   start(options: WorkerOptions): Worker | undefined;
 }
-
-const ENTRIES = ['thread-entry.js', 'thread-entry.mjs', 'thread-entry.cjs'];
 
 const ADVICE =
   'If this program was bundled, leave holdfast out of the bundle (external), or name the file with the option lockThreadEntry: …/node_modules/holdfast/dist/background/thread-entry.js';
@@ -42,15 +40,8 @@ export function withAdvice(error: Error): Error {
   return new Error(`${error.message.split('\n')[0]}. ${ADVICE}`, { cause: error });
 }
 
-/** Finds the entry file beside the bundle or in the package. In a bundle, the file has the extension that the bundler was set to. */
 function findEntry(): string {
-  for (const folder of ownFolders()) {
-    const file = ENTRIES.map((name) => join(folder, name)).find((path) => existsSync(path));
-    if (file !== undefined) return file;
-  }
-  try {
-    return resolveOutside('holdfast/lock-thread');
-  } catch {
-    throw new Error(`its entry file was not found. ${ADVICE}`);
-  }
+  const found = findOwnFile('thread-entry', 'holdfast/lock-thread');
+  if (found === undefined) throw new Error(`its entry file was not found. ${ADVICE}`);
+  return found;
 }

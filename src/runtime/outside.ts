@@ -1,9 +1,12 @@
 // Finds files and packages that bundled code needs from outside its bundle. Bundled code runs in another folder than it was written for,
 // and an ESM bundle has neither `require` nor `__dirname`. So packages are searched from each place where the program may have them.
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { toError } from '../errors.js';
+
+const EXTENSIONS = ['.js', '.mjs', '.cjs'];
 
 let esmFile: string | undefined;
 
@@ -22,6 +25,22 @@ export function ownFolders(): string[] {
     started === undefined ? undefined : dirname(started),
   ];
   return [...new Set(folders.filter((folder) => folder !== undefined))];
+}
+
+/**
+ * Finds a file of this package: beside the bundle, with the extension that the bundler was set to, or in the package. Returns undefined if
+ * it is in neither place.
+ */
+export function findOwnFile(name: string, specifier: string): string | undefined {
+  for (const folder of ownFolders()) {
+    const file = EXTENSIONS.map((extension) => join(folder, `${name}${extension}`)).find((path) => existsSync(path));
+    if (file !== undefined) return file;
+  }
+  try {
+    return resolveOutside(specifier);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Resolves a package from outside the bundle. Throws the error of the last place that was searched. */
