@@ -2,10 +2,11 @@
 // of the processor time of a job. Modules in one file call each other directly, and one file is read faster than a hundred.
 import { join, relative, sep } from 'node:path';
 
-/** Modules that the lock thread, tests and measurements load by their path. */
+/** Modules that the lock thread, sandboxes, tests and measurements load by their path. */
 const INNER_ENTRIES = [
   'background/thread-entry',
   'background/thread-file',
+  'sandbox/child-entry',
   'store/sqlite/index',
   'store/sqlite/driver/load',
   'store/sqlite/driver/sql-texts',
@@ -22,7 +23,7 @@ const INNER_ENTRIES = [
 /** Packages that become part of dist/, so that the package has no dependencies. finish-build.mjs adds their licences. */
 export const BUNDLED = ['croner'];
 
-const THREAD_ENTRY = join('background', 'thread-entry.js');
+const STARTING = [join('background', 'thread-entry.js'), join('sandbox', 'child-entry.js')];
 
 /** Folders whose modules are a chunk of their own. An engine is loaded when it is used first. */
 const APART = ['testing', 'compat', 'store/sqlite', 'store/postgres', 'store/redis'];
@@ -69,9 +70,9 @@ function isBundled(id) {
   return BUNDLED.some((name) => id === name || id.includes(join('node_modules', name, sep)));
 }
 
-/** All other modules are on the way of a job, and are one chunk. The entry of the lock thread stays alone: loading it starts the thread. */
+/** All other modules are on the way of a job, and are one chunk. The entries of threads and processes stay alone: loading them starts their work. */
 function chunkOf(module) {
-  if (module === THREAD_ENTRY) return null;
+  if (STARTING.includes(module)) return null;
   const folder = APART.find((each) => module.startsWith(join(each, sep)));
   return folder === undefined ? 'core' : folder.split('/').pop();
 }

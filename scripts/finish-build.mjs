@@ -8,17 +8,20 @@ import { BUNDLED, bundle } from './bundle.mjs';
 /** The entries that ESM programs import, as paths below dist/ without their ending. */
 const ENTRIES = ['index', 'compat/bull/index', 'compat/bun-queue/index', 'testing/index'];
 
+/** The modules that find the entry files of threads and processes. */
+const ENTRY_FINDERS = [
+  ['background', 'thread-file.js', 'thread-entry.js'],
+  ['sandbox', 'child-file.js', 'child-entry.js'],
+];
+
 /** @param {string} out a folder with the compiler's output, in ESM; it becomes dist/ */
 export async function finishBuild(out) {
   embedLua(join(out, 'store', 'redis', 'driver', 'lua-texts.js'));
   for (const engine of ['postgres', 'sqlite']) embedSql(join(out, 'store', engine, 'driver', 'sql-texts.js'), engine);
   embedVersion(join(out, 'runtime', 'version.js'));
-  // Both modules go into chunks of dist/ itself.
-  replaceIn(
-    join(out, 'background', 'thread-file.js'),
-    "join(__dirname, 'thread-entry.js')",
-    "join(__dirname, 'background', 'thread-entry.js')",
-  );
+  // These modules go into chunks of dist/ itself.
+  for (const [folder, file, entry] of ENTRY_FINDERS)
+    replaceIn(join(out, folder, file), `join(__dirname, '${entry}')`, `join(__dirname, '${folder}', '${entry}')`);
   replaceIn(join(out, 'store', 'sqlite', 'driver', 'prebuilt.js'), "join(__dirname, '../../../..')", "join(__dirname, '..')");
   const chunks = await bundle(out, ENTRIES);
   for (const file of modulesOf(out)) rmSync(file);

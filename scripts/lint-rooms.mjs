@@ -23,10 +23,11 @@ export const ROOMS = {
   lock: [...INNER, 'store/open', 'store/client', 'session', 'background'],
   queue: [...INNER, 'store/open', 'store/client', 'session', 'handle', 'lock', 'events'],
   events: [...INNER, 'store/open', 'store/client', 'handle', 'lock'],
-  worker: [...INNER, 'store/open', 'store/client', 'session', 'background', 'handle', 'lock'],
+  sandbox: ['errors', 'runtime', 'job', 'session', 'handle'],
+  worker: [...INNER, 'store/open', 'store/client', 'session', 'background', 'handle', 'lock', 'sandbox'],
   testing: [...INNER, 'handle'],
   compat: [...INNER, 'handle', 'lock', 'queue', 'events', 'worker'],
-  index: [...INNER, 'store/open', 'session', 'handle', 'lock', 'queue', 'events', 'worker'],
+  index: [...INNER, 'store/open', 'session', 'handle', 'lock', 'queue', 'events', 'sandbox', 'worker'],
 };
 
 // Packages that are not part of Node, and the one file that may import each.

@@ -106,6 +106,8 @@ export {
   type Time,
   type Tracer,
 } from './runtime/telemetry.js';
+export type { SandboxOptions, SandboxWorkerOptions } from './sandbox/options.js';
+export type { SandboxedJob, SandboxedProcessor } from './sandbox/sandboxed-job.js';
 export type { QueueBaseOptions } from './store/base-options.js';
 export type { Connection, Connection as ConnectionOptions, ServerConnection as RedisOptions } from './store/connection.js';
 export type { Store } from './store/contract/index.js';

@@ -17,6 +17,7 @@ import { OptionNames } from '../runtime/option-names.js';
 import { checkTelemetry } from '../runtime/telemetry.js';
 import { type BatchOptions, checkBatch } from './batch-options.js';
 import { checkStrategy, type RepeatStrategy } from '../job/schedule.js';
+import { checkSandboxOptions, SANDBOX_OPTION_NAMES, type SandboxWorkerOptions } from '../sandbox/options.js';
 import { BASE_NAMES, BASE_UNSUPPORTED, type QueueBaseOptions } from '../store/base-options.js';
 
 export interface RateLimiterOptions {
@@ -44,7 +45,7 @@ export interface GetNextJobOptions {
 
 export const NEXT_JOB_NAMES = new OptionNames<GetNextJobOptions>({ of: 'getNextJob', known: { block: true } });
 
-export interface WorkerOptions extends QueueBaseOptions, SessionOptions {
+export interface WorkerOptions extends QueueBaseOptions, SessionOptions, SandboxWorkerOptions {
   /** Shown as `processedBy` and in the list of sessions. Default: host and pid, as `host:1234`. */
   name?: string;
   /** true (default): starts with the constructor. false: starts with `run()`. */
@@ -127,7 +128,6 @@ export type CheckedWorkerOptions = Omit<WorkerOptions, 'batch'> &
   CheckedSessionOptions &
   Required<Pick<WorkerOptions, Defaulted>> & { batch?: Required<BatchOptions> };
 
-const NO_FILES = 'Pass a function as the processor: the lock thread renews even while it blocks.';
 const OF_WORKER = 'Pass it to the Worker itself, beside `connection`.';
 
 const WORKER_NAMES = new OptionNames<WorkerOptions>({
@@ -135,6 +135,7 @@ const WORKER_NAMES = new OptionNames<WorkerOptions>({
   known: {
     ...SESSION_OPTION_NAMES,
     ...BASE_NAMES,
+    ...SANDBOX_OPTION_NAMES,
     name: true,
     autorun: true,
     concurrency: true,
@@ -154,12 +155,7 @@ const WORKER_NAMES = new OptionNames<WorkerOptions>({
     timeoutGraceMs: true,
     batch: true,
   },
-  unsupported: {
-    ...BASE_UNSUPPORTED,
-    useWorkerThreads: NO_FILES,
-    workerForkOptions: NO_FILES,
-    workerThreadsOptions: NO_FILES,
-  },
+  unsupported: BASE_UNSUPPORTED,
 });
 
 const LIMITER_NAMES = new OptionNames<RateLimiterOptions>({
@@ -202,6 +198,7 @@ export function checkWorkerOptions(options: WorkerOptions | BatchWorkerOptions =
   };
   if (given.timeoutMs !== undefined) checkInteger('timeoutMs', given.timeoutMs, { min: 1, max: MAX_TIMER_MS });
   checkTelemetry(given.telemetry);
+  checkSandboxOptions(given);
   if (batch !== undefined) checked.batch = checkBatch(batch);
   if (given.maxStartedAttempts !== undefined) checkInteger('maxStartedAttempts', given.maxStartedAttempts);
   if (given.removeOnComplete !== undefined) checkKeep('removeOnComplete', given.removeOnComplete);

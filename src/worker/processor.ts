@@ -6,33 +6,29 @@ import { canReachThirdArgument } from './runner.js';
 
 export type Handler = (job: Job, token: string, signal?: AbortSignal) => unknown;
 
-const WANTED = 'a function (job, token, signal) => result, a map of them by job name, or null to take jobs by hand';
+const WANTED =
+  'a function (job, token, signal) => result, the path or URL of a file that exports one, a map of functions by job name, or null to take jobs by hand';
 
 /** Returns undefined if jobs are taken by hand. */
 export function processorOf(given: unknown, queue: string): Handler | undefined {
   if (given === undefined || given === null) return undefined;
   if (typeof given === 'function') return given as Handler;
-  if (typeof given === 'string' || given instanceof URL) {
-    throw new HoldfastError(
-      'OPTION_UNSUPPORTED',
-      'Processors in files of their own are not carried out by this version; pass a function.',
-      { option: 'processor' },
-    );
-  }
   if (typeof given !== 'object' || Array.isArray(given)) throw invalidOption('processor', given, WANTED);
   return byName(new Map(Object.entries(given)), queue);
 }
 
 /** The processor of a worker with `batch`: one function for all jobs. */
 export function batchProcessorOf(given: unknown): Handler {
-  if (typeof given !== 'function') throw invalidOption('processor', given, 'a function (batch) => results, because batch is set');
+  if (typeof given !== 'function')
+    throw invalidOption('processor', given, 'a function (batch) => results, because batch is set; a file takes single jobs');
   return given as Handler;
 }
 
 function byName(handlers: ReadonlyMap<string, unknown>, queue: string): Handler {
   if (handlers.size === 0) throw invalidOption('processor', {}, `${WANTED}; a map needs a handler`);
   for (const [name, handler] of handlers) {
-    if (typeof handler !== 'function') throw invalidOption(`processor.${name}`, handler, 'a function');
+    if (typeof handler !== 'function')
+      throw invalidOption(`processor.${name}`, handler, 'a function; a file can only run all jobs of a worker');
   }
   const find = (name: string): Handler => {
     const handler = handlers.get(name) as Handler | undefined;

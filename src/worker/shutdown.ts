@@ -28,19 +28,20 @@ export function closeTerms(given: boolean | CloseOptions): { force: boolean; tim
 }
 
 export async function shutDown(stations: Stations): Promise<void> {
-  const { context, storeLoop, manual } = stations;
+  const { context, storeLoop, manual, childPool } = stations;
   const { name, emitter, lifecycle, calls, table, monitor, health, opts } = context;
   emitter.emit('closing', 'closing queue');
   lifecycle.foundRenewer();
   stopTaking(stations);
   manual.stop();
+  childPool?.stopWaiting();
   storeLoop.detach();
   // A store that has not replied for a whole lock duration has let the locks expire; waiting longer saves nothing.
   calls.close(opts.lockDuration);
   const endWarning = warnIfCloseWaits(name, table);
   void lifecycle.due.then(() => interrupt(stations));
   // With `force` the closing ends here, while the rest goes on in the background.
-  await Promise.race([letGo(stations), lifecycle.forced.then(() => abandon(context))]);
+  await Promise.race([letGo(stations), lifecycle.forced.then(() => abandon(stations))]);
   endWarning();
   monitor?.setRunning(false);
   health.stop();
@@ -54,12 +55,13 @@ export function stopTaking({ storeLoop, runs }: Stations): void {
   runs?.handBackAhead();
 }
 
-async function letGo({ context, storeLoop, manual }: Stations): Promise<void> {
+async function letGo({ context, storeLoop, manual, childPool }: Stations): Promise<void> {
   const { calls, table, owner } = context;
   // Calls under way must end first.
   await calls.idle();
   await manual.handBack();
   await storeLoop.idle();
+  await childPool?.close();
   await calls.idle();
   calls.end();
   table.stop();
@@ -77,9 +79,10 @@ async function interrupt({ context, storeLoop, runs }: Stations): Promise<void> 
   runs?.giveUp((jobId) => shutdownError(context.name, jobId));
 }
 
-async function abandon(context: WorkerContext): Promise<void> {
+async function abandon({ context, childPool }: Stations): Promise<void> {
   withdrawAll(context);
   await step(context, context.owner.retire());
+  await childPool?.close();
 }
 
 function withdrawAll({ name, table }: WorkerContext): void {

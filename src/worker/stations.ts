@@ -8,6 +8,7 @@ import { NO_LOCK } from '../job/lock.js';
 import type { QueueNames } from '../job/names.js';
 import type { VerdictRules } from '../job/verdict.js';
 import { systemClock } from '../runtime/clock.js';
+import type { ChildPool } from '../sandbox/pool.js';
 import type { HeldLock } from '../session/held-lock.js';
 import { LockTable } from '../session/lock-table.js';
 import type { Session } from '../session/session.js';
@@ -45,6 +46,8 @@ export interface Stations {
   readonly manual: ManualJobs;
   readonly storeLoop: StoreLoop;
   readonly lockEvents: LockEvents;
+  /** Set if the processor is a file. */
+  readonly childPool: ChildPool | undefined;
 }
 
 /** `processor`: undefined if jobs are taken by hand. */
@@ -53,6 +56,7 @@ export function makeStations(
   names: QueueNames,
   opts: CheckedWorkerOptions,
   processor: Handler | undefined,
+  childPool: ChildPool | undefined,
 ): Stations {
   // The context's parts report to stations that are made after it. They do so only later, when the worker runs.
   const context = makeContext(emitter, names, opts, processor === undefined, () => stations);
@@ -74,7 +78,7 @@ export function makeStations(
         );
   const storeLoop = new StoreLoop(context, outbox, debts, runs);
   const lockEvents = new LockEvents(context, jobContext, storeLoop, debts);
-  const stations: Stations = { context, jobContext, runs, manual, storeLoop, lockEvents };
+  const stations: Stations = { context, jobContext, runs, manual, storeLoop, lockEvents, childPool };
   return stations;
 }
 

@@ -12,6 +12,8 @@ import { RateLimitError } from '../job/signals.js';
 import type { IfMapped } from '../job/typing.js';
 import { checkBoolean, checkInteger, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
+import type { ChildPool } from '../sandbox/pool.js';
+import { sandboxOf } from '../sandbox/sandbox.js';
 import type { Store } from '../store/contract/index.js';
 import type { AnyWorkerEmitter, PlainListeners, WorkerEvents } from './events.js';
 import type { WorkerHealth } from './health.js';
@@ -59,6 +61,8 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     processor?: PlainProcessor<Data, Result, Name> | JobHandlers<Data, Result, Name> | null,
     options?: WorkerOptions,
   );
+  /** `file`: the path or URL of a file that exports a processor, which runs in threads or child processes. */
+  constructor(name: string, file: string | URL, options?: WorkerOptions);
   constructor(name: string, processor: BatchProcessor<Data, Result, Name>, options: BatchWorkerOptions);
   // The compiler reports a mistake against the last overload, so that one takes every processor but a batch's.
   constructor(name: string, processor: Processor<Data, Result, Name> | JobHandlers<Data, Result, Name>, options?: WorkerOptions);
@@ -68,8 +72,10 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     const names = queueNames(name, this.opts.prefix);
     this.name = names.name;
     this.qualifiedName = names.qualified;
-    const processor = this.opts.batch === undefined ? processorOf(given, this.name) : batchProcessorOf(given);
-    this.#stations = makeStations(this as unknown as AnyWorkerEmitter, names, this.opts, processor);
+    const sandbox = sandboxOf(given, this.opts, this.name, (error) => void this.emit('error', error));
+    const processor =
+      sandbox?.handler ?? (this.opts.batch === undefined ? processorOf(given, this.name) : batchProcessorOf(given));
+    this.#stations = makeStations(this as unknown as AnyWorkerEmitter, names, this.opts, processor, sandbox?.pool);
     this.lockManagerThread = this.#stations.context.monitor;
     if (this.opts.autorun && processor !== undefined) this.run().catch((error: unknown) => this.#reportRun(error));
   }
@@ -81,6 +87,11 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   /** The part of this worker that its jobs use. */
   get [JOB_CONTEXT](): JobContext {
     return this.#stations.jobContext;
+  }
+
+  /** The threads or processes of a processor in a file. */
+  get childPool(): ChildPool | undefined {
+    return this.#stations.childPool;
   }
 
   get concurrency(): number {

@@ -43,7 +43,6 @@ describe('an option of BullMQ that is not carried out is refused with what to do
     ['Queue', { streams: { events: { maxLen: 5 } } }, 'streams'],
     ['Queue', { redis: { port: 6379 } }, 'redis'],
     ['Worker', { limiter: { max: 1, duration: 5, groupKey: 'a' } }, 'limiter.groupKey'],
-    ['Worker', { useWorkerThreads: true }, 'useWorkerThreads'],
     ['Worker', { settings: { backoffStrategies: {} } }, 'settings.backoffStrategies'],
     ['Worker', { settings: { lockDuration: 5000 } }, 'settings.lockDuration'],
     ['Worker', { streams: { events: { maxLen: 5 } } }, 'streams'],
