@@ -136,7 +136,7 @@ export const TRUST = [
     name: 'the time left does not depend on being heard',
     file: 'src/session/held-lock.ts',
     find: 'Math.min(this.session.trustedForMs(), this.session.heardForMs())',
-    replace: 'session.trustedForMs()',
+    replace: 'this.session.trustedForMs()',
     tests: HEARING,
   },
   {
